@@ -1,0 +1,126 @@
+"""A folder includes only what stands to its left:
+
+    include/shardtensor <- src/core <- src/autograd <- src/dispatch <- src/ops <- src/train <- src/lib.c
+
+usage: includes.py ROOT
+
+Includes of our own are written relative to src/ ("core/status.h") or as <shardtensor/x.h>. Tools and examples see public headers
+only; tests see everything but tools and examples. Foreign libraries stay in the files made for them."""
+import fnmatch
+import pathlib
+import re
+import sys
+
+ORDER = ["include/shardtensor", "src/core", "src/autograd", "src/dispatch", "src/ops", "src/train", "src/lib.c"]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
+SOURCE_SUFFIXES = {".c", ".h", ".cu", ".cc", ".cpp", ".inc"}
+
+# Headers that public headers may use: those of the C standard.
+STANDARD = {"complex.h", "float.h", "limits.h", "math.h", "stdalign.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h",
+            "stdio.h", "stdlib.h", "string.h"}
+
+# header: where inside include/ and src/ it may be included. Tools, tests and examples are free to use any.
+FOREIGN = {
+    "*dnnl*": ["src/*onednn*"],
+    "mpi.h": ["include/shardtensor/mpi.h", "src/*mpi*"],
+    "nccl.h": ["include/shardtensor/nccl.h", "src/*nccl*"],
+    "cuda*": ["include/shardtensor/cuda.h", "src/*cuda*"],
+    "cudnn*": ["src/*cuda*"],
+    "cublas*": ["src/*cuda*"],
+    "cjson/*": ["src/train/*"],
+    "cJSON.h": ["src/train/*"],
+    "fftw3.h": ["src/*fftw*"],
+    "netcdf*": [],
+    "png.h": [],
+}
+
+
+def place(path):
+    """Position of a file in ORDER, None for one that stands in none of the folders."""
+    for at, folder in enumerate(ORDER):
+        if path == folder or path.startswith(folder + "/"):
+            return at
+    return None
+
+
+def foreign_problem(path, header):
+    for pattern, allowed in FOREIGN.items():
+        if fnmatch.fnmatch(header, pattern):
+            if any(fnmatch.fnmatch(path, a) for a in allowed):
+                return None
+            return f"<{header}> may be included in {', '.join(allowed) or 'tools, tests and examples'} only"
+    if path.startswith("include/") and header not in STANDARD:
+        return f"<{header}> is not a header of the C standard"
+    return None
+
+
+def library_problem(root, path, quoted, angled):
+    """The rule for include/ and src/."""
+    here = place(path)
+    if here is None:
+        return "the file stands in no folder of the order"
+    if angled and angled.startswith("shardtensor/"):
+        return None if (root / "include" / angled).is_file() else f"<{angled}> does not exist"
+    if angled:
+        return foreign_problem(path, angled)
+    if here == 0:
+        return f'"{quoted}": public headers are included as <shardtensor/x.h>'
+    if not (root / "src" / quoted).is_file():
+        return f'"{quoted}" is no file relative to src/'
+    there = place("src/" + quoted)
+    if there is None or there > here:
+        return f'"{quoted}" stands to the right of {ORDER[here]}'
+    return None
+
+
+def program_problem(root, path, quoted, angled):
+    """The rule for tools/ and examples/: their own files and public headers."""
+    if angled:
+        if angled.startswith("shardtensor/") and not (root / "include" / angled).is_file():
+            return f"<{angled}> does not exist"
+        return None
+    top = path.split("/")[0]
+    beside = (root / path).parent / quoted
+    from_top = root / top / quoted
+    if ".." in quoted.split("/") or not (beside.is_file() or from_top.is_file()):
+        return f'"{quoted}" is neither beside the file nor relative to {top}/: only public headers are used'
+    return None
+
+
+def test_problem(root, path, quoted, angled):
+    """The rule for tests/: everything in src/ and tests/, nothing of tools and examples."""
+    if angled:
+        return None
+    bases = [(root / path).parent, root / "tests", root / "src"]
+    if ".." in quoted.split("/") or not any((b / quoted).is_file() for b in bases):
+        return f'"{quoted}" is neither beside the file nor relative to tests/ or src/'
+    return None
+
+
+RULES = {"include": library_problem, "src": library_problem, "tools": program_problem,
+         "examples": program_problem, "tests": test_problem}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    seen = bad = 0
+    for top, rule in RULES.items():
+        for file in sorted(root.glob(f"{top}/**/*")):
+            if file.suffix not in SOURCE_SUFFIXES:
+                continue
+            path = file.relative_to(root).as_posix()
+            text = file.read_text()
+            for match in INCLUDE.finditer(text):
+                quoted, angled, computed = match.groups()
+                seen += 1
+                problem = None if computed else rule(root, path, quoted, angled)
+                if problem:
+                    line = text.count("\n", 0, match.start()) + 1
+                    print(f"{path}:{line}: {problem}")
+                    bad += 1
+    print(f"{seen} includes, {bad} against the order")
+    return 1 if bad or not seen else 0
+
+
+sys.exit(main())
