@@ -9,6 +9,13 @@
 #define STN_API
 #endif
 
+/** Lets the compiler check a printf format: argument numbers of the format and of its first value. */
+#if defined(__GNUC__)
+#define STN_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define STN_PRINTF(text, first)
+#endif
+
 /** Enclose the declarations of a header, so that C++ sees them with C linkage. */
 #ifdef __cplusplus
 #define STN_BEGIN_DECLS extern "C" {

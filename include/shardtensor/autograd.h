@@ -1,0 +1,64 @@
+/* Gradients, under global semantics: those of ONE logical loss on logical tensors, whatever their layouts.
+ *
+ * Ops record nodes while grad mode is on and an input requires grad. A leaf has `grad`, complete, and `pending`, which is still
+ * to be reduced over ranks. See docs/gradients.md for the collectives of dist.h, whose programs are per rank. */
+#ifndef SHARDTENSOR_AUTOGRAD_H
+#define SHARDTENSOR_AUTOGRAD_H
+
+#include <shardtensor/tensor.h>
+
+STN_BEGIN_DECLS
+
+/** Makes a leaf require gradients, or not. Local. @return STN_ERR_STATE (not a leaf), STN_ERR_DTYPE (no gradients exist). */
+STN_API stn_status stn_set_requires_grad(stn_tensor *tensor, int requires_grad);
+
+STN_API int stn_requires_grad(const stn_tensor *tensor); /**< 1 if a leaf that requires it, or the result of a node. */
+STN_API int stn_is_leaf(const stn_tensor *tensor);       /**< 1 unless the result of a node. */
+
+/** The complete gradient of a leaf: `*out` borrowed, NULL if there is none yet. It has the leaf's spec where that is Shard or
+ *  Replicate; that of a Partial leaf is Replicate. Local. @return STN_ERR_PARTIAL while something is pending, STN_ERR_STATE. */
+STN_API stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out);
+
+/** Forgets `grad` and `pending` of a leaf. Local. */
+STN_API stn_status stn_zero_grad(stn_tensor *tensor);
+
+/** The same values without history; the spec is kept, memory is shared. Local. @return new tensor. */
+STN_API stn_tensor *stn_detach(stn_tensor *tensor);
+
+/** Gradients of a loss (one element) into the leaves that require them; adds to what is there. The graph is consumed.
+ *  Collective over the world: every rank's graph must communicate the same, which is checked first.
+ *  @return STN_ERR_SHAPE (not one element), STN_ERR_STATE (no graph; or a saved tensor was changed in place since),
+ *  STN_ERR_MISMATCH (ranks would communicate differently: nothing was done), or what a backward function returned. */
+STN_API stn_status stn_backward(stn_tensor *loss);
+
+/** The general form, for n >= 0 losses and their cotangents (NULL, or an entry NULL: ones, for a loss of one element). With
+ *  verbs of dist.h in the scope, n may be 0 on ranks that have no loss. */
+STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents,
+                                     int retain_graph);
+
+/** Gradients of `outputs` with respect to `inputs`, touching no leaf. `create_graph`: the result can be differentiated again.
+ *  `grads[i]` becomes NULL where outputs do not depend on inputs[i]. Collective as stn_backward.
+ *  @return as stn_backward; `grads` written on success only. Handles belong to the scope, or the caller outside one. */
+STN_API stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents,
+                            int n_inputs, stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads);
+
+/** Grad mode of this context: begin and end nest. While off, nothing is recorded. Local. */
+STN_API void stn_no_grad_begin(stn_context *context);
+STN_API void stn_no_grad_end(stn_context *context);
+STN_API int stn_grad_enabled(const stn_context *context);
+
+/** While inside, backward leaves replicas' gradients pending: nothing is reduced. Nests. Local. */
+STN_API void stn_no_sync_begin(stn_context *context);
+STN_API void stn_no_sync_end(stn_context *context);
+
+/** Reduces what is pending of the given leaves into `grad`, in buckets. Collective over their meshes. */
+STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
+
+/** Called once per backward after a leaf's grad is complete. May call ops; a failure is an error of the backward. */
+typedef stn_status (*stn_grad_hook)(stn_tensor *leaf, void *arg);
+
+/** Adds a hook to a leaf. `destroy(arg)` is called when the leaf dies; may be NULL. Local. @return STN_ERR_STATE, STN_ERR_MEMORY. */
+STN_API stn_status stn_add_grad_hook(stn_tensor *leaf, stn_grad_hook hook, void *arg, void (*destroy)(void *arg));
+
+STN_END_DECLS
+#endif

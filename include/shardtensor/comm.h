@@ -1,0 +1,139 @@
+/* Communicators: the verbs by which bytes go from one rank to another.
+ *
+ * A communicator is a table of functions over a group of ranks. Thread ranks and the counting stand-in are built in; MPI and
+ * NCCL come through the modules' door (module.h), and an embedder can bring its own.
+ *
+ * Every verb is collective over the group: all ranks call the same verbs in the same order. All counts are elements; every rank
+ * passes the same ones. Buffers are dense. `send` and `recv` may be the same pointer where a verb says "in place".
+ * Reductions of integers and bool: SUM of bool is "or", PROD is "and". 16-bit floats are accumulated in f32.
+ *
+ * A rank that fails aborts the family (every communicator derived from the same world): each peer gets STN_ERR_PEER, with the
+ * failed rank and its text, from the verb that it is in or from its next one. No verb waits longer than the deadline. */
+#ifndef SHARDTENSOR_COMM_H
+#define SHARDTENSOR_COMM_H
+
+#include <shardtensor/device.h>
+
+STN_BEGIN_DECLS
+
+typedef struct stn_comm stn_comm;
+typedef struct stn_request stn_request;
+
+typedef enum stn_reduce_op { STN_SUM, STN_AVG, STN_PROD, STN_MIN, STN_MAX, STN_REDUCE_OP_COUNT } stn_reduce_op;
+
+enum { STN_MAX_BOX_NDIM = 10 };
+
+/** A strided box in memory: shape[0] x … elements of `dtype`; strides are in elements. */
+typedef struct stn_box {
+    void *data;
+    int ndim;
+    int64_t shape[STN_MAX_BOX_NDIM];
+    int64_t strides[STN_MAX_BOX_NDIM];
+} stn_box;
+
+/** One message of an exchange or of a send/receive group: a box that goes to or comes from `peer`. */
+typedef struct stn_message {
+    int peer; /* rank in the communicator; may be this rank */
+    stn_box box;
+} stn_message;
+
+/** A set of messages. The k-th message from r to s at the sender meets the k-th from r at the receiver s, and has the same
+ *  shape. Entries are sorted by peer. With `reduce`, the messages to one receiver that go to the same box are combined there by
+ *  `op`, in the order of their senders' ranks; else each is copied. */
+typedef struct stn_exchange {
+    stn_dtype dtype;
+    int reduce; /* 0 or 1 */
+    stn_reduce_op op;
+    int n_send, n_recv;
+    const stn_message *send, *recv;
+} stn_exchange;
+
+/** What a communicator does. Each verb is called on the thread that runs `queue`, and fails through stn_queue_fail(queue).
+ *  Entries marked optional may be NULL: the library then builds them from the others. */
+typedef struct stn_comm_ops {
+    size_t size; /* sizeof(stn_comm_ops) */
+    const char *name;
+    stn_status (*all_reduce)(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                             stn_reduce_op op); /* in place allowed */
+    stn_status (*reduce)(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                         stn_reduce_op op, int root); /* recv used at root only */
+    /** recv holds counts[0] + counts[1] + … elements in rank order; in place: send is its own part of recv. */
+    stn_status (*all_gather)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                             stn_dtype dtype);
+    stn_status (*gather)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
+                         int root);
+    /** send holds counts[0] + … elements; rank r receives the reduced part r. */
+    stn_status (*reduce_scatter)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                                 stn_dtype dtype, stn_reduce_op op);
+    stn_status (*scatter)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                          stn_dtype dtype, int root);
+    stn_status (*broadcast)(void *impl, stn_queue *queue, void *buffer, int64_t count, stn_dtype dtype, int root);
+    /** send_counts[s] elements go to rank s, recv_counts[r] come from rank r; both buffers are in rank order. */
+    stn_status (*all_to_all)(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
+                             const int64_t *recv_counts, stn_dtype dtype);
+    /** Sends and receives between any ranks, started together: any order on the ranks is free of deadlock. Not collective:
+     *  only the ranks that are named take part. Pairs meet in the order of issue. */
+    stn_status (*group)(void *impl, stn_queue *queue, const stn_exchange *messages);
+    stn_status (*barrier)(void *impl, stn_queue *queue);
+    /** Optional: the collective form of group, on strided boxes, without staging. */
+    stn_status (*exchange)(void *impl, stn_queue *queue, const stn_exchange *messages);
+    /** A communicator of the given ranks of this one, in that order; called by exactly those ranks. */
+    stn_status (*subset)(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out);
+    /** Tells the whole family that this rank failed; returns at once. Any thread. */
+    void (*abort)(void *impl, stn_status status, const char *text);
+    void (*destroy)(void *impl); /* local */
+} stn_comm_ops;
+
+/** Wraps a table into a communicator. `impl` is owned by it from now on, and destroyed with it.
+ *  Local. @return STN_ERR_VERSION where `ops->size` is unknown, STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+STN_API stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out);
+
+/** A communicator that moves nothing: it counts messages and bytes, and lets one process plan as any rank of a world of up to
+ *  100,000 and more. What would be received stays as it was. `seconds_per_message` and `seconds_per_byte` drive its clock.
+ *  Local. @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+STN_API stn_status stn_comm_create_fake(int rank, int size, double seconds_per_message, double seconds_per_byte,
+                                        stn_comm **out);
+
+/** The virtual clock of a fake communicator's family, in seconds; 0 for any other. Local. */
+STN_API double stn_comm_fake_seconds(const stn_comm *comm);
+
+/** Destroys a communicator that no context owns. Local; accepts NULL and sets it to NULL. */
+STN_API void stn_comm_destroy(stn_comm **comm);
+
+STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size. */
+STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
+
+/* The verbs. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the verb runs beside the caller, the
+ * buffers stay untouched until stn_request_wait, and verbs of one communicator run in the order of their calls. */
+
+STN_API stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                                       stn_reduce_op op, stn_request **request);
+STN_API stn_status stn_comm_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                                   stn_reduce_op op, int root, stn_request **request);
+STN_API stn_status stn_comm_all_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts,
+                                       stn_dtype dtype, stn_request **request);
+STN_API stn_status stn_comm_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
+                                   int root, stn_request **request);
+STN_API stn_status stn_comm_reduce_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts,
+                                           stn_dtype dtype, stn_reduce_op op, stn_request **request);
+STN_API stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
+                                    int root, stn_request **request);
+STN_API stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t count, stn_dtype dtype, int root,
+                                      stn_request **request);
+STN_API stn_status stn_comm_all_to_all(stn_comm *comm, const void *send, const int64_t *send_counts, void *recv,
+                                       const int64_t *recv_counts, stn_dtype dtype, stn_request **request);
+STN_API stn_status stn_comm_group(stn_comm *comm, const stn_exchange *messages, stn_request **request);
+STN_API stn_status stn_comm_exchange(stn_comm *comm, const stn_exchange *messages, stn_request **request);
+STN_API stn_status stn_comm_barrier(stn_comm *comm, stn_request **request);
+
+/** Waits for a verb that was started with a request, frees the request and sets it to NULL. @return the verb's status. */
+STN_API stn_status stn_request_wait(stn_request **request);
+
+/** A communicator of some ranks of `comm`, in the order given; called by exactly those ranks. @return as a verb does. */
+STN_API stn_status stn_comm_subset(stn_comm *comm, const int *ranks, int n_ranks, stn_comm **out);
+
+/** The text of the last failure on this communicator, "" if none. */
+STN_API const char *stn_comm_error_text(const stn_comm *comm);
+
+STN_END_DECLS
+#endif

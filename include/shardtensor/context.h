@@ -1,0 +1,145 @@
+/* Contexts: one per rank. A context owns everything that a rank makes: specs, meshes, memory, the tape, the op registry.
+ *
+ * Errors are sticky. The first failure is kept by the context; from then on every op returns the context's error tensor and every
+ * action returns the kept status without doing anything, until the outermost scope ends or stn_context_take_error is called.
+ * A context is used by one thread at a time and may move between threads. */
+#ifndef SHARDTENSOR_CONTEXT_H
+#define SHARDTENSOR_CONTEXT_H
+
+#include <shardtensor/comm.h>
+
+STN_BEGIN_DECLS
+
+typedef struct stn_context stn_context;
+typedef struct stn_tensor stn_tensor;
+
+typedef enum stn_log_level { STN_LOG_ERROR, STN_LOG_WARNING, STN_LOG_INFO, STN_LOG_DEBUG } stn_log_level;
+
+/** Receives a line without a newline. May be called from any thread of the rank. */
+typedef void (*stn_log_fn)(void *arg, stn_log_level level, int rank, const char *text);
+
+/** All zero but `size` is a sound choice. */
+typedef struct stn_context_options {
+    size_t size;                  /* sizeof(stn_context_options) */
+    stn_comm *comm;               /* the world; the context owns it from now on. NULL: a world of one rank */
+    const char *device;           /* NULL or "cpu"; others: "name" or "name:index" of a module's device */
+    const char *module_path;      /* folder of modules that is searched first; NULL: none */
+    const stn_allocator *allocator; /* where the CPU's memory comes from; copied. NULL: the C library */
+    stn_queue_options queue;      /* queue.size 0: the device's default */
+    stn_log_fn log;               /* NULL: silent */
+    void *log_arg;
+    stn_log_level log_level;
+    uint64_t seed;                /* of the random numbers; the same on every rank */
+    double deadline_seconds;      /* no verb waits longer; 0: 300; negative: no deadline */
+    int threads;                  /* compute threads of this rank; 0: 1 */
+    int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
+    char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
+    size_t error_text_size;       /* bytes */
+} stn_context_options;
+
+/** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION. */
+STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
+
+/** Destroys a context, its communicator and every tensor that is still alive in it. Local; accepts NULL. */
+STN_API void stn_context_destroy(stn_context **context);
+
+STN_API int stn_context_rank(const stn_context *context); /**< This rank in the world. */
+STN_API int stn_context_size(const stn_context *context); /**< Ranks of the world. */
+
+/** The world's communicator, borrowed. Its verbs may be called between ops; the queue is synchronised first. */
+STN_API stn_comm *stn_context_comm(stn_context *context);
+
+/** Where this context's kernels are launched, borrowed. */
+STN_API stn_queue *stn_context_queue(stn_context *context);
+
+/* Errors */
+
+/** The kept status, STN_OK if none. Local. */
+STN_API stn_status stn_context_status(const stn_context *context);
+
+/** The kept message: which argument, what it got, what was wanted. "" if none; valid until the error is taken. Local. */
+STN_API const char *stn_context_error_text(const stn_context *context);
+
+/** Returns the kept status and forgets it, so that the context works again (not after an abort: see STN_ERR_PEER).
+ *  Up to `size` bytes of the message go to `text` where it is not NULL. Local. */
+STN_API stn_status stn_context_take_error(stn_context *context, char *text, size_t size);
+
+/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can judge; STN_OK if none), and
+ *  flags of values out of range; all ranks return the first that is not STN_OK, by rank, with its rank's text.
+ *  `text` may be NULL. Collective over the world. The mesh stays usable. */
+STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);
+
+/* Scopes */
+
+/** Opens a scope: it owns one reference to each handle made until it ends. Cannot fail; NULL is ignored. Local. */
+STN_API void stn_scope_begin(stn_context *context);
+
+/** Ends the innermost scope: releases what it owns. Local, or collective over the world if it was begun to agree.
+ *  @return the kept error; the outermost scope's end takes it. */
+STN_API stn_status stn_scope_end(stn_context *context);
+
+/** As stn_scope_end, and hands the caller one reference to `keep`, which outlives the scope (in an outer scope: is owned by
+ *  that). `*out` is written on success only. */
+STN_API stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, stn_tensor **out);
+
+/** The next stn_scope_end of the innermost scope agrees (stn_agree), so that value errors become known on all ranks. Local. */
+STN_API void stn_scope_agree(stn_context *context);
+
+/* Launching thread ranks */
+
+typedef stn_status (*stn_rank_main)(stn_context *context, void *arg);
+
+typedef struct stn_launch_options {
+    size_t size;                 /* sizeof(stn_launch_options) */
+    int ranks;                   /* thread ranks, 1 to 1024; 0: 1 */
+    stn_context_options context; /* for each rank; its comm must be NULL */
+} stn_launch_options;
+
+/** Runs `rank_main` on `options->ranks` threads, each with its own context, and joins them. A rank that returns an error
+ *  without having told its peers (STN_ERR_CALLBACK and the like) aborts them, so nobody waits for it.
+ *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. */
+STN_API stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg);
+
+/* What happened */
+
+typedef struct stn_stats {
+    size_t size;               /* sizeof(stn_stats), set by the caller */
+    int64_t live_tensors;      /* handles */
+    int64_t live_storages;
+    int64_t live_bytes;        /* held by storages */
+    int64_t peak_bytes;        /* the largest live_bytes since the last reset */
+    int64_t reserved_bytes;    /* taken from the allocator, cached ones included */
+    int64_t allocations;       /* storages and buffers asked for */
+    int64_t allocator_calls;   /* of them, those that reached the allocator */
+    int64_t specs, splits, meshes; /* interned now */
+    int64_t collectives;       /* verbs called */
+    int64_t messages;          /* sent by this rank to another */
+    int64_t bytes_sent;        /* by this rank to another */
+    int64_t redistributions;   /* that moved data */
+    int64_t dispatches, place_hits, fallbacks;
+    int64_t kernels;           /* launched */
+    int64_t host_syncs;
+    int64_t nodes;             /* recorded for backward since the last reset */
+} stn_stats;
+
+/** Copies up to `stats->size` bytes of this rank's counters. Local. @return STN_ERR_ARGUMENT. */
+STN_API stn_status stn_context_stats(stn_context *context, stn_stats *stats);
+
+/** Sets what counts events to zero, and peak_bytes to live_bytes. Local. */
+STN_API void stn_context_stats_reset(stn_context *context);
+
+/** Gives cached memory back to the allocator. Local; waits for the queue. */
+STN_API void stn_context_trim(stn_context *context);
+
+/** Starts recording ops, kernels and verbs of this rank. Local. @return STN_ERR_STATE (already on), STN_ERR_MEMORY. */
+STN_API stn_status stn_trace_begin(stn_context *context);
+
+/** Stops recording and writes Chrome/Perfetto JSON (microseconds) to `path`. Local. @return STN_ERR_STATE, STN_ERR_IO. */
+STN_API stn_status stn_trace_end(stn_context *context, const char *path);
+
+/** Writes the ring of the last calls of this rank, oldest first, through the log at STN_LOG_INFO. Local. */
+STN_API void stn_context_dump_calls(stn_context *context);
+
+STN_END_DECLS
+#endif

@@ -1,0 +1,36 @@
+/* Meshes: n-d grids of ranks with named axes. Interned by their context: two meshes of the same ranks and names are one. */
+#ifndef SHARDTENSOR_MESH_H
+#define SHARDTENSOR_MESH_H
+
+#include <shardtensor/context.h>
+
+STN_BEGIN_DECLS
+
+enum { STN_MAX_NDIM = 8, STN_MAX_MESH_NDIM = 8, STN_MAX_AXIS_NAME = 16 };
+
+typedef struct stn_mesh stn_mesh;
+
+/** A mesh of sizes[0] x sizes[1] x … ranks.
+ *
+ * Collectivity: every rank of the world makes the same meshes, those outside the mesh included; nothing is communicated.
+ * @param names  one name per axis, below STN_MAX_AXIS_NAME bytes, distinct; NULL: "0", "1", ….
+ * @param ranks  world ranks in row-major order, each at most once; NULL: 0, 1, ….
+ * @return STN_ERR_ARGUMENT (sizes, names, ranks: named in the message), STN_ERR_MEMORY. The mesh lives as long as its context. */
+STN_API stn_status stn_mesh_create(stn_context *context, int ndim, const int *sizes, const char *const *names,
+                                   const int *ranks, const stn_mesh **out);
+
+/** The mesh of this rank along some axes of `mesh`, the others fixed at this rank's coordinates (on ranks outside: at 0).
+ *  Local. @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+STN_API stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, const stn_mesh **out);
+
+STN_API int stn_mesh_ndim(const stn_mesh *mesh);
+STN_API int stn_mesh_size(const stn_mesh *mesh);                            /**< Ranks in all. */
+STN_API int stn_mesh_axis_size(const stn_mesh *mesh, int axis);             /**< 0 for a bad axis. */
+STN_API const char *stn_mesh_axis_name(const stn_mesh *mesh, int axis);     /**< NULL for a bad axis. */
+STN_API int stn_mesh_axis(const stn_mesh *mesh, const char *name);          /**< -1 if there is none. */
+STN_API int stn_mesh_contains_me(const stn_mesh *mesh);                     /**< 1 if this rank is a member. */
+STN_API int stn_mesh_coordinate(const stn_mesh *mesh, int axis);            /**< This rank's; -1 outside the mesh. */
+STN_API int stn_mesh_rank_at(const stn_mesh *mesh, const int *coordinates); /**< World rank; -1 for bad coordinates. */
+
+STN_END_DECLS
+#endif

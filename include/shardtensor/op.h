@@ -1,0 +1,236 @@
+/* Ops: descriptors, calls by name, handlers, kernels. For frameworks, and for whoever writes an op.
+ *
+ * An op is a descriptor: a schema (inputs, attributes, outputs) and up to four functions.
+ *   check    metadata in, metadata out: judges shapes, dtypes and attributes, and gives the outputs' dtypes and shapes.
+ *   place    from the input specs, the specs it wants and the specs it will give; STN_NO_RULE where it has none.
+ *   run      launches kernels and starts collectives. Its inputs have the specs that place wanted; its outputs exist.
+ *   backward from cotangents of the outputs, cotangents of the inputs, written with ops.
+ * check and place communicate nothing, depend on specs and attributes alone, and are called once per distinct call: their
+ * results are cached. */
+#ifndef SHARDTENSOR_OP_H
+#define SHARDTENSOR_OP_H
+
+#include <shardtensor/autograd.h>
+
+STN_BEGIN_DECLS
+
+enum { STN_MAX_INPUTS = 32, STN_MAX_OUTPUTS = 32 };
+
+/* Attributes */
+
+typedef enum stn_attr_type {
+    STN_ATTR_BOOL,   /* int64_t in the attribute struct: 0 or 1 */
+    STN_ATTR_INT,    /* int64_t */
+    STN_ATTR_FLOAT,  /* double; an INT is taken too */
+    STN_ATTR_NUMBER, /* stn_number; BOOL, INT and FLOAT are taken */
+    STN_ATTR_CHOICE, /* int64_t: which of the schema's `choices`; given as a STRING */
+    STN_ATTR_INTS,   /* stn_ints; an INT is taken as a list of one */
+    STN_ATTR_STRING  /* only as a given value, for CHOICE */
+} stn_attr_type;
+
+typedef enum stn_number_kind { STN_NUMBER_NONE, STN_NUMBER_BOOL, STN_NUMBER_INT, STN_NUMBER_FLOAT } stn_number_kind;
+
+/** A number that knows whether it is whole: 2 keeps integers integers, 2.5 and 2.0 do not. */
+typedef struct stn_number {
+    int64_t kind; /* stn_number_kind */
+    int64_t i;    /* BOOL, INT */
+    double f;     /* FLOAT; for the others the same value */
+} stn_number;
+
+/** A list of integers; n = -1 where it is absent. */
+typedef struct stn_ints {
+    int64_t n;
+    int64_t v[STN_MAX_NDIM];
+} stn_ints;
+
+/** One attribute of a call by name. */
+typedef struct stn_attr {
+    const char *name;
+    stn_attr_type type; /* which member is meant */
+    union {
+        int64_t i; /* BOOL, INT */
+        double f;  /* FLOAT */
+        stn_number number;
+        const char *s; /* STRING */
+        stn_ints ints;
+    } value;
+} stn_attr;
+
+/* Schema */
+
+typedef struct stn_input_schema {
+    const char *name;
+    int optional; /* may be absent (NULL) */
+    int variadic; /* last input only: one or more tensors, named name0, name1, … by callers */
+} stn_input_schema;
+
+/** One attribute: where it lies in the op's attribute struct. A name may stand twice with different types
+ *  (padding: a list, or "same"). */
+typedef struct stn_attr_schema {
+    const char *name;
+    stn_attr_type type;
+    size_t offset;              /* bytes */
+    const char *const *choices; /* CHOICE: texts, NULL-terminated */
+} stn_attr_schema;
+
+/* What the functions of an op see */
+
+typedef struct stn_op stn_op; /* an op of one context */
+typedef struct stn_op_desc stn_op_desc;
+
+/** dtype and global shape of an output; `check` fills it. */
+typedef struct stn_meta {
+    stn_dtype dtype;
+    int ndim;
+    int64_t shape[STN_MAX_NDIM];
+} stn_meta;
+
+typedef struct stn_op_call {
+    size_t size;
+    stn_context *context;
+    const stn_op *op;
+    const void *attrs; /* the op's attribute struct, complete */
+    int n_in, n_out;   /* n_out: descriptor's; check may lower it */
+    int local;         /* 1: the tensors are local (no mesh): nothing to communicate */
+    stn_tensor *const *in; /* check and place: as given (metadata only). run: in the wanted specs. Absent ones are NULL */
+    stn_tensor **out;      /* run: made, elements not set. An in-place op's out[0] is in[0] */
+    const stn_spec *const *in_spec; /* specs of the inputs as given */
+    const stn_spec **want;          /* place: begins as in_spec */
+    const stn_spec **out_spec;      /* place */
+    stn_meta *out_meta;             /* check */
+    void *arg;                      /* the descriptor's */
+} stn_op_call;
+
+typedef struct stn_backward_call {
+    size_t size;
+    stn_context *context;
+    const stn_op *op;
+    const void *attrs;
+    int n_in, n_out;
+    uint32_t needs;                  /* bit i: input i needs a cotangent */
+    stn_tensor *const *in;           /* those that `saves` asked for, else NULL */
+    stn_tensor *const *out;          /* likewise */
+    const stn_spec *const *in_spec;  /* forward specs of the inputs, as given */
+    const stn_spec *const *want;     /* forward specs of the inputs, as run saw them */
+    const stn_spec *const *out_spec; /* forward specs of the outputs */
+    stn_tensor *const *grad_out;     /* NULL where no cotangent arrived. Never written to */
+    stn_tensor **grad_in;            /* to fill where needed: any layout, the input's global shape. NULL stands for zero */
+    void *arg;
+} stn_backward_call;
+
+/** Returned by place for "no rule": the call goes through the fallback. Not an error. */
+#define STN_NO_RULE STN_ERR_LAYOUT
+
+enum stn_op_flags {
+    STN_OP_IN_PLACE = 1, /* changes in[0] and returns it */
+    STN_OP_ALIAS = 2,    /* may return a tensor on in[0]'s memory (views); run makes out[0] itself with stn_op_alias */
+    STN_OP_FIRST_ORDER = 4, /* backward cannot be differentiated again: create_graph is refused with the op's name */
+    STN_OP_COMMUNICATES = 8 /* run or backward may communicate on a mesh: takes part in the hash of backward */
+};
+
+/** A kernel that an op may launch. Its name is "op.slot". */
+typedef struct stn_kernel {
+    size_t size; /* sizeof(stn_kernel) */
+    const char *name;
+    const char *device; /* "cpu", … */
+    uint32_t dtypes;    /* bit d: serves stn_dtype d */
+    size_t args_size;   /* of its argument struct: must equal the slot's */
+    stn_kernel_fn function;
+} stn_kernel;
+
+typedef struct stn_kernel_slot {
+    const char *name; /* "softmax.forward" */
+    size_t args_size;
+} stn_kernel_slot;
+
+struct stn_op_desc {
+    size_t size; /* sizeof(stn_op_desc) */
+    const char *name;
+    const stn_input_schema *inputs;
+    int n_inputs;
+    const stn_attr_schema *attrs;
+    int n_attrs;
+    size_t attrs_size;      /* bytes; the struct holds no pointers, and its padding is zero */
+    const void *attrs_init; /* the defaults, attrs_size bytes; NULL: all zero */
+    int n_outputs;
+    unsigned flags; /* stn_op_flags */
+    stn_status (*check)(stn_op_call *call);
+    stn_status (*place)(stn_op_call *call); /* NULL: no rule */
+    stn_status (*run)(stn_op_call *call);
+    /** Which tensors backward will read, given which inputs need a cotangent: bit i input i, bit 32 + k output k. NULL: none. */
+    uint64_t (*saves)(const stn_op_call *call, uint32_t needs);
+    stn_status (*backward)(stn_backward_call *call); /* NULL: no gradient */
+    const stn_kernel_slot *slots;
+    int n_slots;
+    const stn_kernel *kernels; /* built-in ones */
+    int n_kernels;
+    void *arg; /* the author's own */
+};
+
+/* Helpers for the functions of an op */
+
+/** Reports a failure: the message begins with the op's name. For check, place and run. @return `status`. */
+STN_API stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+
+/** Launches the kernel of a slot for a dtype on the context's queue.
+ *  @return STN_ERR_UNSUPPORTED where the device has no kernel for it (named in the message); else as stn_queue_launch. */
+STN_API stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size);
+
+/** Device memory that lasts as long as the work queued by run. At least 64-byte aligned. @return STN_ERR_MEMORY. */
+STN_API stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **out);
+
+/** For an op with STN_OP_ALIAS: makes out[k] on the memory of `base`, at its element `offset`, with its own strides. */
+STN_API stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset, const int64_t *strides);
+
+/* Registry */
+
+/** Adds an op to this context. `desc` and what it points to outlive the context. Names of built-in ops are taken.
+ *  Local; every rank registers the same. @return STN_ERR_ARGUMENT, STN_ERR_VERSION, STN_ERR_STATE (name taken), STN_ERR_MEMORY. */
+STN_API stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const stn_op **out);
+
+/** The op of that name, NULL if there is none. Local. */
+STN_API const stn_op *stn_op_find(stn_context *context, const char *name);
+
+STN_API const stn_op_desc *stn_op_descriptor(const stn_op *op);
+
+/** All ops of a context, by index; NULL past the end. */
+STN_API const stn_op *stn_op_at(stn_context *context, int index);
+
+/** Calls an op by its handle. Inputs in schema order, NULL where absent; trailing ones may be left out.
+ *  @param outputs  `n_outputs` entries; those that the op gives are written, the others become NULL.
+ *  On failure every output is the error tensor. @return the context's status. Collective as the op. */
+STN_API stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
+                                 const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
+
+/** As stn_op_invoke, by name; an unknown name is STN_ERR_NOT_FOUND, and the message suggests the nearest. */
+STN_API stn_status stn_call(stn_context *context, const char *name, int n_inputs, stn_tensor *const *inputs, int n_attrs,
+                            const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
+
+/** As stn_op_invoke with the attribute struct itself: `attrs` points to the descriptor's attrs_size bytes, NULL: defaults.
+ *  The quickest way in. */
+STN_API stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs, int n_outputs,
+                                stn_tensor **outputs);
+
+/* Handlers: an embedder's own version of an op. Inside its handler, the op itself means the built-in rule. */
+
+typedef stn_status (*stn_op_handler)(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs,
+                                     int n_outputs, stn_tensor **outputs, void *arg);
+
+/** Sets (or with NULL removes) the handler of an op. It wins over one set by name. Local. */
+STN_API stn_status stn_op_set_handler(const stn_op *op, stn_op_handler handler, void *arg);
+
+/** Sets (or with NULL removes) the handler of every op of that name, also of one that is registered later. Local. */
+STN_API stn_status stn_handler_set(stn_context *context, const char *name, stn_op_handler handler, void *arg);
+
+/** Switches the handlers of one op on or off; NULL: those of all ops. Local. @return STN_ERR_NOT_FOUND. */
+STN_API stn_status stn_handler_enable(stn_context *context, const char *name, int on);
+
+/** Adds a kernel, or replaces the one of the same name, device and dtypes. Local.
+ *  @return STN_ERR_NOT_FOUND (no such slot), STN_ERR_VERSION (args_size differs). */
+STN_API stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel);
+
+/** Switches the kernels that were added to a slot on or off: the built-in ones serve meanwhile. Local. */
+STN_API stn_status stn_kernel_enable(stn_context *context, const char *name, int on);
+
+STN_END_DECLS
+#endif

@@ -1,0 +1,86 @@
+/* Specs: how a tensor is laid over a mesh. A spec is the same on every rank, and is made without communication.
+ * Specs are interned by their context: equal specs are the same pointer. */
+#ifndef SHARDTENSOR_SPEC_H
+#define SHARDTENSOR_SPEC_H
+
+#include <shardtensor/mesh.h>
+
+STN_BEGIN_DECLS
+
+typedef struct stn_spec stn_spec;
+
+typedef enum stn_placement_kind { STN_PLACE_REPLICATE, STN_PLACE_SHARD, STN_PLACE_PARTIAL } stn_placement_kind;
+
+/** What one mesh axis does to a tensor. Made by the three functions below. */
+typedef struct stn_placement {
+    uint8_t kind; /* stn_placement_kind */
+    int8_t dim;   /* SHARD: which dim is cut; else 0 */
+    uint8_t op;   /* PARTIAL: the stn_reduce_op that is pending; else 0 */
+    uint8_t unused;
+} stn_placement;
+
+/** Every rank along the axis holds the same. */
+static inline stn_placement stn_replicate(void)
+{
+    stn_placement p = {STN_PLACE_REPLICATE, 0, 0, 0};
+    return p;
+}
+
+/** `dim` (0 <= dim < ndim) is cut among the ranks along the axis. */
+static inline stn_placement stn_shard(int dim)
+{
+    stn_placement p = {STN_PLACE_SHARD, (int8_t)dim, 0, 0};
+    return p;
+}
+
+/** The value is `op` over the ranks along the axis, still to be taken. */
+static inline stn_placement stn_partial(stn_reduce_op op)
+{
+    stn_placement p = {STN_PLACE_PARTIAL, 0, (uint8_t)op, 0};
+    return p;
+}
+
+/** What a spec is made from. Zero fields mean the default. */
+typedef struct stn_spec_options {
+    size_t size; /* sizeof(stn_spec_options) */
+    /** Axes in the order in which they cut a dim that several shard: an earlier one is major. NULL: mesh order. */
+    const int *axis_order;
+    /** Dims from the slowest to the fastest in memory. NULL: 0, 1, …. */
+    const int *memory_order;
+    /** sizes[dim]: how many elements each piece of a sharded dim has, one entry per combination of the axes that cut it, the
+     *  major one slowest; they add up to shape[dim]. NULL, or sizes[dim] NULL: balanced, the first n mod p pieces get one more. */
+    const int64_t *const *sizes;
+} stn_spec_options;
+
+/** Makes or finds a spec. Local; every rank passes the same.
+ *  @param mesh        NULL: a local tensor (placements must be NULL).
+ *  @param placements  one per mesh axis. On axes of size 1 all are the same as Replicate.
+ *  @param options     NULL: defaults.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_SHAPE (sizes do not add up), STN_ERR_MEMORY. The caller owns one reference to `*out`. */
+STN_API stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, const stn_placement *placements,
+                                   stn_dtype dtype, int ndim, const int64_t *shape, const stn_spec_options *options,
+                                   const stn_spec **out);
+
+STN_API const stn_spec *stn_spec_retain(const stn_spec *spec); /**< One more reference. On the context's thread. */
+STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. On the context's thread. */
+
+STN_API const stn_mesh *stn_spec_mesh(const stn_spec *spec);                  /**< NULL for a local tensor's. */
+STN_API stn_dtype stn_spec_dtype(const stn_spec *spec);
+STN_API int stn_spec_ndim(const stn_spec *spec);
+STN_API const int64_t *stn_spec_shape(const stn_spec *spec);                  /**< Global, ndim elements. */
+STN_API const int64_t *stn_spec_local_shape(const stn_spec *spec);            /**< This rank's chunk. */
+STN_API const int64_t *stn_spec_local_offset(const stn_spec *spec);           /**< Its first element in the whole. */
+STN_API stn_placement stn_spec_placement(const stn_spec *spec, int axis);
+STN_API const uint8_t *stn_spec_memory_order(const stn_spec *spec);
+STN_API int64_t stn_spec_numel(const stn_spec *spec);                         /**< Elements of the whole. */
+STN_API int64_t stn_spec_local_numel(const stn_spec *spec);                   /**< Elements of this rank's chunk. */
+
+/** The chunk of another rank: its shape and offset (ndim entries each; either may be NULL). Local.
+ *  @param rank  world rank; one outside the mesh has an empty chunk. */
+STN_API void stn_spec_chunk(const stn_spec *spec, int rank, int64_t *shape, int64_t *offset);
+
+/** Writes a description such as "f32 (73, 144) on lat=3: Shard(0) sizes 25 24 24", as snprintf does. Local. */
+STN_API int stn_spec_describe(const stn_spec *spec, char *text, size_t size);
+
+STN_END_DECLS
+#endif

@@ -1,0 +1,113 @@
+/* Tensors: a local chunk and a spec.
+ *
+ * Handles are reference counted. Inside a scope (stn_scope_begin) the scope owns what is made; outside, the caller does.
+ * An error tensor may be passed anywhere: the call does nothing and reports the kept error. */
+#ifndef SHARDTENSOR_TENSOR_H
+#define SHARDTENSOR_TENSOR_H
+
+#include <shardtensor/spec.h>
+
+STN_BEGIN_DECLS
+
+/** Which function is differentiated where per-rank and global meaning meet (docs/gradients.md). */
+typedef enum stn_grad_convention {
+    STN_GRAD_PER_RANK,  /* B: the sum over ranks of each rank's own loss */
+    STN_GRAD_REPLICATED /* A: one loss, of which every rank holds a replica */
+} stn_grad_convention;
+
+/* Handles */
+
+STN_API stn_tensor *stn_tensor_retain(stn_tensor *tensor); /**< One more reference; returns `tensor`. Any thread. */
+STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less; sets it to NULL. Accepts NULL. Any thread. */
+STN_API int stn_tensor_is_error(const stn_tensor *tensor); /**< 1 for NULL and for an error tensor. */
+
+STN_API stn_context *stn_tensor_context(const stn_tensor *tensor);
+STN_API const stn_spec *stn_tensor_spec(const stn_tensor *tensor); /**< Borrowed; NULL for an error tensor. */
+STN_API stn_dtype stn_tensor_dtype(const stn_tensor *tensor);
+STN_API int stn_tensor_ndim(const stn_tensor *tensor);
+STN_API const int64_t *stn_tensor_shape(const stn_tensor *tensor);       /**< Global. */
+STN_API const int64_t *stn_tensor_local_shape(const stn_tensor *tensor); /**< This rank's chunk. */
+STN_API const int64_t *stn_tensor_strides(const stn_tensor *tensor);     /**< Of the chunk, in elements. */
+
+/** The first element of this rank's chunk, in the device's memory; NULL if the chunk is empty. Unreduced where Partial.
+ *  Work on the tensor may still be queued: stn_queue_sync(stn_context_queue(…)) before reading. */
+STN_API void *stn_tensor_data(const stn_tensor *tensor);
+
+/* Making tensors */
+
+/** A tensor of the given spec, its elements not set. Local; every rank of the world calls it.
+ *  @return new tensor; the error tensor with STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_empty(stn_context *context, const stn_spec *spec);
+
+/** A tensor of the given spec whose chunk on each rank is copied from host memory: `data` holds local_numel elements, row-major.
+ *  Local. @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, const void *data);
+
+/** A local tensor over the caller's device memory, without a copy. `release(arg)` is called once the last use has ended; it may
+ *  be NULL. `strides` in elements, NULL: row-major. Local. @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                             void *data, void (*release)(void *arg), void *arg);
+
+/** Copies this rank's chunk to host memory, row-major. Waits for the queue. Local.
+ *  @param size  bytes at `data`: local_numel elements. A Partial tensor gives this rank's addend.
+ *  @return STN_ERR_ARGUMENT (size), or the kept error. */
+STN_API stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size);
+
+/** Splits one rank's local tensor over a mesh.
+ *
+ * Shapes:     local (d0, …) on `root` -> the same global shape, spec `spec`. Elsewhere `local` is NULL.
+ * Collective: over the world; only the chunks travel, nobody but the root holds the whole.
+ * Gradient:   none: the result is a leaf that obeys `requires_grad`.
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (agreed: the root judges), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int root, const stn_spec *spec, int requires_grad);
+
+/** The whole tensor on each rank of the mesh, as a local tensor; a pending reduction is done.
+ *  Collective over the mesh unless Replicate. Ranks outside the mesh get an empty tensor of no dims' length (shape of zeros).
+ *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED.
+ *  @return new tensor. (PyTorch's users know it as full_tensor.) */
+STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
+
+/** The same values in another layout: `spec` has the same shape and dtype; any mesh of the same world.
+ *  Collective over the ranks of both meshes. One exchange, or two where a pending reduction ends replicated.
+ *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes; STN_ERR_SHAPE, STN_ERR_DTYPE. */
+STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
+
+/** As stn_redistribute, to balanced cuts on the tensor's own mesh. `placements` has one entry per mesh axis. */
+STN_API stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placements);
+
+/** This rank's chunk as a local tensor that shares its memory. A Partial chunk is this rank's addend.
+ *  Gradient: yes, by `convention`: the cotangent of a Replicate chunk is Partial (PER_RANK) or Replicate (REPLICATED).
+ *  @return new tensor; STN_ERR_PARTIAL (a Partial tensor that requires grad). */
+STN_API stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention);
+
+/** A tensor of `spec` whose chunk is `local`, without a copy where its memory is dense. Local: `local` has exactly this rank's
+ *  chunk shape. Gradient: yes, by `convention`: of a Replicate result, the cotangent goes to axis rank 0 alone (PER_RANK) or to
+ *  each rank (REPLICATED). @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE. */
+STN_API stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention);
+
+/** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over the
+ *  mesh, and a disagreement in other dims is STN_ERR_SHAPE on all ranks. At most one axis shards each dim. */
+STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements,
+                                                 stn_grad_convention convention);
+
+/** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
+ *  `*value` is written on success only. @return STN_ERR_SHAPE (not one element), or the kept error. */
+STN_API stn_status stn_item(stn_tensor *tensor, double *value);
+
+/* Exchange with other libraries: DLPack 1.x, declared in dlpack form by any framework. */
+
+struct DLManagedTensorVersioned;
+
+/** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter. Waits for the queue. Local.
+ *  @return STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first). */
+STN_API stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out);
+
+/** A local tensor over a DLPack tensor, zero copy; takes it over on success and calls its deleter when the last use has ended.
+ *  Local. @return new tensor; STN_ERR_VERSION, STN_ERR_DTYPE, STN_ERR_DEVICE, STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed);
+
+/** Writes a description: dtype, shape, layout, flags. As snprintf. Local. */
+STN_API int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size);
+
+STN_END_DECLS
+#endif

@@ -1,0 +1,27 @@
+/* The caching allocator of one context: device memory in size classes, ordered by the context's queue.
+ *
+ * Bytes that are released may still be read by queued kernels; they are handed out again to later work of the same queue
+ * only, so nothing waits. stni_pool_trim waits for the queue before it gives memory back. Used by the context's thread only. */
+#ifndef STNI_CORE_ALLOC_H
+#define STNI_CORE_ALLOC_H
+
+#include "core/device/device.h"
+
+struct stni_pool;
+
+struct stni_pool_stats {
+    int64_t reserved_bytes;  /* taken from the device */
+    int64_t live_bytes, peak_bytes;
+    int64_t allocations, device_calls;
+};
+
+stn_status stni_pool_create(stn_queue *queue, struct stni_pool **out);
+void stni_pool_destroy(struct stni_pool **pool); /* everything that was taken is given back, live or not */
+
+/* `bytes` may be 0: *out becomes NULL. *capacity is what stni_pool_release wants back. 64-byte aligned. */
+stn_status stni_pool_take(struct stni_pool *pool, size_t bytes, void **out, size_t *capacity);
+void stni_pool_release(struct stni_pool *pool, void *pointer, size_t capacity);
+void stni_pool_trim(struct stni_pool *pool);
+struct stni_pool_stats *stni_pool_stats(struct stni_pool *pool);
+
+#endif

@@ -1,0 +1,63 @@
+/* Communicators inside the library: what every backend shares. */
+#ifndef STNI_CORE_COMM_COMM_H
+#define STNI_CORE_COMM_COMM_H
+
+#include <shardtensor/comm.h>
+
+#include "core/device/device.h"
+
+enum { STNI_CALL_RING = 64 }; /* calls that are remembered */
+
+/* One remembered verb. */
+struct stni_call_record {
+    int64_t sequence;
+    const char *verb;
+    int64_t count;
+    stn_dtype dtype;
+    int op, root;
+};
+
+struct stni_comm_stats {
+    int64_t collectives, messages, bytes_sent;
+};
+
+struct stn_comm {
+    const stn_comm_ops *ops;
+    void *impl;
+    int rank, size;
+    stn_queue *queue;       /* where verbs without a request run: the context's once it has adopted the communicator, else its own */
+    stn_device *own_device; /* of a communicator that no context owns */
+    stn_queue *own_queue;
+    stn_queue *side_queue;  /* verbs with a request; made on first use */
+    int checks;
+    struct stni_comm_stats *stats; /* shared by a family's communicators of one rank; own_stats unless adopted */
+    struct stni_comm_stats own_stats;
+    int64_t sequence;
+    struct stni_call_record ring[STNI_CALL_RING];
+    struct stni_error error;
+    void (*log)(void *arg, const char *text);
+    void *log_arg;
+};
+
+/* The thread communicator: `size` linked communicators, one per rank thread, made before the threads start.
+ * `deadline_seconds` as in stn_context_options. */
+stn_status stni_comm_create_threads(int size, double deadline_seconds, stn_comm **comms);
+
+/* A context takes a communicator: its verbs run on `queue` and are counted in `stats`. */
+void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds);
+
+/* The verbs on a given queue: what ops use. They launch on `queue` (an immediate queue: run), and copy what they need from
+ * arrays that they are given. */
+stn_status stni_comm_all_reduce(stn_comm *comm, stn_queue *queue, const void *send, void *recv, int64_t count,
+                                stn_dtype dtype, stn_reduce_op op);
+stn_status stni_comm_all_gather(stn_comm *comm, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                                stn_dtype dtype);
+stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
+                                const int64_t *recv_counts, stn_dtype dtype);
+stn_status stni_comm_exchange(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
+stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out);
+
+/* Tells the family that this rank failed. Any thread. */
+void stni_comm_abort(stn_comm *comm, stn_status status, const char *text);
+
+#endif

@@ -1,0 +1,42 @@
+/* Meshes inside the library. */
+#ifndef STNI_CORE_SHARD_MESH_H
+#define STNI_CORE_SHARD_MESH_H
+
+#include <shardtensor/mesh.h>
+
+#include "core/status.h"
+
+struct stni_shard_tables;
+
+struct stn_mesh {
+    stn_context *context;
+    int ndim, size;
+    int sizes[STN_MAX_MESH_NDIM];
+    char names[STN_MAX_MESH_NDIM][STN_MAX_AXIS_NAME];
+    /* Members in row-major order: rank = start + sum coordinate[a] * step[a] where that describes them, so that a mesh of
+     * 100,000 ranks is as small as one of 2; else the list. */
+    int start, step[STN_MAX_MESH_NDIM];
+    int *ranks; /* NULL where affine */
+    int member; /* this rank belongs to it */
+    int coordinate[STN_MAX_MESH_NDIM]; /* this rank's; -1 outside */
+    /* Communicators over the axes of a bit mask, with the other coordinates fixed at this rank's; made on first use. */
+    struct stni_mesh_comm *comms;
+    uint32_t id; /* order of making in this context */
+};
+
+/* Coordinates of a world rank, -1 each if it is no member; returns membership. */
+int stni_mesh_find(const stn_mesh *mesh, int rank, int coordinate[STN_MAX_MESH_NDIM]);
+
+/* World rank at linear position i (row-major), 0 <= i < size. */
+int stni_mesh_rank(const stn_mesh *mesh, int i);
+
+/* The communicator of the ranks that differ from this one along the axes in `axes` (bit a: axis a) only, in row-major order.
+ * Collective over those ranks at its first use. Borrowed. This rank must be a member. */
+stn_status stni_mesh_comm(const stn_mesh *mesh, uint32_t axes, stn_comm **out);
+
+/* The communicator of the ranks of both meshes, sorted by world rank. Collective over them at its first use. Borrowed. */
+stn_status stni_mesh_comm_union(const stn_mesh *a, const stn_mesh *b, stn_comm **out);
+
+void stni_mesh_destroy(stn_mesh *mesh);
+
+#endif

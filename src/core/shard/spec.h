@@ -1,0 +1,76 @@
+/* Specs inside the library: a layout is what a spec says, as a value that can be edited; interning turns it into a spec. */
+#ifndef STNI_CORE_SHARD_SPEC_H
+#define STNI_CORE_SHARD_SPEC_H
+
+#include <shardtensor/spec.h>
+
+#include "core/shard/mesh.h"
+#include "core/shard/split.h"
+
+/* Everything that tells specs apart. Canonical once interned: axes of size 1 are Replicate, axis order is mesh order where it says
+ * nothing, dims of size 1 stand last in memory order, entries past ndim are zero. */
+struct stni_layout {
+    const stn_mesh *mesh; /* NULL: local */
+    stn_dtype dtype;
+    int ndim;
+    int64_t shape[STN_MAX_NDIM];
+    stn_placement placement[STN_MAX_MESH_NDIM];
+    uint8_t axis_order[STN_MAX_MESH_NDIM];
+    uint8_t memory_order[STN_MAX_NDIM];
+    const struct stni_split *split[STN_MAX_NDIM]; /* NULL where no axis shards the dim */
+};
+
+struct stn_spec {
+    struct stni_layout layout;
+    stn_context *context;
+    int refs; /* by tensors, nodes, cached places, callers. On the context's thread only */
+    uint32_t partial_axes, shard_axes; /* bit a: axis a */
+    int64_t numel, local_numel;
+    int64_t local_shape[STN_MAX_NDIM], local_offset[STN_MAX_NDIM];
+    int64_t strides[STN_MAX_NDIM]; /* of a dense chunk in memory order, in elements */
+    UT_hash_handle hh;
+};
+
+/* A layout with mesh order, row-major memory, all Replicate. */
+void stni_layout_init(struct stni_layout *layout, const stn_mesh *mesh, stn_dtype dtype, int ndim, const int64_t *shape);
+
+/* The axes that shard `dim`, major to minor; returns how many. */
+int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN_MAX_MESH_NDIM]);
+
+/* Gives each sharded dim the balanced split where it has none (NULL) or one that does not fit its axes and size. */
+stn_status stni_layout_balance(stn_context *context, struct stni_layout *layout);
+
+/* Canonicalises (a copy of) `layout` and finds or makes its spec; sharded dims without a split are balanced. Not retained: a new spec without
+ * users lives until the next stni_shard_collect. */
+stn_status stni_spec_intern(stn_context *context, const struct stni_layout *layout, const stn_spec **out);
+
+/* The spec of a local tensor of this shape, row-major. */
+stn_status stni_spec_local(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const stn_spec **out);
+
+/* The spec of this rank's chunk taken as a local tensor: same memory order. */
+stn_status stni_spec_of_chunk(const stn_spec *spec, const stn_spec **out);
+
+/* Position of coordinates among the pieces of `dim` (0 if it is not sharded). */
+int stni_spec_piece(const stn_spec *spec, int dim, const int coordinate[STN_MAX_MESH_NDIM]);
+
+/* Chunk at mesh coordinates: shape and offset, ndim entries each. */
+void stni_spec_chunk_at(const stn_spec *spec, const int coordinate[STN_MAX_MESH_NDIM], int64_t *shape, int64_t *offset);
+
+/* Same shape, dtype-free comparison of where elements lie: 1 if both put every element on the same ranks at the same place. */
+int stni_spec_same_chunks(const stn_spec *a, const stn_spec *b);
+
+/* Interned tables of a context. */
+struct stni_shard_tables {
+    struct stni_split *splits;
+    stn_spec *specs;
+    stn_mesh **meshes;
+    int n_meshes, cap_meshes;
+    int64_t n_specs, n_splits;
+    int64_t collect_at; /* specs beyond which the next collection is worth it */
+};
+
+/* Frees specs and splits that nobody uses, when there are many. Called between ops, never inside one. */
+void stni_shard_collect(stn_context *context, int all);
+void stni_shard_tables_fini(stn_context *context);
+
+#endif

@@ -1,0 +1,46 @@
+/* A split: how n elements of a dim are cut among the ranks that shard it.
+ *
+ * Several axes cut major first, each piece by the next, so a split has levels. A balanced one is closed form and stores nothing but its
+ * numbers; an explicit one is one cumulative array over all pieces. Interned: equal splits of a context are the same pointer, and an
+ * explicit one that equals the balanced one IS the balanced one. */
+#ifndef STNI_CORE_SHARD_SPLIT_H
+#define STNI_CORE_SHARD_SPLIT_H
+
+#include "core/status.h"
+
+#include <shardtensor/mesh.h>
+
+#include <uthash.h>
+
+struct stni_split {
+    UT_hash_handle hh;
+    int refs; /* specs that use it */
+    int n_levels;
+    int parts[STN_MAX_MESH_NDIM]; /* ranks of each axis, major to minor */
+    int n_parts;                  /* their product */
+    int64_t n;
+    int64_t *offsets; /* n_parts + 1 entries, NULL where balanced */
+};
+
+/* The first n mod parts pieces get one more: where piece i of n elements begins; i = parts gives n. */
+static inline int64_t stni_balanced_offset(int64_t n, int64_t parts, int64_t i)
+{
+    int64_t q = n / parts, r = n % parts;
+    return i * q + (i < r ? i : r);
+}
+
+/* First element of piece i (all levels, major slowest), 0 <= i <= n_parts. */
+int64_t stni_split_offset(const struct stni_split *split, int i);
+
+/* Piece that holds element x, 0 <= x < n: the one with offset <= x < next offset. */
+int stni_split_find(const struct stni_split *split, int64_t x);
+
+/* Interning, per context. Not retained: a new split without users lives until the next stni_shard_collect. */
+stn_status stni_split_balanced(stn_context *context, int64_t n, int n_levels, const int *parts, const struct stni_split **out);
+stn_status stni_split_explicit(stn_context *context, int64_t n, int n_levels, const int *parts, const int64_t *offsets,
+                               const struct stni_split **out);
+
+/* Derived cuts (contract 2): offset'[i] = ceil(offset[i] * n_out / n_in) in 128 bits; balanced from balanced and where n_in is 0. */
+stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, int64_t n_out, const struct stni_split **out);
+
+#endif

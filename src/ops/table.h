@@ -1,0 +1,37 @@
+/* The op table: one row per built-in op. The row `name` stands for the descriptor stni_op_name of the op's own file and for its index. */
+#ifndef STNI_OPS_TABLE_H
+#define STNI_OPS_TABLE_H
+
+#include <shardtensor/op.h>
+
+#define STNI_OP_LIST(X)      \
+    X(add)                   \
+    X(add_)                  \
+    X(mul)                   \
+    X(mul_)                  \
+    X(conj)                  \
+    X(sum)                   \
+    X(expand)                \
+    X(softmax)               \
+    X(softmax_backward)      \
+    X(matmul)                \
+    X(conv2d)                \
+    X(conv2d_grad_input)     \
+    X(conv2d_grad_weight)    \
+    X(view)                  \
+    X(transpose)             \
+    X(embedding)             \
+    X(embedding_backward)
+
+#define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
+STNI_OP_LIST(STNI_OP_DECLARE)
+#undef STNI_OP_DECLARE
+
+#define STNI_OP_INDEX(name) STNI_OP_##name,
+enum stni_op_index { STNI_OP_LIST(STNI_OP_INDEX) STNI_OP_COUNT };
+#undef STNI_OP_INDEX
+
+/* STNI_OP_COUNT entries, in the order of the list. */
+extern const stn_op_desc *const stni_op_table[];
+
+#endif

@@ -1,0 +1,14 @@
+/* What typed functions share: from handles and an attribute struct to a dispatched op with one output. */
+#ifndef STNI_OPS_UTIL_CALL_H
+#define STNI_OPS_UTIL_CALL_H
+
+#include "ops/table.h"
+
+/* Calls built-in op `index` on `n_in` inputs (required ones not NULL: else STN_ERR_ARGUMENT, and NULL is returned where no input has a
+ * context). `attrs` NULL: the op's defaults. Returns out[0], or the context's error tensor. */
+stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in, const void *attrs);
+
+/* Keeps an error on behalf of a typed function that found an argument bad, and returns the context's error tensor (NULL without one). */
+stn_tensor *stni_call_fail(stn_tensor *any, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+
+#endif
