@@ -57,4 +57,7 @@ def main():
     return 0
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except subprocess.CalledProcessError as error:
+    sys.exit(f"status {error.returncode}: {' '.join(error.cmd)}")
