@@ -1,5 +1,5 @@
 /* A program outside the tree: compiled against the installed library only. */
-#include <shardtensor/version.h>
+#include <shardtensor/shardtensor.h>
 
 #include <stdio.h>
 #include <string.h>
