@@ -10,7 +10,7 @@
 
 #include <shardtensor/mesh.h>
 
-#include <uthash.h>
+#include "core/hash.h"
 
 struct stni_split {
     UT_hash_handle hh;
