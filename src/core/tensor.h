@@ -2,6 +2,7 @@
 #ifndef STNI_CORE_TENSOR_H
 #define STNI_CORE_TENSOR_H
 
+#include "core/box.h"
 #include "core/storage.h"
 
 struct stni_node;
@@ -62,11 +63,6 @@ int stni_tensor_is_dense(const stn_tensor *tensor);
 void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
 
 static inline int stni_is_error(const stn_tensor *t) { return (t->flags & STNI_TENSOR_ERROR) != 0; }
-
-/* A strided copy of equal shapes on the queue (any dtype, by element size). */
-stn_status stni_box_copy(stn_queue *queue, const stn_box *dst, const stn_box *src, size_t element_size);
-/* The same at once, on the calling thread: for kernels. */
-void stni_box_copy_now(const stn_box *dst, const stn_box *src, size_t element_size);
 
 /* Dense in the spec's memory order: `tensor` itself, retained, or a dense copy. */
 stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out);
