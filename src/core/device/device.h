@@ -19,22 +19,39 @@ struct stn_queue {
     stn_device *device;
     void *impl;
     int immediate; /* CPU, caller's thread: launch is a plain call of the kernel */
-    atomic_int failed; /* 0, or the status that is kept in `error` */
+    atomic_int failed; /* STN_OK, or the status that is kept in `error`; set after the text is complete */
     struct stni_error error;
     atomic_flag error_lock;
-    atomic_int_fast64_t kernels; /* launched */
+    atomic_int_fast64_t kernels; /* launched; any thread may read it */
     int64_t syncs;
 };
 
-/* The built-in CPU device; memory comes from `allocator` (NULL: the C library). */
+struct stn_event {
+    stn_device *device;
+    void *impl;
+};
+
+/* The built-in CPU device; memory comes from `allocator` (NULL: the C library), which is copied. */
 stn_status stni_device_create_cpu(const stn_allocator *allocator, stn_device **out);
+/* A device of a table of functions; owns `impl` on success. STN_ERR_VERSION where the table lacks entries. */
 stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char *name, stn_device **out);
-void stni_device_destroy(stn_device **device);
+void stni_device_destroy(stn_device **device); /* after its queues and events */
+
+/* Memory of a device, at least 64-byte aligned. `bytes` > 0. */
+stn_status stni_device_allocate(stn_device *device, size_t bytes, void **out);
+void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes);
 
 stn_status stni_queue_create(stn_device *device, const stn_queue_options *options, stn_queue **out);
 void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */
 
-/* An event marks a point of a queue. */
+/* Runs a kernel on the calling thread unless the queue has failed; a failure of the kernel marks the queue. For devices that run
+ * kernels themselves. Returns the queue's failure if there is one. */
+stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args);
+
+/* Waits for the queue and forgets its failure, so that it takes work again. */
+void stni_queue_recover(stn_queue *queue);
+
+/* An event marks a point of a queue: the last one it was recorded at. One that was never recorded has passed. */
 stn_status stni_event_create(stn_device *device, stn_event **out);
 void stni_event_destroy(stn_event **event);
 stn_status stni_event_record(stn_event *event, stn_queue *queue);
@@ -42,6 +59,8 @@ stn_status stni_queue_wait(stn_queue *queue, stn_event *event);
 stn_status stni_event_sync(stn_event *event);
 
 /* Queued copies between host and device; on an immediate CPU queue a memcpy. */
-stn_status stni_queue_copy(stn_queue *queue, void *dst, const void *src, size_t bytes, int kind);
+enum stni_copy_kind { STNI_COPY_DEVICE, STNI_COPY_TO_DEVICE, STNI_COPY_TO_HOST };
+stn_status stni_queue_copy(stn_queue *queue, void *dst, const void *src, size_t bytes,
+                           enum stni_copy_kind kind);
 
 #endif

@@ -1,0 +1,201 @@
+/* The layer above every device: queues with their kept failure, events, copies.
+ *
+ * A failed queue runs nothing more: launches, copies and waits return the first failure. `failed` is set after the text is complete, so
+ * that whoever sees it (acquire) may read the text without the lock. */
+#include "core/device/device.h"
+#include "core/host_alloc.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static inline stn_status queue_status(const stn_queue *queue)
+{
+    return (stn_status)atomic_load_explicit(&queue->failed, memory_order_acquire);
+}
+
+stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char *name, stn_device **out)
+{
+    if (ops->size < sizeof(stn_device_ops))
+        return STN_ERR_VERSION;
+    stn_device *device = stni_calloc(1, sizeof *device);
+    if (!device)
+        return STN_ERR_MEMORY;
+    device->ops = ops;
+    device->impl = impl;
+    snprintf(device->name, sizeof device->name, "%s", name);
+    *out = device;
+    return STN_OK;
+}
+
+void stni_device_destroy(stn_device **device)
+{
+    if (!device || !*device)
+        return;
+    if ((*device)->ops->destroy)
+        (*device)->ops->destroy((*device)->impl);
+    stni_free(*device);
+    *device = NULL;
+}
+
+stn_status stni_device_allocate(stn_device *device, size_t bytes, void **out)
+{
+    assert(bytes > 0);
+    return device->ops->allocate(device->impl, bytes, out);
+}
+
+void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes)
+{
+    if (pointer)
+        device->ops->deallocate(device->impl, pointer, bytes);
+}
+
+stn_status stni_queue_create(stn_device *device, const stn_queue_options *options, stn_queue **out)
+{
+    static const stn_queue_options defaults = {.size = sizeof defaults};
+    stn_queue *queue = stni_calloc(1, sizeof *queue);
+    if (!queue)
+        return STN_ERR_MEMORY;
+    queue->device = device;
+    atomic_init(&queue->failed, STN_OK);
+    atomic_init(&queue->kernels, 0);
+    atomic_flag_clear(&queue->error_lock);
+    if (!options || options->size == 0)
+        options = &defaults;
+    stn_status status = device->ops->queue_create(device->impl, options, &queue->impl);
+    if (status != STN_OK) {
+        stni_free(queue);
+        return status;
+    }
+    queue->immediate = device->is_cpu && !queue->impl;
+    *out = queue;
+    return STN_OK;
+}
+
+void stni_queue_destroy(stn_queue **queue)
+{
+    if (!queue || !*queue)
+        return;
+    (*queue)->device->ops->queue_destroy((*queue)->device->impl, (*queue)->impl);
+    stni_free(*queue);
+    *queue = NULL;
+}
+
+stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
+{
+    stn_status status = queue_status(queue);
+    if (status != STN_OK)
+        return status;
+    status = kernel(queue, args);
+    if (status != STN_OK)
+        stn_queue_fail(queue, status, "a kernel returned status %d and no text", (int)status);
+    return status;
+}
+
+stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
+{
+    if (args_size > STN_MAX_KERNEL_ARGS)
+        return stn_queue_fail(queue, STN_ERR_ARGUMENT, "launch: args_size got %zu bytes, wanted at most %d", args_size,
+                              STN_MAX_KERNEL_ARGS);
+    /* One thread launches at a time: no atomic addition is needed. */
+    atomic_store_explicit(&queue->kernels, atomic_load_explicit(&queue->kernels, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    if (queue->immediate)
+        return stni_queue_run(queue, kernel, args);
+    STNI_TRY(queue_status(queue));
+    return queue->device->ops->launch(queue->device->impl, queue->impl, queue, kernel, args, args_size);
+}
+
+stn_status stn_queue_sync(stn_queue *queue)
+{
+    queue->syncs++;
+    if (!queue->immediate) {
+        stn_status status = queue->device->ops->queue_sync(queue->device->impl, queue->impl);
+        if (status != STN_OK)
+            stn_queue_fail(queue, status, "waiting for a queue of device %s failed", queue->device->name);
+    }
+    return queue_status(queue);
+}
+
+stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *format, ...)
+{
+    while (atomic_flag_test_and_set_explicit(&queue->error_lock, memory_order_acquire)) {
+    }
+    if (queue_status(queue) == STN_OK) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(queue->error.text, sizeof queue->error.text, format, args);
+        va_end(args);
+        queue->error.status = status;
+        atomic_store_explicit(&queue->failed, (int)status, memory_order_release);
+    }
+    atomic_flag_clear_explicit(&queue->error_lock, memory_order_release);
+    return status;
+}
+
+const char *stn_queue_error_text(const stn_queue *queue)
+{
+    return queue_status(queue) == STN_OK ? "" : queue->error.text;
+}
+
+void stni_queue_recover(stn_queue *queue)
+{
+    stn_queue_sync(queue);
+    atomic_store_explicit(&queue->failed, STN_OK, memory_order_release);
+    queue->error.status = STN_OK;
+}
+
+stn_status stni_event_create(stn_device *device, stn_event **out)
+{
+    stn_event *event = stni_calloc(1, sizeof *event);
+    if (!event)
+        return STN_ERR_MEMORY;
+    event->device = device;
+    stn_status status = device->ops->event_create(device->impl, &event->impl);
+    if (status != STN_OK) {
+        stni_free(event);
+        return status;
+    }
+    *out = event;
+    return STN_OK;
+}
+
+void stni_event_destroy(stn_event **event)
+{
+    if (!event || !*event)
+        return;
+    (*event)->device->ops->event_destroy((*event)->device->impl, (*event)->impl);
+    stni_free(*event);
+    *event = NULL;
+}
+
+stn_status stni_event_record(stn_event *event, stn_queue *queue)
+{
+    assert(event->device == queue->device);
+    return event->device->ops->event_record(event->device->impl, event->impl, queue->impl);
+}
+
+stn_status stni_queue_wait(stn_queue *queue, stn_event *event)
+{
+    assert(event->device == queue->device);
+    STNI_TRY(queue_status(queue));
+    return event->device->ops->queue_wait(event->device->impl, queue->impl, event->impl);
+}
+
+stn_status stni_event_sync(stn_event *event)
+{
+    return event->device->ops->event_sync(event->device->impl, event->impl);
+}
+
+stn_status stni_queue_copy(stn_queue *queue, void *dst, const void *src, size_t bytes, enum stni_copy_kind kind)
+{
+    STNI_TRY(queue_status(queue));
+    if (bytes == 0)
+        return STN_OK;
+    if (queue->immediate) {
+        memcpy(dst, src, bytes);
+        return STN_OK;
+    }
+    return queue->device->ops->copy(queue->device->impl, queue->impl, dst, src, bytes, (int)kind);
+}
