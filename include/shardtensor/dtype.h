@@ -33,7 +33,8 @@ STN_API const char *stn_dtype_name(stn_dtype dtype);
 STN_API int stn_dtype_is_differentiable(stn_dtype dtype);
 
 /** The dtype of an operation between tensors of two dtypes (both with at least one dim, or both 0-d), as
- *  PyTorch's users expect: complex over floating over integer over bool, then the wider; f16 with bf16 gives f32. Local. */
+ *  PyTorch's users expect: complex over floating over integer over bool, then the wider; f16 with bf16 gives f32.
+ *  STN_DTYPE_COUNT for a value outside the enum. Local. */
 STN_API stn_dtype stn_dtype_promote(stn_dtype a, stn_dtype b);
 
 STN_END_DECLS

@@ -28,8 +28,41 @@ static inline uint16_t stni_f32_to_bf16(float f)
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
-/* IEEE binary16, round to nearest even. */
-float stni_f16_to_f32(uint16_t h);
-uint16_t stni_f32_to_f16(float f);
+/* IEEE binary16. Selects instead of branches, so that loops over them become vector code; no subnormal f32 is computed with, so the
+ * results do not hang on the processor's flush-to-zero mode. */
+static inline float stni_f16_to_f32(uint16_t h)
+{
+    uint32_t u = (uint32_t)(h & 0x7fffu) << 13;
+    uint32_t exponent = u & 0x0f800000u;
+    float tiny = (float)(h & 0x3ffu) * 0x1p-24f;
+    uint32_t bits;
+    memcpy(&bits, &tiny, sizeof bits);
+    u += 112u << 23; /* the exponents' biases are 15 and 127 */
+    u = exponent == 0x0f800000u ? u + (112u << 23) : u;
+    u = exponent == 0 ? bits : u;
+    u |= (uint32_t)(h & 0x8000u) << 16;
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* Rounds to nearest even, beyond 65504 to infinity; NaN stays NaN. */
+static inline uint16_t stni_f32_to_f16(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    uint32_t sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
+    uint32_t normal = (a - (112u << 23) + 0xfffu + (a >> 13 & 1u)) >> 13;
+    /* 0.5 has the spacing of binary16's subnormals, so the addition rounds as they do. */
+    float magnitude;
+    memcpy(&magnitude, &a, sizeof magnitude);
+    magnitude += 0.5f;
+    uint32_t subnormal;
+    memcpy(&subnormal, &magnitude, sizeof subnormal);
+    uint32_t h = a < 0x38800000u ? subnormal - 0x3f000000u : normal;
+    h = a >= 0x47800000u ? 0x7c00u : h;
+    h = a > 0x7f800000u ? 0x7e00u | (a >> 13 & 0x3ffu) : h;
+    return (uint16_t)(sign | h);
+}
 
 #endif
