@@ -49,6 +49,16 @@ STN_API stn_tensor *stn_mul_number_(stn_tensor *input, double other);
 /** The complex conjugate; the input's values where it is not complex. Keeps Partial(sum). Gradient: yes. */
 STN_API stn_tensor *stn_conj(stn_tensor *input);
 
+/** The same values in another dtype; from complex to real, the real parts.
+ *
+ * Shapes:     kept. To a 16-bit float: rounds to nearest even. To an integer: towards zero. To bool: x != 0.
+ * Placement:  kept. Partial(sum) is kept where each element is converted exactly and stays linear: to a wider float, real to complex,
+ *             complex to real; else it is reduced first.
+ * Collective: over the mesh where Partial is reduced.
+ * Gradient:   yes, twice differentiable: the cotangent, cast back.
+ * @return new tensor, or one more handle on `input` where it has that dtype; STN_ERR_ARGUMENT (dtype), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_cast(stn_tensor *input, stn_dtype dtype);
+
 /* Reductions */
 
 /** Sum over dims.
@@ -60,6 +70,15 @@ STN_API stn_tensor *stn_conj(stn_tensor *input);
  * @param n_dims  0: all dims.  @param dims  -ndim <= dims[i] < ndim, distinct.
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_sum(stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
+/** A larger tensor on the same memory: dims of size 1 are repeated, new dims are added in front.
+ *
+ * Shapes:     (d0, …) -> `shape`, of at least as many dims, aligned at the last; -1 keeps a dim.
+ * Placement:  Shards and Partial are kept; a Shard of a repeated dim becomes Replicate.
+ * Collective: over the mesh where a repeated dim is sharded.
+ * Gradient:   yes, twice differentiable: the cotangent, summed over repeated and new dims.
+ * @return a view, which cannot be changed in place; STN_ERR_SHAPE, STN_ERR_ARGUMENT (ndim), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_expand(stn_tensor *input, int ndim, const int64_t *shape);
 
 /** Softmax along `dim`: y[i] = exp(x[i] - m) / sum_j exp(x[j] - m), m = max_j x[j].
  *

@@ -4,24 +4,16 @@
 
 #include <shardtensor/op.h>
 
-#define STNI_OP_LIST(X)      \
-    X(add)                   \
-    X(add_)                  \
-    X(mul)                   \
-    X(mul_)                  \
-    X(conj)                  \
-    X(sum)                   \
-    X(expand)                \
-    X(softmax)               \
-    X(softmax_backward)      \
-    X(matmul)                \
-    X(conv2d)                \
-    X(conv2d_grad_input)     \
-    X(conv2d_grad_weight)    \
-    X(view)                  \
-    X(transpose)             \
-    X(embedding)             \
-    X(embedding_backward)
+/* By family, as the folders are. */
+#define STNI_OP_LIST(X) \
+    X(add)              \
+    X(add_)             \
+    X(mul)              \
+    X(mul_)             \
+    X(conj)             \
+    X(cast)             \
+    X(sum)              \
+    X(expand)
 
 #define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
 STNI_OP_LIST(STNI_OP_DECLARE)

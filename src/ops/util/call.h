@@ -4,11 +4,12 @@
 
 #include "ops/table.h"
 
-/* Calls built-in op `index` on `n_in` inputs (required ones not NULL: else STN_ERR_ARGUMENT, and NULL is returned where no input has a
- * context). `attrs` NULL: the op's defaults. Returns out[0], or the context's error tensor. */
+/* Calls built-in op `index` on `n_in` inputs, in the schema's order; absent ones are NULL. `attrs` NULL: the op's defaults. Returns out[0], or
+ * the context's error tensor; NULL where no input has a context. */
 stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in, const void *attrs);
 
-/* Keeps an error on behalf of a typed function that found an argument bad, and returns the context's error tensor (NULL without one). */
+/* Keeps an error on behalf of a typed function that found an argument bad, and returns the error tensor of `any`'s context (NULL
+ * where `any` is NULL). */
 stn_tensor *stni_call_fail(stn_tensor *any, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 #endif
