@@ -15,10 +15,11 @@ enum stni_tensor_flags {
     STNI_TENSOR_REQUIRES_GRAD = 4  /* a leaf that requires grad, or the result of a node */
 };
 
+/* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. */
 struct stn_tensor {
     atomic_int refs;
     uint32_t flags;
-    stn_context *context;
+    stn_context *context; /* NULL while the slab holds it */
     const stn_spec *spec; /* retained; a local tensor's has no mesh */
     struct stni_storage *storage;
     void *data; /* first element of this rank's chunk */
@@ -28,9 +29,9 @@ struct stn_tensor {
     struct stni_node *node;
     struct stni_leaf *leaf;
     int output; /* which output of the node */
-    int scoped; /* a scope owns one reference */
+    int scoped; /* references that scopes own */
     struct stni_margin *margin; /* NULL: none */
-    stn_tensor *prev, *next; /* context->live; next also chains context->dead */
+    stn_tensor *next_dead; /* context->dead */
 };
 
 /* Margins: extra elements around a chunk inside its storage, `low` before and `high` after along each dim; strides include them.
@@ -53,18 +54,30 @@ stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec,
 stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
                           const int64_t *strides, uint32_t flags, stn_tensor **out);
 
-/* Hands a new tensor's reference to the innermost scope if one is open; returns it for the caller to return. */
+/* Drops a reference on the context's thread; the last one frees at once, its memory is the next tensor's. Accepts NULL. (The
+ * public stn_tensor_release may run on any thread, so that it leaves the handle to stni_context_reap.) */
+void stni_tensor_release_here(stn_tensor *tensor);
+
+/* Frees a handle whatever its references. */
+void stni_tensor_free(stn_tensor *tensor);
+
+/* For actions on a tensor that `what` names ("to_host: tensor"): the kept error of its context, or STN_ERR_STATE, then kept, for an error
+ * tensor whose failure was taken. STN_ERR_ARGUMENT for NULL, which no context can keep. */
+stn_status stni_tensor_require(const stn_tensor *tensor, const char *what);
+
+/* Hands a new tensor's reference to the innermost scope if one is open; returns it for the caller to return. Where the scope
+ * cannot grow the tensor is released, and the error tensor returned. */
 stn_tensor *stni_tensor_publish(stn_tensor *tensor);
 
 /* 1 if the chunk is dense in its spec's memory order. */
 int stni_tensor_is_dense(const stn_tensor *tensor);
 
-/* The chunk as a box of `ndim` dims. */
+/* The chunk as a box of `ndim` dims, without its margins. */
 void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
 
 static inline int stni_is_error(const stn_tensor *t) { return (t->flags & STNI_TENSOR_ERROR) != 0; }
 
-/* Dense in the spec's memory order: `tensor` itself, retained, or a dense copy. */
+/* Dense in the spec's memory order: `tensor` itself, retained, or a dense copy (without history). */
 stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out);
 
 #endif

@@ -1,0 +1,104 @@
+/* Storage: making, sharing and giving up the bytes of tensors. */
+#include "core/storage.h"
+
+#include "core/slab.h"
+
+#include <string.h>
+
+static struct stni_storage *new_storage(stn_context *context)
+{
+    struct stni_storage *storage = stni_slab_take(context->storage_slab);
+    if (storage == NULL)
+        return NULL;
+    memset(storage, 0, sizeof *storage);
+    atomic_init(&storage->refs, 1);
+    storage->context = context;
+    context->stats.live_storages++;
+    return storage;
+}
+
+static void drop_storage(struct stni_storage *storage)
+{
+    stn_context *context = storage->context;
+    context->stats.live_storages--;
+    storage->context = NULL;
+    stni_slab_put(context->storage_slab, storage);
+}
+
+stn_status stni_storage_create(stn_context *context, size_t bytes, struct stni_storage **out)
+{
+    struct stni_storage *storage = new_storage(context);
+    if (storage == NULL)
+        return stni_fail_memory(context, "a storage's handle", sizeof *storage);
+    if (stni_pool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK) {
+        drop_storage(storage);
+        return stni_fail_memory(context, "a tensor's elements", bytes);
+    }
+    storage->bytes = bytes;
+    *out = storage;
+    return STN_OK;
+}
+
+stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, void (*release)(void *), void *arg,
+                             struct stni_storage **out)
+{
+    struct stni_storage *storage = new_storage(context);
+    if (storage == NULL)
+        return stni_fail_memory(context, "a storage's handle", sizeof *storage);
+    storage->data = data;
+    storage->bytes = bytes;
+    storage->release = release;
+    storage->release_arg = arg;
+    *out = storage;
+    return STN_OK;
+}
+
+struct stni_storage *stni_storage_retain(struct stni_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+    return storage;
+}
+
+void stni_storage_release(struct stni_storage *storage)
+{
+    if (storage == NULL || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    stni_storage_free(storage);
+}
+
+struct release_args {
+    void (*release)(void *arg);
+    void *arg;
+};
+
+static stn_status release_task(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    const struct release_args *a = args;
+    a->release(a->arg);
+    return STN_OK;
+}
+
+/* The owner gets its memory back once earlier work has ended: on the CPU's worker queue behind that work, without a queue handle
+ * so that it runs even where the queue has failed. Another device's queue may call a task before earlier work has ended. */
+static void release_behind(stn_queue *queue, struct release_args args)
+{
+    stn_device *device = queue->device;
+    if (!queue->immediate && device->is_cpu &&
+        device->ops->launch(device->impl, queue->impl, NULL, release_task, &args, sizeof args) == STN_OK)
+        return;
+    if (!queue->immediate)
+        stn_queue_sync(queue);
+    args.release(args.arg);
+}
+
+void stni_storage_free(struct stni_storage *storage)
+{
+    stn_context *context = storage->context;
+    struct release_args args = {storage->release, storage->release_arg};
+    if (storage->capacity > 0)
+        stni_pool_release(context->pool, storage->data, storage->capacity);
+    drop_storage(storage);
+    if (args.release != NULL)
+        release_behind(context->queue, args);
+}

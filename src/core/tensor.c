@@ -1,0 +1,175 @@
+/* Tensor handles: making, counting, freeing. */
+#include "core/tensor.h"
+
+#include "core/host_alloc.h"
+#include "core/slab.h"
+
+#include <string.h>
+
+/* On memory that exists; takes over the caller's reference to `storage` on success. */
+static stn_status new_tensor(stn_context *context, const stn_spec *spec, struct stni_storage *storage, stn_tensor **out)
+{
+    stn_tensor *tensor = stni_slab_take(context->tensor_slab);
+    if (tensor == NULL)
+        return stni_fail_memory(context, "a tensor's handle", sizeof *tensor);
+    memset(tensor, 0, sizeof *tensor);
+    atomic_init(&tensor->refs, 1);
+    tensor->context = context;
+    tensor->spec = stn_spec_retain(spec);
+    tensor->storage = storage;
+    context->stats.live_tensors++;
+    *out = tensor;
+    return STN_OK;
+}
+
+stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out)
+{
+    struct stni_storage *storage;
+    size_t bytes = (size_t)spec->local_numel * stn_dtype_size(spec->layout.dtype);
+    STNI_TRY(stni_storage_create(context, bytes, &storage));
+    stn_status status = new_tensor(context, spec, storage, out);
+    if (status != STN_OK) {
+        stni_storage_release(storage);
+        return status;
+    }
+    (*out)->data = storage->data;
+    memcpy((*out)->strides, spec->strides, sizeof spec->strides);
+    return STN_OK;
+}
+
+/* Strides of a chunk whose dims are `extent` long in memory, in the spec's memory order; returns elements in all, -1 where that is
+ * no int64_t. */
+static int64_t strides_of(const stn_spec *spec, const int64_t *extent, int64_t *strides)
+{
+    int64_t numel = 1;
+    for (int i = spec->layout.ndim; i-- > 0;) {
+        int dim = spec->layout.memory_order[i];
+        strides[dim] = numel;
+        if (__builtin_mul_overflow(numel, extent[dim], &numel))
+            return -1;
+    }
+    return numel;
+}
+
+static stn_status margin_memory(stn_context *context, const stn_spec *spec, const struct stni_margin *margin, int64_t *strides,
+                                struct stni_storage **out)
+{
+    int64_t extent[STN_MAX_NDIM];
+    for (int dim = 0; dim < spec->layout.ndim; dim++)
+        extent[dim] = margin->low[dim] + spec->local_shape[dim] + margin->high[dim];
+    int64_t numel = strides_of(spec, extent, strides);
+    size_t bytes;
+    if (numel < 0 || __builtin_mul_overflow((size_t)numel, stn_dtype_size(spec->layout.dtype), &bytes))
+        return stni_fail_memory(context, "a tensor with margins", SIZE_MAX);
+    return stni_storage_create(context, bytes, out);
+}
+
+static stn_status create_with_margin(stn_context *context, const stn_spec *spec, struct stni_margin *margin, stn_tensor **out)
+{
+    struct stni_storage *storage;
+    int64_t strides[STN_MAX_NDIM] = {0}, first = 0;
+    STNI_TRY(margin_memory(context, spec, margin, strides, &storage));
+    stn_status status = new_tensor(context, spec, storage, out);
+    if (status != STN_OK) {
+        stni_storage_release(storage);
+        return status;
+    }
+    for (int dim = 0; dim < spec->layout.ndim; dim++)
+        first += margin->low[dim] * strides[dim];
+    (*out)->data = (char *)storage->data + first * (int64_t)stn_dtype_size(spec->layout.dtype);
+    memcpy((*out)->strides, strides, sizeof strides);
+    (*out)->margin = margin;
+    return STN_OK;
+}
+
+stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec, const int64_t *low, const int64_t *high,
+                                     stn_tensor **out)
+{
+    if (spec->local_numel == 0) /* nothing to stand beside */
+        return stni_tensor_create(context, spec, out);
+    struct stni_margin *margin = stni_calloc(1, sizeof *margin);
+    if (margin == NULL)
+        return stni_fail_memory(context, "a tensor's margins", sizeof *margin);
+    memcpy(margin->low, low, (size_t)spec->layout.ndim * sizeof *low);
+    memcpy(margin->high, high, (size_t)spec->layout.ndim * sizeof *high);
+    stn_status status = create_with_margin(context, spec, margin, out);
+    if (status != STN_OK)
+        stni_free(margin);
+    return status;
+}
+
+stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
+                          const int64_t *strides, uint32_t flags, stn_tensor **out)
+{
+    STNI_TRY(new_tensor(context, spec, storage, out));
+    stni_storage_retain(storage);
+    (*out)->data = data;
+    (*out)->flags = flags;
+    memcpy((*out)->strides, strides != NULL ? strides : spec->strides, (size_t)spec->layout.ndim * sizeof *strides);
+    if (flags & STNI_TENSOR_VIEW)
+        atomic_fetch_add_explicit(&storage->views, 1, memory_order_relaxed);
+    return STN_OK;
+}
+
+void stni_tensor_free(stn_tensor *tensor)
+{
+    stn_context *context = tensor->context;
+    if (tensor->node != NULL || tensor->leaf != NULL)
+        if (context->drop_autograd != NULL)
+            context->drop_autograd(tensor);
+    if (tensor->flags & STNI_TENSOR_VIEW)
+        atomic_fetch_sub_explicit(&tensor->storage->views, 1, memory_order_relaxed);
+    stni_storage_release(tensor->storage);
+    stn_spec_release(&tensor->spec);
+    if (tensor->margin != NULL)
+        stni_free(tensor->margin);
+    context->stats.live_tensors--;
+    tensor->context = NULL;
+    stni_slab_put(context->tensor_slab, tensor);
+}
+
+/* The error tensor is told apart by its address: its flags are another thread's to read only with a reference counted. */
+static int is_counted(const stn_tensor *tensor)
+{
+    return tensor->context->error_tensor != tensor;
+}
+
+stn_tensor *stn_tensor_retain(stn_tensor *tensor)
+{
+    if (tensor != NULL && is_counted(tensor))
+        atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed);
+    return tensor;
+}
+
+void stni_tensor_release_here(stn_tensor *tensor)
+{
+    if (tensor == NULL || !is_counted(tensor))
+        return;
+    if (atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) == 1)
+        stni_tensor_free(tensor);
+}
+
+void stn_tensor_release(stn_tensor **handle)
+{
+    if (handle == NULL || *handle == NULL)
+        return;
+    stn_tensor *tensor = *handle;
+    *handle = NULL;
+    stn_context *context = tensor->context;
+    if (!is_counted(tensor) || atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    tensor->next_dead = atomic_load_explicit(&context->dead, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&context->dead, &tensor->next_dead, tensor, memory_order_release,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+stn_status stni_tensor_require(const stn_tensor *tensor, const char *what)
+{
+    if (tensor == NULL)
+        return STN_ERR_ARGUMENT;
+    stn_context *context = tensor->context;
+    if (stni_is_error(tensor) && context->error.status == STN_OK)
+        return stni_fail(context, STN_ERR_STATE, "%s got an error tensor whose failure was taken already", what);
+    return context->error.status;
+}
