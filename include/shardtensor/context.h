@@ -21,7 +21,7 @@ typedef void (*stn_log_fn)(void *arg, stn_log_level level, int rank, const char 
 /** All zero but `size` is a sound choice. */
 typedef struct stn_context_options {
     size_t size;                  /* sizeof(stn_context_options) */
-    stn_comm *comm;               /* the world; the context owns it from now on. NULL: a world of one rank */
+    stn_comm *comm;               /* the world; owned by the context once that is made. NULL: a world of one rank */
     const char *device;           /* NULL or "cpu"; others: "name" or "name:index" of a module's device */
     const char *module_path;      /* folder of modules that is searched first; NULL: none */
     const stn_allocator *allocator; /* where the CPU's memory comes from; copied. NULL: the C library */
@@ -58,16 +58,17 @@ STN_API stn_queue *stn_context_queue(stn_context *context);
 /** The kept status, STN_OK if none. Local. */
 STN_API stn_status stn_context_status(const stn_context *context);
 
-/** The kept message: which argument, what it got, what was wanted. "" if none; valid until the error is taken. Local. */
+/** The kept message: which argument, what it got, what was wanted. "" if none. After the end of a scope took the status the
+ *  message can still be read here, until the next failure or stn_context_take_error. Local. */
 STN_API const char *stn_context_error_text(const stn_context *context);
 
 /** Returns the kept status and forgets it, so that the context works again (not after an abort: see STN_ERR_PEER).
  *  Up to `size` bytes of the message go to `text` where it is not NULL. Local. */
 STN_API stn_status stn_context_take_error(stn_context *context, char *text, size_t size);
 
-/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can judge; STN_OK if none), and
- *  flags of values out of range; all ranks return the first that is not STN_OK, by rank, with its rank's text.
- *  `text` may be NULL. Collective over the world. The mesh stays usable. */
+/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can judge; STN_OK if none), else the error
+ *  that it has kept, else a value out of range; all ranks return and keep the first that is not STN_OK, by rank, with its rank's
+ *  text. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays usable. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);
 
 /* Scopes */
@@ -107,7 +108,7 @@ typedef struct stn_stats {
     size_t size;               /* sizeof(stn_stats), set by the caller */
     int64_t live_tensors;      /* handles */
     int64_t live_storages;
-    int64_t live_bytes;        /* held by storages */
+    int64_t live_bytes;        /* asked for by storages and by buffers of running ops; not the caller's memory */
     int64_t peak_bytes;        /* the largest live_bytes since the last reset */
     int64_t reserved_bytes;    /* taken from the allocator, cached ones included */
     int64_t allocations;       /* storages and buffers asked for */

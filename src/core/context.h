@@ -9,13 +9,18 @@
 #include "core/shard/spec.h"
 #include "core/status.h"
 
+enum { STNI_SCOPE_MARKS = 64 };
+
 struct stni_scope_stack {
     stn_tensor **items; /* handles owned, innermost last */
     int64_t n, cap;
-    int64_t marks[64]; /* where each open scope begins; deeper ones join the 64th */
+    int64_t marks[STNI_SCOPE_MARKS]; /* where each open scope begins; deeper ones join the last */
     int depth;
     uint64_t agree; /* bit d: scope d agrees at its end */
 };
+
+/* Who moves NONE to WRITING owns value_text until it says KEPT; the agreement puts NONE back. */
+enum stni_value_state { STNI_VALUE_NONE, STNI_VALUE_WRITING, STNI_VALUE_KEPT };
 
 struct stn_context {
     int rank, size;
@@ -23,15 +28,18 @@ struct stn_context {
     stn_device *device;
     stn_queue *queue;
     struct stni_pool *pool;
-    struct stni_error error; /* sticky */
-    struct stn_tensor *error_tensor;
+    struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
+    int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
+    stn_tensor *error_tensor;
     struct stni_scope_stack scopes;
     struct stni_shard_tables shard;
     struct stni_trace *trace; /* NULL while off */
-    struct stni_slab *tensor_slab, *storage_slab;
-    _Atomic(stn_tensor *) dead; /* handles released by other threads, freed by this context's next action */
-    stn_tensor *live;           /* all handles, so that destruction can free what was left */
-    stn_stats stats;
+    struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
+    _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action */
+    void *agree_buffer;         /* device memory of stn_agree's record */
+    size_t agree_capacity;
+    stn_stats stats;            /* what is counted here; the rest is put in by stn_context_stats */
+    struct stni_comm_stats comm_stats;
     stn_log_fn log;
     void *log_arg;
     stn_log_level log_level;
@@ -40,7 +48,7 @@ struct stn_context {
     int threads;
     int no_grad, no_sync; /* depths */
     int create_graph;     /* backward runs with recording on */
-    atomic_int value_error; /* a kernel saw a value out of range since the last agreement */
+    atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */
     struct stni_error value_text;
 
     /* Owned by the rooms to the right of this one; set and freed by src/lib.c. */
@@ -53,20 +61,43 @@ struct stn_context {
     struct stni_op_cache { void (*destroy)(void *state); void *state; } op_cache[4];
 };
 
-/* Log line by printf; dropped where nobody listens at that level. */
+/* Log line by printf; dropped where nobody listens at that level. Any thread. */
 void stni_log(stn_context *context, stn_log_level level, const char *format, ...) STN_PRINTF(3, 4);
 
-/* Creation without the rooms to the right: core alone. Writes its message to `error`. */
+/* Creation without the rooms to the right: core alone. Writes its message to `error`. The communicator of the options is the
+ * context's on success only; else it is still the caller's. */
 stn_status stni_context_create_core(const stn_context_options *options, stn_context **out, struct stni_error *error);
+
+/* Releases what all open scopes own, and closes them without agreement. */
+void stni_scope_end_all(stn_context *context);
+
+/* The end of a context, in this order: stni_context_drop_graph waits for the queue, releases what open scopes own and
+ * takes every tensor's history (drop_autograd). The rooms to the right then free what they own, releasing tensors as usual.
+ * stni_context_destroy_core frees the tensors and storages that are left, whatever their references, with a warning that says how
+ * many, and all the rest. */
+void stni_context_drop_graph(stn_context *context);
 void stni_context_destroy_core(stn_context *context);
 
-/* Frees handles that other threads released. Cheap when there are none. */
+/* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op, a scope or a
+ * reading of statistics begins, never in the middle of one. */
 void stni_context_reap(stn_context *context);
+
+/* Waits for the queue; a failure of it becomes the context's, as a rank error. Returns the kept status. */
+stn_status stni_context_sync(stn_context *context);
 
 /* A value error of contract 8: kept until the next agreement. Any thread. */
 void stni_value_error(stn_context *context, const char *format, ...) STN_PRINTF(2, 3);
 
 /* Aborts every communicator of the context's family with a text. */
 void stni_context_abort(stn_context *context, stn_status status, const char *text);
+
+/* Returns the kept status and forgets it, the text stays; a queue that failed takes work again. */
+stn_status stni_context_take_status(stn_context *context);
+
+/* The kept status. For actions: `if (stni_context_failed(c)) return stni_context_failed(c);` or the error tensor. */
+static inline stn_status stni_context_failed(const stn_context *context)
+{
+    return context->error.status;
+}
 
 #endif
