@@ -71,7 +71,8 @@ STN_API const int64_t *stn_spec_shape(const stn_spec *spec);                  /*
 STN_API const int64_t *stn_spec_local_shape(const stn_spec *spec);            /**< This rank's chunk. */
 STN_API const int64_t *stn_spec_local_offset(const stn_spec *spec);           /**< Its first element in the whole. */
 STN_API stn_placement stn_spec_placement(const stn_spec *spec, int axis);
-STN_API const uint8_t *stn_spec_memory_order(const stn_spec *spec);
+STN_API const uint8_t *stn_spec_axis_order(const stn_spec *spec);             /**< Mesh axes, the major one first. */
+STN_API const uint8_t *stn_spec_memory_order(const stn_spec *spec);           /**< Dims, the slowest first. */
 STN_API int64_t stn_spec_numel(const stn_spec *spec);                         /**< Elements of the whole. */
 STN_API int64_t stn_spec_local_numel(const stn_spec *spec);                   /**< Elements of this rank's chunk. */
 
