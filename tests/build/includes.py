@@ -5,7 +5,7 @@
 usage: includes.py ROOT
 
 Includes of our own are written relative to src/ ("core/status.h") or as <shardtensor/x.h>. Tools and examples see public headers
-only; tests see everything but tools and examples. Foreign libraries stay in the files made for them."""
+only; tests see everything but examples. Foreign libraries stay in the files made for them."""
 import fnmatch
 import pathlib
 import re
@@ -89,12 +89,12 @@ def program_problem(root, path, quoted, angled):
 
 
 def test_problem(root, path, quoted, angled):
-    """The rule for tests/: everything in src/ and tests/, nothing of tools and examples."""
+    """The rule for tests/: everything in src/, tests/ and tools/, nothing of examples."""
     if angled:
         return None
-    bases = [(root / path).parent, root / "tests", root / "src"]
+    bases = [(root / path).parent, root / "tests", root / "src", root / "tools"]
     if ".." in quoted.split("/") or not any((b / quoted).is_file() for b in bases):
-        return f'"{quoted}" is neither beside the file nor relative to tests/ or src/'
+        return f'"{quoted}" is neither beside the file nor relative to tests/, src/ or tools/'
     return None
 
 
