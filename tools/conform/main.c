@@ -1,0 +1,74 @@
+/* stn-conform: runs conformance cases on meshes of ranks, in many layouts, and compares with what one process gave. */
+#include "options.h"
+#include "report.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2 };
+
+static void run_file(const struct options *options, struct report *report, const char *path)
+{
+    char error[512];
+    struct conform_case *c = malloc(sizeof *c);
+    if (c == NULL) {
+        report_file(report, path, "out of memory");
+        return;
+    }
+    if (!case_read(path, c, error, sizeof error)) {
+        report_file(report, path, error);
+        free(c);
+        return;
+    }
+    for (int i = 0; i < options->n_grids; i++)
+        if (!run_case(&options->run, c, &options->grids[i], report_configuration, report))
+            report_file(report, path, "out of memory");
+    case_free(c);
+    free(c);
+}
+
+static int is_case(const struct dirent *entry)
+{
+    const char *ending = strrchr(entry->d_name, '.');
+    return ending != NULL && strcmp(ending, ".safetensors") == 0;
+}
+
+static void run_path(const struct options *options, struct report *report, const char *path)
+{
+    struct dirent **entries;
+    int n = scandir(path, &entries, is_case, alphasort);
+    if (n < 0) {
+        run_file(options, report, path);
+        return;
+    }
+    if (n == 0)
+        report_file(report, path, "no cases in this folder");
+    for (int i = 0; i < n; i++) {
+        char file[4096];
+        if (snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name) < (int)sizeof file)
+            run_file(options, report, file);
+        else
+            report_file(report, path, "a path is too long");
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    char error[512];
+    if (!options_parse(argc, argv, &options, error, sizeof error)) {
+        fprintf(stderr, "%s%s%s", error, error[0] ? "\n" : "", error[0] ? "" : options_usage);
+        return EXIT_USAGE;
+    }
+    struct report report = {.out = stdout, .options = &options.run};
+    for (int i = 0; i < options.n_paths; i++)
+        run_path(&options, &report, options.paths[i]);
+    report_end(&report);
+    int good = report.failed == 0 && report.passed > 0;
+    report_free(&report);
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,154 @@
+/* Options of stn-conform, a row each. */
+#include "options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char options_usage[] =
+    "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device cpu|cuda] [--placements all|K]\n"
+    "                   [--seed S] [--queue immediate|worker] [--only N] FILE|DIR...\n"
+    "\n"
+    "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
+    "compares. Exit status 0 only if every configuration passed.\n"
+    "  --ranks LIST    one-axis meshes of so many ranks (1,2,3,4)\n"
+    "  --mesh AxB      meshes of several axes (2x2,2x3); giving either option leaves out the other's default\n"
+    "  --comm          threads of this process\n"
+    "  --device        cpu\n"
+    "  --placements    combinations of layouts per case and mesh, each with balanced and with uneven cuts (8)\n"
+    "  --seed S        what is drawn (1)\n"
+    "  --queue         immediate: kernels run at once; worker: on a thread, with random delays\n"
+    "  --only N        one configuration, as a failure's line names it\n";
+
+/* A whole number and nothing else. */
+static int parse_number(const char *text, int64_t least, int64_t most, int64_t *out)
+{
+    char *end;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || n < least || n > most)
+        return 0;
+    *out = n;
+    return 1;
+}
+
+/* "2x3": sizes of one mesh, up to the end or a comma. */
+static int parse_grid(const char **text, struct grid *grid)
+{
+    *grid = (struct grid){.ranks = 1};
+    for (;;) {
+        char *end;
+        long n = strtol(*text, &end, 10);
+        if (end == *text || n < 1 || n > GRID_MAX_RANKS || grid->ndim == STN_MAX_MESH_NDIM)
+            return 0;
+        grid->sizes[grid->ndim++] = (int)n;
+        grid->ranks *= (int)n;
+        *text = end;
+        if (grid->ranks > GRID_MAX_RANKS)
+            return 0;
+        if (*end != 'x')
+            return *end == '\0' || *end == ',';
+        (*text)++;
+    }
+}
+
+static int parse_grids(struct options *o, const char *text)
+{
+    for (;;) {
+        if (o->n_grids == OPTIONS_MAX_GRIDS || !parse_grid(&text, &o->grids[o->n_grids]))
+            return 0;
+        o->n_grids++;
+        if (*text == '\0')
+            return 1;
+        text++;
+    }
+}
+
+static int parse_ranks(struct options *o, const char *text)
+{
+    return strchr(text, 'x') == NULL && parse_grids(o, text);
+}
+
+static int parse_placements(struct options *o, const char *text)
+{
+    o->run.placements = INT64_MAX;
+    return strcmp(text, "all") == 0 || parse_number(text, 1, 1000000, &o->run.placements);
+}
+
+static int parse_seed(struct options *o, const char *text)
+{
+    int64_t seed;
+    if (!parse_number(text, 0, INT64_MAX, &seed))
+        return 0;
+    o->run.seed = (uint64_t)seed;
+    return 1;
+}
+
+static int parse_queue(struct options *o, const char *text)
+{
+    int worker = strcmp(text, "worker") == 0;
+    o->run.queue = worker ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE;
+    return worker || strcmp(text, "immediate") == 0;
+}
+
+static int parse_only(struct options *o, const char *text)
+{
+    return parse_number(text, 0, INT64_MAX, &o->run.only);
+}
+
+static int parse_comm(struct options *o, const char *text)
+{
+    (void)o;
+    return strcmp(text, "threads") == 0;
+}
+
+static int parse_device(struct options *o, const char *text)
+{
+    (void)o;
+    return strcmp(text, "cpu") == 0;
+}
+
+static const struct option_row {
+    const char *name;
+    int (*parse)(struct options *o, const char *text);
+    const char *wanted;
+} rows[] = {
+    {"--ranks", parse_ranks, "numbers of ranks, such as 1,2,3"},
+    {"--mesh", parse_grids, "meshes of at most 64 ranks, such as 2x3"},
+    {"--comm", parse_comm, "threads; mpi and nccl are not part of this build"},
+    {"--device", parse_device, "cpu; cuda is not part of this build"},
+    {"--placements", parse_placements, "all, or a number from 1 to 1000000"},
+    {"--seed", parse_seed, "a number"},
+    {"--queue", parse_queue, "immediate or worker"},
+    {"--only", parse_only, "the number of a configuration"},
+};
+
+static const struct option_row *find_row(const char *name)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+int options_parse(int argc, char **argv, struct options *o, char *error, size_t error_size)
+{
+    *o = (struct options){.run = {.queue = STN_QUEUE_IMMEDIATE, .seed = 1, .placements = 8, .only = -1}, .paths = argv + 1};
+    error[0] = '\0';
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] != '-') {
+            o->paths[o->n_paths++] = argv[i];
+            continue;
+        }
+        const struct option_row *row = find_row(argv[i]);
+        if (row == NULL)
+            return 0;
+        if (i + 1 == argc || !row->parse(o, argv[i + 1])) {
+            snprintf(error, error_size, "%s: got %s, wanted %s", row->name, i + 1 < argc ? argv[i + 1] : "nothing", row->wanted);
+            return 0;
+        }
+        i++;
+    }
+    if (o->n_grids == 0 && !parse_grids(o, "1,2,3,4,2x2,2x3"))
+        return 0;
+    return o->n_paths > 0;
+}

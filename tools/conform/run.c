@@ -1,0 +1,232 @@
+/* Configurations on thread ranks. The ranks of a launch walk through a batch of configurations and meet after each one; when one
+ * of them was left in a state from which the ranks cannot go on together, all leave, and a new launch takes up the rest. */
+#include "rank.h"
+
+#include <shardtensor/shardtensor.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 64 };
+
+/* Longer than any configuration takes, short enough for a run with a fault in it. */
+static const double DEADLINE_SECONDS = 60;
+
+struct batch {
+    const struct run_options *options;
+    const struct conform_case *c;
+    const struct grid *grid;
+    int n, next; /* configurations; the next one to run */
+    struct configuration configurations[BATCH];
+    struct layout *layouts;   /* BATCH times inputs */
+    struct outcome *outcomes; /* BATCH times ranks */
+    pthread_barrier_t meeting;
+};
+
+static struct outcome *outcome_of(const struct batch *batch, int i, int rank)
+{
+    return &batch->outcomes[i * batch->grid->ranks + rank];
+}
+
+/* Ranks go on together after a success or a refusal that all have met alike. */
+static int can_go_on(const struct batch *batch, int i)
+{
+    static const stn_status fatal[] = {STN_ERR_PEER, STN_ERR_COMM, STN_ERR_TIMEOUT, STN_ERR_MEMORY, STN_ERR_DEVICE};
+    const stn_status first = outcome_of(batch, i, 0)->status;
+    for (int rank = 1; rank < batch->grid->ranks; rank++)
+        if (outcome_of(batch, i, rank)->status != first)
+            return 0;
+    for (size_t f = 0; f < sizeof fatal / sizeof fatal[0]; f++)
+        if (first == fatal[f])
+            return 0;
+    return 1;
+}
+
+static stn_status rank_main(stn_context *context, void *arg)
+{
+    struct batch *batch = arg;
+    const int first = batch->next, rank = stn_context_rank(context);
+    const stn_mesh *mesh;
+    stn_status status = stn_mesh_create(context, batch->grid->ndim, batch->grid->sizes, NULL, NULL, &mesh);
+    if (status != STN_OK)
+        return status;
+    for (int i = first; i < batch->n; i++) {
+        rank_run(context, mesh, batch->c, &batch->configurations[i], outcome_of(batch, i, rank));
+        pthread_barrier_wait(&batch->meeting);
+        if (!can_go_on(batch, i))
+            break;
+    }
+    return STN_OK;
+}
+
+/* Judging */
+
+static void fail(struct verdict *verdict, const char *text, int rank)
+{
+    if (verdict->text[0] == '\0')
+        snprintf(verdict->text, sizeof verdict->text, rank < 0 ? "%s" : "%s (rank %d)", text, rank);
+    verdict->passed = 0;
+}
+
+static void judge_refusal(const struct batch *batch, int i, struct verdict *verdict)
+{
+    const struct outcome *first = outcome_of(batch, i, 0);
+    for (int rank = 0; rank < batch->grid->ranks; rank++) {
+        const struct outcome *o = outcome_of(batch, i, rank);
+        char text[RUN_MAX_TEXT + 64];
+        if (o->status != first->status || o->refused != first->refused || strcmp(o->text, first->text) != 0) {
+            snprintf(text, sizeof text, "ranks fail differently: \"%.160s\" on rank 0, \"%.160s\"", first->text, o->text);
+            fail(verdict, text, rank);
+        } else if (o->communicated) {
+            snprintf(text, sizeof text, "refused after communication: %s", o->text);
+            fail(verdict, text, rank);
+        }
+    }
+}
+
+static struct verdict judge(const struct batch *batch, int i)
+{
+    struct verdict verdict = {.passed = 1};
+    const struct outcome *first = outcome_of(batch, i, 0);
+    int failures = 0;
+    for (int rank = 0; rank < batch->grid->ranks; rank++)
+        failures += outcome_of(batch, i, rank)->status != STN_OK;
+    if (failures > 0)
+        judge_refusal(batch, i, &verdict);
+    for (int rank = 0; rank < batch->grid->ranks; rank++) {
+        const struct outcome *o = outcome_of(batch, i, rank);
+        if (!o->begun)
+            fail(&verdict, "the ranks could not be started", -1);
+        if (o->text[0] != '\0')
+            fail(&verdict, o->text, rank);
+        if (o->specs != first->specs)
+            fail(&verdict, "the ranks' specs differ", rank);
+        verdict.compared += o->compared;
+        verdict.fallback |= o->fallbacks > 0;
+        verdict.bytes += o->bytes;
+        verdict.error = o->error > verdict.error ? o->error : verdict.error;
+    }
+    if (verdict.compared == 0)
+        fail(&verdict, "nothing was compared", -1);
+    return verdict;
+}
+
+/* Launching */
+
+static void launch(struct batch *batch)
+{
+    const stn_launch_options options = {
+        .size = sizeof options,
+        .ranks = batch->grid->ranks,
+        .context = {
+            .size = sizeof options.context,
+            .queue = {
+                .size = sizeof options.context.queue,
+                .kind = batch->options->queue,
+                .delay_seed = batch->options->queue == STN_QUEUE_WORKER ? batch->options->seed + 1 : 0,
+            },
+            .seed = batch->options->seed,
+            .deadline_seconds = DEADLINE_SECONDS,
+        },
+    };
+    stn_status status = stn_launch(&options, rank_main, batch);
+    for (int rank = 0; rank < batch->grid->ranks; rank++) {
+        struct outcome *o = outcome_of(batch, batch->next, rank);
+        if (!o->begun && status != STN_OK)
+            o->status = status;
+    }
+}
+
+static void run_batch(struct batch *batch, run_report_fn report, void *arg)
+{
+    memset(batch->outcomes, 0, sizeof *batch->outcomes * (size_t)(BATCH * batch->grid->ranks));
+    batch->next = 0;
+    while (batch->next < batch->n) {
+        launch(batch);
+        /* At least one is judged, so that this ends also where no rank could be started. */
+        do {
+            const struct verdict verdict = judge(batch, batch->next);
+            report(arg, batch->c, batch->grid, &batch->configurations[batch->next], &verdict);
+            batch->next++;
+        } while (batch->next < batch->n && outcome_of(batch, batch->next, 0)->begun);
+    }
+    batch->n = 0;
+}
+
+static void add_configuration(struct batch *batch, const struct subject *subjects, int64_t combination, int64_t number, int uneven)
+{
+    struct configuration *configuration = &batch->configurations[batch->n];
+    const uint64_t seed = rng_mix_text(rng_mix(batch->options->seed, (uint64_t)combination), batch->c->name);
+    *configuration = (struct configuration){
+        .number = number,
+        .uneven = uneven,
+        .seed = rng_mix(seed, (uint64_t)uneven),
+        .layouts = batch->layouts + batch->n * batch->c->n_inputs,
+    };
+    layouts_nth(batch->grid, batch->c->n_inputs, subjects, combination, configuration->layouts);
+    if (uneven)
+        layouts_cut(batch->grid, batch->c->n_inputs, subjects, configuration->seed, configuration->layouts);
+    batch->n++;
+}
+
+/* One rank cuts nothing, and every dual of its layouts is the same again. */
+static int passes_of(const struct grid *grid)
+{
+    return grid->ranks > 1 ? 2 : 1;
+}
+
+static int run_all(struct batch *batch, const struct subject *subjects, run_report_fn report, void *arg)
+{
+    const struct run_options *options = batch->options;
+    const int64_t count = layouts_count(batch->grid, batch->c->n_inputs, subjects);
+    const int passes = passes_of(batch->grid);
+    int64_t n = count, *drawn = NULL;
+    if (count > options->placements) {
+        uint64_t seed = rng_mix_text(options->seed, batch->c->name);
+        for (int a = 0; a < batch->grid->ndim; a++)
+            seed = rng_mix(seed, (uint64_t)batch->grid->sizes[a]);
+        n = options->placements;
+        drawn = malloc(sizeof *drawn * (size_t)n);
+        if (drawn == NULL)
+            return 0;
+        layouts_draw(count, n, seed, drawn);
+    }
+    for (int64_t number = 0; number < n * passes; number++) {
+        if (options->only >= 0 && number != options->only)
+            continue;
+        int64_t i = number / passes;
+        add_configuration(batch, subjects, drawn ? drawn[i] : i, number, (int)(number % passes));
+        if (batch->n == BATCH)
+            run_batch(batch, report, arg);
+    }
+    run_batch(batch, report, arg);
+    free(drawn);
+    return 1;
+}
+
+int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid, run_report_fn report, void *arg)
+{
+    struct subject subjects[STN_MAX_INPUTS];
+    for (int i = 0; i < c->n_inputs; i++)
+        subjects[i] = (struct subject){c->input[i].dtype, c->input[i].ndim, c->input[i].shape};
+    struct batch *batch = calloc(1, sizeof *batch);
+    if (batch == NULL)
+        return 0;
+    batch->options = options;
+    batch->c = c;
+    batch->grid = grid;
+    batch->layouts = calloc((size_t)(BATCH * c->n_inputs) + 1, sizeof *batch->layouts);
+    batch->outcomes = calloc((size_t)(BATCH * grid->ranks), sizeof *batch->outcomes);
+    int good = batch->layouts != NULL && batch->outcomes != NULL &&
+               pthread_barrier_init(&batch->meeting, NULL, (unsigned)grid->ranks) == 0;
+    if (good) {
+        good = run_all(batch, subjects, report, arg);
+        pthread_barrier_destroy(&batch->meeting);
+    }
+    free(batch->layouts);
+    free(batch->outcomes);
+    free(batch);
+    return good;
+}

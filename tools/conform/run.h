@@ -1,0 +1,54 @@
+/* Runs the configurations of a case on a mesh: thread ranks, one launch for many configurations. */
+#ifndef CONFORM_RUN_H
+#define CONFORM_RUN_H
+
+#include "case.h"
+#include "layouts.h"
+
+enum { RUN_MAX_TEXT = 384 };
+
+struct run_options {
+    stn_queue_kind queue;
+    uint64_t seed;
+    int64_t placements; /* combinations at most per case and mesh; INT64_MAX: all */
+    int64_t only;       /* number of the only configuration to run; -1: all */
+};
+
+/** One combination of layouts with one kind of cuts. */
+struct configuration {
+    int64_t number; /* within its case and mesh */
+    int uneven;     /* drawn cuts and a dual cotangent; else balanced ones and a Replicate cotangent */
+    uint64_t seed;
+    struct layout *layouts; /* one per input of the case */
+};
+
+/** What one rank found. */
+struct outcome {
+    int begun;
+    stn_status status; /* of the library; STN_OK also where only values differ */
+    int refused;       /* the op itself returned the status */
+    int communicated;  /* it did so after a verb or a message */
+    char text[RUN_MAX_TEXT]; /* the first thing that is wrong, "" if nothing is */
+    int compared;      /* tensors */
+    double error;      /* the worst norm(diff) / norm(expected) */
+    int64_t bytes;     /* sent by forward and backward */
+    int64_t fallbacks;
+    uint64_t specs;    /* a hash of the descriptions of the specs that came out */
+};
+
+/** What all ranks found together. */
+struct verdict {
+    int passed, compared, fallback;
+    double error;
+    int64_t bytes; /* of all ranks */
+    char text[RUN_MAX_TEXT + 128];
+};
+
+/** Called for each configuration, in order. */
+typedef void (*run_report_fn)(void *arg, const struct conform_case *c, const struct grid *grid, const struct configuration *configuration,
+                              const struct verdict *verdict);
+
+/** Runs all configurations of the case on a mesh of that shape. @return 0 when memory is out. */
+int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid, run_report_fn report, void *arg);
+
+#endif
