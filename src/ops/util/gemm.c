@@ -1,0 +1,38 @@
+/* Chooses the kernel of a matrix product. */
+#include "ops/util/gemm_kernels.h"
+
+#include "core/isa.h"
+
+#include <string.h>
+
+int stni_gemm_serves(stn_dtype dtype)
+{
+    return stni_gemm_kernels_base.run[dtype] != NULL;
+}
+
+size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    size_t element = stn_dtype_size(dtype);
+    if (!stni_gemm_serves(dtype) || m <= 0 || n <= 0 || k <= 0)
+        return 0;
+    return packed_bytes(m, MC, ROWS, k, element) + packed_bytes(n, NC, COLUMNS, k, element);
+}
+
+/* The sum of no terms. */
+static void clear(const struct stni_gemm *g)
+{
+    size_t element = stn_dtype_size(g->dtype);
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++)
+            memset((char *)g->c + (i * g->c_row + j * g->c_col) * (int64_t)element, 0, element);
+}
+
+void stni_gemm_now(const struct stni_gemm *g, void *workspace)
+{
+    if (g->m <= 0 || g->n <= 0)
+        return;
+    if (g->k > 0)
+        STNI_ISA_PICK(stni_gemm_kernels, stni_isa_best())->run[g->dtype](g, workspace);
+    else if (!g->accumulate)
+        clear(g);
+}
