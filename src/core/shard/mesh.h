@@ -16,19 +16,28 @@ struct stn_mesh {
     /* Members in row-major order: rank = start + sum coordinate[a] * step[a] where that describes them, so that a mesh of
      * 100,000 ranks is as small as one of 2; else the list. */
     int start, step[STN_MAX_MESH_NDIM];
-    int *ranks; /* NULL where affine */
+    uint8_t by_step[STN_MAX_MESH_NDIM]; /* axes from the largest step to the smallest; each is larger than all after it reach */
+    int *ranks;  /* NULL where affine */
+    int *sorted; /* positions in the order of their ranks; NULL where affine */
     int member; /* this rank belongs to it */
     int coordinate[STN_MAX_MESH_NDIM]; /* this rank's; -1 outside */
     /* Communicators over the axes of a bit mask, with the other coordinates fixed at this rank's; made on first use. */
-    struct stni_mesh_comm *comms;
+    struct stni_mesh_comm { uint32_t axes; stn_comm *comm; } *comms;
+    int n_comms;
     uint32_t id; /* order of making in this context */
 };
 
 /* Coordinates of a world rank, -1 each if it is no member; returns membership. */
 int stni_mesh_find(const stn_mesh *mesh, int rank, int coordinate[STN_MAX_MESH_NDIM]);
 
+/* Linear position (row-major) of a world rank, -1 if it is no member. */
+int stni_mesh_position(const stn_mesh *mesh, int rank);
+
 /* World rank at linear position i (row-major), 0 <= i < size. */
 int stni_mesh_rank(const stn_mesh *mesh, int i);
+
+/* 1 if both have the same ranks along the same axes, whatever the axes' names; axes of size 1 do not count. */
+int stni_mesh_same_grid(const stn_mesh *a, const stn_mesh *b);
 
 /* The communicator of the ranks that differ from this one along the axes in `axes` (bit a: axis a) only, in row-major order.
  * Collective over those ranks at its first use. Borrowed. This rank must be a member. */
@@ -36,6 +45,12 @@ stn_status stni_mesh_comm(const stn_mesh *mesh, uint32_t axes, stn_comm **out);
 
 /* The communicator of the ranks of both meshes, sorted by world rank. Collective over them at its first use. Borrowed. */
 stn_status stni_mesh_comm_union(const stn_mesh *a, const stn_mesh *b, stn_comm **out);
+
+/* Of a mesh in the making, with its sizes: the ranks 0, 1, …, in row-major order. */
+void stni_mesh_number(stn_mesh *mesh);
+
+/* The same from a list: steps where they describe it, else mesh->ranks is the list itself, borrowed. */
+void stni_mesh_describe(stn_mesh *mesh, int *ranks);
 
 void stni_mesh_destroy(stn_mesh *mesh);
 

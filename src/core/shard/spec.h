@@ -40,9 +40,15 @@ int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN
 /* Gives each sharded dim the balanced split where it has none (NULL) or one that does not fit its axes and size. */
 stn_status stni_layout_balance(stn_context *context, struct stni_layout *layout);
 
+/* Brings a layout to its canonical form; splits are left to stni_layout_balance. */
+void stni_layout_canonicalise(struct stni_layout *layout);
+
 /* Canonicalises (a copy of) `layout` and finds or makes its spec; sharded dims without a split are balanced. Not retained: a new spec without
  * users lives until the next stni_shard_collect. */
 stn_status stni_spec_intern(stn_context *context, const struct stni_layout *layout, const stn_spec **out);
+
+/* Takes a spec out of the table and frees it. */
+void stni_spec_free(stn_spec *spec);
 
 /* The spec of a local tensor of this shape, row-major. */
 stn_status stni_spec_local(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const stn_spec **out);
@@ -65,6 +71,7 @@ struct stni_shard_tables {
     stn_spec *specs;
     stn_mesh **meshes;
     int n_meshes, cap_meshes;
+    struct stni_group_comm *groups; /* communicators of the meshes, by their ranks */
     int64_t n_specs, n_splits;
     int64_t collect_at; /* specs beyond which the next collection is worth it */
 };

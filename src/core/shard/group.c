@@ -1,0 +1,187 @@
+/* Communicators of the meshes: one per distinct list of ranks, made when first used.
+ *
+ * That a list is already known is the same finding on each of its ranks: the first use was collective over exactly them. */
+#include "core/shard/group.h"
+
+#include "core/context.h"
+#include "core/shard/mesh.h"
+#include "core/shard/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bit 0x100 and above of a cached mask: the union with the mesh of that id. */
+enum { UNION_BASE = 1 << STN_MAX_MESH_NDIM };
+
+static int is_world(const stn_context *context, const int *ranks, int n)
+{
+    if (n != context->size)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (ranks[i] != i)
+            return 0;
+    return 1;
+}
+
+static unsigned hash_ranks(const int *ranks, int n)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < n; i++)
+        hash = stni_hash_step(hash, (uint64_t)ranks[i]);
+    return stni_hash_end(hash);
+}
+
+static stn_status make(stn_context *context, const int *ranks, int n, unsigned hash, stn_comm **out)
+{
+    size_t bytes = (size_t)n * sizeof *ranks;
+    struct stni_group_comm *group = stni_calloc(1, sizeof *group + bytes);
+    if (group == NULL)
+        return stni_fail_memory(context, "group of ranks", sizeof *group + bytes);
+    group->n = n;
+    memcpy(group->ranks, ranks, bytes);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, context->shard.groups, group->ranks, bytes, hash, group);
+    if (group->hh.tbl == NULL) {
+        stni_free(group);
+        return stni_fail_memory(context, "table of groups", sizeof *group);
+    }
+    stn_status status = stni_comm_subset(context->comm, context->queue, ranks, n, &group->comm);
+    if (status != STN_OK) {
+        HASH_DEL(context->shard.groups, group);
+        stni_free(group);
+        return status;
+    }
+    *out = group->comm;
+    return STN_OK;
+}
+
+stn_status stni_group_comm(stn_context *context, int *ranks, int n, stn_comm **out)
+{
+    stn_status status = STN_OK;
+    unsigned hash = hash_ranks(ranks, n);
+    struct stni_group_comm *found;
+    HASH_FIND_BYHASHVALUE(hh, context->shard.groups, ranks, (size_t)n * sizeof *ranks, hash, found);
+    if (is_world(context, ranks, n))
+        *out = context->comm;
+    else if (found != NULL)
+        *out = found->comm;
+    else
+        status = make(context, ranks, n, hash, out);
+    stni_free(ranks);
+    return status;
+}
+
+void stni_groups_destroy(stn_context *context)
+{
+    struct stni_group_comm *group, *next;
+    HASH_ITER(hh, context->shard.groups, group, next) {
+        HASH_DEL(context->shard.groups, group);
+        stn_comm_destroy(&group->comm);
+        stni_free(group);
+    }
+}
+
+static stn_comm *cached(const stn_mesh *mesh, uint32_t axes)
+{
+    for (int i = 0; i < mesh->n_comms; i++)
+        if (mesh->comms[i].axes == axes)
+            return mesh->comms[i].comm;
+    return NULL;
+}
+
+/* Makes the communicator of `ranks` and remembers it in the mesh. A mesh is constant but for this cache. */
+static stn_status make_cached(const stn_mesh *mesh, uint32_t axes, int *ranks, int n, stn_comm **out)
+{
+    stn_mesh *own = (stn_mesh *)mesh;
+    size_t bytes = ((size_t)mesh->n_comms + 1) * sizeof *mesh->comms;
+    struct stni_mesh_comm *comms = stni_realloc(own->comms, bytes);
+    if (comms == NULL) {
+        stni_free(ranks);
+        return stni_fail_memory(mesh->context, "communicators of a mesh", bytes);
+    }
+    own->comms = comms;
+    stn_comm *comm;
+    STNI_TRY(stni_group_comm(mesh->context, ranks, n, &comm));
+    comms[own->n_comms++] = (struct stni_mesh_comm){axes, comm};
+    *out = comm;
+    return STN_OK;
+}
+
+static stn_status axes_ranks(const stn_mesh *mesh, uint32_t axes, int **out, int *n_out)
+{
+    int n = 1;
+    for (int a = 0; a < mesh->ndim; a++)
+        n *= (axes >> a & 1) != 0 ? mesh->sizes[a] : 1;
+    int *ranks = stni_malloc((size_t)n * sizeof *ranks);
+    if (ranks == NULL)
+        return stni_fail_memory(mesh->context, "group of ranks", (size_t)n * sizeof *ranks);
+    int coordinate[STN_MAX_MESH_NDIM];
+    memcpy(coordinate, mesh->coordinate, sizeof coordinate);
+    for (int i = 0; i < n; i++) {
+        for (int a = mesh->ndim - 1, left = i; a >= 0; a--) {
+            if ((axes >> a & 1) == 0)
+                continue;
+            coordinate[a] = left % mesh->sizes[a];
+            left /= mesh->sizes[a];
+        }
+        ranks[i] = stn_mesh_rank_at(mesh, coordinate);
+    }
+    *out = ranks;
+    *n_out = n;
+    return STN_OK;
+}
+
+stn_status stni_mesh_comm(const stn_mesh *mesh, uint32_t axes, stn_comm **out)
+{
+    for (int a = 0; a < mesh->ndim; a++)
+        if (mesh->sizes[a] == 1)
+            axes &= ~(1u << a);
+    stn_comm *comm = cached(mesh, axes);
+    if (comm != NULL) {
+        *out = comm;
+        return STN_OK;
+    }
+    int *ranks = NULL, n = 0;
+    STNI_TRY(axes_ranks(mesh, axes, &ranks, &n));
+    return make_cached(mesh, axes, ranks, n, out);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+static stn_status union_ranks(const stn_mesh *a, const stn_mesh *b, int **out, int *n_out)
+{
+    size_t bytes = ((size_t)a->size + (size_t)b->size) * sizeof(int);
+    int *ranks = stni_malloc(bytes), n = 0;
+    if (ranks == NULL)
+        return stni_fail_memory(a->context, "group of ranks", bytes);
+    for (int i = 0; i < a->size; i++)
+        ranks[n++] = stni_mesh_rank(a, i);
+    for (int i = 0; i < b->size; i++)
+        if (stni_mesh_position(a, stni_mesh_rank(b, i)) < 0)
+            ranks[n++] = stni_mesh_rank(b, i);
+    qsort(ranks, (size_t)n, sizeof *ranks, compare_ranks);
+    *out = ranks;
+    *n_out = n;
+    return STN_OK;
+}
+
+stn_status stni_mesh_comm_union(const stn_mesh *a, const stn_mesh *b, stn_comm **out)
+{
+    stn_context *context = a->context;
+    if (a->size == context->size || b->size == context->size) {
+        *out = context->comm;
+        return STN_OK;
+    }
+    uint32_t key = (uint32_t)UNION_BASE + b->id;
+    stn_comm *comm = cached(a, key);
+    if (comm != NULL) {
+        *out = comm;
+        return STN_OK;
+    }
+    int *ranks = NULL, n = 0;
+    STNI_TRY(union_ranks(a, b, &ranks, &n));
+    return make_cached(a, key, ranks, n, out);
+}
