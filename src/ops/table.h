@@ -13,7 +13,9 @@
     X(conj)             \
     X(cast)             \
     X(sum)              \
-    X(expand)
+    X(expand)           \
+    X(softmax)          \
+    X(softmax_backward)
 
 #define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
 STNI_OP_LIST(STNI_OP_DECLARE)

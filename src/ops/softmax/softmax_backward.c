@@ -1,0 +1,127 @@
+/* softmax_backward: the gradient of softmax from its output, y (g - sum g y) along the dim. An op of its own, so that second derivatives are
+ * formulas in ops and the first is one kernel, or one all-reduce of a number per line where ranks share lines. */
+#include "ops/softmax/softmax.h"
+
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+
+#include <shardtensor/ops.h>
+
+enum { BACKWARD, DOT, APPLY };
+enum { GRAD, OUTPUT };
+
+static stn_status check(stn_op_call *call)
+{
+    const stn_spec *grad = call->in_spec[GRAD], *output = call->in_spec[OUTPUT];
+    STNI_TRY(stni_softmax_check(call, OUTPUT));
+    if (grad->layout.dtype != output->layout.dtype)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'grad' got %s, wanted output's %s",
+                           stn_dtype_name(grad->layout.dtype), stn_dtype_name(output->layout.dtype));
+    int same = grad->layout.ndim == output->layout.ndim;
+    for (int d = 0; same && d < output->layout.ndim; d++)
+        same = grad->layout.shape[d] == output->layout.shape[d];
+    if (same)
+        return STN_OK;
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
+    return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got shape %s, wanted output's %s",
+                       stni_shape_text(grad->layout.ndim, grad->layout.shape, got),
+                       stni_shape_text(output->layout.ndim, output->layout.shape, wanted));
+}
+
+/* The output's layout; the cotangent's where only that is sharded, since taking a chunk of a replica moves nothing. */
+static stn_status place(stn_op_call *call)
+{
+    const stn_spec *grad = call->in_spec[GRAD], *output = call->in_spec[OUTPUT];
+    int follow_grad = !output->shard_axes && !output->partial_axes && !grad->partial_axes;
+    struct stni_layout layout = follow_grad ? grad->layout : output->layout;
+    stni_softmax_reduce(&layout);
+    STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[OUTPUT]));
+    call->want[GRAD] = call->out_spec[0] = call->want[OUTPUT];
+    return STN_OK;
+}
+
+static stn_status run_shared(stn_op_call *call, stn_comm *comm, struct stni_softmax_args *args)
+{
+    STNI_TRY(stni_softmax_stat(call, args, &args->stat));
+    STNI_TRY(stn_op_launch(call, DOT, args->dtype, args, sizeof *args));
+    STNI_TRY(stni_softmax_reduce_lines(call, comm, args->stat, args, STN_SUM));
+    return stn_op_launch(call, APPLY, args->dtype, args, sizeof *args);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    stn_comm *comm;
+    struct stni_softmax_args args;
+    STNI_TRY(stni_softmax_comm(call, call->in[GRAD]->spec, &comm));
+    stni_softmax_args_make(call, call->in[GRAD], call->in[OUTPUT], call->out[0], &args);
+    if (stni_softmax_lines_count(&args.lines) == 0)
+        return STN_OK;
+    if (comm)
+        return run_shared(call, comm, &args);
+    return stn_op_launch(call, BACKWARD, args.dtype, &args, sizeof args);
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return needs ? 1u << GRAD | 1u << OUTPUT : 0;
+}
+
+/* With r = y (g - s), s = sum g y, and a cotangent h: the gradient of g is y (h - t), t = sum h y, which is this op again; that of y is
+ * h (g - s) - g t. */
+static stn_status backward(stn_backward_call *call)
+{
+    stn_tensor *h = call->grad_out[0], *g = call->in[GRAD], *y = call->in[OUTPUT];
+    const struct stni_softmax_attrs *attrs = call->attrs;
+    if (call->needs >> GRAD & 1) {
+        stn_tensor *in[] = {h, y};
+        call->grad_in[GRAD] = stni_call(STNI_OP_softmax_backward, 2, in, attrs);
+    }
+    if (call->needs >> OUTPUT & 1) {
+        int dim = (int)attrs->dim, n_dims = stn_tensor_ndim(y) > 0;
+        stn_tensor *s = stn_sum(stn_mul(g, y), n_dims, &dim, 1), *t = stn_sum(stn_mul(h, y), n_dims, &dim, 1);
+        call->grad_in[OUTPUT] = stn_add_scaled(stn_mul(h, stn_add_scaled(g, s, -1)), stn_mul(g, t), -1);
+    }
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {[GRAD] = {.name = "grad"}, [OUTPUT] = {.name = "output"}};
+static const stn_attr_schema attrs[] = {{"dim", STN_ATTR_INT, offsetof(struct stni_softmax_attrs, dim), NULL}};
+static const struct stni_softmax_attrs attrs_init = {-1};
+
+static const stn_kernel_slot slots[] = {
+    [BACKWARD] = {"softmax_backward.forward", sizeof(struct stni_softmax_args)},
+    [DOT] = {"softmax_backward.dot", sizeof(struct stni_softmax_args)},
+    [APPLY] = {"softmax_backward.apply", sizeof(struct stni_softmax_args)},
+};
+
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "softmax_backward.forward", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args),
+     stni_softmax_backward_cpu},
+    {sizeof(stn_kernel), "softmax_backward.dot", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args),
+     stni_softmax_dot_cpu},
+    {sizeof(stn_kernel), "softmax_backward.apply", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args),
+     stni_softmax_apply_cpu},
+};
+
+const stn_op_desc stni_op_softmax_backward = {
+    .size = sizeof(stn_op_desc),
+    .name = "softmax_backward",
+    .inputs = inputs,
+    .n_inputs = 2,
+    .attrs = attrs,
+    .n_attrs = 1,
+    .attrs_size = sizeof(struct stni_softmax_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .flags = STN_OP_COMMUNICATES,
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    .slots = slots,
+    .n_slots = 3,
+    .kernels = kernels,
+    .n_kernels = 3,
+};

@@ -1,0 +1,82 @@
+/* What softmax and its backward share: metadata, lines, the ranks that share them. */
+#include "ops/softmax/softmax.h"
+
+#include "core/dtype.h"
+#include "ops/util/dims.h"
+
+#include <string.h>
+
+int stni_softmax_dim(const stn_op_call *call)
+{
+    const struct stni_softmax_attrs *attrs = call->attrs;
+    int dim = 0;
+    stni_dim_wrap(call, "dim", attrs->dim, call->in_spec[0]->layout.ndim, &dim);
+    return dim;
+}
+
+stn_status stni_softmax_check(stn_op_call *call, int k)
+{
+    const struct stni_softmax_attrs *attrs = call->attrs;
+    const struct stni_layout *layout = &call->in_spec[k]->layout;
+    int dim;
+    if (!stni_dtype_is_floating(layout->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype",
+                           stn_op_descriptor(call->op)->inputs[k].name, stn_dtype_name(layout->dtype));
+    STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, layout->ndim, &dim));
+    call->out_meta[0].dtype = layout->dtype;
+    call->out_meta[0].ndim = layout->ndim;
+    memcpy(call->out_meta[0].shape, layout->shape, sizeof layout->shape);
+    return STN_OK;
+}
+
+void stni_softmax_reduce(struct stni_layout *layout)
+{
+    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
+        if (layout->placement[a].kind == STN_PLACE_PARTIAL)
+            layout->placement[a] = stn_replicate();
+}
+
+void stni_softmax_args_make(const stn_op_call *call, const stn_tensor *x, const stn_tensor *y, const stn_tensor *out,
+                            struct stni_softmax_args *args)
+{
+    const stn_spec *spec = out->spec;
+    const int64_t *strides[] = {x->strides, y ? y->strides : NULL, out->strides};
+    *args = (struct stni_softmax_args){
+        .dtype = spec->layout.dtype,
+        .x = x->data,
+        .y = y ? y->data : NULL,
+        .out = out->data,
+    };
+    stni_softmax_lines_make(&args->lines, stni_softmax_dim(call), spec->layout.ndim, spec->local_shape,
+                            spec->layout.memory_order, strides);
+}
+
+stn_status stni_softmax_comm(const stn_op_call *call, const stn_spec *spec, stn_comm **out)
+{
+    int axes[STN_MAX_MESH_NDIM];
+    uint32_t mask = 0;
+    *out = NULL;
+    if (!spec->layout.mesh || !spec->layout.mesh->member || spec->layout.ndim == 0)
+        return STN_OK;
+    int n = stni_layout_dim_axes(&spec->layout, stni_softmax_dim(call), axes);
+    for (int i = 0; i < n; i++)
+        mask |= 1u << axes[i];
+    return mask ? stni_mesh_comm(spec->layout.mesh, mask, out) : STN_OK;
+}
+
+static stn_dtype stat_dtype(const struct stni_softmax_args *args)
+{
+    return args->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
+}
+
+stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, void *stat, const struct stni_softmax_args *args,
+                                     stn_reduce_op op)
+{
+    return stni_comm_all_reduce(comm, call->context->queue, stat, stat, stni_softmax_lines_count(&args->lines),
+                                stat_dtype(args), op);
+}
+
+stn_status stni_softmax_stat(const stn_op_call *call, const struct stni_softmax_args *args, void **out)
+{
+    return stn_op_scratch(call, (size_t)stni_softmax_lines_count(&args->lines) * stn_dtype_size(stat_dtype(args)), out);
+}

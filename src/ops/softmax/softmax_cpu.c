@@ -1,0 +1,169 @@
+/* Softmax kernels of the CPU, compiled once per instruction set (core/isa.h). */
+#include "core/dtype.h"
+#include "core/isa.h"
+#include "ops/softmax/softmax_kernel.h"
+#include "ops/util/exp_kernel.h"
+
+#include <math.h>
+
+enum { LANES = 16 };
+
+/* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or up to LANES lines side by side, whose
+ * blocks are the elements at one position of each. Lane l of block i of tensor t is element at[t] + i step[t] + l c[t]. */
+struct strip {
+    int along;
+    int64_t line; /* the first one */
+    int64_t blocks;
+    int64_t full, last; /* lanes that a block uses; that the last one uses */
+    int64_t at[SOFTMAX_TENSORS], step[SOFTMAX_TENSORS], c[SOFTMAX_TENSORS];
+};
+
+typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);
+
+#define T float
+#define A float
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#define EXP stni_exp_f32
+#define EXACT 1
+#define NAME(f) f##_f32
+#include "ops/softmax/softmax_lanes.inc"
+
+#define T double
+#define A double
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#define EXP stni_exp_f64
+#define EXACT 1
+#define NAME(f) f##_f64
+#include "ops/softmax/softmax_lanes.inc"
+
+#define T uint16_t
+#define A float
+#define LOAD stni_bf16_to_f32
+#define STORE stni_f32_to_bf16
+#define EXP stni_exp_f32
+#define EXACT 0
+#define NAME(f) f##_bf16
+#include "ops/softmax/softmax_lanes.inc"
+
+#define T uint16_t
+#define A float
+#define LOAD stni_f16_to_f32
+#define STORE stni_f32_to_f16
+#define EXP stni_exp_f32
+#define EXACT 0
+#define NAME(f) f##_f16
+#include "ops/softmax/softmax_lanes.inc"
+
+/* Line by line where that reads memory in order or fills more lanes. */
+static int goes_along(const struct stni_softmax_lines *lines)
+{
+    int64_t beside = lines->shape[lines->ndim - 1];
+    if (lines->step[SOFTMAX_X] == 1 && lines->n >= LANES)
+        return 1;
+    return beside < LANES / 2 && beside < lines->n;
+}
+
+static void strip_init(struct strip *s, const struct stni_softmax_lines *lines)
+{
+    *s = (struct strip){.along = goes_along(lines)};
+    s->blocks = s->along ? (lines->n + LANES - 1) / LANES : lines->n;
+    s->full = LANES;
+    s->last = lines->n - (s->blocks - 1) * LANES;
+    for (int t = 0; t < SOFTMAX_TENSORS; t++) {
+        s->step[t] = s->along ? LANES * lines->step[t] : lines->step[t];
+        s->c[t] = s->along ? lines->step[t] : lines->strides[t][lines->ndim - 1];
+    }
+}
+
+/* All strips of the fastest of the other dims, `base` being its first line's elements. */
+static void run_row(const struct stni_softmax_args *args, struct strip *s, strip_fn run, const int64_t *base)
+{
+    const struct stni_softmax_lines *lines = &args->lines;
+    int64_t count = lines->shape[lines->ndim - 1];
+    for (int64_t i = 0; i < count; i += s->along ? 1 : LANES) {
+        for (int t = 0; t < SOFTMAX_TENSORS; t++)
+            s->at[t] = base[t] + i * lines->strides[t][lines->ndim - 1];
+        if (!s->along)
+            s->full = s->last = count - i < LANES ? count - i : LANES;
+        run(args, s);
+        s->line += s->along ? 1 : s->full;
+    }
+}
+
+static void run_lines(const struct stni_softmax_args *args, strip_fn run)
+{
+    const struct stni_softmax_lines *lines = &args->lines;
+    int64_t index[STN_MAX_NDIM] = {0}, base[SOFTMAX_TENSORS] = {0};
+    struct strip strip;
+    if (stni_softmax_lines_count(lines) == 0)
+        return;
+    strip_init(&strip, lines);
+    for (;;) {
+        run_row(args, &strip, run, base);
+        int d = lines->ndim - 2;
+        for (; d >= 0; d--) {
+            int64_t moved = ++index[d] < lines->shape[d] ? 1 : 1 - lines->shape[d];
+            for (int t = 0; t < SOFTMAX_TENSORS; t++)
+                base[t] += moved * lines->strides[t][d];
+            if (moved == 1)
+                break;
+            index[d] = 0;
+        }
+        if (d < 0)
+            return;
+    }
+}
+
+static void forward(const struct stni_softmax_args *args)
+{
+    static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
+    run_lines(args, of[args->dtype]);
+}
+
+static void max(const struct stni_softmax_args *args)
+{
+    static const strip_fn of[] = {max_f32, max_f64, max_bf16, max_f16};
+    run_lines(args, of[args->dtype]);
+}
+
+static void sum(const struct stni_softmax_args *args)
+{
+    static const strip_fn of[] = {sum_f32, sum_f64, sum_bf16, sum_f16};
+    run_lines(args, of[args->dtype]);
+}
+
+static void scale(const struct stni_softmax_args *args)
+{
+    static const strip_fn of[] = {scale_f32, scale_f64, scale_bf16, scale_f16};
+    run_lines(args, of[args->dtype]);
+}
+
+static void backward(const struct stni_softmax_args *args)
+{
+    static const strip_fn of[] = {backward_f32, backward_f64, backward_bf16, backward_f16};
+    run_lines(args, of[args->dtype]);
+}
+
+static void dot(const struct stni_softmax_args *args)
+{
+    static const strip_fn of[] = {dot_f32, dot_f64, dot_bf16, dot_f16};
+    run_lines(args, of[args->dtype]);
+}
+
+static void apply(const struct stni_softmax_args *args)
+{
+    static const strip_fn of[] = {apply_f32, apply_f64, apply_bf16, apply_f16};
+    run_lines(args, of[args->dtype]);
+}
+
+const struct stni_softmax_cpu STNI_ISA_NAME(stni_softmax_cpu) = {
+    .forward = forward,
+    .max = max,
+    .sum = sum,
+    .scale = scale,
+    .backward = backward,
+    .dot = dot,
+    .apply = apply,
+};

@@ -1,0 +1,315 @@
+/* The CPU's softmax kernels on raw memory, for every instruction set that this processor has. */
+#include "core/dtype.h"
+#include "core/isa.h"
+#include "harness.h"
+#include "ops/softmax/softmax_kernel.h"
+#include "ops/util/exp_kernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct stni_softmax_cpu *table(enum stni_isa isa)
+{
+    return STNI_ISA_PICK(stni_softmax_cpu, isa);
+}
+
+static uint64_t seed;
+
+static double draw(void)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(seed >> 40) / 16777216.0 * 8 - 4;
+}
+
+static double get(const void *data, stn_dtype dtype, int64_t i)
+{
+    switch (dtype) {
+    case STN_DTYPE_F64: return ((const double *)data)[i];
+    case STN_DTYPE_BF16: return (double)stni_bf16_to_f32(((const uint16_t *)data)[i]);
+    case STN_DTYPE_F16: return (double)stni_f16_to_f32(((const uint16_t *)data)[i]);
+    default: return (double)((const float *)data)[i];
+    }
+}
+
+static void set(void *data, stn_dtype dtype, int64_t i, double value)
+{
+    switch (dtype) {
+    case STN_DTYPE_F64: ((double *)data)[i] = value; break;
+    case STN_DTYPE_BF16: ((uint16_t *)data)[i] = stni_f32_to_bf16((float)value); break;
+    case STN_DTYPE_F16: ((uint16_t *)data)[i] = stni_f32_to_f16((float)value); break;
+    default: ((float *)data)[i] = (float)value; break;
+    }
+}
+
+/* Largest error of a result below 1, absolutely. */
+static const double tolerance[] = {5e-7, 1e-15, 4e-3, 5e-4};
+
+/* A (outer, n, inner) tensor; x, y and out may differ in memory order. */
+struct problem {
+    stn_dtype dtype;
+    int64_t shape[3], strides[3][3];
+    void *data[3];
+    double *want, *want_backward;
+};
+
+static int64_t at(const struct problem *p, int t, int64_t o, int64_t i, int64_t c)
+{
+    return o * p->strides[t][0] + i * p->strides[t][1] + c * p->strides[t][2];
+}
+
+static void problem_lay_out(struct problem *p, int t, const int *order)
+{
+    int64_t stride = 1;
+    for (int k = 2; k >= 0; k--) {
+        p->strides[t][order[k]] = stride;
+        stride *= p->shape[order[k]];
+    }
+}
+
+static void expect_line(struct problem *p, int64_t o, int64_t c)
+{
+    int64_t n = p->shape[1];
+    double max = -INFINITY, sum = 0, dot = 0;
+    double *want = p->want + (o * p->shape[2] + c) * n, *back = p->want_backward + (o * p->shape[2] + c) * n;
+    for (int64_t i = 0; i < n; i++)
+        max = fmax(max, get(p->data[0], p->dtype, at(p, 0, o, i, c)));
+    for (int64_t i = 0; i < n; i++)
+        sum += want[i] = exp(get(p->data[0], p->dtype, at(p, 0, o, i, c)) - max);
+    for (int64_t i = 0; i < n; i++) {
+        want[i] /= sum;
+        dot += get(p->data[0], p->dtype, at(p, 0, o, i, c)) * get(p->data[1], p->dtype, at(p, 1, o, i, c));
+    }
+    for (int64_t i = 0; i < n; i++)
+        back[i] = get(p->data[1], p->dtype, at(p, 1, o, i, c)) * (get(p->data[0], p->dtype, at(p, 0, o, i, c)) - dot);
+}
+
+static void problem_init(struct problem *p, stn_dtype dtype, const int64_t *shape, const int *order_in, const int *order_out)
+{
+    int64_t numel = shape[0] * shape[1] * shape[2];
+    *p = (struct problem){.dtype = dtype};
+    memcpy(p->shape, shape, sizeof p->shape);
+    for (int t = 0; t < 3; t++) {
+        problem_lay_out(p, t, t == 2 ? order_out : order_in);
+        p->data[t] = calloc((size_t)numel + 1, 8);
+    }
+    p->want = calloc((size_t)numel + 1, sizeof(double));
+    p->want_backward = calloc((size_t)numel + 1, sizeof(double));
+    for (int64_t i = 0; i < numel; i++) {
+        set(p->data[0], dtype, i, draw());
+        set(p->data[1], dtype, i, (draw() + 4) / 8 / (double)(shape[1] + 1));
+    }
+    for (int64_t o = 0; o < shape[0]; o++)
+        for (int64_t c = 0; c < shape[2]; c++)
+            expect_line(p, o, c);
+}
+
+static void problem_fini(struct problem *p)
+{
+    for (int t = 0; t < 3; t++)
+        free(p->data[t]);
+    free(p->want);
+    free(p->want_backward);
+}
+
+static void check_out(const struct problem *p, const double *want)
+{
+    double worst = 0;
+    for (int64_t o = 0; o < p->shape[0]; o++)
+        for (int64_t i = 0; i < p->shape[1]; i++)
+            for (int64_t c = 0; c < p->shape[2]; c++) {
+                double got = get(p->data[2], p->dtype, at(p, 2, o, i, c));
+                double error = fabs(got - want[(o * p->shape[2] + c) * p->shape[1] + i]);
+                worst = error > worst || isnan(error) ? error : worst;
+            }
+    if (!CHECK(worst <= tolerance[p->dtype]))
+        CHECK_NEAR(worst, tolerance[p->dtype], 0);
+}
+
+/* Rows first to last of the dim only, as one rank of several sees them. */
+static struct stni_softmax_args args_of(const struct problem *p, int64_t first, int64_t last)
+{
+    uint8_t order[] = {0, 1, 2};
+    int64_t shape[] = {p->shape[0], last - first, p->shape[2]};
+    const int64_t *strides[] = {p->strides[0], p->strides[1], p->strides[2]};
+    struct stni_softmax_args args = {.dtype = p->dtype};
+    size_t size = stn_dtype_size(p->dtype);
+    args.x = (char *)p->data[0] + (size_t)(first * p->strides[0][1]) * size;
+    args.y = (char *)p->data[1] + (size_t)(first * p->strides[1][1]) * size;
+    args.out = (char *)p->data[2] + (size_t)(first * p->strides[2][1]) * size;
+    stni_softmax_lines_make(&args.lines, 1, 3, shape, order, strides);
+    return args;
+}
+
+static const int64_t shapes[][3] = {{1, 1, 1}, {2, 179, 1}, {3, 5, 1}, {40, 7, 1}, {2, 21, 5}, {3, 6, 37}, {1, 40, 3}, {2, 16, 16}, {3, 64, 1}};
+static const int orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
+
+enum { N_SHAPES = sizeof shapes / sizeof *shapes, N_ORDERS = 3, N_DTYPES = 4 };
+
+static void for_problems(void (*run)(struct problem *p, const struct stni_softmax_cpu *kernels))
+{
+    seed = 1;
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (int dtype = 0; dtype < N_DTYPES; dtype++)
+            for (int s = 0; s < N_SHAPES; s++)
+                for (int o = 0; o < N_ORDERS * N_ORDERS; o++) {
+                    struct problem p;
+                    problem_init(&p, (stn_dtype)dtype, shapes[s], orders[o / N_ORDERS], orders[o % N_ORDERS]);
+                    run(&p, table((enum stni_isa)isa));
+                    problem_fini(&p);
+                }
+}
+
+static void run_whole(struct problem *p, const struct stni_softmax_cpu *kernels)
+{
+    struct stni_softmax_args args = args_of(p, 0, p->shape[1]);
+    kernels->forward(&args);
+    check_out(p, p->want);
+    kernels->backward(&args);
+    check_out(p, p->want_backward);
+}
+
+static void forward_and_backward_match_the_formula(void)
+{
+    for_problems(run_whole);
+}
+
+static void combine(const struct problem *p, void *into, const void *from, int64_t n, int is_max)
+{
+    for (int64_t i = 0; i < n; i++) {
+        stn_dtype dtype = p->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
+        double a = get(into, dtype, i), b = get(from, dtype, i);
+        set(into, dtype, i, is_max ? fmax(a, b) : a + b);
+    }
+}
+
+/* Four ranks: uneven chunks, one of them empty; what the all-reduces would do is done here. */
+static void run_in_pieces(struct problem *p, const struct stni_softmax_cpu *kernels)
+{
+    int64_t n = p->shape[1], lines = p->shape[0] * p->shape[2], cut[] = {0, n / 3, n / 3, n - n / 4, n};
+    double *stat = calloc((size_t)lines, 8), *total = calloc((size_t)lines, 8), *own = calloc((size_t)lines, 8);
+    struct stni_softmax_args args[4];
+    for (int r = 0; r < 4; r++) {
+        args[r] = args_of(p, cut[r], cut[r + 1]);
+        CHECK_I64(stni_softmax_lines_count(&args[r].lines), lines);
+        args[r].stat = r ? own : stat;
+        kernels->max(&args[r]);
+        if (r)
+            combine(p, stat, own, lines, 1);
+    }
+    for (int r = 0; r < 4; r++) {
+        args[r].stat = stat;
+        args[r].total = r ? own : total;
+        kernels->sum(&args[r]);
+        if (r)
+            combine(p, total, own, lines, 0);
+    }
+    for (int r = 0; r < 4; r++) {
+        args[r].total = total;
+        kernels->scale(&args[r]);
+    }
+    check_out(p, p->want);
+
+    for (int r = 0; r < 4; r++) {
+        args[r].stat = r ? own : stat;
+        kernels->dot(&args[r]);
+        if (r)
+            combine(p, stat, own, lines, 0);
+    }
+    for (int r = 0; r < 4; r++) {
+        args[r].stat = stat;
+        kernels->apply(&args[r]);
+    }
+    check_out(p, p->want_backward);
+    free(stat);
+    free(total);
+    free(own);
+}
+
+static void lines_shared_by_four_ranks_match_the_formula(void)
+{
+    for_problems(run_in_pieces);
+}
+
+static void all_instruction_sets_give_the_same_bits(void)
+{
+    seed = 5;
+    for (int s = 0; s < N_SHAPES; s++) {
+        struct problem p;
+        problem_init(&p, STN_DTYPE_F32, shapes[s], orders[0], orders[0]);
+        size_t bytes = (size_t)(p.shape[0] * p.shape[1] * p.shape[2]) * sizeof(float);
+        float *base = malloc(bytes);
+        struct stni_softmax_args args = args_of(&p, 0, p.shape[1]);
+        table(STNI_ISA_BASE)->forward(&args);
+        memcpy(base, p.data[2], bytes);
+        table(stni_isa_best())->forward(&args);
+        CHECK_BYTES(p.data[2], base, bytes);
+        free(base);
+        problem_fini(&p);
+    }
+}
+
+static void special_lines(const struct stni_softmax_cpu *kernels, int64_t n)
+{
+    float *x = calloc((size_t)(4 * n), sizeof *x), *y = calloc((size_t)(4 * n), sizeof *y);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = -INFINITY;
+        x[n + i] = i == n - 1 ? 3 : -INFINITY;
+        x[2 * n + i] = i == 0 ? NAN : 1;
+        x[3 * n + i] = i == 0 ? 90 : -90;
+    }
+    uint8_t order[] = {0, 1};
+    int64_t shape[] = {4, n}, step[] = {n, 1};
+    const int64_t *strides[] = {step, NULL, step};
+    struct stni_softmax_args args = {.dtype = STN_DTYPE_F32, .x = x, .out = y};
+    stni_softmax_lines_make(&args.lines, 1, 2, shape, order, strides);
+    kernels->forward(&args);
+    for (int64_t i = 0; i < n; i++) {
+        CHECK(isnan(y[i]));
+        CHECK_NEAR((double)y[n + i], i == n - 1 ? 1.0 : 0.0, 0);
+        CHECK(isnan(y[2 * n + i]));
+        CHECK_NEAR((double)y[3 * n + i], i == 0 ? 1.0 : 0.0, 0);
+    }
+    free(x);
+    free(y);
+}
+
+static void lines_without_a_finite_element_are_nan_and_others_are_not(void)
+{
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+        special_lines(table((enum stni_isa)isa), 5);
+        special_lines(table((enum stni_isa)isa), 35);
+    }
+}
+
+static void exp_matches_the_c_library(void)
+{
+    double worst_f32 = 0, worst_f64 = 0;
+    for (double x = -87; x < 88; x += 0.00731) {
+        double got = (double)stni_exp_f32((float)x), want = exp((double)(float)x);
+        worst_f32 = fmax(worst_f32, fabs(got - want) / want);
+        worst_f64 = fmax(worst_f64, fabs(stni_exp_f64(8 * x) - exp(8 * x)) / exp(8 * x));
+    }
+    CHECK(worst_f32 < 1.5e-7);
+    CHECK(worst_f64 < 4e-16);
+    CHECK_NEAR((double)stni_exp_f32(-100), exp(-100), 2e-2); /* subnormal */
+    CHECK_NEAR(stni_exp_f64(-740), exp(-740), 2e-2);
+    CHECK_NEAR((double)stni_exp_f32(0), 1, 0);
+    CHECK_NEAR((double)stni_exp_f32(-INFINITY), 0, 0);
+    CHECK_NEAR(stni_exp_f64(-INFINITY), 0, 0);
+    CHECK(isinf(stni_exp_f32(INFINITY)) && isinf(stni_exp_f64(INFINITY)));
+    CHECK(isnan(stni_exp_f32(NAN)) && isnan(stni_exp_f64(NAN)));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"forward_and_backward_match_the_formula", forward_and_backward_match_the_formula},
+        {"lines_shared_by_four_ranks_match_the_formula", lines_shared_by_four_ranks_match_the_formula},
+        {"all_instruction_sets_give_the_same_bits", all_instruction_sets_give_the_same_bits},
+        {"lines_without_a_finite_element_are_nan_and_others_are_not",
+         lines_without_a_finite_element_are_nan_and_others_are_not},
+        {"exp_matches_the_c_library", exp_matches_the_c_library},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
