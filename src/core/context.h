@@ -47,7 +47,7 @@ struct stn_context {
     double deadline_seconds;
     int threads;
     int no_grad, no_sync; /* depths */
-    int create_graph;     /* backward runs with recording on */
+    int busy;             /* ops under way: while above 0, unreferenced specs are not collected */
     atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */
     struct stni_error value_text;
 
@@ -55,6 +55,8 @@ struct stn_context {
     struct stni_tape *tape;
     struct stni_registry *registry;
     struct stni_place_cache *places;
+    /* Called when the outermost scope has ended: the tape forgets its verbs. */
+    void (*outermost_ended)(stn_context *context);
     /* Called when a tensor that took part in autograd dies. */
     void (*drop_autograd)(stn_tensor *tensor);
     /* Frees what ops cache per context (oneDNN primitives …). */

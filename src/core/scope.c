@@ -1,6 +1,8 @@
 /* Scopes: who owns the handles that ops make.
  *
  * One stack of handles for all open scopes; a scope is where its part begins. */
+#include "core/scope.h"
+
 #include "core/host_alloc.h"
 #include "core/tensor.h"
 
@@ -80,6 +82,16 @@ static void close_innermost(stn_context *context)
     scopes->depth--;
 }
 
+void stni_scope_enter(stn_context *context)
+{
+    stn_scope_begin(context);
+}
+
+void stni_scope_leave(stn_context *context)
+{
+    close_innermost(context);
+}
+
 void stni_scope_end_all(stn_context *context)
 {
     release_down_to(&context->scopes, 0);
@@ -93,6 +105,8 @@ static stn_status scope_end(stn_context *context)
     if (context->scopes.depth == 0)
         return stni_fail(context, STN_ERR_STATE, "scope_end: no scope is open");
     close_innermost(context);
+    if (context->scopes.depth == 0 && context->outermost_ended)
+        context->outermost_ended(context);
     return context->scopes.depth == 0 ? stni_context_take_status(context) : context->error.status;
 }
 

@@ -58,6 +58,14 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
  * public stn_tensor_release may run on any thread, so that it leaves the handle to stni_context_reap.) */
 void stni_tensor_release_here(stn_tensor *tensor);
 
+/* The same for a variable: accepts NULL and sets it to NULL. */
+static inline void stni_tensor_drop(stn_tensor **tensor)
+{
+    if (*tensor)
+        stni_tensor_release_here(*tensor);
+    *tensor = NULL;
+}
+
 /* Frees a handle whatever its references. */
 void stni_tensor_free(stn_tensor *tensor);
 

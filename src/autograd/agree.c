@@ -1,0 +1,130 @@
+/* Before a backward communicates, ranks compare what they are about to do, host to host (contract 12). */
+#include "autograd/pass.h"
+#include "core/host_alloc.h"
+
+#include <string.h>
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    h = (h ^ x) * 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
+}
+
+static uint64_t mix_text(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = mix(h, (unsigned char)*text);
+    return h;
+}
+
+/* What a spec says, without pointers, so that ranks can compare it. Meshes are numbered alike on every rank. */
+static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
+{
+    if (!spec || !spec->layout.mesh)
+        return mix(h, 1);
+    const struct stni_layout *l = &spec->layout;
+    h = mix(h, l->mesh->id + 2);
+    h = mix(h, (uint64_t)l->dtype << 8 | (uint64_t)l->ndim);
+    for (int a = 0; a < l->mesh->ndim; a++)
+        h = mix(h, (uint64_t)l->placement[a].kind << 16 | (uint64_t)(uint8_t)l->placement[a].dim << 8 | l->placement[a].op);
+    for (int d = 0; d < l->ndim; d++) {
+        h = mix(h, (uint64_t)l->shape[d]);
+        for (int i = 0; l->split[d] && l->split[d]->offsets && i < l->split[d]->n_parts; i++)
+            h = mix(h, (uint64_t)l->split[d]->offsets[i]);
+    }
+    return h;
+}
+
+static int is_on_mesh(const struct stni_node *node)
+{
+    for (int i = 0; i < 2 * node->n_in + node->n_out; i++) /* want and out_spec follow in_spec */
+        if (node->in_spec[i] && node->in_spec[i]->layout.mesh)
+            return 1;
+    return 0;
+}
+
+static uint64_t mix_node(uint64_t h, const struct stni_node *node)
+{
+    h = mix_text(mix(h, node->needs), node->desc->name);
+    for (int i = 0; i < 2 * node->n_in + node->n_out; i++)
+        h = mix_spec(h, node->in_spec[i]);
+    return h;
+}
+
+/* 63 bits, so that negation is exact. */
+static int64_t as_signed(uint64_t h)
+{
+    return (int64_t)(h >> 1);
+}
+
+/* pairs[2 i] = hash i and pairs[2 i + 1] = -hash i: after MAX over the ranks they cancel exactly where all ranks have the same. */
+static stn_status reduce_pairs(stn_context *context, int64_t *pairs, int64_t n)
+{
+    STNI_TRY(stni_comm_all_reduce(context->comm, context->queue, pairs, pairs, 2 * n, STN_DTYPE_I64, STN_MAX));
+    context->stats.host_syncs++;
+    return stn_queue_sync(context->queue);
+}
+
+static int64_t first_difference(const int64_t *pairs, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && pairs[2 * i] == -pairs[2 * i + 1])
+        i++;
+    return i;
+}
+
+static const struct stni_node *mesh_node_at(const struct stni_pass *pass, int64_t index)
+{
+    for (int n = 0; n < pass->n_nodes; n++)
+        if (is_on_mesh(pass->nodes[n]) && index-- == 0)
+            return pass->nodes[n];
+    return NULL;
+}
+
+static stn_status name_difference(const struct stni_pass *pass, int64_t index)
+{
+    const struct stni_node *node = mesh_node_at(pass, index);
+    return stni_fail(pass->context, STN_ERR_MISMATCH,
+                     "stn_backward: ranks would communicate differently: step %lld is %s%s%s on this rank and another op, layout or mask on "
+                     "another; nothing was done",
+                     (long long)index, node ? "'" : "", node ? node->desc->name : "past the end", node ? "'" : "");
+}
+
+/* Prefix hashes step by step: the first that differs is the first difference. */
+static stn_status explain(const struct stni_pass *pass, int64_t longest)
+{
+    stn_context *context = pass->context;
+    int64_t *pairs = stni_calloc((size_t)longest + 1, 2 * sizeof *pairs);
+    if (!pairs)
+        return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory to compare %lld steps", (long long)longest);
+    uint64_t h = 0;
+    int64_t i = 0;
+    for (int n = 0; n < pass->n_nodes; n++)
+        if (is_on_mesh(pass->nodes[n])) {
+            pairs[2 * i] = as_signed(h = mix_node(h, pass->nodes[n]));
+            pairs[2 * i + 1] = -pairs[2 * i];
+            i++;
+        }
+    stn_status status = reduce_pairs(context, pairs, longest);
+    if (status == STN_OK)
+        status = name_difference(pass, first_difference(pairs, longest));
+    stni_free(pairs);
+    return status;
+}
+
+stn_status stni_pass_agree(const struct stni_pass *pass)
+{
+    stn_context *context = pass->context;
+    uint64_t h = mix(mix(pass->create_graph != 0, context->no_sync > 0), pass->status);
+    int64_t n_mesh = 0;
+    if (context->size == 1)
+        return pass->status;
+    for (int n = 0; n < pass->n_nodes; n++)
+        if (is_on_mesh(pass->nodes[n])) {
+            h = mix_node(h, pass->nodes[n]);
+            n_mesh++;
+        }
+    int64_t pairs[4] = {as_signed(h), -as_signed(h), n_mesh, -n_mesh};
+    STNI_TRY(reduce_pairs(context, pairs, 2));
+    return first_difference(pairs, 2) == 2 ? pass->status : explain(pass, pairs[2]);
+}

@@ -1,0 +1,335 @@
+/* Backward: cotangents through the nodes, in strict reverse order of recording. */
+#include "autograd/accumulate.h"
+#include "autograd/pass.h"
+#include "autograd/sync.h"
+#include "core/guard.h"
+#include "core/host_alloc.h"
+#include "core/scope.h"
+#include "core/shard/redistribute.h"
+
+#include <string.h>
+
+/* A tensor of `spec` filled with `value` (0 or 1): cotangents that nobody gave. */
+static stn_status constant(stn_context *context, const stn_spec *spec, int value, stn_tensor **out)
+{
+    size_t size = stn_dtype_size(spec->layout.dtype), n = (size_t)spec->local_numel;
+    static const float one_f32[2] = {1, 0};
+    static const double one_f64[2] = {1, 0};
+    static const uint16_t one_bf16 = 0x3f80, one_f16 = 0x3c00;
+    const void *ones[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = one_f32, [STN_DTYPE_F64] = one_f64, [STN_DTYPE_BF16] = &one_bf16,
+                                         [STN_DTYPE_F16] = &one_f16, [STN_DTYPE_C64] = one_f32, [STN_DTYPE_C128] = one_f64};
+    char *data = stni_calloc(n + 1, size);
+    if (!data)
+        return stni_fail_memory(context, "cotangent", n * size);
+    for (size_t i = 0; value && i < n; i++)
+        memcpy(data + i * size, ones[spec->layout.dtype], size);
+    *out = stn_from_host(context, spec, data); /* the pass's scope owns it */
+    stni_free(data);
+    return context->error.status;
+}
+
+/* Adds a cotangent where an edge leads. Leaves that a stn_grad did not ask for are left alone. */
+static stn_status deliver(struct stni_pass *pass, const struct stni_edge *edge, const stn_spec *forward, stn_tensor *cotangent)
+{
+    if (edge->node && edge->node->mark >= pass->mark)
+        return stni_cotangent_add(edge->node->out_spec[edge->output], &edge->node->cotangents[edge->output], cotangent);
+    if (edge->leaf && (!pass->capturing || edge->leaf->mark == pass->mark + 1))
+        return stni_cotangent_add(forward, &edge->leaf->cotangent, cotangent);
+    return STN_OK;
+}
+
+static stn_status seed(struct stni_pass *pass, stn_tensor *output, stn_tensor *cotangent)
+{
+    stn_context *context = pass->context;
+    const stn_spec *spec;
+    struct stni_edge edge = stni_edge_of(output);
+    if (!cotangent) {
+        STNI_TRY(stni_gradient_spec(output->spec, &spec));
+        STNI_TRY(constant(context, spec, 1, &cotangent));
+    }
+    return deliver(pass, &edge, output->spec, cotangent);
+}
+
+/* What a root must be, from this rank's view alone; told to the others by the agreement. */
+static stn_status check_root(stn_context *context, int i, const stn_tensor *output, const stn_tensor *cotangent)
+{
+    if (!output || stni_is_error(output) || output->context != context)
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_backward: output %d is missing or not of this context", i);
+    if (!(output->flags & STNI_TENSOR_REQUIRES_GRAD))
+        return stni_fail(context, STN_ERR_STATE, "stn_backward: output %d does not depend on anything that requires grad", i);
+    if (!cotangent)
+        return output->spec->numel == 1 ? STN_OK
+                                        : stni_fail(context, STN_ERR_SHAPE, "stn_backward: output %d has %lld elements, wanted 1 or a cotangent",
+                                                    i, (long long)output->spec->numel);
+    const struct stni_layout *a = &output->spec->layout, *b = stni_is_error(cotangent) ? NULL : &cotangent->spec->layout;
+    if (!b || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype || a->mesh != b->mesh)
+        return stni_fail(context, STN_ERR_SHAPE, "stn_backward: cotangent %d differs from its output in shape, dtype or mesh", i);
+    return STN_OK;
+}
+
+/* Running one node */
+
+static stn_status check_versions(const struct stni_node *node)
+{
+    for (int i = 0; i < node->n_in + node->n_out; i++) { /* saved_out follows saved_in */
+        const struct stni_saved *s = &node->saved_in[i];
+        if (!s->tensor || s->tensor->storage->version == s->version)
+            continue;
+        const char *name = i >= node->n_in ? "its output" : i < node->desc->n_inputs ? node->desc->inputs[i].name : "an input";
+        return stni_fail(node->context, STN_ERR_STATE, "stn_backward: '%s' of %s was changed in place after it was saved (version %u, now %u)",
+                         name, node->desc->name, s->version, s->tensor->storage->version);
+    }
+    return STN_OK;
+}
+
+static stn_status zero_missing(struct stni_node *node)
+{
+    for (int k = 0; k < node->n_out; k++) {
+        if (node->cotangents[k] || !node->out_spec[k])
+            continue;
+        STNI_TRY(constant(node->context, node->out_spec[k], 0, &node->cotangents[k]));
+        stn_tensor_retain(node->cotangents[k]);
+    }
+    return STN_OK;
+}
+
+/* A saved output gets its history back while a graph of the backward is being made. */
+static stn_status unpack_outputs(const struct stni_pass *pass, struct stni_node *node, stn_tensor **out)
+{
+    for (int k = 0; k < node->n_out; k++) {
+        stn_tensor *t = out[k] = node->saved_out[k].tensor;
+        if (!t || !pass->create_graph)
+            continue;
+        STNI_TRY(stni_tensor_on(node->context, t->spec, t->storage, t->data, t->strides, STNI_TENSOR_REQUIRES_GRAD, &out[k]));
+        out[k]->node = stni_node_retain(node);
+        out[k]->output = k;
+        stni_tensor_publish(out[k]);
+    }
+    return STN_OK;
+}
+
+static stn_status deliver_all(struct stni_pass *pass, struct stni_node *node, stn_tensor *const *grad_in)
+{
+    for (int i = 0; i < node->n_in; i++) {
+        if (!(node->needs >> i & 1) || !grad_in[i])
+            continue;
+        if (stni_is_error(grad_in[i]))
+            return pass->context->error.status;
+        STNI_TRY(deliver(pass, &node->edges[i], node->in_spec[i], grad_in[i]));
+    }
+    return STN_OK;
+}
+
+static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
+{
+    stn_tensor *in[STN_MAX_INPUTS], *out[STN_MAX_OUTPUTS], *grad_in[STN_MAX_INPUTS] = {0};
+    for (int i = 0; i < node->n_in; i++)
+        in[i] = node->saved_in[i].tensor;
+    STNI_TRY(unpack_outputs(pass, node, out));
+    stn_backward_call call = {.size = sizeof call, .context = node->context, .op = node->op, .attrs = node->attrs, .n_in = node->n_in,
+                              .n_out = node->n_out, .needs = node->needs, .in = in, .out = out, .in_spec = node->in_spec,
+                              .want = node->want, .out_spec = node->out_spec, .grad_out = node->cotangents, .grad_in = grad_in,
+                              .arg = node->desc->arg};
+    stn_status status = node->desc->backward(&call);
+    if (status == STN_OK)
+        status = node->context->error.status;
+    if (status != STN_OK)
+        return stni_fail(node->context, status, "stn_backward: the backward of %s returned \"%s\"", node->desc->name, stn_status_text(status));
+    return deliver_all(pass, node, grad_in);
+}
+
+static int has_cotangent(const struct stni_node *node)
+{
+    for (int k = 0; k < node->n_out; k++)
+        if (node->cotangents[k])
+            return 1;
+    return 0;
+}
+
+static void capture(struct stni_pass *pass, const struct stni_node *node)
+{
+    for (int c = 0; c < pass->n_captures; c++) {
+        struct stni_capture *asked = &pass->captures[c];
+        if (asked->edge.node == node && node->cotangents[asked->edge.output])
+            asked->gradient = stn_tensor_retain(node->cotangents[asked->edge.output]);
+    }
+}
+
+static stn_status run_node(struct stni_pass *pass, struct stni_node *node)
+{
+    int verb = (node->desc->flags & STN_OP_PER_RANK) != 0;
+    if (!has_cotangent(node) && !verb)
+        return STN_OK;
+    if (pass->create_graph && (node->desc->flags & STN_OP_FIRST_ORDER))
+        return stni_fail(node->context, STN_ERR_UNSUPPORTED, "stn_grad: the backward of %s cannot be differentiated again", node->desc->name);
+    capture(pass, node);
+    if (pass->capturing && node->mark != pass->mark + 1 && !verb)
+        return STN_OK; /* captured itself, leads nowhere further */
+    if (verb)
+        STNI_TRY(zero_missing(node));
+    STNI_TRY(check_versions(node));
+    stni_scope_enter(node->context);
+    stn_status status = call_backward(pass, node);
+    stni_scope_leave(node->context);
+    for (int k = 0; k < node->n_out; k++)
+        stni_tensor_drop(&node->cotangents[k]);
+    if (!pass->retain_graph) {
+        stni_node_drop_saved(node);
+        node->consumed = 1;
+    }
+    return status;
+}
+
+/* Where gradients end */
+
+static stn_status finish_leaves(struct stni_pass *pass)
+{
+    stn_context *context = pass->context;
+    for (int l = 0; l < pass->n_leaves; l++) {
+        struct stni_leaf *leaf = pass->leaves[l];
+        if (leaf->cotangent)
+            STNI_TRY(stni_leaf_take(leaf, leaf->cotangent));
+    }
+    if (context->no_sync)
+        return STN_OK;
+    STNI_TRY(stni_tape_sync(context));
+    for (int l = 0; l < pass->n_leaves; l++)
+        if (pass->leaves[l]->cotangent)
+            STNI_TRY(stni_leaf_run_hooks(pass->leaves[l]));
+    return STN_OK;
+}
+
+static stn_status finish_captures(struct stni_pass *pass)
+{
+    for (int c = 0; c < pass->n_captures; c++) {
+        struct stni_capture *asked = &pass->captures[c];
+        const stn_spec *spec;
+        stn_tensor *moved;
+        if (asked->edge.leaf && asked->edge.leaf->cotangent)
+            asked->gradient = stn_tensor_retain(asked->edge.leaf->cotangent);
+        if (!asked->gradient)
+            continue;
+        STNI_TRY(stni_gradient_spec(asked->spec, &spec));
+        STNI_TRY(stni_redistribute(asked->gradient, spec, &moved));
+        stni_tensor_drop(&asked->gradient);
+        asked->gradient = moved;
+    }
+    return STN_OK;
+}
+
+/* Verbs that a backward has consumed leave the tape. */
+static void forget_consumed_verbs(stn_context *context)
+{
+    struct stni_tape *tape = context->tape;
+    int kept = 0;
+    for (int v = 0; v < tape->n_verbs; v++) {
+        if (tape->verbs[v]->consumed)
+            stni_node_release(tape->verbs[v]);
+        else
+            tape->verbs[kept++] = tape->verbs[v];
+    }
+    tape->n_verbs = kept;
+}
+
+static stn_status reach_roots(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
+{
+    for (int i = 0; i < n; i++) {
+        STNI_TRY(check_root(pass->context, i, outputs[i], cotangents ? cotangents[i] : NULL));
+        STNI_TRY(stni_pass_reach(pass, stni_edge_of(outputs[i])));
+    }
+    return STN_OK;
+}
+
+static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
+{
+    pass->status = reach_roots(pass, n, outputs, cotangents);
+    stni_pass_sort(pass);
+    STNI_TRY(stni_pass_agree(pass));
+    STNI_TRY(stni_pass_reach_verbs(pass));
+    stni_pass_sort(pass);
+    if (pass->capturing)
+        stni_pass_prune(pass);
+    for (int i = 0; i < n; i++)
+        STNI_TRY(seed(pass, outputs[i], cotangents ? cotangents[i] : NULL));
+    for (int i = 0; i < pass->n_nodes; i++)
+        STNI_TRY(run_node(pass, pass->nodes[i]));
+    return pass->capturing ? finish_captures(pass) : finish_leaves(pass);
+}
+
+/* The frame of every backward: its own scope, grad mode as asked, specs kept, both thread-local words zero. */
+static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
+{
+    stn_context *context = pass->context;
+    int no_grad = context->no_grad;
+    struct stni_guard guard = stni_guard_clear();
+    context->no_grad = pass->create_graph ? 0 : no_grad + 1;
+    context->busy++;
+    pass->mark = context->tape->mark += 2; /* the odd mark after it means "leads to a capture" */
+    stni_scope_enter(context);
+    stn_status status = run_pass(pass, n, outputs, cotangents);
+    stni_scope_leave(context);
+    forget_consumed_verbs(context);
+    context->busy--;
+    context->no_grad = no_grad;
+    stni_guard_restore(guard);
+    return status;
+}
+
+stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents, int retain_graph)
+{
+    if (!context || n < 0 || (n > 0 && !losses))
+        return STN_ERR_ARGUMENT;
+    if (context->error.status != STN_OK)
+        return context->error.status;
+    struct stni_pass pass = {.context = context, .retain_graph = retain_graph};
+    stn_status status = run_framed(&pass, n, losses, cotangents);
+    stni_pass_fini(&pass);
+    return status;
+}
+
+stn_status stn_backward(stn_tensor *loss)
+{
+    return loss ? stn_backward_many(loss->context, 1, &loss, NULL, 0) : STN_ERR_ARGUMENT;
+}
+
+static stn_status make_captures(struct stni_pass *pass, int n, stn_tensor *const *inputs)
+{
+    stn_context *context = pass->context;
+    pass->captures = stni_calloc((size_t)n + 1, sizeof *pass->captures);
+    if (!pass->captures)
+        return stni_fail_memory(context, "captures", (size_t)n * sizeof *pass->captures);
+    for (int i = 0; i < n; i++) {
+        if (!inputs[i] || stni_is_error(inputs[i]) || !(inputs[i]->flags & STNI_TENSOR_REQUIRES_GRAD))
+            return stni_fail(context, STN_ERR_STATE, "stn_grad: input %d does not require grad", i);
+        pass->captures[i] = (struct stni_capture){stni_edge_of(inputs[i]), inputs[i]->spec, NULL};
+        pass->n_captures = i + 1;
+    }
+    return STN_OK;
+}
+
+static void hand_out(struct stni_pass *pass, stn_tensor **grads)
+{
+    for (int c = 0; c < pass->n_captures; c++) {
+        stn_tensor *g = pass->captures[c].gradient;
+        grads[c] = g ? stni_tensor_publish(g) : NULL;
+        pass->captures[c].gradient = NULL;
+    }
+}
+
+stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents, int n_inputs,
+                    stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads)
+{
+    if (!context || n_outputs < 0 || n_inputs < 0 || (n_inputs > 0 && (!inputs || !grads)) || (n_outputs > 0 && !outputs))
+        return STN_ERR_ARGUMENT;
+    if (context->error.status != STN_OK)
+        return context->error.status;
+    struct stni_pass pass = {.context = context, .retain_graph = retain_graph || create_graph, .create_graph = create_graph, .capturing = 1};
+    stn_status status = make_captures(&pass, n_inputs, inputs);
+    if (status == STN_OK)
+        status = run_framed(&pass, n_outputs, outputs, cotangents);
+    if (status == STN_OK)
+        hand_out(&pass, grads);
+    stni_pass_fini(&pass);
+    stni_free(pass.captures);
+    return status;
+}

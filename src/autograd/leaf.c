@@ -1,0 +1,236 @@
+/* Leaves: grad, pending, hooks. */
+#include "autograd/leaf.h"
+
+#include "autograd/accumulate.h"
+#include "autograd/tape.h"
+#include "core/host_alloc.h"
+#include "core/shard/redistribute.h"
+
+#include <shardtensor/ops.h>
+
+struct stni_leaf *stni_leaf_create(stn_tensor *tensor)
+{
+    struct stni_leaf *leaf = stni_calloc(1, sizeof *leaf);
+    if (!leaf)
+        return NULL;
+    leaf->refs = 1;
+    leaf->context = tensor->context;
+    leaf->spec = stn_spec_retain(tensor->spec);
+    leaf->handle = tensor;
+    return leaf;
+}
+
+void stni_leaf_retain(struct stni_leaf *leaf)
+{
+    leaf->refs++;
+}
+
+static void drop_gradients(struct stni_leaf *leaf)
+{
+    stni_tensor_drop(&leaf->grad);
+    stni_tensor_drop(&leaf->pending);
+}
+
+void stni_leaf_release(struct stni_leaf *leaf)
+{
+    if (!leaf || --leaf->refs > 0)
+        return;
+    drop_gradients(leaf);
+    stni_tensor_drop(&leaf->cotangent);
+    while (leaf->hooks) {
+        struct stni_grad_hook_entry *entry = leaf->hooks;
+        leaf->hooks = entry->next;
+        if (entry->destroy)
+            entry->destroy(entry->arg);
+        stni_free(entry);
+    }
+    stn_spec_release(&leaf->spec);
+    stni_free(leaf);
+}
+
+stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out)
+{
+    struct stni_layout layout = forward->layout;
+    *out = forward;
+    if (!forward->partial_axes)
+        return STN_OK;
+    for (int a = 0; a < layout.mesh->ndim; a++)
+        if (layout.placement[a].kind == STN_PLACE_PARTIAL)
+            layout.placement[a] = stn_replicate();
+    return stni_spec_intern(forward->context, &layout, out);
+}
+
+/* The layout of what is still to be reduced: `whole` with Partial(sum) on the axes in `axes`. */
+static stn_status pending_spec(const stn_spec *whole, uint32_t axes, const stn_spec **out)
+{
+    struct stni_layout layout = whole->layout;
+    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
+        if (axes >> a & 1)
+            layout.placement[a] = stn_partial(STN_SUM);
+    return stni_spec_intern(whole->context, &layout, out);
+}
+
+/* `tensor` as `spec`, on memory that nobody else holds: its owner may change it in place. */
+static stn_status own_copy(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+{
+    stn_tensor *moved;
+    stn_box to, from;
+    STNI_TRY(stni_redistribute(tensor, spec, &moved));
+    int alone = moved != tensor && atomic_load(&moved->refs) == 1;
+    if (alone && atomic_load(&moved->storage->refs) == 1 && !moved->node) {
+        *out = moved;
+        return STN_OK;
+    }
+    stn_status status = stni_tensor_create(tensor->context, spec, out);
+    if (status == STN_OK) {
+        stni_tensor_box(*out, &to);
+        stni_tensor_box(moved, &from);
+        status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(spec->layout.dtype));
+    }
+    stni_tensor_drop(&moved);
+    return status;
+}
+
+/* *slot += tensor, both of `spec`. With a graph the sum is an op, so that it can be differentiated. */
+static stn_status add_to(stn_tensor **slot, const stn_spec *spec, stn_tensor *tensor)
+{
+    if (*slot)
+        return stni_cotangent_add(spec, slot, tensor);
+    if (tensor->node) {
+        *slot = stn_tensor_retain(tensor);
+        return STN_OK;
+    }
+    return own_copy(tensor, spec, slot);
+}
+
+static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, uint32_t axes, stn_tensor *cotangent)
+{
+    const stn_spec *spec;
+    stn_tensor *moved;
+    int first = !leaf->pending;
+    if (leaf->pending && (leaf->pending->spec->partial_axes | axes) != leaf->pending->spec->partial_axes) {
+        STNI_TRY(pending_spec(whole, leaf->pending->spec->partial_axes | axes, &spec));
+        STNI_TRY(stni_redistribute(leaf->pending, spec, &moved));
+        stni_tensor_drop(&leaf->pending);
+        leaf->pending = moved;
+    }
+    if (leaf->pending)
+        spec = leaf->pending->spec;
+    else
+        STNI_TRY(pending_spec(whole, axes, &spec));
+    STNI_TRY(stni_redistribute(cotangent, spec, &moved));
+    stn_status status = add_to(&leaf->pending, spec, moved);
+    stni_tensor_drop(&moved);
+    return status == STN_OK && first ? stni_tape_add_pending(leaf->context, leaf) : status;
+}
+
+stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
+{
+    const stn_spec *whole;
+    uint32_t axes = cotangent->spec->partial_axes;
+    STNI_TRY(stni_gradient_spec(leaf->spec, &whole));
+    axes &= ~whole->shard_axes;
+    if (axes)
+        return take_pending(leaf, whole, axes, cotangent);
+    stn_tensor *moved;
+    STNI_TRY(stni_redistribute(cotangent, whole, &moved));
+    stn_status status = add_to(&leaf->grad, whole, moved);
+    stni_tensor_drop(&moved);
+    return status;
+}
+
+stn_status stni_leaf_run_hooks(struct stni_leaf *leaf)
+{
+    if (!leaf->handle || !leaf->grad)
+        return STN_OK;
+    for (struct stni_grad_hook_entry *e = leaf->hooks; e; e = e->next) {
+        stn_status status = e->hook(leaf->handle, e->arg);
+        if (status != STN_OK)
+            return stni_fail(leaf->context, STN_ERR_CALLBACK, "stn_backward: a gradient hook returned \"%s\"", stn_status_text(status));
+    }
+    return leaf->context->error.status;
+}
+
+/* The public side */
+
+static stn_status live_leaf(stn_tensor *tensor, const char *function)
+{
+    if (!tensor)
+        return STN_ERR_ARGUMENT;
+    if (tensor->context->error.status != STN_OK)
+        return tensor->context->error.status;
+    if (stni_is_error(tensor))
+        return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is what an earlier failure returned", function);
+    if (tensor->node)
+        return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is the result of an op, wanted a leaf", function);
+    return STN_OK;
+}
+
+stn_status stn_set_requires_grad(stn_tensor *tensor, int requires_grad)
+{
+    STNI_TRY(live_leaf(tensor, "stn_set_requires_grad"));
+    if (requires_grad && !stn_dtype_is_differentiable(tensor->spec->layout.dtype))
+        return stni_fail(tensor->context, STN_ERR_DTYPE, "stn_set_requires_grad: %s has no gradients",
+                         stn_dtype_name(tensor->spec->layout.dtype));
+    if (requires_grad && !tensor->leaf) {
+        tensor->leaf = stni_leaf_create(tensor);
+        if (!tensor->leaf)
+            return stni_fail_memory(tensor->context, "leaf", sizeof *tensor->leaf);
+    }
+    tensor->flags = requires_grad ? tensor->flags | STNI_TENSOR_REQUIRES_GRAD : tensor->flags & ~(uint32_t)STNI_TENSOR_REQUIRES_GRAD;
+    return STN_OK;
+}
+
+int stn_requires_grad(const stn_tensor *tensor)
+{
+    return tensor && (tensor->flags & STNI_TENSOR_REQUIRES_GRAD) != 0;
+}
+
+int stn_is_leaf(const stn_tensor *tensor)
+{
+    return tensor && !stni_is_error(tensor) && !tensor->node;
+}
+
+stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
+{
+    STNI_TRY(live_leaf(tensor, "stn_grad_of"));
+    if (tensor->leaf && tensor->leaf->pending)
+        return stni_fail(tensor->context, STN_ERR_PARTIAL,
+                         "stn_grad_of: a reduction is pending; stn_grad_sync or a backward outside no-sync completes it");
+    *out = tensor->leaf ? tensor->leaf->grad : NULL;
+    return STN_OK;
+}
+
+stn_status stn_zero_grad(stn_tensor *tensor)
+{
+    STNI_TRY(live_leaf(tensor, "stn_zero_grad"));
+    if (tensor->leaf)
+        drop_gradients(tensor->leaf);
+    return STN_OK;
+}
+
+stn_status stn_add_grad_hook(stn_tensor *tensor, stn_grad_hook hook, void *arg, void (*destroy)(void *arg))
+{
+    STNI_TRY(live_leaf(tensor, "stn_add_grad_hook"));
+    if (!tensor->leaf || !hook)
+        return stni_fail(tensor->context, STN_ERR_STATE, "stn_add_grad_hook: %s", hook ? "the tensor does not require grad" : "no hook");
+    struct stni_grad_hook_entry *entry = stni_calloc(1, sizeof *entry), **last = &tensor->leaf->hooks;
+    if (!entry)
+        return stni_fail_memory(tensor->context, "hook", sizeof *entry);
+    *entry = (struct stni_grad_hook_entry){hook, arg, destroy, NULL};
+    while (*last)
+        last = &(*last)->next;
+    *last = entry;
+    return STN_OK;
+}
+
+stn_tensor *stn_detach(stn_tensor *tensor)
+{
+    stn_tensor *out;
+    if (!tensor || stni_is_error(tensor) || tensor->context->error.status != STN_OK)
+        return tensor ? tensor->context->error_tensor : NULL;
+    uint32_t view = tensor->flags & STNI_TENSOR_VIEW;
+    if (stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, view, &out) != STN_OK)
+        return tensor->context->error_tensor;
+    return stni_tensor_publish(out);
+}

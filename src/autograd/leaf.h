@@ -1,0 +1,41 @@
+/* Leaves: tensors that gradients end in. */
+#ifndef STNI_AUTOGRAD_LEAF_H
+#define STNI_AUTOGRAD_LEAF_H
+
+#include <shardtensor/autograd.h>
+
+#include "core/tensor.h"
+
+struct stni_grad_hook_entry {
+    stn_grad_hook hook;
+    void *arg;
+    void (*destroy)(void *arg);
+    struct stni_grad_hook_entry *next;
+};
+
+struct stni_leaf {
+    int refs;
+    stn_context *context;
+    const stn_spec *spec;  /* of the tensor */
+    stn_tensor *grad;      /* complete */
+    stn_tensor *pending;   /* Partial where the leaf is Replicate, still to be reduced */
+    stn_tensor *cotangent; /* while a backward runs */
+    uint64_t mark;         /* the last traversal that met it */
+    stn_tensor *handle;    /* the leaf's own tensor, borrowed, for hooks; NULL once it has died */
+    struct stni_grad_hook_entry *hooks;
+};
+
+struct stni_leaf *stni_leaf_create(stn_tensor *tensor);
+void stni_leaf_retain(struct stni_leaf *leaf);
+void stni_leaf_release(struct stni_leaf *leaf);
+
+/* The layout that a complete gradient of a tensor of spec `forward` has: Shard stays, everything else becomes Replicate. */
+stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out);
+
+/* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. */
+stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent);
+
+/* Runs the hooks; both thread-local words of dispatch are zero meanwhile (the caller sees to that). */
+stn_status stni_leaf_run_hooks(struct stni_leaf *leaf);
+
+#endif

@@ -1,0 +1,183 @@
+/* Nodes: recording, saving, dying. */
+#include "autograd/node.h"
+
+#include "autograd/leaf.h"
+#include "autograd/tape.h"
+#include "core/host_alloc.h"
+
+#include <string.h>
+
+static const uint64_t DIFFERENTIABLE = 1u << STN_DTYPE_F32 | 1u << STN_DTYPE_F64 | 1u << STN_DTYPE_BF16 | 1u << STN_DTYPE_F16 |
+                                       1u << STN_DTYPE_C64 | 1u << STN_DTYPE_C128;
+
+uint32_t stni_needs_grad(const stn_context *context, int n_in, stn_tensor *const *in)
+{
+    uint32_t needs = 0;
+    if (context->no_grad)
+        return 0;
+    for (int i = 0; i < n_in; i++)
+        if (in[i] && (in[i]->flags & STNI_TENSOR_REQUIRES_GRAD))
+            needs |= 1u << i;
+    return needs;
+}
+
+struct stni_edge stni_edge_of(const stn_tensor *tensor)
+{
+    return (struct stni_edge){tensor->node, tensor->leaf, tensor->output};
+}
+
+/* Where the arrays of a node lie behind it, in one block. */
+static struct stni_node *node_allocate(int n_in, int n_out, size_t attrs_size)
+{
+    size_t n = (size_t)n_in, m = (size_t)n_out;
+    size_t bytes = sizeof(struct stni_node) + n * sizeof(struct stni_edge) + (n + m) * sizeof(struct stni_saved) +
+                   (2 * n + m) * sizeof(stn_spec *) + m * sizeof(stn_tensor *) + attrs_size;
+    struct stni_node *node = stni_calloc(1, bytes);
+    if (!node)
+        return NULL;
+    node->edges = (struct stni_edge *)(node + 1);
+    node->saved_in = (struct stni_saved *)(node->edges + n);
+    node->saved_out = node->saved_in + n;
+    node->in_spec = (const stn_spec **)(node->saved_out + m);
+    node->want = node->in_spec + n;
+    node->out_spec = node->want + n;
+    node->cotangents = (stn_tensor **)(node->out_spec + m);
+    node->attrs = node->cotangents + m;
+    return node;
+}
+
+static void copy_spec(const stn_spec **to, const stn_spec *from)
+{
+    *to = from ? stn_spec_retain(from) : NULL;
+}
+
+static void link_inputs(struct stni_node *node, const stn_op_call *call)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        copy_spec(&node->in_spec[i], call->in_spec[i]);
+        copy_spec(&node->want[i], call->want[i]);
+        if (!call->in[i] || !(node->needs >> i & 1))
+            continue;
+        node->edges[i] = stni_edge_of(call->in[i]);
+        if (node->edges[i].node)
+            stni_node_retain(node->edges[i].node);
+        if (node->edges[i].leaf)
+            stni_leaf_retain(node->edges[i].leaf);
+    }
+}
+
+/* Outputs are kept as handles without history: a node that owned its own output would never die. */
+static stn_status save(struct stni_node *node, const stn_op_call *call, uint64_t saves)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && (saves >> i & 1))
+            node->saved_in[i] = (struct stni_saved){stn_tensor_retain(call->in[i]), call->in[i]->storage->version};
+    for (int k = 0; k < call->n_out; k++) {
+        stn_tensor *t = call->out[k];
+        if (!t || !(saves >> (32 + k) & 1))
+            continue;
+        STNI_TRY(stni_tensor_on(call->context, t->spec, t->storage, t->data, t->strides, 0, &node->saved_out[k].tensor));
+        node->saved_out[k].version = t->storage->version;
+    }
+    return STN_OK;
+}
+
+static void set_history(stn_tensor *tensor, struct stni_node *node, int output)
+{
+    struct stni_node *before = tensor->node;
+    tensor->node = stni_node_retain(node);
+    tensor->output = output;
+    tensor->flags |= STNI_TENSOR_REQUIRES_GRAD;
+    if (before)
+        stni_node_release(before);
+}
+
+static void link_outputs(struct stni_node *node, const stn_op_call *call)
+{
+    for (int k = 0; k < call->n_out; k++) {
+        copy_spec(&node->out_spec[k], call->out_spec[k]);
+        if (call->out[k] && (DIFFERENTIABLE >> call->out_spec[k]->layout.dtype & 1))
+            set_history(call->out[k], node, k);
+    }
+}
+
+stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, uint32_t needs)
+{
+    stn_context *context = call->context;
+    struct stni_node *node = node_allocate(call->n_in, call->n_out, desc->attrs_size);
+    if (!node)
+        return stni_fail_memory(context, "node", sizeof *node);
+    node->refs = 1;
+    node->context = context;
+    node->op = call->op;
+    node->desc = desc;
+    node->needs = needs;
+    node->n_in = call->n_in;
+    node->n_out = call->n_out;
+    node->sequence = ++context->tape->sequence;
+    if (desc->attrs_size)
+        memcpy(node->attrs, call->attrs, desc->attrs_size);
+    link_inputs(node, call);
+    stn_status status = desc->saves ? save(node, call, desc->saves(call, needs)) : STN_OK;
+    if (status == STN_OK && (desc->flags & STN_OP_PER_RANK))
+        status = stni_tape_add_verb(context, node);
+    if (status == STN_OK) {
+        link_outputs(node, call);
+        context->stats.nodes++;
+    }
+    stni_node_release(node);
+    return status;
+}
+
+struct stni_node *stni_node_retain(struct stni_node *node)
+{
+    node->refs++;
+    return node;
+}
+
+void stni_node_drop_saved(struct stni_node *node)
+{
+    for (int i = 0; i < node->n_in + node->n_out; i++)
+        stni_tensor_drop(&node->saved_in[i].tensor); /* saved_out follows saved_in */
+}
+
+static void release_specs(struct stni_node *node)
+{
+    for (int i = 0; i < 2 * node->n_in + node->n_out; i++)
+        stn_spec_release(&node->in_spec[i]); /* want and out_spec follow in_spec */
+}
+
+void stni_node_release(struct stni_node *node)
+{
+    if (!node || --node->refs > 0)
+        return;
+    struct stni_tape *tape = node->context->tape;
+    node->next_dead = tape->dead;
+    tape->dead = node;
+    if (tape->freeing)
+        return;
+    tape->freeing = 1;
+    while ((node = tape->dead)) {
+        tape->dead = node->next_dead;
+        stni_node_drop_saved(node);
+        release_specs(node);
+        for (int i = 0; i < node->n_in; i++) {
+            stni_node_release(node->edges[i].node);
+            stni_leaf_release(node->edges[i].leaf);
+        }
+        for (int k = 0; k < node->n_out; k++)
+            stni_tensor_drop(&node->cotangents[k]);
+        stni_free(node);
+    }
+    tape->freeing = 0;
+}
+
+void stni_drop_autograd(stn_tensor *tensor)
+{
+    if (tensor->leaf && tensor->leaf->handle == tensor)
+        tensor->leaf->handle = NULL;
+    stni_node_release(tensor->node);
+    stni_leaf_release(tensor->leaf);
+    tensor->node = NULL;
+    tensor->leaf = NULL;
+}

@@ -1,0 +1,152 @@
+/* Which nodes a backward runs. */
+#include "autograd/pass.h"
+
+#include "core/host_alloc.h"
+
+#include <stdlib.h>
+
+static stn_status grow(stn_context *context, void **list, int n, int *cap)
+{
+    if (n < *cap)
+        return STN_OK;
+    int more = *cap ? 2 * *cap : 64;
+    void *grown = stni_realloc(*list, (size_t)more * sizeof(void *));
+    if (!grown)
+        return stni_fail_memory(context, "list of nodes", (size_t)more * sizeof(void *));
+    *list = grown;
+    *cap = more;
+    return STN_OK;
+}
+
+static stn_status meet_leaf(struct stni_pass *pass, struct stni_leaf *leaf)
+{
+    void *list = pass->leaves;
+    if (leaf->mark == pass->mark)
+        return STN_OK;
+    STNI_TRY(grow(pass->context, &list, pass->n_leaves, &pass->cap_leaves));
+    pass->leaves = list;
+    leaf->mark = pass->mark;
+    stni_leaf_retain(leaf);
+    pass->leaves[pass->n_leaves++] = leaf;
+    return STN_OK;
+}
+
+static stn_status meet_node(struct stni_pass *pass, struct stni_node *node)
+{
+    void *list = pass->nodes;
+    if (node->mark == pass->mark)
+        return STN_OK;
+    if (node->consumed)
+        return stni_fail(pass->context, STN_ERR_STATE,
+                         "stn_backward: '%s' was run backward before and its graph is gone; retain_graph keeps it", node->desc->name);
+    STNI_TRY(grow(pass->context, &list, pass->n_nodes, &pass->cap_nodes));
+    pass->nodes = list;
+    node->mark = pass->mark;
+    pass->nodes[pass->n_nodes++] = stni_node_retain(node);
+    return STN_OK;
+}
+
+static stn_status meet(struct stni_pass *pass, struct stni_edge edge)
+{
+    if (edge.node)
+        return meet_node(pass, edge.node);
+    return edge.leaf ? meet_leaf(pass, edge.leaf) : STN_OK;
+}
+
+/* The list of nodes is its own queue: breadth first, no recursion. */
+stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge)
+{
+    int next = pass->n_nodes;
+    STNI_TRY(meet(pass, edge));
+    for (; next < pass->n_nodes; next++) {
+        const struct stni_node *node = pass->nodes[next];
+        for (int i = 0; i < node->n_in; i++)
+            if (node->needs >> i & 1)
+                STNI_TRY(meet(pass, node->edges[i]));
+    }
+    return STN_OK;
+}
+
+static int later_first(const void *a, const void *b)
+{
+    uint64_t x = (*(struct stni_node *const *)a)->sequence, y = (*(struct stni_node *const *)b)->sequence;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+void stni_pass_sort(struct stni_pass *pass)
+{
+    if (pass->n_nodes > 1)
+        qsort(pass->nodes, (size_t)pass->n_nodes, sizeof(struct stni_node *), later_first);
+}
+
+static int captured(const struct stni_pass *pass, const struct stni_edge *edge)
+{
+    for (int c = 0; c < pass->n_captures; c++) {
+        const struct stni_edge *e = &pass->captures[c].edge;
+        if (e->node == edge->node && e->leaf == edge->leaf && (!e->node || e->output == edge->output))
+            return 1;
+    }
+    return 0;
+}
+
+/* A node leads to a capture if an input of it is one, or was made by a node that does; those were recorded before it, so that they have been
+ * judged already when the list is walked from its end. Verbs always do: other ranks count on them. */
+static int leads_to_capture(const struct stni_pass *pass, const struct stni_node *node)
+{
+    if (node->desc->flags & STN_OP_PER_RANK)
+        return 1;
+    for (int i = 0; i < node->n_in; i++) {
+        const struct stni_edge *edge = &node->edges[i];
+        if (!(node->needs >> i & 1))
+            continue;
+        if (captured(pass, edge) || (edge->node && edge->node->mark == pass->mark + 1))
+            return 1;
+    }
+    return 0;
+}
+
+static int is_captured_output(const struct stni_pass *pass, const struct stni_node *node)
+{
+    for (int c = 0; c < pass->n_captures; c++)
+        if (pass->captures[c].edge.node == node)
+            return 1;
+    return 0;
+}
+
+void stni_pass_prune(struct stni_pass *pass)
+{
+    int kept = 0;
+    for (int n = pass->n_nodes - 1; n >= 0; n--)
+        if (leads_to_capture(pass, pass->nodes[n]))
+            pass->nodes[n]->mark = pass->mark + 1;
+    for (int n = 0; n < pass->n_nodes; n++) {
+        struct stni_node *node = pass->nodes[n];
+        if (node->mark == pass->mark + 1 || is_captured_output(pass, node)) {
+            pass->nodes[kept++] = node;
+        } else {
+            node->mark = 0;
+            stni_node_release(node);
+        }
+    }
+    pass->n_nodes = kept;
+    for (int c = 0; c < pass->n_captures; c++)
+        if (pass->captures[c].edge.leaf)
+            pass->captures[c].edge.leaf->mark = pass->mark + 1;
+}
+
+void stni_pass_fini(struct stni_pass *pass)
+{
+    for (int n = 0; n < pass->n_nodes; n++) {
+        for (int k = 0; k < pass->nodes[n]->n_out; k++)
+            stni_tensor_drop(&pass->nodes[n]->cotangents[k]);
+        stni_node_release(pass->nodes[n]);
+    }
+    for (int l = 0; l < pass->n_leaves; l++) {
+        stni_tensor_drop(&pass->leaves[l]->cotangent);
+        stni_leaf_release(pass->leaves[l]);
+    }
+    for (int c = 0; c < pass->n_captures; c++)
+        stni_tensor_drop(&pass->captures[c].gradient);
+    stni_free(pass->nodes);
+    stni_free(pass->leaves);
+}

@@ -1,0 +1,48 @@
+/* One backward under way: which nodes it runs, in which order, and where gradients go. */
+#ifndef STNI_AUTOGRAD_PASS_H
+#define STNI_AUTOGRAD_PASS_H
+
+#include "autograd/leaf.h"
+#include "autograd/node.h"
+#include "autograd/tape.h"
+
+/* A tensor whose gradient stn_grad asked for. */
+struct stni_capture {
+    struct stni_edge edge;
+    const stn_spec *spec; /* forward */
+    stn_tensor *gradient; /* one reference, NULL until something arrived */
+};
+
+struct stni_pass {
+    stn_context *context;
+    uint64_t mark;
+    int retain_graph, create_graph;
+    stn_status status; /* what this rank found wrong with its own graph; told to the others before anything is done */
+    struct stni_node **nodes; /* reachable; in the order of running once sorted */
+    int n_nodes, cap_nodes;
+    struct stni_leaf **leaves; /* met, in the order of meeting; retained */
+    int n_leaves, cap_leaves;
+    int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
+    struct stni_capture *captures;
+    int n_captures;
+};
+
+/* Adds what an edge leads to, and everything reachable from there. */
+stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge);
+
+/* Strict reverse order of recording. */
+void stni_pass_sort(struct stni_pass *pass);
+
+/* Capturing: leaves in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the verbs. After sorting. */
+void stni_pass_prune(struct stni_pass *pass);
+
+void stni_pass_fini(struct stni_pass *pass);
+
+/* Contract 12, global semantics: one hash of the nodes on meshes is compared over the world. STN_ERR_MISMATCH on all ranks if they differ,
+ * with the first difference; a rank's own `status` differs too. Collective. */
+stn_status stni_pass_agree(const struct stni_pass *pass);
+
+/* Contract 12, per-rank semantics: adds the verbs that are reachable from any rank's loss. Collective when the tape holds verbs. */
+stn_status stni_pass_reach_verbs(struct stni_pass *pass);
+
+#endif

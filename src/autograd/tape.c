@@ -1,0 +1,100 @@
+/* The tape, grad mode, and the verbs of per-rank semantics. */
+#include "autograd/tape.h"
+
+#include "core/host_alloc.h"
+
+#include <shardtensor/autograd.h>
+
+stn_status stni_tape_create(stn_context *context)
+{
+    context->tape = stni_calloc(1, sizeof *context->tape);
+    if (!context->tape)
+        return stni_fail_memory(context, "tape", sizeof *context->tape);
+    context->drop_autograd = stni_drop_autograd;
+    context->outermost_ended = stni_tape_clear_verbs;
+    return STN_OK;
+}
+
+void stni_tape_clear_verbs(stn_context *context)
+{
+    struct stni_tape *tape = context->tape;
+    while (tape->n_verbs > 0)
+        stni_node_release(tape->verbs[--tape->n_verbs]);
+}
+
+void stni_tape_destroy(stn_context *context)
+{
+    if (!context->tape)
+        return;
+    stni_tape_clear_verbs(context);
+    while (context->tape->n_pending > 0)
+        stni_leaf_release(context->tape->pending[--context->tape->n_pending]);
+    stni_free(context->tape->pending);
+    stni_free(context->tape->verbs);
+    stni_free(context->tape);
+    context->tape = NULL;
+}
+
+/* Room for one more in a list of pointers. */
+static stn_status grow(stn_context *context, void **list, int n, int *cap)
+{
+    if (n < *cap)
+        return STN_OK;
+    int more = *cap ? 2 * *cap : 32;
+    void *grown = stni_realloc(*list, (size_t)more * sizeof(void *));
+    if (!grown)
+        return stni_fail_memory(context, "tape", (size_t)more * sizeof(void *));
+    *list = grown;
+    *cap = more;
+    return STN_OK;
+}
+
+stn_status stni_tape_add_verb(stn_context *context, struct stni_node *node)
+{
+    struct stni_tape *tape = context->tape;
+    void *list = tape->verbs;
+    STNI_TRY(grow(context, &list, tape->n_verbs, &tape->cap_verbs));
+    tape->verbs = list;
+    tape->verbs[tape->n_verbs++] = stni_node_retain(node);
+    return STN_OK;
+}
+
+stn_status stni_tape_add_pending(stn_context *context, struct stni_leaf *leaf)
+{
+    struct stni_tape *tape = context->tape;
+    void *list = tape->pending;
+    STNI_TRY(grow(context, &list, tape->n_pending, &tape->cap_pending));
+    tape->pending = list;
+    stni_leaf_retain(leaf);
+    tape->pending[tape->n_pending++] = leaf;
+    return STN_OK;
+}
+
+void stn_no_grad_begin(stn_context *context)
+{
+    if (context)
+        context->no_grad++;
+}
+
+void stn_no_grad_end(stn_context *context)
+{
+    if (context && context->no_grad > 0)
+        context->no_grad--;
+}
+
+int stn_grad_enabled(const stn_context *context)
+{
+    return context && context->no_grad == 0;
+}
+
+void stn_no_sync_begin(stn_context *context)
+{
+    if (context)
+        context->no_sync++;
+}
+
+void stn_no_sync_end(stn_context *context)
+{
+    if (context && context->no_sync > 0)
+        context->no_sync--;
+}

@@ -1,0 +1,33 @@
+/* The tape of a context: what autograd remembers besides the nodes that tensors own. */
+#ifndef STNI_AUTOGRAD_TAPE_H
+#define STNI_AUTOGRAD_TAPE_H
+
+#include "autograd/leaf.h"
+#include "autograd/node.h"
+
+struct stni_tape {
+    uint64_t sequence; /* of the last node */
+    uint64_t mark;     /* of the last traversal */
+    /* Nodes whose last reference went while another was being freed: graphs of any length die with the stack of one. */
+    struct stni_node *dead;
+    int freeing;
+    /* Leaves that hold something pending, in the order in which they got it, which is the same on every rank. */
+    struct stni_leaf **pending;
+    int n_pending, cap_pending;
+    /* Verbs of per-rank semantics, in the order in which every rank made them; owned until the outermost scope ends or, outside scopes, until
+     * a backward has run. */
+    struct stni_node **verbs;
+    int n_verbs, cap_verbs;
+};
+
+stn_status stni_tape_create(stn_context *context);
+void stni_tape_destroy(stn_context *context);
+
+/* Remembers a leaf that holds something pending. */
+stn_status stni_tape_add_pending(stn_context *context, struct stni_leaf *leaf);
+
+/* Keeps a verb's node. */
+stn_status stni_tape_add_verb(stn_context *context, struct stni_node *node);
+void stni_tape_clear_verbs(stn_context *context);
+
+#endif

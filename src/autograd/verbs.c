@@ -1,0 +1,69 @@
+/* Per-rank semantics: which verbs a backward runs (contract 12).
+ *
+ * A verb's backward communicates, so it runs on every rank or on none. One that is reachable from any rank's loss sends cotangents to all ranks,
+ * which makes what precedes it there reachable too: so ranks exchange what they reach until nothing new comes. */
+#include "autograd/pass.h"
+#include "core/host_alloc.h"
+
+static stn_status all_max(stn_context *context, uint8_t *flags, int64_t n)
+{
+    STNI_TRY(stni_comm_all_reduce(context->comm, context->queue, flags, flags, n, STN_DTYPE_U8, STN_MAX));
+    context->stats.host_syncs++;
+    return stn_queue_sync(context->queue);
+}
+
+static stn_status same_number(stn_context *context, int n)
+{
+    int64_t pair[2] = {n, -(int64_t)n};
+    STNI_TRY(stni_comm_all_reduce(context->comm, context->queue, pair, pair, 2, STN_DTYPE_I64, STN_MAX));
+    STNI_TRY(stn_queue_sync(context->queue));
+    if (pair[0] == -pair[1])
+        return STN_OK;
+    return stni_fail(context, STN_ERR_MISMATCH, "stn_backward: this rank recorded %d collectives, others from %lld to %lld", n,
+                     (long long)-pair[1], (long long)pair[0]);
+}
+
+/* Reaches verbs that others reach; *new tells whether there were any. */
+static stn_status reach_flagged(struct stni_pass *pass, const uint8_t *flags, int *new)
+{
+    const struct stni_tape *tape = pass->context->tape;
+    *new = 0;
+    for (int v = 0; v < tape->n_verbs; v++)
+        if (flags[v] && tape->verbs[v]->mark != pass->mark) {
+            *new = 1;
+            STNI_TRY(stni_pass_reach(pass, (struct stni_edge){tape->verbs[v], NULL, 0}));
+        }
+    return STN_OK;
+}
+
+static stn_status reach_until_closed(struct stni_pass *pass, uint8_t *flags)
+{
+    stn_context *context = pass->context;
+    const struct stni_tape *tape = context->tape;
+    uint8_t any = 1;
+    while (any) {
+        int new;
+        for (int v = 0; v < tape->n_verbs; v++)
+            flags[v] = tape->verbs[v]->mark == pass->mark;
+        STNI_TRY(all_max(context, flags, tape->n_verbs));
+        STNI_TRY(reach_flagged(pass, flags, &new));
+        any = (uint8_t)new;
+        STNI_TRY(all_max(context, &any, 1));
+    }
+    return STN_OK;
+}
+
+stn_status stni_pass_reach_verbs(struct stni_pass *pass)
+{
+    stn_context *context = pass->context;
+    int n = context->tape->n_verbs;
+    if (n == 0)
+        return STN_OK;
+    STNI_TRY(same_number(context, n));
+    uint8_t *flags = stni_malloc((size_t)n);
+    if (!flags)
+        return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory for %d verbs", n);
+    stn_status status = reach_until_closed(pass, flags);
+    stni_free(flags);
+    return status;
+}
