@@ -1,0 +1,333 @@
+/* The walk of an op, step by step as docs/architecture.md tells it. */
+#include "dispatch/dispatch.h"
+
+#include "autograd/node.h"
+#include "autograd/tape.h"
+#include "core/guard.h"
+#include "core/shard/redistribute.h"
+#include "core/tensor.h"
+#include "dispatch/fallback.h"
+#include "dispatch/place_cache.h"
+#include "dispatch/registry.h"
+#include "dispatch/schema.h"
+#include "dispatch/services.h"
+
+#include <string.h>
+
+/* One call under way. The arrays behind `call` live here, so that a warm call touches no heap but its outputs'. */
+struct walk {
+    stn_op_call call;
+    const stn_op_desc *desc;
+    uint32_t moved; /* bit i: in[i] is a redistributed copy that the walk owns */
+    int no_rule;
+    stn_tensor *in[STN_MAX_INPUTS], *out[STN_MAX_OUTPUTS];
+    const stn_spec *in_spec[STN_MAX_INPUTS], *want[STN_MAX_INPUTS], *out_spec[STN_MAX_OUTPUTS];
+};
+
+static stn_status fail_outputs(stn_context *context, int n, stn_tensor **out)
+{
+    for (int k = 0; k < n; k++)
+        out[k] = context->error_tensor;
+    return context->error.status;
+}
+
+static const char *input_name(const stn_op_desc *desc, int i)
+{
+    return desc->inputs[i < desc->n_inputs ? i : desc->n_inputs - 1].name;
+}
+
+static int is_variadic(const stn_op_desc *desc)
+{
+    return desc->n_inputs > 0 && desc->inputs[desc->n_inputs - 1].variadic;
+}
+
+static int is_optional(const stn_op_desc *desc, int i)
+{
+    return i < desc->n_inputs && desc->inputs[i].optional;
+}
+
+/* Guard: each input is there, healthy, and of this context. */
+static stn_status take_input(struct walk *w, int i, stn_tensor *t)
+{
+    stn_context *context = w->call.context;
+    const char *op = w->desc->name;
+    w->in[i] = t;
+    w->in_spec[i] = NULL;
+    if (!t)
+        return is_optional(w->desc, i) ? STN_OK
+                                       : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op, input_name(w->desc, i));
+    if (stni_is_error(t))
+        return stni_fail(context, STN_ERR_STATE, "%s: input '%s' is what an earlier failure returned", op, input_name(w->desc, i));
+    if (t->context != context)
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op, input_name(w->desc, i));
+    w->in_spec[i] = t->spec;
+    return STN_OK;
+}
+
+static stn_status take_inputs(struct walk *w, int n, stn_tensor *const *in)
+{
+    int n_in = w->desc->n_inputs;
+    if (n > n_in && is_variadic(w->desc))
+        n_in = n;
+    if (n > n_in || n > STN_MAX_INPUTS)
+        return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: got %d inputs, wanted at most %d", w->desc->name, n,
+                         is_variadic(w->desc) ? STN_MAX_INPUTS : n_in);
+    for (int i = 0; i < n_in; i++)
+        STNI_TRY(take_input(w, i, i < n ? in[i] : NULL));
+    w->call.n_in = n_in;
+    return STN_OK;
+}
+
+/* All inputs are on one mesh, or all are local. A matter of specs alone, so it is looked at once per distinct call. */
+static stn_status check_meshes(const struct walk *w)
+{
+    const stn_spec *first = NULL;
+    for (int i = 0; i < w->call.n_in; i++) {
+        const stn_spec *s = w->in_spec[i];
+        if (!s)
+            continue;
+        if (!first)
+            first = s;
+        if (s->layout.mesh == first->layout.mesh)
+            continue;
+        if (!s->layout.mesh || !first->layout.mesh)
+            return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others", w->desc->name,
+                             input_name(w->desc, i), s->layout.mesh ? "on a mesh" : "local", s->layout.mesh ? "local" : "on a mesh");
+        return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others", w->desc->name,
+                         input_name(w->desc, i));
+    }
+    return STN_OK;
+}
+
+static int keeps_spec_in_place(const struct walk *w)
+{
+    return w->want[0] == w->in_spec[0] && w->out_spec[0] == w->in_spec[0];
+}
+
+/* check and place of a call never seen before. */
+static stn_status place_new(struct walk *w, const struct stni_placed **out)
+{
+    stn_meta meta[STN_MAX_OUTPUTS];
+    stn_op_call *call = &w->call;
+    memset(meta, 0, (size_t)w->desc->n_outputs * sizeof meta[0]);
+    memset(w->out_spec, 0, (size_t)w->desc->n_outputs * sizeof w->out_spec[0]);
+    memcpy(w->want, w->in_spec, (size_t)call->n_in * sizeof w->want[0]);
+    call->out_meta = meta;
+    call->in = w->in;
+    STNI_TRY(check_meshes(w));
+    STNI_TRY(w->desc->check(call));
+    stn_status status = w->desc->place ? w->desc->place(call) : STN_NO_RULE;
+    int no_rule = status == STN_NO_RULE && call->context->error.status == STN_OK;
+    if (no_rule)
+        status = stni_fallback_place(call);
+    STNI_TRY(status);
+    if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(w))
+        return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout", w->desc->name,
+                         input_name(w->desc, 0));
+    /* Local tensors have nothing to gather: the op simply runs. */
+    return stni_place_cache_add(call, w->desc->attrs_size, no_rule && !call->local, out);
+}
+
+static stn_status place(struct walk *w)
+{
+    stn_op_call *call = &w->call;
+    const struct stni_placed *placed = stni_place_cache_find(call, w->desc->attrs_size);
+    call->n_out = w->desc->n_outputs;
+    if (placed)
+        call->context->stats.place_hits++;
+    else
+        STNI_TRY(place_new(w, &placed));
+    /* Copied, because ops that this one calls may push the entry out of the cache. */
+    call->n_out = placed->n_out;
+    w->no_rule = placed->no_rule;
+    for (int i = 0; i < call->n_in; i++)
+        w->want[i] = placed->want[i];
+    for (int k = 0; k < call->n_out; k++)
+        w->out_spec[k] = placed->out_spec[k];
+    return STN_OK;
+}
+
+/* A tensor that others alias is not changed in place: whether they would see it depends on layouts. */
+static stn_status check_in_place(const struct walk *w)
+{
+    stn_context *context = w->call.context;
+    const stn_tensor *t = w->in[0];
+    const char *why = NULL;
+    if (t->flags & STNI_TENSOR_VIEW)
+        why = "is a view";
+    else if (atomic_load_explicit(&t->storage->views, memory_order_relaxed) > 0)
+        why = "has views";
+    else if (t->leaf && (t->flags & STNI_TENSOR_REQUIRES_GRAD) && stn_grad_enabled(context))
+        why = "is a leaf that requires grad while grad mode is on";
+    return why ? stni_fail(context, STN_ERR_STATE, "%s: '%s' %s and cannot be changed in place", w->desc->name,
+                           input_name(w->desc, 0), why)
+               : STN_OK;
+}
+
+static stn_status move_inputs(struct walk *w)
+{
+    for (int i = 0; i < w->call.n_in; i++) {
+        if (w->want[i] == w->in_spec[i])
+            continue;
+        STNI_TRY(stni_redistribute(w->in[i], w->want[i], &w->in[i]));
+        w->moved |= 1u << i;
+    }
+    return STN_OK;
+}
+
+static stn_status make_outputs(struct walk *w)
+{
+    for (int k = 0; k < w->call.n_out; k++)
+        w->out[k] = NULL;
+    if (w->desc->flags & STN_OP_IN_PLACE) {
+        w->out[0] = w->in[0];
+        return check_in_place(w);
+    }
+    if ((w->desc->flags & STN_OP_ALIAS) || w->no_rule)
+        return STN_OK;
+    for (int k = 0; k < w->call.n_out; k++)
+        if (w->out_spec[k])
+            STNI_TRY(stni_tensor_create(w->call.context, w->out_spec[k], &w->out[k]));
+    return STN_OK;
+}
+
+/* A failed run may have left peers waiting: unless they know already, the family is aborted. */
+static stn_status run_failed(const struct walk *w, stn_status status)
+{
+    stn_context *context = w->call.context;
+    if (context->error.status == STN_OK) {
+        const char *text = stn_queue_error_text(context->queue);
+        stni_fail(context, status, "%s: %s", w->desc->name, text[0] ? text : stn_status_text(status));
+    }
+    if (context->size > 1 && status != STN_ERR_PEER && status != STN_ERR_TIMEOUT)
+        stni_context_abort(context, status, context->error.text);
+    return status;
+}
+
+static stn_status run(struct walk *w)
+{
+    stn_context *context = w->call.context;
+    int mark = stni_scratch_mark(context);
+    stn_status status = w->no_rule ? stni_fallback_run(&w->call) : w->desc->run(&w->call);
+    stni_scratch_release(context, mark);
+    if (status != STN_OK)
+        return run_failed(w, status);
+    if (w->desc->flags & STN_OP_IN_PLACE)
+        w->out[0]->storage->version++;
+    return STN_OK;
+}
+
+static stn_status record(struct walk *w)
+{
+    const stn_context *context = w->call.context;
+    if (!w->desc->backward)
+        return STN_OK;
+    uint32_t needs = stni_needs_grad(context, w->call.n_in, w->in);
+    int verb = (w->desc->flags & STN_OP_PER_RANK) && stn_grad_enabled(context);
+    return needs || verb ? stni_node_record(&w->call, w->desc, needs) : STN_OK;
+}
+
+/* Hands out what the caller asked for; nothing was visible before. */
+static void publish(struct walk *w, int n_out, stn_tensor **out)
+{
+    int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
+    for (int k = 0; k < w->call.n_out; k++) {
+        if (k < n_out)
+            out[k] = w->out[k] && !in_place ? stni_tensor_publish(w->out[k]) : w->out[k];
+        else
+            stni_tensor_drop(&w->out[k]);
+    }
+    for (int k = w->call.n_out; k < n_out; k++)
+        out[k] = NULL;
+}
+
+static void drop_moved(struct walk *w)
+{
+    for (int i = 0; w->moved; i++, w->moved >>= 1)
+        if (w->moved & 1)
+            stni_tensor_drop(&w->in[i]);
+}
+
+static void drop_outputs(struct walk *w)
+{
+    if (w->desc->flags & STN_OP_IN_PLACE)
+        return;
+    for (int k = 0; k < w->call.n_out; k++)
+        stni_tensor_drop(&w->out[k]);
+}
+
+static stn_status walk(struct walk *w, int n_out, stn_tensor **out)
+{
+    stn_status status;
+    STNI_TRY(place(w));
+    STNI_TRY_GOTO(move_inputs(w), moved);
+    STNI_TRY_GOTO(make_outputs(w), made);
+    STNI_TRY_GOTO(run(w), made);
+    STNI_TRY_GOTO(record(w), made);
+    publish(w, n_out, out);
+    drop_moved(w);
+    return STN_OK;
+made:
+    drop_outputs(w);
+moved:
+    drop_moved(w);
+    return status;
+}
+
+/* A handler's own ops dispatch as usual, but for the op that it serves. A failure that it did not report itself is one of its callback. */
+static stn_status run_handler(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in,
+                              const void *attrs, int n_out, stn_tensor **out)
+{
+    struct stni_guard *guard = stni_guard_here();
+    struct stni_handler_frame frame = {op, guard->frames};
+    struct stni_guard saved = *guard;
+    *guard = (struct stni_guard){0, &frame};
+    stn_status status = handler->function(op, n_in, in, attrs, n_out, out, handler->arg);
+    *guard = saved;
+    if (status == STN_OK)
+        return op->context->error.status;
+    return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler returned \"%s\"", op->desc->name, stn_status_text(status));
+}
+
+static const void *default_attrs(const stn_op_desc *desc)
+{
+    static const uint64_t zeros[STNI_MAX_ATTRS_SIZE / 8];
+    return desc->attrs_init ? desc->attrs_init : zeros;
+}
+
+static void begin(stn_context *context)
+{
+    context->stats.dispatches++;
+    stni_context_reap(context);
+    if (context->busy++ == 0 && context->shard.n_specs > context->shard.collect_at)
+        stni_shard_collect(context, 0);
+}
+
+stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+{
+    stn_context *context = op->context;
+    const struct stni_guard *guard = stni_guard_here();
+    if (context->error.status != STN_OK)
+        return fail_outputs(context, n_out, out);
+    if (!attrs)
+        attrs = default_attrs(op->desc);
+    begin(context);
+    stn_status status;
+    const struct stni_handler *handler = stni_registry_handler(op);
+    if (handler && guard->conversion_depth == 0 && !stni_guard_masks(guard, op)) {
+        status = run_handler(op, handler, n_in, in, attrs, n_out, out);
+    } else {
+        struct walk w;
+        w.desc = op->desc;
+        w.moved = 0;
+        w.call = (stn_op_call){.size = sizeof w.call, .context = context, .op = op, .attrs = attrs, .in = w.in, .out = w.out,
+                               .in_spec = w.in_spec, .want = w.want, .out_spec = w.out_spec, .arg = op->desc->arg};
+        status = take_inputs(&w, n_in, in);
+        if (status == STN_OK) {
+            w.call.local = w.call.n_in > 0 && w.in_spec[0] && !w.in_spec[0]->layout.mesh;
+            status = walk(&w, n_out, out);
+        }
+    }
+    context->busy--;
+    return status == STN_OK ? STN_OK : fail_outputs(context, n_out, out);
+}

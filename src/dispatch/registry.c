@@ -1,0 +1,220 @@
+/* The ops of a context and their kernels. */
+#include "dispatch/registry.h"
+
+#include "dispatch/dispatch.h"
+#include "dispatch/schema.h"
+
+#include <string.h>
+
+static int find_slot(const stn_op_desc *desc, const char *name)
+{
+    for (int s = 0; s < desc->n_slots; s++)
+        if (strcmp(desc->slots[s].name, name) == 0)
+            return s;
+    return -1;
+}
+
+static void slot_fill(stn_kernel_fn *row, const stn_kernel *kernel)
+{
+    for (int d = 0; d < STN_DTYPE_COUNT; d++)
+        if (kernel->dtypes >> d & 1)
+            row[d] = kernel->function;
+}
+
+/* Built-in kernels of other devices are passed over. */
+static stn_status attach_builtin(stn_op *op)
+{
+    for (int k = 0; k < op->desc->n_kernels; k++) {
+        const stn_kernel *kernel = &op->desc->kernels[k];
+        int slot = find_slot(op->desc, kernel->name);
+        if (slot < 0 || kernel->args_size != op->desc->slots[slot].args_size)
+            return stni_fail(op->context, STN_ERR_VERSION, "%s: kernel '%s' with %zu bytes of arguments fits no slot",
+                             op->desc->name, kernel->name, kernel->args_size);
+        if (strcmp(kernel->device, op->context->device->name) == 0)
+            slot_fill(op->slots[slot].builtin, kernel);
+    }
+    return STN_OK;
+}
+
+static void op_destroy(stn_op *op)
+{
+    if (op)
+        stni_free(op->slots);
+    stni_free(op);
+}
+
+static stn_status op_create(stn_context *context, const stn_op_desc *desc, stn_op **out)
+{
+    stn_op *op = stni_calloc(1, sizeof *op);
+    if (op)
+        op->slots = stni_calloc((size_t)desc->n_slots + 1, sizeof *op->slots);
+    if (!op || !op->slots) {
+        op_destroy(op);
+        return stni_fail_memory(context, "op", sizeof *op);
+    }
+    op->context = context;
+    op->desc = desc;
+    op->handlers_on = 1;
+    for (int s = 0; s < desc->n_slots; s++)
+        op->slots[s].added_on = 1;
+    stn_status status = attach_builtin(op);
+    if (status != STN_OK) {
+        op_destroy(op);
+        return status;
+    }
+    *out = op;
+    return STN_OK;
+}
+
+static stn_status grow_ops(struct stni_registry *registry, stn_context *context)
+{
+    if (registry->n_ops < registry->cap_ops)
+        return STN_OK;
+    int cap = registry->cap_ops ? 2 * registry->cap_ops : 64;
+    stn_op **ops = stni_realloc(registry->ops, (size_t)cap * sizeof *ops);
+    if (!ops)
+        return stni_fail_memory(context, "op table", (size_t)cap * sizeof *ops);
+    registry->ops = ops;
+    registry->cap_ops = cap;
+    return STN_OK;
+}
+
+static stn_status add_op(stn_context *context, const stn_op_desc *desc, stn_op **out)
+{
+    struct stni_registry *registry = context->registry;
+    stn_op *op;
+    STNI_TRY(grow_ops(registry, context));
+    STNI_TRY(op_create(context, desc, &op));
+    unsigned before = HASH_COUNT(registry->by_name);
+    HASH_ADD_KEYPTR(hh, registry->by_name, desc->name, strlen(desc->name), op);
+    if (HASH_COUNT(registry->by_name) == before) {
+        op_destroy(op);
+        return stni_fail_memory(context, "op names", sizeof *op);
+    }
+    op->index = registry->n_ops;
+    registry->ops[registry->n_ops++] = op;
+    struct stni_named_handler *named;
+    HASH_FIND_STR(registry->named, desc->name, named);
+    if (named) {
+        op->named = named->handler;
+        op->handlers_on = named->on;
+    }
+    *out = op;
+    return STN_OK;
+}
+
+stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *table, int n)
+{
+    context->registry = stni_calloc(1, sizeof *context->registry);
+    if (!context->registry)
+        return stni_fail_memory(context, "op registry", sizeof *context->registry);
+    context->registry->handlers_on = 1;
+    for (int i = 0; i < n; i++) {
+        stn_op *op;
+        STNI_TRY(add_op(context, table[i], &op));
+    }
+    return STN_OK;
+}
+
+void stni_registry_destroy(stn_context *context)
+{
+    struct stni_registry *registry = context->registry;
+    if (!registry)
+        return;
+    HASH_CLEAR(hh, registry->by_name);
+    for (int i = 0; i < registry->n_ops; i++)
+        op_destroy(registry->ops[i]);
+    struct stni_named_handler *named, *next;
+    HASH_ITER(hh, registry->named, named, next)
+    {
+        HASH_DEL(registry->named, named);
+        stni_free(named->name);
+        stni_free(named);
+    }
+    stni_free(registry->scratch);
+    stni_free(registry->ops);
+    stni_free(registry);
+    context->registry = NULL;
+}
+
+const stn_op *stni_registry_at(const stn_context *context, int index)
+{
+    return context->registry->ops[index];
+}
+
+stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const stn_op **out)
+{
+    struct stni_error error = {0};
+    if (!context || !out)
+        return STN_ERR_ARGUMENT;
+    if (stni_schema_validate(desc, &error) != STN_OK)
+        return stni_fail(context, error.status, "stn_op_register: %s", error.text);
+    if (stn_op_find(context, desc->name))
+        return stni_fail(context, STN_ERR_STATE, "stn_op_register: the name '%s' is taken", desc->name);
+    stn_op *op;
+    STNI_TRY(add_op(context, desc, &op));
+    *out = op;
+    return STN_OK;
+}
+
+const stn_op *stn_op_find(stn_context *context, const char *name)
+{
+    stn_op *op = NULL;
+    if (context && name)
+        HASH_FIND_STR(context->registry->by_name, name, op);
+    return op;
+}
+
+const stn_op_desc *stn_op_descriptor(const stn_op *op)
+{
+    return op ? op->desc : NULL;
+}
+
+const stn_op *stn_op_at(stn_context *context, int index)
+{
+    if (!context || index < 0 || index >= context->registry->n_ops)
+        return NULL;
+    return context->registry->ops[index];
+}
+
+/* The op and slot that a kernel's name ("op.slot") stands for. */
+static stn_op *find_kernel_slot(stn_context *context, const char *name, int *slot)
+{
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    stn_op *op = NULL;
+    if (!dot)
+        return NULL;
+    HASH_FIND(hh, context->registry->by_name, name, (size_t)(dot - name), op);
+    *slot = op ? find_slot(op->desc, name) : -1;
+    return *slot >= 0 ? op : NULL;
+}
+
+stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel)
+{
+    int slot;
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    if (!kernel || kernel->size != sizeof *kernel || !kernel->name || !kernel->device || !kernel->function)
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_kernel_register: an incomplete kernel");
+    stn_op *op = find_kernel_slot(context, kernel->name, &slot);
+    if (!op)
+        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_kernel_register: no op has a slot '%s'", kernel->name);
+    if (kernel->args_size != op->desc->slots[slot].args_size)
+        return stni_fail(context, STN_ERR_VERSION, "stn_kernel_register: '%s' takes %zu bytes of arguments, wanted %zu",
+                         kernel->name, kernel->args_size, op->desc->slots[slot].args_size);
+    if (strcmp(kernel->device, context->device->name) == 0)
+        slot_fill(op->slots[slot].added, kernel);
+    return STN_OK;
+}
+
+stn_status stn_kernel_enable(stn_context *context, const char *name, int on)
+{
+    int slot;
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    stn_op *op = find_kernel_slot(context, name, &slot);
+    if (!op)
+        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_kernel_enable: no op has a slot '%s'", name ? name : "");
+    op->slots[slot].added_on = on != 0;
+    return STN_OK;
+}

@@ -1,0 +1,63 @@
+/* The ops of a context: descriptors, kernels, handlers. */
+#ifndef STNI_DISPATCH_REGISTRY_H
+#define STNI_DISPATCH_REGISTRY_H
+
+#include <shardtensor/op.h>
+
+#include "core/context.h"
+
+#include "core/hash.h"
+
+/* Kernels of one slot on this context's device: the built-in one, and one added by an embedder or module that wins while it is on. */
+struct stni_slot {
+    stn_kernel_fn builtin[STN_DTYPE_COUNT], added[STN_DTYPE_COUNT];
+    int added_on;
+};
+
+struct stni_handler {
+    stn_op_handler function; /* NULL: none */
+    void *arg;
+};
+
+struct stn_op {
+    stn_context *context;
+    const stn_op_desc *desc;
+    int index;
+    int handlers_on;          /* switch of this op */
+    struct stni_handler own;  /* set on the op */
+    struct stni_handler named; /* set on its name */
+    struct stni_slot *slots;  /* desc->n_slots */
+    UT_hash_handle hh;        /* by desc->name */
+};
+
+/* A handler that waits for an op of its name, or serves one. */
+struct stni_named_handler {
+    char *name;
+    struct stni_handler handler;
+    int on;
+    UT_hash_handle hh;
+};
+
+/* Scratch memory of the ops under way, innermost last. */
+struct stni_scratch {
+    void *pointer;
+    size_t capacity;
+};
+
+struct stni_registry {
+    stn_op *by_name;
+    stn_op **ops;
+    int n_ops, cap_ops;
+    struct stni_named_handler *named;
+    int handlers_on; /* switch of all */
+    struct stni_scratch *scratch;
+    int n_scratch, cap_scratch;
+};
+
+stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *table, int n);
+void stni_registry_destroy(stn_context *context);
+
+/* The handler that serves `op` now, or NULL. */
+const struct stni_handler *stni_registry_handler(const stn_op *op);
+
+#endif

@@ -1,0 +1,223 @@
+/* From names and values to an attribute struct. */
+#include "dispatch/schema.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const type_names[] = {"a bool", "an integer", "a number", "a number", "one of its choices", "a list of integers", "a text"};
+
+static int min3(int a, int b, int c)
+{
+    int m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* Levenshtein's distance, one row at a time; names longer than the row count as far apart. */
+int stni_name_distance(const char *a, const char *b)
+{
+    enum { LONGEST = 64 };
+    int row[LONGEST + 1];
+    size_t n = strlen(b);
+    if (n > LONGEST || strlen(a) > LONGEST)
+        return LONGEST;
+    for (int j = 0; j <= (int)n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= (int)n; j++) {
+            int above = row[j];
+            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+static int is_whole(double f)
+{
+    return f == floor(f) && fabs(f) <= 9007199254740992.0; /* 2^53 */
+}
+
+/* The value as a number; 0 if it is none. */
+static int as_number(const stn_attr *given, stn_number *out)
+{
+    switch (given->type) {
+    case STN_ATTR_BOOL:
+        *out = (stn_number){STN_NUMBER_BOOL, given->value.i != 0, given->value.i != 0};
+        return 1;
+    case STN_ATTR_INT:
+        *out = (stn_number){STN_NUMBER_INT, given->value.i, (double)given->value.i};
+        return 1;
+    case STN_ATTR_FLOAT:
+        *out = (stn_number){STN_NUMBER_FLOAT, 0, given->value.f};
+        return 1;
+    case STN_ATTR_NUMBER:
+        *out = given->value.number;
+        return 1;
+    case STN_ATTR_CHOICE:
+    case STN_ATTR_INTS:
+    case STN_ATTR_STRING:
+        return 0;
+    }
+    return 0;
+}
+
+static int fill_choice(const stn_attr_schema *row, const stn_attr *given, int64_t *field)
+{
+    if (given->type != STN_ATTR_STRING || !given->value.s)
+        return 0;
+    for (int64_t i = 0; row->choices[i]; i++)
+        if (strcmp(row->choices[i], given->value.s) == 0) {
+            *field = i;
+            return 1;
+        }
+    return 0;
+}
+
+static int fill_ints(const stn_attr *given, stn_ints *field)
+{
+    if (given->type == STN_ATTR_INT) {
+        *field = (stn_ints){.n = 1, .v = {given->value.i}};
+        return 1;
+    }
+    if (given->type != STN_ATTR_INTS || given->value.ints.n < 0 || given->value.ints.n > STN_MAX_NDIM)
+        return 0;
+    *field = (stn_ints){.n = given->value.ints.n};
+    memcpy(field->v, given->value.ints.v, (size_t)field->n * sizeof field->v[0]);
+    return 1;
+}
+
+/* Writes one value where its row says; 0 if the type does not fit. A whole FLOAT is taken as an INT: JSON may write 2 as 2.0. */
+static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *attrs)
+{
+    void *field = (char *)attrs + row->offset;
+    stn_number number;
+    switch (row->type) {
+    case STN_ATTR_BOOL:
+        if (!as_number(given, &number) || (number.f != 0 && number.f != 1))
+            return 0;
+        *(int64_t *)field = number.f != 0;
+        return 1;
+    case STN_ATTR_INT:
+        if (!as_number(given, &number) || (number.kind == STN_NUMBER_FLOAT && !is_whole(number.f)))
+            return 0;
+        *(int64_t *)field = number.kind == STN_NUMBER_FLOAT ? (int64_t)number.f : number.i;
+        return 1;
+    case STN_ATTR_FLOAT:
+        if (!as_number(given, &number))
+            return 0;
+        *(double *)field = number.f;
+        return 1;
+    case STN_ATTR_NUMBER:
+        return as_number(given, (stn_number *)field);
+    case STN_ATTR_CHOICE:
+        return fill_choice(row, given, (int64_t *)field);
+    case STN_ATTR_INTS:
+        return fill_ints(given, (stn_ints *)field);
+    case STN_ATTR_STRING:
+        return 0;
+    }
+    return 0;
+}
+
+static const char *nearest_attr(const stn_op_desc *desc, const char *name)
+{
+    const char *best = NULL;
+    int least = 4; /* further away is no suggestion */
+    for (int i = 0; i < desc->n_attrs; i++) {
+        int d = stni_name_distance(name, desc->attrs[i].name);
+        if (d < least) {
+            least = d;
+            best = desc->attrs[i].name;
+        }
+    }
+    return best;
+}
+
+static stn_status unknown_attr(const stn_op_desc *desc, const char *name, struct stni_error *error)
+{
+    const char *near = nearest_attr(desc, name);
+    if (near)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: no attribute '%s'; nearest is '%s'", desc->name, name, near);
+    return stni_error_set(error, STN_ERR_ARGUMENT, "%s: no attribute '%s'", desc->name, name);
+}
+
+static void list_choices(const stn_attr_schema *row, char *text, size_t size)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; row->choices[i] && at + strlen(row->choices[i]) + 4 < size; i++) {
+        at += (size_t)snprintf(text + at, size - at, "%s\"%s\"", i ? ", " : "", row->choices[i]);
+    }
+}
+
+static stn_status bad_attr(const stn_op_desc *desc, const stn_attr_schema *row, const stn_attr *given, struct stni_error *error)
+{
+    char choices[160];
+    if (row->type == STN_ATTR_CHOICE && given->type == STN_ATTR_STRING) {
+        list_choices(row, choices, sizeof choices);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got \"%s\", wanted one of %s", desc->name, row->name,
+                              given->value.s ? given->value.s : "", choices);
+    }
+    return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got %s, wanted %s", desc->name, row->name,
+                          type_names[given->type], type_names[row->type]);
+}
+
+/* A name may stand in several rows of different types: the first that takes the value wins. */
+static stn_status fill_named(const stn_op_desc *desc, const stn_attr *given, void *attrs, struct stni_error *error)
+{
+    const stn_attr_schema *named = NULL;
+    if (!given->name || (unsigned)given->type > STN_ATTR_STRING)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: an attribute without a name or of unknown type", desc->name);
+    for (int i = 0; i < desc->n_attrs; i++) {
+        const stn_attr_schema *row = &desc->attrs[i];
+        if (strcmp(row->name, given->name) != 0)
+            continue;
+        if (fill_one(row, given, attrs))
+            return STN_OK;
+        if (!named || (row->type == STN_ATTR_CHOICE && given->type == STN_ATTR_STRING))
+            named = row;
+    }
+    return named ? bad_attr(desc, named, given, error) : unknown_attr(desc, given->name, error);
+}
+
+stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *given, void *attrs, struct stni_error *error)
+{
+    if (desc->attrs_init)
+        memcpy(attrs, desc->attrs_init, desc->attrs_size);
+    else
+        memset(attrs, 0, desc->attrs_size);
+    for (int i = 0; i < n; i++)
+        STNI_TRY(fill_named(desc, &given[i], attrs, error));
+    return STN_OK;
+}
+
+static size_t attr_bytes(stn_attr_type type)
+{
+    static const size_t bytes[] = {sizeof(int64_t), sizeof(int64_t), sizeof(double), sizeof(stn_number),
+                                   sizeof(int64_t), sizeof(stn_ints), 0};
+    return bytes[type];
+}
+
+stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *error)
+{
+    if (!desc || desc->size != sizeof *desc)
+        return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0, sizeof *desc);
+    if (!desc->name || !desc->name[0] || !desc->check || !desc->run)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run are required");
+    if (desc->n_inputs < 0 || desc->n_inputs > STN_MAX_INPUTS || desc->n_outputs < 0 || desc->n_outputs > STN_MAX_OUTPUTS)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: %d inputs and %d outputs, wanted at most %d and %d", desc->name,
+                              desc->n_inputs, desc->n_outputs, STN_MAX_INPUTS, STN_MAX_OUTPUTS);
+    if (desc->attrs_size > STNI_MAX_ATTRS_SIZE || desc->attrs_size % 8 != 0)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attrs_size got %zu, wanted a multiple of 8 up to %d", desc->name,
+                              desc->attrs_size, STNI_MAX_ATTRS_SIZE);
+    for (int i = 0; i < desc->n_attrs; i++) {
+        const stn_attr_schema *row = &desc->attrs[i];
+        if (row->type >= STN_ATTR_STRING || row->offset + attr_bytes(row->type) > desc->attrs_size ||
+            (row->type == STN_ATTR_CHOICE && !row->choices))
+            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' does not fit its struct", desc->name, row->name);
+    }
+    return STN_OK;
+}

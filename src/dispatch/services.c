@@ -1,0 +1,79 @@
+/* What the functions of an op may ask for. */
+#include "dispatch/services.h"
+
+#include "core/tensor.h"
+#include "dispatch/registry.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *format, ...)
+{
+    char text[STNI_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return stni_fail(call->context, status, "%s: %s", call->op->desc->name, text);
+}
+
+stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size)
+{
+    const stn_op *op = call->op;
+    if (slot < 0 || slot >= op->desc->n_slots || args_size != op->desc->slots[slot].args_size)
+        return stn_op_fail(call, STN_ERR_INTERNAL, "slot %d with %zu bytes of arguments", slot, args_size);
+    const struct stni_slot *s = &op->slots[slot];
+    stn_kernel_fn kernel = s->added_on && s->added[dtype] ? s->added[dtype] : s->builtin[dtype];
+    if (!kernel)
+        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "no kernel '%s' for %s on device %s", op->desc->slots[slot].name,
+                           stn_dtype_name(dtype), call->context->device->name);
+    return stn_queue_launch(call->context->queue, kernel, args, args_size);
+}
+
+static stn_status grow_scratch(stn_context *context)
+{
+    struct stni_registry *registry = context->registry;
+    if (registry->n_scratch < registry->cap_scratch)
+        return STN_OK;
+    int cap = registry->cap_scratch ? 2 * registry->cap_scratch : 16;
+    struct stni_scratch *more = stni_realloc(registry->scratch, (size_t)cap * sizeof *more);
+    if (!more)
+        return stni_fail_memory(context, "scratch list", (size_t)cap * sizeof *more);
+    registry->scratch = more;
+    registry->cap_scratch = cap;
+    return STN_OK;
+}
+
+stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **out)
+{
+    stn_context *context = call->context;
+    struct stni_registry *registry = context->registry;
+    STNI_TRY(grow_scratch(context));
+    struct stni_scratch *s = &registry->scratch[registry->n_scratch];
+    if (stni_pool_take(context->pool, bytes, &s->pointer, &s->capacity) != STN_OK)
+        return stni_fail_memory(context, "scratch", bytes);
+    registry->n_scratch++;
+    *out = s->pointer;
+    return STN_OK;
+}
+
+int stni_scratch_mark(const stn_context *context)
+{
+    return context->registry->n_scratch;
+}
+
+void stni_scratch_release(stn_context *context, int mark)
+{
+    struct stni_registry *registry = context->registry;
+    while (registry->n_scratch > mark) {
+        struct stni_scratch *s = &registry->scratch[--registry->n_scratch];
+        stni_pool_release(context->pool, s->pointer, s->capacity);
+    }
+}
+
+stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset, const int64_t *strides)
+{
+    size_t size = stn_dtype_size(base->spec->layout.dtype);
+    char *data = base->data ? (char *)base->data + offset * (int64_t)size : NULL;
+    return stni_tensor_on(call->context, call->out_spec[k], base->storage, data, strides, STNI_TENSOR_VIEW, &call->out[k]);
+}

@@ -1,0 +1,11 @@
+/* What the walk does for the functions of an op: scratch memory. */
+#ifndef STNI_DISPATCH_SERVICES_H
+#define STNI_DISPATCH_SERVICES_H
+
+#include <shardtensor/op.h>
+
+/* Gives back the scratch memory taken since `mark` pieces were held. The queue's order keeps it safe from work under way. */
+void stni_scratch_release(stn_context *context, int mark);
+int stni_scratch_mark(const stn_context *context);
+
+#endif
