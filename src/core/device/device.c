@@ -89,7 +89,7 @@ stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *ar
         return status;
     status = kernel(queue, args);
     if (status != STN_OK)
-        stn_queue_fail(queue, status, "a kernel returned status %d and no text", (int)status);
+        stn_queue_fail(queue, status, "a kernel failed: %s", stn_status_text(status));
     return status;
 }
 
