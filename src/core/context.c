@@ -4,6 +4,7 @@
 #include "core/host_alloc.h"
 #include "core/slab.h"
 #include "core/tensor.h"
+#include "core/trace.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -181,6 +182,7 @@ void stni_context_destroy_core(stn_context *context)
     stni_queue_destroy(&context->queue);
     destroy_op_caches(context); /* their last kernels have ended */
     stni_device_destroy(&context->device);
+    stni_trace_destroy(&context->trace);
     stni_free(context->scopes.items);
     stni_free(context);
 }
