@@ -6,37 +6,60 @@
 
 #include "core/device/device.h"
 
+#include <pthread.h>
+
 enum { STNI_CALL_RING = 64 }; /* calls that are remembered */
 
-/* One remembered verb. */
+enum stni_verb_kind {
+    STNI_VERB_ALL_REDUCE,
+    STNI_VERB_REDUCE,
+    STNI_VERB_ALL_GATHER,
+    STNI_VERB_GATHER,
+    STNI_VERB_REDUCE_SCATTER,
+    STNI_VERB_SCATTER,
+    STNI_VERB_BROADCAST,
+    STNI_VERB_ALL_TO_ALL,
+    STNI_VERB_GROUP,
+    STNI_VERB_EXCHANGE,
+    STNI_VERB_BARRIER,
+    STNI_VERB_COUNT
+};
+
+/* One remembered verb. `count` as in struct stni_verb. */
 struct stni_call_record {
-    int64_t sequence;
-    const char *verb;
+    int64_t sequence; /* from 1 */
+    enum stni_verb_kind kind;
     int64_t count;
     stn_dtype dtype;
-    int op, root;
+    stn_reduce_op op;
+    int root;
 };
 
 struct stni_comm_stats {
     int64_t collectives, messages, bytes_sent;
 };
 
+struct stni_comm_block;
+
 struct stn_comm {
     const stn_comm_ops *ops;
     void *impl;
     int rank, size;
-    stn_queue *queue;       /* where verbs without a request run: the context's once it has adopted the communicator, else its own */
-    stn_device *own_device; /* of a communicator that no context owns */
+    stn_queue *queue;       /* where verbs without a request run: the context's once it has adopted the communicator, else own_queue */
+    stn_device *own_device; /* of a communicator that no context owns; made on first use */
     stn_queue *own_queue;
     stn_queue *side_queue;  /* verbs with a request; made on first use */
+    stn_event *side_end;    /* the last of them; NULL where verbs on `queue` need not wait for it */
     int checks;
     struct stni_comm_stats *stats; /* shared by a family's communicators of one rank; own_stats unless adopted */
     struct stni_comm_stats own_stats;
-    int64_t sequence;
+    int64_t sequence; /* verbs called */
     struct stni_call_record ring[STNI_CALL_RING];
-    struct stni_error error;
-    void (*log)(void *arg, const char *text);
-    void *log_arg;
+    struct stni_error error; /* the last failure */
+    pthread_mutex_t blocks_lock;
+    struct stni_comm_block *blocks; /* arrays of queued verbs that do not fit into kernel arguments */
+    void *staging;                  /* exchange built from group: kept between calls */
+    size_t staging_bytes;
 };
 
 /* The thread communicator: `size` linked communicators, one per rank thread, made before the threads start.
@@ -59,5 +82,8 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
 
 /* Tells the family that this rank failed. Any thread. */
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text);
+
+/* One line per remembered call, oldest first. */
+void stni_comm_dump_calls(const stn_comm *comm, void (*line)(void *arg, const char *text), void *arg);
 
 #endif

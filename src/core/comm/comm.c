@@ -1,0 +1,176 @@
+/* Communicators: making, adoption by a context, subsets, failure texts, the ring of calls. The verbs are in verbs.c. */
+#include "core/comm/comm.h"
+
+#include "core/comm/launch.h"
+#include "core/comm/threads.h"
+#include "core/host_alloc.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static int complete(const stn_comm_ops *o)
+{
+    return o->all_reduce && o->reduce && o->all_gather && o->gather && o->reduce_scatter && o->scatter && o->broadcast &&
+           o->all_to_all && o->group && o->barrier && o->exchange && o->subset && o->abort && o->destroy;
+}
+
+stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out)
+{
+    if (!ops || !out || size < 1 || rank < 0 || rank >= size)
+        return STN_ERR_ARGUMENT;
+    if (ops->size != sizeof *ops)
+        return STN_ERR_VERSION;
+    if (!complete(ops))
+        return STN_ERR_ARGUMENT;
+    stn_comm *comm = stni_calloc(1, sizeof *comm);
+    if (!comm)
+        return STN_ERR_MEMORY;
+    comm->ops = ops;
+    comm->impl = impl;
+    comm->rank = rank;
+    comm->size = size;
+    comm->stats = &comm->own_stats;
+    pthread_mutex_init(&comm->blocks_lock, NULL);
+    *out = comm;
+    return STN_OK;
+}
+
+/* Queued verbs may be waiting for peers that will not come. Whoever destroys a communicator with verbs in flight has failed or aborted
+ * already, and the deadline bounds the wait. */
+void stn_comm_destroy(stn_comm **comm_at)
+{
+    if (!comm_at || !*comm_at)
+        return;
+    stn_comm *comm = *comm_at;
+    stni_queue_destroy(&comm->side_queue);
+    stni_queue_destroy(&comm->own_queue);
+    stni_event_destroy(&comm->side_end);
+    stni_device_destroy(&comm->own_device);
+    comm->ops->destroy(comm->impl);
+    for (struct stni_comm_block *b = comm->blocks, *next; b; b = next) {
+        next = b->next;
+        stni_free(b);
+    }
+    pthread_mutex_destroy(&comm->blocks_lock);
+    stni_free(comm->staging);
+    stni_free(comm);
+    *comm_at = NULL;
+}
+
+int stn_comm_rank(const stn_comm *comm)
+{
+    return comm->rank;
+}
+
+int stn_comm_size(const stn_comm *comm)
+{
+    return comm->size;
+}
+
+const char *stn_comm_error_text(const stn_comm *comm)
+{
+    return comm->error.text;
+}
+
+stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(comm->error.text, sizeof comm->error.text, format, args);
+    va_end(args);
+    comm->error.status = status;
+    return status;
+}
+
+void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds)
+{
+    comm->queue = queue;
+    comm->stats = stats;
+    comm->checks = checks;
+    if (comm->ops == &stni_thread_ops)
+        stni_thread_set_deadline(comm->impl, deadline_seconds);
+}
+
+stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out)
+{
+    static const stn_queue_options immediate = {.size = sizeof immediate, .kind = STN_QUEUE_IMMEDIATE};
+    if (!comm->queue) {
+        if (!comm->own_device)
+            STNI_TRY(stni_device_create_cpu(NULL, &comm->own_device));
+        STNI_TRY(stni_queue_create(comm->own_device, &immediate, &comm->own_queue));
+        comm->queue = comm->own_queue;
+    }
+    if (comm->queue == comm->own_queue && atomic_load_explicit(&comm->queue->failed, memory_order_relaxed))
+        stni_queue_recover(comm->queue);
+    *out = comm->queue;
+    return STN_OK;
+}
+
+void stni_comm_abort(stn_comm *comm, stn_status status, const char *text)
+{
+    comm->ops->abort(comm->impl, status, text);
+}
+
+static int position(const int *ranks, int n_ranks, int rank)
+{
+    for (int i = 0; i < n_ranks; i++)
+        if (ranks[i] == rank)
+            return i;
+    return -1;
+}
+
+static stn_status check_subset(stn_comm *comm, const int *ranks, int n_ranks)
+{
+    for (int i = 0; i < n_ranks; i++)
+        if (ranks[i] < 0 || ranks[i] >= comm->size)
+            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "subset: ranks[%d] got %d, wanted 0 to %d", i, ranks[i],
+                                  comm->size - 1);
+    if (position(ranks, n_ranks, comm->rank) < 0)
+        return stni_comm_fail(comm, STN_ERR_ARGUMENT, "subset: ranks lack the calling rank, %d", comm->rank);
+    return STN_OK;
+}
+
+/* A subset of an adopted communicator runs and counts where that does; any other has a queue of its own. */
+stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out)
+{
+    void *impl;
+    STNI_TRY(check_subset(comm, ranks, n_ranks));
+    STNI_TRY(stn_queue_sync(queue));
+    STNI_TRY(comm->ops->subset(comm->impl, queue, ranks, n_ranks, &impl));
+    stn_status status = stn_comm_create(comm->ops, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
+    if (status != STN_OK) {
+        comm->ops->destroy(impl);
+        return stn_queue_fail(queue, status, "subset: out of memory");
+    }
+    if (comm->queue != comm->own_queue) {
+        (*out)->queue = comm->queue;
+        (*out)->stats = comm->stats;
+    }
+    (*out)->checks = comm->checks;
+    return STN_OK;
+}
+
+stn_status stn_comm_subset(stn_comm *comm, const int *ranks, int n_ranks, stn_comm **out)
+{
+    stn_queue *queue;
+    if (!comm || !ranks || !out || n_ranks < 1)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_comm_main_queue(comm, &queue));
+    stn_status status = stni_comm_subset(comm, queue, ranks, n_ranks, out);
+    if (status != STN_OK && atomic_load(&queue->failed))
+        stni_comm_fail(comm, status, "%s", stn_queue_error_text(queue));
+    return status;
+}
+
+void stni_comm_dump_calls(const stn_comm *comm, void (*line)(void *arg, const char *text), void *arg)
+{
+    int64_t from = comm->sequence > STNI_CALL_RING ? comm->sequence - STNI_CALL_RING : 0;
+    for (int64_t i = from; i < comm->sequence; i++) {
+        const struct stni_call_record *r = &comm->ring[i % STNI_CALL_RING];
+        char call[96], text[160];
+        struct stni_verb verb = {.kind = r->kind, .dtype = r->dtype, .op = r->op, .root = r->root, .count = r->count};
+        stni_verb_describe(&verb, call, sizeof call);
+        snprintf(text, sizeof text, "call %lld: %s", (long long)r->sequence, call);
+        line(arg, text);
+    }
+}

@@ -1,0 +1,265 @@
+/* Verbs as kernels: what a verb needs travels in the kernel's arguments, in a block of the heap where it is more than fits. */
+#include "core/comm/launch.h"
+
+#include "core/host_alloc.h"
+
+#include <string.h>
+
+struct verb_args {
+    stn_comm *comm;
+    struct stni_verb verb;
+    int64_t sequence;
+    stn_request *request;
+    struct stni_comm_block *block; /* NULL: the arrays follow these arguments */
+    int arrays;                    /* the verb's arrays were copied */
+    stn_exchange exchange;         /* the copy of verb.messages */
+};
+
+/* Room behind verb_args. */
+enum { ARRAY_BYTES = STN_MAX_KERNEL_ARGS - sizeof(struct verb_args) };
+
+struct packed_args {
+    struct verb_args args;
+    unsigned char arrays[ARRAY_BYTES];
+};
+
+static size_t counts_bytes(const stn_comm *comm, const int64_t *counts)
+{
+    return counts ? (size_t)comm->size * sizeof *counts : 0;
+}
+
+static size_t messages_bytes(int n)
+{
+    return (size_t)n * sizeof(stn_message);
+}
+
+static size_t arrays_bytes(const stn_comm *comm, const struct stni_verb *verb)
+{
+    size_t bytes = counts_bytes(comm, verb->counts) + counts_bytes(comm, verb->recv_counts);
+    if (verb->messages)
+        bytes += messages_bytes(verb->messages->n_send) + messages_bytes(verb->messages->n_recv);
+    return bytes;
+}
+
+static char *append(char *at, const void *array, size_t bytes)
+{
+    if (bytes > 0)
+        memcpy(at, array, bytes);
+    return at + bytes;
+}
+
+static void pack_arrays(struct verb_args *args, const struct stni_verb *verb, char *at)
+{
+    at = append(at, verb->counts, counts_bytes(args->comm, verb->counts));
+    at = append(at, verb->recv_counts, counts_bytes(args->comm, verb->recv_counts));
+    if (!verb->messages)
+        return;
+    args->exchange = *verb->messages;
+    at = append(at, verb->messages->send, messages_bytes(verb->messages->n_send));
+    append(at, verb->messages->recv, messages_bytes(verb->messages->n_recv));
+}
+
+/* The verb with its arrays where they now are. `exchange` is filled where the verb has messages. */
+static struct stni_verb unpack_arrays(const struct verb_args *args, stn_exchange *exchange)
+{
+    struct stni_verb verb = args->verb;
+    if (!args->arrays)
+        return verb;
+    const char *at = args->block ? (const char *)args->block->data : (const char *)((const struct packed_args *)args)->arrays;
+    const char *counts = at, *recv_counts = at + counts_bytes(args->comm, verb.counts);
+    at = recv_counts + counts_bytes(args->comm, verb.recv_counts);
+    if (verb.counts)
+        verb.counts = (const void *)counts;
+    if (verb.recv_counts)
+        verb.recv_counts = (const void *)recv_counts;
+    if (!verb.messages)
+        return verb;
+    *exchange = args->exchange;
+    exchange->send = (const void *)at;
+    exchange->recv = (const void *)(at + messages_bytes(exchange->n_send));
+    verb.messages = exchange;
+    return verb;
+}
+
+static struct stni_comm_block *block_create(stn_comm *comm, size_t bytes)
+{
+    struct stni_comm_block *block = stni_malloc(sizeof *block + bytes);
+    if (!block)
+        return NULL;
+    pthread_mutex_lock(&comm->blocks_lock);
+    block->prev = NULL;
+    block->next = comm->blocks;
+    if (block->next)
+        block->next->prev = block;
+    comm->blocks = block;
+    pthread_mutex_unlock(&comm->blocks_lock);
+    return block;
+}
+
+static void block_destroy(stn_comm *comm, struct stni_comm_block *block)
+{
+    if (!block)
+        return;
+    pthread_mutex_lock(&comm->blocks_lock);
+    *(block->prev ? &block->prev->next : &comm->blocks) = block->next;
+    if (block->next)
+        block->next->prev = block->prev;
+    pthread_mutex_unlock(&comm->blocks_lock);
+    stni_free(block);
+}
+
+static stn_status run_on(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence)
+{
+    if (comm->checks)
+        STNI_TRY(stni_comm_check(comm, queue, verb, sequence));
+    return stni_verb_run(comm->ops, comm->impl, queue, verb);
+}
+
+static stn_status verb_kernel(stn_queue *queue, const void *args)
+{
+    const struct verb_args *a = args;
+    stn_exchange exchange;
+    struct stni_verb verb = unpack_arrays(a, &exchange);
+    stn_status status = run_on(a->comm, queue, &verb, a->sequence);
+    block_destroy(a->comm, a->block);
+    if (a->request)
+        atomic_store(&a->request->status, (int)status);
+    return status;
+}
+
+static void record(stn_comm *comm, const struct stni_verb *verb)
+{
+    struct stni_call_record *r = &comm->ring[comm->sequence++ % STNI_CALL_RING];
+    r->sequence = comm->sequence;
+    r->kind = verb->kind;
+    r->count = verb->count;
+    r->dtype = verb->dtype;
+    r->op = verb->op;
+    r->root = verb->root;
+    struct stni_comm_stats cost = stni_verb_cost(verb, comm->rank, comm->size);
+    comm->stats->collectives += cost.collectives;
+    comm->stats->messages += cost.messages;
+    comm->stats->bytes_sent += cost.bytes_sent;
+}
+
+static stn_status launch_packed(stn_comm *comm, stn_queue *queue, struct verb_args *args)
+{
+    struct packed_args packed;
+    packed.args = *args;
+    size_t bytes = arrays_bytes(comm, &args->verb);
+    char *at = (char *)packed.arrays;
+    if (bytes > ARRAY_BYTES) {
+        packed.args.block = block_create(comm, bytes);
+        if (!packed.args.block)
+            return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: arguments (%zu bytes)",
+                                  stni_verb_name(args->verb.kind), bytes);
+        at = (char *)packed.args.block->data;
+        bytes = 0;
+    }
+    packed.args.arrays = 1;
+    pack_arrays(&packed.args, &args->verb, at);
+    return stn_queue_launch(queue, verb_kernel, &packed, sizeof packed.args + bytes);
+}
+
+/* A queue that has failed runs no verb, so the peers would wait for this rank: it tells them. */
+static stn_status fail_for_queue(stn_comm *comm, const stn_queue *queue)
+{
+    stn_status status = (stn_status)atomic_load(&queue->failed);
+    stni_comm_abort(comm, status, stn_queue_error_text(queue));
+    return status;
+}
+
+stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, stn_request *request)
+{
+    if (atomic_load_explicit(&queue->failed, memory_order_acquire))
+        return fail_for_queue(comm, queue);
+    if (comm->side_end && queue != comm->side_queue) {
+        STNI_TRY(stni_queue_wait(queue, comm->side_end));
+        stni_event_destroy(&comm->side_end);
+    }
+    record(comm, verb);
+    struct verb_args args = {.comm = comm, .verb = *verb, .sequence = comm->sequence, .request = request};
+    if (!queue->immediate && (verb->counts || verb->messages))
+        return launch_packed(comm, queue, &args);
+    return stn_queue_launch(queue, verb_kernel, &args, sizeof args);
+}
+
+static stn_status side_queue(stn_comm *comm, stn_queue **out)
+{
+    static const stn_queue_options worker = {.size = sizeof worker, .kind = STN_QUEUE_WORKER};
+    stn_queue *queue;
+    STNI_TRY(stni_comm_main_queue(comm, &queue));
+    if (!comm->side_queue)
+        STNI_TRY(stni_queue_create(queue->device, &worker, &comm->side_queue));
+    if (atomic_load(&comm->side_queue->failed))
+        stni_queue_recover(comm->side_queue);
+    *out = comm->side_queue;
+    return STN_OK;
+}
+
+/* Work that is on the main queue now, earlier verbs among it, comes before. */
+static stn_status follow_main(stn_comm *comm, stn_queue *side)
+{
+    stn_event *event = NULL;
+    if (comm->queue->immediate)
+        return STN_OK;
+    stn_status status = stni_event_create(side->device, &event);
+    if (status == STN_OK)
+        status = stni_event_record(event, comm->queue);
+    if (status == STN_OK)
+        status = stni_queue_wait(side, event);
+    stni_event_destroy(&event);
+    return status;
+}
+
+static stn_status mark_end(stn_comm *comm, stn_queue *side, stn_request *request)
+{
+    if (!comm->side_end)
+        STNI_TRY(stni_event_create(side->device, &comm->side_end));
+    STNI_TRY(stni_event_record(comm->side_end, side));
+    return stni_event_record(request->end, side);
+}
+
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_verb *verb, stn_request **out)
+{
+    stn_queue *side;
+    stn_status status = side_queue(comm, &side);
+    stn_request *request = stni_calloc(1, sizeof *request);
+    if (status != STN_OK || !request) {
+        stni_free(request);
+        return stni_comm_fail(comm, status != STN_OK ? status : STN_ERR_MEMORY, "%s: no queue for a request",
+                              stni_verb_name(verb->kind));
+    }
+    request->comm = comm;
+    atomic_init(&request->status, STNI_REQUEST_NOT_RUN);
+    STNI_TRY_GOTO(stni_event_create(side->device, &request->end), fail);
+    STNI_TRY_GOTO(follow_main(comm, side), fail);
+    STNI_TRY_GOTO(stni_comm_launch(comm, side, verb, request), fail);
+    STNI_TRY_GOTO(mark_end(comm, side, request), fail);
+    *out = request;
+    return STN_OK;
+fail:
+    stn_queue_sync(side); /* the kernel may know the request */
+    stni_event_destroy(&request->end);
+    stni_free(request);
+    return stni_comm_fail(comm, status, "%s: %s", stni_verb_name(verb->kind),
+                          atomic_load(&side->failed) ? stn_queue_error_text(side) : stn_status_text(status));
+}
+
+stn_status stn_request_wait(stn_request **request_at)
+{
+    if (!request_at || !*request_at)
+        return STN_ERR_ARGUMENT;
+    stn_request *request = *request_at;
+    stn_comm *comm = request->comm;
+    stn_status status = stni_event_sync(request->end);
+    int ran = atomic_load(&request->status);
+    if (status == STN_OK)
+        status = ran == STNI_REQUEST_NOT_RUN ? (stn_status)atomic_load(&comm->side_queue->failed) : (stn_status)ran;
+    if (status != STN_OK)
+        stni_comm_fail(comm, status, "%s", stn_queue_error_text(comm->side_queue));
+    stni_event_destroy(&request->end);
+    stni_free(request);
+    *request_at = NULL;
+    return status;
+}

@@ -1,0 +1,41 @@
+/* From a verb to a kernel on a queue. */
+#ifndef STNI_CORE_COMM_LAUNCH_H
+#define STNI_CORE_COMM_LAUNCH_H
+
+#include "core/comm/verb.h"
+
+#include <stddef.h>
+
+struct stn_request {
+    stn_comm *comm;
+    stn_event *end;
+    atomic_int status; /* of the verb; NOT_RUN until it has */
+};
+
+/* Arrays of a queued verb; the kernel frees them, and the communicator's end those of a verb that never ran. */
+struct stni_comm_block {
+    struct stni_comm_block *prev, *next;
+    max_align_t data[];
+};
+
+enum { STNI_REQUEST_NOT_RUN = -1 };
+
+/* Launches a verb on `queue`: records, counts, waits for verbs with a request that were called before. Arrays are copied where the
+ * queue runs it later. `request`: NULL, or filled by the kernel. */
+stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, stn_request *request);
+
+/* Launches a verb on the communicator's side queue. */
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_verb *verb, stn_request **out);
+
+/* The queue of verbs without a request; made on first use. Ready to run where it is the communicator's own. */
+stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out);
+
+/* Keeps a text as the communicator's last failure; returns `status`. */
+stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+
+/* Compares the verb over the ranks (checks mode); fails `queue` on all of them where they differ. */
+stn_status stni_comm_check(const stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence);
+
+extern const stn_comm_ops stni_fake_ops;
+
+#endif

@@ -1,0 +1,180 @@
+/* Verbs as values: names, costs, and the call into a communicator's table. */
+#include "core/comm/verb.h"
+
+#include <stdio.h>
+
+static const char *const names[STNI_VERB_COUNT] = {
+    "all_reduce", "reduce",     "all_gather", "gather",   "reduce_scatter", "scatter",
+    "broadcast",  "all_to_all", "group",      "exchange", "barrier",
+};
+
+static const char *const op_names[STN_REDUCE_OP_COUNT] = {"sum", "avg", "prod", "min", "max"};
+
+/* Which arguments a verb has beside its buffers. */
+enum { HAS_COUNT = 1, HAS_OP = 2, HAS_ROOT = 4, HAS_DTYPE = 8 };
+
+static const int traits[STNI_VERB_COUNT] = {
+    [STNI_VERB_ALL_REDUCE] = HAS_DTYPE | HAS_COUNT | HAS_OP,
+    [STNI_VERB_REDUCE] = HAS_DTYPE | HAS_COUNT | HAS_OP | HAS_ROOT,
+    [STNI_VERB_ALL_GATHER] = HAS_DTYPE | HAS_COUNT,
+    [STNI_VERB_GATHER] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
+    [STNI_VERB_REDUCE_SCATTER] = HAS_DTYPE | HAS_COUNT | HAS_OP,
+    [STNI_VERB_SCATTER] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
+    [STNI_VERB_BROADCAST] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
+    [STNI_VERB_ALL_TO_ALL] = HAS_DTYPE,
+    [STNI_VERB_GROUP] = HAS_DTYPE,
+    [STNI_VERB_EXCHANGE] = HAS_DTYPE,
+    [STNI_VERB_BARRIER] = 0,
+};
+
+const char *stni_verb_name(enum stni_verb_kind kind)
+{
+    return names[kind];
+}
+
+int stni_verb_describe(const struct stni_verb *verb, char *text, size_t size)
+{
+    int has = traits[verb->kind];
+    char dtype[16] = "", count[40] = "", op[16] = "", root[24] = "";
+    if (has & HAS_DTYPE)
+        snprintf(dtype, sizeof dtype, " %s", stn_dtype_name(verb->dtype));
+    if (has & HAS_COUNT)
+        snprintf(count, sizeof count, " count %lld", (long long)verb->count);
+    if (has & HAS_OP)
+        snprintf(op, sizeof op, " %s", (unsigned)verb->op < STN_REDUCE_OP_COUNT ? op_names[verb->op] : "?");
+    if (has & HAS_ROOT)
+        snprintf(root, sizeof root, " root %d", verb->root);
+    return snprintf(text, size, "%s%s%s%s%s", names[verb->kind], dtype, count, op, root);
+}
+
+int64_t stni_counts_sum(const int64_t *counts, int n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += counts[i];
+    return sum;
+}
+
+int64_t stni_box_numel(const stn_box *box)
+{
+    int64_t n = 1;
+    for (int d = 0; d < box->ndim; d++)
+        n *= box->shape[d];
+    return n;
+}
+
+/* Messages and elements of counts[s] to each rank s but `rank`. */
+static struct stni_comm_stats cost_of_counts(const int64_t *counts, int rank, int size)
+{
+    struct stni_comm_stats cost = {0};
+    for (int s = 0; s < size; s++) {
+        if (s == rank || counts[s] == 0)
+            continue;
+        cost.messages++;
+        cost.bytes_sent += counts[s];
+    }
+    return cost;
+}
+
+static struct stni_comm_stats cost_of_messages(const stn_exchange *messages, int rank)
+{
+    struct stni_comm_stats cost = {0};
+    for (int i = 0; i < messages->n_send; i++) {
+        int64_t n = stni_box_numel(&messages->send[i].box);
+        if (messages->send[i].peer == rank || n == 0)
+            continue;
+        cost.messages++;
+        cost.bytes_sent += n;
+    }
+    return cost;
+}
+
+static struct stni_comm_stats cost_repeated(int64_t messages, int64_t elements)
+{
+    struct stni_comm_stats cost = {0};
+    if (elements > 0 && messages > 0) {
+        cost.messages = messages;
+        cost.bytes_sent = messages * elements;
+    }
+    return cost;
+}
+
+static struct stni_comm_stats cost_of_all_reduce(int64_t n, int rank, int size)
+{
+    int64_t own = n / size + (rank < n % size);
+    struct stni_comm_stats cost = {0};
+    if (n > 0 && size > 1) {
+        cost.messages = 2 * ((int64_t)size - 1);
+        cost.bytes_sent = n + (size - 2) * own;
+    }
+    return cost;
+}
+
+static struct stni_comm_stats cost_in_elements(const struct stni_verb *v, int rank, int size)
+{
+    switch (v->kind) {
+    case STNI_VERB_ALL_REDUCE:
+        return cost_of_all_reduce(v->count, rank, size);
+    case STNI_VERB_REDUCE:
+        return cost_repeated(rank != v->root, v->count);
+    case STNI_VERB_ALL_GATHER:
+        return cost_repeated(size - 1, v->counts[rank]);
+    case STNI_VERB_GATHER:
+        return cost_repeated(rank != v->root, v->counts[rank]);
+    case STNI_VERB_SCATTER:
+        if (rank != v->root)
+            return (struct stni_comm_stats){0};
+        return cost_of_counts(v->counts, rank, size);
+    case STNI_VERB_REDUCE_SCATTER:
+    case STNI_VERB_ALL_TO_ALL:
+        return cost_of_counts(v->counts, rank, size);
+    case STNI_VERB_BROADCAST:
+        return cost_repeated(rank == v->root ? size - 1 : 0, v->count);
+    case STNI_VERB_GROUP:
+    case STNI_VERB_EXCHANGE:
+        return cost_of_messages(v->messages, rank);
+    case STNI_VERB_BARRIER:
+    case STNI_VERB_COUNT:
+        break;
+    }
+    return (struct stni_comm_stats){0};
+}
+
+struct stni_comm_stats stni_verb_cost(const struct stni_verb *verb, int rank, int size)
+{
+    struct stni_comm_stats cost = cost_in_elements(verb, rank, size);
+    cost.collectives = 1;
+    cost.bytes_sent *= (int64_t)stn_dtype_size(verb->dtype);
+    return cost;
+}
+
+stn_status stni_verb_run(const stn_comm_ops *ops, void *impl, stn_queue *queue, const struct stni_verb *v)
+{
+    switch (v->kind) {
+    case STNI_VERB_ALL_REDUCE:
+        return ops->all_reduce(impl, queue, v->send, v->recv, v->count, v->dtype, v->op);
+    case STNI_VERB_REDUCE:
+        return ops->reduce(impl, queue, v->send, v->recv, v->count, v->dtype, v->op, v->root);
+    case STNI_VERB_ALL_GATHER:
+        return ops->all_gather(impl, queue, v->send, v->recv, v->counts, v->dtype);
+    case STNI_VERB_GATHER:
+        return ops->gather(impl, queue, v->send, v->recv, v->counts, v->dtype, v->root);
+    case STNI_VERB_REDUCE_SCATTER:
+        return ops->reduce_scatter(impl, queue, v->send, v->recv, v->counts, v->dtype, v->op);
+    case STNI_VERB_SCATTER:
+        return ops->scatter(impl, queue, v->send, v->recv, v->counts, v->dtype, v->root);
+    case STNI_VERB_BROADCAST:
+        return ops->broadcast(impl, queue, v->recv, v->count, v->dtype, v->root);
+    case STNI_VERB_ALL_TO_ALL:
+        return ops->all_to_all(impl, queue, v->send, v->counts, v->recv, v->recv_counts, v->dtype);
+    case STNI_VERB_GROUP:
+        return ops->group(impl, queue, v->messages);
+    case STNI_VERB_EXCHANGE:
+        return ops->exchange(impl, queue, v->messages);
+    case STNI_VERB_BARRIER:
+        return ops->barrier(impl, queue);
+    case STNI_VERB_COUNT:
+        break;
+    }
+    return stn_queue_fail(queue, STN_ERR_INTERNAL, "verb %d does not exist", (int)v->kind);
+}

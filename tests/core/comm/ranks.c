@@ -1,0 +1,118 @@
+#include "ranks.h"
+
+#include "core/dtype.h"
+
+#include <time.h>
+
+struct rank {
+    stn_comm *comm;
+    ranks_body body;
+    void *arg;
+};
+
+static void *rank_main(void *arg)
+{
+    struct rank *rank = arg;
+    test_set_rank(stn_comm_rank(rank->comm));
+    rank->body(rank->comm, rank->arg);
+    stn_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+void ranks_run_hooked(int n, double deadline_seconds, const struct stni_thread_hook *hook, ranks_body body, void *arg)
+{
+    stn_comm **comms = calloc((size_t)n, sizeof *comms);
+    struct rank *ranks = calloc((size_t)n, sizeof *ranks);
+    pthread_t *threads = calloc((size_t)n, sizeof *threads);
+    if (!CHECK_STATUS(stni_comm_create_threads(n, deadline_seconds, comms), STN_OK))
+        return;
+    if (hook)
+        ((struct stni_thread_member *)comms[0]->impl)->group->family->hook = *hook;
+    for (int r = 0; r < n; r++) {
+        ranks[r] = (struct rank){comms[r], body, arg};
+        pthread_create(&threads[r], NULL, rank_main, &ranks[r]);
+    }
+    for (int r = 0; r < n; r++)
+        pthread_join(threads[r], NULL);
+    free(threads);
+    free(ranks);
+    free(comms);
+}
+
+void ranks_run(int n, ranks_body body, void *arg)
+{
+    ranks_run_hooked(n, 60, NULL, body, arg);
+}
+
+int ranks_value(int rank, int64_t i, int size, stn_dtype dtype, stn_reduce_op op)
+{
+    int v = (int)((rank * 7 + i * 3 + i / 5) % 5);
+    if (dtype == STN_DTYPE_BOOL)
+        return v > 2;
+    if (op == STN_PROD)
+        return i % size == rank ? 3 : 1;
+    return op == STN_AVG ? v % 3 * size : v + 1;
+}
+
+void ranks_put(void *data, stn_dtype dtype, int64_t i, int value, stn_reduce_op op)
+{
+    float f = (float)value;
+    int imaginary = op == STN_PROD ? 0 : value;
+    switch (dtype) {
+    case STN_DTYPE_F32: ((float *)data)[i] = f; return;
+    case STN_DTYPE_F64: ((double *)data)[i] = value; return;
+    case STN_DTYPE_BF16: ((uint16_t *)data)[i] = stni_f32_to_bf16(f); return;
+    case STN_DTYPE_F16: ((uint16_t *)data)[i] = stni_f32_to_f16(f); return;
+    case STN_DTYPE_I64: ((int64_t *)data)[i] = value; return;
+    case STN_DTYPE_I32: ((int32_t *)data)[i] = value; return;
+    case STN_DTYPE_U8:
+    case STN_DTYPE_BOOL: ((uint8_t *)data)[i] = (uint8_t)value; return;
+    case STN_DTYPE_C64: ((float *)data)[2 * i] = f, ((float *)data)[2 * i + 1] = (float)imaginary; return;
+    case STN_DTYPE_C128: ((double *)data)[2 * i] = value, ((double *)data)[2 * i + 1] = imaginary; return;
+    case STN_DTYPE_COUNT: return;
+    }
+}
+
+void *ranks_buffer(int rank, int64_t from, int64_t n, int size, stn_dtype dtype, stn_reduce_op op)
+{
+    void *data = malloc((size_t)n * stn_dtype_size(dtype) + 1);
+    for (int64_t i = 0; i < n; i++)
+        ranks_put(data, dtype, i, ranks_value(rank, from + i, size, dtype, op), op);
+    return data;
+}
+
+static int combine(int a, int b, stn_dtype dtype, stn_reduce_op op)
+{
+    if (dtype == STN_DTYPE_BOOL)
+        return op == STN_PROD || op == STN_MIN ? a && b : a || b;
+    switch (op) {
+    case STN_SUM:
+    case STN_AVG: return a + b;
+    case STN_PROD: return a * b;
+    case STN_MIN: return a < b ? a : b;
+    case STN_MAX: return a > b ? a : b;
+    case STN_REDUCE_OP_COUNT: break;
+    }
+    return 0;
+}
+
+void *ranks_reduced(int64_t from, int64_t n, int size, stn_dtype dtype, stn_reduce_op op)
+{
+    void *data = malloc((size_t)n * stn_dtype_size(dtype) + 1);
+    for (int64_t i = 0; i < n; i++) {
+        int v = ranks_value(0, from + i, size, dtype, op);
+        for (int r = 1; r < size; r++)
+            v = combine(v, ranks_value(r, from + i, size, dtype, op), dtype, op);
+        if (op == STN_AVG && dtype != STN_DTYPE_BOOL)
+            v /= size;
+        ranks_put(data, dtype, i, v, op);
+    }
+    return data;
+}
+
+double ranks_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
