@@ -60,7 +60,7 @@ out:
 
 stn_status stni_cotangent_add(const stn_spec *forward, stn_tensor **slot, stn_tensor *cotangent)
 {
-    stn_tensor *sum;
+    stn_tensor *sum = NULL;
     const stn_spec *spec;
     if (!*slot) {
         *slot = stn_tensor_retain(cotangent);

@@ -4,6 +4,7 @@
 #include "core/host_alloc.h"
 #include "core/slab.h"
 #include "core/tensor.h"
+#include "core/trace.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -164,6 +165,13 @@ static void free_tensors(stn_context *context)
         stni_log(context, STN_LOG_WARNING, "context destroyed while %lld tensors were alive", (long long)left);
 }
 
+static void destroy_op_caches(stn_context *context)
+{
+    for (size_t i = 0; i < sizeof context->op_cache / sizeof *context->op_cache; i++)
+        if (context->op_cache[i].destroy != NULL)
+            context->op_cache[i].destroy(context->op_cache[i].state);
+}
+
 void stni_context_destroy_core(stn_context *context)
 {
     stni_context_drop_graph(context);
@@ -172,7 +180,9 @@ void stni_context_destroy_core(stn_context *context)
     stn_comm_destroy(&context->comm);
     destroy_memory(context);
     stni_queue_destroy(&context->queue);
+    destroy_op_caches(context); /* their last kernels have ended */
     stni_device_destroy(&context->device);
+    stni_trace_destroy(&context->trace);
     stni_free(context->scopes.items);
     stni_free(context);
 }

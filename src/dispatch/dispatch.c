@@ -6,6 +6,7 @@
 #include "core/guard.h"
 #include "core/shard/redistribute.h"
 #include "core/tensor.h"
+#include "core/trace.h"
 #include "dispatch/fallback.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
@@ -312,6 +313,8 @@ stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, cons
     if (!attrs)
         attrs = default_attrs(op->desc);
     begin(context);
+    struct stni_trace *trace = context->trace;
+    int64_t start = stni_trace_span_begin(trace);
     stn_status status;
     const struct stni_handler *handler = stni_registry_handler(op);
     if (handler && guard->conversion_depth == 0 && !stni_guard_masks(guard, op)) {
@@ -329,5 +332,7 @@ stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, cons
         }
     }
     context->busy--;
+    if (trace && trace == context->trace) /* a handler may have ended it */
+        stni_trace_span_end(trace, STNI_TRACE_OP, op->desc->name, start, 0);
     return status == STN_OK ? STN_OK : fail_outputs(context, n_out, out);
 }

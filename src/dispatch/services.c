@@ -2,6 +2,7 @@
 #include "dispatch/services.h"
 
 #include "core/tensor.h"
+#include "core/trace.h"
 #include "dispatch/registry.h"
 
 #include <stdarg.h>
@@ -27,6 +28,8 @@ stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, con
     if (!kernel)
         return stn_op_fail(call, STN_ERR_UNSUPPORTED, "no kernel '%s' for %s on device %s", op->desc->slots[slot].name,
                            stn_dtype_name(dtype), call->context->device->name);
+    if (call->context->trace)
+        stni_trace_name_kernel(call->context->trace, kernel, op->desc->slots[slot].name);
     return stn_queue_launch(call->context->queue, kernel, args, args_size);
 }
 

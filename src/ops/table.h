@@ -15,7 +15,9 @@
     X(sum)              \
     X(expand)           \
     X(softmax)          \
-    X(softmax_backward)
+    X(softmax_backward)  \
+    X(dist_all_reduce)   \
+    X(dist_others)
 
 #define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
 STNI_OP_LIST(STNI_OP_DECLARE)

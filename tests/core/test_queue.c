@@ -156,7 +156,7 @@ static void kernel_that_fails_without_a_text_gets_one(void)
     struct fail_args args = {0, 1};
     stn_queue_launch(queue, failing, &args, sizeof args);
     CHECK_STATUS(stn_queue_sync(queue), STN_ERR_DEVICE);
-    CHECK(strstr(stn_queue_error_text(queue), "status 4") != NULL);
+    CHECK(strstr(stn_queue_error_text(queue), "device error") != NULL);
     stni_queue_destroy(&queue);
     stni_device_destroy(&device);
 }

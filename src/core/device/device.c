@@ -4,6 +4,7 @@
  * that whoever sees it (acquire) may read the text without the lock. */
 #include "core/device/device.h"
 #include "core/host_alloc.h"
+#include "core/trace.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -60,6 +61,7 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *option
     queue->device = device;
     atomic_init(&queue->failed, STN_OK);
     atomic_init(&queue->kernels, 0);
+    atomic_init(&queue->trace, NULL);
     atomic_flag_clear(&queue->error_lock);
     if (!options || options->size == 0)
         options = &defaults;
@@ -82,14 +84,23 @@ void stni_queue_destroy(stn_queue **queue)
     *queue = NULL;
 }
 
+static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel, const void *args)
+{
+    int64_t start = stni_trace_now();
+    stn_status status = kernel(queue, args);
+    stni_trace_add_kernel(trace, kernel, start);
+    return status;
+}
+
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
 {
     stn_status status = queue_status(queue);
     if (status != STN_OK)
         return status;
-    status = kernel(queue, args);
+    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_relaxed);
+    status = trace ? run_traced(trace, queue, kernel, args) : kernel(queue, args);
     if (status != STN_OK)
-        stn_queue_fail(queue, status, "a kernel returned status %d and no text", (int)status);
+        stn_queue_fail(queue, status, "a kernel failed: %s", stn_status_text(status));
     return status;
 }
 

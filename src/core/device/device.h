@@ -8,6 +8,8 @@
 
 #include <stdatomic.h>
 
+struct stni_trace;
+
 struct stn_device {
     const stn_device_ops *ops;
     void *impl;
@@ -23,6 +25,7 @@ struct stn_queue {
     struct stni_error error;
     atomic_flag error_lock;
     atomic_int_fast64_t kernels; /* launched; any thread may read it */
+    _Atomic(struct stni_trace *) trace; /* where runs of kernels are recorded; NULL: nowhere */
     int64_t syncs;
 };
 

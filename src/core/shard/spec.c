@@ -261,6 +261,11 @@ stn_placement stn_spec_placement(const stn_spec *spec, int axis)
     return mesh != NULL && axis >= 0 && axis < mesh->ndim ? spec->layout.placement[axis] : stn_replicate();
 }
 
+const uint8_t *stn_spec_axis_order(const stn_spec *spec)
+{
+    return spec->layout.axis_order;
+}
+
 const uint8_t *stn_spec_memory_order(const stn_spec *spec)
 {
     return spec->layout.memory_order;

@@ -114,7 +114,6 @@ const stn_op_desc stni_op_softmax_backward = {
     .attrs_size = sizeof(struct stni_softmax_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
-    .flags = STN_OP_COMMUNICATES,
     .check = check,
     .place = place,
     .run = run,

@@ -10,12 +10,19 @@ int stni_gemm_serves(stn_dtype dtype)
     return stni_gemm_kernels_base.run[dtype] != NULL;
 }
 
+/* Whether the product is computed as its transpose. */
+static int turns(int64_t m, int64_t n)
+{
+    return n < m && n <= ROWS;
+}
+
 size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     size_t element = stn_dtype_size(dtype);
     if (!stni_gemm_serves(dtype) || m <= 0 || n <= 0 || k <= 0)
         return 0;
-    return packed_bytes(m, MC, ROWS, k, element) + packed_bytes(n, NC, COLUMNS, k, element);
+    int64_t rows = turns(m, n) ? n : m, cols = turns(m, n) ? m : n;
+    return packed_bytes(rows, MC, ROWS, k, element) + packed_bytes(cols, NC, COLUMNS, k, element);
 }
 
 /* The sum of no terms. */
@@ -27,12 +34,20 @@ static void clear(const struct stni_gemm *g)
             memset((char *)g->c + (i * g->c_row + j * g->c_col) * (int64_t)element, 0, element);
 }
 
+/* C' = B' A': a product with few columns fills the rows of a tile better than its columns, of which there are more. */
+static struct stni_gemm turned(const struct stni_gemm *g)
+{
+    return (struct stni_gemm){g->dtype, g->accumulate, g->n, g->m, g->k, g->b, g->a, g->c,
+                              g->b_col, g->b_row, g->a_col, g->a_row, g->c_col, g->c_row};
+}
+
 void stni_gemm_now(const struct stni_gemm *g, void *workspace)
 {
     if (g->m <= 0 || g->n <= 0)
         return;
+    struct stni_gemm t = turned(g);
     if (g->k > 0)
-        STNI_ISA_PICK(stni_gemm_kernels, stni_isa_best())->run[g->dtype](g, workspace);
+        STNI_ISA_PICK(stni_gemm_kernels, stni_isa_best())->run[g->dtype](turns(g->m, g->n) ? &t : g, workspace);
     else if (!g->accumulate)
         clear(g);
 }

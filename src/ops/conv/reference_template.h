@@ -1,0 +1,96 @@
+/* One dtype's convolution; included once per dtype by reference.c.
+ *
+ * Letters: P pixels of y in a block; T taps; C, O channels of x and y in a group; K = T C. A block of columns holds, for each pixel, the
+ * K elements of x that it reads; with the weight as a (K, O) matrix each kind is one product per group and block:
+ * y = columns weight, columns = y weight', weight += columns' y. Wanted: REAL; NAME(x). */
+
+/* Columns of `n` pixels from pixel `first`, of one group: filled from x, or added to it. */
+static void NAME(columns)(const struct layout *l, int64_t first, int64_t n, int64_t group, REAL *x, REAL *columns, int add)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t t = 0; t < l->taps; t++, columns += l->c) {
+            int64_t at = locate(l, first + i, t);
+            REAL *pixel = x + at * l->p->c + group * l->c;
+            if (at >= 0 && add)
+                for (int64_t c = 0; c < l->c; c++)
+                    pixel[c] += columns[c];
+            else if (at >= 0)
+                memcpy(columns, pixel, sizeof *x * (size_t)l->c);
+            else if (!add)
+                memset(columns, 0, sizeof *x * (size_t)l->c);
+        }
+}
+
+/* Between the caller's weight (groups O, C, T) and ours (groups, T C, O): read; written; or added to the caller's. */
+static void NAME(weights)(const struct layout *l, REAL *theirs, REAL *ours, int write, int add)
+{
+    for (int64_t g = 0; g < l->p->groups; g++)
+        for (int64_t o = 0; o < l->o; o++)
+            for (int64_t c = 0; c < l->c; c++)
+                for (int64_t t = 0; t < l->taps; t++) {
+                    REAL *a = theirs + ((g * l->o + o) * l->c + c) * l->taps + t;
+                    REAL *b = ours + ((g * l->taps + t) * l->c + c) * l->o + o;
+                    if (write)
+                        *a = add ? *a + *b : *b;
+                    else
+                        *b = *a;
+                }
+}
+
+static void NAME(fill_bias)(const struct layout *l, int64_t n, const REAL *bias, REAL *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t o = 0; o < l->p->o; o++)
+            y[i * l->p->o + o] = bias != NULL ? bias[o] : 0;
+}
+
+/* One block of pixels of one group. */
+static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_t group, REAL *x, REAL *y, REAL *weight, REAL *columns,
+                        void *workspace)
+{
+    int64_t o = l->p->o, k = l->taps * l->c;
+    REAL *pixels = y + first * o + group * l->o, *w = weight + group * k * l->o;
+    struct stni_gemm g = {.dtype = (stn_dtype)l->p->dtype};
+    switch ((enum stni_conv_kind)l->p->kind) {
+    case STNI_CONV_FORWARD:
+        NAME(columns)(l, first, n, group, x, columns, 0);
+        g = (struct stni_gemm){g.dtype, 1, n, l->o, k, columns, w, pixels, k, 1, l->o, 1, o, 1};
+        break;
+    case STNI_CONV_GRAD_INPUT:
+        g = (struct stni_gemm){g.dtype, 0, n, k, l->o, pixels, w, columns, o, 1, 1, l->o, k, 1};
+        break;
+    case STNI_CONV_GRAD_WEIGHT:
+        NAME(columns)(l, first, n, group, x, columns, 0);
+        g = (struct stni_gemm){g.dtype, 1, k, l->o, n, columns, pixels, w, 1, k, o, 1, l->o, 1};
+        break;
+    }
+    stni_gemm_now(&g, workspace);
+    if (l->p->kind == STNI_CONV_GRAD_INPUT)
+        NAME(columns)(l, first, n, group, x, columns, 1);
+}
+
+static void NAME(solve)(const struct layout *l, const struct stni_conv_data *data, char *workspace)
+{
+    REAL *weight = (REAL *)(void *)workspace, *columns = (REAL *)(void *)(workspace + l->weight_bytes);
+    int gradient = l->p->kind == STNI_CONV_GRAD_WEIGHT;
+    if (gradient)
+        memset(weight, 0, l->weight_bytes);
+    else
+        NAME(weights)(l, data->weight, weight, 0, 0);
+    for (int64_t i = 0; i < data->images; i++) {
+        REAL *x = (REAL *)data->x + i * data->x_step, *y = (REAL *)data->y + i * data->y_step;
+        if (l->p->kind == STNI_CONV_GRAD_INPUT)
+            memset(x, 0, sizeof *x * (size_t)(l->x_pixels * l->p->c));
+        else if (l->p->kind == STNI_CONV_FORWARD)
+            NAME(fill_bias)(l, l->y_pixels, data->bias, y);
+        for (int64_t first = 0; first < l->y_pixels; first += l->block)
+            for (int64_t g = 0; g < l->p->groups; g++)
+                NAME(block)(l, first, l->y_pixels - first < l->block ? l->y_pixels - first : l->block, g, x, y, weight, columns,
+                            workspace + l->weight_bytes + l->columns_bytes);
+    }
+    if (gradient)
+        NAME(weights)(l, data->weight, weight, 1, data->accumulate);
+}
+
+#undef REAL
+#undef NAME

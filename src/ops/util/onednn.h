@@ -1,0 +1,44 @@
+/* oneDNN 2.6, for the CPU. The implementation is the one file that knows its API; builds without it have another, in which nothing is
+ * available and the kernels of our own serve.
+ *
+ * Everything here is used by the kernels of one queue, one after the other; only _get is called by the context's thread. */
+#ifndef STNI_OPS_UTIL_ONEDNN_H
+#define STNI_OPS_UTIL_ONEDNN_H
+
+#include "core/context.h"
+#include "ops/util/conv_problem.h"
+
+/* Which of context->op_cache are taken. */
+enum { STNI_OP_CACHE_ONEDNN };
+
+/* Engine, stream, primitives by problem, and work space: one per context. */
+struct stni_onednn;
+
+/* The context's, made at first use; *out is NULL where oneDNN is not available. */
+stn_status stni_onednn_get(stn_context *context, struct stni_onednn **out);
+
+/* 1 where the processor computes in bf16 itself. */
+int stni_onednn_has_bf16(const struct stni_onednn *library);
+
+/* Solves a convolution on the calling thread. Dtypes f32 and bf16. No size is 0.
+ * Returns STN_ERR_UNSUPPORTED where oneDNN has nothing but its reference code for the problem, or pads that it does not take. */
+stn_status stni_onednn_conv(struct stni_onednn *library, const struct stni_conv_problem *problem,
+                            const struct stni_conv_data *data);
+
+/* oneDNN's name of the code that solves the problem, "" where it is STN_ERR_UNSUPPORTED. */
+const char *stni_onednn_conv_name(struct stni_onednn *library, const struct stni_conv_problem *problem);
+
+/* C (m, n) = A (m, k) B (k, n) for each of `batch` products. Of a factor's two strides (elements) one is 1, and the other is not less than
+ * a line's length where there is more than one line; a batch stride may be 0. C's rows are dense. */
+struct stni_onednn_product {
+    int32_t dtype; /* f32, bf16 */
+    int32_t unused;
+    int64_t batch, m, n, k;
+    int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row;
+};
+
+/* Returns STN_ERR_UNSUPPORTED as above. Compared by its bytes. */
+stn_status stni_onednn_product(struct stni_onednn *library, const struct stni_onednn_product *product, const void *a,
+                               const void *b, void *c);
+
+#endif

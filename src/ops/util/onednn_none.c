@@ -1,0 +1,35 @@
+/* In place of onednn.c where oneDNN is not there: nothing is available. */
+#include "ops/util/onednn.h"
+
+stn_status stni_onednn_get(stn_context *context, struct stni_onednn **out)
+{
+    (void)context;
+    *out = NULL;
+    return STN_OK;
+}
+
+int stni_onednn_has_bf16(const struct stni_onednn *library)
+{
+    (void)library;
+    return 0;
+}
+
+stn_status stni_onednn_conv(struct stni_onednn *library, const struct stni_conv_problem *problem,
+                            const struct stni_conv_data *data)
+{
+    (void)library, (void)problem, (void)data;
+    return STN_ERR_UNSUPPORTED;
+}
+
+const char *stni_onednn_conv_name(struct stni_onednn *library, const struct stni_conv_problem *problem)
+{
+    (void)library, (void)problem;
+    return "";
+}
+
+stn_status stni_onednn_product(struct stni_onednn *library, const struct stni_onednn_product *product, const void *a,
+                               const void *b, void *c)
+{
+    (void)library, (void)product, (void)a, (void)b, (void)c;
+    return STN_ERR_UNSUPPORTED;
+}

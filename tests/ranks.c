@@ -1,0 +1,118 @@
+#include "ranks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct run {
+    stn_rank_main body;
+    void *arg;
+};
+
+static stn_status rank_main(stn_context *context, void *arg)
+{
+    const struct run *run = arg;
+    test_set_rank(stn_context_rank(context));
+    stn_status status = run->body(context, run->arg);
+    if (status == STN_OK) {
+        stn_stats stats = {.size = sizeof stats};
+        stn_context_stats(context, &stats);
+        CHECK_I64(stats.live_tensors, 0);
+    } else {
+        fprintf(stderr, "rank %d: %s: %s\n", stn_context_rank(context), stn_status_text(status), stn_context_error_text(context));
+    }
+    test_set_rank(-1);
+    return status;
+}
+
+stn_status test_launch(int n, const stn_context_options *options, stn_rank_main body, void *arg)
+{
+    struct run run = {body, arg};
+    stn_launch_options launch = {.size = sizeof launch, .ranks = n};
+    if (options)
+        launch.context = *options;
+    launch.context.size = sizeof launch.context;
+    launch.context.queue = (stn_queue_options){.size = sizeof(stn_queue_options), .kind = STN_QUEUE_IMMEDIATE};
+    if (test_queue() == TEST_QUEUE_WORKER) {
+        launch.context.queue.kind = STN_QUEUE_WORKER;
+        launch.context.queue.delay_seed = 7;
+    }
+    return stn_launch(&launch, rank_main, &run);
+}
+
+void test_ranks(int n, stn_rank_main body, void *arg)
+{
+    CHECK_STATUS(test_launch(n, NULL, body, arg), STN_OK);
+}
+
+const stn_mesh *test_mesh(stn_context *context, int rows, int columns)
+{
+    const stn_mesh *mesh = NULL;
+    const char *names[] = {"y", "x"};
+    int sizes[] = {rows, columns};
+    CHECK_STATUS(stn_mesh_create(context, columns ? 2 : 1, sizes, names, NULL, &mesh), STN_OK);
+    return mesh;
+}
+
+double test_value(int64_t i)
+{
+    return sin(1.0 + 0.7 * (double)i) + 0.001 * (double)(i % 17);
+}
+
+/* Linear global index of element `at` of a chunk. */
+static int64_t global_index(const stn_spec *spec, int64_t at)
+{
+    const int64_t *shape = stn_spec_shape(spec), *local = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec);
+    int64_t index = 0, stride = 1;
+    for (int d = stn_spec_ndim(spec) - 1; d >= 0; d--) {
+        index += (offset[d] + at % local[d]) * stride;
+        at /= local[d];
+        stride *= shape[d];
+    }
+    return index;
+}
+
+static int holds_values(const stn_spec *spec)
+{
+    const stn_mesh *mesh = stn_spec_mesh(spec);
+    for (int a = 0; mesh && a < stn_mesh_ndim(mesh); a++)
+        if (stn_spec_placement(spec, a).kind == STN_PLACE_PARTIAL && stn_mesh_coordinate(mesh, a) != 0)
+            return 0;
+    return 1;
+}
+
+stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, int ndim,
+                        const int64_t *shape, const int64_t *const *sizes, double (*value)(int64_t i))
+{
+    stn_spec_options options = {.size = sizeof options, .sizes = sizes};
+    const stn_spec *spec;
+    if (!CHECK_STATUS(stn_spec_create(context, mesh, placements, dtype, ndim, shape, &options, &spec), STN_OK))
+        return NULL;
+    int64_t n = stn_spec_local_numel(spec);
+    void *data = calloc((size_t)n + 1, stn_dtype_size(dtype));
+    for (int64_t i = 0; i < n && holds_values(spec); i++) {
+        double x = value(global_index(spec, i));
+        if (dtype == STN_DTYPE_F64)
+            ((double *)data)[i] = x;
+        else
+            ((float *)data)[i] = (float)x;
+    }
+    stn_tensor *tensor = stn_from_host(context, spec, data);
+    free(data);
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+void test_read(stn_tensor *tensor, double *out, int64_t n)
+{
+    stn_context *context = stn_tensor_context(tensor);
+    stn_scope_begin(context);
+    stn_tensor *full = stn_spec_mesh(stn_tensor_spec(tensor)) ? stn_full_tensor(tensor) : tensor;
+    stn_dtype dtype = stn_tensor_dtype(tensor);
+    void *data = calloc((size_t)n + 1, stn_dtype_size(dtype));
+    CHECK_STATUS(stn_to_host(full, data, (size_t)n * stn_dtype_size(dtype)), STN_OK);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = dtype == STN_DTYPE_F64 ? ((double *)data)[i] : dtype == STN_DTYPE_I64 ? (double)((int64_t *)data)[i] : ((float *)data)[i];
+    free(data);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}

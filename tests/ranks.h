@@ -1,0 +1,35 @@
+/* Test bodies on thread ranks.
+ *
+ *     static stn_status body(stn_context *context, void *arg) { …; return STN_OK; }
+ *     static void three_ranks(void) { test_ranks(3, body, NULL); }
+ *
+ * The ranks use the CPU queue that the build asks for (the worker one with random delays). Checked for every rank: the body's status, and that it
+ * left no tensor behind. */
+#ifndef SHARDTENSOR_TESTS_RANKS_H
+#define SHARDTENSOR_TESTS_RANKS_H
+
+#include "harness.h"
+
+#include <shardtensor/shardtensor.h>
+
+/** Runs `body` on `n` thread ranks. */
+void test_ranks(int n, stn_rank_main body, void *arg);
+
+/** The same with options for each rank (its queue is set here). @return stn_launch's status, unchecked. */
+stn_status test_launch(int n, const stn_context_options *options, stn_rank_main body, void *arg);
+
+/** A mesh of `rows` x `columns` ranks, axes "y" and "x"; columns 0: one axis of `rows` ranks. */
+const stn_mesh *test_mesh(stn_context *context, int rows, int columns);
+
+/** A tensor on `mesh` whose element at linear global index i (row-major) is value(i). Not a leaf. Uneven cuts by `sizes` as in
+ *  stn_spec_options (NULL: balanced). Partial placements: axis rank 0 holds the values, the others zeros. f32 or f64. */
+stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, int ndim,
+                        const int64_t *shape, const int64_t *const *sizes, double (*value)(int64_t i));
+
+/** The whole tensor, row-major, as doubles (f32, f64, i64), on every rank; collective. `n` must be its number of elements. */
+void test_read(stn_tensor *tensor, double *out, int64_t n);
+
+/** A value without ties: about -1 to 1, decided by i alone. */
+double test_value(int64_t i);
+
+#endif
