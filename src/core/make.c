@@ -198,8 +198,9 @@ stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int6
     const stn_spec *spec;
     stn_tensor *tensor;
     struct foreign memory = {data, release, arg};
-    if (context->error.status != STN_OK || stni_spec_local(context, dtype, ndim, shape, &spec) != STN_OK ||
-        wrap(context, spec, strides, memory, &tensor) != STN_OK)
+    if (context->error.status != STN_OK || stn_spec_create(context, NULL, NULL, dtype, ndim, shape, NULL, &spec) != STN_OK)
         return context->error_tensor;
-    return stni_tensor_publish(tensor);
+    stn_status status = wrap(context, spec, strides, memory, &tensor);
+    stn_spec_release(&spec);
+    return status == STN_OK ? stni_tensor_publish(tensor) : context->error_tensor;
 }
