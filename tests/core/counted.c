@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static atomic_int_fast64_t live, calls, device_bytes;
+static atomic_int_fast64_t live, calls, device_bytes, host_bytes;
 static atomic_int_fast64_t until_failure; /* allocations that still succeed; negative: all do */
 static atomic_int failing, failing_for_ever;
 
@@ -25,6 +25,11 @@ int64_t counted_device_bytes(void)
     return atomic_load(&device_bytes);
 }
 
+int64_t counted_host_bytes(void)
+{
+    return atomic_load(&host_bytes);
+}
+
 void counted_fail_at(int64_t n, int for_ever)
 {
     atomic_store(&until_failure, n);
@@ -41,6 +46,12 @@ static int fails(void)
     return n == 1 || (n < 1 && atomic_load(&failing_for_ever));
 }
 
+static int host_fails(size_t bytes)
+{
+    atomic_fetch_add(&host_bytes, (int64_t)bytes);
+    return fails();
+}
+
 static void *counted(void *pointer)
 {
     if (pointer != NULL)
@@ -50,17 +61,17 @@ static void *counted(void *pointer)
 
 void *stni_malloc(size_t bytes)
 {
-    return fails() ? NULL : counted(malloc(bytes));
+    return host_fails(bytes) ? NULL : counted(malloc(bytes));
 }
 
 void *stni_calloc(size_t count, size_t bytes)
 {
-    return fails() ? NULL : counted(calloc(count, bytes));
+    return host_fails(count * bytes) ? NULL : counted(calloc(count, bytes));
 }
 
 void *stni_realloc(void *pointer, size_t bytes)
 {
-    if (fails())
+    if (host_fails(bytes))
         return NULL;
     return pointer == NULL ? counted(malloc(bytes)) : realloc(pointer, bytes);
 }

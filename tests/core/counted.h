@@ -12,6 +12,7 @@ extern const stn_allocator counted_allocator;
 int64_t counted_live(void);         /* allocations not yet freed, of both kinds */
 int64_t counted_calls(void);        /* allocations asked for since the start */
 int64_t counted_device_bytes(void); /* live in the allocator */
+int64_t counted_host_bytes(void);   /* asked of the host since the start */
 
 /* The n-th allocation from now on fails, n = 1, 2, …, and with `for_ever` all after it; 0: none. */
 void counted_fail_at(int64_t n, int for_ever);

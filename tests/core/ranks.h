@@ -1,0 +1,19 @@
+/* Contexts of the core alone, for its own tests: on this thread, or one on each of several rank threads. Their memory is counted
+ * (counted.h), their queue is the one that the run asks for. */
+#ifndef SHARDTENSOR_TESTS_CORE_RANKS_H
+#define SHARDTENSOR_TESTS_CORE_RANKS_H
+
+#include "core/context.h"
+
+/* Options that the tests share; edit a copy. */
+stn_context_options ranks_options(void);
+
+typedef void (*ranks_body)(stn_context *context, void *arg);
+
+/* Runs `body` with a context of a world of one, and checks that nothing is left when the context is gone. */
+void on_one_rank(ranks_body body, void *arg);
+
+/* The same on `size` threads at once. */
+void on_ranks(int size, ranks_body body, void *arg);
+
+#endif
