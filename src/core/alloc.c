@@ -5,6 +5,7 @@
  * may not be the host's to write. */
 #include "core/alloc.h"
 
+#include "core/cold.h"
 #include "core/host_alloc.h"
 #include "core/poison.h"
 
@@ -109,29 +110,45 @@ static void poison_released(struct stni_pool *pool, void *pointer, size_t bytes)
         stni_poison(pointer, bytes);
 }
 
-stn_status stni_pool_take(struct stni_pool *pool, size_t bytes, void **out, size_t *capacity)
+static inline stn_status hand_out(struct stni_pool *pool, void *pointer, size_t bytes, void **out, size_t *capacity)
 {
-    *out = NULL;
-    *capacity = 0;
-    if (bytes == 0)
-        return STN_OK;
-    if (bytes > PTRDIFF_MAX)
-        return STN_ERR_MEMORY;
-    int c = class_of(bytes);
-    struct size_class *class = &pool->classes[c];
-    pool->stats.allocations++;
-    if (class->n_free > 0) {
-        *out = class->free[--class->n_free];
-        stni_unpoison(*out, bytes);
-    } else {
-        STNI_TRY(new_block(pool, c, out));
-        poison_released(pool, (char *)*out + bytes, class_bytes(c) - bytes);
-    }
+    *out = pointer;
     *capacity = bytes;
     pool->stats.live_bytes += (int64_t)bytes;
     if (pool->stats.peak_bytes < pool->stats.live_bytes)
         pool->stats.peak_bytes = pool->stats.live_bytes;
     return STN_OK;
+}
+
+STNI_COLD static stn_status take_new(struct stni_pool *pool, int c, size_t bytes, void **out, size_t *capacity)
+{
+    void *pointer;
+    *out = NULL;
+    *capacity = 0;
+    STNI_TRY(new_block(pool, c, &pointer));
+    poison_released(pool, (char *)pointer + bytes, class_bytes(c) - bytes);
+    return hand_out(pool, pointer, bytes, out, capacity);
+}
+
+STNI_COLD static stn_status take_nothing(size_t bytes, void **out, size_t *capacity)
+{
+    *out = NULL;
+    *capacity = 0;
+    return bytes == 0 ? STN_OK : STN_ERR_MEMORY;
+}
+
+stn_status stni_pool_take(struct stni_pool *pool, size_t bytes, void **out, size_t *capacity)
+{
+    if (bytes - 1 >= PTRDIFF_MAX)
+        return take_nothing(bytes, out, capacity);
+    int c = class_of(bytes);
+    struct size_class *class = &pool->classes[c];
+    pool->stats.allocations++;
+    if (class->n_free == 0)
+        return take_new(pool, c, bytes, out, capacity);
+    void *pointer = class->free[--class->n_free];
+    stni_unpoison(pointer, bytes);
+    return hand_out(pool, pointer, bytes, out, capacity);
 }
 
 void stni_pool_release(struct stni_pool *pool, void *pointer, size_t capacity)

@@ -5,11 +5,6 @@
 #include "core/host_alloc.h"
 #include "core/tensor.h"
 
-static size_t chunk_bytes(const stn_spec *spec)
-{
-    return (size_t)spec->local_numel * stn_dtype_size(spec->layout.dtype);
-}
-
 /* A chunk's elements in row-major order at `data`. */
 static stn_box row_major_box(const stn_spec *spec, const void *data)
 {
@@ -41,7 +36,7 @@ static stn_status wait(stn_context *context, stn_status launched)
 /* Between dense device memory in the spec's order and the host, through host memory in the same order. */
 static stn_status copy_through_host(stn_context *context, const stn_spec *spec, void *device_data, const stn_box *host, int to_host)
 {
-    size_t bytes = chunk_bytes(spec), element = stn_dtype_size(spec->layout.dtype);
+    size_t bytes = spec->local_bytes, element = stn_dtype_size(spec->layout.dtype);
     void *staging = stni_malloc(bytes);
     if (staging == NULL)
         return stni_fail_memory(context, "a copy between host and device", bytes);
@@ -127,7 +122,7 @@ stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size)
     STNI_TRY(stni_tensor_require(tensor, "to_host: tensor"));
     stn_context *context = tensor->context;
     const stn_spec *spec = tensor->spec;
-    size_t bytes = chunk_bytes(spec);
+    size_t bytes = spec->local_bytes;
     if (size != bytes)
         return stni_fail(context, STN_ERR_ARGUMENT, "to_host: size got %zu bytes, wanted %zu (%lld elements of %s)", size, bytes,
                          (long long)spec->local_numel, stn_dtype_name(spec->layout.dtype));

@@ -3,6 +3,7 @@
 #ifndef STNI_CORE_SLAB_H
 #define STNI_CORE_SLAB_H
 
+#include "core/cold.h"
 #include "core/poison.h"
 
 #include <stddef.h>
@@ -20,7 +21,7 @@ struct stni_slab *stni_slab_create(size_t object_size);
 void stni_slab_destroy(struct stni_slab **slab);
 
 /* A further chunk on the free list; 0 when there is no memory. */
-int stni_slab_grow(struct stni_slab *slab);
+STNI_COLD int stni_slab_grow(struct stni_slab *slab);
 
 /* Calls `visit` on every object, live or free. Beyond its first word an object that was never taken is zero, and a free one is as it
  * was put. */

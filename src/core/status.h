@@ -4,6 +4,8 @@
 
 #include <shardtensor/context.h>
 
+#include "core/cold.h"
+
 #include <stdarg.h>
 
 /* The only two macros that hide a jump. */
@@ -30,19 +32,19 @@ struct stni_error {
 };
 
 /* Keeps the first failure of `context` (later ones are dropped) and returns `status`. On the context's thread. */
-stn_status stni_fail(stn_context *context, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+STNI_COLD stn_status stni_fail(stn_context *context, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /* As stni_fail, then aborts the family when the world has more than one rank: for failures that agreement cannot reach. */
-stn_status stni_fail_rank(stn_context *context, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+STNI_COLD stn_status stni_fail_rank(stn_context *context, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /* stni_fail_rank for what launching on the context's queue returned, with the queue's text; STN_OK passes. */
-stn_status stni_fail_queue(stn_context *context, stn_status status);
+STNI_COLD stn_status stni_fail_queue(stn_context *context, stn_status status);
 
 /* stni_fail_rank for memory: "out of memory: WHAT (BYTES bytes)". Returns STN_ERR_MEMORY. */
-stn_status stni_fail_memory(stn_context *context, const char *what, size_t bytes);
+STNI_COLD stn_status stni_fail_memory(stn_context *context, const char *what, size_t bytes);
 
 /* Writes a message into an error, once: an error that holds one is left as it is. Returns `status`. */
-stn_status stni_error_set(struct stni_error *error, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
-stn_status stni_error_set_v(struct stni_error *error, stn_status status, const char *format, va_list args);
+STNI_COLD stn_status stni_error_set(struct stni_error *error, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+STNI_COLD stn_status stni_error_set_v(struct stni_error *error, stn_status status, const char *format, va_list args);
 
 #endif

@@ -1,50 +1,20 @@
 /* Storage: making, sharing and giving up the bytes of tensors. */
 #include "core/storage.h"
 
-#include "core/slab.h"
-
-#include <string.h>
-
-static struct stni_storage *new_storage(stn_context *context)
+stn_status stni_storage_refused(stn_context *context, struct stni_storage *storage, size_t bytes)
 {
-    struct stni_storage *storage = stni_slab_take(context->storage_slab);
-    if (storage == NULL)
-        return NULL;
-    memset(storage, 0, sizeof *storage);
-    atomic_init(&storage->refs, 1);
-    storage->context = context;
-    context->stats.live_storages++;
-    return storage;
-}
-
-static void drop_storage(struct stni_storage *storage)
-{
-    stn_context *context = storage->context;
-    context->stats.live_storages--;
-    storage->context = NULL;
-    stni_slab_put(context->storage_slab, storage);
-}
-
-stn_status stni_storage_create(stn_context *context, size_t bytes, struct stni_storage **out)
-{
-    struct stni_storage *storage = new_storage(context);
     if (storage == NULL)
         return stni_fail_memory(context, "a storage's handle", sizeof *storage);
-    if (stni_pool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK) {
-        drop_storage(storage);
-        return stni_fail_memory(context, "a tensor's elements", bytes);
-    }
-    storage->bytes = bytes;
-    *out = storage;
-    return STN_OK;
+    storage->context = NULL;
+    stni_slab_put(context->storage_slab, storage);
+    return stni_fail_memory(context, "a tensor's elements", bytes);
 }
 
 stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, void (*release)(void *), void *arg,
                              struct stni_storage **out)
 {
-    struct stni_storage *storage = new_storage(context);
-    if (storage == NULL)
-        return stni_fail_memory(context, "a storage's handle", sizeof *storage);
+    struct stni_storage *storage;
+    STNI_TRY(stni_storage_create(context, 0, &storage));
     storage->data = data;
     storage->bytes = bytes;
     storage->release = release;
@@ -61,9 +31,8 @@ struct stni_storage *stni_storage_retain(struct stni_storage *storage)
 
 void stni_storage_release(struct stni_storage *storage)
 {
-    if (storage == NULL || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) > 1)
-        return;
-    stni_storage_free(storage);
+    if (storage != NULL && stni_ref_drop(&storage->refs))
+        stni_storage_free(storage);
 }
 
 struct release_args {
@@ -98,7 +67,9 @@ void stni_storage_free(struct stni_storage *storage)
     struct release_args args = {storage->release, storage->release_arg};
     if (storage->capacity > 0)
         stni_pool_release(context->pool, storage->data, storage->capacity);
-    drop_storage(storage);
+    context->stats.live_storages--;
+    storage->context = NULL;
+    stni_slab_put(context->storage_slab, storage);
     if (args.release != NULL)
         release_behind(context->queue, args);
 }

@@ -6,17 +6,26 @@
 
 #include <string.h>
 
-/* On memory that exists; takes over the caller's reference to `storage` on success. */
-static stn_status new_tensor(stn_context *context, const stn_spec *spec, struct stni_storage *storage, stn_tensor **out)
+/* On memory that exists; takes over the caller's reference to `storage` on success. Every op makes its outputs here: fields are set
+ * one by one, which costs less than clearing the whole. */
+static inline stn_status new_tensor(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
+                                    const int64_t *strides, stn_tensor **out)
 {
     stn_tensor *tensor = stni_slab_take(context->tensor_slab);
     if (tensor == NULL)
         return stni_fail_memory(context, "a tensor's handle", sizeof *tensor);
-    memset(tensor, 0, sizeof *tensor);
     atomic_init(&tensor->refs, 1);
+    tensor->flags = 0;
     tensor->context = context;
-    tensor->spec = stn_spec_retain(spec);
+    tensor->spec = stni_spec_retain(spec);
     tensor->storage = storage;
+    tensor->data = data;
+    memcpy(tensor->strides, strides, sizeof tensor->strides);
+    tensor->node = NULL;
+    tensor->leaf = NULL;
+    tensor->output = 0;
+    tensor->scoped = 0;
+    tensor->margin = NULL;
     context->stats.live_tensors++;
     *out = tensor;
     return STN_OK;
@@ -25,16 +34,11 @@ static stn_status new_tensor(stn_context *context, const stn_spec *spec, struct 
 stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out)
 {
     struct stni_storage *storage;
-    size_t bytes = (size_t)spec->local_numel * stn_dtype_size(spec->layout.dtype);
-    STNI_TRY(stni_storage_create(context, bytes, &storage));
-    stn_status status = new_tensor(context, spec, storage, out);
-    if (status != STN_OK) {
+    STNI_TRY(stni_storage_create(context, spec->local_bytes, &storage));
+    stn_status status = new_tensor(context, spec, storage, storage->data, spec->strides, out);
+    if (status != STN_OK)
         stni_storage_release(storage);
-        return status;
-    }
-    (*out)->data = storage->data;
-    memcpy((*out)->strides, spec->strides, sizeof spec->strides);
-    return STN_OK;
+    return status;
 }
 
 /* Strides of a chunk whose dims are `extent` long in memory, in the spec's memory order; returns elements in all, -1 where that is
@@ -69,17 +73,15 @@ static stn_status create_with_margin(stn_context *context, const stn_spec *spec,
     struct stni_storage *storage;
     int64_t strides[STN_MAX_NDIM] = {0}, first = 0;
     STNI_TRY(margin_memory(context, spec, margin, strides, &storage));
-    stn_status status = new_tensor(context, spec, storage, out);
-    if (status != STN_OK) {
-        stni_storage_release(storage);
-        return status;
-    }
     for (int dim = 0; dim < spec->layout.ndim; dim++)
         first += margin->low[dim] * strides[dim];
-    (*out)->data = (char *)storage->data + first * (int64_t)stn_dtype_size(spec->layout.dtype);
-    memcpy((*out)->strides, strides, sizeof strides);
-    (*out)->margin = margin;
-    return STN_OK;
+    char *data = (char *)storage->data + first * (int64_t)stn_dtype_size(spec->layout.dtype);
+    stn_status status = new_tensor(context, spec, storage, data, strides, out);
+    if (status != STN_OK)
+        stni_storage_release(storage);
+    else
+        (*out)->margin = margin;
+    return status;
 }
 
 stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec, const int64_t *low, const int64_t *high,
@@ -99,13 +101,14 @@ stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec,
 }
 
 stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
-                          const int64_t *strides, uint32_t flags, stn_tensor **out)
+                          const int64_t *given, uint32_t flags, stn_tensor **out)
 {
-    STNI_TRY(new_tensor(context, spec, storage, out));
+    int64_t strides[STN_MAX_NDIM] = {0};
+    if (given != NULL)
+        memcpy(strides, given, (size_t)spec->layout.ndim * sizeof *strides);
+    STNI_TRY(new_tensor(context, spec, storage, data, given != NULL ? strides : spec->strides, out));
     stni_storage_retain(storage);
-    (*out)->data = data;
     (*out)->flags = flags;
-    memcpy((*out)->strides, strides != NULL ? strides : spec->strides, (size_t)spec->layout.ndim * sizeof *strides);
     if (flags & STNI_TENSOR_VIEW)
         atomic_fetch_add_explicit(&storage->views, 1, memory_order_relaxed);
     return STN_OK;
@@ -114,13 +117,12 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
 void stni_tensor_free(stn_tensor *tensor)
 {
     stn_context *context = tensor->context;
-    if (tensor->node != NULL || tensor->leaf != NULL)
-        if (context->drop_autograd != NULL)
-            context->drop_autograd(tensor);
+    if ((tensor->node != NULL || tensor->leaf != NULL) && context->drop_autograd != NULL)
+        context->drop_autograd(tensor);
     if (tensor->flags & STNI_TENSOR_VIEW)
         atomic_fetch_sub_explicit(&tensor->storage->views, 1, memory_order_relaxed);
     stni_storage_release(tensor->storage);
-    stn_spec_release(&tensor->spec);
+    stni_spec_release(tensor->spec);
     if (tensor->margin != NULL)
         stni_free(tensor->margin);
     context->stats.live_tensors--;
@@ -143,9 +145,7 @@ stn_tensor *stn_tensor_retain(stn_tensor *tensor)
 
 void stni_tensor_release_here(stn_tensor *tensor)
 {
-    if (tensor == NULL || !is_counted(tensor))
-        return;
-    if (atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) == 1)
+    if (tensor != NULL && is_counted(tensor) && stni_ref_drop(&tensor->refs))
         stni_tensor_free(tensor);
 }
 

@@ -59,6 +59,7 @@ static void fill_local(stn_spec *spec)
         spec->strides[d] = stride;
         stride *= spec->local_shape[d] == 0 ? 1 : spec->local_shape[d];
     }
+    spec->local_bytes = (size_t)spec->local_numel * stn_dtype_size(layout->dtype);
 }
 
 static void fill_axes(stn_spec *spec)
@@ -213,15 +214,14 @@ int stni_spec_same_chunks(const stn_spec *a, const stn_spec *b)
 
 const stn_spec *stn_spec_retain(const stn_spec *spec)
 {
-    ((stn_spec *)spec)->refs++;
-    return spec;
+    return stni_spec_retain(spec);
 }
 
 void stn_spec_release(const stn_spec **spec)
 {
     if (spec == NULL || *spec == NULL)
         return;
-    ((stn_spec *)*spec)->refs--;
+    stni_spec_release(*spec);
     *spec = NULL;
 }
 

@@ -26,10 +26,23 @@ struct stn_spec {
     int refs; /* by tensors, nodes, cached places, callers. On the context's thread only */
     uint32_t partial_axes, shard_axes; /* bit a: axis a */
     int64_t numel, local_numel;
+    size_t local_bytes; /* of a dense chunk */
     int64_t local_shape[STN_MAX_NDIM], local_offset[STN_MAX_NDIM];
     int64_t strides[STN_MAX_NDIM]; /* of a dense chunk in memory order, in elements */
     UT_hash_handle hh;
 };
+
+/* stn_spec_retain and stn_spec_release for whoever makes many handles. */
+static inline const stn_spec *stni_spec_retain(const stn_spec *spec)
+{
+    ((stn_spec *)spec)->refs++;
+    return spec;
+}
+
+static inline void stni_spec_release(const stn_spec *spec)
+{
+    ((stn_spec *)spec)->refs--;
+}
 
 /* A layout with mesh order, row-major memory, all Replicate. */
 void stni_layout_init(struct stni_layout *layout, const stn_mesh *mesh, stn_dtype dtype, int ndim, const int64_t *shape);
