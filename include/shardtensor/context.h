@@ -139,7 +139,8 @@ STN_API stn_status stn_trace_begin(stn_context *context);
 /** Stops recording and writes Chrome/Perfetto JSON (microseconds) to `path`. Local. @return STN_ERR_STATE, STN_ERR_IO. */
 STN_API stn_status stn_trace_end(stn_context *context, const char *path);
 
-/** Writes the ring of the last calls of this rank, oldest first, through the log at STN_LOG_INFO. Local. */
+/** Writes the rings of the last verbs of this rank through the log at STN_LOG_INFO, oldest first: those on the world, then those on
+ *  each group of ranks that a mesh uses. Local. */
 STN_API void stn_context_dump_calls(stn_context *context);
 
 STN_END_DECLS

@@ -172,7 +172,7 @@ struct foreign {
 
 static stn_status wrap(stn_context *context, const stn_spec *spec, const int64_t *strides, struct foreign memory, stn_tensor **out)
 {
-    struct stni_storage *storage;
+    struct stni_storage *storage = NULL;
     size_t bytes = 0;
     STNI_TRY(check_data(context, spec, memory.data));
     STNI_TRY(extent_bytes(context, spec, strides != NULL ? strides : spec->strides, &bytes));

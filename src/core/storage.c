@@ -13,7 +13,7 @@ stn_status stni_storage_refused(stn_context *context, struct stni_storage *stora
 stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, void (*release)(void *), void *arg,
                              struct stni_storage **out)
 {
-    struct stni_storage *storage;
+    struct stni_storage *storage = NULL;
     STNI_TRY(stni_storage_create(context, 0, &storage));
     storage->data = data;
     storage->bytes = bytes;

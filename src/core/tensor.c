@@ -33,7 +33,7 @@ static inline stn_status new_tensor(stn_context *context, const stn_spec *spec, 
 
 stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out)
 {
-    struct stni_storage *storage;
+    struct stni_storage *storage = NULL;
     STNI_TRY(stni_storage_create(context, spec->local_bytes, &storage));
     stn_status status = new_tensor(context, spec, storage, storage->data, spec->strides, out);
     if (status != STN_OK)
@@ -70,7 +70,7 @@ static stn_status margin_memory(stn_context *context, const stn_spec *spec, cons
 
 static stn_status create_with_margin(stn_context *context, const stn_spec *spec, struct stni_margin *margin, stn_tensor **out)
 {
-    struct stni_storage *storage;
+    struct stni_storage *storage = NULL;
     int64_t strides[STN_MAX_NDIM] = {0}, first = 0;
     STNI_TRY(margin_memory(context, spec, margin, strides, &storage));
     for (int dim = 0; dim < spec->layout.ndim; dim++)

@@ -141,7 +141,7 @@ static void failure_of_the_queue_becomes_the_contexts(void)
 }
 
 struct heard {
-    int lines;
+    int lines, rank;
     stn_log_level level;
     char text[256];
 };
@@ -149,7 +149,7 @@ struct heard {
 static void listen(void *arg, stn_log_level level, int rank, const char *text)
 {
     struct heard *heard = arg;
-    CHECK_I64(rank, 0);
+    heard->rank = rank;
     heard->lines++;
     heard->level = level;
     snprintf(heard->text, sizeof heard->text, "%s", text);
@@ -204,6 +204,27 @@ static void use_briefly(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_from_host(context, vector_spec(context, 100), host);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static void dump(stn_context *context, void *arg)
+{
+    (void)arg;
+    struct heard heard = {0};
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+    context->log = listen;
+    context->log_arg = &heard;
+    context->log_level = STN_LOG_INFO;
+    stn_context_dump_calls(context);
+    CHECK_I64(heard.lines, 3);
+    CHECK_I64(heard.rank, context->rank);
+    CHECK(strstr(heard.text, "call 2: all_reduce") != NULL);
+    stn_context_dump_calls(NULL);
+}
+
+static void dumped_calls_are_those_that_were_made(void)
+{
+    on_ranks(2, dump, NULL);
 }
 
 static void thousand_contexts_leave_nothing(void)
@@ -336,6 +357,7 @@ int main(int argc, char **argv)
         {"failure_of_the_queue_becomes_the_contexts", failure_of_the_queue_becomes_the_contexts},
         {"log_drops_what_lies_above_its_level", log_drops_what_lies_above_its_level},
         {"tensors_left_are_freed_with_a_warning", tensors_left_are_freed_with_a_warning},
+        {"dumped_calls_are_those_that_were_made", dumped_calls_are_those_that_were_made},
         {"thousand_contexts_leave_nothing", thousand_contexts_leave_nothing},
         {"thousand_contexts_of_two_ranks_leave_nothing", thousand_contexts_of_two_ranks_leave_nothing},
         {"statistics_count_what_was_done", statistics_count_what_was_done},
