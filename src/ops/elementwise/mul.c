@@ -1,0 +1,76 @@
+/* mul: input * other. */
+#include "core/dtype.h"
+#include "ops/elementwise/pointwise.h"
+#include "ops/util/call.h"
+#include "ops/util/promote.h"
+
+#include <shardtensor/ops.h>
+
+#include <stddef.h>
+
+struct mul_attrs {
+    stn_number other;
+};
+
+stn_tensor *stn_mul(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_mul, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_mul_number(stn_tensor *input, double other)
+{
+    const struct mul_attrs attrs = {stni_number(other)};
+    return stni_call(STNI_OP_mul, 2, (stn_tensor *[]){input, NULL}, &attrs);
+}
+
+stn_tensor *stn_mul_(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_mul_, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_mul_number_(stn_tensor *input, double other)
+{
+    const struct mul_attrs attrs = {stni_number(other)};
+    return stni_call(STNI_OP_mul_, 2, (stn_tensor *[]){input, NULL}, &attrs);
+}
+
+static void mul_numbers(const void *attrs, struct stni_pointwise_numbers *out)
+{
+    out->operand[1] = ((const struct mul_attrs *)attrs)->other;
+}
+
+static stn_tensor *mul_conjugate(stn_tensor *grad, stn_tensor *factor)
+{
+    return stn_mul(grad, stni_dtype_is_complex(stn_tensor_dtype(factor)) ? stn_conj(factor) : factor);
+}
+
+static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    const struct mul_attrs *attrs = call->attrs;
+    return call->in[1] ? mul_conjugate(grad, call->in[1]) : stn_mul_number(grad, attrs->other.f);
+}
+
+static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    return mul_conjugate(grad, call->in[0]);
+}
+
+/* What `other` was multiplied with is gone. */
+static stn_tensor *overwritten_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    (void)call;
+    return stni_call_fail(grad, STN_ERR_STATE, "mul_: the gradient of 'other' needs the values that 'input' had before it was changed "
+                          "in place: wanted mul");
+}
+
+static const stn_attr_schema attrs_schema[] = {
+    {"other", STN_ATTR_NUMBER, offsetof(struct mul_attrs, other), NULL},
+};
+
+#define MUL_FIELDS(name, ...)                                                                                      \
+    STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct mul_attrs),          \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_mul, .linear = {1, 2}, .numbers = mul_numbers,           \
+                          .derivative = {{input_derivative, STNI_READS_IN(1)}, __VA_ARGS__})
+
+const stn_op_desc stni_op_mul = {MUL_FIELDS("mul", {other_derivative, STNI_READS_IN(0)})};
+const stn_op_desc stni_op_mul_ = {MUL_FIELDS("mul_", {overwritten_derivative, STNI_READS_NOTHING}), .flags = STN_OP_IN_PLACE};

@@ -1,0 +1,168 @@
+/* The functions of a descriptor that every pointwise op shares. */
+#include "ops/elementwise/pointwise.h"
+
+#include "core/tensor.h"
+#include "ops/util/convert.h"
+#include "ops/util/dims.h"
+#include "ops/util/promote.h"
+#include "ops/util/strided.h"
+#include "ops/util/sum_to.h"
+
+const stn_input_schema stni_unary_inputs[1] = {{"input", 0, 0}};
+const stn_input_schema stni_binary_inputs[2] = {{"input", 0, 0}, {"other", 1, 0}};
+
+static const struct stni_pointwise_rule *rule_of(const void *arg)
+{
+    return arg;
+}
+
+static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    *out = (struct stni_pointwise_numbers){0};
+    if (rule_of(call->arg)->numbers)
+        rule_of(call->arg)->numbers(call->attrs, out);
+}
+
+/* Each operand is a tensor or a number. */
+static stn_status check_operands(const stn_op_call *call, const struct stni_pointwise_numbers *numbers)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        const char *name = stn_op_descriptor(call->op)->inputs[i].name;
+        int is_number = numbers->operand[i].kind != STN_NUMBER_NONE;
+        if (!call->in_spec[i] && !is_number)
+            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' is missing, wanted a tensor or a number", name);
+        if (call->in_spec[i] && is_number)
+            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got a tensor and a number, wanted one of them", name);
+    }
+    return STN_OK;
+}
+
+static int is_whole(stn_number number)
+{
+    return number.kind != STN_NUMBER_FLOAT || (number.f >= -0x1p63 && number.f < 0x1p63 && number.f == (double)(int64_t)number.f);
+}
+
+static stn_status check_dtype(const stn_op_call *call, const struct stni_pointwise_numbers *numbers, stn_dtype dtype)
+{
+    uint32_t dtypes = rule_of(call->arg)->dtypes;
+    if (dtypes && !(dtypes >> dtype & 1))
+        return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(dtype));
+    int exact = !stn_dtype_is_differentiable(dtype);
+    if (exact && !(is_whole(numbers->a) && is_whole(numbers->b)))
+        return stn_op_fail(call, STN_ERR_DTYPE, "got the number %g for operands of %s, wanted a whole number",
+                           is_whole(numbers->a) ? numbers->b.f : numbers->a.f, stn_dtype_name(dtype));
+    return STN_OK;
+}
+
+static stn_status check_in_place(const stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    const stn_meta *out = &call->out_meta[0];
+    const char *name = stn_op_descriptor(call->op)->inputs[0].name;
+    int same = in->ndim == out->ndim;
+    for (int d = 0; same && d < in->ndim; d++)
+        same = in->shape[d] == out->shape[d];
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
+    if (!same)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' has shape %s and is changed in place, wanted the result's shape %s", name,
+                           stni_shape_text(in->ndim, in->shape, got), stni_shape_text(out->ndim, out->shape, wanted));
+    if (in->dtype != out->dtype)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' is %s and is changed in place, wanted the result's dtype %s", name,
+                           stn_dtype_name(in->dtype), stn_dtype_name(out->dtype));
+    return STN_OK;
+}
+
+stn_status stni_pointwise_check(stn_op_call *call)
+{
+    struct stni_pointwise_numbers numbers;
+    take_numbers(call, &numbers);
+    STNI_TRY(check_operands(call, &numbers));
+    stn_dtype dtype = stni_promote(call->n_in, call->in_spec, numbers.operand);
+    if (rule_of(call->arg)->result)
+        dtype = rule_of(call->arg)->result(call->attrs, dtype);
+    call->out_meta[0].dtype = dtype;
+    STNI_TRY(check_dtype(call, &numbers, dtype));
+    STNI_TRY(stni_pointwise_broadcast(call, call->n_in, &call->out_meta[0]));
+    return stn_op_descriptor(call->op)->flags & STN_OP_IN_PLACE ? check_in_place(call) : STN_OK;
+}
+
+stn_status stni_pointwise_place_op(stn_op_call *call)
+{
+    return stni_pointwise_place(call, call->n_in, rule_of(call->arg)->linear);
+}
+
+static struct stni_pointwise_number kernel_number(stn_number number)
+{
+    int64_t i = number.kind != STN_NUMBER_FLOAT ? number.i : is_whole(number) ? (int64_t)number.f : 0;
+    return (struct stni_pointwise_number){number.f, i};
+}
+
+/* An operand's chunk seen with the output's dims. */
+static void set_operand(struct stni_pointwise_operand *operand, const stn_tensor *t, const struct stni_layout *out)
+{
+    const struct stni_layout *in = &t->spec->layout;
+    int shift = out->ndim - in->ndim;
+    operand->data = t->data;
+    operand->dtype = in->dtype;
+    for (int d = 0; d < out->ndim; d++)
+        operand->strides[d] = d >= shift && in->shape[d - shift] == out->shape[d] ? t->strides[d - shift] : 0;
+}
+
+static void merge_dims(struct stni_pointwise_args *args)
+{
+    int64_t *strides[STNI_POINTWISE_MAX_IN + 1] = {args->out.strides};
+    int n = 1;
+    for (int i = 0; i < args->n_in; i++)
+        if (args->in[i].data)
+            strides[n++] = args->in[i].strides;
+    args->ndim = stni_merge_dims(args->ndim, args->shape, n, strides);
+}
+
+stn_status stni_pointwise_run(stn_op_call *call)
+{
+    const stn_tensor *out = call->out[0];
+    const struct stni_layout *layout = &out->spec->layout;
+    if (out->spec->local_numel == 0)
+        return STN_OK;
+    struct stni_pointwise_numbers numbers;
+    take_numbers(call, &numbers);
+    struct stni_pointwise_args args;
+    args.op = rule_of(call->arg)->op;
+    args.compute = stni_compute_dtype(layout->dtype);
+    args.ndim = layout->ndim;
+    args.n_in = call->n_in;
+    args.a = kernel_number(numbers.a);
+    args.b = kernel_number(numbers.b);
+    for (int d = 0; d < layout->ndim; d++)
+        args.shape[d] = out->spec->local_shape[d];
+    set_operand(&args.out, out, layout);
+    for (int i = 0; i < call->n_in; i++) {
+        args.in[i].data = NULL;
+        args.number[i] = kernel_number(numbers.operand[i]);
+        if (call->in[i])
+            set_operand(&args.in[i], call->in[i], layout);
+    }
+    merge_dims(&args);
+    return stn_op_launch(call, 0, layout->dtype, &args, sizeof args);
+}
+
+uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs)
+{
+    const struct stni_pointwise_rule *rule = call->arg;
+    uint64_t saved = 0;
+    for (int i = 0; i < call->n_in; i++)
+        if (needs >> i & 1)
+            saved |= rule->derivative[i].reads;
+    return saved;
+}
+
+stn_status stni_pointwise_backward(stn_backward_call *call)
+{
+    const struct stni_pointwise_rule *rule = call->arg;
+    if (!call->grad_out[0])
+        return STN_OK;
+    for (int i = 0; i < call->n_in; i++)
+        if ((call->needs >> i & 1) && rule->derivative[i].function)
+            call->grad_in[i] = stni_sum_to(rule->derivative[i].function(call, call->grad_out[0]), call->in_spec[i]);
+    return stn_context_status(call->context);
+}

@@ -1,0 +1,56 @@
+/* Pointwise ops as rows. What an op computes stands in arithmetic.h; here is what else there is to say of it, and the functions of a descriptor
+ * that do the rest for every row: broadcasting, promotion, placement, launch, and the way from a derivative to cotangents. */
+#ifndef STNI_OPS_ELEMENTWISE_POINTWISE_H
+#define STNI_OPS_ELEMENTWISE_POINTWISE_H
+
+#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/util/pointwise.h"
+
+/* The numbers of a call, from its attributes. */
+struct stni_pointwise_numbers {
+    stn_number a, b;                             /* of the arithmetic */
+    stn_number operand[STNI_POINTWISE_MAX_IN];   /* what stands for an input that is absent; kind NONE: nothing */
+};
+
+/* The cotangent of input i before it is summed to the input's shape and cast to its dtype, by public ops. */
+typedef stn_tensor *(*stni_pointwise_derivative)(const stn_backward_call *call, stn_tensor *grad);
+
+enum { STNI_READS_NOTHING = 0 };
+#define STNI_READS_IN(i) (UINT64_C(1) << (i))
+#define STNI_READS_OUT (UINT64_C(1) << 32)
+
+struct stni_pointwise_rule {
+    enum stni_pointwise_op op;
+    stn_dtype (*result)(const void *attrs, stn_dtype promoted); /* the output's dtype; NULL: the promoted one */
+    uint32_t dtypes; /* of the output: bit d stands for dtype d. 0: all */
+    uint8_t linear[STNI_POINTWISE_MASKS];
+    void (*numbers)(const void *attrs, struct stni_pointwise_numbers *out); /* NULL: it has none */
+    struct {
+        stni_pointwise_derivative function; /* NULL: no gradient reaches this input */
+        uint64_t reads;                     /* inputs and output that the function reads: STNI_READS_… */
+    } derivative[STNI_POINTWISE_MAX_IN];
+};
+
+/* What the descriptor of a row is made of; `arg` is its rule. */
+stn_status stni_pointwise_check(stn_op_call *call);
+stn_status stni_pointwise_place_op(stn_op_call *call);
+stn_status stni_pointwise_run(stn_op_call *call);
+uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs);
+stn_status stni_pointwise_backward(stn_backward_call *call);
+
+/* The fields of a descriptor that all rows share. What comes after is the op's rule, as an initialiser. */
+#define STNI_POINTWISE_FIELDS(text, ...)                                                                                       \
+    .size = sizeof(stn_op_desc), .name = text, .n_outputs = 1, .check = stni_pointwise_check, .place = stni_pointwise_place_op, \
+    .run = stni_pointwise_run, .saves = stni_pointwise_saves, .backward = stni_pointwise_backward,                             \
+    .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_pointwise_args)}}, .n_slots = 1,                   \
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".forward", "cpu", (1u << STN_DTYPE_COUNT) - 1,                  \
+                                     sizeof(struct stni_pointwise_args), stni_pointwise_cpu}},                                 \
+    .n_kernels = 1, .arg = (void *)&(const struct stni_pointwise_rule){__VA_ARGS__}
+
+extern const stn_input_schema stni_unary_inputs[1];
+extern const stn_input_schema stni_binary_inputs[2]; /* the second may be a number */
+
+#define STNI_UNARY_INPUTS .inputs = stni_unary_inputs, .n_inputs = 1
+#define STNI_BINARY_INPUTS .inputs = stni_binary_inputs, .n_inputs = 2
+
+#endif

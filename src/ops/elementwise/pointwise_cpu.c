@@ -1,0 +1,168 @@
+/* The CPU's kernel of pointwise ops: cuts the iteration space into tiles of the two inner dims, brings each operand's tile to a dense run
+ * of the compute type (where it lies so already, nothing is copied), and lets the op's block do the arithmetic. */
+#include "ops/elementwise/pointwise_kernel.h"
+
+#include "ops/util/convert.h"
+
+#include <stdalign.h>
+
+enum { BUFFER = 4096, LANES = STNI_POINTWISE_MAX_IN + 1, OUT = STNI_POINTWISE_MAX_IN };
+
+/* One operand, or the output, on its way through the tiles. */
+struct lane {
+    char *at;        /* its element at the first index of the current rows */
+    size_t size;     /* bytes of an element */
+    stn_dtype dtype;
+    int64_t row, col; /* strides of the two inner dims, elements */
+    int same;        /* one value for the whole space: the buffer holds it already */
+    stni_convert_fn convert;
+};
+
+struct space {
+    const struct stni_pointwise_args *args;
+    void (*block)(const struct stni_pointwise_block *block);
+    int64_t rows, cols;           /* of the two inner dims */
+    int64_t tile_rows, tile_cols; /* at most; more than one row only if they are whole */
+    struct lane lane[LANES];
+    alignas(64) char buffer[LANES][BUFFER];
+};
+
+static int is_dense(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
+{
+    return lane->dtype == s->args->compute && lane->col == 1 && (rows == 1 || lane->row == cols);
+}
+
+/* The elements of a lane's tile as a dense run, converted into its buffer unless they are one. */
+static const void *read_tile(struct space *s, int l, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    const struct lane *lane = &s->lane[l];
+    const char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
+    if (lane->same)
+        return s->buffer[l];
+    if (is_dense(s, lane, rows, cols))
+        return from;
+    const struct stni_tile tile = {rows, cols, cols, 1, lane->row, lane->col};
+    lane->convert(s->buffer[l], from, &tile);
+    return s->buffer[l];
+}
+
+static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    const struct stni_pointwise_args *args = s->args;
+    const struct lane *out = &s->lane[OUT];
+    char *to = out->at + (row * out->row + col * out->col) * (int64_t)out->size;
+    int dense = is_dense(s, out, rows, cols);
+    struct stni_pointwise_block block = {.op = args->op, .n = rows * cols, .a = args->a, .b = args->b,
+                                         .out = dense ? to : s->buffer[OUT]};
+    for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
+        block.in[l] = l < args->n_in ? read_tile(s, l, row, col, rows, cols) : block.in[0];
+    s->block(&block);
+    if (!dense) {
+        const struct stni_tile tile = {rows, cols, out->row, out->col, cols, 1};
+        out->convert(to, s->buffer[OUT], &tile);
+    }
+}
+
+static void run_rows(struct space *s)
+{
+    for (int64_t row = 0; row < s->rows; row += s->tile_rows) {
+        int64_t rows = s->rows - row < s->tile_rows ? s->rows - row : s->tile_rows;
+        for (int64_t col = 0; col < s->cols; col += s->tile_cols)
+            run_tile(s, row, col, rows, s->cols - col < s->tile_cols ? s->cols - col : s->tile_cols);
+    }
+}
+
+static const int64_t *strides_of(const struct stni_pointwise_args *args, int l)
+{
+    return l == OUT ? args->out.strides : args->in[l].strides;
+}
+
+/* Moves every lane by `steps` along an outer dim. */
+static void advance(struct space *s, int dim, int64_t steps)
+{
+    for (int l = 0; l < LANES; l++)
+        if (l == OUT || l < s->args->n_in)
+            s->lane[l].at += strides_of(s->args, l)[dim] * steps * (int64_t)s->lane[l].size;
+}
+
+static void run_outer(struct space *s)
+{
+    int64_t index[STN_MAX_NDIM] = {0};
+    for (int d; ; index[d]++, advance(s, d, 1)) {
+        run_rows(s);
+        for (d = s->args->ndim - 3; d >= 0 && index[d] == s->args->shape[d] - 1; d--) {
+            advance(s, d, -index[d]);
+            index[d] = 0;
+        }
+        if (d < 0)
+            return;
+    }
+}
+
+static void set_lane(struct space *s, int l, const struct stni_pointwise_operand *operand)
+{
+    int ndim = s->args->ndim;
+    s->lane[l] = (struct lane){.at = operand->data, .size = stn_dtype_size(operand->dtype), .dtype = operand->dtype,
+                               .row = ndim > 1 ? operand->strides[ndim - 2] : 0, .col = ndim > 0 ? operand->strides[ndim - 1] : 1};
+}
+
+/* A number fills its buffer as an f64 or, where that is what is computed in, as an i64. */
+static void fill(struct space *s, const struct stni_convert_kernels *kernels, int l, int64_t n)
+{
+    const struct stni_pointwise_operand *operand = &s->args->in[l];
+    const struct stni_pointwise_number *number = &s->args->number[l];
+    int whole = s->args->compute == STN_DTYPE_I64;
+    const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
+    stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
+    const struct stni_tile tile = {1, n, n, 1, 0, 0};
+    kernels->pair[s->args->compute][dtype](s->buffer[l], value, &tile);
+}
+
+static int is_same_everywhere(const struct stni_pointwise_args *args, int l)
+{
+    if (!args->in[l].data)
+        return 1;
+    for (int d = 0; d < args->ndim; d++)
+        if (args->in[l].strides[d] != 0)
+            return 0;
+    return args->ndim > 0;
+}
+
+/* Tiles are as large as the buffers allow; where no buffer is needed, a row is one. */
+static void set_tiles(struct space *s)
+{
+    int64_t capacity = BUFFER / (int64_t)stn_dtype_size(s->args->compute);
+    int dense = is_dense(s, &s->lane[OUT], 1, s->cols);
+    for (int l = 0; l < s->args->n_in; l++)
+        dense = dense && !s->lane[l].same && is_dense(s, &s->lane[l], 1, s->cols);
+    s->tile_cols = dense || s->cols < capacity ? s->cols : capacity;
+    s->tile_rows = s->cols < capacity ? capacity / s->cols : 1;
+    if (s->tile_rows > s->rows)
+        s->tile_rows = s->rows;
+}
+
+stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
+{
+    (void)queue;
+    const struct stni_pointwise_args *args = raw;
+    enum stni_isa isa = stni_isa_best();
+    const struct stni_convert_kernels *convert = STNI_ISA_PICK(stni_convert_kernels, isa);
+    struct space s;
+    s.args = args;
+    s.block = STNI_ISA_PICK(stni_pointwise_kernels, isa)->block[args->compute];
+    s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
+    s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
+    set_lane(&s, OUT, &args->out);
+    s.lane[OUT].convert = convert->pair[args->out.dtype][args->compute];
+    for (int l = 0; l < args->n_in; l++) {
+        set_lane(&s, l, &args->in[l]);
+        s.lane[l].convert = convert->pair[args->compute][args->in[l].dtype];
+        s.lane[l].same = is_same_everywhere(args, l);
+    }
+    set_tiles(&s);
+    for (int l = 0; l < args->n_in; l++)
+        if (s.lane[l].same)
+            fill(&s, convert, l, s.tile_rows * s.tile_cols);
+    run_outer(&s);
+    return STN_OK;
+}

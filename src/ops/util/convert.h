@@ -1,0 +1,39 @@
+/* Conversion of strided tiles between element types, for CPU kernels: how they read any dtype into the type in which they compute, and
+ * write the result back. Compiled once per instruction set.
+ *
+ * A compute type is one in which arithmetic is done: f32 (also for 16-bit floats), f64, i64 (for all integers), bool, c64, c128. Every
+ * dtype is read into every compute type, and a compute type is written to the dtypes that compute in it. From complex to real the
+ * real part is taken; a floating value outside i64 gives the smallest i64; to bool x != 0; i64 to a narrower integer is cut. */
+#ifndef STNI_OPS_UTIL_CONVERT_H
+#define STNI_OPS_UTIL_CONVERT_H
+
+#include "core/dtype.h"
+#include "core/isa.h"
+
+/* rows x cols elements; strides in elements of either side. A source stride of 0 repeats. */
+struct stni_tile {
+    int64_t rows, cols;
+    int64_t to_row, to_col, from_row, from_col;
+};
+
+/* The two sides do not overlap. */
+typedef void (*stni_convert_fn)(void *to, const void *from, const struct stni_tile *tile);
+
+struct stni_convert_kernels {
+    stni_convert_fn pair[STN_DTYPE_COUNT][STN_DTYPE_COUNT]; /* [to][from]; NULL where a compute type stands between */
+};
+
+extern const struct stni_convert_kernels stni_convert_kernels_base, stni_convert_kernels_avx2, stni_convert_kernels_avx512;
+
+/* The compute type of a dtype. */
+static inline stn_dtype stni_compute_dtype(stn_dtype dtype)
+{
+    static const uint8_t compute[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = STN_DTYPE_F32, [STN_DTYPE_F64] = STN_DTYPE_F64,   [STN_DTYPE_BF16] = STN_DTYPE_F32,
+        [STN_DTYPE_F16] = STN_DTYPE_F32, [STN_DTYPE_I64] = STN_DTYPE_I64,   [STN_DTYPE_I32] = STN_DTYPE_I64,
+        [STN_DTYPE_U8] = STN_DTYPE_I64,  [STN_DTYPE_BOOL] = STN_DTYPE_BOOL, [STN_DTYPE_C64] = STN_DTYPE_C64,
+        [STN_DTYPE_C128] = STN_DTYPE_C128};
+    return (stn_dtype)compute[dtype];
+}
+
+#endif

@@ -1,0 +1,295 @@
+/* The CPU's pointwise kernel on raw memory against a plain loop: all dtypes, strides, broadcasting, odd sizes. Values are small whole
+ * numbers, so that every result is exact. */
+#include "harness.h"
+
+#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/elements.h"
+#include "ops/util/convert.h"
+#include "ops/util/strided.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ELEMENTS = 1 << 15 };
+
+struct problem {
+    struct stni_pointwise_args args;
+    void *memory[STNI_POINTWISE_MAX_IN + 1]; /* of in[i], and of out */
+    int64_t index_shape[STN_MAX_NDIM];       /* before dims were merged */
+    int index_ndim;
+    int64_t strides[STNI_POINTWISE_MAX_IN + 1][STN_MAX_NDIM];
+};
+
+static stn_dtype dtype_of(const struct problem *p, int l)
+{
+    return l == p->args.n_in ? p->args.out.dtype : p->args.in[l].dtype;
+}
+
+static double _Complex computed(const struct problem *p, double _Complex x, double _Complex y)
+{
+    double _Complex a = p->args.a.f;
+    if (p->args.op == STNI_POINTWISE_conj)
+        return conj(x);
+    if (p->args.op == STNI_POINTWISE_cast)
+        return x;
+    if (p->args.compute == STN_DTYPE_BOOL)
+        return p->args.op == STNI_POINTWISE_add ? (x != 0 || (a != 0 && y != 0)) : (x != 0 && y != 0);
+    return p->args.op == STNI_POINTWISE_add ? x + a * y : x * y;
+}
+
+static double _Complex operand_at(const struct problem *p, int i, int64_t at)
+{
+    return p->memory[i] ? element_get(p->args.in[i].dtype, p->memory[i], at) : p->args.number[i].f;
+}
+
+/* Offsets of an index in every lane; returns 0 after the last index. */
+static int step(const struct problem *p, int64_t *index, int64_t *offset)
+{
+    for (int d = p->index_ndim - 1; d >= 0; d--) {
+        for (int l = 0; l <= p->args.n_in; l++)
+            offset[l] += p->strides[l][d];
+        if (++index[d] < p->index_shape[d])
+            return 1;
+        for (int l = 0; l <= p->args.n_in; l++)
+            offset[l] -= p->strides[l][d] * p->index_shape[d];
+        index[d] = 0;
+    }
+    return 0;
+}
+
+static void make(struct problem *p, int l, uint64_t *seed)
+{
+    p->memory[l] = malloc(MAX_ELEMENTS * 16);
+    for (int64_t i = 0; i < MAX_ELEMENTS; i++)
+        element_set(dtype_of(p, l), p->memory[l], i, element_draw(dtype_of(p, l), seed));
+}
+
+static void set_strides(struct problem *p, int l, const int64_t *strides)
+{
+    memcpy(p->strides[l], strides, sizeof p->strides[l]);
+    struct stni_pointwise_operand *operand = l == p->args.n_in ? &p->args.out : &p->args.in[l];
+    memcpy(operand->strides, strides, sizeof operand->strides);
+    operand->data = p->memory[l];
+}
+
+static void merge(struct problem *p)
+{
+    int64_t *strides[STNI_POINTWISE_MAX_IN + 1] = {p->args.out.strides};
+    int n = 1;
+    for (int i = 0; i < p->args.n_in; i++)
+        if (p->args.in[i].data)
+            strides[n++] = p->args.in[i].strides;
+    p->index_ndim = p->args.ndim;
+    memcpy(p->index_shape, p->args.shape, sizeof p->index_shape);
+    p->args.ndim = stni_merge_dims(p->args.ndim, p->args.shape, n, strides);
+}
+
+/* Runs the kernel; every element of the output is the plain loop's, and nothing beside them was written. */
+static int run_and_compare(struct problem *p, const char *what)
+{
+    stn_dtype out = p->args.out.dtype;
+    size_t bytes = MAX_ELEMENTS * stn_dtype_size(out);
+    char *wanted = malloc(bytes);
+    memcpy(wanted, p->memory[p->args.n_in], bytes);
+    int64_t index[STN_MAX_NDIM] = {0}, offset[STNI_POINTWISE_MAX_IN + 1] = {0};
+    merge(p);
+    do {
+        double _Complex x = operand_at(p, 0, offset[0]), y = p->args.n_in > 1 ? operand_at(p, 1, offset[1]) : 0;
+        element_set(out, wanted, offset[p->args.n_in], computed(p, x, y));
+    } while (step(p, index, offset));
+    CHECK_STATUS(stni_pointwise_cpu(NULL, &p->args), STN_OK);
+    int64_t wrong = -1;
+    for (int64_t i = 0; i < MAX_ELEMENTS && wrong < 0; i++)
+        if (element_get(out, wanted, i) != element_get(out, p->memory[p->args.n_in], i))
+            wrong = i;
+    free(wanted);
+    return test_check_i64(wrong, -1, __FILE__, __LINE__, what);
+}
+
+static void drop(struct problem *p)
+{
+    for (int l = 0; l <= p->args.n_in; l++)
+        free(p->memory[l]);
+}
+
+static void set_number(struct stni_pointwise_number *number, double value)
+{
+    number->f = value;
+    number->i = (int64_t)value;
+}
+
+static void every_pair_of_dtypes_computes_in_the_promoted_one(void)
+{
+    static const int64_t dense[STN_MAX_NDIM] = {1};
+    uint64_t seed = 11;
+    for (int a = 0; a < STN_DTYPE_COUNT; a++)
+        for (int b = 0; b < STN_DTYPE_COUNT; b++)
+            for (int op = 0; op < 2; op++) {
+                stn_dtype out = stn_dtype_promote((stn_dtype)a, (stn_dtype)b);
+                struct problem p = {.args = {.op = op ? STNI_POINTWISE_mul : STNI_POINTWISE_add, .compute = stni_compute_dtype(out),
+                                             .ndim = 1, .n_in = 2, .shape = {2500 + 37 * a + b}, .out = {.dtype = out},
+                                             .in = {{.dtype = (stn_dtype)a}, {.dtype = (stn_dtype)b}}}};
+                set_number(&p.args.a, out == STN_DTYPE_U8 || b % 2 ? 1 : 2);
+                for (int l = 0; l < 3; l++) {
+                    make(&p, l, &seed);
+                    set_strides(&p, l, dense);
+                }
+                char what[64];
+                snprintf(what, sizeof what, "%s %s %s", stn_dtype_name((stn_dtype)a), op ? "*" : "+", stn_dtype_name((stn_dtype)b));
+                run_and_compare(&p, what);
+                drop(&p);
+            }
+}
+
+/* Up to 4 dims, now and then a long one, and no more elements than fit the memory with every gap. */
+static void draw_shape(struct stni_pointwise_args *args, uint64_t *seed)
+{
+    int64_t numel = 1;
+    args->ndim = (int)draw_below(seed, 5);
+    for (int d = 0; d < args->ndim; d++) {
+        args->shape[d] = draw_below(seed, 4) ? 1 + draw_below(seed, 9) : 1 + draw_below(seed, 40);
+        if (d == args->ndim - 1 && d < 2)
+            args->shape[d] = 1 + draw_below(seed, 1500);
+        if (numel * args->shape[d] > 4096)
+            args->shape[d] = 1;
+        numel *= args->shape[d];
+    }
+}
+
+/* Strides of a tensor of `shape` with the dims in a drawn order and a drawn gap behind each; 0 along the dims in `broadcast`. */
+static void draw_strides(int ndim, const int64_t *shape, unsigned broadcast, uint64_t *seed, int64_t *strides)
+{
+    int order[STN_MAX_NDIM];
+    int64_t step = draw_below(seed, 4) ? 1 : 2;
+    for (int d = 0; d < ndim; d++)
+        order[d] = d;
+    for (int d = ndim - 1; d > 0 && draw_below(seed, 2); d--) {
+        int other = (int)draw_below(seed, d + 1), held = order[d];
+        order[d] = order[other];
+        order[other] = held;
+    }
+    memset(strides, 0, STN_MAX_NDIM * sizeof *strides);
+    for (int k = ndim - 1; k >= 0; k--) {
+        if (broadcast >> order[k] & 1)
+            continue;
+        strides[order[k]] = step;
+        step *= shape[order[k]];
+        step += draw_below(seed, 4) ? 0 : draw_below(seed, 3);
+    }
+}
+
+static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I64,
+                                       STN_DTYPE_I32, STN_DTYPE_BOOL, STN_DTYPE_C64, STN_DTYPE_C128};
+    uint64_t seed = 12;
+    for (int round = 0; round < 600; round++) {
+        struct problem p = {.args = {.n_in = 1 + (int)draw_below(&seed, 2)}};
+        p.args.op = p.args.n_in == 2 ? (enum stni_pointwise_op)draw_below(&seed, 2)
+                                     : draw_below(&seed, 2) ? STNI_POINTWISE_conj : STNI_POINTWISE_cast;
+        draw_shape(&p.args, &seed);
+        stn_dtype first = dtypes[draw_below(&seed, 9)], second = draw_below(&seed, 2) ? first : dtypes[draw_below(&seed, 9)];
+        p.args.in[0].dtype = first;
+        p.args.in[1].dtype = second;
+        p.args.out.dtype = p.args.n_in == 2 ? stn_dtype_promote(first, second) : first;
+        p.args.compute = stni_compute_dtype(p.args.out.dtype);
+        set_number(&p.args.a, 1);
+        int number = p.args.n_in == 2 && draw_below(&seed, 5) == 0;
+        set_number(&p.args.number[1], 3);
+        for (int l = 0; l <= p.args.n_in; l++) {
+            int64_t strides[STN_MAX_NDIM];
+            unsigned broadcast = l < p.args.n_in && draw_below(&seed, 2) ? (unsigned)draw_below(&seed, 16) : 0;
+            draw_strides(p.args.ndim, p.args.shape, broadcast, &seed, strides);
+            if (!(number && l == 1))
+                make(&p, l, &seed);
+            set_strides(&p, l, strides);
+        }
+        char what[32];
+        snprintf(what, sizeof what, "round %d", round);
+        run_and_compare(&p, what);
+        drop(&p);
+    }
+}
+
+static void result_may_overwrite_an_operand(void)
+{
+    static const int64_t dense[STN_MAX_NDIM] = {1}, scalar[STN_MAX_NDIM] = {0};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_C64, STN_DTYPE_I32, STN_DTYPE_BOOL};
+    uint64_t seed = 13;
+    for (int k = 0; k < 5; k++) {
+        struct problem p = {.args = {.op = STNI_POINTWISE_add, .compute = stni_compute_dtype(dtypes[k]), .ndim = 1, .n_in = 2,
+                                     .shape = {9001}, .out = {.dtype = dtypes[k]}, .in = {{.dtype = dtypes[k]}, {.dtype = dtypes[k]}}}};
+        set_number(&p.args.a, 1);
+        make(&p, 1, &seed);
+        make(&p, 2, &seed);
+        p.memory[0] = p.memory[2];
+        set_strides(&p, 0, dense);
+        set_strides(&p, 1, k % 2 ? scalar : dense);
+        set_strides(&p, 2, dense);
+        run_and_compare(&p, "in place");
+        p.memory[0] = NULL;
+        drop(&p);
+    }
+}
+
+static void integers_wrap_and_narrow_ones_are_cut(void)
+{
+    int64_t big[2] = {INT64_MAX, INT64_MIN}, sum[2];
+    uint8_t byte = 250, cut;
+    struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_I64, .ndim = 1, .n_in = 2, .shape = {2},
+                                       .out = {sum, STN_DTYPE_I64, {1}}, .in = {{big, STN_DTYPE_I64, {1}}, {NULL, STN_DTYPE_I64, {0}}}};
+    set_number(&args.a, 1);
+    set_number(&args.number[1], 1);
+    CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+    CHECK_I64(sum[0], INT64_MIN);
+    CHECK_I64(sum[1], INT64_MIN + 1);
+    args.ndim = 0;
+    args.out = (struct stni_pointwise_operand){&cut, STN_DTYPE_U8, {0}};
+    args.in[0] = (struct stni_pointwise_operand){&byte, STN_DTYPE_U8, {0}};
+    set_number(&args.number[1], 10);
+    CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+    CHECK_I64(cut, 4);
+}
+
+static const struct stni_pointwise_kernels *blocks(enum stni_isa isa)
+{
+    return STNI_ISA_PICK(stni_pointwise_kernels, isa);
+}
+
+static void instruction_sets_agree_bit_for_bit(void)
+{
+    enum { N = 1003 };
+    static char x[N * 16], y[N * 16], got[N * 16], wanted[N * 16];
+    uint64_t seed = 14;
+    for (int d = 0; d < STN_DTYPE_COUNT; d++) {
+        if (stni_compute_dtype((stn_dtype)d) != (stn_dtype)d)
+            continue;
+        for (int64_t i = 0; i < N; i++) {
+            double scale = d == STN_DTYPE_BOOL || d == STN_DTYPE_I64 ? 1 : 0.37;
+            element_set((stn_dtype)d, x, i, scale * element_draw((stn_dtype)d, &seed));
+            element_set((stn_dtype)d, y, i, scale * element_draw((stn_dtype)d, &seed));
+        }
+        for (int op = 0; op < STNI_POINTWISE_COUNT; op++)
+            for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+                struct stni_pointwise_block block = {.op = (enum stni_pointwise_op)op, .n = N, .out = isa ? got : wanted, .in = {x, y, x}};
+                set_number(&block.a, 3);
+                blocks((enum stni_isa)isa)->block[d](&block);
+                if (isa)
+                    CHECK_BYTES(got, wanted, N * stn_dtype_size((stn_dtype)d));
+            }
+    }
+    CHECK(stni_isa_best() >= STNI_ISA_BASE);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"every_pair_of_dtypes_computes_in_the_promoted_one", every_pair_of_dtypes_computes_in_the_promoted_one},
+        {"drawn_strides_and_broadcasts_match_a_plain_loop", drawn_strides_and_broadcasts_match_a_plain_loop},
+        {"result_may_overwrite_an_operand", result_may_overwrite_an_operand},
+        {"integers_wrap_and_narrow_ones_are_cut", integers_wrap_and_narrow_ones_are_cut},
+        {"instruction_sets_agree_bit_for_bit", instruction_sets_agree_bit_for_bit},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
