@@ -1,0 +1,43 @@
+/* The kernel of reductions that combine elements one by one: any set of dims of a strided input of any dtype. */
+#ifndef STNI_OPS_REDUCE_REDUCE_KERNEL_H
+#define STNI_OPS_REDUCE_REDUCE_KERNEL_H
+
+#include <shardtensor/mesh.h>
+#include <shardtensor/op.h>
+
+#include "core/isa.h"
+
+/* Reductions, one row each: what nothing gives, and how an element v joins what was accumulated in p. Accumulated is in f64, i64 or c128,
+ * so that a long sum of f32 is as exact as its result can be. */
+#define STNI_REDUCTION_LIST(X) \
+    X(sum, 0, p + v)
+
+#define STNI_REDUCTION_INDEX(name, identity, combined) STNI_REDUCTION_##name,
+enum stni_reduction { STNI_REDUCTION_LIST(STNI_REDUCTION_INDEX) STNI_REDUCTION_COUNT };
+#undef STNI_REDUCTION_INDEX
+
+/* Strides in elements; dims sorted by the input's, largest first, and merged where they are one. No kept dim has size 0. */
+struct stni_reduce_args {
+    enum stni_reduction op;
+    stn_dtype in_dtype, out_dtype; /* out: in_dtype, or i64 for bool and integers */
+    const void *in;
+    void *out;
+    int n_kept, n_reduced;
+    int64_t kept[STN_MAX_NDIM], kept_in[STN_MAX_NDIM], kept_out[STN_MAX_NDIM];
+    int64_t reduced[STN_MAX_NDIM], reduced_in[STN_MAX_NDIM];
+    int empty; /* nothing is reduced: the result is the identity */
+};
+
+stn_status stni_reduce_cpu(stn_queue *queue, const void *args);
+
+/* For the CPU's kernel, compiled once per instruction set. */
+struct stni_reduce_kernels {
+    /* acc[i] = combined(acc[i], x[i * stride]), 0 <= i < n; acc is of the accumulator's dtype and does not overlap x. */
+    void (*accumulate[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t n, int64_t stride);
+    /* acc[i] = identity; by the accumulator's dtype. */
+    void (*clear[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t n);
+};
+
+extern const struct stni_reduce_kernels stni_reduce_kernels_base, stni_reduce_kernels_avx2, stni_reduce_kernels_avx512;
+
+#endif
