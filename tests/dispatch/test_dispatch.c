@@ -1,0 +1,296 @@
+/* The walk of an op: cache, handlers, kernels, fallback, errors. */
+#include "probe_ops.h"
+#include "ranks.h"
+
+#include <string.h>
+
+static stn_tensor *line(stn_context *context, const stn_mesh *mesh, const int64_t *sizes, int64_t n)
+{
+    stn_placement shard[] = {stn_shard(0)};
+    const int64_t *const cut[] = {sizes};
+    return test_tensor(context, mesh, mesh ? shard : NULL, STN_DTYPE_F32, 1, &n, mesh && sizes ? cut : NULL, test_value);
+}
+
+static void check_scaled(stn_tensor *y, double factor, int64_t n)
+{
+    double got[64];
+    test_read(y, got, n);
+    for (int64_t i = 0; i < n; i++)
+        CHECK_NEAR(got[i], factor * (float)test_value(i), 1e-6);
+}
+
+static stn_status repeat_body(stn_context *context, void *arg)
+{
+    struct probe_counts counts = {0};
+    stn_op_desc desc = probe_scale(&counts);
+    const stn_op *op;
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_tensor *x = line(context, mesh, NULL, 7), *y;
+    for (int i = 0; i < 5; i++)
+        CHECK_STATUS(stn_op_invoke(op, 1, &x, 0, NULL, 1, &y), STN_OK);
+    CHECK_I64(counts.check, 1);
+    CHECK_I64(counts.place, 1);
+    CHECK_I64(counts.run, 5);
+    check_scaled(y, 2, 7);
+    stn_attr three = {"factor", STN_ATTR_INT, {.i = 3}};
+    CHECK_STATUS(stn_call(context, "probe_scale", 1, &x, 1, &three, 1, &y), STN_OK);
+    CHECK_I64(counts.check, 2);
+    check_scaled(y, 3, 7);
+    return stn_scope_end(context);
+}
+
+static void check_and_place_run_once_per_distinct_call(void)
+{
+    test_ranks(1, repeat_body, NULL);
+    test_ranks(3, repeat_body, NULL);
+}
+
+/* A handler that counts, calls the op that it serves (the built-in rule). */
+static stn_status counting_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+{
+    ++*(int *)arg;
+    return stn_op_apply(op, n_in, in, attrs, n_out, out);
+}
+
+static stn_status failing_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+{
+    (void)op, (void)n_in, (void)in, (void)attrs, (void)n_out, (void)out, (void)arg;
+    return STN_ERR_IO;
+}
+
+static stn_status handler_body(stn_context *context, void *arg)
+{
+    struct probe_counts counts = {0};
+    stn_op_desc desc = probe_scale(&counts);
+    const stn_op *op;
+    int by_name = 0, by_op = 0;
+    (void)arg;
+    CHECK_STATUS(stn_handler_set(context, "probe_scale", counting_handler, &by_name), STN_OK); /* before the op exists */
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = line(context, NULL, NULL, 5), *y;
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    CHECK_I64(by_name, 1);
+    check_scaled(y, 2, 5);
+    CHECK_STATUS(stn_op_set_handler(op, counting_handler, &by_op), STN_OK);
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    CHECK_I64(by_op, 1);
+    CHECK_I64(by_name, 1);
+    CHECK_STATUS(stn_handler_enable(context, "probe_scale", 0), STN_OK);
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    CHECK_I64(by_op, 1);
+    CHECK_STATUS(stn_handler_enable(context, "probe_scale", 1), STN_OK);
+    CHECK_STATUS(stn_handler_enable(context, NULL, 0), STN_OK);
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    CHECK_I64(by_op, 1);
+    CHECK_STATUS(stn_handler_enable(context, NULL, 1), STN_OK);
+    CHECK_STATUS(stn_op_set_handler(op, NULL, NULL), STN_OK);
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    CHECK_I64(by_name, 2);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+
+    stn_scope_begin(context);
+    x = line(context, NULL, NULL, 5);
+    CHECK_STATUS(stn_op_set_handler(op, failing_handler, NULL), STN_OK);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), STN_ERR_CALLBACK);
+    CHECK(stn_tensor_is_error(y));
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_CALLBACK);
+    return STN_OK;
+}
+
+static void handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside(void)
+{
+    test_ranks(1, handler_body, NULL);
+}
+
+static stn_status kernel_body(stn_context *context, void *arg)
+{
+    struct probe_counts counts = {0};
+    stn_op_desc desc = probe_scale(&counts);
+    const stn_op *op;
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = line(context, NULL, NULL, 5), *y;
+    CHECK_STATUS(stn_kernel_register(context, &probe_scale_kernel_100), STN_OK);
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    check_scaled(y, 200, 5);
+    CHECK_STATUS(stn_kernel_enable(context, "probe_scale.forward", 0), STN_OK);
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    check_scaled(y, 2, 5);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_kernel wrong = probe_scale_kernel_100;
+    wrong.args_size++;
+    CHECK_STATUS(stn_kernel_register(context, &wrong), STN_ERR_VERSION);
+    stn_context_take_error(context, NULL, 0);
+    wrong.name = "probe_scale.backward";
+    CHECK_STATUS(stn_kernel_register(context, &wrong), STN_ERR_NOT_FOUND);
+    stn_context_take_error(context, NULL, 0);
+    return STN_OK;
+}
+
+static void kernels_are_replaced_and_switched(void)
+{
+    test_ranks(1, kernel_body, NULL);
+}
+
+static stn_status fallback_body(stn_context *context, void *arg)
+{
+    const int64_t *sizes = arg;
+    const int64_t n = 9;
+    stn_op_desc desc = probe_reverse();
+    const stn_op *op;
+    double got[9];
+    stn_stats stats = {.size = sizeof stats};
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_tensor *x = line(context, mesh, sizes, n), *y;
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), STN_OK);
+    CHECK(stn_tensor_spec(y) == stn_tensor_spec(x));
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.fallbacks, 1);
+    test_read(y, got, n);
+    for (int i = 0; i < n; i++)
+        CHECK_NEAR(got[i], (float)test_value(n - 1 - i), 0);
+    stn_tensor *cotangent = line(context, mesh, NULL, n), *grad;
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    CHECK(stn_tensor_spec(grad) == stn_tensor_spec(x));
+    test_read(grad, got, n);
+    for (int i = 0; i < n; i++)
+        CHECK_NEAR(got[i], (float)test_value(n - 1 - i), 0);
+    return stn_scope_end(context);
+}
+
+static void without_a_rule_the_fallback_serves_forward_and_backward(void)
+{
+    static const int64_t uneven[] = {5, 0, 4};
+    test_ranks(1, fallback_body, NULL);
+    test_ranks(2, fallback_body, NULL);
+    test_ranks(3, fallback_body, (void *)uneven);
+}
+
+static stn_status pair_body(stn_context *context, void *arg)
+{
+    stn_op_desc desc = probe_pair();
+    const stn_op *op;
+    stn_tensor *out[3];
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = line(context, test_mesh(context, stn_context_size(context), 0), NULL, 7);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 3, out), STN_OK);
+    CHECK(stn_tensor_spec(out[0]) == stn_tensor_spec(x));
+    CHECK_I64(stn_tensor_ndim(out[1]), 0);
+    CHECK(out[2] == NULL);
+    double rows;
+    CHECK_STATUS(stn_item(out[1], &rows), STN_OK);
+    CHECK_NEAR(rows, 7, 0);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, out), STN_OK); /* the second is dropped */
+    return stn_scope_end(context);
+}
+
+static void each_output_has_its_own_spec(void)
+{
+    test_ranks(2, pair_body, NULL);
+}
+
+/* Every failure: its status on every rank, its text, nothing sent, and the tensors still usable. */
+static void expect_refused(stn_context *context, stn_status got, stn_status want, const char *text, int64_t messages_before)
+{
+    stn_stats stats = {.size = sizeof stats};
+    char kept[512];
+    CHECK_STATUS(got, want);
+    stn_context_take_error(context, kept, sizeof kept);
+    CHECK_STR(kept, text);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.messages, messages_before);
+}
+
+static stn_status errors_body(stn_context *context, void *arg)
+{
+    struct probe_counts counts = {0};
+    stn_op_desc desc = probe_scale(&counts);
+    const stn_op *op, *again;
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_tensor *x = line(context, mesh, NULL, 7), *y, *two[] = {x, x}, *none = NULL;
+    const stn_spec *spec;
+    const int64_t n = 3;
+    stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &n, NULL, &spec);
+    stn_tensor *whole = stn_empty(context, spec);
+    stn_spec_release(&spec);
+    stn_context_stats(context, &stats);
+    int64_t sent = stats.messages;
+    expect_refused(context, stn_op_apply(op, 1, &none, NULL, 1, &y), STN_ERR_ARGUMENT, "probe_scale: input 'input' is missing", sent);
+    expect_refused(context, stn_op_apply(op, 2, two, NULL, 1, &y), STN_ERR_ARGUMENT, "probe_scale: got 2 inputs, wanted at most 1", sent);
+    expect_refused(context, stn_op_apply(op, 1, &whole, NULL, 1, &y), STN_ERR_DTYPE, "probe_scale: input got i64, wanted f32", sent);
+    expect_refused(context, stn_call(context, "probe_scael", 1, &x, 0, NULL, 1, &y), STN_ERR_NOT_FOUND,
+                   "stn_call: no op 'probe_scael'; nearest is 'probe_scale'", sent);
+    expect_refused(context, stn_op_register(context, &desc, &again), STN_ERR_STATE, "stn_op_register: the name 'probe_scale' is taken", sent);
+    stn_attr bad = {"facto", STN_ATTR_FLOAT, {.f = 1}};
+    expect_refused(context, stn_op_invoke(op, 1, &x, 1, &bad, 1, &y), STN_ERR_ARGUMENT,
+                   "probe_scale: no attribute 'facto'; nearest is 'factor'", sent);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), STN_OK);
+    check_scaled(y, 2, 7);
+    stn_tensor_release(&y);
+    stn_tensor_release(&x);
+    stn_tensor_release(&whole);
+    return STN_OK;
+}
+
+static void bad_calls_are_refused_on_every_rank_before_anything_is_sent(void)
+{
+    test_ranks(1, errors_body, NULL);
+    test_ranks(3, errors_body, NULL);
+}
+
+static stn_status sticky_body(stn_context *context, void *arg)
+{
+    struct probe_counts counts = {0};
+    stn_op_desc desc = probe_scale(&counts);
+    const stn_op *op;
+    stn_tensor *y, *z, *none = NULL;
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = line(context, NULL, NULL, 4);
+    stn_op_apply(op, 1, &none, NULL, 1, &y);
+    CHECK(stn_tensor_is_error(y));
+    CHECK_STATUS(stn_op_apply(op, 1, &y, NULL, 1, &z), STN_ERR_ARGUMENT); /* the first failure, not a new one */
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &z), STN_ERR_ARGUMENT);
+    CHECK_I64(counts.run, 0);
+    CHECK_STATUS(stn_backward(x), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_ARGUMENT);
+    stn_scope_begin(context);
+    x = line(context, NULL, NULL, 4);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), STN_OK);
+    CHECK_I64(counts.run, 1);
+    return stn_scope_end(context);
+}
+
+static void the_first_failure_stays_until_the_outermost_scope_ends(void)
+{
+    test_ranks(1, sticky_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"check_and_place_run_once_per_distinct_call", check_and_place_run_once_per_distinct_call},
+        {"handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside", handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside},
+        {"kernels_are_replaced_and_switched", kernels_are_replaced_and_switched},
+        {"without_a_rule_the_fallback_serves_forward_and_backward", without_a_rule_the_fallback_serves_forward_and_backward},
+        {"each_output_has_its_own_spec", each_output_has_its_own_spec},
+        {"bad_calls_are_refused_on_every_rank_before_anything_is_sent", bad_calls_are_refused_on_every_rank_before_anything_is_sent},
+        {"the_first_failure_stays_until_the_outermost_scope_ends", the_first_failure_stays_until_the_outermost_scope_ends},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
