@@ -94,7 +94,7 @@ static stn_status hand_out(const struct bucket *b, struct stni_storage *storage)
 static stn_status sync_bucket(stn_context *context, const struct bucket *b)
 {
     const stn_spec *spec = b->leaves[0]->pending->spec;
-    struct stni_storage *storage;
+    struct stni_storage *storage = NULL;
     stn_comm *comm;
     stn_status status;
     if (b->n == 1 || !spec->layout.mesh->member)
