@@ -6,6 +6,8 @@
 #include "dispatch/registry.h"
 #include "ops/table.h"
 
+#include <shardtensor/module.h>
+
 #include <pthread.h>
 #include <stdio.h>
 
@@ -28,6 +30,8 @@ static stn_status create(const stn_context_options *options, stn_context **out, 
     STNI_TRY_GOTO(stni_tape_create(context), fail);
     STNI_TRY_GOTO(stni_place_cache_create(context), fail);
     STNI_TRY_GOTO(stni_registry_create(context, stni_op_table, STNI_OP_COUNT), fail);
+    if (!context->device->is_cpu)
+        STNI_TRY_GOTO(stn_context_load_module(context, context->device->name), fail);
     *out = context;
     return STN_OK;
 fail:

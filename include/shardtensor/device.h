@@ -80,6 +80,9 @@ STN_API stn_status stn_queue_sync(stn_queue *queue);
  *  @return `status`. */
 STN_API stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
+/** What the device's queue_create gave: a stream, for instance. NULL for an immediate queue of the CPU. For kernels. */
+STN_API void *stn_queue_native(stn_queue *queue);
+
 /** The kept text of a failed queue, "" if none. Valid until the queue is destroyed. */
 STN_API const char *stn_queue_error_text(const stn_queue *queue);
 

@@ -2,7 +2,10 @@
  *
  * A module is libshardtensor-<name>.so (or is linked in), and exports one function, stn_module_<name>, that takes the host's table and
  * returns its own. Both tables begin with their size and the ABI number: another number is STN_ERR_VERSION; a smaller size means
- * that the entries at its end are absent. A module calls back through the host table only. */
+ * that the entries at its end are absent. A module calls back through the host table only, and stays loaded.
+ *
+ * Names are lower-case letters, digits and '_'. Modules are looked for in the folder that the caller names, in the program itself, in the
+ * library's own folder, and in libdir/shardtensor. */
 #ifndef SHARDTENSOR_MODULE_H
 #define SHARDTENSOR_MODULE_H
 
@@ -16,10 +19,22 @@ enum { STN_MODULE_ABI = 1 };
 typedef struct stn_host {
     size_t size;
     uint32_t abi;
-    stn_status (*queue_fail)(stn_queue *queue, stn_status status, const char *format, ...);
+    stn_status (*queue_fail)(stn_queue *queue, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+    /** Runs a kernel on the calling thread unless the queue has failed, and marks the queue if the kernel fails: for a device whose
+     *  kernels are host code, at the time that it chooses. */
+    stn_status (*queue_run)(stn_queue *queue, stn_kernel_fn kernel, const void *args);
+    /** What the device's queue_create gave: a stream, for instance. */
+    void *(*queue_native)(stn_queue *queue);
     const char *(*status_text)(stn_status status);
     size_t (*dtype_size)(stn_dtype dtype);
 } stn_host;
+
+/** Arguments of the kernel "core.box_copy", which every module with a device brings (any dtype): dst = src, element by element, for boxes
+ *  of equal shape. */
+typedef struct stn_box_copy_args {
+    stn_box dst, src;
+    size_t element_size; /* bytes: 1, 2, 4, 8 or 16 */
+} stn_box_copy_args;
 
 /** What a module offers to the library. Absent parts are NULL. */
 typedef struct stn_module {
@@ -30,18 +45,27 @@ typedef struct stn_module {
     stn_status (*device_open)(int index, const stn_device_ops **ops, void **impl);
     /** Joins or makes the world described by `options` (the module's own words; may be NULL). */
     stn_status (*comm_open)(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size);
-    const stn_kernel *kernels;
+    const stn_kernel *kernels; /* each of kernels[0].size bytes */
     int n_kernels;
 } stn_module;
 
 typedef const stn_module *(*stn_module_fn)(const stn_host *host);
 
-/** Opens a module's communicator, for stn_context_options.comm.
- *  @param path  folder that is searched first; NULL: none. Then the library's own folder, then libdir/shardtensor.
- *  @return STN_ERR_NOT_FOUND, STN_ERR_VERSION, STN_ERR_UNSUPPORTED (it has no communicator), or the module's own. */
-STN_API stn_status stn_comm_open(const char *module, const char *path, const char *options, stn_comm **out);
+typedef struct stn_comm_options {
+    size_t size;             /* sizeof(stn_comm_options) */
+    const char *module_path; /* folder that is searched first; NULL: none */
+    const char *text;        /* for the module: which world to join; may be NULL */
+    char *error_text;        /* where a failure writes its message; NULL: nowhere */
+    size_t error_text_size;  /* bytes */
+} stn_comm_options;
 
-/** Attaches a module's kernels to the ops of a context (a context does so itself for its device's module). Local. */
+/** Opens a module's communicator, for stn_context_options.comm. `options` may be NULL. Collective as the module says.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND, STN_ERR_VERSION, STN_ERR_UNSUPPORTED (it has no communicator), STN_ERR_MEMORY, or the
+ *  module's own. */
+STN_API stn_status stn_comm_open(const char *module, const stn_comm_options *options, stn_comm **out);
+
+/** Attaches a module's kernels to the ops of a context (a context does so itself for its device's module). Kernels of ops that the
+ *  context does not know are left alone. Local. @return STN_ERR_NOT_FOUND (no such module or slot), STN_ERR_VERSION. */
 STN_API stn_status stn_context_load_module(stn_context *context, const char *module);
 
 STN_END_DECLS

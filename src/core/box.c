@@ -9,6 +9,8 @@
 #include "core/box_walk.h"
 #include "core/device/device.h"
 
+#include <shardtensor/module.h>
+
 #include <assert.h>
 #include <string.h>
 
@@ -155,15 +157,10 @@ void stni_box_copy_now(const stn_box *dst, const stn_box *src, size_t element_si
         copy.kernels->fence();
 }
 
-struct copy_args {
-    stn_box dst, src;
-    size_t element_size;
-};
-
 static stn_status copy_kernel(stn_queue *queue, const void *args)
 {
     (void)queue;
-    const struct copy_args *a = args;
+    const stn_box_copy_args *a = args;
     stni_box_copy_now(&a->dst, &a->src, a->element_size);
     return STN_OK;
 }
@@ -173,6 +170,6 @@ stn_status stni_box_copy(stn_queue *queue, const stn_box *dst, const stn_box *sr
     for (int d = 0; d < dst->ndim; d++)
         if (dst->shape[d] == 0)
             return STN_OK;
-    struct copy_args args = {*dst, *src, element_size};
-    return stn_queue_launch(queue, copy_kernel, &args, sizeof args);
+    stn_box_copy_args args = {*dst, *src, element_size};
+    return stn_queue_launch(queue, queue->device->is_cpu ? copy_kernel : queue->device->box_copy, &args, sizeof args);
 }

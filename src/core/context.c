@@ -2,6 +2,7 @@
 #include "core/context.h"
 
 #include "core/host_alloc.h"
+#include "core/module.h"
 #include "core/slab.h"
 #include "core/tensor.h"
 #include "core/trace.h"
@@ -43,11 +44,14 @@ static void set_options(stn_context *context, const stn_context_options *options
 
 static stn_status make_device(stn_context *context, const stn_context_options *options, struct stni_error *error)
 {
-    if (options->device != NULL && strcmp(options->device, "cpu") != 0)
-        return stni_error_set(error, STN_ERR_NOT_FOUND, "context: device got \"%s\", wanted \"cpu\"", options->device);
-    stn_status status = stni_device_create_cpu(options->allocator, &context->device);
-    if (status != STN_OK)
-        return stni_error_set(error, status, "context: no device: %s", stn_status_text(status));
+    stn_status status;
+    if (options->device != NULL && strcmp(options->device, "cpu") != 0) {
+        STNI_TRY(stni_module_open_device(options->device, options->module_path, &context->device, error));
+    } else {
+        status = stni_device_create_cpu(options->allocator, &context->device);
+        if (status != STN_OK)
+            return stni_error_set(error, status, "context: no device: %s", stn_status_text(status));
+    }
     status = stni_queue_create(context->device, &options->queue, &context->queue);
     if (status != STN_OK)
         return stni_error_set(error, status, "context: no queue of kind %d: %s", (int)options->queue.kind, stn_status_text(status));
@@ -80,6 +84,19 @@ static stn_status make_world(stn_context *context, const stn_context_options *op
     return STN_OK;
 }
 
+/* A copy: modules are looked for later too. */
+static stn_status keep_module_path(stn_context *context, const char *path)
+{
+    if (path == NULL)
+        return STN_OK;
+    size_t bytes = strlen(path) + 1;
+    context->module_path = stni_malloc(bytes);
+    if (context->module_path == NULL)
+        return STN_ERR_MEMORY;
+    memcpy(context->module_path, path, bytes);
+    return STN_OK;
+}
+
 static void destroy_memory(stn_context *context)
 {
     if (context->pool != NULL)
@@ -100,6 +117,7 @@ stn_status stni_context_create_core(const stn_context_options *given, stn_contex
 
     stn_status status;
     set_options(context, &options);
+    STNI_TRY_GOTO(keep_module_path(context, options.module_path), fail);
     STNI_TRY_GOTO(make_device(context, &options, error), fail);
     STNI_TRY_GOTO(make_memory(context), fail);
     STNI_TRY_GOTO(make_world(context, &options, error), fail);
@@ -109,6 +127,7 @@ fail:
     destroy_memory(context);
     stni_queue_destroy(&context->queue);
     stni_device_destroy(&context->device);
+    stni_free(context->module_path);
     stni_free(context);
     return stni_error_set(error, status, "context: %s", stn_status_text(status));
 }
@@ -183,6 +202,7 @@ void stni_context_destroy_core(stn_context *context)
     destroy_op_caches(context); /* their last kernels have ended */
     stni_device_destroy(&context->device);
     stni_trace_destroy(&context->trace);
+    stni_free(context->module_path);
     stni_free(context->scopes.items);
     stni_free(context);
 }

@@ -33,6 +33,7 @@ struct stn_context {
     stn_tensor *error_tensor;
     struct stni_scope_stack scopes;
     struct stni_shard_tables shard;
+    char *module_path;        /* where modules are looked for first; NULL: nowhere */
     struct stni_trace *trace; /* NULL while off */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
     _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action */

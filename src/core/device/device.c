@@ -150,6 +150,11 @@ const char *stn_queue_error_text(const stn_queue *queue)
     return queue_status(queue) == STN_OK ? "" : queue->error.text;
 }
 
+void *stn_queue_native(stn_queue *queue)
+{
+    return queue->impl;
+}
+
 void stni_queue_recover(stn_queue *queue)
 {
     stn_queue_sync(queue);

@@ -15,6 +15,7 @@ struct stn_device {
     void *impl;
     char name[32];
     int is_cpu;
+    stn_kernel_fn box_copy; /* of a module's device: strided copies, with stn_box_copy_args */
 };
 
 struct stn_queue {
