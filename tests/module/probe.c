@@ -1,0 +1,75 @@
+/* The test module's table and its kernels. */
+#include "probe.h"
+
+#include <string.h>
+
+const stn_host *probe_host;
+
+/* Element by element, in row-major order. */
+void probe_copy_box(const stn_box *dst, const stn_box *src, size_t element_size)
+{
+    int64_t index[STN_MAX_BOX_NDIM] = {0};
+    char *to = probe_true(dst->data);
+    const char *from = probe_true(src->data);
+    for (int d = 0; d < dst->ndim; d++)
+        if (dst->shape[d] == 0)
+            return;
+    for (;;) {
+        int64_t to_at = 0, from_at = 0;
+        for (int d = 0; d < dst->ndim; d++) {
+            to_at += index[d] * dst->strides[d];
+            from_at += index[d] * src->strides[d];
+        }
+        memcpy(to + to_at * (int64_t)element_size, from + from_at * (int64_t)element_size, element_size);
+        int d = dst->ndim - 1;
+        for (; d >= 0 && ++index[d] == dst->shape[d]; d--)
+            index[d] = 0;
+        if (d < 0)
+            return;
+    }
+}
+
+static stn_status box_copy(stn_queue *queue, const void *args)
+{
+    const stn_box_copy_args *a = args;
+    if (!probe_is_hidden(a->dst.data) || !probe_is_hidden(a->src.data))
+        return probe_host->queue_fail(queue, STN_ERR_DEVICE, "probe: core.box_copy got an address of the host");
+    probe_copy_box(&a->dst, &a->src, a->element_size);
+    return STN_OK;
+}
+
+static stn_status scale(stn_queue *queue, const void *args)
+{
+    const struct probe_scale_args *a = args;
+    double *x = probe_true(a->x);
+    if (a->factor == 0)
+        return probe_host->queue_fail(queue, STN_ERR_VALUE, "probe.scale: factor got 0");
+    for (int64_t i = 0; i < a->n; i++)
+        x[i] *= a->factor;
+    return STN_OK;
+}
+
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "core.box_copy", "probe", 0xffffffffu, sizeof(stn_box_copy_args), box_copy},
+    {sizeof(stn_kernel), "probe.scale", "probe", 1u << STN_DTYPE_F64, sizeof(struct probe_scale_args), scale},
+    {sizeof(stn_kernel), "no_such_op.forward", "probe", 1u << STN_DTYPE_F64, 8, scale},
+};
+
+STN_API const stn_module *stn_module_probe(const stn_host *host);
+
+const stn_module *stn_module_probe(const stn_host *host)
+{
+    static const stn_module module = {
+        .size = sizeof module,
+        .abi = STN_MODULE_ABI,
+        .name = "probe",
+        .device_open = probe_device_open,
+        .comm_open = probe_comm_open,
+        .kernels = kernels,
+        .n_kernels = sizeof kernels / sizeof *kernels,
+    };
+    if (host->abi != STN_MODULE_ABI || host->size < sizeof *host)
+        return NULL;
+    probe_host = host;
+    return &module;
+}
