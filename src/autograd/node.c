@@ -172,6 +172,15 @@ void stni_node_release(struct stni_node *node)
     tape->freeing = 0;
 }
 
+void stni_share_autograd(const stn_tensor *from, stn_tensor *to)
+{
+    to->node = from->node ? stni_node_retain(from->node) : NULL;
+    to->leaf = from->leaf;
+    to->output = from->output;
+    if (to->leaf)
+        stni_leaf_retain(to->leaf);
+}
+
 void stni_drop_autograd(stn_tensor *tensor)
 {
     if (tensor->leaf && tensor->leaf->handle == tensor)

@@ -54,6 +54,9 @@ struct stni_edge stni_edge_of(const stn_tensor *tensor);
 /* Which of `in` need a cotangent now: bit i. 0 while grad mode is off. */
 uint32_t stni_needs_grad(const stn_context *context, int n_in, stn_tensor *const *in);
 
+/* context->share_autograd. */
+void stni_share_autograd(const stn_tensor *from, stn_tensor *to);
+
 /* context->drop_autograd. */
 void stni_drop_autograd(stn_tensor *tensor);
 

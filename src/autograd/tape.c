@@ -11,6 +11,7 @@ stn_status stni_tape_create(stn_context *context)
     if (!context->tape)
         return stni_fail_memory(context, "tape", sizeof *context->tape);
     context->drop_autograd = stni_drop_autograd;
+    context->share_autograd = stni_share_autograd;
     context->outermost_ended = stni_tape_clear_verbs;
     return STN_OK;
 }

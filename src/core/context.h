@@ -60,6 +60,8 @@ struct stn_context {
     void (*outermost_ended)(stn_context *context);
     /* Called when a tensor that took part in autograd dies. */
     void (*drop_autograd)(stn_tensor *tensor);
+    /* Called when a new handle takes the history of another, whose logical value it is. */
+    void (*share_autograd)(const stn_tensor *from, stn_tensor *to);
     /* Frees what ops cache per context (oneDNN primitives …). */
     struct stni_op_cache { void (*destroy)(void *state); void *state; } op_cache[4];
 };

@@ -2,6 +2,7 @@
 #include "core/context.h"
 #include "core/hash.h"
 #include "core/shard/group.h"
+#include "core/shard/plan.h"
 
 /* Fewer specs than this are never worth a collection. */
 enum { COLLECT_LEAST = 1024 };
@@ -25,11 +26,22 @@ static void collect_splits(stn_context *context)
         }
 }
 
+static void free_plan(struct stni_shard_tables *tables)
+{
+    if (tables->plan == NULL)
+        return;
+    stni_plan_free(tables->plan);
+    stni_free(tables->plan);
+    tables->plan = NULL;
+}
+
 void stni_shard_collect(stn_context *context, int all)
 {
     struct stni_shard_tables *tables = &context->shard;
     int64_t used = tables->n_specs + tables->n_splits;
-    if (!all && used < (tables->collect_at > COLLECT_LEAST ? tables->collect_at : COLLECT_LEAST))
+    if (all)
+        free_plan(tables);
+    else if (used < (tables->collect_at > COLLECT_LEAST ? tables->collect_at : COLLECT_LEAST))
         return;
     collect_specs(context);
     collect_splits(context);
@@ -44,6 +56,7 @@ void stni_shard_tables_fini(stn_context *context)
     HASH_ITER(hh, tables->specs, spec, next)
         stni_spec_free(spec);
     collect_splits(context);
+    free_plan(tables);
     stni_groups_destroy(context);
     for (int i = 0; i < tables->n_meshes; i++)
         stni_mesh_destroy(tables->meshes[i]);

@@ -4,7 +4,6 @@
 #include "core/shard/group.h"
 
 #include "core/context.h"
-#include "core/shard/mesh.h"
 #include "core/shard/tables.h"
 
 #include <stdlib.h>
@@ -31,7 +30,16 @@ static unsigned hash_ranks(const int *ranks, int n)
     return stni_hash_end(hash);
 }
 
-static stn_status make(stn_context *context, const int *ranks, int n, unsigned hash, stn_comm **out)
+static stn_status connect(stn_context *context, struct stni_group_comm *group)
+{
+    group->borrowed = is_world(context, group->ranks, group->n);
+    if (!group->borrowed)
+        return stni_fail_queue(context, stni_comm_subset(context->comm, context->queue, group->ranks, group->n, &group->comm));
+    group->comm = context->comm;
+    return STN_OK;
+}
+
+static stn_status make(stn_context *context, const int *ranks, int n, unsigned hash, const struct stni_group_comm **out)
 {
     size_t bytes = (size_t)n * sizeof *ranks;
     struct stni_group_comm *group = stni_calloc(1, sizeof *group + bytes);
@@ -44,30 +52,26 @@ static stn_status make(stn_context *context, const int *ranks, int n, unsigned h
         stni_free(group);
         return stni_fail_memory(context, "table of groups", sizeof *group);
     }
-    stn_status status = stni_comm_subset(context->comm, context->queue, ranks, n, &group->comm);
+    stn_status status = connect(context, group);
     if (status != STN_OK) {
         HASH_DEL(context->shard.groups, group);
         stni_free(group);
         return status;
     }
-    *out = group->comm;
+    *out = group;
     return STN_OK;
 }
 
-stn_status stni_group_comm(stn_context *context, int *ranks, int n, stn_comm **out)
+/* The group of the given world ranks, in that order. Collective over them at its first use. */
+static stn_status find_or_make(stn_context *context, const int *ranks, int n, const struct stni_group_comm **out)
 {
-    stn_status status = STN_OK;
     unsigned hash = hash_ranks(ranks, n);
     struct stni_group_comm *found;
     HASH_FIND_BYHASHVALUE(hh, context->shard.groups, ranks, (size_t)n * sizeof *ranks, hash, found);
-    if (is_world(context, ranks, n))
-        *out = context->comm;
-    else if (found != NULL)
-        *out = found->comm;
-    else
-        status = make(context, ranks, n, hash, out);
-    stni_free(ranks);
-    return status;
+    if (found == NULL)
+        return make(context, ranks, n, hash, out);
+    *out = found;
+    return STN_OK;
 }
 
 void stni_groups_destroy(stn_context *context)
@@ -75,38 +79,43 @@ void stni_groups_destroy(stn_context *context)
     struct stni_group_comm *group, *next;
     HASH_ITER(hh, context->shard.groups, group, next) {
         HASH_DEL(context->shard.groups, group);
-        stn_comm_destroy(&group->comm);
+        if (!group->borrowed)
+            stn_comm_destroy(&group->comm);
         stni_free(group);
     }
 }
 
-static stn_comm *cached(const stn_mesh *mesh, uint32_t axes)
+static const struct stni_group_comm *cached(const stn_mesh *mesh, uint32_t axes)
 {
     for (int i = 0; i < mesh->n_comms; i++)
         if (mesh->comms[i].axes == axes)
-            return mesh->comms[i].comm;
+            return mesh->comms[i].group;
     return NULL;
 }
 
-/* Makes the communicator of `ranks` and remembers it in the mesh. A mesh is constant but for this cache. */
-static stn_status make_cached(const stn_mesh *mesh, uint32_t axes, int *ranks, int n, stn_comm **out)
+/* Finds the group of `ranks`, which are taken over, and remembers it in the mesh. A mesh is constant but for this cache. */
+static stn_status find_cached(const stn_mesh *mesh, uint32_t axes, int *ranks, int n, const struct stni_group_comm **out)
 {
     stn_mesh *own = (stn_mesh *)mesh;
     size_t bytes = ((size_t)mesh->n_comms + 1) * sizeof *mesh->comms;
     struct stni_mesh_comm *comms = stni_realloc(own->comms, bytes);
-    if (comms == NULL) {
-        stni_free(ranks);
-        return stni_fail_memory(mesh->context, "communicators of a mesh", bytes);
+    const struct stni_group_comm *group = NULL;
+    stn_status status = STN_OK;
+    if (comms == NULL)
+        status = stni_fail_memory(mesh->context, "communicators of a mesh", bytes);
+    else {
+        own->comms = comms;
+        status = find_or_make(mesh->context, ranks, n, &group);
     }
-    own->comms = comms;
-    stn_comm *comm;
-    STNI_TRY(stni_group_comm(mesh->context, ranks, n, &comm));
-    comms[own->n_comms++] = (struct stni_mesh_comm){axes, comm};
-    *out = comm;
+    stni_free(ranks);
+    if (status != STN_OK)
+        return status;
+    comms[own->n_comms++] = (struct stni_mesh_comm){axes, group};
+    *out = group;
     return STN_OK;
 }
 
-static stn_status axes_ranks(const stn_mesh *mesh, uint32_t axes, int **out, int *n_out)
+static stn_status list_axes(const stn_mesh *mesh, uint32_t axes, int **out, int *n_out)
 {
     int n = 1;
     for (int a = 0; a < mesh->ndim; a++)
@@ -135,14 +144,14 @@ stn_status stni_mesh_comm(const stn_mesh *mesh, uint32_t axes, stn_comm **out)
     for (int a = 0; a < mesh->ndim; a++)
         if (mesh->sizes[a] == 1)
             axes &= ~(1u << a);
-    stn_comm *comm = cached(mesh, axes);
-    if (comm != NULL) {
-        *out = comm;
-        return STN_OK;
+    const struct stni_group_comm *group = cached(mesh, axes);
+    if (group == NULL) {
+        int *ranks = NULL, n = 0;
+        STNI_TRY(list_axes(mesh, axes, &ranks, &n));
+        STNI_TRY(find_cached(mesh, axes, ranks, n, &group));
     }
-    int *ranks = NULL, n = 0;
-    STNI_TRY(axes_ranks(mesh, axes, &ranks, &n));
-    return make_cached(mesh, axes, ranks, n, out);
+    *out = group->comm;
+    return STN_OK;
 }
 
 static int compare_ranks(const void *a, const void *b)
@@ -151,7 +160,7 @@ static int compare_ranks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static stn_status union_ranks(const stn_mesh *a, const stn_mesh *b, int **out, int *n_out)
+static stn_status list_union(const stn_mesh *a, const stn_mesh *b, int **out, int *n_out)
 {
     size_t bytes = ((size_t)a->size + (size_t)b->size) * sizeof(int);
     int *ranks = stni_malloc(bytes), n = 0;
@@ -159,29 +168,24 @@ static stn_status union_ranks(const stn_mesh *a, const stn_mesh *b, int **out, i
         return stni_fail_memory(a->context, "group of ranks", bytes);
     for (int i = 0; i < a->size; i++)
         ranks[n++] = stni_mesh_rank(a, i);
-    for (int i = 0; i < b->size; i++)
-        if (stni_mesh_position(a, stni_mesh_rank(b, i)) < 0)
-            ranks[n++] = stni_mesh_rank(b, i);
+    for (int i = 0; i < b->size; i++) {
+        int rank = stni_mesh_rank(b, i);
+        if (stni_mesh_position(a, rank) < 0)
+            ranks[n++] = rank;
+    }
     qsort(ranks, (size_t)n, sizeof *ranks, compare_ranks);
     *out = ranks;
     *n_out = n;
     return STN_OK;
 }
 
-stn_status stni_mesh_comm_union(const stn_mesh *a, const stn_mesh *b, stn_comm **out)
+stn_status stni_mesh_group_union(const stn_mesh *a, const stn_mesh *b, const struct stni_group_comm **out)
 {
-    stn_context *context = a->context;
-    if (a->size == context->size || b->size == context->size) {
-        *out = context->comm;
-        return STN_OK;
-    }
     uint32_t key = (uint32_t)UNION_BASE + b->id;
-    stn_comm *comm = cached(a, key);
-    if (comm != NULL) {
-        *out = comm;
+    *out = cached(a, key);
+    if (*out != NULL)
         return STN_OK;
-    }
     int *ranks = NULL, n = 0;
-    STNI_TRY(union_ranks(a, b, &ranks, &n));
-    return make_cached(a, key, ranks, n, out);
+    STNI_TRY(list_union(a, b, &ranks, &n));
+    return find_cached(a, key, ranks, n, out);
 }

@@ -4,17 +4,18 @@
 
 #include "core/comm/comm.h"
 #include "core/hash.h"
+#include "core/shard/mesh.h"
 
 struct stni_group_comm {
     UT_hash_handle hh;
     stn_comm *comm;
+    int borrowed; /* the world's own */
     int n;
     int ranks[]; /* world ranks, the key */
 };
 
-/* The communicator of the given world ranks, in that order; the world's own where they are the world. Takes over `ranks` (of
- * stni_malloc). Collective over them at its first use. Borrowed. */
-stn_status stni_group_comm(stn_context *context, int *ranks, int n, stn_comm **out);
+/* The ranks of both meshes, sorted, and their communicator. Collective over them at its first use. Borrowed. */
+stn_status stni_mesh_group_union(const stn_mesh *a, const stn_mesh *b, const struct stni_group_comm **out);
 
 void stni_groups_destroy(stn_context *context);
 

@@ -20,8 +20,8 @@ static stn_status check_sizes(stn_context *context, int ndim, const int *sizes)
             size *= sizes[a];
     }
     if (size > context->size)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: sizes ask for %s%lld ranks, wanted at most the world's %d",
-                         size > INT32_MAX ? "more than " : "", (long long)size, context->size);
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: sizes ask for %lld ranks or more, wanted at most %d in all",
+                         (long long)size, context->size);
     return STN_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 
-struct stni_shard_tables;
+struct stni_group_comm;
 
 struct stn_mesh {
     stn_context *context;
@@ -22,7 +22,7 @@ struct stn_mesh {
     int member; /* this rank belongs to it */
     int coordinate[STN_MAX_MESH_NDIM]; /* this rank's; -1 outside */
     /* Communicators over the axes of a bit mask, with the other coordinates fixed at this rank's; made on first use. */
-    struct stni_mesh_comm { uint32_t axes; stn_comm *comm; } *comms;
+    struct stni_mesh_comm { uint32_t axes; const struct stni_group_comm *group; } *comms;
     int n_comms;
     uint32_t id; /* order of making in this context */
 };
@@ -42,9 +42,6 @@ int stni_mesh_same_grid(const stn_mesh *a, const stn_mesh *b);
 /* The communicator of the ranks that differ from this one along the axes in `axes` (bit a: axis a) only, in row-major order.
  * Collective over those ranks at its first use. Borrowed. This rank must be a member. */
 stn_status stni_mesh_comm(const stn_mesh *mesh, uint32_t axes, stn_comm **out);
-
-/* The communicator of the ranks of both meshes, sorted by world rank. Collective over them at its first use. Borrowed. */
-stn_status stni_mesh_comm_union(const stn_mesh *a, const stn_mesh *b, stn_comm **out);
 
 /* Of a mesh in the making, with its sizes: the ranks 0, 1, …, in row-major order. */
 void stni_mesh_number(stn_mesh *mesh);

@@ -37,7 +37,7 @@ static stn_status count_elements(stn_context *context, const struct stni_layout 
         int64_t extent = layout->shape[d] == 0 ? 1 : layout->shape[d];
         empty |= layout->shape[d] == 0;
         if (__builtin_mul_overflow(bytes, extent, &bytes))
-            return stni_fail(context, STN_ERR_SHAPE, "shape[0] to shape[%d] give more than 2^63 - 1 bytes of %s, wanted fewer", d,
+            return stni_fail(context, STN_ERR_SHAPE, "spec: shape[0] to shape[%d] give more than 2^63 - 1 bytes of %s, wanted fewer", d,
                              stn_dtype_name(layout->dtype));
         n *= extent;
     }

@@ -269,3 +269,22 @@ stn_status stni_split_multiplied(stn_context *context, const struct stni_split *
         return stni_split_balanced(context, in->n * k, in->n_levels, in->parts, out);
     return scale_each(context, in, k, 1, out);
 }
+
+stn_status stni_split_refined(stn_context *context, const struct stni_split *in, int64_t n, int parts, const struct stni_split **out)
+{
+    if (in == NULL)
+        return stni_split_balanced(context, n, 1, &parts, out);
+    int levels[STN_MAX_MESH_NDIM + 1];
+    memcpy(levels, in->parts, sizeof in->parts);
+    levels[in->n_levels] = parts;
+    if (in->offsets == NULL)
+        return stni_split_balanced(context, n, in->n_levels + 1, levels, out);
+    struct stni_split *split = NULL;
+    int64_t *offsets = NULL;
+    STNI_TRY(begin_explicit(context, n, in->n_levels + 1, levels, &split, &offsets));
+    for (int i = 0; i < in->n_parts; i++)
+        for (int j = 0; j < parts; j++)
+            offsets[i * parts + j] = in->offsets[i] + stni_balanced_offset(in->offsets[i + 1] - in->offsets[i], parts, j);
+    offsets[split->n_parts] = n;
+    return intern_explicit(context, split, out);
+}

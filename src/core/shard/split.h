@@ -52,6 +52,9 @@ stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, 
  * where they begin. k >= 1 divides n. Balanced where that is the same, found in closed form for one level. */
 stn_status stni_split_divided(stn_context *context, const struct stni_split *in, int64_t k, const struct stni_split **out);
 
+/* Each piece of `in` (NULL: one piece of n) cut again among `parts` ranks: one more level, the minor one, balanced in each piece. */
+stn_status stni_split_refined(stn_context *context, const struct stni_split *in, int64_t n, int parts, const struct stni_split **out);
+
 /* offset'[i] = offset[i] * k: the cut of a dim whose elements became k each. */
 stn_status stni_split_multiplied(stn_context *context, const struct stni_split *in, int64_t k, const struct stni_split **out);
 

@@ -1,0 +1,87 @@
+/* Identities of reductions, and filling memory with them. */
+#include "core/shard/identity.h"
+
+#include "core/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_ELEMENT = 16 }; /* bytes */
+
+struct fill_args {
+    void *data;
+    int64_t numel;
+    size_t element;                     /* bytes */
+    unsigned char pattern[MAX_ELEMENT]; /* one element */
+};
+
+static stn_status fill_kernel(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    const struct fill_args *a = args;
+    size_t bytes = (size_t)a->numel * a->element, done = a->element;
+    static const unsigned char zeros[MAX_ELEMENT];
+    if (memcmp(a->pattern, zeros, a->element) == 0) {
+        memset(a->data, 0, bytes);
+        return STN_OK;
+    }
+    /* What is filled so far is copied behind itself, doubling. */
+    memcpy(a->data, a->pattern, a->element);
+    for (; done < bytes; done *= 2)
+        memcpy((char *)a->data + done, a->data, done < bytes - done ? done : bytes - done);
+    return STN_OK;
+}
+
+/* One, the least and the greatest value of each dtype. */
+union value {
+    double f64[2];
+    float f32[2];
+    uint16_t u16;
+    int64_t i64;
+    int32_t i32;
+    uint8_t u8;
+};
+
+static union value one(stn_dtype dtype)
+{
+    static const union value values[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = {.f32 = {1}}, [STN_DTYPE_F64] = {.f64 = {1}}, [STN_DTYPE_BF16] = {.u16 = 0x3f80},
+        [STN_DTYPE_F16] = {.u16 = 0x3c00}, [STN_DTYPE_I64] = {.i64 = 1}, [STN_DTYPE_I32] = {.i32 = 1}, [STN_DTYPE_U8] = {.u8 = 1},
+        [STN_DTYPE_BOOL] = {.u8 = 1}, [STN_DTYPE_C64] = {.f32 = {1}}, [STN_DTYPE_C128] = {.f64 = {1}}};
+    return values[dtype];
+}
+
+static union value least(stn_dtype dtype)
+{
+    static const union value values[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = {.f32 = {-INFINITY}}, [STN_DTYPE_F64] = {.f64 = {-INFINITY}}, [STN_DTYPE_BF16] = {.u16 = 0xff80},
+        [STN_DTYPE_F16] = {.u16 = 0xfc00}, [STN_DTYPE_I64] = {.i64 = INT64_MIN}, [STN_DTYPE_I32] = {.i32 = INT32_MIN}};
+    return values[dtype];
+}
+
+static union value greatest(stn_dtype dtype)
+{
+    static const union value values[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = {.f32 = {INFINITY}}, [STN_DTYPE_F64] = {.f64 = {INFINITY}}, [STN_DTYPE_BF16] = {.u16 = 0x7f80},
+        [STN_DTYPE_F16] = {.u16 = 0x7c00}, [STN_DTYPE_I64] = {.i64 = INT64_MAX}, [STN_DTYPE_I32] = {.i32 = INT32_MAX},
+        [STN_DTYPE_U8] = {.u8 = UINT8_MAX}, [STN_DTYPE_BOOL] = {.u8 = 1}};
+    return values[dtype];
+}
+
+static union value zero(stn_dtype dtype)
+{
+    (void)dtype;
+    return (union value){.f64 = {0, 0}};
+}
+
+stn_status stni_fill_identity(stn_queue *queue, void *data, int64_t numel, stn_dtype dtype, stn_reduce_op op)
+{
+    static union value (*const identities[STN_REDUCE_OP_COUNT])(stn_dtype) = {
+        [STN_SUM] = zero, [STN_PROD] = one, [STN_MIN] = greatest, [STN_MAX] = least};
+    if (numel == 0)
+        return STN_OK;
+    struct fill_args args = {.data = data, .numel = numel, .element = stn_dtype_size(dtype)};
+    union value value = identities[op](dtype);
+    memcpy(args.pattern, &value, args.element);
+    return stn_queue_launch(queue, fill_kernel, &args, sizeof args);
+}
