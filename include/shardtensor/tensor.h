@@ -18,7 +18,8 @@ typedef enum stn_grad_convention {
 /* Handles */
 
 STN_API stn_tensor *stn_tensor_retain(stn_tensor *tensor); /**< One more reference; returns `tensor`. Any thread. */
-STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less; sets it to NULL. Accepts NULL. Any thread. */
+STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less; sets it to NULL. Accepts NULL. Any thread. The last
+                                                            *   one's memory serves its context's next op. */
 STN_API int stn_tensor_is_error(const stn_tensor *tensor); /**< 1 for NULL and for an error tensor. */
 
 STN_API stn_context *stn_tensor_context(const stn_tensor *tensor);

@@ -98,6 +98,11 @@ static void report_in_scope(stn_context *context, void *arg)
     CHECK_I64(context->comm_stats.collectives, verbs);
     CHECK_STR(stn_context_error_text(context), "rank 1: a value");
     CHECK_STATUS(stn_context_status(context), STN_OK);
+    for (int depth = 0; depth < 2; depth++)
+        stn_scope_begin(context);
+    for (int depth = 0; depth < 2; depth++)
+        CHECK_STATUS(stn_scope_end(context), STN_OK); /* nobody asked these to */
+    CHECK_I64(context->comm_stats.collectives, verbs);
 }
 
 static void report_long_text(stn_context *context, void *arg)

@@ -261,6 +261,8 @@ static void count(stn_context *context, void *arg)
     CHECK_I64(stats.live_bytes, 40);
     CHECK_I64(stats.peak_bytes, 4040);
     stn_context_stats_reset(context);
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    CHECK_I64(stats.peak_bytes, 40);
     stn_tensor *c = stn_empty(context, vector_spec(context, 1000));
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
     CHECK_I64(stats.live_tensors, 2);

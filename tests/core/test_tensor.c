@@ -29,12 +29,13 @@ static void fill_bytes(unsigned char *p, size_t n)
         p[i] = (unsigned char)(i * 7 + i / 256 * 31 + 1);
 }
 
+/* `arg` not NULL: the CPU plays another device, whose memory the host reaches by dense copies only. */
 static void copy_there_and_back(stn_context *context, void *arg)
 {
+    context->device->is_cpu = arg == NULL;
     static const int orders[3][3] = {{0, 1, 2}, {2, 0, 1}, {1, 2, 0}};
     static const int64_t shapes[4][3] = {{3, 4, 5}, {1, 7, 1}, {2, 0, 3}, {17, 1, 9}};
     unsigned char from[4096], to[4096];
-    (void)arg;
     fill_bytes(from, sizeof from);
     for (int d = 0; d < STN_DTYPE_COUNT; d++)
         for (int o = 0; o < 3; o++)
@@ -56,7 +57,9 @@ static void copy_there_and_back(stn_context *context, void *arg)
 
 static void host_copies_are_row_major_whatever_the_memory_order(void)
 {
+    int other_device = 1;
     on_one_rank(copy_there_and_back, NULL);
+    on_one_rank(copy_there_and_back, &other_device);
 }
 
 static void look_at_memory(stn_context *context, void *arg)
@@ -250,15 +253,20 @@ static void share(stn_context *context, void *arg)
     CHECK_I64(stats.live_tensors, 1);
     CHECK_I64(stats.live_storages, 1);
     CHECK_I64(atomic_load(&storage->views), 1);
-    CHECK_STATUS(stn_to_host(second_column, back, sizeof back), STN_OK);
-    for (int i = 0; i < 4; i++)
-        CHECK_NEAR(back[i], host[5 * i + 1], 0);
+    for (int is_cpu = 0; is_cpu < 2; is_cpu++) {
+        context->device->is_cpu = is_cpu;
+        CHECK_STATUS(stn_to_host(second_column, back, sizeof back), STN_OK);
+        for (int i = 0; i < 4; i++)
+            CHECK_NEAR(back[i], host[5 * i + 1], 0);
+    }
     stn_tensor_release(&second_column);
     stn_context_stats(context, &stats);
     CHECK_I64(stats.live_storages, 0);
     stn_spec_release(&whole);
     stn_spec_release(&one_row);
     stn_spec_release(&one_column);
+    stni_shard_collect(context, 1);
+    CHECK_I64(context->shard.n_specs, 0); /* no handle keeps one */
 }
 
 static void views_keep_the_storage_alive(void)
@@ -289,7 +297,7 @@ static stn_status use_owned(stn_queue *queue, const void *args)
 
 static void wrap_memory(stn_context *context, void *arg)
 {
-    (void)arg;
+    context->device->is_cpu = arg == NULL;
     static const int64_t shape[] = {2, 2}, strides[] = {3, 1};
     struct owned owned = {.data = {1, 2, 3, 4, 5, 6}}, *pointer = &owned;
     float back[4];
@@ -311,7 +319,9 @@ static void wrap_memory(stn_context *context, void *arg)
 
 static void wrapped_memory_goes_back_once_after_its_last_use(void)
 {
+    int other_device = 1;
     on_one_rank(wrap_memory, NULL);
+    on_one_rank(wrap_memory, &other_device);
 }
 
 static void count_release(void *arg)
@@ -338,6 +348,18 @@ static void wrap_and_leave(stn_context *context, void *arg)
     CHECK_I64(stn_tensor_is_error(stn_wrap(context, STN_DTYPE_F32, 1, shape, NULL, &data, count_release, arg)), 0);
 }
 
+/* A storage that outlives its tensors. */
+static void wrap_and_leave_the_storage(stn_context *context, void *arg)
+{
+    static const int64_t shape[] = {1};
+    static float data;
+    stn_tensor *tensor = stn_wrap(context, STN_DTYPE_F32, 1, shape, NULL, &data, count_release, arg);
+    stni_storage_retain(tensor->storage);
+    stn_tensor_release(&tensor);
+    CHECK_I64(live_tensors(context), 0);
+    CHECK_I64(atomic_load((atomic_int *)arg), 2);
+}
+
 static void wrapped_memory_goes_back_from_failed_queues_and_ended_contexts(void)
 {
     atomic_int released = 0;
@@ -345,6 +367,8 @@ static void wrapped_memory_goes_back_from_failed_queues_and_ended_contexts(void)
     CHECK_I64(atomic_load(&released), 1);
     on_one_rank(wrap_and_leave, &released);
     CHECK_I64(atomic_load(&released), 2);
+    on_one_rank(wrap_and_leave_the_storage, &released);
+    CHECK_I64(atomic_load(&released), 3);
 }
 
 static void check_wrap_refusal(stn_context *context, stn_tensor *result, const char *part)
@@ -372,10 +396,31 @@ static void refuse_wraps(stn_context *context, void *arg)
     CHECK_I64(live_tensors(context), 0);
 }
 
+/* The storage has a handle, the tensor gets none. */
+static void wrap_without_a_handle(stn_context *context, void *arg)
+{
+    static const int64_t shape[] = {1};
+    static float data;
+    const stn_spec *spec = make_spec(context, STN_DTYPE_F32, 1, shape, NULL);
+    stn_scope_begin(context);
+    do
+        stn_empty(context, spec);
+    while (context->tensor_slab->free != NULL);
+    counted_fail_at(1, 0);
+    CHECK(stn_wrap(context, STN_DTYPE_F32, 1, shape, NULL, &data, count_release, arg) == context->error_tensor);
+    counted_fail_at(0, 0);
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_MEMORY);
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.live_storages, 0);
+    stn_spec_release(&spec);
+}
+
 static void refused_memory_stays_the_callers(void)
 {
     atomic_int released = 0;
     on_one_rank(refuse_wraps, &released);
+    on_one_rank(wrap_without_a_handle, &released);
     CHECK_I64(atomic_load(&released), 0);
 }
 
