@@ -49,6 +49,7 @@ typedef struct stn_module {
     int n_kernels;
 } stn_module;
 
+/** May be called by several threads at once; the host's table is the same each time. NULL: the module does not take the host's ABI. */
 typedef const stn_module *(*stn_module_fn)(const stn_host *host);
 
 typedef struct stn_comm_options {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const stn_host *probe_host;
+_Atomic(const stn_host *) probe_host;
 
 /* Element by element, in row-major order. */
 void probe_copy_box(const stn_box *dst, const stn_box *src, size_t element_size)

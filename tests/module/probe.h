@@ -6,7 +6,7 @@
 
 #include <shardtensor/module.h>
 
-extern const stn_host *probe_host;
+extern _Atomic(const stn_host *) probe_host;
 
 static const uintptr_t PROBE_HIDDEN = (uintptr_t)1 << 52;
 
