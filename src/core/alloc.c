@@ -110,6 +110,13 @@ static void poison_released(struct stni_pool *pool, void *pointer, size_t bytes)
         stni_poison(pointer, bytes);
 }
 
+/* Memory of other devices is not for the sanitizer to know: its addresses may be none of the host's. */
+static void unpoison(struct stni_pool *pool, void *pointer, size_t bytes)
+{
+    if (pool->queue->immediate)
+        stni_unpoison(pointer, bytes);
+}
+
 static inline stn_status hand_out(struct stni_pool *pool, void *pointer, size_t bytes, void **out, size_t *capacity)
 {
     *out = pointer;
@@ -147,7 +154,7 @@ stn_status stni_pool_take(struct stni_pool *pool, size_t bytes, void **out, size
     if (class->n_free == 0)
         return take_new(pool, c, bytes, out, capacity);
     void *pointer = class->free[--class->n_free];
-    stni_unpoison(pointer, bytes);
+    unpoison(pool, pointer, bytes);
     return hand_out(pool, pointer, bytes, out, capacity);
 }
 
@@ -170,7 +177,7 @@ static int compare_blocks(const void *a, const void *b)
 
 static void give_back(struct stni_pool *pool, const struct block *block)
 {
-    stni_unpoison(block->pointer, block->bytes);
+    unpoison(pool, block->pointer, block->bytes);
     stni_device_deallocate(pool->queue->device, block->pointer, block->bytes);
     pool->stats.reserved_bytes -= (int64_t)block->bytes;
 }
