@@ -199,8 +199,8 @@ static void put(void *at, stn_dtype dtype, const double in[2])
 {
     uint16_t h;
     float f[2] = {(float)in[0], (float)in[1]};
-    int32_t i = (int32_t)in[0];
-    int64_t l = (int64_t)in[0];
+    int64_t l = stni_dtype_is_integer(dtype) || dtype == STN_DTYPE_BOOL ? (int64_t)in[0] : 0;
+    int32_t i = (int32_t)l;
     switch (dtype) {
     case STN_DTYPE_F32: memcpy(at, f, 4); break;
     case STN_DTYPE_F64: memcpy(at, in, 8); break;
@@ -209,7 +209,7 @@ static void put(void *at, stn_dtype dtype, const double in[2])
     case STN_DTYPE_I64: memcpy(at, &l, 8); break;
     case STN_DTYPE_I32: memcpy(at, &i, 4); break;
     case STN_DTYPE_U8:
-    case STN_DTYPE_BOOL: *(unsigned char *)at = (unsigned char)in[0]; break;
+    case STN_DTYPE_BOOL: *(unsigned char *)at = (unsigned char)l; break;
     case STN_DTYPE_C64: memcpy(at, f, 8); break;
     case STN_DTYPE_C128: memcpy(at, in, 16); break;
     case STN_DTYPE_COUNT: break;
