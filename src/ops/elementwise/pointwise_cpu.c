@@ -5,6 +5,7 @@
 #include "ops/util/convert.h"
 
 #include <stdalign.h>
+#include <string.h>
 
 enum { BUFFER = 4096, LANES = STNI_POINTWISE_MAX_IN + 1, OUT = STNI_POINTWISE_MAX_IN };
 
@@ -21,8 +22,9 @@ struct lane {
 struct space {
     const struct stni_pointwise_args *args;
     void (*block)(const struct stni_pointwise_block *block);
+    int64_t compute_size;         /* bytes of an element of the compute type */
     int64_t rows, cols;           /* of the two inner dims */
-    int64_t tile_rows, tile_cols; /* at most; more than one row only if they are whole */
+    int64_t tile_rows, tile_cols; /* at most */
     struct lane lane[LANES];
     alignas(64) char buffer[LANES][BUFFER];
 };
@@ -30,6 +32,15 @@ struct space {
 static int is_dense(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
 {
     return lane->dtype == s->args->compute && lane->col == 1 && (rows == 1 || lane->row == cols);
+}
+
+/* Fills a buffer with copies of its first bytes, twice as many each time. */
+static void repeat(char *buffer, int64_t have, int64_t want)
+{
+    for (int64_t more; have < want; have += more) {
+        more = want - have < have ? want - have : have;
+        memcpy(buffer + have, buffer, (size_t)more);
+    }
 }
 
 /* The elements of a lane's tile as a dense run, converted into its buffer unless they are one. */
@@ -41,8 +52,11 @@ static const void *read_tile(struct space *s, int l, int64_t row, int64_t col, i
         return s->buffer[l];
     if (is_dense(s, lane, rows, cols))
         return from;
-    const struct stni_tile tile = {rows, cols, cols, 1, lane->row, lane->col};
-    lane->convert(s->buffer[l], from, &tile);
+    int repeats = lane->row == 0;
+    const struct stni_tile tile = {repeats ? 1 : rows, cols, cols, 1, lane->row, lane->col};
+    stni_convert_tile(lane->convert, s->buffer[l], from, tile);
+    if (repeats)
+        repeat(s->buffer[l], cols * s->compute_size, rows * cols * s->compute_size);
     return s->buffer[l];
 }
 
@@ -59,7 +73,7 @@ static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, in
     s->block(&block);
     if (!dense) {
         const struct stni_tile tile = {rows, cols, out->row, out->col, cols, 1};
-        out->convert(to, s->buffer[OUT], &tile);
+        stni_convert_tile(out->convert, to, s->buffer[OUT], tile);
     }
 }
 
@@ -128,15 +142,24 @@ static int is_same_everywhere(const struct stni_pointwise_args *args, int l)
     return args->ndim > 0;
 }
 
-/* Tiles are as large as the buffers allow; where no buffer is needed, a row is one. */
+static int runs_across(const struct lane *lane)
+{
+    return lane->row != 0 && lane->row < lane->col;
+}
+
+/* Tiles are as large as the buffers allow, of whole rows where they are short; where no buffer is needed, a row is one. If some lane's
+ * elements lie closer from row to row than within a row, tiles are narrow: a cache line of the others, and many rows, so that this
+ * lane too is read in runs. */
 static void set_tiles(struct space *s)
 {
-    int64_t capacity = BUFFER / (int64_t)stn_dtype_size(s->args->compute);
-    int dense = is_dense(s, &s->lane[OUT], 1, s->cols);
-    for (int l = 0; l < s->args->n_in; l++)
+    int64_t capacity = BUFFER / s->compute_size, side = 64 / s->compute_size;
+    int dense = is_dense(s, &s->lane[OUT], 1, s->cols), across = runs_across(&s->lane[OUT]);
+    for (int l = 0; l < s->args->n_in; l++) {
         dense = dense && !s->lane[l].same && is_dense(s, &s->lane[l], 1, s->cols);
-    s->tile_cols = dense || s->cols < capacity ? s->cols : capacity;
-    s->tile_rows = s->cols < capacity ? capacity / s->cols : 1;
+        across = across || runs_across(&s->lane[l]);
+    }
+    s->tile_cols = across && s->cols > side ? side : dense || s->cols < capacity ? s->cols : capacity;
+    s->tile_rows = s->tile_cols < capacity ? capacity / s->tile_cols : 1;
     if (s->tile_rows > s->rows)
         s->tile_rows = s->rows;
 }
@@ -150,6 +173,7 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     struct space s;
     s.args = args;
     s.block = STNI_ISA_PICK(stni_pointwise_kernels, isa)->block[args->compute];
+    s.compute_size = (int64_t)stn_dtype_size(args->compute);
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
     set_lane(&s, OUT, &args->out);

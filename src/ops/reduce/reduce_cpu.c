@@ -11,18 +11,18 @@
 
 enum {
     MAX_LANES = 1024,
-    SHORT_RUN = 8 /* elements: a reduced run below that is read across, one element of many outputs at a time */
+    SHORT_RUN = 32 /* elements: a reduced run below that is read across, one element of many outputs at a time */
 };
 
 struct reduction {
     const struct stni_reduce_args *args;
     stn_dtype acc_dtype;
-    int64_t in_size, acc_size, out_size; /* bytes of an element */
-    void (*accumulate)(enum stni_reduction op, void *acc, const void *x, int64_t n, int64_t stride);
-    void (*fold)(enum stni_reduction op, void *acc, const void *x, int64_t n, int64_t stride);
-    void (*clear)(enum stni_reduction op, void *acc, int64_t n);
+    int64_t in_size, out_size; /* bytes of an element */
+    const struct stni_reduce_kernels *kernels;
     const struct stni_convert_kernels *convert;
-    int lane_dim, fold_dim;     /* the kept dim along the lanes, the reduced one along the groups; -1: none */
+    int lane_dim; /* the kept dim along the lanes, -1: none */
+    int row_dim;  /* the reduced dim from group to group and row to row, -1: none */
+    int folds;    /* its elements follow the lanes, so that a row may take several */
     int64_t lane_in, lane_out;  /* strides between lanes */
     int64_t lanes;              /* outputs along the lanes in all */
     alignas(64) char acc[MAX_LANES * sizeof(double _Complex)];
@@ -51,10 +51,13 @@ static void choose_lanes(struct reduction *r)
     r->lanes = across ? a->kept[kept] : 1;
     r->lane_in = across ? a->kept_in[kept] : reduced >= 0 ? a->reduced_in[reduced] : 1;
     r->lane_out = across ? a->kept_out[kept] : 1;
-    r->fold_dim = -1;
+    r->row_dim = reduced;
+    r->folds = 0;
     for (int d = 0; d < a->n_reduced && r->lanes <= MAX_LANES / 2; d++)
-        if (a->reduced_in[d] == r->lanes * r->lane_in)
-            r->fold_dim = d;
+        if (a->reduced_in[d] == r->lanes * r->lane_in) {
+            r->row_dim = d;
+            r->folds = 1;
+        }
 }
 
 /* Steps through all indices of some dims but one; returns 0 after the last. */
@@ -72,41 +75,36 @@ static int next_index(int ndim, const int64_t *shape, const int64_t *strides, in
     return 0;
 }
 
-static void join(struct reduction *r, const char *row, int64_t lanes, int first)
+/* The first row is what is accumulated, the others join it; the last may have fewer groups. `extent` elements of the row dim. */
+static void read_rows(struct reduction *r, const char *in, int64_t width, int64_t groups, int64_t extent, int first)
 {
+    const struct stni_reduce_args *a = r->args;
+    const int64_t stride = r->row_dim < 0 ? 0 : a->reduced_in[r->row_dim] * groups, lanes = groups * width;
+    int64_t rows = extent / groups, rest = extent % groups;
     if (first) {
         const struct stni_tile tile = {1, lanes, lanes, 1, 0, r->lane_in};
-        r->convert->pair[r->acc_dtype][r->args->in_dtype](r->acc, row, &tile);
-    } else {
-        r->accumulate(r->args->op, r->acc, row, lanes, r->lane_in);
+        r->convert->pair[r->acc_dtype][a->in_dtype](r->acc, in, &tile);
+        in += stride * r->in_size;
+        rows--;
     }
-}
-
-/* Folds `groups` groups of `width` accumulators into the first. */
-static void fold(struct reduction *r, int64_t groups, int64_t width)
-{
-    while (groups > 1) {
-        int64_t half = (groups + 1) / 2;
-        r->fold(r->args->op, r->acc, r->acc + half * width * r->acc_size, (groups - half) * width, 1);
-        groups = half;
-    }
+    r->kernels->accumulate[a->in_dtype](a->op, r->acc, in, rows, stride, lanes, r->lane_in);
+    if (rest > 0)
+        r->kernels->accumulate[a->in_dtype](a->op, r->acc, in + rows * stride * r->in_size, 1, 0, rest * width, r->lane_in);
 }
 
 /* Reduces everything that belongs to `width` outputs whose first element is at `in`. */
 static void reduce_lanes(struct reduction *r, const char *in, int64_t width)
 {
     const struct stni_reduce_args *a = r->args;
-    int64_t extent = r->fold_dim < 0 ? 1 : a->reduced[r->fold_dim];
-    int64_t groups = extent < MAX_LANES / width ? extent : MAX_LANES / width;
-    int64_t row = (r->fold_dim < 0 ? 0 : a->reduced_in[r->fold_dim]) * groups * r->in_size;
+    int64_t extent = r->row_dim < 0 ? 1 : a->reduced[r->row_dim];
+    int64_t groups = !r->folds ? 1 : extent < MAX_LANES / width ? extent : MAX_LANES / width;
     int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
     int first = 1;
     do {
-        const char *at = in + offset * r->in_size;
-        for (int64_t left = extent; left > 0; left -= groups, at += row, first = 0)
-            join(r, at, (left < groups ? left : groups) * width, first);
-    } while (next_index(a->n_reduced, a->reduced, a->reduced_in, r->fold_dim, index, &offset));
-    fold(r, groups, width);
+        read_rows(r, in + offset * r->in_size, width, groups, extent, first);
+        first = 0;
+    } while (next_index(a->n_reduced, a->reduced, a->reduced_in, r->row_dim, index, &offset));
+    r->kernels->fold[r->acc_dtype](a->op, r->acc, groups, width);
 }
 
 /* Rounds to the result's dtype; a 16-bit float is reached by way of f32. */
@@ -128,7 +126,7 @@ static void reduce_outputs(struct reduction *r, const char *in, char *out)
     for (int64_t lane = 0; lane < r->lanes; lane += MAX_LANES) {
         int64_t width = r->lanes - lane < MAX_LANES ? r->lanes - lane : MAX_LANES;
         if (r->args->empty)
-            r->clear(r->args->op, r->acc, width);
+            r->kernels->clear[r->acc_dtype](r->args->op, r->acc, width);
         else
             reduce_lanes(r, in + lane * r->lane_in * r->in_size, width);
         store(r, out + lane * r->lane_out * r->out_size, width);
@@ -150,16 +148,12 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *raw)
     (void)queue;
     const struct stni_reduce_args *args = raw;
     enum stni_isa isa = stni_isa_best();
-    const struct stni_reduce_kernels *kernels = STNI_ISA_PICK(stni_reduce_kernels, isa);
     struct reduction r;
     r.args = args;
     r.acc_dtype = accumulator_dtype(args->in_dtype);
     r.in_size = (int64_t)stn_dtype_size(args->in_dtype);
-    r.acc_size = (int64_t)stn_dtype_size(r.acc_dtype);
     r.out_size = (int64_t)stn_dtype_size(args->out_dtype);
-    r.accumulate = kernels->accumulate[args->in_dtype];
-    r.fold = kernels->accumulate[r.acc_dtype];
-    r.clear = kernels->clear[r.acc_dtype];
+    r.kernels = STNI_ISA_PICK(stni_reduce_kernels, isa);
     r.convert = STNI_ISA_PICK(stni_convert_kernels, isa);
     choose_lanes(&r);
     reduce_all(&r);

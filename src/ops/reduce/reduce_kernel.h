@@ -32,10 +32,12 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *args);
 
 /* For the CPU's kernel, compiled once per instruction set. */
 struct stni_reduce_kernels {
-    /* acc[i] = combined(acc[i], x[i * stride]), 0 <= i < n; acc is of the accumulator's dtype and does not overlap x. */
-    void (*accumulate[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t n, int64_t stride);
-    /* acc[i] = identity; by the accumulator's dtype. */
+    /* Row after row: acc[i] = combined(acc[i], x[r * row_stride + i * stride]), 0 <= i < n. acc is of the accumulator's dtype. */
+    void (*accumulate[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t rows, int64_t row_stride, int64_t n,
+                                        int64_t stride);
+    /* By the accumulator's dtype: n identities; and `groups` groups of `width` accumulators combined into the first, in halves. */
     void (*clear[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t n);
+    void (*fold[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t groups, int64_t width);
 };
 
 extern const struct stni_reduce_kernels stni_reduce_kernels_base, stni_reduce_kernels_avx2, stni_reduce_kernels_avx512;

@@ -23,6 +23,16 @@ struct stni_convert_kernels {
     stni_convert_fn pair[STN_DTYPE_COUNT][STN_DTYPE_COUNT]; /* [to][from]; NULL where a compute type stands between */
 };
 
+/* Runs a conversion along whichever side of the tile is better: the one whose elements lie closer, unless it is too short. */
+static inline void stni_convert_tile(stni_convert_fn convert, void *to, const void *from, struct stni_tile tile)
+{
+    enum { SHORT = 8 };
+    int apart = tile.to_row + tile.from_row < tile.to_col + tile.from_col && tile.rows >= SHORT;
+    if (apart || (tile.cols < SHORT && tile.rows > tile.cols))
+        tile = (struct stni_tile){tile.cols, tile.rows, tile.to_col, tile.to_row, tile.from_col, tile.from_row};
+    convert(to, from, &tile);
+}
+
 extern const struct stni_convert_kernels stni_convert_kernels_base, stni_convert_kernels_avx2, stni_convert_kernels_avx512;
 
 /* The compute type of a dtype. */
