@@ -1,0 +1,109 @@
+/* Changing layouts, differentiably.
+ *
+ * A cotangent is a logical tensor in any layout, so that of a redistribution is passed on as it is; only where the mesh changes does it
+ * travel back. */
+#include "core/shard/redistribute.h"
+
+#include "autograd/leaf.h"
+#include "core/host_alloc.h"
+#include "ops/redistribute/action.h"
+
+#include <string.h>
+
+static stn_status backward(stn_backward_call *call)
+{
+    const stn_spec *spec;
+    call->grad_in[0] = call->grad_out[0];
+    if (call->grad_out[0]->spec->layout.mesh == call->in_spec[0]->layout.mesh)
+        return STN_OK;
+    STNI_TRY(stni_gradient_spec(call->in_spec[0], &spec));
+    call->grad_in[0] = stn_redistribute(call->grad_out[0], spec);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "tensor"}};
+
+/* Recorded by hand: a layout cannot be an attribute. */
+static const stn_op_desc redistribute_desc = {
+    .size = sizeof(stn_op_desc),
+    .name = "redistribute",
+    .inputs = inputs,
+    .n_inputs = 1,
+    .n_outputs = 1,
+    .backward = backward,
+};
+
+stn_status stni_move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+{
+    stn_tensor *moved;
+    stn_status status = STN_OK;
+    STNI_TRY(stni_redistribute(tensor, spec, &moved));
+    if (moved->storage == tensor->storage || moved->node || moved->leaf) {
+        int shares = moved->storage == tensor->storage;
+        status = stni_tensor_on(moved->context, spec, moved->storage, moved->data, moved->strides, shares ? STNI_TENSOR_VIEW : 0, out);
+        stni_tensor_drop(&moved);
+    } else {
+        *out = moved;
+    }
+    if (status == STN_OK) {
+        status = stni_record_unary(&redistribute_desc, NULL, tensor, *out);
+        if (status != STN_OK)
+            stni_tensor_drop(out);
+    }
+    return status;
+}
+
+static stn_status check_target(const stn_tensor *tensor, const stn_spec *spec)
+{
+    stn_context *context = tensor->context;
+    const struct stni_layout *from = &tensor->spec->layout, *to = spec ? &spec->layout : NULL;
+    if (!spec || spec->context != context)
+        return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: spec got %s", spec ? "one of another context" : "NULL");
+    if (!from->mesh || !to->mesh)
+        return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: %s has no mesh, wanted one: stn_from_local and stn_to_local cross over",
+                         from->mesh ? "spec" : "tensor");
+    if (from->ndim != to->ndim || memcmp(from->shape, to->shape, sizeof from->shape) != 0)
+        return stni_fail(context, STN_ERR_SHAPE, "redistribute: spec has another shape than the tensor, wanted the same");
+    if (from->dtype != to->dtype)
+        return stni_fail(context, STN_ERR_DTYPE, "redistribute: spec got %s, wanted the tensor's %s", stn_dtype_name(to->dtype),
+                         stn_dtype_name(from->dtype));
+    return STN_OK;
+}
+
+stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec)
+{
+    stn_tensor *out = NULL;
+    if (!tensor)
+        return NULL;
+    stn_context *context = tensor->context;
+    if (stni_action_begin_on(tensor, "redistribute: tensor") != STN_OK)
+        return context->error_tensor;
+    stn_status status = check_target(tensor, spec);
+    if (status == STN_OK)
+        status = stni_move(tensor, spec, &out);
+    return stni_action_give(context, status, out);
+}
+
+stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placements)
+{
+    const stn_spec *spec;
+    if (!tensor)
+        return NULL;
+    stn_context *context = tensor->context;
+    if (stni_tensor_require(tensor, "redistribute_to: tensor") != STN_OK)
+        return context->error_tensor;
+    const struct stni_layout *layout = &tensor->spec->layout;
+    int order[STN_MAX_NDIM];
+    for (int d = 0; d < layout->ndim; d++)
+        order[d] = layout->memory_order[d];
+    stn_spec_options options = {.size = sizeof options, .memory_order = order};
+    if (!layout->mesh || !placements) {
+        stni_fail(context, STN_ERR_ARGUMENT, "redistribute_to: %s", layout->mesh ? "placements got NULL" : "tensor has no mesh");
+        return context->error_tensor;
+    }
+    if (stn_spec_create(context, layout->mesh, placements, layout->dtype, layout->ndim, layout->shape, &options, &spec) != STN_OK)
+        return context->error_tensor;
+    stn_tensor *out = stn_redistribute(tensor, spec);
+    stn_spec_release(&spec);
+    return out;
+}
