@@ -145,14 +145,25 @@ STN_API stn_tensor *stn_conv2d(stn_tensor *input, stn_tensor *weight, stn_tensor
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape);
 
+/** Two dims change places.
+ *
+ * Shapes:     (…, di, …, dj, …) -> (…, dj, …, di, …). Any dtype.
+ * Placement:  Shards, cuts and memory order follow their dims: no data moves.
+ * Collective: no.
+ * Gradient:   yes, twice differentiable. The result shares memory: it cannot be changed in place.
+ * @param dim0, dim1  -ndim <= dim < ndim.
+ * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_transpose(stn_tensor *input, int dim0, int dim1);
+
 /* Lookup */
 
 /** Rows of a table: y[i…, :] = weight[input[i…], :].
  *
  * Shapes:     input (i0, …) of i64 or i32, weight (v, d) -> (i0, …, d).
- * Placement:  input's Shards stay; d sharded stays sharded; v sharded: indices are routed to the owners of their rows, and the rows
- *             come back, one exchange each way.
- * Collective: over the mesh where v is sharded.
+ * Placement:  input's Shards stay; d sharded stays sharded; where one axis has both, the smaller operand is gathered. v sharded: indices
+ *             are routed to the owners of their rows, and the rows come back, one exchange each way. Partial(sum) of weight is
+ *             kept where input is Replicate.
+ * Collective: over the mesh where v is sharded; the host then waits once, since the amount of data depends on values.
  * Gradient:   of weight: rows of the cotangent added up by index, except at `padding_index`. Twice differentiable.
  * @param padding_index  NULL: none; else -v <= *padding_index < v.
  * @return new tensor; an index outside 0 … v-1 reads 0 and is STN_ERR_VALUE at the next agreement (stn_agree). */

@@ -16,6 +16,10 @@
     X(expand)           \
     X(softmax)          \
     X(softmax_backward)  \
+    X(view)              \
+    X(transpose)         \
+    X(embedding)         \
+    X(embedding_backward) \
     X(dist_all_reduce)   \
     X(dist_others)
 

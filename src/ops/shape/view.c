@@ -1,0 +1,123 @@
+/* view: the same elements, in row-major order, under another shape.
+ *
+ * Data stays on its rank wherever a cut of the new dims can describe it, and then shares memory where strides can. view_layout.h finds the
+ * cuts, view_exchange.h moves the rows that straddle. */
+#include "ops/shape/view_layout.h"
+
+#include "ops/shape/view_exchange.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+
+#include <shardtensor/ops.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+struct view_attrs {
+    stn_ints shape;
+};
+
+stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape)
+{
+    struct view_attrs attrs = {{.n = ndim}};
+    if (ndim < 0 || ndim > STN_MAX_NDIM || (ndim > 0 && !shape))
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "view: 'ndim' got %d, wanted 0 <= ndim <= %d and a shape", ndim,
+                              STN_MAX_NDIM);
+    for (int d = 0; d < ndim; d++)
+        attrs.shape.v[d] = shape[d];
+    return stni_call(STNI_OP_view, 1, &input, &attrs);
+}
+
+/* Replaces -1 by what is missing, where that is a whole number; other shapes are left to the comparison of element counts. */
+static stn_status infer(stn_op_call *call, int64_t numel, stn_meta *meta)
+{
+    int missing = -1;
+    int64_t known = 1;
+    for (int d = 0; d < meta->ndim; d++) {
+        if (meta->shape[d] < -1 || (meta->shape[d] == -1 && missing >= 0))
+            return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' got %" PRId64 " at %d, wanted sizes and at most one -1",
+                               meta->shape[d], d);
+        if (meta->shape[d] == -1)
+            missing = d;
+        else if (__builtin_mul_overflow(known, meta->shape[d], &known))
+            known = -1;
+    }
+    if (missing >= 0 && known > 0 && numel % known == 0) {
+        meta->shape[missing] = numel / known;
+        known = numel;
+    } else if (missing >= 0) {
+        known = -1;
+    }
+    if (known == numel)
+        return STN_OK;
+    char got[STNI_SHAPE_TEXT], from[STNI_SHAPE_TEXT];
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    return stn_op_fail(call, STN_ERR_SHAPE, "'shape' got %s, wanted as many elements as input %s has: %" PRId64,
+                       stni_shape_text(meta->ndim, meta->shape, got), stni_shape_text(in->ndim, in->shape, from), numel);
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct view_attrs *attrs = call->attrs;
+    const stn_spec *in = call->in_spec[0];
+    stn_meta *meta = &call->out_meta[0];
+    if (attrs->shape.n < 0)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' is missing");
+    meta->dtype = in->layout.dtype;
+    meta->ndim = (int)attrs->shape.n;
+    memcpy(meta->shape, attrs->shape.v, sizeof meta->shape);
+    return infer(call, in->numel, meta);
+}
+
+static stn_status place(stn_op_call *call)
+{
+    const stn_meta *meta = &call->out_meta[0];
+    return stni_view_place(call->in_spec[0], meta->ndim, meta->shape, &call->want[0], &call->out_spec[0]);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    stn_tensor *in = call->in[0];
+    const stn_spec *spec = call->out_spec[0];
+    struct stni_view_groups groups;
+    int64_t strides[STN_MAX_NDIM];
+    uint32_t moves = 0;
+    if (in->spec->numel == 0 || (spec->layout.mesh && !spec->layout.mesh->member))
+        return stni_tensor_create(call->context, spec, &call->out[0]);
+
+    stni_view_groups_make(in->spec->layout.ndim, in->spec->layout.shape, spec->layout.ndim, spec->layout.shape, &groups);
+    if (in->spec->shard_axes)
+        moves = stni_view_moves(in->spec, spec, &groups);
+    if (!moves && stni_view_strides(&groups, in->spec->local_shape, in->strides, spec->local_shape, strides))
+        return stn_op_alias(call, 0, in, 0, strides);
+    STNI_TRY(stni_tensor_create(call->context, spec, &call->out[0]));
+    return moves ? stni_view_exchange(in, call->out[0], &groups, moves) : stni_view_copy(in, call->out[0], &groups);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    call->grad_in[0] = stn_view(call->grad_out[0], in->ndim, in->shape);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema attrs[] = {{"shape", STN_ATTR_INTS, offsetof(struct view_attrs, shape), NULL}};
+static const struct view_attrs attrs_init = {{.n = -1}};
+
+const stn_op_desc stni_op_view = {
+    .size = sizeof(stn_op_desc),
+    .name = "view",
+    .inputs = inputs,
+    .n_inputs = 1,
+    .attrs = attrs,
+    .n_attrs = 1,
+    .attrs_size = sizeof(struct view_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .flags = STN_OP_ALIAS,
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+};

@@ -1,0 +1,172 @@
+/* Planning and gathering of routed rows on the CPU. */
+#include "ops/util/route_kernel.h"
+
+#include "core/context.h"
+#include "ops/util/dims.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static inline int64_t read_index(const struct stni_rows *rows, stn_dtype dtype, int64_t at)
+{
+    return dtype == STN_DTYPE_I32 ? ((const int32_t *)rows->data)[at] : ((const int64_t *)rows->data)[at];
+}
+
+static void report_bad(const struct stni_rows_report *report, const struct stni_rows *rows, const struct stni_rows_cursor *c, int64_t got,
+                       int64_t n_rows)
+{
+    int64_t where[STN_MAX_NDIM] = {0};
+    char text[STNI_SHAPE_TEXT];
+    if (!report->context)
+        return;
+    for (int d = 0; d < rows->ndim; d++)
+        where[d] = report->offset[d] + c->index[d];
+    stni_value_error(report->context, "%s: index %" PRId64 " at %s is outside 0 … %" PRId64, report->what, got,
+                     stni_shape_text(rows->ndim, where, text), n_rows - 1);
+}
+
+/* A list of rows with the places that ask for them. */
+struct asked {
+    int64_t *row, *place;
+};
+
+static int64_t collect(const struct stni_rows_plan_args *a, struct asked out)
+{
+    struct stni_rows_cursor c = {0};
+    int64_t m = 0;
+    for (int64_t i = 0; i < a->index.n; i++, stni_rows_advance(&c, &a->index)) {
+        int64_t row = read_index(&a->index, a->index_dtype, c.at);
+        a->slot[i] = -1;
+        if (row < 0 || row >= a->n_rows) {
+            report_bad(&a->report, &a->index, &c, row, a->n_rows);
+        } else if (row != a->skip) {
+            out.row[m] = row;
+            out.place[m++] = i;
+        }
+    }
+    return m;
+}
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+static void sort_digit(int64_t m, struct asked from, struct asked to, int shift)
+{
+    int64_t start[DIGITS] = {0}, sum = 0;
+    for (int64_t k = 0; k < m; k++)
+        start[from.row[k] >> shift & (DIGITS - 1)]++;
+    for (int d = 0; d < DIGITS; d++) {
+        int64_t n = start[d];
+        start[d] = sum;
+        sum += n;
+    }
+    for (int64_t k = 0; k < m; k++) {
+        int64_t to_k = start[from.row[k] >> shift & (DIGITS - 1)]++;
+        to.row[to_k] = from.row[k];
+        to.place[to_k] = from.place[k];
+    }
+}
+
+/* Stable radix sort by row; `a` holds the result, `b` is room. */
+static void sort_asked(int64_t m, int64_t n_rows, struct asked *a, struct asked *b)
+{
+    for (int shift = 0; shift < 63 && (n_rows - 1) >> shift > 0; shift += DIGIT_BITS) {
+        struct asked swap = *a;
+        sort_digit(m, *a, *b, shift);
+        *a = *b;
+        *b = swap;
+    }
+}
+
+/* First position of a row that is not below `row`. */
+static int64_t lower_bound(int64_t n, const int64_t *rows, int64_t row)
+{
+    int64_t low = 0;
+    while (n > 0) {
+        int64_t half = n / 2;
+        if (rows[low + half] < row) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+/* Lists the distinct rows rank by rank; sent[u] becomes the place of distinct row u there, -1 where nobody has it. */
+static void list_by_rank(const struct stni_rows_plan_args *a, int64_t n_distinct, const int64_t *distinct, int64_t *sent)
+{
+    int64_t total = 0;
+    for (int64_t u = 0; u < n_distinct; u++)
+        sent[u] = -1;
+    for (int r = 0; r < a->n_ranks; r++) {
+        int64_t begin = a->ranges ? a->ranges[r] : a->range[0], end = a->ranges ? a->ranges[a->n_ranks + r] : a->range[1];
+        int64_t low = lower_bound(n_distinct, distinct, begin), high = lower_bound(n_distinct, distinct, end);
+        a->counts[r] = high > low ? high - low : 0;
+        for (int64_t u = low; u < high; u++) {
+            a->unique[total] = distinct[u];
+            sent[u] = total++;
+        }
+    }
+    a->counts[a->n_ranks] = total;
+}
+
+stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_rows_plan_args *a = args;
+    int64_t n = a->index.n, n_distinct = 0;
+    struct asked asked = {a->work, a->work + n}, room = {a->work + 2 * n, a->work + 3 * n};
+    (void)queue;
+    int64_t m = collect(a, asked);
+    sort_asked(m, a->n_rows, &asked, &room);
+    for (int64_t k = 0; k < m; k++)
+        if (k == 0 || asked.row[k] != asked.row[k - 1])
+            room.row[n_distinct++] = asked.row[k];
+    list_by_rank(a, n_distinct, room.row, room.place);
+    for (int64_t k = 0, u = -1; k < m; k++) {
+        u += k == 0 || asked.row[k] != asked.row[k - 1];
+        a->slot[asked.place[k]] = room.place[u];
+    }
+    return STN_OK;
+}
+
+static void copy_row(char *out, int64_t out_step, const char *row, int64_t step, int64_t width, size_t size)
+{
+    if (step == 1 && out_step == 1) {
+        memcpy(out, row, (size_t)width * size);
+        return;
+    }
+    for (int64_t j = 0; j < width; j++)
+        memcpy(out + j * out_step * (int64_t)size, row + j * step * (int64_t)size, size);
+}
+
+static void zero_row(char *out, int64_t out_step, int64_t width, size_t size)
+{
+    if (out_step == 1) {
+        memset(out, 0, (size_t)width * size);
+        return;
+    }
+    for (int64_t j = 0; j < width; j++)
+        memset(out + j * out_step * (int64_t)size, 0, size);
+}
+
+stn_status stni_rows_gather_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_rows_gather_args *a = args;
+    struct stni_rows_cursor from = {0}, to = {0};
+    int64_t size = (int64_t)a->element_size;
+    (void)queue;
+    for (int64_t i = 0; i < a->index.n; i++) {
+        int64_t row = read_index(&a->index, a->index_dtype, from.at), here = row - a->first;
+        char *out = (char *)a->out.data + to.at * size;
+        if (row < 0 || row >= a->n_rows)
+            report_bad(&a->report, &a->index, &from, row, a->n_rows);
+        if (here >= 0 && here < a->n_table && row != a->skip)
+            copy_row(out, a->out.step, (const char *)a->table + here * a->stride * size, a->step, a->out.width, (size_t)size);
+        else
+            zero_row(out, a->out.step, a->out.width, (size_t)size);
+        stni_rows_advance(&from, &a->index);
+        stni_rows_advance(&to, &a->out);
+    }
+    return STN_OK;
+}
