@@ -137,7 +137,7 @@ stn_status stni_pointwise_run(stn_op_call *call)
         args.shape[d] = out->spec->local_shape[d];
     set_operand(&args.out, out, layout);
     for (int i = 0; i < call->n_in; i++) {
-        args.in[i].data = NULL;
+        args.in[i] = (struct stni_pointwise_operand){.dtype = args.compute};
         args.number[i] = kernel_number(numbers.operand[i]);
         if (call->in[i])
             set_operand(&args.in[i], call->in[i], layout);
