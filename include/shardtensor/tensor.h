@@ -99,12 +99,15 @@ STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 
 struct DLManagedTensorVersioned;
 
-/** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter. Waits for the queue. Local.
- *  @return STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first). */
+/** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter, from any thread, before the context is destroyed.
+ *  A Partial chunk is this rank's addend. Waits for the queue. Local.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first), STN_ERR_DEVICE (one that DLPack has no name
+ *  for). */
 STN_API stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out);
 
-/** A local tensor over a DLPack tensor, zero copy; takes it over on success and calls its deleter when the last use has ended.
- *  Local. @return new tensor; STN_ERR_VERSION, STN_ERR_DTYPE, STN_ERR_DEVICE, STN_ERR_MEMORY. */
+/** A local tensor over a DLPack tensor, zero copy; takes it over on success and calls its deleter once, when the last use has ended.
+ *  Local. @return new tensor; STN_ERR_VERSION, STN_ERR_DTYPE, STN_ERR_DEVICE, STN_ERR_UNSUPPORTED (read-only memory),
+ *  STN_ERR_ARGUMENT (dims, negative strides, alignment), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed);
 
 /** Writes a description: dtype, shape, layout, flags. As snprintf. Local. */

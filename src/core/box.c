@@ -171,5 +171,5 @@ stn_status stni_box_copy(stn_queue *queue, const stn_box *dst, const stn_box *sr
         if (dst->shape[d] == 0)
             return STN_OK;
     stn_box_copy_args args = {*dst, *src, element_size};
-    return stn_queue_launch(queue, queue->device->is_cpu ? copy_kernel : queue->device->box_copy, &args, sizeof args);
+    return stn_queue_launch(queue, queue->device->box_copy ? queue->device->box_copy : copy_kernel, &args, sizeof args);
 }

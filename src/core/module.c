@@ -158,6 +158,7 @@ static stn_status open_device(const char *name, int index, const char *path, stn
                               sizeof *ops, stn_status_text(status));
     }
     (*out)->box_copy = box_copy;
+    (*out)->index = index;
     return STN_OK;
 }
 

@@ -15,7 +15,8 @@ struct stn_device {
     void *impl;
     char name[32];
     int is_cpu;
-    stn_kernel_fn box_copy; /* of a module's device: strided copies, with stn_box_copy_args */
+    int index; /* of a module's device: "name:index" */
+    stn_kernel_fn box_copy; /* strided copies, with stn_box_copy_args; NULL: the CPU's own */
 };
 
 struct stn_queue {
