@@ -156,17 +156,17 @@ stn_status stni_rows_gather_cpu(stn_queue *queue, const void *args)
     struct stni_rows_cursor from = {0}, to = {0};
     int64_t size = (int64_t)a->element_size;
     (void)queue;
-    for (int64_t i = 0; i < a->index.n; i++) {
+    for (int64_t i = 0; i < a->index.n; i++, stni_rows_advance(&from, &a->index), stni_rows_advance(&to, &a->out)) {
         int64_t row = read_index(&a->index, a->index_dtype, from.at), here = row - a->first;
         char *out = (char *)a->out.data + to.at * size;
         if (row < 0 || row >= a->n_rows)
             report_bad(&a->report, &a->index, &from, row, a->n_rows);
+        if (a->out.width == 0)
+            continue;
         if (here >= 0 && here < a->n_table && row != a->skip)
             copy_row(out, a->out.step, (const char *)a->table + here * a->stride * size, a->step, a->out.width, (size_t)size);
         else
             zero_row(out, a->out.step, a->out.width, (size_t)size);
-        stni_rows_advance(&from, &a->index);
-        stni_rows_advance(&to, &a->out);
     }
     return STN_OK;
 }

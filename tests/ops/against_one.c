@@ -1,0 +1,262 @@
+#include "ops/against_one.h"
+
+#include "core/context.h"
+#include "core/shard/world.h"
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t against_one_numel(const struct random_shape *shape)
+{
+    int64_t n = 1;
+    for (int d = 0; d < shape->ndim; d++)
+        n *= shape->shape[d];
+    return n;
+}
+
+static void put(void *data, stn_dtype dtype, int64_t i, double x)
+{
+    if (dtype == STN_DTYPE_F64)
+        ((double *)data)[i] = x;
+    else if (dtype == STN_DTYPE_I64)
+        ((int64_t *)data)[i] = (int64_t)x;
+    else
+        ((float *)data)[i] = (float)x;
+}
+
+static double get(const void *data, stn_dtype dtype, int64_t i)
+{
+    if (dtype == STN_DTYPE_F64)
+        return ((const double *)data)[i];
+    return dtype == STN_DTYPE_I64 ? (double)((const int64_t *)data)[i] : (double)((const float *)data)[i];
+}
+
+/* Linear index in the whole of element `at` of the chunk. */
+static int64_t global_index(const stn_spec *spec, int64_t at)
+{
+    int64_t index = 0, stride = 1;
+    for (int d = spec->layout.ndim - 1; d >= 0; d--) {
+        index += (spec->local_offset[d] + at % spec->local_shape[d]) * stride;
+        at /= spec->local_shape[d];
+        stride *= spec->layout.shape[d];
+    }
+    return index;
+}
+
+/* This rank's part of element i: dealt whole to one coordinate of each axis with a pending reduction; and a sum that cancels. */
+static double addend(const stn_spec *spec, int64_t i, double value)
+{
+    const stn_mesh *mesh = spec->layout.mesh;
+    double noise = 0;
+    for (int a = 0; mesh && a < mesh->ndim; a++) {
+        stn_placement p = spec->layout.placement[a];
+        int size = mesh->sizes[a], own = mesh->coordinate[a];
+        if (p.kind != STN_PLACE_PARTIAL)
+            continue;
+        if (own != (int)(i % size)) {
+            value = 0;
+            noise = 0;
+        }
+        if (own == 0 || own == 1)
+            noise += own == 0 ? 2 + (double)(i % 3) : -2 - (double)(i % 3);
+    }
+    return value + noise;
+}
+
+stn_tensor *against_one_tensor(stn_context *context, const stn_spec *spec, const double *values)
+{
+    stn_dtype dtype = spec->layout.dtype;
+    void *data = calloc((size_t)spec->local_numel + 1, stn_dtype_size(dtype));
+    for (int64_t i = 0; i < spec->local_numel; i++) {
+        int64_t whole = global_index(spec, i);
+        put(data, dtype, i, addend(spec, whole, values[whole]));
+    }
+    stn_tensor *tensor = stn_from_host(context, spec, data);
+    free(data);
+    return tensor;
+}
+
+stn_tensor *against_one_local(stn_context *context, stn_dtype dtype, const struct random_shape *shape, const double *values)
+{
+    const stn_spec *spec;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, dtype, shape->ndim, shape->shape, NULL, &spec), STN_OK);
+    stn_tensor *tensor = against_one_tensor(context, spec, values);
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+static double largest(const double *values, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, fabs(values[i]));
+    return most;
+}
+
+void against_one_compare(stn_tensor *tensor, const double *want, double tolerance)
+{
+    stn_tensor *full = stn_full_tensor(tensor);
+    if (!CHECK_STATUS(stn_context_status(stn_tensor_context(full)), STN_OK))
+        return;
+    const stn_spec *spec = stn_tensor_spec(full), *whole = stn_tensor_spec(tensor);
+    if (whole->layout.mesh && !whole->layout.mesh->member)
+        return;
+    CHECK_I64(spec->numel, whole->numel);
+    size_t bytes = (size_t)spec->numel * stn_dtype_size(spec->layout.dtype);
+    void *data = calloc(bytes + 1, 1);
+    CHECK_STATUS(stn_to_host(full, data, bytes), STN_OK);
+    double bound = tolerance * largest(want, spec->numel), worst = 0, got = 0, wanted = 0;
+    for (int64_t i = 0; i < spec->numel; i++) {
+        double x = get(data, spec->layout.dtype, i);
+        if (!(fabs(x - want[i]) <= worst)) {
+            worst = fabs(x - want[i]);
+            got = x;
+            wanted = want[i];
+        }
+    }
+    if (!CHECK(worst <= bound)) {
+        char text[256];
+        stn_spec_describe(whole, text, sizeof text);
+        fprintf(stderr, "  %s: got %.17g, wanted %.17g\n", text, got, wanted);
+    }
+    free(data);
+}
+
+static void read_local(stn_tensor *tensor, double *out)
+{
+    const stn_spec *spec = stn_tensor_spec(tensor);
+    size_t bytes = (size_t)spec->numel * stn_dtype_size(spec->layout.dtype);
+    void *data = calloc(bytes + 1, 1);
+    CHECK_STATUS(stn_to_host(tensor, data, bytes), STN_OK);
+    for (int64_t i = 0; i < spec->numel; i++)
+        out[i] = get(data, spec->layout.dtype, i);
+    free(data);
+}
+
+/* All that is computed from one set of tensors: output, gradients of the inputs, derivatives of these. */
+struct results {
+    stn_tensor *out, *grad[AGAINST_ONE_MAX_INPUTS], *second[AGAINST_ONE_MAX_INPUTS + 1]; /* the last of `second` is of the cotangent */
+};
+
+/* What they are computed from. */
+struct givens {
+    stn_tensor *in[AGAINST_ONE_MAX_INPUTS], *cotangent, *direction[AGAINST_ONE_MAX_INPUTS];
+};
+
+static int is_floating(const struct against_one_input *in)
+{
+    return in->dtype != STN_DTYPE_I64;
+}
+
+/* The inputs that gradients exist for. */
+static int list_leaves(const struct against_one_op *op, stn_tensor *const *from, stn_tensor **to)
+{
+    int n = 0;
+    for (int i = 0; i < op->n_in; i++)
+        if (is_floating(&op->in[i]))
+            to[n++] = from[i];
+    return n;
+}
+
+static stn_tensor *draw_tensor(stn_context *context, uint64_t *state, const stn_mesh *mesh, stn_dtype dtype,
+                               const struct random_shape *shape, uint32_t ops, const double *values)
+{
+    const stn_spec *spec = random_spec(state, context, mesh, shape, dtype, ops);
+    stn_tensor *tensor = against_one_tensor(context, spec, values);
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+static void forward(const struct against_one_op *op, const struct givens *g, struct results *out)
+{
+    for (int i = 0; i < op->n_in; i++)
+        if (is_floating(&op->in[i]))
+            CHECK_STATUS(stn_set_requires_grad(g->in[i], 1), STN_OK);
+    out->out = op->call(g->in, op->arg);
+}
+
+static void backward(stn_context *context, const struct against_one_op *op, const struct givens *g, struct results *out)
+{
+    stn_tensor *leaves[AGAINST_ONE_MAX_INPUTS + 1], *cotangent = g->cotangent;
+    int n = list_leaves(op, g->in, leaves);
+    CHECK_STATUS(stn_set_requires_grad(cotangent, 1), STN_OK);
+    CHECK_STATUS(stn_grad(context, 1, &out->out, &cotangent, n, leaves, 1, 1, out->grad), STN_OK);
+    leaves[n] = cotangent;
+    CHECK_STATUS(stn_grad(context, n, out->grad, g->direction, n + 1, leaves, 0, 0, out->second), STN_OK);
+}
+
+double *against_one_draw(uint64_t *state, int64_t n)
+{
+    double *values = calloc((size_t)n + 1, sizeof *values);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = ldexp((double)world_random(state, 1 << 21), -20) - 1;
+    return values;
+}
+
+static void compare_result(stn_tensor *got, stn_tensor *wanted, double tolerance)
+{
+    if (!CHECK((got == NULL) == (wanted == NULL)) || got == NULL)
+        return;
+    int64_t n = stn_spec_numel(stn_tensor_spec(wanted));
+    double *values = calloc((size_t)n + 1, sizeof *values);
+    read_local(wanted, values);
+    against_one_compare(got, values, tolerance);
+    free(values);
+}
+
+static void check_gradient_spec(const stn_tensor *grad, const stn_tensor *input)
+{
+    const stn_spec *spec = stn_tensor_spec(input);
+    if (grad && spec->partial_axes == 0)
+        CHECK(stn_tensor_spec(grad) == spec);
+}
+
+void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *mesh, const struct against_one_op *op)
+{
+    struct givens local = {0}, given = {0};
+    struct results wanted = {0}, got = {0};
+    struct random_shape shape = {0};
+    stn_scope_begin(context);
+    for (int i = 0; i < op->n_in; i++)
+        local.in[i] = against_one_local(context, op->in[i].dtype, &op->in[i].shape, op->in[i].values);
+    for (int i = 0; i < op->n_in; i++)
+        given.in[i] = draw_tensor(context, state, mesh, op->in[i].dtype, &op->in[i].shape, op->in[i].ops, op->in[i].values);
+    forward(op, &local, &wanted);
+    forward(op, &given, &got);
+    if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
+        compare_result(got.out, wanted.out, op->tolerance);
+        shape.ndim = stn_tensor_ndim(wanted.out);
+        memcpy(shape.shape, stn_tensor_shape(wanted.out), sizeof shape.shape[0] * (size_t)shape.ndim);
+        stn_dtype dtype = stn_tensor_dtype(wanted.out);
+        double *cotangent = against_one_draw(state, against_one_numel(&shape)), *direction[AGAINST_ONE_MAX_INPUTS] = {NULL};
+        local.cotangent = against_one_local(context, dtype, &shape, cotangent);
+        given.cotangent = draw_tensor(context, state, mesh, dtype, &shape, 1u << STN_SUM, cotangent);
+        int n = 0;
+        for (int i = 0; i < op->n_in; i++) {
+            const struct against_one_input *in = &op->in[i];
+            if (!is_floating(in))
+                continue;
+            direction[n] = against_one_draw(state, against_one_numel(&in->shape));
+            local.direction[n] = against_one_local(context, in->dtype, &in->shape, direction[n]);
+            given.direction[n] = draw_tensor(context, state, mesh, in->dtype, &in->shape, 1u << STN_SUM, direction[n]);
+            n++;
+        }
+        backward(context, op, &local, &wanted);
+        backward(context, op, &given, &got);
+        stn_tensor *leaves[AGAINST_ONE_MAX_INPUTS];
+        list_leaves(op, given.in, leaves);
+        for (int i = 0; i < n; i++)
+            check_gradient_spec(got.grad[i], leaves[i]);
+        for (int i = 0; i < n; i++)
+            compare_result(got.grad[i], wanted.grad[i], op->tolerance);
+        for (int i = 0; i <= n; i++)
+            compare_result(got.second[i], wanted.second[i], op->tolerance);
+        for (int i = 0; i < n; i++)
+            free(direction[i]);
+        free(cotangent);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}

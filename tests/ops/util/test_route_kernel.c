@@ -1,0 +1,201 @@
+/* Kernels of routed rows on raw memory: plans of many sizes, gathering with strides, sums. */
+#include "harness.h"
+#include "ops/util/route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t seed;
+
+static int64_t draw(int64_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((seed >> 20) % (uint64_t)n);
+}
+
+/* Memory of one plan. */
+struct plan {
+    struct stni_rows_plan_args args;
+    int64_t *index, *ranges;
+};
+
+static void plan_init(struct plan *p, int64_t n, int64_t n_rows, int n_ranks)
+{
+    *p = (struct plan){.args = {.index_dtype = STN_DTYPE_I64, .n_rows = n_rows, .skip = -1, .n_ranks = n_ranks}};
+    p->index = calloc((size_t)n + 1, sizeof(int64_t));
+    p->ranges = calloc(2 * (size_t)n_ranks, sizeof(int64_t));
+    p->args.index = stni_rows_dense(p->index, n, 1);
+    p->args.ranges = p->ranges;
+    p->args.work = calloc(4 * (size_t)n + 1, sizeof(int64_t));
+    p->args.unique = calloc((size_t)n + 1, sizeof(int64_t));
+    p->args.slot = calloc((size_t)n + 1, sizeof(int64_t));
+    p->args.counts = calloc((size_t)n_ranks + 1, sizeof(int64_t));
+}
+
+static void plan_fini(struct plan *p)
+{
+    free(p->index);
+    free(p->ranges);
+    free(p->args.work);
+    free(p->args.unique);
+    free(p->args.slot);
+    free(p->args.counts);
+}
+
+/* Ranks own pieces of the table in an order that is not theirs; some own nothing, and some rows are nobody's. */
+static void draw_ranges(struct plan *p)
+{
+    int n = p->args.n_ranks;
+    int64_t at = 0, n_rows = p->args.n_rows;
+    for (int i = 0; i < n; i++) {
+        int r = (i * 2 + 1) % n == 0 && n % 2 == 0 ? i : n % 2 ? (i * 2 + 1) % n : n - 1 - i;
+        int64_t end = at + draw(n_rows - at + 1);
+        p->ranges[r] = at;
+        p->ranges[n + r] = end;
+        at = end;
+    }
+}
+
+static int owner_of(const struct plan *p, int64_t row)
+{
+    for (int r = 0; r < p->args.n_ranks; r++)
+        if (row >= p->ranges[r] && row < p->ranges[p->args.n_ranks + r])
+            return r;
+    return -1;
+}
+
+/* What a plan promises, checked against its words. */
+static void check_plan(const struct plan *p)
+{
+    const struct stni_rows_plan_args *a = &p->args;
+    int64_t begin = 0;
+    for (int r = 0; r < a->n_ranks; r++) {
+        for (int64_t u = begin; u < begin + a->counts[r]; u++) {
+            CHECK_I64(owner_of(p, a->unique[u]), r);
+            if (u > begin)
+                CHECK(a->unique[u] > a->unique[u - 1]);
+        }
+        begin += a->counts[r];
+    }
+    CHECK_I64(a->counts[a->n_ranks], begin);
+    int *asked = calloc((size_t)begin + 1, sizeof *asked);
+    for (int64_t i = 0; i < a->index.n; i++) {
+        int64_t row = p->index[i], slot = a->slot[i];
+        int there = row >= 0 && row < a->n_rows && row != a->skip && owner_of(p, row) >= 0;
+        if (!CHECK_I64(slot >= 0, there) || !there)
+            continue;
+        CHECK_I64(a->unique[slot], row);
+        asked[slot] = 1;
+    }
+    for (int64_t u = 0; u < begin; u++)
+        CHECK_I64(asked[u], 1);
+    free(asked);
+}
+
+static void plans_list_each_distinct_row_once_under_its_owner(void)
+{
+    static const int64_t sizes[][2] = {{0, 5}, {1, 1}, {7, 3}, {50, 20}, {200, 5000}, {300, INT64_C(1) << 40}};
+    seed = 9;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int n_ranks = 1; n_ranks <= 5; n_ranks++) {
+            struct plan p;
+            plan_init(&p, sizes[s][0], sizes[s][1], n_ranks);
+            for (int64_t i = 0; i < sizes[s][0]; i++)
+                p.index[i] = draw(sizes[s][1] + 1) - draw(2); /* -1 and n_rows among them */
+            if (n_ranks % 2)
+                p.args.skip = draw(sizes[s][1]);
+            draw_ranges(&p);
+            CHECK_STATUS(stni_rows_plan_cpu(NULL, &p.args), STN_OK);
+            check_plan(&p);
+            CHECK_I64(p.args.counts[n_ranks] >= 0, 1);
+            plan_fini(&p);
+        }
+}
+
+static void a_plan_for_one_owner_takes_its_range_inline(void)
+{
+    struct plan p;
+    plan_init(&p, 4, 10, 1);
+    static const int64_t index[] = {7, 2, 7, 5};
+    memcpy(p.index, index, sizeof index);
+    p.args.ranges = NULL;
+    p.args.range[0] = 5;
+    p.args.range[1] = 10;
+    stni_rows_plan_cpu(NULL, &p.args);
+    CHECK_I64(p.args.counts[0], 2);
+    CHECK_I64(p.args.counts[1], 2);
+    CHECK_I64(p.args.unique[0], 5);
+    CHECK_I64(p.args.unique[1], 7);
+    CHECK_I64(p.args.slot[0], 1);
+    CHECK_I64(p.args.slot[1], -1);
+    CHECK_I64(p.args.slot[3], 0);
+    plan_fini(&p);
+}
+
+/* A (2, 3) box of i32 indices inside a larger array, a table of columns before rows, an output with gaps. */
+static void gathering_follows_all_strides(void)
+{
+    int32_t index[2 * 5] = {1, 9, 0, 9, 3, 2, 9, 9, 9, 1};
+    float table[2 * 3], out[2 * 3 * 4];
+    for (int i = 0; i < 6; i++)
+        table[i] = (float)(10 * (i % 3) + i / 3); /* row i % 3, column i / 3 */
+    memset(out, 0, sizeof out);
+    struct stni_rows_gather_args a = {
+        .index = {.data = index, .n = 6, .width = 1, .step = 1, .ndim = 2, .shape = {2, 3}, .strides = {5, 2}},
+        .out = {.data = out, .n = 6, .width = 2, .step = 2, .ndim = 2, .shape = {2, 3}, .strides = {12, 4}},
+        .index_dtype = STN_DTYPE_I32,
+        .element_size = sizeof(float),
+        .table = table,
+        .n_table = 3,
+        .stride = 1,
+        .step = 3,
+        .n_rows = 3,
+        .skip = 2,
+    };
+    CHECK_STATUS(stni_rows_gather_cpu(NULL, &a), STN_OK);
+    static const double want[6][2] = {{10, 11}, {0, 1}, {0, 0}, {0, 0}, {0, 0}, {10, 11}}; /* 3 is no row, 2 is skipped, 9 is no row */
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 2; j++) {
+            CHECK_NEAR((double)out[4 * i + 2 * j], want[i][j], 0);
+            CHECK_NEAR((double)out[4 * i + 2 * j + 1], 0, 0);
+        }
+}
+
+static void sums_and_stores_every_dtype(void)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_C64, STN_DTYPE_C128};
+    static const unsigned char one[][16] = {{0, 0, 0x80, 0x3f}, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, {0x80, 0x3f}, {0, 0x3c},
+                                            {0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f}, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}};
+    static const unsigned char three[][16] = {{0, 0, 0x40, 0x40}, {0, 0, 0, 0, 0, 0, 8, 0x40}, {0x40, 0x40}, {0, 0x42},
+                                              {0, 0, 0x40, 0x40, 0, 0, 0x40, 0x40}, {0, 0, 0, 0, 0, 0, 8, 0x40, 0, 0, 0, 0, 0, 0, 8, 0x40}};
+    static const int64_t slot[] = {1, 0, 1, -1, 1}, unique[] = {4, 6}, count = 2;
+    for (int k = 0; k < 6; k++) {
+        size_t size = stn_dtype_size(dtypes[k]);
+        unsigned char rows[5 * 2 * 16], sums[2 * 2 * 16], table[4 * 2 * 16], zero[16] = {0};
+        for (int i = 0; i < 10; i++)
+            memcpy(rows + (size_t)i * size, one[k], size);
+        memset(table, 0xff, sizeof table);
+        struct stni_rows_sum_args sum = {.rows = stni_rows_dense(rows, 5, 2), .dtype = dtypes[k], .slot = slot, .count = &count, .sums = sums};
+        stni_rows_sum_cpu(NULL, &sum);
+        struct stni_rows_store_args store = {.table = table, .dtype = dtypes[k], .n_table = 4, .first = 3, .width = 2, .stride = 2, .step = 1,
+                                             .unique = unique, .count = &count, .sums = sums};
+        stni_rows_store_cpu(NULL, &store);
+        for (int j = 0; j < 2; j++) {
+            CHECK_BYTES(table + (size_t)j * size, zero, size);       /* row 3 */
+            CHECK_BYTES(table + (size_t)(2 + j) * size, one[k], size); /* row 4 */
+            CHECK_BYTES(table + (size_t)(4 + j) * size, zero, size);
+            CHECK_BYTES(table + (size_t)(6 + j) * size, three[k], size); /* row 6 */
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"plans_list_each_distinct_row_once_under_its_owner", plans_list_each_distinct_row_once_under_its_owner},
+        {"a_plan_for_one_owner_takes_its_range_inline", a_plan_for_one_owner_takes_its_range_inline},
+        {"gathering_follows_all_strides", gathering_follows_all_strides},
+        {"sums_and_stores_every_dtype", sums_and_stores_every_dtype},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
