@@ -127,7 +127,8 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
 {
     const stn_spec *whole;
-    uint32_t axes = cotangent->spec->partial_axes;
+    /* Inside no-sync nothing may be sent: a cotangent that is cut where the leaf is not becomes Partial, which is free. */
+    uint32_t axes = cotangent->spec->partial_axes | (leaf->context->no_sync ? cotangent->spec->shard_axes : 0);
     STNI_TRY(stni_gradient_spec(leaf->spec, &whole));
     axes &= ~whole->shard_axes;
     if (axes)
@@ -204,8 +205,10 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
 stn_status stn_zero_grad(stn_tensor *tensor)
 {
     STNI_TRY(live_leaf(tensor, "stn_zero_grad"));
-    if (tensor->leaf)
+    if (tensor->leaf) {
         drop_gradients(tensor->leaf);
+        stni_tape_settle(tensor->context);
+    }
     return STN_OK;
 }
 

@@ -133,8 +133,7 @@ stn_status stni_tape_sync(stn_context *context)
 {
     struct stni_tape *tape = context->tape;
     stn_status status = stni_leaves_sync(context, tape->n_pending, tape->pending);
-    while (tape->n_pending > 0)
-        stni_leaf_release(tape->pending[--tape->n_pending]);
+    stni_tape_settle(context);
     return status;
 }
 
@@ -160,6 +159,7 @@ stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves)
     stni_scope_enter(context);
     if (status == STN_OK)
         status = stni_leaves_sync(context, n, list);
+    stni_tape_settle(context);
     stni_scope_leave(context);
     context->busy--;
     stni_free(list);

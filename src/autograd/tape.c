@@ -71,6 +71,19 @@ stn_status stni_tape_add_pending(stn_context *context, struct stni_leaf *leaf)
     return STN_OK;
 }
 
+void stni_tape_settle(stn_context *context)
+{
+    struct stni_tape *tape = context->tape;
+    int kept = 0;
+    for (int l = 0; l < tape->n_pending; l++) {
+        if (tape->pending[l]->pending)
+            tape->pending[kept++] = tape->pending[l];
+        else
+            stni_leaf_release(tape->pending[l]);
+    }
+    tape->n_pending = kept;
+}
+
 void stn_no_grad_begin(stn_context *context)
 {
     if (context)

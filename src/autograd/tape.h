@@ -26,6 +26,9 @@ void stni_tape_destroy(stn_context *context);
 /* Remembers a leaf that holds something pending. */
 stn_status stni_tape_add_pending(stn_context *context, struct stni_leaf *leaf);
 
+/* Forgets the leaves that hold nothing pending any more. */
+void stni_tape_settle(stn_context *context);
+
 /* Keeps a verb's node. */
 stn_status stni_tape_add_verb(stn_context *context, struct stni_node *node);
 void stni_tape_clear_verbs(stn_context *context);
