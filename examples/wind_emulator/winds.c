@@ -112,7 +112,7 @@ static int read_fields(struct winds *w, const char *path, const struct grid *gri
 
 stn_status winds_read(stn_context *context, const char *folder, struct winds *winds)
 {
-    char path[1024], error[512] = "";
+    char path[400], error[512] = "";
     struct grid grid;
     *winds = (struct winds){.context = context};
     snprintf(path, sizeof path, "%s/monthly_navy_winds.cdf", folder);
