@@ -212,8 +212,10 @@ static stn_status make_cotangent(struct rank_run *run, int k, stn_tensor **out)
 static stn_status backward(struct rank_run *run)
 {
     stn_tensor *losses[STN_MAX_OUTPUTS], *cotangents[STN_MAX_OUTPUTS];
-    int n = 0;
-    for (int k = 0; k < run->c->n_outputs; k++) {
+    int n = 0, wanted = 0;
+    for (int i = 0; i < run->c->n_inputs; i++)
+        wanted += run->c->grad[i].data != NULL;
+    for (int k = 0; k < run->c->n_outputs && wanted > 0; k++) {
         if (run->c->cotangent[k].data == NULL)
             continue;
         stn_status status = make_cotangent(run, k, &cotangents[n]);
