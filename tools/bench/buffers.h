@@ -1,0 +1,14 @@
+/* Host memory for the verbs: aligned, and every page touched. */
+#ifndef BENCH_BUFFERS_H
+#define BENCH_BUFFERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** `bytes` bytes filled with floats below 2 in magnitude; NULL when there are none. Freed with free. */
+void *buffer_make(size_t bytes);
+
+/** "64 KiB", "1 MiB". */
+void buffer_describe(int64_t bytes, char *text, size_t size);
+
+#endif

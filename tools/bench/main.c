@@ -1,0 +1,76 @@
+/* stn-bench: measures the library beside its peers. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2 };
+
+static const struct entry {
+    const char *name;
+    void (*run)(struct bench *bench);
+    const char *work;
+} entries[] = {
+    {"dispatch", bench_dispatch, "one op on tiny shards, over the bare kernel"},
+    {"dispatch-scale", bench_dispatch_scale, "the same in worlds of 2 to 100,000 ranks"},
+    {"latency", bench_latency, "8-byte all-reduce and barrier"},
+    {"allreduce", bench_allreduce, "all-reduce of 64 KiB to 128 MiB"},
+    {"alltoallv", bench_alltoallv, "all-to-all, even and 1:3"},
+    {"reshard", bench_reshard, "redistribution of 4096 x 4096 f32"},
+    {"haloconv", bench_haloconv, "conv2d over sharded rows"},
+    {"plan-scale", bench_plan_scale, "plans of one rank among 2 to 100,000"},
+    {"spec-mem", bench_spec_mem, "bytes of 10,000 tensors"},
+};
+
+enum { ENTRIES = sizeof entries / sizeof entries[0] };
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short]\n\n");
+    for (int i = 0; i < ENTRIES; i++)
+        fprintf(stderr, "  %-16s %s\n", entries[i].name, entries[i].work);
+    return EXIT_USAGE;
+}
+
+/* 1 if `word` names at least one benchmark; runs them where `run` is set. */
+static int select_by(const char *word, struct bench *bench, int run)
+{
+    int found = 0;
+    for (int i = 0; i < ENTRIES; i++) {
+        if (strcmp(word, "all") != 0 && strcmp(word, entries[i].name) != 0)
+            continue;
+        found = 1;
+        if (run)
+            entries[i].run(bench);
+    }
+    return found;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {.pairs = 9, .seconds = 0.1};
+    int names = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            bench.json = 1;
+        else if (strcmp(argv[i], "--short") == 0)
+            bench.quick = 1;
+        else if (select_by(argv[i], &bench, 0))
+            names++;
+        else
+            return usage();
+    }
+    if (names == 0)
+        return usage();
+    if (bench.quick) {
+        bench.pairs = 7;
+        bench.seconds = 0.005;
+    }
+    if (!bench.json)
+        printf("%-14s %-34s %11s %11s %-4s %8s %6s\n", "name", "case", "ours", "peer", "unit", "ratio", "spread");
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "--", 2) != 0)
+            select_by(argv[i], &bench, 1);
+    return bench.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

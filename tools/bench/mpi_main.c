@@ -1,0 +1,116 @@
+/* stn-bench-mpi: the peer process of peer_mpi.h. Rank 0 reads orders; the others sleep between them instead of spinning on a core that
+ * is being measured. */
+#include <mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TAG = 1, VERBS = 3, SLEEP_MICROSECONDS = 500 };
+
+struct order {
+    long long verb, first, second, n; /* verb -1: the end */
+};
+
+struct buffers {
+    float *send, *recv;
+    long long capacity; /* elements */
+};
+
+static const char *const verbs[VERBS] = {"barrier", "allreduce", "alltoallv"};
+
+static int reserve(struct buffers *b, long long n)
+{
+    if (n <= b->capacity)
+        return 1;
+    free(b->send);
+    free(b->recv);
+    b->send = malloc(sizeof *b->send * (size_t)n);
+    b->recv = malloc(sizeof *b->recv * (size_t)n);
+    b->capacity = b->send != NULL && b->recv != NULL ? n : 0;
+    for (long long i = 0; i < b->capacity; i++)
+        b->send[i] = b->recv[i] = (float)(i % 100);
+    return b->capacity > 0;
+}
+
+static void run_verb(const struct order *o, struct buffers *b, int rank)
+{
+    int counts[2] = {(int)o->first, (int)o->second}, at[2];
+    if (rank == 1) {
+        counts[0] = (int)o->second;
+        counts[1] = (int)o->first;
+    }
+    at[0] = 0;
+    at[1] = counts[0];
+    if (o->verb == 0)
+        MPI_Barrier(MPI_COMM_WORLD);
+    else if (o->verb == 1)
+        MPI_Allreduce(b->send, b->recv, (int)o->first, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    else /* the counts are symmetric: what goes to the other comes from it */
+        MPI_Alltoallv(b->send, counts, at, MPI_FLOAT, b->recv, counts, at, MPI_FLOAT, MPI_COMM_WORLD);
+}
+
+static double run_order(const struct order *o, struct buffers *b, int rank)
+{
+    int good = reserve(b, o->first + o->second + 1), all;
+    MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (!all)
+        return -1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double seconds = -MPI_Wtime(), slowest;
+    for (long long i = 0; i < o->n; i++)
+        run_verb(o, b, rank);
+    seconds += MPI_Wtime();
+    MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
+static void read_order(struct order *o, int size)
+{
+    char line[256], verb[32];
+    o->verb = -1;
+    if (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %lld %lld %lld", verb, &o->first, &o->second, &o->n) == 4)
+        for (int v = 0; v < VERBS; v++)
+            if (strcmp(verb, verbs[v]) == 0)
+                o->verb = v;
+    for (int r = 1; r < size; r++)
+        MPI_Send(o, 4, MPI_LONG_LONG, r, TAG, MPI_COMM_WORLD);
+}
+
+static void await_order(struct order *o)
+{
+    int there = 0;
+    while (!there) {
+        usleep(SLEEP_MICROSECONDS);
+        MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    }
+    MPI_Recv(o, 4, MPI_LONG_LONG, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    struct buffers buffers = {0};
+    struct order order;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (;;) {
+        if (rank == 0)
+            read_order(&order, size);
+        else
+            await_order(&order);
+        if (order.verb < 0)
+            break;
+        double seconds = run_order(&order, &buffers, rank);
+        if (rank == 0) {
+            printf("%.12g\n", seconds);
+            fflush(stdout);
+        }
+    }
+    free(buffers.send);
+    free(buffers.recv);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* Thread ranks and fake worlds. */
+#include "world.h"
+
+#include <stdlib.h>
+
+void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struct world *world)
+{
+    const stn_launch_options options = {
+        .size = sizeof options,
+        .ranks = ranks,
+        .context = {.size = sizeof options.context},
+    };
+    world->bench = bench;
+    if (!team_init(&world->team, bench, ranks)) {
+        bench_fail(bench, "no barrier for %d ranks", ranks);
+        return;
+    }
+    stn_status status = stn_launch(&options, rank_main, world);
+    if (status != STN_OK)
+        bench_fail(bench, "%d ranks: %s", ranks, stn_status_text(status));
+    team_fini(&world->team);
+}
+
+stn_context *world_fake(struct bench *bench, int rank, int size)
+{
+    stn_comm *comm;
+    char text[256] = "";
+    stn_context *context = NULL;
+    stn_status status = stn_comm_create_fake(rank, size, 0, 0, &comm);
+    if (status == STN_OK) {
+        const stn_context_options options = {
+            .size = sizeof options, .comm = comm, .error_text = text, .error_text_size = sizeof text};
+        status = stn_context_create(&options, &context);
+    }
+    if (status == STN_OK)
+        return context;
+    bench_fail(bench, "fake world of %d: %s: %s", size, stn_status_text(status), text);
+    return NULL;
+}
+
+stn_stats world_stats(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    return stats;
+}
+
+stn_tensor *world_tensor(stn_context *context, const stn_spec *spec)
+{
+    const int64_t n = stn_spec_local_numel(spec);
+    float *data = malloc(sizeof *data * (size_t)n + 1);
+    if (data == NULL)
+        return NULL;
+    for (int64_t i = 0; i < n; i++)
+        data[i] = (float)(i % 127) / 64 - 1;
+    stn_tensor *tensor = stn_from_host(context, spec, data);
+    free(data);
+    return stn_tensor_is_error(tensor) ? NULL : tensor;
+}

@@ -1,0 +1,25 @@
+/* Contexts that benchmarks run in. */
+#ifndef BENCH_WORLD_H
+#define BENCH_WORLD_H
+
+#include "team.h"
+
+/** What a launch of thread ranks works on: a benchmark's own state begins with it. */
+struct world {
+    struct bench *bench;
+    struct team team;
+};
+
+/** Runs `rank_main` on thread ranks; `world` is its argument. A failure is printed and counted. */
+void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struct world *world);
+
+/** A context that plays rank `rank` of a fake world; NULL, printed and counted, where that fails. */
+stn_context *world_fake(struct bench *bench, int rank, int size);
+
+/** Counters of this rank. */
+stn_stats world_stats(stn_context *context);
+
+/** A tensor of `spec` filled with small numbers; NULL where it could not be made. f32 only. The caller owns it. */
+stn_tensor *world_tensor(stn_context *context, const stn_spec *spec);
+
+#endif
