@@ -164,15 +164,12 @@ static void set_tiles(struct space *s)
         s->tile_rows = s->rows;
 }
 
-stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
+static void run_space(const struct stni_pointwise_args *args, void (*block)(const struct stni_pointwise_block *),
+                      const struct stni_convert_kernels *convert)
 {
-    (void)queue;
-    const struct stni_pointwise_args *args = raw;
-    enum stni_isa isa = stni_isa_best();
-    const struct stni_convert_kernels *convert = STNI_ISA_PICK(stni_convert_kernels, isa);
     struct space s;
     s.args = args;
-    s.block = STNI_ISA_PICK(stni_pointwise_kernels, isa)->block[args->compute];
+    s.block = block;
     s.compute_size = (int64_t)stn_dtype_size(args->compute);
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
@@ -188,5 +185,36 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
         if (s.lane[l].same)
             fill(&s, convert, l, s.tile_rows * s.tile_cols);
     run_outer(&s);
+}
+
+static int is_run(const struct stni_pointwise_args *args, const struct stni_pointwise_operand *operand)
+{
+    return operand->data && operand->dtype == args->compute && (args->ndim == 0 || operand->strides[0] == 1);
+}
+
+/* Everything is one dense run of the compute type. */
+static int is_one_run(const struct stni_pointwise_args *args)
+{
+    int run = args->ndim <= 1 && is_run(args, &args->out);
+    for (int i = 0; i < args->n_in && run; i++)
+        run = is_run(args, &args->in[i]);
+    return run;
+}
+
+stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
+{
+    (void)queue;
+    const struct stni_pointwise_args *args = raw;
+    enum stni_isa isa = stni_isa_best();
+    void (*block)(const struct stni_pointwise_block *) = STNI_ISA_PICK(stni_pointwise_kernels, isa)->block[args->compute];
+    if (!is_one_run(args)) {
+        run_space(args, block, STNI_ISA_PICK(stni_convert_kernels, isa));
+        return STN_OK;
+    }
+    struct stni_pointwise_block run = {.op = args->op, .n = args->ndim ? args->shape[0] : 1, .out = args->out.data, .a = args->a,
+                                       .b = args->b};
+    for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
+        run.in[i] = args->in[i < args->n_in ? i : 0].data;
+    block(&run);
     return STN_OK;
 }
