@@ -11,28 +11,32 @@ static int shift_of(const stn_spec *in, int out_ndim)
     return out_ndim - in->layout.ndim;
 }
 
+/* Joins a shape; 0, and nothing changed, where it does not fit. */
+static int broadcast_with(stn_meta *meta, const struct stni_layout *in)
+{
+    stn_meta joined = *meta;
+    joined.ndim = meta->ndim > in->ndim ? meta->ndim : in->ndim;
+    for (int d = 0; d < joined.ndim; d++) {
+        int before = d - (joined.ndim - meta->ndim), own = d - (joined.ndim - in->ndim);
+        int64_t a = before >= 0 ? meta->shape[before] : 1, b = own >= 0 ? in->shape[own] : 1;
+        if (a != b && a != 1 && b != 1)
+            return 0;
+        joined.shape[d] = a == 1 ? b : a;
+    }
+    *meta = joined;
+    return 1;
+}
+
 stn_status stni_pointwise_broadcast(const stn_op_call *call, int n, stn_meta *meta)
 {
     meta->ndim = 0;
-    for (int i = 0; i < n; i++)
-        if (call->in_spec[i] && call->in_spec[i]->layout.ndim > meta->ndim)
-            meta->ndim = call->in_spec[i]->layout.ndim;
-    for (int d = 0; d < meta->ndim; d++)
-        meta->shape[d] = 1;
     for (int i = 0; i < n; i++) {
         const stn_spec *in = call->in_spec[i];
-        for (int d = 0; in && d < in->layout.ndim; d++) {
-            int64_t size = in->layout.shape[d], *common = &meta->shape[d + shift_of(in, meta->ndim)];
-            if (size == *common || size == 1)
-                continue;
-            if (*common != 1) {
-                char got[STNI_SHAPE_TEXT], other[STNI_SHAPE_TEXT];
-                return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted one that broadcasts with %s",
-                                   stn_op_descriptor(call->op)->inputs[i].name, stni_shape_text(in->layout.ndim, in->layout.shape, got),
-                                   stni_shape_text(meta->ndim, meta->shape, other));
-            }
-            *common = size;
-        }
+        char got[STNI_SHAPE_TEXT], before[STNI_SHAPE_TEXT];
+        if (in && !broadcast_with(meta, &in->layout))
+            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted one that broadcasts with %s",
+                               stn_op_descriptor(call->op)->inputs[i].name, stni_shape_text(in->layout.ndim, in->layout.shape, got),
+                               stni_shape_text(meta->ndim, meta->shape, before));
     }
     return STN_OK;
 }

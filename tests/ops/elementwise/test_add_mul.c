@@ -149,7 +149,7 @@ static stn_status drawn_layouts(stn_context *context, void *arg)
         const stn_dtype *types = dtypes[draw_below(&seed, 6)];
         char what[64];
         const struct shapes *pair = &pairs[round % N_PAIRS];
-        /* A tensor without dims would be promoted otherwise than one with; test_promote.c has that. */
+        /* A tensor without dims would be promoted otherwise than one with; test_pointwise_check.c has that. */
         stn_dtype other = pair->ndim[0] && pair->ndim[1] ? types[1] : types[0];
         stn_scope_begin(context);
         draw_call(call, context, mesh, pair, types[0], other, &seed);
