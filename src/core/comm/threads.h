@@ -23,6 +23,7 @@
 enum {
     STNI_THREAD_LINE = 64,     /* bytes of a cache line */
     STNI_THREAD_INLINE = 1024, /* bytes of data that travel in the slot */
+    STNI_THREAD_FEW = 4,
     STNI_THREAD_ANY = -1       /* wait for whatever peer moves first */
 };
 
@@ -56,6 +57,10 @@ struct stni_thread_mail {
             const int64_t *counts;
             const stn_exchange *messages;
         } at;
+        struct {
+            const void *send;
+            int64_t counts[STNI_THREAD_FEW]; /* all_to_all of few ranks: no second line to fetch */
+        } few;
         alignas(8) unsigned char bytes[STNI_THREAD_INLINE + 40]; /* with the fields above, whole lines */
     } data;
 };
@@ -70,8 +75,8 @@ struct stni_thread_letter {
 };
 
 struct stni_thread_slot {
-    alignas(STNI_THREAD_LINE) stni_thread_word entered; /* written by the owner */
-    stni_thread_word left;
+    alignas(STNI_THREAD_LINE) stni_thread_word entered; /* in a line that peers look at after an abort only */
+    alignas(STNI_THREAD_LINE) stni_thread_word left;
     atomic_int gone;                                 /* the owner has destroyed its end */
     alignas(STNI_THREAD_LINE) _Atomic(uint32_t) bell; /* what the owner sleeps on */
     atomic_int asleep;                               /* 0, or the peer it waits for + 1; STNI_THREAD_ANY */
@@ -197,6 +202,10 @@ int stni_thread_pack(const struct stni_verb *verb, int rank, int size, struct st
 
 /* Bytes of scratch that the verb's copy needs. */
 size_t stni_thread_scratch(const struct stni_verb *verb, int size);
+
+/* What a rank sends to itself, where that needs nobody else: copied while it would wait, half of it before the peers have come, half of it
+ * before they have left. */
+void stni_thread_copy_own(const struct stni_thread_view *view, int second_half);
 
 /* Not OK: the ranks' arguments do not fit; member->error says how. */
 stn_status stni_thread_copy(const struct stni_thread_view *view, int large);

@@ -1,9 +1,24 @@
 /* The course of every collective of thread ranks: arrive, wait, copy, leave (threads.h tells why it is safe). */
 #include "core/comm/threads.h"
 
+#include <string.h>
+
 static struct stni_thread_slot *own_slot(const struct stni_thread_member *member)
 {
     return &member->group->slots[member->rank];
+}
+
+/* What peers need of a large collective. */
+static void publish_pointers(struct stni_thread_mail *mail, const struct stni_verb *verb, int size)
+{
+    mail->data.at.send = verb->send;
+    if (verb->kind == STNI_VERB_ALL_TO_ALL && size <= STNI_THREAD_FEW) {
+        memcpy(mail->data.few.counts, verb->counts, (size_t)size * sizeof *verb->counts);
+        return;
+    }
+    mail->data.at.recv = verb->recv;
+    mail->data.at.counts = verb->counts;
+    mail->data.at.messages = verb->messages;
 }
 
 static void publish(struct stni_thread_member *member, const struct stni_verb *verb)
@@ -15,12 +30,8 @@ static void publish(struct stni_thread_member *member, const struct stni_verb *v
     mail->root = verb->root;
     mail->count = verb->count;
     mail->large = (uint8_t)stni_thread_pack(verb, member->rank, member->group->size, mail);
-    if (mail->large) {
-        mail->data.at.send = verb->send;
-        mail->data.at.recv = verb->recv;
-        mail->data.at.counts = verb->counts;
-        mail->data.at.messages = verb->messages;
-    }
+    if (mail->large)
+        publish_pointers(mail, verb, member->group->size);
     stni_thread_post(member, &mail->arrived, member->sequence);
 }
 
@@ -140,6 +151,7 @@ static stn_status copy_in_place(const struct stni_thread_view *view)
         return stni_thread_fail_aborted(member);
     if (status != STN_OK)
         return fail_copy(view);
+    stni_thread_copy_own(view, 1);
     stni_thread_hook_call(member, kind, STNI_PHASE_BEFORE_LEAVE);
     return await_leaves(member, view->verb);
 }
@@ -171,6 +183,7 @@ stn_status stni_thread_collective(struct stni_thread_member *member, const struc
 
     struct stni_thread_view view = {member, verb, member->rank, member->group->size, member->sequence};
     int large;
+    stni_thread_copy_own(&view, 0);
     stn_status status = await_arrivals(member, verb);
     if (status == STN_OK)
         status = compare(&view, &large);

@@ -4,10 +4,17 @@
 #include "core/comm/threads.h"
 
 #include "core/box.h"
+#include "core/box_kernel.h"
+#include "core/comm/fold.h"
 
 #include <string.h>
 
-enum { MEMCPY_BYTES = 1 << 15 }; /* up to here plain stores keep the result in the cache */
+enum {
+    MEMCPY_BYTES = 1 << 15, /* up to here a copy needs no box */
+    STREAM_BYTES = 1 << 21, /* from here on results go past the caches, which they would not fit into */
+    STREAM_SOURCES = 64,    /* with more, plain stores do */
+    CHUNK_BYTES = 2048
+};
 
 static int64_t sum_before(const int64_t *counts, int rank)
 {
@@ -53,22 +60,80 @@ static const void *sent_by(const struct stni_thread_view *view, int peer)
     return mail->large ? mail->data.at.send : mail->data.bytes;
 }
 
-/* Elements [from, from + count) of what every rank sends, combined into `n_dst` boxes at the end of scratch. */
+/* Whether loads from `from` that run ahead of streaming stores to `to` meet the same offset in a page: the processor takes them for loads of what
+ * is still being stored and waits, ten times slower in all (measured with distances under 1 KiB). */
+static int meets(const void *to, const char *from)
+{
+    uintptr_t ahead = ((uintptr_t)to - (uintptr_t)from) % 4096;
+    return ahead > 0 && ahead <= 1024;
+}
+
+/* Where in `room` (4 KiB and a chunk) to put chunks that go on to all of dst. */
+static char *choose_place(char *room, int n_dst, void *const *dst)
+{
+    char *best = room;
+    for (int at = 0, least = n_dst + 1; at < 4096; at += 512) {
+        int met = 0;
+        for (int d = 0; d < n_dst; d++)
+            met += meets(dst[d], room + at);
+        if (met >= least)
+            continue;
+        least = met;
+        best = room + at;
+    }
+    return best;
+}
+
+/* More data than the caches hold: chunk by chunk through a buffer that stays in the first one, then past the caches to every dst, so that no
+ * load of a source runs ahead of a streaming store. */
+static void fold_streamed(stni_fold_fn fold, const struct stni_fold *all, int64_t size)
+{
+    const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, stni_isa_best());
+    alignas(STNI_THREAD_LINE) char room[4096 + CHUNK_BYTES];
+    void *place = choose_place(room, all->n_dst, all->dst), *const to[] = {place};
+    const void *from[STREAM_SOURCES];
+    struct stni_fold chunk = {1, all->n_src, to, from, CHUNK_BYTES / size, all->divisor};
+    for (int64_t at = 0; at < all->n; at += chunk.n) {
+        chunk.n = all->n - at < chunk.n ? all->n - at : chunk.n;
+        for (int s = 0; s < all->n_src; s++)
+            from[s] = (const char *)all->src[s] + at * size;
+        fold(&chunk);
+        for (int d = 0; d < all->n_dst; d++)
+            copies->stream((char *)all->dst[d] + at * size, place, chunk.n * size);
+    }
+    copies->fence();
+}
+
+/* Elements [from, from + count) of what every rank sends, combined into n_dst places; the first n_dst pointers of scratch say where. */
 static void combine(const struct stni_thread_view *view, int n_dst, int64_t from, int64_t count)
 {
     const struct stni_verb *v = view->verb;
-    stn_box *src = view->member->scratch;
+    size_t size = stn_dtype_size(v->dtype);
+    void **dst = view->member->scratch;
+    const void **src = (const void **)dst + view->size;
     if (count == 0)
         return;
     for (int r = 0; r < view->size; r++)
-        line(&src[r], sent_by(view, r), from, count, stn_dtype_size(v->dtype));
-    stni_box_reduce_now(n_dst, src + view->size, view->size, src, v->dtype, v->op);
+        src[r] = (const char *)sent_by(view, r) + from * (int64_t)size;
+    stni_fold_fn fold = stni_fold_for(v->dtype, v->op);
+    struct stni_fold all = {n_dst, view->size, dst, src, count, v->op == STN_AVG ? view->size : 1};
+    if (fold && v->count * (int64_t)size >= STREAM_BYTES && view->size <= STREAM_SOURCES) {
+        fold_streamed(fold, &all, (int64_t)size);
+        return;
+    }
+    if (fold) {
+        fold(&all);
+        return;
+    }
+    stn_box *boxes = (stn_box *)(void *)(src + view->size);
+    for (int i = 0; i < 2 * view->size; i++)
+        line(&boxes[i], ((const void **)dst)[i], 0, count, size);
+    stni_box_reduce_now(n_dst, boxes, view->size, boxes + view->size, v->dtype, v->op);
 }
 
 static void combine_to(const struct stni_thread_view *view, void *dst, int64_t dst_at, int64_t from, int64_t count)
 {
-    stn_box *to = (stn_box *)view->member->scratch + view->size;
-    line(to, dst, dst_at, count, stn_dtype_size(view->verb->dtype));
+    *(void **)view->member->scratch = (char *)dst + dst_at * (int64_t)stn_dtype_size(view->verb->dtype);
     combine(view, 1, from, count);
 }
 
@@ -90,9 +155,9 @@ static stn_status all_reduce(const struct stni_thread_view *view, int large)
     }
     int64_t from, count;
     work_share(view, &from, &count);
-    stn_box *dst = (stn_box *)view->member->scratch + view->size;
+    void **dst = view->member->scratch;
     for (int r = 0; r < view->size; r++)
-        line(&dst[r], stni_thread_mail_of(view, r)->data.at.recv, from, count, stn_dtype_size(view->verb->dtype));
+        dst[r] = (char *)stni_thread_mail_of(view, r)->data.at.recv + from * (int64_t)stn_dtype_size(view->verb->dtype);
     combine(view, view->size, from, count);
     return STN_OK;
 }
@@ -115,9 +180,9 @@ static stn_status all_gather(const struct stni_thread_view *view, int large)
 {
     const struct stni_verb *v = view->verb;
     int64_t at = 0;
-    (void)large;
     for (int r = 0; r < view->size; at += v->counts[r++])
-        copy_elements(v->recv, at, sent_by(view, r), 0, v->counts[r], stn_dtype_size(v->dtype));
+        if (!large || r != view->rank)
+            copy_elements(v->recv, at, sent_by(view, r), 0, v->counts[r], stn_dtype_size(v->dtype));
     return STN_OK;
 }
 
@@ -157,15 +222,21 @@ static stn_status broadcast(const struct stni_thread_view *view, int large)
     return STN_OK;
 }
 
-/* In a mail the counts stand before the elements. */
+/* What a rank sends to each; in a small mail the counts stand before the elements. */
+static const int64_t *counts_in(const struct stni_thread_view *view, const struct stni_thread_mail *mail)
+{
+    if (!mail->large)
+        return (const void *)mail->data.bytes;
+    return view->size <= STNI_THREAD_FEW ? mail->data.few.counts : mail->data.at.counts;
+}
+
 static stn_status all_to_all(const struct stni_thread_view *view, int large)
 {
     const struct stni_verb *v = view->verb;
     int64_t at = 0;
     (void)large;
     for (int i = 0; i < view->size; i++) {
-        const struct stni_thread_mail *mail = stni_thread_mail_of(view, i);
-        const int64_t *counts = mail->large ? mail->data.at.counts : (const void *)mail->data.bytes;
+        const int64_t *counts = counts_in(view, stni_thread_mail_of(view, i));
         if (counts[view->rank] != v->recv_counts[i])
             return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH,
                                            "all_to_all: rank %d sends %lld elements to rank %d, which wants %lld", i,
@@ -173,11 +244,30 @@ static stn_status all_to_all(const struct stni_thread_view *view, int large)
     }
     for (int i = 0; i < view->size; at += v->recv_counts[i++]) {
         const struct stni_thread_mail *mail = stni_thread_mail_of(view, i);
-        const int64_t *counts = mail->large ? mail->data.at.counts : (const void *)mail->data.bytes;
+        if (i == view->rank && mail->large)
+            continue;
+        const int64_t *counts = counts_in(view, mail);
         const void *data = mail->large ? mail->data.at.send : (const void *)(counts + view->size);
         copy_elements(v->recv, at, data, sum_before(counts, view->rank), v->recv_counts[i], stn_dtype_size(v->dtype));
     }
     return STN_OK;
+}
+
+void stni_thread_copy_own(const struct stni_thread_view *view, int second_half)
+{
+    const struct stni_verb *v = view->verb;
+    int gathers = v->kind == STNI_VERB_ALL_GATHER;
+    if ((!gathers && v->kind != STNI_VERB_ALL_TO_ALL) || !stni_thread_mail_of(view, view->rank)->large)
+        return;
+    int64_t count = v->counts[view->rank], half = count / 2;
+    int64_t from = gathers ? 0 : sum_before(v->counts, view->rank);
+    int64_t to = sum_before(gathers ? v->counts : v->recv_counts, view->rank);
+    if (!gathers && v->recv_counts[view->rank] != count)
+        return; /* the copy phase will refuse it */
+    if (second_half)
+        copy_elements(v->recv, to + half, v->send, from + half, count - half, stn_dtype_size(v->dtype));
+    else
+        copy_elements(v->recv, to, v->send, from, half, stn_dtype_size(v->dtype));
 }
 
 static stn_status exchange(const struct stni_thread_view *view, int large)
@@ -260,5 +350,5 @@ size_t stni_thread_scratch(const struct stni_verb *verb, int size)
     if (verb->kind == STNI_VERB_EXCHANGE)
         return stni_thread_exchange_scratch(verb->messages);
     int reduces = verb->kind == STNI_VERB_ALL_REDUCE || verb->kind == STNI_VERB_REDUCE || verb->kind == STNI_VERB_REDUCE_SCATTER;
-    return reduces ? 2 * (size_t)size * sizeof(stn_box) : 0;
+    return reduces ? 2 * (size_t)size * (sizeof(void *) + sizeof(stn_box)) : 0;
 }

@@ -1,6 +1,6 @@
 /* Every verb of the thread communicator against a serial computation: all dtypes and ops, 1 to 8 ranks, uneven sizes with zeros, sizes that
  * travel in the slots and sizes that are copied in place. */
-#include "ranks.h"
+#include "team.h"
 
 #include "core/box.h"
 
@@ -46,18 +46,18 @@ static void check_same(const void *got, const void *want, int64_t n, stn_dtype d
         CHECK(n == 0);
 }
 
-static void each_dtype(ranks_body body)
+static void each_dtype(team_body body)
 {
     static const int64_t scales[] = {1, 173};
     for (int w = 0; w < N_WORLDS; w++)
         for (int d = 0; d < STN_DTYPE_COUNT; d++)
             for (int s = 0; s < 2; s++) {
                 struct shape shape = {(stn_dtype)d, STN_SUM, scales[s]};
-                ranks_run(worlds[w], body, &shape);
+                team_run(worlds[w], body, &shape);
             }
 }
 
-static void each_op(ranks_body body)
+static void each_op(team_body body)
 {
     static const int64_t scales[] = {1, 173};
     for (int w = 0; w < N_WORLDS; w++)
@@ -66,7 +66,7 @@ static void each_op(ranks_body body)
                 for (int s = 0; s < 2; s++) {
                     struct shape shape = {(stn_dtype)d, (stn_reduce_op)op, scales[s]};
                     if (stni_box_reduces(shape.dtype, shape.op))
-                        ranks_run(worlds[w], body, &shape);
+                        team_run(worlds[w], body, &shape);
                 }
 }
 
@@ -75,8 +75,8 @@ static void all_reduce_body(stn_comm *comm, void *arg)
     const struct shape *s = arg;
     int rank = stn_comm_rank(comm), size = stn_comm_size(comm);
     int64_t n = 13 * s->scale;
-    void *want = ranks_reduced(0, n, size, s->dtype, s->op);
-    void *send = ranks_buffer(rank, 0, n, size, s->dtype, s->op), *recv = malloc((size_t)n * stn_dtype_size(s->dtype));
+    void *want = team_reduced(0, n, size, s->dtype, s->op);
+    void *send = team_buffer(rank, 0, n, size, s->dtype, s->op), *recv = malloc((size_t)n * stn_dtype_size(s->dtype));
     CHECK_STATUS(stn_comm_all_reduce(comm, send, recv, n, s->dtype, s->op, NULL), STN_OK);
     check_same(recv, want, n, s->dtype);
     CHECK_STATUS(stn_comm_all_reduce(comm, send, send, n, s->dtype, s->op, NULL), STN_OK);
@@ -97,7 +97,7 @@ static void reduce_body(stn_comm *comm, void *arg)
     const struct shape *s = arg;
     int rank = stn_comm_rank(comm), size = stn_comm_size(comm), root = size - 1;
     int64_t n = 13 * s->scale;
-    void *want = ranks_reduced(0, n, size, s->dtype, s->op), *send = ranks_buffer(rank, 0, n, size, s->dtype, s->op);
+    void *want = team_reduced(0, n, size, s->dtype, s->op), *send = team_buffer(rank, 0, n, size, s->dtype, s->op);
     void *recv = rank == root ? malloc((size_t)n * stn_dtype_size(s->dtype)) : NULL;
     CHECK_STATUS(stn_comm_reduce(comm, send, recv, n, s->dtype, s->op, root, NULL), STN_OK);
     if (rank == root)
@@ -120,8 +120,8 @@ static void reduce_scatter_body(stn_comm *comm, void *arg)
     const struct shape *s = arg;
     int rank = stn_comm_rank(comm), size = stn_comm_size(comm);
     int64_t *counts = counts_of(size, s->scale), n = before(counts, size);
-    void *want = ranks_reduced(before(counts, rank), counts[rank], size, s->dtype, s->op);
-    void *send = ranks_buffer(rank, 0, n, size, s->dtype, s->op);
+    void *want = team_reduced(before(counts, rank), counts[rank], size, s->dtype, s->op);
+    void *send = team_buffer(rank, 0, n, size, s->dtype, s->op);
     void *recv = malloc((size_t)counts[rank] * stn_dtype_size(s->dtype) + 1);
     CHECK_STATUS(stn_comm_reduce_scatter(comm, send, recv, counts, s->dtype, s->op, NULL), STN_OK);
     check_same(recv, want, counts[rank], s->dtype);
@@ -142,7 +142,7 @@ static void *gathered(const int64_t *counts, int size, stn_dtype dtype)
     size_t element = stn_dtype_size(dtype);
     char *all = malloc((size_t)before(counts, size) * element + 1);
     for (int r = 0; r < size; r++) {
-        void *part = ranks_buffer(r, 0, counts[r], size, dtype, STN_SUM);
+        void *part = team_buffer(r, 0, counts[r], size, dtype, STN_SUM);
         memcpy(all + (size_t)before(counts, r) * element, part, (size_t)counts[r] * element);
         free(part);
     }
@@ -155,7 +155,7 @@ static void all_gather_body(stn_comm *comm, void *arg)
     int rank = stn_comm_rank(comm), size = stn_comm_size(comm);
     int64_t *counts = counts_of(size, s->scale), n = before(counts, size);
     size_t element = stn_dtype_size(s->dtype);
-    void *want = gathered(counts, size, s->dtype), *send = ranks_buffer(rank, 0, counts[rank], size, s->dtype, STN_SUM);
+    void *want = gathered(counts, size, s->dtype), *send = team_buffer(rank, 0, counts[rank], size, s->dtype, STN_SUM);
     char *recv = calloc((size_t)n + 1, element);
     CHECK_STATUS(stn_comm_all_gather(comm, send, recv, counts, s->dtype, NULL), STN_OK);
     check_same(recv, want, n, s->dtype);
@@ -181,7 +181,7 @@ static void gather_body(stn_comm *comm, void *arg)
     const struct shape *s = arg;
     int rank = stn_comm_rank(comm), size = stn_comm_size(comm), root = size / 2;
     int64_t *counts = counts_of(size, s->scale), n = before(counts, size);
-    void *want = gathered(counts, size, s->dtype), *send = ranks_buffer(rank, 0, counts[rank], size, s->dtype, STN_SUM);
+    void *want = gathered(counts, size, s->dtype), *send = team_buffer(rank, 0, counts[rank], size, s->dtype, STN_SUM);
     void *recv = rank == root ? calloc((size_t)n + 1, stn_dtype_size(s->dtype)) : NULL;
     CHECK_STATUS(stn_comm_gather(comm, send, recv, counts, s->dtype, root, NULL), STN_OK);
     if (rank == root)
@@ -202,8 +202,8 @@ static void scatter_body(stn_comm *comm, void *arg)
     const struct shape *s = arg;
     int rank = stn_comm_rank(comm), size = stn_comm_size(comm), root = size / 2;
     int64_t *counts = counts_of(size, s->scale), n = before(counts, size);
-    void *want = ranks_buffer(root, before(counts, rank), counts[rank], size, s->dtype, STN_SUM);
-    void *send = rank == root ? ranks_buffer(root, 0, n, size, s->dtype, STN_SUM) : NULL;
+    void *want = team_buffer(root, before(counts, rank), counts[rank], size, s->dtype, STN_SUM);
+    void *send = rank == root ? team_buffer(root, 0, n, size, s->dtype, STN_SUM) : NULL;
     void *recv = malloc((size_t)counts[rank] * stn_dtype_size(s->dtype) + 1);
     CHECK_STATUS(stn_comm_scatter(comm, send, recv, counts, s->dtype, root, NULL), STN_OK);
     check_same(recv, want, counts[rank], s->dtype);
@@ -223,8 +223,8 @@ static void broadcast_body(stn_comm *comm, void *arg)
     const struct shape *s = arg;
     int size = stn_comm_size(comm), root = size - 1;
     int64_t n = 13 * s->scale;
-    void *want = ranks_buffer(root, 0, n, size, s->dtype, STN_SUM);
-    void *buffer = ranks_buffer(stn_comm_rank(comm), 0, n, size, s->dtype, STN_SUM);
+    void *want = team_buffer(root, 0, n, size, s->dtype, STN_SUM);
+    void *buffer = team_buffer(stn_comm_rank(comm), 0, n, size, s->dtype, STN_SUM);
     CHECK_STATUS(stn_comm_broadcast(comm, buffer, n, s->dtype, root, NULL), STN_OK);
     check_same(buffer, want, n, s->dtype);
     free(buffer);
@@ -253,13 +253,13 @@ static void all_to_all_body(stn_comm *comm, void *arg)
         in[r] = pair_count(r, rank, sh->scale);
     }
     int64_t n = before(in, size);
-    void *send = ranks_buffer(rank, 0, before(out, size), size, sh->dtype, STN_SUM);
+    void *send = team_buffer(rank, 0, before(out, size), size, sh->dtype, STN_SUM);
     char *recv = malloc((size_t)n * element + 1), *want = malloc((size_t)n * element + 1), *at = want;
     for (int r = 0; r < size; r++) {
         int64_t from = 0;
         for (int s = 0; s < rank; s++)
             from += pair_count(r, s, sh->scale);
-        void *part = ranks_buffer(r, from, in[r], size, sh->dtype, STN_SUM);
+        void *part = team_buffer(r, from, in[r], size, sh->dtype, STN_SUM);
         memcpy(at, part, (size_t)in[r] * element);
         at += (size_t)in[r] * element;
         free(part);
@@ -292,7 +292,7 @@ static void barrier_lets_nobody_pass_before_all_have_come(void)
 {
     for (int w = 0; w < N_WORLDS; w++) {
         atomic_int entered = 0;
-        ranks_run(worlds[w], barrier_body, &entered);
+        team_run(worlds[w], barrier_body, &entered);
     }
 }
 
@@ -322,7 +322,7 @@ static void all_reduce_adds_in_rank_order(void)
     static int64_t sizes[] = {3, 255, 5001, 300007};
     for (int w = 0; w < N_WORLDS; w++)
         for (int i = 0; i < 4; i++)
-            ranks_run(worlds[w], order_body, &sizes[i]);
+            team_run(worlds[w], order_body, &sizes[i]);
 }
 
 static void subset_body(stn_comm *comm, void *arg)
@@ -356,7 +356,7 @@ static void subset_body(stn_comm *comm, void *arg)
 
 static void subsets_in_any_order_and_of_subsets(void)
 {
-    ranks_run(6, subset_body, NULL);
+    team_run(6, subset_body, NULL);
 }
 
 /* Every rank sends two messages to each rank, itself included, and receives in an order of its own. */
@@ -394,7 +394,7 @@ static void group_messages_meet_in_the_order_of_issue(void)
     static int64_t sizes[] = {0, 1, 5000};
     for (int w = 0; w < N_WORLDS; w++)
         for (int i = 0; i < 3; i++)
-            ranks_run(worlds[w], group_body, &sizes[i]);
+            team_run(worlds[w], group_body, &sizes[i]);
 }
 
 /* A chain in which only the named ranks take part: 0 -> 1 -> 2 ..., the last calls nothing else. */
@@ -417,7 +417,7 @@ static void chain_body(stn_comm *comm, void *arg)
 
 static void group_is_not_collective(void)
 {
-    ranks_run(5, chain_body, NULL);
+    team_run(5, chain_body, NULL);
 }
 
 static void all_to_all_mismatch_body(stn_comm *comm, void *arg)
@@ -432,7 +432,7 @@ static void all_to_all_mismatch_body(stn_comm *comm, void *arg)
 
 static void all_to_all_counts_that_differ_are_refused(void)
 {
-    ranks_run(2, all_to_all_mismatch_body, NULL);
+    team_run(2, all_to_all_mismatch_body, NULL);
 }
 
 static void bad_arguments_body(stn_comm *comm, void *arg)
@@ -455,7 +455,7 @@ static void bad_arguments_body(stn_comm *comm, void *arg)
 
 static void bad_arguments_are_refused_with_a_text(void)
 {
-    ranks_run(1, bad_arguments_body, NULL);
+    team_run(1, bad_arguments_body, NULL);
 }
 
 static void stats_body(stn_comm *comm, void *arg)
@@ -475,7 +475,7 @@ static void stats_body(stn_comm *comm, void *arg)
 
 static void stats_count_what_peers_take(void)
 {
-    ranks_run(3, stats_body, NULL);
+    team_run(3, stats_body, NULL);
 }
 
 int main(int argc, char **argv)

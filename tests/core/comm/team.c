@@ -1,4 +1,4 @@
-#include "ranks.h"
+#include "team.h"
 
 #include "core/dtype.h"
 
@@ -6,7 +6,7 @@
 
 struct rank {
     stn_comm *comm;
-    ranks_body body;
+    team_body body;
     void *arg;
 };
 
@@ -19,7 +19,7 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
-void ranks_run_hooked(int n, double deadline_seconds, const struct stni_thread_hook *hook, ranks_body body, void *arg)
+void team_run_hooked(int n, double deadline_seconds, const struct stni_thread_hook *hook, team_body body, void *arg)
 {
     stn_comm **comms = calloc((size_t)n, sizeof *comms);
     struct rank *ranks = calloc((size_t)n, sizeof *ranks);
@@ -39,12 +39,12 @@ void ranks_run_hooked(int n, double deadline_seconds, const struct stni_thread_h
     free(comms);
 }
 
-void ranks_run(int n, ranks_body body, void *arg)
+void team_run(int n, team_body body, void *arg)
 {
-    ranks_run_hooked(n, 60, NULL, body, arg);
+    team_run_hooked(n, 60, NULL, body, arg);
 }
 
-int ranks_value(int rank, int64_t i, int size, stn_dtype dtype, stn_reduce_op op)
+int team_value(int rank, int64_t i, int size, stn_dtype dtype, stn_reduce_op op)
 {
     int v = (int)((rank * 7 + i * 3 + i / 5) % 5);
     if (dtype == STN_DTYPE_BOOL)
@@ -54,7 +54,7 @@ int ranks_value(int rank, int64_t i, int size, stn_dtype dtype, stn_reduce_op op
     return op == STN_AVG ? v % 3 * size : v + 1;
 }
 
-void ranks_put(void *data, stn_dtype dtype, int64_t i, int value, stn_reduce_op op)
+void team_put(void *data, stn_dtype dtype, int64_t i, int value, stn_reduce_op op)
 {
     float f = (float)value;
     int imaginary = op == STN_PROD ? 0 : value;
@@ -73,11 +73,11 @@ void ranks_put(void *data, stn_dtype dtype, int64_t i, int value, stn_reduce_op 
     }
 }
 
-void *ranks_buffer(int rank, int64_t from, int64_t n, int size, stn_dtype dtype, stn_reduce_op op)
+void *team_buffer(int rank, int64_t from, int64_t n, int size, stn_dtype dtype, stn_reduce_op op)
 {
     void *data = malloc((size_t)n * stn_dtype_size(dtype) + 1);
     for (int64_t i = 0; i < n; i++)
-        ranks_put(data, dtype, i, ranks_value(rank, from + i, size, dtype, op), op);
+        team_put(data, dtype, i, team_value(rank, from + i, size, dtype, op), op);
     return data;
 }
 
@@ -96,21 +96,21 @@ static int combine(int a, int b, stn_dtype dtype, stn_reduce_op op)
     return 0;
 }
 
-void *ranks_reduced(int64_t from, int64_t n, int size, stn_dtype dtype, stn_reduce_op op)
+void *team_reduced(int64_t from, int64_t n, int size, stn_dtype dtype, stn_reduce_op op)
 {
     void *data = malloc((size_t)n * stn_dtype_size(dtype) + 1);
     for (int64_t i = 0; i < n; i++) {
-        int v = ranks_value(0, from + i, size, dtype, op);
+        int v = team_value(0, from + i, size, dtype, op);
         for (int r = 1; r < size; r++)
-            v = combine(v, ranks_value(r, from + i, size, dtype, op), dtype, op);
+            v = combine(v, team_value(r, from + i, size, dtype, op), dtype, op);
         if (op == STN_AVG && dtype != STN_DTYPE_BOOL)
             v /= size;
-        ranks_put(data, dtype, i, v, op);
+        team_put(data, dtype, i, v, op);
     }
     return data;
 }
 
-double ranks_seconds(void)
+double team_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -1,0 +1,101 @@
+/* The ops of one dtype. Included with T (vector of accumulators), LANE (its element), NAME(x), UNPACK, PACK and STORED (vectors of a block in
+ * memory), ADD, MULTIPLY. A comparison keeps the first operand where it is NaN, as core/box_reduce_kernel.c does. */
+
+enum { NAME(BLOCK) = STORED * WIDTH }; /* bytes */
+
+INLINE i64_vector NAME(step)(i64_vector x, i64_vector y, enum stn_reduce_op op)
+{
+    T a = (T)x, b = (T)y;
+    if (op == STN_SUM)
+        return (i64_vector)(ADD(a, b));
+    if (op == STN_PROD)
+        return (i64_vector)(MULTIPLY(a, b));
+    return op == STN_MIN ? SELECT((a <= b) | (a != a), a, b) : SELECT((a >= b) | (a != a), a, b);
+}
+
+/* The block at byte `at` of everything. `n_src` and `n_dst` are f's, as constants where speed counts. */
+INLINE void NAME(block)(const struct stni_fold *f, int64_t at, int n_src, int n_dst, enum stn_reduce_op op)
+{
+    i64_vector acc[VECTORS], next[VECTORS];
+    UNPACK(acc, (const char *)f->src[0] + at);
+    for (int s = 1; s < n_src; s++) {
+        UNPACK(next, (const char *)f->src[s] + at);
+        for (int i = 0; i < VECTORS; i++)
+            acc[i] = NAME(step)(acc[i], next[i], op);
+    }
+    if (f->divisor != 1)
+        for (int i = 0; i < VECTORS; i++)
+            acc[i] = (i64_vector)((T)acc[i] / (LANE)f->divisor);
+    PACK(acc);
+    for (int d = 0; d < n_dst; d++) {
+        char *to = (char *)f->dst[d] + at;
+        for (int i = 0; i < STORED; i++)
+            store(to + i * WIDTH, acc[i]);
+    }
+}
+
+/* The last bytes, fewer than a block: block by block through a copy, so that nothing is read beyond the end. */
+static void NAME(rest)(const struct stni_fold *f, int64_t at, size_t size, enum stn_reduce_op op)
+{
+    char acc[NAME(BLOCK)] = {0}, next[NAME(BLOCK)] = {0};
+    void *const dst[] = {acc};
+    const void *const src[] = {acc, next};
+    struct stni_fold pair = {.n_dst = 1, .n_src = 2, .dst = dst, .src = src, .divisor = 1};
+    memcpy(acc, (const char *)f->src[0] + at, size);
+    for (int s = 1; s < f->n_src; s++) {
+        memcpy(next, (const char *)f->src[s] + at, size);
+        pair.divisor = s == f->n_src - 1 ? f->divisor : 1;
+        NAME(block)(&pair, 0, 2, 1, op);
+    }
+    for (int d = 0; d < f->n_dst; d++)
+        memcpy((char *)f->dst[d] + at, acc, size);
+}
+
+INLINE void NAME(blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
+{
+    for (int64_t at = 0; at + NAME(BLOCK) <= bytes; at += NAME(BLOCK))
+        NAME(block)(f, at, n_src, n_dst, op);
+}
+
+INLINE void NAME(all)(const struct stni_fold *fold, enum stn_reduce_op op)
+{
+    struct stni_fold f = *fold; /* nothing that is stored can change it */
+    int64_t element = NAME(BLOCK) * (int64_t)sizeof(LANE) / (WIDTH * VECTORS), bytes = f.n * element;
+    if (op == STN_SUM && f.n_src == 2 && f.n_dst == 2)
+        NAME(blocks)(&f, bytes, 2, 2, op);
+    else if (op == STN_SUM && f.n_src == 2 && f.n_dst == 1)
+        NAME(blocks)(&f, bytes, 2, 1, op);
+    else
+        NAME(blocks)(&f, bytes, f.n_src, f.n_dst, op);
+    if (bytes % NAME(BLOCK) > 0)
+        NAME(rest)(&f, bytes - bytes % NAME(BLOCK), (size_t)(bytes % NAME(BLOCK)), op);
+}
+
+static void NAME(sum)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_SUM);
+}
+
+static void NAME(prod)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_PROD);
+}
+
+static void NAME(min)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_MIN);
+}
+
+static void NAME(max)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_MAX);
+}
+
+#undef T
+#undef LANE
+#undef NAME
+#undef UNPACK
+#undef PACK
+#undef ADD
+#undef MULTIPLY
+#undef STORED
