@@ -1,0 +1,303 @@
+#include "ops/util/halo.h"
+
+#include "core/host_alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Messages of one direction, in the order of boxes and positions until they are sorted by peer. */
+struct list {
+    int n, cap;
+    struct entry {
+        stn_message message;
+        int order;
+    } *entries;
+};
+
+struct fetch {
+    const stn_op_call *call;
+    const struct stni_halo *halo;
+    const stn_spec *spec;
+    uint64_t own; /* boxes that take this rank's elements too */
+    uint32_t axes; /* that cut a windowed dim: the ranks along them exchange */
+    int n_axes[STNI_HALO_MAX_DIMS], axis[STNI_HALO_MAX_DIMS][STN_MAX_MESH_NDIM];
+    void *zero; /* one element, in device memory; made when it is needed */
+    struct list send, recv;
+};
+
+/* A box of positions cut into pieces that lie on one rank, and are consecutive there. Filled in dim by dim. */
+struct cut {
+    const struct stni_halo_box *box;
+    int own_too;
+    struct stni_run run[STNI_HALO_MAX_DIMS];
+    int coordinate[STN_MAX_MESH_NDIM]; /* the owner's */
+    int is_zero;
+};
+
+static stn_status append(struct fetch *f, struct list *list, int peer, const stn_box *box)
+{
+    if (list->n == list->cap) {
+        int cap = list->cap > 0 ? 2 * list->cap : 16;
+        struct entry *entries = stni_realloc(list->entries, (size_t)cap * sizeof *entries);
+        if (entries == NULL)
+            return stni_fail_memory(f->call->context, "halo messages", (size_t)cap * sizeof *entries);
+        list->entries = entries;
+        list->cap = cap;
+    }
+    list->entries[list->n] = (struct entry){{peer, *box}, list->n};
+    list->n++;
+    return STN_OK;
+}
+
+/* Rank in the communicator of `axes`: row-major over their coordinates. */
+static int comm_rank(const struct fetch *f, const int *coordinate)
+{
+    const stn_mesh *mesh = f->spec->layout.mesh;
+    int rank = 0;
+    for (int a = 0; a < mesh->ndim; a++)
+        if (f->axes >> a & 1)
+            rank = rank * mesh->sizes[a] + coordinate[a];
+    return rank;
+}
+
+static int is_self(const struct fetch *f, const int *coordinate)
+{
+    const stn_mesh *mesh = f->spec->layout.mesh;
+    return mesh == NULL || memcmp(coordinate, mesh->coordinate, (size_t)mesh->ndim * sizeof *coordinate) == 0;
+}
+
+/* Sets the coordinates of the rank that holds piece `piece` along windowed dim `d`. */
+static void set_piece(const struct fetch *f, int d, int piece, int *coordinate)
+{
+    const struct stni_split *split = f->spec->layout.split[f->halo->dims[d].dim];
+    for (int level = 0; level < f->n_axes[d]; level++)
+        coordinate[f->axis[d][level]] = stni_split_part(split, level, piece);
+}
+
+/* Where the piece lies in the chunk of its owner, whose memory and strides are the tensor's where that is this rank. */
+static stn_box source_box(const struct fetch *f, const struct cut *c)
+{
+    const stn_tensor *t = f->halo->source;
+    const stn_spec *spec = f->spec;
+    stn_box box = {.ndim = spec->layout.ndim};
+    int64_t first = 0;
+    memcpy(box.shape, spec->local_shape, (size_t)box.ndim * sizeof *box.shape);
+    memcpy(box.strides, t->strides, (size_t)box.ndim * sizeof *box.strides);
+    for (int d = 0; d < f->halo->n_dims; d++) {
+        int dim = f->halo->dims[d].dim;
+        first += (c->run[d].first - spec->local_offset[dim]) * t->strides[dim];
+        box.shape[dim] = c->run[d].length;
+        box.strides[dim] *= c->run[d].step;
+    }
+    box.data = (char *)t->data + first * (int64_t)stn_dtype_size(spec->layout.dtype);
+    return box;
+}
+
+/* Where the piece goes in the buffer of its box. */
+static stn_box buffer_box(const struct fetch *f, const struct cut *c, const stn_box *buffer)
+{
+    stn_box box = *buffer;
+    int64_t first = 0;
+    for (int d = 0; d < f->halo->n_dims; d++) {
+        int dim = f->halo->dims[d].dim;
+        first += (c->run[d].at - c->box->range[d].begin) * buffer->strides[dim];
+        box.shape[dim] = c->run[d].length;
+    }
+    box.data = (char *)buffer->data + first * (int64_t)stn_dtype_size(f->spec->layout.dtype);
+    return box;
+}
+
+static int is_empty(const stn_box *box)
+{
+    for (int d = 0; d < box->ndim; d++)
+        if (box->shape[d] == 0)
+            return 1;
+    return 0;
+}
+
+/* Zeros are copied from one element, again and again. */
+static stn_status fill_zero(struct fetch *f, const stn_box *to)
+{
+    static const double zeros[2];
+    stn_queue *queue = f->call->context->queue;
+    if (f->zero == NULL) {
+        STNI_TRY(stn_op_scratch(f->call, sizeof zeros, &f->zero));
+        STNI_TRY(stni_queue_copy(queue, f->zero, zeros, sizeof zeros, STNI_COPY_TO_DEVICE));
+    }
+    stn_box from = *to;
+    from.data = f->zero;
+    memset(from.strides, 0, sizeof from.strides);
+    return stni_box_copy(queue, to, &from, stn_dtype_size(f->spec->layout.dtype));
+}
+
+/* One piece of what this rank reads: zeros, its own elements, or a message. */
+static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buffer)
+{
+    stn_box to = buffer_box(f, c, buffer);
+    if (is_empty(&to))
+        return STN_OK;
+    if (c->is_zero || (is_self(f, c->coordinate) && !c->own_too))
+        return fill_zero(f, &to);
+    if (!is_self(f, c->coordinate))
+        return append(f, &f->recv, comm_rank(f, c->coordinate), &to);
+    stn_box from = source_box(f, c);
+    return stni_box_copy(f->call->context->queue, &to, &from, stn_dtype_size(f->spec->layout.dtype));
+}
+
+/* Cuts a box along windowed dims d, d + 1, … and takes each piece. */
+static stn_status take_box(struct fetch *f, struct cut *c, int d, const stn_box *buffer)
+{
+    if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims)
+        return take(f, c, buffer);
+    int dim = f->halo->dims[d].dim, was_zero = c->is_zero;
+    const struct stni_split *split = f->spec->layout.split[dim];
+    for (int64_t at = c->box->range[d].begin; at < c->box->range[d].end; at += c->run[d].length) {
+        struct stni_run *run = &c->run[d];
+        *run = stni_boundary_run(f->halo->dims[d].boundary, f->spec->layout.shape[dim], at, c->box->range[d].end);
+        c->is_zero = was_zero || run->first < 0;
+        if (run->first >= 0 && split != NULL) {
+            int piece = stni_split_find(split, run->first);
+            *run = stni_run_clip(*run, (struct stni_range){stni_split_offset(split, piece), stni_split_offset(split, piece + 1)});
+            set_piece(f, d, piece, c->coordinate);
+        }
+        STNI_TRY(take_box(f, c, d + 1, buffer));
+    }
+    c->is_zero = was_zero;
+    return STN_OK;
+}
+
+/* The same cuts for a reader's box, as far as they lie in this rank's chunk. */
+static stn_status give_box(struct fetch *f, struct cut *c, int d)
+{
+    if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims) {
+        stn_box from = source_box(f, c);
+        return is_empty(&from) ? STN_OK : append(f, &f->send, comm_rank(f, c->coordinate), &from);
+    }
+    int dim = f->halo->dims[d].dim;
+    struct stni_range own = {f->spec->local_offset[dim], f->spec->local_offset[dim] + f->spec->local_shape[dim]};
+    struct stni_run run;
+    for (int64_t at = c->box->range[d].begin; at < c->box->range[d].end; at += run.length) {
+        run = stni_boundary_run(f->halo->dims[d].boundary, f->spec->layout.shape[dim], at, c->box->range[d].end);
+        c->run[d] = stni_run_clip(run, own);
+        if (c->run[d].length > 0)
+            STNI_TRY(give_box(f, c, d + 1));
+    }
+    return STN_OK;
+}
+
+static stn_status give_reader(struct fetch *f, const int *coordinate)
+{
+    struct stni_halo_box boxes[STNI_HALO_MAX_BOXES];
+    struct cut c = {0};
+    if (is_self(f, coordinate))
+        return STN_OK;
+    memcpy(c.coordinate, coordinate, sizeof c.coordinate);
+    int n = f->halo->boxes(f->halo->arg, coordinate, boxes);
+    for (int b = 0; b < n; b++) {
+        c.box = &boxes[b];
+        STNI_TRY(give_box(f, &c, 0));
+    }
+    return STN_OK;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct stni_range *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Visits, along windowed dims d, d + 1, …, each rank that may read from this one's chunk, once. */
+static stn_status give_readers(struct fetch *f, int d, int *coordinate)
+{
+    struct stni_range ranges[STNI_HALO_MAX_RANGES];
+    if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims)
+        return give_reader(f, coordinate);
+    if (f->n_axes[d] == 0)
+        return give_readers(f, d + 1, coordinate);
+    int dim = f->halo->dims[d].dim;
+    struct stni_range own = {f->spec->local_offset[dim], f->spec->local_offset[dim] + f->spec->local_shape[dim]};
+    int n = f->halo->readers(f->halo->arg, d, own, ranges);
+    qsort(ranges, (size_t)n, sizeof *ranges, compare_ranges);
+    int64_t next = 0;
+    for (int i = 0; i < n; i++) {
+        for (int64_t piece = ranges[i].begin > next ? ranges[i].begin : next; piece < ranges[i].end; piece++) {
+            set_piece(f, d, (int)piece, coordinate);
+            STNI_TRY(give_readers(f, d + 1, coordinate));
+        }
+        next = ranges[i].end > next ? ranges[i].end : next;
+    }
+    return STN_OK;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->message.peer != y->message.peer)
+        return x->message.peer < y->message.peer ? -1 : 1;
+    return x->order - y->order;
+}
+
+/* Sorts by peer and gives the plain messages, in the list's own memory. */
+static const stn_message *sorted(struct list *list)
+{
+    if (list->n == 0)
+        return NULL;
+    qsort(list->entries, (size_t)list->n, sizeof *list->entries, compare_entries);
+    stn_message *messages = (stn_message *)(void *)list->entries;
+    for (int i = 0; i < list->n; i++)
+        memmove(&messages[i], &list->entries[i].message, sizeof *messages);
+    return messages;
+}
+
+static stn_status exchange(struct fetch *f)
+{
+    stn_comm *comm;
+    STNI_TRY(stni_mesh_comm(f->spec->layout.mesh, f->axes, &comm));
+    stn_exchange messages = {.dtype = f->spec->layout.dtype, .n_send = f->send.n, .n_recv = f->recv.n};
+    messages.send = sorted(&f->send);
+    messages.recv = sorted(&f->recv);
+    return stni_comm_exchange(comm, f->call->context->queue, &messages);
+}
+
+/* The axes that cut the windowed dims. */
+static void find_axes(struct fetch *f)
+{
+    for (int d = 0; f->spec->layout.mesh != NULL && d < f->halo->n_dims; d++) {
+        f->n_axes[d] = stni_layout_dim_axes(&f->spec->layout, f->halo->dims[d].dim, f->axis[d]);
+        for (int i = 0; i < f->n_axes[d]; i++)
+            f->axes |= 1u << f->axis[d][i];
+    }
+}
+
+static stn_status take_own(struct fetch *f, const int *coordinate, const stn_box *buffers)
+{
+    struct stni_halo_box boxes[STNI_HALO_MAX_BOXES];
+    struct cut c = {0};
+    memcpy(c.coordinate, coordinate, sizeof c.coordinate);
+    int n = f->halo->boxes(f->halo->arg, coordinate, boxes);
+    for (int b = 0; b < n; b++) {
+        c.box = &boxes[b];
+        c.own_too = (int)(f->own >> b & 1);
+        STNI_TRY(take_box(f, &c, 0, &buffers[b]));
+    }
+    return STN_OK;
+}
+
+stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own)
+{
+    struct fetch f = {.call = call, .halo = halo, .spec = halo->source->spec, .own = own};
+    int coordinate[STN_MAX_MESH_NDIM] = {0};
+    stn_status status;
+    if (f.spec->layout.mesh != NULL)
+        memcpy(coordinate, f.spec->layout.mesh->coordinate, sizeof coordinate);
+    find_axes(&f);
+    STNI_TRY_GOTO(take_own(&f, coordinate, buffers), out);
+    if (f.axes != 0) {
+        STNI_TRY_GOTO(give_readers(&f, 0, coordinate), out);
+        status = exchange(&f);
+    }
+out:
+    stni_free(f.send.entries);
+    stni_free(f.recv.entries);
+    return status;
+}
