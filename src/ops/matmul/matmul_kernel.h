@@ -1,0 +1,34 @@
+/* Kernels of matrix products. */
+#ifndef STNI_OPS_MATMUL_MATMUL_KERNEL_H
+#define STNI_OPS_MATMUL_MATMUL_KERNEL_H
+
+#include <shardtensor/op.h>
+
+struct stni_onednn;
+
+enum { STNI_MATMUL_MAX_BATCH = STN_MAX_NDIM - 2 };
+
+/* One operand of a batch of products; strides in elements, 0 along a batch dim that it is broadcast along. */
+struct stni_matmul_operand {
+    void *data;
+    int64_t batch[STNI_MATMUL_MAX_BATCH], row, col;
+};
+
+/* C (batch…, m, n) = A (batch…, m, k) B (batch…, k, n). */
+struct stni_matmul_args {
+    stn_dtype dtype;
+    int n_batch;
+    int64_t batch[STNI_MATMUL_MAX_BATCH], m, n, k;
+    struct stni_matmul_operand a, b, c;
+    /* The CPU's: */
+    struct stni_onednn *library; /* NULL where our own kernels serve */
+    int widen;                   /* 16-bit floats are multiplied as f32 */
+    void *workspace;             /* stni_matmul_workspace bytes */
+};
+
+/* Bytes that the CPU's kernel needs; `library` and `widen` are set. */
+size_t stni_matmul_workspace(const struct stni_matmul_args *args);
+
+stn_status stni_matmul_cpu(stn_queue *queue, const void *args);
+
+#endif
