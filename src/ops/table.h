@@ -14,6 +14,10 @@
     X(cast)             \
     X(sum)              \
     X(expand)           \
+    X(matmul)           \
+    X(conv2d)           \
+    X(conv2d_grad_input) \
+    X(conv2d_grad_weight) \
     X(softmax)          \
     X(softmax_backward)  \
     X(view)              \

@@ -1,0 +1,172 @@
+/* Convolutions on the CPU: by oneDNN, or by our own kernels for f64, for empty chunks, and where oneDNN has nothing fast. */
+#include "ops/conv/conv_kernel.h"
+
+#include "core/box.h"
+#include "core/device/device.h"
+#include "ops/conv/reference.h"
+#include "ops/util/onednn.h"
+#include "ops/util/widen.h"
+
+#include <string.h>
+
+static int is_empty(const struct stni_conv_problem *p)
+{
+    int64_t least = p->n < p->c ? p->n : p->c;
+    least = least < p->o ? least : p->o;
+    for (int d = 0; d < p->dims; d++) {
+        least = least < p->in[d] ? least : p->in[d];
+        least = least < p->out[d] ? least : p->out[d];
+    }
+    return least <= 0;
+}
+
+/* Without a workspace: where oneDNN turned out to have nothing. */
+static stn_status solve_refused(stn_queue *queue, const struct stni_conv_problem *p, const struct stni_conv_data *data)
+{
+    size_t bytes = stni_conv_reference_workspace(p);
+    void *workspace = NULL;
+    if (bytes > 0 && stni_device_allocate(queue->device, bytes, &workspace) != STN_OK)
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: workspace of a convolution (%zu bytes)", bytes);
+    stni_conv_reference(p, data, workspace);
+    stni_device_deallocate(queue->device, workspace, bytes);
+    return STN_OK;
+}
+
+static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
+                        const struct stni_conv_data *data, void *workspace)
+{
+    if (library == NULL) {
+        stni_conv_reference(p, data, workspace);
+        return STN_OK;
+    }
+    stn_status status = is_empty(p) ? STN_ERR_UNSUPPORTED : stni_onednn_conv(library, p, data);
+    if (status == STN_ERR_UNSUPPORTED)
+        return solve_refused(queue, p, data);
+    return status == STN_OK ? STN_OK : stn_queue_fail(queue, status, "convolution: oneDNN failed: %s", stn_status_text(status));
+}
+
+/* 16-bit floats */
+
+static int64_t elements(const struct stni_conv_problem *p, int64_t channels, const int64_t *extent)
+{
+    int64_t n = p->n * channels;
+    for (int d = 0; d < p->dims; d++)
+        n *= extent[d];
+    return n;
+}
+
+static int64_t weight_elements(const struct stni_conv_problem *p)
+{
+    int64_t n = p->o * (p->c / p->groups);
+    for (int d = 0; d < p->dims; d++)
+        n *= p->kernel[d];
+    return n;
+}
+
+static size_t wide_bytes(int64_t n)
+{
+    return ((size_t)n * sizeof(float) + 63) / 64 * 64;
+}
+
+static struct stni_conv_problem wide_problem(const struct stni_conv_problem *p)
+{
+    struct stni_conv_problem wide = *p;
+    wide.dtype = wide.weight_dtype = STN_DTYPE_F32;
+    return wide;
+}
+
+static void convert(void *to, stn_dtype to_dtype, const void *from, stn_dtype from_dtype, int64_t n)
+{
+    stn_box dst = {.data = to, .ndim = 1, .shape = {n}, .strides = {1}}, src = dst;
+    src.data = (void *)(uintptr_t)from;
+    stni_box_convert_now(&dst, to_dtype, &src, from_dtype);
+}
+
+static float *take(char **workspace, int64_t n)
+{
+    float *taken = (float *)(void *)*workspace;
+    *workspace += wide_bytes(n);
+    return taken;
+}
+
+/* One image after the other, through f32 copies of x, y, weight and bias. */
+static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
+{
+    const struct stni_conv_problem *p = &a->problem;
+    struct stni_conv_problem wide = wide_problem(p);
+    stn_dtype dtype = (stn_dtype)p->dtype;
+    int64_t nx = elements(p, p->c, p->in), ny = elements(p, p->o, p->out), nw = weight_elements(p);
+    int same = p->weight_dtype == STN_DTYPE_F32, reads_x = p->kind != STNI_CONV_GRAD_INPUT, reads_y = p->kind != STNI_CONV_FORWARD;
+    char *workspace = a->workspace;
+    struct stni_conv_data data = {take(&workspace, nx), take(&workspace, ny), a->data.weight, NULL, 1, 0, 0, a->data.accumulate};
+    if (!same) {
+        data.weight = take(&workspace, nw);
+        convert(data.weight, STN_DTYPE_F32, a->data.weight, dtype, nw);
+    }
+    if (p->has_bias) {
+        data.bias = take(&workspace, p->o);
+        convert(data.bias, STN_DTYPE_F32, a->data.bias, dtype, p->o);
+    }
+    for (int64_t i = 0; i < a->data.images; i++) {
+        uint16_t *x = (uint16_t *)a->data.x + i * a->data.x_step, *y = (uint16_t *)a->data.y + i * a->data.y_step;
+        if (reads_x)
+            convert(data.x, STN_DTYPE_F32, x, dtype, nx);
+        if (reads_y)
+            convert(data.y, STN_DTYPE_F32, y, dtype, ny);
+        STNI_TRY(solve(queue, a->library, &wide, &data, workspace));
+        if (!reads_x)
+            convert(x, dtype, data.x, STN_DTYPE_F32, nx);
+        if (!reads_y)
+            convert(y, dtype, data.y, STN_DTYPE_F32, ny);
+        data.accumulate = 1;
+    }
+    return STN_OK;
+}
+
+size_t stni_conv_workspace(const struct stni_conv_args *a)
+{
+    const struct stni_conv_problem *p = &a->problem;
+    struct stni_conv_problem wide = wide_problem(p);
+    size_t bytes = a->library != NULL ? 0 : stni_conv_reference_workspace(a->widen ? &wide : p);
+    if (!a->widen)
+        return bytes;
+    bytes += wide_bytes(elements(p, p->c, p->in)) + wide_bytes(elements(p, p->o, p->out));
+    return bytes + wide_bytes(weight_elements(p)) + wide_bytes(p->o);
+}
+
+stn_status stni_conv_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_conv_args *a = args;
+    return a->widen ? solve_wide(queue, a) : solve(queue, a->library, &a->problem, &a->data, a->workspace);
+}
+
+static void add(stn_box dst, stn_box src, int from, stn_dtype dtype)
+{
+    for (int d = from; d < dst.ndim; d++) {
+        int64_t n = dst.shape[d], step = src.strides[d] * (int64_t)stn_dtype_size(dtype);
+        if (dst.strides[d] != 0 || n == 1)
+            continue;
+        dst.shape[d] = src.shape[d] = 1;
+        for (int64_t i = 0; i < n; i++, src.data = (char *)src.data + step)
+            add(dst, src, d + 1, dtype);
+        return;
+    }
+    const stn_box addends[] = {dst, src};
+    stni_box_reduce_now(1, &dst, 2, addends, dtype, STN_SUM);
+}
+
+stn_status stni_conv_add_cpu(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    const struct stni_conv_add_args *a = args;
+    add(a->dst, a->src, 0, a->dtype);
+    return STN_OK;
+}
+
+stn_status stni_conv_narrow_cpu(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    const struct stni_conv_narrow_args *a = args;
+    convert(a->dst, a->dtype, a->src, STN_DTYPE_F32, a->n);
+    return STN_OK;
+}

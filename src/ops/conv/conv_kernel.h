@@ -1,0 +1,48 @@
+/* Kernels of convolutions. */
+#ifndef STNI_OPS_CONV_CONV_KERNEL_H
+#define STNI_OPS_CONV_CONV_KERNEL_H
+
+#include "ops/util/conv_problem.h"
+
+#include <shardtensor/op.h>
+
+struct stni_onednn;
+
+/* Solves a problem on dense memory. */
+struct stni_conv_args {
+    struct stni_conv_problem problem;
+    struct stni_conv_data data;
+    /* The CPU's: */
+    struct stni_onednn *library; /* NULL where our own kernels serve */
+    int widen;                   /* x and y become f32 first, and the weight unless it is so */
+    void *workspace;             /* stni_conv_workspace bytes */
+};
+
+/* dst += src, dst being elements of x that positions of the padded line stand for: strides below zero reflect, and where one is zero all
+ * elements along the dim go to one. */
+struct stni_conv_add_args {
+    stn_dtype dtype;
+    stn_box dst, src;
+};
+
+/* dst = src, rounded to a 16-bit float. */
+struct stni_conv_narrow_args {
+    stn_dtype dtype;
+    int64_t n;
+    void *dst;
+    const float *src;
+};
+
+/* Bytes that the CPU's kernel needs; `library` and `widen` are set. */
+size_t stni_conv_workspace(const struct stni_conv_args *args);
+
+stn_status stni_conv_cpu(stn_queue *queue, const void *args);
+stn_status stni_conv_add_cpu(stn_queue *queue, const void *args);
+stn_status stni_conv_narrow_cpu(stn_queue *queue, const void *args);
+
+enum {
+    STNI_CONV_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
+    STNI_CONV_NARROW_DTYPES = 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16
+};
+
+#endif
