@@ -3,6 +3,7 @@
 
 #include "autograd/node.h"
 #include "autograd/tape.h"
+#include "core/box.h"
 #include "core/guard.h"
 #include "core/shard/redistribute.h"
 #include "core/tensor.h"
@@ -192,6 +193,36 @@ static stn_status make_outputs(struct walk *w)
     return STN_OK;
 }
 
+/* Puts a copy in an input's place: the same logical value in memory of its own. */
+static stn_status copy_input(struct walk *w, int i)
+{
+    stn_tensor *in = w->in[i], *copy;
+    stn_box from, to;
+    STNI_TRY(stni_tensor_create(w->call.context, in->spec, &copy));
+    copy->flags |= in->flags & STNI_TENSOR_REQUIRES_GRAD;
+    stni_share_autograd(in, copy);
+    stni_tensor_box(in, &from);
+    stni_tensor_box(copy, &to);
+    if (w->moved >> i & 1)
+        stni_tensor_drop(&w->in[i]);
+    w->in[i] = copy;
+    w->moved |= 1u << i;
+    return stni_box_copy(w->call.context->queue, &to, &from, stn_dtype_size(copy->spec->layout.dtype));
+}
+
+/* What backward will read of the memory that run is about to change is copied before. */
+static stn_status keep_overwritten(struct walk *w)
+{
+    if (!(w->desc->flags & STN_OP_IN_PLACE) || !w->desc->backward || !w->desc->saves)
+        return STN_OK;
+    uint32_t needs = stni_needs_grad(w->call.context, w->call.n_in, w->in);
+    uint64_t saves = needs ? w->desc->saves(&w->call, needs) : 0;
+    for (int i = 0; i < w->call.n_in; i++)
+        if ((saves >> i & 1) && w->in[i] && w->in[i]->storage == w->out[0]->storage)
+            STNI_TRY(copy_input(w, i));
+    return STN_OK;
+}
+
 /* A failed run may have left peers waiting: unless they know already, the family is aborted. */
 static stn_status run_failed(const struct walk *w, stn_status status)
 {
@@ -263,6 +294,7 @@ static stn_status walk(struct walk *w, int n_out, stn_tensor **out)
     STNI_TRY(place(w));
     STNI_TRY_GOTO(move_inputs(w), moved);
     STNI_TRY_GOTO(make_outputs(w), made);
+    STNI_TRY_GOTO(keep_overwritten(w), made);
     STNI_TRY_GOTO(run(w), made);
     STNI_TRY_GOTO(record(w), made);
     publish(w, n_out, out);
