@@ -55,22 +55,14 @@ static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *g
     return mul_conjugate(grad, call->in[0]);
 }
 
-/* What `other` was multiplied with is gone. */
-static stn_tensor *overwritten_derivative(const stn_backward_call *call, stn_tensor *grad)
-{
-    (void)call;
-    return stni_call_fail(grad, STN_ERR_STATE, "mul_: the gradient of 'other' needs the values that 'input' had before it was changed "
-                          "in place: wanted mul");
-}
-
 static const stn_attr_schema attrs_schema[] = {
     {"other", STN_ATTR_NUMBER, offsetof(struct mul_attrs, other), NULL},
 };
 
-#define MUL_FIELDS(name, ...)                                                                                      \
+#define MUL_FIELDS(name)                                                                                      \
     STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct mul_attrs),          \
     STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_mul, .linear = {1, 2}, .numbers = mul_numbers,           \
-                          .derivative = {{input_derivative, STNI_READS_IN(1)}, __VA_ARGS__})
+                          .derivative = {{input_derivative, STNI_READS_IN(1)}, {other_derivative, STNI_READS_IN(0)}})
 
-const stn_op_desc stni_op_mul = {MUL_FIELDS("mul", {other_derivative, STNI_READS_IN(0)})};
-const stn_op_desc stni_op_mul_ = {MUL_FIELDS("mul_", {overwritten_derivative, STNI_READS_NOTHING}), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_mul = {MUL_FIELDS("mul")};
+const stn_op_desc stni_op_mul_ = {MUL_FIELDS("mul_"), .flags = STN_OP_IN_PLACE};

@@ -326,6 +326,15 @@ static stn_status in_place_gradient(stn_context *context, void *arg)
     CHECK_STATUS(stn_grad(context, 1, &z, &c, 2, (stn_tensor *[]){x, y}, 0, 0, grads), STN_OK);
     layout_check(grads[0], &wanted, "gradient of what was changed in place");
     layout_check(grads[1], &other, "gradient of what was added in place");
+    /* z = 2 x, z = z y, z = z z: what each multiplication read is overwritten by it. z = 4 x^2 y^2 with x = y. */
+    z = stn_mul_number(x, 2);
+    stn_mul_(z, y);
+    stn_mul_(z, z);
+    for (int64_t i = 0; i < e.n; i++)
+        wanted.v[i] = 8 * e.v[i] * e.v[i] * e.v[i] * e.v[i];
+    CHECK_STATUS(stn_grad(context, 1, &z, &c, 2, (stn_tensor *[]){x, y}, 0, 0, grads), STN_OK);
+    layout_check(grads[0], &wanted, "gradient of a factor that was overwritten");
+    layout_check(grads[1], &wanted, "gradient of a factor of what was overwritten");
     return stn_scope_end(context);
 }
 
