@@ -86,13 +86,14 @@ STN_API stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convent
  *  each rank (REPLICATED). @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention);
 
-/** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over the
- *  mesh, and a disagreement in other dims is STN_ERR_SHAPE on all ranks. At most one axis shards each dim. */
+/** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over the world
+ *  (ranks outside the mesh pass NULL), and a disagreement in other dims is STN_ERR_SHAPE on all ranks. At most one axis shards
+ *  each dim. */
 STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements,
                                                  stn_grad_convention convention);
 
 /** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
- *  `*value` is written on success only. @return STN_ERR_SHAPE (not one element), or the kept error. */
+ *  `*value` is written on success only; NaN on ranks outside the mesh. @return STN_ERR_SHAPE (not one element), or the kept error. */
 STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 
 /* Exchange with other libraries: DLPack 1.x, declared in dlpack form by any framework. */
