@@ -58,34 +58,27 @@ static double redistribute(struct planner *p, int ndim, const int64_t *shape, st
     return seconds;
 }
 
-/* Neighbours trade a few elements: pieces of 3 and 5 in turn become 4 each. */
+/* The first rank holds a few elements too many and the last one too few, so that every rank passes some on to its neighbour. */
 static double plan_shift(struct planner *p)
 {
-    const int64_t shape[] = {4 * (int64_t)p->size};
+    const int64_t each = 4 + p->next++, more = 1 + each % 3, shape[] = {each * p->size};
     for (int r = 0; r < p->size; r++)
-        p->pieces[r] = 4;
-    for (int r = 0; r + 1 < p->size; r += 2) {
-        p->pieces[r] = 3;
-        p->pieces[r + 1] = 5;
-    }
-    /* One pair elsewhere differs, so that the split is new. */
-    const int64_t pair = p->size > 2 ? 2 * (p->next % (p->size / 2)) : 0, more = 1 + p->next / p->size % 3;
-    p->pieces[pair] = 4 - more;
-    p->pieces[pair + 1] = 4 + more;
-    p->next++;
+        p->pieces[r] = each;
+    p->pieces[0] += more;
+    p->pieces[p->size - 1] -= more;
     return redistribute(p, 1, shape, stn_shard(0), p->pieces, stn_shard(0));
 }
 
 /* Every rank sends to every other. */
 static double plan_transpose(struct planner *p)
 {
-    const int64_t shape[] = {p->size, p->size + p->next++ % p->size};
+    const int64_t shape[] = {p->size, p->size + p->next++};
     return redistribute(p, 2, shape, stn_shard(0), NULL, stn_shard(1));
 }
 
 static double plan_gather(struct planner *p)
 {
-    const int64_t shape[] = {p->size + p->next++ % p->size};
+    const int64_t shape[] = {p->size + p->next++};
     return redistribute(p, 1, shape, stn_shard(0), NULL, stn_replicate());
 }
 
@@ -93,7 +86,7 @@ static double plan_gather(struct planner *p)
 static double plan_halo(struct planner *p)
 {
     const stn_placement rows = stn_shard(2);
-    const int64_t shape[] = {1, 1, 4 * (int64_t)p->size, 4 + p->next++ % 256};
+    const int64_t shape[] = {1, 1, 4 * (int64_t)p->size, 4 + p->next++};
     const stn_conv2d_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}};
     const stn_spec *spec;
     if (stn_spec_create(p->context, p->mesh, &rows, STN_DTYPE_F64, 4, shape, NULL, &spec) != STN_OK)
