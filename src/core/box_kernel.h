@@ -30,13 +30,17 @@ extern const struct stni_copy_kernels stni_copy_kernels_base, stni_copy_kernels_
 /* SUM serves AVG too: `finish` divides. */
 enum stni_combine { STNI_COMBINE_SUM, STNI_COMBINE_PROD, STNI_COMBINE_MIN, STNI_COMBINE_MAX, STNI_COMBINE_COUNT };
 
-/* Combining dense pieces of one dtype in its accumulators: f32 for 16-bit floats, else the dtype itself. */
+/* Combining dense pieces of one dtype in its accumulators: f32 for 16-bit floats, in an order of their own and with room for a multiple of
+ * 16; else the dtype itself. */
 struct stni_reduce_kernels {
     int64_t accumulator_size; /* bytes */
     void (*first[STNI_COMBINE_COUNT])(void *acc, const void *a, const void *b, int64_t n); /* acc = a op b */
     void (*next[STNI_COMBINE_COUNT])(void *acc, const void *b, int64_t n);             /* acc = acc op b */
-    /* out = acc / divisor; a divisor of 1 divides nothing. `out` may be `acc` where their sizes are equal. */
+    /* out = acc / divisor. NULL for 16-bit floats. `out` may be `acc`. */
     void (*finish)(void *out, const void *acc, int64_t n, int64_t divisor);
+    /* 16-bit floats, else NULL: out = (a op b) / divisor, and out = (acc op b) / divisor. */
+    void (*pair[STNI_COMBINE_COUNT])(void *out, const void *a, const void *b, int64_t n, int64_t divisor);
+    void (*last[STNI_COMBINE_COUNT])(void *out, const void *acc, const void *b, int64_t n, int64_t divisor);
 };
 
 /* Entry per dtype; functions that a dtype lacks are NULL. */

@@ -117,26 +117,43 @@ static void unpack(const struct reduction *r, const stn_box *block, const void *
     }
 }
 
+/* Source `s` at a block. */
+static const void *addend(const struct reduction *r, int s, const int64_t *index, int64_t rows, void *room)
+{
+    stn_box block = block_of(r, &r->src[s], index, rows);
+    return pack(r, &block, room);
+}
+
+/* All sources at a block of n elements, combined; where they lie in `scratch`. */
+static const void *combined(const struct reduction *r, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
+{
+    const struct stni_reduce_kernels *k = r->kernels;
+    int op = (int)r->combine, narrow = k->pair[op] != NULL, last = r->n_src - 1;
+    const void *a = addend(r, 0, index, rows, scratch->a), *b = addend(r, 1, index, rows, scratch->b);
+    if (narrow && last == 1) {
+        k->pair[op](scratch->acc, a, b, n, r->divisor);
+        return scratch->acc;
+    }
+    k->first[op](scratch->acc, a, b, n);
+    for (int s = 2; s < r->n_src - narrow; s++)
+        k->next[op](scratch->acc, addend(r, s, index, rows, scratch->b), n);
+    if (narrow) {
+        k->last[op](scratch->a, scratch->acc, addend(r, last, index, rows, scratch->b), n, r->divisor);
+        return scratch->a;
+    }
+    if (r->divisor != 1)
+        k->finish(scratch->acc, scratch->acc, n, r->divisor);
+    return scratch->acc;
+}
+
 static void reduce_block(const struct reduction *r, struct scratch *scratch, const int64_t *index, int64_t rows)
 {
     int64_t n = rows;
     for (int i = r->cut + 1; i < r->walk.ndim; i++)
         n *= r->walk.shape[i];
-    stn_box block = block_of(r, &r->src[0], index, rows);
-    const void *a = pack(r, &block, scratch->a);
-    block = block_of(r, &r->src[1], index, rows);
-    r->kernels->first[r->combine](scratch->acc, a, pack(r, &block, scratch->b), n);
-    for (int s = 2; s < r->n_src; s++) {
-        block = block_of(r, &r->src[s], index, rows);
-        r->kernels->next[r->combine](scratch->acc, pack(r, &block, scratch->b), n);
-    }
-    const void *result = scratch->acc;
-    if (r->divisor != 1 || r->kernels->accumulator_size != r->size) {
-        r->kernels->finish(scratch->a, scratch->acc, n, r->divisor);
-        result = scratch->a;
-    }
+    const void *result = combined(r, scratch, index, rows, n);
     for (int d = 0; d < r->n_dst; d++) {
-        block = block_of(r, &r->dst[d], index, rows);
+        stn_box block = block_of(r, &r->dst[d], index, rows);
         unpack(r, &block, result, n);
     }
 }

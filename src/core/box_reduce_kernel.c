@@ -1,5 +1,6 @@
 /* Combining pieces of memory element by element. Compiled once per instruction set; every element is a chain of its own, so the results do
  * not hang on the width of vectors. */
+#include "core/box_half.h"
 #include "core/box_kernel.h"
 #include "core/dtype.h"
 
@@ -8,39 +9,50 @@
 #define MAX_OF(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
 #define SUM_OF(a, b) ((a) + (b))
 #define PROD_OF(a, b) ((a) * (b))
-#define SAME(x) (x)
 
 #define T float
-#define ACC float
 #define NAME(x) x##_f32
-#define LOAD SAME
-#define STORE SAME
 #define QUOTIENT(a, d) ((a) / (float)(d))
 #include "core/box_reduce_template.h"
 
 #define T double
-#define ACC double
 #define NAME(x) x##_f64
-#define LOAD SAME
-#define STORE SAME
 #define QUOTIENT(a, d) ((a) / (double)(d))
 #include "core/box_reduce_template.h"
 
-#define T uint16_t
-#define ACC float
-#define NAME(x) x##_bf16
-#define LOAD stni_bf16_to_f32
-#define STORE stni_f32_to_bf16
-#define QUOTIENT(a, d) ((a) / (float)(d))
-#include "core/box_reduce_template.h"
+#define LOAD load_bf16
+#define STORE store_bf16
+#define NAME(x) x##_sum_bf16
+#define OP vector_sum
+#include "core/box_reduce_half_template.h"
+#define NAME(x) x##_prod_bf16
+#define OP vector_prod
+#include "core/box_reduce_half_template.h"
+#define NAME(x) x##_min_bf16
+#define OP vector_min
+#include "core/box_reduce_half_template.h"
+#define NAME(x) x##_max_bf16
+#define OP vector_max
+#include "core/box_reduce_half_template.h"
+#undef LOAD
+#undef STORE
 
-#define T uint16_t
-#define ACC float
-#define NAME(x) x##_f16
-#define LOAD stni_f16_to_f32
-#define STORE stni_f32_to_f16
-#define QUOTIENT(a, d) ((a) / (float)(d))
-#include "core/box_reduce_template.h"
+#define LOAD load_f16
+#define STORE store_f16
+#define NAME(x) x##_sum_f16
+#define OP vector_sum
+#include "core/box_reduce_half_template.h"
+#define NAME(x) x##_prod_f16
+#define OP vector_prod
+#include "core/box_reduce_half_template.h"
+#define NAME(x) x##_min_f16
+#define OP vector_min
+#include "core/box_reduce_half_template.h"
+#define NAME(x) x##_max_f16
+#define OP vector_max
+#include "core/box_reduce_half_template.h"
+#undef LOAD
+#undef STORE
 
 /* Integers add and multiply without sign, so that they wrap; the conversions back are gcc's and clang's two's complement. */
 #undef SUM_OF
@@ -48,10 +60,7 @@
 #define SUM_OF(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
 #define PROD_OF(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
 #define T int64_t
-#define ACC int64_t
 #define NAME(x) x##_i64
-#define LOAD SAME
-#define STORE SAME
 #define QUOTIENT(a, d) ((a) / (d))
 #include "core/box_reduce_template.h"
 
@@ -60,10 +69,7 @@
 #define SUM_OF(a, b) ((int32_t)((uint32_t)(a) + (uint32_t)(b)))
 #define PROD_OF(a, b) ((int32_t)((uint32_t)(a) * (uint32_t)(b)))
 #define T int32_t
-#define ACC int32_t
 #define NAME(x) x##_i32
-#define LOAD SAME
-#define STORE SAME
 #define QUOTIENT(a, d) ((int32_t)((a) / (d)))
 #include "core/box_reduce_template.h"
 
@@ -72,10 +78,7 @@
 #define SUM_OF(a, b) ((uint8_t)((a) + (b)))
 #define PROD_OF(a, b) ((uint8_t)((a) * (b)))
 #define T uint8_t
-#define ACC uint8_t
 #define NAME(x) x##_u8
-#define LOAD SAME
-#define STORE SAME
 #define QUOTIENT(a, d) ((uint8_t)((a) / (d)))
 #include "core/box_reduce_template.h"
 
@@ -85,10 +88,7 @@
 #define SUM_OF(a, b) ((uint8_t)((a) | (b)))
 #define PROD_OF(a, b) ((uint8_t)((a) & (b)))
 #define T uint8_t
-#define ACC uint8_t
 #define NAME(x) x##_bool
-#define LOAD SAME
-#define STORE SAME
 #define QUOTIENT(a, d) ((uint8_t)((void)(d), (a)))
 #include "core/box_reduce_template.h"
 
@@ -106,8 +106,18 @@ extern const struct stni_reduce_table STNI_ISA_NAME(stni_reduce_table);
 const struct stni_reduce_table STNI_ISA_NAME(stni_reduce_table) = {{
     [STN_DTYPE_F32] = {4, {sum2_f32, prod2_f32, min2_f32, max2_f32}, {sum_f32, prod_f32, min_f32, max_f32}, finish_f32},
     [STN_DTYPE_F64] = {8, {sum2_f64, prod2_f64, min2_f64, max2_f64}, {sum_f64, prod_f64, min_f64, max_f64}, finish_f64},
-    [STN_DTYPE_BF16] = {4, {sum2_bf16, prod2_bf16, min2_bf16, max2_bf16}, {sum_bf16, prod_bf16, min_bf16, max_bf16}, finish_bf16},
-    [STN_DTYPE_F16] = {4, {sum2_f16, prod2_f16, min2_f16, max2_f16}, {sum_f16, prod_f16, min_f16, max_f16}, finish_f16},
+    [STN_DTYPE_BF16] = {4,
+                         {first_sum_bf16, first_prod_bf16, first_min_bf16, first_max_bf16},
+                         {next_sum_bf16, next_prod_bf16, next_min_bf16, next_max_bf16},
+                         NULL,
+                         {pair_sum_bf16, pair_prod_bf16, pair_min_bf16, pair_max_bf16},
+                         {last_sum_bf16, last_prod_bf16, last_min_bf16, last_max_bf16}},
+    [STN_DTYPE_F16] = {4,
+                         {first_sum_f16, first_prod_f16, first_min_f16, first_max_f16},
+                         {next_sum_f16, next_prod_f16, next_min_f16, next_max_f16},
+                         NULL,
+                         {pair_sum_f16, pair_prod_f16, pair_min_f16, pair_max_f16},
+                         {last_sum_f16, last_prod_f16, last_min_f16, last_max_f16}},
     [STN_DTYPE_I64] = {8, {sum2_i64, prod2_i64, min2_i64, max2_i64}, {sum_i64, prod_i64, min_i64, max_i64}, finish_i64},
     [STN_DTYPE_I32] = {4, {sum2_i32, prod2_i32, min2_i32, max2_i32}, {sum_i32, prod_i32, min_i32, max_i32}, finish_i32},
     [STN_DTYPE_U8] = {1, {sum2_u8, prod2_u8, min2_u8, max2_u8}, {sum_u8, prod_u8, min_u8, max_u8}, finish_u8},
