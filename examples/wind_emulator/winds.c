@@ -1,6 +1,6 @@
 #include "winds.h"
 
-#include "../common/netcdf_tile.h"
+#include "common/netcdf_tile.h"
 
 #include <math.h>
 #include <stdio.h>
