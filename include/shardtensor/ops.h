@@ -59,6 +59,21 @@ STN_API stn_tensor *stn_conj(stn_tensor *input);
  * @return new tensor, or one more handle on `input` where it has that dtype; STN_ERR_ARGUMENT (dtype), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_cast(stn_tensor *input, stn_dtype dtype);
 
+typedef enum stn_gelu_approximation {
+    STN_GELU_ERF, /* x times the normal distribution */
+    STN_GELU_TANH /* 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+} stn_gelu_approximation;
+
+/** Gaussian error linear unit, element by element.
+ *
+ * Shapes:     (d0, …) -> same shape and dtype.
+ * Placement:  keeps input's Shards. Partial is reduced first.
+ * Collective: over the mesh where Partial.
+ * Gradient:   yes, twice differentiable.
+ * @return new tensor; STN_ERR_DTYPE (not floating), STN_ERR_ARGUMENT (approximation), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Hendrycks and Gimpel 2016. */
+STN_API stn_tensor *stn_gelu(stn_tensor *input, stn_gelu_approximation approximation);
+
 /* Reductions */
 
 /** Sum over dims.

@@ -12,6 +12,9 @@
     X(mul_)             \
     X(conj)             \
     X(cast)             \
+    X(gelu)             \
+    X(gelu_backward)    \
+    X(gelu_curvature)   \
     X(sum)              \
     X(expand)           \
     X(matmul)           \

@@ -11,12 +11,17 @@
 #ifndef STNI_OPS_ELEMENTWISE_ARITHMETIC_H
 #define STNI_OPS_ELEMENTWISE_ARITHMETIC_H
 
+#include "ops/elementwise/gelu_arithmetic.h"
+
 /*    op    floating   integer    boolean      complex */
 #define STNI_POINTWISE_LIST(X)                                 \
     X(add,  x + a * y, x + a * y, x | (a & y), x + a * y)      \
     X(mul,  x * y,     x * y,     x & y,       COMPLEX_MUL(x, y)) \
     X(conj, x,         x,         x,           CONJUGATE(x))   \
-    X(cast, x,         x,         x,           x)
+    X(cast, x,         x,         x,           x)              \
+    X(gelu, GELU(x, a), NONE,     NONE,        NONE)           \
+    X(gelu_backward, x * GELU_SLOPE(y, a), NONE, NONE, NONE)   \
+    X(gelu_curvature, GELU_CURVATURE(x, a), NONE, NONE, NONE)
 
 #define STNI_POINTWISE_INDEX(op, floating, integer, boolean, complex) STNI_POINTWISE_##op,
 enum stni_pointwise_op { STNI_POINTWISE_LIST(STNI_POINTWISE_INDEX) STNI_POINTWISE_COUNT };

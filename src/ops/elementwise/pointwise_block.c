@@ -28,6 +28,9 @@ static inline double _Complex mul_c128(double _Complex x, double _Complex y)
 #define COMPLEX_MUL(x, y) _Generic((x), float _Complex: mul_c64, double _Complex: mul_c128)(x, y)
 #define CONJUGATE(x) (~(x))
 
+/* Stands where the op's rule lets no operand of the class come: never run. */
+#define NONE x
+
 #define COLUMN(floating, integer, boolean, complex) floating
 #define NUMBER(n) ((R)(n).f)
 #define T float
