@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "core/ranks.h"
+#include "core/shard/group.h"
 #include "core/shard/random_spec.h"
 #include "core/shard/redistribute.h"
 #include "core/shard/world.h"
@@ -320,6 +321,82 @@ static void random_pending_reductions_across_meshes_keep_their_value(void)
     check_pairs(15, 150, 0, (1u << STN_REDUCE_OP_COUNT) - 1);
 }
 
+/* Every pair of placements on two axes: all orders in which reductions of different ops end and begin. */
+static stn_placement nth_placement(int i)
+{
+    const stn_placement all[] = {stn_replicate(),       stn_shard(0),          stn_shard(1),          stn_partial(STN_SUM),
+                                 stn_partial(STN_AVG),  stn_partial(STN_PROD), stn_partial(STN_MIN),  stn_partial(STN_MAX)};
+    return all[i];
+}
+
+static void all_placements(stn_context *context, void *arg)
+{
+    struct shared *shared = arg;
+    static const int64_t shape[] = {3, 2};
+    int sizes[] = {2, context->size / 2};
+    const stn_mesh *mesh;
+    MUST(context, stn_mesh_create(context, 2, sizes, NULL, NULL, &mesh));
+    for (int i = 0; i < 8 * 8 * 8 * 8; i++) {
+        stn_placement from[] = {nth_placement(i % 8), nth_placement(i / 8 % 8)};
+        stn_placement to[] = {nth_placement(i / 64 % 8), nth_placement(i / 512)};
+        const stn_spec *src, *dst;
+        MUST(context, stn_spec_create(context, mesh, from, STN_DTYPE_F64, 2, shape, NULL, &src));
+        MUST(context, stn_spec_create(context, mesh, to, STN_DTYPE_F64, 2, shape, NULL, &dst));
+        redistribute_pair(context, shared, src, dst, 0);
+        stn_spec_release(&src);
+        stn_spec_release(&dst);
+    }
+    stni_context_reap(context);
+}
+
+static void all_placements_on_two_axes_keep_their_value(void)
+{
+    for (int size = 4; size <= 6; size += 2) {
+        struct shared shared = {.ops = (1u << STN_REDUCE_OP_COUNT) - 1};
+        on_ranks(size, all_placements, &shared);
+        CHECK(shared.moved > 0);
+    }
+}
+
+/* Identities of every dtype: replicas become Partial, and the pending reduction gives them back. */
+static void spread_and_reduce(stn_context *context, void *arg)
+{
+    static const int ops[] = {STN_SUM, STN_PROD, STN_MIN, STN_MAX};
+    static const int64_t shape[] = {5};
+    const stn_mesh *mesh;
+    (void)arg;
+    MUST(context, stn_mesh_create(context, 1, &context->size, NULL, NULL, &mesh));
+    for (int dtype = 0; dtype < STN_DTYPE_COUNT; dtype++)
+        for (int i = 0; i < 4; i++) {
+            stn_placement whole = stn_replicate(), part = stn_partial((stn_reduce_op)ops[i]);
+            unsigned char data[5 * 16] = {0}, back[5 * 16];
+            const stn_spec *replica, *partial;
+            if (!stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)ops[i]))
+                continue;
+            for (size_t k = 0; k < sizeof data; k++)
+                data[k] = dtype == STN_DTYPE_BOOL ? k % 2 : (unsigned char)(k % 16 * 4); /* no NaN in any dtype */
+            MUST(context, stn_spec_create(context, mesh, &whole, (stn_dtype)dtype, 1, shape, NULL, &replica));
+            MUST(context, stn_spec_create(context, mesh, &part, (stn_dtype)dtype, 1, shape, NULL, &partial));
+            size_t bytes = 5 * stn_dtype_size((stn_dtype)dtype);
+            stn_tensor *from = stn_from_host(context, replica, data), *between = NULL, *to = NULL;
+            MUST(context, stni_redistribute(from, partial, &between));
+            MUST(context, stni_redistribute(between, replica, &to));
+            MUST(context, stn_to_host(to, back, bytes));
+            CHECK_BYTES(back, data, bytes);
+            stn_tensor_release(&from);
+            stn_tensor_release(&between);
+            stn_tensor_release(&to);
+            stni_context_reap(context);
+            stn_spec_release(&replica);
+            stn_spec_release(&partial);
+        }
+}
+
+static void identities_of_every_dtype_change_nothing(void)
+{
+    on_ranks(3, spread_and_reduce, NULL);
+}
+
 /* Moves a tensor of `shape` along one axis of all ranks from placement p to q; gives what this rank sent. */
 struct count {
     stn_placement from, to;
@@ -413,18 +490,23 @@ static void slicing_a_replica_and_spreading_to_partial_send_nothing(void)
     }
 }
 
-/* Only ranks along the axis that changes talk: P(sum) S(0) -> R S(0) on 2 x 2 is an all-reduce between pairs. */
-static void reduce_one_axis(stn_context *context, void *arg)
+/* What one redistribution on 2 x 2 sends, and how many ranks talk to each other in it. */
+struct square {
+    stn_placement from[2], to[2];
+    int64_t shape[2];
+    int64_t elements[4], collectives[4];
+    int group; /* ranks of the one communicator that was made; 0 where it is the world's */
+};
+
+static void count_square(stn_context *context, void *arg)
 {
-    (void)arg;
+    struct square *square = arg;
     static const int sizes[] = {2, 2};
-    static const int64_t shape[] = {6, 5};
-    stn_placement from[] = {stn_partial(STN_SUM), stn_shard(0)}, to[] = {stn_replicate(), stn_shard(0)};
     const stn_mesh *mesh;
     const stn_spec *src, *dst;
     MUST(context, stn_mesh_create(context, 2, sizes, NULL, NULL, &mesh));
-    MUST(context, stn_spec_create(context, mesh, from, STN_DTYPE_F64, 2, shape, NULL, &src));
-    MUST(context, stn_spec_create(context, mesh, to, STN_DTYPE_F64, 2, shape, NULL, &dst));
+    MUST(context, stn_spec_create(context, mesh, square->from, STN_DTYPE_F64, 2, square->shape, NULL, &src));
+    MUST(context, stn_spec_create(context, mesh, square->to, STN_DTYPE_F64, 2, square->shape, NULL, &dst));
     double *chunk = make_chunk(src, 0);
     stn_tensor *tensor = make_tensor(context, src, chunk, 0), *out = NULL;
     stn_stats stats = {.size = sizeof stats};
@@ -432,8 +514,10 @@ static void reduce_one_axis(stn_context *context, void *arg)
     MUST(context, stni_redistribute(tensor, dst, &out));
     MUST(context, stn_queue_sync(context->queue));
     stn_context_stats(context, &stats);
-    CHECK_I64(stats.bytes_sent, 15 * 8);
-    CHECK_I64(stats.messages, 2);
+    square->elements[context->rank] = stats.bytes_sent / (int64_t)sizeof(double);
+    square->collectives[context->rank] = stats.collectives;
+    if (context->rank == 0)
+        square->group = mesh->n_comms > 0 ? mesh->comms[0].group->n : 0;
     stn_tensor_release(&tensor);
     stn_tensor_release(&out);
     stni_context_reap(context);
@@ -444,7 +528,102 @@ static void reduce_one_axis(stn_context *context, void *arg)
 
 static void only_ranks_along_the_changing_axis_talk(void)
 {
-    on_ranks(4, reduce_one_axis, NULL);
+    struct square reduced = {{stn_partial(STN_SUM), stn_shard(0)}, {stn_replicate(), stn_shard(0)}, {6, 5}, {0}, {0}, 0};
+    struct square gathered = {{stn_shard(1), stn_shard(0)}, {stn_replicate(), stn_shard(0)}, {6, 4}, {0}, {0}, 0};
+    on_ranks(4, count_square, &reduced);
+    on_ranks(4, count_square, &gathered);
+    for (int r = 0; r < 4; r++) {
+        CHECK_I64(reduced.elements[r], 15);
+        CHECK_I64(reduced.collectives[r], 1);
+        CHECK_I64(gathered.elements[r], 6);
+        CHECK_I64(gathered.collectives[r], 1);
+    }
+    CHECK_I64(reduced.group, 2);
+    CHECK_I64(gathered.group, 2);
+}
+
+/* P(sum) S(0) -> R S(1) on 4 x 4: sums meet in quarters, 2 x 2 elements each. A rank gets two addends of its quarter, and half of the
+ * ranks have one of them: 4 * 8 - 2 * 4. Then each gets the quarter of its neighbour: 4 * 4. One exchange would send 48. */
+static void a_sum_that_several_ranks_want_is_made_once(void)
+{
+    struct square square = {{stn_partial(STN_SUM), stn_shard(0)}, {stn_replicate(), stn_shard(1)}, {4, 4}, {0}, {0}, 0};
+    on_ranks(4, count_square, &square);
+    int64_t sum = 0;
+    for (int r = 0; r < 4; r++) {
+        sum += square.elements[r];
+        CHECK_I64(square.collectives[r], 2);
+    }
+    CHECK_I64(sum, 24 + 16);
+}
+
+static void serve_outsiders(stn_context *context, void *arg)
+{
+    int64_t *sent = arg;
+    static const int three[] = {3}, later[] = {3, 4, 5};
+    static const int64_t shape[] = {4, 5};
+    stn_placement p = stn_replicate();
+    const stn_mesh *first, *last;
+    const stn_spec *src, *dst;
+    MUST(context, stn_mesh_create(context, 1, three, NULL, NULL, &first));
+    MUST(context, stn_mesh_create(context, 1, three, NULL, later, &last));
+    MUST(context, stn_spec_create(context, first, &p, STN_DTYPE_F64, 2, shape, NULL, &src));
+    MUST(context, stn_spec_create(context, last, &p, STN_DTYPE_F64, 2, shape, NULL, &dst));
+    double *chunk = make_chunk(src, 0);
+    stn_tensor *from = make_tensor(context, src, chunk, 0), *to = NULL;
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats_reset(context);
+    MUST(context, stni_redistribute(from, dst, &to));
+    MUST(context, stn_queue_sync(context->queue));
+    stn_context_stats(context, &stats);
+    sent[context->rank] = stats.bytes_sent / (int64_t)sizeof(double);
+    CHECK_I64(stats.collectives, context->rank < 6);
+    CHECK_I64(to->spec->local_numel, context->rank >= 3 && context->rank < 6 ? 20 : 0);
+    stn_tensor_release(&from);
+    stn_tensor_release(&to);
+    stni_context_reap(context);
+    stn_spec_release(&src);
+    stn_spec_release(&dst);
+    free(chunk);
+}
+
+static void replicas_take_turns_in_serving_another_mesh(void)
+{
+    int64_t sent[7] = {0};
+    on_ranks(7, serve_outsiders, sent);
+    for (int r = 0; r < 7; r++)
+        CHECK_I64(sent[r], r < 3 ? 20 : 0);
+}
+
+static void turn_in_memory(stn_context *context, void *arg)
+{
+    (void)arg;
+    static const int order[] = {1, 0};
+    static const int64_t shape[] = {13, 7};
+    stn_placement p = stn_shard(0);
+    stn_spec_options options = {.size = sizeof options, .memory_order = order};
+    const stn_spec *src = line_spec(context, p, shape), *dst;
+    MUST(context, stn_spec_create(context, src->layout.mesh, &p, STN_DTYPE_F64, 2, shape, &options, &dst));
+    double *chunk = make_chunk(src, 0);
+    stn_tensor *from = make_tensor(context, src, chunk, 0), *to = NULL;
+    MUST(context, stni_redistribute(from, dst, &to));
+    MUST(context, stn_queue_sync(context->queue));
+    const double *turned = to->data;
+    int64_t rows = src->local_shape[0];
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < 7; j++)
+            CHECK_NEAR(turned[j * rows + i], chunk[i * 7 + j], 0);
+    CHECK_I64(context->comm_stats.collectives, 0);
+    stn_tensor_release(&from);
+    stn_tensor_release(&to);
+    stni_context_reap(context);
+    stn_spec_release(&src);
+    stn_spec_release(&dst);
+    free(chunk);
+}
+
+static void memory_order_alone_changes_by_a_local_copy(void)
+{
+    on_ranks(3, turn_in_memory, NULL);
 }
 
 static void rename_axes(stn_context *context, void *arg)
@@ -531,11 +710,16 @@ int main(int argc, char **argv)
         {"random_pending_sums_keep_their_value", random_pending_sums_keep_their_value},
         {"random_pending_reductions_of_all_ops_keep_their_value", random_pending_reductions_of_all_ops_keep_their_value},
         {"random_pending_reductions_across_meshes_keep_their_value", random_pending_reductions_across_meshes_keep_their_value},
+        {"all_placements_on_two_axes_keep_their_value", all_placements_on_two_axes_keep_their_value},
+        {"identities_of_every_dtype_change_nothing", identities_of_every_dtype_change_nothing},
         {"pending_sum_to_replicate_sends_twice_p_less_one_times_n", pending_sum_to_replicate_sends_twice_p_less_one_times_n},
         {"pending_sum_to_shard_is_one_exchange", pending_sum_to_shard_is_one_exchange},
         {"shard_to_shard_is_one_exchange", shard_to_shard_is_one_exchange},
         {"slicing_a_replica_and_spreading_to_partial_send_nothing", slicing_a_replica_and_spreading_to_partial_send_nothing},
         {"only_ranks_along_the_changing_axis_talk", only_ranks_along_the_changing_axis_talk},
+        {"a_sum_that_several_ranks_want_is_made_once", a_sum_that_several_ranks_want_is_made_once},
+        {"replicas_take_turns_in_serving_another_mesh", replicas_take_turns_in_serving_another_mesh},
+        {"memory_order_alone_changes_by_a_local_copy", memory_order_alone_changes_by_a_local_copy},
         {"no_change_and_new_names_share_memory", no_change_and_new_names_share_memory},
         {"specs_that_do_not_fit_are_refused_with_numbers", specs_that_do_not_fit_are_refused_with_numbers},
     };
