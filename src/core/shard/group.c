@@ -12,14 +12,19 @@
 /* Bit 0x100 and above of a cached mask: the union with the mesh of that id. */
 enum { UNION_BASE = 1 << STN_MAX_MESH_NDIM };
 
-static int is_world(const stn_context *context, const int *ranks, int n)
+/* The world as a group: no list is made, so that the first use costs the same in a world of any size. */
+static stn_status find_world(stn_context *context, const struct stni_group_comm **out)
 {
-    if (n != context->size)
-        return 0;
-    for (int i = 0; i < n; i++)
-        if (ranks[i] != i)
-            return 0;
-    return 1;
+    if (context->shard.world == NULL) {
+        struct stni_group_comm *group = stni_calloc(1, sizeof *group);
+        if (group == NULL)
+            return stni_fail_memory(context, "group of ranks", sizeof *group);
+        group->comm = context->comm;
+        group->n = context->size;
+        context->shard.world = group;
+    }
+    *out = context->shard.world;
+    return STN_OK;
 }
 
 static unsigned hash_ranks(const int *ranks, int n)
@@ -28,15 +33,6 @@ static unsigned hash_ranks(const int *ranks, int n)
     for (int i = 0; i < n; i++)
         hash = stni_hash_step(hash, (uint64_t)ranks[i]);
     return stni_hash_end(hash);
-}
-
-static stn_status connect(stn_context *context, struct stni_group_comm *group)
-{
-    group->borrowed = is_world(context, group->ranks, group->n);
-    if (!group->borrowed)
-        return stni_fail_queue(context, stni_comm_subset(context->comm, context->queue, group->ranks, group->n, &group->comm));
-    group->comm = context->comm;
-    return STN_OK;
 }
 
 static stn_status make(stn_context *context, const int *ranks, int n, unsigned hash, const struct stni_group_comm **out)
@@ -52,11 +48,11 @@ static stn_status make(stn_context *context, const int *ranks, int n, unsigned h
         stni_free(group);
         return stni_fail_memory(context, "table of groups", sizeof *group);
     }
-    stn_status status = connect(context, group);
+    stn_status status = stni_comm_subset(context->comm, context->queue, group->ranks, n, &group->comm);
     if (status != STN_OK) {
         HASH_DEL(context->shard.groups, group);
         stni_free(group);
-        return status;
+        return stni_fail_queue(context, status);
     }
     *out = group;
     return STN_OK;
@@ -79,10 +75,11 @@ void stni_groups_destroy(stn_context *context)
     struct stni_group_comm *group, *next;
     HASH_ITER(hh, context->shard.groups, group, next) {
         HASH_DEL(context->shard.groups, group);
-        if (!group->borrowed)
-            stn_comm_destroy(&group->comm);
+        stn_comm_destroy(&group->comm);
         stni_free(group);
     }
+    stni_free(context->shard.world);
+    context->shard.world = NULL;
 }
 
 static const struct stni_group_comm *cached(const stn_mesh *mesh, uint32_t axes)
@@ -115,6 +112,20 @@ static stn_status find_cached(const stn_mesh *mesh, uint32_t axes, int *ranks, i
     return STN_OK;
 }
 
+/* Whether the axes are the whole world, in its order. */
+static int is_world(const stn_mesh *mesh, uint32_t axes)
+{
+    int step = 1;
+    if (mesh->size != mesh->context->size || mesh->ranks != NULL)
+        return 0;
+    for (int a = mesh->ndim - 1; a >= 0; a--) {
+        if (mesh->sizes[a] > 1 && ((axes >> a & 1) == 0 || mesh->step[a] != step))
+            return 0;
+        step *= mesh->sizes[a];
+    }
+    return 1;
+}
+
 static stn_status list_axes(const stn_mesh *mesh, uint32_t axes, int **out, int *n_out)
 {
     int n = 1;
@@ -145,7 +156,9 @@ stn_status stni_mesh_comm(const stn_mesh *mesh, uint32_t axes, stn_comm **out)
         if (mesh->sizes[a] == 1)
             axes &= ~(1u << a);
     const struct stni_group_comm *group = cached(mesh, axes);
-    if (group == NULL) {
+    if (group == NULL && is_world(mesh, axes)) {
+        STNI_TRY(find_world(mesh->context, &group));
+    } else if (group == NULL) {
         int *ranks = NULL, n = 0;
         STNI_TRY(list_axes(mesh, axes, &ranks, &n));
         STNI_TRY(find_cached(mesh, axes, ranks, n, &group));
@@ -182,6 +195,8 @@ static stn_status list_union(const stn_mesh *a, const stn_mesh *b, int **out, in
 stn_status stni_mesh_group_union(const stn_mesh *a, const stn_mesh *b, const struct stni_group_comm **out)
 {
     uint32_t key = (uint32_t)UNION_BASE + b->id;
+    if (a->size == a->context->size || b->size == b->context->size)
+        return find_world(a->context, out);
     *out = cached(a, key);
     if (*out != NULL)
         return STN_OK;

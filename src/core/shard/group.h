@@ -9,9 +9,8 @@
 struct stni_group_comm {
     UT_hash_handle hh;
     stn_comm *comm;
-    int borrowed; /* the world's own */
     int n;
-    int ranks[]; /* world ranks, the key */
+    int ranks[]; /* world ranks, the key; none where the group is the world */
 };
 
 /* The ranks of both meshes, sorted, and their communicator. Collective over them at its first use. Borrowed. */

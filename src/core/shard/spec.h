@@ -85,6 +85,7 @@ struct stni_shard_tables {
     stn_mesh **meshes;
     int n_meshes, cap_meshes;
     struct stni_group_comm *groups; /* communicators of the meshes, by their ranks */
+    struct stni_group_comm *world;  /* all ranks; made when first used */
     struct stni_plan *plan;         /* memory for planning, kept */
     int64_t n_specs, n_splits;
     int64_t collect_at; /* specs beyond which the next collection is worth it */
