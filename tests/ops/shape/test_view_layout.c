@@ -103,7 +103,8 @@ static void cuts_of_views_are_those_of_contract_2(void)
             return;
         CHECK(want == in);
         stn_placement p = stn_spec_placement(out, 0);
-        int held = CHECK_I64(p.kind, STN_PLACE_SHARD) & CHECK_I64(p.dim, c->new_dim);
+        bool held = CHECK_I64(p.kind, STN_PLACE_SHARD);
+        held &= CHECK_I64(p.dim, c->new_dim);
         for (int r = 0; r < c->ranks; r++) {
             int64_t shape[STN_MAX_NDIM];
             stn_spec_chunk(out, r, shape, NULL);
