@@ -260,3 +260,142 @@ void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *me
     }
     CHECK_STATUS(stn_scope_end(context), STN_OK);
 }
+
+/* Differences */
+
+/* Values of all that the gradient of <cotangent, op(in)> depends on: the inputs, and the cotangent behind them. */
+struct point {
+    double *v[AGAINST_ONE_MAX_INPUTS + 1];
+    int64_t n[AGAINST_ONE_MAX_INPUTS + 1];
+};
+
+static struct point point_copy(const struct against_one_op *op, const struct point *from)
+{
+    struct point p = {0};
+    for (int i = 0; i <= op->n_in; i++) {
+        p.n[i] = from->n[i];
+        p.v[i] = malloc(((size_t)p.n[i] + 1) * sizeof(double));
+        memcpy(p.v[i], from->v[i], (size_t)p.n[i] * sizeof(double));
+    }
+    return p;
+}
+
+/* Directions for what can vary; zeros for indices. */
+static struct point point_draw(const struct against_one_op *op, const struct point *like, uint64_t *state)
+{
+    struct point p = {0};
+    for (int i = 0; i <= op->n_in; i++) {
+        p.n[i] = like->n[i];
+        p.v[i] = i == op->n_in || is_floating(&op->in[i]) ? against_one_draw(state, p.n[i]) : calloc((size_t)p.n[i] + 1, sizeof(double));
+    }
+    return p;
+}
+
+static void point_free(const struct against_one_op *op, struct point *p)
+{
+    for (int i = 0; i <= op->n_in; i++)
+        free(p->v[i]);
+}
+
+static double point_dot(const struct against_one_op *op, const struct point *a, const struct point *b)
+{
+    double sum = 0;
+    for (int i = 0; i <= op->n_in; i++)
+        for (int64_t j = 0; j < a->n[i]; j++)
+            sum += a->v[i][j] * b->v[i][j];
+    return sum;
+}
+
+/* F = <cotangent, op(in)> at `at`, its gradient, and the gradient of <direction, gradient of the inputs>. */
+static double evaluate(stn_context *context, const struct against_one_op *op, const struct random_shape *out_shape, const struct point *at,
+                       const struct point *direction, struct point *gradient, struct point *second)
+{
+    struct givens g = {0};
+    struct results r = {0};
+    double sum = 0;
+    int n = 0, last = op->n_in;
+    stn_scope_begin(context);
+    for (int i = 0; i < last; i++) {
+        g.in[i] = against_one_local(context, op->in[i].dtype, &op->in[i].shape, at->v[i]);
+        if (is_floating(&op->in[i]))
+            g.direction[n++] = against_one_local(context, STN_DTYPE_F64, &op->in[i].shape, direction->v[i]);
+    }
+    g.cotangent = against_one_local(context, STN_DTYPE_F64, out_shape, at->v[last]);
+    forward(op, &g, &r);
+    backward(context, op, &g, &r);
+    n = 0;
+    for (int i = 0; i < last; i++) {
+        if (!is_floating(&op->in[i]))
+            continue;
+        read_local(r.grad[n], gradient->v[i]);
+        memset(second->v[i], 0, (size_t)second->n[i] * sizeof(double)); /* NULL: does not depend on it */
+        if (r.second[n])
+            read_local(r.second[n], second->v[i]);
+        n++;
+    }
+    read_local(r.out, gradient->v[last]);
+    read_local(r.second[n], second->v[last]);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    for (int64_t j = 0; j < at->n[last]; j++)
+        sum += gradient->v[last][j] * at->v[last][j];
+    return sum;
+}
+
+static void step(const struct against_one_op *op, struct point *p, const struct point *direction, double h)
+{
+    for (int i = 0; i <= op->n_in; i++)
+        for (int64_t j = 0; j < p->n[i]; j++)
+            p->v[i][j] += h * direction->v[i][j];
+}
+
+static void check_difference(double got, double wanted)
+{
+    if (fabs(got - wanted) > 1e-7)
+        CHECK_NEAR(got, wanted, 1e-7);
+    CHECK(isfinite(got));
+}
+
+/* The inputs' values and a drawn cotangent. */
+static struct point start(stn_context *context, uint64_t *state, const struct against_one_op *op, struct random_shape *out_shape)
+{
+    stn_tensor *in[AGAINST_ONE_MAX_INPUTS];
+    struct point at = {0}, copy;
+    stn_scope_begin(context);
+    for (int i = 0; i < op->n_in; i++) {
+        at.v[i] = (double *)(uintptr_t)op->in[i].values;
+        at.n[i] = against_one_numel(&op->in[i].shape);
+        in[i] = against_one_local(context, op->in[i].dtype, &op->in[i].shape, op->in[i].values);
+    }
+    stn_tensor *out = op->call(in, op->arg);
+    out_shape->ndim = stn_tensor_ndim(out);
+    memcpy(out_shape->shape, stn_tensor_shape(out), (size_t)out_shape->ndim * sizeof out_shape->shape[0]);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    at.n[op->n_in] = against_one_numel(out_shape);
+    at.v[op->n_in] = against_one_draw(state, at.n[op->n_in]);
+    copy = point_copy(op, &at);
+    free(at.v[op->n_in]);
+    return copy;
+}
+
+void against_one_differences(stn_context *context, uint64_t *state, const struct against_one_op *op)
+{
+    const double h = 1e-4;
+    struct random_shape shape = {0};
+    struct point at = start(context, state, op, &shape), low = point_copy(op, &at), high = point_copy(op, &at);
+    struct point direction = point_draw(op, &at, state), along = point_draw(op, &at, state);
+    struct point gradient = point_copy(op, &at), second = point_copy(op, &at), low_gradient = point_copy(op, &at),
+                 high_gradient = point_copy(op, &at), unused = point_copy(op, &at);
+    memset(direction.v[op->n_in], 0, (size_t)direction.n[op->n_in] * sizeof(double));
+    step(op, &low, &along, -h);
+    step(op, &high, &along, h);
+    evaluate(context, op, &shape, &at, &direction, &gradient, &second);
+    double f_low = evaluate(context, op, &shape, &low, &direction, &low_gradient, &unused);
+    double f_high = evaluate(context, op, &shape, &high, &direction, &high_gradient, &unused);
+    check_difference(point_dot(op, &gradient, &along), (f_high - f_low) / (2 * h));
+    check_difference(point_dot(op, &second, &along),
+                     (point_dot(op, &high_gradient, &direction) - point_dot(op, &low_gradient, &direction)) / (2 * h));
+
+    struct point *all[] = {&at, &low, &high, &direction, &along, &gradient, &second, &low_gradient, &high_gradient, &unused};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        point_free(op, all[i]);
+}

@@ -30,6 +30,10 @@ struct against_one_op {
  *  F32 inputs for a drawn cotangent in a drawn layout, and the derivatives of those gradients. Collective. Ranks outside the mesh take part. */
 void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *mesh, const struct against_one_op *op);
 
+/** Compares gradients, and the derivatives of gradients, of the op on whole local F64 tensors with central differences along drawn
+ *  directions: what against_one_check cannot see is an error that layouts share. Local. */
+void against_one_differences(stn_context *context, uint64_t *state, const struct against_one_op *op);
+
 /** A tensor of `spec` whose whole has the given values. Addends of a pending sum differ from rank to rank. */
 stn_tensor *against_one_tensor(stn_context *context, const stn_spec *spec, const double *values);
 

@@ -47,6 +47,26 @@ static void every_layout_gives_what_one_process_gives(void)
         test_ranks(worlds[i], random_layouts_body, NULL);
 }
 
+static stn_status differences_body(stn_context *context, void *arg)
+{
+    uint64_t state = 23;
+    struct against_one_op op = {.call = call_embedding, .n_in = 2};
+    struct random_shape index = {.ndim = 1, .shape = {12}}, weight = {.ndim = 2, .shape = {5, 3}};
+    double *indices = draw_indices(&state, 12, 5), *rows = against_one_draw(&state, 15);
+    (void)arg;
+    op.in[0] = (struct against_one_input){STN_DTYPE_I64, index, indices, 0};
+    op.in[1] = (struct against_one_input){STN_DTYPE_F64, weight, rows, 0};
+    against_one_differences(context, &state, &op);
+    free(indices);
+    free(rows);
+    return STN_OK;
+}
+
+static void derivatives_are_those_of_differences(void)
+{
+    test_ranks(1, differences_body, NULL);
+}
+
 static stn_stats stats_of(stn_context *context)
 {
     stn_stats stats = {.size = sizeof stats};
@@ -204,6 +224,38 @@ static stn_status backward_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+/* <v, gradient of the table> depends on the cotangent by v[index], but at the padding, which got no gradient. */
+static stn_status padding_body(stn_context *context, void *arg)
+{
+    static const int64_t index[] = {2, 0, 2, 4, 1};
+    const int64_t shape[] = {5}, cotangent_shape[] = {5, WIDTH};
+    int64_t padding = 2;
+    double got[5 * WIDTH];
+    (void)arg;
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_placement cut[] = {stn_shard(0)};
+    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 1, 1, shape, index), *table = table_on(context, stn_shard(0)), *first, *second;
+    stn_tensor *cotangent = test_tensor(context, mesh, cut, STN_DTYPE_F32, 2, cotangent_shape, NULL, test_value);
+    stn_set_requires_grad(table, 1);
+    stn_set_requires_grad(cotangent, 1);
+    stn_tensor *y = stn_embedding(input, table, &padding), *v = stn_detach(table);
+    CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &table, 1, 1, &first), STN_OK);
+    CHECK_STATUS(stn_grad(context, 1, &first, &v, 1, &cotangent, 0, 0, &second), STN_OK);
+    test_read(second, got, 5 * WIDTH);
+    for (int i = 0; i < 5 * WIDTH; i++) {
+        int64_t row = index[i / WIDTH];
+        CHECK_NEAR(got[i], row == padding ? 0 : (double)(float)test_value(row * WIDTH + i % WIDTH), 0);
+    }
+    return stn_scope_end(context);
+}
+
+static void the_padding_row_is_left_out_of_second_derivatives(void)
+{
+    test_ranks(1, padding_body, NULL);
+    test_ranks(3, padding_body, NULL);
+}
+
 static void gradients_of_cut_rows_go_to_their_owners(void)
 {
     test_ranks(2, backward_body, NULL);
@@ -282,6 +334,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_layout_gives_what_one_process_gives", every_layout_gives_what_one_process_gives},
+        {"derivatives_are_those_of_differences", derivatives_are_those_of_differences},
+        {"the_padding_row_is_left_out_of_second_derivatives", the_padding_row_is_left_out_of_second_derivatives},
         {"distinct_rows_are_asked_for_and_answered_once", distinct_rows_are_asked_for_and_answered_once},
         {"tables_that_are_whole_by_rows_are_read_in_place", tables_that_are_whole_by_rows_are_read_in_place},
         {"indices_out_of_range_read_zeros_and_all_ranks_learn_of_them",

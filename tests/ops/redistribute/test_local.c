@@ -204,26 +204,32 @@ static void crossing_over_and_back_can_be_differentiated_twice(void)
     test_ranks(RANKS, second_body, NULL);
 }
 
-/* The derivative of a root's gradient: only axis rank 0's cotangent counts. */
-static stn_status second_root_body(stn_context *context, void *arg)
+struct second_case {
+    stn_placement placement;
+    double wanted; /* the gradient of the cotangent, where rank r's gradient has the weight r + 2 */
+};
+
+static stn_status second_give_body(stn_context *context, void *arg)
 {
-    (void)arg;
+    const struct second_case *c = arg;
     stn_scope_begin(context);
-    stn_tensor *like = on_mesh(context, stn_replicate()), *local = stn_full_tensor(like), *first, *second;
-    local = stn_detach(local);
+    stn_tensor *like = on_mesh(context, c->placement), *local = filled(context, shape_2d, 1), *first, *second;
     stn_set_requires_grad(local, 1);
     stn_tensor *x = stn_from_local(local, stn_tensor_spec(like), STN_GRAD_PER_RANK), *h = on_mesh(context, stn_replicate());
     stn_set_requires_grad(h, 1);
     CHECK_STATUS(stn_grad(context, 1, &x, &h, 1, &local, 1, 1, &first), STN_OK);
     stn_tensor *weight = filled(context, shape_2d, stn_context_rank(context) + 2);
     CHECK_STATUS(stn_grad(context, 1, &first, &weight, 1, &h, 0, 0, &second), STN_OK);
-    check_all(second, 2);
+    check_all(second, c->wanted);
     return stn_scope_end(context);
 }
 
-static void the_gradient_that_goes_to_a_root_comes_from_it_alone(void)
+static void gradients_of_from_local_are_differentiated_as_what_they_are(void)
 {
-    test_ranks(RANKS, second_root_body, NULL);
+    struct second_case root = {stn_replicate(), 2}, sum = {stn_partial(STN_SUM), 2 + 3 + 4}, mean = {stn_partial(STN_AVG), 3};
+    test_ranks(RANKS, second_give_body, &root);
+    test_ranks(RANKS, second_give_body, &sum);
+    test_ranks(RANKS, second_give_body, &mean);
 }
 
 /* full_tensor: one value, so its cotangent is the same on every rank and counts once. */
@@ -386,7 +392,8 @@ int main(int argc, char **argv)
         {"cotangents_of_to_local_add_under_b_and_are_one_under_a", cotangents_of_to_local_add_under_b_and_are_one_under_a},
         {"cotangents_of_from_local_go_where_values_came_from", cotangents_of_from_local_go_where_values_came_from},
         {"crossing_over_and_back_can_be_differentiated_twice", crossing_over_and_back_can_be_differentiated_twice},
-        {"the_gradient_that_goes_to_a_root_comes_from_it_alone", the_gradient_that_goes_to_a_root_comes_from_it_alone},
+        {"gradients_of_from_local_are_differentiated_as_what_they_are",
+         gradients_of_from_local_are_differentiated_as_what_they_are},
         {"full_tensors_and_their_gradients_are_whole", full_tensors_and_their_gradients_are_whole},
         {"what_has_no_gradient_or_does_not_fit_is_refused", what_has_no_gradient_or_does_not_fit_is_refused},
         {"shapes_are_gathered_where_only_the_ranks_know_them", shapes_are_gathered_where_only_the_ranks_know_them},

@@ -88,23 +88,23 @@ static stn_status other_mesh_body(stn_context *context, void *arg)
 {
     static const int first[] = {0, 1}, second[] = {2, 1}, size = 2;
     const stn_mesh *from, *to;
-    double data[N];
+    double data[N], two[N];
     (void)arg;
     stn_scope_begin(context);
     stn_mesh_create(context, 1, &size, NULL, first, &from);
     stn_mesh_create(context, 1, &size, NULL, second, &to);
     const stn_spec *there = spec_on(context, to, stn_shard(1), NULL), *here = spec_on(context, from, stn_shard(0), NULL);
     for (int i = 0; i < N; i++)
-        data[i] = test_value(i);
+        data[i] = test_value(i), two[i] = 2;
     stn_tensor *x = against_one_tensor(context, here, data), *w = against_one_tensor(context, there, data), *grad;
     stn_set_requires_grad(x, 1);
-    stn_tensor *y = stn_redistribute(x, there);
+    stn_tensor *twos = against_one_tensor(context, here, two), *y = stn_redistribute(stn_mul(x, twos), there);
     CHECK(!stn_is_leaf(y));
-    check_values(y, 1);
+    check_values(y, 2);
     CHECK_STATUS(stn_backward(stn_sum(stn_mul_number(stn_mul(y, w), 3), 0, NULL, 0)), STN_OK);
     CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
     CHECK(stn_tensor_spec(grad) == here);
-    check_values(grad, 3);
+    check_values(grad, 6);
     stn_spec_release(&there);
     stn_spec_release(&here);
     return stn_scope_end(context);

@@ -37,6 +37,26 @@ static void every_layout_gives_what_one_process_gives(void)
         test_ranks(worlds[i], random_layouts_body, NULL);
 }
 
+static stn_status differences_body(stn_context *context, void *arg)
+{
+    uint64_t state = 23;
+    (void)arg;
+    for (int dim = 0; dim < 3; dim++) {
+        struct against_one_op op = {.call = call_softmax, .arg = &dim, .n_in = 1};
+        struct random_shape shape = {.ndim = 3, .shape = {3, 5, 2}};
+        double *values = against_one_draw(&state, 30);
+        op.in[0] = (struct against_one_input){STN_DTYPE_F64, shape, values, 0};
+        against_one_differences(context, &state, &op);
+        free(values);
+    }
+    return STN_OK;
+}
+
+static void derivatives_are_those_of_differences(void)
+{
+    test_ranks(1, differences_body, NULL);
+}
+
 static stn_stats stats_of(stn_context *context)
 {
     stn_stats stats = {.size = sizeof stats};
@@ -168,6 +188,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_layout_gives_what_one_process_gives", every_layout_gives_what_one_process_gives},
+        {"derivatives_are_those_of_differences", derivatives_are_those_of_differences},
         {"two_axes_on_the_dim_share_one_communicator", two_axes_on_the_dim_share_one_communicator},
         {"whole_lines_are_one_kernel_each_way", whole_lines_are_one_kernel_each_way},
         {"a_line_of_minus_infinity_is_nan_whoever_holds_it", a_line_of_minus_infinity_is_nan_whoever_holds_it},
