@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -46,6 +47,34 @@ static int read_latitude(int file, const char *path, int dim, struct grid *grid,
     return code == NC_NOERR ? 1 : failed(path, "latitude", code, error, size);
 }
 
+/* NetCDF-C reads past the end of a short file of the classic formats without a word, so its variables' bytes are counted. HDF5 files tell. */
+static int is_whole(int file, const char *path, char *error, size_t size)
+{
+    int format, n_variables = 0;
+    long long wanted = 0;
+    struct stat status;
+    if (nc_inq_format(file, &format) != NC_NOERR || format == NC_FORMAT_NETCDF4 || format == NC_FORMAT_NETCDF4_CLASSIC)
+        return 1;
+    nc_inq_nvars(file, &n_variables);
+    for (int v = 0; v < n_variables; v++) {
+        int ndims = 0, dims[NC_MAX_VAR_DIMS];
+        nc_type type;
+        size_t bytes = 0;
+        if (nc_inq_var(file, v, NULL, &type, &ndims, dims, NULL) != NC_NOERR || nc_inq_type(file, type, NULL, &bytes) != NC_NOERR)
+            continue;
+        for (int d = 0; d < ndims; d++) {
+            size_t length = 0;
+            nc_inq_dimlen(file, dims[d], &length);
+            bytes *= length;
+        }
+        wanted += (long long)bytes;
+    }
+    if (stat(path, &status) == 0 && status.st_size >= wanted)
+        return 1;
+    snprintf(error, size, "%s: truncated: %lld bytes, wanted more than %lld", path, (long long)status.st_size, wanted);
+    return 0;
+}
+
 int grid_read(const char *path, const char *variable, struct grid *grid, char *error, size_t error_size)
 {
     int file, id, dims[3];
@@ -54,7 +83,7 @@ int grid_read(const char *path, const char *variable, struct grid *grid, char *e
     int code = nc_open(path, NC_NOWRITE, &file);
     int ok = code == NC_NOERR ? 1 : failed(path, "cannot be opened", code, error, error_size);
     if (ok) {
-        ok = find_field(file, path, variable, &id, dims, grid, error, error_size) &&
+        ok = is_whole(file, path, error, error_size) && find_field(file, path, variable, &id, dims, grid, error, error_size) &&
              read_latitude(file, path, dims[1], grid, error, error_size);
         nc_close(file);
     }
