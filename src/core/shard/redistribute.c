@@ -150,40 +150,56 @@ static stn_status fill(const stn_tensor *from, const struct stni_route *route, c
     return stni_exchange_chunks(to->context, route, to->spec->layout.dtype, &src, &dst);
 }
 
-/* A spec between `from` and the goal where one exchange does not lead there; NULL where it does. Pending reductions of different ops are
- * taken one after another, from the first axis on. Ranks stand for identities of several ops only from replicas. */
-static stn_status stop_between(const struct stni_route *route, const stn_spec **out)
+static int is_one_op(uint32_t ops)
 {
-    const stn_spec *src = route->src.spec, *dst = route->dst.spec;
-    uint32_t replicas = 0;
-    struct stni_layout layout;
-    *out = NULL;
-    if ((route->ops & (route->ops - 1)) != 0) {
-        layout = src->layout;
-        int op = -1;
-        for (int k = 0; k < route->src.n; k++) {
-            stn_placement *p = &layout.placement[route->src.axis[k]];
-            if ((route->addends >> k & 1) == 0)
-                continue;
-            if (op >= 0 && p->op != op)
-                break;
-            op = p->op;
-            *p = stn_replicate();
-        }
-        return stni_spec_intern(src->context, &layout, out);
+    return (ops & (ops - 1)) == 0;
+}
+
+/* The source with its first pending reductions of one op taken: those of different ops are taken from the first axis to the last. */
+static stn_status take_first_op(const struct stni_route *route, const stn_spec **out)
+{
+    struct stni_layout layout = route->src.spec->layout;
+    int op = -1;
+    for (int k = 0; k < route->src.n; k++) {
+        stn_placement *p = &layout.placement[route->src.axis[k]];
+        if ((route->addends >> k & 1) == 0)
+            continue;
+        if (op >= 0 && p->op != op)
+            break;
+        op = p->op;
+        *p = stn_replicate();
     }
-    layout = dst->layout;
+    return stni_spec_intern(route->src.spec->context, &layout, out);
+}
+
+/* The destination with replicas where reductions are to be pending. */
+static stn_status before_spreading(const struct stni_route *route, const stn_spec **out)
+{
+    struct stni_layout layout = route->dst.spec->layout;
+    for (int k = 0; k < route->dst.n; k++)
+        if ((route->fresh >> k & 1) != 0)
+            layout.placement[route->dst.axis[k]] = stn_replicate();
+    return stni_spec_intern(route->dst.spec->context, &layout, out);
+}
+
+/* Whether ranks stand for identities of different ops by the elements: only from replicas they do so by their coordinates alone. */
+static int spreads_by_element(const struct stni_route *route)
+{
     uint32_t ops = 0;
     for (int k = 0; k < route->dst.n; k++) {
-        stn_placement *p = &layout.placement[route->dst.axis[k]];
-        ops |= p->kind == STN_PLACE_PARTIAL && p->op != STN_AVG ? 1u << p->op : 0;
-        replicas |= (route->first_only & route->coupled & 1u << k);
-        if ((route->fresh >> k & 1) != 0)
-            *p = stn_replicate();
+        stn_placement p = route->dst.spec->layout.placement[route->dst.axis[k]];
+        ops |= p.kind == STN_PLACE_PARTIAL && p.op != STN_AVG ? 1u << p.op : 0;
     }
-    if (route->fresh == 0 || (ops & (ops - 1)) == 0 || route->fresh == replicas)
-        return STN_OK;
-    return stni_spec_intern(dst->context, &layout, out);
+    return route->fresh != (route->first_only & route->coupled) && !is_one_op(ops);
+}
+
+/* A spec on the way where one exchange, or a reduction and a gathering, does not lead to the goal; else NULL. */
+static stn_status stop_between(const struct stni_route *route, const stn_spec **out)
+{
+    *out = NULL;
+    if (!is_one_op(route->ops))
+        return take_first_op(route, out);
+    return spreads_by_element(route) ? before_spreading(route, out) : STN_OK;
 }
 
 static stn_status move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
@@ -191,7 +207,7 @@ static stn_status move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **ou
     struct stni_route route;
     stni_route_make(tensor->spec, spec, &route);
     STNI_TRY(check_reductions(tensor->context, spec->layout.dtype, route.ops | route.fresh_ops));
-    const stn_spec *between;
+    const stn_spec *between = NULL;
     stn_tensor *to;
     STNI_TRY(stop_between(&route, &between));
     if (between != NULL) {

@@ -181,6 +181,26 @@ static void multiplied_cut_multiplies_every_offset(void)
     world_end(context);
 }
 
+static void refined_cut_cuts_each_piece_in_balance(void)
+{
+    stn_context *context = world_rank(0, 1);
+    static const int three[] = {3}, three_two[] = {3, 2};
+    static const int64_t uneven[] = {0, 5, 5, 12}, wanted[] = {0, 3, 5, 5, 5, 9, 12};
+    const struct stni_split *in, *out, *balanced;
+    CHECK_STATUS(stni_split_explicit(context, 12, 1, three, uneven, &in), STN_OK);
+    CHECK_STATUS(stni_split_refined(context, in, 12, 2, &out), STN_OK);
+    CHECK_I64(out->n_levels, 2);
+    for (int i = 0; i <= 6; i++)
+        CHECK_I64(stni_split_offset(out, i), wanted[i]);
+    CHECK_STATUS(stni_split_balanced(context, 12, 1, three, &in), STN_OK);
+    CHECK_STATUS(stni_split_refined(context, in, 12, 2, &out), STN_OK);
+    CHECK_STATUS(stni_split_balanced(context, 12, 2, three_two, &balanced), STN_OK);
+    CHECK(out == balanced);
+    CHECK_STATUS(stni_split_refined(context, NULL, 12, 3, &out), STN_OK);
+    CHECK(out == in);
+    world_end(context);
+}
+
 static void unused_splits_are_collected(void)
 {
     stn_context *context = world_rank(0, 1);
@@ -210,6 +230,7 @@ int main(int argc, char **argv)
         {"scaled_cut_does_not_overflow", scaled_cut_does_not_overflow},
         {"divided_cut_is_the_ceiling_of_every_offset", divided_cut_is_the_ceiling_of_every_offset},
         {"multiplied_cut_multiplies_every_offset", multiplied_cut_multiplies_every_offset},
+        {"refined_cut_cuts_each_piece_in_balance", refined_cut_cuts_each_piece_in_balance},
         {"unused_splits_are_collected", unused_splits_are_collected},
     };
     return TEST_MAIN(argc, argv, cases);
