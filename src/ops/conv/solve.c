@@ -230,6 +230,7 @@ struct reader {
     const stn_spec *x, *y;
 };
 
+/* Of the rank at a mesh's coordinates; NULL: this one. */
 static void ranges_at(const struct stni_conv *conv, const stn_spec *spec, const int *coordinate, struct stni_range *ranges)
 {
     int64_t shape[STN_MAX_NDIM], offset[STN_MAX_NDIM];
@@ -402,6 +403,8 @@ stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv
     struct reader reader = {conv, kind, x->spec, y->spec};
     stn_tensor *held[4] = {NULL};
     stn_status status;
+    if (x->spec->layout.mesh != NULL && !x->spec->layout.mesh->member)
+        return STN_OK;
     s.weight_dtype = s.dtype;
     s.n = conv->batched ? x->spec->local_shape[0] : 1;
     STNI_TRY_GOTO(take_image(conv, x, &held[0], &s.x), out);

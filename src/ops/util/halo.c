@@ -130,13 +130,22 @@ static stn_status fill_zero(struct fetch *f, const stn_box *to)
     return stni_box_copy(queue, to, &from, stn_dtype_size(f->spec->layout.dtype));
 }
 
+/* Whether the piece stands at its own place in every dim, and not where a boundary repeats it. */
+static int in_place(const struct fetch *f, const struct cut *c)
+{
+    for (int d = 0; d < f->halo->n_dims; d++)
+        if (c->run[d].at != c->run[d].first)
+            return 0;
+    return 1;
+}
+
 /* One piece of what this rank reads: zeros, its own elements, or a message. */
 static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buffer)
 {
     stn_box to = buffer_box(f, c, buffer);
     if (is_empty(&to))
         return STN_OK;
-    if (c->is_zero || (is_self(f, c->coordinate) && !c->own_too))
+    if (c->is_zero || (is_self(f, c->coordinate) && !c->own_too && in_place(f, c)))
         return fill_zero(f, &to);
     if (!is_self(f, c->coordinate))
         return append(f, &f->recv, comm_rank(f, c->coordinate), &to);

@@ -34,7 +34,7 @@ struct stni_halo {
 };
 
 /* Fills buffers[b], which has a dim for each of the tensor's in its order, with what box b of this rank holds. Where bit b of `own` is not set,
- * elements of this rank's own chunk are left out of the box and read 0. Collective over the ranks that share the windowed dims, unless
+ * elements of this rank's own chunk are left out and read 0, but not where a boundary repeats them. Collective over the ranks that share the windowed dims, unless
  * the source is local or no axis cuts them. */
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own);
 
