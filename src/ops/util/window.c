@@ -38,6 +38,8 @@ struct stni_run stni_boundary_run(enum stni_boundary boundary, int64_t n, int64_
         int64_t m = at - stni_floor_div(at, n) * n;
         run = (struct stni_run){at, n - m, m, 1};
     }
+    if (at < 0 && end > 0)
+        end = 0; /* what stands at its own place begins a run of its own */
     if (run.length > end - at)
         run.length = end - at;
     return run;

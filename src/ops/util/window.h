@@ -60,7 +60,7 @@ struct stni_run {
     int step;
 };
 
-/* The longest run that begins at position `at` and ends before `end`. */
+/* The longest run that begins at position `at` and ends before `end`. Positions of the input are never in one with others. */
 struct stni_run stni_boundary_run(enum stni_boundary boundary, int64_t n, int64_t at, int64_t end);
 
 /* The part of a run whose elements lie in `elements`; of a run of zeros nothing. Its length may be 0. */

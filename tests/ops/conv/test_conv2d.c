@@ -117,6 +117,8 @@ static const struct shape shapes[] = {
     {1, 2, 9, 7, 2, 1, 1, 1, {3, 2}, {0, 0}, {1, 1}, {0, 0}, 0},
     {2, 6, 12, 5, 6, 3, 3, 6, {1, 1}, {1, 1}, {1, 1}, {0, STN_PADDING_CIRCULAR}, 1},
     {-1, 2, 6, 5, 3, 3, 3, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 1},
+    {2, 2, 12, 11, 2, 3, 3, 1, {1, 1}, {1, 1}, {1, 1}, {STN_PADDING_REFLECT, STN_PADDING_REFLECT}, 1},
+    {2, 2, 11, 12, 2, 3, 3, 1, {1, 1}, {1, 1}, {1, 1}, {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}, 0},
     {1, 1, 23, 3, 1, 4, 2, 1, {4, 1}, {1, 0}, {2, 2}, {0, 0}, 0},
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
