@@ -66,7 +66,7 @@ static inline double _Complex element_draw(stn_dtype dtype, uint64_t *state)
         return draw_below(state, 2) ? 1 : 0;
     if (dtype == STN_DTYPE_U8)
         return re;
-    return stni_dtype_is_complex(dtype) ? CMPLX(re - 4, im) : re - 4;
+    return stni_dtype_is_complex(dtype) ? re - 4 + im * I : re - 4;
 }
 
 #endif

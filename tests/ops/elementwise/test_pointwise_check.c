@@ -122,7 +122,7 @@ static void sum_of_bool_is_or_and_product_is_and(void)
 static stn_status casts(stn_context *context, void *arg)
 {
     (void)arg;
-    struct elements e = {.dtype = C128, .ndim = 1, .shape = {3}, .n = 3, .v = {CMPLX(1.5, 2), CMPLX(-2.5, 1), CMPLX(0, 3)}};
+    struct elements e = {.dtype = C128, .ndim = 1, .shape = {3}, .n = 3, .v = {1.5 + 2 * I, -2.5 + I, 3 * I}};
     stn_scope_begin(context);
     stn_tensor *z = layout_tensor_placed(context, NULL, &e, NULL);
     for (int d = 0; d < STN_DTYPE_COUNT; d++) {
