@@ -45,39 +45,48 @@ static void begin_list(struct lists *lists, int dim, int step)
     lists->list[lists->n++] = (struct list){dim, lists->n_entries, 0, step};
 }
 
-/* One piece of a split after another. A balanced cut of one level, the common one, needs no division to go on. */
+/* One piece of a split after another. In a balanced cut the pieces of one parent (of the levels above) follow each other without a
+ * division: the first r have q + 1 elements, the others q. */
 struct cursor {
     const struct stni_split *split;
     int i;
     int64_t begin, end;
-    int64_t q, r; /* one balanced level: its pieces have q + 1 (the first r) or q elements; else q is -1 */
+    int width; /* pieces of one parent; 0 where the cut is explicit */
+    int at;    /* among them */
+    int64_t q, r;
 };
 
 static void cursor_seek(struct cursor *c, int64_t x)
 {
-    c->i = stni_split_find(c->split, x);
-    c->begin = stni_split_offset(c->split, c->i);
-    c->end = stni_split_offset(c->split, c->i + 1);
+    const struct stni_split *split = c->split;
+    c->i = stni_split_find(split, x);
+    c->begin = stni_split_offset(split, c->i);
+    c->end = stni_split_offset(split, c->i + 1);
+    if (c->width == 0)
+        return;
+    c->at = c->i % c->width;
+    int64_t n = stni_split_offset(split, c->i - c->at + c->width) - stni_split_offset(split, c->i - c->at);
+    c->q = n / c->width;
+    c->r = n % c->width;
 }
 
 static void cursor_init(struct cursor *c, const struct stni_split *split, int64_t x)
 {
     c->split = split;
-    int flat = split->offsets == NULL && split->n_levels == 1;
-    c->q = flat ? split->n / split->n_parts : -1;
-    c->r = flat ? split->n % split->n_parts : 0;
+    c->width = split->offsets == NULL ? split->parts[split->n_levels - 1] : 0;
     cursor_seek(c, x);
 }
 
 /* To the next piece that is not empty; there is one. */
 static void cursor_next(struct cursor *c)
 {
-    c->i++;
     c->begin = c->end;
-    if (c->q >= 0)
-        c->end += c->q + (c->i < c->r);
-    else
-        c->end = stni_split_offset(c->split, c->i + 1);
+    if (c->width == 0)
+        c->end = stni_split_offset(c->split, ++c->i + 1);
+    else if (++c->at < c->width) {
+        c->i++;
+        c->end += c->q + (c->at < c->r);
+    }
     if (c->end == c->begin)
         cursor_seek(c, c->begin);
 }
