@@ -99,6 +99,7 @@ typedef struct stn_op_call {
     const stn_spec **out_spec;      /* place */
     stn_meta *out_meta;             /* check */
     void *arg;                      /* the descriptor's */
+    uint64_t note;                  /* place may leave a word for run: it is kept with the specs. 0 before */
 } stn_op_call;
 
 typedef struct stn_backward_call {

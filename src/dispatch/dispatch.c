@@ -142,6 +142,7 @@ static stn_status place(struct walk *w)
     /* Copied, because ops that this one calls may push the entry out of the cache. */
     call->n_out = placed->n_out;
     w->no_rule = placed->no_rule;
+    call->note = placed->note;
     for (int i = 0; i < call->n_in; i++)
         w->want[i] = placed->want[i];
     for (int k = 0; k < call->n_out; k++)

@@ -84,7 +84,7 @@ static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_si
     struct stni_placed *entry = stni_malloc(sizeof *entry + size + (size_t)n_specs * sizeof(stn_spec *));
     if (!entry)
         return NULL;
-    *entry = (struct stni_placed){.n_in = call->n_in, .n_out = call->n_out, .key_size = size};
+    *entry = (struct stni_placed){.n_in = call->n_in, .n_out = call->n_out, .note = call->note, .key_size = size};
     memcpy(entry->key, key, size);
     entry->in_spec = (const stn_spec **)((char *)entry->key + size);
     entry->want = entry->in_spec + call->n_in;

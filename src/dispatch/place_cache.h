@@ -14,6 +14,7 @@ enum { STNI_PLACE_CACHE_MAX = 4096 };
 struct stni_placed {
     int n_in, n_out;
     int no_rule; /* place had none: the fallback serves */
+    uint64_t note; /* what place left for run */
     const stn_spec **in_spec, **want, **out_spec;
     UT_hash_handle hh;
     size_t key_size;
