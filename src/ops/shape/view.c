@@ -69,29 +69,43 @@ static stn_status check(stn_op_call *call)
     return infer(call, in->numel, meta);
 }
 
+/* The note: mesh axes along which data moves, and KEEPS_ORDER. */
+static const uint64_t KEEPS_ORDER = UINT64_C(1) << 32;
+
 static stn_status place(stn_op_call *call)
 {
     const stn_meta *meta = &call->out_meta[0];
-    return stni_view_place(call->in_spec[0], meta->ndim, meta->shape, &call->want[0], &call->out_spec[0]);
+    struct stni_view_place place;
+    STNI_TRY(stni_view_place(call->in_spec[0], meta->ndim, meta->shape, &place));
+    call->want[0] = place.want;
+    call->out_spec[0] = place.out;
+    call->note = place.moves | (place.keeps_order ? KEEPS_ORDER : 0);
+    return STN_OK;
+}
+
+/* Strides may still serve where the chunk is not dense; else it is copied, or moved. */
+static stn_status run_slowly(stn_op_call *call, uint32_t moves)
+{
+    stn_tensor *in = call->in[0];
+    const stn_spec *spec = call->out_spec[0];
+    struct stni_view_groups groups;
+    int64_t strides[STN_MAX_NDIM];
+    stni_view_groups_make(in->spec->layout.ndim, in->spec->layout.shape, spec->layout.ndim, spec->layout.shape, &groups);
+    if (!moves && stni_view_strides(&groups, in->spec->local_shape, in->strides, spec->local_shape, strides))
+        return stn_op_alias(call, 0, in, 0, strides);
+    STNI_TRY(stni_tensor_create(call->context, spec, &call->out[0]));
+    return moves ? stni_view_exchange(in, call->out[0], &groups, moves) : stni_view_copy(in, call->out[0], &groups);
 }
 
 static stn_status run(stn_op_call *call)
 {
     stn_tensor *in = call->in[0];
     const stn_spec *spec = call->out_spec[0];
-    struct stni_view_groups groups;
-    int64_t strides[STN_MAX_NDIM];
-    uint32_t moves = 0;
-    if (in->spec->numel == 0 || (spec->layout.mesh && !spec->layout.mesh->member))
+    if (call->note == KEEPS_ORDER && stni_tensor_is_dense(in))
+        return stn_op_alias(call, 0, in, 0, spec->strides);
+    if (spec->numel == 0 || (spec->layout.mesh && !spec->layout.mesh->member))
         return stni_tensor_create(call->context, spec, &call->out[0]);
-
-    stni_view_groups_make(in->spec->layout.ndim, in->spec->layout.shape, spec->layout.ndim, spec->layout.shape, &groups);
-    if (in->spec->shard_axes)
-        moves = stni_view_moves(in->spec, spec, &groups);
-    if (!moves && stni_view_strides(&groups, in->spec->local_shape, in->strides, spec->local_shape, strides))
-        return stn_op_alias(call, 0, in, 0, strides);
-    STNI_TRY(stni_tensor_create(call->context, spec, &call->out[0]));
-    return moves ? stni_view_exchange(in, call->out[0], &groups, moves) : stni_view_copy(in, call->out[0], &groups);
+    return run_slowly(call, (uint32_t)call->note);
 }
 
 static stn_status backward(stn_backward_call *call)

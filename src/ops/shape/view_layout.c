@@ -136,8 +136,8 @@ static stn_status place_group(const stn_spec *in, const struct stni_view_group *
     return derive_split(in->context, &cut, out->shape[g->cut], g->after, &out->split[g->cut]);
 }
 
-/* Groups keep their order in memory where each is contiguous there; else the view is row-major. */
-static void order_memory(const struct stni_layout *in, const struct stni_view_groups *groups, struct stni_layout *out)
+/* Groups keep their order in memory where each is contiguous there: returns 1. Else the view is row-major. */
+static int order_memory(const struct stni_layout *in, const struct stni_view_groups *groups, struct stni_layout *out)
 {
     int at = 0, n = 0;
     uint8_t order[STN_MAX_NDIM];
@@ -147,7 +147,7 @@ static void order_memory(const struct stni_layout *in, const struct stni_view_gr
             g++;
         for (int d = g->old_first; d < old_end(g); d++)
             if (in->shape[d] != 1 && (at == in->ndim || in->memory_order[at++] != d))
-                return;
+                return 0;
         for (int d = g->new_first; d < new_end(g); d++)
             if (out->shape[d] != 1)
                 order[n++] = (uint8_t)d;
@@ -156,6 +156,7 @@ static void order_memory(const struct stni_layout *in, const struct stni_view_gr
         if (out->shape[d] == 1)
             order[n++] = (uint8_t)d;
     memcpy(out->memory_order, order, (size_t)n);
+    return 1;
 }
 
 /* A tensor without elements: any dim may hold a Shard, and the cuts are balanced. */
@@ -188,29 +189,6 @@ static stn_status unshard(const stn_spec *in, const stn_spec **want)
     return stni_spec_intern(in->context, &layout, want);
 }
 
-stn_status stni_view_place(const stn_spec *in, int ndim, const int64_t *shape, const stn_spec **want, const stn_spec **out)
-{
-    struct stni_layout layout;
-    struct stni_view_groups groups = {0};
-    *want = in;
-    if (ndim == 0 && in->shard_axes)
-        STNI_TRY(unshard(in, want));
-    in = *want;
-    stni_layout_init(&layout, in->layout.mesh, in->layout.dtype, ndim, shape);
-    if (in->numel > 0) {
-        stni_view_groups_make(in->layout.ndim, in->layout.shape, ndim, shape, &groups);
-        order_memory(&in->layout, &groups, &layout);
-    }
-    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
-        if (in->layout.placement[a].kind == STN_PLACE_PARTIAL)
-            layout.placement[a] = in->layout.placement[a];
-    if (in->shard_axes && in->numel > 0)
-        STNI_TRY(place_groups(in, &groups, &layout));
-    else if (in->shard_axes)
-        place_empty(&in->layout, &layout);
-    return stni_spec_intern(in->context, &layout, out);
-}
-
 /* Whether every piece begins at a whole row of the new cut. Looks at single pieces only where divisibility does not tell. */
 static int cut_is_exact(const struct group_cut *cut, const struct stni_split *to, int64_t after)
 {
@@ -225,11 +203,9 @@ static int cut_is_exact(const struct group_cut *cut, const struct stni_split *to
     return 1;
 }
 
-uint32_t stni_view_moves(const stn_spec *in, const stn_spec *out, const struct stni_view_groups *groups)
+static uint32_t axes_that_move(const stn_spec *in, const stn_spec *out, const struct stni_view_groups *groups)
 {
     uint32_t moves = 0;
-    if (!in->shard_axes || in->numel == 0)
-        return 0;
     for (int i = 0; i < groups->n; i++) {
         const struct stni_view_group *g = &groups->group[i];
         struct group_cut cut;
@@ -240,6 +216,31 @@ uint32_t stni_view_moves(const stn_spec *in, const stn_spec *out, const struct s
             moves |= 1u << cut.axes[a];
     }
     return moves;
+}
+
+stn_status stni_view_place(const stn_spec *in, int ndim, const int64_t *shape, struct stni_view_place *out)
+{
+    struct stni_layout layout;
+    struct stni_view_groups groups = {0};
+    *out = (struct stni_view_place){.want = in};
+    if (ndim == 0 && in->shard_axes)
+        STNI_TRY(unshard(in, &out->want));
+    in = out->want;
+    stni_layout_init(&layout, in->layout.mesh, in->layout.dtype, ndim, shape);
+    if (in->numel > 0) {
+        stni_view_groups_make(in->layout.ndim, in->layout.shape, ndim, shape, &groups);
+        out->keeps_order = order_memory(&in->layout, &groups, &layout);
+    }
+    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
+        if (in->layout.placement[a].kind == STN_PLACE_PARTIAL)
+            layout.placement[a] = in->layout.placement[a];
+    if (in->shard_axes && in->numel > 0)
+        STNI_TRY(place_groups(in, &groups, &layout));
+    else if (in->shard_axes)
+        place_empty(&in->layout, &layout);
+    STNI_TRY(stni_spec_intern(in->context, &layout, &out->out));
+    out->moves = axes_that_move(in, out->out, &groups);
+    return STN_OK;
 }
 
 int stni_view_strides(const struct stni_view_groups *groups, const int64_t *old_shape, const int64_t *old_strides,

@@ -22,11 +22,15 @@ struct stni_view_groups {
 void stni_view_groups_make(int old_ndim, const int64_t *old_shape, int new_ndim, const int64_t *new_shape,
                            struct stni_view_groups *out);
 
-/* The layout of a view of `in`, and the one that its input has to have: `in`'s own unless the new shape has no dim to hold a Shard. */
-stn_status stni_view_place(const stn_spec *in, int ndim, const int64_t *shape, const stn_spec **want, const stn_spec **out);
+/* Where a view of a tensor lies. */
+struct stni_view_place {
+    const stn_spec *want; /* what the input has to be: itself unless the new shape has no dim to hold a Shard */
+    const stn_spec *out;
+    uint32_t moves;       /* mesh axes along which data has to move */
+    int keeps_order;      /* a dense chunk of `want` is, as it lies, a dense chunk of `out`, unless data moves */
+};
 
-/* Mesh axes along which data has to move from `in` to its view of spec `out`. */
-uint32_t stni_view_moves(const stn_spec *in, const stn_spec *out, const struct stni_view_groups *groups);
+stn_status stni_view_place(const stn_spec *in, int ndim, const int64_t *shape, struct stni_view_place *out);
 
 /* Strides of the view of a chunk where they exist: returns 1 and writes them, else 0. Shapes are local, `groups` those of the whole;
  * no data moves between ranks. */

@@ -98,10 +98,12 @@ static void cuts_of_views_are_those_of_contract_2(void)
     for (size_t i = 0; i < sizeof cut_cases / sizeof *cut_cases; i++) {
         const struct cut_case *c = &cut_cases[i];
         stn_context *context = world_rank(0, c->ranks);
-        const stn_spec *in = cut_spec(context, c, is_explicit(c)), *want, *out;
-        if (!CHECK_STATUS(stni_view_place(in, c->new_ndim, c->new_shape, &want, &out), STN_OK))
+        const stn_spec *in = cut_spec(context, c, is_explicit(c)), *out;
+        struct stni_view_place place;
+        if (!CHECK_STATUS(stni_view_place(in, c->new_ndim, c->new_shape, &place), STN_OK))
             return;
-        CHECK(want == in);
+        CHECK(place.want == in);
+        out = place.out;
         stn_placement p = stn_spec_placement(out, 0);
         bool held = CHECK_I64(p.kind, STN_PLACE_SHARD);
         held &= CHECK_I64(p.dim, c->new_dim);
@@ -110,10 +112,7 @@ static void cuts_of_views_are_those_of_contract_2(void)
             stn_spec_chunk(out, r, shape, NULL);
             held &= CHECK_I64(shape[c->new_dim], c->new_sizes[r]);
         }
-        struct stni_view_groups groups = {0};
-        if (in->numel > 0)
-            stni_view_groups_make(c->ndim, c->shape, c->new_ndim, c->new_shape, &groups);
-        held &= CHECK_I64(stni_view_moves(in, out, &groups), c->moves);
+        held &= CHECK_I64(place.moves, c->moves);
         if (!held)
             fprintf(stderr, "  where %s\n", c->fact);
         stn_spec_release(&in);
@@ -128,17 +127,18 @@ static void shards_of_several_dims_are_merged_in_the_order_of_dims(void)
     const int sizes[] = {2, 3};
     const int64_t shape[] = {4, 6}, merged[] = {24};
     const stn_mesh *mesh;
-    const stn_spec *in, *want, *out;
+    const stn_spec *in;
+    struct stni_view_place place;
     stn_placement placements[] = {stn_shard(1), stn_shard(0)};
     CHECK_STATUS(stn_mesh_create(context, 2, sizes, NULL, NULL, &mesh), STN_OK);
     CHECK_STATUS(stn_spec_create(context, mesh, placements, STN_DTYPE_F32, 2, shape, NULL, &in), STN_OK);
-    CHECK_STATUS(stni_view_place(in, 1, merged, &want, &out), STN_OK);
-    CHECK_I64(stn_spec_placement(out, 0).kind, STN_PLACE_SHARD);
-    CHECK_I64(stn_spec_placement(out, 1).kind, STN_PLACE_SHARD);
-    CHECK_I64(out->layout.axis_order[0], 1);
+    CHECK_STATUS(stni_view_place(in, 1, merged, &place), STN_OK);
+    CHECK_I64(stn_spec_placement(place.out, 0).kind, STN_PLACE_SHARD);
+    CHECK_I64(stn_spec_placement(place.out, 1).kind, STN_PLACE_SHARD);
+    CHECK_I64(place.out->layout.axis_order[0], 1);
     int64_t offset;
     for (int r = 0; r < 6; r++) {
-        stn_spec_chunk(out, r, NULL, &offset);
+        stn_spec_chunk(place.out, r, NULL, &offset);
         CHECK_I64(offset, 8 * (r % 3) + 4 * (r / 3));
     }
     stn_spec_release(&in);
@@ -151,13 +151,14 @@ static void a_view_without_dims_wants_its_input_whole(void)
     const int size = 3;
     const int64_t shape[] = {1, 1};
     const stn_mesh *mesh;
-    const stn_spec *in, *want, *out;
+    const stn_spec *in;
+    struct stni_view_place place;
     stn_placement shard = stn_shard(1);
     CHECK_STATUS(stn_mesh_create(context, 1, &size, NULL, NULL, &mesh), STN_OK);
     CHECK_STATUS(stn_spec_create(context, mesh, &shard, STN_DTYPE_F32, 2, shape, NULL, &in), STN_OK);
-    CHECK_STATUS(stni_view_place(in, 0, NULL, &want, &out), STN_OK);
-    CHECK_I64(stn_spec_placement(want, 0).kind, STN_PLACE_REPLICATE);
-    CHECK_I64(stn_spec_placement(out, 0).kind, STN_PLACE_REPLICATE);
+    CHECK_STATUS(stni_view_place(in, 0, NULL, &place), STN_OK);
+    CHECK_I64(stn_spec_placement(place.want, 0).kind, STN_PLACE_REPLICATE);
+    CHECK_I64(stn_spec_placement(place.out, 0).kind, STN_PLACE_REPLICATE);
     stn_spec_release(&in);
     world_end(context);
 }
@@ -170,16 +171,17 @@ static void even_cuts_stay_closed_form_in_a_large_world(void)
     const int size = RANKS;
     const int64_t shape[] = {2 * RANKS, 6}, merged[] = {12 * RANKS}, split[] = {RANKS, 2, 6};
     const stn_mesh *mesh;
-    const stn_spec *in, *want, *out;
+    const stn_spec *in;
+    struct stni_view_place place;
     stn_placement shard = stn_shard(0);
     CHECK_STATUS(stn_mesh_create(context, 1, &size, NULL, NULL, &mesh), STN_OK);
     CHECK_STATUS(stn_spec_create(context, mesh, &shard, STN_DTYPE_F32, 2, shape, NULL, &in), STN_OK);
-    CHECK_STATUS(stni_view_place(in, 1, merged, &want, &out), STN_OK);
-    CHECK(out->layout.split[0]->offsets == NULL);
-    CHECK_I64(out->local_shape[0], 12);
-    CHECK_STATUS(stni_view_place(in, 3, split, &want, &out), STN_OK);
-    CHECK(out->layout.split[0]->offsets == NULL);
-    CHECK_I64(out->local_shape[0], 1);
+    CHECK_STATUS(stni_view_place(in, 1, merged, &place), STN_OK);
+    CHECK(place.out->layout.split[0]->offsets == NULL);
+    CHECK_I64(place.out->local_shape[0], 12);
+    CHECK_STATUS(stni_view_place(in, 3, split, &place), STN_OK);
+    CHECK(place.out->layout.split[0]->offsets == NULL);
+    CHECK_I64(place.out->local_shape[0], 1);
     stn_spec_release(&in);
     world_end(context);
 }
@@ -190,11 +192,13 @@ static void memory_order_follows_the_groups(void)
     const int64_t shape[] = {2, 3, 4, 5}, merged[] = {2, 3, 20}, mixed[] = {6, 20};
     const int order[] = {0, 2, 3, 1}; /* channels last */
     stn_spec_options options = {.size = sizeof options, .memory_order = order};
-    const stn_spec *in, *want, *out;
+    const stn_spec *in;
+    struct stni_view_place place;
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 4, shape, &options, &in), STN_OK);
-    CHECK_STATUS(stni_view_place(in, 3, merged, &want, &out), STN_OK);
+    CHECK_STATUS(stni_view_place(in, 3, merged, &place), STN_OK);
     static const uint8_t channels_last[] = {0, 2, 1}, row_major[] = {0, 1};
-    CHECK_BYTES(out->layout.memory_order, channels_last, 3);
+    CHECK_BYTES(place.out->layout.memory_order, channels_last, 3);
+    CHECK_I64(place.keeps_order, 1);
     struct stni_view_groups groups;
     int64_t strides[STN_MAX_NDIM];
     stni_view_groups_make(4, shape, 3, merged, &groups);
@@ -202,8 +206,9 @@ static void memory_order_follows_the_groups(void)
     CHECK_I64(strides[0], 60);
     CHECK_I64(strides[1], 1);
     CHECK_I64(strides[2], 3);
-    CHECK_STATUS(stni_view_place(in, 2, mixed, &want, &out), STN_OK);
-    CHECK_BYTES(out->layout.memory_order, row_major, 2);
+    CHECK_STATUS(stni_view_place(in, 2, mixed, &place), STN_OK);
+    CHECK_BYTES(place.out->layout.memory_order, row_major, 2);
+    CHECK_I64(place.keeps_order, 0);
     stni_view_groups_make(4, shape, 2, mixed, &groups);
     CHECK(!stni_view_strides(&groups, shape, in->strides, mixed, strides));
     stn_spec_release(&in);
