@@ -1,8 +1,7 @@
 #include "ops/redistribute/action.h"
 
 #include "autograd/node.h"
-
-#include <string.h>
+#include "core/shard/identity.h"
 
 stn_status stni_action_begin(stn_context *context)
 {
@@ -38,24 +37,10 @@ stn_status stni_alias(stn_tensor *base, const stn_spec *spec, stn_tensor **out)
     return stni_tensor_on(base->context, spec, base->storage, base->data, base->strides, STNI_TENSOR_VIEW, out);
 }
 
-struct zero_args {
-    void *data;
-    size_t bytes;
-};
-
-static stn_status zero_kernel(stn_queue *queue, const void *args)
-{
-    const struct zero_args *a = args;
-    (void)queue;
-    memset(a->data, 0, a->bytes);
-    return STN_OK;
-}
-
 stn_status stni_zeros(stn_context *context, const stn_spec *spec, stn_tensor **out)
 {
     STNI_TRY(stni_tensor_create(context, spec, out));
-    struct zero_args args = {(*out)->data, (size_t)spec->local_numel * stn_dtype_size(spec->layout.dtype)};
-    stn_status status = args.bytes ? stn_queue_launch(context->queue, zero_kernel, &args, sizeof args) : STN_OK;
+    stn_status status = stni_fill_identity(context->queue, (*out)->data, spec->local_numel, spec->layout.dtype, STN_SUM);
     if (status != STN_OK)
         stni_tensor_drop(out);
     return status;
