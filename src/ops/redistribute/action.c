@@ -1,3 +1,4 @@
+/* The frame of public functions of this family, aliases, zeros, and nodes recorded by hand. */
 #include "ops/redistribute/action.h"
 
 #include "autograd/node.h"

@@ -1,3 +1,4 @@
+/* take and give, and what is made of them: to_local, from_local, full_tensor. Which function is differentiated: local.h. */
 #include "ops/redistribute/local.h"
 
 #include "autograd/leaf.h"
