@@ -31,6 +31,17 @@ static void draw_sizes(int64_t n, int pieces, uint64_t *seed, int64_t *sizes)
     sizes[pieces - 1] = left;
 }
 
+static void draw_order(int n, uint64_t *seed, int *order)
+{
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        int other = (int)draw_below(seed, i + 1), held = order[i];
+        order[i] = order[other];
+        order[other] = held;
+    }
+}
+
 const stn_spec *layout_draw(stn_context *context, const stn_mesh *mesh, const struct elements *e, uint64_t *seed)
 {
     stn_placement placements[STN_MAX_MESH_NDIM];
@@ -50,7 +61,11 @@ const stn_spec *layout_draw(stn_context *context, const stn_mesh *mesh, const st
         draw_sizes(e->shape[d], pieces[d], seed, drawn[d]);
         sizes[d] = pieces[d] > 1 ? drawn[d] : NULL;
     }
-    const stn_spec_options options = {.size = sizeof options, .sizes = sizes};
+    int axis_order[STN_MAX_MESH_NDIM], memory_order[STN_MAX_NDIM], reorder = draw_below(seed, 3) == 0;
+    draw_order(stn_mesh_ndim(mesh), seed, axis_order);
+    draw_order(e->ndim, seed, memory_order);
+    const stn_spec_options options = {.size = sizeof options, .sizes = sizes, .axis_order = axis_order,
+                                      .memory_order = reorder ? memory_order : NULL};
     const stn_spec *spec = NULL;
     CHECK_STATUS(stn_spec_create(context, mesh, placements, e->dtype, e->ndim, e->shape, &options, &spec), STN_OK);
     return spec;

@@ -20,7 +20,7 @@ struct elements {
 void elements_draw(struct elements *e, stn_dtype dtype, int ndim, const int64_t *shape, uint64_t *seed);
 
 /** A spec on `mesh` with drawn placements (Partial(sum) only where the dtype is differentiable), half of them with drawn sizes, empty ones
- *  among them. The caller owns it. */
+ *  among them; axes in a drawn order, and now and then dims in memory too. The caller owns it. */
 const stn_spec *layout_draw(stn_context *context, const stn_mesh *mesh, const struct elements *e, uint64_t *seed);
 
 /** The tensor of these elements in a layout. Where it is Partial(sum), every rank along the axis holds a part other than zero. */
