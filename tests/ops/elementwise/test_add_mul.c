@@ -154,6 +154,8 @@ static stn_status drawn_layouts(stn_context *context, void *arg)
         stn_scope_begin(context);
         draw_call(call, context, mesh, pair, types[0], other, &seed);
         snprintf(what, sizeof what, "round %d %s %s", round, stn_dtype_name(types[0]), stn_dtype_name(other));
+        CHECK(stn_tensor_spec(stn_add(call->tx, call->tx)) == stn_tensor_spec(call->tx));
+        CHECK(stn_tensor_spec(stn_conj(call->tx)) == stn_tensor_spec(call->tx));
         if (draw_below(&seed, 2))
             check_add(call, context, what);
         else
