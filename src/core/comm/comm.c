@@ -11,7 +11,7 @@
 static int complete(const stn_comm_ops *o)
 {
     return o->all_reduce && o->reduce && o->all_gather && o->gather && o->reduce_scatter && o->scatter && o->broadcast &&
-           o->all_to_all && o->group && o->barrier && o->exchange && o->subset && o->abort && o->destroy;
+           o->all_to_all && o->group && o->barrier && o->subset && o->abort && o->destroy;
 }
 
 stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out)
@@ -30,6 +30,7 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
     comm->rank = rank;
     comm->size = size;
     comm->stats = &comm->own_stats;
+    comm->staging_limit = STNI_STAGING_LIMIT;
     pthread_mutex_init(&comm->blocks_lock, NULL);
     *out = comm;
     return STN_OK;

@@ -8,7 +8,10 @@
 
 #include <pthread.h>
 
-enum { STNI_CALL_RING = 64 }; /* calls that are remembered */
+enum {
+    STNI_CALL_RING = 64,            /* calls that are remembered */
+    STNI_STAGING_LIMIT = 64 << 20   /* bytes of staging memory of an exchange built from group */
+};
 
 enum stni_verb_kind {
     STNI_VERB_ALL_REDUCE,
@@ -59,7 +62,7 @@ struct stn_comm {
     pthread_mutex_t blocks_lock;
     struct stni_comm_block *blocks; /* arrays of queued verbs that do not fit into kernel arguments */
     void *staging;                  /* exchange built from group: kept between calls */
-    size_t staging_bytes;
+    size_t staging_bytes, staging_limit;
 };
 
 /* The thread communicator: `size` linked communicators, one per rank thread, made before the threads start.

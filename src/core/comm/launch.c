@@ -112,6 +112,8 @@ static stn_status run_on(stn_comm *comm, stn_queue *queue, const struct stni_ver
 {
     if (comm->checks)
         STNI_TRY(stni_comm_check(comm, queue, verb, sequence));
+    if (verb->kind == STNI_VERB_EXCHANGE && !comm->ops->exchange)
+        return stni_comm_exchange_staged(comm, queue, verb->messages);
     return stni_verb_run(comm->ops, comm->impl, queue, verb);
 }
 

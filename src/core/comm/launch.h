@@ -36,6 +36,23 @@ stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format,
 /* Compares the verb over the ranks (checks mode); fails `queue` on all of them where they differ. */
 stn_status stni_comm_check(const stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence);
 
+/* An exchange made of groups, for tables without the entry. */
+stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
+
+/* Its two ways (staged_copy.c, staged_reduce.c). */
+stn_status stni_staged_copy(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
+stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
+
+/* `bytes` of the communicator's staging memory; NULL fails `queue`. */
+void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes);
+
+/* Elements [from, to) of a box, packed at or unpacked from `dense`. */
+void stni_staged_pack(void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
+void stni_staged_unpack(const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
+
+/* Copies the messages from this rank to itself. */
+void stni_staged_self(const stn_comm *comm, const stn_exchange *messages);
+
 extern const stn_comm_ops stni_fake_ops;
 
 #endif

@@ -133,7 +133,7 @@ static stn_status fail_copy(const struct stni_thread_view *view)
     return stni_thread_fail(view->member, why.status, "%s", why.text);
 }
 
-/* The copy phase of large data. */
+/* The copy phase of large data. Who finds that arguments do not fit aborts before it leaves, so that everybody who sees it leave knows. */
 static stn_status copy_in_place(const struct stni_thread_view *view)
 {
     struct stni_thread_member *member = view->member;
@@ -145,15 +145,17 @@ static stn_status copy_in_place(const struct stni_thread_view *view)
     if (!aborted) {
         stni_thread_hook_call(member, kind, STNI_PHASE_IN_COPY);
         status = stni_thread_copy(view, 1);
+        if (status != STN_OK)
+            status = fail_copy(view);
     }
     stni_thread_post(member, &slot->left, view->sequence);
     if (aborted)
         return stni_thread_fail_aborted(member);
-    if (status != STN_OK)
-        return fail_copy(view);
+    STNI_TRY(status);
     stni_thread_copy_own(view, 1);
     stni_thread_hook_call(member, kind, STNI_PHASE_BEFORE_LEAVE);
-    return await_leaves(member, view->verb);
+    STNI_TRY(await_leaves(member, view->verb));
+    return stni_thread_aborted(member) ? stni_thread_fail_aborted(member) : STN_OK;
 }
 
 static stn_status copy_from_mail(const struct stni_thread_view *view)

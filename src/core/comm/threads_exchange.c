@@ -5,17 +5,10 @@
 #include "core/comm/threads.h"
 
 #include "core/box.h"
-
-#include <stdlib.h>
-
-/* A received message by the memory it goes to; messages to one box stand together, in the order of senders. */
-struct landing {
-    const void *data; /* NULL where there are no elements */
-    int index;
-};
+#include "core/comm/landing.h"
 
 struct plan {
-    struct landing *landings;
+    struct stni_landing *landings;
     const stn_box **sources; /* by index of the received message */
     stn_box *addends;
 };
@@ -31,31 +24,14 @@ static struct plan plan_at(void *scratch, int n_recv)
 
 size_t stni_thread_exchange_scratch(const stn_exchange *messages)
 {
-    return (size_t)messages->n_recv * (sizeof(stn_box) + sizeof(struct landing) + sizeof(const stn_box *));
-}
-
-static int by_box(const void *a, const void *b)
-{
-    const struct landing *x = a, *y = b;
-    if (x->data != y->data)
-        return (uintptr_t)x->data < (uintptr_t)y->data ? -1 : 1;
-    return x->index - y->index;
-}
-
-static const void *landing_of(const stn_box *box)
-{
-    return stni_box_numel(box) > 0 ? box->data : NULL;
+    return (size_t)messages->n_recv * (sizeof(stn_box) + sizeof(struct stni_landing) + sizeof(const stn_box *));
 }
 
 void stni_thread_exchange_prepare(const stn_exchange *messages, void *scratch)
 {
     if (!messages->reduce)
         return;
-    struct plan plan = plan_at(scratch, messages->n_recv);
-    for (int i = 0; i < messages->n_recv; i++)
-        plan.landings[i] = (struct landing){landing_of(&messages->recv[i].box), i};
-    if (messages->n_recv > 1)
-        qsort(plan.landings, (size_t)messages->n_recv, sizeof *plan.landings, by_box);
+    stni_landings_fill(messages, plan_at(scratch, messages->n_recv).landings);
 }
 
 /* The first of a peer's messages to `rank`; n_send if there is none. */
@@ -117,8 +93,9 @@ static void combine_all(const stn_exchange *mine, const struct plan *plan)
 {
     for (int i = 0, n; i < mine->n_recv; i += n) {
         const stn_box *dst = &mine->recv[plan->landings[i].index].box;
-        for (n = 0; i + n < mine->n_recv && plan->landings[i + n].data == plan->landings[i].data; n++)
-            plan->addends[n] = *plan->sources[plan->landings[i + n].index];
+        n = stni_landings_run(plan->landings, i, mine->n_recv);
+        for (int k = 0; k < n; k++)
+            plan->addends[k] = *plan->sources[plan->landings[i + k].index];
         if (plan->landings[i].data)
             stni_box_reduce_now(1, dst, n, plan->addends, mine->dtype, mine->op);
     }

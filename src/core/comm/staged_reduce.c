@@ -1,0 +1,150 @@
+/* Exchanges with a reduction, by pieces: a piece of every message at a time, so that all that is combined into an element is at hand and is
+ * combined in the order of ranks. The ranks agree on the size of pieces by the rank with the most messages: whoever sends a message and
+ * whoever receives it cut it alike. */
+#include "core/comm/landing.h"
+#include "core/comm/launch.h"
+
+#include "core/box.h"
+#include "core/host_alloc.h"
+
+
+struct round {
+    stn_comm *comm;
+    const stn_exchange *messages;
+    size_t element_size;
+    int64_t piece;  /* elements */
+    int64_t from;   /* elements of each message that are through */
+    char *sent, *received; /* a piece per message */
+    struct stni_landing *landings;
+    stn_box *addends;
+    stn_message *send, *recv;
+};
+
+/* How many elements of a box this round moves. */
+static int64_t count_in(const struct round *r, const stn_box *box)
+{
+    int64_t n = stni_box_numel(box) - r->from;
+    return n < 0 ? 0 : n < r->piece ? n : r->piece;
+}
+
+static char *place(const struct round *r, char *pieces, int i)
+{
+    return pieces + i * r->piece * (int64_t)r->element_size;
+}
+
+static stn_message message_of(const struct round *r, const stn_message *from, char *data)
+{
+    return (stn_message){from->peer, {data, 1, {count_in(r, &from->box)}, {1}}};
+}
+
+/* What goes to this rank itself is packed where it would be received. */
+static void pack_all(const struct round *r, stn_exchange *group)
+{
+    const stn_exchange *m = r->messages;
+    int rank = r->comm->rank, own = 0;
+    for (int i = 0; i < m->n_recv; i++)
+        if (m->recv[i].peer != rank && count_in(r, &m->recv[i].box) > 0)
+            r->recv[group->n_recv++] = message_of(r, &m->recv[i], place(r, r->received, i));
+    while (own < m->n_recv && m->recv[own].peer != rank)
+        own++;
+    for (int i = 0; i < m->n_send; i++) {
+        int64_t n = count_in(r, &m->send[i].box);
+        int to_self = m->send[i].peer == rank;
+        char *data = to_self ? place(r, r->received, own++) : place(r, r->sent, i);
+        stni_staged_pack(data, &m->send[i].box, r->from, r->from + n, r->element_size);
+        if (!to_self && n > 0)
+            r->send[group->n_send++] = message_of(r, &m->send[i], data);
+    }
+}
+
+struct combination {
+    const struct round *round;
+    const struct stni_landing *landings;
+    int n;
+};
+
+/* `part` of the box takes what begins `at` elements into the pieces. */
+static void combine_part(void *arg, const stn_box *part, int64_t at)
+{
+    const struct combination *c = arg;
+    const struct round *r = c->round;
+    stn_box dense = *part;
+    int64_t stride = 1;
+    for (int d = part->ndim - 1; d >= 0; d--) {
+        dense.strides[d] = stride;
+        stride *= part->shape[d];
+    }
+    for (int k = 0; k < c->n; k++) {
+        r->addends[k] = dense;
+        r->addends[k].data = place(r, r->received, c->landings[k].index) + at * (int64_t)r->element_size;
+    }
+    stni_box_reduce_now(1, part, c->n, r->addends, r->messages->dtype, r->messages->op);
+}
+
+static void combine_all(const struct round *r)
+{
+    const stn_exchange *m = r->messages;
+    for (int i = 0, n; i < m->n_recv; i += n) {
+        const stn_box *box = &m->recv[r->landings[i].index].box;
+        n = stni_landings_run(r->landings, i, m->n_recv);
+        struct combination c = {r, r->landings + i, n};
+        stni_box_range(box, r->element_size, r->from, r->from + count_in(r, box), combine_part, &c);
+    }
+}
+
+static int64_t longest_message(const stn_exchange *m)
+{
+    int64_t longest = 0;
+    for (int i = 0; i < m->n_send + m->n_recv; i++) {
+        int64_t n = stni_box_numel(i < m->n_send ? &m->send[i].box : &m->recv[i - m->n_send].box);
+        longest = n > longest ? n : longest;
+    }
+    return longest;
+}
+
+static stn_status run_rounds(struct round *r, stn_queue *queue)
+{
+    int64_t longest = longest_message(r->messages);
+    for (; r->from < longest; r->from += r->piece) {
+        stn_exchange group = {.dtype = r->messages->dtype, .send = r->send, .recv = r->recv};
+        pack_all(r, &group);
+        STNI_TRY(r->comm->ops->group(r->comm->impl, queue, &group));
+        combine_all(r);
+    }
+    return STN_OK;
+}
+
+/* The size of a piece, in elements, the same on every rank. */
+static stn_status agree_on_piece(stn_comm *comm, stn_queue *queue, const stn_exchange *m, int64_t *piece)
+{
+    int64_t most = (int64_t)m->n_send + m->n_recv;
+    STNI_TRY(comm->ops->all_reduce(comm->impl, queue, &most, &most, 1, STN_DTYPE_I64, STN_MAX));
+    *piece = (int64_t)(comm->staging_limit / stn_dtype_size(m->dtype)) / (most > 0 ? most : 1);
+    *piece = *piece > 0 ? *piece : 1;
+    return STN_OK;
+}
+
+stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchange *messages)
+{
+    struct round r = {.comm = comm, .messages = messages, .element_size = stn_dtype_size(messages->dtype)};
+    STNI_TRY(agree_on_piece(comm, queue, messages, &r.piece));
+    int64_t longest = longest_message(messages);
+    r.piece = r.piece < longest ? r.piece : longest > 0 ? longest : 1;
+    size_t n_send = (size_t)messages->n_send, n_recv = (size_t)messages->n_recv, n = n_send + n_recv;
+    if (n == 0)
+        return STN_OK;
+    size_t bytes = n * sizeof *r.send + n_recv * (sizeof *r.addends + sizeof *r.landings);
+    char *memory = stni_malloc(bytes);
+    if (!memory)
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "exchange: out of memory: plan (%zu bytes)", bytes);
+    r.send = (void *)memory;
+    r.recv = r.send + n_send;
+    r.addends = (void *)(r.recv + n_recv);
+    r.landings = (void *)(r.addends + n_recv);
+    stni_landings_fill(messages, r.landings);
+    r.sent = stni_staging(comm, queue, n * (size_t)r.piece * r.element_size);
+    r.received = r.sent ? place(&r, r.sent, messages->n_send) : NULL;
+    stn_status status = r.sent ? run_rounds(&r, queue) : STN_ERR_MEMORY;
+    stni_free(memory);
+    return status;
+}
