@@ -8,6 +8,7 @@
 #include "core/box_kernel.h"
 #include "core/box_walk.h"
 #include "core/device/device.h"
+#include "core/stream.h"
 
 #include <shardtensor/module.h>
 
@@ -16,7 +17,7 @@
 
 enum {
     STREAM_BYTES = 1 << 20, /* copies of this much go by streaming stores */
-    STREAM_RUN = 256,       /* where runs are at least this long */
+    STREAM_RUN = 256,       /* where runs are at least this long or whole lines */
     BLOCK = 32              /* short runs in transposed order go by squares of so many */
 };
 
@@ -67,10 +68,11 @@ static void copy_row(const struct copy *copy, char *dst, const char *src)
 {
     int last = copy->ndim - 1, size = log2_size(copy->run);
     int64_t ds = copy->dst_stride[last], ss = copy->src_stride[last], n = copy->shape[last];
-    if (size >= 0)
-        copy->kernels->elements[size](dst, ds, src, ss, n);
-    else if (copy->streamed && copy->run >= STREAM_RUN)
+    int whole_lines = ((uintptr_t)dst | (uint64_t)ds | (uint64_t)copy->run) % STNI_LINE == 0;
+    if (copy->streamed && (copy->run >= STREAM_RUN || whole_lines))
         copy->kernels->runs_streamed(dst, ds, src, ss, n, copy->run);
+    else if (size >= 0)
+        copy->kernels->elements[size](dst, ds, src, ss, n);
     else
         copy->kernels->runs(dst, ds, src, ss, n, copy->run);
 }

@@ -58,8 +58,13 @@ static void copy_runs(char *dst, int64_t dst_stride, const char *src, int64_t sr
 
 static void copy_runs_streamed(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t bytes)
 {
-    for (int64_t i = 0; i < n; i++)
-        copy_stream(dst + i * dst_stride, src + i * src_stride, bytes);
+    if (((uintptr_t)dst | (uint64_t)dst_stride | (uint64_t)bytes) % STNI_LINE == 0)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t at = 0; at < bytes; at += STNI_LINE)
+                stni_stream_line(dst + i * dst_stride + at, src + i * src_stride + at);
+    else
+        for (int64_t i = 0; i < n; i++)
+            copy_stream(dst + i * dst_stride, src + i * src_stride, bytes);
 }
 
 static void fence(void)
@@ -73,6 +78,7 @@ struct pair64 {
 
 #define TYPE uint8_t
 #define LANES 16
+#define ROWS 128
 #define NAME(x) x##_1
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
@@ -80,6 +86,7 @@ struct pair64 {
 
 #define TYPE uint16_t
 #define LANES 8
+#define ROWS 128
 #define NAME(x) x##_2
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
@@ -87,6 +94,7 @@ struct pair64 {
 
 #define TYPE uint32_t
 #define LANES 4
+#define ROWS 128
 #define NAME(x) x##_4
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
@@ -94,6 +102,7 @@ struct pair64 {
 
 #define TYPE uint64_t
 #define LANES 2
+#define ROWS 64
 #define NAME(x) x##_8
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
@@ -101,6 +110,7 @@ struct pair64 {
 
 #define TYPE struct pair64
 #define LANES 1
+#define ROWS 32
 #define NAME(x) x##_16
 #include "core/box_copy_template.h"
 

@@ -1,11 +1,18 @@
-/* Strided elements and transposes of one element size. Included with TYPE, LANES (of 16 bytes), NAME(x), and LOW and HIGH, which interleave the
- * lower and upper halves of two vectors.
+/* Strided elements and transposes of one element size. Included with TYPE, LANES (of 16 bytes), ROWS (of the destination in a staged block), NAME(x),
+ * and LOW and HIGH, which interleave the lower and upper halves of two vectors.
  *
- * A transpose goes by square tiles one line wide, so that every line of the source is read once and every line of the destination is
- * written whole; tiles go by blocks, so that few pages are in use at a time. A tile goes by squares of LANES x LANES: log2(LANES)
- * rounds, each of which interleaves the vectors of the first half with those of the second, transpose a square. */
+ * A transpose goes by squares of LANES x LANES: log2(LANES) rounds, each of which interleaves the vectors of the first half with those of
+ * the second, transpose a square. Streamed, whole lines of the destination are put together first:
+ *   - where its rows begin at lines, in tiles one line wide: every line of the source is read once, by a strip of rows that the
+ *     prefetcher is told of one strip ahead;
+ *   - elsewhere in blocks one line longer than they advance, because each row's lines begin at a phase of its own. */
 
-enum { NAME(LINE) = STNI_LINE / (int)sizeof(TYPE), NAME(BLOCK) = 4 * STNI_LINE / (int)sizeof(TYPE) };
+enum {
+    NAME(LINE) = STNI_LINE / (int)sizeof(TYPE),
+    NAME(STRIP) = 1024 / (int)sizeof(TYPE),                                     /* of the source's rows, in tiles */
+    NAME(STEP) = LANES == 16 ? 2 * NAME(LINE) : 4 * NAME(LINE),                 /* by which blocks advance */
+    NAME(STAGE) = NAME(STEP) + NAME(LINE)
+};
 
 static void NAME(elements)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n)
 {
@@ -20,7 +27,7 @@ static void NAME(elements)(char *dst, int64_t dst_stride, const char *src, int64
 #if LANES > 1
 typedef TYPE NAME(vector) __attribute__((vector_size(16)));
 
-static inline void NAME(square)(TYPE *dst, int64_t dst_step, const char *src, int64_t src_stride)
+static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride)
 {
     NAME(vector) a[LANES], b[LANES];
     for (int i = 0; i < LANES; i++)
@@ -33,59 +40,114 @@ static inline void NAME(square)(TYPE *dst, int64_t dst_step, const char *src, in
         memcpy(a, b, sizeof a);
     }
     for (int i = 0; i < LANES; i++)
-        memcpy(dst + i * dst_step, &a[i], 16);
+        memcpy(dst + i * dst_stride, &a[i], 16);
 }
 #else
-static inline void NAME(square)(TYPE *dst, int64_t dst_step, const char *src, int64_t src_stride)
+static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride)
 {
-    (void)dst_step;
+    (void)dst_stride;
     (void)src_stride;
     memcpy(dst, src, sizeof(TYPE));
 }
 #endif
 
-/* A tile of LINE x LINE. */
-static inline void NAME(tile)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int streamed)
+/* dst[j, i] = src[i, j]; what is left over at the edges of whole squares goes element by element. */
+static inline void NAME(turn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
 {
-    enum { N = NAME(LINE) };
-    _Alignas(STNI_LINE) TYPE tile[N * N];
-    for (int i = 0; i < N; i += LANES)
-        for (int j = 0; j < N; j += LANES)
-            NAME(square)(tile + j * N + i, N, src + i * src_stride + j * (int64_t)sizeof(TYPE), src_stride);
-    if (streamed)
-        for (int j = 0; j < N; j++)
-            stni_stream_line(dst + j * dst_stride, tile + j * N);
-    else
-        for (int j = 0; j < N; j++)
-            memcpy(dst + j * dst_stride, tile + j * N, STNI_LINE);
+    int64_t size = (int64_t)sizeof(TYPE), n_whole = n / LANES * LANES, m_whole = m / LANES * LANES;
+    for (int64_t i = 0; i < n_whole; i += LANES)
+        for (int64_t j = 0; j < m_whole; j += LANES)
+            NAME(square)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride);
+    for (int64_t i = n_whole; i < n; i++)
+        NAME(elements)(dst + i * size, dst_stride, src + i * src_stride, size, m_whole);
+    for (int64_t j = m_whole; j < m; j++)
+        NAME(elements)(dst + j * dst_stride, size, src + j * size, src_stride, n);
 }
 
-/* At most BLOCK x BLOCK; what is left over at the edges of whole tiles goes element by element. */
-static void NAME(block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int streamed)
+/* A tile of LINE x LINE, by lines. */
+static inline void NAME(stream_tile)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride)
 {
-    int64_t size = (int64_t)sizeof(TYPE), line = NAME(LINE), n_tiled = n / line * line, m_tiled = m / line * line;
-    for (int64_t i = 0; i < n_tiled; i += line)
-        for (int64_t j = 0; j < m_tiled; j += line)
-            NAME(tile)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride, streamed);
-    for (int64_t j = 0; j < m_tiled; j++)
-        NAME(elements)(dst + j * dst_stride + n_tiled * size, size, src + n_tiled * src_stride + j * size, src_stride, n - n_tiled);
-    for (int64_t j = m_tiled; j < m; j++)
-        NAME(elements)(dst + j * dst_stride, size, src + j * size, src_stride, n);
+    _Alignas(STNI_LINE) TYPE tile[NAME(LINE) * NAME(LINE)];
+    NAME(turn)((char *)tile, STNI_LINE, src, src_stride, NAME(LINE), NAME(LINE));
+    for (int64_t j = 0; j < NAME(LINE); j++)
+        stni_stream_line(dst + j * dst_stride, tile + j * NAME(LINE));
+}
+
+static inline void NAME(prefetch)(const char *src, int64_t src_stride, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        __builtin_prefetch(src + i * src_stride, 0, 2);
+}
+
+/* Whole tiles of a strip of m elements. */
+static inline void NAME(stream_strip)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
+{
+    int64_t size = (int64_t)sizeof(TYPE);
+    for (int64_t i = 0; i + NAME(LINE) <= n; i += NAME(LINE)) {
+        int64_t ahead = n - i - NAME(LINE) < NAME(LINE) ? n - i - NAME(LINE) : NAME(LINE);
+        for (int64_t j = 0; j + NAME(LINE) <= m; j += NAME(LINE)) {
+            const char *at = src + i * src_stride + j * size;
+            NAME(prefetch)(at + NAME(LINE) * src_stride, src_stride, ahead);
+            NAME(stream_tile)(dst + j * dst_stride + i * size, dst_stride, at, src_stride);
+        }
+    }
+}
+
+static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
+{
+    int64_t size = (int64_t)sizeof(TYPE), n_whole = n / NAME(LINE) * NAME(LINE), m_whole = m / NAME(LINE) * NAME(LINE);
+    for (int64_t j = 0; j < m_whole; j += NAME(STRIP))
+        NAME(stream_strip)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, n_whole,
+                           m_whole - j < NAME(STRIP) ? m_whole - j : NAME(STRIP));
+    NAME(turn)(dst + n_whole * size, dst_stride, src + n_whole * src_stride, src_stride, n - n_whole, m);
+    NAME(turn)(dst + m_whole * dst_stride, dst_stride, src + m_whole * size, src_stride, n_whole, m - m_whole);
+}
+
+/* m rows, elements from i on: whole lines, but for the first and the last piece of a row of n. */
+static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t i, int64_t n, int64_t m)
+{
+    _Alignas(STNI_LINE) TYPE stage[ROWS * NAME(STAGE)];
+    int64_t size = (int64_t)sizeof(TYPE), width = n - i < NAME(STAGE) ? n - i : NAME(STAGE);
+    int last = n - i <= NAME(STEP);
+    NAME(turn)((char *)stage, NAME(STAGE) * size, src + i * src_stride, src_stride, width, m);
+    for (int64_t j = 0; j < m; j++) {
+        char *row = dst + j * dst_stride;
+        int64_t phase = (int64_t)(-(uintptr_t)row % STNI_LINE) / size;
+        int64_t from = i == 0 ? 0 : phase, to = last || phase + NAME(STEP) > width ? width : phase + NAME(STEP);
+        if (from < to)
+            copy_stream(row + (i + from) * size, (const char *)(stage + j * NAME(STAGE) + from), (to - from) * size);
+    }
+}
+
+static void NAME(stream_any)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
+{
+    int64_t size = (int64_t)sizeof(TYPE);
+    for (int64_t j = 0; j < m; j += ROWS)
+        for (int64_t i = 0; i < n; i += NAME(STEP))
+            NAME(stream_block)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, i, n, m - j < ROWS ? m - j : ROWS);
 }
 
 static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m,
                             int streamed)
 {
-    int64_t size = (int64_t)sizeof(TYPE), block = NAME(BLOCK);
-    int aligned = streamed && (uintptr_t)dst % STNI_LINE == 0 && dst_stride % STNI_LINE == 0;
+    int64_t size = (int64_t)sizeof(TYPE), block = NAME(LINE) * 4;
+    if (streamed && ((uintptr_t)dst | (uint64_t)dst_stride) % STNI_LINE == 0) {
+        NAME(stream_aligned)(dst, dst_stride, src, src_stride, n, m);
+        return;
+    }
+    if (streamed && (uintptr_t)dst % sizeof(TYPE) == 0) {
+        NAME(stream_any)(dst, dst_stride, src, src_stride, n, m);
+        return;
+    }
     for (int64_t j = 0; j < m; j += block)
         for (int64_t i = 0; i < n; i += block)
-            NAME(block)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
-                        n - i < block ? n - i : block, m - j < block ? m - j : block, aligned);
+            NAME(turn)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
+                       n - i < block ? n - i : block, m - j < block ? m - j : block);
 }
 
 #undef TYPE
 #undef LANES
+#undef ROWS
 #undef NAME
 #undef LOW
 #undef HIGH
