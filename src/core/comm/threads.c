@@ -9,13 +9,20 @@
 
 static const double default_deadline = 300; /* seconds */
 
+static void free_memory(struct stni_thread_group *group)
+{
+    for (int r = 0; r < group->size; r++) {
+        pthread_mutex_destroy(&group->slots[r].inbox_lock);
+        stni_free(group->slots[r].kept);
+    }
+    stni_free(group->memory);
+}
+
 static void family_free(struct stni_thread_family *family)
 {
     for (struct stni_thread_group *g = family->groups, *next; g; g = next) {
         next = g->next;
-        for (int r = 0; r < g->size; r++)
-            pthread_mutex_destroy(&g->slots[r].inbox_lock);
-        stni_free(g->memory);
+        free_memory(g);
     }
     pthread_mutex_destroy(&family->lock);
     stni_free(family);
@@ -63,9 +70,7 @@ static void group_free(struct stni_thread_group *group)
     *(group->prev ? &group->prev->next : &group->family->groups) = group->next;
     if (group->next)
         group->next->prev = group->prev;
-    for (int r = 0; r < group->size; r++)
-        pthread_mutex_destroy(&group->slots[r].inbox_lock);
-    stni_free(group->memory);
+    free_memory(group);
 }
 
 /* With the family's lock held, or alone. */

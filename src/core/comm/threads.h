@@ -83,6 +83,7 @@ struct stni_thread_slot {
     alignas(STNI_THREAD_LINE) stni_thread_word events; /* group verbs: letters that came or were taken */
     pthread_mutex_t inbox_lock;
     struct stni_thread_letter *inbox, **inbox_end; /* oldest first */
+    void *kept;                                    /* letters that the owner gave up while a peer had them; freed with the group */
     struct stni_thread_mail mail[2];
 };
 

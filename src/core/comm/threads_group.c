@@ -219,6 +219,15 @@ static stn_status complete(struct call *call, const struct stni_verb *verb)
     }
 }
 
+/* A peer may still write that it is done: the letters outlive this rank's end. At most once, as no verb runs after a failure. */
+static void keep_letters(const struct call *call)
+{
+    struct stni_thread_member *member = call->member;
+    slot_of(call, member->rank)->kept = member->scratch;
+    member->scratch = NULL;
+    member->scratch_bytes = 0;
+}
+
 /* After a failure: unlinks the letters that nobody has taken, then waits for the others. */
 static stn_status withdraw(struct call *call, stn_status status)
 {
@@ -241,9 +250,11 @@ static stn_status withdraw(struct call *call, stn_status status)
         uint64_t seen = atomic_load(events);
         if (all_taken(call))
             return status;
-        if (stni_thread_wait(member, STNI_THREAD_ANY, events, seen + 1, 0, &until) == STNI_WAIT_LATE)
-            return stni_thread_fail_agreed(member, STN_ERR_PEER, "group: a message is still being copied after a second deadline, "
-                                           "by a rank that may touch this rank's buffers");
+        if (stni_thread_wait(member, STNI_THREAD_ANY, events, seen + 1, 0, &until) != STNI_WAIT_LATE)
+            continue;
+        keep_letters(call);
+        return stni_thread_fail_agreed(member, STN_ERR_PEER, "group: a message is still being copied after a second deadline, "
+                                       "by a rank that may touch this rank's buffers");
     }
 }
 

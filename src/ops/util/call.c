@@ -1,8 +1,7 @@
 #include "ops/util/call.h"
 
-#include "core/tensor.h"
+#include "core/context.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/registry.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,10 +9,11 @@
 stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in, const void *attrs)
 {
     for (int i = 0; i < n_in; i++) {
-        if (!in[i])
+        stn_context *context = stn_tensor_context(in[i]);
+        if (!context)
             continue;
         stn_tensor *out;
-        stni_dispatch(in[i]->context->registry->ops[index], n_in, in, attrs, 1, &out);
+        stni_dispatch(stni_registry_at(context, (int)index), n_in, in, attrs, 1, &out);
         return out;
     }
     return NULL;
