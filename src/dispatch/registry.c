@@ -82,7 +82,7 @@ static stn_status grow_ops(struct stni_registry *registry, stn_context *context)
 static stn_status add_op(stn_context *context, const stn_op_desc *desc, stn_op **out)
 {
     struct stni_registry *registry = context->registry;
-    stn_op *op;
+    stn_op *op = NULL;
     STNI_TRY(grow_ops(registry, context));
     STNI_TRY(op_create(context, desc, &op));
     unsigned before = HASH_COUNT(registry->by_name);
