@@ -29,7 +29,8 @@ STN_API stn_tensor *stn_add_scaled(stn_tensor *input, stn_tensor *other, double 
 /** input + other, for a number. As stn_add; Partial is reduced first. A whole number leaves integers integers. */
 STN_API stn_tensor *stn_add_number(stn_tensor *input, double other);
 
-/** input += alpha * other, in place; `other` broadcasts to input's shape, input keeps its spec and dtype.
+/** input += alpha * other, in place; `other` broadcasts to input's shape, input keeps its spec and dtype (beside a Partial(sum) input,
+ *  `other` becomes pending too, which moves nothing).
  *  @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view, or viewed). */
 STN_API stn_tensor *stn_add_(stn_tensor *input, stn_tensor *other, double alpha);
 
