@@ -7,6 +7,8 @@
 /* Columns of `n` pixels from pixel `first`, of one group: filled from x, or added to it. */
 static void NAME(columns)(const struct layout *l, int64_t first, int64_t n, int64_t group, REAL *x, REAL *columns, int add)
 {
+    if (l->c == 0) /* a rank may hold no channels, and then has no memory for them */
+        return;
     for (int64_t i = 0; i < n; i++)
         for (int64_t t = 0; t < l->taps; t++, columns += l->c) {
             int64_t at = locate(l, first + i, t);
@@ -72,15 +74,16 @@ static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_
 static void NAME(solve)(const struct layout *l, const struct stni_conv_data *data, char *workspace)
 {
     REAL *weight = (REAL *)(void *)workspace, *columns = (REAL *)(void *)(workspace + l->weight_bytes);
+    size_t x_bytes = sizeof(REAL) * (size_t)(l->x_pixels * l->p->c);
     int gradient = l->p->kind == STNI_CONV_GRAD_WEIGHT;
-    if (gradient)
+    if (gradient && l->weight_bytes > 0)
         memset(weight, 0, l->weight_bytes);
     else
         NAME(weights)(l, data->weight, weight, 0, 0);
     for (int64_t i = 0; i < data->images; i++) {
         REAL *x = (REAL *)data->x + i * data->x_step, *y = (REAL *)data->y + i * data->y_step;
-        if (l->p->kind == STNI_CONV_GRAD_INPUT)
-            memset(x, 0, sizeof *x * (size_t)(l->x_pixels * l->p->c));
+        if (l->p->kind == STNI_CONV_GRAD_INPUT && x_bytes > 0)
+            memset(x, 0, x_bytes);
         else if (l->p->kind == STNI_CONV_FORWARD)
             NAME(fill_bias)(l, l->y_pixels, data->bias, y);
         for (int64_t first = 0; first < l->y_pixels; first += l->block)
