@@ -104,10 +104,13 @@ static const char *read_outputs(const struct safetensors *file, struct conform_c
 
 static void set_name(struct conform_case *c, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    size_t length = strcspn(base, ".");
+    if (length >= sizeof c->name)
+        length = sizeof c->name - 1;
+    memcpy(c->name, base, length);
+    c->name[length] = '\0';
     snprintf(c->path, sizeof c->path, "%s", path);
-    snprintf(c->name, sizeof c->name, "%.*s", (int)strcspn(base, "."), base);
 }
 
 int case_from_file(const char *path, const struct safetensors *file, struct conform_case *c, char *error, size_t error_size)
