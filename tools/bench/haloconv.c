@@ -148,7 +148,9 @@ static void print_row(struct conv_world *world)
     row_count(&row, "bytes_sent", (double)bytes);
     row_count(&row, "messages", (double)messages);
     row_count(&row, "temporary_bytes", (double)temporary);
-    row_count(&row, "input_bytes", (double)(s->batch * s->in * (s->height + 1) / 2 * s->width * (int64_t)sizeof(float)));
+    const int64_t input = s->batch * s->in * (s->height / RANKS) * s->width * (int64_t)sizeof(float);
+    row_count(&row, "input_bytes", (double)input);
+    row.broken = temporary >= input; /* the input was copied */
     row_print(world->world.bench, &row);
 }
 
