@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAUSES = 50, YIELDS = 64 };
+enum { PAUSES = 50, YIELDS = 64, YIELD_NANOSECONDS = 50000 };
 
 #ifdef __x86_64__
 #define CPU_PAUSE() __builtin_ia32_pause()
@@ -119,7 +119,9 @@ enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int pe
     }
     struct waiting w = {member, peer, word, value, heed_abort};
     enum stni_thread_wait result;
-    for (int i = 0; i < YIELDS; i++) {
+    /* On a machine that others use too, a yield can last as long as their turn: whoever sleeps is woken sooner. */
+    int64_t begin = now();
+    for (int i = 0; i < YIELDS && now() - begin < YIELD_NANOSECONDS; i++) {
         if (over(&w, &result))
             return result;
         sched_yield();
