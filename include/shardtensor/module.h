@@ -29,12 +29,21 @@ typedef struct stn_host {
     size_t (*dtype_size)(stn_dtype dtype);
 } stn_host;
 
-/** Arguments of the kernel "core.box_copy", which every module with a device brings (any dtype): dst = src, element by element, for boxes
- *  of equal shape. */
+/* Two kernels serve the library itself: every module with a device brings them, for any dtype. */
+
+/** Arguments of "core.box_copy": dst = src, element by element, for boxes of equal shape. */
 typedef struct stn_box_copy_args {
     stn_box dst, src;
     size_t element_size; /* bytes: 1, 2, 4, 8 or 16 */
 } stn_box_copy_args;
+
+/** Arguments of "core.fill": `count` times one element. */
+typedef struct stn_fill_args {
+    void *data;
+    int64_t count;
+    size_t element_size;       /* bytes: 1, 2, 4, 8 or 16 */
+    unsigned char element[16]; /* its bytes */
+} stn_fill_args;
 
 /** What a module offers to the library. Absent parts are NULL. */
 typedef struct stn_module {

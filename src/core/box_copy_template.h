@@ -108,12 +108,11 @@ static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char 
 {
     _Alignas(STNI_LINE) TYPE stage[ROWS * NAME(STAGE)];
     int64_t size = (int64_t)sizeof(TYPE), width = n - i < NAME(STAGE) ? n - i : NAME(STAGE);
-    int last = n - i <= NAME(STEP);
     NAME(turn)((char *)stage, NAME(STAGE) * size, src + i * src_stride, src_stride, width, m);
     for (int64_t j = 0; j < m; j++) {
         char *row = dst + j * dst_stride;
         int64_t phase = (int64_t)(-(uintptr_t)row % STNI_LINE) / size;
-        int64_t from = i == 0 ? 0 : phase, to = last || phase + NAME(STEP) > width ? width : phase + NAME(STEP);
+        int64_t from = i == 0 ? 0 : phase, to = phase + NAME(STEP) > width ? width : phase + NAME(STEP);
         if (from < to)
             copy_stream(row + (i + from) * size, (const char *)(stage + j * NAME(STAGE) + from), (to - from) * size);
     }

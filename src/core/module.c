@@ -122,31 +122,34 @@ static stn_kernel kernel_at(const stn_module *module, int i)
     return kernel;
 }
 
-static stn_status find_box_copy(const char *name, const stn_module *module, stn_kernel_fn *out, struct stni_error *error)
+/* A kernel that serves the library itself. */
+static stn_status find_core_kernel(const char *module_name, const stn_module *module, const char *name, size_t args_size,
+                                   stn_kernel_fn *out, struct stni_error *error)
 {
     for (int i = 0; module->kernels && i < module->n_kernels; i++) {
         stn_kernel kernel = kernel_at(module, i);
-        if (!kernel.name || strcmp(kernel.name, "core.box_copy") != 0)
+        if (!kernel.name || strcmp(kernel.name, name) != 0)
             continue;
-        if (kernel.args_size != sizeof(stn_box_copy_args))
-            return stni_error_set(error, STN_ERR_VERSION, "module '%s': core.box_copy takes %zu bytes of arguments, wanted %zu", name,
-                                  kernel.args_size, sizeof(stn_box_copy_args));
+        if (kernel.args_size != args_size)
+            return stni_error_set(error, STN_ERR_VERSION, "module '%s': %s takes %zu bytes of arguments, wanted %zu", module_name, name,
+                                  kernel.args_size, args_size);
         *out = kernel.function;
         return STN_OK;
     }
-    return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s': has a device but no kernel core.box_copy", name);
+    return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has a device but no kernel %s", module_name, name);
 }
 
 static stn_status open_device(const char *name, int index, const char *path, stn_device **out, struct stni_error *error)
 {
     stn_module module;
     const stn_device_ops *ops = NULL;
-    stn_kernel_fn box_copy = NULL;
+    stn_kernel_fn box_copy = NULL, fill = NULL;
     void *impl = NULL;
     STNI_TRY(stni_module_load(name, path, &module, error));
     if (!module.device_open)
         return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has no device", name);
-    STNI_TRY(find_box_copy(name, &module, &box_copy, error));
+    STNI_TRY(find_core_kernel(name, &module, "core.box_copy", sizeof(stn_box_copy_args), &box_copy, error));
+    STNI_TRY(find_core_kernel(name, &module, "core.fill", sizeof(stn_fill_args), &fill, error));
     stn_status status = module.device_open(index, &ops, &impl);
     if (status != STN_OK)
         return stni_error_set(error, status, "module '%s': device %d did not open: %s", name, index, stn_status_text(status));
@@ -158,6 +161,7 @@ static stn_status open_device(const char *name, int index, const char *path, stn
                               sizeof *ops, stn_status_text(status));
     }
     (*out)->box_copy = box_copy;
+    (*out)->fill = fill;
     (*out)->index = index;
     return STN_OK;
 }

@@ -38,6 +38,17 @@ static stn_status box_copy(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
+static stn_status fill(stn_queue *queue, const void *args)
+{
+    const stn_fill_args *a = args;
+    char *data = probe_true(a->data);
+    if (!probe_is_hidden(a->data))
+        return probe_host->queue_fail(queue, STN_ERR_DEVICE, "probe: core.fill got an address of the host");
+    for (int64_t i = 0; i < a->count; i++)
+        memcpy(data + i * (int64_t)a->element_size, a->element, a->element_size);
+    return STN_OK;
+}
+
 static stn_status scale(stn_queue *queue, const void *args)
 {
     const struct probe_scale_args *a = args;
@@ -51,6 +62,7 @@ static stn_status scale(stn_queue *queue, const void *args)
 
 static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "core.box_copy", "probe", 0xffffffffu, sizeof(stn_box_copy_args), box_copy},
+    {sizeof(stn_kernel), "core.fill", "probe", 0xffffffffu, sizeof(stn_fill_args), fill},
     {sizeof(stn_kernel), "probe.scale", "probe", 1u << STN_DTYPE_F64, sizeof(struct probe_scale_args), scale},
     {sizeof(stn_kernel), "no_such_op.forward", "probe", 1u << STN_DTYPE_F64, 8, scale},
 };

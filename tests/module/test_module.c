@@ -398,6 +398,65 @@ static void agreement(stn_context *context)
 
 static void ranks_agree_on_what_one_of_them_found(void) { run_worlds(agreement); }
 
+/* Values by global place, in row-major order. */
+static double element(int64_t i)
+{
+    return (double)(i * i % 101) + 0.5;
+}
+
+static stn_tensor *scattered(stn_context *context, const stn_spec *spec)
+{
+    int64_t shape[2] = {11, 7};
+    double host[77];
+    for (int64_t i = 0; i < 77; i++)
+        host[i] = element(i);
+    const stn_spec *whole = NULL;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 2, shape, NULL, &whole), STN_OK);
+    stn_tensor *local = context->rank == 0 ? stn_from_host(context, whole, host) : NULL;
+    stn_tensor *tensor = stn_scatter(context, local, 0, spec, 0);
+    stn_tensor_release(&local);
+    stn_spec_release(&whole);
+    return tensor;
+}
+
+/* `times` each value, wherever it lies. */
+static void check_whole(stn_tensor *tensor, double times)
+{
+    double back[77] = {0};
+    stn_tensor *full = stn_full_tensor(tensor);
+    CHECK_STATUS(stn_to_host(full, back, sizeof back), STN_OK);
+    for (int64_t i = 0; i < 77; i++)
+        CHECK_NEAR(back[i], times * element(i), 0);
+    stn_tensor_release(&full);
+}
+
+/* Rows, columns, everywhere, pending sum, rows again. */
+static void redistributions(stn_context *context)
+{
+    stn_placement steps[] = {stn_shard(0), stn_shard(1), stn_replicate(), stn_partial(STN_SUM), stn_shard(1)};
+    int64_t shape[2] = {11, 7};
+    int sizes[1] = {context->size};
+    const stn_mesh *mesh = NULL;
+    const stn_spec *spec = NULL;
+    CHECK_STATUS(stn_mesh_create(context, 1, sizes, NULL, NULL, &mesh), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, steps, STN_DTYPE_F64, 2, shape, NULL, &spec), STN_OK);
+    stn_tensor *tensor = scattered(context, spec);
+    if (!CHECK(!stn_tensor_is_error(tensor)))
+        fprintf(stderr, "  %s\n", stn_context_error_text(context));
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        stn_tensor *moved = stn_redistribute_to(tensor, &steps[i]);
+        if (!CHECK(!stn_tensor_is_error(moved)))
+            fprintf(stderr, "  step %zu: %s\n", i, stn_context_error_text(context));
+        check_whole(moved, 1);
+        stn_tensor_release(&tensor);
+        tensor = moved;
+    }
+    stn_tensor_release(&tensor);
+    stn_spec_release(&spec);
+}
+
+static void tensors_are_scattered_and_redistributed(void) { run_worlds(redistributions); }
+
 static void abortion(stn_context *context)
 {
     if (context->rank == 1) {
@@ -617,6 +676,7 @@ int main(int argc, char **argv)
         {"groups_send_around_a_ring", groups_send_around_a_ring},
         {"subsets_reduce_among_themselves", subsets_reduce_among_themselves},
         {"ranks_agree_on_what_one_of_them_found", ranks_agree_on_what_one_of_them_found},
+        {"tensors_are_scattered_and_redistributed", tensors_are_scattered_and_redistributed},
         {"abort_reaches_the_peers_with_its_text", abort_reaches_the_peers_with_its_text},
         {"tensors_live_in_device_memory_and_come_back", tensors_live_in_device_memory_and_come_back},
         {"boxes_are_copied_by_the_devices_kernel", boxes_are_copied_by_the_devices_kernel},

@@ -16,7 +16,7 @@ struct stn_device {
     char name[32];
     int is_cpu;
     int index; /* of a module's device: "name:index" */
-    stn_kernel_fn box_copy; /* strided copies, with stn_box_copy_args; NULL: the CPU's own */
+    stn_kernel_fn box_copy, fill; /* a module's core.box_copy and core.fill; NULL: the CPU's own */
 };
 
 struct stn_queue {

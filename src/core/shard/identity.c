@@ -1,32 +1,26 @@
 /* Identities of reductions, and filling memory with them. */
 #include "core/shard/identity.h"
 
+#include "core/device/device.h"
 #include "core/dtype.h"
+
+#include <shardtensor/module.h>
 
 #include <math.h>
 #include <string.h>
 
-enum { MAX_ELEMENT = 16 }; /* bytes */
-
-struct fill_args {
-    void *data;
-    int64_t numel;
-    size_t element;                     /* bytes */
-    unsigned char pattern[MAX_ELEMENT]; /* one element */
-};
-
 static stn_status fill_kernel(stn_queue *queue, const void *args)
 {
     (void)queue;
-    const struct fill_args *a = args;
-    size_t bytes = (size_t)a->numel * a->element, done = a->element;
-    static const unsigned char zeros[MAX_ELEMENT];
-    if (memcmp(a->pattern, zeros, a->element) == 0) {
+    const stn_fill_args *a = args;
+    size_t bytes = (size_t)a->count * a->element_size, done = a->element_size;
+    static const unsigned char zeros[sizeof a->element];
+    if (memcmp(a->element, zeros, a->element_size) == 0) {
         memset(a->data, 0, bytes);
         return STN_OK;
     }
     /* What is filled so far is copied behind itself, doubling. */
-    memcpy(a->data, a->pattern, a->element);
+    memcpy(a->data, a->element, a->element_size);
     for (; done < bytes; done *= 2)
         memcpy((char *)a->data + done, a->data, done < bytes - done ? done : bytes - done);
     return STN_OK;
@@ -80,8 +74,8 @@ stn_status stni_fill_identity(stn_queue *queue, void *data, int64_t numel, stn_d
         [STN_SUM] = zero, [STN_PROD] = one, [STN_MIN] = greatest, [STN_MAX] = least};
     if (numel == 0)
         return STN_OK;
-    struct fill_args args = {.data = data, .numel = numel, .element = stn_dtype_size(dtype)};
+    stn_fill_args args = {.data = data, .count = numel, .element_size = stn_dtype_size(dtype)};
     union value value = identities[op](dtype);
-    memcpy(args.pattern, &value, args.element);
-    return stn_queue_launch(queue, fill_kernel, &args, sizeof args);
+    memcpy(args.element, &value, args.element_size);
+    return stn_queue_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args);
 }
