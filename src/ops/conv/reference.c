@@ -7,9 +7,10 @@
 
 enum { COLUMNS_BYTES = 256 * 1024 };
 
-/* A problem with what follows from it. */
+/* A problem with what follows from it. The windowed dims are always three: others of size 1 stand first. */
 struct layout {
     const struct stni_conv_problem *p;
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
     int64_t c, o, taps;         /* channels of a group; taps of the kernel */
     int64_t x_pixels, y_pixels; /* of the whole batch */
     int64_t block;              /* pixels of y in a block */
@@ -25,10 +26,17 @@ static struct layout lay_out(const struct stni_conv_problem *p)
 {
     struct layout l = {.p = p, .c = p->c / p->groups, .o = p->o / p->groups, .taps = 1, .x_pixels = p->n, .y_pixels = p->n};
     size_t element = stn_dtype_size((stn_dtype)p->dtype);
-    for (int d = 0; d < p->dims; d++) {
-        l.taps *= p->kernel[d];
-        l.x_pixels *= p->in[d];
-        l.y_pixels *= p->out[d];
+    for (int d = 0; d < 3; d++) {
+        int own = d - (3 - p->dims);
+        l.in[d] = own < 0 ? 1 : p->in[own];
+        l.out[d] = own < 0 ? 1 : p->out[own];
+        l.kernel[d] = own < 0 ? 1 : p->kernel[own];
+        l.stride[d] = own < 0 ? 1 : p->stride[own];
+        l.dilation[d] = own < 0 ? 1 : p->dilation[own];
+        l.pad[d] = own < 0 ? 0 : p->pad_low[own];
+        l.taps *= l.kernel[d];
+        l.x_pixels *= l.in[d];
+        l.y_pixels *= l.out[d];
     }
     int64_t k = l.taps * l.c;
     l.block = k > 0 ? COLUMNS_BYTES / (k * (int64_t)element) : l.y_pixels;
@@ -42,21 +50,24 @@ static struct layout lay_out(const struct stni_conv_problem *p)
     return l;
 }
 
-/* Which pixel of x (of the whole batch) tap t of pixel i of y reads; -1 in the padding. */
-static inline int64_t locate(const struct layout *l, int64_t i, int64_t t)
+/* Where pixel i of y reads x: its image, the position of its first tap, and which taps of a line are inside. */
+struct place {
+    int64_t n, x[3], first, last;
+};
+
+static inline struct place locate(const struct layout *l, int64_t i)
 {
-    const struct stni_conv_problem *p = l->p;
-    int64_t at = 0, step = 1;
-    for (int d = p->dims - 1; d >= 0; d--) {
-        int64_t x = i % p->out[d] * p->stride[d] - p->pad_low[d] + t % p->kernel[d] * p->dilation[d];
-        if (x < 0 || x >= p->in[d])
-            return -1;
-        at += x * step;
-        step *= p->in[d];
-        i /= p->out[d];
-        t /= p->kernel[d];
-    }
-    return at + i * step;
+    struct place at;
+    for (int d = 2; d >= 0; i /= l->out[d], d--)
+        at.x[d] = i % l->out[d] * l->stride[d] - l->pad[d];
+    at.n = i;
+    at.first = at.x[2] < 0 ? (-at.x[2] + l->dilation[2] - 1) / l->dilation[2] : 0;
+    at.first = at.first < l->kernel[2] ? at.first : l->kernel[2];
+    int64_t room = l->in[2] - at.x[2];
+    at.last = room > 0 ? (room + l->dilation[2] - 1) / l->dilation[2] : 0;
+    at.last = at.last < l->kernel[2] ? at.last : l->kernel[2];
+    at.last = at.last > at.first ? at.last : at.first;
+    return at;
 }
 
 #define REAL float

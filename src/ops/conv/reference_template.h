@@ -4,23 +4,44 @@
  * K elements of x that it reads; with the weight as a (K, O) matrix each kind is one product per group and block:
  * y = columns weight, columns = y weight', weight += columns' y. Wanted: REAL; NAME(x). */
 
+/* Taps first … last - 1 of a line of x, `line` being where tap 0 would read; the others are zeros. To columns, or added from them. */
+static void NAME(line)(const struct layout *l, REAL *line, int64_t first, int64_t last, REAL *columns, int add)
+{
+    int64_t taps = l->kernel[2], step = l->dilation[2] * l->p->c, c = l->c;
+    if (!add) {
+        memset(columns, 0, sizeof *columns * (size_t)(first * c));
+        memset(columns + last * c, 0, sizeof *columns * (size_t)((taps - last) * c));
+    }
+    /* Neighbouring taps read neighbouring elements where nothing lies between. */
+    int64_t run = step == c ? last - first : 1;
+    for (int64_t t = first; t < last; t += run) {
+        REAL *at = line + t * step, *column = columns + t * c;
+        if (!add)
+            memcpy(column, at, sizeof *at * (size_t)(run * c));
+        for (int64_t i = 0; add && i < run * c; i++)
+            at[i] += column[i];
+    }
+}
+
 /* Columns of `n` pixels from pixel `first`, of one group: filled from x, or added to it. */
 static void NAME(columns)(const struct layout *l, int64_t first, int64_t n, int64_t group, REAL *x, REAL *columns, int add)
 {
     if (l->c == 0) /* a rank may hold no channels, and then has no memory for them */
         return;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t t = 0; t < l->taps; t++, columns += l->c) {
-            int64_t at = locate(l, first + i, t);
-            REAL *pixel = x + at * l->p->c + group * l->c;
-            if (at >= 0 && add)
-                for (int64_t c = 0; c < l->c; c++)
-                    pixel[c] += columns[c];
-            else if (at >= 0)
-                memcpy(columns, pixel, sizeof *x * (size_t)l->c);
-            else if (!add)
-                memset(columns, 0, sizeof *x * (size_t)l->c);
-        }
+    for (int64_t i = 0; i < n; i++) {
+        struct place at = locate(l, first + i);
+        for (int64_t t0 = 0; t0 < l->kernel[0]; t0++)
+            for (int64_t t1 = 0; t1 < l->kernel[1]; t1++, columns += l->kernel[2] * l->c) {
+                int64_t x0 = at.x[0] + t0 * l->dilation[0], x1 = at.x[1] + t1 * l->dilation[1];
+                int inside = x0 >= 0 && x0 < l->in[0] && x1 >= 0 && x1 < l->in[1] && at.first < at.last;
+                int64_t pixel = ((at.n * l->in[0] + x0) * l->in[1] + x1) * l->in[2] + at.x[2];
+                /* A line outside has no taps but zeros. */
+                if (inside)
+                    NAME(line)(l, x + pixel * l->p->c + group * l->c, at.first, at.last, columns, add);
+                else
+                    NAME(line)(l, NULL, l->kernel[2], l->kernel[2], columns, add);
+            }
+    }
 }
 
 /* Between the caller's weight (groups O, C, T) and ours (groups, T C, O): read; written; or added to the caller's. */

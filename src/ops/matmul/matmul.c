@@ -206,7 +206,8 @@ static stn_status choose(const stn_op_call *call, struct stni_matmul_args *p)
         p->widen = 0;
     if (p->widen || fits)
         p->library = library;
-    return stn_op_scratch(call, stni_matmul_workspace(p), &p->workspace);
+    size_t bytes = stni_matmul_workspace(p);
+    return bytes > 0 ? stn_op_scratch(call, bytes, &p->workspace) : STN_OK;
 }
 
 static stn_status run(stn_op_call *call)

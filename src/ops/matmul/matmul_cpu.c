@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { OWN_BYTES = 8192 };
+
 static void *at(const struct stni_matmul_args *p, const struct stni_matmul_operand *operand, const int64_t *index)
 {
     int64_t offset = 0;
@@ -17,13 +19,13 @@ static void *at(const struct stni_matmul_args *p, const struct stni_matmul_opera
 }
 
 /* The products along the last `inner` dims of the batch (0 or 1) from `index` on. */
-static stn_status solve(const struct stni_matmul_args *p, const int64_t *index, int inner)
+static stn_status solve(const struct stni_matmul_args *p, const int64_t *index, int inner, void *workspace)
 {
     void *a = at(p, &p->a, index), *b = at(p, &p->b, index), *c = at(p, &p->c, index);
     int last = p->n_batch - 1;
     if (p->library == NULL) {
         struct stni_gemm g = {p->dtype, 0, p->m, p->n, p->k, a, b, c, p->a.row, p->a.col, p->b.row, p->b.col, p->c.row, p->c.col};
-        stni_gemm_now(&g, p->workspace);
+        stni_gemm_now(&g, workspace);
         return STN_OK;
     }
     struct stni_onednn_product q;
@@ -39,12 +41,13 @@ static stn_status solve_all(stn_queue *queue, const struct stni_matmul_args *p)
 {
     int inner = p->library != NULL && p->n_batch > 0, outer = p->n_batch - inner;
     int64_t index[STNI_MATMUL_MAX_BATCH] = {0}, count = 1;
+    _Alignas(64) char own[OWN_BYTES];
     for (int d = 0; d < outer; d++)
         count *= p->batch[d];
     for (int64_t i = 0; i < count; i++) {
         for (int64_t d = outer - 1, rest = i; d >= 0; rest /= p->batch[d], d--)
             index[d] = rest % p->batch[d];
-        stn_status status = solve(p, index, inner);
+        stn_status status = solve(p, index, inner, p->workspace != NULL ? p->workspace : own);
         if (status != STN_OK)
             return stn_queue_fail(queue, status, "matmul: oneDNN could not multiply (%lld, %lld) by (%lld, %lld): %s", (long long)p->m,
                                   (long long)p->k, (long long)p->k, (long long)p->n, stn_status_text(status));
@@ -95,6 +98,8 @@ static struct stni_matmul_operand widen(const struct stni_matmul_args *p, const 
 size_t stni_matmul_workspace(const struct stni_matmul_args *p)
 {
     size_t bytes = p->library != NULL ? 0 : stni_gemm_workspace(stni_wide_dtype(p->dtype), p->m, p->n, p->k);
+    if (!p->widen && bytes <= OWN_BYTES)
+        return 0;
     if (p->widen) {
         stn_box boxes[] = {box_of(p, &p->a, p->m, p->k), box_of(p, &p->b, p->k, p->n), box_of(p, &p->c, p->m, p->n)};
         for (int i = 0; i < 3; i++)

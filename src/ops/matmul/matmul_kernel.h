@@ -23,10 +23,10 @@ struct stni_matmul_args {
     /* The CPU's: */
     struct stni_onednn *library; /* NULL where our own kernels serve */
     int widen;                   /* 16-bit floats are multiplied as f32 */
-    void *workspace;             /* stni_matmul_workspace bytes */
+    void *workspace;             /* stni_matmul_workspace bytes; NULL where that is 0 */
 };
 
-/* Bytes that the CPU's kernel needs; `library` and `widen` are set. */
+/* Bytes that the CPU's kernel wants, which has some of its own for small products; `library` and `widen` are set. */
 size_t stni_matmul_workspace(const struct stni_matmul_args *args);
 
 stn_status stni_matmul_cpu(stn_queue *queue, const void *args);

@@ -40,7 +40,7 @@ static inline void NAME(tile)(int64_t k, const REAL *a, const REAL *b, NAME(vect
 }
 
 /* Packs rows x k of a strided matrix into panels of `width` rows, the last one filled up with zeros. Of A as it is, of B transposed. */
-static void NAME(pack)(int64_t rows, int64_t k, int width, const REAL *x, int64_t row, int64_t col, REAL *out)
+static inline void NAME(pack)(int64_t rows, int64_t k, int width, const REAL *x, int64_t row, int64_t col, REAL *out)
 {
     for (int64_t r = 0; r < rows; r += width) {
         int n = (int)(rows - r < width ? rows - r : width);
@@ -49,12 +49,13 @@ static void NAME(pack)(int64_t rows, int64_t k, int width, const REAL *x, int64_
                 const REAL *from = x + PLANES * (r * row + at * col) + p;
                 if (n == width && row == 1 && PLANES == 1) {
                     memcpy(out, from, sizeof *out * (size_t)width);
-                    continue;
+                } else if (n == width) {
+                    for (int i = 0; i < width; i++)
+                        out[i] = from[PLANES * i * row];
+                } else {
+                    for (int i = 0; i < width; i++)
+                        out[i] = i < n ? from[PLANES * i * row] : 0;
                 }
-                for (int i = 0; i < n; i++)
-                    out[i] = from[PLANES * i * row];
-                for (int i = n; i < width; i++)
-                    out[i] = 0;
             }
     }
 }

@@ -447,6 +447,92 @@ static void one_exchange_carries_the_halo_and_no_more(void)
     test_ranks(2, bytes_body, NULL);
 }
 
+/* Beside the output the op takes memory for strips alone: rows beside the cut and columns beside the edges. */
+static stn_status memory_body(stn_context *context, void *arg)
+{
+    const int64_t x[] = {4, 16, 128, 128}, w[] = {16, 16, 3, 3};
+    const int order[] = {0, 2, 3, 1};
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    stn_placement rows = stn_shard(2);
+    stn_spec_options options = {.size = sizeof options, .memory_order = order};
+    const stn_spec *spec;
+    (void)arg;
+    for (int mode = 0; mode < 4; mode++) {
+        stn_conv2d_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}, .mode = {(stn_padding_mode)mode, (stn_padding_mode)mode}};
+        stn_stats stats = {.size = sizeof stats};
+        stn_scope_begin(context);
+        CHECK_STATUS(stn_spec_create(context, mesh, &rows, STN_DTYPE_F32, 4, x, &options, &spec), STN_OK);
+        int64_t chunk = stn_spec_local_numel(spec) * 4;
+        stn_tensor *input = stn_mul_number(stn_empty(context, spec), 0), *weight = filled(context, mesh, stn_replicate(), 4, w, NULL);
+        stn_tensor *in[] = {input, weight}, *grad[2];
+        CHECK_STATUS(stn_set_requires_grad(weight, 1), STN_OK);
+        stn_context_stats(context, &stats);
+        int64_t before = stats.live_bytes;
+        stn_context_stats_reset(context);
+        stn_tensor *y = stn_conv2d(input, weight, NULL, &attrs);
+        stn_context_stats(context, &stats);
+        CHECK(stats.peak_bytes - before - chunk < chunk / 4);
+        before = stats.live_bytes;
+        stn_context_stats_reset(context);
+        CHECK_STATUS(stn_grad(context, 1, &y, &input, 1, in + 1, 0, 0, grad), STN_OK);
+        stn_context_stats(context, &stats);
+        CHECK(stats.peak_bytes - before < chunk / 4);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        stn_spec_release(&spec);
+    }
+    return STN_OK;
+}
+
+static void the_input_is_never_copied_to_make_room(void)
+{
+    test_ranks(2, memory_body, NULL);
+}
+
+/* By name, as frameworks call it */
+
+static stn_status names_body(stn_context *context, void *arg)
+{
+    const int64_t x[] = {2, 4, 9, 8}, w[] = {6, 2, 3, 3};
+    struct {
+        stn_attr attrs[4];
+        int n;
+        stn_conv2d_attrs want;
+    } cases[] = {
+        {{{"padding", STN_ATTR_STRING, {.s = "same"}}, {"groups", STN_ATTR_INT, {.i = 2}}}, 2, {.same = 1}},
+        {{{"padding", STN_ATTR_STRING, {.s = "valid"}}, {"groups", STN_ATTR_INT, {.i = 2}}, {"stride", STN_ATTR_INT, {.i = 2}}}, 3, {.stride = {2, 2}}},
+        {{{"padding", STN_ATTR_INTS, {.ints = {2, {2, 1}}}}, {"groups", STN_ATTR_INT, {.i = 2}},
+          {"padding_mode", STN_ATTR_STRING, {.s = "replicate"}}, {"last_padding_mode", STN_ATTR_STRING, {.s = "circular"}}},
+         4, {.padding = {2, 1}, .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}}},
+        {{{"padding", STN_ATTR_INTS, {.ints = {1, {1}}}}, {"groups", STN_ATTR_INT, {.i = 2}},
+          {"padding_mode", STN_ATTR_STRING, {.s = "reflect"}}, {"dilation", STN_ATTR_INTS, {.ints = {2, {1, 2}}}}},
+         4, {.padding = {1, 1}, .dilation = {1, 2}, .mode = {STN_PADDING_REFLECT, STN_PADDING_REFLECT}}},
+    };
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    (void)arg;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stn_scope_begin(context);
+        stn_tensor *in[] = {filled(context, mesh, stn_shard(2), 4, x, NULL), filled(context, mesh, stn_replicate(), 4, w, NULL)}, *by_name;
+        cases[i].want.size = sizeof cases[i].want;
+        cases[i].want.groups = 2;
+        CHECK_STATUS(stn_call(context, "conv2d", 2, in, cases[i].n, cases[i].attrs, 1, &by_name), STN_OK);
+        stn_tensor *typed = stn_conv2d(in[0], in[1], NULL, &cases[i].want);
+        if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
+            int64_t n = stn_spec_numel(stn_tensor_spec(typed));
+            double *want = zeros(n);
+            test_read(typed, want, n);
+            against_one_compare(by_name, want, 0);
+            free(want);
+        }
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void attributes_by_name_mean_what_the_struct_means(void)
+{
+    test_ranks(2, names_body, NULL);
+}
+
 /* 16-bit floats: computed in f32, rounded at the end */
 
 static stn_status narrow_body(stn_context *context, void *arg)
@@ -540,7 +626,16 @@ static stn_status refusals_body(stn_context *context, void *arg)
             fprintf(stderr, "  got \"%s\", wanted \"%s\" in it\n", text, cases[i].text);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
-    return STN_OK;
+    const int64_t x[] = {1, 1, 4, 4}, w[] = {1, 1, 3, 3};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_placement everywhere = stn_replicate();
+    stn_scope_begin(context);
+    stn_tensor *wide = test_tensor(context, mesh, &everywhere, STN_DTYPE_F64, 4, x, NULL, test_value);
+    CHECK(stn_tensor_is_error(stn_conv2d(wide, filled(context, mesh, everywhere, 4, w, NULL), NULL, NULL)));
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_DTYPE);
+    CHECK(stn_tensor_is_error(stn_conv2d(stn_cast(wide, STN_DTYPE_C64), stn_cast(wide, STN_DTYPE_C64), NULL, NULL)));
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_DTYPE);
+    return stn_scope_end(context);
 }
 
 static void what_does_not_fit_is_refused_before_any_communication(void)
@@ -557,6 +652,8 @@ int main(int argc, char **argv)
         {"results_are_placed_as_the_header_says", results_are_placed_as_the_header_says},
         {"uneven_cuts_are_scaled_by_the_sizes", uneven_cuts_are_scaled_by_the_sizes},
         {"one_exchange_carries_the_halo_and_no_more", one_exchange_carries_the_halo_and_no_more},
+        {"the_input_is_never_copied_to_make_room", the_input_is_never_copied_to_make_room},
+        {"attributes_by_name_mean_what_the_struct_means", attributes_by_name_mean_what_the_struct_means},
         {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
         {"what_does_not_fit_is_refused_before_any_communication", what_does_not_fit_is_refused_before_any_communication},
     };
