@@ -26,15 +26,44 @@ struct stni_edge stni_edge_of(const stn_tensor *tensor)
     return (struct stni_edge){tensor->node, tensor->leaf, tensor->output};
 }
 
-/* Where the arrays of a node lie behind it, in one block. */
-static struct stni_node *node_allocate(int n_in, int n_out, size_t attrs_size)
+/* A node and the arrays behind it, in one block. */
+static size_t node_bytes(size_t n, size_t m, size_t attrs_size)
 {
-    size_t n = (size_t)n_in, m = (size_t)n_out;
-    size_t bytes = sizeof(struct stni_node) + n * sizeof(struct stni_edge) + (n + m) * sizeof(struct stni_saved) +
-                   (2 * n + m) * sizeof(stn_spec *) + m * sizeof(stn_tensor *) + attrs_size;
-    struct stni_node *node = stni_calloc(1, bytes);
+    return sizeof(struct stni_node) + n * sizeof(struct stni_edge) + (n + m) * sizeof(struct stni_saved) +
+           (2 * n + m) * sizeof(stn_spec *) + m * sizeof(stn_tensor *) + attrs_size;
+}
+
+static size_t slab_of(size_t bytes)
+{
+    return (bytes - 1) / STNI_NODE_STEP;
+}
+
+static void *block_take(struct stni_tape *tape, size_t bytes)
+{
+    size_t i = slab_of(bytes);
+    if (i >= STNI_NODE_SLABS)
+        return stni_malloc(bytes);
+    if (!tape->slabs[i] && !(tape->slabs[i] = stni_slab_create((i + 1) * STNI_NODE_STEP)))
+        return NULL;
+    return stni_slab_take(tape->slabs[i]);
+}
+
+static void node_free(struct stni_node *node)
+{
+    size_t i = slab_of(node_bytes((size_t)node->n_in, (size_t)node->n_out, node->desc->attrs_size));
+    if (i >= STNI_NODE_SLABS)
+        stni_free(node);
+    else
+        stni_slab_put(node->context->tape->slabs[i], node);
+}
+
+static struct stni_node *node_allocate(struct stni_tape *tape, int n_in, int n_out, size_t attrs_size)
+{
+    size_t n = (size_t)n_in, m = (size_t)n_out, bytes = node_bytes(n, m, attrs_size);
+    struct stni_node *node = block_take(tape, bytes);
     if (!node)
         return NULL;
+    memset(node, 0, bytes - attrs_size); /* the attributes are copied */
     node->edges = (struct stni_edge *)(node + 1);
     node->saved_in = (struct stni_saved *)(node->edges + n);
     node->saved_out = node->saved_in + n;
@@ -48,7 +77,7 @@ static struct stni_node *node_allocate(int n_in, int n_out, size_t attrs_size)
 
 static void copy_spec(const stn_spec **to, const stn_spec *from)
 {
-    *to = from ? stn_spec_retain(from) : NULL;
+    *to = from ? stni_spec_retain(from) : NULL;
 }
 
 static void link_inputs(struct stni_node *node, const stn_op_call *call)
@@ -104,7 +133,7 @@ static void link_outputs(struct stni_node *node, const stn_op_call *call)
 stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, uint32_t needs)
 {
     stn_context *context = call->context;
-    struct stni_node *node = node_allocate(call->n_in, call->n_out, desc->attrs_size);
+    struct stni_node *node = node_allocate(context->tape, call->n_in, call->n_out, desc->attrs_size);
     if (!node)
         return stni_fail_memory(context, "node", sizeof *node);
     node->refs = 1;
@@ -144,7 +173,8 @@ void stni_node_drop_saved(struct stni_node *node)
 static void release_specs(struct stni_node *node)
 {
     for (int i = 0; i < 2 * node->n_in + node->n_out; i++)
-        stn_spec_release(&node->in_spec[i]); /* want and out_spec follow in_spec */
+        if (node->in_spec[i])
+            stni_spec_release(node->in_spec[i]); /* want and out_spec follow in_spec */
 }
 
 void stni_node_release(struct stni_node *node)
@@ -167,7 +197,7 @@ void stni_node_release(struct stni_node *node)
         }
         for (int k = 0; k < node->n_out; k++)
             stni_tensor_drop(&node->cotangents[k]);
-        stni_free(node);
+        node_free(node);
     }
     tape->freeing = 0;
 }

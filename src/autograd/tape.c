@@ -32,6 +32,8 @@ void stni_tape_destroy(stn_context *context)
         stni_leaf_release(context->tape->pending[--context->tape->n_pending]);
     stni_free(context->tape->pending);
     stni_free(context->tape->verbs);
+    for (int i = 0; i < STNI_NODE_SLABS; i++)
+        stni_slab_destroy(&context->tape->slabs[i]);
     stni_free(context->tape);
     context->tape = NULL;
 }

@@ -4,8 +4,13 @@
 
 #include "autograd/leaf.h"
 #include "autograd/node.h"
+#include "core/slab.h"
+
+/* Nodes come from slabs, one for each multiple of STNI_NODE_STEP bytes; larger ones, of ops with many inputs, from the heap. */
+enum { STNI_NODE_STEP = 64, STNI_NODE_SLABS = 16 };
 
 struct stni_tape {
+    struct stni_slab *slabs[STNI_NODE_SLABS]; /* of (i + 1) * STNI_NODE_STEP bytes; NULL before the first */
     uint64_t sequence; /* of the last node */
     uint64_t mark;     /* of the last traversal */
     /* Nodes whose last reference went while another was being freed: graphs of any length die with the stack of one. */

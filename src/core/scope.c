@@ -3,24 +3,37 @@
  * One stack of handles for all open scopes; a scope is where its part begins. */
 #include "core/scope.h"
 
+#include "core/cold.h"
 #include "core/host_alloc.h"
 #include "core/tensor.h"
 
 enum { FIRST_CAP = 64 };
 
-static int push(struct stni_scope_stack *scopes, stn_tensor *tensor)
+STNI_COLD static int grow(struct stni_scope_stack *scopes)
 {
-    if (scopes->n == scopes->cap) {
-        int64_t cap = scopes->cap == 0 ? FIRST_CAP : 2 * scopes->cap;
-        stn_tensor **items = stni_realloc(scopes->items, (size_t)cap * sizeof *items);
-        if (items == NULL)
-            return 0;
-        scopes->items = items;
-        scopes->cap = cap;
-    }
+    int64_t cap = scopes->cap == 0 ? FIRST_CAP : 2 * scopes->cap;
+    stn_tensor **items = stni_realloc(scopes->items, (size_t)cap * sizeof *items);
+    if (items == NULL)
+        return 0;
+    scopes->items = items;
+    scopes->cap = cap;
+    return 1;
+}
+
+static inline int push(struct stni_scope_stack *scopes, stn_tensor *tensor)
+{
+    if (scopes->n == scopes->cap && !grow(scopes))
+        return 0;
     scopes->items[scopes->n++] = tensor;
     tensor->scoped++;
     return 1;
+}
+
+STNI_COLD static stn_tensor *refuse(stn_context *context, stn_tensor *tensor)
+{
+    stni_tensor_release_here(tensor);
+    stni_fail_memory(context, "the list of a scope's tensors", (size_t)context->scopes.cap * 2 * sizeof tensor);
+    return context->error_tensor;
 }
 
 stn_tensor *stni_tensor_publish(stn_tensor *tensor)
@@ -28,9 +41,7 @@ stn_tensor *stni_tensor_publish(stn_tensor *tensor)
     stn_context *context = tensor->context;
     if (context->scopes.depth == 0 || stni_is_error(tensor) || push(&context->scopes, tensor))
         return tensor;
-    stni_tensor_release_here(tensor);
-    stni_fail_memory(context, "the list of a scope's tensors", (size_t)context->scopes.cap * 2 * sizeof tensor);
-    return context->error_tensor;
+    return refuse(context, tensor);
 }
 
 /* Position of the innermost scope's mark and flag. */

@@ -61,15 +61,29 @@ static void release_behind(stn_queue *queue, struct release_args args)
     args.release(args.arg);
 }
 
-void stni_storage_free(struct stni_storage *storage)
+static void put_back(struct stni_storage *storage)
 {
     stn_context *context = storage->context;
-    struct release_args args = {storage->release, storage->release_arg};
-    if (storage->capacity > 0)
-        stni_pool_release(context->pool, storage->data, storage->capacity);
     context->stats.live_storages--;
     storage->context = NULL;
     stni_slab_put(context->storage_slab, storage);
-    if (args.release != NULL)
-        release_behind(context->queue, args);
+}
+
+static void free_wrapped(struct stni_storage *storage)
+{
+    stn_queue *queue = storage->context->queue;
+    struct release_args args = {storage->release, storage->release_arg};
+    put_back(storage);
+    release_behind(queue, args);
+}
+
+void stni_storage_free(struct stni_storage *storage)
+{
+    if (storage->release != NULL) {
+        free_wrapped(storage);
+        return;
+    }
+    if (storage->capacity > 0)
+        stni_pool_release(storage->context->pool, storage->data, storage->capacity);
+    put_back(storage);
 }

@@ -4,6 +4,7 @@
 #include "autograd/node.h"
 #include "autograd/tape.h"
 #include "core/box.h"
+#include "core/cold.h"
 #include "core/guard.h"
 #include "core/shard/redistribute.h"
 #include "core/tensor.h"
@@ -20,10 +21,12 @@
 struct walk {
     stn_op_call call;
     const stn_op_desc *desc;
+    const struct stni_placed *placed;
+    size_t attrs_size; /* bytes of the attributes; 0: the caller gave none */
     uint32_t moved; /* bit i: in[i] is a redistributed copy that the walk owns */
-    int no_rule;
+    uint32_t flags; /* those of any input */
     stn_tensor *in[STN_MAX_INPUTS], *out[STN_MAX_OUTPUTS];
-    const stn_spec *in_spec[STN_MAX_INPUTS], *want[STN_MAX_INPUTS], *out_spec[STN_MAX_OUTPUTS];
+    const stn_spec *in_spec[STN_MAX_INPUTS];
 };
 
 static stn_status fail_outputs(stn_context *context, int n, stn_tensor **out)
@@ -48,21 +51,29 @@ static int is_optional(const stn_op_desc *desc, int i)
     return i < desc->n_inputs && desc->inputs[i].optional;
 }
 
-/* Guard: each input is there, healthy, and of this context. */
-static stn_status take_input(struct walk *w, int i, stn_tensor *t)
+/* An input that is absent, where it may be, or that cannot be taken. */
+STNI_COLD static stn_status take_other(struct walk *w, int i, const stn_tensor *t)
 {
     stn_context *context = w->call.context;
     const char *op = w->desc->name;
-    w->in[i] = t;
+    w->in[i] = NULL;
     w->in_spec[i] = NULL;
     if (!t)
         return is_optional(w->desc, i) ? STN_OK
                                        : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op, input_name(w->desc, i));
     if (stni_is_error(t))
         return stni_fail(context, STN_ERR_STATE, "%s: input '%s' is what an earlier failure returned", op, input_name(w->desc, i));
-    if (t->context != context)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op, input_name(w->desc, i));
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op, input_name(w->desc, i));
+}
+
+/* Guard: each input is there, healthy, and of this context. */
+static inline stn_status take_input(struct walk *w, int i, stn_tensor *t)
+{
+    if (!t || stni_is_error(t) || t->context != w->call.context)
+        return take_other(w, i, t);
+    w->in[i] = t;
     w->in_spec[i] = t->spec;
+    w->flags |= t->flags;
     return STN_OK;
 }
 
@@ -101,21 +112,23 @@ static stn_status check_meshes(const struct walk *w)
     return STN_OK;
 }
 
-static int keeps_spec_in_place(const struct walk *w)
+static int keeps_spec_in_place(const stn_op_call *call)
 {
-    return w->want[0] == w->in_spec[0] && w->out_spec[0] == w->in_spec[0];
+    return call->want[0] == call->in_spec[0] && call->out_spec[0] == call->in_spec[0];
 }
 
 /* check and place of a call never seen before. */
-static stn_status place_new(struct walk *w, const struct stni_placed **out)
+static stn_status place_new(struct walk *w)
 {
     stn_meta meta[STN_MAX_OUTPUTS];
+    const stn_spec *want[STN_MAX_INPUTS], *out_spec[STN_MAX_OUTPUTS];
     stn_op_call *call = &w->call;
     memset(meta, 0, (size_t)w->desc->n_outputs * sizeof meta[0]);
-    memset(w->out_spec, 0, (size_t)w->desc->n_outputs * sizeof w->out_spec[0]);
-    memcpy(w->want, w->in_spec, (size_t)call->n_in * sizeof w->want[0]);
+    memset(out_spec, 0, (size_t)w->desc->n_outputs * sizeof out_spec[0]);
+    memcpy(want, w->in_spec, (size_t)call->n_in * sizeof want[0]);
     call->out_meta = meta;
-    call->in = w->in;
+    call->want = want;
+    call->out_spec = out_spec;
     STNI_TRY(check_meshes(w));
     STNI_TRY(w->desc->check(call));
     stn_status status = w->desc->place ? w->desc->place(call) : STN_NO_RULE;
@@ -123,30 +136,26 @@ static stn_status place_new(struct walk *w, const struct stni_placed **out)
     if (no_rule)
         status = stni_fallback_place(call);
     STNI_TRY(status);
-    if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(w))
+    if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(call))
         return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout", w->desc->name,
                          input_name(w->desc, 0));
     /* Local tensors have nothing to gather: the op simply runs. */
-    return stni_place_cache_add(call, w->desc->attrs_size, no_rule && !call->local, out);
+    return stni_place_cache_add(call, w->attrs_size, no_rule && !call->local, &w->placed);
 }
 
 static stn_status place(struct walk *w)
 {
     stn_op_call *call = &w->call;
-    const struct stni_placed *placed = stni_place_cache_find(call, w->desc->attrs_size);
+    w->placed = stni_place_cache_find(call, w->attrs_size);
     call->n_out = w->desc->n_outputs;
-    if (placed)
+    if (w->placed)
         call->context->stats.place_hits++;
     else
-        STNI_TRY(place_new(w, &placed));
-    /* Copied, because ops that this one calls may push the entry out of the cache. */
-    call->n_out = placed->n_out;
-    w->no_rule = placed->no_rule;
-    call->note = placed->note;
-    for (int i = 0; i < call->n_in; i++)
-        w->want[i] = placed->want[i];
-    for (int k = 0; k < call->n_out; k++)
-        w->out_spec[k] = placed->out_spec[k];
+        STNI_TRY(place_new(w));
+    call->n_out = w->placed->n_out;
+    call->want = w->placed->want;
+    call->out_spec = w->placed->out_spec;
+    call->note = w->placed->note;
     return STN_OK;
 }
 
@@ -169,10 +178,11 @@ static stn_status check_in_place(const struct walk *w)
 
 static stn_status move_inputs(struct walk *w)
 {
-    for (int i = 0; i < w->call.n_in; i++) {
-        if (w->want[i] == w->in_spec[i])
+    uint32_t moves = w->placed->moves;
+    for (int i = 0; moves; i++, moves >>= 1) {
+        if (!(moves & 1))
             continue;
-        STNI_TRY(stni_redistribute(w->in[i], w->want[i], &w->in[i]));
+        STNI_TRY(stni_redistribute(w->in[i], w->call.want[i], &w->in[i]));
         w->moved |= 1u << i;
     }
     return STN_OK;
@@ -180,18 +190,18 @@ static stn_status move_inputs(struct walk *w)
 
 static stn_status make_outputs(struct walk *w)
 {
-    for (int k = 0; k < w->call.n_out; k++)
+    stn_status status = STN_OK;
+    int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
+    int dense = !in_place && !(w->desc->flags & STN_OP_ALIAS) && !w->placed->no_rule; /* the others are made by run */
+    for (int k = 0; k < w->call.n_out; k++) {
         w->out[k] = NULL;
-    if (w->desc->flags & STN_OP_IN_PLACE) {
-        w->out[0] = w->in[0];
-        return check_in_place(w);
+        if (dense && w->call.out_spec[k] && status == STN_OK)
+            status = stni_tensor_create(w->call.context, w->call.out_spec[k], &w->out[k]);
     }
-    if ((w->desc->flags & STN_OP_ALIAS) || w->no_rule)
-        return STN_OK;
-    for (int k = 0; k < w->call.n_out; k++)
-        if (w->out_spec[k])
-            STNI_TRY(stni_tensor_create(w->call.context, w->out_spec[k], &w->out[k]));
-    return STN_OK;
+    if (!in_place)
+        return status;
+    w->out[0] = w->in[0];
+    return check_in_place(w);
 }
 
 /* Puts a copy in an input's place: the same logical value in memory of its own. */
@@ -241,8 +251,9 @@ static stn_status run(struct walk *w)
 {
     stn_context *context = w->call.context;
     int mark = stni_scratch_mark(context);
-    stn_status status = w->no_rule ? stni_fallback_run(&w->call) : w->desc->run(&w->call);
-    stni_scratch_release(context, mark);
+    stn_status status = w->placed->no_rule ? stni_fallback_run(&w->call) : w->desc->run(&w->call);
+    if (stni_scratch_mark(context) > mark)
+        stni_scratch_release(context, mark);
     if (status != STN_OK)
         return run_failed(w, status);
     if (w->desc->flags & STN_OP_IN_PLACE)
@@ -253,7 +264,7 @@ static stn_status run(struct walk *w)
 static stn_status record(struct walk *w)
 {
     const stn_context *context = w->call.context;
-    if (!w->desc->backward)
+    if (!w->desc->backward || !((w->flags & STNI_TENSOR_REQUIRES_GRAD) || (w->desc->flags & STN_OP_PER_RANK)))
         return STN_OK;
     uint32_t needs = stni_needs_grad(context, w->call.n_in, w->in);
     int verb = (w->desc->flags & STN_OP_PER_RANK) && stn_grad_enabled(context);
@@ -329,35 +340,49 @@ static const void *default_attrs(const stn_op_desc *desc)
     return desc->attrs_init ? desc->attrs_init : zeros;
 }
 
+/* What grows is cut between ops, when none reads it. */
 static void begin(stn_context *context)
 {
     context->stats.dispatches++;
     stni_context_reap(context);
-    if (context->busy++ == 0 && context->shard.n_specs > context->shard.collect_at)
+    if (context->busy++ > 0)
+        return;
+    if (stni_place_cache_is_full(context->places))
+        stni_place_cache_trim(context->places);
+    if (context->shard.n_specs > context->shard.collect_at)
         stni_shard_collect(context, 0);
+}
+
+/* The handler that serves this call: none where this thread is inside it already, or inside a conversion. */
+static const struct stni_handler *handler_of(const stn_op *op)
+{
+    const struct stni_handler *handler = stni_registry_handler(op);
+    const struct stni_guard *guard = stni_guard_here();
+    return guard->conversion_depth == 0 && !stni_guard_masks(guard, op) ? handler : NULL;
 }
 
 stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
     stn_context *context = op->context;
-    const struct stni_guard *guard = stni_guard_here();
     if (context->error.status != STN_OK)
         return fail_outputs(context, n_out, out);
+    size_t attrs_size = attrs ? op->desc->attrs_size : 0;
     if (!attrs)
         attrs = default_attrs(op->desc);
     begin(context);
     struct stni_trace *trace = context->trace;
     int64_t start = stni_trace_span_begin(trace);
     stn_status status;
-    const struct stni_handler *handler = stni_registry_handler(op);
-    if (handler && guard->conversion_depth == 0 && !stni_guard_masks(guard, op)) {
+    const struct stni_handler *handler = stni_registry_has_handler(op) ? handler_of(op) : NULL;
+    if (handler) {
         status = run_handler(op, handler, n_in, in, attrs, n_out, out);
     } else {
         struct walk w;
         w.desc = op->desc;
-        w.moved = 0;
+        w.attrs_size = attrs_size;
+        w.moved = w.flags = 0;
         w.call = (stn_op_call){.size = sizeof w.call, .context = context, .op = op, .attrs = attrs, .in = w.in, .out = w.out,
-                               .in_spec = w.in_spec, .want = w.want, .out_spec = w.out_spec, .arg = op->desc->arg};
+                               .in_spec = w.in_spec, .arg = op->desc->arg};
         status = take_inputs(&w, n_in, in);
         if (status == STN_OK) {
             w.call.local = w.call.n_in > 0 && w.in_spec[0] && !w.in_spec[0]->layout.mesh;

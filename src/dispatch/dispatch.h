@@ -8,7 +8,4 @@
  * each is the error tensor. Returns the context's status. */
 stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out);
 
-/* The op at a fixed place of the built-in table. */
-const stn_op *stni_registry_at(const stn_context *context, int index);
-
 #endif

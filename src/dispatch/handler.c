@@ -5,7 +5,7 @@
 
 const struct stni_handler *stni_registry_handler(const stn_op *op)
 {
-    if (!op->own.function && !op->named.function)
+    if (!stni_registry_has_handler(op))
         return NULL;
     if (!op->handlers_on || !op->context->registry->handlers_on)
         return NULL;

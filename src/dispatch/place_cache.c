@@ -7,39 +7,53 @@
 
 enum { KEY_WORDS = 1 + STN_MAX_INPUTS + 128 }; /* op, specs, attributes (STNI_MAX_ATTRS_SIZE bytes) */
 
-struct stni_place_cache {
-    struct stni_placed *entries;
-};
-
-/* Keys are whole words, so a multiply and a rotation per word mix them well enough and cost less than the general hash. */
-static unsigned hash_words(const uint64_t *key, size_t bytes)
+/* Keys are whole words, so a rotate and a multiply per word mix them well enough and cost less than the general hash. */
+static inline uint64_t mix(uint64_t hash, uint64_t word)
 {
-    uint64_t h = 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i < bytes / 8; i++) {
-        h = (h ^ key[i]) * 0xff51afd7ed558ccdu;
-        h ^= h >> 32;
+    return ((hash << 5 | hash >> 59) ^ word) * 0xff51afd7ed558ccdu;
+}
+
+/* A multiply carries upwards only: the upper half is folded into the lower, which the table looks at. */
+static inline unsigned mixed(uint64_t hash)
+{
+    return (unsigned)(mix(hash, hash >> 32) >> 32);
+}
+
+/* Writes the key and returns its words; hashes it on the way. The op's lowest bit, which is none of the pointer's, tells keys with and
+ * without attributes apart. */
+static inline size_t make_key(const stn_op_call *call, size_t attrs_size, uint64_t *key, unsigned *hash)
+{
+    size_t n = 0;
+    uint64_t h = key[n++] = (uintptr_t)call->op | (attrs_size == 0);
+    for (int i = 0; i < call->n_in; i++)
+        h = mix(h, key[n++] = (uintptr_t)call->in_spec[i]);
+    for (size_t at = 0; at < attrs_size; at += 8, n++) { /* whole words: registration saw to it */
+        memcpy(&key[n], (const char *)call->attrs + at, 8);
+        h = mix(h, key[n]);
     }
-    return (unsigned)h;
+    *hash = mixed(h);
+    return n;
 }
 
-/* Writes the key and returns its bytes. */
-static size_t make_key(const stn_op_call *call, size_t attrs_size, uint64_t *key)
+/* As memcmp tells equal keys: most have under ten words, for which a call costs more than the comparison. */
+static inline int differ(const uint64_t *a, const uint64_t *b, size_t bytes)
 {
-    int n = call->n_in;
-    key[0] = (uint64_t)(uintptr_t)call->op;
-    for (int i = 0; i < n; i++)
-        key[1 + i] = (uint64_t)(uintptr_t)call->in_spec[i];
-    if (attrs_size)
-        memcpy(key + 1 + n, call->attrs, attrs_size);
-    return (size_t)(1 + n) * 8 + attrs_size;
+    for (size_t i = 0; i < bytes / 8; i++)
+        if (a[i] != b[i])
+            return 1;
+    return 0;
 }
+
+#undef HASH_KEYCMP
+#define HASH_KEYCMP(a, b, bytes) differ(a, b, bytes)
 
 const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size)
 {
     uint64_t key[KEY_WORDS];
-    size_t size = make_key(call, attrs_size, key);
+    unsigned hash;
+    size_t n = make_key(call, attrs_size, key, &hash);
     struct stni_placed *found;
-    HASH_FIND_BYHASHVALUE(hh, call->context->places->entries, key, size, hash_words(key, size), found);
+    HASH_FIND_BYHASHVALUE(hh, call->context->places->entries, key, n * 8, hash, found);
     return found;
 }
 
@@ -76,15 +90,13 @@ static void drop_oldest(struct stni_place_cache *cache, unsigned n)
 }
 
 /* One block: entry, key, then in_spec, want and out_spec behind each other. */
-static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_size)
+static struct stni_placed *entry_create(const stn_op_call *call, const uint64_t *key, size_t size)
 {
-    uint64_t key[KEY_WORDS];
-    size_t size = make_key(call, attrs_size, key);
     int n_specs = 2 * call->n_in + call->n_out;
     struct stni_placed *entry = stni_malloc(sizeof *entry + size + (size_t)n_specs * sizeof(stn_spec *));
     if (!entry)
         return NULL;
-    *entry = (struct stni_placed){.n_in = call->n_in, .n_out = call->n_out, .note = call->note, .key_size = size};
+    *entry = (struct stni_placed){.n_in = call->n_in, .n_out = call->n_out, .note = call->note};
     memcpy(entry->key, key, size);
     entry->in_spec = (const stn_spec **)((char *)entry->key + size);
     entry->want = entry->in_spec + call->n_in;
@@ -92,20 +104,23 @@ static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_si
     memcpy(entry->in_spec, call->in_spec, (size_t)call->n_in * sizeof(stn_spec *));
     memcpy(entry->want, call->want, (size_t)call->n_in * sizeof(stn_spec *));
     memcpy(entry->out_spec, call->out_spec, (size_t)call->n_out * sizeof(stn_spec *));
+    for (int i = 0; i < call->n_in; i++)
+        entry->moves |= (uint32_t)(entry->want[i] != entry->in_spec[i]) << i;
     return entry;
 }
 
 stn_status stni_place_cache_add(const stn_op_call *call, size_t attrs_size, int no_rule, const struct stni_placed **out)
 {
     struct stni_place_cache *cache = call->context->places;
-    if (HASH_COUNT(cache->entries) >= STNI_PLACE_CACHE_MAX)
-        drop_oldest(cache, STNI_PLACE_CACHE_MAX / 4);
-    struct stni_placed *entry = entry_create(call, attrs_size);
+    uint64_t key[KEY_WORDS];
+    unsigned hash;
+    size_t size = 8 * make_key(call, attrs_size, key, &hash);
+    struct stni_placed *entry = entry_create(call, key, size);
     if (!entry)
         return stni_fail_memory(call->context, "place cache entry", sizeof *entry);
     entry->no_rule = no_rule;
     unsigned added = HASH_COUNT(cache->entries);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, cache->entries, entry->key, entry->key_size, hash_words(entry->key, entry->key_size), entry);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, cache->entries, entry->key, size, hash, entry);
     if (HASH_COUNT(cache->entries) == added) { /* uthash had no memory */
         stni_free(entry);
         return stni_fail_memory(call->context, "place cache table", sizeof *entry);
@@ -121,16 +136,17 @@ stn_status stni_place_cache_create(stn_context *context)
     return context->places ? STN_OK : stni_fail_memory(context, "place cache", sizeof *context->places);
 }
 
-void stni_place_cache_clear(stn_context *context)
+void stni_place_cache_trim(struct stni_place_cache *cache)
 {
-    drop_oldest(context->places, HASH_COUNT(context->places->entries));
+    unsigned n = HASH_COUNT(cache->entries), kept = STNI_PLACE_CACHE_MAX / 4 * 3;
+    drop_oldest(cache, n > kept ? n - kept : 0);
 }
 
 void stni_place_cache_destroy(stn_context *context)
 {
     if (!context->places)
         return;
-    stni_place_cache_clear(context);
+    drop_oldest(context->places, HASH_COUNT(context->places->entries));
     stni_free(context->places);
     context->places = NULL;
 }

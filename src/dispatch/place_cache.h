@@ -1,4 +1,4 @@
-/* What check and place found for a call, by op, attributes and input specs. Bounded: the oldest quarter goes when it is full. */
+/* What check and place found for a call, by op, attributes and input specs. Bounded: between ops the oldest go when it is full. */
 #ifndef STNI_DISPATCH_PLACE_CACHE_H
 #define STNI_DISPATCH_PLACE_CACHE_H
 
@@ -14,18 +14,30 @@ enum { STNI_PLACE_CACHE_MAX = 4096 };
 struct stni_placed {
     int n_in, n_out;
     int no_rule; /* place had none: the fallback serves */
+    uint32_t moves; /* bit i: want[i] is not in_spec[i] */
     uint64_t note; /* what place left for run */
     const stn_spec **in_spec, **want, **out_spec;
     UT_hash_handle hh;
-    size_t key_size;
     uint64_t key[];
+};
+
+struct stni_place_cache {
+    struct stni_placed *entries;
 };
 
 stn_status stni_place_cache_create(stn_context *context);
 void stni_place_cache_destroy(stn_context *context);
-void stni_place_cache_clear(stn_context *context);
 
-/* Finds the entry of a call; NULL if there is none. */
+static inline int stni_place_cache_is_full(const struct stni_place_cache *cache)
+{
+    return HASH_COUNT(cache->entries) > STNI_PLACE_CACHE_MAX;
+}
+
+/* Drops the oldest entries. Between ops only: an op under way reads its entry. */
+void stni_place_cache_trim(struct stni_place_cache *cache);
+
+/* Finds the entry of a call; NULL if there is none. It stays at least until the op that asked has ended. `attrs_size` 0: the call's attributes
+ * are the op's defaults. */
 const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size);
 
 /* Keeps what `call` holds now. STN_ERR_MEMORY leaves the cache as it was. */

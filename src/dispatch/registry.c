@@ -137,11 +137,6 @@ void stni_registry_destroy(stn_context *context)
     context->registry = NULL;
 }
 
-const stn_op *stni_registry_at(const stn_context *context, int index)
-{
-    return context->registry->ops[index];
-}
-
 stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const stn_op **out)
 {
     struct stni_error error = {0};

@@ -57,6 +57,11 @@ struct stni_registry {
 stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *table, int n);
 void stni_registry_destroy(stn_context *context);
 
+static inline int stni_registry_has_handler(const stn_op *op)
+{
+    return op->own.function || op->named.function;
+}
+
 /* The handler that serves `op` now, or NULL. */
 const struct stni_handler *stni_registry_handler(const stn_op *op);
 

@@ -1,6 +1,7 @@
 /* What the functions of an op may ask for. */
 #include "dispatch/services.h"
 
+#include "core/cold.h"
 #include "core/tensor.h"
 #include "core/trace.h"
 #include "dispatch/registry.h"
@@ -18,18 +19,35 @@ stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *f
     return stni_fail(call->context, status, "%s: %s", call->op->desc->name, text);
 }
 
+STNI_COLD static stn_status launch_refused(const stn_op_call *call, int slot, size_t args_size)
+{
+    return stn_op_fail(call, STN_ERR_INTERNAL, "slot %d with %zu bytes of arguments", slot, args_size);
+}
+
+STNI_COLD static stn_status no_kernel(const stn_op_call *call, int slot, stn_dtype dtype)
+{
+    return stn_op_fail(call, STN_ERR_UNSUPPORTED, "no kernel '%s' for %s on device %s", call->op->desc->slots[slot].name,
+                       stn_dtype_name(dtype), call->context->device->name);
+}
+
+/* Spans of kernels are told apart by names, which the queue does not know. */
+STNI_COLD static stn_status launch_named(const stn_op_call *call, int slot, stn_kernel_fn kernel, const void *args, size_t args_size)
+{
+    stni_trace_name_kernel(call->context->trace, kernel, call->op->desc->slots[slot].name);
+    return stn_queue_launch(call->context->queue, kernel, args, args_size);
+}
+
 stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size)
 {
     const stn_op *op = call->op;
     if (slot < 0 || slot >= op->desc->n_slots || args_size != op->desc->slots[slot].args_size)
-        return stn_op_fail(call, STN_ERR_INTERNAL, "slot %d with %zu bytes of arguments", slot, args_size);
+        return launch_refused(call, slot, args_size);
     const struct stni_slot *s = &op->slots[slot];
     stn_kernel_fn kernel = s->added_on && s->added[dtype] ? s->added[dtype] : s->builtin[dtype];
     if (!kernel)
-        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "no kernel '%s' for %s on device %s", op->desc->slots[slot].name,
-                           stn_dtype_name(dtype), call->context->device->name);
+        return no_kernel(call, slot, dtype);
     if (call->context->trace)
-        stni_trace_name_kernel(call->context->trace, kernel, op->desc->slots[slot].name);
+        return launch_named(call, slot, kernel, args, args_size);
     return stn_queue_launch(call->context->queue, kernel, args, args_size);
 }
 
@@ -58,11 +76,6 @@ stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **out)
     registry->n_scratch++;
     *out = s->pointer;
     return STN_OK;
-}
-
-int stni_scratch_mark(const stn_context *context)
-{
-    return context->registry->n_scratch;
 }
 
 void stni_scratch_release(stn_context *context, int mark)

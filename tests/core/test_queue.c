@@ -358,7 +358,7 @@ static void memory_is_aligned_to_64_bytes_and_too_much_is_a_status(void)
 {
     stn_device *device = cpu();
     void *pointer = NULL;
-    for (size_t bytes = 1; bytes < 10000; bytes = bytes * 3 + 1) {
+    for (size_t bytes = 1; bytes < 20000000; bytes = bytes * 3 + 1) {
         CHECK_STATUS(stni_device_allocate(device, bytes, &pointer), STN_OK);
         CHECK_I64((int64_t)((uintptr_t)pointer % 64), 0);
         memset(pointer, 1, bytes);

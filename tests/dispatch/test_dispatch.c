@@ -2,6 +2,8 @@
 #include "probe_ops.h"
 #include "ranks.h"
 
+#include "dispatch/place_cache.h"
+
 #include <string.h>
 
 static stn_tensor *line(stn_context *context, const stn_mesh *mesh, const int64_t *sizes, int64_t n)
@@ -46,6 +48,37 @@ static void check_and_place_run_once_per_distinct_call(void)
 {
     test_ranks(1, repeat_body, NULL);
     test_ranks(3, repeat_body, NULL);
+}
+
+static stn_status crowd_body(stn_context *context, void *arg)
+{
+    enum { DISTINCT = STNI_PLACE_CACHE_MAX + 2 };
+    struct probe_counts counts = {0};
+    stn_op_desc desc = probe_scale(&counts);
+    const stn_op *op;
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = line(context, NULL, NULL, 3), *y;
+    stn_attr factor = {"factor", STN_ATTR_INT, {.i = 0}};
+    for (; factor.value.i < DISTINCT; factor.value.i++)
+        stn_op_invoke(op, 1, &x, 1, &factor, 1, &y);
+    CHECK_I64(counts.place, DISTINCT);
+    CHECK(HASH_COUNT(context->places->entries) <= STNI_PLACE_CACHE_MAX);
+    factor.value.i = DISTINCT - 1; /* kept */
+    stn_op_invoke(op, 1, &x, 1, &factor, 1, &y);
+    CHECK_I64(counts.place, DISTINCT);
+    check_scaled(y, DISTINCT - 1, 3);
+    factor.value.i = 5; /* forgotten */
+    stn_op_invoke(op, 1, &x, 1, &factor, 1, &y);
+    CHECK_I64(counts.place, DISTINCT + 1);
+    check_scaled(y, 5, 3);
+    return stn_scope_end(context);
+}
+
+static void the_oldest_of_many_distinct_calls_are_placed_anew(void)
+{
+    test_ranks(1, crowd_body, NULL);
 }
 
 /* A handler that counts, calls the op that it serves (the built-in rule). */
@@ -285,6 +318,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"check_and_place_run_once_per_distinct_call", check_and_place_run_once_per_distinct_call},
+        {"the_oldest_of_many_distinct_calls_are_placed_anew", the_oldest_of_many_distinct_calls_are_placed_anew},
         {"handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside", handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside},
         {"kernels_are_replaced_and_switched", kernels_are_replaced_and_switched},
         {"without_a_rule_the_fallback_serves_forward_and_backward", without_a_rule_the_fallback_serves_forward_and_backward},

@@ -2,6 +2,7 @@
  *
  * A failed queue runs nothing more: launches, copies and waits return the first failure. `failed` is set after the text is complete, so
  * that whoever sees it (acquire) may read the text without the lock. */
+#include "core/cold.h"
 #include "core/device/device.h"
 #include "core/host_alloc.h"
 #include "core/trace.h"
@@ -84,12 +85,17 @@ void stni_queue_destroy(stn_queue **queue)
     *queue = NULL;
 }
 
-static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel, const void *args)
+STNI_COLD static stn_status kernel_failed(stn_queue *queue, stn_status status)
+{
+    return stn_queue_fail(queue, status, "a kernel failed: %s", stn_status_text(status));
+}
+
+STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel, const void *args)
 {
     int64_t start = stni_trace_now();
     stn_status status = kernel(queue, args);
     stni_trace_add_kernel(trace, kernel, start);
-    return status;
+    return status == STN_OK ? STN_OK : kernel_failed(queue, status);
 }
 
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
@@ -98,10 +104,10 @@ stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *ar
     if (status != STN_OK)
         return status;
     struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_relaxed);
-    status = trace ? run_traced(trace, queue, kernel, args) : kernel(queue, args);
-    if (status != STN_OK)
-        stn_queue_fail(queue, status, "a kernel failed: %s", stn_status_text(status));
-    return status;
+    if (trace)
+        return run_traced(trace, queue, kernel, args);
+    status = kernel(queue, args);
+    return status == STN_OK ? STN_OK : kernel_failed(queue, status);
 }
 
 stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)

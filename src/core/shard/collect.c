@@ -39,9 +39,11 @@ void stni_shard_collect(stn_context *context, int all)
 {
     struct stni_shard_tables *tables = &context->shard;
     int64_t used = tables->n_specs + tables->n_splits;
+    if (tables->collect_at < COLLECT_LEAST)
+        tables->collect_at = COLLECT_LEAST;
     if (all)
         free_plan(tables);
-    else if (used < (tables->collect_at > COLLECT_LEAST ? tables->collect_at : COLLECT_LEAST))
+    else if (used < tables->collect_at)
         return;
     collect_specs(context);
     collect_splits(context);

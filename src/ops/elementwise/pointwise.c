@@ -18,7 +18,9 @@ static const struct stni_pointwise_rule *rule_of(const void *arg)
 
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
-    *out = (struct stni_pointwise_numbers){0};
+    out->a = out->b = (stn_number){STN_NUMBER_NONE, 0, 0};
+    for (int i = 0; i < call->n_in; i++)
+        out->operand[i] = out->a;
     if (rule_of(call->arg)->numbers)
         rule_of(call->arg)->numbers(call->attrs, out);
 }
@@ -97,53 +99,84 @@ static struct stni_pointwise_number kernel_number(stn_number number)
     return (struct stni_pointwise_number){number.f, i};
 }
 
-/* An operand's chunk seen with the output's dims. */
-static void set_operand(struct stni_pointwise_operand *operand, const stn_tensor *t, const struct stni_layout *out)
+/* An operand's chunk seen with the output's dims; a number has the stride 0. */
+static void set_strides(struct stni_pointwise_operand *operand, const stn_tensor *t, const struct stni_layout *out)
 {
-    const struct stni_layout *in = &t->spec->layout;
-    int shift = out->ndim - in->ndim;
-    operand->data = t->data;
-    operand->dtype = in->dtype;
+    int shift = t ? out->ndim - t->spec->layout.ndim : out->ndim;
     for (int d = 0; d < out->ndim; d++)
-        operand->strides[d] = d >= shift && in->shape[d - shift] == out->shape[d] ? t->strides[d - shift] : 0;
+        operand->strides[d] = d >= shift && t->spec->layout.shape[d - shift] == out->shape[d] ? t->strides[d - shift] : 0;
 }
 
-static void merge_dims(struct stni_pointwise_args *args)
+/* The output's chunk as the space, with as few dims as the strides of all operands allow. */
+static void set_space(const stn_op_call *call, struct stni_pointwise_args *args)
 {
+    const stn_tensor *out = call->out[0];
+    const struct stni_layout *layout = &out->spec->layout;
     int64_t *strides[STNI_POINTWISE_MAX_IN + 1] = {args->out.strides};
     int n = 1;
-    for (int i = 0; i < args->n_in; i++)
-        if (args->in[i].data)
+    for (int d = 0; d < layout->ndim; d++)
+        args->shape[d] = out->spec->local_shape[d];
+    set_strides(&args->out, out, layout);
+    for (int i = 0; i < call->n_in; i++) {
+        set_strides(&args->in[i], call->in[i], layout);
+        if (call->in[i])
             strides[n++] = args->in[i].strides;
-    args->ndim = stni_merge_dims(args->ndim, args->shape, n, strides);
+    }
+    args->ndim = stni_merge_dims(layout->ndim, args->shape, n, strides);
+}
+
+/* Whether a tensor is a dense chunk of `spec`. */
+static int is_dense_as(const stn_tensor *t, const stn_spec *spec)
+{
+    if (t->spec != spec)
+        return 0;
+    for (int d = 0; d < spec->layout.ndim; d++)
+        if (t->strides[d] != spec->strides[d])
+            return 0;
+    return 1;
+}
+
+/* Sets all of the operands but their strides, which are those of one run; 1 where it is one: every tensor is a dense chunk of the output's spec. Most
+ * calls are like that, and need not look at strides any further. */
+static int set_operands(const stn_op_call *call, struct stni_pointwise_args *args)
+{
+    const stn_tensor *out = call->out[0];
+    struct stni_pointwise_numbers numbers;
+    int run = is_dense_as(out, out->spec);
+    take_numbers(call, &numbers);
+    args->a = kernel_number(numbers.a);
+    args->b = kernel_number(numbers.b);
+    args->out.data = out->data;
+    args->out.dtype = out->spec->layout.dtype;
+    args->out.strides[0] = 1;
+    for (int i = 0; i < call->n_in; i++) {
+        const stn_tensor *t = call->in[i];
+        struct stni_pointwise_operand *operand = &args->in[i];
+        operand->data = t ? t->data : NULL;
+        operand->dtype = t ? t->spec->layout.dtype : args->compute;
+        operand->strides[0] = t ? 1 : 0;
+        if (!t)
+            args->number[i] = kernel_number(numbers.operand[i]);
+        else if (run)
+            run = is_dense_as(t, out->spec);
+    }
+    return run;
 }
 
 stn_status stni_pointwise_run(stn_op_call *call)
 {
-    const stn_tensor *out = call->out[0];
-    const struct stni_layout *layout = &out->spec->layout;
-    if (out->spec->local_numel == 0)
+    const stn_spec *spec = call->out[0]->spec;
+    if (spec->local_numel == 0)
         return STN_OK;
-    struct stni_pointwise_numbers numbers;
-    take_numbers(call, &numbers);
     struct stni_pointwise_args args;
     args.op = rule_of(call->arg)->op;
-    args.compute = stni_compute_dtype(layout->dtype);
-    args.ndim = layout->ndim;
+    args.compute = stni_compute_dtype(spec->layout.dtype);
     args.n_in = call->n_in;
-    args.a = kernel_number(numbers.a);
-    args.b = kernel_number(numbers.b);
-    for (int d = 0; d < layout->ndim; d++)
-        args.shape[d] = out->spec->local_shape[d];
-    set_operand(&args.out, out, layout);
-    for (int i = 0; i < call->n_in; i++) {
-        args.in[i] = (struct stni_pointwise_operand){.dtype = args.compute};
-        args.number[i] = kernel_number(numbers.operand[i]);
-        if (call->in[i])
-            set_operand(&args.in[i], call->in[i], layout);
-    }
-    merge_dims(&args);
-    return stn_op_launch(call, 0, layout->dtype, &args, sizeof args);
+    args.ndim = 1;
+    args.shape[0] = spec->local_numel;
+    if (!set_operands(call, &args))
+        set_space(call, &args);
+    return stn_op_launch(call, 0, spec->layout.dtype, &args, sizeof args);
 }
 
 uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs)

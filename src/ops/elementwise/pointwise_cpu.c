@@ -47,9 +47,9 @@ static void repeat(char *buffer, int64_t have, int64_t want)
 static const void *read_tile(struct space *s, int l, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
     const struct lane *lane = &s->lane[l];
-    const char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
     if (lane->same)
         return s->buffer[l];
+    const char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
     if (is_dense(s, lane, rows, cols))
         return from;
     int repeats = lane->row == 0;
@@ -95,7 +95,7 @@ static const int64_t *strides_of(const struct stni_pointwise_args *args, int l)
 static void advance(struct space *s, int dim, int64_t steps)
 {
     for (int l = 0; l < LANES; l++)
-        if (l == OUT || l < s->args->n_in)
+        if (l == OUT || (l < s->args->n_in && !s->lane[l].same))
             s->lane[l].at += strides_of(s->args, l)[dim] * steps * (int64_t)s->lane[l].size;
 }
 

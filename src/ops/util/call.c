@@ -1,7 +1,8 @@
 #include "ops/util/call.h"
 
-#include "core/context.h"
+#include "core/tensor.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/registry.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,11 +10,10 @@
 stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in, const void *attrs)
 {
     for (int i = 0; i < n_in; i++) {
-        stn_context *context = stn_tensor_context(in[i]);
-        if (!context)
+        if (!in[i])
             continue;
         stn_tensor *out;
-        stni_dispatch(stni_registry_at(context, (int)index), n_in, in, attrs, 1, &out);
+        stni_dispatch(in[i]->context->registry->ops[index], n_in, in, attrs, 1, &out);
         return out;
     }
     return NULL;
