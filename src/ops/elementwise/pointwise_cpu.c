@@ -192,13 +192,20 @@ static int is_run(const struct stni_pointwise_args *args, const struct stni_poin
     return operand->data && operand->dtype == args->compute && (args->ndim == 0 || operand->strides[0] == 1);
 }
 
-/* Everything is one dense run of the compute type. */
-static int is_one_run(const struct stni_pointwise_args *args)
+/* 1, and the operands in `block`, where everything is one dense run of the compute type. */
+static int is_one_run(const struct stni_pointwise_args *args, struct stni_pointwise_block *block)
 {
-    int run = args->ndim <= 1 && is_run(args, &args->out);
-    for (int i = 0; i < args->n_in && run; i++)
-        run = is_run(args, &args->in[i]);
-    return run;
+    if (args->ndim > 1 || !is_run(args, &args->out))
+        return 0;
+    block->out = args->out.data;
+    for (int i = 0; i < args->n_in; i++) {
+        if (!is_run(args, &args->in[i]))
+            return 0;
+        block->in[i] = args->in[i].data;
+    }
+    for (int i = args->n_in; i < STNI_POINTWISE_MAX_IN; i++)
+        block->in[i] = block->in[0];
+    return 1;
 }
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
@@ -207,14 +214,15 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     const struct stni_pointwise_args *args = raw;
     enum stni_isa isa = stni_isa_best();
     void (*block)(const struct stni_pointwise_block *) = STNI_ISA_PICK(stni_pointwise_kernels, isa)->block[args->compute];
-    if (!is_one_run(args)) {
+    struct stni_pointwise_block run;
+    if (!is_one_run(args, &run)) {
         run_space(args, block, STNI_ISA_PICK(stni_convert_kernels, isa));
         return STN_OK;
     }
-    struct stni_pointwise_block run = {.op = args->op, .n = args->ndim ? args->shape[0] : 1, .out = args->out.data, .a = args->a,
-                                       .b = args->b};
-    for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
-        run.in[i] = args->in[i < args->n_in ? i : 0].data;
+    run.op = args->op;
+    run.n = args->ndim ? args->shape[0] : 1;
+    run.a = args->a;
+    run.b = args->b;
     block(&run);
     return STN_OK;
 }
