@@ -121,7 +121,8 @@ void stni_tensor_free(stn_tensor *tensor)
         context->drop_autograd(tensor);
     if (tensor->flags & STNI_TENSOR_VIEW)
         atomic_fetch_sub_explicit(&tensor->storage->views, 1, memory_order_relaxed);
-    stni_storage_release(tensor->storage);
+    if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))
+        stni_storage_free(tensor->storage);
     stni_spec_release(tensor->spec);
     if (tensor->margin != NULL)
         stni_free(tensor->margin);

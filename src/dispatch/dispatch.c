@@ -88,6 +88,7 @@ static stn_status take_inputs(struct walk *w, int n, stn_tensor *const *in)
     for (int i = 0; i < n_in; i++)
         STNI_TRY(take_input(w, i, i < n ? in[i] : NULL));
     w->call.n_in = n_in;
+    w->call.local = n_in > 0 && w->in_spec[0] && !w->in_spec[0]->layout.mesh;
     return STN_OK;
 }
 
@@ -300,9 +301,10 @@ static void drop_outputs(struct walk *w)
         stni_tensor_drop(&w->out[k]);
 }
 
-static stn_status walk(struct walk *w, int n_out, stn_tensor **out)
+static stn_status walk(struct walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
 {
     stn_status status;
+    STNI_TRY(take_inputs(w, n_in, in));
     STNI_TRY(place(w));
     STNI_TRY_GOTO(move_inputs(w), moved);
     STNI_TRY_GOTO(make_outputs(w), made);
@@ -344,7 +346,8 @@ static const void *default_attrs(const stn_op_desc *desc)
 static void begin(stn_context *context)
 {
     context->stats.dispatches++;
-    stni_context_reap(context);
+    if (atomic_load_explicit(&context->dead, memory_order_relaxed))
+        stni_context_reap(context);
     if (context->busy++ > 0)
         return;
     if (stni_place_cache_is_full(context->places))
@@ -361,36 +364,47 @@ static const struct stni_handler *handler_of(const stn_op *op)
     return guard->conversion_depth == 0 && !stni_guard_masks(guard, op) ? handler : NULL;
 }
 
+/* Sets out on the walk. */
+static void set_out(struct walk *w, const stn_op *op, const void *attrs)
+{
+    w->desc = op->desc;
+    w->attrs_size = attrs ? op->desc->attrs_size : 0;
+    w->moved = w->flags = 0;
+    w->call = (stn_op_call){.size = sizeof w->call, .context = op->context, .op = op, .attrs = attrs ? attrs : default_attrs(op->desc),
+                            .in = w->in, .out = w->out, .in_spec = w->in_spec, .arg = op->desc->arg};
+}
+
+static stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+{
+    stn_status status;
+    begin(op->context);
+    const struct stni_handler *handler = stni_registry_has_handler(op) ? handler_of(op) : NULL;
+    if (handler) {
+        status = run_handler(op, handler, n_in, in, attrs ? attrs : default_attrs(op->desc), n_out, out);
+    } else {
+        struct walk w;
+        set_out(&w, op, attrs);
+        status = walk(&w, n_in, in, n_out, out);
+    }
+    op->context->busy--;
+    return status == STN_OK ? STN_OK : fail_outputs(op->context, n_out, out);
+}
+
+STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                                            stn_tensor **out)
+{
+    struct stni_trace *trace = op->context->trace;
+    int64_t start = stni_trace_span_begin(trace);
+    stn_status status = dispatch(op, n_in, in, attrs, n_out, out);
+    if (trace == op->context->trace) /* a handler may have ended it */
+        stni_trace_span_end(trace, STNI_TRACE_OP, op->desc->name, start, 0);
+    return status;
+}
+
 stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
     stn_context *context = op->context;
     if (context->error.status != STN_OK)
         return fail_outputs(context, n_out, out);
-    size_t attrs_size = attrs ? op->desc->attrs_size : 0;
-    if (!attrs)
-        attrs = default_attrs(op->desc);
-    begin(context);
-    struct stni_trace *trace = context->trace;
-    int64_t start = stni_trace_span_begin(trace);
-    stn_status status;
-    const struct stni_handler *handler = stni_registry_has_handler(op) ? handler_of(op) : NULL;
-    if (handler) {
-        status = run_handler(op, handler, n_in, in, attrs, n_out, out);
-    } else {
-        struct walk w;
-        w.desc = op->desc;
-        w.attrs_size = attrs_size;
-        w.moved = w.flags = 0;
-        w.call = (stn_op_call){.size = sizeof w.call, .context = context, .op = op, .attrs = attrs, .in = w.in, .out = w.out,
-                               .in_spec = w.in_spec, .arg = op->desc->arg};
-        status = take_inputs(&w, n_in, in);
-        if (status == STN_OK) {
-            w.call.local = w.call.n_in > 0 && w.in_spec[0] && !w.in_spec[0]->layout.mesh;
-            status = walk(&w, n_out, out);
-        }
-    }
-    context->busy--;
-    if (trace && trace == context->trace) /* a handler may have ended it */
-        stni_trace_span_end(trace, STNI_TRACE_OP, op->desc->name, start, 0);
-    return status == STN_OK ? STN_OK : fail_outputs(context, n_out, out);
+    return context->trace ? dispatch_traced(op, n_in, in, attrs, n_out, out) : dispatch(op, n_in, in, attrs, n_out, out);
 }

@@ -14,11 +14,19 @@ static int find_slot(const stn_op_desc *desc, const char *name)
     return -1;
 }
 
-static void slot_fill(stn_kernel_fn *row, const stn_kernel *kernel)
+static void choose_winners(struct stni_slot *slot)
+{
+    for (int d = 0; d < STN_DTYPE_COUNT; d++)
+        slot->winner[d] = slot->added_on && slot->added[d] ? slot->added[d] : slot->builtin[d];
+}
+
+/* `row` is one of the slot's. */
+static void slot_fill(struct stni_slot *slot, stn_kernel_fn *row, const stn_kernel *kernel)
 {
     for (int d = 0; d < STN_DTYPE_COUNT; d++)
         if (kernel->dtypes >> d & 1)
             row[d] = kernel->function;
+    choose_winners(slot);
 }
 
 /* Built-in kernels of other devices are passed over. */
@@ -31,7 +39,7 @@ static stn_status attach_builtin(stn_op *op)
             return stni_fail(op->context, STN_ERR_VERSION, "%s: kernel '%s' with %zu bytes of arguments fits no slot",
                              op->desc->name, kernel->name, kernel->args_size);
         if (strcmp(kernel->device, op->context->device->name) == 0)
-            slot_fill(op->slots[slot].builtin, kernel);
+            slot_fill(&op->slots[slot], op->slots[slot].builtin, kernel);
     }
     return STN_OK;
 }
@@ -198,7 +206,7 @@ stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel)
         return stni_fail(context, STN_ERR_VERSION, "stn_kernel_register: '%s' takes %zu bytes of arguments, wanted %zu",
                          kernel->name, kernel->args_size, op->desc->slots[slot].args_size);
     if (strcmp(kernel->device, context->device->name) == 0)
-        slot_fill(op->slots[slot].added, kernel);
+        slot_fill(&op->slots[slot], op->slots[slot].added, kernel);
     return STN_OK;
 }
 
@@ -211,5 +219,6 @@ stn_status stn_kernel_enable(stn_context *context, const char *name, int on)
     if (!op)
         return stni_fail(context, STN_ERR_NOT_FOUND, "stn_kernel_enable: no op has a slot '%s'", name ? name : "");
     op->slots[slot].added_on = on != 0;
+    choose_winners(&op->slots[slot]);
     return STN_OK;
 }

@@ -8,9 +8,10 @@
 
 #include "core/hash.h"
 
-/* Kernels of one slot on this context's device: the built-in one, and one added by an embedder or module that wins while it is on. */
+/* Kernels of one slot on this context's device: the built-in one, and one added by an embedder or module that wins while it is on. Launches read
+ * the winner alone. */
 struct stni_slot {
-    stn_kernel_fn builtin[STN_DTYPE_COUNT], added[STN_DTYPE_COUNT];
+    stn_kernel_fn winner[STN_DTYPE_COUNT], builtin[STN_DTYPE_COUNT], added[STN_DTYPE_COUNT];
     int added_on;
 };
 

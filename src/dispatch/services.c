@@ -42,8 +42,7 @@ stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, con
     const stn_op *op = call->op;
     if (slot < 0 || slot >= op->desc->n_slots || args_size != op->desc->slots[slot].args_size)
         return launch_refused(call, slot, args_size);
-    const struct stni_slot *s = &op->slots[slot];
-    stn_kernel_fn kernel = s->added_on && s->added[dtype] ? s->added[dtype] : s->builtin[dtype];
+    stn_kernel_fn kernel = op->slots[slot].winner[dtype];
     if (!kernel)
         return no_kernel(call, slot, dtype);
     if (call->context->trace)
