@@ -1,0 +1,82 @@
+/* What the benchmarks compute themselves: scores of pairs, and copies that the peers make. */
+#include "bench/bench.h"
+#include "bench/copy.h"
+#include "harness.h"
+
+#include <math.h>
+#include <string.h>
+
+static void rows_hold_medians_of_pairs(void)
+{
+    /* Pair by pair the peer takes 2, 4 and 3 times as long; the medians alone would say 4. */
+    const struct samples samples = {.n = 3, .ours = {1e-6, 2e-6, 1e-6}, .peer = {2e-6, 8e-6, 3e-6}};
+    struct row row = {0};
+    row_measure(&row, &samples, bench_times, 0, 1e-6);
+    CHECK_NEAR(row.ours, 1, 1e-12);
+    CHECK_NEAR(row.peer, 3, 1e-12);
+    CHECK_NEAR(row.ratio, 3, 1e-12);
+    CHECK_NEAR(row.spread, 1.0 / 3, 1e-12); /* quartiles 2.5 and 3.5 */
+}
+
+static void an_even_number_of_pairs_is_halved(void)
+{
+    const struct samples samples = {.n = 2, .ours = {1, 1}, .peer = {1, 2}};
+    struct row row = {0};
+    row_measure(&row, &samples, bench_times, 0, 1);
+    CHECK_NEAR(row.ratio, 1.5, 1e-12);
+}
+
+static void what_was_not_measured_holds_no_number(void)
+{
+    const struct samples samples = {.n = 0};
+    struct row row = {0};
+    row_measure(&row, &samples, bench_times, 0, 1);
+    CHECK(isnan(row.ours) && isnan(row.ratio));
+}
+
+static void an_allowance_is_held_as_often_as_it_fits_the_difference(void)
+{
+    CHECK_NEAR(bench_allowance(1.5e-6, 0.5e-6, 1e-6), 1, 1e-9);
+    CHECK_NEAR(bench_allowance(0.75e-6, 0.5e-6, 1e-6), 4, 1e-9);
+    CHECK_NEAR(bench_allowance(0.5e-6, 0.6e-6, 1e-6), 1000, 1e-9); /* faster than the peer: less than the clock tells */
+}
+
+enum { ROWS = 5, LENGTH = 83, TO_STRIDE = 97, FROM_STRIDE = 90 };
+
+/* Odd lengths and offsets, so that heads and tails of vectors are met. */
+static void every_way_of_copying_gives_the_same(void)
+{
+    static float from[ROWS * FROM_STRIDE + 8], plus[ROWS * FROM_STRIDE + 8], to[ROWS * TO_STRIDE + 8];
+    for (int i = 0; i < ROWS * FROM_STRIDE + 8; i++) {
+        from[i] = (float)i;
+        plus[i] = (float)(3 * i % 101);
+    }
+    const rows_fn *ways = rows_ways();
+    for (int w = 0; ways[w] != NULL; w++)
+        for (int adds = 0; adds < 2; adds++)
+            for (int shift = 0; shift < 4; shift++) {
+                memset(to, 0xff, sizeof to);
+                const struct rows rows = {to + shift, from + 1, adds ? plus + 1 : NULL, ROWS, LENGTH, TO_STRIDE, FROM_STRIDE};
+                ways[w](&rows);
+                int wrong = 0;
+                for (int r = 0; r < ROWS; r++)
+                    for (int j = 0; j < LENGTH; j++) {
+                        const int at = r * FROM_STRIDE + 1 + j;
+                        wrong += to[shift + r * TO_STRIDE + j] != from[at] + (adds ? plus[at] : 0);
+                    }
+                CHECK_I64(wrong, 0);
+                CHECK(isnan(to[shift + LENGTH])); /* nothing is written between the rows */
+            }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"rows_hold_medians_of_pairs", rows_hold_medians_of_pairs},
+        {"an_even_number_of_pairs_is_halved", an_even_number_of_pairs_is_halved},
+        {"what_was_not_measured_holds_no_number", what_was_not_measured_holds_no_number},
+        {"an_allowance_is_held_as_often_as_it_fits_the_difference", an_allowance_is_held_as_often_as_it_fits_the_difference},
+        {"every_way_of_copying_gives_the_same", every_way_of_copying_gives_the_same},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
