@@ -77,8 +77,10 @@ static int next(const stn_box *box, int64_t *index)
 
 static void fill(struct area *area)
 {
-    for (size_t i = 0; i < area->bytes; i++)
-        area->memory[i] = (unsigned char)draw(256);
+    for (size_t i = 0; i < area->bytes; i += sizeof random_state) { /* the area is a multiple of 64 bytes */
+        draw(1);
+        memcpy(area->memory + i, &random_state, sizeof random_state);
+    }
 }
 
 /* Copies a random box and counts bytes that differ from what element-wise copying of the same leaves, gaps included. */
@@ -108,7 +110,7 @@ static void copy_of_any_box_moves_its_elements_and_nothing_else(void)
 {
     static const int64_t sizes[] = {1, 2, 4, 8, 16};
     random_state = 1;
-    for (int round = 0; round < 4000; round++) {
+    for (int round = 0; round < 2000; round++) {
         int ndim = (int)draw(6);
         int64_t shape[STN_MAX_BOX_NDIM], size = sizes[round % 5], room = 6000;
         for (int d = 0; d < ndim; d++) {
@@ -129,9 +131,9 @@ static void copy_of_large_boxes_moves_their_elements_and_nothing_else(void)
         int64_t shape[4], size;
     } cases[] = {
         {1, {3000001}, 1},       {2, {1031, 517}, 4},      {2, {1024, 512}, 4},     {2, {640, 384}, 8},
-        {2, {301, 299}, 16},     {2, {1500, 1100}, 2},     {2, {2048, 1031}, 1},    {3, {131, 67, 33}, 8},
-        {3, {65, 130, 66}, 4},   {4, {17, 33, 65, 16}, 4}, {3, {4099, 3, 67}, 4},   {4, {5, 129, 130, 7}, 4},
-        {3, {70, 80, 300}, 4},   {4, {2, 64, 64, 48}, 8},
+        {2, {301, 299}, 16},     {2, {800, 700}, 2},       {2, {2048, 1031}, 1},    {3, {71, 67, 33}, 8},
+        {3, {33, 130, 66}, 4},   {4, {9, 33, 65, 16}, 4},  {3, {2053, 3, 67}, 4},   {4, {3, 129, 130, 7}, 4},
+        {3, {35, 40, 300}, 4},   {4, {2, 32, 64, 48}, 8},
     };
     random_state = 2;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
@@ -334,7 +336,7 @@ static void reduction_of_every_dtype_and_op_is_the_loop_in_order(void)
 
 static void reduction_of_large_boxes_is_the_loop_in_order(void)
 {
-    static const int64_t shapes[][3] = {{1000003, 1, 1}, {700, 1, 901}, {9, 331, 257}};
+    static const int64_t shapes[][3] = {{600011, 1, 1}, {700, 1, 801}, {9, 331, 201}};
     random_state = 4;
     for (int i = 0; i < 3; i++)
         for (int gaps = 0; gaps < 2; gaps++) {
