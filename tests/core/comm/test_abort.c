@@ -30,6 +30,7 @@ struct trial {
     atomic_int failed, inside;
     double began;
     _Atomic(double) known; /* when the last peer knew */
+    atomic_int halves; /* ranks that have their subset: nothing may fail before all have */
 };
 
 /* Bounded: the ranks that must come first do not wait for this one. */
@@ -315,7 +316,9 @@ static void subset_body(stn_comm *comm, void *arg)
     stn_comm *half = NULL, *again = NULL;
     if (!CHECK_STATUS(stn_comm_subset(comm, pair, 2, &half), STN_OK))
         return;
+    atomic_fetch_add(&t->halves, 1);
     if (rank == 3) {
+        wait_for(&t->halves, 4);
         t->comm = half;
         fail_now(t);
     }
