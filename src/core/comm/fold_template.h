@@ -13,20 +13,31 @@ INLINE i64_vector NAME(step)(i64_vector x, i64_vector y, enum stn_reduce_op op)
     return op == STN_MIN ? SELECT((a <= b) | (a != a), a, b) : SELECT((a >= b) | (a != a), a, b);
 }
 
+INLINE void NAME(add)(i64_vector *acc, const char *from, enum stn_reduce_op op)
+{
+    i64_vector next[VECTORS];
+    UNPACK(next, from);
+    for (int i = 0; i < VECTORS; i++)
+        acc[i] = NAME(step)(acc[i], next[i], op);
+}
+
+/* From accumulators to the form that is stored. */
+INLINE void NAME(finish)(i64_vector *acc, int64_t divisor)
+{
+    if (divisor != 1)
+        for (int i = 0; i < VECTORS; i++)
+            acc[i] = (i64_vector)((T)acc[i] / (LANE)divisor);
+    PACK(acc);
+}
+
 /* The block at byte `at` of everything. `n_src` and `n_dst` are f's, as constants where speed counts. */
 INLINE void NAME(block)(const struct stni_fold *f, int64_t at, int n_src, int n_dst, enum stn_reduce_op op)
 {
-    i64_vector acc[VECTORS], next[VECTORS];
+    i64_vector acc[VECTORS];
     UNPACK(acc, (const char *)f->src[0] + at);
-    for (int s = 1; s < n_src; s++) {
-        UNPACK(next, (const char *)f->src[s] + at);
-        for (int i = 0; i < VECTORS; i++)
-            acc[i] = NAME(step)(acc[i], next[i], op);
-    }
-    if (f->divisor != 1)
-        for (int i = 0; i < VECTORS; i++)
-            acc[i] = (i64_vector)((T)acc[i] / (LANE)f->divisor);
-    PACK(acc);
+    for (int s = 1; s < n_src; s++)
+        NAME(add)(acc, (const char *)f->src[s] + at, op);
+    NAME(finish)(acc, f->divisor);
     for (int d = 0; d < n_dst; d++) {
         char *to = (char *)f->dst[d] + at;
         for (int i = 0; i < STORED; i++)
@@ -34,21 +45,22 @@ INLINE void NAME(block)(const struct stni_fold *f, int64_t at, int n_src, int n_
     }
 }
 
-/* The last bytes, fewer than a block: block by block through a copy, so that nothing is read beyond the end. */
+/* The last bytes, fewer than a block: through a copy, so that nothing is read or written beyond the end. */
 static void NAME(rest)(const struct stni_fold *f, int64_t at, size_t size, enum stn_reduce_op op)
 {
-    char acc[NAME(BLOCK)] = {0}, next[NAME(BLOCK)] = {0};
-    void *const dst[] = {acc};
-    const void *const src[] = {acc, next};
-    struct stni_fold pair = {.n_dst = 1, .n_src = 2, .dst = dst, .src = src, .divisor = 1};
-    memcpy(acc, (const char *)f->src[0] + at, size);
+    i64_vector acc[VECTORS];
+    char block[NAME(BLOCK)] = {0};
+    memcpy(block, (const char *)f->src[0] + at, size);
+    UNPACK(acc, block);
     for (int s = 1; s < f->n_src; s++) {
-        memcpy(next, (const char *)f->src[s] + at, size);
-        pair.divisor = s == f->n_src - 1 ? f->divisor : 1;
-        NAME(block)(&pair, 0, 2, 1, op);
+        memcpy(block, (const char *)f->src[s] + at, size);
+        NAME(add)(acc, block, op);
     }
+    NAME(finish)(acc, f->divisor);
+    for (int i = 0; i < STORED; i++)
+        store(block + i * WIDTH, acc[i]);
     for (int d = 0; d < f->n_dst; d++)
-        memcpy((char *)f->dst[d] + at, acc, size);
+        memcpy((char *)f->dst[d] + at, block, size);
 }
 
 INLINE void NAME(blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
