@@ -36,13 +36,14 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
     return STN_OK;
 }
 
-/* Queued verbs may be waiting for peers that will not come. Whoever destroys a communicator with verbs in flight has failed or aborted
- * already, and the deadline bounds the wait. */
+/* Verbs that are still queued run first, wherever that is. Those that wait for a peer that does not come end with the deadline. */
 void stn_comm_destroy(stn_comm **comm_at)
 {
     if (!comm_at || !*comm_at)
         return;
     stn_comm *comm = *comm_at;
+    if (comm->queue && comm->queue != comm->own_queue)
+        stn_queue_sync(comm->queue);
     stni_queue_destroy(&comm->side_queue);
     stni_queue_destroy(&comm->own_queue);
     stni_event_destroy(&comm->side_end);
