@@ -27,6 +27,8 @@ struct solver {
     int widen;
     int windowed; /* the base is computed for the interior's rows alone, image by image */
     int started;  /* gradient by the weight: there is something to add to */
+    void *workspace; /* of the kernels, one after the other */
+    size_t workspace_bytes;
     struct stni_conv_plan plan;
 };
 
@@ -115,6 +117,17 @@ static struct stni_conv_problem problem(const struct solver *s, const struct ima
     return p;
 }
 
+static stn_status take_workspace(struct solver *s, struct stni_conv_args *a)
+{
+    size_t bytes = stni_conv_workspace(a);
+    if (bytes > s->workspace_bytes) {
+        STNI_TRY(stn_op_scratch(s->call, bytes, &s->workspace));
+        s->workspace_bytes = bytes;
+    }
+    a->workspace = s->workspace;
+    return STN_OK;
+}
+
 /* One launch: the whole batch at once, or image by image where x or y is a window of rows, with so many elements from one to the next. */
 enum { AT_ONCE = -1 };
 static stn_status launch(struct solver *s, const struct image *x, const struct image *y, int64_t x_step, int64_t y_step)
@@ -130,7 +143,7 @@ static stn_status launch(struct solver *s, const struct image *x, const struct i
     a.library = s->library;
     a.widen = s->widen;
     if (s->call->context->device->is_cpu)
-        STNI_TRY(stn_op_scratch(s->call, stni_conv_workspace(&a), &a.workspace));
+        STNI_TRY(take_workspace(s, &a));
     s->started = s->kind == STNI_CONV_GRAD_WEIGHT;
     return stn_op_launch(s->call, STNI_CONV_SOLVE, s->dtype, &a, sizeof a);
 }

@@ -450,7 +450,7 @@ static void one_exchange_carries_the_halo_and_no_more(void)
 /* Beside the output the op takes memory for strips alone: rows beside the cut and columns beside the edges. */
 static stn_status memory_body(stn_context *context, void *arg)
 {
-    const int64_t x[] = {4, 16, 128, 128}, w[] = {16, 16, 3, 3};
+    const int64_t x[] = {4, 16, 256, 128}, w[] = {16, 16, 3, 3};
     const int order[] = {0, 2, 3, 1};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     stn_placement rows = stn_shard(2);
