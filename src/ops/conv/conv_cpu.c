@@ -98,7 +98,8 @@ static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
     int64_t nx = elements(p, p->c, p->in), ny = elements(p, p->o, p->out), nw = weight_elements(p);
     int same = p->weight_dtype == STN_DTYPE_F32, reads_x = p->kind != STNI_CONV_GRAD_INPUT, reads_y = p->kind != STNI_CONV_FORWARD;
     char *workspace = a->workspace;
-    struct stni_conv_data data = {take(&workspace, nx), take(&workspace, ny), a->data.weight, NULL, 1, 0, 0, a->data.accumulate};
+    struct stni_conv_data data = {.x = take(&workspace, nx), .y = take(&workspace, ny), .weight = a->data.weight, .images = 1,
+                                  .accumulate = a->data.accumulate};
     if (!same) {
         data.weight = take(&workspace, nw);
         convert(data.weight, STN_DTYPE_F32, a->data.weight, dtype, nw);
@@ -118,7 +119,7 @@ static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
             convert(x, dtype, data.x, STN_DTYPE_F32, nx);
         if (!reads_y)
             convert(y, dtype, data.y, STN_DTYPE_F32, ny);
-        data.accumulate = 1;
+        data.accumulate = data.same_weight = 1;
     }
     return STN_OK;
 }

@@ -26,7 +26,8 @@ struct solver {
     struct stni_onednn *library;
     int widen;
     int windowed; /* the base is computed for the interior's rows alone, image by image */
-    int started;  /* gradient by the weight: there is something to add to */
+    int64_t block;   /* rows of the target that it computes at once */
+    int started;     /* something was launched: the weight is known, its gradient is there to add to */
     void *workspace; /* of the kernels, one after the other */
     size_t workspace_bytes;
     struct stni_conv_plan plan;
@@ -135,7 +136,7 @@ static stn_status launch(struct solver *s, const struct image *x, const struct i
     struct stni_conv_args a;
     memset(&a, 0, sizeof a);
     a.problem = problem(s, x, y);
-    a.data = (struct stni_conv_data){x->data, y->data, s->weight, s->bias, 1, 0, 0, s->started};
+    a.data = (struct stni_conv_data){x->data, y->data, s->weight, s->bias, 1, 0, 0, s->started, s->started};
     if (x_step != AT_ONCE && s->n > 1) {
         a.problem.n = 1;
         a.data.images = s->n, a.data.x_step = x_step, a.data.y_step = y_step;
@@ -144,38 +145,73 @@ static stn_status launch(struct solver *s, const struct image *x, const struct i
     a.widen = s->widen;
     if (s->call->context->device->is_cpu)
         STNI_TRY(take_workspace(s, &a));
-    s->started = s->kind == STNI_CONV_GRAD_WEIGHT;
+    s->started = 1;
     return stn_op_launch(s->call, STNI_CONV_SOLVE, s->dtype, &a, sizeof a);
 }
 
 /* The base */
 
+static const struct image *target_of(const struct solver *s)
+{
+    return s->kind == STNI_CONV_GRAD_INPUT ? &s->x : &s->y;
+}
+
+/* Multiplications that a row of the target takes, of one image. */
+static int64_t row_work(const struct solver *s)
+{
+    int64_t work = row_elements(s, &s->y) * s->x.channels / s->conv->groups;
+    for (int d = 0; d < s->conv->dims; d++)
+        work *= s->conv->window[d].kernel;
+    return s->kind == STNI_CONV_GRAD_INPUT ? work / s->conv->window[0].stride : work;
+}
+
+/* Rows to compute at once, so that what they read and write stays in a core's cache: on 64 channels and 256 columns oneDNN's gradient by the
+ * weight is 2 to 3 times as fast in blocks of 4 rows as at once where the second cache has 512 KiB, the others 1.1 times. 0: all. */
+static int64_t choose_block(const struct solver *s)
+{
+    enum { CACHE = 1 << 19, LEAST_WORK = 5 * 1000 * 1000 }; /* bytes; multiplications, about 100 us */
+    const struct stni_window *w = &s->conv->window[0];
+    int backward = s->kind == STNI_CONV_GRAD_INPUT, threads = s->call->context->threads;
+    int64_t x = row_elements(s, &s->x), y = row_elements(s, &s->y), work = row_work(s);
+    int64_t bytes = (backward ? x + y / w->stride : y + x * w->stride) * (int64_t)stn_dtype_size(s->dtype);
+    if (s->library == NULL || w->stride > stni_window_extent(w) || bytes == 0 || work == 0)
+        return 0;
+    int64_t rows = CACHE / bytes, least = LEAST_WORK / work;
+    rows = (rows > least ? rows : least) * (threads > 1 ? threads : 1);
+    rows = stni_ceil_div(rows > 0 ? rows : 1, w->stride) * w->stride; /* so that the blocks are alike */
+    return 2 * rows <= stni_range_length(s->plan.interior[0]) ? rows : 0;
+}
+
 /* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image where they are few. */
 static int choose_windowed(const struct solver *s)
 {
-    const struct stni_conv *conv = s->conv;
     enum { CHEAP = 1000 * 1000 }; /* multiplications: about 10 us */
     int64_t rows = stni_range_length(s->plan.own_target[0]) - stni_range_length(s->plan.interior[0]);
-    if (!stni_conv_fits(conv, 0, s->x.range[0], s->y.range[0]))
+    if (s->block > 0 || !stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]))
         return 1;
     if (rows == 0 || s->n == 1)
         return rows != 0;
-    int64_t work = rows * row_elements(s, s->kind == STNI_CONV_GRAD_INPUT ? &s->x : &s->y);
-    for (int d = 0; d < conv->dims; d++)
-        work *= conv->window[d].kernel;
-    work *= s->kind == STNI_CONV_GRAD_INPUT ? s->y.channels : s->x.channels;
-    return s->kind != STNI_CONV_GRAD_WEIGHT && work / conv->groups > CHEAP;
+    return s->kind != STNI_CONV_GRAD_WEIGHT && rows * row_work(s) > CHEAP;
+}
+
+static stn_status solve_rows(struct solver *s, struct stni_range target)
+{
+    struct stni_range source = stni_conv_base_rows(s->conv, s->kind, &s->plan, target);
+    int backward = s->kind == STNI_CONV_GRAD_INPUT;
+    struct image x = rows_of(s, &s->x, backward ? target : source), y = rows_of(s, &s->y, backward ? source : target);
+    return launch(s, &x, &y, image_elements(s, &s->x), image_elements(s, &s->y));
 }
 
 static stn_status solve_base(struct solver *s)
 {
-    struct image x = s->x, y = s->y;
+    struct stni_range rows = s->plan.interior[0];
     if (!s->windowed)
-        return launch(s, &x, &y, AT_ONCE, 0);
-    struct stni_range target = s->plan.interior[0], source = stni_conv_base_rows(s->conv, s->kind, &s->plan, target);
-    x = rows_of(s, &s->x, s->kind == STNI_CONV_GRAD_INPUT ? target : source);
-    y = rows_of(s, &s->y, s->kind == STNI_CONV_GRAD_INPUT ? source : target);
-    return launch(s, &x, &y, image_elements(s, &s->x), image_elements(s, &s->y));
+        return launch(s, &s->x, &s->y, AT_ONCE, 0);
+    if (s->block == 0)
+        return solve_rows(s, rows);
+    for (int64_t at = rows.begin; at < rows.end; at += s->block)
+        STNI_TRY(solve_rows(s, (struct stni_range){at, at + s->block < rows.end ? at + s->block : rows.end}));
+    return STN_OK;
 }
 
 /* The parts */
@@ -205,7 +241,8 @@ static stn_status add_part(const struct solver *s, const struct stni_conv_part *
 /* Computes a part of x or y from a buffer of the other. */
 static stn_status solve_part(struct solver *s, const struct stni_conv_part *part, const struct image *source)
 {
-    struct image *own = s->kind == STNI_CONV_GRAD_INPUT ? &s->x : &s->y, target;
+    const struct image *own = target_of(s);
+    struct image target;
     int backward = s->kind == STNI_CONV_GRAD_INPUT, rows = is_rows(part);
     if (rows)
         target = rows_of(s, own, part->target[0]);
@@ -377,6 +414,7 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
 {
     struct image buffers[STNI_CONV_MAX_PARTS];
     stni_conv_plan(s->conv, s->kind, s->x.range, s->y.range, &s->plan);
+    s->block = s->plan.has_base ? choose_block(s) : 0;
     s->windowed = s->plan.has_base && choose_windowed(s);
     if (s->plan.n_parts > 0 || exchanges(s->conv, reader->x, reader->y, source->spec))
         STNI_TRY(fetch(s, source, reader, buffers));

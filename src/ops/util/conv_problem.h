@@ -37,7 +37,8 @@ struct stni_conv_problem {
 struct stni_conv_data {
     void *x, *y, *weight, *bias;
     int64_t images, x_step, y_step;
-    int accumulate; /* GRAD_WEIGHT: add to weight. Gradients of several images are added up in any case */
+    int accumulate;  /* GRAD_WEIGHT: add to weight. Gradients of several images are added up in any case */
+    int same_weight; /* else: the weight is that of the last problem solved, unchanged since */
 };
 
 #endif

@@ -51,6 +51,8 @@ struct stni_onednn {
     dnnl_primitive_attr_t attr, add_attr; /* scratch pads are ours; and results are added */
     struct primitive *primitives;
     struct buffer weight, scratch;
+    const void *held; /* the weight that lies reordered in `weight`, and how; NULL: none */
+    dnnl_memory_desc_t held_desc;
 };
 
 static stn_status translate(dnnl_status_t status)
@@ -77,6 +79,7 @@ static stn_status grow(struct stni_onednn *library, struct buffer *buffer, size_
         return STN_OK;
     stni_device_deallocate(library->device, buffer->data, buffer->bytes);
     *buffer = (struct buffer){0};
+    library->held = NULL;
     STNI_TRY(stni_device_allocate(library->device, bytes, &buffer->data));
     buffer->bytes = bytes;
     return STN_OK;
@@ -382,6 +385,19 @@ static stn_status run_reorder(struct stni_onednn *library, dnnl_primitive_t reor
     return translate(dnnl_primitive_execute(reorder, library->stream, 2, args));
 }
 
+/* Brings the weight into the primitive's layout, unless it lies there still from the last problem. */
+static stn_status reorder_weight(struct stni_onednn *library, const struct primitive *p, const struct stni_conv_data *data)
+{
+    const dnnl_memory_desc_t *wanted;
+    STNI_TRY(translate(dnnl_memory_get_memory_desc(p->b, &wanted)));
+    if (data->same_weight && library->held == data->weight && dnnl_memory_desc_equal(wanted, &library->held_desc))
+        return STN_OK;
+    STNI_TRY(run_reorder(library, p->reorder, p->plain, p->b));
+    library->held = data->weight;
+    library->held_desc = *wanted;
+    return STN_OK;
+}
+
 static stn_status run_conv(struct stni_onednn *library, struct primitive *p, const struct stni_conv_data *data)
 {
     int gradient = p->key.conv.kind == STNI_CONV_GRAD_WEIGHT;
@@ -393,8 +409,10 @@ static stn_status run_conv(struct stni_onednn *library, struct primitive *p, con
     STNI_TRY(set(p->bias, data->bias));
     STNI_TRY(set(p->plain, data->weight));
     STNI_TRY(set(p->b, p->plain != NULL ? library->weight.data : data->weight));
-    if (p->plain != NULL && !gradient)
-        STNI_TRY(run_reorder(library, p->reorder, p->plain, p->b));
+    if (gradient)
+        library->held = NULL;
+    else if (p->plain != NULL)
+        STNI_TRY(reorder_weight(library, p, data));
     for (int64_t i = 0; i < data->images; i++) {
         STNI_TRY(set(p->a, (char *)data->x + i * data->x_step * element));
         STNI_TRY(set(p->c, (char *)data->y + i * data->y_step * element));

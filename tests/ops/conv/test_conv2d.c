@@ -589,6 +589,60 @@ static void narrow_floats_are_those_of_f64_rounded(void)
     test_ranks(3, narrow_body, NULL);
 }
 
+/* Tall images, which f32 takes in blocks of rows and f64 at once */
+
+static stn_status tall_body(stn_context *context, void *arg)
+{
+    static const struct shape tall[] = {
+        {2, 16, 150, 96, 16, 3, 3, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 1},
+        {1, 16, 301, 96, 24, 4, 3, 1, {2, 1}, {2, 1}, {1, 1}, {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}, 1},
+        {2, 24, 181, 70, 16, 3, 5, 2, {1, 1}, {-1, -1}, {3, 1}, {STN_PADDING_REFLECT, 0}, 1},
+        {1, 16, 400, 96, 16, 5, 3, 1, {3, 1}, {1, 0}, {1, 1}, {0, 0}, 0},
+    };
+    uint64_t state = 47;
+    (void)arg;
+    for (size_t i = 0; i < sizeof tall / sizeof *tall; i++) {
+        const struct shape *s = &tall[i];
+        struct random_shape of[] = {input_shape(s), weight_shape(s), {1, {s->o}}};
+        const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+        stn_placement rows = stn_shard(2), everywhere = stn_replicate();
+        stn_tensor *in[2][3], *out[2], *loss[2], *grad[2][3];
+        int n = s->has_bias ? 3 : 2;
+        stn_scope_begin(context);
+        for (int k = 0; k < n; k++) {
+            const stn_spec *spec = spec_of(context, mesh, k == 0 ? &rows : &everywhere, STN_DTYPE_F32, &of[k], NULL);
+            double *values = against_one_draw(&state, against_one_numel(&of[k]));
+            in[0][k] = against_one_tensor(context, spec, values);
+            in[1][k] = stn_detach(stn_cast(in[0][k], STN_DTYPE_F64));
+            stn_spec_release(&spec);
+            free(values);
+        }
+        for (int wide = 0; wide < 2; wide++) {
+            for (int k = 0; k < n; k++)
+                CHECK_STATUS(stn_set_requires_grad(in[wide][k], 1), STN_OK);
+            out[wide] = call_conv2d(in[wide], s);
+            loss[wide] = stn_sum(stn_mul(out[wide], out[wide]), 0, NULL, 0);
+            CHECK_STATUS(stn_grad(context, 1, &loss[wide], NULL, n, in[wide], 0, 0, grad[wide]), STN_OK);
+        }
+        for (int k = -1; k < n && CHECK_STATUS(stn_context_status(context), STN_OK); k++) {
+            stn_tensor *full = k < 0 ? out[1] : grad[1][k];
+            int64_t count = stn_spec_numel(stn_tensor_spec(full));
+            double *want = zeros(count);
+            test_read(full, want, count);
+            against_one_compare(k < 0 ? out[0] : grad[0][k], want, 2e-5);
+            free(want);
+        }
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void tall_images_in_blocks_of_rows_give_what_f64_gives(void)
+{
+    test_ranks(1, tall_body, NULL);
+    test_ranks(2, tall_body, NULL);
+}
+
 /* Refusals */
 
 struct refusal {
@@ -655,6 +709,7 @@ int main(int argc, char **argv)
         {"the_input_is_never_copied_to_make_room", the_input_is_never_copied_to_make_room},
         {"attributes_by_name_mean_what_the_struct_means", attributes_by_name_mean_what_the_struct_means},
         {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
+        {"tall_images_in_blocks_of_rows_give_what_f64_gives", tall_images_in_blocks_of_rows_give_what_f64_gives},
         {"what_does_not_fit_is_refused_before_any_communication", what_does_not_fit_is_refused_before_any_communication},
     };
     return TEST_MAIN(argc, argv, cases);

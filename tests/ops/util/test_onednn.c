@@ -83,7 +83,7 @@ static stn_status solve(const struct stni_conv_problem *p, int64_t images, int a
             y.wide[i * ny + j] = bias.wide[j % p->o];
         naive_add(p, x.wide + i * nx, y.wide + i * ny, w.wide);
     }
-    struct stni_conv_data data = {x.narrow, y.narrow, w.narrow, p->has_bias ? bias.narrow : NULL, images, nx, ny, accumulate};
+    struct stni_conv_data data = {x.narrow, y.narrow, w.narrow, p->has_bias ? bias.narrow : NULL, images, nx, ny, accumulate, 0};
     stn_status status = STN_OK;
     if (library != NULL) {
         status = stni_onednn_conv(library, p, &data);
