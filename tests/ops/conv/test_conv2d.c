@@ -447,6 +447,53 @@ static void one_exchange_carries_the_halo_and_no_more(void)
     test_ranks(2, bytes_body, NULL);
 }
 
+/* Nor does anything move where each output reads the one element at its place. */
+static stn_status pointwise_body(stn_context *context, void *arg)
+{
+    const int64_t x[] = {2, 3, 10, 7}, w[] = {2, 3, 1, 1};
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *input = filled(context, mesh, stn_shard(2), 4, x, NULL), *weight = filled(context, mesh, stn_replicate(), 4, w, NULL);
+    stn_context_stats_reset(context);
+    stn_conv2d(input, weight, NULL, NULL);
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    CHECK_I64(stats.collectives, 0);
+    return stn_scope_end(context);
+}
+
+static void kernels_of_one_element_exchange_nothing(void)
+{
+    test_ranks(2, pointwise_body, NULL);
+}
+
+/* In the gradient by the weight the cotangent goes to the cut that follows from the input's, though it is the larger one: 5 of 9 rows at
+ * stride 2, input rows 2 and 7, so output rows 2 and 3; the cotangent comes with rows 3 and 2 and gives one up. */
+static stn_status leading_body(stn_context *context, void *arg)
+{
+    const int64_t x[] = {1, 1, 9, 4}, y[] = {1, 8, 5, 4}, uneven_x[] = {2, 7}, uneven_y[] = {3, 2};
+    const int64_t *const x_rows[] = {NULL, NULL, uneven_x, NULL}, *const y_rows[] = {NULL, NULL, uneven_y, NULL};
+    const stn_attr attrs[] = {{"stride", STN_ATTR_INTS, {.ints = {2, {2, 1}}}}, {"padding", STN_ATTR_INT, {.i = 1}}, {"kernel_size", STN_ATTR_INTS, {.ints = {2, {3, 3}}}}};
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *in[] = {filled(context, mesh, stn_shard(2), 4, x, x_rows), filled(context, mesh, stn_shard(2), 4, y, y_rows)}, *out;
+    stn_context_stats_reset(context);
+    CHECK_STATUS(stn_call(context, "conv2d_grad_weight", 2, in, 3, attrs, 1, &out), STN_OK);
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    CHECK(same_placement(stn_spec_placement(stn_tensor_spec(out), 0), stn_partial(STN_SUM)));
+    /* Rank 0: a row of the cotangent; rank 1: input rows 2 and 3, which output 1 reads beyond row 1. */
+    CHECK_I64(stats.bytes_sent, stn_context_rank(context) == 0 ? 8 * 4 * 4 : 2 * 4 * 4);
+    return stn_scope_end(context);
+}
+
+static void the_input_leads_in_the_gradient_by_the_weight(void)
+{
+    test_ranks(2, leading_body, NULL);
+}
+
 /* Beside the output the op takes memory for strips alone: rows beside the cut and columns beside the edges. */
 static stn_status memory_body(stn_context *context, void *arg)
 {
@@ -706,6 +753,8 @@ int main(int argc, char **argv)
         {"results_are_placed_as_the_header_says", results_are_placed_as_the_header_says},
         {"uneven_cuts_are_scaled_by_the_sizes", uneven_cuts_are_scaled_by_the_sizes},
         {"one_exchange_carries_the_halo_and_no_more", one_exchange_carries_the_halo_and_no_more},
+        {"kernels_of_one_element_exchange_nothing", kernels_of_one_element_exchange_nothing},
+        {"the_input_leads_in_the_gradient_by_the_weight", the_input_leads_in_the_gradient_by_the_weight},
         {"the_input_is_never_copied_to_make_room", the_input_is_never_copied_to_make_room},
         {"attributes_by_name_mean_what_the_struct_means", attributes_by_name_mean_what_the_struct_means},
         {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
