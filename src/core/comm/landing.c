@@ -1,3 +1,4 @@
+/* Which received messages go to one box, and a range of a box as few boxes. */
 #include "core/comm/landing.h"
 
 #include "core/comm/verb.h"

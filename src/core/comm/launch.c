@@ -2,6 +2,7 @@
 #include "core/comm/launch.h"
 
 #include "core/host_alloc.h"
+#include "core/trace.h"
 
 #include <string.h>
 
@@ -10,6 +11,7 @@ struct verb_args {
     struct stni_verb verb;
     int64_t sequence;
     stn_request *request;
+    const stn_queue *traced; /* whose trace gets the span: the main queue's for the side queue too */
     struct stni_comm_block *block; /* NULL: the arrays follow these arguments */
     int arrays;                    /* the verb's arrays were copied */
     stn_exchange exchange;         /* the copy of verb.messages */
@@ -117,12 +119,27 @@ static stn_status run_on(stn_comm *comm, stn_queue *queue, const struct stni_ver
     return stni_verb_run(comm->ops, comm->impl, queue, verb);
 }
 
+static stn_status verb_kernel(stn_queue *queue, const void *args);
+
+/* The span tells the verb and its bytes; the queue's own, of the kernel, tells no more than that it was one. */
+static stn_status run_traced(struct stni_trace *trace, stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence)
+{
+    int64_t start = stni_trace_span_begin(trace);
+    stn_status status = run_on(comm, queue, verb, sequence);
+    stni_trace_name_kernel(trace, verb_kernel, "verb");
+    stni_trace_span_end(trace, STNI_TRACE_VERB, stni_verb_name(verb->kind), start,
+                        stni_verb_cost(verb, comm->rank, comm->size).bytes_sent);
+    return status;
+}
+
 static stn_status verb_kernel(stn_queue *queue, const void *args)
 {
     const struct verb_args *a = args;
     stn_exchange exchange;
     struct stni_verb verb = unpack_arrays(a, &exchange);
-    stn_status status = run_on(a->comm, queue, &verb, a->sequence);
+    struct stni_trace *trace = atomic_load_explicit(&a->traced->trace, memory_order_relaxed);
+    stn_status status = trace ? run_traced(trace, a->comm, queue, &verb, a->sequence)
+                              : run_on(a->comm, queue, &verb, a->sequence);
     block_destroy(a->comm, a->block);
     if (a->request)
         atomic_store(&a->request->status, (int)status);
@@ -180,7 +197,8 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
         stni_event_destroy(&comm->side_end);
     }
     record(comm, verb);
-    struct verb_args args = {.comm = comm, .verb = *verb, .sequence = comm->sequence, .request = request};
+    struct verb_args args = {.comm = comm, .verb = *verb, .sequence = comm->sequence, .request = request,
+                             .traced = request ? comm->queue : queue};
     if (!queue->immediate && (verb->counts || verb->messages))
         return launch_packed(comm, queue, &args);
     return stn_queue_launch(queue, verb_kernel, &args, sizeof args);

@@ -1,7 +1,10 @@
 /* Verbs with a request run beside the caller, in the order of calls; verbs on a queue that runs later take their arrays along. */
 #include "team.h"
 
-#include <sched.h>
+#include "core/trace.h"
+
+#include <stdio.h>
+#include <unistd.h>
 
 enum { RANKS = 3, N = 700 };
 
@@ -164,6 +167,50 @@ static void adopted_communicators_run_on_the_queue_and_count_there(void)
     }
 }
 
+/* Verbs leave spans in the trace of the communicator's queue, those with a request too. */
+static void trace_body(stn_comm *comm, void *arg)
+{
+    struct stni_trace **traces = arg, *trace = traces[stn_comm_rank(comm)];
+    double x[6] = {0};
+    stn_request *request;
+    CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
+    atomic_store(&comm->queue->trace, trace);
+    CHECK_STATUS(stn_comm_all_reduce(comm, x, x, 6, STN_DTYPE_F64, STN_SUM, NULL), STN_OK);
+    CHECK_STATUS(stn_comm_broadcast(comm, x, 6, STN_DTYPE_F64, 0, &request), STN_OK);
+    CHECK_STATUS(stn_request_wait(&request), STN_OK);
+    atomic_store(&comm->queue->trace, NULL);
+}
+
+static int file_has(const char *path, const char *text)
+{
+    char content[8192];
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(content, 1, sizeof content - 1, file) : 0;
+    content[n] = '\0';
+    if (file)
+        fclose(file);
+    return strstr(content, text) != NULL;
+}
+
+static void verbs_are_traced_with_their_bytes(void)
+{
+    struct stni_trace *traces[2];
+    char path[] = "/tmp/stn-verbs-XXXXXX";
+    CHECK(close(mkstemp(path)) == 0);
+    for (int r = 0; r < 2; r++)
+        CHECK_STATUS(stni_trace_create(&traces[r]), STN_OK);
+    team_run(2, trace_body, traces);
+    for (int r = 0; r < 2; r++) {
+        CHECK_STATUS(stni_trace_write(traces[r], r, path), STN_OK);
+        CHECK(file_has(path, "\"name\":\"all_reduce\",\"cat\":\"verb\""));
+        CHECK(file_has(path, "\"name\":\"broadcast\",\"cat\":\"verb\""));
+        CHECK(file_has(path, "\"args\":{\"bytes\":48}"));
+        CHECK(!file_has(path, "barrier"));
+        stni_trace_destroy(&traces[r]);
+    }
+    remove(path);
+}
+
 static void failing_body(stn_comm *comm, void *arg)
 {
     (void)arg;
@@ -207,6 +254,7 @@ int main(int argc, char **argv)
         {"requests_and_blocking_verbs_run_in_the_order_of_calls", requests_and_blocking_verbs_run_in_the_order_of_calls},
         {"arrays_are_free_when_a_request_has_begun", arrays_are_free_when_a_request_has_begun},
         {"adopted_communicators_run_on_the_queue_and_count_there", adopted_communicators_run_on_the_queue_and_count_there},
+        {"verbs_are_traced_with_their_bytes", verbs_are_traced_with_their_bytes},
         {"a_request_returns_the_status_of_its_verb", a_request_returns_the_status_of_its_verb},
         {"communicators_with_a_side_queue_come_and_go", communicators_with_a_side_queue_come_and_go},
     };
