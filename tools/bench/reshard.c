@@ -1,12 +1,12 @@
 /* 6. Redistribution of a 4096 x 4096 f32 tensor, beside the fastest plain strided copy of the same elements by the same threads, each from
  * the sources' own memory into its own. */
+#include "buffers.h"
 #include "copy.h"
 #include "world.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SIDE = 4096, QUICK_SIDE = 512, MAX_AXES = 2, MAX_RANKS = 4, MAX_TEMPORARY = 1 << 20 /* bytes, design 5 contract 16 */ };
 
@@ -210,11 +210,9 @@ static stn_status reshard_rank_main(stn_context *context, void *arg)
     if (status != STN_OK)
         return status;
     rank.source = world_tensor(context, rank.from);
-    const size_t bytes = (size_t)stn_spec_local_numel(rank.to) * sizeof(float);
-    rank.copy = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    rank.copy = buffer_make_large((size_t)stn_spec_local_numel(rank.to) * sizeof(float));
     if (rank.source == NULL || rank.copy == NULL)
         return STN_ERR_MEMORY;
-    memset(rank.copy, 0, bytes);
     world->source[rank.rank] = stn_tensor_data(rank.source);
     team_wait(&world->world.team);
     for (int r = 0; r < world->world.team.ranks; r++)
