@@ -1,4 +1,4 @@
-/* oneDNN 2.6, for the CPU. The implementation is the one file that knows its API; builds without it have another, in which nothing is
+/* oneDNN 2.6, for the CPU. onednn.c and onednn_primitive.c alone know its API; builds without it have another file, in which nothing is
  * available and the kernels of our own serve.
  *
  * Everything here is used by the kernels of one queue, one after the other; only _get is called by the context's thread. */
