@@ -16,5 +16,9 @@ STN_BEGIN_DECLS
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_sum(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
+/** Mean over dims. As stn_sum, for floating and complex dtypes; of no elements it is NaN.
+ *  @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_mean(stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
 STN_END_DECLS
 #endif

@@ -16,6 +16,7 @@
     X(gelu_backward)    \
     X(gelu_curvature)   \
     X(sum)              \
+    X(mean)             \
     X(expand)           \
     X(matmul)           \
     X(conv2d)           \

@@ -107,6 +107,17 @@ static void reduce_lanes(struct reduction *r, const char *in, int64_t width)
     r->kernels->fold[r->acc_dtype](a->op, r->acc, groups, width);
 }
 
+/* The last step before results are rounded. */
+static void finish(struct reduction *r, int64_t width)
+{
+    double *acc = (double *)r->acc;
+    const double divisor = (double)r->args->divisor;
+    int64_t n = r->acc_dtype == STN_DTYPE_C128 ? 2 * width : width;
+    if (r->args->divides)
+        for (int64_t i = 0; i < n; i++)
+            acc[i] /= divisor;
+}
+
 /* Rounds to the result's dtype; a 16-bit float is reached by way of f32. */
 static void store(struct reduction *r, char *out, int64_t width)
 {
@@ -129,6 +140,7 @@ static void reduce_outputs(struct reduction *r, const char *in, char *out)
             r->kernels->clear[r->acc_dtype](r->args->op, r->acc, width);
         else
             reduce_lanes(r, in + lane * r->lane_in * r->in_size, width);
+        finish(r, width);
         store(r, out + lane * r->lane_out * r->out_size, width);
     }
 }

@@ -26,6 +26,8 @@ struct stni_reduce_args {
     int64_t kept[STN_MAX_NDIM], kept_in[STN_MAX_NDIM], kept_out[STN_MAX_NDIM];
     int64_t reduced[STN_MAX_NDIM], reduced_in[STN_MAX_NDIM];
     int empty; /* nothing is reduced: the result is the identity */
+    int divides; /* floating and complex: results are divided by */
+    int64_t divisor;
 };
 
 stn_status stni_reduce_cpu(stn_queue *queue, const void *args);

@@ -1,0 +1,174 @@
+/* The functions of a descriptor that every reduction shares. */
+#include "ops/reduce/reduction.h"
+
+#include "core/tensor.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+#include "ops/util/strided.h"
+
+#include <shardtensor/ops.h>
+
+const stn_input_schema stni_reduction_inputs[1] = {{"input", 0, 0}};
+
+const stn_attr_schema stni_reduction_attrs_schema[2] = {
+    {"dim", STN_ATTR_INTS, offsetof(struct stni_reduction_attrs, dim), NULL},
+    {"keepdim", STN_ATTR_BOOL, offsetof(struct stni_reduction_attrs, keepdim), NULL},
+};
+
+const struct stni_reduction_attrs stni_reduction_defaults = {.dim = {.n = -1}};
+
+static const struct stni_reduction_rule *rule_of(const void *arg)
+{
+    return arg;
+}
+
+stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims, int keepdim)
+{
+    struct stni_reduction_attrs attrs = {.dim = {.n = n_dims > 0 ? n_dims : -1}, .keepdim = keepdim != 0};
+    if (n_dims > STN_MAX_NDIM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted at most %d", name, n_dims, STN_MAX_NDIM);
+    for (int i = 0; i < n_dims; i++)
+        attrs.dim.v[i] = dims[i];
+    return stni_call(op, 1, &input, &attrs);
+}
+
+int stni_reduction_dims(int ndim, uint32_t reduced, int64_t keepdim, int to[STN_MAX_NDIM])
+{
+    int n = 0;
+    for (int d = 0; d < ndim; d++)
+        to[d] = !(reduced >> d & 1) || keepdim ? n++ : -1;
+    return n;
+}
+
+stn_status stni_reduction_check(stn_op_call *call)
+{
+    const struct stni_reduction_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    stn_meta *out = &call->out_meta[0];
+    uint32_t reduced;
+    int to[STN_MAX_NDIM];
+    int differentiable = stn_dtype_is_differentiable(in->dtype);
+    if (rule_of(call->arg)->differentiable_only && !differentiable)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
+    STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &reduced));
+    out->dtype = differentiable ? in->dtype : STN_DTYPE_I64;
+    out->ndim = stni_reduction_dims(in->ndim, reduced, attrs->keepdim, to);
+    for (int d = 0; d < in->ndim; d++)
+        if (to[d] >= 0)
+            out->shape[to[d]] = reduced >> d & 1 ? 1 : in->shape[d];
+    return STN_OK;
+}
+
+void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], uint32_t linear, const stn_meta *meta,
+                           struct stni_layout *out)
+{
+    int axes = in->mesh ? in->mesh->ndim : 0, n = 0;
+    stni_layout_init(out, in->mesh, meta->dtype, meta->ndim, meta->shape);
+    for (int a = 0; a < axes; a++) {
+        stn_placement p = in->placement[a];
+        out->axis_order[a] = in->axis_order[a];
+        if (p.kind == STN_PLACE_PARTIAL && !(linear >> a & 1))
+            in->placement[a] = p = stn_replicate();
+        if (p.kind == STN_PLACE_SHARD)
+            p = reduced >> p.dim & 1 ? stn_partial(STN_SUM) : stn_shard(to[p.dim]);
+        out->placement[a] = p;
+    }
+    for (int k = 0; k < in->ndim; k++) {
+        int d = in->memory_order[k];
+        if (to[d] < 0)
+            continue;
+        out->memory_order[n++] = (uint8_t)to[d];
+        out->split[to[d]] = reduced >> d & 1 ? NULL : in->split[d];
+    }
+}
+
+/* What is pending stays so where the sum of sums is the sum: not for "or", nor where narrow integers would wrap later than they do. */
+static uint32_t linear_axes(const struct stni_layout *in, const stn_meta *out)
+{
+    uint32_t axes = 0;
+    for (int a = 0; in->mesh && a < in->mesh->ndim; a++)
+        if (in->placement[a].op == STN_SUM && in->dtype == out->dtype)
+            axes |= 1u << a;
+    return axes;
+}
+
+stn_status stni_reduction_place(stn_op_call *call)
+{
+    const struct stni_reduction_attrs *attrs = call->attrs;
+    const stn_meta *meta = &call->out_meta[0];
+    struct stni_layout in = call->in_spec[0]->layout, out;
+    uint32_t reduced = stni_dims_mask_of(&attrs->dim, in.ndim);
+    int to[STN_MAX_NDIM];
+    stni_reduction_dims(in.ndim, reduced, attrs->keepdim, to);
+    stni_reduction_layout(&in, reduced, to, linear_axes(&in, meta), meta, &out);
+    STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
+    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
+}
+
+/* Elements, of all ranks, that go into one result. */
+static int64_t count(int ndim, const int64_t *shape, uint32_t reduced)
+{
+    int64_t n = 1;
+    for (int d = 0; d < ndim; d++)
+        if (reduced >> d & 1)
+            n *= shape[d];
+    return n;
+}
+
+stn_status stni_reduction_run(stn_op_call *call)
+{
+    const struct stni_reduction_attrs *attrs = call->attrs;
+    const struct stni_reduction_rule *rule = call->arg;
+    const stn_tensor *in = call->in[0], *out = call->out[0];
+    const int ndim = in->spec->layout.ndim;
+    const uint32_t reduced = stni_dims_mask_of(&attrs->dim, ndim);
+    struct stni_reduce_args args = {.op = rule->op, .in_dtype = in->spec->layout.dtype, .in = in->data, .out = out->data,
+                                    .out_dtype = out->spec->layout.dtype, .empty = in->spec->local_numel == 0,
+                                    .divides = rule->divides, .divisor = count(ndim, in->spec->layout.shape, reduced)};
+    int to[STN_MAX_NDIM];
+    if (out->spec->local_numel == 0)
+        return STN_OK;
+    stni_reduction_dims(ndim, reduced, attrs->keepdim, to);
+    for (int d = 0; d < ndim; d++) {
+        if (reduced >> d & 1) {
+            args.reduced[args.n_reduced] = in->spec->local_shape[d];
+            args.reduced_in[args.n_reduced++] = in->strides[d];
+        } else {
+            args.kept[args.n_kept] = in->spec->local_shape[d];
+            args.kept_in[args.n_kept] = in->strides[d];
+            args.kept_out[args.n_kept++] = out->strides[to[d]];
+        }
+    }
+    args.n_kept = stni_merge_dims(args.n_kept, args.kept, 2, (int64_t *[]){args.kept_in, args.kept_out});
+    args.n_reduced = args.empty ? 0 : stni_merge_dims(args.n_reduced, args.reduced, 1, (int64_t *[]){args.reduced_in});
+    return stn_op_launch(call, 0, args.in_dtype, &args, sizeof args);
+}
+
+stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uint32_t reduced, int64_t keepdim)
+{
+    const int ndim = stn_spec_ndim(input);
+    const int64_t *shape = stn_spec_shape(input);
+    int leading = (reduced & (reduced + 1)) == 0; /* expand puts these back itself */
+    if (!keepdim && !leading) {
+        int64_t with_ones[STN_MAX_NDIM];
+        for (int d = 0; d < ndim; d++)
+            with_ones[d] = reduced >> d & 1 ? 1 : shape[d];
+        result = stn_view(result, ndim, with_ones);
+    }
+    return stn_expand(result, ndim, shape);
+}
+
+stn_status stni_reduction_backward(stn_backward_call *call)
+{
+    const struct stni_reduction_attrs *attrs = call->attrs;
+    const struct stni_reduction_rule *rule = call->arg;
+    const stn_spec *in = call->in_spec[0];
+    stn_tensor *grad = call->grad_out[0];
+    if (!grad)
+        return STN_OK;
+    uint32_t reduced = stni_dims_mask_of(&attrs->dim, in->layout.ndim);
+    if (rule->derivative)
+        grad = rule->derivative(grad, count(in->layout.ndim, in->layout.shape, reduced));
+    call->grad_in[0] = stni_reduction_expand(grad, in, reduced, attrs->keepdim);
+    return stn_context_status(call->context);
+}

@@ -1,0 +1,60 @@
+/* Reductions as rows. What joins elements stands in reduce_kernel.h; here is what else there is to say of one, and the functions of a descriptor
+ * that do the rest for every row: dims, placement, launch, and the way back. */
+#ifndef STNI_OPS_REDUCE_REDUCTION_H
+#define STNI_OPS_REDUCE_REDUCTION_H
+
+#include "core/shard/spec.h"
+#include "ops/reduce/reduce_kernel.h"
+#include "ops/table.h"
+
+#include <stddef.h>
+
+struct stni_reduction_attrs {
+    stn_ints dim; /* absent or empty: all */
+    int64_t keepdim;
+};
+
+struct stni_reduction_rule {
+    enum stni_reduction op;
+    int differentiable_only; /* 1: bool and integers are refused */
+    int divides;             /* 1: by the number of elements, at the end. Each rank divides its part by the whole number */
+    /* What is repeated along the reduced dims to give the input's cotangent; `count`: elements of one result. NULL: the result's cotangent. */
+    stn_tensor *(*derivative)(stn_tensor *grad, int64_t count);
+};
+
+/* What typed functions call. */
+stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
+/* Output dim of each input dim for a mask of reduced ones, -1 where it is reduced away; returns how many there are. */
+int stni_reduction_dims(int ndim, uint32_t reduced, int64_t keepdim, int to[STN_MAX_NDIM]);
+
+/* The result's layout for an input of layout `in`, which becomes what is wanted of it: a Shard of a reduced dim becomes Partial(sum), the other
+ * Shards stay; Partial(sum) stays on the axes in `linear` (bits). */
+void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], uint32_t linear, const stn_meta *meta,
+                           struct stni_layout *out);
+
+/* A tensor of the result's shape as one that repeats along the reduced dims: what cotangents and results need to meet the input. */
+stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uint32_t reduced, int64_t keepdim);
+
+/* What the descriptor of a row is made of; `arg` is its rule. */
+stn_status stni_reduction_check(stn_op_call *call);
+stn_status stni_reduction_place(stn_op_call *call);
+stn_status stni_reduction_run(stn_op_call *call);
+stn_status stni_reduction_backward(stn_backward_call *call);
+
+extern const stn_input_schema stni_reduction_inputs[1];
+extern const stn_attr_schema stni_reduction_attrs_schema[2];
+extern const struct stni_reduction_attrs stni_reduction_defaults;
+
+/* A descriptor. What comes after the name is the op's rule, as an initialiser. */
+#define STNI_REDUCTION_FIELDS(text, ...)                                                                                    \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_reduction_inputs, .n_inputs = 1,                              \
+    .attrs = stni_reduction_attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct stni_reduction_attrs),                  \
+    .attrs_init = &stni_reduction_defaults, .n_outputs = 1, .check = stni_reduction_check, .place = stni_reduction_place,   \
+    .run = stni_reduction_run, .backward = stni_reduction_backward,                                                         \
+    .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_reduce_args)}}, .n_slots = 1,                   \
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".forward", "cpu", (1u << STN_DTYPE_COUNT) - 1,               \
+                                     sizeof(struct stni_reduce_args), stni_reduce_cpu}},                                    \
+    .n_kernels = 1, .arg = (void *)&(const struct stni_reduction_rule){__VA_ARGS__}
+
+#endif
