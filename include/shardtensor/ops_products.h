@@ -16,6 +16,16 @@ STN_BEGIN_DECLS
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_matmul(stn_tensor *input, stn_tensor *other);
 
+/** input weight^T + bias, row by row.
+ *
+ * Shapes:     input (…, in), weight (out, in), bias (out) or NULL -> (…, out). Dtypes are equal, as of stn_matmul.
+ * Placement:  per axis: a leading dim of input, or out in weight, sharded stays sharded; in sharded in both gives Partial(sum); Partial(sum)
+ *             as in matmul. The bias goes to where the result is: beside Partial(sum) it becomes so, which moves nothing.
+ * Collective: over the mesh where an input has to move.
+ * Gradient:   yes, twice differentiable.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_linear(stn_tensor *input, stn_tensor *weight, stn_tensor *bias);
+
 typedef enum stn_padding_mode {
     STN_PADDING_ZEROS,
     STN_PADDING_REFLECT,

@@ -19,6 +19,7 @@
     X(mean)             \
     X(expand)           \
     X(matmul)           \
+    X(linear)           \
     X(conv2d)           \
     X(conv2d_grad_input) \
     X(conv2d_grad_weight) \

@@ -4,12 +4,11 @@
  * chunks; where k is cut, or an operand is Partial(sum), so is the result. */
 #include "core/dtype.h"
 #include "core/tensor.h"
-#include "ops/matmul/matmul_kernel.h"
+#include "ops/matmul/matmul.h"
 #include "ops/util/bilinear.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
 #include "ops/util/gemm.h"
-#include "ops/util/onednn.h"
 #include "ops/util/sum_to.h"
 #include "ops/util/widen.h"
 
@@ -45,15 +44,15 @@ static stn_status check_shapes(const stn_op_call *call)
     return STN_OK;
 }
 
-static int max(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 /* Batch dims of an operand of `ndim` dims. */
 static int batch_dims(int ndim)
 {
-    return max(ndim - 2, 0);
+    return ndim > 2 ? ndim - 2 : 0;
+}
+
+static int max(int a, int b)
+{
+    return a > b ? a : b;
 }
 
 static stn_status check(stn_op_call *call)
@@ -109,134 +108,15 @@ static stn_status place(stn_op_call *call)
     return stni_bilinear_place(call, &rule);
 }
 
-/* Strides of a tensor's chunk as an operand of (batch…, rows, cols); `row` and `col` are its dims, -1 where it has none. */
-static struct stni_matmul_operand operand(const stn_tensor *t, int row, int col, int out_batch)
-{
-    struct stni_matmul_operand o = {.data = t->data, .row = row < 0 ? 1 : t->strides[row], .col = col < 0 ? 1 : t->strides[col]};
-    int batch = batch_dims(t->spec->layout.ndim);
-    for (int d = 0; d < batch; d++)
-        if (t->spec->layout.shape[d] != 1)
-            o.batch[d + out_batch - batch] = t->strides[d];
-    return o;
-}
-
-static struct stni_matmul_args describe(const stn_tensor *a, const stn_tensor *b, const stn_tensor *c)
-{
-    int na = a->spec->layout.ndim, nb = b->spec->layout.ndim, nc = c->spec->layout.ndim;
-    int batch = max(batch_dims(na), batch_dims(nb)), col = nb > 1 ? nc - 1 : -1;
-    struct stni_matmul_args p = {.dtype = c->spec->layout.dtype, .n_batch = batch, .m = 1, .n = 1};
-    p.k = a->spec->local_shape[na - 1];
-    if (na > 1)
-        p.m = a->spec->local_shape[na - 2];
-    if (nb > 1)
-        p.n = b->spec->local_shape[nb - 1];
-    for (int d = 0; d < batch; d++) {
-        p.batch[d] = c->spec->local_shape[d];
-        p.c.batch[d] = c->strides[d];
-    }
-    p.a = operand(a, na - 2, na - 1, batch);
-    p.b = operand(b, nb > 1 ? nb - 2 : 0, nb > 1 ? nb - 1 : -1, batch);
-    p.c.data = c->data;
-    p.c.row = na > 1 ? c->strides[batch] : 1;
-    p.c.col = col < 0 ? 1 : c->strides[col];
-    return p;
-}
-
-static void remove_batch_dim(struct stni_matmul_args *p, int d)
-{
-    struct stni_matmul_operand *operands[] = {&p->a, &p->b, &p->c};
-    p->n_batch--;
-    for (int i = d; i < p->n_batch; i++) {
-        p->batch[i] = p->batch[i + 1];
-        for (int j = 0; j < 3; j++)
-            operands[j]->batch[i] = operands[j]->batch[i + 1];
-    }
-}
-
-/* Whether stepping over all of a dim's `n` elements is one step of the dim outside it. */
-static int chains(int64_t outer, int64_t inner, int64_t n)
-{
-    return outer == inner * n;
-}
-
-/* The same products with as few batch dims as strides allow, and where B is shared, with the rows of several as rows of one. */
-static void collapse(struct stni_matmul_args *p)
-{
-    for (int d = p->n_batch - 1; d >= 0; d--)
-        if (p->batch[d] == 1)
-            remove_batch_dim(p, d);
-    for (int d = p->n_batch - 1; d > 0; d--) {
-        int64_t n = p->batch[d];
-        if (!chains(p->a.batch[d - 1], p->a.batch[d], n) || !chains(p->b.batch[d - 1], p->b.batch[d], n) ||
-            !chains(p->c.batch[d - 1], p->c.batch[d], n))
-            continue;
-        p->batch[d] *= p->batch[d - 1];
-        remove_batch_dim(p, d - 1);
-    }
-    int last = p->n_batch - 1;
-    if (last < 0 || p->b.batch[last] != 0)
-        return;
-    if (p->m == 1) {
-        p->a.row = p->a.batch[last];
-        p->c.row = p->c.batch[last];
-    } else if (!chains(p->a.batch[last], p->a.row, p->m) || !chains(p->c.batch[last], p->c.row, p->m)) {
-        return;
-    }
-    p->m *= p->batch[last];
-    p->n_batch--;
-}
-
-/* Whether oneDNN takes a factor of so many rows and columns as it lies. */
-static int suits(const struct stni_matmul_operand *o, int64_t rows, int64_t cols)
-{
-    return (o->col == 1 && (rows == 1 || o->row >= cols)) || (o->row == 1 && (cols == 1 || o->col >= rows));
-}
-
-/* Chooses between oneDNN and our own kernels: these for other dtypes, for strides that oneDNN does not take, and for small products,
- * where they start sooner. 16-bit floats that become f32 are dense then. */
-static stn_status choose(const stn_op_call *call, struct stni_matmul_args *p)
-{
-    enum { SMALL = 12 * 12 * 12 };
-    struct stni_onednn *library = NULL;
-    int fits = p->c.col == 1 && (p->m == 1 || p->c.row >= p->n) && suits(&p->a, p->m, p->k) && suits(&p->b, p->k, p->n);
-    p->widen = stni_wide_dtype(p->dtype) != p->dtype;
-    if (p->m * p->n * p->k >= SMALL && stni_wide_dtype(p->dtype) == STN_DTYPE_F32)
-        STNI_TRY(stni_onednn_get(call->context, &library));
-    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_has_bf16(library))
-        p->widen = 0;
-    if (p->widen || fits)
-        p->library = library;
-    size_t bytes = stni_matmul_workspace(p);
-    return bytes > 0 ? stn_op_scratch(call, bytes, &p->workspace) : STN_OK;
-}
-
 static stn_status run(stn_op_call *call)
 {
-    if (call->out[0]->spec->local_numel == 0)
-        return STN_OK;
-    struct stni_matmul_args p = describe(call->in[0], call->in[1], call->out[0]);
-    collapse(&p);
-    if (call->context->device->is_cpu)
-        STNI_TRY(choose(call, &p));
-    return stn_op_launch(call, 0, p.dtype, &p, sizeof p);
+    return stni_matmul_solve(call, call->in[0], call->in[1], 0, call->out[0]);
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)call;
     return (needs & 1 ? 2u : 0) | (needs & 2 ? 1u : 0);
-}
-
-/* With a dim of size 1 put in at `dim`. */
-static stn_tensor *unsqueeze(stn_tensor *t, int dim)
-{
-    int64_t shape[STN_MAX_NDIM];
-    int ndim = stn_tensor_ndim(t);
-    if (stn_tensor_is_error(t))
-        return t;
-    for (int d = 0; d <= ndim; d++)
-        shape[d] = d == dim ? 1 : stn_tensor_shape(t)[d - (d > dim)];
-    return stn_view(t, ndim + 1, shape);
 }
 
 /* The adjoint of a matrix: conjugated and transposed. */
@@ -263,37 +143,11 @@ static stn_tensor *fit(stn_tensor *grad, const stn_spec *in, int unsqueezed)
     return unsqueezed < 0 || stn_tensor_is_error(grad) ? grad : stn_view(grad, 1, in->layout.shape);
 }
 
-/* Whether the dims before the last can be merged without moving data: only dims of size 1 stand before one that is cut. */
-static int merges(const stn_tensor *t)
-{
-    const struct stni_layout *layout = &t->spec->layout;
-    int axes[STN_MAX_MESH_NDIM];
-    int64_t before = 1;
-    for (int d = 0; d < layout->ndim - 1; d++) {
-        if (before != 1 && stni_layout_dim_axes(layout, d, axes) > 0)
-            return 0;
-        before *= layout->shape[d];
-    }
-    return 1;
-}
-
-static stn_tensor *merge(stn_tensor *t)
-{
-    int last = stn_tensor_ndim(t) - 1;
-    int64_t shape[] = {1, stn_tensor_shape(t)[last]};
-    for (int d = 0; d < last; d++)
-        shape[0] *= stn_tensor_shape(t)[d];
-    return stn_view(t, 2, shape);
-}
-
 /* A* dC, summed over the batch where B has none. Then the rows of all batches are the terms of one sum, which is one product. */
 static stn_tensor *grad_of_other(stn_tensor *a, stn_tensor *grad, int b_ndim)
 {
-    if (!stn_tensor_is_error(a) && !stn_tensor_is_error(grad) && b_ndim == 2 && stn_tensor_ndim(a) > 2 &&
-        stn_tensor_ndim(a) == stn_tensor_ndim(grad) && merges(a) && merges(grad)) {
-        a = merge(a);
-        grad = merge(grad);
-    }
+    if (b_ndim == 2)
+        stni_matmul_merge_rows(&a, &grad);
     return stn_matmul(adjoint(a), grad);
 }
 
@@ -304,13 +158,13 @@ static stn_status backward(stn_backward_call *call)
     int row = call->in_spec[0]->layout.ndim == 1, col = call->in_spec[1]->layout.ndim == 1;
     int ndim = call->out_spec[0]->layout.ndim;
     if (row)
-        grad = unsqueeze(grad, col ? ndim : ndim - 1);
+        grad = stni_matmul_unsqueeze(grad, col ? ndim : ndim - 1);
     if (col)
-        grad = unsqueeze(grad, ndim + row);
+        grad = stni_matmul_unsqueeze(grad, ndim + row);
     if (call->needs & 1)
-        call->grad_in[0] = fit(stn_matmul(grad, adjoint(col ? unsqueeze(b, 1) : b)), call->in_spec[0], row ? 0 : -1);
+        call->grad_in[0] = fit(stn_matmul(grad, adjoint(col ? stni_matmul_unsqueeze(b, 1) : b)), call->in_spec[0], row ? 0 : -1);
     if (call->needs & 2)
-        call->grad_in[1] = fit(grad_of_other(row ? unsqueeze(a, 0) : a, grad, col ? 2 : call->in_spec[1]->layout.ndim),
+        call->grad_in[1] = fit(grad_of_other(row ? stni_matmul_unsqueeze(a, 0) : a, grad, col ? 2 : call->in_spec[1]->layout.ndim),
                                call->in_spec[1], col ? 1 : -1);
     return stn_context_status(call->context);
 }
@@ -320,10 +174,7 @@ static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "other"}};
 static const stn_kernel_slot slots[] = {{"matmul.product", sizeof(struct stni_matmul_args)}};
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "matmul.product", "cpu",
-     1u << STN_DTYPE_F32 | 1u << STN_DTYPE_F64 | 1u << STN_DTYPE_BF16 | 1u << STN_DTYPE_F16 | 1u << STN_DTYPE_I64 | 1u << STN_DTYPE_I32 |
-         1u << STN_DTYPE_C64 | 1u << STN_DTYPE_C128,
-     sizeof(struct stni_matmul_args), stni_matmul_cpu},
+    {sizeof(stn_kernel), "matmul.product", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_matmul_args), stni_matmul_cpu},
 };
 
 const stn_op_desc stni_op_matmul = {

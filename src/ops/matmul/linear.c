@@ -1,0 +1,173 @@
+/* linear: y = x W^T + b, the product of matmul with W read as it lies, and the addition of pointwise ops over its result. */
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/matmul/matmul.h"
+#include "ops/util/bilinear.h"
+#include "ops/util/call.h"
+#include "ops/util/convert.h"
+#include "ops/util/dims.h"
+#include "ops/util/gemm.h"
+#include "ops/util/strided.h"
+#include "ops/util/sum_to.h"
+#include "ops/util/widen.h"
+
+#include <shardtensor/ops.h>
+
+#include <string.h>
+
+enum { INPUT, WEIGHT, BIAS };
+enum { PRODUCT, ADD };
+
+/* Labels: those of x's leading dims are 0, 1, …. */
+enum { OUT = STN_MAX_NDIM, IN };
+
+stn_tensor *stn_linear(stn_tensor *input, stn_tensor *weight, stn_tensor *bias)
+{
+    stn_tensor *in[] = {[INPUT] = input, [WEIGHT] = weight, [BIAS] = bias};
+    return stni_call(STNI_OP_linear, 3, in, NULL);
+}
+
+static stn_status check_shapes(const stn_op_call *call)
+{
+    const struct stni_layout *x = &call->in_spec[INPUT]->layout, *w = &call->in_spec[WEIGHT]->layout;
+    char text[2][STNI_SHAPE_TEXT];
+    stni_shape_text(x->ndim, x->shape, text[0]);
+    stni_shape_text(w->ndim, w->shape, text[1]);
+    if (x->ndim == 0 || w->ndim != 2)
+        return stn_op_fail(call, STN_ERR_SHAPE, "got 'input' of shape %s and 'weight' of shape %s, wanted (…, in) and (out, in)", text[0],
+                           text[1]);
+    if (x->shape[x->ndim - 1] != w->shape[1])
+        return stn_op_fail(call, STN_ERR_SHAPE, "got 'input' of shape %s and 'weight' of shape %s, whose last dims differ", text[0], text[1]);
+    if (!call->in_spec[BIAS])
+        return STN_OK;
+    const struct stni_layout *b = &call->in_spec[BIAS]->layout;
+    if (b->ndim != 1 || b->shape[0] != w->shape[0])
+        return stn_op_fail(call, STN_ERR_SHAPE, "'bias' got shape %s, wanted (%lld), the rows of 'weight'",
+                           stni_shape_text(b->ndim, b->shape, text[0]), (long long)w->shape[0]);
+    return STN_OK;
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *x = &call->in_spec[INPUT]->layout, *w = &call->in_spec[WEIGHT]->layout;
+    stn_meta *meta = &call->out_meta[0];
+    for (int i = WEIGHT; i <= BIAS; i++)
+        if (call->in_spec[i] && call->in_spec[i]->layout.dtype != x->dtype)
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted input's %s", i == WEIGHT ? "weight" : "bias",
+                               stn_dtype_name(call->in_spec[i]->layout.dtype), stn_dtype_name(x->dtype));
+    if (!stni_gemm_serves(stni_wide_dtype(x->dtype)))
+        return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128", stn_dtype_name(x->dtype));
+    STNI_TRY(check_shapes(call));
+    meta->dtype = x->dtype;
+    meta->ndim = x->ndim;
+    memcpy(meta->shape, x->shape, sizeof meta->shape);
+    meta->shape[x->ndim - 1] = w->shape[0];
+    return STN_OK;
+}
+
+static stn_status place(stn_op_call *call)
+{
+    struct stni_bilinear rule = {0};
+    struct stni_labels bias;
+    int last = call->in_spec[INPUT]->layout.ndim - 1;
+    memset(&bias, STNI_NO_LABEL, sizeof bias);
+    bias.memory_order = NULL;
+    rule.in[INPUT] = rule.in[WEIGHT] = rule.out = bias;
+    for (int d = 0; d < last; d++)
+        rule.in[INPUT].of[d] = rule.out.of[d] = (int8_t)d;
+    rule.in[INPUT].of[last] = rule.in[WEIGHT].of[1] = IN;
+    rule.in[WEIGHT].of[0] = rule.out.of[last] = bias.of[0] = OUT;
+    rule.added = &bias;
+    return stni_bilinear_place(call, &rule);
+}
+
+/* Adds the bias to each row of the result. */
+static stn_status add_bias(stn_op_call *call, const stn_tensor *bias, const stn_tensor *y)
+{
+    const int ndim = y->spec->layout.ndim;
+    const stn_dtype dtype = y->spec->layout.dtype;
+    struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = stni_compute_dtype(dtype), .n_in = 2, .a = {1, 1}};
+    struct stni_pointwise_operand *b = &args.in[1], *out = &args.out;
+    *out = (struct stni_pointwise_operand){.data = y->data, .dtype = dtype};
+    *b = (struct stni_pointwise_operand){.data = bias->data, .dtype = dtype};
+    for (int d = 0; d < ndim; d++) {
+        args.shape[d] = y->spec->local_shape[d];
+        out->strides[d] = y->strides[d];
+    }
+    b->strides[ndim - 1] = bias->strides[0];
+    args.ndim = stni_merge_dims(ndim, args.shape, 2, (int64_t *[]){out->strides, b->strides});
+    args.in[0] = *out;
+    return stn_op_launch(call, ADD, dtype, &args, sizeof args);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const stn_tensor *y = call->out[0];
+    STNI_TRY(stni_matmul_solve(call, call->in[INPUT], call->in[WEIGHT], 1, y));
+    return call->in[BIAS] && y->spec->local_numel > 0 ? add_bias(call, call->in[BIAS], y) : STN_OK;
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return (needs >> INPUT & 1 ? 1u << WEIGHT : 0) | (needs >> WEIGHT & 1 ? 1u << INPUT : 0);
+}
+
+static stn_tensor *conjugate(stn_tensor *t)
+{
+    return !stn_tensor_is_error(t) && stni_dtype_is_complex(stn_tensor_dtype(t)) ? stn_conj(t) : t;
+}
+
+/* dW = dY^T conj(X), summed over x's leading dims: one product where these can be merged. */
+static stn_tensor *grad_of_weight(stn_tensor *grad, stn_tensor *x, const stn_spec *weight, int ndim)
+{
+    if (ndim == 1) {
+        x = stni_matmul_unsqueeze(x, 0);
+        grad = stni_matmul_unsqueeze(grad, 0);
+    }
+    stni_matmul_merge_rows(&grad, &x);
+    return stni_sum_to(stn_matmul(stn_transpose(grad, -2, -1), conjugate(x)), weight);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    stn_tensor *grad = call->grad_out[0];
+    if (call->needs >> INPUT & 1)
+        call->grad_in[INPUT] = stn_matmul(grad, conjugate(call->in[WEIGHT]));
+    if (call->needs >> WEIGHT & 1)
+        call->grad_in[WEIGHT] = grad_of_weight(grad, call->in[INPUT], call->in_spec[WEIGHT], call->in_spec[INPUT]->layout.ndim);
+    if (call->needs >> BIAS & 1)
+        call->grad_in[BIAS] = stni_sum_to(grad, call->in_spec[BIAS]);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {
+    [INPUT] = {.name = "input"}, [WEIGHT] = {.name = "weight"}, [BIAS] = {.name = "bias", .optional = 1}};
+
+static const stn_kernel_slot slots[] = {
+    [PRODUCT] = {"linear.product", sizeof(struct stni_matmul_args)},
+    [ADD] = {"linear.add", sizeof(struct stni_pointwise_args)},
+};
+
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "linear.product", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_matmul_args), stni_matmul_cpu},
+    {sizeof(stn_kernel), "linear.add", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_pointwise_args), stni_pointwise_cpu},
+};
+
+const stn_op_desc stni_op_linear = {
+    .size = sizeof(stn_op_desc),
+    .name = "linear",
+    .inputs = inputs,
+    .n_inputs = 3,
+    .n_outputs = 1,
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    .slots = slots,
+    .n_slots = 2,
+    .kernels = kernels,
+    .n_kernels = 2,
+};

@@ -1,0 +1,22 @@
+/* What products share. */
+#ifndef STNI_OPS_MATMUL_MATMUL_H
+#define STNI_OPS_MATMUL_MATMUL_H
+
+#include "ops/matmul/matmul_kernel.h"
+
+enum {
+    STNI_MATMUL_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_I64 |
+                         1 << STN_DTYPE_I32 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
+};
+
+/* C = A B, or A B^T where `b_turned`, of the chunks; launches slot 0 of the op, which takes struct stni_matmul_args. */
+stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_turned, const stn_tensor *c);
+
+/* With a dim of size 1 put in at `dim`. */
+stn_tensor *stni_matmul_unsqueeze(stn_tensor *t, int dim);
+
+/* Makes matrices (d0 d1 …, last) of two tensors (d0, d1, …, last) where both can be without moving data, else leaves them: so a sum of products
+ * over rows of all batches is one product. */
+void stni_matmul_merge_rows(stn_tensor **a, stn_tensor **b);
+
+#endif
