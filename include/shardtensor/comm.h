@@ -51,7 +51,7 @@ typedef struct stn_exchange {
 /** What a communicator does. Each verb is called on the thread that runs `queue`, and fails through stn_queue_fail(queue).
  *  Entries marked optional may be NULL: the library then builds them from the others. */
 typedef struct stn_comm_ops {
-    size_t size; /* sizeof(stn_comm_ops) */
+    size_t size; /* sizeof(stn_comm_ops); entries behind it are absent */
     const char *name;
     stn_status (*all_reduce)(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
                              stn_reduce_op op); /* in place allowed */
@@ -82,10 +82,13 @@ typedef struct stn_comm_ops {
     /** Tells the whole family that this rank failed; returns at once. Any thread. */
     void (*abort)(void *impl, stn_status status, const char *text);
     void (*destroy)(void *impl); /* local */
+    /** Optional: a context that takes the communicator says how long its verbs may wait: above 0 or, negative, without end. Subsets
+     *  made later inherit it. Until then it is 300 s. */
+    void (*set_deadline)(void *impl, double seconds);
 } stn_comm_ops;
 
 /** Wraps a table into a communicator. `impl` is owned by it from now on, and destroyed with it.
- *  Local. @return STN_ERR_VERSION where `ops->size` is unknown, STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+ *  Local. @return STN_ERR_VERSION where `ops->size` is none that this library knows, STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out);
 
 /** A communicator that moves nothing: it counts messages and bytes, and lets one process plan as any rank of a world of up to

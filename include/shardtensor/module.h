@@ -27,6 +27,9 @@ typedef struct stn_host {
     void *(*queue_native)(stn_queue *queue);
     const char *(*status_text)(stn_status status);
     size_t (*dtype_size)(stn_dtype dtype);
+    /** dst[i] = src[0][i] op src[1][i] op … in that order, `count` elements: the library's own reduction, for communicators that
+     *  promise its bits. `dst` may be one of the sources. Host memory; any thread. @return STN_ERR_MEMORY. */
+    stn_status (*reduce)(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
 } stn_host;
 
 /* Two kernels serve the library itself: every module with a device brings them, for any dtype. */
@@ -56,6 +59,10 @@ typedef struct stn_module {
     stn_status (*comm_open)(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size);
     const stn_kernel *kernels; /* each of kernels[0].size bytes */
     int n_kernels;
+    /** Instead of comm_open, for a module whose failures have more to say than a status: writes a message of at most `text_size` bytes,
+     *  its end included. */
+    stn_status (*comm_join)(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size, char *text,
+                            size_t text_size);
 } stn_module;
 
 /** May be called by several threads at once; the host's table is the same each time. NULL: the module does not take the host's ABI. */

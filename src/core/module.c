@@ -1,6 +1,7 @@
 /* Finding, loading and checking modules; devices, communicators and kernels that come out of them. */
 #include "core/module.h"
 
+#include "core/comm/dense.h"
 #include "core/context.h"
 #include "core/device/device.h"
 
@@ -21,6 +22,7 @@ static const stn_host host = {
     .queue_native = stn_queue_native,
     .status_text = stn_status_text,
     .dtype_size = stn_dtype_size,
+    .reduce = stni_dense_reduce,
 };
 
 /* A name becomes part of a file's and of a function's. */
@@ -192,15 +194,18 @@ static stn_status open_comm(const char *name, const stn_comm_options *options, s
     const stn_comm_ops *ops = NULL;
     void *impl = NULL;
     int rank = 0, size = 0;
+    char text[STNI_ERROR_TEXT - 96] = "";
     STNI_TRY(stni_module_load(name, options->module_path, &module, error));
-    if (!module.comm_open)
+    if (!module.comm_open && !module.comm_join)
         return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has no communicator", name);
-    stn_status status = module.comm_open(options->text, &ops, &impl, &rank, &size);
+    stn_status status = module.comm_join ? module.comm_join(options->text, &ops, &impl, &rank, &size, text, sizeof text)
+                                         : module.comm_open(options->text, &ops, &impl, &rank, &size);
     if (status != STN_OK)
-        return stni_error_set(error, status, "module '%s': its communicator did not open: %s", name, stn_status_text(status));
+        return stni_error_set(error, status, "module '%s': its communicator did not open: %s", name,
+                              text[0] ? text : stn_status_text(status));
     status = stn_comm_create(ops, impl, rank, size, out);
     if (status != STN_OK) {
-        if (ops->size >= sizeof *ops && ops->destroy)
+        if (ops->size >= STNI_COMM_OPS_LEAST && ops->destroy)
             ops->destroy(impl);
         return stni_error_set(error, status, "module '%s': its communicator's table of %zu bytes, rank %d of %d: %s", name, ops->size,
                               rank, size, stn_status_text(status));

@@ -18,7 +18,7 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
 {
     if (!ops || !out || size < 1 || rank < 0 || rank >= size)
         return STN_ERR_ARGUMENT;
-    if (ops->size != sizeof *ops)
+    if (ops->size < STNI_COMM_OPS_LEAST || ops->size > sizeof *ops)
         return STN_ERR_VERSION;
     if (!complete(ops))
         return STN_ERR_ARGUMENT;
@@ -84,13 +84,18 @@ stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format,
     return status;
 }
 
+static int has_deadline(const stn_comm_ops *ops)
+{
+    return ops->size > offsetof(stn_comm_ops, set_deadline) && ops->set_deadline;
+}
+
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds)
 {
     comm->queue = queue;
     comm->stats = stats;
     comm->checks = checks;
-    if (comm->ops == &stni_thread_ops)
-        stni_thread_set_deadline(comm->impl, deadline_seconds);
+    if (has_deadline(comm->ops))
+        comm->ops->set_deadline(comm->impl, deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : deadline_seconds);
 }
 
 stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out)

@@ -7,6 +7,7 @@
 #include "core/device/device.h"
 
 #include <pthread.h>
+#include <stddef.h>
 
 enum {
     STNI_CALL_RING = 64,            /* calls that are remembered */
@@ -41,6 +42,12 @@ struct stni_call_record {
 struct stni_comm_stats {
     int64_t collectives, messages, bytes_sent;
 };
+
+/* Tables of functions of this size and up are known: what came later is optional. */
+#define STNI_COMM_OPS_LEAST offsetof(stn_comm_ops, set_deadline)
+
+/* The deadline that 0 stands for. */
+#define STNI_DEADLINE_SECONDS 300.0
 
 struct stni_comm_block;
 

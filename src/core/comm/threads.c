@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double default_deadline = 300; /* seconds */
-
 static void free_memory(struct stni_thread_group *group)
 {
     for (int r = 0; r < group->size; r++) {
@@ -111,7 +109,7 @@ static void destroy(void *impl)
 
 void stni_thread_set_deadline(void *impl, double seconds)
 {
-    ((struct stni_thread_member *)impl)->deadline_seconds = seconds == 0 ? default_deadline : seconds;
+    ((struct stni_thread_member *)impl)->deadline_seconds = seconds == 0 ? STNI_DEADLINE_SECONDS : seconds;
 }
 
 stn_status stni_thread_reserve(struct stni_thread_member *member, size_t bytes)
@@ -287,6 +285,7 @@ const stn_comm_ops stni_thread_ops = {
     .subset = subset,
     .abort = stni_thread_abort,
     .destroy = destroy,
+    .set_deadline = stni_thread_set_deadline,
 };
 
 /* Members of a world whose family counts a reference for each rank. */
