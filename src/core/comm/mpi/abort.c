@@ -1,0 +1,135 @@
+/* Failures: the first that a rank knows of is kept by its family and told to all its ranks by small messages. MPI_Abort is never called. */
+#include "core/comm/mpi/family.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* With the family's lock held, on a thread that may call MPI. The messages are short enough for MPI to take them at once; whoever is dead does
+ * not hold up the others. */
+static void tell(struct stni_mpi_family *family)
+{
+    int done;
+    family->told = 1;
+    stni_mpi_lock();
+    for (int r = 0; r < family->size; r++)
+        if (r != family->rank && (r != family->failed.rank || family->failed.status != STN_ERR_PEER))
+            MPI_Isend(&family->failed, (int)sizeof family->failed, MPI_BYTE, r, STNI_MPI_NOTICE_TAG, family->comm, &family->telling[r]);
+    MPI_Testall(family->size, family->telling, &done, MPI_STATUSES_IGNORE);
+    stni_mpi_unlock();
+}
+
+void stni_mpi_abort(struct stni_mpi_family *family, int rank, stn_status status, const char *text)
+{
+    stni_mpi_give_up();
+    pthread_mutex_lock(&family->lock);
+    if (!atomic_load(&family->aborted)) {
+        family->failed.rank = rank;
+        family->failed.status = (int32_t)status;
+        snprintf(family->failed.text, sizeof family->failed.text, "%s", text);
+        atomic_store(&family->aborted, 1);
+        if (stni_mpi_thread_allowed())
+            tell(family);
+    }
+    pthread_mutex_unlock(&family->lock);
+}
+
+/* A notice that has come, if it is for this family. */
+static int take_notice(struct stni_mpi_family *family, struct stni_mpi_notice *notice)
+{
+    MPI_Message message;
+    MPI_Status status;
+    int there = 0;
+    stni_mpi_lock();
+    if (MPI_Improbe(MPI_ANY_SOURCE, STNI_MPI_NOTICE_TAG, family->comm, &there, &message, &status) != MPI_SUCCESS)
+        there = 0;
+    if (there)
+        MPI_Mrecv(notice, (int)sizeof *notice, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    stni_mpi_unlock();
+    return there && notice->family == family->id;
+}
+
+void stni_mpi_heed(struct stni_mpi_family *family)
+{
+    struct stni_mpi_notice notice;
+    int come = !atomic_load(&family->aborted) && take_notice(family, &notice);
+    if (come)
+        stni_mpi_give_up();
+    pthread_mutex_lock(&family->lock);
+    if (come && !atomic_load(&family->aborted)) {
+        family->failed = notice;
+        family->told = 1; /* by the rank that found it */
+        atomic_store(&family->aborted, 1);
+    }
+    if (atomic_load(&family->aborted) && !family->told)
+        tell(family);
+    pthread_mutex_unlock(&family->lock);
+}
+
+static stn_status set_error(struct stni_mpi_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+
+static stn_status set_error(struct stni_mpi_member *member, stn_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(member->error.text, sizeof member->error.text, format, args);
+    va_end(args);
+    return member->error.status = status;
+}
+
+stn_status stni_mpi_fail_aborted(struct stni_mpi_member *member)
+{
+    const struct stni_mpi_notice *failed = &member->family->failed;
+    if (failed->rank == member->family->rank)
+        return set_error(member, (stn_status)failed->status, "%s", failed->text);
+    return set_error(member, STN_ERR_PEER, "rank %d: %s", failed->rank, failed->text);
+}
+
+stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, const char *format, ...)
+{
+    char text[STNI_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    stni_mpi_abort(member->family, member->family->rank, status, text);
+    return stni_mpi_fail_aborted(member);
+}
+
+/* In the name of the rank that cannot tell any more. */
+stn_status stni_mpi_fail_dead(struct stni_mpi_member *member, int peer)
+{
+    char text[96];
+    int rank = member->world[peer];
+    snprintf(text, sizeof text, "its process %lld has ended", (long long)member->family->peers[rank].pid);
+    stni_mpi_abort(member->family, rank, STN_ERR_PEER, text);
+    return stni_mpi_fail_aborted(member);
+}
+
+static int is_open_with(const struct stni_mpi_member *member, int peer)
+{
+    int found = 0;
+    for (int i = 0; i < member->n && !found; i++)
+        found = member->requests[i] != MPI_REQUEST_NULL && member->parts[i].peer == peer;
+    return found;
+}
+
+/* "rank 1 had not arrived", "ranks 0, 2, … had not arrived": those that messages are still open with. */
+stn_status stni_mpi_fail_late(struct stni_mpi_member *member)
+{
+    char list[256] = "";
+    size_t at = 0;
+    int n = 0;
+    for (int r = 0; r < member->size; r++) {
+        if (!is_open_with(member, r))
+            continue;
+        if (at + 32 > sizeof list) {
+            snprintf(list + at, sizeof list - at, ", …");
+            break;
+        }
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%d", n ? ", " : "", member->world[r]);
+        n++;
+    }
+    return stni_mpi_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, rank%s %s %s", stni_mpi_verb_name(member->kind),
+                         member->deadline_seconds, n == 1 ? "" : "s", list,
+                         member->kind == STNI_VERB_GROUP ? "have not sent or taken their messages" : "had not arrived");
+}

@@ -1,0 +1,134 @@
+/* The MPI communicator: its families, groups and members, as the module's files share them.
+ *
+ * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every verb is made of messages between two ranks that know
+ * their counts, so that the ranks that have not come can be named. A group is a set of ranks with two tags of its own (one for collectives, one
+ * for the group verb), not a communicator of MPI: making and destroying one calls nothing collective. Of all groups that hold a rank each has tags
+ * of its own, because its ranks agreed on a number that none of them had used.
+ *
+ * Nothing waits inside MPI. A wait polls its requests, and every now and then the clock, notices of failure, and whether the processes of peers
+ * on this machine still run. */
+#ifndef STNI_CORE_COMM_MPI_FAMILY_H
+#define STNI_CORE_COMM_MPI_FAMILY_H
+
+#include "core/comm/mpi/process.h"
+
+#include "core/comm/verb.h"
+
+#include <shardtensor/module.h>
+
+#include <stdatomic.h>
+
+enum {
+    STNI_MPI_NOTICE_TAG = 0,
+    STNI_MPI_PIECE = 64 << 20, /* bytes of scratch of a reduction */
+    STNI_MPI_MESSAGE = 1 << 30 /* bytes of one message of MPI, whose counts are int */
+};
+
+/* A failure as it is told to peers. `family` keeps apart what was sent to a communicator that MPI has given the same number before. */
+struct stni_mpi_notice {
+    uint64_t family;
+    int32_t rank, status; /* who failed */
+    char text[STNI_ERROR_TEXT];
+};
+
+struct stni_mpi_family {
+    atomic_int refs; /* members of this process */
+    MPI_Comm comm;
+    int rank, size;
+    uint64_t id;
+    int tags; /* the largest allowed */
+    int used; /* group numbers that this rank has seen used */
+    struct stni_mpi_peer *peers;
+    pthread_mutex_t lock; /* of what follows */
+    atomic_int aborted;   /* set after failed is complete */
+    int told;
+    struct stni_mpi_notice failed;
+    MPI_Request *telling; /* a request for each rank, made early: failing allocates nothing */
+};
+
+/* One message under way. */
+struct stni_mpi_part {
+    int peer, receives, bytes;
+};
+
+struct stni_mpi_member {
+    struct stni_mpi_family *family;
+    int rank, size;
+    int *world; /* ranks of the family */
+    int number; /* of the group */
+    double deadline_seconds; /* negative: none */
+    struct stni_error error; /* of the verb in progress */
+    enum stni_verb_kind kind;
+    MPI_Request *requests;
+    struct stni_mpi_part *parts;
+    int *indices;
+    MPI_Status *statuses;
+    int n, capacity, open;
+    int64_t bytes; /* of the messages in progress */
+    char *scratch;
+    size_t scratch_bytes;
+    const void **sources;   /* a pointer for each rank */
+    int64_t *from, *counts; /* the cut in progress: elements, for each rank */
+};
+
+/* Set once, before anything else of the module runs. */
+extern _Atomic(const stn_host *) stni_mpi_host;
+
+static inline size_t stni_mpi_size(stn_dtype dtype)
+{
+    return atomic_load_explicit(&stni_mpi_host, memory_order_relaxed)->dtype_size(dtype);
+}
+
+/* Making (family.c). Collective over `from`, whose duplicate the family takes. */
+stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error);
+
+/* This rank's end of a group of `size` ranks, `world` of them (copied), with a number of its own. Local. */
+struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number, double deadline_seconds);
+void stni_mpi_member_destroy(void *impl);
+
+/* Failing (abort.c). All but the first two write member->error and return its status. */
+
+/* Tells the family that rank `rank` of it failed. Any thread. */
+void stni_mpi_abort(struct stni_mpi_family *family, int rank, stn_status status, const char *text);
+
+/* Takes in what peers tell, and tells what another thread could not. */
+void stni_mpi_heed(struct stni_mpi_family *family);
+
+stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+stn_status stni_mpi_fail_aborted(struct stni_mpi_member *member);
+stn_status stni_mpi_fail_dead(struct stni_mpi_member *member, int peer);
+stn_status stni_mpi_fail_late(struct stni_mpi_member *member);
+
+/* Messages (transfer.c) */
+
+/* Room for `n` more buffers of `bytes` together. */
+stn_status stni_mpi_reserve(struct stni_mpi_member *member, int64_t n, int64_t bytes);
+stn_status stni_mpi_send(struct stni_mpi_member *member, int peer, const void *data, int64_t bytes);
+stn_status stni_mpi_receive(struct stni_mpi_member *member, int peer, void *data, int64_t bytes);
+
+/* Waits for all that was begun. */
+stn_status stni_mpi_complete(struct stni_mpi_member *member);
+
+/* Verbs (collective.c, reduce.c) */
+
+stn_status stni_mpi_run(struct stni_mpi_member *member, const struct stni_verb *verb);
+const char *stni_mpi_verb_name(enum stni_verb_kind kind);
+
+/* Cuts member->from and member->counts: by given counts, or balanced, `count` elements from element `first` on. */
+void stni_mpi_cut(struct stni_mpi_member *member, const int64_t *counts);
+void stni_mpi_cut_evenly(struct stni_mpi_member *member, int64_t first, int64_t count);
+
+/* Each rank has its part of the cut in `data`, and gets those of all others. `size`: bytes of an element. */
+stn_status stni_mpi_share(struct stni_mpi_member *member, void *data, size_t size);
+
+/* Each rank has its part; the root gets them all. */
+stn_status stni_mpi_collect(struct stni_mpi_member *member, const void *part, void *all, size_t size, int root);
+
+/* The root has all parts; each rank gets its own. */
+stn_status stni_mpi_spread(struct stni_mpi_member *member, const void *all, void *part, size_t size, int root);
+
+stn_status stni_mpi_all_reduce(struct stni_mpi_member *member, const struct stni_verb *verb);
+stn_status stni_mpi_reduce(struct stni_mpi_member *member, const struct stni_verb *verb);
+stn_status stni_mpi_reduce_scatter(struct stni_mpi_member *member, const struct stni_verb *verb);
+
+#endif

@@ -1,0 +1,223 @@
+/* Messages between ranks: begun without blocking, completed by polling. */
+#include "core/comm/mpi/family.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EAGER = 1024,     /* bytes in progress from which on an abort is looked for when all is through: MPI reads larger ones in place */
+    GRACE = 200000000, /* nanoseconds in which what is under way may still end after a failure */
+    LARGE = 1 << 16,  /* bytes in progress that MPI may move piece by piece, each in a poll */
+    LARGE_SLEEP_AFTER = 200000000 /* nanoseconds */
+};
+
+/* One block: requests, statuses, parts, indices. */
+static int grow(struct stni_mpi_member *m, int64_t capacity)
+{
+    size_t n = (size_t)capacity;
+    MPI_Request *requests = malloc(n * (sizeof *m->requests + sizeof *m->statuses + sizeof *m->parts + sizeof *m->indices));
+    if (!requests)
+        return 0;
+    MPI_Status *statuses = (void *)(requests + n);
+    struct stni_mpi_part *parts = (void *)(statuses + n);
+    if (m->n > 0) {
+        memcpy(requests, m->requests, (size_t)m->n * sizeof *requests);
+        memcpy(parts, m->parts, (size_t)m->n * sizeof *parts);
+    }
+    free(m->requests);
+    m->requests = requests;
+    m->statuses = statuses;
+    m->parts = parts;
+    m->indices = (int *)(parts + n);
+    m->capacity = (int)capacity;
+    return 1;
+}
+
+stn_status stni_mpi_reserve(struct stni_mpi_member *m, int64_t n, int64_t bytes)
+{
+    int64_t wanted = m->n + n + bytes / STNI_MPI_MESSAGE;
+    if (wanted > m->capacity && (wanted > INT32_MAX / 2 || !grow(m, wanted + wanted / 2 + 16)))
+        return stni_mpi_fail(m, STN_ERR_MEMORY, "out of memory: %lld messages", (long long)wanted);
+    return STN_OK;
+}
+
+static stn_status fail_mpi(struct stni_mpi_member *m, const char *what, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    MPI_Error_string(code, text, &length);
+    return stni_mpi_fail(m, STN_ERR_COMM, "%s: %s: %.200s", stni_mpi_verb_name(m->kind), what, text);
+}
+
+/* Two tags for each group. */
+static int tag_of(const struct stni_mpi_member *m)
+{
+    return 1 + 2 * m->number + (m->kind == STNI_VERB_GROUP);
+}
+
+static stn_status begin(struct stni_mpi_member *m, int peer, void *data, int64_t bytes, int receives)
+{
+    int rank = m->world[peer], code = MPI_SUCCESS;
+    for (int64_t at = 0; code == MPI_SUCCESS && (at < bytes || at == 0); at += STNI_MPI_MESSAGE) {
+        int n = (int)(bytes - at < STNI_MPI_MESSAGE ? bytes - at : STNI_MPI_MESSAGE);
+        char *part = data ? (char *)data + at : NULL;
+        stni_mpi_lock();
+        code = receives ? MPI_Irecv(part, n, MPI_BYTE, rank, tag_of(m), m->family->comm, &m->requests[m->n])
+                        : MPI_Isend(part, n, MPI_BYTE, rank, tag_of(m), m->family->comm, &m->requests[m->n]);
+        stni_mpi_unlock();
+        if (code != MPI_SUCCESS)
+            break;
+        m->parts[m->n++] = (struct stni_mpi_part){peer, receives, n};
+        m->open++;
+        m->bytes += n;
+    }
+    return code == MPI_SUCCESS ? STN_OK : fail_mpi(m, receives ? "MPI_Irecv" : "MPI_Isend", code);
+}
+
+stn_status stni_mpi_send(struct stni_mpi_member *m, int peer, const void *data, int64_t bytes)
+{
+    return begin(m, peer, (void *)(uintptr_t)data, bytes, 0);
+}
+
+stn_status stni_mpi_receive(struct stni_mpi_member *m, int peer, void *data, int64_t bytes)
+{
+    return begin(m, peer, data, bytes, 1);
+}
+
+static stn_status mismatch(struct stni_mpi_member *m, const struct stni_mpi_part *part, const char *got, int n)
+{
+    return stni_mpi_fail(m, STN_ERR_MISMATCH, "%s: a message from rank %d to rank %d has %s%d bytes, wanted %d",
+                         stni_mpi_verb_name(m->kind), m->world[part->peer], m->world[m->rank], got, n, part->bytes);
+}
+
+/* Of a message that has come: whether it is the one that was waited for. */
+static stn_status check(struct stni_mpi_member *m, const struct stni_mpi_part *part, const MPI_Status *status, int failed)
+{
+    int n = 0, class = MPI_SUCCESS;
+    if (failed && status->MPI_ERROR != MPI_SUCCESS && status->MPI_ERROR != MPI_ERR_PENDING) {
+        MPI_Error_class(status->MPI_ERROR, &class);
+        return class == MPI_ERR_TRUNCATE ? mismatch(m, part, "more than ", part->bytes) : fail_mpi(m, "a message", status->MPI_ERROR);
+    }
+    if (!part->receives)
+        return STN_OK;
+    MPI_Get_count(status, MPI_BYTE, &n);
+    return n == part->bytes ? STN_OK : mismatch(m, part, "", n);
+}
+
+/* Completes what can be; *moved tells whether anything was. */
+static stn_status poll(struct stni_mpi_member *m, int *moved)
+{
+    int done = 0;
+    stni_mpi_lock();
+    int code = MPI_Testsome(m->n, m->requests, &done, m->indices, m->statuses);
+    stni_mpi_unlock();
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
+        return fail_mpi(m, "MPI_Testsome", code);
+    *moved = done > 0;
+    if (done == MPI_UNDEFINED || done == 0)
+        return STN_OK;
+    m->open -= done;
+    stn_status status = STN_OK;
+    for (int i = 0; i < done && status == STN_OK; i++)
+        status = check(m, &m->parts[m->indices[i]], &m->statuses[i], code == MPI_ERR_IN_STATUS);
+    return status;
+}
+
+/* The peer of an open message whose process has ended; -1 if all run. */
+static int find_dead(const struct stni_mpi_member *m)
+{
+    const struct stni_mpi_family *family = m->family;
+    int seen = -1;
+    for (int i = 0; i < m->n; i++) {
+        int peer = m->parts[i].peer;
+        if (m->requests[i] == MPI_REQUEST_NULL || peer == seen)
+            continue;
+        seen = peer;
+        if (!stni_mpi_may_live(&family->peers[m->world[peer]], &family->peers[family->rank]))
+            return peer;
+    }
+    return -1;
+}
+
+struct wait {
+    struct stni_mpi_pace pace;
+    int64_t looked; /* at the processes of peers */
+    int dead;       /* a peer that was found dead the last time; -1: none */
+};
+
+/* A message of a process that has ended may still be on its way: it is given up when nothing has come since the last look. */
+static stn_status look_at_peers(struct stni_mpi_member *m, struct wait *wait)
+{
+    int dead = -1;
+    if (wait->pace.now - wait->looked < STNI_MPI_PEERS_EVERY)
+        return STN_OK;
+    if (wait->looked)
+        dead = find_dead(m);
+    wait->looked = wait->pace.now;
+    if (dead >= 0 && dead == wait->dead)
+        return stni_mpi_fail_dead(m, dead);
+    wait->dead = dead;
+    return STN_OK;
+}
+
+static stn_status look(struct stni_mpi_member *m, struct wait *wait)
+{
+    stni_mpi_heed(m->family);
+    if (atomic_load(&m->family->aborted))
+        return stni_mpi_fail_aborted(m);
+    if (m->deadline_seconds >= 0 && (double)(wait->pace.now - wait->pace.begin) > m->deadline_seconds * 1e9)
+        return stni_mpi_fail_late(m);
+    return look_at_peers(m, wait);
+}
+
+/* What can be taken back is; the rest may end within the grace. What has not ended then stays with MPI, and with it the buffers. */
+static void withdraw(struct stni_mpi_member *m)
+{
+    struct stni_mpi_pace pace = {0};
+    int done;
+    stni_mpi_lock();
+    for (int i = 0; i < m->n; i++)
+        if (m->parts[i].receives && m->requests[i] != MPI_REQUEST_NULL)
+            MPI_Cancel(&m->requests[i]);
+    stni_mpi_unlock();
+    while (m->open > 0) {
+        stni_mpi_lock();
+        int code = MPI_Testsome(m->n, m->requests, &done, m->indices, m->statuses);
+        stni_mpi_unlock();
+        if ((code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) || done == MPI_UNDEFINED)
+            break;
+        m->open -= done;
+        if (done == 0 && stni_mpi_wait_a_little(&pace) && pace.now - pace.begin > GRACE)
+            break;
+    }
+}
+
+/* An aborted rank does not wait for its large messages to be read, so one that was read in the meantime may not be what it was. */
+static stn_status look_once(struct stni_mpi_member *m)
+{
+    if (m->bytes < EAGER)
+        return STN_OK;
+    stni_mpi_heed(m->family);
+    return atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : STN_OK;
+}
+
+stn_status stni_mpi_complete(struct stni_mpi_member *m)
+{
+    struct wait wait = {.dead = -1, .pace.sleep_after = m->bytes >= LARGE ? LARGE_SLEEP_AFTER : STNI_MPI_SLEEP_AFTER};
+    stn_status status = STN_OK;
+    while (m->open > 0 && status == STN_OK) {
+        int moved = 0;
+        status = poll(m, &moved);
+        if (moved)
+            wait.pace.polls = 0;
+        else if (status == STN_OK && stni_mpi_wait_a_little(&wait.pace))
+            status = look(m, &wait);
+    }
+    if (status == STN_OK)
+        status = look_once(m);
+    else
+        withdraw(m);
+    m->n = m->open = 0;
+    m->bytes = 0;
+    return status;
+}

@@ -1,0 +1,48 @@
+"""Runs a test program on ranks of MPI.
+
+usage: mpirun.py (mpi|no-mpi) RANKS SECONDS MODULES PROGRAM [ARGUMENT...]
+
+The exit status is the job's, 77 where the build has no MPI or the machine no mpirun. mpirun itself may hang: it is bounded too. The library finds
+its MPI module in the folder MODULES through $STN_TEST_MODULES."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+SKIPPED = 77
+
+# Open MPI refuses to run as root, or with more ranks than cores, unless told. Other MPIs ignore this.
+TOLD = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+
+def launch(arguments, seconds, modules, **options):
+    """Starts mpirun in a process group of its own; returns (exit status, None when it had to be ended, output if asked for)."""
+    environment = {**os.environ, **TOLD, "STN_TEST_MODULES": modules}
+    with subprocess.Popen(["mpirun", *arguments], env=environment, stdin=subprocess.DEVNULL, start_new_session=True, **options) as job:
+        try:
+            output, _ = job.communicate(timeout=seconds)
+            return job.returncode, output
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGTERM)
+        try:
+            output, _ = job.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            output, _ = job.communicate()
+        return None, output
+
+
+def main():
+    has_mpi, ranks, seconds, modules, *command = sys.argv[1:]
+    if has_mpi != "mpi" or shutil.which("mpirun") is None:
+        print("no MPI in this build" if has_mpi != "mpi" else "no mpirun on this machine")
+        return SKIPPED
+    status, _ = launch(["-n", ranks, *command], float(seconds), modules)
+    if status is None:
+        print(f"mpirun had not ended after {seconds} s")
+    return 1 if status is None else status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
