@@ -1,0 +1,46 @@
+/* A communicator from the caller's MPI_Comm, through the MPI module. Compiled by the caller, against the MPI that the module was built with:
+ * another one is found and refused. */
+#ifndef SHARDTENSOR_MPI_H
+#define SHARDTENSOR_MPI_H
+
+#include <shardtensor/module.h>
+
+#include <mpi.h>
+#include <stdio.h>
+
+STN_BEGIN_DECLS
+
+#if defined(OPEN_MPI)
+#define STN_MPI_NAME "openmpi"
+#elif defined(MPICH_VERSION) || defined(MPICH)
+#define STN_MPI_NAME "mpich"
+#else
+#define STN_MPI_NAME "other"
+#endif
+
+/** Opens a communicator over the ranks of `comm`, in their order, for stn_context_options.comm. Works on a duplicate, which goes with the
+ *  communicator: destroy that before MPI_Finalize. `options` may be NULL: module_path and error_text are taken from it. `deadline_seconds`:
+ *  how long to wait for the other ranks; 0: 300; negative: without end.
+ *  MPI must have been initialised, for as many threads as use the library: below MPI_THREAD_SERIALIZED, contexts and
+ *  communicators are used on the main thread alone.
+ *  Collective over `comm`. @return as stn_comm_open; STN_ERR_ARGUMENT (an inter-communicator), STN_ERR_VERSION (the module is of another MPI),
+ *  STN_ERR_TIMEOUT. */
+static inline stn_status stn_comm_from_mpi(MPI_Comm comm, double deadline_seconds, const stn_comm_options *options, stn_comm **out)
+{
+    char text[128];
+    stn_comm_options with = {sizeof(stn_comm_options), NULL, NULL, NULL, 0};
+    if (options)
+        with = *options;
+    if (with.size != sizeof with || with.text)
+        return STN_ERR_ARGUMENT;
+    /* The integer that Fortran would use is the one form of a handle that every MPI has. */
+    int n = snprintf(text, sizeof text, "mpi=%s comm=%lld", STN_MPI_NAME, (long long)MPI_Comm_c2f(comm));
+    if (deadline_seconds > 0 || deadline_seconds < 0)
+        snprintf(text + n, sizeof text - (size_t)n, " deadline=%g", deadline_seconds);
+    with.text = text;
+    return stn_comm_open("mpi", &with, out);
+}
+
+STN_END_DECLS
+
+#endif
