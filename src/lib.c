@@ -1,7 +1,8 @@
-/* Wires the rooms together: contexts with registry, tape and place cache; ranks as threads. */
+/* Wires the rooms together: contexts with registry, tape and place cache; ranks as threads, or as processes that a launcher started. */
 #include "autograd/tape.h"
 #include "core/context.h"
 #include "core/host_alloc.h"
+#include "core/launcher.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "ops/table.h"
@@ -153,14 +154,8 @@ static stn_status make_ranks(const stn_launch_options *options, int n, stn_rank_
     return status;
 }
 
-stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg)
+static stn_status launch_threads(const stn_launch_options *options, int n, stn_rank_main rank_main, void *arg)
 {
-    static const stn_launch_options one = {.size = sizeof one};
-    if (!options)
-        options = &one;
-    int n = options->ranks ? options->ranks : 1;
-    if (!rank_main || options->size != sizeof *options || n < 1 || n > MAX_THREAD_RANKS || options->context.comm)
-        return STN_ERR_ARGUMENT;
     struct rank *ranks = stni_calloc((size_t)n, sizeof *ranks);
     if (!ranks)
         return STN_ERR_MEMORY;
@@ -169,4 +164,51 @@ stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main
         status = run_ranks(options, n, ranks);
     stni_free(ranks);
     return status;
+}
+
+/* Ranks of a job */
+
+/* The job's world, of as many ranks as were asked for. */
+static stn_status join(const stn_launch_options *options, const struct stni_job *job, stn_comm **out, struct stni_error *error)
+{
+    char text[64] = "", why[STNI_ERROR_TEXT] = "";
+    double seconds = options->context.deadline_seconds;
+    if (job->size && options->ranks && job->size != options->ranks)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, but %s started a job of %d", options->ranks, job->launcher,
+                              job->size);
+    if (seconds != 0)
+        snprintf(text, sizeof text, "deadline=%.17g", seconds);
+    const stn_comm_options how = {.size = sizeof how, .module_path = options->context.module_path, .text = text, .error_text = why,
+                                  .error_text_size = sizeof why};
+    stn_status status = stn_comm_open("mpi", &how, out);
+    if (status != STN_OK)
+        return stni_error_set(error, status, "stn_launch: %s started this process: %s", job->launcher, why);
+    if (options->ranks == 0 || options->ranks == stn_comm_size(*out))
+        return STN_OK;
+    stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, but %s started a job of %d", options->ranks, job->launcher,
+                   stn_comm_size(*out));
+    stn_comm_destroy(out);
+    return error->status;
+}
+
+static stn_status launch_joined(const stn_launch_options *options, const struct stni_job *job, stn_rank_main rank_main, void *arg)
+{
+    struct rank rank = {.options = options, .main = rank_main, .arg = arg};
+    if (join(options, job, &rank.comm, &rank.error) == STN_OK)
+        rank_thread(&rank);
+    if (rank.error.status != STN_OK)
+        give_text(&options->context, &rank.error);
+    return rank.error.status;
+}
+
+stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg)
+{
+    static const stn_launch_options one = {.size = sizeof one};
+    if (!options)
+        options = &one;
+    int n = options->ranks ? options->ranks : 1;
+    if (!rank_main || options->size != sizeof *options || n < 1 || n > MAX_THREAD_RANKS || options->context.comm)
+        return STN_ERR_ARGUMENT;
+    struct stni_job job = stni_job_here();
+    return job.launcher ? launch_joined(options, &job, rank_main, arg) : launch_threads(options, n, rank_main, arg);
 }

@@ -87,19 +87,24 @@ STN_API stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, st
 /** The next stn_scope_end of the innermost scope agrees (stn_agree), so that value errors become known on all ranks. Local. */
 STN_API void stn_scope_agree(stn_context *context);
 
-/* Launching thread ranks */
+/* Launching ranks */
 
 typedef stn_status (*stn_rank_main)(stn_context *context, void *arg);
 
 typedef struct stn_launch_options {
     size_t size;                 /* sizeof(stn_launch_options) */
-    int ranks;                   /* thread ranks, 1 to 1024; 0: 1 */
+    int ranks;                   /* 1 to 1024; 0: as many as the job has, 1 where there is none */
     stn_context_options context; /* for each rank; its comm must be NULL */
 } stn_launch_options;
 
 /** Runs `rank_main` on `options->ranks` threads, each with its own context, and joins them. A rank that returns an error
  *  without having told its peers (STN_ERR_CALLBACK and the like) aborts them, so nobody waits for it.
- *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. */
+ *
+ *  In a process that mpirun, mpiexec or srun (--mpi=pmix, pmi2) started it joins that job instead, through the MPI module: `rank_main` runs once
+ *  in each process. A shell inside an allocation of Slurm is no such process. Before the job's world can be told of a failure there is
+ *  no world, so a process that cannot join returns alone, and the others when their deadline has passed.
+ *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. In a job: what this rank ended with.
+ *  STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_NOT_FOUND where the MPI module is not there. */
 STN_API stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg);
 
 /* What happened */
