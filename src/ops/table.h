@@ -27,6 +27,11 @@
     X(softmax_backward)  \
     X(view)              \
     X(transpose)         \
+    X(permute)           \
+    X(movedim)           \
+    X(slice)             \
+    X(slice_backward)    \
+    X(cat)               \
     X(embedding)         \
     X(embedding_backward) \
     X(dist_all_reduce)   \

@@ -1,0 +1,159 @@
+/* slice: every step-th element of a range along a dim. Data stays where it is, and shares memory: along a sharded dim each rank keeps what it
+ * has of the range. */
+#include "ops/shape/slice.h"
+
+#include "core/context.h"
+#include "core/host_alloc.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+
+#include <shardtensor/ops.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+stn_tensor *stn_slice(stn_tensor *input, int dim, int64_t start, int64_t end, int64_t step)
+{
+    struct stni_slice_attrs attrs = {dim, start, end, step, 0};
+    return stni_call(STNI_OP_slice, 1, &input, &attrs);
+}
+
+/* A place in 0 … n, counted from the end where it is negative. */
+static int64_t clip(int64_t at, int64_t n)
+{
+    at = at < 0 ? at + n : at;
+    return at < 0 ? 0 : at > n ? n : at;
+}
+
+stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attrs *attrs, int ndim, const int64_t *shape,
+                           struct stni_slice *out)
+{
+    if (ndim == 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got no dims, wanted at least 1");
+    if (attrs->step < 1)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'step' got %" PRId64 ", wanted at least 1", attrs->step);
+    STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, ndim, &out->dim));
+    out->size = shape[out->dim];
+    out->step = attrs->step;
+    out->start = clip(attrs->start, out->size);
+    int64_t extent = clip(attrs->end, out->size) - out->start;
+    out->length = extent <= 0 ? 0 : 1 + (extent - 1) / attrs->step;
+    return STN_OK;
+}
+
+/* How many elements of the slice stand before element `at` of the whole. */
+static int64_t count_before(const struct stni_slice *slice, int64_t at)
+{
+    int64_t n = at <= slice->start ? 0 : 1 + (at - slice->start - 1) / slice->step;
+    return n < slice->length ? n : slice->length;
+}
+
+static stn_status slice_split(stn_context *context, const struct stni_split *in, const struct stni_slice *slice,
+                              const struct stni_split **out)
+{
+    size_t bytes = ((size_t)in->n_parts + 1) * sizeof(int64_t);
+    if (slice->length == slice->size) {
+        *out = in;
+        return STN_OK;
+    }
+    int64_t *offsets = stni_malloc(bytes);
+    if (!offsets)
+        return stni_fail_memory(context, "cut of a slice", bytes);
+    for (int i = 0; i <= in->n_parts; i++)
+        offsets[i] = count_before(slice, stni_split_offset(in, i));
+    stn_status status = stni_split_explicit(context, slice->length, in->n_levels, in->parts, offsets, out);
+    stni_free(offsets);
+    return status;
+}
+
+stn_status stni_slice_layout(stn_context *context, const struct stni_layout *in, const struct stni_slice *slice,
+                             struct stni_layout *out)
+{
+    int d = slice->dim;
+    *out = *in;
+    out->shape[d] = slice->length;
+    return in->split[d] ? slice_split(context, in->split[d], slice, &out->split[d]) : STN_OK;
+}
+
+int64_t stni_slice_first(const stn_spec *spec, const stn_spec *part, const struct stni_slice *slice, const int64_t *strides)
+{
+    int d = slice->dim;
+    return (slice->start + part->local_offset[d] * slice->step - spec->local_offset[d]) * strides[d];
+}
+
+static stn_status read(const stn_op_call *call, struct stni_slice *out)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    return stni_slice_read(call, call->attrs, in->ndim, in->shape, out);
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    stn_meta *meta = &call->out_meta[0];
+    struct stni_slice slice;
+    STNI_TRY(read(call, &slice));
+    meta->dtype = in->dtype;
+    meta->ndim = in->ndim;
+    memcpy(meta->shape, in->shape, sizeof meta->shape);
+    meta->shape[slice.dim] = slice.length;
+    return STN_OK;
+}
+
+static stn_status place(stn_op_call *call)
+{
+    struct stni_slice slice;
+    struct stni_layout out;
+    STNI_TRY(read(call, &slice));
+    STNI_TRY(stni_slice_layout(call->context, &call->in_spec[0]->layout, &slice, &out));
+    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    stn_tensor *in = call->in[0];
+    struct stni_slice slice;
+    int64_t strides[STN_MAX_NDIM];
+    STNI_TRY(read(call, &slice));
+    if (call->out_spec[0]->local_numel == 0) /* an empty chunk keeps no memory */
+        return stni_tensor_create(call->context, call->out_spec[0], &call->out[0]);
+    memcpy(strides, in->strides, sizeof strides);
+    strides[slice.dim] *= slice.step;
+    return stn_op_alias(call, 0, in, stni_slice_first(in->spec, call->out_spec[0], &slice, in->strides), strides);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    stn_op_call forward = {.context = call->context, .op = call->op, .attrs = call->attrs, .in_spec = call->in_spec};
+    struct stni_slice slice;
+    STNI_TRY(read(&forward, &slice));
+    call->grad_in[0] = stni_slice_backward(call->grad_out[0], slice.dim, slice.start, slice.step, in->shape[slice.dim]);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema attrs[] = {
+    {"dim", STN_ATTR_INT, offsetof(struct stni_slice_attrs, dim), NULL},
+    {"start", STN_ATTR_INT, offsetof(struct stni_slice_attrs, start), NULL},
+    {"end", STN_ATTR_INT, offsetof(struct stni_slice_attrs, end), NULL},
+    {"step", STN_ATTR_INT, offsetof(struct stni_slice_attrs, step), NULL},
+};
+static const struct stni_slice_attrs attrs_init = {.end = INT64_MAX, .step = 1};
+
+const stn_op_desc stni_op_slice = {
+    .size = sizeof(stn_op_desc),
+    .name = "slice",
+    .inputs = inputs,
+    .n_inputs = 1,
+    .attrs = attrs,
+    .n_attrs = 4,
+    .attrs_size = sizeof(struct stni_slice_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .flags = STN_OP_ALIAS,
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+};
