@@ -41,6 +41,48 @@ STN_API stn_tensor *stn_mul_(stn_tensor *input, stn_tensor *other);
 /** input *= other, in place, for a number. As stn_add_. */
 STN_API stn_tensor *stn_mul_number_(stn_tensor *input, double other);
 
+/** input - other; alpha times it; a number. As stn_add, but not for bool.
+ *  @return as stn_add; STN_ERR_DTYPE (bool). */
+STN_API stn_tensor *stn_sub(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_sub_scaled(stn_tensor *input, stn_tensor *other, double alpha);
+STN_API stn_tensor *stn_sub_number(stn_tensor *input, double other);
+
+/** input -= alpha * other, in place. As stn_add_. */
+STN_API stn_tensor *stn_sub_(stn_tensor *input, stn_tensor *other, double alpha);
+
+typedef enum stn_rounding {
+    STN_ROUND_NONE,
+    STN_ROUND_TRUNC, /* towards zero */
+    STN_ROUND_FLOOR  /* down */
+} stn_rounding;
+
+/** input / other. As stn_add, but integers give f32, and Partial(sum) is kept where input is Partial and other is Replicate.
+ *  Gradient: yes, twice differentiable.  @return as stn_add. */
+STN_API stn_tensor *stn_div(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_div_number(stn_tensor *input, double other);
+
+/** The quotient as a whole number: integers stay integers, and divided by 0 they give 0. Partial is reduced first.
+ *  Gradient: zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex), STN_ERR_ARGUMENT (rounding). */
+STN_API stn_tensor *stn_div_rounded(stn_tensor *input, stn_tensor *other, stn_rounding rounding);
+
+/** input /= other, in place. As stn_add_; STN_ERR_DTYPE where input is of integers. */
+STN_API stn_tensor *stn_div_(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_div_number_(stn_tensor *input, double other);
+
+/** input to the power `exponent`. As stn_add, but Partial is reduced first; integers stay integers (a negative power of one that is not 1
+ *  or -1 is 0).  Gradient: yes, twice differentiable.  @return as stn_add; STN_ERR_DTYPE (bool). */
+STN_API stn_tensor *stn_pow(stn_tensor *input, stn_tensor *exponent);
+STN_API stn_tensor *stn_pow_number(stn_tensor *input, double exponent);
+
+/** input + weight * (end - input). As stn_add, of floating and complex dtypes; Partial(sum) is kept where input and end are both
+ *  Partial(sum) and weight is a number or Replicate.  Gradient: yes, twice differentiable. */
+STN_API stn_tensor *stn_lerp(stn_tensor *input, stn_tensor *end, stn_tensor *weight);
+STN_API stn_tensor *stn_lerp_number(stn_tensor *input, stn_tensor *end, double weight);
+
+/** The same in place: how a running mean is updated. As stn_add_. */
+STN_API stn_tensor *stn_lerp_(stn_tensor *input, stn_tensor *end, stn_tensor *weight);
+STN_API stn_tensor *stn_lerp_number_(stn_tensor *input, stn_tensor *end, double weight);
+
 /** The complex conjugate; the input's values where it is not complex. Keeps Partial(sum). Gradient: yes. */
 STN_API stn_tensor *stn_conj(stn_tensor *input);
 
@@ -53,6 +95,100 @@ STN_API stn_tensor *stn_conj(stn_tensor *input);
  * Gradient:   yes, twice differentiable: the cotangent, cast back.
  * @return new tensor, or one more handle on `input` where it has that dtype; STN_ERR_ARGUMENT (dtype), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_cast(stn_tensor *input, stn_dtype dtype);
+
+/* Choices */
+
+/** input where `condition`, else other. As stn_add; the condition is bool and decides nothing about the dtype. Partial(sum) is kept where
+ *  input and other are both Partial(sum) and condition is Replicate.  @return as stn_add; STN_ERR_DTYPE (condition not bool). */
+STN_API stn_tensor *stn_where(stn_tensor *condition, stn_tensor *input, stn_tensor *other);
+
+/** `value` where `mask`, else input; of input's dtype. As stn_where; Partial(sum) is kept where value is 0 and mask Replicate. */
+STN_API stn_tensor *stn_masked_fill(stn_tensor *input, stn_tensor *mask, double value);
+
+/** The greater, the lesser of two. As stn_add, but not for complex numbers; Partial is reduced first; NaN wins.
+ *  Gradient: yes, twice differentiable: to the one that is chosen; half to each where they are equal. */
+STN_API stn_tensor *stn_maximum(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_minimum(stn_tensor *input, stn_tensor *other);
+
+/** input within bounds; an infinite bound bounds nothing. As stn_maximum. Where min > max the result is max.
+ *  Gradient: yes, twice differentiable: to input where it is within bounds, else to the bound.
+ *  @return as stn_add; STN_ERR_ARGUMENT (no bound), STN_ERR_DTYPE (bool, complex). */
+STN_API stn_tensor *stn_clamp(stn_tensor *input, double min, double max);
+
+/** The same with tensors as bounds; NULL: none. */
+STN_API stn_tensor *stn_clamp_tensor(stn_tensor *input, stn_tensor *min, stn_tensor *max);
+
+/* Comparisons and logic: shapes broadcast, the result is bool, there is no gradient. Placement as stn_add; Partial is reduced first. */
+
+/** Whether input == other (!=, <, <=, >, >=), compared in the promoted dtype. @return STN_ERR_DTYPE (an order of complex numbers). */
+STN_API stn_tensor *stn_eq(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_ne(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_lt(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_le(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_gt(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_ge(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_eq_number(stn_tensor *input, double other);
+STN_API stn_tensor *stn_ne_number(stn_tensor *input, double other);
+STN_API stn_tensor *stn_lt_number(stn_tensor *input, double other);
+STN_API stn_tensor *stn_le_number(stn_tensor *input, double other);
+STN_API stn_tensor *stn_gt_number(stn_tensor *input, double other);
+STN_API stn_tensor *stn_ge_number(stn_tensor *input, double other);
+
+/** Logic on whether elements are not 0, of any dtype. */
+STN_API stn_tensor *stn_logical_and(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_logical_or(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_logical_xor(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_logical_not(stn_tensor *input);
+
+/** Whether elements are NaN; whether they are neither NaN nor infinite. */
+STN_API stn_tensor *stn_isnan(stn_tensor *input);
+STN_API stn_tensor *stn_isfinite(stn_tensor *input);
+
+/* Functions of one operand, element by element.
+ *
+ * Shapes:     (d0, …) -> same shape, and dtype but where it says otherwise.
+ * Placement:  keeps input's Shards. Partial is reduced first but where it says otherwise.
+ * Collective: over the mesh where Partial is reduced.
+ * Gradient:   yes, twice differentiable, but where it says otherwise.
+ * @return new tensor; STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+
+/** -input; keeps Partial(sum). Not for bool. */
+STN_API stn_tensor *stn_neg(stn_tensor *input);
+
+/** |input|; of complex numbers real, and then once differentiable. */
+STN_API stn_tensor *stn_abs(stn_tensor *input);
+
+/** -1, 0 or 1. Gradient: zero. Not for complex numbers. */
+STN_API stn_tensor *stn_sign(stn_tensor *input);
+
+/** input times itself. Not for bool. */
+STN_API stn_tensor *stn_square(stn_tensor *input);
+
+/* Integers and bool give f32. */
+
+STN_API stn_tensor *stn_exp(stn_tensor *input);
+STN_API stn_tensor *stn_exp2(stn_tensor *input);
+STN_API stn_tensor *stn_expm1(stn_tensor *input); /* e^x - 1, exact near 0 */
+STN_API stn_tensor *stn_log(stn_tensor *input);
+STN_API stn_tensor *stn_log2(stn_tensor *input);
+STN_API stn_tensor *stn_log1p(stn_tensor *input); /* log(1 + x), exact near 0 */
+STN_API stn_tensor *stn_sqrt(stn_tensor *input);
+STN_API stn_tensor *stn_rsqrt(stn_tensor *input); /* 1 / sqrt(x) */
+STN_API stn_tensor *stn_reciprocal(stn_tensor *input);
+STN_API stn_tensor *stn_sinh(stn_tensor *input);
+STN_API stn_tensor *stn_cosh(stn_tensor *input);
+STN_API stn_tensor *stn_tanh(stn_tensor *input);
+STN_API stn_tensor *stn_sigmoid(stn_tensor *input); /* 1 / (1 + e^-x) */
+STN_API stn_tensor *stn_sin(stn_tensor *input);
+STN_API stn_tensor *stn_cos(stn_tensor *input);
+STN_API stn_tensor *stn_tan(stn_tensor *input);
+STN_API stn_tensor *stn_asin(stn_tensor *input);
+STN_API stn_tensor *stn_acos(stn_tensor *input);
+STN_API stn_tensor *stn_atan(stn_tensor *input);
+STN_API stn_tensor *stn_erf(stn_tensor *input);  /* floating only, as stn_erfc */
+STN_API stn_tensor *stn_erfc(stn_tensor *input); /* 1 - erf(x), exact where that is small */
+
+/* Activations, of floating dtypes; relu of integers too. */
 
 typedef enum stn_gelu_approximation {
     STN_GELU_ERF, /* x times the normal distribution */
@@ -68,6 +204,28 @@ typedef enum stn_gelu_approximation {
  * @return new tensor; STN_ERR_DTYPE (not floating), STN_ERR_ARGUMENT (approximation), STN_ERR_MEMORY, STN_ERR_COMM.
  * Source: Hendrycks and Gimpel 2016. */
 STN_API stn_tensor *stn_gelu(stn_tensor *input, stn_gelu_approximation approximation);
+
+STN_API stn_tensor *stn_relu(stn_tensor *input);       /* max(x, 0) */
+STN_API stn_tensor *stn_silu(stn_tensor *input);       /* x sigmoid(x). Source: Elfwing, Uchibe and Doya 2017 */
+STN_API stn_tensor *stn_mish(stn_tensor *input);       /* x tanh(log(1 + e^x)). Source: Misra 2019 */
+STN_API stn_tensor *stn_logsigmoid(stn_tensor *input); /* log(sigmoid(x)) */
+STN_API stn_tensor *stn_selu(stn_tensor *input);       /* Source: Klambauer et al. 2017 */
+STN_API stn_tensor *stn_relu6(stn_tensor *input);      /* x within 0 and 6 */
+STN_API stn_tensor *stn_hardsigmoid(stn_tensor *input); /* x / 6 + 1 / 2 within 0 and 1 */
+STN_API stn_tensor *stn_hardswish(stn_tensor *input);  /* x hardsigmoid(x) */
+
+/** log(1 + e^(beta x)) / beta; x where beta x exceeds the threshold. PyTorch's defaults: 1, 20. */
+STN_API stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold);
+
+/** x where positive, else alpha (e^x - 1); celu: alpha (e^(x / alpha) - 1). PyTorch's default: 1. */
+STN_API stn_tensor *stn_elu(stn_tensor *input, double alpha);
+STN_API stn_tensor *stn_celu(stn_tensor *input, double alpha);
+
+/** x where positive, else negative_slope x. PyTorch's default: 0.01. */
+STN_API stn_tensor *stn_leaky_relu(stn_tensor *input, double negative_slope);
+
+/** x within min_val and max_val. PyTorch's defaults: -1, 1. */
+STN_API stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_val);
 
 STN_END_DECLS
 #endif

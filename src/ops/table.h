@@ -1,20 +1,15 @@
-/* The op table: one row per built-in op. The row `name` stands for the descriptor stni_op_name of the op's own file and for its index. */
+/* The op table: one row per built-in op. The row `name` stands for the descriptor stni_op_name of the op's own file and for its index. Pointwise
+ * ops have a list of their own. */
 #ifndef STNI_OPS_TABLE_H
 #define STNI_OPS_TABLE_H
+
+#include "ops/elementwise/op_list.h"
 
 #include <shardtensor/op.h>
 
 /* By family, as the folders are. */
 #define STNI_OP_LIST(X) \
-    X(add)              \
-    X(add_)             \
-    X(mul)              \
-    X(mul_)             \
-    X(conj)             \
-    X(cast)             \
-    X(gelu)             \
-    X(gelu_backward)    \
-    X(gelu_curvature)   \
+    STNI_POINTWISE_OP_LIST(X) \
     X(sum)              \
     X(mean)             \
     X(expand)           \

@@ -1,4 +1,4 @@
-/* add: input + alpha * other. */
+/* add and sub: input + alpha * other, input - alpha * other. */
 #include "ops/elementwise/pointwise.h"
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
@@ -36,35 +36,64 @@ stn_tensor *stn_add_(stn_tensor *input, stn_tensor *other, double alpha)
     return stni_call(STNI_OP_add_, 2, (stn_tensor *[]){input, other}, &attrs);
 }
 
-static void add_numbers(const void *attrs, struct stni_pointwise_numbers *out)
+stn_tensor *stn_sub(stn_tensor *input, stn_tensor *other)
 {
-    const struct add_attrs *add = attrs;
+    return stni_call(STNI_OP_sub, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_sub_scaled(stn_tensor *input, stn_tensor *other, double alpha)
+{
+    const struct add_attrs attrs = {.alpha = stni_number(alpha)};
+    return stni_call(STNI_OP_sub, 2, (stn_tensor *[]){input, other}, &attrs);
+}
+
+stn_tensor *stn_sub_number(stn_tensor *input, double other)
+{
+    const struct add_attrs attrs = {.other = stni_number(other), .alpha = defaults.alpha};
+    return stni_call(STNI_OP_sub, 2, (stn_tensor *[]){input, NULL}, &attrs);
+}
+
+stn_tensor *stn_sub_(stn_tensor *input, stn_tensor *other, double alpha)
+{
+    const struct add_attrs attrs = {.alpha = stni_number(alpha)};
+    return stni_call(STNI_OP_sub_, 2, (stn_tensor *[]){input, other}, &attrs);
+}
+
+static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    const struct add_attrs *add = call->attrs;
     out->a = add->alpha;
     out->operand[1] = add->other;
 }
 
-static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *grad)
-{
-    (void)call;
-    return grad;
-}
-
-static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *grad)
+static stn_tensor *added_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
     const struct add_attrs *attrs = call->attrs;
     return attrs->alpha.f == 1.0 ? grad : stn_mul_number(grad, attrs->alpha.f);
 }
+
+static stn_tensor *subtracted_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    const struct add_attrs *attrs = call->attrs;
+    return attrs->alpha.f == 1.0 ? stn_neg(grad) : stn_mul_number(grad, -attrs->alpha.f);
+}
+
+enum { NOT_BOOL = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX };
 
 static const stn_attr_schema attrs_schema[] = {
     {"other", STN_ATTR_NUMBER, offsetof(struct add_attrs, other), NULL},
     {"alpha", STN_ATTR_NUMBER, offsetof(struct add_attrs, alpha), NULL},
 };
 
-#define ADD_FIELDS(name)                                                                                      \
+#define FIELDS(name, ...)                                                                                     \
     STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct add_attrs),          \
-    .attrs_init = &defaults,                                                                                  \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_add, .linear = {3}, .numbers = add_numbers,              \
-                          .derivative = {{input_derivative, STNI_READS_NOTHING}, {other_derivative, STNI_READS_NOTHING}})
+    .attrs_init = &defaults, STNI_POINTWISE_FIELDS(name, .linear = {3}, .numbers = take_numbers, __VA_ARGS__)
+#define ADD .op = STNI_POINTWISE_add, \
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {added_derivative, STNI_READS_NOTHING}}
+#define SUB .op = STNI_POINTWISE_sub, .dtypes = NOT_BOOL, \
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {subtracted_derivative, STNI_READS_NOTHING}}
 
-const stn_op_desc stni_op_add = {ADD_FIELDS("add")};
-const stn_op_desc stni_op_add_ = {ADD_FIELDS("add_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_add = {FIELDS("add", ADD)};
+const stn_op_desc stni_op_add_ = {FIELDS("add_", ADD), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_sub = {FIELDS("sub", SUB)};
+const stn_op_desc stni_op_sub_ = {FIELDS("sub_", SUB), .flags = STN_OP_IN_PLACE};

@@ -27,13 +27,6 @@ static stn_dtype cast_result(const void *attrs, stn_dtype promoted)
     return (stn_dtype)((const struct cast_attrs *)attrs)->dtype;
 }
 
-/* The cotangent is cast back to the input's dtype as every cotangent is. */
-static stn_tensor *cast_derivative(const stn_backward_call *call, stn_tensor *grad)
-{
-    (void)call;
-    return grad;
-}
-
 /* In the order of stn_dtype. */
 static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "u8", "bool", "c64", "c128", NULL};
 
@@ -47,5 +40,6 @@ const stn_op_desc stni_op_cast = {
     .n_attrs = 1,
     .attrs_size = sizeof(struct cast_attrs),
     STNI_POINTWISE_FIELDS("cast", .op = STNI_POINTWISE_cast, .result = cast_result, .linear = {1},
-                          .derivative = {{cast_derivative, STNI_READS_NOTHING}}),
+                          /* The cotangent is cast back to the input's dtype as every cotangent is. */
+                          .derivative = {{stni_derivative_same, STNI_READS_NOTHING}}),
 };

@@ -1,5 +1,4 @@
 /* mul: input * other. */
-#include "core/dtype.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
@@ -34,25 +33,20 @@ stn_tensor *stn_mul_number_(stn_tensor *input, double other)
     return stni_call(STNI_OP_mul_, 2, (stn_tensor *[]){input, NULL}, &attrs);
 }
 
-static void mul_numbers(const void *attrs, struct stni_pointwise_numbers *out)
+static void mul_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
-    out->operand[1] = ((const struct mul_attrs *)attrs)->other;
-}
-
-static stn_tensor *mul_conjugate(stn_tensor *grad, stn_tensor *factor)
-{
-    return stn_mul(grad, stni_dtype_is_complex(stn_tensor_dtype(factor)) ? stn_conj(factor) : factor);
+    out->operand[1] = ((const struct mul_attrs *)call->attrs)->other;
 }
 
 static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
     const struct mul_attrs *attrs = call->attrs;
-    return call->in[1] ? mul_conjugate(grad, call->in[1]) : stn_mul_number(grad, attrs->other.f);
+    return call->in[1] ? stn_mul(grad, stni_conjugate(call->in[1])) : stn_mul_number(grad, attrs->other.f);
 }
 
 static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
-    return mul_conjugate(grad, call->in[0]);
+    return stn_mul(grad, stni_conjugate(call->in[0]));
 }
 
 static const stn_attr_schema attrs_schema[] = {

@@ -11,23 +11,55 @@
 const stn_input_schema stni_unary_inputs[1] = {{"input", 0, 0}};
 const stn_input_schema stni_binary_inputs[2] = {{"input", 0, 0}, {"other", 1, 0}};
 
-static const struct stni_pointwise_rule *rule_of(const void *arg)
+static const struct stni_pointwise_rule *rule_of(const void *arg, const void *attrs)
 {
-    return arg;
+    const struct stni_pointwise_rule *rule = arg, *variant = rule->variant ? rule->variant(attrs) : NULL;
+    return variant ? variant : rule;
 }
 
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
-    out->a = out->b = (stn_number){STN_NUMBER_NONE, 0, 0};
+    out->a = out->b = out->c = (stn_number){STN_NUMBER_NONE, 0, 0};
     for (int i = 0; i < call->n_in; i++)
         out->operand[i] = out->a;
-    if (rule_of(call->arg)->numbers)
-        rule_of(call->arg)->numbers(call->attrs, out);
+    if (rule_of(call->arg, call->attrs)->numbers)
+        rule_of(call->arg, call->attrs)->numbers(call, out);
+}
+
+stn_dtype stni_result_floating(const void *attrs, stn_dtype promoted)
+{
+    (void)attrs;
+    return stn_dtype_is_differentiable(promoted) ? promoted : STN_DTYPE_F32;
+}
+
+stn_dtype stni_result_bool(const void *attrs, stn_dtype promoted)
+{
+    (void)attrs;
+    (void)promoted;
+    return STN_DTYPE_BOOL;
+}
+
+stn_dtype stni_result_real(const void *attrs, stn_dtype promoted)
+{
+    (void)attrs;
+    return promoted == STN_DTYPE_C64 ? STN_DTYPE_F32 : promoted == STN_DTYPE_C128 ? STN_DTYPE_F64 : promoted;
+}
+
+stn_tensor *stni_derivative_same(const stn_backward_call *call, stn_tensor *grad)
+{
+    (void)call;
+    return grad;
+}
+
+stn_tensor *stni_conjugate(stn_tensor *t)
+{
+    return !stn_tensor_is_error(t) && stni_dtype_is_complex(stn_tensor_dtype(t)) ? stn_conj(t) : t;
 }
 
 /* Each operand is a tensor or a number. */
 static stn_status check_operands(const stn_op_call *call, const struct stni_pointwise_numbers *numbers)
 {
+    unsigned booleans = rule_of(call->arg, call->attrs)->booleans;
     for (int i = 0; i < call->n_in; i++) {
         const char *name = stn_op_descriptor(call->op)->inputs[i].name;
         int is_number = numbers->operand[i].kind != STN_NUMBER_NONE;
@@ -35,6 +67,8 @@ static stn_status check_operands(const stn_op_call *call, const struct stni_poin
             return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' is missing, wanted a tensor or a number", name);
         if (call->in_spec[i] && is_number)
             return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got a tensor and a number, wanted one of them", name);
+        if (call->in_spec[i] && (booleans >> i & 1) && call->in_spec[i]->layout.dtype != STN_DTYPE_BOOL)
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' is %s, wanted bool", name, stn_dtype_name(call->in_spec[i]->layout.dtype));
     }
     return STN_OK;
 }
@@ -44,16 +78,34 @@ static int is_whole(stn_number number)
     return number.kind != STN_NUMBER_FLOAT || (number.f >= -0x1p63 && number.f < 0x1p63 && number.f == (double)(int64_t)number.f);
 }
 
+/* `dtype` is the one in which the arithmetic is done. */
 static stn_status check_dtype(const stn_op_call *call, const struct stni_pointwise_numbers *numbers, stn_dtype dtype)
 {
-    uint32_t dtypes = rule_of(call->arg)->dtypes;
+    uint32_t dtypes = rule_of(call->arg, call->attrs)->dtypes;
     if (dtypes && !(dtypes >> dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(dtype));
-    int exact = !stn_dtype_is_differentiable(dtype);
-    if (exact && !(is_whole(numbers->a) && is_whole(numbers->b)))
-        return stn_op_fail(call, STN_ERR_DTYPE, "got the number %g for operands of %s, wanted a whole number",
-                           is_whole(numbers->a) ? numbers->b.f : numbers->a.f, stn_dtype_name(dtype));
+    const stn_number *const all[] = {&numbers->a, &numbers->b, &numbers->c, &numbers->operand[0], &numbers->operand[1], &numbers->operand[2]};
+    for (int i = 0; i < 3 + call->n_in && !stn_dtype_is_differentiable(dtype); i++)
+        if (!is_whole(*all[i]))
+            return stn_op_fail(call, STN_ERR_DTYPE, "got the number %g for operands of %s, wanted a whole number", all[i]->f,
+                               stn_dtype_name(dtype));
     return STN_OK;
+}
+
+/* The dtype that the operands which decide it, tensors and numbers, are promoted to. */
+static stn_dtype promoted_dtype(const stn_op_call *call, const struct stni_pointwise_numbers *numbers)
+{
+    const stn_spec *spec[STNI_POINTWISE_MAX_IN];
+    stn_number number[STNI_POINTWISE_MAX_IN];
+    unsigned promotes = rule_of(call->arg, call->attrs)->promotes;
+    int n = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        if (promotes && !(promotes >> i & 1))
+            continue;
+        spec[n] = call->in_spec[i];
+        number[n++] = numbers->operand[i];
+    }
+    return stni_promote(n, spec, number);
 }
 
 static stn_status check_in_place(const stn_op_call *call)
@@ -76,21 +128,22 @@ static stn_status check_in_place(const stn_op_call *call)
 
 stn_status stni_pointwise_check(stn_op_call *call)
 {
+    const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     struct stni_pointwise_numbers numbers;
     take_numbers(call, &numbers);
     STNI_TRY(check_operands(call, &numbers));
-    stn_dtype dtype = stni_promote(call->n_in, call->in_spec, numbers.operand);
-    if (rule_of(call->arg)->result)
-        dtype = rule_of(call->arg)->result(call->attrs, dtype);
-    call->out_meta[0].dtype = dtype;
-    STNI_TRY(check_dtype(call, &numbers, dtype));
+    stn_dtype promoted = promoted_dtype(call, &numbers), result = rule->result ? rule->result(call->attrs, promoted) : promoted;
+    stn_dtype compute = rule->computes_promoted ? promoted : result;
+    call->out_meta[0].dtype = result;
+    call->note = (uint64_t)stni_compute_dtype(compute);
+    STNI_TRY(check_dtype(call, &numbers, compute));
     STNI_TRY(stni_pointwise_broadcast(call, call->n_in, &call->out_meta[0]));
     return stn_op_descriptor(call->op)->flags & STN_OP_IN_PLACE ? check_in_place(call) : STN_OK;
 }
 
 stn_status stni_pointwise_place_op(stn_op_call *call)
 {
-    return stni_pointwise_place(call, call->n_in, rule_of(call->arg)->linear);
+    return stni_pointwise_place(call, call->n_in, rule_of(call->arg, call->attrs)->linear);
 }
 
 static struct stni_pointwise_number kernel_number(stn_number number)
@@ -144,8 +197,10 @@ static int set_operands(const stn_op_call *call, struct stni_pointwise_args *arg
     struct stni_pointwise_numbers numbers;
     int run = is_dense_as(out, out->spec);
     take_numbers(call, &numbers);
+    args->op = rule_of(call->arg, call->attrs)->op;
     args->a = kernel_number(numbers.a);
     args->b = kernel_number(numbers.b);
+    args->c = kernel_number(numbers.c);
     args->out.data = out->data;
     args->out.dtype = out->spec->layout.dtype;
     args->out.strides[0] = 1;
@@ -169,8 +224,7 @@ stn_status stni_pointwise_run(stn_op_call *call)
     if (spec->local_numel == 0)
         return STN_OK;
     struct stni_pointwise_args args;
-    args.op = rule_of(call->arg)->op;
-    args.compute = stni_compute_dtype(spec->layout.dtype);
+    args.compute = (stn_dtype)call->note; /* check's finding */
     args.n_in = call->n_in;
     args.ndim = 1;
     args.shape[0] = spec->local_numel;
@@ -181,7 +235,7 @@ stn_status stni_pointwise_run(stn_op_call *call)
 
 uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs)
 {
-    const struct stni_pointwise_rule *rule = call->arg;
+    const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     uint64_t saved = 0;
     for (int i = 0; i < call->n_in; i++)
         if (needs >> i & 1)
@@ -191,11 +245,13 @@ uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs)
 
 stn_status stni_pointwise_backward(stn_backward_call *call)
 {
-    const struct stni_pointwise_rule *rule = call->arg;
+    const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     if (!call->grad_out[0])
         return STN_OK;
     for (int i = 0; i < call->n_in; i++)
-        if ((call->needs >> i & 1) && rule->derivative[i].function)
-            call->grad_in[i] = stni_sum_to(rule->derivative[i].function(call, call->grad_out[0]), call->in_spec[i]);
+        if ((call->needs >> i & 1) && rule->derivative[i].function) {
+            stn_tensor *grad = rule->derivative[i].function(call, call->grad_out[0]);
+            call->grad_in[i] = grad ? stni_sum_to(grad, call->in_spec[i]) : NULL;
+        }
     return stn_context_status(call->context);
 }

@@ -1,35 +1,60 @@
-/* Pointwise ops as rows. What an op computes stands in arithmetic.h; here is what else there is to say of it, and the functions of a descriptor
+/* Pointwise ops as rows. What an op computes stands in the lists of pointwise_op.h; here is what else there is to say of it, and the functions of a descriptor
  * that do the rest for every row: broadcasting, promotion, placement, launch, and the way from a derivative to cotangents. */
 #ifndef STNI_OPS_ELEMENTWISE_POINTWISE_H
 #define STNI_OPS_ELEMENTWISE_POINTWISE_H
 
 #include "ops/elementwise/pointwise_kernel.h"
+#include "ops/table.h"
 #include "ops/util/pointwise.h"
 
-/* The numbers of a call, from its attributes. */
+/* The numbers of a call, from its attributes and the specs of its inputs. */
 struct stni_pointwise_numbers {
-    stn_number a, b;                             /* of the arithmetic */
+    stn_number a, b, c;                          /* of the arithmetic */
     stn_number operand[STNI_POINTWISE_MAX_IN];   /* what stands for an input that is absent; kind NONE: nothing */
 };
 
-/* The cotangent of input i before it is summed to the input's shape and cast to its dtype, by public ops. */
+/* The cotangent of input i before it is summed to the input's shape and cast to its dtype, by public ops; NULL for zero. */
 typedef stn_tensor *(*stni_pointwise_derivative)(const stn_backward_call *call, stn_tensor *grad);
 
 enum { STNI_READS_NOTHING = 0 };
 #define STNI_READS_IN(i) (UINT64_C(1) << (i))
 #define STNI_READS_OUT (UINT64_C(1) << 32)
 
+enum {
+    STNI_FLOATING = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
+    STNI_INTEGER = 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32 | 1 << STN_DTYPE_U8,
+    STNI_COMPLEX = 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128,
+    STNI_BOOL = 1 << STN_DTYPE_BOOL
+};
+
 struct stni_pointwise_rule {
     enum stni_pointwise_op op;
     stn_dtype (*result)(const void *attrs, stn_dtype promoted); /* the output's dtype; NULL: the promoted one */
-    uint32_t dtypes; /* of the output: bit d stands for dtype d. 0: all */
+    int computes_promoted; /* 1: the arithmetic is done in the promoted dtype, whatever the output's is (comparisons); 0: in the output's */
+    uint32_t dtypes;       /* in which the arithmetic is done: bit d stands for dtype d. 0: all */
+    uint8_t promotes;      /* the operands that decide the promoted dtype, as a set; 0: all */
+    uint8_t booleans;      /* the operands that must be bool */
     uint8_t linear[STNI_POINTWISE_MASKS];
-    void (*numbers)(const void *attrs, struct stni_pointwise_numbers *out); /* NULL: it has none */
+    void (*numbers)(const stn_op_call *call, struct stni_pointwise_numbers *out); /* NULL: it has none */
     struct {
         stni_pointwise_derivative function; /* NULL: no gradient reaches this input */
         uint64_t reads;                     /* inputs and output that the function reads: STNI_READS_… */
     } derivative[STNI_POINTWISE_MAX_IN];
+    enum stni_op_index backward, curvature; /* a curve's other ops (curve.c) */
+    /* The rule that holds for these attributes, NULL: this one. Of the descriptor's rule only. */
+    const struct stni_pointwise_rule *(*variant)(const void *attrs);
 };
+
+/* Results: f32 for integers and bool, which then are computed in f32; bool; the real dtype of a complex one. */
+stn_dtype stni_result_floating(const void *attrs, stn_dtype promoted);
+stn_dtype stni_result_bool(const void *attrs, stn_dtype promoted);
+stn_dtype stni_result_real(const void *attrs, stn_dtype promoted);
+
+/* The derivative of what is linear with factor 1: the cotangent itself. */
+stn_tensor *stni_derivative_same(const stn_backward_call *call, stn_tensor *grad);
+
+/* The conjugate where complex, else the tensor itself. */
+stn_tensor *stni_conjugate(stn_tensor *t);
 
 /* What the descriptor of a row is made of; `arg` is its rule. */
 stn_status stni_pointwise_check(stn_op_call *call);

@@ -21,7 +21,7 @@ struct lane {
 
 struct space {
     const struct stni_pointwise_args *args;
-    void (*block)(const struct stni_pointwise_block *block);
+    stni_pointwise_block_fn block;
     int64_t compute_size;         /* bytes of an element of the compute type */
     int64_t rows, cols;           /* of the two inner dims */
     int64_t tile_rows, tile_cols; /* at most */
@@ -66,7 +66,7 @@ static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, in
     const struct lane *out = &s->lane[OUT];
     char *to = out->at + (row * out->row + col * out->col) * (int64_t)out->size;
     int dense = is_dense(s, out, rows, cols);
-    struct stni_pointwise_block block = {.op = args->op, .n = rows * cols, .a = args->a, .b = args->b,
+    struct stni_pointwise_block block = {.op = args->op, .n = rows * cols, .a = args->a, .b = args->b, .c = args->c,
                                          .out = dense ? to : s->buffer[OUT]};
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         block.in[l] = l < args->n_in ? read_tile(s, l, row, col, rows, cols) : block.in[0];
@@ -164,7 +164,7 @@ static void set_tiles(struct space *s)
         s->tile_rows = s->rows;
 }
 
-static void run_space(const struct stni_pointwise_args *args, void (*block)(const struct stni_pointwise_block *),
+static void run_space(const struct stni_pointwise_args *args, stni_pointwise_block_fn block,
                       const struct stni_convert_kernels *convert)
 {
     struct space s;
@@ -208,12 +208,47 @@ static int is_one_run(const struct stni_pointwise_args *args, struct stni_pointw
     return 1;
 }
 
+/* The list that each op is a row of. */
+enum list { ARITHMETIC, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
+
+static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
+#define ROW(op, ...) [STNI_POINTWISE_##op] = LIST,
+#define CURVE(op, ...) [STNI_POINTWISE_##op] = LIST, [STNI_POINTWISE_##op##_backward] = LIST, [STNI_POINTWISE_##op##_curvature] = LIST,
+#define LIST ARITHMETIC
+    STNI_ARITHMETIC_LIST(ROW)
+#undef LIST
+#define LIST COMPARISON
+    STNI_COMPARISON_LIST(ROW)
+#undef LIST
+#define LIST EXPONENTIAL
+    STNI_EXPONENTIAL_LIST(CURVE)
+#undef LIST
+#define LIST TRIGONOMETRY
+    STNI_TRIGONOMETRY_LIST(CURVE)
+#undef LIST
+#define LIST ACTIVATION
+    STNI_ACTIVATION_LIST(CURVE)
+#undef LIST
+#undef ROW
+#undef CURVE
+};
+
+stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_dtype compute, enum stni_isa isa)
+{
+    const struct stni_pointwise_kernels *const kernels[] = {
+        [ARITHMETIC] = STNI_ISA_PICK(stni_arithmetic_kernels, isa),     [COMPARISON] = STNI_ISA_PICK(stni_comparison_kernels, isa),
+        [EXPONENTIAL] = STNI_ISA_PICK(stni_exponential_kernels, isa),   [TRIGONOMETRY] = STNI_ISA_PICK(stni_trigonometry_kernels, isa),
+        [ACTIVATION] = STNI_ISA_PICK(stni_activation_kernels, isa),
+    };
+    return kernels[list_of[op]]->block[compute];
+}
+
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
 {
     (void)queue;
     const struct stni_pointwise_args *args = raw;
     enum stni_isa isa = stni_isa_best();
-    void (*block)(const struct stni_pointwise_block *) = STNI_ISA_PICK(stni_pointwise_kernels, isa)->block[args->compute];
+    stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, isa);
     struct stni_pointwise_block run;
     if (!is_one_run(args, &run)) {
         run_space(args, block, STNI_ISA_PICK(stni_convert_kernels, isa));
@@ -223,6 +258,7 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     run.n = args->ndim ? args->shape[0] : 1;
     run.a = args->a;
     run.b = args->b;
+    run.c = args->c;
     block(&run);
     return STN_OK;
 }

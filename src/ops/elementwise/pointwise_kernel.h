@@ -1,4 +1,4 @@
-/* The kernel of every pointwise op: an expression of arithmetic.h over strided operands of any dtypes. */
+/* The kernel of every pointwise op: an expression of a list of arithmetic over strided operands of any dtypes. */
 #ifndef STNI_OPS_ELEMENTWISE_POINTWISE_KERNEL_H
 #define STNI_OPS_ELEMENTWISE_POINTWISE_KERNEL_H
 
@@ -6,7 +6,7 @@
 #include <shardtensor/op.h>
 
 #include "core/isa.h"
-#include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/pointwise_op.h"
 
 enum { STNI_POINTWISE_MAX_IN = 3 };
 
@@ -29,7 +29,7 @@ struct stni_pointwise_args {
     int ndim, n_in;
     int64_t shape[STN_MAX_NDIM]; /* slowest dim first; ndim may be 0 */
     struct stni_pointwise_operand out, in[STNI_POINTWISE_MAX_IN];
-    struct stni_pointwise_number a, b, number[STNI_POINTWISE_MAX_IN];
+    struct stni_pointwise_number a, b, c, number[STNI_POINTWISE_MAX_IN];
 };
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);
@@ -40,13 +40,23 @@ struct stni_pointwise_block {
     int64_t n;
     void *out;
     const void *in[STNI_POINTWISE_MAX_IN]; /* all valid: those that the op has not are in[0] */
-    struct stni_pointwise_number a, b;
+    struct stni_pointwise_number a, b, c;
 };
 
+typedef void (*stni_pointwise_block_fn)(const struct stni_pointwise_block *block);
+
+/* The blocks of one list, by compute type; NULL where its rows admit no operand of the type. */
 struct stni_pointwise_kernels {
-    void (*block[STN_DTYPE_COUNT])(const struct stni_pointwise_block *block); /* by compute type */
+    stni_pointwise_block_fn block[STN_DTYPE_COUNT];
 };
 
-extern const struct stni_pointwise_kernels stni_pointwise_kernels_base, stni_pointwise_kernels_avx2, stni_pointwise_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_arithmetic_kernels_base, stni_arithmetic_kernels_avx2, stni_arithmetic_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_comparison_kernels_base, stni_comparison_kernels_avx2, stni_comparison_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_exponential_kernels_base, stni_exponential_kernels_avx2, stni_exponential_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_trigonometry_kernels_base, stni_trigonometry_kernels_avx2, stni_trigonometry_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_activation_kernels_base, stni_activation_kernels_avx2, stni_activation_kernels_avx512;
+
+/* The block that computes an op in a type; NULL where its list has none for it. */
+stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_dtype compute, enum stni_isa isa);
 
 #endif

@@ -1,22 +1,85 @@
-/* Pointwise ops of one operand. */
+/* Pointwise ops of one operand that are no curves: neg, abs, sign, conj. */
 #include "core/dtype.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/util/call.h"
 
-#include <shardtensor/ops.h>
+#include <shardtensor/ops_pointwise.h>
 
-/* conj: re(x) - i im(x). */
+stn_tensor *stn_neg(stn_tensor *input)
+{
+    return stni_call(STNI_OP_neg, 1, &input, NULL);
+}
+
+stn_tensor *stn_abs(stn_tensor *input)
+{
+    return stni_call(STNI_OP_abs, 1, &input, NULL);
+}
+
+stn_tensor *stn_sign(stn_tensor *input)
+{
+    return stni_call(STNI_OP_sign, 1, &input, NULL);
+}
 
 stn_tensor *stn_conj(stn_tensor *input)
 {
     return stni_call(STNI_OP_conj, 1, &input, NULL);
 }
 
+static stn_tensor *neg_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    (void)call;
+    return stn_neg(grad);
+}
+
 static stn_tensor *conj_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
     (void)call;
-    return stni_dtype_is_complex(stn_tensor_dtype(grad)) ? stn_conj(grad) : grad;
+    return stni_conjugate(grad);
 }
+
+/* abs_backward: the cotangent times sign(x), or times x / |x|, 0 at 0. A real slope is constant but where it jumps. */
+
+static stn_tensor *abs_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stni_call(STNI_OP_abs_backward, 2, (stn_tensor *[]){grad, call->in[0]}, NULL);
+}
+
+static stn_tensor *abs_backward_by_grad(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stni_call(STNI_OP_abs_backward, 2, (stn_tensor *[]){grad, stni_conjugate(call->in[1])}, NULL);
+}
+
+static stn_tensor *abs_backward_by_input(const stn_backward_call *call, stn_tensor *grad)
+{
+    if (stni_dtype_is_complex(stn_spec_dtype(call->in_spec[1])))
+        return stni_call_fail(grad, STN_ERR_UNSUPPORTED, "abs: of complex numbers it is first-order");
+    return NULL;
+}
+
+static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "input"}};
+
+const stn_op_desc stni_op_neg = {
+    STNI_UNARY_INPUTS,
+    STNI_POINTWISE_FIELDS("neg", .op = STNI_POINTWISE_neg, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {1},
+                          .derivative = {{neg_derivative, STNI_READS_NOTHING}}),
+};
+
+const stn_op_desc stni_op_abs = {
+    STNI_UNARY_INPUTS,
+    STNI_POINTWISE_FIELDS("abs", .op = STNI_POINTWISE_abs, .result = stni_result_real, .computes_promoted = 1,
+                          .derivative = {{abs_derivative, STNI_READS_IN(0)}}),
+};
+
+const stn_op_desc stni_op_abs_backward = {
+    .inputs = backward_inputs, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("abs_backward", .op = STNI_POINTWISE_abs_backward, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {1},
+                          .derivative = {{abs_backward_by_grad, STNI_READS_IN(1)}, {abs_backward_by_input, STNI_READS_NOTHING}}),
+};
+
+const stn_op_desc stni_op_sign = {
+    STNI_UNARY_INPUTS,
+    STNI_POINTWISE_FIELDS("sign", .op = STNI_POINTWISE_sign, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL),
+};
 
 const stn_op_desc stni_op_conj = {
     STNI_UNARY_INPUTS,

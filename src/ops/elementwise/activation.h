@@ -1,0 +1,24 @@
+/* Curves of neural networks, and the error function. As exponential.h; floating types only. */
+#ifndef STNI_OPS_ELEMENTWISE_ACTIVATION_H
+#define STNI_OPS_ELEMENTWISE_ACTIVATION_H
+
+/*    op          value                                slope                                 bend */
+#define STNI_ACTIVATION_LIST(X)                                                                                              \
+    X(erf,        ERF(x),                              (R)STNI_2RSQRTPI * EXP(-v * v),       -2 * v * (R)STNI_2RSQRTPI * EXP(-v * v)) \
+    X(erfc,       ERFC(x),                             -(R)STNI_2RSQRTPI * EXP(-v * v),      2 * v * (R)STNI_2RSQRTPI * EXP(-v * v))  \
+    X(gelu,       GELU(x, a),                          GELU_SLOPE(v, a),                     GELU_CURVATURE(v, a))           \
+    X(silu,       x * SIGMOID(x),                      SILU_SLOPE(v),                        SILU_BEND(v))                   \
+    X(mish,       x * TANH(SOFTPLUS(x)),               MISH_SLOPE(v),                        MISH_BEND(v))                   \
+    X(softplus,   x * a > b ? x : SOFTPLUS(x * a) / a, v * a > b ? 1 : SIGMOID(v * a),       v * a > b ? 0 : a * SIGMOID(v * a) * SIGMOID(-v * a)) \
+    X(logsigmoid, -SOFTPLUS(-x),                       SIGMOID(-v),                          -SIGMOID(v) * SIGMOID(-v))      \
+    X(elu,        x > 0 ? x : a * EXPM1(x),            v > 0 ? 1 : a * EXP(v),               v > 0 ? 0 : a * EXP(v))         \
+    X(celu,       x > 0 ? x : a * EXPM1(x / a),        v > 0 ? 1 : EXP(v / a),               v > 0 ? 0 : EXP(v / a) / a)     \
+    X(selu,       x > 0 ? (R)STNI_SELU * x : (R)STNI_SELU_NEGATIVE * EXPM1(x), v > 0 ? (R)STNI_SELU : (R)STNI_SELU_NEGATIVE * EXP(v), \
+                  v > 0 ? 0 : (R)STNI_SELU_NEGATIVE * EXP(v))                                                                \
+    X(leaky_relu, x > 0 ? x : a * x,                   v > 0 ? 1 : a,                        0)                              \
+    X(relu6,      LIMIT(x, (T)0, (T)6),                v > 0 && v < 6,                       0)                              \
+    X(hardtanh,   LIMIT(x, a, b),                      v > a && v < b,                       0)                              \
+    X(hardsigmoid, LIMIT(x / 6 + (R)0.5, (T)0, (T)1),  v > -3 && v < 3 ? (R)1 / 6 : 0,       0)                              \
+    X(hardswish,  x * LIMIT(x / 6 + (R)0.5, (T)0, (T)1), v < -3 ? 0 : v <= 3 ? v / 3 + (R)0.5 : 1, v > -3 && v < 3 ? (R)1 / 3 : 0)
+
+#endif

@@ -1,0 +1,83 @@
+/* Activations: the typed functions of the curves of activation.h. */
+#include "ops/elementwise/curve.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops_pointwise.h>
+
+stn_tensor *stn_gelu(stn_tensor *input, stn_gelu_approximation approximation)
+{
+    const int64_t attrs = approximation;
+    if (approximation != STN_GELU_ERF && approximation != STN_GELU_TANH)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "gelu: approximation got %d, wanted STN_GELU_ERF or STN_GELU_TANH", (int)approximation);
+    return stni_call(STNI_OP_gelu, 1, &input, &attrs);
+}
+
+stn_tensor *stn_relu(stn_tensor *input)
+{
+    return stni_call(STNI_OP_relu, 1, &input, NULL);
+}
+
+stn_tensor *stn_silu(stn_tensor *input)
+{
+    return stni_call(STNI_OP_silu, 1, &input, NULL);
+}
+
+stn_tensor *stn_mish(stn_tensor *input)
+{
+    return stni_call(STNI_OP_mish, 1, &input, NULL);
+}
+
+stn_tensor *stn_logsigmoid(stn_tensor *input)
+{
+    return stni_call(STNI_OP_logsigmoid, 1, &input, NULL);
+}
+
+stn_tensor *stn_selu(stn_tensor *input)
+{
+    return stni_call(STNI_OP_selu, 1, &input, NULL);
+}
+
+stn_tensor *stn_relu6(stn_tensor *input)
+{
+    return stni_call(STNI_OP_relu6, 1, &input, NULL);
+}
+
+stn_tensor *stn_hardsigmoid(stn_tensor *input)
+{
+    return stni_call(STNI_OP_hardsigmoid, 1, &input, NULL);
+}
+
+stn_tensor *stn_hardswish(stn_tensor *input)
+{
+    return stni_call(STNI_OP_hardswish, 1, &input, NULL);
+}
+
+stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold)
+{
+    const struct stni_curve_attrs attrs = {beta, threshold};
+    return stni_call(STNI_OP_softplus, 1, &input, &attrs);
+}
+
+stn_tensor *stn_elu(stn_tensor *input, double alpha)
+{
+    const struct stni_curve_attrs attrs = {alpha, 0};
+    return stni_call(STNI_OP_elu, 1, &input, &attrs);
+}
+
+stn_tensor *stn_celu(stn_tensor *input, double alpha)
+{
+    const struct stni_curve_attrs attrs = {alpha, 0};
+    return stni_call(STNI_OP_celu, 1, &input, &attrs);
+}
+
+stn_tensor *stn_leaky_relu(stn_tensor *input, double negative_slope)
+{
+    const struct stni_curve_attrs attrs = {negative_slope, 0};
+    return stni_call(STNI_OP_leaky_relu, 1, &input, &attrs);
+}
+
+stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_val)
+{
+    const struct stni_curve_attrs attrs = {min_val, max_val};
+    return stni_call(STNI_OP_hardtanh, 1, &input, &attrs);
+}

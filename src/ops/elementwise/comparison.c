@@ -1,0 +1,148 @@
+/* Comparisons, logic and tests: a bool for each element, without gradient. */
+#include "ops/elementwise/pointwise.h"
+#include "ops/util/call.h"
+#include "ops/util/promote.h"
+
+#include <shardtensor/ops_pointwise.h>
+
+struct compare_attrs {
+    stn_number other;
+};
+
+static stn_tensor *compare(enum stni_op_index op, stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(op, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+static stn_tensor *compare_number(enum stni_op_index op, stn_tensor *input, double other)
+{
+    const struct compare_attrs attrs = {stni_number(other)};
+    return stni_call(op, 2, (stn_tensor *[]){input, NULL}, &attrs);
+}
+
+stn_tensor *stn_eq(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_eq, input, other);
+}
+
+stn_tensor *stn_eq_number(stn_tensor *input, double other)
+{
+    return compare_number(STNI_OP_eq, input, other);
+}
+
+stn_tensor *stn_ne(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_ne, input, other);
+}
+
+stn_tensor *stn_ne_number(stn_tensor *input, double other)
+{
+    return compare_number(STNI_OP_ne, input, other);
+}
+
+stn_tensor *stn_lt(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_lt, input, other);
+}
+
+stn_tensor *stn_lt_number(stn_tensor *input, double other)
+{
+    return compare_number(STNI_OP_lt, input, other);
+}
+
+stn_tensor *stn_le(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_le, input, other);
+}
+
+stn_tensor *stn_le_number(stn_tensor *input, double other)
+{
+    return compare_number(STNI_OP_le, input, other);
+}
+
+stn_tensor *stn_gt(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_gt, input, other);
+}
+
+stn_tensor *stn_gt_number(stn_tensor *input, double other)
+{
+    return compare_number(STNI_OP_gt, input, other);
+}
+
+stn_tensor *stn_ge(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_ge, input, other);
+}
+
+stn_tensor *stn_ge_number(stn_tensor *input, double other)
+{
+    return compare_number(STNI_OP_ge, input, other);
+}
+
+stn_tensor *stn_logical_and(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_logical_and, input, other);
+}
+
+stn_tensor *stn_logical_or(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_logical_or, input, other);
+}
+
+stn_tensor *stn_logical_xor(stn_tensor *input, stn_tensor *other)
+{
+    return compare(STNI_OP_logical_xor, input, other);
+}
+
+stn_tensor *stn_logical_not(stn_tensor *input)
+{
+    return stni_call(STNI_OP_logical_not, 1, &input, NULL);
+}
+
+stn_tensor *stn_isnan(stn_tensor *input)
+{
+    return stni_call(STNI_OP_isnan, 1, &input, NULL);
+}
+
+stn_tensor *stn_isfinite(stn_tensor *input)
+{
+    return stni_call(STNI_OP_isfinite, 1, &input, NULL);
+}
+
+static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    out->operand[1] = ((const struct compare_attrs *)call->attrs)->other;
+}
+
+static const stn_attr_schema attrs_schema[] = {{"other", STN_ATTR_NUMBER, 0, NULL}};
+static const stn_input_schema pair_inputs[] = {{"input", 0, 0}, {"other", 0, 0}};
+
+enum { ORDERED = STNI_FLOATING | STNI_INTEGER | STNI_BOOL, ALL = 0 };
+
+/* The operands are compared in the dtype that they are promoted to. */
+#define COMPARISON(name, types)                                                                                              \
+    STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct compare_attrs),                     \
+    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_result_bool, .computes_promoted = 1,            \
+                          .dtypes = types, .numbers = take_numbers)
+/* Operands are read as bools: whether they are not 0. */
+#define LOGIC(name)                         \
+    .inputs = pair_inputs, .n_inputs = 2,   \
+    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_result_bool)
+#define TEST(name)                          \
+    STNI_UNARY_INPUTS,                      \
+    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_result_bool, .computes_promoted = 1)
+
+const stn_op_desc stni_op_eq = {COMPARISON(eq, ALL)};
+const stn_op_desc stni_op_ne = {COMPARISON(ne, ALL)};
+const stn_op_desc stni_op_lt = {COMPARISON(lt, ORDERED)};
+const stn_op_desc stni_op_le = {COMPARISON(le, ORDERED)};
+const stn_op_desc stni_op_gt = {COMPARISON(gt, ORDERED)};
+const stn_op_desc stni_op_ge = {COMPARISON(ge, ORDERED)};
+const stn_op_desc stni_op_logical_and = {LOGIC(logical_and)};
+const stn_op_desc stni_op_logical_or = {LOGIC(logical_or)};
+const stn_op_desc stni_op_logical_xor = {LOGIC(logical_xor)};
+const stn_op_desc stni_op_logical_not = {
+    STNI_UNARY_INPUTS, STNI_POINTWISE_FIELDS("logical_not", .op = STNI_POINTWISE_logical_not, .result = stni_result_bool)};
+const stn_op_desc stni_op_isnan = {TEST(isnan)};
+const stn_op_desc stni_op_isfinite = {TEST(isfinite)};

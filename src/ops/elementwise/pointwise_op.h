@@ -1,0 +1,24 @@
+/* Every pointwise op that a kernel knows: the lists of arithmetic by theme, and their rows as one enum. */
+#ifndef STNI_OPS_ELEMENTWISE_POINTWISE_OP_H
+#define STNI_OPS_ELEMENTWISE_POINTWISE_OP_H
+
+#include "ops/elementwise/activation.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/elementwise/comparison.h"
+#include "ops/elementwise/exponential.h"
+#include "ops/elementwise/trigonometry.h"
+
+#define STNI_POINTWISE_ROW(op, ...) STNI_POINTWISE_##op,
+#define STNI_POINTWISE_CURVE(op, ...) STNI_POINTWISE_##op, STNI_POINTWISE_##op##_backward, STNI_POINTWISE_##op##_curvature,
+enum stni_pointwise_op {
+    STNI_ARITHMETIC_LIST(STNI_POINTWISE_ROW)
+    STNI_COMPARISON_LIST(STNI_POINTWISE_ROW)
+    STNI_EXPONENTIAL_LIST(STNI_POINTWISE_CURVE)
+    STNI_TRIGONOMETRY_LIST(STNI_POINTWISE_CURVE)
+    STNI_ACTIVATION_LIST(STNI_POINTWISE_CURVE)
+    STNI_POINTWISE_COUNT
+};
+#undef STNI_POINTWISE_ROW
+#undef STNI_POINTWISE_CURVE
+
+#endif

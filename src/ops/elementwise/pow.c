@@ -1,0 +1,64 @@
+/* pow: input to the power of a tensor or a number. */
+#include "ops/elementwise/pointwise.h"
+#include "ops/util/call.h"
+#include "ops/util/promote.h"
+
+#include <shardtensor/ops_pointwise.h>
+
+#include <stddef.h>
+
+struct pow_attrs {
+    stn_number exponent;
+};
+
+stn_tensor *stn_pow(stn_tensor *input, stn_tensor *exponent)
+{
+    return stni_call(STNI_OP_pow, 2, (stn_tensor *[]){input, exponent}, NULL);
+}
+
+stn_tensor *stn_pow_number(stn_tensor *input, double exponent)
+{
+    const struct pow_attrs attrs = {stni_number(exponent)};
+    return stni_call(STNI_OP_pow, 2, (stn_tensor *[]){input, NULL}, &attrs);
+}
+
+static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    out->operand[1] = ((const struct pow_attrs *)call->attrs)->exponent;
+}
+
+/* n x^(n - 1), and 0 where n is 0, whatever x is. */
+static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *x = call->in[0], *n = call->in[1];
+    if (!n) {
+        double number = ((const struct pow_attrs *)call->attrs)->exponent.f;
+        if (number == 0)
+            return NULL;
+        return stn_mul(grad, stni_conjugate(stn_mul_number(stn_pow_number(x, number - 1), number)));
+    }
+    stn_tensor *slope = stn_mul(n, stn_pow(x, stn_sub_number(n, 1)));
+    return stn_masked_fill(stn_mul(grad, stni_conjugate(slope)), stn_eq_number(n, 0), 0);
+}
+
+/* x^n log x, and 0 where x is 0 and the power is not infinite. */
+static stn_tensor *exponent_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *x = call->in[0], *n = call->in[1], *zero = stn_eq_number(x, 0);
+    stn_tensor *product = stn_mul(grad, stni_conjugate(stn_mul(call->out[0], stn_log(x))));
+    if (stn_tensor_is_error(product))
+        return product;
+    if (STNI_COMPLEX >> stn_tensor_dtype(n) & 1)
+        return stn_masked_fill(product, zero, 0);
+    return stn_masked_fill(product, stn_logical_and(zero, stn_ge_number(n, 0)), 0);
+}
+
+static const stn_input_schema inputs[] = {{"input", 0, 0}, {"exponent", 1, 0}};
+static const stn_attr_schema attrs_schema[] = {{"exponent", STN_ATTR_NUMBER, offsetof(struct pow_attrs, exponent), NULL}};
+
+const stn_op_desc stni_op_pow = {
+    .inputs = inputs, .n_inputs = 2, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct pow_attrs),
+    STNI_POINTWISE_FIELDS("pow", .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .numbers = take_numbers,
+                          .derivative = {{input_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)},
+                                         {exponent_derivative, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_OUT}}),
+};

@@ -1,0 +1,135 @@
+/* Elementary functions of f32 for kernels: branch-free, so that loops over them become vectors. Their errors are a few units in the last
+ * place over the whole range; NaN, infinities, signed zeros where they matter and subnormal results are as the C library's.
+ *
+ * The polynomials are Taylor's, long enough that what is left out is below half a unit in the last place. */
+#ifndef STNI_OPS_UTIL_MATH_KERNEL_H
+#define STNI_OPS_UTIL_MATH_KERNEL_H
+
+#include "ops/util/exp_kernel.h"
+
+#include <float.h>
+#include <math.h>
+
+/* log m and *k for x = 2^k m > 0, sqrt(1/2) <= m < sqrt(2). With f = m - 1 and s = f / (2 + f): log m = 2 atanh s
+ * = 2 s + 2 s^3 / 3 + 2 s^5 / 5 …, and 2 s = f - s f, in which the leading term is exact. */
+static inline float stni_log_split_f32(float x, float *k)
+{
+    const uint32_t root_half = 0x3f3504f3u;
+    int subnormal = x < FLT_MIN;
+    float scaled = subnormal ? x * 0x1p25f : x, m;
+    uint32_t bits;
+    memcpy(&bits, &scaled, sizeof bits);
+    int32_t exponent = (int32_t)(bits - root_half) >> 23;
+    bits -= (uint32_t)exponent << 23;
+    memcpy(&m, &bits, sizeof m);
+    float f = m - 1.0f, s = f / (2.0f + f), z = s * s;
+    float p = 2.0f / 9.0f;
+    p = p * z + 2.0f / 7.0f;
+    p = p * z + 2.0f / 5.0f;
+    p = p * z + 2.0f / 3.0f;
+    *k = (float)exponent - (subnormal ? 25.0f : 0.0f);
+    return f - s * (f - p * z);
+}
+
+/* What a logarithm of x is where the formula above does not hold, else `value`. */
+static inline float stni_log_ends_f32(float x, float value)
+{
+    value = x > FLT_MAX ? x : value;
+    value = x == 0.0f ? -INFINITY : value;
+    return x >= 0.0f ? value : NAN;
+}
+
+static inline float stni_log_f32(float x)
+{
+    float k, m = stni_log_split_f32(x, &k);
+    /* ln 2 in two parts; k times the first is exact. */
+    return stni_log_ends_f32(x, k * 0.693145752f + (m + k * 1.42860677e-6f));
+}
+
+static inline float stni_log2_f32(float x)
+{
+    float k, m = stni_log_split_f32(x, &k);
+    return stni_log_ends_f32(x, k + m * 1.44269504f);
+}
+
+/* With w = 1 + x rounded, log(1 + x) is log w less what the rounding added, over w. */
+static inline float stni_log1p_f32(float x)
+{
+    float w = 1.0f + x, value = stni_log_f32(w);
+    return w > 0.0f && w <= FLT_MAX ? value - ((w - 1.0f) - x) / w : value;
+}
+
+static inline float stni_exp2_f32(float x)
+{
+    const float round = 12582912.0f; /* added to a small number, it leaves the nearest integer in the low bits */
+    x = x < -151.0f ? -151.0f : x;
+    x = x > 129.0f ? 129.0f : x;
+    float shifted = x + round;
+    float p = stni_exp_f32((x - (shifted - round)) * 0.693147181f);
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits -= 0x4b400000u;
+    uint32_t half = (uint32_t)((int32_t)bits >> 1);
+    return p * stni_pow2_f32(half) * stni_pow2_f32(bits - half);
+}
+
+/* For |x| <= 1. */
+static inline float stni_expm1_taylor_f32(float x)
+{
+    float p = 1.0f / 3628800.0f;
+    p = p * x + 1.0f / 362880.0f;
+    p = p * x + 1.0f / 40320.0f;
+    p = p * x + 1.0f / 5040.0f;
+    p = p * x + 1.0f / 720.0f;
+    p = p * x + 1.0f / 120.0f;
+    p = p * x + 1.0f / 24.0f;
+    p = p * x + 1.0f / 6.0f;
+    p = p * x + 0.5f;
+    return x + x * x * p;
+}
+
+static inline float stni_expm1_f32(float x)
+{
+    float small = stni_expm1_taylor_f32(x), large = stni_exp_f32(x) - 1.0f;
+    return fabsf(x) < 0.7f ? small : large;
+}
+
+/* tanh x = (e^2x - 1) / (e^2x + 1). */
+static inline float stni_tanh_f32(float x)
+{
+    float a = 2.0f * fabsf(x), e = stni_expm1_taylor_f32(a);
+    float small = e / (e + 2.0f), large = 1.0f - 2.0f / (stni_exp_f32(a) + 1.0f);
+    return copysignf(a < 1.0f ? small : large, x);
+}
+
+/* Halves of the argument, so that neither overflows before the result does. */
+static inline float stni_sinh_f32(float x)
+{
+    float z = x * x, h = stni_exp_f32(0.5f * fabsf(x));
+    float p = 1.0f / 362880.0f;
+    p = p * z + 1.0f / 5040.0f;
+    p = p * z + 1.0f / 120.0f;
+    p = p * z + 1.0f / 6.0f;
+    return fabsf(x) < 1.0f ? x + x * z * p : copysignf(0.5f * h * h - 0.5f / (h * h), x);
+}
+
+static inline float stni_cosh_f32(float x)
+{
+    float h = stni_exp_f32(0.5f * fabsf(x));
+    return 0.5f * h * h + 0.5f / (h * h);
+}
+
+/* 1 / (1 + e^-x); e is at most 1, so that nothing overflows and small results keep their digits. */
+static inline float stni_sigmoid_f32(float x)
+{
+    float e = stni_exp_f32(-fabsf(x));
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+static inline double stni_sigmoid_f64(double x)
+{
+    double e = stni_exp_f64(-fabs(x));
+    return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
+
+#endif
