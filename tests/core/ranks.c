@@ -8,6 +8,8 @@
 
 enum { MAX_RANKS = 16 };
 
+const int ranks_are_processes = 0;
+
 stn_context_options ranks_options(void)
 {
     stn_context_options options = {.size = sizeof options, .allocator = &counted_allocator, .deadline_seconds = 30};

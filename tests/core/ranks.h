@@ -13,7 +13,10 @@ typedef void (*ranks_body)(stn_context *context, void *arg);
 /* Runs `body` with a context of a world of one, and checks that nothing is left when the context is gone. */
 void on_one_rank(ranks_body body, void *arg);
 
-/* The same on `size` threads at once. */
+/* The same on `size` threads at once. In a program that links ranks_mpi.c: on the first ranks of a job of MPI, at most on all. */
 void on_ranks(int size, ranks_body body, void *arg);
+
+/* What a rank writes into memory is seen by no other. */
+extern const int ranks_are_processes;
 
 #endif

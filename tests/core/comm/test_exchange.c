@@ -1,4 +1,4 @@
-/* Exchanges of random boxes between thread ranks: straight from box to box, and staged through groups in pieces of a few elements, as for
+/* Exchanges of random boxes between ranks: straight from box to box, and staged through groups in pieces of a few elements, as for
  * communicators that have no exchange of their own. Both give what a serial program computes, and touch nothing else. */
 #include "team.h"
 
@@ -39,7 +39,8 @@ static void apply(stn_comm *comm, const struct setup *setup)
 {
     if (!setup->staging)
         return;
-    comm->ops = &setup->ops;
+    if (comm->ops->exchange)
+        comm->ops = &setup->ops;
     comm->staging_limit = setup->staging;
 }
 

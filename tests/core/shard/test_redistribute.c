@@ -1,4 +1,4 @@
-/* Redistribution on thread ranks: thousands of random pairs of layouts, and the counts that contract 16 promises. */
+/* Redistribution between ranks: thousands of random pairs of layouts, and the counts that contract 16 promises. */
 #include "harness.h"
 
 #include "core/ranks.h"
@@ -241,6 +241,23 @@ static void judge(struct shared *shared, const stn_spec *src, const stn_spec *ds
         describe_pair(src, dst);
 }
 
+/* Ranks that are processes give each other their results; threads have them in sight. */
+static void collect(stn_context *context, struct shared *shared, const stn_spec *dst)
+{
+    for (int r = 0; r < context->size && ranks_are_processes; r++) {
+        int64_t shape[STN_MAX_NDIM], offset[STN_MAX_NDIM], n = 1;
+        stn_spec_chunk(dst, r, shape, offset);
+        for (int d = 0; d < dst->layout.ndim; d++)
+            n *= shape[d];
+        n = stni_mesh_position(dst->layout.mesh, r) < 0 ? 0 : n;
+        if (r != context->rank)
+            shared->chunk[r] = malloc((size_t)n * sizeof(double) + 1);
+        MUST(context, stn_comm_broadcast(context->comm, shared->chunk[r], n, STN_DTYPE_F64, r, NULL));
+        MUST(context, stn_comm_broadcast(context->comm, &shared->bytes_sent[r], 1, STN_DTYPE_I64, r, NULL));
+        MUST(context, stn_comm_broadcast(context->comm, &shared->collectives[r], 1, STN_DTYPE_I64, r, NULL));
+    }
+}
+
 static void redistribute_pair(stn_context *context, struct shared *shared, const stn_spec *src, const stn_spec *dst, int margins)
 {
     int bits = shared->ops == 0;
@@ -258,11 +275,14 @@ static void redistribute_pair(stn_context *context, struct shared *shared, const
     size_t bytes = (size_t)dst->local_numel * sizeof(double);
     shared->chunk[context->rank] = malloc(bytes + 1);
     MUST(context, stn_to_host(to, shared->chunk[context->rank], bytes));
+    collect(context, shared, dst);
     MUST(context, stn_comm_barrier(context->comm, NULL));
-    if (context->rank == 0)
+    if (context->rank == 0 || ranks_are_processes)
         judge(shared, src, dst, bits);
     MUST(context, stn_comm_barrier(context->comm, NULL));
-    free(shared->chunk[context->rank]);
+    for (int r = 0; r < context->size; r++)
+        if (r == context->rank || ranks_are_processes)
+            free(shared->chunk[r]);
     stn_tensor_release(&from);
     stn_tensor_release(&to);
     free(chunk);

@@ -1,0 +1,77 @@
+/* A job in which rank 1 is killed, or stopped, while all ranks reduce. Each other rank writes a line: what its verb returned, after how many
+ * seconds, and the text. test_killed.py reads the lines.
+ *
+ * usage: mpi_killed kill|stop DEADLINE_SECONDS ELEMENTS */
+#include <shardtensor/shardtensor.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { STRUCK = 1, BEFORE = 50, MOST = 100000000 };
+
+static atomic_int done; /* reductions */
+
+struct plan {
+    int signal;
+    int64_t n;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Strikes while the rank is in a verb, or between two. */
+static void *strike(void *arg)
+{
+    const struct plan *plan = arg;
+    while (atomic_load(&done) < BEFORE)
+        sched_yield();
+    raise(plan->signal);
+    return NULL;
+}
+
+static stn_status rank_main(stn_context *context, void *arg)
+{
+    struct plan *plan = arg;
+    const int64_t n = plan->n;
+    const int rank = stn_context_rank(context);
+    stn_comm *comm = stn_context_comm(context);
+    float *data = calloc((size_t)n, sizeof *data);
+    pthread_t thread;
+    stn_status status = data ? STN_OK : STN_ERR_MEMORY;
+    if (rank == STRUCK)
+        pthread_create(&thread, NULL, strike, plan);
+    double began = now();
+    for (int i = 0; i < MOST && status == STN_OK; i++) {
+        began = now();
+        status = stn_comm_all_reduce(comm, data, data, n, STN_DTYPE_F32, STN_SUM, NULL);
+        atomic_fetch_add(&done, 1);
+    }
+    printf("rank %d reports %s after %.3f s: %s\n", rank, stn_status_text(status), now() - began, stn_comm_error_text(comm));
+    fflush(stdout);
+    free(data);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4)
+        return 2;
+    struct plan plan = {strcmp(argv[1], "kill") == 0 ? SIGKILL : SIGSTOP, strtoll(argv[3], NULL, 10)};
+    const stn_launch_options options = {
+        .size = sizeof options,
+        .context = {.size = sizeof options.context, .deadline_seconds = strtod(argv[2], NULL), .module_path = getenv("STN_TEST_MODULES")},
+    };
+    stn_status status = stn_launch(&options, rank_main, &plan);
+    printf("a rank ends with %s\n", stn_status_text(status));
+    return status == STN_ERR_PEER || status == STN_ERR_TIMEOUT ? 0 : 1;
+}

@@ -1,0 +1,62 @@
+"""A rank of an MPI job is killed, or stopped, in the middle of its reductions: the others say which it was, in time, and end.
+
+usage: test_killed.py RUNNER (mpi|no-mpi) MODULES PROGRAM
+
+Killed: its process is gone, which the others find soon after on their machine. Stopped: it is there but does not come, so they are told by the
+deadline. mpirun is told not to end the others; whether it ends by itself or is ended here says nothing about the library."""
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+
+RANKS, STRUCK = 4, 1
+REPORT = re.compile(r"rank (\d+) reports (.+?) after ([\d.]+) s: (.*)")
+
+
+def keep_the_others():
+    version = subprocess.run(["mpirun", "--version"], text=True, capture_output=True).stdout
+    return ["--enable-recovery"] if "Open MPI" in version else ["-disable-auto-cleanup"]
+
+
+def judge(output, most, *wanted):
+    """What is wrong with the reports of the ranks that live."""
+    reports = {int(m[1]): m for m in map(REPORT.search, output.splitlines()) if m}
+    reports.pop(STRUCK, None)  # a stopped rank goes on when its job is ended, and finds that the others have given it up
+    survivors = set(range(RANKS)) - {STRUCK}
+    problems = [f"ranks {sorted(reports)} report, wanted {sorted(survivors)}"] * (set(reports) != survivors)
+    for rank, report in sorted(reports.items()):
+        text, seconds = f"{report[2]}: {report[4]}", float(report[3])
+        problems += [f"rank {rank} took {seconds} s, at most {most} wanted"] * (seconds > most)
+        problems += [f"rank {rank} says \"{text}\", wanted {w}" for w in wanted if not re.search(w, text)]
+    ended = output.count("a rank ends with")
+    problems += [f"{ended} ranks ended by themselves, wanted {len(survivors)}"] * (ended < len(survivors))
+    return problems
+
+
+def main():
+    runner, has_mpi, modules, program = sys.argv[1:]
+    spec = importlib.util.spec_from_file_location("mpirun", runner)
+    mpirun = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(mpirun)
+    if has_mpi != "mpi" or shutil.which("mpirun") is None:
+        print("no MPI in this build, or no mpirun on this machine")
+        return mpirun.SKIPPED
+    cases = []
+    for elements in "2", "300000":
+        cases.append((["kill", "20", elements], 40, 10, r"rank 1: its process \d+ has ended"))
+        cases.append((["stop", "2", elements], 12, 8, r"deadline of 2 s passed, rank.* had not arrived", r"passed, ranks? [^h]*\b1\b"))
+    failed = 0
+    for arguments, bound, most, *wanted in cases:
+        status, output = mpirun.launch(["-n", str(RANKS), *keep_the_others(), program, *arguments], bound, modules, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        problems = judge(output, most, *wanted)
+        how = "had to be ended" if status is None else f"ended with {status}"
+        print(f"{'FAIL' if problems else 'ok  '} {' '.join(arguments)}: mpirun {how}")
+        if problems:
+            failed += 1
+            print("\n".join(problems), output, sep="\n")
+    return 1 if failed else 0
+
+
+sys.exit(main())
