@@ -71,6 +71,14 @@ STN_API stn_status stn_context_take_error(stn_context *context, char *text, size
  *  text. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays usable. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);
 
+/* Random numbers */
+
+/** The seed, and how many streams of it have been drawn from: what a run needs to go on with the same numbers. Local. */
+STN_API void stn_context_random_state(const stn_context *context, uint64_t *seed, uint64_t *stream);
+
+/** Sets both; every rank sets the same. The next op that draws takes stream `stream`. Local. */
+STN_API void stn_context_set_random_state(stn_context *context, uint64_t seed, uint64_t stream);
+
 /* Scopes */
 
 /** Opens a scope: it owns one reference to each handle made until it ends. Cannot fail; NULL is ignored. Local. */

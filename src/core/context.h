@@ -44,7 +44,7 @@ struct stn_context {
     stn_log_fn log;
     void *log_arg;
     stn_log_level log_level;
-    uint64_t seed;
+    uint64_t seed, random_stream; /* of random numbers; streams used so far */
     double deadline_seconds;
     int threads;
     int no_grad, no_sync; /* depths */

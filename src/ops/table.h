@@ -27,6 +27,9 @@
     X(slice)             \
     X(slice_backward)    \
     X(cat)               \
+    X(dropout)           \
+    X(dropout_channels)  \
+    X(dropout_backward)  \
     X(embedding)         \
     X(embedding_backward) \
     X(dist_all_reduce)   \

@@ -1,0 +1,243 @@
+/* dropout: each element, or each channel, is zeroed with probability p, and what stays is scaled by 1 / (1 - p).
+ *
+ * The numbers belong to global elements (core/rng.h), so that any layout drops the same ones. A call takes the next stream of its context and
+ * keeps the stream's number in a second output, in device memory: backward draws the same numbers again, and no mask is stored. */
+#include "core/context.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/random/dropout_kernel.h"
+#include "ops/util/call.h"
+#include "ops/util/remap_kernel.h"
+
+#include <shardtensor/ops.h>
+
+#include <string.h>
+
+struct dropout_attrs {
+    double p;
+    int64_t training;
+    int64_t channels; /* one number for each of the first two dims' elements */
+};
+
+enum { KEEP_STREAM = STNI_REMAP_FILL, DROP };
+
+/* Streams of dropout, apart from those that others draw from. */
+static const uint64_t STREAMS = UINT64_C(1) << 62;
+
+static stn_tensor *call_dropout(enum stni_op_index op, stn_tensor *input, double p, int training)
+{
+    struct dropout_attrs attrs = {p, training != 0, op == STNI_OP_dropout_channels};
+    if (!stn_tensor_is_error(input) && (p == 0 || (!training && p >= 0 && p <= 1)))
+        return stni_tensor_publish(stn_tensor_retain(input));
+    return stni_call(op, 1, &input, &attrs);
+}
+
+stn_tensor *stn_dropout(stn_tensor *input, double p, int training)
+{
+    return call_dropout(STNI_OP_dropout, input, p, training);
+}
+
+stn_tensor *stn_dropout_channels(stn_tensor *input, double p, int training)
+{
+    return call_dropout(STNI_OP_dropout_channels, input, p, training);
+}
+
+static int draws(const struct dropout_attrs *attrs)
+{
+    return attrs->training && attrs->p > 0;
+}
+
+/* The attributes by name do not tell the two ops apart. */
+static int by_channel(const stn_op_call *call)
+{
+    return call->arg != NULL || ((const struct dropout_attrs *)call->attrs)->channels;
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct dropout_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    const char *name = stn_op_descriptor(call->op)->inputs[0].name;
+    if (!(attrs->p >= 0 && attrs->p <= 1))
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'p' got %g, wanted 0 <= p <= 1", attrs->p);
+    if (!stni_dtype_is_floating(in->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(in->dtype));
+    if (by_channel(call) && in->ndim < 2)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted a batch, channels and any others", name, in->ndim);
+    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
+    memcpy(call->out_meta[0].shape, in->shape, sizeof in->shape);
+    if (call->n_in > 1)
+        return STN_OK;
+    call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_I64};
+    call->n_out = draws(attrs) ? 2 : 1;
+    return STN_OK;
+}
+
+/* Linear in its input: pending sums stay, other reductions are done first. */
+static stn_status place(stn_op_call *call)
+{
+    struct stni_layout layout = call->in_spec[0]->layout, stream;
+    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
+        if (layout.placement[a].kind == STN_PLACE_PARTIAL && layout.placement[a].op != STN_SUM)
+            layout.placement[a] = stn_replicate();
+    STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
+    call->out_spec[0] = call->want[0];
+    stni_layout_init(&stream, layout.mesh, STN_DTYPE_I64, 0, NULL);
+    if (call->n_in > 1)
+        return stni_spec_intern(call->context, &stream, &call->want[1]);
+    return call->n_out > 1 ? stni_spec_intern(call->context, &stream, &call->out_spec[1]) : STN_OK;
+}
+
+/* One more dim, inside those before; joined to the last one where they are one in memory and in numbers. */
+static void append_dim(struct stni_dropout_args *a, int64_t n, int64_t x_stride, int64_t out_stride, uint64_t count)
+{
+    int d = a->ndim - 1;
+    if (n == 1)
+        return;
+    if (d >= 0 && a->x_strides[d] == x_stride * n && a->out_strides[d] == out_stride * n && a->count[d] == count * (uint64_t)n)
+        a->shape[d] *= n;
+    else
+        a->shape[d = a->ndim++] = n;
+    a->x_strides[d] = x_stride;
+    a->out_strides[d] = out_stride;
+    a->count[d] = count;
+}
+
+static void fill_args(const stn_op_call *call, const stn_tensor *x, const stn_tensor *out, const stn_tensor *stream,
+                      struct stni_dropout_args *a)
+{
+    const struct dropout_attrs *attrs = call->attrs;
+    const stn_spec *spec = out->spec;
+    uint64_t count[STN_MAX_NDIM], below = 1;
+    memset(a, 0, sizeof *a);
+    for (int d = spec->layout.ndim - 1; d >= 0; d--) {
+        int counts = !by_channel(call) || d < 2;
+        count[d] = counts ? below : 0;
+        below *= counts ? (uint64_t)spec->layout.shape[d] : 1;
+        a->base += (uint64_t)spec->local_offset[d] * count[d];
+    }
+    for (int k = 0; k < spec->layout.ndim; k++) {
+        int d = spec->layout.memory_order[k];
+        append_dim(a, spec->local_shape[d], x->strides[d], out->strides[d], count[d]);
+    }
+    if (a->ndim == 0)
+        a->shape[a->ndim++] = 1;
+    a->dtype = spec->layout.dtype;
+    a->seed = call->context->seed;
+    a->stream = stream->data;
+    a->threshold = (uint64_t)(attrs->p * 4294967296.0 + 0.5);
+    a->scale = attrs->p < 1 ? 1 / (1 - attrs->p) : 0;
+    a->x = x->data;
+    a->out = out->data;
+}
+
+static stn_status drop(stn_op_call *call, const stn_tensor *x, const stn_tensor *out, const stn_tensor *stream)
+{
+    struct stni_dropout_args a;
+    if (out->spec->local_numel == 0)
+        return STN_OK;
+    fill_args(call, x, out, stream, &a);
+    return stn_op_launch(call, DROP, a.dtype, &a, sizeof a);
+}
+
+static stn_status keep_stream(stn_op_call *call, uint64_t stream)
+{
+    struct stni_remap_fill_args a;
+    if (call->out[1]->spec->local_numel == 0)
+        return STN_OK; /* outside the mesh */
+    memset(&a, 0, sizeof a);
+    a.box.data = call->out[1]->data;
+    a.element_size = sizeof stream;
+    memcpy(a.value, &stream, sizeof stream);
+    return stn_op_launch(call, KEEP_STREAM, STN_DTYPE_I64, &a, sizeof a);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    if (call->n_out == 1)
+        return stn_op_alias(call, 0, call->in[0], 0, call->in[0]->strides);
+    for (int k = 0; k < 2; k++)
+        STNI_TRY(stni_tensor_create(call->context, call->out_spec[k], &call->out[k]));
+    STNI_TRY(keep_stream(call, STREAMS | call->context->random_stream++));
+    return drop(call, call->in[0], call->out[0], call->out[1]);
+}
+
+static stn_status run_backward(stn_op_call *call)
+{
+    return drop(call, call->in[0], call->out[0], call->in[1]);
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    return needs && call->n_out > 1 ? UINT64_C(1) << 33 : 0;
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    struct dropout_attrs attrs = *(const struct dropout_attrs *)call->attrs;
+    stn_tensor *in[] = {call->grad_out[0], call->n_out > 1 ? call->out[1] : NULL};
+    attrs.channels = call->arg != NULL;
+    call->grad_in[0] = draws(&attrs) ? stni_call(STNI_OP_dropout_backward, 2, in, &attrs) : call->grad_out[0];
+    return stn_context_status(call->context);
+}
+
+static uint64_t saves_backward(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return needs & 1 ? 2 : 0;
+}
+
+/* Linear and diagonal: its own adjoint. */
+static stn_status backward_backward(stn_backward_call *call)
+{
+    stn_tensor *in[] = {call->grad_out[0], call->in[1]};
+    if (call->needs & 1)
+        call->grad_in[0] = stni_call(STNI_OP_dropout_backward, 2, in, call->attrs);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "stream"}};
+static const stn_attr_schema attrs_schema[] = {
+    {"p", STN_ATTR_FLOAT, offsetof(struct dropout_attrs, p), NULL},
+    {"training", STN_ATTR_BOOL, offsetof(struct dropout_attrs, training), NULL},
+    {"channels", STN_ATTR_BOOL, offsetof(struct dropout_attrs, channels), NULL}, /* of the backward alone */
+};
+static const struct dropout_attrs defaults = {.p = 0.5, .training = 1};
+
+#define SLOTS(op)                                                        \
+    [KEEP_STREAM] = {op ".stream", sizeof(struct stni_remap_fill_args)}, \
+    [DROP] = {op ".drop", sizeof(struct stni_dropout_args)}
+#define KERNELS(op)                                                                                                      \
+    {sizeof(stn_kernel), op ".stream", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu}, \
+    {sizeof(stn_kernel), op ".drop", "cpu", STNI_DROPOUT_DTYPES, sizeof(struct stni_dropout_args), stni_dropout_cpu}
+
+#define FORWARD_FIELDS(text)                                                                                           \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 2,    \
+    .attrs_size = sizeof(struct dropout_attrs), .attrs_init = &defaults, .n_outputs = 2, .flags = STN_OP_ALIAS,         \
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward,                                  \
+    .slots = (const stn_kernel_slot[]){SLOTS(text)}, .n_slots = 2, .kernels = (const stn_kernel[]){KERNELS(text)}, .n_kernels = 2
+
+const stn_op_desc stni_op_dropout = {FORWARD_FIELDS("dropout")};
+const stn_op_desc stni_op_dropout_channels = {FORWARD_FIELDS("dropout_channels"), .arg = (void *)&defaults};
+
+const stn_op_desc stni_op_dropout_backward = {
+    .size = sizeof(stn_op_desc),
+    .name = "dropout_backward",
+    .inputs = backward_inputs,
+    .n_inputs = 2,
+    .attrs = attrs_schema,
+    .n_attrs = 3,
+    .attrs_size = sizeof(struct dropout_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 1,
+    .check = check,
+    .place = place,
+    .run = run_backward,
+    .saves = saves_backward,
+    .backward = backward_backward,
+    .slots = (const stn_kernel_slot[]){SLOTS("dropout_backward")},
+    .n_slots = 2,
+    .kernels = (const stn_kernel[]){KERNELS("dropout_backward")},
+    .n_kernels = 2,
+};

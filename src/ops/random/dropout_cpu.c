@@ -1,0 +1,148 @@
+/* Dropout on the CPU, compiled once per instruction set: random words by the chunk, so that the cipher's rounds become vectors. */
+#include "core/dtype.h"
+#include "core/isa.h"
+#include "core/rng.h"
+#include "ops/random/dropout_kernel.h"
+
+#include <string.h>
+
+enum { CHUNK = 256, LANES = 16 };
+
+/* The words index, index + step, … that were drawn last. */
+struct drawn {
+    uint64_t index, step;
+    int n; /* 0: none */
+    uint32_t words[CHUNK];
+};
+
+/* LANES blocks side by side. */
+struct blocks {
+    uint32_t v[4][LANES];
+};
+
+/* The cipher of core/rng.h on blocks whose numbers are given: the same words. */
+static void cipher(const struct stni_dropout_args *a, const uint64_t *number, struct blocks *out)
+{
+    const uint64_t stream = (uint64_t)*a->stream;
+    uint32_t k0 = (uint32_t)a->seed, k1 = (uint32_t)(a->seed >> 32);
+    for (int i = 0; i < LANES; i++) {
+        out->v[0][i] = (uint32_t)number[i];
+        out->v[1][i] = (uint32_t)(number[i] >> 32);
+        out->v[2][i] = (uint32_t)stream;
+        out->v[3][i] = (uint32_t)(stream >> 32);
+    }
+    for (int round = 0; round < 10; round++) {
+#pragma omp simd
+        for (int i = 0; i < LANES; i++) {
+            struct stni_philox c = {{out->v[0][i], out->v[1][i], out->v[2][i], out->v[3][i]}};
+            c = stni_philox_round(c, k0, k1);
+            out->v[0][i] = c.v[0];
+            out->v[1][i] = c.v[1];
+            out->v[2][i] = c.v[2];
+            out->v[3][i] = c.v[3];
+        }
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+/* Words index, index + 1, …: four of each block. */
+static void draw_consecutive(const struct stni_dropout_args *a, uint64_t index, int n, uint32_t *words)
+{
+    uint64_t number[LANES];
+    struct blocks blocks;
+    uint32_t flat[4 * (CHUNK / 4 + LANES)];
+    int skipped = (int)(index % 4);
+    for (int first = 0; 4 * first < n + skipped; first += LANES) {
+        for (int i = 0; i < LANES; i++)
+            number[i] = index / 4 + (uint64_t)(first + i);
+        cipher(a, number, &blocks);
+        for (int i = 0; i < LANES; i++)
+            for (int w = 0; w < 4; w++)
+                flat[4 * (first + i) + w] = blocks.v[w][i];
+    }
+    memcpy(words, flat + skipped, (size_t)n * sizeof *words);
+}
+
+static void draw_apart(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int n, uint32_t *words)
+{
+    uint64_t number[LANES];
+    struct blocks blocks;
+    for (int first = 0; first < n; first += LANES) {
+        for (int i = 0; i < LANES; i++)
+            number[i] = (index + (uint64_t)(first + i) * step) / 4;
+        cipher(a, number, &blocks);
+        for (int i = 0; i < LANES; i++)
+            words[first + i] = blocks.v[(index + (uint64_t)(first + i) * step) % 4][i];
+    }
+}
+
+/* n words of a row; LANES at a time, so that there is room for CHUNK. */
+static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int n, struct drawn *drawn)
+{
+    if (drawn->index == index && drawn->step == step && drawn->n >= n)
+        return;
+    drawn->index = index, drawn->step = step, drawn->n = n;
+    if (step == 1) {
+        draw_consecutive(a, index, n, drawn->words);
+    } else if (step != 0) {
+        draw_apart(a, index, step, n, drawn->words);
+    } else {
+        uint32_t word = stni_rng_block(a->seed, (uint64_t)*a->stream, index / 4).v[index % 4];
+        for (int i = 0; i < n; i++)
+            drawn->words[i] = word;
+    }
+}
+
+#define NAME(x) x##_f32
+#define T float
+#define C float
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#include "ops/random/dropout_row.inc"
+
+#define NAME(x) x##_f64
+#define T double
+#define C double
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#include "ops/random/dropout_row.inc"
+
+#define NAME(x) x##_bf16
+#define T uint16_t
+#define C float
+#define LOAD(x) stni_bf16_to_f32(x)
+#define STORE(x) stni_f32_to_bf16(x)
+#include "ops/random/dropout_row.inc"
+
+#define NAME(x) x##_f16
+#define T uint16_t
+#define C float
+#define LOAD(x) stni_f16_to_f32(x)
+#define STORE(x) stni_f32_to_f16(x)
+#include "ops/random/dropout_row.inc"
+
+static void run(const struct stni_dropout_args *a)
+{
+    static void (*const rows[])(const struct stni_dropout_args *, int64_t, int64_t, uint64_t, struct drawn *) = {row_f32, row_f64, row_bf16, row_f16};
+    int64_t index[STN_MAX_NDIM] = {0}, x_at = 0, out_at = 0;
+    uint64_t number = a->base;
+    struct drawn drawn = {.n = 0};
+    for (;;) {
+        rows[a->dtype](a, x_at, out_at, number, &drawn);
+        int d = a->ndim - 2;
+        for (; d >= 0; d--) {
+            int64_t moved = ++index[d] < a->shape[d] ? 1 : 1 - a->shape[d];
+            x_at += moved * a->x_strides[d];
+            out_at += moved * a->out_strides[d];
+            number += (uint64_t)moved * a->count[d];
+            if (moved == 1)
+                break;
+            index[d] = 0;
+        }
+        if (d < 0)
+            return;
+    }
+}
+
+const struct stni_dropout_kernels STNI_ISA_NAME(stni_dropout_kernels) = {.run = run};

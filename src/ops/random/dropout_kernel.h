@@ -1,0 +1,32 @@
+/* The kernel of dropout, shared by every device. */
+#ifndef STNI_OPS_RANDOM_DROPOUT_KERNEL_H
+#define STNI_OPS_RANDOM_DROPOUT_KERNEL_H
+
+#include <shardtensor/op.h>
+
+/* out = x m, m = 0 where the number of the element is below `threshold`, else `scale`. The number is word i of the stream, i = base + sum of
+ * index[d] count[d]: the same wherever the element lies. Elements that differ along dims of count 0 alone share it. */
+struct stni_dropout_args {
+    stn_dtype dtype;
+    int ndim; /* dims from the slowest in memory; the last one may be vectorised */
+    int64_t shape[STN_MAX_NDIM], x_strides[STN_MAX_NDIM], out_strides[STN_MAX_NDIM]; /* elements */
+    uint64_t base, count[STN_MAX_NDIM];
+    uint64_t seed;
+    const int64_t *stream; /* one number, in device memory */
+    uint64_t threshold;    /* of 2^32 */
+    double scale;
+    const void *x;
+    void *out;
+};
+
+enum { STNI_DROPOUT_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
+
+stn_status stni_dropout_cpu(stn_queue *queue, const void *args);
+
+typedef void (*stni_dropout_fn)(const struct stni_dropout_args *args);
+struct stni_dropout_kernels {
+    stni_dropout_fn run;
+};
+extern const struct stni_dropout_kernels stni_dropout_kernels_base, stni_dropout_kernels_avx2, stni_dropout_kernels_avx512;
+
+#endif
