@@ -96,6 +96,32 @@ STN_API stn_tensor *stn_conj(stn_tensor *input);
  * @return new tensor, or one more handle on `input` where it has that dtype; STN_ERR_ARGUMENT (dtype), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_cast(stn_tensor *input, stn_dtype dtype);
 
+/** The quotient rounded down, as stn_div_rounded; the rest of a division, with the sign of the dividend (fmod) or of the divisor
+ *  (remainder), 0 for integers divided by 0. Partial is reduced first.
+ *  Gradient: of a rest yes, twice differentiable; of floor_divide zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex). */
+STN_API stn_tensor *stn_floor_divide(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_fmod(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_remainder(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_floor_divide_number(stn_tensor *input, double other);
+STN_API stn_tensor *stn_fmod_number(stn_tensor *input, double other);
+STN_API stn_tensor *stn_remainder_number(stn_tensor *input, double other);
+
+/** input + value * tensor1 * tensor2; input + value * tensor1 / tensor2 (floating and complex only). As stn_add; Partial(sum) is kept
+ *  where input and tensor1 (of a product also: input and tensor2) are Partial(sum) and the other is Replicate.
+ *  Gradient: yes, twice differentiable. */
+STN_API stn_tensor *stn_addcmul(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value);
+STN_API stn_tensor *stn_addcdiv(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value);
+
+/** The angle of the point (other, input), -pi to pi; its distance from the origin. As stn_add, of floating dtypes (of atan2 integers too,
+ *  which give f32); Partial is reduced first.  Gradient: yes, twice differentiable. */
+STN_API stn_tensor *stn_atan2(stn_tensor *input, stn_tensor *other);
+STN_API stn_tensor *stn_hypot(stn_tensor *input, stn_tensor *other);
+
+/** real + i imag; abs e^(i angle). As stn_add; f32 gives c64, f64 gives c128, others are STN_ERR_DTYPE. Partial(sum) is kept where real
+ *  and imag are Partial(sum), or abs is and angle is Replicate.  Gradient: yes, twice differentiable. */
+STN_API stn_tensor *stn_complex(stn_tensor *real, stn_tensor *imag);
+STN_API stn_tensor *stn_polar(stn_tensor *abs, stn_tensor *angle);
+
 /* Choices */
 
 /** input where `condition`, else other. As stn_add; the condition is bool and decides nothing about the dtype. Partial(sum) is kept where
@@ -160,6 +186,23 @@ STN_API stn_tensor *stn_abs(stn_tensor *input);
 
 /** -1, 0 or 1. Gradient: zero. Not for complex numbers. */
 STN_API stn_tensor *stn_sign(stn_tensor *input);
+
+/** Rounded down, up, towards zero, to the nearest (half to even; `decimals` places after the point, before it where negative).
+ *  Gradient: zero. Not for bool and complex numbers. */
+STN_API stn_tensor *stn_floor(stn_tensor *input);
+STN_API stn_tensor *stn_ceil(stn_tensor *input);
+STN_API stn_tensor *stn_trunc(stn_tensor *input);
+STN_API stn_tensor *stn_round(stn_tensor *input, int decimals);
+
+/** `nan` for NaN, *posinf and *neginf for infinities (NULL: the largest and the least finite value of the dtype). Not for complex
+ *  numbers.  Gradient: of what was not replaced. */
+STN_API stn_tensor *stn_nan_to_num(stn_tensor *input, double nan, const double *posinf, const double *neginf);
+
+/** Real part, imaginary part (of complex numbers only), both keeping Partial(sum); angle, -pi to pi, of real numbers 0 or pi: once
+ *  differentiable. Real tensors. */
+STN_API stn_tensor *stn_real(stn_tensor *input);
+STN_API stn_tensor *stn_imag(stn_tensor *input);
+STN_API stn_tensor *stn_angle(stn_tensor *input);
 
 /** input times itself. Not for bool. */
 STN_API stn_tensor *stn_square(stn_tensor *input);

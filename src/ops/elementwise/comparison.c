@@ -123,15 +123,15 @@ enum { ORDERED = STNI_FLOATING | STNI_INTEGER | STNI_BOOL, ALL = 0 };
 /* The operands are compared in the dtype that they are promoted to. */
 #define COMPARISON(name, types)                                                                                              \
     STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct compare_attrs),                     \
-    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_result_bool, .computes_promoted = 1,            \
+    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_dtype_bool, .compute = stni_dtype_same,            \
                           .dtypes = types, .numbers = take_numbers)
 /* Operands are read as bools: whether they are not 0. */
 #define LOGIC(name)                         \
     .inputs = pair_inputs, .n_inputs = 2,   \
-    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_result_bool)
+    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_dtype_bool)
 #define TEST(name)                          \
     STNI_UNARY_INPUTS,                      \
-    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_result_bool, .computes_promoted = 1)
+    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_dtype_bool, .compute = stni_dtype_same)
 
 const stn_op_desc stni_op_eq = {COMPARISON(eq, ALL)};
 const stn_op_desc stni_op_ne = {COMPARISON(ne, ALL)};
@@ -143,6 +143,6 @@ const stn_op_desc stni_op_logical_and = {LOGIC(logical_and)};
 const stn_op_desc stni_op_logical_or = {LOGIC(logical_or)};
 const stn_op_desc stni_op_logical_xor = {LOGIC(logical_xor)};
 const stn_op_desc stni_op_logical_not = {
-    STNI_UNARY_INPUTS, STNI_POINTWISE_FIELDS("logical_not", .op = STNI_POINTWISE_logical_not, .result = stni_result_bool)};
+    STNI_UNARY_INPUTS, STNI_POINTWISE_FIELDS("logical_not", .op = STNI_POINTWISE_logical_not, .result = stni_dtype_bool)};
 const stn_op_desc stni_op_isnan = {TEST(isnan)};
 const stn_op_desc stni_op_isfinite = {TEST(isfinite)};

@@ -74,8 +74,8 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad"}, {.name = "
 #define DTYPES_NUMBERS STNI_FLOATING | STNI_COMPLEX
 #define DTYPES_REALS STNI_FLOATING
 
-#define VALUE_ANALYTIC .result = stni_result_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX
-#define VALUE_REAL .result = stni_result_floating, .dtypes = STNI_FLOATING
+#define VALUE_ANALYTIC .result = stni_dtype_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX
+#define VALUE_REAL .result = stni_dtype_floating, .dtypes = STNI_FLOATING
 #define VALUE_FLOATS .dtypes = STNI_FLOATING
 #define VALUE_NUMBERS .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX
 #define VALUE_REALS .dtypes = STNI_FLOATING | STNI_INTEGER

@@ -78,7 +78,7 @@ static const stn_attr_schema attrs_schema[] = {
 
 #define FIELDS(name)                                                                                          \
     STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct div_attrs),          \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_div, .result = stni_result_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX, \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_div, .result = stni_dtype_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX, \
                           .linear = {1}, .numbers = take_numbers, .variant = variant,                         \
                           .derivative = {{input_derivative, STNI_READS_IN(1)}, {other_derivative, STNI_READS_IN(1) | STNI_READS_OUT}})
 

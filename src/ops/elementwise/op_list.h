@@ -42,6 +42,25 @@
     X(logical_xor) \
     X(logical_not) \
     X(isnan) \
-    X(isfinite)
+    X(isfinite) \
+    X(addcmul) \
+    X(addcdiv) \
+    X(floor_divide) \
+    X(fmod) \
+    X(remainder) \
+    X(floor) \
+    X(ceil) \
+    X(trunc) \
+    X(round) \
+    X(nan_to_num) \
+    X(real) \
+    X(imag) \
+    X(imag_backward) \
+    X(angle) \
+    X(angle_backward) \
+    X(complex) \
+    X(polar) \
+    X(atan2) \
+    X(hypot)
 
 #endif

@@ -26,23 +26,29 @@ static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers 
         rule_of(call->arg, call->attrs)->numbers(call, out);
 }
 
-stn_dtype stni_result_floating(const void *attrs, stn_dtype promoted)
+stn_dtype stni_dtype_floating(const void *attrs, stn_dtype promoted)
 {
     (void)attrs;
     return stn_dtype_is_differentiable(promoted) ? promoted : STN_DTYPE_F32;
 }
 
-stn_dtype stni_result_bool(const void *attrs, stn_dtype promoted)
+stn_dtype stni_dtype_bool(const void *attrs, stn_dtype promoted)
 {
     (void)attrs;
     (void)promoted;
     return STN_DTYPE_BOOL;
 }
 
-stn_dtype stni_result_real(const void *attrs, stn_dtype promoted)
+stn_dtype stni_dtype_real(const void *attrs, stn_dtype promoted)
 {
     (void)attrs;
     return promoted == STN_DTYPE_C64 ? STN_DTYPE_F32 : promoted == STN_DTYPE_C128 ? STN_DTYPE_F64 : promoted;
+}
+
+stn_dtype stni_dtype_same(const void *attrs, stn_dtype promoted)
+{
+    (void)attrs;
+    return promoted;
 }
 
 stn_tensor *stni_derivative_same(const stn_backward_call *call, stn_tensor *grad)
@@ -133,7 +139,7 @@ stn_status stni_pointwise_check(stn_op_call *call)
     take_numbers(call, &numbers);
     STNI_TRY(check_operands(call, &numbers));
     stn_dtype promoted = promoted_dtype(call, &numbers), result = rule->result ? rule->result(call->attrs, promoted) : promoted;
-    stn_dtype compute = rule->computes_promoted ? promoted : result;
+    stn_dtype compute = rule->compute ? rule->compute(call->attrs, promoted) : result;
     call->out_meta[0].dtype = result;
     call->note = (uint64_t)stni_compute_dtype(compute);
     STNI_TRY(check_dtype(call, &numbers, compute));

@@ -29,8 +29,8 @@ enum {
 
 struct stni_pointwise_rule {
     enum stni_pointwise_op op;
-    stn_dtype (*result)(const void *attrs, stn_dtype promoted); /* the output's dtype; NULL: the promoted one */
-    int computes_promoted; /* 1: the arithmetic is done in the promoted dtype, whatever the output's is (comparisons); 0: in the output's */
+    stn_dtype (*result)(const void *attrs, stn_dtype promoted);  /* the output's dtype; NULL: the promoted one */
+    stn_dtype (*compute)(const void *attrs, stn_dtype promoted); /* that of the arithmetic; NULL: the output's */
     uint32_t dtypes;       /* in which the arithmetic is done: bit d stands for dtype d. 0: all */
     uint8_t promotes;      /* the operands that decide the promoted dtype, as a set; 0: all */
     uint8_t booleans;      /* the operands that must be bool */
@@ -45,10 +45,11 @@ struct stni_pointwise_rule {
     const struct stni_pointwise_rule *(*variant)(const void *attrs);
 };
 
-/* Results: f32 for integers and bool, which then are computed in f32; bool; the real dtype of a complex one. */
-stn_dtype stni_result_floating(const void *attrs, stn_dtype promoted);
-stn_dtype stni_result_bool(const void *attrs, stn_dtype promoted);
-stn_dtype stni_result_real(const void *attrs, stn_dtype promoted);
+/* For result and compute: f32 for integers and bool; bool; the real dtype of a complex one; the promoted dtype itself. */
+stn_dtype stni_dtype_floating(const void *attrs, stn_dtype promoted);
+stn_dtype stni_dtype_bool(const void *attrs, stn_dtype promoted);
+stn_dtype stni_dtype_real(const void *attrs, stn_dtype promoted);
+stn_dtype stni_dtype_same(const void *attrs, stn_dtype promoted);
 
 /* The derivative of what is linear with factor 1: the cotangent itself. */
 stn_tensor *stni_derivative_same(const stn_backward_call *call, stn_tensor *grad);

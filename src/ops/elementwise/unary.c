@@ -66,7 +66,7 @@ const stn_op_desc stni_op_neg = {
 
 const stn_op_desc stni_op_abs = {
     STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("abs", .op = STNI_POINTWISE_abs, .result = stni_result_real, .computes_promoted = 1,
+    STNI_POINTWISE_FIELDS("abs", .op = STNI_POINTWISE_abs, .result = stni_dtype_real, .compute = stni_dtype_same,
                           .derivative = {{abs_derivative, STNI_READS_IN(0)}}),
 };
 

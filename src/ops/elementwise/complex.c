@@ -1,0 +1,176 @@
+/* Complex numbers made of real ones and taken apart: real, imag, angle, complex, polar; and of points of the plane atan2 and hypot. */
+#include "core/dtype.h"
+#include "ops/elementwise/pointwise.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops_pointwise.h>
+
+stn_tensor *stn_real(stn_tensor *input)
+{
+    return stni_call(STNI_OP_real, 1, &input, NULL);
+}
+
+stn_tensor *stn_imag(stn_tensor *input)
+{
+    return stni_call(STNI_OP_imag, 1, &input, NULL);
+}
+
+stn_tensor *stn_angle(stn_tensor *input)
+{
+    return stni_call(STNI_OP_angle, 1, &input, NULL);
+}
+
+stn_tensor *stn_complex(stn_tensor *real, stn_tensor *imag)
+{
+    return stni_call(STNI_OP_complex, 2, (stn_tensor *[]){real, imag}, NULL);
+}
+
+stn_tensor *stn_polar(stn_tensor *abs, stn_tensor *angle)
+{
+    return stni_call(STNI_OP_polar, 2, (stn_tensor *[]){abs, angle}, NULL);
+}
+
+stn_tensor *stn_atan2(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_atan2, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_hypot(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_hypot, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+static stn_dtype dtype_complex(const void *attrs, stn_dtype promoted)
+{
+    (void)attrs;
+    return promoted == STN_DTYPE_F32 ? STN_DTYPE_C64 : promoted == STN_DTYPE_F64 ? STN_DTYPE_C128 : promoted;
+}
+
+static stn_dtype angle_dtype(const void *attrs, stn_dtype promoted)
+{
+    return stni_dtype_real(attrs, stni_dtype_floating(attrs, promoted));
+}
+
+/* Derivatives. A cotangent is real where the result is, and the input's complex one is made of it. */
+
+static stn_tensor *imag_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    (void)call;
+    return stni_call(STNI_OP_imag_backward, 1, &grad, NULL);
+}
+
+static stn_tensor *imag_part(const stn_backward_call *call, stn_tensor *grad)
+{
+    (void)call;
+    return stn_imag(grad);
+}
+
+static stn_tensor *real_part(const stn_backward_call *call, stn_tensor *grad)
+{
+    (void)call;
+    return stn_real(grad);
+}
+
+static stn_tensor *angle_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    if (!stni_dtype_is_complex(stn_spec_dtype(call->in_spec[0])))
+        return NULL;
+    return stni_call(STNI_OP_angle_backward, 2, (stn_tensor *[]){grad, call->in[0]}, NULL);
+}
+
+/* r e^(i t) has the derivatives e^(i t) and i r e^(i t). */
+static stn_tensor *abs_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *angle = call->in[1];
+    return stn_add(stn_mul(stn_real(grad), stn_cos(angle)), stn_mul(stn_imag(grad), stn_sin(angle)));
+}
+
+static stn_tensor *turn_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *angle = call->in[1];
+    return stn_mul(call->in[0], stn_sub(stn_mul(stn_imag(grad), stn_cos(angle)), stn_mul(stn_real(grad), stn_sin(angle))));
+}
+
+/* The angle of (x, y), y first, has the derivatives x / (x^2 + y^2) and -y / (x^2 + y^2). */
+static stn_tensor *over_square(stn_tensor *t, const stn_backward_call *call)
+{
+    return stn_div(t, stn_add(stn_square(call->in[0]), stn_square(call->in[1])));
+}
+
+static stn_tensor *atan2_by_input(const stn_backward_call *call, stn_tensor *grad)
+{
+    return over_square(stn_mul(grad, call->in[1]), call);
+}
+
+static stn_tensor *atan2_by_other(const stn_backward_call *call, stn_tensor *grad)
+{
+    return over_square(stn_neg(stn_mul(grad, call->in[0])), call);
+}
+
+static stn_tensor *hypot_by_input(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stn_mul(grad, stn_div(call->in[0], call->out[0]));
+}
+
+static stn_tensor *hypot_by_other(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stn_mul(grad, stn_div(call->in[1], call->out[0]));
+}
+
+static const stn_input_schema parts[] = {{"real", 0, 0}, {"imag", 0, 0}}, polars[] = {{"abs", 0, 0}, {"angle", 0, 0}},
+                              pair[] = {{"input", 0, 0}, {"other", 0, 0}}, backward_inputs[] = {{"grad", 0, 0}, {"input", 0, 0}};
+
+const stn_op_desc stni_op_real = {
+    STNI_UNARY_INPUTS,
+    STNI_POINTWISE_FIELDS("real", .op = STNI_POINTWISE_real, .result = stni_dtype_real, .compute = stni_dtype_same, .linear = {1},
+                          .derivative = {{stni_derivative_same, STNI_READS_NOTHING}}),
+};
+
+const stn_op_desc stni_op_imag = {
+    STNI_UNARY_INPUTS,
+    STNI_POINTWISE_FIELDS("imag", .op = STNI_POINTWISE_imag, .result = stni_dtype_real, .compute = stni_dtype_same,
+                          .dtypes = STNI_COMPLEX, .linear = {1}, .derivative = {{imag_derivative, STNI_READS_NOTHING}}),
+};
+
+const stn_op_desc stni_op_imag_backward = {
+    STNI_UNARY_INPUTS,
+    STNI_POINTWISE_FIELDS("imag_backward", .op = STNI_POINTWISE_imag_backward, .result = dtype_complex, .dtypes = STNI_COMPLEX,
+                          .linear = {1}, .derivative = {{imag_part, STNI_READS_NOTHING}}),
+};
+
+const stn_op_desc stni_op_angle = {
+    STNI_UNARY_INPUTS, .flags = STN_OP_FIRST_ORDER,
+    STNI_POINTWISE_FIELDS("angle", .op = STNI_POINTWISE_angle, .result = angle_dtype, .compute = stni_dtype_floating,
+                          .dtypes = STNI_FLOATING | STNI_COMPLEX, .derivative = {{angle_derivative, STNI_READS_IN(0)}}),
+};
+
+const stn_op_desc stni_op_angle_backward = {
+    .inputs = backward_inputs, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("angle_backward", .op = STNI_POINTWISE_angle_backward, .dtypes = STNI_COMPLEX, .linear = {1}),
+};
+
+const stn_op_desc stni_op_complex = {
+    .inputs = parts, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("complex", .op = STNI_POINTWISE_complex, .result = dtype_complex, .dtypes = STNI_COMPLEX, .linear = {3},
+                          .derivative = {{real_part, STNI_READS_NOTHING}, {imag_part, STNI_READS_NOTHING}}),
+};
+
+const stn_op_desc stni_op_polar = {
+    .inputs = polars, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("polar", .op = STNI_POINTWISE_polar, .result = dtype_complex, .dtypes = STNI_COMPLEX, .linear = {1},
+                          .derivative = {{abs_derivative, STNI_READS_IN(1)}, {turn_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)}}),
+};
+
+const stn_op_desc stni_op_atan2 = {
+    .inputs = pair, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("atan2", .op = STNI_POINTWISE_atan2, .result = stni_dtype_floating, .dtypes = STNI_FLOATING,
+                          .derivative = {{atan2_by_input, STNI_READS_IN(0) | STNI_READS_IN(1)},
+                                         {atan2_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}}),
+};
+
+const stn_op_desc stni_op_hypot = {
+    .inputs = pair, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("hypot", .op = STNI_POINTWISE_hypot, .dtypes = STNI_FLOATING,
+                          .derivative = {{hypot_by_input, STNI_READS_IN(0) | STNI_READS_OUT},
+                                         {hypot_by_other, STNI_READS_IN(1) | STNI_READS_OUT}}),
+};

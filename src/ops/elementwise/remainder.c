@@ -1,0 +1,76 @@
+/* What a division leaves: floor_divide, fmod (the rest has the sign of the dividend) and remainder (that of the divisor). */
+#include "ops/elementwise/pointwise.h"
+#include "ops/util/call.h"
+#include "ops/util/promote.h"
+
+#include <shardtensor/ops_pointwise.h>
+
+#include <stddef.h>
+
+struct rest_attrs {
+    stn_number other;
+};
+
+static stn_tensor *with_number(enum stni_op_index op, stn_tensor *input, double other)
+{
+    const struct rest_attrs attrs = {stni_number(other)};
+    return stni_call(op, 2, (stn_tensor *[]){input, NULL}, &attrs);
+}
+
+stn_tensor *stn_floor_divide(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_floor_divide, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_floor_divide_number(stn_tensor *input, double other)
+{
+    return with_number(STNI_OP_floor_divide, input, other);
+}
+
+stn_tensor *stn_fmod(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_fmod, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_fmod_number(stn_tensor *input, double other)
+{
+    return with_number(STNI_OP_fmod, input, other);
+}
+
+stn_tensor *stn_remainder(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_remainder, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_remainder_number(stn_tensor *input, double other)
+{
+    return with_number(STNI_OP_remainder, input, other);
+}
+
+static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    out->operand[1] = ((const struct rest_attrs *)call->attrs)->other;
+}
+
+/* The rest is x - q y with a whole q, which is constant but where it jumps. */
+static stn_tensor *fmod_by_other(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stn_neg(stn_mul(grad, stn_div_rounded(call->in[0], call->in[1], STN_ROUND_TRUNC)));
+}
+
+static stn_tensor *remainder_by_other(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stn_neg(stn_mul(grad, stn_div_rounded(call->in[0], call->in[1], STN_ROUND_FLOOR)));
+}
+
+static const stn_attr_schema schema[] = {{"other", STN_ATTR_NUMBER, offsetof(struct rest_attrs, other), NULL}};
+
+#define FIELDS(name, ...)                                                                                       \
+    STNI_BINARY_INPUTS, .attrs = schema, .n_attrs = 1, .attrs_size = sizeof(struct rest_attrs),                 \
+    STNI_POINTWISE_FIELDS(name, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_numbers, __VA_ARGS__)
+#define DERIVATIVES(by_other) \
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}}
+
+const stn_op_desc stni_op_floor_divide = {FIELDS("floor_divide", .op = STNI_POINTWISE_div_floor)};
+const stn_op_desc stni_op_fmod = {FIELDS("fmod", .op = STNI_POINTWISE_fmod, DERIVATIVES(fmod_by_other))};
+const stn_op_desc stni_op_remainder = {FIELDS("remainder", .op = STNI_POINTWISE_remainder, DERIVATIVES(remainder_by_other))};
