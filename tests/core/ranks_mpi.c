@@ -46,14 +46,14 @@ void on_ranks(int size, ranks_body body, void *arg)
         fprintf(stderr, "%s\n", why);
         return;
     }
-    int rank = stn_comm_rank(world);
+    int rank = stn_comm_rank(world), job = stn_comm_size(world);
     test_set_rank(rank);
     for (int r = 0; r < size && r < MAX_RANKS; r++)
         ranks[r] = r;
-    if (size >= stn_comm_size(world))
+    if (size >= job)
         run_body(world, body, arg);
     else if (rank < size && CHECK_STATUS(stn_comm_subset(world, ranks, size, &first), STN_OK))
         run_body(first, body, arg);
-    if (size < stn_comm_size(world))
+    if (size < job)
         stn_comm_destroy(&world);
 }
