@@ -248,17 +248,17 @@ int stni_view_strides(const struct stni_view_groups *groups, const int64_t *old_
 {
     for (int i = 0; i < groups->n; i++) {
         const struct stni_view_group *g = &groups->group[i];
-        int64_t step = 0, size = 1; /* of what has been merged, from the fastest dim on */
+        int64_t step = 1, size = 1; /* of what has been merged, from the fastest dim on; a repeated dim has the step 0 */
         for (int d = old_end(g) - 1; d >= g->old_first; d--) {
             if (old_shape[d] == 1)
                 continue;
-            if (step != 0 && old_strides[d] != step * size)
+            if (size != 1 && old_strides[d] != step * size)
                 return 0;
-            if (step == 0)
+            if (size == 1)
                 step = old_strides[d];
             size *= old_shape[d];
         }
-        int64_t stride = step == 0 ? 1 : step;
+        int64_t stride = step;
         for (int d = new_end(g) - 1; d >= g->new_first; d--) {
             new_strides[d] = stride;
             stride *= new_shape[d];

@@ -195,6 +195,25 @@ static void merging_a_later_dim_is_one_exchange(void)
     test_ranks(2, merging_body, NULL);
 }
 
+/* (2, 1) repeated to (2, 3) is not six elements in a row. */
+static stn_status repeated_body(stn_context *context, void *arg)
+{
+    const double values[] = {7, 8};
+    double got[6];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &(struct random_shape){2, {2, 1}}, values);
+    test_read(stn_view(stn_expand(x, 2, (int64_t[]){2, 3}), 1, (int64_t[]){6}), got, 6);
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR(got[i], values[i / 3], 0);
+    return stn_scope_end(context);
+}
+
+static void repeated_dims_are_merged_by_copying(void)
+{
+    test_ranks(1, repeated_body, NULL);
+}
+
 static void expect(stn_context *context, stn_status status, const char *wanted)
 {
     char text[300];
@@ -236,6 +255,7 @@ int main(int argc, char **argv)
         {"views_in_place_share_memory_and_move_nothing", views_in_place_share_memory_and_move_nothing},
         {"only_rows_that_straddle_travel_in_one_exchange", only_rows_that_straddle_travel_in_one_exchange},
         {"merging_a_later_dim_is_one_exchange", merging_a_later_dim_is_one_exchange},
+        {"repeated_dims_are_merged_by_copying", repeated_dims_are_merged_by_copying},
         {"shapes_that_do_not_fit_are_refused_alike", shapes_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);
