@@ -167,6 +167,7 @@ struct stn_op_desc {
     const stn_kernel *kernels; /* built-in ones */
     int n_kernels;
     void *arg; /* the author's own */
+    int n_private; /* how many of the outputs, the last ones, no caller gets: they are made for backward to read */
 };
 
 /* Helpers for the functions of an op */

@@ -276,13 +276,14 @@ static stn_status record(struct walk *w)
 static void publish(struct walk *w, int n_out, stn_tensor **out)
 {
     int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
+    int given = w->call.n_out - w->desc->n_private;
     for (int k = 0; k < w->call.n_out; k++) {
-        if (k < n_out)
+        if (k < n_out && k < given)
             out[k] = w->out[k] && !in_place ? stni_tensor_publish(w->out[k]) : w->out[k];
         else
             stni_tensor_drop(&w->out[k]);
     }
-    for (int k = w->call.n_out; k < n_out; k++)
+    for (int k = given; k < n_out; k++)
         out[k] = NULL;
 }
 
