@@ -17,5 +17,26 @@ STN_BEGIN_DECLS
  * Source: shifted softmax, Goodfellow, Bengio and Courville 2016, section 4.1. */
 STN_API stn_tensor *stn_softmax(stn_tensor *input, int dim);
 
+/** Normalises each group of channels: y = (x - mean) / sqrt(var + eps) * weight + bias, mean and var (of all elements, not of all but one) over the
+ *  channels of the group and all dims after them.
+ *
+ * Shapes:     input (n, channels, …), weight, bias (channels) or NULL -> input's shape and dtype.
+ * Placement:  keeps input's Shards and memory order, whatever is cut. Where ranks share groups: forward one all-gather of three numbers per
+ *             (n, group) and rank, backward one all-reduce of two. The parameters' gradients are Partial(sum) on the axes that cut n or
+ *             the last dims. Partial input is reduced first.
+ * Collective: over input's mesh where groups are cut, or inputs have to move.
+ * Gradient:   yes, twice differentiable.
+ * @param groups  divides the channels.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE (not floating, or they differ), STN_ERR_ARGUMENT (groups), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Wu and He, "Group normalization", 2018; statistics of ranks are joined as in Chan, Golub and LeVeque 1979. */
+STN_API stn_tensor *stn_group_norm(stn_tensor *input, int64_t groups, stn_tensor *weight, stn_tensor *bias, double eps);
+
+/** Normalises over the last `n_dims` dims, whose sizes are `normalized_shape`; weight and bias have that shape, or are NULL. As stn_group_norm
+ *  otherwise; ranks share statistics where one of these dims is cut.
+ *  @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (n_dims), STN_ERR_MEMORY, STN_ERR_COMM.
+ *  Source: Ba, Kiros and Hinton, "Layer normalization", 2016. */
+STN_API stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, stn_tensor *bias,
+                                   double eps);
+
 STN_END_DECLS
 #endif

@@ -18,6 +18,10 @@
     X(conv2d)           \
     X(conv2d_grad_input) \
     X(conv2d_grad_weight) \
+    X(group_norm)        \
+    X(group_norm_backward) \
+    X(layer_norm)        \
+    X(layer_norm_backward) \
     X(softmax)          \
     X(softmax_backward)  \
     X(view)              \

@@ -1,0 +1,118 @@
+/* The forward half of every normalisation: y = (x - mean) / sqrt(var + eps) * weight + bias.
+ *
+ * Two passes over the chunk, statistics and result, and between them, where ranks share statistics, one all-gather of three numbers per
+ * statistic (count, mean, sum of squared deviations), which every rank joins in the order of ranks. */
+#include "ops/norm/norm.h"
+
+#include "core/comm/comm.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+
+#include <string.h>
+
+enum { MOMENTS, NORMALISE };
+
+const stn_input_schema stni_norm_inputs[3] = {{.name = "input"}, {.name = "weight", .optional = 1}, {.name = "bias", .optional = 1}};
+
+static const struct stni_norm_rule *rule_of(const void *arg)
+{
+    return arg;
+}
+
+stn_status stni_norm_check(stn_op_call *call)
+{
+    const struct stni_layout *x = &call->in_spec[STNI_NORM_INPUT]->layout;
+    struct stni_norm norm;
+    stn_meta param;
+    if (!stni_dtype_is_floating(x->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(x->dtype));
+    STNI_TRY(rule_of(call->arg)->describe(call, x, &norm));
+    stni_norm_param_meta(&norm, x, &param);
+    STNI_TRY(stni_norm_check_like(call, STNI_NORM_WEIGHT, &param));
+    STNI_TRY(stni_norm_check_like(call, STNI_NORM_BIAS, &param));
+    call->out_meta[0] = (stn_meta){.dtype = x->dtype, .ndim = x->ndim};
+    memcpy(call->out_meta[0].shape, x->shape, sizeof x->shape);
+    stni_norm_stat_meta(&norm, x, &call->out_meta[1]);
+    call->out_meta[2] = call->out_meta[1];
+    return STN_OK;
+}
+
+stn_status stni_norm_place(stn_op_call *call)
+{
+    struct stni_layout x = call->in_spec[STNI_NORM_INPUT]->layout;
+    struct stni_norm norm;
+    stn_meta param;
+    STNI_TRY(rule_of(call->arg)->describe(call, &x, &norm));
+    for (int a = 0; x.mesh && a < x.mesh->ndim; a++)
+        if (x.placement[a].kind == STN_PLACE_PARTIAL)
+            x.placement[a] = stn_replicate();
+    STNI_TRY(stni_spec_intern(call->context, &x, &call->want[STNI_NORM_INPUT]));
+    stni_norm_param_meta(&norm, &x, &param);
+    for (int i = STNI_NORM_WEIGHT; i <= STNI_NORM_BIAS; i++)
+        if (call->in_spec[i])
+            STNI_TRY(stni_norm_param_spec(call, &norm, &x, &param, 0, call->in_spec[i]->layout.memory_order, &call->want[i]));
+    call->out_spec[0] = call->want[STNI_NORM_INPUT];
+    STNI_TRY(stni_norm_stat_spec(call, &norm, &x, &call->out_meta[1], &call->out_spec[1]));
+    call->out_spec[2] = call->out_spec[1];
+    return STN_OK;
+}
+
+/* Brings the moments of all ranks that share statistics to each of them. */
+static stn_status gather(stn_op_call *call, stn_comm *comm, struct stni_norm_args *args)
+{
+    const int64_t n = 3 * args->rows * args->groups;
+    void *parts, *counts;
+    STNI_TRY(stn_op_scratch(call, (size_t)(comm->size * n) * sizeof(double), &parts));
+    STNI_TRY(stn_op_scratch(call, (size_t)comm->size * sizeof(int64_t), &counts));
+    for (int i = 0; i < comm->size; i++)
+        ((int64_t *)counts)[i] = n;
+    STNI_TRY(stni_comm_all_gather(comm, call->context->queue, args->coarse, parts, counts, STN_DTYPE_F64));
+    args->parts = parts;
+    args->n_parts = comm->size;
+    return STN_OK;
+}
+
+stn_status stni_norm_run(stn_op_call *call)
+{
+    const stn_tensor *x = call->in[STNI_NORM_INPUT], *bias = call->in[STNI_NORM_BIAS];
+    struct stni_norm norm;
+    struct stni_norm_args args;
+    stn_comm *comm;
+    STNI_TRY(rule_of(call->arg)->describe(call, &x->spec->layout, &norm));
+    STNI_TRY(stni_norm_comm(x->spec, call->out[1]->spec, &comm));
+    if (call->out[1]->spec->local_numel == 0)
+        return STN_OK;
+    stni_norm_args_make(&norm, x, call->out[1], call->out[0], NULL, call->in[STNI_NORM_WEIGHT], bias ? bias->strides : NULL, &args);
+    args.bias = bias ? bias->data : NULL;
+    args.mean = call->out[1]->data;
+    args.rstd = call->out[2]->data;
+    args.eps = ((const struct stni_norm_attrs *)call->attrs)->eps;
+    STNI_TRY(stni_norm_scratch(call, 3, &args));
+    args.parts = args.coarse;
+    args.n_parts = 1;
+    STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
+    if (comm)
+        STNI_TRY(gather(call, comm, &args));
+    return stn_op_launch(call, NORMALISE, args.dtype, &args, sizeof args);
+}
+
+uint64_t stni_norm_saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return needs ? UINT64_C(6) << 32 | 1u << STNI_NORM_INPUT | (needs >> STNI_NORM_INPUT & 1 ? 1u << STNI_NORM_WEIGHT : 0) : 0;
+}
+
+stn_status stni_norm_backward(stn_backward_call *call)
+{
+    stn_tensor *grads[3];
+    if (!call->grad_out[0])
+        return STN_OK;
+    STNI_TRY(stni_norm_gradients(call->arg, call->attrs, call->grad_out[0], call->in[STNI_NORM_INPUT], call->out[1], call->out[2],
+                                 call->in[STNI_NORM_WEIGHT], grads));
+    for (int i = 0; i < 3; i++)
+        if (call->needs >> i & 1)
+            call->grad_in[i] = grads[i];
+    return stn_context_status(call->context);
+}

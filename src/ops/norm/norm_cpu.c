@@ -1,0 +1,267 @@
+/* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of which there are few. */
+#include "core/dtype.h"
+#include "core/isa.h"
+#include "ops/norm/norm_kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What stands for a weight or a bias that is not there, as any of the four dtypes. */
+static const float one_f32 = 1;
+static const double one_f64 = 1;
+static const uint16_t one_bf16 = 0x3f80, one_f16 = 0x3c00;
+static const void *const ones[] = {&one_f32, &one_f64, &one_bf16, &one_f16};
+static const double zero;
+
+static const struct stni_norm_cpu *kernels(void)
+{
+    return STNI_ISA_PICK(stni_norm_cpu, stni_isa_best());
+}
+
+static int64_t coarse_of(const struct stni_norm_args *a, int64_t row, int64_t channel)
+{
+    return row * a->groups + (channel + a->offset) / a->per_group;
+}
+
+static int64_t coarse_count(const struct stni_norm_args *a)
+{
+    return a->rows * a->groups;
+}
+
+static double element(stn_dtype dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case STN_DTYPE_F32: return ((const float *)data)[i];
+    case STN_DTYPE_F64: return ((const double *)data)[i];
+    case STN_DTYPE_BF16: return stni_bf16_to_f32(((const uint16_t *)data)[i]);
+    case STN_DTYPE_F16: return stni_f16_to_f32(((const uint16_t *)data)[i]);
+    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_U8: case STN_DTYPE_BOOL: case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static void set_element(stn_dtype dtype, void *data, int64_t i, double value)
+{
+    switch (dtype) {
+    case STN_DTYPE_F32: ((float *)data)[i] = (float)value; break;
+    case STN_DTYPE_F64: ((double *)data)[i] = value; break;
+    case STN_DTYPE_BF16: ((uint16_t *)data)[i] = stni_f32_to_bf16((float)value); break;
+    case STN_DTYPE_F16: ((uint16_t *)data)[i] = stni_f32_to_f16((float)value); break;
+    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_U8: case STN_DTYPE_BOOL: case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_COUNT:
+        break;
+    }
+}
+
+static stn_dtype stat_dtype(const struct stni_norm_args *a)
+{
+    return a->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
+}
+
+/* The n-th array of one number per fine index in the scratch, each with room for an f64. */
+static double *fine_array(const struct stni_norm_args *a, int n)
+{
+    return a->fine + n * a->rows * a->channels;
+}
+
+/* Moments */
+
+/* The first element that belongs to each fine index: no sum of squares of deviations from it can drown the variance, of which its own
+ * deviation is a part. */
+static void take_shifts(const struct stni_norm_args *a, double *shift)
+{
+    int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
+    for (int64_t f = 0; f < a->rows * a->channels; f++) {
+        shift[f] = element(a->dtype, a->x, offset);
+        for (int d = a->stat_ndim - 1; d >= 0; d--) {
+            offset += a->stat_x[d];
+            if (++index[d] < a->stat_shape[d])
+                break;
+            offset -= a->stat_x[d] * a->stat_shape[d];
+            index[d] = 0;
+        }
+    }
+}
+
+struct moments {
+    double n, mean, m2; /* m2: sum of squared deviations from the mean */
+};
+
+/* Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. */
+static struct moments join(struct moments a, struct moments b)
+{
+    if (b.n == 0)
+        return a;
+    double n = a.n + b.n, d = b.mean - a.mean;
+    return (struct moments){n, a.mean + d * (b.n / n), a.m2 + b.m2 + d * d * (a.n * b.n / n)};
+}
+
+static struct moments read_moments(const double *planes, int64_t count, int64_t i)
+{
+    return (struct moments){planes[i], planes[count + i], planes[2 * count + i]};
+}
+
+static void write_moments(double *planes, int64_t count, int64_t i, struct moments m)
+{
+    planes[i] = m.n;
+    planes[count + i] = m.mean;
+    planes[2 * count + i] = m.m2;
+}
+
+static int64_t elements(const struct stni_norm_args *a)
+{
+    int64_t n = 1;
+    for (int d = 0; d < a->ndim; d++)
+        n *= a->shape[d];
+    return n;
+}
+
+stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
+{
+    const struct stni_norm_args *a = raw;
+    const int64_t fine = a->rows * a->channels, coarse = coarse_count(a);
+    double *shift = fine_array(a, 2);
+    (void)queue;
+    memset(a->coarse, 0, (size_t)(3 * coarse) * sizeof *a->coarse);
+    if (a->empty)
+        return STN_OK;
+    struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = ones[a->dtype], .target = NORM_STAT,
+                                  .sum = {fine_array(a, 0), fine_array(a, 1)}};
+    memset(a->fine, 0, (size_t)(2 * fine) * sizeof *a->fine);
+    take_shifts(a, shift);
+    kernels()->moments[a->dtype](&pass);
+    const double n = (double)(elements(a) / fine);
+    for (int64_t row = 0, f = 0; row < a->rows; row++)
+        for (int64_t c = 0; c < a->channels; c++, f++) {
+            double s = pass.sum[0][f], m2 = pass.sum[1][f] - s * (s / n);
+            int64_t i = coarse_of(a, row, c);
+            struct moments own = {n, shift[f] + s / n, m2 < 0 ? 0 : m2}; /* NaN stays */
+            write_moments(a->coarse, coarse, i, join(read_moments(a->coarse, coarse, i), own));
+        }
+    return STN_OK;
+}
+
+/* Normalise */
+
+static void merge_parts(const struct stni_norm_args *a)
+{
+    const int64_t n = coarse_count(a);
+    for (int64_t i = 0; i < n; i++) {
+        struct moments all = {0, 0, 0};
+        for (int part = 0; part < a->n_parts; part++)
+            all = join(all, read_moments(a->parts + part * 3 * n, n, i));
+        set_element(stat_dtype(a), a->mean, i, all.mean);
+        set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + a->eps));
+    }
+}
+
+/* A coarse statistic as one number for each fine index, in the n-th array. */
+static const void *spread(const struct stni_norm_args *a, const void *coarse, int n)
+{
+    void *to = fine_array(a, n);
+    if (a->channels == 1 && a->groups == 1)
+        return coarse;
+    for (int64_t row = 0, f = 0; row < a->rows; row++)
+        for (int64_t c = 0; c < a->channels; c++, f++)
+            set_element(stat_dtype(a), to, f, element(stat_dtype(a), coarse, coarse_of(a, row, c)));
+    return to;
+}
+
+stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
+{
+    const struct stni_norm_args *a = raw;
+    (void)queue;
+    merge_parts(a);
+    if (a->empty)
+        return STN_OK;
+    const struct stni_norm_pass pass = {
+        .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)},
+        .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
+        .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL,
+    };
+    kernels()->normalise[a->dtype](&pass);
+    return STN_OK;
+}
+
+/* Backward */
+
+/* Sums per channel: they are those of the parameters, summed over rows, and weighted those of the groups. */
+static void fold_channels(const struct stni_norm_args *a, double *const sum[2])
+{
+    const int64_t n = coarse_count(a);
+    for (int64_t c = 0; c < a->channels; c++) {
+        const double w = a->weight ? element(a->dtype, a->weight, c * a->weight_step) : 1;
+        double total[2] = {0, 0};
+        for (int64_t row = 0; row < a->rows; row++)
+            for (int k = 0; k < 2; k++) {
+                double s = sum[k][row * a->channels + c];
+                total[k] += s;
+                a->coarse[k * n + coarse_of(a, row, c)] += w * s;
+            }
+        set_element(a->dtype, a->grad_bias, c, total[0]);
+        set_element(a->dtype, a->grad_weight, c, total[1]);
+    }
+}
+
+/* Parameters that lie along the lines of which there are statistics: their sums are a pass of their own. */
+static void sum_params(const struct stni_norm_args *a, struct stni_norm_pass *pass)
+{
+    double *sum = a->fine + 4 * a->rows * a->channels;
+    memset(sum, 0, (size_t)(2 * a->params) * sizeof *sum);
+    pass->target = NORM_PARAM;
+    pass->weight = ones[a->dtype];
+    pass->weight_step = 0;
+    pass->sum[0] = sum;
+    pass->sum[1] = sum + a->params;
+    if (!a->empty)
+        kernels()->sums[a->dtype](pass);
+    for (int64_t i = 0; i < a->params; i++) {
+        set_element(a->dtype, a->grad_bias, i, sum[i]);
+        set_element(a->dtype, a->grad_weight, i, sum[a->params + i]);
+    }
+}
+
+stn_status stni_norm_sums_cpu(stn_queue *queue, const void *raw)
+{
+    const struct stni_norm_args *a = raw;
+    const int64_t fine = a->rows * a->channels;
+    const int along = a->along;
+    (void)queue;
+    memset(a->coarse, 0, (size_t)(2 * coarse_count(a)) * sizeof *a->coarse);
+    struct stni_norm_pass pass = {
+        .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)}, .target = NORM_STAT,
+        .weight = along && a->weight ? a->weight : ones[a->dtype], .weight_step = along && a->weight != NULL,
+        .sum = {along ? a->coarse : fine_array(a, 2), along ? a->coarse + coarse_count(a) : fine_array(a, 3)},
+    };
+    if (!along)
+        memset(fine_array(a, 2), 0, (size_t)(2 * fine) * sizeof(double));
+    if (!a->empty)
+        kernels()->sums[a->dtype](&pass);
+    if (along)
+        sum_params(a, &pass);
+    else
+        fold_channels(a, pass.sum);
+    return STN_OK;
+}
+
+stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
+{
+    const struct stni_norm_args *a = raw;
+    const int64_t n = coarse_count(a);
+    const stn_dtype stat = stat_dtype(a);
+    void *minus = fine_array(a, 2), *slope = fine_array(a, 3);
+    (void)queue;
+    for (int64_t row = 0, f = 0; row < a->rows; row++)
+        for (int64_t c = 0; c < a->channels; c++, f++) {
+            int64_t i = coarse_of(a, row, c);
+            double rstd = element(stat, a->rstd, i);
+            set_element(stat, minus, f, rstd * a->coarse[i] / (double)a->count);
+            set_element(stat, slope, f, rstd * rstd * a->coarse[n + i] / (double)a->count);
+        }
+    const struct stni_norm_pass pass = {
+        .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), minus, slope},
+        .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
+    };
+    kernels()->apply[a->dtype](&pass);
+    return STN_OK;
+}

@@ -1,0 +1,69 @@
+/* Arguments of the kernels of normalisations, shared by every device.
+ *
+ * Statistics belong to groups of elements. The kernels pass over a chunk with one line of statistics per *fine* index: of group_norm a channel
+ * of an image, of layer_norm a row. Fine indices are numbered (rows, channels); fine (r, c) belongs to *coarse* index (r, (c + offset) /
+ * per_group), which is how mean and rstd lie. Sums over fine indices are f64. */
+#ifndef STNI_OPS_NORM_NORM_KERNEL_H
+#define STNI_OPS_NORM_NORM_KERNEL_H
+
+#include <shardtensor/op.h>
+
+/* What has a stride per dim: y is the result going forward, the cotangent going back; out the gradient; stat the fine index; weight; and param, the
+ * bias going forward, the index of a parameter's element (dense) going back. */
+enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERANDS };
+
+/* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes.
+ * normalise: mean, rstd from `parts`, n_parts times what moments gave, in the order of ranks; y = (x - mean) rstd weight + bias.
+ * sums:      coarse = the sums of weight y and of weight y (x - mean) rstd, two planes; grad_weight, grad_bias of this rank's elements.
+ * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count). */
+struct stni_norm_args {
+    stn_dtype dtype;
+    const void *x, *weight, *bias; /* weight, bias: NULL where there is none */
+    void *y, *out;
+    int empty; /* no elements here */
+    int ndim;  /* at least 1 */
+    int64_t shape[STN_MAX_NDIM], strides[NORM_OPERANDS][STN_MAX_NDIM]; /* sorted by x's strides, largest first */
+    int stat_ndim; /* the dims that fine indices run through, row-major */
+    int64_t stat_shape[STN_MAX_NDIM], stat_x[STN_MAX_NDIM];
+    int64_t rows, channels, groups, offset, per_group;
+    int along;           /* parameters run along the elements of a fine index; else they are of channels */
+    int64_t params;      /* along: elements of a parameter here; else 0 */
+    int64_t weight_step; /* else: of the weight from channel to channel */
+    int64_t count;       /* elements of a group on all ranks */
+    double eps;
+    double *fine;   /* scratch: stni_norm_fine(args) numbers */
+    double *coarse;
+    const double *parts;
+    int n_parts;
+    void *mean, *rstd;              /* f64 for f64, else f32; dense */
+    void *grad_weight, *grad_bias;  /* dense */
+};
+
+static inline int64_t stni_norm_fine(const struct stni_norm_args *a)
+{
+    return 4 * a->rows * a->channels + 2 * a->params;
+}
+
+stn_status stni_norm_moments_cpu(stn_queue *queue, const void *args);
+stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *args);
+stn_status stni_norm_sums_cpu(stn_queue *queue, const void *args);
+stn_status stni_norm_apply_cpu(stn_queue *queue, const void *args);
+
+/* The passes over the chunk of the CPU's kernels, one table per instruction set. */
+struct stni_norm_pass {
+    const struct stni_norm_args *args;
+    const void *stat[4];  /* per fine index: f64 for moments, else as mean and rstd are. moments: a shift; others: mean, rstd, …;
+                             apply: also what is subtracted, and what is times x - mean */
+    const void *weight;   /* never NULL */
+    const void *bias;
+    int64_t weight_step, bias_step; /* 0 where a one or a zero stands for it, else 1 */
+    int target;           /* NORM_STAT or NORM_PARAM: what sums belong to */
+    double *sum[2];
+};
+typedef void (*stni_norm_pass_fn)(const struct stni_norm_pass *pass);
+struct stni_norm_cpu {
+    stni_norm_pass_fn moments[4], normalise[4], sums[4], apply[4]; /* by dtype: f32 f64 bf16 f16 */
+};
+extern const struct stni_norm_cpu stni_norm_cpu_base, stni_norm_cpu_avx2, stni_norm_cpu_avx512;
+
+#endif
