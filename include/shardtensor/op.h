@@ -25,6 +25,7 @@ typedef enum stn_attr_type {
     STN_ATTR_NUMBER, /* stn_number; BOOL, INT and FLOAT are taken */
     STN_ATTR_CHOICE, /* int64_t: which of the schema's `choices`; given as a STRING */
     STN_ATTR_INTS,   /* stn_ints; an INT is taken as a list of one */
+    STN_ATTR_FLOATS, /* stn_floats; INTS, an INT and a FLOAT are taken, the latter two as lists of one */
     STN_ATTR_STRING  /* only as a given value, for CHOICE */
 } stn_attr_type;
 
@@ -43,6 +44,12 @@ typedef struct stn_ints {
     int64_t v[STN_MAX_NDIM];
 } stn_ints;
 
+/** A list of numbers; n = -1 where it is absent. */
+typedef struct stn_floats {
+    int64_t n;
+    double v[STN_MAX_NDIM];
+} stn_floats;
+
 /** One attribute of a call by name. */
 typedef struct stn_attr {
     const char *name;
@@ -53,6 +60,7 @@ typedef struct stn_attr {
         stn_number number;
         const char *s; /* STRING */
         stn_ints ints;
+        stn_floats floats;
     } value;
 } stn_attr;
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const type_names[] = {"a bool", "an integer", "a number", "a number", "one of its choices", "a list of integers", "a text"};
+static const char *const type_names[] = {"a bool", "an integer", "a number", "a number", "one of its choices", "a list of integers", "a list of numbers", "a text"};
 
 static int min3(int a, int b, int c)
 {
@@ -58,6 +58,7 @@ static int as_number(const stn_attr *given, stn_number *out)
         return 1;
     case STN_ATTR_CHOICE:
     case STN_ATTR_INTS:
+    case STN_ATTR_FLOATS:
     case STN_ATTR_STRING:
         return 0;
     }
@@ -89,6 +90,28 @@ static int fill_ints(const stn_attr *given, stn_ints *field)
     return 1;
 }
 
+static int fill_floats(const stn_attr *given, stn_floats *field)
+{
+    stn_number number;
+    stn_floats list = {.n = 1};
+    if (given->type == STN_ATTR_FLOATS) {
+        list = given->value.floats;
+    } else if (given->type == STN_ATTR_INTS) {
+        list.n = given->value.ints.n;
+        for (int64_t i = 0; i < list.n && i < STN_MAX_NDIM; i++)
+            list.v[i] = (double)given->value.ints.v[i];
+    } else if (as_number(given, &number)) {
+        list.v[0] = number.f;
+    } else {
+        return 0;
+    }
+    if (list.n < 0 || list.n > STN_MAX_NDIM)
+        return 0;
+    *field = (stn_floats){.n = list.n};
+    memcpy(field->v, list.v, (size_t)list.n * sizeof list.v[0]);
+    return 1;
+}
+
 /* Writes one value where its row says; 0 if the type does not fit. A whole FLOAT is taken as an INT: JSON may write 2 as 2.0. */
 static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *attrs)
 {
@@ -116,6 +139,8 @@ static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *att
         return fill_choice(row, given, (int64_t *)field);
     case STN_ATTR_INTS:
         return fill_ints(given, (stn_ints *)field);
+    case STN_ATTR_FLOATS:
+        return fill_floats(given, (stn_floats *)field);
     case STN_ATTR_STRING:
         return 0;
     }
@@ -197,7 +222,7 @@ stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *give
 static size_t attr_bytes(stn_attr_type type)
 {
     static const size_t bytes[] = {sizeof(int64_t), sizeof(int64_t), sizeof(double), sizeof(stn_number),
-                                   sizeof(int64_t), sizeof(stn_ints), 0};
+                                   sizeof(int64_t), sizeof(stn_ints), sizeof(stn_floats), 0};
     return bytes[type];
 }
 

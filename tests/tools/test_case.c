@@ -38,11 +38,17 @@ static void numbers_keep_the_form_in_which_they_are_written(void)
     CHECK_STR(a.list[9].name, "k");
     CHECK_I64(a.list[10].value.ints.n, 0);
     attrs_free(&a);
+    parsed(&a, "{\"whole\": [2.0, 3], \"real\": [0.5, 2]}");
+    CHECK_I64(a.list[0].type, STN_ATTR_INTS);
+    CHECK_I64(a.list[0].value.ints.v[1], 3);
+    CHECK_I64(a.list[1].type, STN_ATTR_FLOATS);
+    CHECK_NEAR(a.list[1].value.floats.v[0], 0.5, 0);
+    attrs_free(&a);
 }
 
 static void attributes_that_are_not_flat_are_refused(void)
 {
-    static const char *const texts[] = {"", "[]", "3", "{\"a\": {}}", "{\"a\": [[1]]}", "{\"a\": [1.5]}", "{\"a\": [\"x\"]}", "{\"a\": 1} 2",
+    static const char *const texts[] = {"", "[]", "3", "{\"a\": {}}", "{\"a\": [[1]]}", "{\"a\": [\"x\"]}", "{\"a\": 1} 2",
                                         "{\"a\": [1,2,3,4,5,6,7,8,9]}", "{\"a\": {\"b\": {\"c\": 1}}}"};
     char error[256];
     struct attrs a;

@@ -32,16 +32,24 @@ static int is_whole(double x)
     return fabs(x) <= 9007199254740992.0 && x == floor(x);
 }
 
-static int parse_list(const cJSON *item, const char **cursor, stn_ints *ints)
+/* A list of integers if all of its numbers are whole, else one of numbers. */
+static int parse_list(const cJSON *item, const char **cursor, stn_attr *attr)
 {
+    stn_floats list = {0};
+    int whole = 1;
     if (cJSON_GetArraySize(item) > STN_MAX_NDIM)
         return 0;
     for (const cJSON *entry = item->child; entry != NULL; entry = entry->next) {
-        if (!cJSON_IsNumber(entry) || !is_whole(entry->valuedouble))
+        if (!cJSON_IsNumber(entry))
             return 0;
         next_number_is_whole(cursor);
-        ints->v[ints->n++] = (int64_t)entry->valuedouble;
+        whole &= is_whole(entry->valuedouble);
+        list.v[list.n++] = entry->valuedouble;
     }
+    attr->type = whole ? STN_ATTR_INTS : STN_ATTR_FLOATS;
+    attr->value.floats = list;
+    for (int64_t i = 0; i < list.n && whole; i++)
+        attr->value.ints.v[i] = (int64_t)list.v[i];
     return 1;
 }
 
@@ -67,9 +75,7 @@ static int parse_value(const cJSON *item, const char **cursor, stn_attr *attr)
             attr->value.f = item->valuedouble;
         return 1;
     }
-    attr->type = STN_ATTR_INTS;
-    attr->value.ints.n = 0;
-    return cJSON_IsArray(item) && parse_list(item, cursor, &attr->value.ints);
+    return cJSON_IsArray(item) && parse_list(item, cursor, attr);
 }
 
 /* An object or list inside a list or object inside the object would let the parser recurse. */
@@ -99,7 +105,7 @@ int attrs_parse(const char *text, struct attrs *attrs, char *error, size_t error
         if (cJSON_IsNull(item))
             continue;
         if (!parse_value(item, &cursor, &attrs->list[attrs->n])) {
-            snprintf(error, error_size, "attribute %.64s is no number, text, or list of at most %d whole numbers", item->string,
+            snprintf(error, error_size, "attribute %.64s is no number, text, or list of at most %d numbers", item->string,
                      STN_MAX_NDIM);
             attrs_free(attrs);
             return 0;
