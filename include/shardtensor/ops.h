@@ -15,5 +15,6 @@
 #include <shardtensor/ops_random.h>
 #include <shardtensor/ops_reduce.h>
 #include <shardtensor/ops_shape.h>
+#include <shardtensor/ops_window.h>
 
 #endif

@@ -31,6 +31,8 @@
     X(slice)             \
     X(slice_backward)    \
     X(cat)               \
+    X(interpolate)       \
+    X(interpolate_backward) \
     X(dropout)           \
     X(dropout_channels)  \
     X(dropout_backward)  \

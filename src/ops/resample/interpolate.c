@@ -1,0 +1,152 @@
+/* interpolate: resampling of the dims behind batch and channels, and its adjoint, which is an op of its own: each the other's derivative.
+ *
+ * Any dim may be cut: a rank that makes a target of others' elements gets these as a halo. */
+#include "core/context.h"
+#include "ops/resample/geometry.h"
+#include "ops/resample/solve.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops.h>
+
+#include <string.h>
+
+/* Which choice of mode is meant for 1, 2 or 3 dims. */
+static const int choices[][STNI_RESAMPLE_DIMS] = {
+    [STN_INTERPOLATE_NEAREST] = {0, 0, 0}, [STN_INTERPOLATE_NEAREST_EXACT] = {1, 1, 1}, [STN_INTERPOLATE_LINEAR] = {2, 3, 4},
+    [STN_INTERPOLATE_CUBIC] = {5, 5, 5},   [STN_INTERPOLATE_AREA] = {6, 6, 6},
+};
+
+stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *given)
+{
+    struct stni_interpolate_attrs attrs = stni_interpolate_init;
+    if (stn_tensor_is_error(input))
+        return stni_call(STNI_OP_interpolate, 1, &input, &attrs);
+    int dims = stn_tensor_ndim(input) - 2;
+    if (!given || given->size != sizeof *given)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.size got %zu, wanted %zu", given ? given->size : 0, sizeof *given);
+    if ((unsigned)given->mode > STN_INTERPOLATE_AREA)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.mode got %d, wanted an stn_interpolate_mode", (int)given->mode);
+    dims = dims < 1 ? 1 : dims > STNI_RESAMPLE_DIMS ? STNI_RESAMPLE_DIMS : dims;
+    attrs.mode = choices[given->mode][dims - 1];
+    attrs.align_corners = given->align_corners ? 1 : -1;
+    for (int d = 0; d < dims; d++) {
+        if (given->output_size[0] != 0)
+            attrs.size.n = dims, attrs.size.v[d] = given->output_size[d];
+        if (given->scale_factor[0] != 0)
+            attrs.scale_factor.n = dims, attrs.scale_factor.v[d] = given->scale_factor[d];
+    }
+    return stni_call(STNI_OP_interpolate, 1, &input, &attrs);
+}
+
+static int is_adjoint(const stn_op_call *call)
+{
+    return call->arg != NULL;
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    struct stni_resample geometry;
+    STNI_TRY(stni_resample_read(call, is_adjoint(call), &geometry));
+    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
+    memcpy(call->out_meta[0].shape, in->shape, sizeof in->shape);
+    for (int d = 0; d < geometry.dims; d++)
+        call->out_meta[0].shape[2 + d] = is_adjoint(call) ? geometry.dim[d].n_in : geometry.dim[d].n_out;
+    return STN_OK;
+}
+
+/* The input's layout, cuts in proportion. Linear: pending sums stay. The note: whether ranks exchange. */
+static stn_status place(stn_op_call *call)
+{
+    struct stni_layout want = call->in_spec[0]->layout, out;
+    struct stni_resample geometry;
+    STNI_TRY(stni_resample_read(call, is_adjoint(call), &geometry));
+    for (int a = 0; want.mesh && a < want.mesh->ndim; a++)
+        if (want.placement[a].kind == STN_PLACE_PARTIAL && want.placement[a].op != STN_SUM)
+            want.placement[a] = stn_replicate();
+    out = want;
+    for (int d = 2; d < out.ndim; d++) {
+        out.shape[d] = call->out_meta[0].shape[d];
+        if (out.split[d])
+            STNI_TRY(stni_split_scaled(call->context, want.split[d], out.shape[d], &out.split[d]));
+    }
+    STNI_TRY(stni_spec_intern(call->context, &want, &call->want[0]));
+    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
+    call->note = (uint64_t)stni_resample_exchanges(&geometry, is_adjoint(call), call->want[0], call->out_spec[0]);
+    return STN_OK;
+}
+
+static stn_status run(stn_op_call *call)
+{
+    struct stni_resample geometry;
+    STNI_TRY(stni_resample_read(call, is_adjoint(call), &geometry));
+    return stni_resample_solve(call, &geometry, is_adjoint(call), call->in[0], call->out[0], (int)call->note);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    struct stni_interpolate_attrs attrs = *(const struct stni_interpolate_attrs *)call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int adjoint = call->arg != NULL;
+    attrs.input_size = adjoint ? stni_interpolate_init.input_size : (stn_ints){.n = in->ndim - 2};
+    for (int d = 2; d < in->ndim && !adjoint; d++)
+        attrs.input_size.v[d - 2] = in->shape[d];
+    /* By a factor alone the size of the result would be found again; it is given where it was. */
+    if (adjoint && attrs.scale_factor.n < 0) {
+        attrs.size.n = in->ndim - 2;
+        for (int d = 2; d < in->ndim; d++)
+            attrs.size.v[d - 2] = in->shape[d];
+    }
+    call->grad_in[0] = stni_call(adjoint ? STNI_OP_interpolate : STNI_OP_interpolate_backward, 1, &call->grad_out[0], &attrs);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}};
+static const stn_kernel_slot slots[] = {{"interpolate.forward", sizeof(struct stni_resample_args)}};
+static const stn_kernel_slot adjoint_slots[] = {{"interpolate_backward.forward", sizeof(struct stni_resample_args)}};
+static const stn_kernel kernels[] = {{sizeof(stn_kernel), "interpolate.forward", "cpu", STNI_RESAMPLE_DTYPES,
+                                      sizeof(struct stni_resample_args), stni_resample_cpu}};
+static const stn_kernel adjoint_kernels[] = {{sizeof(stn_kernel), "interpolate_backward.forward", "cpu", STNI_RESAMPLE_DTYPES,
+                                              sizeof(struct stni_resample_args), stni_resample_cpu}};
+
+const stn_op_desc stni_op_interpolate = {
+    .size = sizeof(stn_op_desc),
+    .name = "interpolate",
+    .inputs = inputs,
+    .n_inputs = 1,
+    .attrs = stni_interpolate_schema,
+    .n_attrs = STNI_INTERPOLATE_N_ATTRS,
+    .attrs_size = sizeof(struct stni_interpolate_attrs),
+    .attrs_init = &stni_interpolate_init,
+    .n_outputs = 1,
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+    .slots = slots,
+    .n_slots = 1,
+    .kernels = kernels,
+    .n_kernels = 1,
+};
+
+const stn_op_desc stni_op_interpolate_backward = {
+    .size = sizeof(stn_op_desc),
+    .name = "interpolate_backward",
+    .inputs = adjoint_inputs,
+    .n_inputs = 1,
+    .attrs = stni_interpolate_schema,
+    .n_attrs = STNI_INTERPOLATE_N_ATTRS + 1,
+    .attrs_size = sizeof(struct stni_interpolate_attrs),
+    .attrs_init = &stni_interpolate_init,
+    .n_outputs = 1,
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+    .slots = adjoint_slots,
+    .n_slots = 1,
+    .kernels = adjoint_kernels,
+    .n_kernels = 1,
+    .arg = (void *)&stni_interpolate_init,
+};

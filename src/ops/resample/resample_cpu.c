@@ -1,0 +1,78 @@
+/* Resampling on the CPU, compiled once per instruction set. Sums are taken in the same order whatever the cuts: those of a dim's terms in
+ * ascending order, planes before rows before elements. */
+#include "core/dtype.h"
+#include "core/isa.h"
+#include "ops/resample/resample_kernel.h"
+
+#include <string.h>
+
+/* The terms of each target along a dim: weights begin[t] … begin[t + 1] - 1 are those of sources first[t], first[t] + 1, … */
+struct table {
+    int64_t n, *begin, *first;
+    double *weight;
+};
+
+/* Writes the table of dim d at `memory`; returns what is behind it. */
+static double *fill_table(const struct stni_resample_args *a, int d, double *memory, struct table *out)
+{
+    const struct stni_resample_dim *dim = &a->dim[d];
+    out->n = stni_range_length(a->target[d]);
+    out->begin = (int64_t *)(void *)memory;
+    out->first = out->begin + out->n + 1;
+    out->weight = memory + 2 * (out->n + 1);
+    int64_t at = 0;
+    for (int64_t t = 0; t < out->n; t++) {
+        int64_t target = a->target[d].begin + t;
+        struct stni_range sources = stni_resample_sources(dim, a->transposed, target);
+        out->begin[t] = at;
+        out->first[t] = stni_range_length(sources) > 0 ? sources.begin - a->source[d].begin : 0;
+        for (int64_t s = sources.begin; s < sources.end; s++)
+            out->weight[at++] = a->transposed ? stni_resample_weight(dim, s, target) : stni_resample_weight(dim, target, s);
+    }
+    out->begin[out->n] = at;
+    return out->weight + stni_resample_terms(a, d);
+}
+
+#define NAME(x) x##_f32
+#define T float
+#define C float
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#include "ops/resample/resample_rows.inc"
+
+#define NAME(x) x##_f64
+#define T double
+#define C double
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#include "ops/resample/resample_rows.inc"
+
+#define NAME(x) x##_bf16
+#define T uint16_t
+#define C float
+#define LOAD(x) stni_bf16_to_f32(x)
+#define STORE(x) stni_f32_to_bf16(x)
+#include "ops/resample/resample_rows.inc"
+
+#define NAME(x) x##_f16
+#define T uint16_t
+#define C float
+#define LOAD(x) stni_f16_to_f32(x)
+#define STORE(x) stni_f32_to_f16(x)
+#include "ops/resample/resample_rows.inc"
+
+static void run(const struct stni_resample_args *a)
+{
+    static void (*const images[])(const struct stni_resample_args *, const struct table *, void *, int64_t, int64_t) = {
+        image_f32, image_f64, image_bf16, image_f16};
+    struct table table[STNI_RESAMPLE_DIMS];
+    double *memory = a->work;
+    for (int d = 0; d < STNI_RESAMPLE_DIMS; d++)
+        memory = fill_table(a, d, memory, &table[d]);
+    for (int64_t i = 0; i < a->n_outer[0]; i++)
+        for (int64_t j = 0; j < a->n_outer[1]; j++)
+            images[a->dtype](a, table, memory, i * a->outer_source[0] + j * a->outer_source[1],
+                             i * a->outer_target[0] + j * a->outer_target[1]);
+}
+
+const struct stni_resample_kernels STNI_ISA_NAME(stni_resample_kernels) = {.run = run};

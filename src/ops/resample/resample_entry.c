@@ -1,0 +1,31 @@
+/* What the resampling kernel needs, and its entry on the CPU. */
+#include "core/isa.h"
+#include "ops/resample/resample_kernel.h"
+
+int64_t stni_resample_terms(const struct stni_resample_args *args, int d)
+{
+    static const int64_t reads[] = {[STNI_RESAMPLE_NEAREST] = 1, [STNI_RESAMPLE_NEAREST_EXACT] = 1, [STNI_RESAMPLE_LINEAR] = 2,
+                                    [STNI_RESAMPLE_CUBIC] = 4};
+    int64_t n_target = stni_range_length(args->target[d]), n_source = stni_range_length(args->source[d]);
+    if (args->dim[d].mode == STNI_RESAMPLE_AREA)
+        return n_target + n_source; /* cells of neighbours share one element at most */
+    return reads[args->dim[d].mode] * (args->transposed ? n_source : n_target);
+}
+
+/* Tables of weights, then a plane, a row and a line of sums. */
+size_t stni_resample_work(const struct stni_resample_args *args)
+{
+    int64_t terms = 0, targets = 0, row = stni_range_length(args->source[2]) * args->width;
+    for (int d = 0; d < STNI_RESAMPLE_DIMS; d++) {
+        terms += stni_resample_terms(args, d);
+        targets += stni_range_length(args->target[d]) + 1;
+    }
+    return (size_t)(terms + 2 * targets + row * stni_range_length(args->source[1]) + row + args->width + 64) * sizeof(double);
+}
+
+stn_status stni_resample_cpu(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    STNI_ISA_PICK(stni_resample_kernels, stni_isa_best())->run(args);
+    return STN_OK;
+}

@@ -1,0 +1,42 @@
+/* The kernel of resampling and of its adjoint, shared by every device. */
+#ifndef STNI_OPS_RESAMPLE_RESAMPLE_KERNEL_H
+#define STNI_OPS_RESAMPLE_RESAMPLE_KERNEL_H
+
+#include "ops/resample/taps.h"
+
+#include <shardtensor/op.h>
+
+enum { STNI_RESAMPLE_DIMS = 3, STNI_RESAMPLE_OUTER = 2 };
+
+/* A box of targets from a box of sources that holds all that they are made of: target = sum over sources of their weights' product, dim by
+ * dim, the last one innermost. Dims that are not resampled stand first, with one element. Strides in elements. */
+struct stni_resample_args {
+    stn_dtype dtype;
+    int transposed;
+    struct stni_resample_dim dim[STNI_RESAMPLE_DIMS];
+    struct stni_range target[STNI_RESAMPLE_DIMS], source[STNI_RESAMPLE_DIMS];
+    int64_t target_stride[STNI_RESAMPLE_DIMS], source_stride[STNI_RESAMPLE_DIMS];
+    int64_t n_outer[STNI_RESAMPLE_OUTER], outer_target[STNI_RESAMPLE_OUTER], outer_source[STNI_RESAMPLE_OUTER];
+    int64_t width; /* channels that lie next to each other, in both: strides 1. Else 1 */
+    const void *from;
+    void *to;
+    void *work; /* stni_resample_work bytes */
+};
+
+enum { STNI_RESAMPLE_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
+
+/* Bytes of memory that the kernel needs. */
+size_t stni_resample_work(const struct stni_resample_args *args);
+
+/* Terms of one dim at most, all targets together. */
+int64_t stni_resample_terms(const struct stni_resample_args *args, int d);
+
+stn_status stni_resample_cpu(stn_queue *queue, const void *args);
+
+typedef void (*stni_resample_fn)(const struct stni_resample_args *args);
+struct stni_resample_kernels {
+    stni_resample_fn run;
+};
+extern const struct stni_resample_kernels stni_resample_kernels_base, stni_resample_kernels_avx2, stni_resample_kernels_avx512;
+
+#endif

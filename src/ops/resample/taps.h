@@ -1,0 +1,121 @@
+/* Which inputs an output of a resampling reads along one dim, and with which weights, by global indices (contract 18). Pure functions, for the
+ * host and for kernels.
+ *
+ * Output o stands at an input position p(o): with corners aligned the first and last elements of both lines stand upon each other; else
+ * elements are cells of equal size and the lines' ends do, p = (o + 1/2) scale - 1/2. Positions outside are clamped. Both ends of what
+ * an output reads never decrease with o. */
+#ifndef STNI_OPS_RESAMPLE_TAPS_H
+#define STNI_OPS_RESAMPLE_TAPS_H
+
+#include "ops/util/window.h"
+
+#include <math.h>
+
+enum stni_resample_mode {
+    STNI_RESAMPLE_NEAREST, /* floor(o scale) */
+    STNI_RESAMPLE_NEAREST_EXACT, /* floor((o + 1/2) scale) */
+    STNI_RESAMPLE_LINEAR,
+    STNI_RESAMPLE_CUBIC, /* Keys 1981, a = -3/4 */
+    STNI_RESAMPLE_AREA   /* the mean of all cells that the output's touches */
+};
+
+struct stni_resample_dim {
+    int64_t n_in, n_out;
+    int32_t mode, align_corners;
+    double factor; /* outputs per input, as given; 0: n_out / n_in */
+};
+
+static inline int64_t stni_resample_clamp(int64_t i, int64_t n)
+{
+    return i < 0 ? 0 : i >= n ? n - 1 : i;
+}
+
+static inline double stni_resample_position(const struct stni_resample_dim *d, int64_t o)
+{
+    if (d->align_corners)
+        return d->n_out > 1 ? (double)o * (double)(d->n_in - 1) / (double)(d->n_out - 1) : 0;
+    double scale = d->factor > 0 ? 1 / d->factor : (double)d->n_in / (double)d->n_out;
+    double p = ((double)o + 0.5) * scale - 0.5;
+    return p < 0 && d->mode == STNI_RESAMPLE_LINEAR ? 0 : p;
+}
+
+static inline int64_t stni_resample_nearest(const struct stni_resample_dim *d, int64_t o)
+{
+    int64_t half = d->mode == STNI_RESAMPLE_NEAREST_EXACT;
+    if (d->factor > 0)
+        return stni_resample_clamp((int64_t)floor(((double)o + 0.5 * (double)half) / d->factor), d->n_in);
+    return stni_resample_clamp((2 * o + half) * d->n_in / (2 * d->n_out), d->n_in);
+}
+
+/* The inputs that output o reads. */
+static inline struct stni_range stni_resample_reads(const struct stni_resample_dim *d, int64_t o)
+{
+    if (d->mode == STNI_RESAMPLE_AREA)
+        return (struct stni_range){o * d->n_in / d->n_out, stni_ceil_div((o + 1) * d->n_in, d->n_out)};
+    if (d->mode <= STNI_RESAMPLE_NEAREST_EXACT) {
+        int64_t i = stni_resample_nearest(d, o);
+        return (struct stni_range){i, i + 1};
+    }
+    int64_t i = (int64_t)floor(stni_resample_position(d, o)), before = d->mode == STNI_RESAMPLE_CUBIC, after = 1 + before;
+    return (struct stni_range){stni_resample_clamp(i - before, d->n_in), stni_resample_clamp(i + after, d->n_in) + 1};
+}
+
+/* Keys' cubic at distance x, 0 <= x < 2. */
+static inline double stni_resample_cubic(double x)
+{
+    const double a = -0.75;
+    return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+/* The weight of input i in output o, which reads it. */
+static inline double stni_resample_weight(const struct stni_resample_dim *d, int64_t o, int64_t i)
+{
+    struct stni_range reads = stni_resample_reads(d, o);
+    if (d->mode <= STNI_RESAMPLE_NEAREST_EXACT)
+        return 1;
+    if (d->mode == STNI_RESAMPLE_AREA)
+        return 1 / (double)stni_range_length(reads);
+    double p = stni_resample_position(d, o), base = floor(p), t = p - base, sum = 0;
+    if (d->mode == STNI_RESAMPLE_LINEAR) {
+        if (stni_range_length(reads) == 1)
+            return 1;
+        return i == reads.begin ? 1 - t : t;
+    }
+    for (int k = -1; k <= 2; k++)
+        if (stni_resample_clamp((int64_t)base + k, d->n_in) == i)
+            sum += stni_resample_cubic(fabs((double)k - t));
+    return sum;
+}
+
+/* The outputs that read input i: those before the first that begins behind it, from the first that ends behind it on. */
+static inline struct stni_range stni_resample_readers(const struct stni_resample_dim *d, int64_t i)
+{
+    struct stni_range r;
+    int64_t low = 0, high = d->n_out;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (stni_resample_reads(d, middle).end > i)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    r.begin = low;
+    high = d->n_out;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (stni_resample_reads(d, middle).begin > i)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    r.end = low;
+    return r;
+}
+
+/* What target t of a resampling, or of its adjoint, is made of. May be empty for the adjoint. */
+static inline struct stni_range stni_resample_sources(const struct stni_resample_dim *d, int transposed, int64_t t)
+{
+    return transposed ? stni_resample_readers(d, t) : stni_resample_reads(d, t);
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* interpolate on ranks: every mode in random layouts against one process, differences, a plain loop, what travels, what is refused. */
+#include "core/shard/world.h"
+#include "ops/against_one.h"
+#include "ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static stn_tensor *call_interpolate(stn_tensor *const *in, const void *arg)
+{
+    return stn_interpolate(in[0], arg);
+}
+
+/* Sizes from a third to three times, factors now and then; chunks are often narrower than what an element reads. */
+static void draw_case(uint64_t *state, struct random_shape *shape, stn_interpolate_attrs *attrs)
+{
+    int dims = 1 + (int)world_random(state, 3);
+    *attrs = (stn_interpolate_attrs){.size = sizeof *attrs, .mode = (stn_interpolate_mode)world_random(state, 5)};
+    if (attrs->mode == STN_INTERPOLATE_CUBIC)
+        dims = 2;
+    if (attrs->mode == STN_INTERPOLATE_LINEAR || attrs->mode == STN_INTERPOLATE_CUBIC)
+        attrs->align_corners = (int)world_random(state, 2);
+    shape->ndim = 2 + dims;
+    shape->shape[0] = (int64_t)world_random(state, 3);
+    shape->shape[1] = 1 + (int64_t)world_random(state, 3);
+    int by_factor = world_random(state, 3) == 0;
+    for (int d = 0; d < dims; d++) {
+        int64_t n = 1 + (int64_t)world_random(state, 9);
+        shape->shape[2 + d] = n;
+        if (by_factor)
+            attrs->scale_factor[d] = (1 + 0.05 * (double)world_random(state, 40)) / (double)(n < 3 ? 1 : 2);
+        else
+            attrs->output_size[d] = 1 + (int64_t)world_random(state, 3 * (uint64_t)n);
+    }
+}
+
+static stn_status layouts_body(stn_context *context, void *arg)
+{
+    uint64_t state = 23;
+    (void)arg;
+    for (int i = 0; i < 60; i++) {
+        stn_interpolate_attrs attrs;
+        struct against_one_op op = {.call = call_interpolate, .arg = &attrs, .n_in = 1};
+        struct random_shape shape;
+        draw_case(&state, &shape, &attrs);
+        double *values = against_one_draw(&state, against_one_numel(&shape));
+        op.in[0] = (struct against_one_input){i % 4 ? STN_DTYPE_F64 : STN_DTYPE_F32, shape, values, 1u << STN_SUM};
+        op.tolerance = i % 4 ? 1e-13 : 2e-6;
+        against_one_check(context, &state, random_mesh(&state, context), &op);
+        free(values);
+    }
+    return STN_OK;
+}
+
+static void every_mode_in_every_layout_gives_what_one_process_gives(void)
+{
+    static const int worlds[] = {1, 2, 3, 6};
+    for (int i = 0; i < 4; i++)
+        test_ranks(worlds[i], layouts_body, NULL);
+}
+
+static stn_status differences_body(stn_context *context, void *arg)
+{
+    uint64_t state = 71;
+    (void)arg;
+    for (int i = 0; i < 30; i++) {
+        stn_interpolate_attrs attrs;
+        struct against_one_op op = {.call = call_interpolate, .arg = &attrs, .n_in = 1};
+        struct random_shape shape;
+        draw_case(&state, &shape, &attrs);
+        shape.shape[0]++;
+        double *values = against_one_draw(&state, against_one_numel(&shape));
+        op.in[0] = (struct against_one_input){STN_DTYPE_F64, shape, values, 0};
+        against_one_differences(context, &state, &op);
+        free(values);
+    }
+    return STN_OK;
+}
+
+static void gradients_are_those_of_differences(void)
+{
+    test_ranks(1, differences_body, NULL);
+}
+
+/* Bilinear with half-pixel centres, element by element. */
+static double plain_bilinear(int64_t h, int64_t w, int64_t oh, int64_t ow, int64_t y, int64_t x)
+{
+    double py = fmax(0, ((double)y + 0.5) * (double)h / (double)oh - 0.5), px = fmax(0, ((double)x + 0.5) * (double)w / (double)ow - 0.5);
+    int64_t y0 = (int64_t)py, x0 = (int64_t)px, y1 = y0 + (y0 < h - 1), x1 = x0 + (x0 < w - 1);
+    double ty = py - (double)y0, tx = px - (double)x0;
+    return (1 - ty) * ((1 - tx) * test_value(y0 * w + x0) + tx * test_value(y0 * w + x1)) +
+           ty * ((1 - tx) * test_value(y1 * w + x0) + tx * test_value(y1 * w + x1));
+}
+
+enum { H = 37, W = 5, OH = 73, OW = 9, CHANNELS = 3 };
+
+static stn_stats stats_of(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    return stats;
+}
+
+/* 37 rows on 2 ranks as 19 and 18, 73 as 37 and 36: rank 0's row 36 stands at 18.0 and rank 1's row 37 at 18.5, and both read rows 18 and 19. */
+static stn_status halo_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, 1, H, W};
+    const stn_interpolate_attrs attrs = {.size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {OH, OW}};
+    stn_placement rows[] = {stn_shard(2)};
+    double *got = malloc(OH * OW * sizeof *got);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F64, 4, shape, NULL, test_value);
+    stn_interpolate(x, &attrs); /* the communicator is made on first use */
+    stn_context_stats_reset(context);
+    int64_t before = stats_of(context).peak_bytes;
+    stn_tensor *y = stn_interpolate(x, &attrs);
+    CHECK_I64(stats_of(context).collectives, 1);
+    CHECK_I64(stats_of(context).bytes_sent, W * 8);
+    CHECK_I64(stn_tensor_local_shape(y)[2], stn_context_rank(context) == 0 ? 37 : 36);
+    CHECK(stats_of(context).peak_bytes - before < 37 * OW * 8 + 6000); /* the result, weights and a few rows */
+    test_read(y, got, OH * OW);
+    for (int64_t i = 0; i < OH * OW; i++)
+        CHECK_NEAR(got[i], plain_bilinear(H, W, OH, OW, i / OW, i % OW), 1e-10);
+    free(got);
+    return stn_scope_end(context);
+}
+
+static void only_the_rows_that_are_read_travel(void)
+{
+    test_ranks(2, halo_body, NULL);
+}
+
+/* Twice the size by nearest: each rank's rows are made of its own. */
+static stn_status aligned_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {2, CHANNELS, 8, W};
+    const stn_interpolate_attrs attrs = {.size = sizeof attrs, .output_size = {16, 2 * W}};
+    stn_placement rows[] = {stn_shard(2)};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
+    stn_context_stats_reset(context);
+    stn_interpolate(x, &attrs);
+    CHECK_I64(stats_of(context).collectives, 0);
+    return stn_scope_end(context);
+}
+
+static void nothing_travels_where_no_rank_reads_anothers_rows(void)
+{
+    test_ranks(2, aligned_body, NULL);
+}
+
+static void expect(stn_context *context, stn_status status, const char *wanted)
+{
+    char text[300];
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
+    CHECK_STR(text, wanted);
+}
+
+static stn_status refusals_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, 2, 4, 4};
+    stn_placement rows[] = {stn_shard(2)};
+    stn_interpolate_attrs none = {.size = sizeof none}, both = {.size = sizeof both, .output_size = {2, 2}, .scale_factor = {2, 2}},
+                          tiny = {.size = sizeof tiny, .scale_factor = {0.1, 1}}, corners = {.size = sizeof corners, .align_corners = 1, .output_size = {2, 2}};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
+    stn_interpolate(x, &none);
+    expect(context, STN_ERR_ARGUMENT, "interpolate: got neither, wanted one of 'size' and 'scale_factor'");
+    stn_interpolate(x, &both);
+    expect(context, STN_ERR_ARGUMENT, "interpolate: got both, wanted one of 'size' and 'scale_factor'");
+    stn_interpolate(x, &tiny);
+    expect(context, STN_ERR_SHAPE, "interpolate: dim 2 got 4 elements in and 0 out, wanted at least 1");
+    stn_interpolate(x, &corners);
+    expect(context, STN_ERR_ARGUMENT, "interpolate: 'align_corners' got a value, wanted none for mode 'nearest'");
+    stn_interpolate(stn_cast(x, STN_DTYPE_I64), &none);
+    expect(context, STN_ERR_DTYPE, "interpolate: 'input' got i64, wanted a floating dtype");
+    return stn_scope_end(context);
+}
+
+static void arguments_that_do_not_fit_are_refused_alike(void)
+{
+    test_ranks(2, refusals_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"every_mode_in_every_layout_gives_what_one_process_gives", every_mode_in_every_layout_gives_what_one_process_gives},
+        {"gradients_are_those_of_differences", gradients_are_those_of_differences},
+        {"only_the_rows_that_are_read_travel", only_the_rows_that_are_read_travel},
+        {"nothing_travels_where_no_rank_reads_anothers_rows", nothing_travels_where_no_rank_reads_anothers_rows},
+        {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
