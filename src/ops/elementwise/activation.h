@@ -6,7 +6,8 @@
 #define STNI_ACTIVATION_LIST(X)                                                                                              \
     X(erf,        ERF(x),                              (R)STNI_2RSQRTPI * EXP(-v * v),       -2 * v * (R)STNI_2RSQRTPI * EXP(-v * v)) \
     X(erfc,       ERFC(x),                             -(R)STNI_2RSQRTPI * EXP(-v * v),      2 * v * (R)STNI_2RSQRTPI * EXP(-v * v))  \
-    X(gelu,       GELU(x, a),                          GELU_SLOPE(v, a),                     GELU_CURVATURE(v, a))           \
+    X(gelu,       x * NORMAL(x),                       GELU_SLOPE(v),                        DENSITY(v) * (2 - v * v))       \
+    X(gelu_tanh,  GELU_TANH(x),                        GELU_TANH_SLOPE(v),                   GELU_TANH_BEND(v))              \
     X(silu,       x * SIGMOID(x),                      SILU_SLOPE(v),                        SILU_BEND(v))                   \
     X(mish,       x * TANH(SOFTPLUS(x)),               MISH_SLOPE(v),                        MISH_BEND(v))                   \
     X(softplus,   x * a > b ? x : SOFTPLUS(x * a) / a, v * a > b ? 1 : SIGMOID(v * a),       v * a > b ? 0 : a * SIGMOID(v * a) * SIGMOID(-v * a)) \

@@ -19,17 +19,17 @@
 #define GELU_K 0.79788456080286535588
 #define GELU_C 0.044715
 
-static inline float gelu_density_f32(float x)
+STNI_KERNEL_INLINE float density_f32(float x)
 {
     return (float)GELU_DENSITY * stni_exp_f32(-0.5f * x * x);
 }
 
-static inline double gelu_density_f64(double x)
+STNI_KERNEL_INLINE double density_f64(double x)
 {
     return GELU_DENSITY * exp(-0.5 * x * x);
 }
 
-static inline float gelu_normal_f32(float x)
+STNI_KERNEL_INLINE float normal_f32(float x)
 {
     float z = fabsf(x) * (float)GELU_R2, t = 1.0f / (1.0f + 0.3275911f * z);
     float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
@@ -37,12 +37,12 @@ static inline float gelu_normal_f32(float x)
     return x < 0 ? tail : 1.0f - tail;
 }
 
-static inline double gelu_normal_f64(double x)
+STNI_KERNEL_INLINE double normal_f64(double x)
 {
     return 0.5 * erfc(-x * GELU_R2);
 }
 
-/* One set of formulas for both types; `approximate` is the same for a whole loop, which the compiler splits by it. */
+/* One set of formulas for both types. */
 #define ACTIVATION_T float
 #define ACTIVATION_F(name) name##_f32
 #include "ops/elementwise/activation_functions.inc"
@@ -52,9 +52,12 @@ static inline double gelu_normal_f64(double x)
 
 #define ERF(x) FLOATING(x, erff, erf)(x)
 #define ERFC(x) FLOATING(x, erfcf, erfc)(x)
-#define GELU(x, approximate) FLOATING(x, gelu_f32, gelu_f64)(x, approximate)
-#define GELU_SLOPE(x, approximate) FLOATING(x, gelu_slope_f32, gelu_slope_f64)(x, approximate)
-#define GELU_CURVATURE(x, approximate) FLOATING(x, gelu_curvature_f32, gelu_curvature_f64)(x, approximate)
+#define NORMAL(x) FLOATING(x, normal_f32, normal_f64)(x)
+#define DENSITY(x) FLOATING(x, density_f32, density_f64)(x)
+#define GELU_SLOPE(x) FLOATING(x, gelu_slope_f32, gelu_slope_f64)(x)
+#define GELU_TANH(x) FLOATING(x, gelu_tanh_f32, gelu_tanh_f64)(x)
+#define GELU_TANH_SLOPE(x) FLOATING(x, gelu_tanh_slope_f32, gelu_tanh_slope_f64)(x)
+#define GELU_TANH_BEND(x) FLOATING(x, gelu_tanh_bend_f32, gelu_tanh_bend_f64)(x)
 #define SOFTPLUS(x) FLOATING(x, softplus_f32, softplus_f64)(x)
 #define SILU_SLOPE(x) FLOATING(x, silu_slope_f32, silu_slope_f64)(x)
 #define SILU_BEND(x) FLOATING(x, silu_bend_f32, silu_bend_f64)(x)

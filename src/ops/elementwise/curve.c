@@ -48,9 +48,10 @@ static void take_ab(const stn_op_call *call, struct stni_pointwise_numbers *out)
     out->b = (stn_number){STN_NUMBER_FLOAT, 0, attrs->b};
 }
 
+/* The rows of the choices stand one after another, and each is three ops. */
 static void take_choice(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
-    out->a = (stn_number){STN_NUMBER_FLOAT, 0, (double)*(const int64_t *)call->attrs};
+    out->op += 3 * (unsigned)*(const int64_t *)call->attrs;
 }
 
 #define A(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_curve_attrs, a), NULL}

@@ -5,8 +5,8 @@
  * class       which dtypes it takes: ANALYTIC floating and complex; REAL floating; both turn integers and bool into f32.
  *             FLOATS floating only. NUMBERS all but bool, REALS all but bool and complex, in which it computes itself
  * reads       what slope and bend are functions of: the input IN, or the output OUT
- * attributes  NONE; or NUMBERS, up to two of type double, a and b of the arithmetic, described beside the descriptors (curve.c); or CHOICE, one
- *             that is a, a choice */
+ * attributes  NONE; NUMBERS, up to two of type double, a and b of the arithmetic; CHOICE, one that chooses among this row of arithmetic and
+ *             those after it. Their names and defaults stand in curve.c */
 #ifndef STNI_OPS_ELEMENTWISE_CURVE_LIST_H
 #define STNI_OPS_ELEMENTWISE_CURVE_LIST_H
 

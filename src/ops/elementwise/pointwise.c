@@ -19,6 +19,7 @@ static const struct stni_pointwise_rule *rule_of(const void *arg, const void *at
 
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
+    out->op = rule_of(call->arg, call->attrs)->op;
     out->a = out->b = out->c = (stn_number){STN_NUMBER_NONE, 0, 0};
     for (int i = 0; i < call->n_in; i++)
         out->operand[i] = out->a;
@@ -203,7 +204,7 @@ static int set_operands(const stn_op_call *call, struct stni_pointwise_args *arg
     struct stni_pointwise_numbers numbers;
     int run = is_dense_as(out, out->spec);
     take_numbers(call, &numbers);
-    args->op = rule_of(call->arg, call->attrs)->op;
+    args->op = numbers.op;
     args->a = kernel_number(numbers.a);
     args->b = kernel_number(numbers.b);
     args->c = kernel_number(numbers.c);

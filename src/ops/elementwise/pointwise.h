@@ -9,6 +9,7 @@
 
 /* The numbers of a call, from its attributes and the specs of its inputs. */
 struct stni_pointwise_numbers {
+    enum stni_pointwise_op op;                   /* begins as the rule's; an attribute may choose another row */
     stn_number a, b, c;                          /* of the arithmetic */
     stn_number operand[STNI_POINTWISE_MAX_IN];   /* what stands for an input that is absent; kind NONE: nothing */
 };

@@ -10,9 +10,16 @@
 #include <float.h>
 #include <math.h>
 
+/* A function that is not inlined keeps its loop from becoming vectors, and compilers stop inlining large ones. */
+#if defined(__GNUC__)
+#define STNI_KERNEL_INLINE static inline __attribute__((always_inline))
+#else
+#define STNI_KERNEL_INLINE static inline
+#endif
+
 /* log m and *k for x = 2^k m > 0, sqrt(1/2) <= m < sqrt(2). With f = m - 1 and s = f / (2 + f): log m = 2 atanh s
  * = 2 s + 2 s^3 / 3 + 2 s^5 / 5 …, and 2 s = f - s f, in which the leading term is exact. */
-static inline float stni_log_split_f32(float x, float *k)
+STNI_KERNEL_INLINE float stni_log_split_f32(float x, float *k)
 {
     const uint32_t root_half = 0x3f3504f3u;
     int subnormal = x < FLT_MIN;
@@ -32,34 +39,48 @@ static inline float stni_log_split_f32(float x, float *k)
 }
 
 /* What a logarithm of x is where the formula above does not hold, else `value`. */
-static inline float stni_log_ends_f32(float x, float value)
+STNI_KERNEL_INLINE float stni_log_ends_f32(float x, float value)
 {
     value = x > FLT_MAX ? x : value;
     value = x == 0.0f ? -INFINITY : value;
     return x >= 0.0f ? value : NAN;
 }
 
-static inline float stni_log_f32(float x)
+STNI_KERNEL_INLINE float stni_log_f32(float x)
 {
     float k, m = stni_log_split_f32(x, &k);
     /* ln 2 in two parts; k times the first is exact. */
     return stni_log_ends_f32(x, k * 0.693145752f + (m + k * 1.42860677e-6f));
 }
 
-static inline float stni_log2_f32(float x)
+STNI_KERNEL_INLINE float stni_log2_f32(float x)
 {
     float k, m = stni_log_split_f32(x, &k);
     return stni_log_ends_f32(x, k + m * 1.44269504f);
 }
 
 /* With w = 1 + x rounded, log(1 + x) is log w less what the rounding added, over w. */
-static inline float stni_log1p_f32(float x)
+STNI_KERNEL_INLINE float stni_log1p_f32(float x)
 {
     float w = 1.0f + x, value = stni_log_f32(w);
     return w > 0.0f && w <= FLT_MAX ? value - ((w - 1.0f) - x) / w : value;
 }
 
-static inline float stni_exp2_f32(float x)
+/* For 0 <= x <= 1: log(1 + x) = 2 atanh s, s = x / (2 + x) <= 1 / 3. */
+STNI_KERNEL_INLINE float stni_log1p_unit_f32(float x)
+{
+    float s = x / (2.0f + x), z = s * s;
+    float p = 2.0f / 15.0f;
+    p = p * z + 2.0f / 13.0f;
+    p = p * z + 2.0f / 11.0f;
+    p = p * z + 2.0f / 9.0f;
+    p = p * z + 2.0f / 7.0f;
+    p = p * z + 2.0f / 5.0f;
+    p = p * z + 2.0f / 3.0f;
+    return s * (p * z + 2.0f);
+}
+
+STNI_KERNEL_INLINE float stni_exp2_f32(float x)
 {
     const float round = 12582912.0f; /* added to a small number, it leaves the nearest integer in the low bits */
     x = x < -151.0f ? -151.0f : x;
@@ -74,7 +95,7 @@ static inline float stni_exp2_f32(float x)
 }
 
 /* For |x| <= 1. */
-static inline float stni_expm1_taylor_f32(float x)
+STNI_KERNEL_INLINE float stni_expm1_taylor_f32(float x)
 {
     float p = 1.0f / 3628800.0f;
     p = p * x + 1.0f / 362880.0f;
@@ -88,14 +109,14 @@ static inline float stni_expm1_taylor_f32(float x)
     return x + x * x * p;
 }
 
-static inline float stni_expm1_f32(float x)
+STNI_KERNEL_INLINE float stni_expm1_f32(float x)
 {
     float small = stni_expm1_taylor_f32(x), large = stni_exp_f32(x) - 1.0f;
     return fabsf(x) < 0.7f ? small : large;
 }
 
 /* tanh x = (e^2x - 1) / (e^2x + 1). */
-static inline float stni_tanh_f32(float x)
+STNI_KERNEL_INLINE float stni_tanh_f32(float x)
 {
     float a = 2.0f * fabsf(x), e = stni_expm1_taylor_f32(a);
     float small = e / (e + 2.0f), large = 1.0f - 2.0f / (stni_exp_f32(a) + 1.0f);
@@ -103,7 +124,7 @@ static inline float stni_tanh_f32(float x)
 }
 
 /* Halves of the argument, so that neither overflows before the result does. */
-static inline float stni_sinh_f32(float x)
+STNI_KERNEL_INLINE float stni_sinh_f32(float x)
 {
     float z = x * x, h = stni_exp_f32(0.5f * fabsf(x));
     float p = 1.0f / 362880.0f;
@@ -113,20 +134,20 @@ static inline float stni_sinh_f32(float x)
     return fabsf(x) < 1.0f ? x + x * z * p : copysignf(0.5f * h * h - 0.5f / (h * h), x);
 }
 
-static inline float stni_cosh_f32(float x)
+STNI_KERNEL_INLINE float stni_cosh_f32(float x)
 {
     float h = stni_exp_f32(0.5f * fabsf(x));
     return 0.5f * h * h + 0.5f / (h * h);
 }
 
 /* 1 / (1 + e^-x); e is at most 1, so that nothing overflows and small results keep their digits. */
-static inline float stni_sigmoid_f32(float x)
+STNI_KERNEL_INLINE float stni_sigmoid_f32(float x)
 {
     float e = stni_exp_f32(-fabsf(x));
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-static inline double stni_sigmoid_f64(double x)
+STNI_KERNEL_INLINE double stni_sigmoid_f64(double x)
 {
     double e = stni_exp_f64(-fabs(x));
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
