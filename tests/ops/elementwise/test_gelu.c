@@ -18,7 +18,7 @@ static double direction(int64_t i)
 static double exact(double x, stn_gelu_approximation approximation)
 {
     if (approximation == STN_GELU_TANH)
-        return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+        return x / (1 + exp(-2 * sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))); /* (1 + tanh u) / 2 without cancellation */
     return 0.5 * x * erfc(-x / sqrt(2));
 }
 

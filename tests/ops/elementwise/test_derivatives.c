@@ -1,0 +1,201 @@
+/* Gradients of pointwise ops and the derivatives of those gradients, against central differences in f64: every curve, and the ops of
+ * several operands. Layouts are the conformance runs' matter. */
+#include "harness.h"
+#include "ops/against_one.h"
+#include "ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { N = 11 };
+
+/* The operands' values are center + spread * (-1 … 1). */
+struct unary {
+    const char *name;
+    stn_tensor *(*function)(stn_tensor *input);
+    double center, spread;
+};
+
+static stn_tensor *gelu_erf(stn_tensor *x) { return stn_gelu(x, STN_GELU_ERF); }
+static stn_tensor *gelu_tanh(stn_tensor *x) { return stn_gelu(x, STN_GELU_TANH); }
+static stn_tensor *softplus(stn_tensor *x) { return stn_softplus(x, 1.5, 2); }
+static stn_tensor *elu(stn_tensor *x) { return stn_elu(x, 1.3); }
+static stn_tensor *celu(stn_tensor *x) { return stn_celu(x, 0.7); }
+static stn_tensor *leaky_relu(stn_tensor *x) { return stn_leaky_relu(x, 0.2); }
+static stn_tensor *hardtanh(stn_tensor *x) { return stn_hardtanh(x, -0.5, 0.6); }
+static stn_tensor *clamp(stn_tensor *x) { return stn_clamp(x, -0.5, 0.6); }
+static stn_tensor *cubed(stn_tensor *x) { return stn_pow_number(x, 3); }
+static stn_tensor *power(stn_tensor *x) { return stn_pow_number(x, -1.5); }
+static stn_tensor *divided(stn_tensor *x) { return stn_square(stn_div_number(x, 3)); }
+static stn_tensor *taken_from(stn_tensor *x) { return stn_square(stn_sub_number(x, 3)); }
+static stn_tensor *rest(stn_tensor *x) { return stn_square(stn_fmod_number(x, 0.9)); }
+static stn_tensor *turned(stn_tensor *x) { return stn_real(stn_mul(stn_polar(x, stn_square(x)), stn_complex(stn_square(x), x))); }
+static stn_tensor *complex_tanh(stn_tensor *x) { return stn_imag(stn_tanh(stn_complex(x, stn_square(x)))); }
+static stn_tensor *complex_exp(stn_tensor *x) { return stn_real(stn_exp(stn_mul(stn_complex(x, x), stn_complex(x, stn_square(x))))); }
+static stn_tensor *complex_sqrt(stn_tensor *x) { return stn_real(stn_sqrt(stn_log(stn_complex(x, stn_square(x))))); }
+
+static const struct unary unary_ops[] = {
+    {"exp", stn_exp, 0, 1},         {"exp2", stn_exp2, 0, 1},           {"expm1", stn_expm1, 0, 1},
+    {"log", stn_log, 2, 1},         {"log2", stn_log2, 2, 1},           {"log1p", stn_log1p, 1, 1},
+    {"sqrt", stn_sqrt, 2, 1},       {"rsqrt", stn_rsqrt, 2, 1},         {"reciprocal", stn_reciprocal, -2, 1},
+    {"sinh", stn_sinh, 0, 1},       {"cosh", stn_cosh, 0, 1},           {"tanh", stn_tanh, 0, 2},
+    {"sigmoid", stn_sigmoid, 0, 2}, {"sin", stn_sin, 0, 3},             {"cos", stn_cos, 0, 3},
+    {"tan", stn_tan, 0, 1},         {"asin", stn_asin, 0, 0.7},         {"acos", stn_acos, 0, 0.7},
+    {"atan", stn_atan, 0, 2},       {"erf", stn_erf, 0, 1},             {"erfc", stn_erfc, 0, 1},
+    {"square", stn_square, 0, 1},   {"neg", stn_neg, 0, 1},             {"abs", stn_abs, 0, 1},
+    {"relu", stn_relu, 0, 1},       {"silu", stn_silu, 0, 2},           {"mish", stn_mish, 0, 2},
+    {"gelu erf", gelu_erf, 0, 2},   {"gelu tanh", gelu_tanh, 0, 2},     {"softplus", softplus, 0.5, 2},
+    {"elu", elu, 0, 1},             {"celu", celu, 0, 1},               {"selu", stn_selu, 0, 1},
+    {"relu6", stn_relu6, 3, 6},     {"leaky_relu", leaky_relu, 0, 1},   {"logsigmoid", stn_logsigmoid, 0, 2},
+    {"hardtanh", hardtanh, 0, 1},   {"hardsigmoid", stn_hardsigmoid, 0, 5}, {"hardswish", stn_hardswish, 0, 5},
+    {"clamp", clamp, 0, 1},         {"pow 3", cubed, 0, 1},             {"pow -1.5", power, 2, 1},
+    {"div number", divided, 0, 1},  {"sub number", taken_from, 0, 1},   {"fmod number", rest, 0, 2},
+    {"polar, complex", turned, 0, 1}, {"complex tanh", complex_tanh, 0, 1}, {"complex exp", complex_exp, 0, 1},
+    {"complex sqrt log", complex_sqrt, 2, 0.5},
+};
+
+static stn_tensor *call_unary(stn_tensor *const *in, const void *arg)
+{
+    return ((const struct unary *)arg)->function(in[0]);
+}
+
+static stn_tensor *sub(stn_tensor *const *in, const void *arg) { return (void)arg, stn_sub_scaled(in[0], in[1], 2.5); }
+static stn_tensor *division(stn_tensor *const *in, const void *arg) { return (void)arg, stn_div(in[0], in[1]); }
+static stn_tensor *powers(stn_tensor *const *in, const void *arg) { return (void)arg, stn_pow(in[0], in[1]); }
+static stn_tensor *larger(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_maximum(in[0], in[1])); }
+static stn_tensor *smaller(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_minimum(in[0], in[1])); }
+static stn_tensor *angles(stn_tensor *const *in, const void *arg) { return (void)arg, stn_atan2(in[0], in[1]); }
+static stn_tensor *distances(stn_tensor *const *in, const void *arg) { return (void)arg, stn_hypot(in[0], in[1]); }
+static stn_tensor *rests(stn_tensor *const *in, const void *arg) { return (void)arg, stn_remainder(in[0], in[1]); }
+static stn_tensor *between(stn_tensor *const *in, const void *arg) { return (void)arg, stn_lerp(in[0], in[1], in[2]); }
+static stn_tensor *product(stn_tensor *const *in, const void *arg) { return (void)arg, stn_addcmul(in[0], in[1], in[2], 0.7); }
+static stn_tensor *quotient(stn_tensor *const *in, const void *arg) { return (void)arg, stn_addcdiv(in[0], in[1], in[2], 0.7); }
+static stn_tensor *bounded(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_clamp_tensor(in[0], in[1], in[2])); }
+static stn_tensor *chosen(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    stn_tensor *condition = stn_gt_number(in[0], 1.8);
+    return stn_square(stn_masked_fill(stn_where(condition, in[0], in[1]), stn_gt_number(in[1], 2.3), 0.4));
+}
+
+static const struct {
+    const char *name;
+    stn_tensor *(*call)(stn_tensor *const *in, const void *arg);
+    int n;
+} other_ops[] = {
+    {"sub", sub, 2},       {"div", division, 2},       {"pow", powers, 2},    {"maximum", larger, 2},   {"minimum", smaller, 2},
+    {"atan2", angles, 2},  {"hypot", distances, 2},    {"remainder", rests, 2}, {"lerp", between, 3},   {"addcmul", product, 3},
+    {"addcdiv", quotient, 3}, {"clamp tensors", bounded, 3}, {"where, masked_fill", chosen, 2},
+};
+
+static void check_op(stn_context *context, uint64_t *state, struct against_one_op *op, double center, double spread)
+{
+    double *values[AGAINST_ONE_MAX_INPUTS];
+    for (int i = 0; i < op->n_in; i++) {
+        values[i] = against_one_draw(state, N);
+        for (int j = 0; j < N; j++)
+            values[i][j] = center + spread * values[i][j];
+        op->in[i] = (struct against_one_input){STN_DTYPE_F64, {1, {N}}, values[i], 0};
+    }
+    against_one_differences(context, state, op);
+    for (int i = 0; i < op->n_in; i++)
+        free(values[i]);
+}
+
+static stn_status body(stn_context *context, void *arg)
+{
+    (void)arg;
+    uint64_t state = 5;
+    for (size_t k = 0; k < sizeof unary_ops / sizeof *unary_ops; k++) {
+        struct against_one_op op = {.call = call_unary, .arg = &unary_ops[k], .n_in = 1};
+        check_op(context, &state, &op, unary_ops[k].center, unary_ops[k].spread);
+        if (!CHECK_STR(stn_context_error_text(context), ""))
+            fprintf(stderr, "%s\n", unary_ops[k].name);
+    }
+    for (size_t k = 0; k < sizeof other_ops / sizeof *other_ops; k++) {
+        struct against_one_op op = {.call = other_ops[k].call, .n_in = other_ops[k].n};
+        check_op(context, &state, &op, 2, 1);
+        if (!CHECK_STR(stn_context_error_text(context), ""))
+            fprintf(stderr, "%s\n", other_ops[k].name);
+    }
+    return STN_OK;
+}
+
+static void both_derivatives_are_central_differences(void)
+{
+    test_ranks(1, body, NULL);
+}
+
+static double some(int64_t i)
+{
+    return 0.3 + test_value(i);
+}
+
+/* The first backward of each is one op; what cannot be differentiated again says so. */
+static stn_status refused_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const int64_t n = 5;
+    char text[256];
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 1, 0), &(stn_placement){0}, STN_DTYPE_F64, 1, &n, NULL, some), *g, *h, *third;
+    stn_set_requires_grad(x, 1);
+    stn_tensor *y = stn_tanh(x), *one = stn_detach(x);
+    CHECK_STATUS(stn_grad(context, 1, &y, &one, 1, &x, 1, 1, &g), STN_OK);
+    CHECK_STATUS(stn_grad(context, 1, &g, &one, 1, &x, 1, 1, &h), STN_OK);
+    CHECK_STATUS(stn_grad(context, 1, &h, &one, 1, &x, 0, 0, &third), STN_ERR_UNSUPPORTED);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_UNSUPPORTED);
+    CHECK_STR(text, "tanh_curvature: there is no third derivative");
+    stn_tensor *angle = stn_angle(stn_complex(x, x));
+    CHECK_STATUS(stn_grad(context, 1, &angle, &one, 1, &x, 0, 1, &g), STN_ERR_UNSUPPORTED);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_UNSUPPORTED);
+    CHECK_STR(text, "stn_grad: the backward of angle cannot be differentiated again");
+    return stn_scope_end(context);
+}
+
+static void what_has_no_further_derivative_is_refused_by_name(void)
+{
+    test_ranks(1, refused_body, NULL);
+}
+
+/* A curve and its backward on cut tensors: one op each, nothing sent. */
+static stn_status local_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const int64_t n = 1001;
+    stn_placement shard = stn_shard(0);
+    stn_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F32, 1, &n, NULL, some), *g;
+    stn_set_requires_grad(x, 1);
+    stn_tensor *y = stn_silu(x), *cotangent = stn_detach(x);
+    CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &x, 1, 0, &g), STN_OK);
+    stn_context_stats(context, &before);
+    y = stn_silu(x);
+    stn_context_stats(context, &after);
+    CHECK_I64(after.dispatches - before.dispatches, 1);
+    CHECK_I64(after.kernels - before.kernels, 1);
+    CHECK_I64(after.messages - before.messages, 0);
+    before = after;
+    CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &x, 0, 0, &g), STN_OK);
+    stn_context_stats(context, &after);
+    CHECK_I64(after.dispatches - before.dispatches, 1);
+    CHECK(after.bytes_sent - before.bytes_sent < 64); /* the agreement on the graph alone */
+    CHECK(stn_tensor_spec(g) == stn_tensor_spec(x));
+    return stn_scope_end(context);
+}
+
+static void a_curve_and_its_backward_are_one_op_each_and_send_nothing(void)
+{
+    test_ranks(2, local_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"both_derivatives_are_central_differences", both_derivatives_are_central_differences},
+        {"what_has_no_further_derivative_is_refused_by_name", what_has_no_further_derivative_is_refused_by_name},
+        {"a_curve_and_its_backward_are_one_op_each_and_send_nothing", a_curve_and_its_backward_are_one_op_each_and_send_nothing},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}

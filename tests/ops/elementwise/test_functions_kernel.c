@@ -1,0 +1,195 @@
+/* The elementary functions of kernels in f32 against the C library in f64, over all magnitudes and on every instruction set; and 16-bit
+ * floats, which are rounded once. */
+#include "harness.h"
+
+#include "core/dtype.h"
+#include "ops/elementwise/pointwise_kernel.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static double rsqrt(double x) { return 1 / sqrt(x); }
+static double reciprocal(double x) { return 1 / x; }
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double silu(double x) { return x / (1 + exp(-x)); }
+static double softplus(double x) { return x > 20 ? x : log1p(exp(x)); }
+static double logsigmoid(double x) { return x < 0 ? x - log1p(exp(x)) : -log1p(exp(-x)); }
+static double elu(double x) { return x > 0 ? x : expm1(x); }
+
+static const struct {
+    const char *name;
+    enum stni_pointwise_op op;
+    double (*exact)(double);
+    double tolerance; /* relative */
+    int steps;        /* of subnormal numbers that are allowed besides */
+} functions[] = {
+    {"exp", STNI_POINTWISE_exp, exp, 4e-7, 2},
+    {"exp2", STNI_POINTWISE_exp2, exp2, 4e-7, 2},
+    {"expm1", STNI_POINTWISE_expm1, expm1, 6e-7, 2},
+    {"log", STNI_POINTWISE_log, log, 3e-7, 2},
+    {"log2", STNI_POINTWISE_log2, log2, 6e-7, 2},
+    {"log1p", STNI_POINTWISE_log1p, log1p, 4e-7, 2},
+    {"sqrt", STNI_POINTWISE_sqrt, sqrt, 1e-7, 2},
+    {"rsqrt", STNI_POINTWISE_rsqrt, rsqrt, 2e-7, 2},
+    {"reciprocal", STNI_POINTWISE_reciprocal, reciprocal, 1e-7, 2},
+    {"sinh", STNI_POINTWISE_sinh, sinh, 8e-7, 2},
+    {"cosh", STNI_POINTWISE_cosh, cosh, 8e-7, 2},
+    {"tanh", STNI_POINTWISE_tanh, tanh, 4e-7, 2},
+    {"sigmoid", STNI_POINTWISE_sigmoid, sigmoid, 4e-7, 2},
+    {"sin", STNI_POINTWISE_sin, sin, 2e-7, 2},
+    {"cos", STNI_POINTWISE_cos, cos, 2e-7, 2},
+    {"tan", STNI_POINTWISE_tan, tan, 4e-7, 2},
+    {"atan", STNI_POINTWISE_atan, atan, 2e-7, 2},
+    {"silu", STNI_POINTWISE_silu, silu, 5e-7, 200}, /* a subnormal sigmoid times x */
+    {"softplus", STNI_POINTWISE_softplus, softplus, 6e-7, 2},
+    {"logsigmoid", STNI_POINTWISE_logsigmoid, logsigmoid, 6e-7, 2},
+    {"elu", STNI_POINTWISE_elu, elu, 6e-7, 2},
+};
+enum { N_FUNCTIONS = sizeof functions / sizeof functions[0], CHUNK = 1000 };
+
+static int is_right(int f, float got, double want)
+{
+    double tolerance = functions[f].tolerance;
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (isinf(got) || fabs(want) > FLT_MAX) /* what overflows does so within the tolerance of the largest float */
+        return fabs(want) >= FLT_MAX * (1 - tolerance) && fabsf(got) >= FLT_MAX * (1 - (float)tolerance) && (got > 0) == (want > 0);
+    return fabs(got - want) <= tolerance * fabs(want) + functions[f].steps * 0x1p-149;
+}
+
+/* Counts and prints the arguments, bit patterns from `first` by `step`, at which a function is wrong. */
+static int64_t sweep(int f, enum stni_isa isa, uint32_t step)
+{
+    float x[CHUNK], y[CHUNK];
+    int64_t wrong = 0;
+    for (uint64_t first = 0; first <= UINT32_MAX; first += (uint64_t)CHUNK * step) {
+        for (uint32_t i = 0; i < CHUNK; i++) {
+            uint32_t bits = (uint32_t)first + i * step;
+            memcpy(&x[i], &bits, sizeof bits);
+        }
+        struct stni_pointwise_block block = {.op = functions[f].op, .n = CHUNK, .out = y, .in = {x, x, x}, .a = {1, 1}, .b = {20, 20}};
+        stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, isa)(&block);
+        for (int i = 0; i < CHUNK; i++) {
+            double want = functions[f].exact(x[i]);
+            if (is_right(f, y[i], want))
+                continue;
+            if (wrong++ < 3)
+                fprintf(stderr, "%s(%.9g) got %.9g, wanted %.17g\n", functions[f].name, (double)x[i], (double)y[i], want);
+        }
+    }
+    return wrong;
+}
+
+static void f32_functions_are_right_for_all_magnitudes(void)
+{
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (int f = 0; f < N_FUNCTIONS; f++)
+            CHECK_I64(sweep(f, (enum stni_isa)isa, 24593), 0);
+}
+
+static void ends_of_the_range_are_the_c_librarys(void)
+{
+    const float x[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN, 0x1p-149f, -0x1p-149f, 1.0f, -1.0f,
+                       88.72284f, 88.7229f, -87.34f, -103.97f, -104.0f, 128.0f, -149.0f, -150.5f, 89.41599f, 89.41601f, 0.5f, 2.0f, 1e10f};
+    enum { N = sizeof x / sizeof x[0] };
+    float y[N];
+    for (int f = 0; f < N_FUNCTIONS; f++) {
+        struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = y, .in = {x, x, x}, .a = {1, 1}, .b = {20, 20}};
+        stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, stni_isa_best())(&block);
+        for (int i = 0; i < N; i++)
+            if (!CHECK(is_right(f, y[i], functions[f].exact(x[i]))))
+                fprintf(stderr, "%s(%.9g) got %.9g\n", functions[f].name, (double)x[i], (double)y[i]);
+    }
+}
+
+/* Every bf16 and f16: the result is f32's, rounded. */
+static void sixteen_bit_floats_are_rounded_once(void)
+{
+    enum { N = 65536 };
+    static uint16_t x[N], y[N];
+    static float wide[N], result[N];
+    for (int half = 0; half < 2; half++) {
+        stn_dtype dtype = half ? STN_DTYPE_F16 : STN_DTYPE_BF16;
+        for (int i = 0; i < N; i++) {
+            x[i] = (uint16_t)i;
+            wide[i] = half ? stni_f16_to_f32(x[i]) : stni_bf16_to_f32(x[i]);
+        }
+        for (int f = 0; f < N_FUNCTIONS; f++) {
+            struct stni_pointwise_args args = {.op = functions[f].op, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 1, .shape = {N},
+                                               .out = {y, dtype, {1}}, .in = {{x, dtype, {1}}}, .a = {1, 1}, .b = {20, 20}};
+            struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = result, .in = {wide, wide, wide}, .a = {1, 1}, .b = {20, 20}};
+            CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+            stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, stni_isa_best())(&block);
+            int64_t wrong = 0;
+            for (int i = 0; i < N; i++)
+                wrong += !isnan(result[i]) && y[i] != (half ? stni_f32_to_f16(result[i]) : stni_f32_to_bf16(result[i]));
+            CHECK_I64(wrong, 0);
+        }
+    }
+}
+
+/* Choices among several numbers: what NaN, infinities and zeros do. */
+static void special_values_follow_the_usual_rules(void)
+{
+    const float x[] = {NAN, 1, 0, -7.5f, 7.5f, INFINITY, -0.5f, 2.5f}, y[] = {1, NAN, 0, 2, -2, 2, 1, 0};
+    const double maximum[] = {NAN, NAN, 0, 2, 7.5, INFINITY, 1, 2.5}, floor_quotient[] = {NAN, NAN, NAN, -4, -4, NAN, -1, INFINITY},
+                 remainder[] = {NAN, NAN, NAN, 0.5, -0.5, NAN, 0.5, NAN}, fmods[] = {NAN, NAN, NAN, -1.5, 1.5, NAN, -0.5, NAN},
+                 rounded[] = {NAN, 1, 0, -8, 8, INFINITY, 0, 2}, relu[] = {NAN, 1, 0, 0, 7.5, INFINITY, 0, 2.5},
+                 number[] = {9, 1, 0, -7.5, 7.5, 3, -0.5, 2.5}, sign[] = {0, 1, 0, -1, 1, 1, -1, 1};
+    const struct {
+        enum stni_pointwise_op op;
+        const double *want;
+    } rows[] = {{STNI_POINTWISE_maximum, maximum}, {STNI_POINTWISE_div_floor, floor_quotient}, {STNI_POINTWISE_remainder, remainder},
+                {STNI_POINTWISE_fmod, fmods},      {STNI_POINTWISE_relu, relu},                {STNI_POINTWISE_nan_to_num, number},
+                {STNI_POINTWISE_sign, sign}};
+    float got[8];
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        struct stni_pointwise_block block = {.op = rows[r].op, .n = 8, .out = got, .in = {x, y, y}, .a = {9, 9}, .b = {3, 3}, .c = {-3, -3}};
+        stni_pointwise_block_of(rows[r].op, STN_DTYPE_F32, stni_isa_best())(&block);
+        for (int i = 0; i < 8; i++)
+            if (!CHECK_NEAR(got[i], rows[r].want[i], 0))
+                fprintf(stderr, "op %d, element %d\n", (int)rows[r].op, i);
+    }
+    struct stni_pointwise_block block = {.op = STNI_POINTWISE_round, .n = 8, .out = got, .in = {x, y, y}, .a = {1, 1}};
+    stni_pointwise_block_of(STNI_POINTWISE_round, STN_DTYPE_F32, stni_isa_best())(&block);
+    for (int i = 0; i < 8; i++)
+        CHECK_NEAR(got[i], rounded[i], 0);
+}
+
+static void integers_divide_without_traps(void)
+{
+    const int64_t x[] = {7, -7, 7, -7, 5, INT64_MIN, 0, -1}, y[] = {2, 2, -2, -2, 0, -1, 3, 4};
+    const int64_t floors[] = {3, -4, -4, 3, 0, INT64_MIN, 0, -1}, truncs[] = {3, -3, -3, 3, 0, INT64_MIN, 0, 0},
+                  rests[] = {1, 1, -1, -1, 0, 0, 0, 3}, fmods[] = {1, -1, 1, -1, 0, 0, 0, -1};
+    const struct {
+        enum stni_pointwise_op op;
+        const int64_t *want;
+    } rows[] = {{STNI_POINTWISE_div_floor, floors}, {STNI_POINTWISE_div_trunc, truncs}, {STNI_POINTWISE_remainder, rests}, {STNI_POINTWISE_fmod, fmods}};
+    int64_t got[8];
+    for (int r = 0; r < 4; r++) {
+        struct stni_pointwise_block block = {.op = rows[r].op, .n = 8, .out = got, .in = {x, y, y}};
+        stni_pointwise_block_of(rows[r].op, STN_DTYPE_I64, stni_isa_best())(&block);
+        for (int i = 0; i < 8; i++)
+            CHECK_I64(got[i], rows[r].want[i]);
+    }
+    const int64_t base[] = {2, -3, 0, 1, -1, 2, -1, 7}, power[] = {10, 3, 0, -5, -5, -1, -4, 22};
+    const int64_t powers[] = {1024, -27, 1, 1, -1, 0, 1, 3909821048582988049};
+    struct stni_pointwise_block block = {.op = STNI_POINTWISE_pow, .n = 8, .out = got, .in = {base, power, base}};
+    stni_pointwise_block_of(STNI_POINTWISE_pow, STN_DTYPE_I64, stni_isa_best())(&block);
+    for (int i = 0; i < 8; i++)
+        CHECK_I64(got[i], powers[i]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"f32_functions_are_right_for_all_magnitudes", f32_functions_are_right_for_all_magnitudes},
+        {"ends_of_the_range_are_the_c_librarys", ends_of_the_range_are_the_c_librarys},
+        {"sixteen_bit_floats_are_rounded_once", sixteen_bit_floats_are_rounded_once},
+        {"special_values_follow_the_usual_rules", special_values_follow_the_usual_rules},
+        {"integers_divide_without_traps", integers_divide_without_traps},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
