@@ -14,11 +14,6 @@ RANKS, STRUCK = 4, 1
 REPORT = re.compile(r"rank (\d+) reports (.+?) after ([\d.]+) s: (.*)")
 
 
-def keep_the_others():
-    version = subprocess.run(["mpirun", "--version"], text=True, capture_output=True).stdout
-    return ["--enable-recovery"] if "Open MPI" in version else ["-disable-auto-cleanup"]
-
-
 def judge(output, most, *wanted):
     """What is wrong with the reports of the ranks that live."""
     reports = {int(m[1]): m for m in map(REPORT.search, output.splitlines()) if m}
@@ -48,7 +43,7 @@ def main():
         cases.append((["stop", "2", elements], 12, 8, r"deadline of 2 s passed, rank.* had not arrived", r"passed, ranks? [^h]*\b1\b"))
     failed = 0
     for arguments, bound, most, *wanted in cases:
-        status, output = mpirun.launch(["-n", str(RANKS), *keep_the_others(), program, *arguments], bound, modules, text=True,
+        status, output = mpirun.launch(["-n", str(RANKS), *mpirun.keep_the_others(), program, *arguments], bound, modules, text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         problems = judge(output, most, *wanted)
         how = "had to be ended" if status is None else f"ended with {status}"

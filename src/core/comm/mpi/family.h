@@ -56,6 +56,7 @@ struct stni_mpi_member {
     int rank, size;
     int *world; /* ranks of the family */
     int number; /* of the group */
+    unsigned calls;
     double deadline_seconds; /* negative: none */
     struct stni_error error; /* of the verb in progress */
     enum stni_verb_kind kind;
