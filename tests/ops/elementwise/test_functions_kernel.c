@@ -3,7 +3,8 @@
 #include "harness.h"
 
 #include "core/dtype.h"
-#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/elementwise/pointwise.h"
+#include "ops/util/convert.h"
 
 #include <float.h>
 #include <math.h>
@@ -182,6 +183,21 @@ static void integers_divide_without_traps(void)
         CHECK_I64(got[i], powers[i]);
 }
 
+/* No rule admits a dtype for which the list of its row has no block. */
+static void every_dtype_that_an_op_takes_has_a_kernel(void)
+{
+    for (int i = 0; i < STNI_OP_COUNT; i++) {
+        const stn_op_desc *desc = stni_op_table[i];
+        if (desc->run != stni_pointwise_run)
+            continue;
+        const struct stni_pointwise_rule *rule = desc->arg;
+        for (int d = 0; d < STN_DTYPE_COUNT; d++)
+            if (!rule->dtypes || (rule->dtypes >> d & 1))
+                if (!CHECK(stni_pointwise_block_of(rule->op, stni_compute_dtype((stn_dtype)d), STNI_ISA_BASE) != NULL))
+                    fprintf(stderr, "%s of %s\n", desc->name, stn_dtype_name((stn_dtype)d));
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -189,6 +205,7 @@ int main(int argc, char **argv)
         {"ends_of_the_range_are_the_c_librarys", ends_of_the_range_are_the_c_librarys},
         {"sixteen_bit_floats_are_rounded_once", sixteen_bit_floats_are_rounded_once},
         {"special_values_follow_the_usual_rules", special_values_follow_the_usual_rules},
+        {"every_dtype_that_an_op_takes_has_a_kernel", every_dtype_that_an_op_takes_has_a_kernel},
         {"integers_divide_without_traps", integers_divide_without_traps},
     };
     return TEST_MAIN(argc, argv, cases);
