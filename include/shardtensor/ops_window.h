@@ -34,5 +34,40 @@ typedef struct stn_interpolate_attrs {
  * Source: Keys, IEEE Trans. ASSP 29, 1981 for the cubic kernel, with a = -3/4. */
 STN_API stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *attrs);
 
+typedef enum stn_pad_mode {
+    STN_PAD_CONSTANT,
+    STN_PAD_REFLECT,   /* without repeating the end */
+    STN_PAD_REPLICATE, /* the end again and again */
+    STN_PAD_CIRCULAR   /* around */
+} stn_pad_mode;
+
+/** Margins along dims, or with negative numbers cuts.
+ *
+ * Shapes:     (…, n, …) -> (…, n + below + above, …). Any dtype.
+ * Placement:  kept; cuts of padded dims: balanced from balanced, else offset' = ceil(offset n' / n). Partial(sum) is kept unless `value` is
+ *             other than 0; other pending reductions are done first.
+ * Collective: over the mesh where a padded dim is cut: one exchange of what changes ranks.
+ * Gradient:   yes, twice differentiable: what margins repeat is added up at its place.
+ * @param n        of `padding`: two for each padded dim, at most STN_MAX_NDIM.
+ * @param padding  below and above the last dim, then those of the one before, … Of other elements than `value`, not more than the tensor has:
+ *                 n - 1 where it reflects, n around.
+ * @param value    of constant margins.
+ * @return new tensor; STN_ERR_SHAPE (padding), STN_ERR_ARGUMENT (n, mode), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_pad(stn_tensor *input, int n, const int64_t *padding, stn_pad_mode mode, double value);
+
+/** Element i of dim dims[k] goes to place i + shifts[k], around the end.
+ *
+ * Shapes:     kept. Any dtype.
+ * Placement:  kept, pending reductions too.
+ * Collective: over the mesh where a shifted dim is cut: one exchange of what changes ranks.
+ * Gradient:   yes, twice differentiable.
+ * @param n     of `shifts` and `dims`, at least 1. Dims may be named again.
+ * @param dims  NULL: one shift of the flat tensor, in row-major order.
+ * @return new tensor; STN_ERR_ARGUMENT (n, dims), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_roll(stn_tensor *input, int n, const int64_t *shifts, const int *dims);
+
+/** The elements of some dims in reverse order. As stn_roll. @param dims  `n` distinct ones. */
+STN_API stn_tensor *stn_flip(stn_tensor *input, int n, const int *dims);
+
 STN_END_DECLS
 #endif

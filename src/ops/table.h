@@ -31,6 +31,10 @@
     X(slice)             \
     X(slice_backward)    \
     X(cat)               \
+    X(pad)               \
+    X(pad_backward)      \
+    X(roll)              \
+    X(flip)              \
     X(interpolate)       \
     X(interpolate_backward) \
     X(dropout)           \

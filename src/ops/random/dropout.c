@@ -69,7 +69,6 @@ static stn_status check(stn_op_call *call)
     if (call->n_in > 1)
         return STN_OK;
     call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_I64};
-    call->n_out = draws(attrs) ? 2 : 1;
     return STN_OK;
 }
 
@@ -154,10 +153,10 @@ static stn_status keep_stream(stn_op_call *call, uint64_t stream)
 
 static stn_status run(stn_op_call *call)
 {
-    if (call->n_out == 1)
+    STNI_TRY(stni_tensor_create(call->context, call->out_spec[1], &call->out[1]));
+    if (!draws(call->attrs))
         return stn_op_alias(call, 0, call->in[0], 0, call->in[0]->strides);
-    for (int k = 0; k < 2; k++)
-        STNI_TRY(stni_tensor_create(call->context, call->out_spec[k], &call->out[k]));
+    STNI_TRY(stni_tensor_create(call->context, call->out_spec[0], &call->out[0]));
     STNI_TRY(keep_stream(call, STREAMS | call->context->random_stream++));
     return drop(call, call->in[0], call->out[0], call->out[1]);
 }
@@ -169,13 +168,13 @@ static stn_status run_backward(stn_op_call *call)
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
-    return needs && call->n_out > 1 ? UINT64_C(1) << 33 : 0;
+    return needs && draws(call->attrs) ? UINT64_C(1) << 33 : 0;
 }
 
 static stn_status backward(stn_backward_call *call)
 {
     struct dropout_attrs attrs = *(const struct dropout_attrs *)call->attrs;
-    stn_tensor *in[] = {call->grad_out[0], call->n_out > 1 ? call->out[1] : NULL};
+    stn_tensor *in[] = {call->grad_out[0], call->out[1]};
     attrs.channels = call->arg != NULL;
     call->grad_in[0] = draws(&attrs) ? stni_call(STNI_OP_dropout_backward, 2, in, &attrs) : call->grad_out[0];
     return stn_context_status(call->context);
@@ -214,7 +213,7 @@ static const struct dropout_attrs defaults = {.p = 0.5, .training = 1};
 
 #define FORWARD_FIELDS(text)                                                                                           \
     .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 2,    \
-    .attrs_size = sizeof(struct dropout_attrs), .attrs_init = &defaults, .n_outputs = 2, .flags = STN_OP_ALIAS,         \
+    .attrs_size = sizeof(struct dropout_attrs), .attrs_init = &defaults, .n_outputs = 2, .n_private = 1, .flags = STN_OP_ALIAS,         \
     .check = check, .place = place, .run = run, .saves = saves, .backward = backward,                                  \
     .slots = (const stn_kernel_slot[]){SLOTS(text)}, .n_slots = 2, .kernels = (const stn_kernel[]){KERNELS(text)}, .n_kernels = 2
 

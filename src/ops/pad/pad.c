@@ -1,0 +1,265 @@
+/* pad: margins along dims, of a constant or of the tensor's own elements; negative ones cut off. And its adjoint.
+ *
+ * Both are remaps (util/remap.h): a dim's core and its two margins are a segment each, and what crosses ranks is one exchange. */
+#include "ops/pad/pad.h"
+
+#include "core/context.h"
+#include "core/dtype.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const modes[] = {"constant", "reflect", "replicate", "circular", NULL};
+
+stn_tensor *stn_pad(stn_tensor *input, int n, const int64_t *padding, stn_pad_mode mode, double value)
+{
+    struct stni_pad_attrs attrs = {{.n = n}, mode, {STN_NUMBER_FLOAT, 0, value}};
+    if (n < 0 || n > STN_MAX_NDIM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "pad: 'n' got %d, wanted an even number up to %d", n, STN_MAX_NDIM);
+    if ((unsigned)mode > STN_PAD_CIRCULAR)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "pad: 'mode' got %d, wanted an stn_pad_mode", (int)mode);
+    for (int i = 0; i < n; i++)
+        attrs.pad.v[i] = padding[i];
+    return stni_call(STNI_OP_pad, 1, &input, &attrs);
+}
+
+/* Margins of the core's own elements: position -1 is element 1, 0 or n - 1, and so on outwards. */
+static void add_margins(enum stni_pad_mode mode, int64_t low, int64_t high, struct stni_remap *map, int d)
+{
+    const struct stni_segment core = map->segment[d][0];
+    int64_t n = core.length, end = core.src + n;
+    struct stni_segment below = {.length = low, .dst_step = 1}, above = {.dst = core.dst + n, .length = high, .dst_step = 1};
+    if (mode == STNI_PAD_REFLECT) {
+        below.src = core.src + low, below.src_step = -1;
+        above.src = end - 2, above.src_step = -1;
+    } else if (mode == STNI_PAD_REPLICATE) {
+        below.src = core.src;
+        above.src = end - 1;
+    } else {
+        below.src = end - low, below.src_step = 1;
+        above.src = core.src, above.src_step = 1;
+    }
+    if (low > 0)
+        map->segment[d][map->n[d]++] = below;
+    if (high > 0)
+        map->segment[d][map->n[d]++] = above;
+}
+
+static stn_status pad_dim(const stn_op_call *call, int d, int64_t low, int64_t high, struct stni_remap *map, int64_t *padded)
+{
+    const struct stni_pad_attrs *attrs = call->attrs;
+    enum stni_pad_mode mode = (enum stni_pad_mode)attrs->mode;
+    struct stni_segment *core = &map->segment[d][0];
+    int64_t n = core->length, cut = (low < 0 ? -low : 0) + (high < 0 ? -high : 0);
+    int64_t most[] = {INT64_MAX, n - cut - 1, n - cut > 0 ? INT64_MAX : 0, n - cut};
+    int64_t widest = low > high ? low : high;
+    if (cut > n || __builtin_add_overflow(n, low, padded) || __builtin_add_overflow(*padded, high, padded))
+        return stn_op_fail(call, STN_ERR_SHAPE, "'pad' got %" PRId64 " and %" PRId64 " for dim %d of %" PRId64 " elements, wanted a size of at least 0",
+                           low, high, d, n);
+    if (widest > 0 && widest > most[mode])
+        return stn_op_fail(call, STN_ERR_SHAPE, "'pad' got %" PRId64 " for dim %d of %" PRId64 " elements, wanted at most %" PRId64 " for mode '%s'",
+                           widest, d, n - cut, most[mode] < 0 ? 0 : most[mode], modes[mode]);
+    core->src = low < 0 ? -low : 0;
+    core->dst = low > 0 ? low : 0;
+    core->length = n - cut;
+    if (mode != STNI_PAD_CONSTANT)
+        add_margins(mode, low, high, map, d);
+    return STN_OK;
+}
+
+stn_status stni_pad_map(const stn_op_call *call, int ndim, const int64_t *shape, struct stni_remap *map, int64_t *padded)
+{
+    const stn_ints *pad = &((const struct stni_pad_attrs *)call->attrs)->pad;
+    if (pad->n < 0 || pad->n % 2 != 0 || pad->n > 2 * ndim)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'pad' got %" PRId64 " numbers, wanted two for each of up to %d dims", pad->n < 0 ? 0 : pad->n, ndim);
+    stni_remap_init(map, ndim, shape);
+    memcpy(padded, shape, (size_t)ndim * sizeof *padded);
+    for (int i = 0; i < pad->n / 2; i++) {
+        int d = ndim - 1 - i;
+        STNI_TRY(pad_dim(call, d, pad->v[2 * i], pad->v[2 * i + 1], map, &padded[d]));
+    }
+    return STN_OK;
+}
+
+static int is_adjoint(const stn_op_call *call)
+{
+    return call->arg != NULL;
+}
+
+/* The shape that was padded to give this one. */
+static void unpadded(const stn_op_call *call, const struct stni_layout *grad, int64_t *shape)
+{
+    const stn_ints *pad = &((const struct stni_pad_attrs *)call->attrs)->pad;
+    memcpy(shape, grad->shape, sizeof grad->shape);
+    for (int i = 0; i < pad->n / 2 && i < grad->ndim; i++) {
+        int64_t *n = &shape[grad->ndim - 1 - i];
+        *n -= pad->v[2 * i] + pad->v[2 * i + 1];
+        *n = *n < 0 ? 0 : *n;
+    }
+}
+
+/* The call's map, from its input to its output, and the output's shape. */
+static stn_status read_map(const stn_op_call *call, struct stni_remap *map, int64_t *shape)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int64_t padded[STN_MAX_NDIM];
+    if (!is_adjoint(call))
+        return stni_pad_map(call, in->ndim, in->shape, map, shape);
+    unpadded(call, in, shape);
+    STNI_TRY(stni_pad_map(call, in->ndim, shape, map, padded));
+    if (memcmp(padded, in->shape, (size_t)in->ndim * sizeof *padded) != 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got a shape that no tensor is padded to");
+    stni_remap_transpose(map, 0);
+    return STN_OK;
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    struct stni_remap map;
+    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
+    return read_map(call, &map, call->out_meta[0].shape);
+}
+
+/* Whether padding is linear: with zeros, or the tensor's own elements. */
+static int is_linear(const stn_op_call *call)
+{
+    const struct stni_pad_attrs *attrs = call->attrs;
+    return attrs->mode != STNI_PAD_CONSTANT || attrs->value.f == 0 || is_adjoint(call);
+}
+
+/* The input's layout, cuts of padded dims in proportion. The note: mesh axes along which elements move. */
+static stn_status place(stn_op_call *call)
+{
+    struct stni_layout want = call->in_spec[0]->layout, out;
+    struct stni_remap map;
+    int64_t shape[STN_MAX_NDIM];
+    STNI_TRY(read_map(call, &map, shape));
+    for (int a = 0; want.mesh && a < want.mesh->ndim; a++)
+        if (want.placement[a].kind == STN_PLACE_PARTIAL && (want.placement[a].op != STN_SUM || !is_linear(call)))
+            want.placement[a] = stn_replicate();
+    out = want;
+    for (int d = 0; d < out.ndim; d++) {
+        out.shape[d] = shape[d];
+        if (out.split[d] && shape[d] != want.shape[d])
+            STNI_TRY(stni_split_scaled(call->context, want.split[d], shape[d], &out.split[d]));
+    }
+    STNI_TRY(stni_spec_intern(call->context, &want, &call->want[0]));
+    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
+    call->note = stni_remap_moves(&map, call->want[0], call->out_spec[0]);
+    return STN_OK;
+}
+
+/* The number as one element. */
+static void write_value(const stn_number *number, stn_dtype dtype, void *out)
+{
+    const double f = number->f;
+    const int64_t i = number->kind == STN_NUMBER_FLOAT || number->kind == STN_NUMBER_NONE ? (int64_t)f : number->i;
+    const union {
+        float f32[2];
+        double f64[2];
+        uint16_t half;
+        int64_t i64;
+        int32_t i32;
+        uint8_t u8;
+    } values[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = {.f32 = {(float)f}},
+        [STN_DTYPE_F64] = {.f64 = {f}},
+        [STN_DTYPE_BF16] = {.half = stni_f32_to_bf16((float)f)},
+        [STN_DTYPE_F16] = {.half = stni_f32_to_f16((float)f)},
+        [STN_DTYPE_I64] = {.i64 = i},
+        [STN_DTYPE_I32] = {.i32 = (int32_t)i},
+        [STN_DTYPE_U8] = {.u8 = (uint8_t)i},
+        [STN_DTYPE_BOOL] = {.u8 = f != 0},
+        [STN_DTYPE_C64] = {.f32 = {(float)f}},
+        [STN_DTYPE_C128] = {.f64 = {f}},
+    };
+    memcpy(out, &values[dtype], stn_dtype_size(dtype));
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const struct stni_pad_attrs *attrs = call->attrs;
+    static const stn_number zero;
+    unsigned char value[16] = {0};
+    struct stni_remap map;
+    int64_t shape[STN_MAX_NDIM];
+    STNI_TRY(read_map(call, &map, shape));
+    write_value(is_adjoint(call) ? &zero : &attrs->value, call->out[0]->spec->layout.dtype, value);
+    return stni_remap_run(call, 1, &map, call->in, call->out[0], (uint32_t)call->note, value);
+}
+
+/* Sums of many 16-bit elements are taken in f32. */
+static stn_tensor *adjoint(stn_tensor *grad, const struct stni_pad_attrs *attrs)
+{
+    stn_dtype dtype = stn_tensor_is_error(grad) ? STN_DTYPE_F32 : stn_tensor_dtype(grad);
+    int widen = attrs->mode != STNI_PAD_CONSTANT && (dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16);
+    grad = widen ? stn_cast(grad, STN_DTYPE_F32) : grad;
+    grad = stni_call(STNI_OP_pad_backward, 1, &grad, attrs);
+    return widen ? stn_cast(grad, dtype) : grad;
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    struct stni_pad_attrs attrs = *(const struct stni_pad_attrs *)call->attrs;
+    attrs.value = (stn_number){0};
+    call->grad_in[0] = call->arg ? stni_call(STNI_OP_pad, 1, &call->grad_out[0], &attrs) : adjoint(call->grad_out[0], &attrs);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}};
+static const stn_attr_schema attrs_schema[] = {
+    {"pad", STN_ATTR_INTS, offsetof(struct stni_pad_attrs, pad), NULL},
+    {"mode", STN_ATTR_CHOICE, offsetof(struct stni_pad_attrs, mode), modes},
+    {"value", STN_ATTR_NUMBER, offsetof(struct stni_pad_attrs, value), NULL},
+};
+static const struct stni_pad_attrs attrs_init = {.pad = {.n = -1}};
+static const stn_kernel_slot slots[] = {STNI_REMAP_SLOTS_OF("pad")};
+static const stn_kernel kernels[] = {STNI_REMAP_KERNELS_OF("pad")};
+static const stn_kernel_slot adjoint_slots[] = {STNI_REMAP_SLOTS_OF("pad_backward")};
+static const stn_kernel adjoint_kernels[] = {STNI_REMAP_KERNELS_OF("pad_backward")};
+
+const stn_op_desc stni_op_pad = {
+    .size = sizeof(stn_op_desc),
+    .name = "pad",
+    .inputs = inputs,
+    .n_inputs = 1,
+    .attrs = attrs_schema,
+    .n_attrs = 3,
+    .attrs_size = sizeof(struct stni_pad_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+    .slots = slots,
+    .n_slots = STNI_REMAP_SLOTS,
+    .kernels = kernels,
+    .n_kernels = 2,
+};
+
+const stn_op_desc stni_op_pad_backward = {
+    .size = sizeof(stn_op_desc),
+    .name = "pad_backward",
+    .inputs = adjoint_inputs,
+    .n_inputs = 1,
+    .attrs = attrs_schema,
+    .n_attrs = 3,
+    .attrs_size = sizeof(struct stni_pad_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+    .slots = adjoint_slots,
+    .n_slots = STNI_REMAP_SLOTS,
+    .kernels = adjoint_kernels,
+    .n_kernels = 2,
+    .arg = (void *)&attrs_init,
+};

@@ -1,0 +1,18 @@
+/* What pad and its adjoint share. */
+#ifndef STNI_OPS_PAD_PAD_H
+#define STNI_OPS_PAD_PAD_H
+
+#include "ops/util/remap.h"
+
+enum stni_pad_mode { STNI_PAD_CONSTANT, STNI_PAD_REFLECT, STNI_PAD_REPLICATE, STNI_PAD_CIRCULAR };
+
+struct stni_pad_attrs {
+    stn_ints pad; /* below and above the last dim, the one before, … */
+    int64_t mode;
+    stn_number value;
+};
+
+/* The map from an input of this shape to the padded tensor, whose shape is written. Dims have their core as segment 0. Fails through the call. */
+stn_status stni_pad_map(const stn_op_call *call, int ndim, const int64_t *shape, struct stni_remap *map, int64_t *padded);
+
+#endif
