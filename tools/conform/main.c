@@ -56,6 +56,18 @@ static void run_path(const struct options *options, struct report *report, const
     free(entries);
 }
 
+/* Where this process of a job writes: every rank knows the same verdicts, so rank 0 is enough. NULL when it has said why not. */
+static FILE *join(struct options *options)
+{
+    char error[512] = "";
+    int rank, size;
+    if (!run_find_job(&rank, &size, error, sizeof error) || !options_fit(options, size, error, sizeof error)) {
+        fprintf(stderr, "%s\n", error);
+        return NULL;
+    }
+    return rank == 0 ? stdout : fopen("/dev/null", "w");
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -64,11 +76,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s%s%s", error, error[0] ? "\n" : "", error[0] ? "" : options_usage);
         return EXIT_USAGE;
     }
-    struct report report = {.out = stdout, .options = &options.run};
+    FILE *out = options.run.processes ? join(&options) : stdout;
+    if (out == NULL)
+        return EXIT_USAGE;
+    struct report report = {.out = out, .options = &options.run};
     for (int i = 0; i < options.n_paths; i++)
         run_path(&options, &report, options.paths[i]);
     report_end(&report);
     int good = report.failed == 0 && report.passed > 0;
     report_free(&report);
+    if (out != stdout)
+        fclose(out);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

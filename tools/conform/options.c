@@ -13,7 +13,7 @@ const char options_usage[] =
     "compares. Exit status 0 only if every configuration passed.\n"
     "  --ranks LIST    one-axis meshes of so many ranks (1,2,3,4)\n"
     "  --mesh AxB      meshes of several axes (2x2,2x3); giving either option leaves out the other's default\n"
-    "  --comm          threads of this process\n"
+    "  --comm          threads of this process, or mpi: the processes that mpirun started, and meshes of as many ranks\n"
     "  --device        cpu\n"
     "  --placements    combinations of layouts per case and mesh, each with balanced and with uneven cuts (8)\n"
     "  --seed S        what is drawn (1)\n"
@@ -97,8 +97,8 @@ static int parse_only(struct options *o, const char *text)
 
 static int parse_comm(struct options *o, const char *text)
 {
-    (void)o;
-    return strcmp(text, "threads") == 0;
+    o->run.processes = strcmp(text, "mpi") == 0;
+    return o->run.processes || strcmp(text, "threads") == 0;
 }
 
 static int parse_device(struct options *o, const char *text)
@@ -114,7 +114,7 @@ static const struct option_row {
 } rows[] = {
     {"--ranks", parse_ranks, "numbers of ranks, such as 1,2,3"},
     {"--mesh", parse_grids, "meshes of at most 64 ranks, such as 2x3"},
-    {"--comm", parse_comm, "threads; mpi and nccl are not part of this build"},
+    {"--comm", parse_comm, "threads or mpi; nccl is not part of this build"},
     {"--device", parse_device, "cpu; cuda is not part of this build"},
     {"--placements", parse_placements, "all, or a number from 1 to 1000000"},
     {"--seed", parse_seed, "a number"},
@@ -148,7 +148,28 @@ int options_parse(int argc, char **argv, struct options *o, char *error, size_t 
         }
         i++;
     }
-    if (o->n_grids == 0 && !parse_grids(o, "1,2,3,4,2x2,2x3"))
+    o->given_grids = o->n_grids > 0;
+    if (!o->given_grids && !parse_grids(o, "1,2,3,4,2x2,2x3"))
         return 0;
     return o->n_paths > 0;
+}
+
+int options_fit(struct options *o, int size, char *error, size_t error_size)
+{
+    int n = 0;
+    if (size < 2 || size > GRID_MAX_RANKS) {
+        snprintf(error, error_size, "--comm mpi: got a job of %d ranks, wanted one of 2 to %d, as mpirun starts it", size, GRID_MAX_RANKS);
+        return 0;
+    }
+    for (int i = 0; i < o->n_grids; i++)
+        if (o->grids[i].ranks == size)
+            o->grids[n++] = o->grids[i];
+    if (n < o->n_grids && o->given_grids) {
+        snprintf(error, error_size, "--mesh, --ranks: got another number of ranks than the job's, %d", size);
+        return 0;
+    }
+    if (n == 0)
+        o->grids[n++] = (struct grid){.ndim = 1, .sizes = {size}, .ranks = size};
+    o->n_grids = n;
+    return 1;
 }

@@ -35,7 +35,9 @@ static void print_failure(const struct report *report, const struct conform_case
                           const struct configuration *configuration, const struct verdict *verdict)
 {
     const struct run_options *options = report->options;
-    char mesh[128], placements[32] = "all", layout[4096];
+    char mesh[128], placements[32] = "all", layout[4096], job[32] = "";
+    if (options->processes)
+        snprintf(job, sizeof job, "mpirun -n %d ", grid->ranks);
     describe_grid(grid, mesh, sizeof mesh);
     if (options->placements != INT64_MAX)
         snprintf(placements, sizeof placements, "%lld", (long long)options->placements);
@@ -44,7 +46,8 @@ static void print_failure(const struct report *report, const struct conform_case
         layout_describe(grid, &configuration->layouts[i], c->input[i].ndim, layout, sizeof layout);
         fprintf(report->out, " %s=%s", c->input_name[i], layout);
     }
-    fprintf(report->out, ": %s | stn-conform %s --placements %s --seed %llu --queue %s --only %lld %s\n", verdict->text, mesh, placements,
+    fprintf(report->out, ": %s | %sstn-conform%s %s --placements %s --seed %llu --queue %s --only %lld %s\n", verdict->text, job,
+            options->processes ? " --comm mpi" : "", mesh, placements,
             (unsigned long long)options->seed, options->queue == STN_QUEUE_WORKER ? "worker" : "immediate",
             (long long)configuration->number, c->path);
     fflush(report->out);

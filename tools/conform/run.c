@@ -1,4 +1,4 @@
-/* Configurations on thread ranks. The ranks of a launch walk through a batch of configurations and meet after each one; when one
+/* Configurations on ranks. The ranks of a launch walk through a batch of configurations and meet after each one; when one
  * of them was left in a state from which the ranks cannot go on together, all leave, and a new launch takes up the rest. */
 #include "rank.h"
 
@@ -30,6 +30,21 @@ static struct outcome *outcome_of(const struct batch *batch, int i, int rank)
     return &batch->outcomes[i * batch->grid->ranks + rank];
 }
 
+/* After this every rank knows what all found: threads write into one memory, processes send it. What could not be sent counts as not begun. */
+static void meet(stn_context *context, struct batch *batch, int i)
+{
+    int64_t counts[GRID_MAX_RANKS];
+    const int ranks = batch->grid->ranks;
+    if (!batch->options->processes) {
+        pthread_barrier_wait(&batch->meeting);
+        return;
+    }
+    for (int r = 0; r < ranks; r++)
+        counts[r] = (int64_t)sizeof(struct outcome);
+    struct outcome *all = outcome_of(batch, i, 0);
+    stn_comm_all_gather(stn_context_comm(context), outcome_of(batch, i, stn_context_rank(context)), all, counts, STN_DTYPE_U8, NULL);
+}
+
 /* Ranks go on together after a success or a refusal that all have met alike. */
 static int can_go_on(const struct batch *batch, int i)
 {
@@ -54,7 +69,7 @@ static stn_status rank_main(stn_context *context, void *arg)
         return status;
     for (int i = first; i < batch->n; i++) {
         rank_run(context, mesh, batch->c, &batch->configurations[i], outcome_of(batch, i, rank));
-        pthread_barrier_wait(&batch->meeting);
+        meet(context, batch, i);
         if (!can_go_on(batch, i))
             break;
     }
@@ -114,6 +129,27 @@ static struct verdict judge(const struct batch *batch, int i)
 }
 
 /* Launching */
+
+static stn_status find_main(stn_context *context, void *arg)
+{
+    int *job = arg;
+    job[0] = stn_context_rank(context);
+    job[1] = stn_context_size(context);
+    return STN_OK;
+}
+
+int run_find_job(int *rank, int *size, char *error, size_t error_size)
+{
+    int job[2] = {0, 1};
+    const stn_launch_options options = {
+        .size = sizeof options,
+        .context = {.size = sizeof options.context, .error_text = error, .error_text_size = error_size},
+    };
+    stn_status status = stn_launch(&options, find_main, job);
+    *rank = job[0];
+    *size = job[1];
+    return status == STN_OK;
+}
 
 static void launch(struct batch *batch)
 {

@@ -1,4 +1,4 @@
-/* Runs the configurations of a case on a mesh: thread ranks, one launch for many configurations. */
+/* Runs the configurations of a case on a mesh: thread ranks or the processes of a job, one launch for many configurations. */
 #ifndef CONFORM_RUN_H
 #define CONFORM_RUN_H
 
@@ -12,6 +12,7 @@ struct run_options {
     uint64_t seed;
     int64_t placements; /* combinations at most per case and mesh; INT64_MAX: all */
     int64_t only;       /* number of the only configuration to run; -1: all */
+    int processes;      /* ranks are the processes of a job: each runs this program */
 };
 
 /** One combination of layouts with one kind of cuts. */
@@ -47,6 +48,9 @@ struct verdict {
 /** Called for each configuration, in order. */
 typedef void (*run_report_fn)(void *arg, const struct conform_case *c, const struct grid *grid, const struct configuration *configuration,
                               const struct verdict *verdict);
+
+/** Joins the job that this process was started in, and leaves it. *size: its ranks; 1 where there is none. @return 0 with the reason in `error`. */
+int run_find_job(int *rank, int *size, char *error, size_t error_size);
 
 /** Runs all configurations of the case on a mesh of that shape. @return 0 when memory is out. */
 int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid, run_report_fn report, void *arg);
