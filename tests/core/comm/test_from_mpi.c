@@ -75,8 +75,8 @@ static void the_callers_messages_are_left_alone(void)
     int64_t sum = rank;
     CHECK_STATUS(stn_comm_all_reduce(comm, &sum, &sum, 1, STN_DTYPE_I64, STN_SUM, NULL), STN_OK);
     CHECK_I64(sum, size * (size - 1) / 2);
-    CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
     CHECK_I64(got, -1);
+    CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
     MPI_Send(&sent, 1, MPI_INT, (rank + 1) % size, 7, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     CHECK_I64(got, (rank + size - 1) % size);
