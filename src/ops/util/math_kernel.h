@@ -153,4 +153,50 @@ STNI_KERNEL_INLINE double stni_sigmoid_f64(double x)
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
+/* Sine and cosine where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is worked out in f64 with pi / 2 in two parts, of which k times the
+ * first is exact: so r keeps its digits beside a multiple of pi. */
+#define STNI_NEAR_F32 524288.0f
+
+STNI_KERNEL_INLINE float stni_reduce_near_f32(float x, int32_t *quadrant)
+{
+    const double round = 6755399441055744.0; /* added to a small number, it leaves the nearest integer */
+    double d = (double)x, k = (d * 0.63661977236758134308 + round) - round;
+    *quadrant = (int32_t)k;
+    return (float)((d - k * 0x1.921fb544p+0) - k * 0x1.0b4611a626331p-34);
+}
+
+/* In quadrant 0 the sine of r, in the others by symmetry. */
+STNI_KERNEL_INLINE float stni_sine_f32(float r, int32_t quadrant)
+{
+    float z = r * r;
+    float s = -1.0f / 39916800.0f;
+    s = s * z + 1.0f / 362880.0f;
+    s = s * z - 1.0f / 5040.0f;
+    s = s * z + 1.0f / 120.0f;
+    s = s * z - 1.0f / 6.0f;
+    s = r + r * z * s;
+    float c = -1.0f / 3628800.0f;
+    c = c * z + 1.0f / 40320.0f;
+    c = c * z - 1.0f / 720.0f;
+    c = c * z + 1.0f / 24.0f;
+    c = c * z - 0.5f;
+    c = 1.0f + z * c;
+    float value = quadrant & 1 ? c : s;
+    return quadrant & 2 ? -value : value;
+}
+
+STNI_KERNEL_INLINE float stni_sin_near_f32(float x)
+{
+    int32_t quadrant;
+    float r = stni_reduce_near_f32(x, &quadrant);
+    return stni_sine_f32(r, quadrant);
+}
+
+STNI_KERNEL_INLINE float stni_cos_near_f32(float x)
+{
+    int32_t quadrant;
+    float r = stni_reduce_near_f32(x, &quadrant);
+    return stni_sine_f32(r, quadrant + 1);
+}
+
 #endif

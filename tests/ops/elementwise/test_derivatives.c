@@ -26,6 +26,8 @@ static stn_tensor *hardtanh(stn_tensor *x) { return stn_hardtanh(x, -0.5, 0.6); 
 static stn_tensor *clamp(stn_tensor *x) { return stn_clamp(x, -0.5, 0.6); }
 static stn_tensor *cubed(stn_tensor *x) { return stn_pow_number(x, 3); }
 static stn_tensor *power(stn_tensor *x) { return stn_pow_number(x, -1.5); }
+static stn_tensor *squared(stn_tensor *x) { return stn_pow_number(x, 2); }
+static stn_tensor *rooted(stn_tensor *x) { return stn_pow_number(x, 0.5); }
 static stn_tensor *divided(stn_tensor *x) { return stn_square(stn_div_number(x, 3)); }
 static stn_tensor *taken_from(stn_tensor *x) { return stn_square(stn_sub_number(x, 3)); }
 static stn_tensor *rest(stn_tensor *x) { return stn_square(stn_fmod_number(x, 0.9)); }
@@ -49,6 +51,7 @@ static const struct unary unary_ops[] = {
     {"relu6", stn_relu6, 3, 6},     {"leaky_relu", leaky_relu, 0, 1},   {"logsigmoid", stn_logsigmoid, 0, 2},
     {"hardtanh", hardtanh, 0, 1},   {"hardsigmoid", stn_hardsigmoid, 0, 5}, {"hardswish", stn_hardswish, 0, 5},
     {"clamp", clamp, 0, 1},         {"pow 3", cubed, 0, 1},             {"pow -1.5", power, 2, 1},
+    {"pow 2", squared, 0, 1},       {"pow 0.5", rooted, 2, 1},
     {"div number", divided, 0, 1},  {"sub number", taken_from, 0, 1},   {"fmod number", rest, 0, 2},
     {"polar, complex", turned, 0, 1}, {"complex tanh", complex_tanh, 0, 1}, {"complex exp", complex_exp, 0, 1},
     {"complex sqrt log", complex_sqrt, 2, 0.5},
