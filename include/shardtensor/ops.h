@@ -9,6 +9,7 @@
 #define SHARDTENSOR_OPS_H
 
 #include <shardtensor/ops_index.h>
+#include <shardtensor/ops_loss.h>
 #include <shardtensor/ops_norm.h>
 #include <shardtensor/ops_pointwise.h>
 #include <shardtensor/ops_products.h>

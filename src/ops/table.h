@@ -18,6 +18,11 @@
     X(conv2d)           \
     X(conv2d_grad_input) \
     X(conv2d_grad_weight) \
+    X(mse_loss)          \
+    X(l1_loss)           \
+    X(huber_loss)        \
+    X(smooth_l1_loss)    \
+    X(loss_backward)     \
     X(group_norm)        \
     X(group_norm_backward) \
     X(layer_norm)        \

@@ -1,0 +1,181 @@
+/* The forward half of every loss: the terms of all elements, or their sum or mean.
+ *
+ * One pass over what a rank has. Sums stay pending on the axes that cut the elements, a mean's too, each rank dividing by the whole count; only a mean
+ * that divides by the sum of its weights needs that of all ranks, so that both sums are all-reduced together. */
+#include "ops/loss/loss.h"
+
+#include "core/comm/comm.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/util/call.h"
+#include "ops/util/convert.h"
+#include "ops/util/pointwise.h"
+#include "ops/util/promote.h"
+#include "ops/util/strided.h"
+#include "ops/util/sum_to.h"
+
+#include <shardtensor/ops.h>
+
+#include <string.h>
+
+enum { TERMS, FINISH };
+
+const stn_input_schema stni_loss_inputs[3] = {
+    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}, [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1}};
+
+stn_status stni_loss_check_operands(const stn_op_call *call, int n, stn_meta *out)
+{
+    out->dtype = stni_promote(2, call->in_spec, NULL);
+    for (int i = 0; i < n; i++)
+        if (call->in_spec[i] && stni_dtype_is_complex(call->in_spec[i]->layout.dtype))
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", stn_op_descriptor(call->op)->inputs[i].name,
+                               stn_dtype_name(call->in_spec[i]->layout.dtype));
+    if (!stni_dtype_is_floating(out->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' and 'target' got %s and %s, wanted a floating dtype",
+                           stn_dtype_name(call->in_spec[0]->layout.dtype), stn_dtype_name(call->in_spec[1]->layout.dtype));
+    return stni_pointwise_broadcast(call, n, out);
+}
+
+stn_status stni_loss_place_operands(stn_op_call *call, int n, const stn_meta *meta, const stn_spec **out)
+{
+    static const uint8_t linear[STNI_POINTWISE_MASKS] = {0};
+    stn_op_call like = *call;
+    stn_meta whole = *meta;
+    like.out_meta = &whole;
+    like.out_spec = out;
+    return stni_pointwise_place(&like, n, linear);
+}
+
+/* Of dims that the operand is broadcast along, strides are 0; the others have the chunk's size. */
+static void set_operand(const stn_tensor *t, const stn_meta *whole, int64_t *shape, struct stni_loss_operand *out)
+{
+    if (!t)
+        return;
+    const struct stni_layout *layout = &t->spec->layout;
+    const int shift = whole->ndim - layout->ndim;
+    out->data = t->data;
+    out->dtype = layout->dtype;
+    for (int d = shift; d < whole->ndim; d++)
+        if (layout->shape[d - shift] == whole->shape[d]) {
+            out->strides[d] = t->strides[d - shift];
+            shape[d] = t->spec->local_shape[d - shift];
+        }
+}
+
+void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out, struct stni_loss_args *args)
+{
+    int64_t *strides[LOSS_OPERANDS];
+    for (int d = 0; d < whole->ndim; d++)
+        args->shape[d] = 1;
+    for (int i = 0; i < n; i++)
+        set_operand(call->in[i], whole, args->shape, &args->operand[i]);
+    set_operand(out, whole, args->shape, &args->operand[LOSS_OUT]);
+    for (int d = 0; d < whole->ndim; d++)
+        args->empty = args->empty || args->shape[d] == 0;
+    for (int k = 0; k < LOSS_OPERANDS; k++)
+        strides[k] = args->operand[k].strides;
+    if (!args->empty)
+        args->ndim = stni_merge_dims(whole->ndim, args->shape, LOSS_OPERANDS, strides);
+}
+
+stn_status stni_loss_check(stn_op_call *call)
+{
+    const struct stni_loss_attrs *attrs = call->attrs;
+    stn_meta *out = &call->out_meta[0];
+    STNI_TRY(stni_loss_check_operands(call, call->n_in, out));
+    if (attrs->reduction != STN_REDUCE_NONE)
+        out->ndim = 0;
+    call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_F64};
+    return STN_OK;
+}
+
+/* Whether sums of weights are wanted. */
+static int by_weights(const stn_op_call *call)
+{
+    const struct stni_loss_attrs *attrs = call->attrs;
+    return attrs->reduction == STN_REDUCE_MEAN && ((const struct stni_loss_rule *)call->arg)->by_weights && call->n_in > STNI_LOSS_WEIGHT &&
+           call->in_spec[STNI_LOSS_WEIGHT];
+}
+
+/* The note: the axes that cut the elements. */
+stn_status stni_loss_place(stn_op_call *call)
+{
+    const struct stni_loss_attrs *attrs = call->attrs;
+    struct stni_layout scalar;
+    stn_meta meta;
+    const stn_spec *whole;
+    STNI_TRY(stni_loss_check_operands(call, call->n_in, &meta));
+    STNI_TRY(stni_loss_place_operands(call, call->n_in, &meta, &whole));
+    call->note = whole->shard_axes;
+    stni_layout_init(&scalar, whole->layout.mesh, STN_DTYPE_F64, 0, NULL);
+    STNI_TRY(stni_spec_intern(call->context, &scalar, &call->out_spec[1]));
+    if (attrs->reduction == STN_REDUCE_NONE) {
+        call->out_spec[0] = whole;
+        return STN_OK;
+    }
+    scalar.dtype = meta.dtype;
+    for (int a = 0; scalar.mesh && a < scalar.mesh->ndim; a++)
+        if ((whole->shard_axes >> a & 1) && !by_weights(call))
+            scalar.placement[a] = stn_partial(STN_SUM);
+    return stni_spec_intern(call->context, &scalar, &call->out_spec[0]);
+}
+
+static stn_status finish(stn_op_call *call, double count, const double *sum)
+{
+    const struct stni_loss_attrs *attrs = call->attrs;
+    const struct stni_loss_finish_args args = {
+        .dtype = call->out_spec[0]->layout.dtype, .by_weights = by_weights(call), .count = attrs->reduction == STN_REDUCE_MEAN ? count : 1,
+        .sum = sum, .total = call->out[1]->data, .out = attrs->reduction == STN_REDUCE_NONE ? NULL : call->out[0]->data};
+    return stn_op_launch(call, FINISH, args.dtype, &args, sizeof args);
+}
+
+stn_status stni_loss_run(stn_op_call *call)
+{
+    const struct stni_loss_attrs *attrs = call->attrs;
+    const struct stni_loss_rule *rule = call->arg;
+    const stn_mesh *mesh = call->out_spec[1]->layout.mesh;
+    struct stni_loss_args args = {.loss = rule->loss, .term = STNI_LOSS_VALUE, .p = attrs->p};
+    stn_meta meta;
+    void *sum;
+    double count = 1;
+    if (call->out_spec[1]->local_numel == 0)
+        return STN_OK;
+    STNI_TRY(stni_loss_check_operands(call, call->n_in, &meta));
+    for (int d = 0; d < meta.ndim; d++)
+        count *= (double)meta.shape[d];
+    args.compute = stni_compute_dtype(meta.dtype);
+    stni_loss_args_make(call, call->n_in, &meta, attrs->reduction == STN_REDUCE_NONE ? call->out[0] : NULL, &args);
+    STNI_TRY(stn_op_scratch(call, 2 * sizeof(double), &sum));
+    args.sum = sum;
+    if (attrs->reduction != STN_REDUCE_NONE || !args.empty)
+        STNI_TRY(stn_op_launch(call, TERMS, meta.dtype, &args, sizeof args));
+    if (call->note && by_weights(call)) {
+        stn_comm *comm;
+        STNI_TRY(stni_mesh_comm(mesh, (uint32_t)call->note, &comm));
+        STNI_TRY(stni_comm_all_reduce(comm, call->context->queue, sum, sum, 2, STN_DTYPE_F64, STN_SUM));
+    }
+    return finish(call, count, sum);
+}
+
+uint64_t stni_loss_saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return needs & 3 ? UINT64_C(2) << 32 | 7 : 0;
+}
+
+/* The target's gradient is the input's with the other sign. */
+stn_status stni_loss_backward(stn_backward_call *call)
+{
+    const struct stni_loss_attrs *attrs = call->attrs;
+    const struct stni_loss_backward_attrs own = {((const struct stni_loss_rule *)call->arg)->loss, STNI_LOSS_SLOPE, attrs->p};
+    if (!call->grad_out[0] || !(call->needs & 3))
+        return STN_OK;
+    stn_tensor *grad = stni_loss_backward_call(&own, call->in[STNI_LOSS_INPUT], call->in[STNI_LOSS_TARGET],
+                                               call->n_in > STNI_LOSS_WEIGHT ? call->in[STNI_LOSS_WEIGHT] : NULL, call->grad_out[0],
+                                               call->out[1]);
+    if (call->needs >> STNI_LOSS_INPUT & 1)
+        call->grad_in[STNI_LOSS_INPUT] = stni_sum_to(grad, call->in_spec[STNI_LOSS_INPUT]);
+    if (call->needs >> STNI_LOSS_TARGET & 1)
+        call->grad_in[STNI_LOSS_TARGET] = stn_neg(stni_sum_to(grad, call->in_spec[STNI_LOSS_TARGET]));
+    return stn_context_status(call->context);
+}

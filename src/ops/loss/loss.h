@@ -1,0 +1,63 @@
+/* What losses share. Their second output, for backward alone, is the number that a mean divides by. */
+#ifndef STNI_OPS_LOSS_LOSS_H
+#define STNI_OPS_LOSS_LOSS_H
+
+#include "ops/loss/loss_kernel.h"
+#include "ops/table.h"
+
+#include <stddef.h>
+
+struct stni_loss_attrs {
+    int64_t reduction; /* stn_loss_reduction */
+    double p; /* delta of huber_loss, beta of smooth_l1_loss */
+};
+
+struct stni_loss_rule {
+    enum stni_loss loss;
+    int by_weights; /* a weighted mean divides by the sum of the weights; else by the number of elements */
+};
+
+/* For the two ops: inputs as they stand in both, and what comes after them in the backward one. */
+enum { STNI_LOSS_INPUT, STNI_LOSS_TARGET, STNI_LOSS_WEIGHT, STNI_LOSS_GRAD, STNI_LOSS_TOTAL };
+
+struct stni_loss_backward_attrs {
+    int64_t loss, term; /* SLOPE or CURVATURE */
+    double p;
+};
+
+/* grad weight term(input - target) / total, of the shape that all broadcast to. */
+stn_tensor *stni_loss_backward_call(const struct stni_loss_backward_attrs *attrs, stn_tensor *input, stn_tensor *target, stn_tensor *weight,
+                                    stn_tensor *grad, stn_tensor *total);
+
+/* Judges dtypes; gives the shape that the first `n` inputs broadcast to and the dtype of input and target. */
+stn_status stni_loss_check_operands(const stn_op_call *call, int n, stn_meta *out);
+
+/* Places the first `n` inputs and a tensor of the shape that they broadcast to, `meta`, as a pointwise op's. */
+stn_status stni_loss_place_operands(stn_op_call *call, int n, const stn_meta *meta, const stn_spec **out);
+
+/* The kernel's operands 0 … n-1, and its space, this rank's part of `whole`, which they broadcast to. `out` NULL: sums are wanted. */
+void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out, struct stni_loss_args *args);
+
+stn_status stni_loss_check(stn_op_call *call);
+stn_status stni_loss_place(stn_op_call *call);
+stn_status stni_loss_run(stn_op_call *call);
+uint64_t stni_loss_saves(const stn_op_call *call, uint32_t needs);
+stn_status stni_loss_backward(stn_backward_call *call);
+
+enum { STNI_LOSS_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
+
+extern const stn_input_schema stni_loss_inputs[3];
+
+/* A descriptor but for its attributes; what comes after the name is the loss's rule, as an initialiser. */
+#define STNI_LOSS_FIELDS(text, n, ...)                                                                                            \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_loss_inputs, .n_inputs = n, .attrs_size = sizeof(struct stni_loss_attrs), \
+    .n_outputs = 2, .n_private = 1, .check = stni_loss_check, .place = stni_loss_place, .run = stni_loss_run,                     \
+    .saves = stni_loss_saves, .backward = stni_loss_backward, .n_slots = 2, .n_kernels = 2,                                       \
+    .slots = (const stn_kernel_slot[]){{text ".terms", sizeof(struct stni_loss_args)},                                            \
+                                       {text ".finish", sizeof(struct stni_loss_finish_args)}},                                   \
+    .kernels = (const stn_kernel[]){                                                                                              \
+        {sizeof(stn_kernel), text ".terms", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_loss_args), stni_loss_cpu},               \
+        {sizeof(stn_kernel), text ".finish", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_loss_finish_args), stni_loss_finish_cpu}}, \
+    .arg = (void *)&(const struct stni_loss_rule){__VA_ARGS__}
+
+#endif

@@ -1,0 +1,64 @@
+/* The losses of input - target: what each computes is a row of loss_kernel.h. */
+#include "ops/loss/loss.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops.h>
+
+static stn_tensor *call(enum stni_op_index op, const char *name, stn_tensor *input, stn_tensor *target, stn_tensor *weight,
+                        stn_loss_reduction reduction, double p)
+{
+    const struct stni_loss_attrs attrs = {(int64_t)reduction, p};
+    if ((unsigned)reduction > STN_REDUCE_SUM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'reduction' got %d, wanted an stn_loss_reduction", name, (int)reduction);
+    return stni_call(op, weight ? 3 : 2, (stn_tensor *[]){input, target, weight}, &attrs);
+}
+
+stn_tensor *stn_mse_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction)
+{
+    return call(STNI_OP_mse_loss, "mse_loss", input, target, weight, reduction, 1);
+}
+
+stn_tensor *stn_l1_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction)
+{
+    return call(STNI_OP_l1_loss, "l1_loss", input, target, weight, reduction, 1);
+}
+
+stn_tensor *stn_huber_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction, double delta)
+{
+    return call(STNI_OP_huber_loss, "huber_loss", input, target, weight, reduction, delta);
+}
+
+stn_tensor *stn_smooth_l1_loss(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction, double beta)
+{
+    return call(STNI_OP_smooth_l1_loss, "smooth_l1_loss", input, target, NULL, reduction, beta);
+}
+
+static const char *const reductions[] = {[STN_REDUCE_MEAN] = "mean", [STN_REDUCE_NONE] = "none", [STN_REDUCE_SUM] = "sum", NULL};
+
+static const struct stni_loss_attrs defaults = {STN_REDUCE_MEAN, 1};
+
+static const stn_attr_schema plain[] = {{"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), reductions}};
+static const stn_attr_schema with_delta[] = {
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), reductions},
+    {"delta", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
+};
+static const stn_attr_schema with_beta[] = {
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), reductions},
+    {"beta", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
+};
+
+const stn_op_desc stni_op_mse_loss = {
+    STNI_LOSS_FIELDS("mse_loss", 3, .loss = STNI_LOSS_mse_loss, .by_weights = 1), .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+};
+
+const stn_op_desc stni_op_l1_loss = {
+    STNI_LOSS_FIELDS("l1_loss", 3, .loss = STNI_LOSS_l1_loss, .by_weights = 1), .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+};
+
+const stn_op_desc stni_op_huber_loss = {
+    STNI_LOSS_FIELDS("huber_loss", 3, .loss = STNI_LOSS_huber_loss), .attrs = with_delta, .n_attrs = 2, .attrs_init = &defaults,
+};
+
+const stn_op_desc stni_op_smooth_l1_loss = {
+    STNI_LOSS_FIELDS("smooth_l1_loss", 2, .loss = STNI_LOSS_smooth_l1_loss), .attrs = with_beta, .n_attrs = 2, .attrs_init = &defaults,
+};
