@@ -9,7 +9,7 @@
     X(gelu,       x * NORMAL(x),                       GELU_SLOPE(v),                        DENSITY(v) * (2 - v * v))       \
     X(gelu_tanh,  GELU_TANH(x),                        GELU_TANH_SLOPE(v),                   GELU_TANH_BEND(v))              \
     X(silu,       x * SIGMOID(x),                      SILU_SLOPE(v),                        SILU_BEND(v))                   \
-    X(mish,       x * TANH(SOFTPLUS(x)),               MISH_SLOPE(v),                        MISH_BEND(v))                   \
+    X(mish,       x * MISH_T(x),                       MISH_SLOPE(v),                        MISH_BEND(v))                   \
     X(softplus,   x * a > b ? x : SOFTPLUS(x * a) / a, v * a > b ? 1 : SIGMOID(v * a),       v * a > b ? 0 : a * SIGMOID(v * a) * SIGMOID(-v * a)) \
     X(logsigmoid, -SOFTPLUS(-x),                       SIGMOID(-v),                          -SIGMOID(v) * SIGMOID(-v))      \
     X(elu,        x > 0 ? x : a * EXPM1(x),            v > 0 ? 1 : a * EXP(v),               v > 0 ? 0 : a * EXP(v))         \

@@ -61,6 +61,7 @@ STNI_KERNEL_INLINE double normal_f64(double x)
 #define SOFTPLUS(x) FLOATING(x, softplus_f32, softplus_f64)(x)
 #define SILU_SLOPE(x) FLOATING(x, silu_slope_f32, silu_slope_f64)(x)
 #define SILU_BEND(x) FLOATING(x, silu_bend_f32, silu_bend_f64)(x)
+#define MISH_T(x) FLOATING(x, mish_t_f32, mish_t_f64)(x)
 #define MISH_SLOPE(x) FLOATING(x, mish_slope_f32, mish_slope_f64)(x)
 #define MISH_BEND(x) FLOATING(x, mish_bend_f32, mish_bend_f64)(x)
 

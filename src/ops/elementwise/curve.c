@@ -67,7 +67,7 @@ static const stn_attr_schema gelu_attrs[] = {{"approximate", STN_ATTR_CHOICE, 0,
 /* Descriptors */
 
 static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "operand"}};
-static const stn_input_schema curvature_inputs[] = {{.name = "grad"}, {.name = "grad_grad"}, {.name = "operand"}};
+static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.name = "grad"}, {.name = "operand"}};
 
 #define DTYPES_ANALYTIC STNI_FLOATING | STNI_COMPLEX
 #define DTYPES_REAL STNI_FLOATING

@@ -105,9 +105,10 @@ static inline int64_t pow_i64(int64_t x, int64_t y)
 /* trigonometry_block.c has its own. */
 #define SIN_F32 sinf
 #define COS_F32 cosf
+#define TAN_F32 tanf
 #define SIN(x) ANALYTIC(x, SIN_F32, sin, csinf, csin)(x)
 #define COS(x) ANALYTIC(x, COS_F32, cos, ccosf, ccos)(x)
-#define TAN(x) ANALYTIC(x, tanf, tan, ctanf, ctan)(x)
+#define TAN(x) ANALYTIC(x, TAN_F32, tan, ctanf, ctan)(x)
 #define ASIN(x) ANALYTIC(x, asinf, asin, casinf, casin)(x)
 #define ACOS(x) ANALYTIC(x, acosf, acos, cacosf, cacos)(x)
 #define ATAN(x) ANALYTIC(x, atanf, atan, catanf, catan)(x)

@@ -1,5 +1,6 @@
-/* Pointwise ops as rows. What an op computes stands in the lists of pointwise_op.h; here is what else there is to say of it, and the functions of a descriptor
- * that do the rest for every row: broadcasting, promotion, placement, launch, and the way from a derivative to cotangents. */
+/* Pointwise ops as rows. What an op computes stands in the lists of pointwise_op.h; here is what else there is to say of it, and the
+ * functions of a descriptor that do the rest for every row: broadcasting, promotion, placement, launch, and the way from a derivative
+ * to cotangents. */
 #ifndef STNI_OPS_ELEMENTWISE_POINTWISE_H
 #define STNI_OPS_ELEMENTWISE_POINTWISE_H
 

@@ -1,4 +1,4 @@
-/* The curves of trigonometry.h as loops over dense runs. In f32, sine and cosine of arguments that are not large are loops of vectors; a piece
+/* The curves of trigonometry.h as loops over dense runs. In f32, sine, cosine and tangent of arguments that are not large are loops of vectors; a piece
  * of a run in which some argument is large goes through the C library, which reduces it by any multiple of pi. */
 #include "ops/elementwise/functions.h"
 #include "ops/elementwise/pointwise_kernel.h"
@@ -11,8 +11,10 @@ enum { PIECE = 1024 };
 
 #undef SIN_F32
 #undef COS_F32
+#undef TAN_F32
 #define SIN_F32 stni_sin_near_f32
 #define COS_F32 stni_cos_near_f32
+#define TAN_F32 stni_tan_near_f32
 #define PRODUCT(x, y) ((x) * (y))
 #define DUAL(x) (x)
 #define T float
@@ -23,9 +25,11 @@ enum { PIECE = 1024 };
 #undef DUAL
 #undef SIN_F32
 #undef COS_F32
+#undef TAN_F32
 
 #define SIN_F32 sinf
 #define COS_F32 cosf
+#define TAN_F32 tanf
 static void block_pieces_f32(const struct stni_pointwise_block *block);
 #define BLOCK_F32 block_pieces_f32
 #include "ops/elementwise/curve_kernels.inc"
@@ -42,7 +46,7 @@ static int are_near(int64_t n, const float *x)
 /* The argument is the last operand, and cotangents are seldom large: all of them are looked at. */
 static void block_pieces_f32(const struct stni_pointwise_block *block)
 {
-    if (block->op < STNI_POINTWISE_sin || block->op > STNI_POINTWISE_cos_curvature) {
+    if (block->op < STNI_POINTWISE_sin || block->op > STNI_POINTWISE_tan) { /* the slope of tan reads its result */
         block_f32(block);
         return;
     }

@@ -153,7 +153,7 @@ STNI_KERNEL_INLINE double stni_sigmoid_f64(double x)
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-/* Sine and cosine where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is worked out in f64 with pi / 2 in two parts, of which k times the
+/* Sine, cosine and tangent where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is worked out in f64 with pi / 2 in two parts, of which k times the
  * first is exact: so r keeps its digits beside a multiple of pi. */
 #define STNI_NEAR_F32 524288.0f
 
@@ -197,6 +197,13 @@ STNI_KERNEL_INLINE float stni_cos_near_f32(float x)
     int32_t quadrant;
     float r = stni_reduce_near_f32(x, &quadrant);
     return stni_sine_f32(r, quadrant + 1);
+}
+
+STNI_KERNEL_INLINE float stni_tan_near_f32(float x)
+{
+    int32_t quadrant;
+    float r = stni_reduce_near_f32(x, &quadrant);
+    return stni_sine_f32(r, quadrant) / stni_sine_f32(r, quadrant + 1);
 }
 
 #endif

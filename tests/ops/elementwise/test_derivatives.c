@@ -1,5 +1,5 @@
 /* Gradients of pointwise ops and the derivatives of those gradients, against central differences in f64: every curve, and the ops of
- * several operands. Layouts are the conformance runs' matter. */
+ * several operands; of some also in drawn layouts. */
 #include "harness.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -129,6 +129,40 @@ static void both_derivatives_are_central_differences(void)
     test_ranks(1, body, NULL);
 }
 
+/* The same ops in drawn layouts: values and both derivatives are those of whole tensors. */
+static stn_status layouts_body(stn_context *context, void *arg)
+{
+    const int *ranks = arg;
+    const struct unary *const chosen_curves[] = {&unary_ops[11], &unary_ops[24], &unary_ops[25], &unary_ops[41]}; /* tanh, relu, silu, pow */
+    const stn_mesh *mesh = test_mesh(context, ranks[0], ranks[1]);
+    uint64_t state = 8;
+    double *values[3] = {against_one_draw(&state, 20), against_one_draw(&state, 4), against_one_draw(&state, 5)};
+    for (int k = 0; k < 20; k++)
+        values[0][k] += 2, values[1][k % 4] += k < 4 ? 2 : 0, values[2][k % 5] += k < 5 ? 2 : 0;
+    const struct against_one_input in[] = {{STN_DTYPE_F64, {2, {5, 4}}, values[0], 1u << STN_SUM},
+                                           {STN_DTYPE_F64, {1, {4}}, values[1], 1u << STN_SUM},
+                                           {STN_DTYPE_F64, {2, {5, 1}}, values[2], 1u << STN_SUM}};
+    for (size_t k = 0; k < sizeof chosen_curves / sizeof *chosen_curves; k++)
+        for (int round = 0; round < 4; round++) {
+            const struct against_one_op op = {.call = call_unary, .arg = chosen_curves[k], .n_in = 1, .in = {in[0]}, .tolerance = 1e-12};
+            against_one_check(context, &state, mesh, &op);
+        }
+    for (size_t k = 0; k < sizeof other_ops / sizeof *other_ops; k++)
+        for (int round = 0; round < 4; round++) {
+            const struct against_one_op op = {.call = other_ops[k].call, .n_in = other_ops[k].n, .in = {in[0], in[1], in[2]}, .tolerance = 1e-12};
+            against_one_check(context, &state, mesh, &op);
+        }
+    for (int i = 0; i < 3; i++)
+        free(values[i]);
+    return STN_OK;
+}
+
+static void drawn_layouts_have_the_derivatives_of_whole_tensors(void)
+{
+    test_ranks(3, layouts_body, (int[]){3, 0});
+    test_ranks(6, layouts_body, (int[]){2, 3});
+}
+
 static double some(int64_t i)
 {
     return 0.3 + test_value(i);
@@ -197,6 +231,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"both_derivatives_are_central_differences", both_derivatives_are_central_differences},
+        {"drawn_layouts_have_the_derivatives_of_whole_tensors", drawn_layouts_have_the_derivatives_of_whole_tensors},
         {"what_has_no_further_derivative_is_refused_by_name", what_has_no_further_derivative_is_refused_by_name},
         {"a_curve_and_its_backward_are_one_op_each_and_send_nothing", a_curve_and_its_backward_are_one_op_each_and_send_nothing},
     };
