@@ -175,6 +175,10 @@ struct stn_op_desc {
     const stn_kernel *kernels; /* built-in ones */
     int n_kernels;
     void *arg; /* the author's own */
+    /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or with its inputs. The
+     *  other functions, slots and flags are not used: gradients and layouts are those of the ops that it calls. What these made on the
+     *  way is released. */
+    stn_status (*compose)(stn_op_call *call);
     int n_private; /* how many of the outputs, the last ones, no caller gets: they are made for backward to read */
 };
 

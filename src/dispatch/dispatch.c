@@ -6,6 +6,7 @@
 #include "core/box.h"
 #include "core/cold.h"
 #include "core/guard.h"
+#include "core/scope.h"
 #include "core/shard/redistribute.h"
 #include "core/tensor.h"
 #include "core/trace.h"
@@ -375,6 +376,25 @@ static void set_out(struct walk *w, const stn_op *op, const void *attrs)
                             .in = w->in, .out = w->out, .in_spec = w->in_spec, .arg = op->desc->arg};
 }
 
+/* An op made of others: a scope of its own releases what they make on the way. */
+static stn_status compose(struct walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+{
+    stn_context *context = w->call.context;
+    STNI_TRY(take_inputs(w, n_in, in));
+    w->call.n_out = w->desc->n_outputs;
+    memset(w->out, 0, (size_t)w->call.n_out * sizeof w->out[0]);
+    stni_scope_enter(context);
+    stn_status status = w->desc->compose(&w->call);
+    if (status == STN_OK)
+        status = context->error.status;
+    for (int k = 0; k < w->call.n_out && status == STN_OK; k++)
+        stn_tensor_retain(w->out[k]);
+    stni_scope_leave(context);
+    if (status == STN_OK)
+        publish(w, n_out, out);
+    return status;
+}
+
 static stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
     stn_status status;
@@ -385,7 +405,7 @@ static stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, co
     } else {
         struct walk w;
         set_out(&w, op, attrs);
-        status = walk(&w, n_in, in, n_out, out);
+        status = op->desc->compose ? compose(&w, n_in, in, n_out, out) : walk(&w, n_in, in, n_out, out);
     }
     op->context->busy--;
     return status == STN_OK ? STN_OK : fail_outputs(op->context, n_out, out);

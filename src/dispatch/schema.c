@@ -230,8 +230,8 @@ stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *erro
 {
     if (!desc || desc->size != sizeof *desc)
         return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0, sizeof *desc);
-    if (!desc->name || !desc->name[0] || !desc->check || !desc->run)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run are required");
+    if (!desc->name || !desc->name[0] || (!desc->compose && (!desc->check || !desc->run)))
+        return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run, or compose, are required");
     if (desc->n_inputs < 0 || desc->n_inputs > STN_MAX_INPUTS || desc->n_outputs < 0 || desc->n_outputs > STN_MAX_OUTPUTS)
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: %d inputs and %d outputs, wanted at most %d and %d", desc->name,
                               desc->n_inputs, desc->n_outputs, STN_MAX_INPUTS, STN_MAX_OUTPUTS);
