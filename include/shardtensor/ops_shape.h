@@ -71,5 +71,65 @@ STN_API stn_tensor *stn_slice(stn_tensor *input, int dim, int64_t start, int64_t
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT (n, dim), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_cat(int n, stn_tensor *const *tensors, int dim);
 
+/* Made of the ops above: placements, gradients and collectivity are theirs. */
+
+/** Elements start … start + length - 1 of a dim; a negative start counts from the end.
+ *  @return as stn_slice; STN_ERR_ARGUMENT where they are not all there. */
+STN_API stn_tensor *stn_narrow(stn_tensor *input, int dim, int64_t start, int64_t length);
+
+/** Element `index` of a dim, without the dim. @return new tensor; STN_ERR_ARGUMENT (dim, index). */
+STN_API stn_tensor *stn_select(stn_tensor *input, int dim, int64_t index);
+
+/** Every element of a dim, without the dim: as many outputs, at most STN_MAX_OUTPUTS. Outputs that are not there become NULL.
+ *  @return the context's status. */
+STN_API stn_status stn_unbind(stn_tensor *input, int dim, int n_outputs, stn_tensor **outputs);
+
+/** Parts of `size` elements along a dim; the last one has what is left. As stn_unbind. By name, `split_sizes` may list the sizes. */
+STN_API stn_status stn_split(stn_tensor *input, int dim, int64_t size, int n_outputs, stn_tensor **outputs);
+
+/** Up to `chunks` parts of equal size along a dim; the last one may have fewer elements. As stn_unbind. */
+STN_API stn_status stn_chunk(stn_tensor *input, int dim, int64_t chunks, int n_outputs, stn_tensor **outputs);
+
+/** Without dims of size 1: those among the `n` named ones, of all dims where n is 0. */
+STN_API stn_tensor *stn_squeeze(stn_tensor *input, int n, const int *dims);
+
+/** With a new dim of size 1 at `dim`, -ndim - 1 <= dim <= ndim. */
+STN_API stn_tensor *stn_unsqueeze(stn_tensor *input, int dim);
+
+/** Dims start_dim … end_dim as one. */
+STN_API stn_tensor *stn_flatten(stn_tensor *input, int start_dim, int end_dim);
+
+/** One dim as several; one of the sizes may be -1 and is inferred. */
+STN_API stn_tensor *stn_unflatten(stn_tensor *input, int dim, int n, const int64_t *sizes);
+
+/** Tensors of one shape along a new dim. @return new tensor; STN_ERR_SHAPE, else as stn_cat. */
+STN_API stn_tensor *stn_stack(int n, stn_tensor *const *tensors, int dim);
+
+/** The tensor repeats[d] times along each dim d; more entries than dims are new dims in front. A dim that is cut and repeated is
+ *  laid out anew. */
+STN_API stn_tensor *stn_repeat(stn_tensor *input, int n, const int64_t *repeats);
+
+/** Differences of neighbours along a dim, `n` times. `prepend` and `append` (NULL: none) go before and behind the input first. Where the dim
+ *  is cut, a rank gets one row from the next. */
+STN_API stn_tensor *stn_diff(stn_tensor *input, int64_t n, int dim, stn_tensor *prepend, stn_tensor *append);
+
+/** (…, c r r, h, w) -> (…, c, h r, w r): channels become pixels. */
+STN_API stn_tensor *stn_pixel_shuffle(stn_tensor *input, int64_t upscale_factor);
+
+/** (…, c, h r, w r) -> (…, c r r, h, w): its inverse. */
+STN_API stn_tensor *stn_pixel_unshuffle(stn_tensor *input, int64_t downscale_factor);
+
+/** The lower triangle of the last two dims: element (i, j) where j - i <= diagonal, else 0.
+ *
+ * Shapes:     (…, m, n) -> same shape and dtype, any.
+ * Placement:  kept, pending reductions too.
+ * Collective: no.
+ * Gradient:   yes, twice differentiable.
+ * @return new tensor; STN_ERR_SHAPE (fewer than two dims), STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_tril(stn_tensor *input, int64_t diagonal);
+
+/** The upper triangle: j - i >= diagonal. As stn_tril. */
+STN_API stn_tensor *stn_triu(stn_tensor *input, int64_t diagonal);
+
 STN_END_DECLS
 #endif

@@ -36,6 +36,23 @@
     X(slice)             \
     X(slice_backward)    \
     X(cat)               \
+    X(narrow)            \
+    X(select)            \
+    X(unbind)            \
+    X(split)             \
+    X(chunk)             \
+    X(reshape)           \
+    X(squeeze)           \
+    X(unsqueeze)         \
+    X(flatten)           \
+    X(unflatten)         \
+    X(stack)             \
+    X(repeat)            \
+    X(diff)              \
+    X(pixel_shuffle)     \
+    X(pixel_unshuffle)   \
+    X(tril)              \
+    X(triu)              \
     X(pad)               \
     X(pad_backward)      \
     X(roll)              \

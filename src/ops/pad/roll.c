@@ -1,6 +1,6 @@
 /* roll and flip: every element goes elsewhere in its dim, around the end or mirrored. Remaps within the input's own layout: one exchange moves
  * what another rank's chunk gets, and nothing else. Each is the other direction's adjoint. */
-#include "core/context.h"
+#include "core/scope.h"
 #include "core/shard/redistribute.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
@@ -125,7 +125,7 @@ static stn_status run_flat(stn_op_call *call)
     const int64_t flat[] = {-1};
     static const int dim[] = {0};
     stn_status status;
-    stn_scope_begin(context);
+    stni_scope_enter(context);
     context->no_grad++;
     stn_tensor *line = call->in_spec[0]->numel > 0 ? stn_view(call->in[0], 1, flat) : call->in[0];
     if (call->in_spec[0]->numel > 0)
@@ -135,8 +135,8 @@ static stn_status run_flat(stn_op_call *call)
     if (status == STN_OK)
         status = stni_redistribute(back, call->out_spec[0], &call->out[0]);
     context->no_grad--;
-    stn_status ended = stn_scope_end(context);
-    return status != STN_OK ? status : ended;
+    stni_scope_leave(context);
+    return status;
 }
 
 static stn_status run(stn_op_call *call)

@@ -4,6 +4,7 @@
  * rank sends what belongs elsewhere straight from its chunks, in one exchange for all tensors. */
 #include "core/context.h"
 #include "core/host_alloc.h"
+#include "core/scope.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
 #include "ops/util/promote.h"
@@ -252,13 +253,13 @@ static stn_status run(stn_op_call *call)
     struct stni_remap *maps = stni_malloc((size_t)call->n_in * sizeof *maps);
     if (!maps)
         return stni_fail_memory(context, "maps of cat", (size_t)call->n_in * sizeof *maps);
-    stn_scope_begin(context); /* owns converted tensors */
+    stni_scope_enter(context); /* owns converted tensors */
     context->no_grad++;
     stn_status status = run_maps(call, maps);
     context->no_grad--;
-    stn_status ended = stn_scope_end(context);
+    stni_scope_leave(context);
     stni_free(maps);
-    return status != STN_OK ? status : ended;
+    return status;
 }
 
 static stn_status backward(stn_backward_call *call)

@@ -1,0 +1,169 @@
+/* Ops made of others, and triangles: random layouts against one process, what is left behind, what travels, what is refused. */
+#include "core/shard/world.h"
+#include "ops/against_one.h"
+#include "ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SELECT, STACK, REPEAT, DIFF, SHUFFLE, UNSHUFFLE, TRIU, SPLIT, KINDS };
+
+static stn_tensor *call_composed(stn_tensor *const *in, const void *arg)
+{
+    static const int64_t repeats[] = {2, 1, 3, 1};
+    static const int all[] = {0, 1};
+    stn_tensor *two[2] = {NULL};
+    switch (*(const int *)arg) {
+    case SELECT: return stn_select(in[0], 2, -1);
+    case STACK: return stn_stack(2, in, 1);
+    case REPEAT: return stn_repeat(in[0], 4, repeats);
+    case DIFF: return stn_diff(in[0], 2, 2, in[1], NULL);
+    case SHUFFLE: return stn_pixel_shuffle(in[0], 2);
+    case UNSHUFFLE: return stn_pixel_unshuffle(in[0], 2);
+    case TRIU: return stn_tril(stn_triu(in[0], -2), 1);
+    default:
+        stn_chunk(in[0], 3, 2, 2, two);
+        return stn_squeeze(stn_narrow(two[1], 0, 1, 1), 2, all);
+    }
+}
+
+static stn_status layouts_body(stn_context *context, void *arg)
+{
+    uint64_t state = 3;
+    (void)arg;
+    for (int i = 0; i < 4 * KINDS; i++) {
+        int kind = i % KINDS;
+        struct against_one_op op = {.call = call_composed, .arg = &kind, .n_in = kind == STACK || kind == DIFF ? 2 : 1, .tolerance = 1e-14};
+        struct random_shape shape = {4, {2, 4, 6, 4}};
+        double *values[2];
+        for (int k = 0; k < op.n_in; k++) {
+            values[k] = against_one_draw(&state, against_one_numel(&shape));
+            op.in[k] = (struct against_one_input){STN_DTYPE_F64, shape, values[k], 1u << STN_SUM};
+        }
+        against_one_check(context, &state, random_mesh(&state, context), &op);
+        for (int k = 0; k < op.n_in; k++)
+            free(values[k]);
+    }
+    return STN_OK;
+}
+
+static void composed_ops_in_every_layout_give_what_one_process_gives(void)
+{
+    static const int worlds[] = {1, 2, 3, 6};
+    for (int i = 0; i < 4; i++)
+        test_ranks(worlds[i], layouts_body, NULL);
+}
+
+static stn_tensor *cut_rows(stn_context *context, int ndim, const int64_t *shape, int dim)
+{
+    stn_placement shard[] = {stn_shard(dim)};
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, ndim, shape, NULL, test_value);
+}
+
+static stn_stats stats_of(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    return stats;
+}
+
+/* Outside a scope the caller owns the result, and nothing else. */
+static stn_status left_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, 8, 6, 4}, repeats[] = {1, 2, 2, 2};
+    stn_tensor *x = cut_rows(context, 4, shape, 2), *parts[3];
+    (void)arg;
+    int64_t before = stats_of(context).live_tensors;
+    stn_tensor *made[] = {stn_select(x, 1, 3), stn_pixel_shuffle(x, 2), stn_repeat(x, 4, repeats), stn_diff(x, 1, 3, x, x)};
+    CHECK_STATUS(stn_split(x, 1, 3, 3, parts), STN_OK);
+    CHECK_I64(stats_of(context).live_tensors, before + 7);
+    CHECK_I64(stn_tensor_shape(parts[2])[1], 2);
+    for (int i = 0; i < 4; i++)
+        stn_tensor_release(&made[i]);
+    for (int i = 0; i < 3; i++)
+        stn_tensor_release(&parts[i]);
+    CHECK_I64(stats_of(context).live_tensors, before);
+    stn_tensor *five[5];
+    CHECK_STATUS(stn_unbind(x, 3, 5, five), STN_OK);
+    CHECK(five[3] != NULL && five[4] == NULL);
+    for (int i = 0; i < 4; i++)
+        stn_tensor_release(&five[i]);
+    stn_tensor_release(&x);
+    return STN_OK;
+}
+
+static void composed_ops_leave_nothing_behind(void)
+{
+    test_ranks(2, left_body, NULL);
+}
+
+static stn_status bytes_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, 8, 6, 4};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = cut_rows(context, 4, shape, 2), *two[] = {x, x};
+    stn_diff(x, 1, 2, NULL, NULL); /* the communicator is made on first use */
+    stn_context_stats_reset(context);
+    stn_pixel_shuffle(x, 2);
+    stn_select(x, 1, 0);
+    stn_stack(2, two, 0);
+    stn_triu(x, 0);
+    CHECK_I64(stats_of(context).collectives, 0);
+    stn_diff(x, 1, 2, NULL, NULL);
+    CHECK(stats_of(context).bytes_sent <= 8 * 4 * 4); /* one row of 8 channels */
+    return stn_scope_end(context);
+}
+
+static void rearranging_what_a_rank_has_moves_nothing(void)
+{
+    test_ranks(2, bytes_body, NULL);
+}
+
+static void expect(stn_context *context, stn_status status, const char *wanted)
+{
+    char text[300];
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
+    CHECK_STR(text, wanted);
+}
+
+static stn_status refusals_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {3, 4, 5}, one[] = {1};
+    stn_tensor *parts[2];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = cut_rows(context, 3, shape, 1), *two[] = {x, stn_slice(x, 1, 0, 2, 1)};
+    stn_select(x, 1, 4);
+    expect(context, STN_ERR_ARGUMENT, "select: 'index' got 4, wanted -4 <= index < 4");
+    stn_narrow(x, 1, 3, 2);
+    expect(context, STN_ERR_ARGUMENT, "narrow: 'start' got 3 and 'length' 2, wanted a part of 4 elements");
+    CHECK_STATUS(stn_split(x, 0, 0, 2, parts), STN_ERR_ARGUMENT);
+    CHECK(stn_tensor_is_error(parts[0]));
+    expect(context, STN_ERR_ARGUMENT, "split: 'split_size' got 0 for 3 elements, wanted at least 1");
+    stn_stack(2, two, 0);
+    expect(context, STN_ERR_SHAPE, "stack: 'tensor1' got shape (3, 2, 5), wanted that of the first, (3, 4, 5)");
+    stn_repeat(x, 1, one);
+    expect(context, STN_ERR_ARGUMENT, "repeat: 'repeats' got 1 numbers, wanted at least the 3 dims of 'input'");
+    stn_pixel_shuffle(x, 2);
+    expect(context, STN_ERR_SHAPE, "pixel_shuffle: 'input' got 3 channels, wanted a multiple of 4");
+    stn_flatten(x, 2, 1);
+    expect(context, STN_ERR_ARGUMENT, "flatten: 'end_dim' got 1, wanted one not before start_dim, 2");
+    return stn_scope_end(context);
+}
+
+static void arguments_that_do_not_fit_are_refused_alike(void)
+{
+    test_ranks(2, refusals_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"composed_ops_in_every_layout_give_what_one_process_gives", composed_ops_in_every_layout_give_what_one_process_gives},
+        {"composed_ops_leave_nothing_behind", composed_ops_leave_nothing_behind},
+        {"rearranging_what_a_rank_has_moves_nothing", rearranging_what_a_rank_has_moves_nothing},
+        {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
