@@ -18,10 +18,13 @@ SKIPPED = 77
 TOLD = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
+def is_open_mpi():
+    return "Open MPI" in subprocess.run(["mpirun", "--version"], text=True, capture_output=True).stdout
+
+
 def keep_the_others():
     """What tells mpirun not to end a job of which a rank has failed."""
-    version = subprocess.run(["mpirun", "--version"], text=True, capture_output=True).stdout
-    return ["--enable-recovery"] if "Open MPI" in version else ["-disable-auto-cleanup"]
+    return ["--enable-recovery"] if is_open_mpi() else ["-disable-auto-cleanup"]
 
 
 def launch(arguments, seconds, modules, **options):
@@ -49,7 +52,7 @@ def main():
     if how == "ends":
         status, _ = launch(["-n", ranks, *command], float(seconds), modules)
     else:
-        status, output = launch(["-n", ranks, *keep_the_others(), *command], float(seconds), modules, text=True, stdout=subprocess.PIPE)
+        status, output = launch([*keep_the_others(), "-n", ranks, *command], float(seconds), modules, text=True, stdout=subprocess.PIPE)
         print(output)
         good = len(re.findall(r"^[1-9]\d* passed, 0 failed, 0 skipped$", output, re.MULTILINE))
         print(f"{good} of {ranks} ranks passed, mpirun's status {status}")

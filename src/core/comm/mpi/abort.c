@@ -14,7 +14,8 @@ static void tell(struct stni_mpi_family *family)
     for (int r = 0; r < family->size; r++)
         if (r != family->rank && (r != family->failed.rank || family->failed.status != STN_ERR_PEER))
             MPI_Isend(&family->failed, (int)sizeof family->failed, MPI_BYTE, r, STNI_MPI_NOTICE_TAG, family->comm, &family->telling[r]);
-    MPI_Testall(family->size, family->telling, &done, MPI_STATUSES_IGNORE);
+    for (int r = 0; r < family->size; r++)
+        MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE);
     stni_mpi_unlock();
 }
 

@@ -62,9 +62,7 @@ struct stni_mpi_member {
     enum stni_verb_kind kind;
     MPI_Request *requests;
     struct stni_mpi_part *parts;
-    int *indices;
-    MPI_Status *statuses;
-    int n, capacity, open;
+    int n, capacity, open, first; /* requests; those not completed, and where they begin */
     int64_t bytes; /* of the messages in progress */
     char *scratch;
     size_t scratch_bytes;

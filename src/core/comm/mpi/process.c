@@ -116,6 +116,14 @@ static void finish(void)
     process.peers = NULL;
 }
 
+/* What fails in a request goes to the handler of one of these in some MPIs, and that ends the process unless told. Where MPI is the caller's, so
+ * are they. */
+static void return_errors(void)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+}
+
 static stn_status initialise(struct stni_error *error)
 {
     int level = MPI_THREAD_SINGLE, there;
@@ -126,6 +134,8 @@ static stn_status initialise(struct stni_error *error)
         MPI_Query_thread(&level);
     else if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS)
         return stni_mpi_say(error, STN_ERR_COMM, "MPI_Init_thread failed");
+    else
+        return_errors();
     if (!there && atexit(finish) != 0)
         return stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: the end of MPI");
     process.serial = level < MPI_THREAD_MULTIPLE;

@@ -5,30 +5,28 @@
 #include <string.h>
 
 enum {
+    WINDOW = 8,       /* requests that are looked at in one poll */
     EAGER = 1024,     /* bytes in progress from which on an abort is looked for when all is through: MPI reads larger ones in place */
     GRACE = 200000000, /* nanoseconds in which what is under way may still end after a failure */
     LARGE = 1 << 16,  /* bytes in progress that MPI may move piece by piece, each in a poll */
     LARGE_SLEEP_AFTER = 200000000 /* nanoseconds */
 };
 
-/* One block: requests, statuses, parts, indices. */
+/* One block: requests, then parts. */
 static int grow(struct stni_mpi_member *m, int64_t capacity)
 {
     size_t n = (size_t)capacity;
-    MPI_Request *requests = malloc(n * (sizeof *m->requests + sizeof *m->statuses + sizeof *m->parts + sizeof *m->indices));
+    MPI_Request *requests = malloc(n * (sizeof *m->requests + sizeof *m->parts));
     if (!requests)
         return 0;
-    MPI_Status *statuses = (void *)(requests + n);
-    struct stni_mpi_part *parts = (void *)(statuses + n);
+    struct stni_mpi_part *parts = (void *)(requests + n);
     if (m->n > 0) {
         memcpy(requests, m->requests, (size_t)m->n * sizeof *requests);
         memcpy(parts, m->parts, (size_t)m->n * sizeof *parts);
     }
     free(m->requests);
     m->requests = requests;
-    m->statuses = statuses;
     m->parts = parts;
-    m->indices = (int *)(parts + n);
     m->capacity = (int)capacity;
     return 1;
 }
@@ -91,35 +89,48 @@ static stn_status mismatch(struct stni_mpi_member *m, const struct stni_mpi_part
 }
 
 /* Of a message that has come: whether it is the one that was waited for. */
-static stn_status check(struct stni_mpi_member *m, const struct stni_mpi_part *part, const MPI_Status *status, int failed)
+static stn_status check(struct stni_mpi_member *m, const struct stni_mpi_part *part, const MPI_Status *status)
 {
-    int n = 0, class = MPI_SUCCESS;
-    if (failed && status->MPI_ERROR != MPI_SUCCESS && status->MPI_ERROR != MPI_ERR_PENDING) {
-        MPI_Error_class(status->MPI_ERROR, &class);
-        return class == MPI_ERR_TRUNCATE ? mismatch(m, part, "more than ", part->bytes) : fail_mpi(m, "a message", status->MPI_ERROR);
-    }
+    int n = 0;
     if (!part->receives)
         return STN_OK;
     MPI_Get_count(status, MPI_BYTE, &n);
     return n == part->bytes ? STN_OK : mismatch(m, part, "", n);
 }
 
-/* Completes what can be; *moved tells whether anything was. */
-static stn_status poll(struct stni_mpi_member *m, int *moved)
+/* One request. A call for each: an error in one of several would go to the error handler of MPI_COMM_WORLD, which is the caller's. */
+static stn_status test(struct stni_mpi_member *m, int i, int *done)
 {
-    int done = 0;
+    MPI_Status status;
+    int class = MPI_SUCCESS;
     stni_mpi_lock();
-    int code = MPI_Testsome(m->n, m->requests, &done, m->indices, m->statuses);
+    int code = MPI_Test(&m->requests[i], done, &status);
     stni_mpi_unlock();
-    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
-        return fail_mpi(m, "MPI_Testsome", code);
-    *moved = done > 0;
-    if (done == MPI_UNDEFINED || done == 0)
+    if (code == MPI_SUCCESS && !*done)
         return STN_OK;
-    m->open -= done;
+    m->open--;
+    m->requests[i] = MPI_REQUEST_NULL;
+    if (code == MPI_SUCCESS)
+        return check(m, &m->parts[i], &status);
+    MPI_Error_class(code, &class);
+    return class == MPI_ERR_TRUNCATE ? mismatch(m, &m->parts[i], "more than ", m->parts[i].bytes) : fail_mpi(m, "a message", code);
+}
+
+/* Completes what can be of the first `most` open requests: all must end, so those behind them can wait. *moved tells whether anything was. */
+static stn_status poll(struct stni_mpi_member *m, int most, int *moved)
+{
     stn_status status = STN_OK;
-    for (int i = 0; i < done && status == STN_OK; i++)
-        status = check(m, &m->parts[m->indices[i]], &m->statuses[i], code == MPI_ERR_IN_STATUS);
+    *moved = 0;
+    while (m->first < m->n && m->requests[m->first] == MPI_REQUEST_NULL)
+        m->first++;
+    for (int i = m->first, tested = 0; i < m->n && tested < most && status == STN_OK; i++) {
+        int done = 0;
+        if (m->requests[i] == MPI_REQUEST_NULL)
+            continue;
+        status = test(m, i, &done);
+        *moved |= done;
+        tested++;
+    }
     return status;
 }
 
@@ -148,9 +159,10 @@ struct wait {
 /* A message of a process that has ended may still be on its way: it is given up when nothing has come since the last look. */
 static stn_status look_at_peers(struct stni_mpi_member *m, struct wait *wait)
 {
-    int dead = -1;
+    int dead = -1, moved;
     if (wait->pace.now - wait->looked < STNI_MPI_PEERS_EVERY)
         return STN_OK;
+    STNI_TRY(poll(m, m->n, &moved));
     if (wait->looked)
         dead = find_dead(m);
     wait->looked = wait->pace.now;
@@ -162,12 +174,14 @@ static stn_status look_at_peers(struct stni_mpi_member *m, struct wait *wait)
 
 static stn_status look(struct stni_mpi_member *m, struct wait *wait)
 {
+    int moved;
     stni_mpi_heed(m->family);
     if (atomic_load(&m->family->aborted))
         return stni_mpi_fail_aborted(m);
-    if (m->deadline_seconds >= 0 && (double)(wait->pace.now - wait->pace.begin) > m->deadline_seconds * 1e9)
-        return stni_mpi_fail_late(m);
-    return look_at_peers(m, wait);
+    if (m->deadline_seconds < 0 || (double)(wait->pace.now - wait->pace.begin) <= m->deadline_seconds * 1e9)
+        return look_at_peers(m, wait);
+    STNI_TRY(poll(m, m->n, &moved));
+    return m->open > 0 ? stni_mpi_fail_late(m) : STN_OK;
 }
 
 /* What can be taken back is; the rest may end within the grace. What has not ended then stays with MPI, and with it the buffers. */
@@ -180,15 +194,17 @@ static void withdraw(struct stni_mpi_member *m)
         if (m->parts[i].receives && m->requests[i] != MPI_REQUEST_NULL)
             MPI_Cancel(&m->requests[i]);
     stni_mpi_unlock();
-    while (m->open > 0) {
-        stni_mpi_lock();
-        int code = MPI_Testsome(m->n, m->requests, &done, m->indices, m->statuses);
-        stni_mpi_unlock();
-        if ((code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) || done == MPI_UNDEFINED)
-            break;
-        m->open -= done;
-        if (done == 0 && stni_mpi_wait_a_little(&pace) && pace.now - pace.begin > GRACE)
-            break;
+    for (int passed = 0; m->open > 0 && !passed;) {
+        for (int i = 0; i < m->n; i++) {
+            done = 0;
+            stni_mpi_lock();
+            int code = m->requests[i] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Test(&m->requests[i], &done, MPI_STATUS_IGNORE);
+            stni_mpi_unlock();
+            m->open -= done || code != MPI_SUCCESS;
+            if (done || code != MPI_SUCCESS)
+                m->requests[i] = MPI_REQUEST_NULL;
+        }
+        passed = stni_mpi_wait_a_little(&pace) && pace.now - pace.begin > GRACE;
     }
 }
 
@@ -207,7 +223,7 @@ stn_status stni_mpi_complete(struct stni_mpi_member *m)
     stn_status status = STN_OK;
     while (m->open > 0 && status == STN_OK) {
         int moved = 0;
-        status = poll(m, &moved);
+        status = poll(m, WINDOW, &moved);
         if (moved)
             wait.pace.polls = 0;
         else if (status == STN_OK && stni_mpi_wait_a_little(&wait.pace))
@@ -217,7 +233,7 @@ stn_status stni_mpi_complete(struct stni_mpi_member *m)
         status = look_once(m);
     else
         withdraw(m);
-    m->n = m->open = 0;
+    m->n = m->open = m->first = 0;
     m->bytes = 0;
     return status;
 }
