@@ -8,6 +8,7 @@
 #include <shardtensor/device.h>
 #include <shardtensor/dist.h>
 #include <shardtensor/dtype.h>
+#include <shardtensor/io.h>
 #include <shardtensor/mesh.h>
 #include <shardtensor/module.h>
 #include <shardtensor/op.h>
@@ -15,6 +16,7 @@
 #include <shardtensor/spec.h>
 #include <shardtensor/status.h>
 #include <shardtensor/tensor.h>
+#include <shardtensor/train.h>
 #include <shardtensor/version.h>
 
 #endif

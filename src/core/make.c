@@ -54,7 +54,7 @@ static stn_status copy_through_host(stn_context *context, const stn_spec *spec, 
     return status;
 }
 
-static stn_status fill(stn_tensor *tensor, const void *data)
+stn_status stni_tensor_fill(stn_tensor *tensor, const void *data)
 {
     stn_context *context = tensor->context;
     const stn_spec *spec = tensor->spec;
@@ -110,7 +110,7 @@ stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, const void
         stni_fail(context, STN_ERR_ARGUMENT, "from_host: data got NULL, wanted %lld elements", (long long)spec->local_numel);
     if (context->error.status != STN_OK || stni_tensor_create(context, spec, &tensor) != STN_OK)
         return context->error_tensor;
-    if (fill(tensor, data) != STN_OK) {
+    if (stni_tensor_fill(tensor, data) != STN_OK) {
         stni_tensor_release_here(tensor);
         return context->error_tensor;
     }

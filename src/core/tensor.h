@@ -85,6 +85,9 @@ void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
 
 static inline int stni_is_error(const stn_tensor *t) { return (t->flags & STNI_TENSOR_ERROR) != 0; }
 
+/* Copies the chunk from host memory, row-major, and waits for it. */
+stn_status stni_tensor_fill(stn_tensor *tensor, const void *data);
+
 /* Dense in the spec's memory order: `tensor` itself, retained, or a dense copy (without history). */
 stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out);
 

@@ -19,7 +19,7 @@ FORBIDDEN_IMPORTS = {
     "puts", "putchar", "perror",
     "__printf_chk", "__vprintf_chk",
 }
-FORBIDDEN_NEEDED = re.compile(r"lib(mpi|cuda|cudart|nccl|netcdf|hdf5|cjson|png)", re.IGNORECASE)
+FORBIDDEN_NEEDED = re.compile(r"lib(mpi|cuda|cudart|nccl|netcdf|hdf5|png)", re.IGNORECASE)
 
 DECLARATION = re.compile(r"\bSTN_API\b[^;{}()]*?\b(stn_\w+)\s*\(")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

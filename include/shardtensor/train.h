@@ -1,0 +1,126 @@
+/* Training: optimizers over a list of parameters, schedules of the rate, averages of parameters, clipping of gradients.
+ *
+ * Parameters are leaves. Their state has their layout: what one rank holds of a parameter it updates alone, so that a step communicates
+ * nothing. All parameters of one step are updated by few kernels. */
+#ifndef SHARDTENSOR_TRAIN_H
+#define SHARDTENSOR_TRAIN_H
+
+#include <shardtensor/autograd.h>
+
+STN_BEGIN_DECLS
+
+/** A tensor and what it is called, in files for one. */
+typedef struct stn_named_tensor {
+    const char *name;
+    stn_tensor *tensor;
+} stn_named_tensor;
+
+/* Optimizers */
+
+typedef struct stn_optimizer stn_optimizer;
+
+/** p -= rate * (g + weight_decay p), through the momentum b = momentum b + (1 - dampening) g where there is one (the first b is g). */
+typedef struct stn_sgd_options {
+    size_t size;         /* sizeof(stn_sgd_options) */
+    double rate;         /* 0: 1e-3 */
+    double momentum;     /* 0 <= momentum < 1 */
+    double dampening;
+    double weight_decay; /* added to the gradient */
+    int nesterov;        /* 1: steps along g + momentum b; wants a momentum, and no dampening */
+} stn_sgd_options;
+
+/** Adam with decoupled weight decay: p -= rate * (weight_decay p + m' / (sqrt(v') + epsilon)), m' and v' the means of g and g^2 over steps,
+ *  corrected for their start at zero. */
+typedef struct stn_adamw_options {
+    size_t size;         /* sizeof(stn_adamw_options) */
+    double rate;         /* 0: 1e-3 */
+    double beta1, beta2; /* 0: 0.9 and 0.999 */
+    double epsilon;      /* 0: 1e-8 */
+    double weight_decay;
+} stn_adamw_options;
+
+/** Some parameters that share options. */
+typedef struct stn_parameter_group {
+    size_t size;             /* sizeof(stn_parameter_group) */
+    int n;
+    const stn_named_tensor *parameters; /* names are copied, parameters retained */
+    double rate;             /* 0: the optimizer's */
+    int has_weight_decay;    /* 1: weight_decay is this group's, else the optimizer's holds */
+    double weight_decay;
+} stn_parameter_group;
+
+/** Makes an optimizer without parameters. `options` may be NULL. Local.
+ *  @return STN_ERR_ARGUMENT (which option, what it got), STN_ERR_MEMORY.
+ *  Source: Sutskever et al. 2013 for momentum; Kingma and Ba 2015, Loshchilov and Hutter 2019 for AdamW. */
+STN_API stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, stn_optimizer **out);
+STN_API stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out);
+
+/** Adds parameters, with state of zeros in their layouts. Local; every rank adds the same.
+ *  @return STN_ERR_ARGUMENT (a name twice), STN_ERR_DTYPE (not f32 or f64), STN_ERR_STATE (not a leaf that requires grad, a view),
+ *  STN_ERR_PARTIAL, STN_ERR_MEMORY. */
+STN_API stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_parameter_group *group);
+
+/** One step from the parameters' complete gradients; one without a gradient stays as it is, its state too. Local: nothing is
+ *  communicated. Does nothing and returns the kept error after a failure. @return STN_ERR_PARTIAL (a gradient is pending). */
+STN_API stn_status stn_optimizer_step(stn_optimizer *optimizer);
+
+/** Forgets the gradients of all parameters. Local. */
+STN_API stn_status stn_optimizer_zero_grad(stn_optimizer *optimizer);
+
+/** What the rates of all groups are multiplied by from now on (a schedule's value); 1 at first. Local. */
+STN_API void stn_optimizer_set_rate_factor(stn_optimizer *optimizer, double factor);
+
+STN_API int64_t stn_optimizer_steps(const stn_optimizer *optimizer); /**< Steps done so far. */
+
+/** Writes parameters, state and the number of steps to a safetensors file, each rank its own bytes. A parameter `w` is stored as "w", its
+ *  state as "w.momentum", or "w.mean" and "w.square". Collective over the world. @return as stn_save. */
+STN_API stn_status stn_optimizer_save(stn_optimizer *optimizer, const char *path);
+
+/** Reads them back, in whatever layouts the parameters have now. Collective over the world. @return as stn_load; nothing is changed unless the
+ *  file has everything. */
+STN_API stn_status stn_optimizer_load(stn_optimizer *optimizer, const char *path);
+
+/** Gives up its references. Local; accepts NULL and sets it to NULL. */
+STN_API void stn_optimizer_destroy(stn_optimizer **optimizer);
+
+/* Schedules: factors of the rate, pure functions of the step (from 0) */
+
+/** Rises linearly from 1 / (warm_up + 1) to 1 over `warm_up` steps, then stays. */
+STN_API double stn_schedule_constant(int64_t step, int64_t warm_up);
+
+/** The same rise, then half a cosine from 1 at step `warm_up` to `least` at step `total` and after.
+ *  Source: Loshchilov and Hutter 2017. */
+STN_API double stn_schedule_cosine(int64_t step, int64_t warm_up, int64_t total, double least);
+
+/* Averages of parameters */
+
+typedef struct stn_average stn_average;
+
+/** Begins an exponential mean of parameters at their present values, in their layouts. Local.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_DTYPE (not f32 or f64), STN_ERR_MEMORY. */
+STN_API stn_status stn_average_create(stn_context *context, int n, const stn_named_tensor *parameters, stn_average **out);
+
+/** mean = decay * mean + (1 - decay) * parameter, 0 <= decay <= 1. Local. */
+STN_API stn_status stn_average_update(stn_average *average, double decay);
+
+/** Parameters and means change places, for scoring with the means; a second call changes them back. Local. */
+STN_API stn_status stn_average_swap(stn_average *average);
+
+/** The i-th mean, borrowed; named as its parameter. Local. */
+STN_API stn_named_tensor stn_average_at(const stn_average *average, int i);
+
+STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NULL and sets it to NULL. */
+
+/* Gradients */
+
+/** Scales the gradients of some parameters, which may lie on different meshes, so that the 2-norm of all of them together is at most `most`.
+ *
+ * Each element counts once, however many ranks hold it. Parameters without a gradient count for nothing.
+ * Collective: over the world, one all-reduce of a number.
+ * @param norm  gets the norm before; the host then waits. NULL: not told.
+ * @return STN_ERR_ARGUMENT (most), STN_ERR_DTYPE, STN_ERR_PARTIAL (a gradient is pending), STN_ERR_COMM.
+ * Source: Pascanu, Mikolov and Bengio 2013. */
+STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *parameters, double most, double *norm);
+
+STN_END_DECLS
+#endif

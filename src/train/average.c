@@ -1,0 +1,131 @@
+/* Exponential means of parameters. */
+#include "core/host_alloc.h"
+#include "ops/redistribute/action.h"
+#include "train/update.h"
+
+#include <shardtensor/train.h>
+
+#include <string.h>
+
+struct entry {
+    char *name;
+    stn_tensor *mean, *parameter;
+};
+
+struct stn_average {
+    stn_context *context;
+    int n;
+    struct entry entry[];
+};
+
+static stn_status copy_tensor(stn_tensor *from, stn_tensor **out)
+{
+    stn_box to_box, from_box;
+    STNI_TRY(stni_tensor_create(from->context, from->spec, out));
+    stni_tensor_box(*out, &to_box);
+    stni_tensor_box(from, &from_box);
+    if (from->spec->local_numel == 0)
+        return STN_OK;
+    stn_queue *queue = from->context->queue;
+    stn_status status = stni_fail_queue(from->context, stni_box_copy(queue, &to_box, &from_box, stn_dtype_size(from->spec->layout.dtype)));
+    if (status != STN_OK)
+        stni_tensor_drop(out);
+    return status;
+}
+
+static stn_status add(stn_average *average, const stn_named_tensor *parameter)
+{
+    const char *name = parameter->name ? parameter->name : "";
+    struct entry *entry = &average->entry[average->n];
+    STNI_TRY(stni_update_check(average->context, "average", name, parameter->tensor));
+    entry->name = stni_malloc(strlen(name) + 1);
+    if (!entry->name)
+        return stni_fail_memory(average->context, "a parameter's name", strlen(name) + 1);
+    average->n++;
+    strcpy(entry->name, name);
+    STNI_TRY(copy_tensor(parameter->tensor, &entry->mean));
+    entry->parameter = stn_tensor_retain(parameter->tensor);
+    return STN_OK;
+}
+
+static stn_status create(stn_context *context, int n, const stn_named_tensor *parameters, stn_average **out)
+{
+    if (n < 0 || (n > 0 && !parameters))
+        return stni_fail(context, STN_ERR_ARGUMENT, "average: parameters got %d at %p, wanted a list", n, (const void *)parameters);
+    size_t bytes = sizeof(stn_average) + (size_t)n * sizeof(struct entry);
+    stn_average *average = stni_calloc(1, bytes);
+    if (!average)
+        return stni_fail_memory(context, "an average", bytes);
+    average->context = context;
+    stn_status status = STN_OK;
+    for (int i = 0; i < n && status == STN_OK; i++)
+        status = add(average, &parameters[i]);
+    if (status == STN_OK)
+        *out = average;
+    else
+        stn_average_destroy(&average);
+    return status;
+}
+
+stn_status stn_average_create(stn_context *context, int n, const stn_named_tensor *parameters, stn_average **out)
+{
+    if (!context || !out)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_action_begin(context));
+    return stni_action_end(context, create(context, n, parameters, out));
+}
+
+static stn_status apply(stn_average *average, enum stni_update_kind kind, double decay, uint32_t written)
+{
+    struct stni_update update;
+    const struct stni_update_numbers numbers = {.decay = decay};
+    stni_update_begin(&update, average->context, kind);
+    stn_status status = STN_OK;
+    for (int i = 0; i < average->n && status == STN_OK; i++) {
+        stn_tensor *operands[] = {average->entry[i].mean, average->entry[i].parameter};
+        status = stni_update_add(&update, &numbers, 2, operands, written, NULL);
+    }
+    return stni_update_end(&update, status);
+}
+
+stn_status stn_average_update(stn_average *average, double decay)
+{
+    if (!average)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_action_begin(average->context));
+    stn_status status = STN_OK;
+    if (!(decay >= 0 && decay <= 1))
+        status = stni_fail(average->context, STN_ERR_ARGUMENT, "average: decay got %g, wanted 0 to 1", decay);
+    if (status == STN_OK)
+        status = apply(average, STNI_UPDATE_AVERAGE, decay, 1);
+    return stni_action_end(average->context, status);
+}
+
+stn_status stn_average_swap(stn_average *average)
+{
+    if (!average)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_action_begin(average->context));
+    return stni_action_end(average->context, apply(average, STNI_UPDATE_SWAP, 0, 3));
+}
+
+stn_named_tensor stn_average_at(const stn_average *average, int i)
+{
+    if (!average || i < 0 || i >= average->n)
+        return (stn_named_tensor){NULL, NULL};
+    return (stn_named_tensor){average->entry[i].name, average->entry[i].mean};
+}
+
+void stn_average_destroy(stn_average **average)
+{
+    if (!average || !*average)
+        return;
+    for (int i = 0; i < (*average)->n; i++) {
+        struct entry *entry = &(*average)->entry[i];
+        stn_tensor_release(&entry->mean);
+        stn_tensor_release(&entry->parameter);
+        stni_free(entry->name);
+    }
+    stni_free(*average);
+    *average = NULL;
+}

@@ -1,0 +1,245 @@
+/* Optimizers: options, parameter groups, steps. What a step computes stands in update_template.h. */
+#include "train/optimizer.h"
+
+#include "core/host_alloc.h"
+#include "ops/redistribute/action.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct stni_optimizer_rule sgd = {"sgd", STNI_UPDATE_SGD, 0, {NULL}};
+static const struct stni_optimizer_rule sgd_momentum = {"sgd", STNI_UPDATE_MOMENTUM, 1, {"momentum"}};
+static const struct stni_optimizer_rule adamw = {"adamw", STNI_UPDATE_ADAMW, 2, {"mean", "square"}};
+
+/* Options */
+
+/* Fails unless least <= value < most; NaN is never within. */
+static stn_status check_range(stn_context *context, const char *option, double value, double least, double most)
+{
+    if (value >= least && value < most)
+        return STN_OK;
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s got %g, wanted at least %g and less than %g", option, value, least, most);
+}
+
+static stn_status create(stn_context *context, const struct stni_optimizer_rule *rule, const struct stni_update_numbers *numbers,
+                         stn_optimizer **out)
+{
+    stn_optimizer *optimizer = stni_calloc(1, sizeof *optimizer);
+    if (!optimizer)
+        return stni_fail_memory(context, "an optimizer", sizeof *optimizer);
+    optimizer->context = context;
+    optimizer->rule = rule;
+    optimizer->numbers = *numbers;
+    optimizer->factor = 1;
+    *out = optimizer;
+    return STN_OK;
+}
+
+stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, stn_optimizer **out)
+{
+    const stn_sgd_options defaults = {.size = sizeof defaults}, *o = options ? options : &defaults;
+    if (!context || !out)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_failed(context));
+    STNI_TRY(check_range(context, "sgd: rate", o->rate, 0, INFINITY));
+    STNI_TRY(check_range(context, "sgd: momentum", o->momentum, 0, 1));
+    STNI_TRY(check_range(context, "sgd: dampening", o->dampening, 0, 1));
+    STNI_TRY(check_range(context, "sgd: weight_decay", o->weight_decay, 0, INFINITY));
+    if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
+        return stni_fail(context, STN_ERR_ARGUMENT, "sgd: nesterov got momentum %g and dampening %g, wanted a momentum and no dampening",
+                         o->momentum, o->dampening);
+    struct stni_update_numbers numbers = {.rate = o->rate == 0 ? 1e-3 : o->rate, .decay = o->weight_decay, .a = o->momentum,
+                                          .b = 1 - o->dampening, .nesterov = o->nesterov};
+    return create(context, o->momentum == 0 ? &sgd : &sgd_momentum, &numbers, out);
+}
+
+stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out)
+{
+    const stn_adamw_options defaults = {.size = sizeof defaults}, *o = options ? options : &defaults;
+    if (!context || !out)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_failed(context));
+    STNI_TRY(check_range(context, "adamw: rate", o->rate, 0, INFINITY));
+    STNI_TRY(check_range(context, "adamw: beta1", o->beta1, 0, 1));
+    STNI_TRY(check_range(context, "adamw: beta2", o->beta2, 0, 1));
+    STNI_TRY(check_range(context, "adamw: epsilon", o->epsilon, 0, INFINITY));
+    STNI_TRY(check_range(context, "adamw: weight_decay", o->weight_decay, 0, INFINITY));
+    struct stni_update_numbers numbers = {.rate = o->rate == 0 ? 1e-3 : o->rate, .decay = o->weight_decay,
+                                          .a = o->beta1 == 0 ? 0.9 : o->beta1, .b = o->beta2 == 0 ? 0.999 : o->beta2,
+                                          .epsilon = o->epsilon == 0 ? 1e-8 : o->epsilon};
+    return create(context, &adamw, &numbers, out);
+}
+
+/* Parameters */
+
+static void parameter_fini(struct stni_parameter *p)
+{
+    for (int s = 0; s < STNI_OPTIMIZER_MAX_STATE; s++)
+        stn_tensor_release(&p->state[s]);
+    stn_tensor_release(&p->tensor);
+    stni_free(p->name);
+}
+
+static char *copy_text(const char *text)
+{
+    char *copy = stni_malloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+static stn_status check_parameter(const stn_optimizer *optimizer, const stn_named_tensor *parameter)
+{
+    stn_context *context = optimizer->context;
+    const char *name = parameter->name;
+    if (!name || !name[0])
+        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: a parameter's name got %s, wanted a text", name ? "''" : "NULL");
+    for (int i = 0; i < optimizer->n; i++)
+        if (strcmp(optimizer->parameters[i].name, name) == 0)
+            return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is there already", name);
+    STNI_TRY(stni_update_check(context, "optimizer", name, parameter->tensor));
+    if (!stn_is_leaf(parameter->tensor) || !stn_requires_grad(parameter->tensor))
+        return stni_fail(context, STN_ERR_STATE, "optimizer: '%s' does not require grad, wanted a leaf that does", name);
+    return STN_OK;
+}
+
+static stn_status reserve(stn_optimizer *optimizer, int more)
+{
+    if (optimizer->n + more <= optimizer->cap)
+        return STN_OK;
+    int cap = 2 * optimizer->cap > optimizer->n + more ? 2 * optimizer->cap : optimizer->n + more;
+    struct stni_parameter *grown = stni_realloc(optimizer->parameters, (size_t)cap * sizeof *grown);
+    if (!grown)
+        return stni_fail_memory(optimizer->context, "an optimizer's parameters", (size_t)cap * sizeof *grown);
+    optimizer->parameters = grown;
+    optimizer->cap = cap;
+    return STN_OK;
+}
+
+static stn_status add(stn_optimizer *optimizer, const stn_parameter_group *group, const stn_named_tensor *parameter)
+{
+    STNI_TRY(check_parameter(optimizer, parameter));
+    struct stni_parameter p = {.name = copy_text(parameter->name), .rate = group->rate == 0 ? optimizer->numbers.rate : group->rate,
+                               .decay = group->has_weight_decay ? group->weight_decay : optimizer->numbers.decay};
+    stn_status status = p.name ? STN_OK : stni_fail_memory(optimizer->context, "a parameter's name", strlen(parameter->name) + 1);
+    for (int s = 0; s < optimizer->rule->n_state && status == STN_OK; s++)
+        status = stni_zeros(optimizer->context, parameter->tensor->spec, &p.state[s]);
+    if (status != STN_OK) {
+        parameter_fini(&p);
+        return status;
+    }
+    p.tensor = stn_tensor_retain(parameter->tensor);
+    optimizer->parameters[optimizer->n++] = p;
+    return STN_OK;
+}
+
+static stn_status add_group(stn_optimizer *optimizer, const stn_parameter_group *group)
+{
+    stn_context *context = optimizer->context;
+    int before = optimizer->n;
+    if (!group || group->n < 0 || (group->n > 0 && !group->parameters))
+        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: group got %d parameters at %p, wanted a list", group ? group->n : 0,
+                         group ? (const void *)group->parameters : NULL);
+    STNI_TRY(check_range(context, "optimizer: the group's rate", group->rate, 0, INFINITY));
+    STNI_TRY(check_range(context, "optimizer: the group's weight_decay", group->has_weight_decay ? group->weight_decay : 0, 0, INFINITY));
+    STNI_TRY(reserve(optimizer, group->n));
+    for (int i = 0; i < group->n; i++) {
+        stn_status status = add(optimizer, group, &group->parameters[i]);
+        if (status == STN_OK)
+            continue;
+        while (optimizer->n > before)
+            parameter_fini(&optimizer->parameters[--optimizer->n]);
+        return status;
+    }
+    return STN_OK;
+}
+
+stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_parameter_group *group)
+{
+    if (!optimizer)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_action_begin(optimizer->context));
+    return stni_action_end(optimizer->context, add_group(optimizer, group));
+}
+
+/* Steps */
+
+static struct stni_update_numbers numbers_of(const stn_optimizer *optimizer, const struct stni_parameter *p)
+{
+    struct stni_update_numbers numbers = optimizer->numbers;
+    numbers.rate = p->rate * optimizer->factor;
+    numbers.decay = p->decay;
+    if (optimizer->rule == &sgd_momentum && p->steps == 1)
+        numbers.b = 1;
+    if (optimizer->rule == &adamw) {
+        numbers.mean_scale = 1 / (1 - pow(numbers.a, (double)p->steps));
+        numbers.square_scale = 1 / (1 - pow(numbers.b, (double)p->steps));
+    }
+    return numbers;
+}
+
+static stn_status step_one(stn_optimizer *optimizer, struct stni_update *update, struct stni_parameter *p)
+{
+    stn_tensor *operands[STNI_UPDATE_OPERANDS] = {p->tensor}, *grad;
+    uint32_t written = 1;
+    STNI_TRY(stni_update_gradient(p->tensor, &grad));
+    if (!grad)
+        return STN_OK;
+    p->steps++;
+    operands[1] = grad;
+    for (int s = 0; s < optimizer->rule->n_state; s++) {
+        operands[2 + s] = p->state[s];
+        written |= UINT32_C(4) << s;
+    }
+    struct stni_update_numbers numbers = numbers_of(optimizer, p);
+    return stni_update_add(update, &numbers, 2 + optimizer->rule->n_state, operands, written, grad);
+}
+
+static stn_status step(stn_optimizer *optimizer)
+{
+    struct stni_update update;
+    stn_status status = STN_OK;
+    stni_update_begin(&update, optimizer->context, optimizer->rule->update);
+    for (int i = 0; i < optimizer->n && status == STN_OK; i++)
+        status = step_one(optimizer, &update, &optimizer->parameters[i]);
+    status = stni_update_end(&update, status);
+    optimizer->steps += status == STN_OK;
+    return status;
+}
+
+stn_status stn_optimizer_step(stn_optimizer *optimizer)
+{
+    if (!optimizer)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_action_begin(optimizer->context));
+    return stni_action_end(optimizer->context, step(optimizer));
+}
+
+stn_status stn_optimizer_zero_grad(stn_optimizer *optimizer)
+{
+    if (!optimizer)
+        return STN_ERR_ARGUMENT;
+    for (int i = 0; i < optimizer->n; i++)
+        STNI_TRY(stn_zero_grad(optimizer->parameters[i].tensor));
+    return STN_OK;
+}
+
+void stn_optimizer_set_rate_factor(stn_optimizer *optimizer, double factor)
+{
+    if (optimizer)
+        optimizer->factor = factor;
+}
+
+int64_t stn_optimizer_steps(const stn_optimizer *optimizer)
+{
+    return optimizer ? optimizer->steps : 0;
+}
+
+void stn_optimizer_destroy(stn_optimizer **optimizer)
+{
+    if (!optimizer || !*optimizer)
+        return;
+    for (int i = 0; i < (*optimizer)->n; i++)
+        parameter_fini(&(*optimizer)->parameters[i]);
+    stni_free((*optimizer)->parameters);
+    stni_free(*optimizer);
+    *optimizer = NULL;
+}

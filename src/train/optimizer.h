@@ -1,0 +1,37 @@
+/* An optimizer: what it does to a parameter, and the parameters with their state. */
+#ifndef STNI_TRAIN_OPTIMIZER_H
+#define STNI_TRAIN_OPTIMIZER_H
+
+#include <shardtensor/train.h>
+
+#include "train/update.h"
+
+enum { STNI_OPTIMIZER_MAX_STATE = 2 };
+
+struct stni_parameter {
+    char *name;
+    stn_tensor *tensor;
+    stn_tensor *state[STNI_OPTIMIZER_MAX_STATE];
+    int64_t steps; /* with a gradient */
+    double rate, decay;
+};
+
+/* A kind of optimizer. */
+struct stni_optimizer_rule {
+    const char *name;
+    enum stni_update_kind update;
+    int n_state;
+    const char *state[STNI_OPTIMIZER_MAX_STATE]; /* in files, after the parameter's name */
+};
+
+struct stn_optimizer {
+    stn_context *context;
+    const struct stni_optimizer_rule *rule;
+    struct stni_update_numbers numbers; /* those that all parameters share */
+    double factor;
+    int64_t steps;
+    struct stni_parameter *parameters;
+    int n, cap;
+};
+
+#endif

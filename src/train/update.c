@@ -1,0 +1,104 @@
+#include "train/update.h"
+
+#include "core/shard/redistribute.h"
+#include "core/trace.h"
+
+#include <shardtensor/autograd.h>
+
+#include <string.h>
+
+void stni_update_begin(struct stni_update *update, stn_context *context, enum stni_update_kind kind)
+{
+    update->context = context;
+    memset(&update->args, 0, sizeof update->args); /* numbers are compared by their bytes */
+    update->args.kind = kind;
+}
+
+static void drop(struct stni_update *update)
+{
+    for (int i = 0; i < update->args.n; i++)
+        stni_tensor_drop(&update->held[i]);
+    update->args.n = 0;
+}
+
+static stn_status launch(struct stni_update *update)
+{
+    static const char *const names[STNI_UPDATE_KINDS] = {"sgd", "sgd.momentum", "adamw", "average", "average.swap", "clip.norm", "clip.scale"};
+    stn_context *context = update->context;
+    if (update->args.n == 0)
+        return STN_OK;
+    if (context->trace)
+        stni_trace_name_kernel(context->trace, stni_update_cpu, names[update->args.kind]);
+    stn_status status = stni_fail_queue(context, stn_queue_launch(context->queue, stni_update_cpu, &update->args, sizeof update->args));
+    drop(update);
+    return status;
+}
+
+static int fits(const struct stni_update_args *args, stn_dtype dtype, const struct stni_update_numbers *numbers)
+{
+    return args->n < STNI_UPDATE_CHUNKS && args->dtype == dtype && memcmp(&args->numbers, numbers, sizeof *numbers) == 0;
+}
+
+stn_status stni_update_add(struct stni_update *update, const struct stni_update_numbers *numbers, int n, stn_tensor *const *tensors,
+                           uint32_t written, stn_tensor *hold)
+{
+    struct stni_update_args *args = &update->args;
+    const stn_spec *spec = tensors[0]->spec;
+    struct stni_update_chunk chunk = {.n = spec->local_numel};
+    stn_status status = fits(args, spec->layout.dtype, numbers) ? STN_OK : launch(update);
+    if (status != STN_OK || chunk.n == 0) {
+        stni_tensor_drop(&hold);
+        return status;
+    }
+    for (int i = 0; i < n; i++) {
+        chunk.at[i] = tensors[i]->data;
+        if (written >> i & 1)
+            tensors[i]->storage->version++;
+    }
+    args->dtype = spec->layout.dtype;
+    args->numbers = *numbers;
+    args->chunk[args->n] = chunk;
+    update->held[args->n++] = hold;
+    return STN_OK;
+}
+
+stn_status stni_update_end(struct stni_update *update, stn_status status)
+{
+    if (status == STN_OK)
+        status = launch(update);
+    drop(update);
+    return status;
+}
+
+stn_status stni_update_check(stn_context *context, const char *what, const char *name, const stn_tensor *tensor)
+{
+    if (!tensor)
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: '%s' got NULL, wanted a tensor", what, name);
+    STNI_TRY(stni_tensor_require(tensor, what));
+    if (tensor->context != context)
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: '%s' belongs to another context", what, name);
+    const struct stni_layout *layout = &tensor->spec->layout;
+    if (layout->dtype != STN_DTYPE_F32 && layout->dtype != STN_DTYPE_F64)
+        return stni_fail(context, STN_ERR_DTYPE, "%s: '%s' is %s, wanted f32 or f64", what, name, stn_dtype_name(layout->dtype));
+    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
+        if (layout->placement[a].kind == STN_PLACE_PARTIAL)
+            return stni_fail(context, STN_ERR_PARTIAL, "%s: '%s' is Partial on mesh axis %d, wanted Shard or Replicate", what, name, a);
+    if (tensor->flags & STNI_TENSOR_VIEW || !stni_tensor_is_dense(tensor))
+        return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what, name);
+    if (!context->device->is_cpu)
+        return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: no kernel for device %s", what, context->device->name);
+    return STN_OK;
+}
+
+stn_status stni_update_gradient(stn_tensor *leaf, stn_tensor **out)
+{
+    stn_tensor *grad, *placed;
+    *out = NULL;
+    STNI_TRY(stn_grad_of(leaf, &grad));
+    if (!grad)
+        return STN_OK;
+    STNI_TRY(stni_redistribute(grad, leaf->spec, &placed));
+    stn_status status = stni_tensor_dense(placed, out);
+    stni_tensor_drop(&placed);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* The arithmetic of one type. Included with T, SQRT(x) and NAME(x). Numbers are rounded to T once, before the loop. */
+
+static void NAME(sgd)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    T *restrict p = chunk->at[0];
+    const T *restrict g = chunk->at[1];
+    T rate = (T)numbers->rate, decay = (T)numbers->decay;
+    for (int64_t i = 0; i < chunk->n; i++)
+        p[i] -= rate * (g[i] + decay * p[i]);
+}
+
+static void NAME(momentum)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    T *restrict p = chunk->at[0], *restrict m = chunk->at[2];
+    const T *restrict g = chunk->at[1];
+    T rate = (T)numbers->rate, decay = (T)numbers->decay, keep = (T)numbers->a, take = (T)numbers->b;
+    T along = numbers->nesterov ? 1 : 0, ahead = numbers->nesterov ? keep : 1;
+    for (int64_t i = 0; i < chunk->n; i++) {
+        T gradient = g[i] + decay * p[i];
+        m[i] = keep * m[i] + take * gradient;
+        p[i] -= rate * (along * gradient + ahead * m[i]);
+    }
+}
+
+static void NAME(adamw)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    T *restrict p = chunk->at[0], *restrict m = chunk->at[2], *restrict v = chunk->at[3];
+    const T *restrict g = chunk->at[1];
+    T keep_m = (T)numbers->a, take_m = (T)(1 - numbers->a), keep_v = (T)numbers->b, take_v = (T)(1 - numbers->b);
+    T shrink = (T)(1 - numbers->rate * numbers->decay), step = (T)(numbers->rate * numbers->mean_scale);
+    T scale = (T)sqrt(numbers->square_scale), epsilon = (T)numbers->epsilon;
+    for (int64_t i = 0; i < chunk->n; i++) {
+        m[i] = keep_m * m[i] + take_m * g[i];
+        v[i] = keep_v * v[i] + take_v * g[i] * g[i];
+        p[i] = shrink * p[i] - step * m[i] / (SQRT(v[i]) * scale + epsilon);
+    }
+}
+
+static void NAME(average)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    T *restrict mean = chunk->at[0];
+    const T *restrict p = chunk->at[1];
+    T take = (T)(1 - numbers->decay);
+    for (int64_t i = 0; i < chunk->n; i++)
+        mean[i] += take * (p[i] - mean[i]);
+}
+
+static void NAME(swap)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    T *restrict a = chunk->at[0], *restrict b = chunk->at[1];
+    (void)numbers;
+    for (int64_t i = 0; i < chunk->n; i++) {
+        T kept = a[i];
+        a[i] = b[i];
+        b[i] = kept;
+    }
+}
+
+/* at[0] may be at[1]. */
+static void NAME(scale)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    T *to = chunk->at[0];
+    const T *from = chunk->at[1];
+    double norm = sqrt(*numbers->norm_square);
+    T factor = norm <= numbers->most ? 1 : (T)(numbers->most / norm);
+    for (int64_t i = 0; i < chunk->n; i++)
+        to[i] = factor * from[i];
+}
+
+/* Eight sums, so that the order of additions does not depend on the instruction set. */
+static void NAME(norm)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    enum { LANES = 8 };
+    const T *g = chunk->at[0];
+    double sums[LANES] = {0}, rest = 0;
+    int64_t i = 0;
+    for (; i + LANES <= chunk->n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            sums[l] += (double)g[i + l] * (double)g[i + l];
+    for (; i < chunk->n; i++)
+        rest += (double)g[i] * (double)g[i];
+    *numbers->norm_square += ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])) + rest;
+}
+
+#undef T
+#undef SQRT
+#undef NAME

@@ -1,0 +1,242 @@
+/* Files: what one layout saved, every other loads; an optimizer goes on where it was; what is damaged is refused on all ranks. */
+#include "ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROWS = 7, COLUMNS = 5, N = ROWS * COLUMNS };
+
+static char folder[] = "/tmp/stn-io-XXXXXX";
+
+static const char *file_at(const char *name, char text[128])
+{
+    snprintf(text, 128, "%s/%s", folder, name);
+    return text;
+}
+
+static double other_value(int64_t i)
+{
+    return test_value(i + 1000);
+}
+
+static stn_tensor *field(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, double (*value)(int64_t))
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    return test_tensor(context, mesh, placements, dtype, 2, shape, NULL, value);
+}
+
+/* Placements of two mesh axes, one after the other. */
+static const struct layout {
+    int rows, columns;
+    stn_placement place[2];
+} layouts[] = {{1, 0, {{0, 0, 0, 0}}},
+               {2, 0, {{STN_PLACE_SHARD, 0, 0, 0}}},
+               {3, 0, {{STN_PLACE_SHARD, 1, 0, 0}}},
+               {2, 0, {{STN_PLACE_REPLICATE, 0, 0, 0}}},
+               {2, 0, {{STN_PLACE_PARTIAL, 0, STN_SUM, 0}}},
+               {2, 3, {{STN_PLACE_SHARD, 1, 0, 0}, {STN_PLACE_SHARD, 0, 0, 0}}},
+               {2, 3, {{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_SHARD, 0, 0, 0}}},
+               {2, 3, {{STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_SHARD, 1, 0, 0}}}};
+
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+static stn_status save_body(stn_context *context, void *arg)
+{
+    const struct layout *l = arg;
+    char path[128];
+    const stn_mesh *mesh = test_mesh(context, l->rows, l->columns);
+    const stn_metadata metadata[] = {{"what", "a test"}};
+    stn_scope_begin(context);
+    const stn_named_tensor list[] = {{"a", field(context, mesh, l->place, STN_DTYPE_F32, test_value)},
+                                     {"b", field(context, mesh, l->place, STN_DTYPE_F64, other_value)}};
+    CHECK_STATUS(stn_save(context, file_at("x.safetensors", path), 2, list, 1, metadata), STN_OK);
+    return stn_scope_end(context);
+}
+
+static stn_status load_body(stn_context *context, void *arg)
+{
+    const struct layout *l = arg;
+    char path[128], what[16];
+    double got[N];
+    const stn_mesh *mesh = test_mesh(context, l->rows, l->columns);
+    stn_scope_begin(context);
+    stn_tensor *b = field(context, mesh, l->place, STN_DTYPE_F64, test_value);
+    stn_tensor *turned = stn_cast(stn_mul_number(field(context, mesh, l->place, STN_DTYPE_F32, other_value), 2), STN_DTYPE_F32);
+    const stn_named_tensor list[] = {{"b", b}, {"a", turned}};
+    CHECK_STATUS(stn_load(context, file_at("x.safetensors", path), 2, list), STN_OK);
+    test_read(b, got, N);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(got[i], other_value(i), 0);
+    test_read(turned, got, N);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(got[i], (double)(float)test_value(i), 0);
+    CHECK_STATUS(stn_load_metadata(path, "what", what, sizeof what), STN_OK);
+    CHECK_STR(what, "a test");
+    CHECK_STATUS(stn_load_metadata(path, "why", what, sizeof what), STN_ERR_NOT_FOUND);
+    return stn_scope_end(context);
+}
+
+static int ranks_of(const struct layout *l)
+{
+    return l->rows * (l->columns ? l->columns : 1);
+}
+
+static void every_layout_loads_what_every_other_saved(void)
+{
+    for (int from = 0; from < LAYOUTS; from++) {
+        test_ranks(ranks_of(&layouts[from]), save_body, (void *)&layouts[from]);
+        for (int to = 0; to < LAYOUTS; to++)
+            if (layouts[to].place[0].kind != STN_PLACE_PARTIAL)
+                test_ranks(ranks_of(&layouts[to]), load_body, (void *)&layouts[to]);
+    }
+}
+
+static void one_step(stn_optimizer *optimizer, stn_tensor *p)
+{
+    CHECK_STATUS(stn_backward(stn_sum(stn_mul(stn_mul(p, p), p), 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(stn_optimizer_step(optimizer), STN_OK);
+    CHECK_STATUS(stn_optimizer_zero_grad(optimizer), STN_OK);
+}
+
+/* Five steps: all at once on one rank, else two here, saved, loaded on three ranks, three more there. */
+struct course {
+    int first, last; /* steps done here */
+    double end[N];
+};
+
+static stn_status course_body(stn_context *context, void *arg)
+{
+    struct course *course = arg;
+    char path[128];
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_placement shard = stn_shard(stn_context_size(context) == 3);
+    stn_optimizer *optimizer = NULL;
+    double got[N];
+    stn_scope_begin(context);
+    stn_tensor *p = field(context, mesh, &shard, STN_DTYPE_F64, course->first ? other_value : test_value);
+    stn_set_requires_grad(p, 1);
+    const stn_named_tensor list[] = {{"p", p}};
+    const stn_parameter_group group = {sizeof group, 1, list, 0.1, 0, 0};
+    CHECK_STATUS(stn_adamw_create(context, NULL, &optimizer), STN_OK);
+    CHECK_STATUS(stn_optimizer_add_group(optimizer, &group), STN_OK);
+    file_at("optimizer.safetensors", path);
+    if (course->first)
+        CHECK_STATUS(stn_optimizer_load(optimizer, path), STN_OK);
+    CHECK_I64(stn_optimizer_steps(optimizer), course->first);
+    for (int s = course->first; s < course->last; s++)
+        one_step(optimizer, p);
+    if (course->last == 2)
+        CHECK_STATUS(stn_optimizer_save(optimizer, path), STN_OK);
+    test_read(p, got, N);
+    if (stn_context_rank(context) == 0)
+        memcpy(course->end, got, sizeof got);
+    stn_optimizer_destroy(&optimizer);
+    return stn_scope_end(context);
+}
+
+static void an_optimizer_goes_on_after_loading(void)
+{
+    struct course whole = {0, 5, {0}}, begin = {0, 2, {0}}, rest = {2, 5, {0}};
+    test_ranks(1, course_body, &whole);
+    test_ranks(2, course_body, &begin);
+    test_ranks(3, course_body, &rest);
+    CHECK_BYTES(rest.end, whole.end, sizeof whole.end);
+}
+
+static void write_file(const char *name, const char *bytes, size_t size)
+{
+    char path[128];
+    FILE *file = fopen(file_at(name, path), "wb");
+    if (!CHECK_PTR(file))
+        return;
+    CHECK_I64((int64_t)fwrite(bytes, 1, size, file), (int64_t)size);
+    fclose(file);
+}
+
+static void refused(stn_context *context, const char *name, const char *tensor, stn_dtype dtype, stn_status want, const char *why)
+{
+    char path[128];
+    double got[N];
+    stn_placement shard = stn_shard(0);
+    stn_tensor *t = field(context, test_mesh(context, 2, 0), &shard, dtype, test_value);
+    CHECK_STATUS(stn_load(context, file_at(name, path), 1, &(stn_named_tensor){tensor, t}), want);
+    if (!CHECK(strstr(stn_context_error_text(context), why) != NULL))
+        fprintf(stderr, "  %s\n", stn_context_error_text(context));
+    stn_context_take_error(context, NULL, 0);
+    test_read(t, got, N);
+    CHECK_NEAR(got[N - 1], dtype == STN_DTYPE_F32 ? (double)(float)test_value(N - 1) : test_value(N - 1), 0);
+}
+
+static stn_status damaged_body(stn_context *context, void *arg)
+{
+    char path[128];
+    (void)arg;
+    stn_scope_begin(context);
+    refused(context, "none.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "none.safetensors: cannot be opened");
+    refused(context, "x.safetensors", "c", STN_DTYPE_F32, STN_ERR_NOT_FOUND, "no tensor 'c'");
+    refused(context, "x.safetensors", "a", STN_DTYPE_F64, STN_ERR_DTYPE, "'a' is F32, wanted F64");
+    refused(context, "short.safetensors", "b", STN_DTYPE_F64, STN_ERR_IO, "truncated: 'b' ends");
+    refused(context, "tiny.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "truncated or no file");
+    refused(context, "length.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "truncated or damaged: a header of");
+    refused(context, "json.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the header is damaged");
+    refused(context, "deep.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the header is damaged");
+    refused(context, "offsets.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the offsets of 'a' do not fit");
+    refused(context, "shape.safetensors", "a", STN_DTYPE_F32, STN_ERR_SHAPE, "another shape, wanted (7, 5)");
+    stn_placement shard = stn_shard(0);
+    stn_tensor *t = field(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F32, test_value);
+    snprintf(path, sizeof path, "%s/no/such/folder.safetensors", folder);
+    CHECK_STATUS(stn_save(context, path, 1, &(stn_named_tensor){"a", t}, 0, NULL), STN_ERR_IO);
+    CHECK(strstr(stn_context_error_text(context), "cannot be made") != NULL);
+    stn_context_take_error(context, NULL, 0);
+    const stn_named_tensor twice[] = {{"a", t}, {"a", t}};
+    CHECK_STATUS(stn_save(context, file_at("y", path), 2, twice, 0, NULL), STN_ERR_ARGUMENT);
+    CHECK_STR(stn_context_error_text(context), "save: 'a' stands twice");
+    stn_context_take_error(context, NULL, 0);
+    CHECK(access(path, F_OK) != 0);
+    return stn_scope_end(context);
+}
+
+static void damaged_files_are_refused_on_all_ranks(void)
+{
+    char path[128], bytes[4096], deep[108];
+    test_ranks(1, save_body, (void *)&layouts[0]);
+    FILE *file = fopen(file_at("x.safetensors", path), "rb");
+    if (!CHECK_PTR(file))
+        return;
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    write_file("short.safetensors", bytes, size - 1);
+    write_file("tiny.safetensors", bytes, 5);
+    write_file("length.safetensors", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+    write_file("json.safetensors", "\x04\0\0\0\0\0\0\0{\"a\"", 12);
+    memset(deep, '[', sizeof deep);
+    memcpy(deep, "\x64\0\0\0\0\0\0\0", 8);
+    write_file("deep.safetensors", deep, sizeof deep);
+    const char offsets[] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[7,5],\"data_offsets\":[9,8]}}     ";
+    write_file("offsets.safetensors", offsets, 8 + 0x3a);
+    const char shape[] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[5,7],\"data_offsets\":[0,8]}}     ";
+    write_file("shape.safetensors", shape, 8 + 0x3a);
+    test_ranks(2, damaged_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"every_layout_loads_what_every_other_saved", every_layout_loads_what_every_other_saved},
+        {"an_optimizer_goes_on_after_loading", an_optimizer_goes_on_after_loading},
+        {"damaged_files_are_refused_on_all_ranks", damaged_files_are_refused_on_all_ranks},
+    };
+    if (!mkdtemp(folder))
+        return 1;
+    int code = TEST_MAIN(argc, argv, cases);
+    static const char *const names[] = {"x", "optimizer", "short", "tiny", "length", "json", "deep", "offsets", "shape"};
+    char path[160];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s.safetensors", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    return code;
+}
