@@ -61,8 +61,8 @@ typedef enum stn_rounding {
 STN_API stn_tensor *stn_div(stn_tensor *input, stn_tensor *other);
 STN_API stn_tensor *stn_div_number(stn_tensor *input, double other);
 
-/** The quotient as a whole number: integers stay integers, and divided by 0 they give 0. Partial is reduced first.
- *  Gradient: zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex), STN_ERR_ARGUMENT (rounding). */
+/** The quotient as a whole number: integers stay integers; divided by 0 they give 0 and STN_ERR_VALUE at the next agreement (stn_agree).
+ *  Partial is reduced first.  Gradient: zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex), STN_ERR_ARGUMENT (rounding). */
 STN_API stn_tensor *stn_div_rounded(stn_tensor *input, stn_tensor *other, stn_rounding rounding);
 
 /** input /= other, in place. As stn_add_; STN_ERR_DTYPE where input is of integers. */
@@ -97,7 +97,7 @@ STN_API stn_tensor *stn_conj(stn_tensor *input);
 STN_API stn_tensor *stn_cast(stn_tensor *input, stn_dtype dtype);
 
 /** The quotient rounded down, as stn_div_rounded; the rest of a division, with the sign of the dividend (fmod) or of the divisor
- *  (remainder), 0 for integers divided by 0. Partial is reduced first.
+ *  (remainder); of integers divided by 0 as there. Partial is reduced first.
  *  Gradient: of a rest yes, twice differentiable; of floor_divide zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex). */
 STN_API stn_tensor *stn_floor_divide(stn_tensor *input, stn_tensor *other);
 STN_API stn_tensor *stn_fmod(stn_tensor *input, stn_tensor *other);

@@ -63,10 +63,10 @@ static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *g
 static const struct stni_pointwise_rule *variant(const void *attrs)
 {
     static const struct stni_pointwise_rule
-        rounded[] = {[STN_ROUND_TRUNC] = {.op = STNI_POINTWISE_div_trunc, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_numbers},
-                     [STN_ROUND_FLOOR] = {.op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_numbers}};
+        towards_zero = {.op = STNI_POINTWISE_div_trunc, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers},
+        down = {.op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers};
     int64_t mode = ((const struct div_attrs *)attrs)->rounding_mode;
-    return mode == STN_ROUND_NONE ? NULL : &rounded[mode];
+    return mode == STN_ROUND_NONE ? NULL : mode == STN_ROUND_TRUNC ? &towards_zero : &down;
 }
 
 static const char *const roundings[] = {"none", "trunc", "floor", NULL};

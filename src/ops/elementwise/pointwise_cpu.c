@@ -2,6 +2,7 @@
  * of the compute type (where it lies so already, nothing is copied), and lets the op's block do the arithmetic. */
 #include "ops/elementwise/pointwise_kernel.h"
 
+#include "core/context.h"
 #include "ops/util/convert.h"
 
 #include <stdalign.h>
@@ -28,6 +29,22 @@ struct space {
     struct lane lane[LANES];
     alignas(64) char buffer[LANES][BUFFER];
 };
+
+static void check_divisor(const struct stni_pointwise_args *args, const int64_t *divisor, int64_t n)
+{
+    int zeros = 0;
+    for (int64_t k = 0; k < n; k++)
+        zeros |= divisor[k] == 0;
+    if (zeros)
+        stni_value_error(args->divides, "%s: an integer is divided by 0", args->name);
+}
+
+static void compute(const struct stni_pointwise_args *args, stni_pointwise_block_fn function, const struct stni_pointwise_block *block)
+{
+    if (args->divides)
+        check_divisor(args, block->in[1], block->n);
+    function(block);
+}
 
 static int is_dense(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
 {
@@ -70,7 +87,7 @@ static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, in
                                          .out = dense ? to : s->buffer[OUT]};
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         block.in[l] = l < args->n_in ? read_tile(s, l, row, col, rows, cols) : block.in[0];
-    s->block(&block);
+    compute(args, s->block, &block);
     if (!dense) {
         const struct stni_tile tile = {rows, cols, out->row, out->col, cols, 1};
         stni_convert_tile(out->convert, to, s->buffer[OUT], tile);
@@ -233,14 +250,21 @@ static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #undef CURVE
 };
 
-stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_dtype compute, enum stni_isa isa)
+static const struct stni_pointwise_kernels *kernels_of(enum list list, enum stni_isa isa)
 {
-    const struct stni_pointwise_kernels *const kernels[] = {
-        [ARITHMETIC] = STNI_ISA_PICK(stni_arithmetic_kernels, isa),     [COMPARISON] = STNI_ISA_PICK(stni_comparison_kernels, isa),
-        [EXPONENTIAL] = STNI_ISA_PICK(stni_exponential_kernels, isa),   [TRIGONOMETRY] = STNI_ISA_PICK(stni_trigonometry_kernels, isa),
-        [ACTIVATION] = STNI_ISA_PICK(stni_activation_kernels, isa),
-    };
-    return kernels[list_of[op]]->block[compute];
+    switch (list) {
+    case ARITHMETIC: return STNI_ISA_PICK(stni_arithmetic_kernels, isa);
+    case COMPARISON: return STNI_ISA_PICK(stni_comparison_kernels, isa);
+    case EXPONENTIAL: return STNI_ISA_PICK(stni_exponential_kernels, isa);
+    case TRIGONOMETRY: return STNI_ISA_PICK(stni_trigonometry_kernels, isa);
+    case ACTIVATION: return STNI_ISA_PICK(stni_activation_kernels, isa);
+    }
+    return NULL;
+}
+
+stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_dtype compute_type, enum stni_isa isa)
+{
+    return kernels_of((enum list)list_of[op], isa)->block[compute_type];
 }
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
@@ -259,6 +283,6 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     run.a = args->a;
     run.b = args->b;
     run.c = args->c;
-    block(&run);
+    compute(args, block, &run);
     return STN_OK;
 }

@@ -67,7 +67,8 @@ static const stn_attr_schema schema[] = {{"other", STN_ATTR_NUMBER, offsetof(str
 
 #define FIELDS(name, ...)                                                                                       \
     STNI_BINARY_INPUTS, .attrs = schema, .n_attrs = 1, .attrs_size = sizeof(struct rest_attrs),                 \
-    STNI_POINTWISE_FIELDS(name, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_numbers, __VA_ARGS__)
+    STNI_POINTWISE_FIELDS(name, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers, \
+                          __VA_ARGS__)
 #define DERIVATIVES(by_other) \
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}}
 

@@ -4,6 +4,7 @@
 #include "ranks.h"
 
 #include <math.h>
+#include <string.h>
 
 static struct elements drawn(stn_dtype dtype, int ndim, const int64_t *shape, uint64_t seed)
 {
@@ -104,6 +105,35 @@ static void what_is_not_defined_is_refused_with_its_reason(void)
     test_ranks(1, errors, NULL);
 }
 
+/* One rank's zero is known to all at the agreement; the results are 0 there, and right elsewhere. */
+static stn_status zero_divisor(stn_context *context, void *arg)
+{
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    stn_placement shard = stn_shard(0);
+    struct elements x = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {4}, .n = 4, .v = {7, -7, 9, 5}}, y = x, quotient = x, rest = x;
+    const double divisors[] = {2, 2, 0, -2}, quotients[] = {3, -4, 0, -3}, rests[] = {1, 1, 0, -1};
+    for (int i = 0; i < 4; i++)
+        y.v[i] = divisors[i], quotient.v[i] = quotients[i], rest.v[i] = rests[i];
+    char text[256];
+    stn_scope_begin(context);
+    stn_tensor *a = layout_tensor_placed(context, mesh, &x, &shard), *b = layout_tensor_placed(context, mesh, &y, &shard);
+    stn_tensor *whole = stn_floor_divide(a, b), *left = stn_remainder(a, b);
+    layout_check(whole, &quotient, "floor_divide");
+    layout_check(left, &rest, "remainder");
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_VALUE);
+    CHECK(strstr(text, "floor_divide: an integer is divided by 0") != NULL);
+    stn_div(a, b); /* not of integers: infinite */
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+    return stn_scope_end(context);
+}
+
+static void an_integer_divided_by_zero_is_a_value_error(void)
+{
+    test_ranks(3, zero_divisor, NULL);
+}
+
 static int kind_of(const stn_tensor *t)
 {
     return stn_spec_placement(stn_tensor_spec(t), 0).kind;
@@ -152,6 +182,7 @@ int main(int argc, char **argv)
         {"in_place_ops_keep_handle_and_spec_on_every_layout", in_place_ops_keep_handle_and_spec_on_every_layout},
         {"lerp_is_exact_at_both_ends", lerp_is_exact_at_both_ends},
         {"what_is_not_defined_is_refused_with_its_reason", what_is_not_defined_is_refused_with_its_reason},
+        {"an_integer_divided_by_zero_is_a_value_error", an_integer_divided_by_zero_is_a_value_error},
         {"sums_stay_pending_where_the_op_is_linear", sums_stay_pending_where_the_op_is_linear},
     };
     return TEST_MAIN(argc, argv, cases);
