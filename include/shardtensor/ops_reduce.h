@@ -20,5 +20,27 @@ STN_API stn_tensor *stn_sum(stn_tensor *input, int n_dims, const int *dims, int 
  *  @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_mean(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
+/** Variance over dims: sum (x - mean)^2 / (n - correction); correction 1 for a sample's, 0 for that of a whole.
+ *
+ * Shapes:     as of stn_sum; floating.
+ * Placement:  Shards of other dims are kept. Where ranks share results, these are Replicate: one all-gather of three numbers per result and
+ *             rank (count, mean, sum of squared deviations). Partial is reduced first.
+ * Collective: over the mesh where a reduced dim is cut, or input is Partial.
+ * Gradient:   yes, twice differentiable.
+ * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Chan, Golub and LeVeque 1979, for the union of ranks. */
+STN_API stn_tensor *stn_var(stn_tensor *input, int n_dims, const int *dims, double correction, int keepdim);
+
+/** The root of stn_var. */
+STN_API stn_tensor *stn_std(stn_tensor *input, int n_dims, const int *dims, double correction, int keepdim);
+
+/** sum w x / sum w over dims; weights are broadcast to input's shape. As stn_var; gradients reach the weights too.
+ *  @return new tensor; STN_ERR_SHAPE (weight does not broadcast to input), STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE (they differ, or not
+ *  floating), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_weighted_mean(stn_tensor *input, stn_tensor *weight, int n_dims, const int *dims, int keepdim);
+
+/** sum w (x - m)^2 / sum w over dims, m the weighted mean. As stn_weighted_mean. */
+STN_API stn_tensor *stn_weighted_var(stn_tensor *input, stn_tensor *weight, int n_dims, const int *dims, int keepdim);
+
 STN_END_DECLS
 #endif

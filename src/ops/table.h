@@ -12,6 +12,10 @@
     STNI_POINTWISE_OP_LIST(X) \
     X(sum)              \
     X(mean)             \
+    X(var)              \
+    X(std)              \
+    X(weighted_mean)    \
+    X(weighted_var)     \
     X(expand)           \
     X(matmul)           \
     X(linear)           \

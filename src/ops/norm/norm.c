@@ -92,7 +92,10 @@ stn_status stni_norm_run(stn_op_call *call)
     STNI_TRY(stni_norm_scratch(call, 3, &args));
     args.parts = args.coarse;
     args.n_parts = 1;
+    const void *weight = args.weight;
+    args.weight = NULL; /* that of the result */
     STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
+    args.weight = weight;
     if (comm)
         STNI_TRY(gather(call, comm, &args));
     return stn_op_launch(call, NORMALISE, args.dtype, &args, sizeof args);

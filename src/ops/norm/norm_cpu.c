@@ -2,6 +2,7 @@
 #include "core/dtype.h"
 #include "core/isa.h"
 #include "ops/norm/norm_kernel.h"
+#include "ops/util/moments.h"
 
 #include <math.h>
 #include <string.h>
@@ -83,37 +84,27 @@ static void take_shifts(const struct stni_norm_args *a, double *shift)
     }
 }
 
-struct moments {
-    double n, mean, m2; /* m2: sum of squared deviations from the mean */
-};
-
-/* Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. */
-static struct moments join(struct moments a, struct moments b)
-{
-    if (b.n == 0)
-        return a;
-    double n = a.n + b.n, d = b.mean - a.mean;
-    return (struct moments){n, a.mean + d * (b.n / n), a.m2 + b.m2 + d * d * (a.n * b.n / n)};
-}
-
-static struct moments read_moments(const double *planes, int64_t count, int64_t i)
-{
-    return (struct moments){planes[i], planes[count + i], planes[2 * count + i]};
-}
-
-static void write_moments(double *planes, int64_t count, int64_t i, struct moments m)
-{
-    planes[i] = m.n;
-    planes[count + i] = m.mean;
-    planes[2 * count + i] = m.m2;
-}
-
 static int64_t elements(const struct stni_norm_args *a)
 {
     int64_t n = 1;
     for (int d = 0; d < a->ndim; d++)
         n *= a->shape[d];
     return n;
+}
+
+/* What each fine index's moments are to be divided by, in its last array: elements, or a pass over their weights. */
+static void sum_weights(const struct stni_norm_args *a, struct stni_norm_pass *pass)
+{
+    const int64_t fine = a->rows * a->channels;
+    double *n = fine_array(a, 3);
+    if (a->weight) {
+        memset(n, 0, (size_t)fine * sizeof *n);
+        pass->sum[0] = n;
+        kernels()->weights[a->dtype](pass);
+        return;
+    }
+    for (int64_t f = 0; f < fine; f++)
+        n[f] = (double)(elements(a) / fine);
 }
 
 stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
@@ -125,18 +116,18 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     memset(a->coarse, 0, (size_t)(3 * coarse) * sizeof *a->coarse);
     if (a->empty)
         return STN_OK;
-    struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = ones[a->dtype], .target = NORM_STAT,
-                                  .sum = {fine_array(a, 0), fine_array(a, 1)}};
+    struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
+                                  .target = NORM_STAT, .sum = {fine_array(a, 0), fine_array(a, 1)}};
     memset(a->fine, 0, (size_t)(2 * fine) * sizeof *a->fine);
     take_shifts(a, shift);
     kernels()->moments[a->dtype](&pass);
-    const double n = (double)(elements(a) / fine);
+    sum_weights(a, &pass);
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
-            double s = pass.sum[0][f], m2 = pass.sum[1][f] - s * (s / n);
+            double n = fine_array(a, 3)[f], s = fine_array(a, 0)[f], m2 = fine_array(a, 1)[f] - s * (s / n);
             int64_t i = coarse_of(a, row, c);
-            struct moments own = {n, shift[f] + s / n, m2 < 0 ? 0 : m2}; /* NaN stays */
-            write_moments(a->coarse, coarse, i, join(read_moments(a->coarse, coarse, i), own));
+            struct stni_moments own = {n, shift[f] + s / n, m2 < 0 ? 0 : m2}; /* NaN stays */
+            stni_moments_write(a->coarse, coarse, i, stni_moments_join(stni_moments_read(a->coarse, coarse, i), own));
         }
     return STN_OK;
 }
@@ -147,9 +138,7 @@ static void merge_parts(const struct stni_norm_args *a)
 {
     const int64_t n = coarse_count(a);
     for (int64_t i = 0; i < n; i++) {
-        struct moments all = {0, 0, 0};
-        for (int part = 0; part < a->n_parts; part++)
-            all = join(all, read_moments(a->parts + part * 3 * n, n, i));
+        const struct stni_moments all = stni_moments_merge(a->parts, a->n_parts, n, i);
         set_element(stat_dtype(a), a->mean, i, all.mean);
         set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + a->eps));
     }

@@ -12,7 +12,8 @@
  * bias going forward, the index of a parameter's element (dense) going back. */
 enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERANDS };
 
-/* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes.
+/* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/util/moments.h); with a weight,
+ *            which may be another for each element, the count is the sum of weights.
  * normalise: mean, rstd from `parts`, n_parts times what moments gave, in the order of ranks; y = (x - mean) rstd weight + bias.
  * sums:      coarse = the sums of weight y and of weight y (x - mean) rstd, two planes; grad_weight, grad_bias of this rank's elements.
  * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count). */
@@ -62,7 +63,7 @@ struct stni_norm_pass {
 };
 typedef void (*stni_norm_pass_fn)(const struct stni_norm_pass *pass);
 struct stni_norm_cpu {
-    stni_norm_pass_fn moments[4], normalise[4], sums[4], apply[4]; /* by dtype: f32 f64 bf16 f16 */
+    stni_norm_pass_fn moments[4], weights[4], normalise[4], sums[4], apply[4]; /* by dtype: f32 f64 bf16 f16 */
 };
 extern const struct stni_norm_cpu stni_norm_cpu_base, stni_norm_cpu_avx2, stni_norm_cpu_avx512;
 

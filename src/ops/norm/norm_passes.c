@@ -21,7 +21,8 @@ struct steps {
 
 typedef void (*tile_fn)(const struct stni_norm_pass *pass, const struct tile *tile);
 
-enum terms { MOMENTS, SUMS };
+/* Of z = x - shift: z and z^2, or each weighted. The weight. Of g = weight y: g and g (x - mean) rstd. */
+enum terms { MOMENTS, WEIGHTED, WEIGHTS, SUMS };
 
 static void walk(const struct stni_norm_pass *pass, tile_fn run)
 {
@@ -78,6 +79,7 @@ static void walk(const struct stni_norm_pass *pass, tile_fn run)
 
 const struct stni_norm_cpu STNI_ISA_NAME(stni_norm_cpu) = {
     .moments = {moments_f32, moments_f64, moments_bf16, moments_f16},
+    .weights = {weights_f32, weights_f64, weights_bf16, weights_f16},
     .normalise = {normalise_f32, normalise_f64, normalise_bf16, normalise_f16},
     .sums = {sums_f32, sums_f64, sums_bf16, sums_f16},
     .apply = {apply_f32, apply_f64, apply_bf16, apply_f16},

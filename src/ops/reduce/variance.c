@@ -1,0 +1,89 @@
+/* var and std: y = sum (x - mean)^2 / (n - correction), and its root. */
+#include "ops/reduce/statistic.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops.h>
+
+static const struct stni_statistic_attrs defaults = {.dim = {.n = -1}, .correction = 1, .unbiased = -1};
+
+static stn_tensor *call_op(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims, double correction,
+                           int keepdim)
+{
+    struct stni_statistic_attrs attrs = defaults;
+    if (n_dims > STN_MAX_NDIM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted at most %d", name, n_dims, STN_MAX_NDIM);
+    attrs.dim.n = n_dims > 0 ? n_dims : -1;
+    for (int i = 0; i < n_dims; i++)
+        attrs.dim.v[i] = dims[i];
+    attrs.correction = correction;
+    attrs.keepdim = keepdim != 0;
+    return stni_call(op, 1, &input, &attrs);
+}
+
+stn_tensor *stn_var(stn_tensor *input, int n_dims, const int *dims, double correction, int keepdim)
+{
+    return call_op(STNI_OP_var, "var", input, n_dims, dims, correction, keepdim);
+}
+
+stn_tensor *stn_std(stn_tensor *input, int n_dims, const int *dims, double correction, int keepdim)
+{
+    return call_op(STNI_OP_std, "std", input, n_dims, dims, correction, keepdim);
+}
+
+/* x - mean, and what it is divided by: n - correction. */
+static stn_tensor *deviation(const stn_backward_call *call, uint32_t reduced, double *divisor)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int dims[STN_MAX_NDIM], n = 0;
+    double count = 1;
+    for (int d = 0; d < in->ndim; d++)
+        if (reduced >> d & 1) {
+            dims[n++] = d;
+            count *= (double)in->shape[d];
+        }
+    *divisor = count - stni_statistic_correction(call->attrs);
+    if (*divisor < 0)
+        *divisor = 0;
+    return stn_sub(call->in[0], stn_mean(call->in[0], n, dims, 1));
+}
+
+/* dy / dx = 2 (x - mean) / (n - correction) */
+static void var_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced)
+{
+    double divisor;
+    stn_tensor *d = deviation(call, reduced, &divisor);
+    (void)out;
+    call->grad_in[0] = stn_mul(d, stn_mul_number(grad, 2 / divisor));
+}
+
+/* dy / dx = (x - mean) / (y (n - correction)); y from x, so that it is differentiated again. */
+static void std_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced)
+{
+    double divisor;
+    stn_tensor *d = deviation(call, reduced, &divisor);
+    if (stn_grad_enabled(call->context)) {
+        int dims[STN_MAX_NDIM], n = 0;
+        for (int k = 0; k < call->in_spec[0]->layout.ndim; k++)
+            if (reduced >> k & 1)
+                dims[n++] = k;
+        out = stn_std(call->in[0], n, dims, stni_statistic_correction(call->attrs), 1);
+    }
+    call->grad_in[0] = stn_mul(d, stn_mul_number(stn_div(grad, out), 1 / divisor));
+}
+
+static const stn_attr_schema attrs_schema[] = {
+    {"dim", STN_ATTR_INTS, offsetof(struct stni_statistic_attrs, dim), NULL},
+    {"correction", STN_ATTR_FLOAT, offsetof(struct stni_statistic_attrs, correction), NULL},
+    {"unbiased", STN_ATTR_BOOL, offsetof(struct stni_statistic_attrs, unbiased), NULL},
+    {"keepdim", STN_ATTR_BOOL, offsetof(struct stni_statistic_attrs, keepdim), NULL},
+};
+
+const stn_op_desc stni_op_var = {
+    STNI_STATISTIC_FIELDS("var", 1, .what = STNI_STATISTIC_VARIANCE, .backward = var_backward),
+    .attrs = attrs_schema, .n_attrs = 4, .attrs_init = &defaults,
+};
+
+const stn_op_desc stni_op_std = {
+    STNI_STATISTIC_FIELDS("std", 1, .what = STNI_STATISTIC_DEVIATION, .backward = std_backward),
+    .attrs = attrs_schema, .n_attrs = 4, .attrs_init = &defaults,
+};

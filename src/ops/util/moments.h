@@ -1,0 +1,42 @@
+/* Count, mean and sum of squared deviations of sets of numbers, and of their unions: statistics that ranks share. Counts may be sums of weights.
+ * Inside arrays they stand in three planes. */
+#ifndef STNI_OPS_UTIL_MOMENTS_H
+#define STNI_OPS_UTIL_MOMENTS_H
+
+#include <stdint.h>
+
+struct stni_moments {
+    double n, mean, m2; /* m2: sum of squared deviations from the mean */
+};
+
+/* Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. */
+static inline struct stni_moments stni_moments_join(struct stni_moments a, struct stni_moments b)
+{
+    if (b.n == 0)
+        return a;
+    double n = a.n + b.n, d = b.mean - a.mean;
+    return (struct stni_moments){n, a.mean + d * (b.n / n), a.m2 + b.m2 + d * d * (a.n * b.n / n)};
+}
+
+static inline struct stni_moments stni_moments_read(const double *planes, int64_t count, int64_t i)
+{
+    return (struct stni_moments){planes[i], planes[count + i], planes[2 * count + i]};
+}
+
+static inline void stni_moments_write(double *planes, int64_t count, int64_t i, struct stni_moments m)
+{
+    planes[i] = m.n;
+    planes[count + i] = m.mean;
+    planes[2 * count + i] = m.m2;
+}
+
+/* The i-th of `count` over `n` ranks' planes, one after the other: joined in their order, so that all ranks get the same bits. */
+static inline struct stni_moments stni_moments_merge(const double *parts, int n, int64_t count, int64_t i)
+{
+    struct stni_moments all = {0, 0, 0};
+    for (int part = 0; part < n; part++)
+        all = stni_moments_join(all, stni_moments_read(parts + part * 3 * count, count, i));
+    return all;
+}
+
+#endif

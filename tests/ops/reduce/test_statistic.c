@@ -1,0 +1,154 @@
+/* var, std, weighted_mean, weighted_var: layouts against one process with second derivatives, what moves, precision, refusals. */
+#include "core/shard/world.h"
+#include "ops/against_one.h"
+#include "ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum kind { VAR, STD, WEIGHTED_MEAN, WEIGHTED_VAR };
+
+struct statistic {
+    enum kind kind;
+    struct random_shape x, w;
+    int n, dims[3], keepdim;
+    double correction;
+};
+
+static const struct statistic statistics[] = {
+    {VAR, {3, {5, 6, 4}}, {0}, 1, {1}, 0, 1},
+    {VAR, {2, {9, 8}}, {0}, 0, {0}, 0, 0},
+    {VAR, {4, {3, 2, 4, 5}}, {0}, 2, {-1, 0}, 1, 2},
+    {STD, {3, {4, 5, 6}}, {0}, 2, {0, 2}, 0, 1},
+    {STD, {1, {7}}, {0}, 0, {0}, 1, 0},
+    {WEIGHTED_MEAN, {3, {4, 5, 6}}, {3, {1, 5, 1}}, 0, {0}, 0, 0},
+    {WEIGHTED_MEAN, {3, {4, 5, 6}}, {2, {5, 6}}, 2, {1, 2}, 1, 0},
+    {WEIGHTED_MEAN, {2, {6, 7}}, {1, {7}}, 1, {1}, 0, 0},
+    {WEIGHTED_VAR, {3, {4, 5, 6}}, {2, {5, 1}}, 2, {1, 2}, 0, 0},
+    {WEIGHTED_VAR, {2, {8, 3}}, {2, {8, 3}}, 1, {0}, 1, 0},
+};
+enum { N_STATISTICS = sizeof statistics / sizeof *statistics };
+
+static stn_tensor *call_statistic(stn_tensor *const *in, const void *arg)
+{
+    const struct statistic *s = arg;
+    switch (s->kind) {
+    case VAR: return stn_var(in[0], s->n, s->dims, s->correction, s->keepdim);
+    case STD: return stn_std(in[0], s->n, s->dims, s->correction, s->keepdim);
+    case WEIGHTED_MEAN: return stn_weighted_mean(in[0], in[1], s->n, s->dims, s->keepdim);
+    case WEIGHTED_VAR: return stn_weighted_var(in[0], in[1], s->n, s->dims, s->keepdim);
+    }
+    return NULL;
+}
+
+static stn_status layouts_body(stn_context *context, void *arg)
+{
+    uint64_t state = 13;
+    (void)arg;
+    for (int round = 0; round < 6; round++)
+        for (int i = 0; i < N_STATISTICS; i++) {
+            const struct statistic *s = &statistics[i];
+            int64_t n[] = {against_one_numel(&s->x), against_one_numel(&s->w)};
+            double *x = against_one_draw(&state, n[0]), *w = against_one_draw(&state, n[1]);
+            struct against_one_op op = {.call = call_statistic, .arg = s, .n_in = s->w.ndim > 0 ? 2 : 1, .tolerance = 1e-11};
+            for (int64_t k = 0; k < n[1]; k++)
+                w[k] += 1.5;
+            op.in[0] = (struct against_one_input){STN_DTYPE_F64, s->x, x, 1u << STN_SUM};
+            op.in[1] = (struct against_one_input){STN_DTYPE_F64, s->w, w, 1u << STN_SUM};
+            against_one_check(context, &state, random_mesh(&state, context), &op);
+            if (stn_context_size(context) == 1 && round == 0)
+                against_one_differences(context, &state, &op);
+            free(x), free(w);
+        }
+    return STN_OK;
+}
+
+static void random_layouts_give_what_one_process_gives(void)
+{
+    static const int worlds[] = {1, 2, 3, 6};
+    for (int i = 0; i < 4; i++)
+        test_ranks(worlds[i], layouts_body, NULL);
+}
+
+/* By the definitions, over cut rows with an empty chunk: one collective each. The numbers lie about 3000, where squares in f32 would not tell them
+ * apart. */
+static stn_status moves_body(stn_context *context, void *arg)
+{
+    enum { ROWS = 7, COLS = 3 };
+    const int64_t x[] = {ROWS, COLS}, w[] = {ROWS, 1}, sizes[] = {5, 0, 2}, *const uneven[] = {sizes, NULL};
+    const stn_placement rows = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *input = stn_add_number(test_tensor(context, mesh, &rows, STN_DTYPE_F32, 2, x, uneven, test_value), 3000);
+    stn_tensor *weight = stn_square(test_tensor(context, mesh, &rows, STN_DTYPE_F32, 2, w, uneven, test_value));
+    double v[ROWS * COLS], by[ROWS], got[COLS];
+    test_read(input, v, ROWS * COLS);
+    test_read(weight, by, ROWS);
+    for (int kind = VAR; kind <= WEIGHTED_VAR; kind++) {
+        const struct statistic s = {.kind = (enum kind)kind, .n = 1, .dims = {0}, .correction = 1};
+        stn_stats stats = {.size = sizeof stats};
+        stn_context_stats_reset(context);
+        stn_tensor *y = call_statistic((stn_tensor *[]){input, weight}, &s);
+        stn_context_stats(context, &stats);
+        CHECK_I64(stats.collectives, 1);
+        CHECK_I64(stats.bytes_sent, 2 * 3 * 8 * COLS);
+        CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_REPLICATE);
+        test_read(y, got, COLS);
+        for (int c = 0; c < COLS; c++) {
+            double total = 0, mean = 0, square = 0;
+            for (int r = 0; r < ROWS; r++)
+                total += kind < WEIGHTED_MEAN ? 1 : by[r];
+            for (int r = 0; r < ROWS; r++)
+                mean += v[r * COLS + c] * (kind < WEIGHTED_MEAN ? 1 : by[r]) / total;
+            for (int r = 0; r < ROWS; r++)
+                square += (v[r * COLS + c] - mean) * (v[r * COLS + c] - mean) * (kind < WEIGHTED_MEAN ? 1 : by[r]);
+            const double want[] = {square / (total - 1), sqrt(square / (total - 1)), mean, square / total};
+            CHECK_NEAR(got[c], want[kind], 2e-7 * want[kind]);
+        }
+    }
+    return stn_scope_end(context);
+}
+
+static void ranks_join_their_moments_in_one_collective(void)
+{
+    test_ranks(3, moves_body, NULL);
+}
+
+static stn_status refusals_body(stn_context *context, void *arg)
+{
+    static const double zeros[16];
+    char text[512];
+    double got;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){2, {3, 4}}, zeros);
+    stn_tensor *one = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){1, {1}}, zeros);
+    test_read(stn_var(one, 0, NULL, 1, 0), &got, 1);
+    CHECK(isnan(got)); /* of one number no sample's variance is known */
+    CHECK(stn_tensor_is_error(stn_var(stn_cast(x, STN_DTYPE_I32), 0, NULL, 1, 0)));
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_DTYPE);
+    CHECK_STR(text, "var: 'input' got i32, wanted a floating dtype");
+    CHECK(stn_tensor_is_error(stn_weighted_mean(one, x, 0, NULL, 0)));
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_SHAPE);
+    CHECK_STR(text, "weighted_mean: 'weight' got shape (3, 4), wanted one that broadcasts to input's (1)");
+    CHECK(stn_tensor_is_error(stn_weighted_var(x, stn_cast(x, STN_DTYPE_F64), 0, NULL, 0)));
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_DTYPE);
+    CHECK_STR(text, "weighted_var: 'weight' got f64, wanted input's f32");
+    return stn_scope_end(context);
+}
+
+static void what_does_not_fit_is_refused(void)
+{
+    test_ranks(1, refusals_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
+        {"ranks_join_their_moments_in_one_collective", ranks_join_their_moments_in_one_collective},
+        {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
