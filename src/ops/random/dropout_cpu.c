@@ -8,38 +8,40 @@
 
 enum { CHUNK = 256, LANES = 16 };
 
-/* The words index, index + step, … that were drawn last. */
+/* What was drawn last: factors of words index, index + step, … */
 struct drawn {
     uint64_t index, step;
-    int n; /* 0: none */
-    uint32_t words[CHUNK];
+    int64_t n; /* 0: none */
+    double factor[CHUNK]; /* room for any type */
 };
 
-/* LANES blocks side by side. */
+/* LANES blocks side by side: each is four words. */
 struct blocks {
     uint32_t v[4][LANES];
 };
 
-/* The cipher of core/rng.h on blocks whose numbers are given: the same words. */
-static void cipher(const struct stni_dropout_args *a, const uint64_t *number, struct blocks *out)
+/* The cipher of core/rng.h on the blocks of these numbers: the same words. Written out, so that rounds become vectors. */
+static void cipher(const struct stni_dropout_args *a, const uint64_t *restrict number, struct blocks *restrict out)
 {
     const uint64_t stream = (uint64_t)*a->stream;
-    uint32_t k0 = (uint32_t)a->seed, k1 = (uint32_t)(a->seed >> 32);
+    const uint32_t s0 = (uint32_t)stream, s1 = (uint32_t)(stream >> 32);
+    uint32_t *restrict v0 = out->v[0], *restrict v1 = out->v[1], *restrict v2 = out->v[2], *restrict v3 = out->v[3];
     for (int i = 0; i < LANES; i++) {
-        out->v[0][i] = (uint32_t)number[i];
-        out->v[1][i] = (uint32_t)(number[i] >> 32);
-        out->v[2][i] = (uint32_t)stream;
-        out->v[3][i] = (uint32_t)(stream >> 32);
+        v0[i] = (uint32_t)number[i];
+        v1[i] = (uint32_t)(number[i] >> 32);
+        v2[i] = s0;
+        v3[i] = s1;
     }
+    uint32_t k0 = (uint32_t)a->seed, k1 = (uint32_t)(a->seed >> 32);
     for (int round = 0; round < 10; round++) {
 #pragma omp simd
         for (int i = 0; i < LANES; i++) {
-            struct stni_philox c = {{out->v[0][i], out->v[1][i], out->v[2][i], out->v[3][i]}};
-            c = stni_philox_round(c, k0, k1);
-            out->v[0][i] = c.v[0];
-            out->v[1][i] = c.v[1];
-            out->v[2][i] = c.v[2];
-            out->v[3][i] = c.v[3];
+            uint64_t p0 = (uint64_t)0xD2511F53u * v0[i], p1 = (uint64_t)0xCD9E8D57u * v2[i];
+            uint32_t c1 = v1[i], c3 = v3[i];
+            v0[i] = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+            v1[i] = (uint32_t)p1;
+            v2[i] = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+            v3[i] = (uint32_t)p0;
         }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
@@ -47,15 +49,15 @@ static void cipher(const struct stni_dropout_args *a, const uint64_t *number, st
 }
 
 /* Words index, index + 1, …: four of each block. */
-static void draw_consecutive(const struct stni_dropout_args *a, uint64_t index, int n, uint32_t *words)
+static void draw_consecutive(const struct stni_dropout_args *a, uint64_t index, int64_t n, uint32_t *words)
 {
     uint64_t number[LANES];
     struct blocks blocks;
-    uint32_t flat[4 * (CHUNK / 4 + LANES)];
-    int skipped = (int)(index % 4);
-    for (int first = 0; 4 * first < n + skipped; first += LANES) {
+    uint32_t flat[CHUNK + 4 * LANES];
+    int64_t skipped = (int64_t)(index % 4);
+    for (int64_t first = 0; 4 * first < n + skipped; first += LANES) {
         for (int i = 0; i < LANES; i++)
-            number[i] = index / 4 + (uint64_t)(first + i);
+            number[i] = index / 4 + (uint64_t)first + (uint64_t)i;
         cipher(a, number, &blocks);
         for (int i = 0; i < LANES; i++)
             for (int w = 0; w < 4; w++)
@@ -64,34 +66,30 @@ static void draw_consecutive(const struct stni_dropout_args *a, uint64_t index, 
     memcpy(words, flat + skipped, (size_t)n * sizeof *words);
 }
 
-static void draw_apart(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int n, uint32_t *words)
+/* Words index, index + step, …: one of each block. */
+static void draw_apart(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int64_t n, uint32_t *words)
 {
     uint64_t number[LANES];
     struct blocks blocks;
-    for (int first = 0; first < n; first += LANES) {
+    for (int64_t first = 0; first < n; first += LANES) {
+        const uint64_t begin = index + (uint64_t)first * step;
         for (int i = 0; i < LANES; i++)
-            number[i] = (index + (uint64_t)(first + i) * step) / 4;
+            number[i] = (begin + (uint64_t)i * step) / 4;
         cipher(a, number, &blocks);
         for (int i = 0; i < LANES; i++)
-            words[first + i] = blocks.v[(index + (uint64_t)(first + i) * step) % 4][i];
+            words[first + i] = blocks.v[(begin + (uint64_t)i * step) % 4][i];
     }
 }
 
-/* n words of a row; LANES at a time, so that there is room for CHUNK. */
-static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int n, struct drawn *drawn)
+/* At most CHUNK words of a row. LANES divides CHUNK: there is room for whole groups. */
+static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int64_t n, uint32_t *words)
 {
-    if (drawn->index == index && drawn->step == step && drawn->n >= n)
-        return;
-    drawn->index = index, drawn->step = step, drawn->n = n;
-    if (step == 1) {
-        draw_consecutive(a, index, n, drawn->words);
-    } else if (step != 0) {
-        draw_apart(a, index, step, n, drawn->words);
-    } else {
-        uint32_t word = stni_rng_block(a->seed, (uint64_t)*a->stream, index / 4).v[index % 4];
-        for (int i = 0; i < n; i++)
-            drawn->words[i] = word;
-    }
+    if (n == 1)
+        words[0] = stni_rng_block(a->seed, (uint64_t)*a->stream, index / 4).v[index % 4];
+    else if (step == 1)
+        draw_consecutive(a, index, n, words);
+    else
+        draw_apart(a, index, step, n, words);
 }
 
 #define NAME(x) x##_f32
