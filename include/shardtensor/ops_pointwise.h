@@ -270,5 +270,14 @@ STN_API stn_tensor *stn_leaky_relu(stn_tensor *input, double negative_slope);
 /** x within min_val and max_val. PyTorch's defaults: -1, 1. */
 STN_API stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_val);
 
+/** x where positive, else weight x: one weight for all, or one for each size of dim 1. Gradient: to both.
+ *  @return as stn_relu; STN_ERR_SHAPE (weight), STN_ERR_DTYPE (they differ). Source: He et al. 2015. */
+STN_API stn_tensor *stn_prelu(stn_tensor *input, stn_tensor *weight);
+
+/** The first half of `dim` times the sigmoid of the second. A cut of `dim` follows stn_narrow.
+ *  @return as stn_relu, with half the size along dim; STN_ERR_ARGUMENT (dim), STN_ERR_SHAPE (its size is odd).
+ *  Source: Dauphin et al. 2017. */
+STN_API stn_tensor *stn_glu(stn_tensor *input, int dim);
+
 STN_END_DECLS
 #endif

@@ -61,6 +61,8 @@
     X(complex) \
     X(polar) \
     X(atan2) \
-    X(hypot)
+    X(hypot) \
+    X(prelu) \
+    X(glu)
 
 #endif

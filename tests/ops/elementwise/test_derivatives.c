@@ -81,6 +81,19 @@ static stn_tensor *chosen(stn_tensor *const *in, const void *arg)
     return stn_square(stn_masked_fill(stn_where(condition, in[0], in[1]), stn_gt_number(in[1], 2.3), 0.4));
 }
 
+/* One weight for each of dim 1. */
+static stn_tensor *learned(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    stn_tensor *x = stn_tensor_ndim(in[0]) == 1 ? stn_view(in[0], 2, (int64_t[]){1, -1}) : in[0];
+    return stn_square(stn_prelu(stn_sub_number(x, 2), in[1]));
+}
+static stn_tensor *gated(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    return stn_glu(stn_cat(2, (stn_tensor *[]){in[0], in[0]}, 0), 0);
+}
+
 static const struct {
     const char *name;
     stn_tensor *(*call)(stn_tensor *const *in, const void *arg);
@@ -89,6 +102,7 @@ static const struct {
     {"sub", sub, 2},       {"div", division, 2},       {"pow", powers, 2},    {"maximum", larger, 2},   {"minimum", smaller, 2},
     {"atan2", angles, 2},  {"hypot", distances, 2},    {"remainder", rests, 2}, {"lerp", between, 3},   {"addcmul", product, 3},
     {"addcdiv", quotient, 3}, {"clamp tensors", bounded, 3}, {"where, masked_fill", chosen, 2},
+    {"prelu", learned, 2}, {"glu", gated, 1},
 };
 
 static void check_op(stn_context *context, uint64_t *state, struct against_one_op *op, double center, double spread)

@@ -96,6 +96,9 @@ static stn_status errors(stn_context *context, void *arg)
     refused(context, stn_div_rounded(tf, tf, (stn_rounding)3), STN_ERR_ARGUMENT, "div: rounding got 3, wanted an stn_rounding");
     refused(context, stn_div_rounded(tc, tf, STN_ROUND_FLOOR), STN_ERR_DTYPE, "div: not defined for c64");
     refused(context, stn_complex(ti, ti), STN_ERR_DTYPE, "complex: not defined for i64");
+    refused(context, stn_prelu(tm, stn_slice(tf, 0, 0, 3, 1)), STN_ERR_SHAPE,
+            "prelu: 'weight' got shape (3), wanted (1) or (4), one for each channel of 'input'");
+    refused(context, stn_glu(stn_slice(tf, 0, 0, 3, 1), 0), STN_ERR_SHAPE, "glu: 'input' got size 3 along dim 0, wanted an even one");
     refused(context, stn_imag(tf), STN_ERR_DTYPE, "imag: not defined for f32");
     return stn_scope_end(context);
 }

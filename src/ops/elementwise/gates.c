@@ -1,0 +1,80 @@
+/* Activations whose gate is another tensor: prelu, the slope of which is learned, and glu, which halves a dim. Made of other ops. */
+#include "core/dtype.h"
+#include "core/shard/spec.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+
+#include <shardtensor/ops.h>
+
+struct glu_attrs {
+    int64_t dim;
+};
+
+stn_tensor *stn_prelu(stn_tensor *input, stn_tensor *weight)
+{
+    return stni_call(STNI_OP_prelu, 2, (stn_tensor *[]){input, weight}, NULL);
+}
+
+stn_tensor *stn_glu(stn_tensor *input, int dim)
+{
+    const struct glu_attrs attrs = {dim};
+    return stni_call(STNI_OP_glu, 1, &input, &attrs);
+}
+
+static stn_status check_prelu(const stn_op_call *call)
+{
+    const struct stni_layout *input = &call->in_spec[0]->layout, *weight = &call->in_spec[1]->layout;
+    char got[STNI_SHAPE_TEXT];
+    if (!stni_dtype_is_floating(input->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(input->dtype));
+    if (weight->dtype != input->dtype)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'weight' is %s, wanted input's %s", stn_dtype_name(weight->dtype),
+                           stn_dtype_name(input->dtype));
+    int64_t channels = input->ndim > 1 ? input->shape[1] : 1;
+    if (weight->ndim > 1 || (weight->ndim == 1 && weight->shape[0] != 1 && weight->shape[0] != channels))
+        return stn_op_fail(call, STN_ERR_SHAPE, "'weight' got shape %s, wanted (1) or (%lld), one for each channel of 'input'",
+                           stni_shape_text(weight->ndim, weight->shape, got), (long long)channels);
+    return STN_OK;
+}
+
+/* x where positive, else w x; w seen along dim 1. */
+static stn_status prelu(stn_op_call *call)
+{
+    STNI_TRY(check_prelu(call));
+    stn_tensor *x = call->in[0], *weight = call->in[1];
+    int64_t shape[STN_MAX_NDIM];
+    int ndim = stn_tensor_ndim(x) > 1 ? stn_tensor_ndim(x) - 1 : 0;
+    for (int d = 0; d < ndim; d++)
+        shape[d] = d == 0 && stn_tensor_ndim(weight) > 0 ? stn_tensor_shape(weight)[0] : 1;
+    call->out[0] = stn_where(stn_gt_number(x, 0), x, stn_mul(x, stn_view(weight, ndim, shape)));
+    return STN_OK;
+}
+
+/* The first half of the dim times the sigmoid of the second. */
+static stn_status glu(stn_op_call *call)
+{
+    const struct stni_layout *input = &call->in_spec[0]->layout;
+    int dim;
+    STNI_TRY(stni_dim_wrap(call, "dim", ((const struct glu_attrs *)call->attrs)->dim, input->ndim, &dim));
+    if (!stni_dtype_is_floating(input->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(input->dtype));
+    int64_t size = input->ndim > 0 ? input->shape[dim] : 1;
+    if (size % 2 != 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got size %lld along dim %d, wanted an even one", (long long)size, dim);
+    stn_tensor *gate = stn_narrow(call->in[0], dim, size / 2, size / 2);
+    call->out[0] = stn_mul(stn_narrow(call->in[0], dim, 0, size / 2), stn_sigmoid(gate));
+    return STN_OK;
+}
+
+static const stn_input_schema prelu_inputs[] = {{"input", 0, 0}, {"weight", 0, 0}}, glu_inputs[] = {{"input", 0, 0}};
+static const stn_attr_schema glu_schema[] = {{"dim", STN_ATTR_INT, 0, NULL}};
+static const struct glu_attrs glu_defaults = {-1};
+
+const stn_op_desc stni_op_prelu = {
+    .size = sizeof(stn_op_desc), .name = "prelu", .inputs = prelu_inputs, .n_inputs = 2, .n_outputs = 1, .compose = prelu,
+};
+
+const stn_op_desc stni_op_glu = {
+    .size = sizeof(stn_op_desc), .name = "glu", .inputs = glu_inputs, .n_inputs = 1, .attrs = glu_schema, .n_attrs = 1,
+    .attrs_size = sizeof(struct glu_attrs), .attrs_init = &glu_defaults, .n_outputs = 1, .compose = glu,
+};
