@@ -8,7 +8,7 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/util/moments.h"
 
 #include <string.h>
 
@@ -59,21 +59,6 @@ stn_status stni_norm_place(stn_op_call *call)
     return STN_OK;
 }
 
-/* Brings the moments of all ranks that share statistics to each of them. */
-static stn_status gather(stn_op_call *call, stn_comm *comm, struct stni_norm_args *args)
-{
-    const int64_t n = 3 * args->rows * args->groups;
-    void *parts, *counts;
-    STNI_TRY(stn_op_scratch(call, (size_t)(comm->size * n) * sizeof(double), &parts));
-    STNI_TRY(stn_op_scratch(call, (size_t)comm->size * sizeof(int64_t), &counts));
-    for (int i = 0; i < comm->size; i++)
-        ((int64_t *)counts)[i] = n;
-    STNI_TRY(stni_comm_all_gather(comm, call->context->queue, args->coarse, parts, counts, STN_DTYPE_F64));
-    args->parts = parts;
-    args->n_parts = comm->size;
-    return STN_OK;
-}
-
 stn_status stni_norm_run(stn_op_call *call)
 {
     const stn_tensor *x = call->in[STNI_NORM_INPUT], *bias = call->in[STNI_NORM_BIAS];
@@ -96,8 +81,10 @@ stn_status stni_norm_run(stn_op_call *call)
     args.weight = NULL; /* that of the result */
     STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
     args.weight = weight;
-    if (comm)
-        STNI_TRY(gather(call, comm, &args));
+    if (comm) {
+        args.n_parts = comm->size;
+        STNI_TRY(stni_moments_gather(call, comm, args.coarse, args.rows * args.groups, &args.parts));
+    }
     return stn_op_launch(call, NORMALISE, args.dtype, &args, sizeof args);
 }
 

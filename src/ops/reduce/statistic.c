@@ -5,6 +5,7 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/util/dims.h"
+#include "ops/util/moments.h"
 #include "ops/util/strided.h"
 
 #include <shardtensor/ops.h>
@@ -130,20 +131,6 @@ static void make_args(const stn_op_call *call, struct stni_norm_args *args)
         args->shape[args->ndim++] = 1;
 }
 
-static stn_status gather(stn_op_call *call, int64_t n, const double *own, struct stni_statistic_finish_args *finish)
-{
-    stn_comm *comm;
-    void *parts, *counts;
-    STNI_TRY(stni_mesh_comm(call->out_spec[0]->layout.mesh, (uint32_t)call->note, &comm));
-    STNI_TRY(stn_op_scratch(call, (size_t)(comm->size * n) * sizeof(double), &parts));
-    STNI_TRY(stn_op_scratch(call, (size_t)comm->size * sizeof(int64_t), &counts));
-    for (int i = 0; i < comm->size; i++)
-        ((int64_t *)counts)[i] = n;
-    finish->parts = parts;
-    finish->n_parts = comm->size;
-    return stni_comm_all_gather(comm, call->context->queue, own, parts, counts, STN_DTYPE_F64);
-}
-
 stn_status stni_statistic_run(stn_op_call *call)
 {
     struct stni_norm_args args;
@@ -159,8 +146,12 @@ stn_status stni_statistic_run(stn_op_call *call)
     struct stni_statistic_finish_args finish = {.dtype = args.dtype, .what = rule_of(call->arg)->what, .n_parts = 1, .parts = coarse,
                                                 .count = args.rows, .correction = stni_statistic_correction(call->attrs),
                                                 .out = call->out[0]->data};
-    if (call->note)
-        STNI_TRY(gather(call, 3 * args.rows, coarse, &finish));
+    if (call->note) {
+        stn_comm *comm;
+        STNI_TRY(stni_mesh_comm(call->out_spec[0]->layout.mesh, (uint32_t)call->note, &comm));
+        finish.n_parts = comm->size;
+        STNI_TRY(stni_moments_gather(call, comm, coarse, args.rows, &finish.parts));
+    }
     return stn_op_launch(call, FINISH, args.dtype, &finish, sizeof finish);
 }
 

@@ -3,7 +3,7 @@
 #ifndef STNI_OPS_UTIL_MOMENTS_H
 #define STNI_OPS_UTIL_MOMENTS_H
 
-#include <stdint.h>
+#include <shardtensor/op.h>
 
 struct stni_moments {
     double n, mean, m2; /* m2: sum of squared deviations from the mean */
@@ -38,5 +38,8 @@ static inline struct stni_moments stni_moments_merge(const double *parts, int n,
         all = stni_moments_join(all, stni_moments_read(parts + part * 3 * count, count, i));
     return all;
 }
+
+/* Brings the planes of `count` moments of every rank of `comm` to each of them: comm's size times three planes, in scratch. For run. */
+stn_status stni_moments_gather(const stn_op_call *call, stn_comm *comm, const double *own, int64_t count, const double **parts);
 
 #endif
