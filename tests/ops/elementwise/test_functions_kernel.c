@@ -6,6 +6,8 @@
 #include "ops/elementwise/pointwise.h"
 #include "ops/util/convert.h"
 
+#include <complex.h>
+#undef complex
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -183,6 +185,44 @@ static void integers_divide_without_traps(void)
         CHECK_I64(got[i], powers[i]);
 }
 
+static double _Complex crsqrt(double _Complex x) { return 1 / csqrt(x); }
+static double _Complex creciprocal(double _Complex x) { return 1 / x; }
+static double _Complex csigmoid(double _Complex x) { return 1 / (1 + cexp(-x)); }
+static double _Complex cexp2(double _Complex x) { return cpow(2, x); }
+static double _Complex cexpm1(double _Complex x) { return cexp(x) - 1; }
+static double _Complex clog_2(double _Complex x) { return clog(x) / log(2); }
+static double _Complex clog_1p(double _Complex x) { return clog(1 + x); }
+
+static void complex_functions_are_the_c_librarys(void)
+{
+    static const struct {
+        enum stni_pointwise_op op;
+        double _Complex (*exact)(double _Complex);
+    } rows[] = {{STNI_POINTWISE_exp, cexp},         {STNI_POINTWISE_exp2, cexp2},     {STNI_POINTWISE_expm1, cexpm1},
+                {STNI_POINTWISE_log, clog},         {STNI_POINTWISE_log2, clog_2},    {STNI_POINTWISE_log1p, clog_1p},
+                {STNI_POINTWISE_sqrt, csqrt},       {STNI_POINTWISE_rsqrt, crsqrt},   {STNI_POINTWISE_reciprocal, creciprocal},
+                {STNI_POINTWISE_sinh, csinh},       {STNI_POINTWISE_cosh, ccosh},     {STNI_POINTWISE_tanh, ctanh},
+                {STNI_POINTWISE_sigmoid, csigmoid}, {STNI_POINTWISE_sin, csin},       {STNI_POINTWISE_cos, ccos},
+                {STNI_POINTWISE_tan, ctan},         {STNI_POINTWISE_asin, casin},     {STNI_POINTWISE_acos, cacos},
+                {STNI_POINTWISE_atan, catan}};
+    enum { N = 37 };
+    float _Complex x[N], y[N];
+    double _Complex wide[N], result[N];
+    for (int i = 0; i < N; i++)
+        wide[i] = x[i] = (float)sin(1.0 + i) * 1.5f + (float)cos(2.0 * i) * 1.5f * (float _Complex)I;
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        struct stni_pointwise_block narrow = {.op = rows[r].op, .n = N, .out = y, .in = {x, x, x}};
+        struct stni_pointwise_block block = {.op = rows[r].op, .n = N, .out = result, .in = {wide, wide, wide}};
+        stni_pointwise_block_of(rows[r].op, STN_DTYPE_C64, stni_isa_best())(&narrow);
+        stni_pointwise_block_of(rows[r].op, STN_DTYPE_C128, stni_isa_best())(&block);
+        for (int i = 0; i < N; i++) {
+            double _Complex want = rows[r].exact(wide[i]);
+            CHECK(cabs(y[i] - want) <= 2e-6 * cabs(want));
+            CHECK(cabs(result[i] - want) <= 1e-14 * cabs(want));
+        }
+    }
+}
+
 /* No rule admits a dtype for which the list of its row has no block. */
 static void every_dtype_that_an_op_takes_has_a_kernel(void)
 {
@@ -205,6 +245,7 @@ int main(int argc, char **argv)
         {"ends_of_the_range_are_the_c_librarys", ends_of_the_range_are_the_c_librarys},
         {"sixteen_bit_floats_are_rounded_once", sixteen_bit_floats_are_rounded_once},
         {"special_values_follow_the_usual_rules", special_values_follow_the_usual_rules},
+        {"complex_functions_are_the_c_librarys", complex_functions_are_the_c_librarys},
         {"every_dtype_that_an_op_takes_has_a_kernel", every_dtype_that_an_op_takes_has_a_kernel},
         {"integers_divide_without_traps", integers_divide_without_traps},
     };
