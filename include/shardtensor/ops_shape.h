@@ -90,6 +90,9 @@ STN_API stn_status stn_split(stn_tensor *input, int dim, int64_t size, int n_out
 /** Up to `chunks` parts of equal size along a dim; the last one may have fewer elements. As stn_unbind. */
 STN_API stn_status stn_chunk(stn_tensor *input, int dim, int64_t chunks, int n_outputs, stn_tensor **outputs);
 
+/** stn_view, which makes a copy where it has to: both names are known. */
+STN_API stn_tensor *stn_reshape(stn_tensor *input, int ndim, const int64_t *shape);
+
 /** Without dims of size 1: those among the `n` named ones, of all dims where n is 0. */
 STN_API stn_tensor *stn_squeeze(stn_tensor *input, int n, const int *dims);
 

@@ -29,6 +29,11 @@ struct unflatten_attrs {
     stn_ints sizes;
 };
 
+stn_tensor *stn_reshape(stn_tensor *input, int ndim, const int64_t *shape)
+{
+    return stn_view(input, ndim, shape);
+}
+
 stn_tensor *stn_squeeze(stn_tensor *input, int n, const int *dims)
 {
     struct dims_attrs attrs = {{.n = n > 0 ? n : -1}};

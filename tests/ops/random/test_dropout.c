@@ -1,4 +1,5 @@
 /* Dropout: the same elements in every layout, forward and backward; how many; the stream of numbers. */
+#include "core/rng.h"
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -51,6 +52,39 @@ static double one(int64_t i)
 {
     (void)i;
     return 1;
+}
+
+/* The numbers are those of core/rng.h, in row-major order of the whole, whatever the memory order. */
+static stn_status numbers_body(stn_context *context, void *arg)
+{
+    enum { ROWS = 9, COLUMNS = 37 };
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const int columns_last[] = {1, 0};
+    const uint32_t limit = 1288490189; /* 0.3 of 2^32 */
+    double got[ROWS * COLUMNS];
+    (void)arg;
+    stn_scope_begin(context);
+    for (int by_channel = 0; by_channel < 2; by_channel++)
+        for (int turned = 0; turned < 2; turned++) {
+            stn_spec_options options = {.size = sizeof options, .memory_order = turned ? columns_last : NULL};
+            const stn_spec *spec;
+            stn_placement rows[] = {stn_shard(0)};
+            CHECK_STATUS(stn_spec_create(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 2, shape, &options, &spec), STN_OK);
+            stn_tensor *x = stn_redistribute(test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 2, shape, NULL, one), spec);
+            stn_context_set_random_state(context, 12345678901, 8);
+            test_read(by_channel ? stn_dropout_channels(x, 0.3, 1) : stn_dropout(x, 0.3, 1), got, ROWS * COLUMNS);
+            int wrong = 0;
+            for (uint64_t i = 0; i < ROWS * COLUMNS; i++)
+                wrong += (got[i] == 0) != (stni_rng_block(12345678901, UINT64_C(1) << 62 | 8, i / 4).v[i % 4] < limit);
+            CHECK_I64(wrong, 0);
+            stn_spec_release(&spec);
+        }
+    return stn_scope_end(context);
+}
+
+static void numbers_are_those_of_the_generator(void)
+{
+    test_ranks(2, numbers_body, NULL);
 }
 
 static uint64_t stream_of(stn_context *context)
@@ -171,6 +205,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"the_same_elements_are_dropped_in_every_layout", the_same_elements_are_dropped_in_every_layout},
         {"the_fraction_kept_and_the_gradient_are_those_of_the_mask", the_fraction_kept_and_the_gradient_are_those_of_the_mask},
+        {"numbers_are_those_of_the_generator", numbers_are_those_of_the_generator},
         {"each_draw_takes_a_stream_and_a_stream_can_be_taken_again", each_draw_takes_a_stream_and_a_stream_can_be_taken_again},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
