@@ -175,7 +175,7 @@ static int readers_of(const void *arg, int d, struct stni_range elements, struct
     int place = DIMS - s->geometry->dims + d;
     const struct stni_split *split = s->target->layout.split[tensor_dim(s, place)];
     struct stni_range all = {0, s->target->layout.shape[tensor_dim(s, place)]};
-    struct stni_range t = {first_beyond(s, place, all, elements.begin) - 1, first_from(s, place, all, elements.end) + 1};
+    struct stni_range t = {first_beyond(s, place, all, elements.begin) - 1, first_from(s, place, all, elements.end)};
     t = stni_range_intersect(t, all);
     if (stni_range_length(elements) == 0 || stni_range_length(t) == 0)
         return 0;
