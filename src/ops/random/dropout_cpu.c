@@ -36,12 +36,12 @@ static void cipher(const struct stni_dropout_args *a, const uint64_t *restrict n
     for (int round = 0; round < 10; round++) {
 #pragma omp simd
         for (int i = 0; i < LANES; i++) {
-            uint64_t p0 = (uint64_t)0xD2511F53u * v0[i], p1 = (uint64_t)0xCD9E8D57u * v2[i];
-            uint32_t c1 = v1[i], c3 = v3[i];
-            v0[i] = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-            v1[i] = (uint32_t)p1;
-            v2[i] = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-            v3[i] = (uint32_t)p0;
+            const uint32_t low0 = 0xD2511F53u * v0[i], high0 = (uint32_t)((uint64_t)0xD2511F53u * v0[i] >> 32);
+            const uint32_t low1 = 0xCD9E8D57u * v2[i], high1 = (uint32_t)((uint64_t)0xCD9E8D57u * v2[i] >> 32);
+            v0[i] = high1 ^ v1[i] ^ k0;
+            v1[i] = low1;
+            v2[i] = high0 ^ v3[i] ^ k1;
+            v3[i] = low0;
         }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
