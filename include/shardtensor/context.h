@@ -109,7 +109,7 @@ typedef struct stn_launch_options {
  *  without having told its peers (STN_ERR_CALLBACK and the like) aborts them, so nobody waits for it.
  *
  *  In a process that mpirun, mpiexec or srun (--mpi=pmix, pmi2) started it joins that job instead, through the MPI module: `rank_main` runs once
- *  in each process. A shell inside an allocation of Slurm is no such process. Before the job's world can be told of a failure there is
+ *  in each process. (A world of one inside a job is made by stn_context_create without a communicator.) A shell inside an allocation of Slurm is no such process. Before the job's world can be told of a failure there is
  *  no world, so a process that cannot join returns alone, and the others when their deadline has passed.
  *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. In a job: what this rank ended with.
  *  STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_NOT_FOUND where the MPI module is not there. */

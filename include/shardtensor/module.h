@@ -5,7 +5,7 @@
  * that the entries at its end are absent. A module calls back through the host table only, and stays loaded.
  *
  * Names are lower-case letters, digits and '_'. Modules are looked for in the folder that the caller names, in the program itself, in the
- * library's own folder, and in libdir/shardtensor. */
+ * library's own folder, in `shardtensor` inside that, and in libdir/shardtensor as it was built. */
 #ifndef SHARDTENSOR_MODULE_H
 #define SHARDTENSOR_MODULE_H
 

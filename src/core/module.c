@@ -32,8 +32,8 @@ static int is_name(const char *name)
     return n > 0 && n < MAX_NAME && name[n] == '\0';
 }
 
-/* The folder that this library was loaded from. */
-static int own_folder(char folder[PATH_MAX])
+/* The folder that this library was loaded from, and what lies in it. */
+static int own_folder(char folder[PATH_MAX], const char *inside)
 {
     Dl_info info;
     if (!dladdr(&host, &info) || !info.dli_fname)
@@ -41,7 +41,7 @@ static int own_folder(char folder[PATH_MAX])
     const char *slash = strrchr(info.dli_fname, '/');
     if (!slash)
         return 0;
-    snprintf(folder, PATH_MAX, "%.*s", (int)(slash - info.dli_fname), info.dli_fname);
+    snprintf(folder, PATH_MAX, "%.*s%s", (int)(slash - info.dli_fname), info.dli_fname, inside);
     return 1;
 }
 
@@ -84,7 +84,9 @@ static stn_status find(const char *name, const char *path, stn_module_fn *out, s
     stn_status status = path ? load_from(path, name, out, error) : STN_ERR_NOT_FOUND;
     if (status == STN_ERR_NOT_FOUND && error->status == STN_OK && (*out = linked_in(name)) != NULL)
         return STN_OK;
-    if (status == STN_ERR_NOT_FOUND && error->status == STN_OK && own_folder(folder))
+    if (status == STN_ERR_NOT_FOUND && error->status == STN_OK && own_folder(folder, ""))
+        status = load_from(folder, name, out, error);
+    if (status == STN_ERR_NOT_FOUND && error->status == STN_OK && own_folder(folder, "/shardtensor"))
         status = load_from(folder, name, out, error);
     if (status == STN_ERR_NOT_FOUND && error->status == STN_OK)
         status = load_from(STNI_MODULE_DIR, name, out, error);

@@ -32,6 +32,20 @@ def build_with_pkg_config(work, destdir, libdir, version, compiler):
     return program
 
 
+def run_with_mpi(work, destdir, libdir, compiler):
+    """The same with the caller's MPI, on two ranks, where this build has the module."""
+    if not (libdir / "shardtensor/libshardtensor-mpi.so").is_file() or shutil.which("mpirun") is None:
+        print("no MPI module is installed, or there is no mpirun")
+        return
+    flags = pkg_config(destdir, libdir, "--cflags", "--libs")
+    mpi = next((p for p in ("ompi-c", "mpich") if subprocess.run(["pkg-config", "--exists", p]).returncode == 0), "mpi")
+    flags += subprocess.run(["pkg-config", "--cflags", "--libs", mpi], check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    program = work / "consumer_mpi"
+    run(*compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", str(work / "consumer_mpi.c"), "-o", str(program), *flags)
+    told = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    run("mpirun", "-n", "2", str(program), env={**os.environ, **told, "LD_LIBRARY_PATH": str(libdir)}, timeout=60)
+
+
 def build_with_cmake(work, destdir, libdir, version, compiler):
     lists = work / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace("@VERSION@", version))
@@ -54,6 +68,8 @@ def main():
         libdir = destdir / prefix.lstrip("/") / libdir_name
         program = build(work, destdir, libdir, version, compiler)
         run(str(program), env={**os.environ, "LD_LIBRARY_PATH": str(libdir)})
+        if how == "pkg-config":
+            run_with_mpi(work, destdir, libdir, compiler)
     return 0
 
 

@@ -4,7 +4,6 @@
 #include <shardtensor/mpi.h>
 #include <shardtensor/shardtensor.h>
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +121,28 @@ static void no_communicator_and_another_mpi_are_refused(void)
     CHECK(out == NULL);
 }
 
+/* MPI was initialised for the main thread alone, and a verb with a request runs on another. */
+static void another_thread_is_refused_where_mpi_has_one(void)
+{
+    stn_comm *comm = from(MPI_COMM_WORLD);
+    int level, rank = world_rank();
+    float x = 1;
+    stn_request *request = NULL;
+    MPI_Query_thread(&level);
+    if (level >= MPI_THREAD_SERIALIZED) {
+        stn_comm_destroy(&comm);
+        SKIP("this MPI gives more threads than it was asked for");
+    }
+    /* Rank 0 alone, so that the others are told by it. */
+    stn_status status = rank == 0 ? stn_comm_all_reduce(comm, &x, &x, 1, STN_DTYPE_F32, STN_SUM, &request) : STN_OK;
+    if (rank == 0 && status == STN_OK)
+        status = stn_request_wait(&request);
+    CHECK_STATUS(status, rank == 0 ? STN_ERR_UNSUPPORTED : STN_OK);
+    CHECK_STATUS(stn_comm_barrier(comm, NULL), rank == 0 ? STN_ERR_UNSUPPORTED : STN_ERR_PEER);
+    CHECK(strstr(stn_comm_error_text(comm), "MPI was initialised for its main thread alone") != NULL);
+    stn_comm_destroy(&comm);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -130,6 +151,7 @@ int main(int argc, char **argv)
         {"a_context_owns_it", a_context_owns_it},
         {"a_communicator_between_two_groups_is_refused", a_communicator_between_two_groups_is_refused},
         {"no_communicator_and_another_mpi_are_refused", no_communicator_and_another_mpi_are_refused},
+        {"another_thread_is_refused_where_mpi_has_one", another_thread_is_refused_where_mpi_has_one},
     };
     MPI_Init(&argc, &argv);
     test_set_rank(world_rank());
