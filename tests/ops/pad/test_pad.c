@@ -199,6 +199,31 @@ static void only_what_changes_ranks_travels(void)
     test_ranks(2, bytes_body, NULL);
 }
 
+/* 300 ones on the last element, added up in f32: in bf16 they would stop at 256. */
+static stn_status halves_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {3}, padding[] = {0, 300};
+    stn_placement rows[] = {stn_shard(0)};
+    double got[3];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = stn_detach(stn_cast(test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 1, shape, NULL, test_value), STN_DTYPE_BF16));
+    stn_set_requires_grad(x, 1);
+    stn_tensor *y = stn_pad(x, 2, padding, STN_PAD_REPLICATE, 0), *grad;
+    stn_tensor *ones = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);
+    CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &x, 0, 0, &grad), STN_OK);
+    CHECK_I64(stn_tensor_dtype(grad), STN_DTYPE_BF16);
+    test_read(stn_cast(grad, STN_DTYPE_F32), got, 3);
+    CHECK_NEAR(got[0], 1, 0);
+    CHECK_NEAR(got[2], 300, 0.007); /* 301, rounded to bf16 */
+    return stn_scope_end(context);
+}
+
+static void sums_of_halves_are_taken_in_f32(void)
+{
+    test_ranks(2, halves_body, NULL);
+}
+
 static void expect(stn_context *context, stn_status status, const char *wanted)
 {
     char text[300];
@@ -240,6 +265,7 @@ int main(int argc, char **argv)
         {"rolls_and_flips_in_every_layout_give_what_one_process_gives", rolls_and_flips_in_every_layout_give_what_one_process_gives},
         {"margins_are_those_of_a_plain_loop", margins_are_those_of_a_plain_loop},
         {"only_what_changes_ranks_travels", only_what_changes_ranks_travels},
+        {"sums_of_halves_are_taken_in_f32", sums_of_halves_are_taken_in_f32},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);

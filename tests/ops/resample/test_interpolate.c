@@ -152,6 +152,40 @@ static void nothing_travels_where_no_rank_reads_anothers_rows(void)
     test_ranks(2, aligned_body, NULL);
 }
 
+/* 16-bit data is computed in f32 and rounded once: forward and backward give what f32 gives, rounded. */
+static stn_status halves_body(stn_context *context, void *arg)
+{
+    static const stn_dtype halves[] = {STN_DTYPE_BF16, STN_DTYPE_F16};
+    const int64_t shape[] = {1, CHANNELS, 8, W};
+    const stn_interpolate_attrs attrs = {.size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {13, 2}};
+    stn_placement rows[] = {stn_shard(2)};
+    double got[CHANNELS * 8 * W], wanted[CHANNELS * 8 * W];
+    (void)arg;
+    stn_scope_begin(context);
+    for (int h = 0; h < 2; h++) {
+        stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
+        stn_tensor *half = stn_detach(stn_cast(x, halves[h])), *wide = stn_detach(stn_cast(half, STN_DTYPE_F32)), *grad[2];
+        stn_set_requires_grad(half, 1);
+        stn_set_requires_grad(wide, 1);
+        stn_tensor *y = stn_interpolate(half, &attrs), *z = stn_interpolate(wide, &attrs);
+        test_read(stn_cast(y, STN_DTYPE_F32), got, CHANNELS * 13 * 2);
+        test_read(stn_cast(stn_cast(z, halves[h]), STN_DTYPE_F32), wanted, CHANNELS * 13 * 2);
+        CHECK_BYTES(got, wanted, CHANNELS * 13 * 2 * sizeof *got);
+        stn_tensor *g = stn_detach(y), *g_wide = stn_cast(g, STN_DTYPE_F32);
+        stn_grad(context, 1, &y, &g, 1, &half, 0, 0, &grad[0]);
+        stn_grad(context, 1, &z, &g_wide, 1, &wide, 0, 0, &grad[1]);
+        test_read(stn_cast(grad[0], STN_DTYPE_F32), got, CHANNELS * 8 * W);
+        test_read(stn_cast(stn_cast(grad[1], halves[h]), STN_DTYPE_F32), wanted, CHANNELS * 8 * W);
+        CHECK_BYTES(got, wanted, sizeof got);
+    }
+    return stn_scope_end(context);
+}
+
+static void halves_are_computed_in_f32(void)
+{
+    test_ranks(2, halves_body, NULL);
+}
+
 static void expect(stn_context *context, stn_status status, const char *wanted)
 {
     char text[300];
@@ -193,6 +227,7 @@ int main(int argc, char **argv)
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"only_the_rows_that_are_read_travel", only_the_rows_that_are_read_travel},
         {"nothing_travels_where_no_rank_reads_anothers_rows", nothing_travels_where_no_rank_reads_anothers_rows},
+        {"halves_are_computed_in_f32", halves_are_computed_in_f32},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);
