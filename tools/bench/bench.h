@@ -68,6 +68,7 @@ void bench_latency(struct bench *bench);
 void bench_allreduce(struct bench *bench);
 void bench_alltoallv(struct bench *bench);
 void bench_reshard(struct bench *bench);
+void bench_mpi_ranks(struct bench *bench);
 void bench_haloconv(struct bench *bench);
 void bench_plan_scale(struct bench *bench);
 void bench_spec_mem(struct bench *bench);

@@ -1,13 +1,14 @@
 /* stn-bench-mpi: the peer process of peer_mpi.h. Rank 0 reads orders; the others sleep between them instead of spinning on a core that
- * is being measured. */
-#include <mpi.h>
+ * is being measured. It serves as the peer of thread ranks, and measures the library's own ranks of MPI beside it. */
+#include <shardtensor/mpi.h>
+#include <shardtensor/shardtensor.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG = 1, VERBS = 3, SLEEP_MICROSECONDS = 500 };
+enum { TAG = 1, VERBS = 6, SLEEP_MICROSECONDS = 500 };
 
 struct order {
     long long verb, first, second, n; /* verb -1: the end */
@@ -18,7 +19,7 @@ struct buffers {
     long long capacity; /* elements */
 };
 
-static const char *const verbs[VERBS] = {"barrier", "allreduce", "alltoallv"};
+static const char *const verbs[VERBS] = {"barrier", "allreduce", "alltoallv", "our-barrier", "our-allreduce", "our-alltoallv"};
 
 static int reserve(struct buffers *b, long long n)
 {
@@ -32,6 +33,16 @@ static int reserve(struct buffers *b, long long n)
     for (long long i = 0; i < b->capacity; i++)
         b->send[i] = b->recv[i] = (float)(i % 100);
     return b->capacity > 0;
+}
+
+static stn_status run_ours(const struct order *o, struct buffers *b, stn_comm *comm)
+{
+    const int64_t counts[2] = {stn_comm_rank(comm) == 0 ? o->first : o->second, stn_comm_rank(comm) == 0 ? o->second : o->first};
+    if (o->verb == 3)
+        return stn_comm_barrier(comm, NULL);
+    if (o->verb == 4)
+        return stn_comm_all_reduce(comm, b->send, b->recv, o->first, STN_DTYPE_F32, STN_SUM, NULL);
+    return stn_comm_all_to_all(comm, b->send, counts, b->recv, counts, STN_DTYPE_F32, NULL);
 }
 
 static void run_verb(const struct order *o, struct buffers *b, int rank)
@@ -51,19 +62,23 @@ static void run_verb(const struct order *o, struct buffers *b, int rank)
         MPI_Alltoallv(b->send, counts, at, MPI_FLOAT, b->recv, counts, at, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-static double run_order(const struct order *o, struct buffers *b, int rank)
+static double run_order(const struct order *o, struct buffers *b, int rank, stn_comm *comm)
 {
-    int good = reserve(b, o->first + o->second + 1), all;
+    int ours = o->verb >= 3, good = reserve(b, o->first + o->second + 1) && (!ours || comm != NULL), all;
     MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (!all)
         return -1;
     MPI_Barrier(MPI_COMM_WORLD);
     double seconds = -MPI_Wtime(), slowest;
-    for (long long i = 0; i < o->n; i++)
-        run_verb(o, b, rank);
+    for (long long i = 0; i < o->n && good; i++)
+        if (!ours)
+            run_verb(o, b, rank);
+        else
+            good = run_ours(o, b, comm) == STN_OK;
     seconds += MPI_Wtime();
     MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return slowest;
+    MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return all ? slowest : -1;
 }
 
 static void read_order(struct order *o, int size)
@@ -93,7 +108,9 @@ int main(int argc, char **argv)
     int rank, size;
     struct buffers buffers = {0};
     struct order order;
+    stn_comm *comm = NULL; /* stays NULL where there is no module */
     MPI_Init(&argc, &argv);
+    stn_comm_from_mpi(MPI_COMM_WORLD, 60, NULL, &comm);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (;;) {
@@ -103,12 +120,13 @@ int main(int argc, char **argv)
             await_order(&order);
         if (order.verb < 0)
             break;
-        double seconds = run_order(&order, &buffers, rank);
+        double seconds = run_order(&order, &buffers, rank, comm);
         if (rank == 0) {
             printf("%.12g\n", seconds);
             fflush(stdout);
         }
     }
+    stn_comm_destroy(&comm);
     free(buffers.send);
     free(buffers.recv);
     MPI_Finalize();
