@@ -31,6 +31,8 @@
     X(group_norm_backward) \
     X(layer_norm)        \
     X(layer_norm_backward) \
+    X(rms_norm)          \
+    X(rms_norm_backward) \
     X(softmax)          \
     X(softmax_backward)  \
     X(view)              \

@@ -27,7 +27,8 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
     if (attrs->num_groups < 1 || x->shape[1] % attrs->num_groups != 0)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_groups' got %" PRId64 ", wanted a divisor of the %" PRId64 " channels",
                            attrs->num_groups, x->shape[1]);
-    *out = (struct stni_norm){.stat_dims = 3, .param_dims = 2, .group_dim = 1, .per_group = x->shape[1] / attrs->num_groups};
+    *out = (struct stni_norm){.stat_dims = 3, .param_dims = 2, .group_dim = 1, .per_group = x->shape[1] / attrs->num_groups,
+                              .eps = attrs->eps};
     out->count = out->per_group;
     for (int d = 2; d < x->ndim; d++)
         out->count *= x->shape[d];
@@ -58,7 +59,7 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 const stn_op_desc stni_op_group_norm = {
-    STNI_NORM_FIELDS("group_norm", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    STNI_NORM_FIELDS("group_norm", 3, &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
 };
 
 const stn_op_desc stni_op_group_norm_backward = {

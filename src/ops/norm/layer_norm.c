@@ -1,4 +1,4 @@
-/* layer_norm: normalised over the last dims, which `normalized_shape` names. */
+/* layer_norm and rms_norm: normalised over the last dims, which `normalized_shape` names. */
 #include "ops/norm/norm.h"
 
 #include "ops/util/call.h"
@@ -6,18 +6,31 @@
 
 #include <shardtensor/ops.h>
 
-static const struct stni_norm_attrs defaults = {.normalized_shape = {.n = -1}, .eps = 1e-5};
+#include <float.h>
 
-stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, stn_tensor *bias, double eps)
+static const struct stni_norm_attrs defaults = {.normalized_shape = {.n = -1}, .eps = 1e-5};
+static const struct stni_norm_attrs rms_defaults = {.normalized_shape = {.n = -1}, .eps = -1};
+
+static stn_tensor *call_op(enum stni_op_index op, const char *name, int n, stn_tensor *const *in, int n_dims, const int64_t *shape, double eps)
 {
     struct stni_norm_attrs attrs = defaults;
     if (n_dims < 1 || n_dims > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "layer_norm: 'n_dims' got %d, wanted 1 to %d", n_dims, STN_MAX_NDIM);
+        return stni_call_fail(in[0], STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted 1 to %d", name, n_dims, STN_MAX_NDIM);
     attrs.normalized_shape.n = n_dims;
     for (int d = 0; d < n_dims; d++)
-        attrs.normalized_shape.v[d] = normalized_shape[d];
+        attrs.normalized_shape.v[d] = shape[d];
     attrs.eps = eps;
-    return stni_call(STNI_OP_layer_norm, 3, (stn_tensor *[]){input, weight, bias}, &attrs);
+    return stni_call(op, n, in, &attrs);
+}
+
+stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, stn_tensor *bias, double eps)
+{
+    return call_op(STNI_OP_layer_norm, "layer_norm", 3, (stn_tensor *[]){input, weight, bias}, n_dims, normalized_shape, eps);
+}
+
+stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, double eps)
+{
+    return call_op(STNI_OP_rms_norm, "rms_norm", 2, (stn_tensor *[]){input, weight}, n_dims, normalized_shape, eps);
 }
 
 static stn_status describe(const stn_op_call *call, const struct stni_layout *x, struct stni_norm *out)
@@ -26,7 +39,7 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
     const int n = (int)shape->n, first = x->ndim - n;
     char text[2][STNI_SHAPE_TEXT];
     int same = n >= 1 && first >= 0;
-    *out = (struct stni_norm){.group_dim = -1, .per_group = 1, .count = 1};
+    *out = (struct stni_norm){.group_dim = -1, .per_group = 1, .count = 1, .eps = ((const struct stni_norm_attrs *)call->attrs)->eps};
     for (int d = 0; same && d < n; d++) {
         same = x->shape[first + d] == shape->v[d];
         out->count *= shape->v[d];
@@ -39,6 +52,16 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
     return STN_OK;
 }
 
+/* An absent eps is the spacing of the numbers in which is computed. */
+static stn_status describe_rms(const stn_op_call *call, const struct stni_layout *x, struct stni_norm *out)
+{
+    STNI_TRY(describe(call, x, out));
+    out->about_zero = 1;
+    if (out->eps < 0)
+        out->eps = x->dtype == STN_DTYPE_F64 ? DBL_EPSILON : FLT_EPSILON;
+    return STN_OK;
+}
+
 static stn_tensor *group_mean(stn_tensor *t, const struct stni_norm_attrs *attrs)
 {
     int dims[STN_MAX_NDIM], n = (int)attrs->normalized_shape.n;
@@ -48,6 +71,7 @@ static stn_tensor *group_mean(stn_tensor *t, const struct stni_norm_attrs *attrs
 }
 
 static const struct stni_norm_rule rule = {STNI_OP_layer_norm, STNI_OP_layer_norm_backward, describe, group_mean};
+static const struct stni_norm_rule rms_rule = {STNI_OP_rms_norm, STNI_OP_rms_norm_backward, describe_rms, group_mean};
 
 static const stn_attr_schema attrs_schema[] = {
     {"normalized_shape", STN_ATTR_INTS, offsetof(struct stni_norm_attrs, normalized_shape), NULL},
@@ -55,9 +79,17 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 const stn_op_desc stni_op_layer_norm = {
-    STNI_NORM_FIELDS("layer_norm", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    STNI_NORM_FIELDS("layer_norm", 3, &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
 };
 
 const stn_op_desc stni_op_layer_norm_backward = {
     STNI_NORM_BACKWARD_FIELDS("layer_norm_backward", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+};
+
+const stn_op_desc stni_op_rms_norm = {
+    STNI_NORM_FIELDS("rms_norm", 2, &rms_rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &rms_defaults,
+};
+
+const stn_op_desc stni_op_rms_norm_backward = {
+    STNI_NORM_BACKWARD_FIELDS("rms_norm_backward", &rms_rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &rms_defaults,
 };

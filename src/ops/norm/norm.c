@@ -30,8 +30,8 @@ stn_status stni_norm_check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(x->dtype));
     STNI_TRY(rule_of(call->arg)->describe(call, x, &norm));
     stni_norm_param_meta(&norm, x, &param);
-    STNI_TRY(stni_norm_check_like(call, STNI_NORM_WEIGHT, &param));
-    STNI_TRY(stni_norm_check_like(call, STNI_NORM_BIAS, &param));
+    for (int i = STNI_NORM_WEIGHT; i < call->n_in; i++)
+        STNI_TRY(stni_norm_check_like(call, i, &param));
     call->out_meta[0] = (stn_meta){.dtype = x->dtype, .ndim = x->ndim};
     memcpy(call->out_meta[0].shape, x->shape, sizeof x->shape);
     stni_norm_stat_meta(&norm, x, &call->out_meta[1]);
@@ -50,7 +50,7 @@ stn_status stni_norm_place(stn_op_call *call)
             x.placement[a] = stn_replicate();
     STNI_TRY(stni_spec_intern(call->context, &x, &call->want[STNI_NORM_INPUT]));
     stni_norm_param_meta(&norm, &x, &param);
-    for (int i = STNI_NORM_WEIGHT; i <= STNI_NORM_BIAS; i++)
+    for (int i = STNI_NORM_WEIGHT; i < call->n_in; i++)
         if (call->in_spec[i])
             STNI_TRY(stni_norm_param_spec(call, &norm, &x, &param, 0, call->in_spec[i]->layout.memory_order, &call->want[i]));
     call->out_spec[0] = call->want[STNI_NORM_INPUT];
@@ -61,7 +61,7 @@ stn_status stni_norm_place(stn_op_call *call)
 
 stn_status stni_norm_run(stn_op_call *call)
 {
-    const stn_tensor *x = call->in[STNI_NORM_INPUT], *bias = call->in[STNI_NORM_BIAS];
+    const stn_tensor *x = call->in[STNI_NORM_INPUT], *bias = call->n_in > STNI_NORM_BIAS ? call->in[STNI_NORM_BIAS] : NULL;
     struct stni_norm norm;
     struct stni_norm_args args;
     stn_comm *comm;
@@ -73,7 +73,6 @@ stn_status stni_norm_run(stn_op_call *call)
     args.bias = bias ? bias->data : NULL;
     args.mean = call->out[1]->data;
     args.rstd = call->out[2]->data;
-    args.eps = ((const struct stni_norm_attrs *)call->attrs)->eps;
     STNI_TRY(stni_norm_scratch(call, 3, &args));
     args.parts = args.coarse;
     args.n_parts = 1;
@@ -101,7 +100,7 @@ stn_status stni_norm_backward(stn_backward_call *call)
         return STN_OK;
     STNI_TRY(stni_norm_gradients(call->arg, call->attrs, call->grad_out[0], call->in[STNI_NORM_INPUT], call->out[1], call->out[2],
                                  call->in[STNI_NORM_WEIGHT], grads));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < call->n_in; i++)
         if (call->needs >> i & 1)
             call->grad_in[i] = grads[i];
     return stn_context_status(call->context);

@@ -1,7 +1,8 @@
 /* What normalisations share. One is told by which dims have statistics of their own and along which its parameters run:
  *
  *     group_norm   statistics of (n, group), parameters of channels; a group is `per_group` channels
- *     layer_norm   statistics of the first dims, parameters of the last ones */
+ *     layer_norm   statistics of the first dims, parameters of the last ones
+ *     rms_norm     the same about 0: the mean counts as 0, the variance is the mean square */
 #ifndef STNI_OPS_NORM_NORM_H
 #define STNI_OPS_NORM_NORM_H
 
@@ -22,6 +23,8 @@ struct stni_norm {
     int group_dim;                  /* of the stat dims the one whose elements share statistics, per_group at a time; -1: none */
     int64_t per_group;              /* 1 where there is none */
     int64_t count;                  /* elements that one statistic is of */
+    int about_zero;
+    double eps;
 };
 
 struct stni_norm_rule {
@@ -87,8 +90,8 @@ extern const stn_input_schema stni_norm_inputs[3], stni_norm_backward_inputs[5];
     {sizeof(stn_kernel), text "." slot, "cpu", STNI_NORM_DTYPES, sizeof(struct stni_norm_args), function}
 
 /* The fields of the two descriptors that do not differ. */
-#define STNI_NORM_FIELDS(text, rule)                                                                                                    \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_norm_inputs, .n_inputs = 3, .attrs_size = sizeof(struct stni_norm_attrs), \
+#define STNI_NORM_FIELDS(text, n, rule)                                                                                                 \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_norm_inputs, .n_inputs = n, .attrs_size = sizeof(struct stni_norm_attrs), \
     .n_outputs = 3, .n_private = 2, .check = stni_norm_check, .place = stni_norm_place, .run = stni_norm_run,                           \
     .saves = stni_norm_saves, .backward = stni_norm_backward, .n_slots = 2, .n_kernels = 2, .arg = (void *)(rule),                      \
     .slots = (const stn_kernel_slot[]){{text ".moments", sizeof(struct stni_norm_args)},                                                \

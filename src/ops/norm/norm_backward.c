@@ -1,7 +1,9 @@
 /* The backward half of every normalisation, an op of its own. With g = weight dy, x^ = (x - mean) rstd and P the mean over the elements that share a
  * statistic:
  *
- *     dx = J(g), J(g) = rstd (g - P(g) - x^ P(g x^)),   dweight = sum dy x^,   dbias = sum dy.
+ *     dx = J(g), J(g) = rstd (g - P(g) - x^ P(g x^)),   dweight = sum dy x^,   dbias = sum dy;
+ *
+ * about zero J has no P(g).
  *
  * Two passes over the chunk, sums and dx, and between them, where ranks share statistics, one all-reduce of two numbers per statistic. The
  * gradients of the parameters stay pending. Mean and rstd are functions of x: its gradient is the whole derivative, and they get none. */
@@ -150,9 +152,8 @@ static stn_tensor *as_x(const struct again *s, stn_tensor *param)
 /* 1 / sqrt(var + eps) for every element, from x: mean and rstd as they were saved know nothing of it. */
 static stn_tensor *spread_rstd(const struct again *s)
 {
-    stn_tensor *deviation = stn_add_scaled(s->x, group_mean(s, s->x), -1);
-    stn_tensor *variance = group_mean(s, stn_mul(deviation, deviation));
-    return stn_rsqrt(stn_add_number(variance, ((const struct stni_norm_attrs *)s->call->attrs)->eps));
+    stn_tensor *deviation = s->norm.about_zero ? s->x : stn_sub(s->x, group_mean(s, s->x));
+    return stn_rsqrt(stn_add_number(group_mean(s, stn_square(deviation)), s->norm.eps));
 }
 
 static stn_tensor *sum_of(stn_tensor *a, stn_tensor *b)

@@ -139,8 +139,9 @@ static void merge_parts(const struct stni_norm_args *a)
     const int64_t n = coarse_count(a);
     for (int64_t i = 0; i < n; i++) {
         const struct stni_moments all = stni_moments_merge(a->parts, a->n_parts, n, i);
-        set_element(stat_dtype(a), a->mean, i, all.mean);
-        set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + a->eps));
+        const double mean = a->about_zero ? 0 : all.mean, square = a->about_zero ? all.mean * all.mean : 0;
+        set_element(stat_dtype(a), a->mean, i, mean);
+        set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + square + a->eps));
     }
 }
 
@@ -244,7 +245,7 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
         for (int64_t c = 0; c < a->channels; c++, f++) {
             int64_t i = coarse_of(a, row, c);
             double rstd = element(stat, a->rstd, i);
-            set_element(stat, minus, f, rstd * a->coarse[i] / (double)a->count);
+            set_element(stat, minus, f, a->about_zero ? 0 : rstd * a->coarse[i] / (double)a->count);
             set_element(stat, slope, f, rstd * rstd * a->coarse[n + i] / (double)a->count);
         }
     const struct stni_norm_pass pass = {

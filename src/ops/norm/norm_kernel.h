@@ -16,7 +16,7 @@ enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERAN
  *            which may be another for each element, the count is the sum of weights.
  * normalise: mean, rstd from `parts`, n_parts times what moments gave, in the order of ranks; y = (x - mean) rstd weight + bias.
  * sums:      coarse = the sums of weight y and of weight y (x - mean) rstd, two planes; grad_weight, grad_bias of this rank's elements.
- * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count). */
+ * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count), without coarse[0] about 0. */
 struct stni_norm_args {
     stn_dtype dtype;
     const void *x, *weight, *bias; /* weight, bias: NULL where there is none */
@@ -31,6 +31,7 @@ struct stni_norm_args {
     int64_t params;      /* along: elements of a parameter here; else 0 */
     int64_t weight_step; /* else: of the weight from channel to channel */
     int64_t count;       /* elements of a group on all ranks */
+    int about_zero;      /* mean is 0 and the variance the mean square */
     double eps;
     double *fine;   /* scratch: stni_norm_fine(args) numbers */
     double *coarse;

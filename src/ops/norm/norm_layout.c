@@ -155,6 +155,7 @@ void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, cons
     int64_t *strides[NORM_OPERANDS];
     *args = (struct stni_norm_args){.dtype = spec->layout.dtype, .x = x->data, .y = y->data, .out = out ? out->data : NULL,
                                     .weight = weight ? weight->data : NULL, .empty = spec->local_numel == 0, .count = norm->count,
+                                    .about_zero = norm->about_zero, .eps = norm->eps,
                                     .along = !(norm->param_dims & norm->stat_dims), .params = 1};
     for (int d = 0; d < ndim; d++) {
         int at = norm->param_dims >> d & 1 ? position(norm->param_dims, d) : -1;

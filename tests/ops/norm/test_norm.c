@@ -1,4 +1,4 @@
-/* group_norm and layer_norm: layouts against one process with second derivatives, what moves, memory, precision, refusals. */
+/* group_norm, layer_norm and rms_norm: layouts against one process with second derivatives, what moves, memory, precision, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct norm {
-    int64_t groups; /* 0: layer_norm over the last `last` dims */
+    int64_t groups; /* 0: layer_norm over the last `last` dims, -1: rms_norm */
     int last;
     struct random_shape x;
     int with_weight, with_bias;
@@ -17,16 +17,16 @@ struct norm {
 static const struct norm norms[] = {
     {2, 0, {4, {2, 6, 5, 3}}, 1, 1}, {3, 0, {3, {3, 6, 7}}, 0, 0}, {1, 0, {5, {1, 4, 3, 2, 2}}, 1, 0}, {4, 0, {2, {5, 8}}, 0, 1},
     {2, 0, {3, {2, 4, 0}}, 1, 1},    {2, 0, {3, {0, 4, 3}}, 1, 1}, {0, 1, {3, {4, 3, 6}}, 1, 1},       {0, 2, {4, {2, 3, 4, 5}}, 1, 0},
-    {0, 1, {1, {9}}, 0, 0},          {0, 2, {2, {5, 4}}, 0, 1},
+    {-1, 1, {3, {4, 3, 6}}, 1, 0},  {-1, 2, {4, {2, 3, 4, 5}}, 0, 0}, {0, 1, {1, {9}}, 0, 0},          {0, 2, {2, {5, 4}}, 0, 1},
 };
 enum { N_NORMS = sizeof norms / sizeof *norms };
 
 static struct random_shape params_of(const struct norm *n)
 {
     struct random_shape p = {1, {n->x.shape[1]}};
-    for (int d = 0; !n->groups && d < n->last; d++)
+    for (int d = 0; n->groups <= 0 && d < n->last; d++)
         p.shape[d] = n->x.shape[n->x.ndim - n->last + d];
-    p.ndim = n->groups ? 1 : n->last;
+    p.ndim = n->groups > 0 ? 1 : n->last;
     return p;
 }
 
@@ -35,6 +35,8 @@ static stn_tensor *call_norm(stn_tensor *const *in, const void *arg)
     const struct norm *n = arg;
     const struct random_shape p = params_of(n);
     stn_tensor *weight = n->with_weight ? in[1] : NULL, *bias = n->with_bias ? in[1 + n->with_weight] : NULL;
+    if (n->groups < 0)
+        return stn_rms_norm(in[0], p.ndim, p.shape, weight, 0.1);
     return n->groups ? stn_group_norm(in[0], n->groups, weight, bias, 0.1) : stn_layer_norm(in[0], p.ndim, p.shape, weight, bias, 0.1);
 }
 
