@@ -20,6 +20,24 @@ STN_API stn_tensor *stn_sum(stn_tensor *input, int n_dims, const int *dims, int 
  *  @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_mean(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
+/** The largest element along dims; NaN wins.
+ *
+ * Shapes:     as of stn_sum, of input's dtype, which is not complex.
+ * Placement:  a Shard of a reduced dim becomes Partial(max); other Shards and Partial(max) are kept; other pending reductions are done first.
+ * Collective: over the mesh where Partial is reduced.
+ * Gradient:   yes: the cotangent, in equal parts, to the elements that are the result.
+ * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_SHAPE (nothing to reduce), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_amax(stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
+/** The smallest one. As stn_amax. */
+STN_API stn_tensor *stn_amin(stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
+/** Whether any element along dims is other than 0 (of none: false), as bool: Partial(max) where a reduced dim is cut. No gradient. */
+STN_API stn_tensor *stn_any(stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
+/** Whether all are (of none: true): Partial(min) where a reduced dim is cut. No gradient. */
+STN_API stn_tensor *stn_all(stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
 /** Variance over dims: sum (x - mean)^2 / (n - correction); correction 1 for a sample's, 0 for that of a whole.
  *
  * Shapes:     as of stn_sum; floating.

@@ -12,6 +12,10 @@
     STNI_POINTWISE_OP_LIST(X) \
     X(sum)              \
     X(mean)             \
+    X(amax)             \
+    X(amin)             \
+    X(any)              \
+    X(all)              \
     X(var)              \
     X(std)              \
     X(weighted_mean)    \

@@ -8,11 +8,17 @@ stn_tensor *stn_mean(stn_tensor *input, int n_dims, const int *dims, int keepdim
     return stni_reduction_call(STNI_OP_mean, "mean", input, n_dims, dims, keepdim);
 }
 
-static stn_tensor *derivative(stn_tensor *grad, int64_t count)
+static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
 {
-    return stn_mul_number(grad, 1.0 / (double)count);
+    grad = stn_mul_number(grad, 1.0 / (double)stni_reduction_count(call->in_spec[0], reduced));
+    return stni_reduction_expand(grad, call->in_spec[0], reduced, ((const struct stni_reduction_attrs *)call->attrs)->keepdim);
 }
 
+enum {
+    DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
+};
+
 const stn_op_desc stni_op_mean = {
-    STNI_REDUCTION_FIELDS("mean", .op = STNI_REDUCTION_sum, .differentiable_only = 1, .divides = 1, .derivative = derivative),
+    STNI_REDUCTION_FIELDS("mean", .op = STNI_REDUCTION_sum, .dtypes = DTYPES, .wanted = "a floating or complex dtype", .pending = STN_SUM,
+                          .divides = 1, .derivative = derivative),
 };

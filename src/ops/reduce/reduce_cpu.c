@@ -107,6 +107,17 @@ static void reduce_lanes(struct reduction *r, const char *in, int64_t width)
     r->kernels->fold[r->acc_dtype](a->op, r->acc, groups, width);
 }
 
+/* The identity of i64 as that of a narrower integer. */
+static void narrow(struct reduction *r, int64_t width)
+{
+    static const struct { stn_dtype dtype; int64_t low, high; } ranges[] = {
+        {STN_DTYPE_I32, INT32_MIN, INT32_MAX}, {STN_DTYPE_U8, 0, UINT8_MAX}, {STN_DTYPE_BOOL, 0, 1}};
+    int64_t *acc = (int64_t *)r->acc;
+    for (int k = 0; k < 3; k++)
+        for (int64_t i = 0; ranges[k].dtype == r->args->out_dtype && i < width; i++)
+            acc[i] = acc[i] < ranges[k].low ? ranges[k].low : acc[i] > ranges[k].high ? ranges[k].high : acc[i];
+}
+
 /* The last step before results are rounded. */
 static void finish(struct reduction *r, int64_t width)
 {
@@ -116,6 +127,8 @@ static void finish(struct reduction *r, int64_t width)
     if (r->args->divides)
         for (int64_t i = 0; i < n; i++)
             acc[i] /= divisor;
+    if (r->args->empty && r->acc_dtype == STN_DTYPE_I64)
+        narrow(r, width);
 }
 
 /* Rounds to the result's dtype; a 16-bit float is reached by way of f32. */

@@ -7,19 +7,27 @@
 
 #include "core/isa.h"
 
-/* Reductions, one row each: what nothing gives, and how an element v joins what was accumulated in p. Accumulated is in f64, i64 or c128,
- * so that a long sum of f32 is as exact as its result can be. */
-#define STNI_REDUCTION_LIST(X) \
-    X(sum, 0, p + v)
+#include <math.h>
 
-#define STNI_REDUCTION_INDEX(name, identity, combined) STNI_REDUCTION_##name,
+/* Reductions, one row each: what nothing gives, as a floating number and as an integer, and how an element v joins what was accumulated in p, of
+ * real and of complex numbers; what was accumulated of two parts is joined alike. Accumulated is in f64, i64 or c128, so that a long sum of f32 is as
+ * exact as its result can be. NaN wins. What has no order is not asked for its largest element. */
+/*    name  floating   integer    real                           complex */
+#define STNI_REDUCTION_LIST(X)                                                          \
+    X(sum,  0,         0,         p + v,                         p + v)                 \
+    X(amax, -INFINITY, INT64_MIN, v > p || v != v ? v : p,       p)                     \
+    X(amin, INFINITY,  INT64_MAX, v < p || v != v ? v : p,       p)                     \
+    X(any,  0,         0,         v != 0 ? 1 : p,                v != 0 ? 1 : p)        \
+    X(all,  1,         1,         v == 0 ? 0 : p,                v == 0 ? 0 : p)
+
+#define STNI_REDUCTION_INDEX(name, floating, integer, real, complex) STNI_REDUCTION_##name,
 enum stni_reduction { STNI_REDUCTION_LIST(STNI_REDUCTION_INDEX) STNI_REDUCTION_COUNT };
 #undef STNI_REDUCTION_INDEX
 
 /* Strides in elements; dims sorted by the input's, largest first, and merged where they are one. No kept dim has size 0. */
 struct stni_reduce_args {
     enum stni_reduction op;
-    stn_dtype in_dtype, out_dtype; /* out: in_dtype, or i64 for bool and integers */
+    stn_dtype in_dtype, out_dtype;
     const void *in;
     void *out;
     int n_kept, n_reduced;

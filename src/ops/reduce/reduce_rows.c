@@ -4,7 +4,12 @@
 
 #define SAME(x) (x)
 
+#define FIRST(a, b) a
+#define SECOND(a, b) b
+
 #define A double
+#define IDENTITY FIRST
+#define COMBINED FIRST
 #define CLEAR clear_f64
 #define FOLD fold_f64
 #include "ops/reduce/reduce_accumulator.inc"
@@ -29,8 +34,10 @@
 #define ACCUMULATE accumulate_f16
 #include "ops/reduce/reduce_accumulate.inc"
 #undef A
+#undef IDENTITY
 
 #define A int64_t
+#define IDENTITY SECOND
 #define CLEAR clear_i64
 #define FOLD fold_i64
 #include "ops/reduce/reduce_accumulator.inc"
@@ -50,8 +57,12 @@
 #define ACCUMULATE accumulate_u8
 #include "ops/reduce/reduce_accumulate.inc"
 #undef A
+#undef IDENTITY
+#undef COMBINED
 
 #define A double _Complex
+#define IDENTITY FIRST
+#define COMBINED SECOND
 #define CLEAR clear_c128
 #define FOLD fold_c128
 #include "ops/reduce/reduce_accumulator.inc"

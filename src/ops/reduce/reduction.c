@@ -40,6 +40,15 @@ int stni_reduction_dims(int ndim, uint32_t reduced, int64_t keepdim, int to[STN_
     return n;
 }
 
+int64_t stni_reduction_count(const stn_spec *input, uint32_t reduced)
+{
+    int64_t n = 1;
+    for (int d = 0; d < input->layout.ndim; d++)
+        if (reduced >> d & 1)
+            n *= input->layout.shape[d];
+    return n;
+}
+
 stn_status stni_reduction_check(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
@@ -47,11 +56,15 @@ stn_status stni_reduction_check(stn_op_call *call)
     stn_meta *out = &call->out_meta[0];
     uint32_t reduced;
     int to[STN_MAX_NDIM];
-    int differentiable = stn_dtype_is_differentiable(in->dtype);
-    if (rule_of(call->arg)->differentiable_only && !differentiable)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
+    const struct stni_reduction_rule *rule = call->arg;
+    char text[STNI_SHAPE_TEXT];
+    if (rule->dtypes && !(rule->dtypes >> in->dtype & 1))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted %s", stn_dtype_name(in->dtype), rule->wanted);
     STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &reduced));
-    out->dtype = differentiable ? in->dtype : STN_DTYPE_I64;
+    if (rule->needs_elements && stni_reduction_count(call->in_spec[0], reduced) == 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted at least one element to reduce",
+                           stni_shape_text(in->ndim, in->shape, text));
+    out->dtype = rule->result ? rule->result(in->dtype) : in->dtype;
     out->ndim = stni_reduction_dims(in->ndim, reduced, attrs->keepdim, to);
     for (int d = 0; d < in->ndim; d++)
         if (to[d] >= 0)
@@ -59,18 +72,18 @@ stn_status stni_reduction_check(stn_op_call *call)
     return STN_OK;
 }
 
-void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], uint32_t linear, const stn_meta *meta,
-                           struct stni_layout *out)
+void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], stn_reduce_op pending, uint32_t kept,
+                           const stn_meta *meta, struct stni_layout *out)
 {
     int axes = in->mesh ? in->mesh->ndim : 0, n = 0;
     stni_layout_init(out, in->mesh, meta->dtype, meta->ndim, meta->shape);
     for (int a = 0; a < axes; a++) {
         stn_placement p = in->placement[a];
         out->axis_order[a] = in->axis_order[a];
-        if (p.kind == STN_PLACE_PARTIAL && !(linear >> a & 1))
+        if (p.kind == STN_PLACE_PARTIAL && !(kept >> a & 1))
             in->placement[a] = p = stn_replicate();
         if (p.kind == STN_PLACE_SHARD)
-            p = reduced >> p.dim & 1 ? stn_partial(STN_SUM) : stn_shard(to[p.dim]);
+            p = reduced >> p.dim & 1 ? stn_partial(pending) : stn_shard(to[p.dim]);
         out->placement[a] = p;
     }
     for (int k = 0; k < in->ndim; k++) {
@@ -82,12 +95,13 @@ void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int t
     }
 }
 
-/* What is pending stays so where the sum of sums is the sum: not for "or", nor where narrow integers would wrap later than they do. */
-static uint32_t linear_axes(const struct stni_layout *in, const stn_meta *out)
+/* What is pending stays so where it is of the same kind: a sum of sums is the sum. Not where dtypes differ: for "or", or where narrow integers
+ * would wrap later than they do. */
+static uint32_t kept_axes(const struct stni_layout *in, const stn_meta *out, stn_reduce_op pending)
 {
     uint32_t axes = 0;
     for (int a = 0; in->mesh && a < in->mesh->ndim; a++)
-        if (in->placement[a].op == STN_SUM && in->dtype == out->dtype)
+        if (in->placement[a].op == pending && in->dtype == out->dtype)
             axes |= 1u << a;
     return axes;
 }
@@ -95,24 +109,15 @@ static uint32_t linear_axes(const struct stni_layout *in, const stn_meta *out)
 stn_status stni_reduction_place(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
+    const struct stni_reduction_rule *rule = call->arg;
     const stn_meta *meta = &call->out_meta[0];
     struct stni_layout in = call->in_spec[0]->layout, out;
     uint32_t reduced = stni_dims_mask_of(&attrs->dim, in.ndim);
     int to[STN_MAX_NDIM];
     stni_reduction_dims(in.ndim, reduced, attrs->keepdim, to);
-    stni_reduction_layout(&in, reduced, to, linear_axes(&in, meta), meta, &out);
+    stni_reduction_layout(&in, reduced, to, rule->pending, kept_axes(&in, meta, rule->pending), meta, &out);
     STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
-}
-
-/* Elements, of all ranks, that go into one result. */
-static int64_t count(int ndim, const int64_t *shape, uint32_t reduced)
-{
-    int64_t n = 1;
-    for (int d = 0; d < ndim; d++)
-        if (reduced >> d & 1)
-            n *= shape[d];
-    return n;
 }
 
 stn_status stni_reduction_run(stn_op_call *call)
@@ -124,7 +129,7 @@ stn_status stni_reduction_run(stn_op_call *call)
     const uint32_t reduced = stni_dims_mask_of(&attrs->dim, ndim);
     struct stni_reduce_args args = {.op = rule->op, .in_dtype = in->spec->layout.dtype, .in = in->data, .out = out->data,
                                     .out_dtype = out->spec->layout.dtype, .empty = in->spec->local_numel == 0,
-                                    .divides = rule->divides, .divisor = count(ndim, in->spec->layout.shape, reduced)};
+                                    .divides = rule->divides, .divisor = stni_reduction_count(in->spec, reduced)};
     int to[STN_MAX_NDIM];
     if (out->spec->local_numel == 0)
         return STN_OK;
@@ -158,17 +163,16 @@ stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uin
     return stn_expand(result, ndim, shape);
 }
 
+uint64_t stni_reduction_saves(const stn_op_call *call, uint32_t needs)
+{
+    return needs ? rule_of(call->arg)->reads : 0;
+}
+
 stn_status stni_reduction_backward(stn_backward_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_reduction_rule *rule = call->arg;
-    const stn_spec *in = call->in_spec[0];
-    stn_tensor *grad = call->grad_out[0];
-    if (!grad)
-        return STN_OK;
-    uint32_t reduced = stni_dims_mask_of(&attrs->dim, in->layout.ndim);
-    if (rule->derivative)
-        grad = rule->derivative(grad, count(in->layout.ndim, in->layout.shape, reduced));
-    call->grad_in[0] = stni_reduction_expand(grad, in, reduced, attrs->keepdim);
+    if (call->grad_out[0] && rule->derivative)
+        call->grad_in[0] = rule->derivative(call, call->grad_out[0], stni_dims_mask_of(&attrs->dim, call->in_spec[0]->layout.ndim));
     return stn_context_status(call->context);
 }

@@ -16,10 +16,15 @@ struct stni_reduction_attrs {
 
 struct stni_reduction_rule {
     enum stni_reduction op;
-    int differentiable_only; /* 1: bool and integers are refused */
-    int divides;             /* 1: by the number of elements, at the end. Each rank divides its part by the whole number */
-    /* What is repeated along the reduced dims to give the input's cotangent; `count`: elements of one result. NULL: the result's cotangent. */
-    stn_tensor *(*derivative)(stn_tensor *grad, int64_t count);
+    uint32_t dtypes;      /* of the input: bit d stands for dtype d. 0: all */
+    const char *wanted;   /* in words, for the others */
+    stn_dtype (*result)(stn_dtype in); /* NULL: the input's */
+    stn_reduce_op pending; /* of what a Shard of a reduced dim, and a Partial of the same, becomes Partial */
+    int needs_elements;    /* 1: nothing to reduce is an error */
+    int divides;           /* 1: by the number of elements, at the end. Each rank divides its part by the whole number */
+    /* The input's cotangent from the result's; NULL: none. `reads`: what of input (bit 0) and output (bit 32) it reads. */
+    stn_tensor *(*derivative)(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced);
+    uint64_t reads;
 };
 
 /* What typed functions call. */
@@ -28,10 +33,13 @@ stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_ten
 /* Output dim of each input dim for a mask of reduced ones, -1 where it is reduced away; returns how many there are. */
 int stni_reduction_dims(int ndim, uint32_t reduced, int64_t keepdim, int to[STN_MAX_NDIM]);
 
-/* The result's layout for an input of layout `in`, which becomes what is wanted of it: a Shard of a reduced dim becomes Partial(sum), the other
- * Shards stay; Partial(sum) stays on the axes in `linear` (bits). */
-void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], uint32_t linear, const stn_meta *meta,
-                           struct stni_layout *out);
+/* The result's layout for an input of layout `in`, which becomes what is wanted of it: a Shard of a reduced dim becomes Partial(pending), the other
+ * Shards stay; Partial stays on the axes in `kept` (bits). */
+void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], stn_reduce_op pending, uint32_t kept,
+                           const stn_meta *meta, struct stni_layout *out);
+
+/* Elements, of all ranks, that go into one result. */
+int64_t stni_reduction_count(const stn_spec *input, uint32_t reduced);
 
 /* A tensor of the result's shape as one that repeats along the reduced dims: what cotangents and results need to meet the input. */
 stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uint32_t reduced, int64_t keepdim);
@@ -40,6 +48,7 @@ stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uin
 stn_status stni_reduction_check(stn_op_call *call);
 stn_status stni_reduction_place(stn_op_call *call);
 stn_status stni_reduction_run(stn_op_call *call);
+uint64_t stni_reduction_saves(const stn_op_call *call, uint32_t needs);
 stn_status stni_reduction_backward(stn_backward_call *call);
 
 extern const stn_input_schema stni_reduction_inputs[1];
@@ -51,7 +60,7 @@ extern const struct stni_reduction_attrs stni_reduction_defaults;
     .size = sizeof(stn_op_desc), .name = text, .inputs = stni_reduction_inputs, .n_inputs = 1,                              \
     .attrs = stni_reduction_attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct stni_reduction_attrs),                  \
     .attrs_init = &stni_reduction_defaults, .n_outputs = 1, .check = stni_reduction_check, .place = stni_reduction_place,   \
-    .run = stni_reduction_run, .backward = stni_reduction_backward,                                                         \
+    .run = stni_reduction_run, .saves = stni_reduction_saves, .backward = stni_reduction_backward,                          \
     .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_reduce_args)}}, .n_slots = 1,                   \
     .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".forward", "cpu", (1u << STN_DTYPE_COUNT) - 1,               \
                                      sizeof(struct stni_reduce_args), stni_reduce_cpu}},                                    \

@@ -84,7 +84,7 @@ stn_status stni_statistic_place(stn_op_call *call)
     const uint32_t reduced = stni_dims_mask_of(&attrs->dim, x.ndim);
     int to[STN_MAX_NDIM];
     stni_reduction_dims(x.ndim, reduced, attrs->keepdim, to);
-    stni_reduction_layout(&x, reduced, to, 0, &call->out_meta[0], &out);
+    stni_reduction_layout(&x, reduced, to, STN_SUM, 0, &call->out_meta[0], &out);
     call->note = 0;
     for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
         if (out.placement[a].kind == STN_PLACE_PARTIAL) {

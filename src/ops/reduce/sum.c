@@ -8,4 +8,16 @@ stn_tensor *stn_sum(stn_tensor *input, int n_dims, const int *dims, int keepdim)
     return stni_reduction_call(STNI_OP_sum, "sum", input, n_dims, dims, keepdim);
 }
 
-const stn_op_desc stni_op_sum = {STNI_REDUCTION_FIELDS("sum", .op = STNI_REDUCTION_sum)};
+static stn_dtype result(stn_dtype in)
+{
+    return stn_dtype_is_differentiable(in) ? in : STN_DTYPE_I64;
+}
+
+static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
+{
+    return stni_reduction_expand(grad, call->in_spec[0], reduced, ((const struct stni_reduction_attrs *)call->attrs)->keepdim);
+}
+
+const stn_op_desc stni_op_sum = {
+    STNI_REDUCTION_FIELDS("sum", .op = STNI_REDUCTION_sum, .result = result, .pending = STN_SUM, .derivative = derivative),
+};
