@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static const double default_deadline_seconds = 300;
-
 /* The caller's options in our size: fields that a caller did not know are zero. */
 static stn_status read_options(const stn_context_options *given, stn_context_options *options, struct stni_error *error)
 {
@@ -36,7 +34,7 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->log_arg = options->log_arg;
     context->log_level = options->log_level;
     context->seed = options->seed;
-    context->deadline_seconds = options->deadline_seconds == 0 ? default_deadline_seconds : options->deadline_seconds;
+    context->deadline_seconds = options->deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : options->deadline_seconds;
     context->threads = options->threads == 0 ? 1 : options->threads;
     context->rank = options->comm == NULL ? 0 : stn_comm_rank(options->comm);
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);

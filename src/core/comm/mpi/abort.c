@@ -4,18 +4,34 @@
 #include <stdio.h>
 #include <string.h>
 
-/* With the family's lock held, on a thread that may call MPI. The messages are short enough for MPI to take them at once; whoever is dead does
- * not hold up the others. */
+enum { TELLING = 100000000 /* nanoseconds */ };
+
+/* 1 when MPI has taken all notices. */
+static int all_told(struct stni_mpi_family *family)
+{
+    int all = 1, done;
+    for (int r = 0; r < family->size; r++) {
+        done = 1;
+        if (family->telling[r] != MPI_REQUEST_NULL && MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            family->telling[r] = MPI_REQUEST_NULL; /* it cannot be told */
+        all &= done;
+    }
+    return all;
+}
+
+/* With the family's lock held, on a thread that may call MPI. The messages are short enough for MPI to take them at once, but where it has to
+ * connect first: that gets a moment, as this process may end next. */
 static void tell(struct stni_mpi_family *family)
 {
-    int done;
+    struct stni_mpi_pace pace = {0};
     family->told = 1;
     stni_mpi_lock();
     for (int r = 0; r < family->size; r++)
         if (r != family->rank && (r != family->failed.rank || family->failed.status != STN_ERR_PEER))
             MPI_Isend(&family->failed, (int)sizeof family->failed, MPI_BYTE, r, STNI_MPI_NOTICE_TAG, family->comm, &family->telling[r]);
-    for (int r = 0; r < family->size; r++)
-        MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE);
+    while (!all_told(family))
+        if (stni_mpi_wait_a_little(&pace) && pace.now - pace.begin > TELLING)
+            break;
     stni_mpi_unlock();
 }
 
