@@ -16,6 +16,9 @@
     X(amin)             \
     X(any)              \
     X(all)              \
+    X(count_nonzero)    \
+    X(logsumexp)        \
+    X(vector_norm)      \
     X(var)              \
     X(std)              \
     X(weighted_mean)    \
