@@ -212,3 +212,9 @@ stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main
     struct stni_job job = stni_job_here();
     return job.launcher ? launch_joined(options, &job, rank_main, arg) : launch_threads(options, n, rank_main, arg);
 }
+
+int stn_job_size(void)
+{
+    struct stni_job job = stni_job_here();
+    return job.launcher == NULL ? 0 : job.size > 0 ? job.size : -1;
+}

@@ -115,6 +115,10 @@ typedef struct stn_launch_options {
  *  STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_NOT_FOUND where the MPI module is not there. */
 STN_API stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg);
 
+/** How many ranks the job has that a launcher started this process in, as stn_launch sees it; 0: there is none, ranks are threads; -1: there is one
+ *  of a size that its launcher does not tell. A look at the environment. Any thread. */
+STN_API int stn_job_size(void);
+
 /* What happened */
 
 typedef struct stn_stats {
