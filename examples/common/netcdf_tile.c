@@ -6,49 +6,26 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int failed(const char *path, const char *what, int code, char *error, size_t size)
+/* Where messages go, and what they are about. */
+struct subject {
+    const char *path, *variable;
+    char *error;
+    size_t size;
+};
+
+static int failed(const struct subject *s, const char *what, int code)
 {
-    snprintf(error, size, "%s: %s: %s", path, what, nc_strerror(code));
+    snprintf(s->error, s->size, "%s: %s: %s", s->path, what, nc_strerror(code));
     return 0;
 }
 
-/* The variable's three dims and their lengths. */
-static int find_field(int file, const char *path, const char *variable, int *id, int dims[3], struct grid *grid, char *error, size_t size)
-{
-    int ndims, code = nc_inq_varid(file, variable, id);
-    if (code == NC_NOERR)
-        code = nc_inq_varndims(file, *id, &ndims);
-    if (code != NC_NOERR)
-        return failed(path, variable, code, error, size);
-    if (ndims != 3) {
-        snprintf(error, size, "%s: %s has %d dims, wanted (time, latitude, longitude)", path, variable, ndims);
-        return 0;
-    }
-    code = nc_inq_vardimid(file, *id, dims);
-    size_t *lengths[] = {&grid->times, &grid->rows, &grid->columns};
-    for (int d = 0; d < 3 && code == NC_NOERR; d++)
-        code = nc_inq_dimlen(file, dims[d], lengths[d]);
-    return code == NC_NOERR ? 1 : failed(path, variable, code, error, size);
-}
-
-static int read_latitude(int file, const char *path, int dim, struct grid *grid, char *error, size_t size)
-{
-    char name[NC_MAX_NAME + 1];
-    int id, code = nc_inq_dimname(file, dim, name);
-    if (code == NC_NOERR)
-        code = nc_inq_varid(file, name, &id);
-    grid->latitude = malloc((grid->rows + 1) * sizeof *grid->latitude);
-    if (code == NC_NOERR)
-        code = grid->latitude ? nc_get_var_double(file, id, grid->latitude) : NC_ENOMEM;
-    return code == NC_NOERR ? 1 : failed(path, "latitude", code, error, size);
-}
-
 /* NetCDF-C reads past the end of a short file of the classic formats without a word, so its variables' bytes are counted. HDF5 files tell. */
-static int is_whole(int file, const char *path, char *error, size_t size)
+static int is_whole(int file, const struct subject *s)
 {
     int format, n_variables = 0;
     long long wanted = 0;
@@ -69,22 +46,68 @@ static int is_whole(int file, const char *path, char *error, size_t size)
         }
         wanted += (long long)bytes;
     }
-    if (stat(path, &status) == 0 && status.st_size >= wanted)
+    if (stat(s->path, &status) == 0 && status.st_size >= wanted)
         return 1;
-    snprintf(error, size, "%s: truncated: %lld bytes, wanted more than %lld", path, (long long)status.st_size, wanted);
+    snprintf(s->error, s->size, "%s: truncated: %lld bytes, wanted more than %lld", s->path, (long long)status.st_size, wanted);
     return 0;
 }
 
-int grid_read(const char *path, const char *variable, struct grid *grid, char *error, size_t error_size)
+static int open_file(const struct subject *s, int *file)
 {
-    int file, id, dims[3];
+    int code = nc_open(s->path, NC_NOWRITE, file);
+    if (code != NC_NOERR)
+        return failed(s, "cannot be opened", code);
+    if (is_whole(*file, s))
+        return 1;
+    nc_close(*file);
+    return 0;
+}
+
+/* The coordinate variable of a dim bears its name. */
+static int read_coordinate(int file, int dim, size_t length, const char *what, double **out, const struct subject *s)
+{
+    char name[NC_MAX_NAME + 1];
+    int id, code = nc_inq_dimname(file, dim, name);
+    if (code == NC_NOERR)
+        code = nc_inq_varid(file, name, &id);
+    *out = malloc((length + 1) * sizeof **out);
+    if (code == NC_NOERR)
+        code = *out ? nc_get_var_double(file, id, *out) : NC_ENOMEM;
+    return code == NC_NOERR ? 1 : failed(s, what, code);
+}
+
+static int read_grid(int file, int wanted_dims, struct grid *grid, const struct subject *s)
+{
+    int id, ndims = 0, dims[NC_MAX_VAR_DIMS], code = nc_inq_varid(file, s->variable, &id);
+    if (code == NC_NOERR)
+        code = nc_inq_varndims(file, id, &ndims);
+    if (code != NC_NOERR)
+        return failed(s, s->variable, code);
+    if (ndims != wanted_dims) {
+        snprintf(s->error, s->size, "%s: %s has %d dims, wanted %s", s->path, s->variable, ndims,
+                 wanted_dims == 3 ? "(time, latitude, longitude)" : "(latitude, longitude)");
+        return 0;
+    }
+    code = nc_inq_vardimid(file, id, dims);
+    size_t *lengths[] = {&grid->times, &grid->rows, &grid->columns};
+    grid->times = 1;
+    for (int d = 0; d < ndims && code == NC_NOERR; d++)
+        code = nc_inq_dimlen(file, dims[d], lengths[3 - ndims + d]);
+    if (code != NC_NOERR)
+        return failed(s, s->variable, code);
+    return read_coordinate(file, dims[ndims - 2], grid->rows, "latitude", &grid->latitude, s) &&
+           read_coordinate(file, dims[ndims - 1], grid->columns, "longitude", &grid->longitude, s);
+}
+
+int grid_read(const char *path, const char *variable, int ndims, struct grid *grid, char *error, size_t error_size)
+{
+    const struct subject s = {path, variable, error, error_size};
+    int file, ok;
     *grid = (struct grid){0};
     pthread_mutex_lock(&lock);
-    int code = nc_open(path, NC_NOWRITE, &file);
-    int ok = code == NC_NOERR ? 1 : failed(path, "cannot be opened", code, error, error_size);
+    ok = open_file(&s, &file);
     if (ok) {
-        ok = is_whole(file, path, error, error_size) && find_field(file, path, variable, &id, dims, grid, error, error_size) &&
-             read_latitude(file, path, dims[1], grid, error, error_size);
+        ok = read_grid(file, ndims, grid, &s);
         nc_close(file);
     }
     pthread_mutex_unlock(&lock);
@@ -94,40 +117,69 @@ int grid_read(const char *path, const char *variable, struct grid *grid, char *e
 void grid_fini(struct grid *grid)
 {
     free(grid->latitude);
-    grid->latitude = NULL;
+    free(grid->longitude);
+    grid->latitude = grid->longitude = NULL;
 }
 
-/* Cells without a value cannot be trained on. */
-static int all_present(int file, int id, const float *data, size_t n)
+int grid_equal(const struct grid *a, const struct grid *b)
 {
-    float fill;
-    if (nc_get_att_float(file, id, "missing_value", &fill) != NC_NOERR)
-        fill = NAN;
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(data[i]) || data[i] == fill)
-            return 0;
-    return 1;
+    return a->times == b->times && a->rows == b->rows && a->columns == b->columns &&
+           memcmp(a->latitude, b->latitude, a->rows * sizeof *a->latitude) == 0 &&
+           memcmp(a->longitude, b->longitude, a->columns * sizeof *a->longitude) == 0;
 }
 
-int tile_read(const char *path, const char *variable, size_t first, size_t count, const struct grid *grid, float *out, char *error,
-              size_t error_size)
+/* The numbers of an attribute; `missing` where it has none. */
+static double attribute(int file, int id, const char *name, double missing)
 {
-    int file, id = 0, ok = 1;
-    size_t start[] = {0, first, 0}, counts[] = {grid->times, count, grid->columns};
+    double value;
+    size_t length;
+    if (nc_inq_attlen(file, id, name, &length) != NC_NOERR || length != 1 || nc_get_att_double(file, id, name, &value) != NC_NOERR)
+        return missing;
+    return value;
+}
+
+/* Values are compared as they stand in the file, before they are unpacked. */
+static size_t unpack(int file, int id, const double *raw, size_t n, float *out, uint8_t *present)
+{
+    double fill = attribute(file, id, "_FillValue", NAN), missing = attribute(file, id, "missing_value", NAN);
+    double scale = attribute(file, id, "scale_factor", 1), offset = attribute(file, id, "add_offset", 0);
+    size_t n_missing = 0;
+    for (size_t i = 0; i < n; i++) {
+        present[i] = isfinite(raw[i]) && raw[i] != fill && raw[i] != missing;
+        out[i] = present[i] ? (float)(raw[i] * scale + offset) : 0;
+        n_missing += !present[i];
+    }
+    return n_missing;
+}
+
+static int read_tile(int file, const struct tile *tile, const struct grid *grid, float *out, uint8_t *present, size_t *n_missing,
+                     const struct subject *s)
+{
+    int id = 0, ndims = 0, code = nc_inq_varid(file, s->variable, &id);
+    if (code == NC_NOERR)
+        code = nc_inq_varndims(file, id, &ndims);
+    size_t n = grid->times * tile->rows * tile->columns;
+    size_t start[] = {0, tile->first_row, tile->first_column}, count[] = {grid->times, tile->rows, tile->columns};
+    double *raw = malloc((n + 1) * sizeof *raw);
+    if (!raw)
+        code = NC_ENOMEM;
+    if (code == NC_NOERR && n > 0)
+        code = nc_get_vara_double(file, id, start + 3 - ndims, count + 3 - ndims, raw);
+    if (code == NC_NOERR)
+        *n_missing = unpack(file, id, raw, n, out, present);
+    free(raw);
+    return code == NC_NOERR ? 1 : failed(s, s->variable, code);
+}
+
+int tile_read(const char *path, const char *variable, const struct tile *tile, const struct grid *grid, float *out, uint8_t *present,
+              size_t *n_missing, char *error, size_t error_size)
+{
+    const struct subject s = {path, variable, error, error_size};
+    int file, ok;
     pthread_mutex_lock(&lock);
-    int code = nc_open(path, NC_NOWRITE, &file);
-    if (code != NC_NOERR) {
-        ok = failed(path, "cannot be opened", code, error, error_size);
-    } else {
-        code = nc_inq_varid(file, variable, &id);
-        if (code == NC_NOERR && count > 0)
-            code = nc_get_vara_float(file, id, start, counts, out);
-        if (code != NC_NOERR)
-            ok = failed(path, variable, code, error, error_size);
-        else if (!all_present(file, id, out, grid->times * count * grid->columns)) {
-            snprintf(error, error_size, "%s: %s has cells without a value", path, variable);
-            ok = 0;
-        }
+    ok = open_file(&s, &file);
+    if (ok) {
+        ok = read_tile(file, tile, grid, out, present, n_missing, &s);
         nc_close(file);
     }
     pthread_mutex_unlock(&lock);

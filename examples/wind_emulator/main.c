@@ -1,191 +1,136 @@
-/* A neural emulator of global monthly winds, trained on real data with its fields cut by latitude over thread ranks.
+/* A neural emulator of global monthly winds, trained on real data with its fields spread over ranks.
  *
- * 73 latitudes never divide evenly: that is the point. Each rank reads its own rows; convolutions fetch their neighbours' rows; the loss is one
- * number over the globe. docs and README tell what the scores mean. */
-#include "options.h"
+ * 73 latitudes never divide evenly: that is the point. Each rank reads its own part of the globe; convolutions fetch their neighbours' rows; norms
+ * merge their statistics; the loss is one number over the globe. */
+#include "check.h"
+#include "report.h"
 #include "scores.h"
+#include "train.h"
 
-#include <errno.h>
-#include <math.h>
+#include "common/progress.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
-enum { CHECK_STEPS = 20, BAD_INPUT = 2 };
+enum { BAD_INPUT = 2 };
 
 struct job {
-    const struct options *options;
-    struct scores scores;
-    double seconds_per_epoch;
-    double losses[CHECK_STEPS];
+    struct options options;
+    int agrees; /* --check */
 };
 
-static double now(void)
+static stn_status run_epochs(struct training *t, const struct job *job, double *seconds_per_epoch)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static stn_status train(struct job *job, const struct winds *winds, struct model *model)
-{
-    int first = stn_context_rank(winds->context) == 0, epochs = job->options->epochs;
-    double begin = now(), loss = 0;
-    for (int e = 0; e < epochs; e++) {
-        stn_status status = train_epoch(winds, model, job->options->seed, e, &loss);
+    const struct options *o = &job->options;
+    int first = stn_context_rank(t->data->context) == 0, all = o->epochs * training_batches(t->data);
+    double begin = progress_now(), sum = 0, count = 0;
+    for (int s = 0; s < all; s++) {
+        double loss;
+        int samples;
+        char text[64];
+        stn_status status = training_step(t, &loss, &samples, NULL, NULL);
         if (status != STN_OK)
             return status;
+        sum += loss * samples, count += samples;
+        snprintf(text, sizeof text, "epoch %d, loss %.5f", s / training_batches(t->data) + 1, sum / count);
         if (first)
-            printf("epoch %2d of %d: loss %.5f, %.2f s\n", e + 1, epochs, loss, (now() - begin) / (e + 1));
+            progress_show(s + 1, all, training_batches(t->data), progress_now() - begin, text);
+        if ((s + 1) % training_batches(t->data) == 0)
+            sum = count = 0;
     }
-    if (first)
-        job->seconds_per_epoch = epochs ? (now() - begin) / epochs : 0;
+    *seconds_per_epoch = o->epochs ? (progress_now() - begin) / o->epochs : 0;
     return STN_OK;
 }
 
-static stn_status train_and_score(struct job *job, const struct winds *winds, struct model *model)
+static stn_status score(struct report *report, struct training *t, const struct options *o)
 {
-    struct scores scores;
-    stn_status status = train(job, winds, model);
+    stn_stats stats = {.size = sizeof stats};
+    stn_status status = stn_average_swap(t->average);
     if (status == STN_OK)
-        status = scores_compute(winds, model, &scores);
-    if (status == STN_OK && stn_context_rank(winds->context) == 0)
-        job->scores = scores;
+        status = scores_compute(t->data, t->model, &report->scores);
+    stn_context_stats(t->data->context, &stats);
+    report->peak_bytes = stats.peak_bytes;
+    return status == STN_OK ? report_write(report, t->data, t->model, o) : status;
+}
+
+static stn_status train_and_score(const struct data *data, const struct job *job)
+{
+    const struct options *o = &job->options;
+    struct model model;
+    struct training training = {0};
+    struct report report = {0};
+    stn_status status = model_create(data, o->seed, &model);
+    if (status == STN_OK && o->parameters)
+        status = stn_load(data->context, o->parameters, PARAMETERS, model.parameter);
+    if (status == STN_OK)
+        status = training_create(data, &model, o->seed, o->epochs, &training);
+    if (status == STN_OK)
+        status = run_epochs(&training, job, &report.seconds_per_epoch);
+    if (status == STN_OK)
+        status = score(&report, &training, o);
+    training_fini(&training);
+    model_fini(&model);
     return status;
 }
 
-/* Exactly CHECK_STEPS steps, running on into a further epoch where one has fewer. */
-static stn_status train_to_check(struct job *job, const struct winds *winds, struct model *model)
+static stn_status traced(stn_context *context, const struct data *data, const struct job *job)
 {
-    int order[TARGETS], step = 0;
-    for (int e = 0; step < CHECK_STEPS; e++) {
-        train_shuffle(job->options->seed, e, order);
-        for (int first = 0; first < TARGETS && step < CHECK_STEPS; first += BATCH, step++) {
-            double loss = 0;
-            stn_status status = train_step(winds, model, TARGETS - first < BATCH ? TARGETS - first : BATCH, order + first, &loss);
-            if (status != STN_OK)
-                return status;
-            if (stn_context_rank(winds->context) == 0)
-                job->losses[step] = loss;
-        }
-    }
-    return STN_OK;
+    char path[1100];
+    int rank = stn_context_rank(context);
+    snprintf(path, sizeof path, rank ? "%s.%d" : "%s", job->options.trace ? job->options.trace : "", rank);
+    if (!job->options.trace)
+        return train_and_score(data, job);
+    stn_status status = stn_trace_begin(context);
+    if (status == STN_OK)
+        status = train_and_score(data, job);
+    stn_status written = stn_trace_end(context, path);
+    return status == STN_OK ? stn_agree(context, written, "the trace cannot be written") : status;
 }
 
 static stn_status rank_main(stn_context *context, void *arg)
 {
     struct job *job = arg;
-    struct winds winds;
-    struct model model = {0};
-    stn_status status = winds_read(context, job->options->data, &winds);
+    struct data data;
+    if (job->options.check)
+        return check_run(context, &job->options, &job->agrees);
+    stn_status status = report_prepare(context, &job->options);
+    if (status != STN_OK)
+        return status;
+    status = data_read(context, job->options.mesh, &job->options.source, &data);
     if (status == STN_OK)
-        status = model_create(context, winds.mesh, job->options->seed, &model);
-    if (status == STN_OK)
-        status = job->options->check ? train_to_check(job, &winds, &model) : train_and_score(job, &winds, &model);
-    model_fini(&model);
-    winds_fini(&winds);
+        status = traced(context, &data, job);
+    data_fini(&data);
     return status;
 }
 
-static int run(struct job *job, int ranks)
+static int run(struct job *job)
 {
-    char error[512] = "";
-    stn_launch_options launch = {.size = sizeof launch, .ranks = ranks};
-    launch.context.size = sizeof launch.context;
-    launch.context.error_text = error;
-    launch.context.error_text_size = sizeof error;
+    char error[700] = "";
+    stn_launch_options launch = {.size = sizeof launch, .ranks = job->options.ranks};
+    launch.context = (stn_context_options){.size = sizeof launch.context, .seed = job->options.seed, .threads = job->options.threads,
+                                           .error_text = error, .error_text_size = sizeof error};
+    job->agrees = 1;
     stn_status status = stn_launch(&launch, rank_main, job);
     if (status == STN_OK)
-        return 0;
+        return job->agrees ? 0 : 1;
     fprintf(stderr, "wind_emulator: %s\n", error[0] ? error : stn_status_text(status));
-    return status == STN_ERR_IO ? BAD_INPUT : 1;
-}
-
-static int check(const struct options *options)
-{
-    struct job one = {.options = options}, many = {.options = options};
-    int code = run(&one, 1);
-    if (!code)
-        code = run(&many, options->ranks);
-    if (code)
-        return code;
-    double worst = 0;
-    for (int s = 0; s < CHECK_STEPS; s++) {
-        double difference = fabs(one.losses[s] - many.losses[s]) / fabs(one.losses[s]);
-        worst = difference > worst || isnan(difference) ? difference : worst;
-        printf("step %2d: loss %.8f on 1 rank, %.8f on %d\n", s + 1, one.losses[s], many.losses[s], options->ranks);
-    }
-    int agrees = worst <= 1e-5;
-    printf("check: the losses of %d steps differ by at most %.1e: %s\n", CHECK_STEPS, worst, agrees ? "they agree" : "THEY DO NOT AGREE");
-    return agrees ? 0 : 1;
-}
-
-static int make_folder(const char *path)
-{
-    char part[1024];
-    if (strlen(path) >= sizeof part)
-        return 0;
-    for (size_t i = 1; i <= strlen(path); i++) {
-        if (path[i] != '/' && path[i] != 0)
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return 0;
-    }
+    static const stn_status input[] = {STN_ERR_IO, STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND, STN_ERR_SHAPE, STN_ERR_DTYPE};
+    for (size_t i = 0; i < sizeof input / sizeof *input; i++)
+        if (status == input[i])
+            return BAD_INPUT;
     return 1;
-}
-
-static int write_metrics(const struct job *job)
-{
-    char path[1100];
-    const struct scores *s = &job->scores;
-    snprintf(path, sizeof path, "%s/metrics.json", job->options->out);
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return 0;
-    fprintf(file,
-            "{\n  \"ranks\": %d,\n  \"seed\": %llu,\n  \"epochs\": %d,\n  \"seconds_per_epoch\": %.4f,\n"
-            "  \"test_rmse\": {\n    \"emulator\": %.6f,\n    \"climatology\": %.6f,\n    \"persistence\": %.6f,\n"
-            "    \"damped_persistence\": %.6f\n  }\n}\n",
-            job->options->ranks, (unsigned long long)job->options->seed, job->options->epochs, job->seconds_per_epoch, s->emulator,
-            s->climatology, s->persistence, s->damped_persistence);
-    return fclose(file) == 0;
-}
-
-static void print_scores(const struct job *job)
-{
-    const struct scores *s = &job->scores;
-    printf("\ntest RMSE, m/s (months %d to %d, area-weighted)\n", FIRST_TEST, MONTHS - 1);
-    printf("  emulator            %.3f\n  climatology         %.3f\n  persistence         %.3f\n  damped persistence  %.3f  (factor %.3f)\n",
-           s->emulator, s->climatology, s->persistence, s->damped_persistence, s->damping);
 }
 
 int main(int argc, char **argv)
 {
-    struct options options;
-    if (!options_parse(argc, argv, &options))
-        return BAD_INPUT;
-    if (options.help) {
-        options_print_help();
-        return 0;
+    struct job job;
+    int code = BAD_INPUT;
+    if (options_parse(argc, argv, &job.options)) {
+        if (job.options.help)
+            options_print_help();
+        code = job.options.help ? 0 : run(&job);
     }
-    if (options.check)
-        return check(&options);
-    if (!make_folder(options.out)) {
-        fprintf(stderr, "wind_emulator: %s cannot be made: %s\n", options.out, strerror(errno));
-        return BAD_INPUT;
-    }
-    struct job job = {.options = &options};
-    int code = run(&job, options.ranks);
-    if (code)
-        return code;
-    print_scores(&job);
-    if (!write_metrics(&job)) {
-        fprintf(stderr, "wind_emulator: %s/metrics.json cannot be written: %s\n", options.out, strerror(errno));
-        return BAD_INPUT;
-    }
-    printf("written to %s/metrics.json\n", options.out);
-    return 0;
+    options_fini(&job.options);
+    return code;
 }

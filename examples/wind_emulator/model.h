@@ -1,25 +1,26 @@
-/* The emulator: two convolutions on a sphere's grid, added to a damped last anomaly. */
+/* The emulator: a network of three levels on the globe's grid that corrects two damping factors per cell.
+ *
+ *     a(t) = (f1 + y2) a(t-1) + (f2 + y3) a(t-2) + y1,   (y1, y2, y3) = network(inputs)                                         */
 #ifndef WIND_EMULATOR_MODEL_H
 #define WIND_EMULATOR_MODEL_H
 
-#include "winds.h"
+#include "batch.h"
 
-enum { HIDDEN = 16, KERNEL = 3, PARAMETERS = 4 };
+enum { CONVOLUTIONS = 5, HIDDEN_CONVOLUTIONS = 4, PARAMETERS = 2 * CONVOLUTIONS + 2 * HIDDEN_CONVOLUTIONS + 2 };
 
 struct model {
-    stn_context *context;
-    stn_tensor *parameter[PARAMETERS]; /* weight and bias of each convolution, on every rank */
-    stn_tensor *velocity[PARAMETERS];  /* of the gradient descent */
+    const struct data *data;
+    stn_named_tensor parameter[PARAMETERS]; /* on every rank */
 };
 
-/* Parameters drawn from U(+-1 / sqrt(fan_in)) by the seed, the same on any number of ranks. They outlive scopes. */
-stn_status model_create(stn_context *context, const stn_mesh *mesh, uint64_t seed, struct model *model);
+/* Parameters drawn by the seed, the same on any number of ranks. They outlive scopes until model_fini. */
+stn_status model_create(const struct data *data, uint64_t seed, struct model *model);
 void model_fini(struct model *model);
 
-/* The predicted anomaly from the anomalies of two months, and the last of the two. */
-stn_tensor *model_forward(const struct model *model, stn_tensor *inputs, stn_tensor *last);
+/* How many of the parameters, the last ones, are damping factors, which do not decay. */
+enum { MODEL_FACTORS = 2 };
 
-/* One step of gradient descent with momentum 0.9 and rate 0.03 from the parameters' gradients, which it forgets. */
-stn_status model_step(struct model *model);
+/* The predicted anomaly. `training` 1: with dropout. */
+stn_tensor *model_forward(const struct model *model, const struct batch *batch, int training);
 
 #endif

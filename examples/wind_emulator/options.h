@@ -2,17 +2,20 @@
 #ifndef WIND_EMULATOR_OPTIONS_H
 #define WIND_EMULATOR_OPTIONS_H
 
-#include <stdint.h>
+#include "data.h"
 
 struct options {
-    int ranks, epochs, check, help;
+    int mesh[AXES]; /* data x latitude x longitude */
+    int ranks, epochs, threads, check, help;
     uint64_t seed;
-    const char *data; /* folder of monthly_navy_winds.cdf */
-    const char *out;  /* folder, made with its parents */
+    struct source source;
+    const char *out, *trace, *parameters;
+    char *variables; /* the text that source.variables points into */
 };
 
 /* Returns 1, or 0 after one line on stderr. */
 int options_parse(int argc, char **argv, struct options *options);
+void options_fini(struct options *options);
 void options_print_help(void);
 
 #endif

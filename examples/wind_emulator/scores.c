@@ -1,67 +1,84 @@
 #include "scores.h"
 
+#include "baselines.h"
+
 #include <math.h>
-#include <stdlib.h>
 
-enum { TESTS = MONTHS - FIRST_TEST };
+const char *const method_names[METHODS] = {"emulator",           "two_lags_per_cell", "damped_persistence_per_cell", "damped_persistence",
+                                           "anomaly_persistence", "persistence",       "climatology"};
 
-static double rmse(const struct winds *w, stn_tensor *prediction, stn_tensor *target)
+static double rmse(const struct data *d, stn_tensor *forecast, const struct batch *batch)
 {
     double square = NAN;
-    stn_item(train_loss(w, prediction, target), &square);
-    return UNIT * sqrt(square);
+    stn_item(stn_mse_loss(forecast, batch->lag[0], batch->weight, STN_REDUCE_MEAN), &square);
+    return d->unit * sqrt(square);
 }
 
-/* sum of weight a b over the globe. */
-static double product(const struct winds *w, stn_tensor *a, stn_tensor *b)
+/* Of two fields, for each month and component: the sum over the globe of weight a b. */
+static stn_tensor *inner(stn_tensor *a, stn_tensor *b, stn_tensor *weight)
+{
+    return stn_sum(stn_mul(stn_mul(a, b), weight), 2, (int[]){2, 3}, 0);
+}
+
+static double correlation(stn_tensor *forecast, const struct batch *batch)
 {
     double value = NAN;
-    stn_item(stn_sum(stn_mul(stn_mul(a, b), w->weight), 0, NULL, 0), &value);
+    stn_tensor *truth = batch->lag[0], *w = batch->weight;
+    stn_tensor *norms = stn_sqrt(stn_mul(inner(forecast, forecast, w), inner(truth, truth, w)));
+    stn_item(stn_mean(stn_div(inner(forecast, truth, w), norms), 0, NULL, 0), &value);
     return value;
 }
 
-static void months(int first, int n, int *out)
+static void make_forecasts(const struct data *d, const struct model *model, const struct sample *samples, const struct batch *batch,
+                           const struct baselines *b, stn_tensor *forecast[METHODS])
 {
-    for (int i = 0; i < n; i++)
-        out[i] = first + i;
+    stn_tensor *last = batch->lag[1];
+    forecast[EMULATOR] = model_forward(model, batch, 0);
+    forecast[TWO_LAGS_PER_CELL] = stn_add(stn_mul(b->lag[0], last), stn_mul(b->lag[1], batch->lag[2]));
+    forecast[DAMPED_PERSISTENCE_PER_CELL] = stn_mul(b->cell, last);
+    forecast[DAMPED_PERSISTENCE] = stn_mul_number(last, b->damping);
+    forecast[ANOMALY_PERSISTENCE] = last;
+    forecast[PERSISTENCE] = batch_persistence(d, TEST_MONTHS, samples);
+    forecast[CLIMATOLOGY] = stn_mul_number(last, 0);
 }
 
-/* Least squares of a(t) = f a(t - 1) over the training months. */
-static double fit_damping(const struct winds *w)
+stn_status scores_compute(const struct data *d, const struct model *model, struct scores *scores)
 {
-    int targets[TARGETS];
-    months(FIRST_TARGET, TARGETS, targets);
-    stn_tensor *before = winds_lag(w, TARGETS, targets, 1), *now = winds_lag(w, TARGETS, targets, 0);
-    return product(w, before, now) / product(w, before, before);
+    struct sample samples[TEST_MONTHS];
+    struct batch batch;
+    struct baselines baselines;
+    stn_tensor *forecast[METHODS];
+    for (int i = 0; i < TEST_MONTHS; i++)
+        samples[i] = sample_plain(d, d->first_test + i);
+    stn_scope_begin(d->context);
+    stn_no_grad_begin(d->context);
+    batch_make(d, TEST_MONTHS, samples, &batch);
+    baselines_fit(d, &baselines);
+    make_forecasts(d, model, samples, &batch, &baselines, forecast);
+    scores->damping = baselines.damping;
+    for (int m = 0; m < METHODS; m++) {
+        scores->rmse[m] = rmse(d, forecast[m], &batch);
+        scores->acc[m] = m == CLIMATOLOGY ? NAN : correlation(forecast[m], &batch);
+    }
+    stn_no_grad_end(d->context);
+    return stn_scope_end(d->context);
 }
 
-/* The last month's field as the forecast, as an anomaly of the target month. */
-static stn_tensor *last_field(const struct winds *w, const int *targets)
+static void fetch(const struct data *d, stn_tensor *field, float *out)
 {
-    int64_t n = COMPONENTS * w->my_rows * w->columns;
-    float *data = malloc((size_t)(TESTS * n + 1) * sizeof *data);
-    if (!data)
-        return NULL;
-    for (int s = 0; s < TESTS; s++)
-        for (int64_t i = 0; i < n; i++)
-            data[s * n + i] = w->field[(targets[s] - 1) * n + i] - w->climatology[(targets[s] % YEAR) * n + i];
-    stn_tensor *tensor = winds_tensor(w, TESTS, COMPONENTS, data);
-    free(data);
-    return tensor;
+    size_t bytes = (size_t)d->components * d->grid.rows * d->grid.columns * sizeof *out;
+    stn_to_host(stn_full_tensor(stn_mul_number(field, d->unit)), out, bytes);
 }
 
-stn_status scores_compute(const struct winds *winds, const struct model *model, struct scores *scores)
+stn_status scores_fields(const struct data *d, const struct model *model, int month, float *forecast, float *truth)
 {
-    int targets[TESTS];
-    months(FIRST_TEST, TESTS, targets);
-    stn_scope_begin(winds->context);
-    stn_no_grad_begin(winds->context);
-    stn_tensor *truth = winds_lag(winds, TESTS, targets, 0), *last = winds_lag(winds, TESTS, targets, 1);
-    scores->damping = fit_damping(winds);
-    scores->climatology = rmse(winds, stn_mul_number(truth, 0), truth);
-    scores->persistence = rmse(winds, last_field(winds, targets), truth);
-    scores->damped_persistence = rmse(winds, stn_mul_number(last, scores->damping), truth);
-    scores->emulator = rmse(winds, model_forward(model, winds_inputs(winds, TESTS, targets), last), truth);
-    stn_no_grad_end(winds->context);
-    return stn_scope_end(winds->context);
+    const struct sample sample = sample_plain(d, month);
+    struct batch batch;
+    stn_scope_begin(d->context);
+    stn_no_grad_begin(d->context);
+    batch_make(d, 1, &sample, &batch);
+    fetch(d, model_forward(model, &batch, 0), forecast);
+    fetch(d, batch.lag[0], truth);
+    stn_no_grad_end(d->context);
+    return stn_scope_end(d->context);
 }

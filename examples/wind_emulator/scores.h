@@ -1,15 +1,32 @@
-/* Scores on the test months, in m/s. */
+/* Forecasts and their scores on the test months: the emulator and what it has to beat. Every sum over the globe is one over tensors. */
 #ifndef WIND_EMULATOR_SCORES_H
 #define WIND_EMULATOR_SCORES_H
 
-#include "train.h"
+#include "model.h"
 
-struct scores {
-    double emulator, climatology, persistence, damped_persistence; /* RMSE, m/s */
-    double damping; /* the factor of damped persistence, fitted on the training months */
+enum method {
+    EMULATOR,
+    TWO_LAGS_PER_CELL,
+    DAMPED_PERSISTENCE_PER_CELL,
+    DAMPED_PERSISTENCE,
+    ANOMALY_PERSISTENCE,
+    PERSISTENCE,
+    CLIMATOLOGY,
+    METHODS
 };
 
-/* Collective over the mesh: every sum over the globe is one over tensors. */
-stn_status scores_compute(const struct winds *winds, const struct model *model, struct scores *scores);
+extern const char *const method_names[METHODS];
+
+struct scores {
+    double rmse[METHODS]; /* in the file's units */
+    double acc[METHODS];  /* anomaly correlation; NaN for climatology, which has none */
+    double damping;       /* the one factor of damped persistence */
+};
+
+/* Collective over the mesh. */
+stn_status scores_compute(const struct data *data, const struct model *model, struct scores *scores);
+
+/* The emulator's forecast of one month and the truth, whole, in the file's units, [components][rows][columns] each: on every rank. */
+stn_status scores_fields(const struct data *data, const struct model *model, int month, float *forecast, float *truth);
 
 #endif

@@ -1,21 +1,32 @@
-/* Training: batches in an order that the seed decides, a loss over the globe, a step. */
+/* Training: which samples a step sees, the loss over the globe, the step. */
 #ifndef WIND_EMULATOR_TRAIN_H
 #define WIND_EMULATOR_TRAIN_H
 
 #include "model.h"
 
-enum { BATCH = 8, TARGETS = FIRST_TEST - FIRST_TARGET };
+enum { BATCH = 8, FIRST_TARGET = LAGS };
 
-/* Area-weighted mean square of prediction minus target over the globe, components and samples: one number, on the mesh. */
-stn_tensor *train_loss(const struct winds *winds, stn_tensor *prediction, stn_tensor *target);
+struct training {
+    const struct data *data;
+    struct model *model;
+    stn_optimizer *optimizer;
+    stn_average *average;   /* of the parameters: what is scored */
+    uint64_t seed;
+    int epochs;
+    int64_t step;
+    int *order;             /* target months of the present epoch */
+};
 
-/* The order of the target months in an epoch. */
-void train_shuffle(uint64_t seed, int epoch, int order[TARGETS]);
+/* Everything that a training needs beside the data; lives until training_fini. */
+stn_status training_create(const struct data *data, struct model *model, uint64_t seed, int epochs, struct training *training);
+void training_fini(struct training *training);
 
-/* One step on `n` target months; *loss is its loss. */
-stn_status train_step(const struct winds *winds, struct model *model, int n, const int *targets, double *loss);
+int training_targets(const struct data *data);  /* samples of an epoch */
+int training_batches(const struct data *data);  /* steps of an epoch */
 
-/* All batches of an epoch; *loss is their mean. */
-stn_status train_epoch(const struct winds *winds, struct model *model, uint64_t seed, int epoch, double *loss);
+/* The next step: begins a new epoch where the last one has ended. *loss is its loss; `look`, if not NULL, is called between backward and the
+ * optimizer's step. */
+typedef stn_status (*training_look)(struct training *training, void *arg);
+stn_status training_step(struct training *training, double *loss, int *samples, training_look look, void *arg);
 
 #endif
