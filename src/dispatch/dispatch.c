@@ -18,6 +18,9 @@
 
 #include <string.h>
 
+/* Stages of a warm call that ops made of others go through as well: calls of them would be a tenth of a dispatch. */
+#define INLINE __attribute__((always_inline)) static inline
+
 /* One call under way. The arrays behind `call` live here, so that a warm call touches no heap but its outputs'. */
 struct walk {
     stn_op_call call;
@@ -78,7 +81,7 @@ static inline stn_status take_input(struct walk *w, int i, stn_tensor *t)
     return STN_OK;
 }
 
-static stn_status take_inputs(struct walk *w, int n, stn_tensor *const *in)
+INLINE stn_status take_inputs(struct walk *w, int n, stn_tensor *const *in)
 {
     int n_in = w->desc->n_inputs;
     if (n > n_in && is_variadic(w->desc))
@@ -274,7 +277,7 @@ static stn_status record(struct walk *w)
 }
 
 /* Hands out what the caller asked for; nothing was visible before. */
-static void publish(struct walk *w, int n_out, stn_tensor **out)
+INLINE void publish(struct walk *w, int n_out, stn_tensor **out)
 {
     int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
     int given = w->call.n_out - w->desc->n_private;

@@ -19,12 +19,13 @@ static const struct stni_pointwise_rule *rule_of(const void *arg, const void *at
 
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
-    out->op = rule_of(call->arg, call->attrs)->op;
+    const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
+    out->op = rule->op;
     out->a = out->b = out->c = (stn_number){STN_NUMBER_NONE, 0, 0};
     for (int i = 0; i < call->n_in; i++)
         out->operand[i] = out->a;
-    if (rule_of(call->arg, call->attrs)->numbers)
-        rule_of(call->arg, call->attrs)->numbers(call, out);
+    if (rule->numbers)
+        rule->numbers(call, out);
 }
 
 stn_dtype stni_dtype_floating(const void *attrs, stn_dtype promoted)
