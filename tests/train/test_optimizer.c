@@ -139,7 +139,7 @@ static stn_status many_body(stn_context *context, void *arg)
 {
     enum { MANY = 150 };
     static const char *const form = "p%03d";
-    char names[MANY][8];
+    char names[MANY][16];
     stn_named_tensor list[MANY];
     double want[N];
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
