@@ -7,6 +7,13 @@
 #include <math.h>
 #include <string.h>
 
+/* Of an empty chunk there may be no memory. */
+static void clear(double *sums, int64_t n)
+{
+    if (n > 0)
+        memset(sums, 0, (size_t)n * sizeof *sums);
+}
+
 /* What stands for a weight or a bias that is not there, as any of the four dtypes. */
 static const float one_f32 = 1;
 static const double one_f64 = 1;
@@ -98,7 +105,7 @@ static void sum_weights(const struct stni_norm_args *a, struct stni_norm_pass *p
     const int64_t fine = a->rows * a->channels;
     double *n = fine_array(a, 3);
     if (a->weight) {
-        memset(n, 0, (size_t)fine * sizeof *n);
+        clear(n, fine);
         pass->sum[0] = n;
         kernels()->weights[a->dtype](pass);
         return;
@@ -113,12 +120,12 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     const int64_t fine = a->rows * a->channels, coarse = coarse_count(a);
     double *shift = fine_array(a, 2);
     (void)queue;
-    memset(a->coarse, 0, (size_t)(3 * coarse) * sizeof *a->coarse);
+    clear(a->coarse, 3 * coarse);
     if (a->empty)
         return STN_OK;
     struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
                                   .target = NORM_STAT, .sum = {fine_array(a, 0), fine_array(a, 1)}};
-    memset(a->fine, 0, (size_t)(2 * fine) * sizeof *a->fine);
+    clear(a->fine, 2 * fine);
     take_shifts(a, shift);
     kernels()->moments[a->dtype](&pass);
     sum_weights(a, &pass);
@@ -197,7 +204,7 @@ static void fold_channels(const struct stni_norm_args *a, double *const sum[2])
 static void sum_params(const struct stni_norm_args *a, struct stni_norm_pass *pass)
 {
     double *sum = a->fine + 4 * a->rows * a->channels;
-    memset(sum, 0, (size_t)(2 * a->params) * sizeof *sum);
+    clear(sum, 2 * a->params);
     pass->target = NORM_PARAM;
     pass->weight = ones[a->dtype];
     pass->weight_step = 0;
@@ -217,14 +224,14 @@ stn_status stni_norm_sums_cpu(stn_queue *queue, const void *raw)
     const int64_t fine = a->rows * a->channels;
     const int along = a->along;
     (void)queue;
-    memset(a->coarse, 0, (size_t)(2 * coarse_count(a)) * sizeof *a->coarse);
+    clear(a->coarse, 2 * coarse_count(a));
     struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)}, .target = NORM_STAT,
         .weight = along && a->weight ? a->weight : ones[a->dtype], .weight_step = along && a->weight != NULL,
         .sum = {along ? a->coarse : fine_array(a, 2), along ? a->coarse + coarse_count(a) : fine_array(a, 3)},
     };
     if (!along)
-        memset(fine_array(a, 2), 0, (size_t)(2 * fine) * sizeof(double));
+        clear(fine_array(a, 2), 2 * fine);
     if (!a->empty)
         kernels()->sums[a->dtype](&pass);
     if (along)
