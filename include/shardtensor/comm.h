@@ -107,26 +107,48 @@ STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < siz
 STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
 
 /* The verbs. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the verb runs beside the caller, the
- * buffers stay untouched until stn_request_wait, and verbs of one communicator run in the order of their calls. */
+ * buffers stay untouched until stn_request_wait, and verbs of one communicator run in the order of their calls. Each returns STN_OK, STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER,
+ * STN_ERR_TIMEOUT, STN_ERR_MEMORY or STN_ERR_COMM. */
 
+/** recv = op over all ranks' send, on every rank, the same bits. May be in place. */
 STN_API stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
                                        stn_reduce_op op, stn_request **request);
+
+/** The same on `root` alone; elsewhere recv is not used. */
 STN_API stn_status stn_comm_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
                                    stn_reduce_op op, int root, stn_request **request);
+
+/** Every rank's counts[rank] elements, in rank order, on every rank. May be in place: send is the rank's own part of recv. */
 STN_API stn_status stn_comm_all_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts,
                                        stn_dtype dtype, stn_request **request);
+
+/** The same on `root` alone; elsewhere recv is not used. */
 STN_API stn_status stn_comm_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
                                    int root, stn_request **request);
+
+/** op over all ranks' send, of counts[0] + counts[1] + … elements; rank r gets the part r, counts[r] elements. */
 STN_API stn_status stn_comm_reduce_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts,
                                            stn_dtype dtype, stn_reduce_op op, stn_request **request);
+
+/** Rank r gets the part r, counts[r] elements, of what `root` sends; elsewhere send is not used. */
 STN_API stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
                                     int root, stn_request **request);
+
+/** Every rank's buffer becomes `root`'s. */
 STN_API stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t count, stn_dtype dtype, int root,
                                       stn_request **request);
+
+/** send_counts[s] elements go to rank s, recv_counts[r] come from rank r; both buffers are in rank order. */
 STN_API stn_status stn_comm_all_to_all(stn_comm *comm, const void *send, const int64_t *send_counts, void *recv,
                                        const int64_t *recv_counts, stn_dtype dtype, stn_request **request);
+
+/** Sends and receives between any ranks, started together; only those named take part, not a collective. */
 STN_API stn_status stn_comm_group(stn_comm *comm, const stn_exchange *messages, stn_request **request);
+
+/** The collective form of stn_comm_group: every rank calls it, with no message or many. Boxes are read and written where they lie. */
 STN_API stn_status stn_comm_exchange(stn_comm *comm, const stn_exchange *messages, stn_request **request);
+
+/** Returns on no rank before all have called it. */
 STN_API stn_status stn_comm_barrier(stn_comm *comm, stn_request **request);
 
 /** Waits for a verb that was started with a request, frees the request and sets it to NULL. @return the verb's status. */

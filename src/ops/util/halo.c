@@ -1,28 +1,18 @@
 #include "ops/util/halo.h"
 
-#include "core/host_alloc.h"
+#include "ops/util/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Messages of one direction, in the order of boxes and positions until they are sorted by peer. */
-struct list {
-    int n, cap;
-    struct entry {
-        stn_message message;
-        int order;
-    } *entries;
-};
 
 struct fetch {
     const stn_op_call *call;
     const struct stni_halo *halo;
     const stn_spec *spec;
     uint64_t own; /* boxes that take this rank's elements too */
-    uint32_t axes; /* that cut a windowed dim: the ranks along them exchange */
     int n_axes[STNI_HALO_MAX_DIMS], axis[STNI_HALO_MAX_DIMS][STN_MAX_MESH_NDIM];
     void *zero; /* one element, in device memory; made when it is needed */
-    struct list send, recv;
+    struct stni_messages messages; /* its axes are those that cut the windowed dims */
 };
 
 /* A box of positions cut into pieces that lie on one rank, and are consecutive there. Filled in dim by dim. */
@@ -33,38 +23,6 @@ struct cut {
     int coordinate[STN_MAX_MESH_NDIM]; /* the owner's */
     int is_zero;
 };
-
-static stn_status append(struct fetch *f, struct list *list, int peer, const stn_box *box)
-{
-    if (list->n == list->cap) {
-        int cap = list->cap > 0 ? 2 * list->cap : 16;
-        struct entry *entries = stni_realloc(list->entries, (size_t)cap * sizeof *entries);
-        if (entries == NULL)
-            return stni_fail_memory(f->call->context, "halo messages", (size_t)cap * sizeof *entries);
-        list->entries = entries;
-        list->cap = cap;
-    }
-    list->entries[list->n] = (struct entry){{peer, *box}, list->n};
-    list->n++;
-    return STN_OK;
-}
-
-/* Rank in the communicator of `axes`: row-major over their coordinates. */
-static int comm_rank(const struct fetch *f, const int *coordinate)
-{
-    const stn_mesh *mesh = f->spec->layout.mesh;
-    int rank = 0;
-    for (int a = 0; a < mesh->ndim; a++)
-        if (f->axes >> a & 1)
-            rank = rank * mesh->sizes[a] + coordinate[a];
-    return rank;
-}
-
-static int is_self(const struct fetch *f, const int *coordinate)
-{
-    const stn_mesh *mesh = f->spec->layout.mesh;
-    return mesh == NULL || memcmp(coordinate, mesh->coordinate, (size_t)mesh->ndim * sizeof *coordinate) == 0;
-}
 
 /* Sets the coordinates of the rank that holds piece `piece` along windowed dim `d`. */
 static void set_piece(const struct fetch *f, int d, int piece, int *coordinate)
@@ -145,10 +103,10 @@ static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buff
     stn_box to = buffer_box(f, c, buffer);
     if (is_empty(&to))
         return STN_OK;
-    if (c->is_zero || (is_self(f, c->coordinate) && !c->own_too && in_place(f, c)))
+    if (c->is_zero || (stni_mesh_is_self(f->spec->layout.mesh, c->coordinate) && !c->own_too && in_place(f, c)))
         return fill_zero(f, &to);
-    if (!is_self(f, c->coordinate))
-        return append(f, &f->recv, comm_rank(f, c->coordinate), &to);
+    if (!stni_mesh_is_self(f->spec->layout.mesh, c->coordinate))
+        return stni_messages_add(&f->messages, &f->messages.recv, c->coordinate, &to);
     stn_box from = source_box(f, c);
     return stni_box_copy(f->call->context->queue, &to, &from, stn_dtype_size(f->spec->layout.dtype));
 }
@@ -180,7 +138,7 @@ static stn_status give_box(struct fetch *f, struct cut *c, int d)
 {
     if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims) {
         stn_box from = source_box(f, c);
-        return is_empty(&from) ? STN_OK : append(f, &f->send, comm_rank(f, c->coordinate), &from);
+        return is_empty(&from) ? STN_OK : stni_messages_add(&f->messages, &f->messages.send, c->coordinate, &from);
     }
     int dim = f->halo->dims[d].dim;
     struct stni_range own = {f->spec->local_offset[dim], f->spec->local_offset[dim] + f->spec->local_shape[dim]};
@@ -198,7 +156,7 @@ static stn_status give_reader(struct fetch *f, const int *coordinate)
 {
     struct stni_halo_box boxes[STNI_HALO_MAX_BOXES];
     struct cut c = {0};
-    if (is_self(f, coordinate))
+    if (stni_mesh_is_self(f->spec->layout.mesh, coordinate))
         return STN_OK;
     memcpy(c.coordinate, coordinate, sizeof c.coordinate);
     int n = f->halo->boxes(f->halo->arg, coordinate, boxes);
@@ -238,43 +196,13 @@ static stn_status give_readers(struct fetch *f, int d, int *coordinate)
     return STN_OK;
 }
 
-static int compare_entries(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    if (x->message.peer != y->message.peer)
-        return x->message.peer < y->message.peer ? -1 : 1;
-    return x->order - y->order;
-}
-
-/* Sorts by peer and gives the plain messages, in the list's own memory. */
-static const stn_message *sorted(struct list *list)
-{
-    if (list->n == 0)
-        return NULL;
-    qsort(list->entries, (size_t)list->n, sizeof *list->entries, compare_entries);
-    stn_message *messages = (stn_message *)(void *)list->entries;
-    for (int i = 0; i < list->n; i++)
-        memmove(&messages[i], &list->entries[i].message, sizeof *messages);
-    return messages;
-}
-
-static stn_status exchange(struct fetch *f)
-{
-    stn_comm *comm;
-    STNI_TRY(stni_mesh_comm(f->spec->layout.mesh, f->axes, &comm));
-    stn_exchange messages = {.dtype = f->spec->layout.dtype, .n_send = f->send.n, .n_recv = f->recv.n};
-    messages.send = sorted(&f->send);
-    messages.recv = sorted(&f->recv);
-    return stni_comm_exchange(comm, f->call->context->queue, &messages);
-}
-
 /* The axes that cut the windowed dims. */
 static void find_axes(struct fetch *f)
 {
     for (int d = 0; f->spec->layout.mesh != NULL && d < f->halo->n_dims; d++) {
         f->n_axes[d] = stni_layout_dim_axes(&f->spec->layout, f->halo->dims[d].dim, f->axis[d]);
         for (int i = 0; i < f->n_axes[d]; i++)
-            f->axes |= 1u << f->axis[d][i];
+            f->messages.axes |= 1u << f->axis[d][i];
     }
 }
 
@@ -294,19 +222,19 @@ static stn_status take_own(struct fetch *f, const int *coordinate, const stn_box
 
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own)
 {
-    struct fetch f = {.call = call, .halo = halo, .spec = halo->source->spec, .own = own};
+    struct fetch f = {.call = call, .halo = halo, .spec = halo->source->spec, .own = own,
+                      .messages = {.context = call->context, .mesh = halo->source->spec->layout.mesh}};
     int coordinate[STN_MAX_MESH_NDIM] = {0};
     stn_status status;
     if (f.spec->layout.mesh != NULL)
         memcpy(coordinate, f.spec->layout.mesh->coordinate, sizeof coordinate);
     find_axes(&f);
     STNI_TRY_GOTO(take_own(&f, coordinate, buffers), out);
-    if (f.axes != 0) {
+    if (f.messages.axes != 0) {
         STNI_TRY_GOTO(give_readers(&f, 0, coordinate), out);
-        status = exchange(&f);
+        status = stni_messages_exchange(&f.messages, f.spec->layout.dtype);
     }
 out:
-    stni_free(f.send.entries);
-    stni_free(f.recv.entries);
+    stni_messages_fini(&f.messages);
     return status;
 }

@@ -2,6 +2,7 @@
 
 #include "core/box.h"
 #include "core/host_alloc.h"
+#include "ops/util/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,14 +92,6 @@ uint32_t stni_remap_moves(const struct stni_remap *map, const stn_spec *src, con
 
 /* Data */
 
-struct list {
-    int n, cap;
-    struct entry {
-        stn_message message;
-        int order;
-    } *entries;
-};
-
 /* Additions wait until everything has come. */
 struct additions {
     int n, cap;
@@ -110,9 +103,8 @@ struct work {
     const struct stni_remap *map;
     const stn_tensor *src, *dst;
     const stn_mesh *mesh;
-    uint32_t moves;
     size_t size; /* bytes of an element */
-    struct list send, recv;
+    struct stni_messages messages;
     struct additions adds;
 };
 
@@ -127,43 +119,6 @@ struct cut {
     int coordinate[STN_MAX_MESH_NDIM]; /* the other end's */
     int adds;
 };
-
-static stn_status grow(stn_context *context, int n, int *cap, size_t size, void *list)
-{
-    void **items = list;
-    if (n < *cap)
-        return STN_OK;
-    int wanted = *cap > 0 ? 2 * *cap : 16;
-    void *more = stni_realloc(*items, (size_t)wanted * size);
-    if (more == NULL)
-        return stni_fail_memory(context, "list of messages", (size_t)wanted * size);
-    *items = more;
-    *cap = wanted;
-    return STN_OK;
-}
-
-/* Rank in the communicator of `moves`: row-major over their coordinates. */
-static int comm_rank(const struct work *w, const int *coordinate)
-{
-    int rank = 0;
-    for (int a = 0; a < w->mesh->ndim; a++)
-        if (w->moves >> a & 1)
-            rank = rank * w->mesh->sizes[a] + coordinate[a];
-    return rank;
-}
-
-static int is_self(const struct work *w, const int *coordinate)
-{
-    return w->mesh == NULL || memcmp(coordinate, w->mesh->coordinate, (size_t)w->mesh->ndim * sizeof *coordinate) == 0;
-}
-
-static stn_status append(struct work *w, struct list *list, const struct cut *c, const stn_box *box)
-{
-    STNI_TRY(grow(w->call->context, list->n, &list->cap, sizeof *list->entries, &list->entries));
-    list->entries[list->n] = (struct entry){{comm_rank(w, c->coordinate), *box}, list->n};
-    list->n++;
-    return STN_OK;
-}
 
 /* The runs as they lie in this rank's chunk of the target, or of the source. */
 static stn_box box_in(const struct work *w, const struct cut *c, int of_target)
@@ -195,8 +150,16 @@ static stn_status make_buffer(const struct work *w, stn_box *box)
 
 static stn_status add_later(struct work *w, const stn_box *dst, const stn_box *src)
 {
-    STNI_TRY(grow(w->call->context, w->adds.n, &w->adds.cap, sizeof *w->adds.args, &w->adds.args));
-    struct stni_remap_add_args *a = &w->adds.args[w->adds.n++];
+    struct additions *adds = &w->adds;
+    if (adds->n == adds->cap) {
+        int cap = adds->cap > 0 ? 2 * adds->cap : 16;
+        struct stni_remap_add_args *args = stni_realloc(adds->args, (size_t)cap * sizeof *args);
+        if (args == NULL)
+            return stni_fail_memory(w->call->context, "list of additions", (size_t)cap * sizeof *args);
+        adds->args = args;
+        adds->cap = cap;
+    }
+    struct stni_remap_add_args *a = &adds->args[adds->n++];
     memset(a, 0, sizeof *a);
     a->dst = *dst, a->src = *src, a->dtype = w->dst->spec->layout.dtype;
     return STN_OK;
@@ -206,24 +169,24 @@ static stn_status add_later(struct work *w, const stn_box *dst, const stn_box *s
 static stn_status take(struct work *w, const struct cut *c)
 {
     stn_box to = box_in(w, c, 1);
-    if (is_self(w, c->coordinate)) {
+    if (stni_mesh_is_self(w->mesh, c->coordinate)) {
         stn_box from = box_in(w, c, 0);
         return c->adds ? add_later(w, &to, &from) : stni_box_copy(w->call->context->queue, &to, &from, w->size);
     }
     if (!c->adds)
-        return append(w, &w->recv, c, &to);
+        return stni_messages_add(&w->messages, &w->messages.recv, c->coordinate, &to);
     stn_box buffer = to;
     STNI_TRY(make_buffer(w, &buffer));
-    STNI_TRY(append(w, &w->recv, c, &buffer));
+    STNI_TRY(stni_messages_add(&w->messages, &w->messages.recv, c->coordinate, &buffer));
     return add_later(w, &to, &buffer);
 }
 
 static stn_status give(struct work *w, const struct cut *c)
 {
-    if (is_self(w, c->coordinate))
+    if (stni_mesh_is_self(w->mesh, c->coordinate))
         return STN_OK;
     stn_box from = box_in(w, c, 0);
-    return append(w, &w->send, c, &from);
+    return stni_messages_add(&w->messages, &w->messages.send, c->coordinate, &from);
 }
 
 /* Cuts the product along dims d, d + 1, … into what lies in one chunk at this end and one at the other, and takes or gives each part. Between
@@ -263,36 +226,6 @@ static stn_status walk_all(struct work *w, int taking)
     if (w->mesh != NULL)
         memcpy(c.coordinate, w->mesh->coordinate, sizeof c.coordinate);
     return walk(w, &c, 0, taking);
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    if (x->message.peer != y->message.peer)
-        return x->message.peer < y->message.peer ? -1 : 1;
-    return x->order - y->order;
-}
-
-/* Sorts by peer and gives the plain messages, in the list's own memory. */
-static const stn_message *sorted(struct list *list)
-{
-    if (list->n == 0)
-        return NULL;
-    qsort(list->entries, (size_t)list->n, sizeof *list->entries, compare_entries);
-    stn_message *messages = (stn_message *)(void *)list->entries;
-    for (int i = 0; i < list->n; i++)
-        memmove(&messages[i], &list->entries[i].message, sizeof *messages);
-    return messages;
-}
-
-static stn_status exchange(struct work *w)
-{
-    stn_comm *comm;
-    STNI_TRY(stni_mesh_comm(w->mesh, w->moves, &comm));
-    stn_exchange messages = {.dtype = w->dst->spec->layout.dtype, .n_send = w->send.n, .n_recv = w->recv.n};
-    messages.send = sorted(&w->send);
-    messages.recv = sorted(&w->recv);
-    return stni_comm_exchange(comm, w->call->context->queue, &messages);
 }
 
 static stn_status fill_box(const struct work *w, const struct range *part, const void *value)
@@ -364,7 +297,7 @@ static stn_status add_all(const struct work *w)
 stn_status stni_remap_run(const stn_op_call *call, int n, const struct stni_remap *maps, stn_tensor *const *sources, stn_tensor *target,
                           uint32_t moves, const void *fill)
 {
-    struct work w = {.call = call, .map = maps, .dst = target, .mesh = target->spec->layout.mesh, .moves = moves,
+    struct work w = {.call = call, .map = maps, .dst = target, .mesh = target->spec->layout.mesh, .messages = {.context = call->context, .mesh = target->spec->layout.mesh, .axes = moves},
                      .size = stn_dtype_size(target->spec->layout.dtype)};
     stn_status status = STN_OK;
     if (w.mesh != NULL && !w.mesh->member)
@@ -379,11 +312,10 @@ stn_status stni_remap_run(const stn_op_call *call, int n, const struct stni_rema
             STNI_TRY_GOTO(walk_all(&w, 0), out);
     }
     if (moves != 0)
-        STNI_TRY_GOTO(exchange(&w), out);
+        STNI_TRY_GOTO(stni_messages_exchange(&w.messages, w.dst->spec->layout.dtype), out);
     status = add_all(&w);
 out:
-    stni_free(w.send.entries);
-    stni_free(w.recv.entries);
+    stni_messages_fini(&w.messages);
     stni_free(w.adds.args);
     return status;
 }
