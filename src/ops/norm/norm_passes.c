@@ -49,33 +49,8 @@ static void walk(const struct stni_norm_pass *pass, tile_fn run)
     }
 }
 
-#define T float
-#define A float
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_f32
-#include "ops/norm/norm_lanes.inc"
-
-#define T double
-#define A double
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_f64
-#include "ops/norm/norm_lanes.inc"
-
-#define T uint16_t
-#define A float
-#define LOAD stni_bf16_to_f32
-#define STORE stni_f32_to_bf16
-#define NAME(f) f##_bf16
-#include "ops/norm/norm_lanes.inc"
-
-#define T uint16_t
-#define A float
-#define LOAD stni_f16_to_f32
-#define STORE stni_f32_to_f16
-#define NAME(f) f##_f16
-#include "ops/norm/norm_lanes.inc"
+#define TEMPLATE "ops/norm/norm_lanes.inc"
+#include "core/each_float.h"
 
 const struct stni_norm_cpu STNI_ISA_NAME(stni_norm_cpu) = {
     .moments = {moments_f32, moments_f64, moments_bf16, moments_f16},

@@ -92,33 +92,8 @@ static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t ste
         draw_apart(a, index, step, n, words);
 }
 
-#define NAME(x) x##_f32
-#define T float
-#define C float
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#include "ops/random/dropout_row.inc"
-
-#define NAME(x) x##_f64
-#define T double
-#define C double
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#include "ops/random/dropout_row.inc"
-
-#define NAME(x) x##_bf16
-#define T uint16_t
-#define C float
-#define LOAD(x) stni_bf16_to_f32(x)
-#define STORE(x) stni_f32_to_bf16(x)
-#include "ops/random/dropout_row.inc"
-
-#define NAME(x) x##_f16
-#define T uint16_t
-#define C float
-#define LOAD(x) stni_f16_to_f32(x)
-#define STORE(x) stni_f32_to_f16(x)
-#include "ops/random/dropout_row.inc"
+#define TEMPLATE "ops/random/dropout_row.inc"
+#include "core/each_float.h"
 
 static void run(const struct stni_dropout_args *a)
 {

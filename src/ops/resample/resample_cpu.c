@@ -33,33 +33,8 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
     return out->weight + stni_resample_terms(a, d);
 }
 
-#define NAME(x) x##_f32
-#define T float
-#define C float
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#include "ops/resample/resample_rows.inc"
-
-#define NAME(x) x##_f64
-#define T double
-#define C double
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#include "ops/resample/resample_rows.inc"
-
-#define NAME(x) x##_bf16
-#define T uint16_t
-#define C float
-#define LOAD(x) stni_bf16_to_f32(x)
-#define STORE(x) stni_f32_to_bf16(x)
-#include "ops/resample/resample_rows.inc"
-
-#define NAME(x) x##_f16
-#define T uint16_t
-#define C float
-#define LOAD(x) stni_f16_to_f32(x)
-#define STORE(x) stni_f32_to_f16(x)
-#include "ops/resample/resample_rows.inc"
+#define TEMPLATE "ops/resample/resample_rows.inc"
+#include "core/each_float.h"
 
 static void run(const struct stni_resample_args *a)
 {

@@ -20,41 +20,8 @@ struct strip {
 
 typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);
 
-#define T float
-#define A float
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define EXP stni_exp_f32
-#define EXACT 1
-#define NAME(f) f##_f32
-#include "ops/softmax/softmax_lanes.inc"
-
-#define T double
-#define A double
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define EXP stni_exp_f64
-#define EXACT 1
-#define NAME(f) f##_f64
-#include "ops/softmax/softmax_lanes.inc"
-
-#define T uint16_t
-#define A float
-#define LOAD stni_bf16_to_f32
-#define STORE stni_f32_to_bf16
-#define EXP stni_exp_f32
-#define EXACT 0
-#define NAME(f) f##_bf16
-#include "ops/softmax/softmax_lanes.inc"
-
-#define T uint16_t
-#define A float
-#define LOAD stni_f16_to_f32
-#define STORE stni_f32_to_f16
-#define EXP stni_exp_f32
-#define EXACT 0
-#define NAME(f) f##_f16
-#include "ops/softmax/softmax_lanes.inc"
+#define TEMPLATE "ops/softmax/softmax_lanes.inc"
+#include "core/each_float.h"
 
 /* Line by line where that reads memory in order or fills more lanes. */
 static int goes_along(const struct stni_softmax_lines *lines)

@@ -2,49 +2,9 @@
 #include "core/dtype.h"
 #include "ops/util/route_kernel.h"
 
-#include <complex.h>
-
-#define T float
-#define A float
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_f32
-#include "ops/util/route_sum.inc"
-
-#define T double
-#define A double
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_f64
-#include "ops/util/route_sum.inc"
-
-#define T uint16_t
-#define A float
-#define LOAD stni_bf16_to_f32
-#define STORE stni_f32_to_bf16
-#define NAME(f) f##_bf16
-#include "ops/util/route_sum.inc"
-
-#define T uint16_t
-#define A float
-#define LOAD stni_f16_to_f32
-#define STORE stni_f32_to_f16
-#define NAME(f) f##_f16
-#include "ops/util/route_sum.inc"
-
-#define T float complex
-#define A float complex
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_c64
-#include "ops/util/route_sum.inc"
-
-#define T double complex
-#define A double complex
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_c128
-#include "ops/util/route_sum.inc"
+#define TEMPLATE "ops/util/route_sum.inc"
+#include "core/each_float.h"
+#include "core/each_complex.h"
 
 stn_dtype stni_rows_sum_dtype(stn_dtype dtype)
 {
