@@ -33,5 +33,43 @@ STN_API stn_status stn_load(stn_context *context, const char *path, int n, const
  *  @return STN_ERR_NOT_FOUND (no such key), STN_ERR_IO, STN_ERR_UNSUPPORTED. */
 STN_API stn_status stn_load_metadata(const char *path, const char *key, char *value, size_t size);
 
+/* A file as it lies there, without a context: for tools, and for whoever asks what a file holds before there is a mesh. The file is not
+ * trusted: everything it says is judged when it is opened, with memory in proportion to its header. */
+
+typedef struct stn_file stn_file; /* opened for reading; used by one thread at a time */
+
+/** What a file says of one of its tensors. */
+typedef struct stn_file_tensor {
+    size_t size;            /* sizeof(stn_file_tensor), as the library has it */
+    const char *name;       /* UTF-8; the file's */
+    const char *dtype_name; /* as the file writes it: "F32" */
+    stn_dtype dtype;        /* STN_DTYPE_COUNT: one of the format's that this library does not have */
+    int ndim;
+    int64_t shape[STN_MAX_NDIM];
+    int64_t numel;
+    int64_t begin, bytes; /* among the bytes of all tensors, in no tensor's but this one's */
+} stn_file_tensor;
+
+/** Opens a file and judges its header. Local.
+ *
+ * Refused: what is no file; a header that is longer than the file or than 16 MiB, no JSON object in UTF-8, nested deeper than 8, or of more
+ * values than its length can hold in this format; metadata that is no strings; names that stand twice; a dtype that the format does not have; more than
+ * STN_MAX_NDIM dims; sizes that are negative, no whole numbers or whose product passes 2^53; offsets outside the file, of another number of
+ * bytes than dtype and shape have, or of bytes that another tensor has too.
+ * @param error  gets the reason of a failure, without the path: up to `error_size` bytes; may be NULL.
+ * @return STN_ERR_IO, STN_ERR_MEMORY, STN_ERR_UNSUPPORTED (the library was built without cJSON), STN_ERR_ARGUMENT; `*out` is written on success only. */
+STN_API stn_status stn_file_open(const char *path, stn_file **out, char *error, size_t error_size);
+
+STN_API void stn_file_close(stn_file **file); /**< Sets it to NULL. Accepts NULL. Local. */
+
+STN_API int stn_file_count(const stn_file *file);                                         /**< Tensors in the file. Local. */
+STN_API const stn_file_tensor *stn_file_at(const stn_file *file, int index);              /**< In the order of their bytes; NULL past the end. */
+STN_API const stn_file_tensor *stn_file_find(const stn_file *file, const char *name);     /**< NULL if there is none of that name. */
+STN_API const char *stn_file_metadata(const stn_file *file, const char *key);             /**< A string of the metadata; NULL if there is none. */
+
+/** Copies `bytes` bytes of a tensor, from its byte `from` on, little-endian and row-major as the file has them. Local.
+ *  @return STN_ERR_ARGUMENT (not within the tensor), STN_ERR_IO (the file cannot be read, or has become shorter). */
+STN_API stn_status stn_file_read(const stn_file *file, const stn_file_tensor *tensor, int64_t from, int64_t bytes, void *data);
+
 STN_END_DECLS
 #endif

@@ -1,23 +1,28 @@
-/* Reading a safetensors header, which is not trusted. */
+/* The header of a safetensors file, which is not trusted. */
 #ifndef STNI_TRAIN_FILE_HEADER_H
 #define STNI_TRAIN_FILE_HEADER_H
 
-#include "core/tensor.h"
+#include "core/status.h"
 
-struct stni_file_header_read; /* cJSON's tree; builds without it read nothing */
+#include <shardtensor/io.h>
 
-/* Opens a file and parses its header. `*data` is where the tensors' bytes begin, `*data_size` how many there are; `*file` stays open.
- * Fails with a text in `error`. */
-stn_status stni_file_open(const char *path, int *file, struct stni_file_header_read **header, int64_t *data, int64_t *data_size,
-                          struct stni_error *error);
+#define STNI_FILE_MAX_HEADER ((int64_t)16 << 20) /* bytes: some hundred thousand tensors */
 
-void stni_file_close(int file, struct stni_file_header_read *header);
+struct cJSON;
 
-/* Where in the data the tensor of that name lies, if it has the dtype and shape of the spec's. */
-stn_status stni_file_find(const struct stni_file_header_read *header, const char *path, const char *name, const stn_spec *spec,
-                          int64_t data_size, int64_t *begin, struct stni_error *error);
+struct stni_file_header {
+    int n;
+    stn_file_tensor *tensors;        /* by `begin` */
+    const stn_file_tensor **by_name; /* in the order of strcmp */
+    struct cJSON *tree;              /* holds names and metadata */
+};
+
+/* Parses `length` bytes, and a zero after them, of a file with `data_size` bytes of tensors. The header is to be freed also after a failure. */
+stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_size, struct stni_file_header *header, struct stni_error *error);
+
+void stni_file_header_free(struct stni_file_header *header);
 
 /* A string of the metadata; NULL if there is none. */
-const char *stni_file_metadata(const struct stni_file_header_read *header, const char *key);
+const char *stni_file_header_metadata(const struct stni_file_header *header, const char *key);
 
 #endif

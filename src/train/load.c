@@ -1,9 +1,10 @@
 /* Loading: each rank reads the bytes of its own chunks, all of them before anything is changed. */
 #include "core/host_alloc.h"
 #include "ops/redistribute/action.h"
-#include "train/file_bytes.h"
-#include "train/file_header.h"
+#include "ops/util/dims.h"
 #include "train/file_layout.h"
+
+#include <shardtensor/io.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,17 +16,31 @@ struct loading {
     int n;
     const stn_named_tensor *tensors;
     char **data; /* this rank's chunks, row-major */
-    int file;
-    struct stni_file_header_read *header;
-    int64_t begin, size; /* of the tensors' bytes in the file */
+    stn_file *file;
     struct stni_error error;
 };
+
+/* The tensor of that name, if it has the dtype and shape of the spec's. */
+static stn_status find(struct loading *l, const char *name, const struct stni_layout *layout, const stn_file_tensor **out)
+{
+    const stn_file_tensor *t = stn_file_find(l->file, name);
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
+    if (!t)
+        return stni_error_set(&l->error, STN_ERR_NOT_FOUND, "load: %s: no tensor '%s'", l->path, name);
+    if (t->dtype != layout->dtype)
+        return stni_error_set(&l->error, STN_ERR_DTYPE, "load: %s: '%s' is %s, wanted %s", l->path, name, t->dtype_name, stni_file_dtype(layout->dtype));
+    if (t->ndim != layout->ndim || memcmp(t->shape, layout->shape, sizeof *t->shape * (size_t)t->ndim) != 0)
+        return stni_error_set(&l->error, STN_ERR_SHAPE, "load: %s: '%s' has another shape: got %s, wanted %s", l->path, name,
+                              stni_shape_text(t->ndim, t->shape, got), stni_shape_text(layout->ndim, layout->shape, wanted));
+    *out = t;
+    return STN_OK;
+}
 
 static stn_status read_chunk(struct loading *l, int i)
 {
     const stn_spec *spec = l->tensors[i].tensor->spec;
-    int64_t begin;
-    STNI_TRY(stni_file_find(l->header, l->path, l->tensors[i].name, spec, l->size, &begin, &l->error));
+    const stn_file_tensor *t = NULL;
+    STNI_TRY(find(l, l->tensors[i].name, &spec->layout, &t));
     if (spec->local_numel == 0)
         return STN_OK;
     l->data[i] = stni_malloc(spec->local_bytes);
@@ -33,14 +48,17 @@ static stn_status read_chunk(struct loading *l, int i)
         return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for %zu bytes", spec->local_bytes);
     struct stni_file_runs runs = stni_file_runs(spec);
     for (int64_t r = 0; r < runs.count; r++)
-        if (!stni_file_read_at(l->file, l->data[i] + r * runs.length, (size_t)runs.length, l->begin + begin + stni_file_run_at(&runs, r)))
-            return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, l->tensors[i].name, errno ? strerror(errno) : "it ends too soon");
+        if (stn_file_read(l->file, t, stni_file_run_at(&runs, r), runs.length, l->data[i] + r * runs.length) != STN_OK)
+            return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, t->name, errno ? strerror(errno) : "it ends too soon");
     return STN_OK;
 }
 
 static stn_status read_all(struct loading *l)
 {
-    STNI_TRY(stni_file_open(l->path, &l->file, &l->header, &l->begin, &l->size, &l->error));
+    char why[STNI_ERROR_TEXT];
+    stn_status status = stn_file_open(l->path, &l->file, why, sizeof why);
+    if (status != STN_OK)
+        return stni_error_set(&l->error, status, "load: %s: %s", l->path, why);
     for (int i = 0; i < l->n; i++)
         STNI_TRY(read_chunk(l, i));
     return STN_OK;
@@ -84,7 +102,7 @@ static stn_status load(struct loading *l)
     for (int i = 0; i < l->n; i++)
         stni_free(l->data[i]);
     stni_free(l->data);
-    stni_file_close(l->file, l->header);
+    stn_file_close(&l->file);
     return status;
 }
 
@@ -93,23 +111,20 @@ stn_status stn_load(stn_context *context, const char *path, int n, const stn_nam
     if (!context)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_action_begin(context));
-    struct loading l = {.context = context, .path = path, .n = n, .tensors = tensors, .file = -1};
+    struct loading l = {.context = context, .path = path, .n = n, .tensors = tensors};
     stn_status status = check(context, path, n, tensors);
     return stni_action_end(context, status == STN_OK ? load(&l) : status);
 }
 
 stn_status stn_load_metadata(const char *path, const char *key, char *value, size_t size)
 {
-    struct stni_error error = {.status = STN_OK};
-    struct stni_file_header_read *header;
-    int file;
-    int64_t begin, bytes;
+    stn_file *file;
     if (!path || !key)
         return STN_ERR_ARGUMENT;
-    STNI_TRY(stni_file_open(path, &file, &header, &begin, &bytes, &error));
-    const char *text = stni_file_metadata(header, key);
+    STNI_TRY(stn_file_open(path, &file, NULL, 0));
+    const char *text = stn_file_metadata(file, key);
     if (text && value && size > 0)
         snprintf(value, size, "%s", text);
-    stni_file_close(file, header);
+    stn_file_close(&file);
     return text ? STN_OK : STN_ERR_NOT_FOUND;
 }

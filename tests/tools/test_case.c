@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct attrs *parsed(struct attrs *attrs, const char *text)
 {
@@ -102,15 +103,22 @@ static int read_case(const char *metadata, const char *tensors, size_t data_size
 {
     char header[2048];
     int n = snprintf(header, sizeof header, "{\"__metadata__\":{%s},%s}", metadata, tensors);
-    unsigned char *bytes = calloc(1, 8 + (size_t)n + data_size + 1);
-    bytes[0] = (unsigned char)n;
-    bytes[1] = (unsigned char)(n >> 8);
-    memcpy(bytes + 8, header, (size_t)n);
-    struct safetensors file;
-    if (!safetensors_parse(bytes, 8 + (size_t)n + data_size, &file, error, error_size))
+    const char length[8] = {(char)n, (char)(n >> 8)};
+    char folder[] = "/tmp/stn-case-XXXXXX", path[64];
+    if (!CHECK_PTR(mkdtemp(folder)))
         return 0;
-    int good = case_from_file("folder/name-07.safetensors", &file, c, error, error_size);
-    safetensors_free(&file);
+    snprintf(path, sizeof path, "%s/name-07.safetensors", folder);
+    FILE *file = fopen(path, "wb");
+    if (!CHECK_PTR(file))
+        return 0;
+    fwrite(length, 1, sizeof length, file);
+    fwrite(header, 1, (size_t)n, file);
+    for (size_t i = 0; i < data_size; i++)
+        fputc(0, file);
+    fclose(file);
+    int good = case_read(path, c, error, error_size);
+    unlink(path);
+    rmdir(folder);
     return good;
 }
 

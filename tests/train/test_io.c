@@ -183,7 +183,7 @@ static stn_status damaged_body(stn_context *context, void *arg)
     refused(context, "json.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the header is damaged");
     refused(context, "deep.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the header is damaged");
     refused(context, "offsets.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the offsets of 'a' do not fit");
-    refused(context, "shape.safetensors", "a", STN_DTYPE_F32, STN_ERR_SHAPE, "another shape, wanted (7, 5)");
+    refused(context, "shape.safetensors", "a", STN_DTYPE_F32, STN_ERR_SHAPE, "another shape: got (5, 7), wanted (7, 5)");
     stn_placement shard = stn_shard(0);
     stn_tensor *t = field(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F32, test_value);
     snprintf(path, sizeof path, "%s/no/such/folder.safetensors", folder);
@@ -214,10 +214,10 @@ static void damaged_files_are_refused_on_all_ranks(void)
     memset(deep, '[', sizeof deep);
     memcpy(deep, "\x64\0\0\0\0\0\0\0", 8);
     write_file("deep.safetensors", deep, sizeof deep);
-    const char offsets[] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[7,5],\"data_offsets\":[9,8]}}     ";
-    write_file("offsets.safetensors", offsets, 8 + 0x3a);
-    const char shape[] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[5,7],\"data_offsets\":[0,8]}}     ";
-    write_file("shape.safetensors", shape, 8 + 0x3a);
+    const char offsets[8 + 0x3a + 9] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[7,5],\"data_offsets\":[9,8]}}     ";
+    write_file("offsets.safetensors", offsets, sizeof offsets);
+    const char shape[8 + 0x3a + 4 * N] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[5,7],\"data_offsets\":[0,140]}}   ";
+    write_file("shape.safetensors", shape, sizeof shape);
     test_ranks(2, damaged_body, NULL);
 }
 

@@ -1,4 +1,4 @@
-/* From a safetensors file to a case: names to tensors, bytes to aligned memory, and shapes that fit each other. */
+/* From a file of tensors to a case: names to tensors, bytes to memory, and shapes that fit each other. */
 #include "case.h"
 
 #include <cjson/cJSON.h>
@@ -13,23 +13,26 @@ size_t value_bytes(const struct value *value)
     return (size_t)value->numel * stn_dtype_size(value->dtype);
 }
 
-/* The tensor PREFIX.NAME; absent is no failure, except of memory. */
-static int read_value(const struct safetensors *file, const char *prefix, const char *name, struct value *value)
+/* The tensor PREFIX.NAME, NULL where all is well; absent is well too. */
+static const char *read_value(const stn_file *file, const char *prefix, const char *name, struct value *value)
 {
     char full[2 * CASE_MAX_TEXT];
     snprintf(full, sizeof full, "%s.%s", prefix, name);
-    const struct safetensors_tensor *t = safetensors_find(file, full);
+    const stn_file_tensor *t = stn_file_find(file, full);
     if (t == NULL)
-        return 1;
-    value->data = malloc(t->bytes + 1);
+        return NULL;
+    if (t->dtype == STN_DTYPE_COUNT)
+        return "a tensor has a dtype that the library has not";
+    if (t->bytes > CASE_MAX_BYTES)
+        return "a tensor is larger than a case's";
+    value->data = malloc((size_t)t->bytes + 1);
     if (value->data == NULL)
-        return 0;
-    memcpy(value->data, file->data + t->begin, t->bytes);
+        return "out of memory";
     value->dtype = t->dtype;
     value->ndim = t->ndim;
     value->numel = t->numel;
     memcpy(value->shape, t->shape, sizeof value->shape);
-    return 1;
+    return stn_file_read(file, t, 0, t->bytes, value->data) == STN_OK ? NULL : "a tensor cannot be read";
 }
 
 static int same_shape(const struct value *a, const struct value *b)
@@ -38,9 +41,9 @@ static int same_shape(const struct value *a, const struct value *b)
 }
 
 /* The array of names in a metadata entry; NULL unless it is one, of at most `most` names that fit. */
-static cJSON *parse_names(const struct safetensors *file, const char *key, int most)
+static cJSON *parse_names(const stn_file *file, const char *key, int most)
 {
-    const char *text = safetensors_metadata(file, key);
+    const char *text = stn_file_metadata(file, key);
     if (text == NULL || strlen(text) > ATTRS_MAX_TEXT || strpbrk(text, "{") != NULL || strrchr(text, '[') != text)
         return NULL;
     cJSON *names = cJSON_ParseWithOpts(text, NULL, 1);
@@ -53,19 +56,20 @@ static cJSON *parse_names(const struct safetensors *file, const char *key, int m
     return NULL;
 }
 
-static const char *read_inputs(const struct safetensors *file, const cJSON *names, struct conform_case *c)
+static const char *read_inputs(const stn_file *file, const cJSON *names, struct conform_case *c)
 {
     for (const cJSON *name = names->child; name != NULL; name = name->next, c->n_inputs++) {
         strcpy(c->input_name[c->n_inputs], name->valuestring);
-        if (!read_value(file, "in", name->valuestring, &c->input[c->n_inputs]))
-            return "out of memory";
+        const char *problem = read_value(file, "in", name->valuestring, &c->input[c->n_inputs]);
+        if (problem != NULL)
+            return problem;
         if (c->input[c->n_inputs].data == NULL)
             return "an input has no tensor";
     }
     return NULL;
 }
 
-static const char *read_grads(const struct safetensors *file, const cJSON *names, struct conform_case *c)
+static const char *read_grads(const stn_file *file, const cJSON *names, struct conform_case *c)
 {
     for (const cJSON *name = names->child; name != NULL; name = name->next) {
         int i = 0;
@@ -75,26 +79,29 @@ static const char *read_grads(const struct safetensors *file, const cJSON *names
             return "a gradient is of no input";
         if (c->grad[i].data != NULL)
             return "a gradient stands twice";
-        if (!read_value(file, "grad", name->valuestring, &c->grad[i]))
-            return "out of memory";
+        const char *problem = read_value(file, "grad", name->valuestring, &c->grad[i]);
+        if (problem != NULL)
+            return problem;
         if (c->grad[i].data == NULL || !same_shape(&c->grad[i], &c->input[i]) || c->grad[i].dtype != c->input[i].dtype)
             return "a gradient does not have its input's shape and dtype";
     }
     return NULL;
 }
 
-static const char *read_outputs(const struct safetensors *file, struct conform_case *c)
+static const char *read_outputs(const stn_file *file, struct conform_case *c)
 {
     for (int k = 0; k < STN_MAX_OUTPUTS; k++) {
         char number[16];
         snprintf(number, sizeof number, "%d", k);
-        if (!read_value(file, "out", number, &c->output[k]))
-            return "out of memory";
+        const char *problem = read_value(file, "out", number, &c->output[k]);
+        if (problem != NULL)
+            return problem;
         if (c->output[k].data == NULL)
             break;
         c->n_outputs = k + 1;
-        if (!read_value(file, "grad_out", number, &c->cotangent[k]))
-            return "out of memory";
+        problem = read_value(file, "grad_out", number, &c->cotangent[k]);
+        if (problem != NULL)
+            return problem;
         if (c->cotangent[k].data != NULL && (!same_shape(&c->cotangent[k], &c->output[k]) ||
                                              c->cotangent[k].dtype != c->output[k].dtype))
             return "a cotangent does not have its output's shape and dtype";
@@ -113,11 +120,11 @@ static void set_name(struct conform_case *c, const char *path)
     snprintf(c->path, sizeof c->path, "%s", path);
 }
 
-int case_from_file(const char *path, const struct safetensors *file, struct conform_case *c, char *error, size_t error_size)
+static int from_file(const char *path, const stn_file *file, struct conform_case *c, char *error, size_t error_size)
 {
     memset(c, 0, sizeof *c);
     set_name(c, path);
-    const char *op = safetensors_metadata(file, "op"), *attrs = safetensors_metadata(file, "attrs");
+    const char *op = stn_file_metadata(file, "op"), *attrs = stn_file_metadata(file, "attrs");
     cJSON *inputs = parse_names(file, "inputs", STN_MAX_INPUTS), *grads = parse_names(file, "grads", STN_MAX_INPUTS);
     const char *problem = NULL;
     int attrs_bad = 0;
@@ -145,11 +152,11 @@ int case_from_file(const char *path, const struct safetensors *file, struct conf
 
 int case_read(const char *path, struct conform_case *c, char *error, size_t error_size)
 {
-    struct safetensors file;
-    if (!safetensors_read(path, &file, error, error_size))
+    stn_file *file;
+    if (stn_file_open(path, &file, error, error_size) != STN_OK)
         return 0;
-    int good = case_from_file(path, &file, c, error, error_size);
-    safetensors_free(&file);
+    int good = from_file(path, file, c, error, error_size);
+    stn_file_close(&file);
     return good;
 }
 

@@ -3,9 +3,10 @@
 #define CONFORM_CASE_H
 
 #include "attrs.h"
-#include "safetensors.h"
 
-enum { CASE_MAX_TEXT = 128 };
+#include <shardtensor/io.h>
+
+enum { CASE_MAX_TEXT = 128, CASE_MAX_BYTES = 1 << 28 /* of a tensor */ };
 
 /** A whole tensor in host memory, row-major. Absent: data is NULL. */
 struct value {
@@ -35,9 +36,6 @@ size_t value_bytes(const struct value *value);
 
 /** Reads a case. @return 1, or 0 with the reason in `error`; then nothing is to be freed. */
 int case_read(const char *path, struct conform_case *c, char *error, size_t error_size);
-
-/** The same from a file that was read already. */
-int case_from_file(const char *path, const struct safetensors *file, struct conform_case *c, char *error, size_t error_size);
 
 void case_free(struct conform_case *c);
 

@@ -1,0 +1,61 @@
+/* The parser recurses, allocates for each value and ends strings at a zero byte: so depth, values and characters are bounded first. */
+#include "train/file_text.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The shortest entry that the format allows has a value, a comma or a bracket in every third byte; a list of digits in every other. */
+enum { BYTES_PER_MARK = 3, MARKS_AT_LEAST = 16 };
+
+/* Bytes of the character that begins here; 0 where it is not UTF-8: too long for its value, a surrogate, beyond U+10FFFF. (RFC 3629.) */
+static size_t character(const unsigned char *c, size_t left)
+{
+    size_t n = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;
+    if (n == 0 || n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) || (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] >= 0x90))
+        return 0;
+    return n;
+}
+
+static const char *character_fault(const char *text, size_t size)
+{
+    for (size_t i = 0, n; i < size; i += n) {
+        n = character((const unsigned char *)text + i, size - i);
+        if (n == 0)
+            return "is not UTF-8";
+        if ((unsigned char)text[i] < 0x20 && !strchr("\t\n\r", text[i] ? text[i] : 'x'))
+            return "has control characters";
+    }
+    return NULL;
+}
+
+const char *stni_file_text_fault(const char *text, size_t size)
+{
+    const char *fault = character_fault(text, size);
+    size_t marks = 0;
+    int depth = 0, quoted = 0;
+    for (size_t i = 0; !fault && i < size; i++) {
+        const char c = text[i];
+        if (quoted && c == '\\') {
+            if (size - i > 5 && memcmp(text + i, "\\u0000", 6) == 0)
+                fault = "has a zero in a text";
+            i++;
+        } else if (c == '"') {
+            quoted = !quoted;
+        } else if (!quoted && (c == ']' || c == '}')) {
+            depth--;
+        } else if (!quoted && (c == '[' || c == '{' || c == ',' || c == ':')) {
+            marks++;
+            depth += c == '[' || c == '{';
+            if (depth > STNI_FILE_MAX_DEPTH)
+                fault = "is nested without end";
+        }
+    }
+    if (!fault && marks > size / BYTES_PER_MARK + MARKS_AT_LEAST)
+        fault = "has more values than tensors need";
+    return fault;
+}
