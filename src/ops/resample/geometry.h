@@ -20,9 +20,9 @@ extern const char *const stni_interpolate_modes[];
 enum { STNI_INTERPOLATE_N_ATTRS = 6 };
 extern const stn_attr_schema stni_interpolate_schema[STNI_INTERPOLATE_N_ATTRS + 1];
 
-/* The dims that are resampled: the tensors' dims 2, 3, … */
+/* The dims that are resampled: the tensors' dims first, first + 1, …; the one before is the channels, one more at most the batch. */
 struct stni_resample {
-    int dims;
+    int dims, first;
     struct stni_resample_dim dim[STNI_RESAMPLE_DIMS];
 };
 

@@ -55,24 +55,14 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* The input's layout, cuts in proportion. Linear: pending sums stay. The note: whether ranks exchange. */
+/* The note: whether ranks exchange. */
 static stn_status place(stn_op_call *call)
 {
-    struct stni_layout want = call->in_spec[0]->layout, out;
     struct stni_resample geometry;
+    int exchanges;
     STNI_TRY(stni_resample_read(call, is_adjoint(call), &geometry));
-    for (int a = 0; want.mesh && a < want.mesh->ndim; a++)
-        if (want.placement[a].kind == STN_PLACE_PARTIAL && want.placement[a].op != STN_SUM)
-            want.placement[a] = stn_replicate();
-    out = want;
-    for (int d = 2; d < out.ndim; d++) {
-        out.shape[d] = call->out_meta[0].shape[d];
-        if (out.split[d])
-            STNI_TRY(stni_split_scaled(call->context, want.split[d], out.shape[d], &out.split[d]));
-    }
-    STNI_TRY(stni_spec_intern(call->context, &want, &call->want[0]));
-    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
-    call->note = (uint64_t)stni_resample_exchanges(&geometry, is_adjoint(call), call->want[0], call->out_spec[0]);
+    STNI_TRY(stni_resample_place(call, &geometry, is_adjoint(call), &exchanges));
+    call->note = (uint64_t)exchanges;
     return STN_OK;
 }
 

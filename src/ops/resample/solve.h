@@ -9,8 +9,16 @@
 /* The op's only slot is the kernel's. */
 enum { STNI_RESAMPLE_SLOT };
 
-/* Whether any rank needs elements of another: the same on all. Metadata only. */
-int stni_resample_exchanges(const struct stni_resample *geometry, int transposed, const stn_spec *source, const stn_spec *target);
+/* Fills want[0] and out_spec[0] for an output of the shape in out_meta[0]: the input's layout, cuts of resampled dims in proportion. Linear: pending
+ * sums stay. `*exchanges`: whether any rank needs elements of another. Metadata only. */
+stn_status stni_resample_place(stn_op_call *call, const struct stni_resample *geometry, int transposed, int *exchanges);
+
+/* The same layout for a tensor of another shape; splits of dims that keep their size stay. */
+stn_status stni_resample_layout(stn_context *context, const struct stni_layout *in, const struct stni_resample *geometry, const int64_t *shape,
+                                struct stni_layout *out);
+
+/* Pending reductions of a layout are done, but for those of the ops whose bits are set. */
+void stni_resample_reduce(struct stni_layout *layout, uint32_t kept);
 
 /* Collective over the ranks that share the resampled dims where `exchanges`. Queued. */
 stn_status stni_resample_solve(const stn_op_call *call, const struct stni_resample *geometry, int transposed, stn_tensor *source,
