@@ -12,6 +12,7 @@
 #include <shardtensor/ops_loss.h>
 #include <shardtensor/ops_norm.h>
 #include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_pool.h>
 #include <shardtensor/ops_products.h>
 #include <shardtensor/ops_random.h>
 #include <shardtensor/ops_reduce.h>

@@ -72,6 +72,13 @@
     X(flip)              \
     X(interpolate)       \
     X(interpolate_backward) \
+    X(avg_pool1d)        \
+    X(avg_pool2d)        \
+    X(avg_pool3d)        \
+    X(adaptive_avg_pool1d) \
+    X(adaptive_avg_pool2d) \
+    X(adaptive_avg_pool3d) \
+    X(avg_pool_backward) \
     X(dropout)           \
     X(dropout_channels)  \
     X(dropout_backward)  \

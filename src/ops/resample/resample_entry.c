@@ -9,7 +9,9 @@ int64_t stni_resample_terms(const struct stni_resample_args *args, int d)
     int64_t n_target = stni_range_length(args->target[d]), n_source = stni_range_length(args->source[d]);
     if (args->dim[d].mode == STNI_RESAMPLE_AREA)
         return n_target + n_source; /* cells of neighbours share one element at most */
-    return reads[args->dim[d].mode] * (args->transposed ? n_source : n_target);
+    const struct stni_resample_dim *dim = &args->dim[d];
+    int64_t widest = dim->kernel < dim->n_in ? dim->kernel : dim->n_in, each = dim->mode == STNI_RESAMPLE_WINDOW ? widest : reads[dim->mode];
+    return each * (args->transposed ? n_source : n_target);
 }
 
 /* Tables of weights, then a plane, a row and a line of sums. */

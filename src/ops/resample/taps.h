@@ -16,13 +16,18 @@ enum stni_resample_mode {
     STNI_RESAMPLE_NEAREST_EXACT, /* floor((o + 1/2) scale) */
     STNI_RESAMPLE_LINEAR,
     STNI_RESAMPLE_CUBIC, /* Keys 1981, a = -3/4 */
-    STNI_RESAMPLE_AREA   /* the mean of all cells that the output's touches */
+    STNI_RESAMPLE_AREA,  /* the mean of all cells that the output's touches */
+    STNI_RESAMPLE_WINDOW /* `kernel` inputs from o stride - pad on, as far as there are so many */
 };
 
 struct stni_resample_dim {
     int64_t n_in, n_out;
     int32_t mode, align_corners;
     double factor; /* outputs per input, as given; 0: n_out / n_in */
+    /* Of windows: */
+    int64_t kernel, stride, dilation, pad;
+    double weight; /* of each input; 0: one part of as many as it reads, or, where counts_pads, as it would with the pads */
+    int64_t counts_pads;
 };
 
 static inline int64_t stni_resample_clamp(int64_t i, int64_t n)
@@ -47,9 +52,18 @@ static inline int64_t stni_resample_nearest(const struct stni_resample_dim *d, i
     return stni_resample_clamp((2 * o + half) * d->n_in / (2 * d->n_out), d->n_in);
 }
 
+/* From the first to the last position that output o reads, also outside of the input; with dilation not all that lie between. */
+static inline struct stni_range stni_resample_window(const struct stni_resample_dim *d, int64_t o)
+{
+    int64_t begin = o * d->stride - d->pad;
+    return (struct stni_range){begin, begin + (d->kernel - 1) * d->dilation + 1};
+}
+
 /* The inputs that output o reads. */
 static inline struct stni_range stni_resample_reads(const struct stni_resample_dim *d, int64_t o)
 {
+    if (d->mode == STNI_RESAMPLE_WINDOW)
+        return stni_range_intersect(stni_resample_window(d, o), (struct stni_range){0, d->n_in});
     if (d->mode == STNI_RESAMPLE_AREA)
         return (struct stni_range){o * d->n_in / d->n_out, stni_ceil_div((o + 1) * d->n_in, d->n_out)};
     if (d->mode <= STNI_RESAMPLE_NEAREST_EXACT) {
@@ -67,10 +81,22 @@ static inline double stni_resample_cubic(double x)
     return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
+static inline double stni_resample_window_weight(const struct stni_resample_dim *d, int64_t o)
+{
+    struct stni_range counted = stni_resample_reads(d, o);
+    if (d->weight != 0)
+        return d->weight;
+    if (d->counts_pads)
+        counted = stni_range_intersect(stni_resample_window(d, o), (struct stni_range){-d->pad, d->n_in + d->pad});
+    return 1 / (double)stni_range_length(counted);
+}
+
 /* The weight of input i in output o, which reads it. */
 static inline double stni_resample_weight(const struct stni_resample_dim *d, int64_t o, int64_t i)
 {
     struct stni_range reads = stni_resample_reads(d, o);
+    if (d->mode == STNI_RESAMPLE_WINDOW)
+        return stni_resample_window_weight(d, o);
     if (d->mode <= STNI_RESAMPLE_NEAREST_EXACT)
         return 1;
     if (d->mode == STNI_RESAMPLE_AREA)

@@ -1,0 +1,54 @@
+/* Operations on windows of a tensor: pools. */
+#ifndef SHARDTENSOR_OPS_POOL_H
+#define SHARDTENSOR_OPS_POOL_H
+
+#include <shardtensor/op.h>
+
+STN_BEGIN_DECLS
+
+/** Windows along the last one to three dims, an entry for each. Output o reads positions o stride - padding + k dilation, 0 <= k <
+ *  kernel_size. */
+typedef struct stn_pool_attrs {
+    size_t size; /* sizeof(stn_pool_attrs) */
+    int64_t kernel_size[3];
+    int64_t stride[3];        /* 0: the window's size (of im2col and fold: 1) */
+    int64_t padding[3];       /* on both sides, at most half of a window */
+    int64_t dilation[3];      /* 0: 1. Not of average pools */
+    int ceil_mode;            /* 1: a last window may reach beyond the end */
+    int exclude_pads;         /* average pools: divide by how many elements a window has, not by what it would have with the pads */
+    int64_t divisor_override; /* average pools of two and three dims: divide by this; 0: by the number of elements */
+} stn_pool_attrs;
+
+/** Averages over windows of the last dim.
+ *
+ * Shapes:     (n, c, d0) or (c, d0) -> (…, e0), e = floor((d + 2 padding - kernel_size) / stride) + 1. Floating dtypes; computed in f32, f64
+ *             for f64.
+ * Placement:  kept, in the input's memory order; cuts: balanced from balanced, else offset' = ceil(offset e / d). Partial(sum) is kept, other
+ *             pending reductions are done first.
+ * Collective: over the mesh where a pooled dim is cut: what a rank lacks is fetched as a halo.
+ * Gradient:   yes, to any order: the adjoint, by global indices.
+ * @return new tensor; STN_ERR_SHAPE (dims, empty dims, windows that do not fit), STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY,
+ *         STN_ERR_COMM.
+ * Source: PyTorch's definition, of ceil_mode too: a window that would begin in the pad behind the end is left out. */
+STN_API stn_tensor *stn_avg_pool1d(stn_tensor *input, const stn_pool_attrs *attrs);
+
+/** Averages over windows of the last two dims: (n, c, d0, d1) or (c, d0, d1). As stn_avg_pool1d. */
+STN_API stn_tensor *stn_avg_pool2d(stn_tensor *input, const stn_pool_attrs *attrs);
+
+/** Averages over windows of the last three dims: (n, c, d0, d1, d2) or (c, d0, d1, d2). As stn_avg_pool1d. */
+STN_API stn_tensor *stn_avg_pool3d(stn_tensor *input, const stn_pool_attrs *attrs);
+
+/** Averages of `output_size` parts of the last dim: output o is the mean of elements floor(o d / e) to ceil((o + 1) d / e).
+ *
+ * As stn_avg_pool1d but for the attributes.
+ * @param output_size  e, at least 0; -1: d. */
+STN_API stn_tensor *stn_adaptive_avg_pool1d(stn_tensor *input, int64_t output_size);
+
+/** The same of the last two dims. @param output_size  two sizes. */
+STN_API stn_tensor *stn_adaptive_avg_pool2d(stn_tensor *input, const int64_t *output_size);
+
+/** The same of the last three dims. @param output_size  three sizes. */
+STN_API stn_tensor *stn_adaptive_avg_pool3d(stn_tensor *input, const int64_t *output_size);
+
+STN_END_DECLS
+#endif

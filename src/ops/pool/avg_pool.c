@@ -1,0 +1,127 @@
+/* Average pools, over windows and adaptive ones, of 1 to 3 dims, and their adjoint: one op for all of them. Each is the other's derivative.
+ *
+ * They are resamplings: a window's average is a product of averages along its dims. Any dim may be cut: a rank that pools others'
+ * elements gets these as a halo. */
+#include "core/context.h"
+#include "core/dtype.h"
+#include "ops/pool/pool.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops.h>
+
+#include <string.h>
+
+static const enum stni_op_index forward[2][STNI_POOL_DIMS] = {
+    {STNI_OP_avg_pool1d, STNI_OP_avg_pool2d, STNI_OP_avg_pool3d},
+    {STNI_OP_adaptive_avg_pool1d, STNI_OP_adaptive_avg_pool2d, STNI_OP_adaptive_avg_pool3d}};
+
+static stn_tensor *over_windows(const char *name, stn_tensor *input, int dims, const stn_pool_attrs *given)
+{
+    struct stni_pool_attrs attrs;
+    stn_tensor *error = stni_pool_given(name, input, dims, given, &attrs);
+    return error ? error : stni_call(forward[0][dims - 1], 1, &input, &attrs);
+}
+
+stn_tensor *stn_avg_pool1d(stn_tensor *input, const stn_pool_attrs *attrs)
+{
+    return over_windows("avg_pool1d", input, 1, attrs);
+}
+
+stn_tensor *stn_avg_pool2d(stn_tensor *input, const stn_pool_attrs *attrs)
+{
+    return over_windows("avg_pool2d", input, 2, attrs);
+}
+
+stn_tensor *stn_avg_pool3d(stn_tensor *input, const stn_pool_attrs *attrs)
+{
+    return over_windows("avg_pool3d", input, 3, attrs);
+}
+
+static stn_tensor *to_size(stn_tensor *input, int dims, const int64_t *output_size)
+{
+    struct stni_pool_attrs attrs = stni_pool_given_size(dims, output_size);
+    return stni_call(forward[1][dims - 1], 1, &input, &attrs);
+}
+
+stn_tensor *stn_adaptive_avg_pool1d(stn_tensor *input, int64_t output_size)
+{
+    return to_size(input, 1, &output_size);
+}
+
+stn_tensor *stn_adaptive_avg_pool2d(stn_tensor *input, const int64_t *output_size)
+{
+    return to_size(input, 2, output_size);
+}
+
+stn_tensor *stn_adaptive_avg_pool3d(stn_tensor *input, const int64_t *output_size)
+{
+    return to_size(input, 3, output_size);
+}
+
+static int is_adjoint(const stn_op_call *call)
+{
+    return call->arg == NULL;
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    struct stni_pool pool;
+    if (!stni_dtype_is_floating(in->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", stn_op_descriptor(call->op)->inputs[0].name,
+                           stn_dtype_name(in->dtype));
+    STNI_TRY(stni_pool_read(call, is_adjoint(call), &pool));
+    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
+    memcpy(call->out_meta[0].shape, is_adjoint(call) ? pool.in : pool.out, sizeof pool.in);
+    return STN_OK;
+}
+
+/* The note: whether ranks exchange. */
+static stn_status place(stn_op_call *call)
+{
+    struct stni_pool pool;
+    int exchanges;
+    STNI_TRY(stni_pool_read(call, is_adjoint(call), &pool));
+    STNI_TRY(stni_resample_place(call, &pool.geometry, is_adjoint(call), &exchanges));
+    call->note = (uint64_t)exchanges;
+    return STN_OK;
+}
+
+static stn_status run(stn_op_call *call)
+{
+    struct stni_pool pool;
+    STNI_TRY(stni_pool_read(call, is_adjoint(call), &pool));
+    return stni_resample_solve(call, &pool.geometry, is_adjoint(call), call->in[0], call->out[0], (int)call->note);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    struct stni_pool_attrs attrs = stni_pool_attrs_of(call->attrs, call->arg, &call->in_spec[0]->layout);
+    enum stni_op_index op = call->arg ? STNI_OP_avg_pool_backward : forward[attrs.adaptive][attrs.dims - 1];
+    call->grad_in[0] = stni_call(op, 1, &call->grad_out[0], &attrs);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}};
+
+#define AVG_FIELDS(text, rows, n_rows, kind)                                                                                        \
+    .size = sizeof(stn_op_desc), .name = text, .n_inputs = 1, .attrs = rows, .n_attrs = n_rows,                                     \
+    .attrs_size = sizeof(struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1, .check = check,              \
+    .place = place, .run = run, .backward = backward,                                                                               \
+    .slots = &(const stn_kernel_slot){text ".forward", sizeof(struct stni_resample_args)}, .n_slots = 1,                            \
+    .kernels = &(const stn_kernel){sizeof(stn_kernel),  text ".forward", "cpu", STNI_RESAMPLE_DTYPES, sizeof(struct stni_resample_args), \
+                                   stni_resample_cpu},                                                                              \
+    .n_kernels = 1, .arg = (void *)kind
+
+#define OVER_WINDOWS(text, n_rows, d) {.inputs = inputs, AVG_FIELDS(text, stni_pool_avg_schema, n_rows, &stni_pool_windows[d - 1])}
+#define TO_SIZE(text, d) {.inputs = inputs, AVG_FIELDS(text, stni_pool_adaptive_schema, STNI_POOL_ADAPTIVE_ATTRS - 1, &stni_pool_adaptive[d - 1])}
+
+const stn_op_desc stni_op_avg_pool1d = OVER_WINDOWS("avg_pool1d", STNI_POOL_AVG_ATTRS - 1, 1);
+const stn_op_desc stni_op_avg_pool2d = OVER_WINDOWS("avg_pool2d", STNI_POOL_AVG_ATTRS, 2);
+const stn_op_desc stni_op_avg_pool3d = OVER_WINDOWS("avg_pool3d", STNI_POOL_AVG_ATTRS, 3);
+const stn_op_desc stni_op_adaptive_avg_pool1d = TO_SIZE("adaptive_avg_pool1d", 1);
+const stn_op_desc stni_op_adaptive_avg_pool2d = TO_SIZE("adaptive_avg_pool2d", 2);
+const stn_op_desc stni_op_adaptive_avg_pool3d = TO_SIZE("adaptive_avg_pool3d", 3);
+const stn_op_desc stni_op_avg_pool_backward = {
+    .inputs = adjoint_inputs, AVG_FIELDS("avg_pool_backward", stni_pool_adjoint_schema, STNI_POOL_ADJOINT_ATTRS, NULL)};
