@@ -17,6 +17,9 @@ STN_BEGIN_DECLS
  * Source: shifted softmax, Goodfellow, Bengio and Courville 2016, section 4.1. */
 STN_API stn_tensor *stn_softmax(stn_tensor *input, int dim);
 
+/** log softmax(x) along `dim`, x - m - log sum_j exp(x[j] - m), which keeps its digits where the probability is 0 in the dtype. As stn_softmax. */
+STN_API stn_tensor *stn_log_softmax(stn_tensor *input, int dim);
+
 /** Normalises each group of channels: y = (x - mean) / sqrt(var + eps) * weight + bias, mean and var (of all elements, not of all but one) over the
  *  channels of the group and all dims after them.
  *

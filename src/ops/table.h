@@ -85,7 +85,10 @@
     X(embedding)         \
     X(embedding_backward) \
     X(dist_all_reduce)   \
-    X(dist_others)
+    X(dist_others)       \
+    /* Losses and normalisations. */ \
+    X(log_softmax)       \
+    X(log_softmax_backward)
 
 #define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
 STNI_OP_LIST(STNI_OP_DECLARE)

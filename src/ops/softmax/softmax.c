@@ -1,4 +1,4 @@
-/* softmax: y = exp(x - max) / sum exp(x - max) along a dim.
+/* softmax: y = exp(x - max) / sum exp(x - max) along a dim; log_softmax: x - max - log sum exp(x - max).
  *
  * A line that lies on one rank is one kernel. Where ranks share lines, the maximum and then the sum are all-reduced over exactly
  * those ranks; an empty chunk brings -inf and 0. The shifted form is that of Goodfellow, Bengio and Courville 2016, section 4.1. */
@@ -14,6 +14,12 @@ stn_tensor *stn_softmax(stn_tensor *input, int dim)
 {
     struct stni_softmax_attrs attrs = {dim};
     return stni_call(STNI_OP_softmax, 1, &input, &attrs);
+}
+
+stn_tensor *stn_log_softmax(stn_tensor *input, int dim)
+{
+    struct stni_softmax_attrs attrs = {dim};
+    return stni_call(STNI_OP_log_softmax, 1, &input, &attrs);
 }
 
 static stn_status check(stn_op_call *call)
@@ -63,7 +69,7 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *in[] = {call->grad_out[0], call->out[0]};
-    call->grad_in[0] = stni_call(STNI_OP_softmax_backward, 2, in, call->attrs);
+    call->grad_in[0] = stni_call(((const struct stni_softmax_rule *)call->arg)->backward, 2, in, call->attrs);
     return stn_context_status(call->context);
 }
 
@@ -71,37 +77,20 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema attrs[] = {{"dim", STN_ATTR_INT, offsetof(struct stni_softmax_attrs, dim), NULL}};
 static const struct stni_softmax_attrs attrs_init = {-1};
 
-static const stn_kernel_slot slots[] = {
-    [FORWARD] = {"softmax.forward", sizeof(struct stni_softmax_args)},
-    [MAX] = {"softmax.max", sizeof(struct stni_softmax_args)},
-    [SUM] = {"softmax.sum", sizeof(struct stni_softmax_args)},
-    [SCALE] = {"softmax.scale", sizeof(struct stni_softmax_args)},
-};
+static const struct stni_softmax_rule rule = {STNI_OP_softmax_backward, 0}, log_rule = {STNI_OP_log_softmax_backward, 1};
 
-static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "softmax.forward", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args), stni_softmax_forward_cpu},
-    {sizeof(stn_kernel), "softmax.max", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args), stni_softmax_max_cpu},
-    {sizeof(stn_kernel), "softmax.sum", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args), stni_softmax_sum_cpu},
-    {sizeof(stn_kernel), "softmax.scale", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args), stni_softmax_scale_cpu},
-};
+#define SLOT(text) {text, sizeof(struct stni_softmax_args)}
 
-const stn_op_desc stni_op_softmax = {
-    .size = sizeof(stn_op_desc),
-    .name = "softmax",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct stni_softmax_attrs),
-    .attrs_init = &attrs_init,
-    .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 4,
-    .kernels = kernels,
-    .n_kernels = 4,
-};
+#define FIELDS(text, rule_)                                                                                                     \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs, .n_attrs = 1,                   \
+    .attrs_size = sizeof(struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, \
+    .run = run, .saves = saves, .backward = backward, .n_slots = 4, .n_kernels = 4, .arg = (void *)(rule_),                     \
+    .slots = (const stn_kernel_slot[]){[FORWARD] = SLOT(text ".forward"), [MAX] = SLOT(text ".max"), [SUM] = SLOT(text ".sum"), \
+                                       [SCALE] = SLOT(text ".scale")},                                                          \
+    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_forward_cpu),                             \
+                                    STNI_SOFTMAX_KERNEL(text ".max", stni_softmax_max_cpu),                                     \
+                                    STNI_SOFTMAX_KERNEL(text ".sum", stni_softmax_sum_cpu),                                     \
+                                    STNI_SOFTMAX_KERNEL(text ".scale", stni_softmax_scale_cpu)}
+
+const stn_op_desc stni_op_softmax = {FIELDS("softmax", &rule)};
+const stn_op_desc stni_op_log_softmax = {FIELDS("log_softmax", &log_rule)};

@@ -1,12 +1,18 @@
-/* What softmax and its backward share. */
+/* What softmax, log_softmax and their backwards share. */
 #ifndef STNI_OPS_SOFTMAX_SOFTMAX_H
 #define STNI_OPS_SOFTMAX_SOFTMAX_H
 
 #include "core/tensor.h"
 #include "ops/softmax/softmax_kernel.h"
+#include "ops/table.h"
 
 struct stni_softmax_attrs {
     int64_t dim; /* may be negative */
+};
+
+struct stni_softmax_rule {
+    enum stni_op_index backward;
+    int logarithm;
 };
 
 enum { STNI_SOFTMAX_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
@@ -33,5 +39,8 @@ stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, vo
 
 /* Memory for one number per line. */
 stn_status stni_softmax_stat(const stn_op_call *call, const struct stni_softmax_args *args, void **out);
+
+#define STNI_SOFTMAX_KERNEL(text, function) \
+    {sizeof(stn_kernel), text, "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args), function}
 
 #endif

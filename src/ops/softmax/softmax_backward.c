@@ -1,4 +1,4 @@
-/* softmax_backward: the gradient of softmax from its output, y (g - sum g y) along the dim. An op of its own, so that second derivatives are
+/* softmax_backward: the gradient of softmax from its output, y (g - sum g y) along the dim; log_softmax_backward: g - exp(y) sum g. Ops of their own, so that second derivatives are
  * formulas in ops and the first is one kernel, or one all-reduce of a number per line where ranks share lines. */
 #include "ops/softmax/softmax.h"
 
@@ -72,6 +72,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *h = call->grad_out[0], *g = call->in[GRAD], *y = call->in[OUTPUT];
+    if (!h)
+        return STN_OK;
     const struct stni_softmax_attrs *attrs = call->attrs;
     if (call->needs >> GRAD & 1) {
         stn_tensor *in[] = {h, y};
@@ -85,42 +87,38 @@ static stn_status backward(stn_backward_call *call)
     return stn_context_status(call->context);
 }
 
+/* With r = g - p s, p = exp(y), s = sum g, and a cotangent h: the gradient of g is h - sum h p, that of y is -h p s. */
+static stn_status log_backward(stn_backward_call *call)
+{
+    stn_tensor *h = call->grad_out[0];
+    if (!h)
+        return STN_OK;
+    const int dim = (int)((const struct stni_softmax_attrs *)call->attrs)->dim, n_dims = call->in_spec[GRAD]->layout.ndim > 0;
+    stn_tensor *hp = stn_mul(h, stn_exp(call->in[OUTPUT]));
+    if (call->needs >> GRAD & 1)
+        call->grad_in[GRAD] = stn_sub(h, stn_sum(hp, n_dims, &dim, 1));
+    if (call->needs >> OUTPUT & 1)
+        call->grad_in[OUTPUT] = stn_mul_number(stn_mul(hp, stn_sum(call->in[GRAD], n_dims, &dim, 1)), -1);
+    return stn_context_status(call->context);
+}
+
 static const stn_input_schema inputs[] = {[GRAD] = {.name = "grad"}, [OUTPUT] = {.name = "output"}};
 static const stn_attr_schema attrs[] = {{"dim", STN_ATTR_INT, offsetof(struct stni_softmax_attrs, dim), NULL}};
 static const struct stni_softmax_attrs attrs_init = {-1};
 
-static const stn_kernel_slot slots[] = {
-    [BACKWARD] = {"softmax_backward.forward", sizeof(struct stni_softmax_args)},
-    [DOT] = {"softmax_backward.dot", sizeof(struct stni_softmax_args)},
-    [APPLY] = {"softmax_backward.apply", sizeof(struct stni_softmax_args)},
-};
+static const struct stni_softmax_rule rule = {.logarithm = 0}, log_rule = {.logarithm = 1};
 
-static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "softmax_backward.forward", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args),
-     stni_softmax_backward_cpu},
-    {sizeof(stn_kernel), "softmax_backward.dot", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args),
-     stni_softmax_dot_cpu},
-    {sizeof(stn_kernel), "softmax_backward.apply", "cpu", STNI_SOFTMAX_DTYPES, sizeof(struct stni_softmax_args),
-     stni_softmax_apply_cpu},
-};
+#define SLOT(text) {text, sizeof(struct stni_softmax_args)}
 
-const stn_op_desc stni_op_softmax_backward = {
-    .size = sizeof(stn_op_desc),
-    .name = "softmax_backward",
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = attrs,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct stni_softmax_attrs),
-    .attrs_init = &attrs_init,
-    .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 3,
-    .kernels = kernels,
-    .n_kernels = 3,
-};
+#define FIELDS(text, backward_, rule_)                                                                                          \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 1,                   \
+    .attrs_size = sizeof(struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, \
+    .run = run, .saves = saves, .backward = backward_, .n_slots = 3, .n_kernels = 3, .arg = (void *)(rule_),                    \
+    .slots = (const stn_kernel_slot[]){[BACKWARD] = SLOT(text ".forward"), [DOT] = SLOT(text ".dot"),                           \
+                                       [APPLY] = SLOT(text ".apply")},                                                          \
+    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_backward_cpu),                            \
+                                    STNI_SOFTMAX_KERNEL(text ".dot", stni_softmax_dot_cpu),                                     \
+                                    STNI_SOFTMAX_KERNEL(text ".apply", stni_softmax_apply_cpu)}
+
+const stn_op_desc stni_op_softmax_backward = {FIELDS("softmax_backward", backward, &rule)};
+const stn_op_desc stni_op_log_softmax_backward = {FIELDS("log_softmax_backward", log_backward, &log_rule)};

@@ -1,4 +1,4 @@
-/* What softmax and its backward share: metadata, lines, the ranks that share them. */
+/* What softmax, log_softmax and their backwards share: metadata, lines, the ranks that share them. */
 #include "ops/softmax/softmax.h"
 
 #include "core/dtype.h"
@@ -43,6 +43,7 @@ void stni_softmax_args_make(const stn_op_call *call, const stn_tensor *x, const 
     const int64_t *strides[] = {x->strides, y ? y->strides : NULL, out->strides};
     *args = (struct stni_softmax_args){
         .dtype = spec->layout.dtype,
+        .logarithm = ((const struct stni_softmax_rule *)call->arg)->logarithm,
         .x = x->data,
         .y = y ? y->data : NULL,
         .out = out->data,

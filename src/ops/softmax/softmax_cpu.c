@@ -2,7 +2,7 @@
 #include "core/dtype.h"
 #include "core/isa.h"
 #include "ops/softmax/softmax_kernel.h"
-#include "ops/util/exp_kernel.h"
+#include "ops/util/math_kernel.h"
 
 #include <math.h>
 

@@ -53,6 +53,11 @@ STNI_KERNEL_INLINE float stni_log_f32(float x)
     return stni_log_ends_f32(x, k * 0.693145752f + (m + k * 1.42860677e-6f));
 }
 
+STNI_KERNEL_INLINE double stni_log_f64(double x)
+{
+    return log(x);
+}
+
 STNI_KERNEL_INLINE float stni_log2_f32(float x)
 {
     float k, m = stni_log_split_f32(x, &k);

@@ -1,4 +1,4 @@
-/* softmax on ranks: every layout against one process, what it communicates, and lines without finite elements. */
+/* softmax and log_softmax on ranks: every layout against one process, what it communicates, and lines without finite elements. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -6,9 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+struct which {
+    int dim, logarithm;
+};
+
 static stn_tensor *call_softmax(stn_tensor *const *in, const void *arg)
 {
-    return stn_softmax(in[0], *(const int *)arg);
+    const struct which *w = arg;
+    return w->logarithm ? stn_log_softmax(in[0], w->dim) : stn_softmax(in[0], w->dim);
 }
 
 static stn_status random_layouts_body(stn_context *context, void *arg)
@@ -20,10 +25,11 @@ static stn_status random_layouts_body(stn_context *context, void *arg)
         random_shape(&state, &op.in[0].shape);
         int ndim = op.in[0].shape.ndim, dim = ndim > 0 ? (int)world_random(&state, 2 * (uint64_t)ndim) - ndim : 0;
         double *values = against_one_draw(&state, against_one_numel(&op.in[0].shape));
+        const struct which which = {dim, i % 2};
         op.in[0].dtype = STN_DTYPE_F64;
         op.in[0].values = values;
         op.in[0].ops = 1u << STN_SUM;
-        op.arg = &dim;
+        op.arg = &which;
         against_one_check(context, &state, random_mesh(&state, context), &op);
         free(values);
     }
@@ -41,8 +47,9 @@ static stn_status differences_body(stn_context *context, void *arg)
 {
     uint64_t state = 23;
     (void)arg;
-    for (int dim = 0; dim < 3; dim++) {
-        struct against_one_op op = {.call = call_softmax, .arg = &dim, .n_in = 1};
+    for (int i = 0; i < 6; i++) {
+        const struct which which = {i % 3, i / 3};
+        struct against_one_op op = {.call = call_softmax, .arg = &which, .n_in = 1};
         struct random_shape shape = {.ndim = 3, .shape = {3, 5, 2}};
         double *values = against_one_draw(&state, 30);
         op.in[0] = (struct against_one_input){STN_DTYPE_F64, shape, values, 0};
