@@ -49,7 +49,7 @@ static double total(stn_context *ctx, stn_tensor *u)
 /* Replaces *u by what one step makes of it. Outside scopes the caller owns its handles, so the old field is released here. */
 static stn_status advance(stn_context *ctx, stn_tensor **u, stn_tensor *weights)
 {
-    const stn_conv2d_attrs periodic = {
+    const stn_conv_attrs periodic = {
         .size = sizeof periodic, .padding = {1, 1}, .mode = {STN_PADDING_CIRCULAR, STN_PADDING_CIRCULAR}};
     stn_tensor *next;
     stn_scope_begin(ctx);

@@ -48,8 +48,8 @@ static stn_tensor *gaussian(const struct data *d, int along_rows)
 /* By a Gaussian of three cells: around the globe in longitude, the last rows repeated beyond the poles. */
 static stn_tensor *smooth(const struct data *d, stn_tensor *field)
 {
-    const stn_conv2d_attrs rows = {.size = sizeof rows, .padding = {radius_of(d, 1), 0}, .mode = {STN_PADDING_REPLICATE}};
-    const stn_conv2d_attrs columns = {.size = sizeof columns, .padding = {0, radius_of(d, 0)}, .mode = {STN_PADDING_ZEROS, STN_PADDING_CIRCULAR}};
+    const stn_conv_attrs rows = {.size = sizeof rows, .padding = {radius_of(d, 1), 0}, .mode = {STN_PADDING_REPLICATE}};
+    const stn_conv_attrs columns = {.size = sizeof columns, .padding = {0, radius_of(d, 0)}, .mode = {STN_PADDING_ZEROS, STN_PADDING_CIRCULAR}};
     stn_tensor *images = stn_transpose(field, 0, 1); /* components one after the other */
     return stn_transpose(stn_conv2d(stn_conv2d(images, gaussian(d, 1), NULL, &rows), gaussian(d, 0), NULL, &columns), 0, 1);
 }

@@ -8,9 +8,9 @@ enum { WIDE = 32, NARROW = 16, GROUPS = 4, KERNEL = 3, HALF = 2 };
 static const double DROPOUT = 0.1, EPSILON = 1e-5, FIRST_FACTOR = 0.3;
 
 /* Longitudes wrap around; at the poles the last row is repeated. */
-static const stn_conv2d_attrs same = {
+static const stn_conv_attrs same = {
     .size = sizeof same, .padding = {1, 1}, .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}};
-static const stn_conv2d_attrs halving = {
+static const stn_conv_attrs halving = {
     .size = sizeof halving, .stride = {HALF, HALF}, .padding = {1, 1}, .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}};
 
 /* Parameters in their order: each convolution's weight and bias, each norm's, the factors. */
@@ -101,12 +101,12 @@ void model_fini(struct model *model)
         stn_tensor_release(&model->parameter[k].tensor);
 }
 
-static stn_tensor *convolve(const struct model *m, int k, stn_tensor *x, const stn_conv2d_attrs *attrs)
+static stn_tensor *convolve(const struct model *m, int k, stn_tensor *x, const stn_conv_attrs *attrs)
 {
     return stn_conv2d(x, m->parameter[2 * k].tensor, m->parameter[2 * k + 1].tensor, attrs);
 }
 
-static stn_tensor *hidden(const struct model *m, int k, stn_tensor *x, const stn_conv2d_attrs *attrs, int training)
+static stn_tensor *hidden(const struct model *m, int k, stn_tensor *x, const stn_conv_attrs *attrs, int training)
 {
     const stn_named_tensor *norm = &m->parameter[NORMS + 2 * k];
     stn_tensor *y = stn_group_norm(convolve(m, k, x, attrs), GROUPS, norm[0].tensor, norm[1].tensor, EPSILON);

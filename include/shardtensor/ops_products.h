@@ -33,16 +33,16 @@ typedef enum stn_padding_mode {
     STN_PADDING_CIRCULAR
 } stn_padding_mode;
 
-/** All zero but `size`: stride 1, no padding, dilation 1, one group, zeros. */
-typedef struct stn_conv2d_attrs {
-    size_t size;         /* sizeof(stn_conv2d_attrs) */
-    int64_t stride[2];   /* 0: 1 */
-    int64_t padding[2];  /* rows above and below, columns left and right */
-    int64_t dilation[2]; /* 0: 1 */
+/** Of convolutions; entry d is windowed dim d's. All zero but `size`: stride 1, no padding, dilation 1, one group, zeros. */
+typedef struct stn_conv_attrs {
+    size_t size;         /* sizeof(stn_conv_attrs) */
+    int64_t stride[3];   /* 0: 1 */
+    int64_t padding[3];  /* at both ends */
+    int64_t dilation[3]; /* 0: 1 */
     int64_t groups;      /* 0: 1 */
     int same;            /* 1: as much padding as keeps the size; stride must be 1, `padding` is not read */
-    stn_padding_mode mode[2]; /* per dim: latitudes may replicate while longitudes wrap */
-} stn_conv2d_attrs;
+    stn_padding_mode mode[3]; /* per dim: latitudes may replicate while longitudes wrap */
+} stn_conv_attrs;
 
 /** 2-d convolution (cross-correlation).
  *
@@ -55,7 +55,42 @@ typedef struct stn_conv2d_attrs {
  * Gradient:   yes, twice differentiable.
  * @param attrs  NULL: defaults.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM. */
-STN_API stn_tensor *stn_conv2d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv2d_attrs *attrs);
+STN_API stn_tensor *stn_conv2d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_attrs *attrs);
+
+/** 1-d convolution: as stn_conv2d on (n, c, w) or (c, w) with weight (o, c / groups, kw). */
+STN_API stn_tensor *stn_conv1d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_attrs *attrs);
+
+/** 3-d convolution: as stn_conv2d on (n, c, d, h, w) or (c, d, h, w) with weight (o, c / groups, kd, kh, kw). */
+STN_API stn_tensor *stn_conv3d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_attrs *attrs);
+
+/** Of transposed convolutions; entry d is windowed dim d's. All zero but `size`: as above. */
+typedef struct stn_conv_transpose_attrs {
+    size_t size;               /* sizeof(stn_conv_transpose_attrs) */
+    int64_t stride[3];         /* of the convolution whose adjoint this is. 0: 1 */
+    int64_t padding[3];        /* likewise: elements that the output lacks at both ends */
+    int64_t output_padding[3]; /* elements more at the upper end; fewer than the stride or the dilation */
+    int64_t dilation[3];       /* 0: 1 */
+    int64_t groups;            /* 0: 1 */
+} stn_conv_transpose_attrs;
+
+/** Transposed 2-d convolution: the adjoint of stn_conv2d in its input, whose output is the input here; plus a bias.
+ *
+ * Shapes:     input (n, c, h, w) or (c, h, w), weight (c, o / groups, kh, kw), bias (o) or NULL
+ *             -> (n, o, h', w'), h' = (h - 1) s - 2 p + d (kh - 1) + 1 + output_padding. Dtypes are equal.
+ * Placement:  as stn_conv2d: an output gathers from the inputs that reach it, which come as halos; c sharded in both gives
+ *             Partial(sum), a sharded dim 1 of weight a sharded o (with groups: dim 0 of weight).
+ * Collective: over the mesh where halos or inputs have to move.
+ * Gradient:   yes, twice differentiable.
+ * @param attrs  NULL: defaults.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016, chapter 4. */
+STN_API stn_tensor *stn_conv_transpose2d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_transpose_attrs *attrs);
+
+/** Transposed 1-d convolution: as stn_conv_transpose2d on (n, c, w) or (c, w). */
+STN_API stn_tensor *stn_conv_transpose1d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_transpose_attrs *attrs);
+
+/** Transposed 3-d convolution: as stn_conv_transpose2d on (n, c, d, h, w) or (c, d, h, w). */
+STN_API stn_tensor *stn_conv_transpose3d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_transpose_attrs *attrs);
 
 STN_END_DECLS
 #endif

@@ -26,9 +26,18 @@
     X(expand)           \
     X(matmul)           \
     X(linear)           \
-    X(conv2d)           \
+    X(conv1d)            \
+    X(conv2d)            \
+    X(conv3d)            \
+    X(conv_transpose1d)  \
+    X(conv_transpose2d)  \
+    X(conv_transpose3d)  \
+    X(conv1d_grad_input) \
     X(conv2d_grad_input) \
+    X(conv3d_grad_input) \
+    X(conv1d_grad_weight) \
     X(conv2d_grad_weight) \
+    X(conv3d_grad_weight) \
     X(mse_loss)          \
     X(l1_loss)           \
     X(huber_loss)        \

@@ -41,7 +41,7 @@ struct conv_rank {
     stn_context *context;
     int rank;
     stn_tensor *x, *w, *y, *dy; /* y: what backward passes begin at */
-    stn_conv2d_attrs attrs;
+    stn_conv_attrs attrs;
 };
 
 static stn_tensor *run_pass(struct conv_rank *rank)
@@ -106,7 +106,7 @@ static stn_status prepare(struct conv_rank *rank)
     stn_status status = stn_mesh_create(rank->context, 1, sizes, NULL, NULL, &mesh);
     if (status != STN_OK)
         return status;
-    rank->attrs = (stn_conv2d_attrs){.size = sizeof rank->attrs, .stride = {s->stride, s->stride}, .padding = {pad, pad}};
+    rank->attrs = (stn_conv_attrs){.size = sizeof rank->attrs, .stride = {s->stride, s->stride}, .padding = {pad, pad}};
     rank->x = make_tensor(rank, mesh, stn_shard(2), x_shape, pass == CONV_BACKWARD_DATA);
     rank->w = make_tensor(rank, mesh, stn_replicate(), w_shape, pass == CONV_BACKWARD_WEIGHTS);
     if (rank->x == NULL || rank->w == NULL)

@@ -87,7 +87,7 @@ static double plan_halo(struct planner *p)
 {
     const stn_placement rows = stn_shard(2);
     const int64_t shape[] = {1, 1, 4 * (int64_t)p->size, 4 + p->next++};
-    const stn_conv2d_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}};
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}};
     const stn_spec *spec;
     if (stn_spec_create(p->context, p->mesh, &rows, STN_DTYPE_F64, 4, shape, NULL, &spec) != STN_OK)
         return -1;

@@ -32,8 +32,8 @@ static stn_status solve_refused(stn_queue *queue, const struct stni_conv_problem
     return STN_OK;
 }
 
-static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
-                        const struct stni_conv_data *data, void *workspace)
+static stn_status compute(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
+                          const struct stni_conv_data *data, void *workspace)
 {
     if (library == NULL) {
         stni_conv_reference(p, data, workspace);
@@ -45,14 +45,40 @@ static stn_status solve(stn_queue *queue, struct stni_onednn *library, const str
     return status == STN_OK ? STN_OK : stn_queue_fail(queue, status, "convolution: oneDNN failed: %s", stn_status_text(status));
 }
 
-/* 16-bit floats */
-
 static int64_t elements(const struct stni_conv_problem *p, int64_t channels, const int64_t *extent)
 {
     int64_t n = p->n * channels;
     for (int d = 0; d < p->dims; d++)
         n *= extent[d];
     return n;
+}
+
+/* Libraries give adjoints without a bias. */
+static void add_bias(const struct stni_conv_problem *p, const struct stni_conv_data *data)
+{
+    int64_t pixels = elements(p, 1, p->in);
+    stn_box x = {.data = data->x, .ndim = 3, .shape = {data->images, pixels, p->c}, .strides = {data->x_step, p->c, 1}}, bias = x;
+    bias.data = data->bias;
+    bias.strides[0] = bias.strides[1] = 0;
+    const stn_box addends[] = {x, bias};
+    if (data->images * pixels * p->c > 0)
+        stni_box_reduce_now(1, &x, 2, addends, (stn_dtype)p->dtype, STN_SUM);
+}
+
+static stn_status solve(stn_queue *queue, const struct stni_conv_args *a, const struct stni_conv_problem *p,
+                        const struct stni_conv_data *data, void *workspace)
+{
+    STNI_TRY(compute(queue, a->library, p, data, workspace));
+    if (a->adds_bias)
+        add_bias(p, data);
+    return STN_OK;
+}
+
+/* 16-bit floats */
+
+static int64_t bias_elements(const struct stni_conv_args *a)
+{
+    return a->adds_bias ? a->problem.c : a->problem.has_bias ? a->problem.o : 0;
 }
 
 static int64_t weight_elements(const struct stni_conv_problem *p)
@@ -104,9 +130,9 @@ static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
         data.weight = take(&workspace, nw);
         convert(data.weight, STN_DTYPE_F32, a->data.weight, dtype, nw);
     }
-    if (p->has_bias) {
-        data.bias = take(&workspace, p->o);
-        convert(data.bias, STN_DTYPE_F32, a->data.bias, dtype, p->o);
+    if (a->data.bias != NULL) {
+        data.bias = take(&workspace, bias_elements(a));
+        convert(data.bias, STN_DTYPE_F32, a->data.bias, dtype, bias_elements(a));
     }
     for (int64_t i = 0; i < a->data.images; i++) {
         uint16_t *x = (uint16_t *)a->data.x + i * a->data.x_step, *y = (uint16_t *)a->data.y + i * a->data.y_step;
@@ -114,7 +140,7 @@ static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
             convert(data.x, STN_DTYPE_F32, x, dtype, nx);
         if (reads_y)
             convert(data.y, STN_DTYPE_F32, y, dtype, ny);
-        STNI_TRY(solve(queue, a->library, &wide, &data, workspace));
+        STNI_TRY(solve(queue, a, &wide, &data, workspace));
         if (!reads_x)
             convert(x, dtype, data.x, STN_DTYPE_F32, nx);
         if (!reads_y)
@@ -132,13 +158,13 @@ size_t stni_conv_workspace(const struct stni_conv_args *a)
     if (!a->widen)
         return bytes;
     bytes += wide_bytes(elements(p, p->c, p->in)) + wide_bytes(elements(p, p->o, p->out));
-    return bytes + wide_bytes(weight_elements(p)) + wide_bytes(p->o);
+    return bytes + wide_bytes(weight_elements(p)) + wide_bytes(bias_elements(a));
 }
 
 stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
-    return a->widen ? solve_wide(queue, a) : solve(queue, a->library, &a->problem, &a->data, a->workspace);
+    return a->widen ? solve_wide(queue, a) : solve(queue, a, &a->problem, &a->data, a->workspace);
 }
 
 static void add(stn_box dst, stn_box src, int from, stn_dtype dtype)

@@ -12,6 +12,7 @@ struct stni_onednn;
 struct stni_conv_args {
     struct stni_conv_problem problem;
     struct stni_conv_data data;
+    int adds_bias; /* GRAD_INPUT: data.bias is added to x */
     /* The CPU's: */
     struct stni_onednn *library; /* NULL where our own kernels serve */
     int widen;                   /* x and y become f32 first, and the weight unless it is so */

@@ -30,6 +30,9 @@ static struct stni_range inside_backward(const struct stni_window *w, struct stn
     first = first > y.begin ? first : y.begin;
     if (first * w->stride - w->pad > inner.begin)
         inner.begin = first * w->stride - w->pad;
+    /* So does what lies a stride and more behind the last one's. */
+    int64_t last = (y.end - 1) * w->stride - w->pad + extent + w->stride - 1;
+    inner.end = inner.end < last ? inner.end : last;
     return inner;
 }
 

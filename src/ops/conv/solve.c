@@ -101,7 +101,7 @@ static struct stni_conv_problem problem(const struct solver *s, const struct ima
     struct stni_conv_problem p;
     memset(&p, 0, sizeof p);
     p.kind = (int32_t)s->kind, p.dims = conv->dims;
-    p.dtype = (int32_t)s->dtype, p.weight_dtype = (int32_t)s->weight_dtype, p.has_bias = s->bias != NULL;
+    p.dtype = (int32_t)s->dtype, p.weight_dtype = (int32_t)s->weight_dtype, p.has_bias = s->bias != NULL && s->kind == STNI_CONV_FORWARD;
     p.n = s->n, p.c = x->channels, p.o = y->channels;
     /* Of groups that are shared out, the channels here are whole ones. */
     int64_t group = conv->c / conv->groups;
@@ -137,6 +137,7 @@ static stn_status launch(struct solver *s, const struct image *x, const struct i
     memset(&a, 0, sizeof a);
     a.problem = problem(s, x, y);
     a.data = (struct stni_conv_data){x->data, y->data, s->weight, s->bias, 1, 0, 0, s->started, s->started};
+    a.adds_bias = s->bias != NULL && s->kind == STNI_CONV_GRAD_INPUT;
     if (x_step != AT_ONCE && s->n > 1) {
         a.problem.n = 1;
         a.data.images = s->n, a.data.x_step = x_step, a.data.y_step = y_step;
@@ -334,7 +335,7 @@ static int readers_of(const void *arg, int d, struct stni_range elements, struct
     const struct reader *r = arg;
     const struct stni_window *w = &r->conv->window[d];
     int backward = r->kind == STNI_CONV_GRAD_INPUT, dim = stni_conv_dim(r->conv, d), n = 0;
-    int64_t end = w->n_in + r->conv->pad_high[d];
+    int64_t pad_high = r->conv->pad_high[d], end = w->n_in + (pad_high > 0 ? pad_high : 0);
     if (stni_range_length(elements) == 0)
         return 0;
     struct stni_range read = stni_window_reads(w, elements);
@@ -455,9 +456,10 @@ static stn_status solve_weight(struct solver *s, const stn_tensor *source, const
     return stn_op_launch(s->call, STNI_CONV_NARROW, s->dtype, &a, sizeof a);
 }
 
-stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, enum stni_conv_kind kind, stn_tensor *x,
-                           stn_tensor *y, stn_tensor *weight, stn_tensor *bias)
+stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, stn_tensor *x, stn_tensor *y, stn_tensor *weight,
+                           stn_tensor *bias)
 {
+    const enum stni_conv_kind kind = conv->kind;
     struct solver s = {.call = call, .conv = conv, .kind = kind, .dtype = x->spec->layout.dtype};
     struct reader reader = {conv, kind, x->spec, y->spec};
     stn_tensor *held[4] = {NULL};

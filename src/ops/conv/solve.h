@@ -6,12 +6,12 @@
 #include "ops/conv/conv_kernel.h"
 #include "ops/conv/plan.h"
 
-/* Slots of the three ops; `add` is the gradient by the input's, `narrow` the gradient by the weight's. */
-enum { STNI_CONV_SOLVE, STNI_CONV_ADD, STNI_CONV_NARROW = 1 };
+/* Slots of the ops. */
+enum { STNI_CONV_SOLVE, STNI_CONV_ADD, STNI_CONV_NARROW };
 
-/* Runs a convolution or a gradient: reads two of x, y and weight, and writes the third, all in the specs that place gave. `bias` may be
- * NULL. Collective over the ranks that share the source's windowed dims. */
-stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, enum stni_conv_kind kind, stn_tensor *x,
-                           stn_tensor *y, stn_tensor *weight, stn_tensor *bias);
+/* Runs an op: reads two of x, y and weight, and writes the third, all in the specs that place gave. `bias` may be NULL; a gradient by the
+ * input takes one only where its boundary is zero. Collective over the ranks that share the source's windowed dims. */
+stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, stn_tensor *x, stn_tensor *y, stn_tensor *weight,
+                           stn_tensor *bias);
 
 #endif

@@ -16,9 +16,9 @@ struct shape {
     int has_bias;
 };
 
-static stn_conv2d_attrs attrs_of(const struct shape *s)
+static stn_conv_attrs attrs_of(const struct shape *s)
 {
-    stn_conv2d_attrs a = {.size = sizeof a, .groups = s->groups, .same = s->pad[0] < 0};
+    stn_conv_attrs a = {.size = sizeof a, .groups = s->groups, .same = s->pad[0] < 0};
     for (int d = 0; d < 2; d++) {
         a.stride[d] = s->stride[d];
         a.padding[d] = s->pad[d] < 0 ? 0 : s->pad[d];
@@ -126,7 +126,7 @@ enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 static stn_tensor *call_conv2d(stn_tensor *const *in, const void *arg)
 {
     const struct shape *s = arg;
-    stn_conv2d_attrs attrs = attrs_of(s);
+    stn_conv_attrs attrs = attrs_of(s);
     return stn_conv2d(in[0], in[1], s->has_bias ? in[2] : NULL, &attrs);
 }
 
@@ -378,7 +378,7 @@ static stn_status specs_body(stn_context *context, void *arg)
     };
     (void)arg;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stn_conv2d_attrs attrs = {.size = sizeof attrs, .same = 1, .groups = cases[i].grouped ? 2 : 1};
+        stn_conv_attrs attrs = {.size = sizeof attrs, .same = 1, .groups = cases[i].grouped ? 2 : 1};
         stn_scope_begin(context);
         stn_tensor *bias = filled(context, mesh, R, 1, b, NULL);
         stn_tensor *y = stn_conv2d(filled(context, mesh, cases[i].x, 4, x, cases[i].x_sizes),
@@ -407,7 +407,7 @@ static stn_status strided_body(stn_context *context, void *arg)
     const int64_t x[] = {1, 1, 9, 4}, w[] = {1, 1, 3, 3}, uneven[] = {2, 7};
     const int64_t *const rows[] = {NULL, NULL, uneven, NULL};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
-    stn_conv2d_attrs attrs = {.size = sizeof attrs, .stride = {2, 1}, .padding = {1, 1}};
+    stn_conv_attrs attrs = {.size = sizeof attrs, .stride = {2, 1}, .padding = {1, 1}};
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *y = stn_conv2d(filled(context, mesh, stn_shard(2), 4, x, rows), filled(context, mesh, stn_replicate(), 4, w, NULL), NULL, &attrs);
@@ -427,7 +427,7 @@ static stn_status bytes_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {2, 3, 10, 7}, w[] = {2, 3, 3, 3};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
-    stn_conv2d_attrs attrs = {.size = sizeof attrs, .same = 1};
+    stn_conv_attrs attrs = {.size = sizeof attrs, .same = 1};
     stn_stats stats = {.size = sizeof stats};
     (void)arg;
     stn_scope_begin(context);
@@ -505,7 +505,7 @@ static stn_status memory_body(stn_context *context, void *arg)
     const stn_spec *spec;
     (void)arg;
     for (int mode = 0; mode < 4; mode++) {
-        stn_conv2d_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}, .mode = {(stn_padding_mode)mode, (stn_padding_mode)mode}};
+        stn_conv_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}, .mode = {(stn_padding_mode)mode, (stn_padding_mode)mode}};
         stn_stats stats = {.size = sizeof stats};
         stn_scope_begin(context);
         CHECK_STATUS(stn_spec_create(context, mesh, &rows, STN_DTYPE_F32, 4, x, &options, &spec), STN_OK);
@@ -543,7 +543,7 @@ static stn_status names_body(stn_context *context, void *arg)
     struct {
         stn_attr attrs[4];
         int n;
-        stn_conv2d_attrs want;
+        stn_conv_attrs want;
     } cases[] = {
         {{{"padding", STN_ATTR_STRING, {.s = "same"}}, {"groups", STN_ATTR_INT, {.i = 2}}}, 2, {.same = 1}},
         {{{"padding", STN_ATTR_STRING, {.s = "valid"}}, {"groups", STN_ATTR_INT, {.i = 2}}, {"stride", STN_ATTR_INT, {.i = 2}}}, 3, {.stride = {2, 2}}},

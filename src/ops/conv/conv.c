@@ -1,0 +1,180 @@
+/* The functions that the ops of the family share, and their descriptors. plan.h tells how a rank computes its share where windowed dims
+ * are cut. */
+#include "ops/conv/conv.h"
+
+#include "ops/conv/conv_kernel.h"
+#include "ops/conv/labels.h"
+#include "ops/conv/solve.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops.h>
+
+#include <stddef.h>
+
+const struct stni_conv_roles stni_conv_roles[] = {
+    [STNI_CONV_FORWARD] = {{STNI_CONV_X, STNI_CONV_WEIGHT}, STNI_CONV_Y},
+    [STNI_CONV_GRAD_INPUT] = {{STNI_CONV_Y, STNI_CONV_WEIGHT}, STNI_CONV_X},
+    [STNI_CONV_GRAD_WEIGHT] = {{STNI_CONV_X, STNI_CONV_Y}, STNI_CONV_WEIGHT},
+};
+
+const struct stni_conv_attrs stni_conv_attrs_init = {
+    .stride = {.n = -1}, .padding = {.n = -1}, .dilation = {.n = -1}, .output_padding = {.n = -1}, .size = {.n = -1}, .groups = 1,
+    .dim_mode = {-1, -1, -1}};
+
+/* The rows of each schema follow one another in one table. */
+static const char *const paddings[] = {"given", "valid", "same", NULL};
+static const stn_attr_schema rows[] = {
+    {"kernel_size", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, size), NULL},
+    {"padding", STN_ATTR_CHOICE, offsetof(struct stni_conv_attrs, auto_padding), paddings},
+    {"padding_mode", STN_ATTR_CHOICE, offsetof(struct stni_conv_attrs, mode), stni_conv_modes},
+    {"last_padding_mode", STN_ATTR_CHOICE, offsetof(struct stni_conv_attrs, dim_mode), stni_conv_modes},
+    {"stride", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, stride), NULL},
+    {"padding", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, padding), NULL},
+    {"dilation", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, dilation), NULL},
+    {"groups", STN_ATTR_INT, offsetof(struct stni_conv_attrs, groups), NULL},
+    {"output_padding", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, output_padding), NULL},
+    {"input_size", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, size), NULL},
+};
+#define FORWARD_ROWS .attrs = rows + 1, .n_attrs = 7
+#define TRANSPOSE_ROWS .attrs = rows + 4, .n_attrs = 5
+#define GRAD_INPUT_ROWS .attrs = rows + 1, .n_attrs = 9
+#define GRAD_WEIGHT_ROWS .attrs = rows, .n_attrs = 9
+
+static const struct stni_conv_roles *roles_of(const void *rule)
+{
+    return &stni_conv_roles[((const struct stni_conv_rule *)rule)->kind];
+}
+
+static stn_status check(stn_op_call *call)
+{
+    struct stni_conv conv;
+    STNI_TRY(stni_conv_check_dtypes(call));
+    STNI_TRY(stni_conv_read(call, &conv));
+    call->out_meta[0].dtype = call->in_spec[0]->layout.dtype;
+    stni_conv_shape(&conv, roles_of(call->arg)->out, &call->out_meta[0]);
+    return STN_OK;
+}
+
+/* In the gradient by the weight the windowed dims are cut as x is. */
+static stn_status place(stn_op_call *call)
+{
+    const struct stni_conv_roles *roles = roles_of(call->arg);
+    struct stni_conv conv;
+    struct stni_conv_labels labels;
+    STNI_TRY(stni_conv_read(call, &conv));
+    stni_conv_label(&conv, &labels);
+    struct stni_bilinear rule = {.in = {labels.of[roles->in[0]], labels.of[roles->in[1]]}, .out = labels.of[roles->out],
+                                 .leading = roles->out == STNI_CONV_WEIGHT ? labels.windows : 0};
+    const struct stni_labels bias = stni_conv_label_bias(&conv, &rule.out);
+    rule.added = &bias;
+    if (labels.group_label >= 0)
+        rule.parts[labels.group_label] = conv.groups;
+    return stni_bilinear_place(call, &rule);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const struct stni_conv_roles *roles = roles_of(call->arg);
+    struct stni_conv conv;
+    stn_tensor *t[STNI_CONV_ROLES];
+    STNI_TRY(stni_conv_read(call, &conv));
+    t[roles->in[0]] = call->in[0], t[roles->in[1]] = call->in[1], t[roles->out] = call->out[0];
+    return stni_conv_solve(call, &conv, t[STNI_CONV_X], t[STNI_CONV_Y], t[STNI_CONV_WEIGHT], call->n_in > 2 ? call->in[2] : NULL);
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return (needs & 1 ? 2u : 0) | (needs & 2 ? 1u : 0);
+}
+
+/* One of the three, of the shape of `like`, from the other two. */
+static stn_tensor *derive(const struct stni_conv_rule *rule, const struct stni_conv_attrs *attrs, enum stni_conv_role wanted,
+                          const struct stni_layout *like, stn_tensor *const *t)
+{
+    static const enum stni_conv_kind kinds[] = {
+        [STNI_CONV_Y] = STNI_CONV_FORWARD, [STNI_CONV_X] = STNI_CONV_GRAD_INPUT, [STNI_CONV_WEIGHT] = STNI_CONV_GRAD_WEIGHT};
+    static const enum stni_op_index ops[][STNI_CONV_MAX_DIMS] = {
+        [STNI_CONV_FORWARD] = {STNI_OP_conv1d, STNI_OP_conv2d, STNI_OP_conv3d},
+        [STNI_CONV_GRAD_INPUT] = {STNI_OP_conv1d_grad_input, STNI_OP_conv2d_grad_input, STNI_OP_conv3d_grad_input},
+        [STNI_CONV_GRAD_WEIGHT] = {STNI_OP_conv1d_grad_weight, STNI_OP_conv2d_grad_weight, STNI_OP_conv3d_grad_weight}};
+    struct stni_conv_attrs own = *attrs;
+    const struct stni_conv_roles *roles = &stni_conv_roles[kinds[wanted]];
+    stn_tensor *in[] = {t[roles->in[0]], t[roles->in[1]]};
+    own.size = stni_conv_attrs_init.size;
+    if (wanted != STNI_CONV_Y)
+        own.size.n = rule->dims;
+    for (int d = 0; d < own.size.n; d++)
+        own.size.v[d] = like->shape[like->ndim - rule->dims + d];
+    return stni_call(ops[kinds[wanted]][rule->dims - 1], 2, in, &own);
+}
+
+/* All dims but the channels. */
+static stn_tensor *sum_to_channels(stn_tensor *grad, int ndim, int dims)
+{
+    int over[STN_MAX_NDIM], n = 0, channel = ndim - dims - 1;
+    for (int d = 0; d < ndim; d++)
+        if (d != channel)
+            over[n++] = d;
+    return stn_sum(grad, n, over, 0);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    const struct stni_conv_rule *rule = call->arg;
+    const struct stni_conv_roles *roles = roles_of(rule);
+    for (int i = 0; i < 2; i++) {
+        stn_tensor *t[STNI_CONV_ROLES];
+        if (!(call->needs >> i & 1))
+            continue;
+        t[roles->out] = call->grad_out[0];
+        t[roles->in[1 - i]] = call->in[1 - i];
+        call->grad_in[i] = derive(rule, call->attrs, roles->in[i], &call->in_spec[i]->layout, t);
+    }
+    if (call->needs & 4)
+        call->grad_in[2] = sum_to_channels(call->grad_out[0], call->out_spec[0]->layout.ndim, rule->dims);
+    return stn_context_status(call->context);
+}
+
+/* The bias and, of the gradients, no third input. */
+static const stn_input_schema forward_inputs[] = {{.name = "input"}, {.name = "weight"}, {.name = "bias", .optional = 1}};
+static const stn_input_schema grad_input_inputs[] = {{.name = "grad"}, {.name = "weight"}};
+static const stn_input_schema grad_weight_inputs[] = {{.name = "input"}, {.name = "grad"}};
+
+/* An op's kernels: what solves problems, and what is done beside it. */
+#define SLOT(text, args) {text, sizeof(struct args)}
+#define KERNEL(text, which, args, function) {sizeof(stn_kernel), text, "cpu", which, sizeof(struct args), function}
+
+#define SLOTS(text)                                                                                                                      \
+    .slots = (const stn_kernel_slot[]){[STNI_CONV_SOLVE] = SLOT(text ".solve", stni_conv_args),                                          \
+                                       [STNI_CONV_ADD] = SLOT(text ".add", stni_conv_add_args),                                          \
+                                       [STNI_CONV_NARROW] = SLOT(text ".narrow", stni_conv_narrow_args)},                                \
+    .n_slots = 3,                                                                                                                        \
+    .kernels = (const stn_kernel[]){KERNEL(text ".solve", STNI_CONV_DTYPES, stni_conv_args, stni_conv_cpu),                              \
+                                    KERNEL(text ".add", STNI_CONV_DTYPES, stni_conv_add_args, stni_conv_add_cpu),                        \
+                                    KERNEL(text ".narrow", STNI_CONV_NARROW_DTYPES, stni_conv_narrow_args, stni_conv_narrow_cpu)},       \
+    .n_kernels = 3
+
+/* A descriptor but for its inputs and rows. What comes after the name is the op's rule, as an initialiser. */
+#define CONV_FIELDS(text, ...)                                                                                                           \
+    .size = sizeof(stn_op_desc), .name = text, .attrs_size = sizeof(struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init,        \
+    .n_outputs = 1, .check = check, .place = place, .run = run, .saves = saves, .backward = backward, SLOTS(text),                       \
+    .arg = (void *)&(const struct stni_conv_rule){__VA_ARGS__}
+
+#define FORWARD(text, dims) CONV_FIELDS(text, dims, STNI_CONV_FORWARD, 0), .inputs = forward_inputs, .n_inputs = 3, FORWARD_ROWS
+#define TRANSPOSE(text, dims) CONV_FIELDS(text, dims, STNI_CONV_GRAD_INPUT, 1), .inputs = forward_inputs, .n_inputs = 3, TRANSPOSE_ROWS
+#define GRAD_INPUT(text, dims) CONV_FIELDS(text, dims, STNI_CONV_GRAD_INPUT, 0), .inputs = grad_input_inputs, .n_inputs = 2, GRAD_INPUT_ROWS
+#define GRAD_WEIGHT(text, dims) CONV_FIELDS(text, dims, STNI_CONV_GRAD_WEIGHT, 0), .inputs = grad_weight_inputs, .n_inputs = 2, GRAD_WEIGHT_ROWS
+
+const stn_op_desc stni_op_conv1d = {FORWARD("conv1d", 1)};
+const stn_op_desc stni_op_conv2d = {FORWARD("conv2d", 2)};
+const stn_op_desc stni_op_conv3d = {FORWARD("conv3d", 3)};
+const stn_op_desc stni_op_conv_transpose1d = {TRANSPOSE("conv_transpose1d", 1)};
+const stn_op_desc stni_op_conv_transpose2d = {TRANSPOSE("conv_transpose2d", 2)};
+const stn_op_desc stni_op_conv_transpose3d = {TRANSPOSE("conv_transpose3d", 3)};
+const stn_op_desc stni_op_conv1d_grad_input = {GRAD_INPUT("conv1d_grad_input", 1)};
+const stn_op_desc stni_op_conv2d_grad_input = {GRAD_INPUT("conv2d_grad_input", 2)};
+const stn_op_desc stni_op_conv3d_grad_input = {GRAD_INPUT("conv3d_grad_input", 3)};
+const stn_op_desc stni_op_conv1d_grad_weight = {GRAD_WEIGHT("conv1d_grad_weight", 1)};
+const stn_op_desc stni_op_conv2d_grad_weight = {GRAD_WEIGHT("conv2d_grad_weight", 2)};
+const stn_op_desc stni_op_conv3d_grad_weight = {GRAD_WEIGHT("conv3d_grad_weight", 3)};
