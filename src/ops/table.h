@@ -7,6 +7,16 @@
 
 #include <shardtensor/op.h>
 
+/* Products, distances and attention. */
+#define STNI_PRODUCT_OP_LIST(X) \
+    X(mm)               \
+    X(bmm)              \
+    X(mv)               \
+    X(dot)              \
+    X(outer)            \
+    X(addmm)            \
+    X(baddbmm)
+
 /* By family, as the folders are. */
 #define STNI_OP_LIST(X) \
     STNI_POINTWISE_OP_LIST(X) \
@@ -26,6 +36,7 @@
     X(expand)           \
     X(matmul)           \
     X(linear)           \
+    STNI_PRODUCT_OP_LIST(X) \
     X(conv1d)            \
     X(conv2d)            \
     X(conv3d)            \

@@ -1,14 +1,11 @@
 /* linear: y = x W^T + b, the product of matmul with W read as it lies, and the addition of pointwise ops over its result. */
-#include "core/dtype.h"
 #include "core/tensor.h"
-#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/elementwise/pointwise.h"
 #include "ops/matmul/matmul.h"
 #include "ops/util/bilinear.h"
 #include "ops/util/call.h"
-#include "ops/util/convert.h"
 #include "ops/util/dims.h"
 #include "ops/util/gemm.h"
-#include "ops/util/strided.h"
 #include "ops/util/sum_to.h"
 #include "ops/util/widen.h"
 
@@ -82,41 +79,16 @@ static stn_status place(stn_op_call *call)
     return stni_bilinear_place(call, &rule);
 }
 
-/* Adds the bias to each row of the result. */
-static stn_status add_bias(stn_op_call *call, const stn_tensor *bias, const stn_tensor *y)
-{
-    const int ndim = y->spec->layout.ndim;
-    const stn_dtype dtype = y->spec->layout.dtype;
-    struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = stni_compute_dtype(dtype), .n_in = 2, .a = {1, 1}};
-    struct stni_pointwise_operand *b = &args.in[1], *out = &args.out;
-    *out = (struct stni_pointwise_operand){.data = y->data, .dtype = dtype};
-    *b = (struct stni_pointwise_operand){.data = bias->data, .dtype = dtype};
-    for (int d = 0; d < ndim; d++) {
-        args.shape[d] = y->spec->local_shape[d];
-        out->strides[d] = y->strides[d];
-    }
-    b->strides[ndim - 1] = bias->strides[0];
-    args.ndim = stni_merge_dims(ndim, args.shape, 2, (int64_t *[]){out->strides, b->strides});
-    args.in[0] = *out;
-    return stn_op_launch(call, ADD, dtype, &args, sizeof args);
-}
-
 static stn_status run(stn_op_call *call)
 {
-    const stn_tensor *y = call->out[0];
-    STNI_TRY(stni_matmul_solve(call, call->in[INPUT], call->in[WEIGHT], 1, y));
-    return call->in[BIAS] && y->spec->local_numel > 0 ? add_bias(call, call->in[BIAS], y) : STN_OK;
+    STNI_TRY(stni_matmul_solve(call, call->in[INPUT], call->in[WEIGHT], 1, call->out[0]));
+    return call->in[BIAS] ? stni_matmul_add(call, ADD, call->out[0], call->in[BIAS], (struct stni_pointwise_number){1, 1}) : STN_OK;
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)call;
     return (needs >> INPUT & 1 ? 1u << WEIGHT : 0) | (needs >> WEIGHT & 1 ? 1u << INPUT : 0);
-}
-
-static stn_tensor *conjugate(stn_tensor *t)
-{
-    return !stn_tensor_is_error(t) && stni_dtype_is_complex(stn_tensor_dtype(t)) ? stn_conj(t) : t;
 }
 
 /* dW = dY^T conj(X), summed over x's leading dims: one product where these can be merged. */
@@ -127,14 +99,14 @@ static stn_tensor *grad_of_weight(stn_tensor *grad, stn_tensor *x, const stn_spe
         grad = stni_matmul_unsqueeze(grad, 0);
     }
     stni_matmul_merge_rows(&grad, &x);
-    return stni_sum_to(stn_matmul(stn_transpose(grad, -2, -1), conjugate(x)), weight);
+    return stni_sum_to(stn_matmul(stn_transpose(grad, -2, -1), stni_conjugate(x)), weight);
 }
 
 static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *grad = call->grad_out[0];
     if (call->needs >> INPUT & 1)
-        call->grad_in[INPUT] = stn_matmul(grad, conjugate(call->in[WEIGHT]));
+        call->grad_in[INPUT] = stn_matmul(grad, stni_conjugate(call->in[WEIGHT]));
     if (call->needs >> WEIGHT & 1)
         call->grad_in[WEIGHT] = grad_of_weight(grad, call->in[INPUT], call->in_spec[WEIGHT], call->in_spec[INPUT]->layout.ndim);
     if (call->needs >> BIAS & 1)

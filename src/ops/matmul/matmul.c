@@ -119,14 +119,6 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return (needs & 1 ? 2u : 0) | (needs & 2 ? 1u : 0);
 }
 
-/* The adjoint of a matrix: conjugated and transposed. */
-static stn_tensor *adjoint(stn_tensor *t)
-{
-    if (!stn_tensor_is_error(t) && stni_dtype_is_complex(stn_tensor_dtype(t)))
-        t = stn_conj(t);
-    return stn_transpose(t, -2, -1);
-}
-
 /* Cotangent of an input from that of the matrix which it was broadcast and, as a vector, unsqueezed to. */
 static stn_tensor *fit(stn_tensor *grad, const stn_spec *in, int unsqueezed)
 {
@@ -148,7 +140,7 @@ static stn_tensor *grad_of_other(stn_tensor *a, stn_tensor *grad, int b_ndim)
 {
     if (b_ndim == 2)
         stni_matmul_merge_rows(&a, &grad);
-    return stn_matmul(adjoint(a), grad);
+    return stn_matmul(stni_matmul_adjoint(a), grad);
 }
 
 /* dA = dC B*, dB = A* dC, with vectors as matrices of one row or column. */
@@ -162,7 +154,7 @@ static stn_status backward(stn_backward_call *call)
     if (col)
         grad = stni_matmul_unsqueeze(grad, ndim + row);
     if (call->needs & 1)
-        call->grad_in[0] = fit(stn_matmul(grad, adjoint(col ? stni_matmul_unsqueeze(b, 1) : b)), call->in_spec[0], row ? 0 : -1);
+        call->grad_in[0] = fit(stn_matmul(grad, stni_matmul_adjoint(col ? stni_matmul_unsqueeze(b, 1) : b)), call->in_spec[0], row ? 0 : -1);
     if (call->needs & 2)
         call->grad_in[1] = fit(grad_of_other(row ? stni_matmul_unsqueeze(a, 0) : a, grad, col ? 2 : call->in_spec[1]->layout.ndim),
                                call->in_spec[1], col ? 1 : -1);

@@ -2,6 +2,7 @@
 #ifndef STNI_OPS_MATMUL_MATMUL_H
 #define STNI_OPS_MATMUL_MATMUL_H
 
+#include "ops/elementwise/pointwise_kernel.h"
 #include "ops/matmul/matmul_kernel.h"
 
 enum {
@@ -11,6 +12,19 @@ enum {
 
 /* C = A B, or A B^T where `b_turned`, of the chunks; launches slot 0 of the op, which takes struct stni_matmul_args. */
 stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_turned, const stn_tensor *c);
+
+/* The same for products that are described already; collapses their dims. */
+stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *args);
+
+/* y += number t, where t broadcasts to y, and y *= number, on the chunks; launch a slot that takes struct stni_pointwise_args. */
+stn_status stni_matmul_add(stn_op_call *call, int slot, const stn_tensor *y, const stn_tensor *t, struct stni_pointwise_number number);
+stn_status stni_matmul_scale(stn_op_call *call, int slot, const stn_tensor *y, struct stni_pointwise_number number);
+
+/* Judges that the `n` inputs from `first` on have one dtype, which products serve. */
+stn_status stni_matmul_check_dtypes(const stn_op_call *call, int first, int n);
+
+/* Conjugated and transposed. */
+stn_tensor *stni_matmul_adjoint(stn_tensor *t);
 
 /* With a dim of size 1 put in at `dim`. */
 stn_tensor *stni_matmul_unsqueeze(stn_tensor *t, int dim);

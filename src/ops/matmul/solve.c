@@ -120,15 +120,20 @@ static stn_status choose(const stn_op_call *call, struct stni_matmul_args *p)
     return bytes > 0 ? stn_op_scratch(call, bytes, &p->workspace) : STN_OK;
 }
 
+stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *p)
+{
+    collapse(p);
+    if (call->context->device->is_cpu)
+        STNI_TRY(choose(call, p));
+    return stn_op_launch(call, 0, p->dtype, p, sizeof *p);
+}
+
 stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_turned, const stn_tensor *c)
 {
     if (c->spec->local_numel == 0)
         return STN_OK;
     struct stni_matmul_args p = describe(a, b, b_turned, c);
-    collapse(&p);
-    if (call->context->device->is_cpu)
-        STNI_TRY(choose(call, &p));
-    return stn_op_launch(call, 0, p.dtype, &p, sizeof p);
+    return stni_matmul_launch(call, &p);
 }
 
 stn_tensor *stni_matmul_unsqueeze(stn_tensor *t, int dim)
