@@ -8,6 +8,7 @@
 #include "core/dtype.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
+#include "ops/util/like.h"
 #include "ops/util/route.h"
 
 #include <inttypes.h>
@@ -21,21 +22,11 @@ struct embedding_backward_attrs {
     stn_number padding_idx;
 };
 
-/* A handle that has a spec and no data. */
-static stn_status layout_only(stn_context *context, const stn_spec *spec, stn_tensor **out)
-{
-    struct stni_storage *nothing = NULL;
-    STNI_TRY(stni_storage_create(context, 0, &nothing));
-    stn_status status = stni_tensor_on(context, spec, nothing, NULL, NULL, 0, out);
-    stni_storage_release(nothing);
-    return status;
-}
-
 stn_tensor *stni_embedding_backward(stn_tensor *grad, stn_tensor *input, const stn_spec *weight, const stn_number *padding_idx)
 {
     struct embedding_backward_attrs attrs = {weight->layout.shape[0], *padding_idx};
     stn_tensor *in[] = {grad, input, NULL};
-    if (layout_only(grad->context, weight, &in[LIKE]) != STN_OK)
+    if (stni_like(grad->context, weight, &in[LIKE]) != STN_OK)
         return grad->context->error_tensor;
     stn_tensor *out = stni_call(STNI_OP_embedding_backward, 3, in, &attrs);
     stni_tensor_drop(&in[LIKE]);
