@@ -11,6 +11,7 @@
 #include <shardtensor/ops_index.h>
 #include <shardtensor/ops_loss.h>
 #include <shardtensor/ops_norm.h>
+#include <shardtensor/ops_order.h>
 #include <shardtensor/ops_pointwise.h>
 #include <shardtensor/ops_pool.h>
 #include <shardtensor/ops_products.h>

@@ -104,6 +104,15 @@
     X(dropout_backward)  \
     X(embedding)         \
     X(embedding_backward) \
+    X(order_top)         \
+    X(order_place)       \
+    X(order_take)        \
+    X(max)               \
+    X(min)               \
+    X(argmax)            \
+    X(argmin)            \
+    X(max_all)           \
+    X(min_all)           \
     X(dist_all_reduce)   \
     X(dist_others)       \
     /* Losses and normalisations. */ \

@@ -1,0 +1,48 @@
+/* What the ops of this family share: lines of tensors, candidates of ranks, and the way back from values to the elements that they are. */
+#ifndef STNI_OPS_ORDER_ORDER_H
+#define STNI_OPS_ORDER_ORDER_H
+
+#include "core/tensor.h"
+#include "ops/order/order_kernel.h"
+#include "ops/table.h"
+
+enum {
+    STNI_ORDER_FLOATING = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
+    STNI_ORDER_DTYPES = STNI_ORDER_FLOATING | 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32 | 1 << STN_DTYPE_U8 | 1 << STN_DTYPE_BOOL,
+    STNI_ORDER_ALL = (1 << STN_DTYPE_COUNT) - 1
+};
+
+/* Lines along the dims of a mask: one dim, or all. Outputs lack these dims, or have them with `keepdim`; they may be NULL. */
+void stni_order_lines_make(struct stni_order_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in, const stn_tensor *values,
+                           const stn_tensor *indices);
+
+/* Judges input 0: its dtype has an order, `dim` is one of its dims, and a line has at least one element where `needs_elements`. `dim` absent
+ * means all dims; *dims is a mask. */
+stn_status stni_order_check(const stn_op_call *call, const stn_ints *dim, int needs_elements, uint32_t *dims);
+
+/* Values and indices of an op that gives both. `indices` may be NULL. */
+stn_tensor *stni_order_call(enum stni_op_index op, stn_tensor *input, const void *attrs, stn_tensor **indices);
+
+/* Calls of typed functions. */
+stn_ints stni_order_dim(const int *dim);
+
+/* order_top: the first k of each line. */
+struct stni_order_top_attrs {
+    stn_ints dim; /* absent: all */
+    int64_t k, largest, nan_first, keepdim;
+};
+
+/* Ranks of the communicator of `axes`, which cut `dim`: which piece of the dim each has. `pieces` has room for them all. */
+void stni_order_pieces(const stn_spec *spec, int dim, uint32_t axes, int n_ranks, int *pieces);
+
+/* Every rank's `count` numbers of `own` in `all`, in the order of ranks. */
+stn_status stni_order_gather(const stn_op_call *call, stn_comm *comm, const void *own, void *all, int64_t count);
+
+/* grad's elements, one per index, at their places along `dim` of a tensor of spec `like`, zeros elsewhere. No line names an element twice. Without
+ * `keepdim` grad and indices lack the dim. In the layout of `like`, if that is not Partial; linear in grad. */
+stn_tensor *stni_order_place(stn_tensor *grad, stn_tensor *indices, const stn_spec *like, int dim, int keepdim);
+
+/* The gradient of one value that stands for all elements that equal it: they share it in equal parts. */
+stn_tensor *stni_order_share(stn_tensor *grad, stn_tensor *input, stn_tensor *value);
+
+#endif

@@ -1,0 +1,172 @@
+/* order_top: the first k elements of each line, and where they are.
+ *
+ * Where ranks share lines, each finds k candidates among its own elements, all gather them, and each chooses among them: so that ranks hear of
+ * k elements of each other, not of the data. */
+#include "ops/order/order.h"
+
+#include "ops/order/order_line.h"
+#include "ops/reduce/reduction.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+
+#include <shardtensor/ops.h>
+
+#include <inttypes.h>
+#include <stddef.h>
+
+enum { TOP, MERGE };
+enum { VALUES, INDICES };
+
+static uint32_t dims_of(const stn_op_call *call)
+{
+    const struct stni_order_top_attrs *attrs = call->attrs;
+    const int ndim = call->in_spec[0]->layout.ndim;
+    return stni_dims_mask_of(&attrs->dim, ndim) & ((1u << ndim) - 1);
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_order_top_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    stn_meta *values = &call->out_meta[VALUES], *indices = &call->out_meta[INDICES];
+    uint32_t dims;
+    int to[STN_MAX_NDIM];
+    STNI_TRY(stni_order_check(call, &attrs->dim, 0, &dims));
+    int64_t n = stni_reduction_count(call->in_spec[0], dims);
+    if (attrs->k < 0 || attrs->k > n || (attrs->k != 1 && (attrs->dim.n < 0 || !attrs->keepdim)))
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted 0 <= k <= %" PRId64 ", and 1 without a dim for it", attrs->k, n);
+    values->dtype = in->dtype;
+    values->ndim = stni_reduction_dims(in->ndim, dims, attrs->keepdim, to);
+    for (int d = 0; d < in->ndim; d++)
+        if (to[d] >= 0)
+            values->shape[to[d]] = dims >> d & 1 ? attrs->k : in->shape[d];
+    *indices = *values;
+    indices->dtype = STN_DTYPE_I64;
+    return STN_OK;
+}
+
+/* The note: the axes along which candidates are gathered. */
+static stn_status place(stn_op_call *call)
+{
+    const struct stni_order_top_attrs *attrs = call->attrs;
+    struct stni_layout in = call->in_spec[0]->layout, out;
+    const uint32_t dims = dims_of(call);
+    int to[STN_MAX_NDIM];
+    stni_reduction_dims(in.ndim, dims, attrs->keepdim, to);
+    stni_reduction_layout(&in, dims, to, STN_SUM, 0, &call->out_meta[VALUES], &out);
+    for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
+        if (out.placement[a].kind == STN_PLACE_PARTIAL) {
+            out.placement[a] = stn_replicate();
+            call->note |= UINT64_C(1) << a;
+        }
+    STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
+    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[VALUES]));
+    out.dtype = STN_DTYPE_I64;
+    return stni_spec_intern(call->context, &out, &call->out_spec[INDICES]);
+}
+
+/* The most elements of a line that any rank has. */
+static int64_t longest_part(const stn_spec *spec, uint32_t dims)
+{
+    int64_t n = 1;
+    for (int d = 0; d < spec->layout.ndim; d++) {
+        const struct stni_split *split = spec->layout.split[d];
+        int64_t longest = split ? 0 : spec->layout.shape[d];
+        for (int i = 0; split && i < split->n_parts; i++) {
+            int64_t part = stni_split_offset(split, i + 1) - stni_split_offset(split, i);
+            longest = part > longest ? part : longest;
+        }
+        n *= dims >> d & 1 ? longest : 1;
+    }
+    return n;
+}
+
+static stn_status run_shared(stn_op_call *call, struct stni_order_top_args *top)
+{
+    const stn_tensor *in = call->in[0];
+    const int64_t longest = longest_part(in->spec, dims_of(call)), n_lines = order_line_count(&top->lines);
+    stn_comm *comm;
+    void *own, *all;
+    STNI_TRY(stni_mesh_comm(in->spec->layout.mesh, (uint32_t)call->note, &comm));
+    struct stni_order_merge_args merge = {.order = top->order, .lines = top->lines, .k_out = top->k, .n_parts = comm->size,
+                                          .values = top->values, .indices = top->indices, .heap = top->heap};
+    merge.k = top->k = top->k < longest ? top->k : longest;
+    const size_t bytes = (size_t)(top->k * n_lines) * sizeof *top->pairs;
+    STNI_TRY(stn_op_scratch(call, bytes, &own));
+    STNI_TRY(stn_op_scratch(call, bytes * (size_t)comm->size, &all));
+    top->pairs = own;
+    merge.pairs = all;
+    STNI_TRY(stn_op_launch(call, TOP, top->order.dtype, top, sizeof *top));
+    STNI_TRY(stni_order_gather(call, comm, own, all, 2 * top->k * n_lines));
+    return stn_op_launch(call, MERGE, top->order.dtype, &merge, sizeof merge);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const struct stni_order_top_attrs *attrs = call->attrs;
+    const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
+    struct stni_order_top_args args = {.order = {in->spec->layout.dtype, attrs->largest != 0, attrs->nan_first != 0}, .k = attrs->k,
+                                       .in = in->data, .values = values->data, .indices = indices->data};
+    void *heap;
+    if (values->spec->local_numel == 0)
+        return STN_OK;
+    STNI_TRY(stn_op_scratch(call, (size_t)args.k * sizeof *args.heap, &heap));
+    args.heap = heap;
+    stni_order_lines_make(&args.lines, dims_of(call), attrs->keepdim != 0, in, values, indices);
+    return call->note ? run_shared(call, &args) : stn_op_launch(call, TOP, args.order.dtype, &args, sizeof args);
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return needs ? UINT64_C(1) << (32 + INDICES) : 0;
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    const struct stni_order_top_attrs *attrs = call->attrs;
+    if (call->grad_out[VALUES])
+        call->grad_in[0] = stni_order_place(call->grad_out[VALUES], call->out[INDICES], call->want[0], (int)attrs->dim.v[0], attrs->keepdim != 0);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema attrs[] = {
+    {"dim", STN_ATTR_INTS, offsetof(struct stni_order_top_attrs, dim), NULL},
+    {"k", STN_ATTR_INT, offsetof(struct stni_order_top_attrs, k), NULL},
+    {"largest", STN_ATTR_BOOL, offsetof(struct stni_order_top_attrs, largest), NULL},
+    {"nan_first", STN_ATTR_BOOL, offsetof(struct stni_order_top_attrs, nan_first), NULL},
+    {"keepdim", STN_ATTR_BOOL, offsetof(struct stni_order_top_attrs, keepdim), NULL},
+};
+static const struct stni_order_top_attrs attrs_init = {.dim = {.n = -1}, .k = 1, .largest = 1};
+
+static const stn_kernel_slot slots[] = {
+    [TOP] = {"order_top.top", sizeof(struct stni_order_top_args)},
+    [MERGE] = {"order_top.merge", sizeof(struct stni_order_merge_args)},
+};
+
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "order_top.top", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_order_top_args), stni_order_top_cpu},
+    {sizeof(stn_kernel), "order_top.merge", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_order_merge_args), stni_order_merge_cpu},
+};
+
+const stn_op_desc stni_op_order_top = {
+    .size = sizeof(stn_op_desc),
+    .name = "order_top",
+    .inputs = inputs,
+    .n_inputs = 1,
+    .attrs = attrs,
+    .n_attrs = 5,
+    .attrs_size = sizeof(struct stni_order_top_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 2,
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    .slots = slots,
+    .n_slots = 2,
+    .kernels = kernels,
+    .n_kernels = 2,
+};

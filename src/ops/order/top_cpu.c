@@ -1,0 +1,88 @@
+/* The first k of each line, and of candidates from several ranks, on the CPU. */
+#include "ops/order/order_line.h"
+
+#include <shardtensor/dtype.h>
+
+/* Most elements of a long line come after all that is kept: their keys tell. */
+static void collect(const struct stni_order_top_args *a, int64_t base, struct order_heap *heap)
+{
+    struct order_walk walk = {&a->lines, base, 0};
+    struct order_block b;
+    uint64_t keys[ORDER_BLOCK];
+    const size_t size = stn_dtype_size(a->order.dtype);
+    while (order_walk_next(&walk, &b)) {
+        stni_order_keys(&a->order, (const char *)a->in + b.at * (int64_t)size, b.step, b.n, keys);
+        for (int64_t i = 0; i < b.n; i++)
+            if (heap->n < heap->k || keys[i] <= heap->entries[0].key)
+                stni_order_heap_put(heap, (struct stni_order_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step});
+    }
+}
+
+static void write_pairs(const struct stni_order_top_args *a, const struct order_heap *heap, struct stni_order_pair *out)
+{
+    const size_t size = stn_dtype_size(a->order.dtype);
+    for (int64_t i = 0; i < a->k; i++) {
+        const struct stni_order_entry *e = &heap->entries[i];
+        out[i] = i < heap->n ? (struct stni_order_pair){stni_order_load(a->in, e->at, size), e->index} : (struct stni_order_pair){0, -1};
+    }
+}
+
+stn_status stni_order_top_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_order_top_args *a = args;
+    const struct stni_order_lines *lines = &a->lines;
+    const size_t size = stn_dtype_size(a->order.dtype);
+    const int64_t count = order_line_count(lines);
+    (void)queue;
+    for (int64_t l = 0; l < count; l++) {
+        struct order_heap heap = {a->heap, 0, a->k};
+        collect(a, order_line_at(lines, ORDER_IN, l), &heap);
+        stni_order_heap_sort(&heap);
+        if (a->pairs) {
+            write_pairs(a, &heap, a->pairs + l * a->k);
+            continue;
+        }
+        int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
+        for (int64_t i = 0; i < heap.n; i++) {
+            stni_order_store(a->values, value + i * lines->step[ORDER_VALUES], size, stni_order_load(a->in, heap.entries[i].at, size));
+            a->indices[index + i * lines->step[ORDER_INDICES]] = heap.entries[i].index;
+        }
+    }
+    return STN_OK;
+}
+
+/* The candidates of a line; `at` becomes a pair's number. */
+static void collect_pairs(const struct stni_order_merge_args *a, int64_t line, int64_t n_lines, struct order_heap *heap)
+{
+    const size_t size = stn_dtype_size(a->order.dtype);
+    for (int part = 0; part < a->n_parts; part++)
+        for (int64_t i = 0; i < a->k; i++) {
+            int64_t at = (part * n_lines + line) * a->k + i;
+            uint64_t element, key;
+            if (a->pairs[at].index < 0)
+                break;
+            stni_order_store(&element, 0, size, a->pairs[at].bits);
+            stni_order_keys(&a->order, &element, 1, 1, &key);
+            stni_order_heap_put(heap, (struct stni_order_entry){key, a->pairs[at].index, at});
+        }
+}
+
+stn_status stni_order_merge_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_order_merge_args *a = args;
+    const struct stni_order_lines *lines = &a->lines;
+    const size_t size = stn_dtype_size(a->order.dtype);
+    const int64_t count = order_line_count(lines);
+    (void)queue;
+    for (int64_t l = 0; l < count; l++) {
+        struct order_heap heap = {a->heap, 0, a->k_out};
+        int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
+        collect_pairs(a, l, count, &heap);
+        stni_order_heap_sort(&heap);
+        for (int64_t i = 0; i < heap.n; i++) {
+            stni_order_store(a->values, value + i * lines->step[ORDER_VALUES], size, a->pairs[heap.entries[i].at].bits);
+            a->indices[index + i * lines->step[ORDER_INDICES]] = heap.entries[i].index;
+        }
+    }
+    return STN_OK;
+}
