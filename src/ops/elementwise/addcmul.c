@@ -3,7 +3,7 @@
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
 #include <stddef.h>
 
@@ -19,10 +19,22 @@ stn_tensor *stn_addcmul(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tens
     return stni_call(STNI_OP_addcmul, 3, (stn_tensor *[]){input, tensor1, tensor2}, &attrs);
 }
 
+stn_tensor *stn_addcmul_(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value)
+{
+    const struct addc_attrs attrs = {stni_number(value)};
+    return stni_call(STNI_OP_addcmul_, 3, (stn_tensor *[]){input, tensor1, tensor2}, &attrs);
+}
+
 stn_tensor *stn_addcdiv(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value)
 {
     const struct addc_attrs attrs = {stni_number(value)};
     return stni_call(STNI_OP_addcdiv, 3, (stn_tensor *[]){input, tensor1, tensor2}, &attrs);
+}
+
+stn_tensor *stn_addcdiv_(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value)
+{
+    const struct addc_attrs attrs = {stni_number(value)};
+    return stni_call(STNI_OP_addcdiv_, 3, (stn_tensor *[]){input, tensor1, tensor2}, &attrs);
 }
 
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
@@ -60,21 +72,18 @@ static stn_tensor *divisor(const stn_backward_call *call, stn_tensor *grad)
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"tensor1", 0, 0}, {"tensor2", 0, 0}};
 static const stn_attr_schema schema[] = {{"value", STN_ATTR_NUMBER, offsetof(struct addc_attrs, value), NULL}};
 
-#define FIELDS \
-    .inputs = inputs, .n_inputs = 3, .attrs = schema, .n_attrs = 1, .attrs_size = sizeof(struct addc_attrs), .attrs_init = &defaults
+#define FIELDS(name, ...)                                                                                                      \
+    .inputs = inputs, .n_inputs = 3, .attrs = schema, .n_attrs = 1, .attrs_size = sizeof(struct addc_attrs), .attrs_init = &defaults, \
+    STNI_POINTWISE_FIELDS(name, .numbers = take_numbers, __VA_ARGS__)
+#define ADDCMUL                                                                                                                \
+    .op = STNI_POINTWISE_addcmul, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {3, 5},                     \
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {first_factor, STNI_READS_IN(2)}, {second_factor, STNI_READS_IN(1)}}
+#define ADDCDIV                                                                                                                \
+    .op = STNI_POINTWISE_addcdiv, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3},                                       \
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {dividend, STNI_READS_IN(2)},                                   \
+                   {divisor, STNI_READS_IN(1) | STNI_READS_IN(2)}}
 
-const stn_op_desc stni_op_addcmul = {
-    FIELDS,
-    STNI_POINTWISE_FIELDS("addcmul", .op = STNI_POINTWISE_addcmul, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX,
-                          .linear = {3, 5}, .numbers = take_numbers,
-                          .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {first_factor, STNI_READS_IN(2)},
-                                         {second_factor, STNI_READS_IN(1)}}),
-};
-
-const stn_op_desc stni_op_addcdiv = {
-    FIELDS,
-    STNI_POINTWISE_FIELDS("addcdiv", .op = STNI_POINTWISE_addcdiv, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3},
-                          .numbers = take_numbers,
-                          .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {dividend, STNI_READS_IN(2)},
-                                         {divisor, STNI_READS_IN(1) | STNI_READS_IN(2)}}),
-};
+const stn_op_desc stni_op_addcmul = {FIELDS("addcmul", ADDCMUL)};
+const stn_op_desc stni_op_addcmul_ = {FIELDS("addcmul_", ADDCMUL), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_addcdiv = {FIELDS("addcdiv", ADDCDIV)};
+const stn_op_desc stni_op_addcdiv_ = {FIELDS("addcdiv_", ADDCDIV), .flags = STN_OP_IN_PLACE};

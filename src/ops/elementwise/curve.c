@@ -1,4 +1,4 @@
-/* The descriptors of curves: three for each row of curve_list.h. backward is linear in the cotangent, so that its derivative by that is backward
+/* The descriptors of curves: four for each row of curve_list.h. backward is linear in the cotangent, so that its derivative by that is backward
  * again; its derivative by what the slope is a function of is curvature. */
 #include "core/tensor.h"
 #include "ops/elementwise/curve.h"
@@ -96,12 +96,14 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
 
 #define NEXT(name) .backward = STNI_OP_##name##_backward, .curvature = STNI_OP_##name##_curvature
 
+#define VALUE(text, name_, class, reads, attributes)                                                                           \
+    STNI_UNARY_INPUTS, ATTRS_##attributes(name_)                                                                               \
+    STNI_POINTWISE_FIELDS(text, .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                     \
+                          .derivative = {{value_derivative, READS_##reads}})
+
 #define DESCRIPTORS(unused, name_, class, reads, attributes)                                                                   \
-    const stn_op_desc stni_op_##name_ = {                                                                                      \
-        STNI_UNARY_INPUTS, ATTRS_##attributes(name_)                                                                           \
-        STNI_POINTWISE_FIELDS(#name_, .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),               \
-                              .derivative = {{value_derivative, READS_##reads}}),                                              \
-    };                                                                                                                         \
+    const stn_op_desc stni_op_##name_ = {VALUE(#name_, name_, class, reads, attributes)};                                      \
+    const stn_op_desc stni_op_##name_##_ = {VALUE(#name_ "_", name_, class, reads, attributes), .flags = STN_OP_IN_PLACE};     \
     const stn_op_desc stni_op_##name_##_backward = {                                                                           \
         .inputs = backward_inputs, .n_inputs = 2, ATTRS_##attributes(name_)                                                    \
         STNI_POINTWISE_FIELDS(#name_ "_backward", .op = STNI_POINTWISE_##name_##_backward, .dtypes = DTYPES_##class,            \

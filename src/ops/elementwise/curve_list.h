@@ -1,4 +1,4 @@
-/* The facts of curves (exponential.h), one row each. A row makes three ops: the function, its backward, its curvature.
+/* The facts of curves (exponential.h), one row each. A row makes four ops: the function, the same in place, its backward, its curvature.
  *
  *     ROW(X, name, class, reads, attributes)
  *
@@ -49,6 +49,6 @@
     ROW(X, hardswish,   FLOATS,   IN,  NONE)
 
 /* The names of a row's ops, for the op table. */
-#define STNI_CURVE_NAMES(X, name, class, reads, attributes) X(name) X(name##_backward) X(name##_curvature)
+#define STNI_CURVE_NAMES(X, name, class, reads, attributes) X(name) X(name##_) X(name##_backward) X(name##_curvature)
 
 #endif

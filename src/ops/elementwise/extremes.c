@@ -4,7 +4,7 @@
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
 #include <math.h>
 #include <stddef.h>
@@ -105,6 +105,17 @@ stn_tensor *stn_clamp_tensor(stn_tensor *input, stn_tensor *min, stn_tensor *max
     return stni_call(STNI_OP_clamp, 3, (stn_tensor *[]){input, min, max}, NULL);
 }
 
+stn_tensor *stn_clamp_(stn_tensor *input, double min, double max)
+{
+    const struct clamp_attrs attrs = {bound(min), bound(max)};
+    return stni_call(STNI_OP_clamp_, 3, (stn_tensor *[]){input, NULL, NULL}, &attrs);
+}
+
+stn_tensor *stn_clamp_tensor_(stn_tensor *input, stn_tensor *min, stn_tensor *max)
+{
+    return stni_call(STNI_OP_clamp_, 3, (stn_tensor *[]){input, min, max}, NULL);
+}
+
 /* What stands for one bound that is absent: it bounds nothing, and as the lowest kind of number it changes no dtype. */
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
@@ -144,10 +155,12 @@ static const stn_attr_schema clamp_schema[] = {
     {"max", STN_ATTR_NUMBER, offsetof(struct clamp_attrs, max), NULL},
 };
 
-const stn_op_desc stni_op_clamp = {
-    .inputs = clamp_inputs, .n_inputs = 3, .attrs = clamp_schema, .n_attrs = 2, .attrs_size = sizeof(struct clamp_attrs),
-    STNI_POINTWISE_FIELDS("clamp", .op = STNI_POINTWISE_clamp, .dtypes = REALS, .numbers = take_numbers,
-                          .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(INPUT) | STNI_READS_OUT},
-                                         [MIN] = {min_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_OUT},
-                                         [MAX] = {max_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_IN(MAX)}}),
-};
+#define CLAMP(name)                                                                                                            \
+    .inputs = clamp_inputs, .n_inputs = 3, .attrs = clamp_schema, .n_attrs = 2, .attrs_size = sizeof(struct clamp_attrs),      \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_clamp, .dtypes = REALS, .numbers = take_numbers,                          \
+                          .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(INPUT) | STNI_READS_OUT},                  \
+                                         [MIN] = {min_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_OUT}, \
+                                         [MAX] = {max_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_IN(MAX)}})
+
+const stn_op_desc stni_op_clamp = {CLAMP("clamp")};
+const stn_op_desc stni_op_clamp_ = {CLAMP("clamp_"), .flags = STN_OP_IN_PLACE};

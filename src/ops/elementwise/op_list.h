@@ -17,17 +17,23 @@
     X(div) \
     X(div_) \
     X(neg) \
+    X(neg_) \
     X(abs) \
+    X(abs_) \
     X(abs_backward) \
     X(sign) \
+    X(sign_) \
     X(pow) \
+    X(pow_) \
     X(lerp) \
     X(lerp_) \
     X(where) \
     X(masked_fill) \
+    X(masked_fill_) \
     X(maximum) \
     X(minimum) \
     X(clamp) \
+    X(clamp_) \
     X(gate_equal) \
     X(gate_greater) \
     X(gate_maximum) \
@@ -44,15 +50,25 @@
     X(isnan) \
     X(isfinite) \
     X(addcmul) \
+    X(addcmul_) \
     X(addcdiv) \
+    X(addcdiv_) \
     X(floor_divide) \
+    X(floor_divide_) \
     X(fmod) \
+    X(fmod_) \
     X(remainder) \
+    X(remainder_) \
     X(floor) \
+    X(floor_) \
     X(ceil) \
+    X(ceil_) \
     X(trunc) \
+    X(trunc_) \
     X(round) \
+    X(round_) \
     X(nan_to_num) \
+    X(nan_to_num_) \
     X(real) \
     X(imag) \
     X(imag_backward) \

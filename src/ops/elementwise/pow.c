@@ -3,7 +3,7 @@
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
 #include <stddef.h>
 
@@ -20,6 +20,17 @@ stn_tensor *stn_pow_number(stn_tensor *input, double exponent)
 {
     const struct pow_attrs attrs = {stni_number(exponent)};
     return stni_call(STNI_OP_pow, 2, (stn_tensor *[]){input, NULL}, &attrs);
+}
+
+stn_tensor *stn_pow_(stn_tensor *input, stn_tensor *exponent)
+{
+    return stni_call(STNI_OP_pow_, 2, (stn_tensor *[]){input, exponent}, NULL);
+}
+
+stn_tensor *stn_pow_number_(stn_tensor *input, double exponent)
+{
+    const struct pow_attrs attrs = {stni_number(exponent)};
+    return stni_call(STNI_OP_pow_, 2, (stn_tensor *[]){input, NULL}, &attrs);
 }
 
 /* Squares and roots have rows of their own, which are quicker. */
@@ -62,9 +73,12 @@ static stn_tensor *exponent_derivative(const stn_backward_call *call, stn_tensor
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"exponent", 1, 0}};
 static const stn_attr_schema attrs_schema[] = {{"exponent", STN_ATTR_NUMBER, offsetof(struct pow_attrs, exponent), NULL}};
 
-const stn_op_desc stni_op_pow = {
-    .inputs = inputs, .n_inputs = 2, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct pow_attrs),
-    STNI_POINTWISE_FIELDS("pow", .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .numbers = take_numbers,
-                          .derivative = {{input_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)},
-                                         {exponent_derivative, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_OUT}}),
-};
+#define FIELDS(name)                                                                                                           \
+    .inputs = inputs, .n_inputs = 2, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct pow_attrs),              \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX,               \
+                          .numbers = take_numbers,                                                                             \
+                          .derivative = {{input_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)},                              \
+                                         {exponent_derivative, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_OUT}})
+
+const stn_op_desc stni_op_pow = {FIELDS("pow")};
+const stn_op_desc stni_op_pow_ = {FIELDS("pow_"), .flags = STN_OP_IN_PLACE};

@@ -3,7 +3,7 @@
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
 #include <stddef.h>
 
@@ -27,6 +27,16 @@ stn_tensor *stn_floor_divide_number(stn_tensor *input, double other)
     return with_number(STNI_OP_floor_divide, input, other);
 }
 
+stn_tensor *stn_floor_divide_(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_floor_divide_, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_floor_divide_number_(stn_tensor *input, double other)
+{
+    return with_number(STNI_OP_floor_divide_, input, other);
+}
+
 stn_tensor *stn_fmod(stn_tensor *input, stn_tensor *other)
 {
     return stni_call(STNI_OP_fmod, 2, (stn_tensor *[]){input, other}, NULL);
@@ -37,6 +47,16 @@ stn_tensor *stn_fmod_number(stn_tensor *input, double other)
     return with_number(STNI_OP_fmod, input, other);
 }
 
+stn_tensor *stn_fmod_(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_fmod_, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_fmod_number_(stn_tensor *input, double other)
+{
+    return with_number(STNI_OP_fmod_, input, other);
+}
+
 stn_tensor *stn_remainder(stn_tensor *input, stn_tensor *other)
 {
     return stni_call(STNI_OP_remainder, 2, (stn_tensor *[]){input, other}, NULL);
@@ -45,6 +65,16 @@ stn_tensor *stn_remainder(stn_tensor *input, stn_tensor *other)
 stn_tensor *stn_remainder_number(stn_tensor *input, double other)
 {
     return with_number(STNI_OP_remainder, input, other);
+}
+
+stn_tensor *stn_remainder_(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_remainder_, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_remainder_number_(stn_tensor *input, double other)
+{
+    return with_number(STNI_OP_remainder_, input, other);
 }
 
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
@@ -72,6 +102,13 @@ static const stn_attr_schema schema[] = {{"other", STN_ATTR_NUMBER, offsetof(str
 #define DERIVATIVES(by_other) \
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}}
 
-const stn_op_desc stni_op_floor_divide = {FIELDS("floor_divide", .op = STNI_POINTWISE_div_floor)};
-const stn_op_desc stni_op_fmod = {FIELDS("fmod", .op = STNI_POINTWISE_fmod, DERIVATIVES(fmod_by_other))};
-const stn_op_desc stni_op_remainder = {FIELDS("remainder", .op = STNI_POINTWISE_remainder, DERIVATIVES(remainder_by_other))};
+#define FLOOR_DIVIDE .op = STNI_POINTWISE_div_floor
+#define FMOD .op = STNI_POINTWISE_fmod, DERIVATIVES(fmod_by_other)
+#define REMAINDER .op = STNI_POINTWISE_remainder, DERIVATIVES(remainder_by_other)
+
+const stn_op_desc stni_op_floor_divide = {FIELDS("floor_divide", FLOOR_DIVIDE)};
+const stn_op_desc stni_op_floor_divide_ = {FIELDS("floor_divide_", FLOOR_DIVIDE), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_fmod = {FIELDS("fmod", FMOD)};
+const stn_op_desc stni_op_fmod_ = {FIELDS("fmod_", FMOD), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_remainder = {FIELDS("remainder", REMAINDER)};
+const stn_op_desc stni_op_remainder_ = {FIELDS("remainder_", REMAINDER), .flags = STN_OP_IN_PLACE};

@@ -3,7 +3,7 @@
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
 #include <float.h>
 #include <math.h>
@@ -23,14 +23,29 @@ stn_tensor *stn_floor(stn_tensor *input)
     return stni_call(STNI_OP_floor, 1, &input, NULL);
 }
 
+stn_tensor *stn_floor_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_floor_, 1, &input, NULL);
+}
+
 stn_tensor *stn_ceil(stn_tensor *input)
 {
     return stni_call(STNI_OP_ceil, 1, &input, NULL);
 }
 
+stn_tensor *stn_ceil_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_ceil_, 1, &input, NULL);
+}
+
 stn_tensor *stn_trunc(stn_tensor *input)
 {
     return stni_call(STNI_OP_trunc, 1, &input, NULL);
+}
+
+stn_tensor *stn_trunc_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_trunc_, 1, &input, NULL);
 }
 
 stn_tensor *stn_round(stn_tensor *input, int decimals)
@@ -39,14 +54,30 @@ stn_tensor *stn_round(stn_tensor *input, int decimals)
     return stni_call(STNI_OP_round, 1, &input, &attrs);
 }
 
-stn_tensor *stn_nan_to_num(stn_tensor *input, double nan, const double *posinf, const double *neginf)
+stn_tensor *stn_round_(stn_tensor *input, int decimals)
+{
+    const struct round_attrs attrs = {decimals};
+    return stni_call(STNI_OP_round_, 1, &input, &attrs);
+}
+
+static stn_tensor *replace(enum stni_op_index op, stn_tensor *input, double nan, const double *posinf, const double *neginf)
 {
     struct nan_attrs attrs = {.nan = nan};
     if (posinf)
         attrs.posinf = (stn_number){STN_NUMBER_FLOAT, 0, *posinf};
     if (neginf)
         attrs.neginf = (stn_number){STN_NUMBER_FLOAT, 0, *neginf};
-    return stni_call(STNI_OP_nan_to_num, 1, &input, &attrs);
+    return stni_call(op, 1, &input, &attrs);
+}
+
+stn_tensor *stn_nan_to_num(stn_tensor *input, double nan, const double *posinf, const double *neginf)
+{
+    return replace(STNI_OP_nan_to_num, input, nan, posinf, neginf);
+}
+
+stn_tensor *stn_nan_to_num_(stn_tensor *input, double nan, const double *posinf, const double *neginf)
+{
+    return replace(STNI_OP_nan_to_num_, input, nan, posinf, neginf);
 }
 
 /* a is a power of ten, the sign of b says whether to multiply or to divide by it. */
@@ -83,19 +114,25 @@ static const stn_attr_schema nan_schema[] = {
     {"neginf", STN_ATTR_NUMBER, offsetof(struct nan_attrs, neginf), NULL},
 };
 
-#define ROUNDING(name) STNI_UNARY_INPUTS, STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .dtypes = STNI_FLOATING | STNI_INTEGER)
+#define ROUNDING(text, name) STNI_UNARY_INPUTS, STNI_POINTWISE_FIELDS(text, .op = STNI_POINTWISE_##name, .dtypes = STNI_FLOATING | STNI_INTEGER)
 
-const stn_op_desc stni_op_floor = {ROUNDING(floor)};
-const stn_op_desc stni_op_ceil = {ROUNDING(ceil)};
-const stn_op_desc stni_op_trunc = {ROUNDING(trunc)};
+const stn_op_desc stni_op_floor = {ROUNDING("floor", floor)};
+const stn_op_desc stni_op_floor_ = {ROUNDING("floor_", floor), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_ceil = {ROUNDING("ceil", ceil)};
+const stn_op_desc stni_op_ceil_ = {ROUNDING("ceil_", ceil), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_trunc = {ROUNDING("trunc", trunc)};
+const stn_op_desc stni_op_trunc_ = {ROUNDING("trunc_", trunc), .flags = STN_OP_IN_PLACE};
 
-const stn_op_desc stni_op_round = {
-    STNI_UNARY_INPUTS, .attrs = round_schema, .n_attrs = 1, .attrs_size = sizeof(struct round_attrs),
-    STNI_POINTWISE_FIELDS("round", .op = STNI_POINTWISE_round, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_decimals),
-};
+#define ROUND(name)                                                                                                           \
+    STNI_UNARY_INPUTS, .attrs = round_schema, .n_attrs = 1, .attrs_size = sizeof(struct round_attrs),                         \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_round, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_decimals)
 
-const stn_op_desc stni_op_nan_to_num = {
-    STNI_UNARY_INPUTS, .attrs = nan_schema, .n_attrs = 3, .attrs_size = sizeof(struct nan_attrs),
-    STNI_POINTWISE_FIELDS("nan_to_num", .op = STNI_POINTWISE_nan_to_num, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL,
-                          .numbers = take_replacements, .derivative = {{finite_derivative, STNI_READS_IN(0)}}),
-};
+#define NAN_TO_NUM(name)                                                                                                      \
+    STNI_UNARY_INPUTS, .attrs = nan_schema, .n_attrs = 3, .attrs_size = sizeof(struct nan_attrs),                             \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_nan_to_num, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL,          \
+                          .numbers = take_replacements, .derivative = {{finite_derivative, STNI_READS_IN(0)}})
+
+const stn_op_desc stni_op_round = {ROUND("round")};
+const stn_op_desc stni_op_round_ = {ROUND("round_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_nan_to_num = {NAN_TO_NUM("nan_to_num")};
+const stn_op_desc stni_op_nan_to_num_ = {NAN_TO_NUM("nan_to_num_"), .flags = STN_OP_IN_PLACE};

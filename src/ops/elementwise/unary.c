@@ -3,11 +3,16 @@
 #include "ops/elementwise/pointwise.h"
 #include "ops/util/call.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
 stn_tensor *stn_neg(stn_tensor *input)
 {
     return stni_call(STNI_OP_neg, 1, &input, NULL);
+}
+
+stn_tensor *stn_neg_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_neg_, 1, &input, NULL);
 }
 
 stn_tensor *stn_abs(stn_tensor *input)
@@ -15,9 +20,19 @@ stn_tensor *stn_abs(stn_tensor *input)
     return stni_call(STNI_OP_abs, 1, &input, NULL);
 }
 
+stn_tensor *stn_abs_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_abs_, 1, &input, NULL);
+}
+
 stn_tensor *stn_sign(stn_tensor *input)
 {
     return stni_call(STNI_OP_sign, 1, &input, NULL);
+}
+
+stn_tensor *stn_sign_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_sign_, 1, &input, NULL);
 }
 
 stn_tensor *stn_conj(stn_tensor *input)
@@ -58,27 +73,31 @@ static stn_tensor *abs_backward_by_input(const stn_backward_call *call, stn_tens
 
 static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "input"}};
 
-const stn_op_desc stni_op_neg = {
-    STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("neg", .op = STNI_POINTWISE_neg, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {1},
-                          .derivative = {{neg_derivative, STNI_READS_NOTHING}}),
-};
+#define NEG(name)                                                                                                              \
+    STNI_UNARY_INPUTS,                                                                                                         \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_neg, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {1}, \
+                          .derivative = {{neg_derivative, STNI_READS_NOTHING}})
 
-const stn_op_desc stni_op_abs = {
-    STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("abs", .op = STNI_POINTWISE_abs, .result = stni_dtype_real, .compute = stni_dtype_same,
-                          .derivative = {{abs_derivative, STNI_READS_IN(0)}}),
-};
+#define ABS(name)                                                                                                              \
+    STNI_UNARY_INPUTS,                                                                                                         \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_abs, .result = stni_dtype_real, .compute = stni_dtype_same,                \
+                          .derivative = {{abs_derivative, STNI_READS_IN(0)}})
+
+#define SIGN(name)                                                                                                             \
+    STNI_UNARY_INPUTS,                                                                                                         \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_sign, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL)
+
+const stn_op_desc stni_op_neg = {NEG("neg")};
+const stn_op_desc stni_op_neg_ = {NEG("neg_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_abs = {ABS("abs")};
+const stn_op_desc stni_op_abs_ = {ABS("abs_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_sign = {SIGN("sign")};
+const stn_op_desc stni_op_sign_ = {SIGN("sign_"), .flags = STN_OP_IN_PLACE};
 
 const stn_op_desc stni_op_abs_backward = {
     .inputs = backward_inputs, .n_inputs = 2,
     STNI_POINTWISE_FIELDS("abs_backward", .op = STNI_POINTWISE_abs_backward, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {1},
                           .derivative = {{abs_backward_by_grad, STNI_READS_IN(1)}, {abs_backward_by_input, STNI_READS_NOTHING}}),
-};
-
-const stn_op_desc stni_op_sign = {
-    STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("sign", .op = STNI_POINTWISE_sign, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL),
 };
 
 const stn_op_desc stni_op_conj = {

@@ -3,7 +3,7 @@
 #include "ops/util/call.h"
 #include "ops/util/promote.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
 #include <stddef.h>
 
@@ -67,6 +67,12 @@ stn_tensor *stn_masked_fill(stn_tensor *input, stn_tensor *mask, double value)
     return stni_call(STNI_OP_masked_fill, 3, (stn_tensor *[]){input, mask, NULL}, &attrs);
 }
 
+stn_tensor *stn_masked_fill_(stn_tensor *input, stn_tensor *mask, double value)
+{
+    const struct fill_attrs attrs = {stni_number(value)};
+    return stni_call(STNI_OP_masked_fill_, 3, (stn_tensor *[]){input, mask, NULL}, &attrs);
+}
+
 static void take_fill_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->operand[VALUE] = ((const struct fill_attrs *)call->attrs)->value;
@@ -97,7 +103,9 @@ static const struct stni_pointwise_rule *fill_variant(const void *attrs)
 static const stn_input_schema fill_inputs[] = {{"input", 0, 0}, {"mask", 0, 0}, {"value", 1, 0}};
 static const stn_attr_schema fill_schema[] = {{"value", STN_ATTR_NUMBER, offsetof(struct fill_attrs, value), NULL}};
 
-const stn_op_desc stni_op_masked_fill = {
-    .inputs = fill_inputs, .n_inputs = 3, .attrs = fill_schema, .n_attrs = 1, .attrs_size = sizeof(struct fill_attrs),
-    STNI_POINTWISE_FIELDS("masked_fill", FILL_RULE, .variant = fill_variant),
-};
+#define FILL(name)                                                                                                             \
+    .inputs = fill_inputs, .n_inputs = 3, .attrs = fill_schema, .n_attrs = 1, .attrs_size = sizeof(struct fill_attrs),         \
+    STNI_POINTWISE_FIELDS(name, FILL_RULE, .variant = fill_variant)
+
+const stn_op_desc stni_op_masked_fill = {FILL("masked_fill")};
+const stn_op_desc stni_op_masked_fill_ = {FILL("masked_fill_"), .flags = STN_OP_IN_PLACE};
