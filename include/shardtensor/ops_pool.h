@@ -50,5 +50,31 @@ STN_API stn_tensor *stn_adaptive_avg_pool2d(stn_tensor *input, const int64_t *ou
 /** The same of the last three dims. @param output_size  three sizes. */
 STN_API stn_tensor *stn_adaptive_avg_pool3d(stn_tensor *input, const int64_t *output_size);
 
+/** Maxima over windows of the last dim. Pads count for nothing; of equal elements the first in row-major order counts, of NaNs the last.
+ *
+ * Shapes:     as stn_avg_pool1d, a window's extent being (kernel_size - 1) dilation + 1. Floating and integer dtypes.
+ * Placement:  as stn_avg_pool1d; pending reductions are done first.
+ * Collective: over the mesh where a pooled dim is cut: what a rank lacks is fetched as a halo.
+ * Gradient:   yes, to any order: to the maxima, by their places.
+ * @param indices  NULL, or where to put a new i64 tensor that lies as the result does: the maxima's places in the pooled dims of the whole input,
+ *                 row-major.
+ * @return new tensor; errors as stn_avg_pool1d. */
+STN_API stn_tensor *stn_max_pool1d(stn_tensor *input, const stn_pool_attrs *attrs, stn_tensor **indices);
+
+/** Maxima over windows of the last two dims. As stn_max_pool1d. */
+STN_API stn_tensor *stn_max_pool2d(stn_tensor *input, const stn_pool_attrs *attrs, stn_tensor **indices);
+
+/** Maxima over windows of the last three dims. As stn_max_pool1d. */
+STN_API stn_tensor *stn_max_pool3d(stn_tensor *input, const stn_pool_attrs *attrs, stn_tensor **indices);
+
+/** Maxima of `output_size` parts of the last dim, those of stn_adaptive_avg_pool1d. As stn_max_pool1d. */
+STN_API stn_tensor *stn_adaptive_max_pool1d(stn_tensor *input, int64_t output_size, stn_tensor **indices);
+
+/** The same of the last two dims. @param output_size  two sizes. */
+STN_API stn_tensor *stn_adaptive_max_pool2d(stn_tensor *input, const int64_t *output_size, stn_tensor **indices);
+
+/** The same of the last three dims. @param output_size  three sizes. */
+STN_API stn_tensor *stn_adaptive_max_pool3d(stn_tensor *input, const int64_t *output_size, stn_tensor **indices);
+
 STN_END_DECLS
 #endif

@@ -99,6 +99,15 @@
     X(adaptive_avg_pool2d) \
     X(adaptive_avg_pool3d) \
     X(avg_pool_backward) \
+    X(max_pool1d)        \
+    X(max_pool2d)        \
+    X(max_pool3d)        \
+    X(adaptive_max_pool1d) \
+    X(adaptive_max_pool2d) \
+    X(adaptive_max_pool3d) \
+    X(max_pool)          \
+    X(max_pool_backward) \
+    X(max_pool_pick)     \
     X(dropout)           \
     X(dropout_channels)  \
     X(dropout_backward)  \

@@ -58,11 +58,6 @@ stn_tensor *stn_adaptive_avg_pool3d(stn_tensor *input, const int64_t *output_siz
     return to_size(input, 3, output_size);
 }
 
-static int is_adjoint(const stn_op_call *call)
-{
-    return call->arg == NULL;
-}
-
 static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
@@ -70,9 +65,9 @@ static stn_status check(stn_op_call *call)
     if (!stni_dtype_is_floating(in->dtype))
         return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", stn_op_descriptor(call->op)->inputs[0].name,
                            stn_dtype_name(in->dtype));
-    STNI_TRY(stni_pool_read(call, is_adjoint(call), &pool));
+    STNI_TRY(stni_pool_read(call, &pool));
     call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-    memcpy(call->out_meta[0].shape, is_adjoint(call) ? pool.in : pool.out, sizeof pool.in);
+    memcpy(call->out_meta[0].shape, stni_pool_is_adjoint(call) ? pool.in : pool.out, sizeof pool.in);
     return STN_OK;
 }
 
@@ -81,8 +76,8 @@ static stn_status place(stn_op_call *call)
 {
     struct stni_pool pool;
     int exchanges;
-    STNI_TRY(stni_pool_read(call, is_adjoint(call), &pool));
-    STNI_TRY(stni_resample_place(call, &pool.geometry, is_adjoint(call), &exchanges));
+    STNI_TRY(stni_pool_read(call, &pool));
+    STNI_TRY(stni_resample_place(call, &pool.geometry, stni_pool_is_adjoint(call), &exchanges));
     call->note = (uint64_t)exchanges;
     return STN_OK;
 }
@@ -90,14 +85,15 @@ static stn_status place(stn_op_call *call)
 static stn_status run(stn_op_call *call)
 {
     struct stni_pool pool;
-    STNI_TRY(stni_pool_read(call, is_adjoint(call), &pool));
-    return stni_resample_solve(call, &pool.geometry, is_adjoint(call), call->in[0], call->out[0], (int)call->note);
+    STNI_TRY(stni_pool_read(call, &pool));
+    return stni_resample_solve(call, &pool.geometry, stni_pool_is_adjoint(call), call->in[0], call->out[0], (int)call->note);
 }
 
 static stn_status backward(stn_backward_call *call)
 {
     struct stni_pool_attrs attrs = stni_pool_attrs_of(call->attrs, call->arg, &call->in_spec[0]->layout);
-    enum stni_op_index op = call->arg ? STNI_OP_avg_pool_backward : forward[attrs.adaptive][attrs.dims - 1];
+    int adjoint = ((const struct stni_pool_kind *)call->arg)->adjoint;
+    enum stni_op_index op = !adjoint ? STNI_OP_avg_pool_backward : forward[attrs.adaptive][attrs.dims - 1];
     call->grad_in[0] = stni_call(op, 1, &call->grad_out[0], &attrs);
     return stn_context_status(call->context);
 }
@@ -124,4 +120,4 @@ const stn_op_desc stni_op_adaptive_avg_pool1d = TO_SIZE("adaptive_avg_pool1d", 1
 const stn_op_desc stni_op_adaptive_avg_pool2d = TO_SIZE("adaptive_avg_pool2d", 2);
 const stn_op_desc stni_op_adaptive_avg_pool3d = TO_SIZE("adaptive_avg_pool3d", 3);
 const stn_op_desc stni_op_avg_pool_backward = {
-    .inputs = adjoint_inputs, AVG_FIELDS("avg_pool_backward", stni_pool_adjoint_schema, STNI_POOL_ADJOINT_ATTRS, NULL)};
+    .inputs = adjoint_inputs, AVG_FIELDS("avg_pool_backward", stni_pool_adjoint_schema, STNI_POOL_ADJOINT_ATTRS, &stni_pool_adjoint)};

@@ -11,7 +11,9 @@ const struct stni_pool_attrs stni_pool_attrs_init = {
     .kernel_size = {.n = -1}, .stride = {.n = -1}, .padding = {.n = -1}, .dilation = {.n = -1}, .output_size = {.n = -1},
     .input_size = {.n = -1},  .count_include_pad = 1, .divisor_override = INT64_MIN};
 
-const struct stni_pool_kind stni_pool_windows[] = {{1, 0}, {2, 0}, {3, 0}}, stni_pool_adaptive[] = {{1, 1}, {2, 1}, {3, 1}};
+const struct stni_pool_kind stni_pool_windows[] = {{1, 0, 0}, {2, 0, 0}, {3, 0, 0}},
+                             stni_pool_adaptive[] = {{1, 1, 0}, {2, 1, 0}, {3, 1, 0}};
+const struct stni_pool_kind stni_pool_any = {0}, stni_pool_adjoint = {.adjoint = 1};
 
 #define ROW(name, type) {#name, STN_ATTR_##type, offsetof(struct stni_pool_attrs, name), NULL}
 
@@ -22,7 +24,8 @@ const stn_attr_schema stni_pool_avg_schema[] = {ROW(kernel_size, INTS), ROW(stri
 const stn_attr_schema stni_pool_adaptive_schema[] = {ROW(output_size, INTS), ROW(return_indices, BOOL)};
 const stn_attr_schema stni_pool_adjoint_schema[] = {
     ROW(kernel_size, INTS), ROW(stride, INTS),    ROW(padding, INTS),           ROW(dilation, INTS),        ROW(output_size, INTS), ROW(input_size, INTS),
-    ROW(dims, INT),         ROW(adaptive, BOOL),  ROW(ceil_mode, BOOL),         ROW(count_include_pad, BOOL), ROW(divisor_override, INT)};
+    ROW(dims, INT),         ROW(adaptive, BOOL),  ROW(ceil_mode, BOOL),         ROW(count_include_pad, BOOL), ROW(divisor_override, INT),
+    ROW(return_indices, BOOL)};
 
 /* Numbers beyond this are no window's: what is computed from two of them fits 64 bits. */
 enum { MOST = INT32_MAX };
@@ -116,20 +119,21 @@ static stn_status read_input(const stn_op_call *call, int dims, int adjoint, str
     return STN_OK;
 }
 
-stn_status stni_pool_read(const stn_op_call *call, int adjoint, struct stni_pool *out)
+stn_status stni_pool_read(const stn_op_call *call, struct stni_pool *out)
 {
     const struct stni_pool_attrs *attrs = call->attrs;
     const struct stni_pool_kind *kind = call->arg;
-    int dims = kind ? kind->dims : attrs->dims < 0 || attrs->dims > STNI_POOL_DIMS ? 0 : (int)attrs->dims;
+    int given = attrs->dims < 0 || attrs->dims > STNI_POOL_DIMS ? 0 : (int)attrs->dims;
+    int dims = kind->dims > 0 ? kind->dims : given, adaptive = kind->dims > 0 ? kind->adaptive : attrs->adaptive != 0;
     memset(out, 0, sizeof *out);
-    STNI_TRY(read_input(call, dims, adjoint, out));
-    if (kind ? kind->adaptive : attrs->adaptive != 0)
+    STNI_TRY(read_input(call, dims, kind->adjoint, out));
+    if (adaptive)
         STNI_TRY(read_sizes(call, attrs, dims, out->geometry.dim));
     else
         STNI_TRY(read_windows(call, attrs, dims, out->geometry.dim));
     for (int d = 0; d < dims; d++) {
         int64_t n = out->geometry.dim[d].n_out, got = call->in_spec[0]->layout.shape[out->geometry.first + d];
-        if (adjoint && n != got)
+        if (kind->adjoint && n != got)
             return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %" PRId64 " elements along dim %d, wanted %" PRId64, got,
                                out->geometry.first + d, n);
         out->out[out->geometry.first + d] = n;
@@ -140,7 +144,7 @@ stn_status stni_pool_read(const stn_op_call *call, int adjoint, struct stni_pool
 struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_pool_kind *kind, const struct stni_layout *in)
 {
     struct stni_pool_attrs out = *(const struct stni_pool_attrs *)attrs;
-    if (kind != NULL)
+    if (kind->dims > 0)
         out.dims = kind->dims, out.adaptive = kind->adaptive;
     out.input_size = (stn_ints){.n = out.dims};
     for (int64_t d = 0; d < out.dims && out.dims <= in->ndim; d++)

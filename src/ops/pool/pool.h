@@ -20,14 +20,15 @@ struct stni_pool_attrs {
 
 extern const struct stni_pool_attrs stni_pool_attrs_init;
 
-/* A public op's `arg`; the others have it in their attributes. */
+/* Each op's `arg`. */
 struct stni_pool_kind {
-    int dims, adaptive;
+    int dims, adaptive; /* dims 0: both are in the attributes */
+    int adjoint;        /* the first input has the shape of the pool's output, the result that of its input */
 };
-extern const struct stni_pool_kind stni_pool_windows[STNI_POOL_DIMS], stni_pool_adaptive[STNI_POOL_DIMS];
+extern const struct stni_pool_kind stni_pool_windows[STNI_POOL_DIMS], stni_pool_adaptive[STNI_POOL_DIMS], stni_pool_any, stni_pool_adjoint;
 
-/* Schema rows: what a max pool over windows has, an average pool, an adaptive average pool, an adaptive max pool. The last rows of an
- * average pool but one dim: divisor_override. */
+/* Schema rows: what a max pool over windows has, an average pool, an adaptive max pool (but for the last row, an adaptive average pool), and adjoints. Average pools of one dim
+ * lack the last row; of the adjoints' the last one is max_pool's alone. */
 extern const stn_attr_schema stni_pool_max_schema[], stni_pool_avg_schema[], stni_pool_adaptive_schema[], stni_pool_adjoint_schema[];
 enum { STNI_POOL_MAX_ATTRS = 6, STNI_POOL_AVG_ATTRS = 6, STNI_POOL_ADAPTIVE_ATTRS = 2, STNI_POOL_ADJOINT_ATTRS = 11 };
 
@@ -38,8 +39,13 @@ struct stni_pool {
     int ndim;
 };
 
-/* From the op's first input, which is pooled, or with `adjoint` has the shape of what was. Fails through the call. */
-stn_status stni_pool_read(const stn_op_call *call, int adjoint, struct stni_pool *out);
+/* From the op's first input and attributes. Fails through the call. */
+stn_status stni_pool_read(const stn_op_call *call, struct stni_pool *out);
+
+static inline int stni_pool_is_adjoint(const stn_op_call *call)
+{
+    return ((const struct stni_pool_kind *)call->arg)->adjoint;
+}
 
 /* The attributes of a call of `kind`, complete, as an op that serves all kinds takes them; input_size from the layout. */
 struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_pool_kind *kind, const struct stni_layout *in);

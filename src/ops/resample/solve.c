@@ -1,7 +1,6 @@
 #include "ops/resample/solve.h"
 
 #include "core/context.h"
-#include "ops/util/stencil.h"
 
 #include <string.h>
 
@@ -59,10 +58,8 @@ stn_status stni_resample_place(stn_op_call *call, const struct stni_resample *ge
 }
 
 /* Of the dims before those that are resampled the last one is the channels. */
-static void set_images(const struct solver *s, const stn_box *from, struct stni_resample_args *a)
+static void set_images(int c, const stn_tensor *to, const stn_box *from, struct stni_resample_args *a)
 {
-    const stn_tensor *to = s->target;
-    int c = s->geometry->first - 1;
     int64_t channels = to->spec->local_shape[c];
     int wide = channels > 1 && from->strides[c] == 1 && to->strides[c] == 1;
     a->width = wide ? channels : 1;
@@ -74,33 +71,39 @@ static void set_images(const struct solver *s, const stn_box *from, struct stni_
     a->outer_target[1] = to->strides[c];
 }
 
-/* One part from a box whose first element is that of part->source. */
-static stn_status launch(void *arg, const struct stni_stencil_part *part, const stn_box *from)
+int64_t stni_resample_fill(const struct stni_resample *geometry, const stn_tensor *target, const struct stni_stencil_part *part,
+                           const stn_box *from, struct stni_resample_args *a)
 {
-    static const struct stni_resample_dim unchanged = {.n_in = 1, .n_out = 1, .mode = STNI_RESAMPLE_NEAREST};
-    const struct solver *s = arg;
-    const stn_spec *spec = s->target->spec;
-    struct stni_resample_args a;
+    static const struct stni_resample_dim unchanged = {.n_in = 1, .n_out = 1, .mode = STNI_RESAMPLE_NEAREST, .dilation = 1};
+    const stn_spec *spec = target->spec;
     int64_t at = 0;
-    memset(&a, 0, sizeof a);
-    a.dtype = spec->layout.dtype;
-    a.transposed = s->transposed;
-    for (int p = 0, d = s->geometry->dims - DIMS; p < DIMS; p++, d++) {
-        int dim = s->geometry->first + d;
-        a.dim[p] = unchanged;
-        a.target[p] = a.source[p] = (struct stni_range){0, 1};
+    memset(a, 0, sizeof *a);
+    a->dtype = spec->layout.dtype;
+    for (int p = 0, d = geometry->dims - DIMS; p < DIMS; p++, d++) {
+        int dim = geometry->first + d;
+        a->dim[p] = unchanged;
+        a->target[p] = a->source[p] = (struct stni_range){0, 1};
         if (d < 0)
             continue;
-        a.dim[p] = s->geometry->dim[d];
-        a.target[p] = part->target[d];
-        a.source[p] = part->source[d];
-        a.target_stride[p] = s->target->strides[dim];
-        a.source_stride[p] = from->strides[dim];
-        at += (part->target[d].begin - spec->local_offset[dim]) * a.target_stride[p];
+        a->dim[p] = geometry->dim[d];
+        a->target[p] = part->target[d];
+        a->source[p] = part->source[d];
+        a->target_stride[p] = target->strides[dim];
+        a->source_stride[p] = from->strides[dim];
+        at += (part->target[d].begin - spec->local_offset[dim]) * a->target_stride[p];
     }
-    set_images(s, from, &a);
-    a.from = from->data;
-    a.to = (char *)s->target->data + at * (int64_t)stn_dtype_size(a.dtype);
+    set_images(geometry->first - 1, target, from, a);
+    a->from = from->data;
+    a->to = (char *)target->data + at * (int64_t)stn_dtype_size(a->dtype);
+    return at;
+}
+
+static stn_status launch(void *arg, const struct stni_stencil_part *part, const stn_box *from)
+{
+    const struct solver *s = arg;
+    struct stni_resample_args a;
+    stni_resample_fill(s->geometry, s->target, part, from, &a);
+    a.transposed = s->transposed;
     STNI_TRY(stn_op_scratch(s->call, stni_resample_work(&a), &a.work));
     return stn_op_launch(s->call, STNI_RESAMPLE_SLOT, a.dtype, &a, sizeof a);
 }

@@ -5,6 +5,7 @@
 
 #include "core/tensor.h"
 #include "ops/resample/geometry.h"
+#include "ops/util/stencil.h"
 
 /* The op's only slot is the kernel's. */
 enum { STNI_RESAMPLE_SLOT };
@@ -19,6 +20,11 @@ stn_status stni_resample_layout(stn_context *context, const struct stni_layout *
 
 /* Pending reductions of a layout are done, but for those of the ops whose bits are set. */
 void stni_resample_reduce(struct stni_layout *layout, uint32_t kept);
+
+/* Where the elements of one part lie, for kernels: `from` holds part->source, `target` is the whole chunk. Writes all of `args` but `work`;
+ * returns the part's first element in the target's chunk. */
+int64_t stni_resample_fill(const struct stni_resample *geometry, const stn_tensor *target, const struct stni_stencil_part *part,
+                           const stn_box *from, struct stni_resample_args *args);
 
 /* Collective over the ranks that share the resampled dims where `exchanges`. Queued. */
 stn_status stni_resample_solve(const stn_op_call *call, const struct stni_resample *geometry, int transposed, stn_tensor *source,

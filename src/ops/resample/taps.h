@@ -81,6 +81,22 @@ static inline double stni_resample_cubic(double x)
     return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
+/* The first input that output o reads, and how many, d->dilation apart; for kinds that read few at equal distances: windows and areas. */
+struct stni_resample_taps {
+    int64_t first, n;
+};
+
+static inline struct stni_resample_taps stni_resample_taps(const struct stni_resample_dim *d, int64_t o)
+{
+    struct stni_range reads = stni_resample_reads(d, o);
+    if (d->mode == STNI_RESAMPLE_WINDOW) {
+        int64_t begin = stni_resample_window(d, o).begin;
+        reads.begin = begin < 0 ? begin + stni_ceil_div(-begin, d->dilation) * d->dilation : begin;
+    }
+    int64_t length = stni_range_length(reads);
+    return (struct stni_resample_taps){reads.begin, length > 0 ? (length - 1) / d->dilation + 1 : 0};
+}
+
 static inline double stni_resample_window_weight(const struct stni_resample_dim *d, int64_t o)
 {
     struct stni_range counted = stni_resample_reads(d, o);

@@ -1,0 +1,216 @@
+/* What goes by a max pool's places: max_pool_backward adds cotangents up at the places, and max_pool_pick, its adjoint, takes the elements that
+ * stand there. Each is the other's derivative, so that max pools can be differentiated to any order.
+ *
+ * Where pooled dims are cut, a rank gets the cotangents whose windows touch its chunk, with their places, as a halo. */
+#include "core/context.h"
+#include "core/dtype.h"
+#include "ops/pool/max.h"
+#include "ops/pool/pick_kernel.h"
+#include "ops/util/call.h"
+#include "ops/util/pointwise.h"
+
+#include <shardtensor/ops.h>
+
+#include <string.h>
+
+enum { GIVEN, INDICES };
+
+/* Whether two windows may share an element. */
+static int overlaps(const struct stni_pool_attrs *attrs)
+{
+    const stn_ints *kernel = &attrs->kernel_size, *stride = &attrs->stride, *dilation = &attrs->dilation;
+    int found = attrs->adaptive != 0;
+    for (int64_t d = 0; d < attrs->dims && !found; d++) {
+        int64_t k = kernel->v[kernel->n > 1 ? d : 0], apart = dilation->n > 0 ? dilation->v[dilation->n > 1 ? d : 0] : 1;
+        found = stride->n > 0 && stride->v[stride->n > 1 ? d : 0] < (k - 1) * apart + 1;
+        found = found || (stride->n <= 0 && apart > 1);
+    }
+    return found;
+}
+
+stn_tensor *stni_max_pool_backward(stn_tensor *grad, stn_tensor *indices, const struct stni_pool_attrs *attrs)
+{
+    stn_dtype dtype = stn_tensor_is_error(grad) ? STN_DTYPE_F32 : stn_tensor_dtype(grad);
+    int widen = overlaps(attrs) && (dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16);
+    stn_tensor *in[] = {widen ? stn_cast(grad, STN_DTYPE_F32) : grad, indices};
+    grad = stni_call(STNI_OP_max_pool_backward, 2, in, attrs);
+    return widen ? stn_cast(grad, dtype) : grad;
+}
+
+stn_tensor *stni_max_pool_pick(stn_tensor *x, stn_tensor *indices, const struct stni_pool_attrs *attrs)
+{
+    return stni_call(STNI_OP_max_pool_pick, 2, (stn_tensor *[]){x, indices}, attrs);
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *given = &call->in_spec[GIVEN]->layout, *indices = &call->in_spec[INDICES]->layout;
+    const char *name = stn_op_descriptor(call->op)->inputs[GIVEN].name;
+    struct stni_pool pool;
+    if (!stni_dtype_is_floating(given->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(given->dtype));
+    if (indices->dtype != STN_DTYPE_I64)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'indices' got %s, wanted i64", stn_dtype_name(indices->dtype));
+    STNI_TRY(stni_pool_read(call, &pool));
+    if (indices->ndim != pool.ndim || memcmp(indices->shape, pool.out, (size_t)pool.ndim * sizeof *pool.out) != 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'indices' got another shape than the pool's output");
+    call->out_meta[0] = (stn_meta){.dtype = given->dtype, .ndim = pool.ndim};
+    memcpy(call->out_meta[0].shape, stni_pool_is_adjoint(call) ? pool.in : pool.out, sizeof pool.in);
+    return STN_OK;
+}
+
+struct solver {
+    const stn_op_call *call;
+    const struct stni_pool *pool;
+    int adjoint;
+};
+
+static struct stni_range sources_of(const void *arg, int d, int64_t t)
+{
+    const struct solver *s = arg;
+    return stni_resample_sources(&s->pool->geometry.dim[d], s->adjoint, t);
+}
+
+static struct stni_stencil stencil_of(const struct solver *s, const stn_spec *source, const stn_spec *target)
+{
+    return (struct stni_stencil){s->pool->geometry.dims, s->pool->geometry.first, s, sources_of, source, target};
+}
+
+/* The cotangent and its places go where pointwise operands would; a pending sum stays beside places that every rank has. */
+static stn_status place_adjoint(stn_op_call *call, const struct stni_pool *pool)
+{
+    static const uint8_t linear[STNI_POINTWISE_MASKS] = {1u << GIVEN};
+    stn_op_call like = *call;
+    stn_meta meta = {.dtype = call->out_meta[0].dtype, .ndim = pool->ndim};
+    const stn_spec *picked;
+    struct stni_layout out;
+    memcpy(meta.shape, pool->out, sizeof pool->out);
+    like.out_meta = &meta;
+    like.out_spec = &picked;
+    STNI_TRY(stni_pointwise_place(&like, 2, linear));
+    STNI_TRY(stni_resample_layout(call->context, &picked->layout, &pool->geometry, pool->in, &out));
+    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
+}
+
+/* Of the field stays what may; places go where its picks will be. */
+static stn_status place_pick(stn_op_call *call, const struct stni_pool *pool)
+{
+    struct stni_layout want = call->in_spec[GIVEN]->layout, out;
+    stni_resample_reduce(&want, 1u << STN_SUM);
+    STNI_TRY(stni_resample_layout(call->context, &want, &pool->geometry, pool->out, &out));
+    STNI_TRY(stni_spec_intern(call->context, &want, &call->want[GIVEN]));
+    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
+    stni_resample_reduce(&out, 0);
+    out.dtype = STN_DTYPE_I64;
+    return stni_spec_intern(call->context, &out, &call->want[INDICES]);
+}
+
+/* The note: whether ranks exchange. */
+static stn_status place(stn_op_call *call)
+{
+    struct stni_pool pool;
+    struct solver s = {call, &pool, stni_pool_is_adjoint(call)};
+    STNI_TRY(stni_pool_read(call, &pool));
+    STNI_TRY(s.adjoint ? place_adjoint(call, &pool) : place_pick(call, &pool));
+    struct stni_stencil stencil = stencil_of(&s, call->want[GIVEN], call->out_spec[0]);
+    call->note = (uint64_t)stni_stencil_exchanges(&stencil);
+    return STN_OK;
+}
+
+/* Strides of a box along the pooled dims, in the last places of three, and along those before. */
+static void set_strides(const struct solver *s, const int64_t *strides, int64_t *pooled, int64_t *outer)
+{
+    const struct stni_resample *g = &s->pool->geometry;
+    for (int d = 0; d < g->dims; d++)
+        pooled[STNI_RESAMPLE_DIMS - g->dims + d] = strides[g->first + d];
+    outer[0] = strides[0];
+    outer[1] = strides[g->first - 1];
+}
+
+/* Channels come innermost where they are neighbours in field, values and indices. */
+static void set_outer(const struct solver *s, struct stni_pick_args *a)
+{
+    const stn_spec *spec = s->call->out[0]->spec;
+    int c = s->pool->geometry.first - 1;
+    int64_t channels = spec->local_shape[c];
+    int wide = channels > 1 && a->outer_field[1] == 1 && a->outer_value[1] == 1 && a->outer_index[1] == 1;
+    a->n_outer[0] = c > 0 ? spec->local_shape[0] : 1;
+    a->n_outer[1] = wide ? 1 : channels;
+    a->n_outer[2] = wide ? channels : 1;
+}
+
+static stn_box part_of(const stn_tensor *t, const struct solver *s, const struct stni_stencil_part *part)
+{
+    stn_box box;
+    stni_tensor_box(t, &box);
+    int64_t at = 0;
+    for (int d = 0; d < s->pool->geometry.dims; d++) {
+        int dim = s->pool->geometry.first + d;
+        at += (part->target[d].begin - t->spec->local_offset[dim]) * t->strides[dim];
+    }
+    box.data = (char *)t->data + at * (int64_t)stn_dtype_size(t->spec->layout.dtype);
+    return box;
+}
+
+static stn_status launch(void *arg, const struct stni_stencil_part *part, const stn_box *from)
+{
+    const struct solver *s = arg;
+    const stn_op_call *call = s->call;
+    const stn_box target = part_of(call->out[0], s, part);
+    const stn_box index = s->adjoint ? from[INDICES] : part_of(call->in[INDICES], s, part);
+    const stn_box *field = s->adjoint ? &target : from, *values = s->adjoint ? from : &target;
+    struct stni_pick_args a;
+    memset(&a, 0, sizeof a);
+    a.dtype = call->out[0]->spec->layout.dtype;
+    a.adds = s->adjoint;
+    for (int p = 0, d = s->pool->geometry.dims - STNI_RESAMPLE_DIMS; p < STNI_RESAMPLE_DIMS; p++, d++) {
+        a.n_in[p] = d < 0 ? 1 : s->pool->geometry.dim[d].n_in;
+        a.n_values[p] = d < 0 ? 1 : stni_range_length(s->adjoint ? part->source[d] : part->target[d]);
+        a.field_range[p] = d < 0 ? (struct stni_range){0, 1} : s->adjoint ? part->target[d] : part->source[d];
+    }
+    set_strides(s, field->strides, a.field_stride, a.outer_field);
+    set_strides(s, values->strides, a.value_stride, a.outer_value);
+    set_strides(s, index.strides, a.index_stride, a.outer_index);
+    set_outer(s, &a);
+    a.field = field->data, a.values = values->data, a.index = index.data;
+    return stn_op_launch(call, 0, a.dtype, &a, sizeof a);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    struct stni_pool pool;
+    struct solver s = {call, &pool, stni_pool_is_adjoint(call)};
+    STNI_TRY(stni_pool_read(call, &pool));
+    struct stni_stencil stencil = stencil_of(&s, call->in[GIVEN]->spec, call->out[0]->spec);
+    return stni_stencil_solve(call, &stencil, s.adjoint ? 2 : 1, call->in, (int)call->note, launch, &s);
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return needs & 1u << GIVEN ? 1u << INDICES : 0;
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    const struct stni_pool_attrs *attrs = call->attrs;
+    int adjoint = ((const struct stni_pool_kind *)call->arg)->adjoint;
+    if (call->needs & 1u << GIVEN)
+        call->grad_in[GIVEN] = (adjoint ? stni_max_pool_pick : stni_max_pool_backward)(call->grad_out[0], call->in[INDICES], attrs);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}, {.name = "indices"}};
+static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "indices"}};
+
+#define PICK_FIELDS(text, kind)                                                                                                \
+    .size = sizeof(stn_op_desc), .name = text, .n_inputs = 2, .attrs = stni_pool_adjoint_schema, .n_attrs = STNI_POOL_ADJOINT_ATTRS, \
+    .attrs_size = sizeof(struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1, .check = check,         \
+    .place = place, .run = run, .saves = saves, .backward = backward,                                                          \
+    .slots = &(const stn_kernel_slot){text ".forward", sizeof(struct stni_pick_args)}, .n_slots = 1,                           \
+    .kernels = &(const stn_kernel){sizeof(stn_kernel), text ".forward", "cpu", STNI_RESAMPLE_DTYPES, sizeof(struct stni_pick_args), \
+                                   stni_pick_cpu},                                                                             \
+    .n_kernels = 1, .arg = (void *)&kind
+
+const stn_op_desc stni_op_max_pool_backward = {.inputs = adjoint_inputs, PICK_FIELDS("max_pool_backward", stni_pool_adjoint)};
+const stn_op_desc stni_op_max_pool_pick = {.inputs = inputs, PICK_FIELDS("max_pool_pick", stni_pool_any)};

@@ -1,0 +1,36 @@
+/* Max pools on the CPU, compiled once per instruction set. Rows of a window are compared first, then its columns: of equal elements the first
+ * in row-major order is the maximum, of NaNs the last. */
+#include "core/isa.h"
+#include "ops/pool/max_kernel.h"
+
+#include <math.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Targets whose columns are compared at a time. */
+enum { BLOCK = 256 };
+
+INLINE int nan_f32(float x) { return x != x; }
+INLINE int nan_f64(double x) { return x != x; }
+INLINE int nan_never(int64_t x) { return (void)x, 0; }
+#define IS_NAN(x) _Generic((x), float: nan_f32, double: nan_f64, default: nan_never)(x)
+#define LEAST(x) _Generic((x), float: -INFINITY, double: -INFINITY, int64_t: INT64_MIN, int32_t: INT32_MIN, uint8_t: 0)
+
+#define TEMPLATE "ops/pool/max_rows.inc"
+#include "core/each_float.h"
+#include "core/each_integer.h"
+
+static void run(const struct stni_max_args *args)
+{
+    const struct stni_resample_args *a = &args->at;
+    static void (*const images[STN_DTYPE_COUNT])(const struct stni_resample_args *, const struct stni_max_tables *, int64_t, int64_t) = {
+        [STN_DTYPE_F32] = image_f32, [STN_DTYPE_F64] = image_f64, [STN_DTYPE_BF16] = image_bf16, [STN_DTYPE_F16] = image_f16,
+        [STN_DTYPE_I64] = image_i64, [STN_DTYPE_I32] = image_i32, [STN_DTYPE_U8] = image_u8};
+    struct stni_max_tables tables;
+    stni_max_fill_tables(args, &tables);
+    for (int64_t i = 0; i < a->n_outer[0]; i++)
+        for (int64_t j = 0; j < a->n_outer[1]; j++)
+            images[a->dtype](a, &tables, i * a->outer_source[0] + j * a->outer_source[1], i * a->outer_target[0] + j * a->outer_target[1]);
+}
+
+const struct stni_max_kernels STNI_ISA_NAME(stni_max_kernels) = {.run = run};
