@@ -20,6 +20,15 @@ STN_API stn_tensor *stn_sum(stn_tensor *input, int n_dims, const int *dims, int 
  *  @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_mean(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
+/** Product over dims.
+ *
+ * Shapes:     as of stn_sum; bool and integers give i64.
+ * Placement:  a Shard of a reduced dim becomes Partial(prod); other Shards and Partial(prod) are kept; other pending reductions are done first.
+ * Collective: over the mesh where Partial is reduced; the gradient over the ranks that share reduced dims.
+ * Gradient:   yes, twice differentiable, zeros included: the cotangent times the product of the others.
+ * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_prod(stn_tensor *input, int n_dims, const int *dims, int keepdim);
+
 /** The largest element along dims; NaN wins.
  *
  * Shapes:     as of stn_sum, of input's dtype, which is not complex.

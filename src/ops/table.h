@@ -34,6 +34,14 @@
     X(weighted_mean)    \
     X(weighted_var)     \
     X(expand)           \
+    /* Scans. */ \
+    X(prod) \
+    X(cumsum) \
+    X(cumprod) \
+    X(cummax) \
+    X(cummin) \
+    X(logcumsumexp) \
+    X(affine_scan) \
     X(matmul)           \
     X(linear)           \
     STNI_PRODUCT_OP_LIST(X) \

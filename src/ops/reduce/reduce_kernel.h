@@ -15,6 +15,7 @@
 /*    name  floating   integer    real                           complex */
 #define STNI_REDUCTION_LIST(X)                                                          \
     X(sum,  0,         0,         p + v,                         p + v)                 \
+    X(prod, 1,         1,         p * v,                         p * v)                 \
     X(amax, -INFINITY, INT64_MIN, v > p || v != v ? v : p,       p)                     \
     X(amin, INFINITY,  INT64_MAX, v < p || v != v ? v : p,       p)                     \
     X(any,  0,         0,         v != 0 ? 1 : p,                v != 0 ? 1 : p)        \

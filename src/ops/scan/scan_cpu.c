@@ -1,0 +1,151 @@
+/* The CPU's kernels of scans. A block of up to LANES lines is scanned at once: their chains of joins run beside each other. Sums of floats are
+ * kept in f64 (complex ones in c128), as reductions keep them. */
+#include "core/dtype.h"
+#include "ops/scan/scan_kernel.h"
+
+#include <complex.h>
+#include <math.h>
+
+enum { LANES = 32 };
+
+struct block {
+    int64_t line, width; /* the first line, and how many */
+    int64_t at[SOFTMAX_TENSORS], lane[SOFTMAX_TENSORS];
+};
+
+/* Rank in the communicator that holds a piece of the dim. */
+static int rank_of(const struct stni_scan_prefix_args *a, int piece)
+{
+    int rank = 0;
+    for (int k = a->n_axes - 1; k >= 0; k--) {
+        rank += piece % a->sizes[k] * a->steps[k];
+        piece /= a->sizes[k];
+    }
+    return rank;
+}
+
+#define S double
+#define STATE(f) f##_real
+#define RE(x) (x)
+#define ISNAN(x) isnan(x)
+#define EXP exp
+#define LOG log
+#define LOWEST (-INFINITY)
+#define PHASE(x) ((void)(x), 1.0)
+#include "ops/scan/scan_state.inc"
+#define WIDE T
+#define WIDEN(x) STORE((A)(x))
+#define TEMPLATE "ops/scan/scan_lines.inc"
+#include "core/each_float.h"
+#undef WIDE
+#undef WIDEN
+#undef S
+#undef STATE
+#undef RE
+#undef ISNAN
+#undef EXP
+#undef LOG
+#undef LOWEST
+#undef PHASE
+
+/* Integers have no logarithms: those rows are never asked for. */
+#define S int64_t
+#define STATE(f) f##_integer
+#define RE(x) (x)
+#define ISNAN(x) ((void)(x), 0)
+#define EXP(x) (x)
+#define LOG(x) (x)
+#define LOWEST 0
+#define PHASE(x) (x)
+#include "ops/scan/scan_state.inc"
+#define WIDE int64_t
+#define WIDEN(x) (x)
+#include "core/each_integer.h"
+#undef WIDE
+#undef WIDEN
+#undef S
+#undef STATE
+#undef RE
+#undef ISNAN
+#undef EXP
+#undef LOG
+#undef LOWEST
+#undef PHASE
+
+#define S double _Complex
+#define STATE(f) f##_complex
+#define RE(x) creal(x)
+#define ISNAN(x) isnan(creal(x))
+#define EXP cexp
+#define LOG clog
+#define LOWEST (-INFINITY)
+#define PHASE(x) cexp(CMPLX(0, cimag(x)))
+#include "ops/scan/scan_state.inc"
+#define WIDE T
+#define WIDEN(x) ((T)(x))
+#include "core/each_complex.h"
+
+typedef void (*block_fn)(const struct stni_scan_args *args, const struct block *block);
+
+static void run_lines(const struct stni_scan_args *args, block_fn run)
+{
+    const struct stni_softmax_lines *lines = &args->lines;
+    const int inner = lines->ndim - 1;
+    int64_t index[STN_MAX_NDIM] = {0};
+    struct block b = {0};
+    for (int t = 0; t < SOFTMAX_TENSORS; t++)
+        b.lane[t] = lines->strides[t][inner];
+    for (int64_t rows = stni_softmax_lines_count(lines) / lines->shape[inner]; rows > 0; rows--) {
+        for (int64_t l = 0; l < lines->shape[inner]; l += LANES) {
+            b.width = lines->shape[inner] - l < LANES ? lines->shape[inner] - l : LANES;
+            for (int t = 0; t < SOFTMAX_TENSORS; t++) {
+                b.at[t] = l * b.lane[t];
+                for (int d = 0; d < inner; d++)
+                    b.at[t] += index[d] * lines->strides[t][d];
+            }
+            run(args, &b);
+            b.line += b.width;
+        }
+        for (int d = inner - 1; d >= 0 && ++index[d] == lines->shape[d]; d--)
+            index[d] = 0;
+    }
+}
+
+stn_status stni_scan_cpu(stn_queue *queue, const void *raw)
+{
+    static const block_fn of[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = scan_f32, [STN_DTYPE_F64] = scan_f64, [STN_DTYPE_BF16] = scan_bf16, [STN_DTYPE_F16] = scan_f16,
+        [STN_DTYPE_I64] = scan_i64, [STN_DTYPE_I32] = scan_i32, [STN_DTYPE_U8] = scan_u8, [STN_DTYPE_BOOL] = scan_u8,
+        [STN_DTYPE_C64] = scan_c64, [STN_DTYPE_C128] = scan_c128,
+    };
+    const struct stni_scan_args *args = raw;
+    (void)queue;
+    run_lines(args, of[args->dtype]);
+    return STN_OK;
+}
+
+stn_status stni_scan_total_cpu(stn_queue *queue, const void *raw)
+{
+    static const block_fn of[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = total_f32, [STN_DTYPE_F64] = total_f64, [STN_DTYPE_BF16] = total_bf16, [STN_DTYPE_F16] = total_f16,
+        [STN_DTYPE_I64] = total_i64, [STN_DTYPE_I32] = total_i32, [STN_DTYPE_U8] = total_u8, [STN_DTYPE_BOOL] = total_u8,
+        [STN_DTYPE_C64] = total_c64, [STN_DTYPE_C128] = total_c128,
+    };
+    const struct stni_scan_args *args = raw;
+    (void)queue;
+    run_lines(args, of[args->dtype]);
+    return STN_OK;
+}
+
+stn_status stni_scan_prefix_cpu(stn_queue *queue, const void *raw)
+{
+    const struct stni_scan_prefix_args *args = raw;
+    (void)queue;
+    if (stni_dtype_is_complex(args->dtype))
+        prefix_complex(args);
+    else if (stni_dtype_is_floating(args->dtype))
+        prefix_real(args);
+    else
+        prefix_integer(args);
+    return STN_OK;
+}
