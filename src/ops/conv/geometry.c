@@ -35,7 +35,8 @@ static stn_status read_list(const struct reading *r, const char *name, const stn
 {
     int dims = r->rule->dims;
     if (list->n != -1 && list->n != 1 && list->n != dims)
-        return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute '%s' got %lld numbers, wanted 1 or %d", name, (long long)list->n, dims);
+        return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute '%s' got %lld numbers, wanted %s%d", name, (long long)list->n,
+                           dims > 1 ? "1 or " : "", dims);
     for (int d = 0; d < dims; d++) {
         out[d] = list->n == -1 ? absent : list->v[list->n == 1 ? 0 : d];
         if (out[d] < least || out[d] > INT_MAX)

@@ -1,0 +1,167 @@
+/* Convolutions and their gradients: one process against plain loops, dtypes against each other. */
+#include "core/shard/world.h"
+#include "ops/conv/cases.h"
+#include "ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* With the cotangent r: out = F(a, w) + b and a' = A(w, r), w' = W(a, r) for the loss <r, out>; with directions u, t, v of a', w', b': the
+ * derivatives of <u, a'> + <t, w'> + <v, b'> by a are A(t, r), by w W(u, r), by r F(u, w) + F(a, t) + v. */
+static void check_against_loops(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype, double tolerance)
+{
+    struct random_shape as = conv_input_shape(s), ws = conv_weight_shape(s), bs = conv_bias_shape(s), ys = conv_output_shape(s);
+    int64_t na = against_one_numel(&as), nw = against_one_numel(&ws), ny = against_one_numel(&ys), plane = 1;
+    for (int d = 0; d < s->dims; d++)
+        plane *= ys.shape[ys.ndim - 1 - d];
+    double *a = against_one_draw(state, na), *w = against_one_draw(state, nw), *b = against_one_draw(state, s->o);
+    double *r = against_one_draw(state, ny), *u = against_one_draw(state, na), *t = against_one_draw(state, nw), *v = against_one_draw(state, s->o);
+    double *y = conv_zeros(ny), *da = conv_zeros(na), *dw = conv_zeros(nw), *db = conv_zeros(s->o);
+    double *dda = conv_zeros(na), *ddw = conv_zeros(nw), *dr = conv_zeros(ny);
+    conv_plain(s, a, w, y, y);
+    conv_plain(s, da, w, r, da);
+    conv_plain(s, a, dw, r, dw);
+    conv_plain(s, dda, t, r, dda);
+    conv_plain(s, u, ddw, r, ddw);
+    conv_plain(s, u, w, dr, dr);
+    conv_plain(s, a, t, dr, dr);
+    for (int64_t i = 0; i < ny && s->has_bias; i++) {
+        y[i] += b[i / plane % s->o];
+        db[i / plane % s->o] += r[i];
+        dr[i] += v[i / plane % s->o];
+    }
+    stn_scope_begin(context);
+    stn_tensor *in[] = {against_one_local(context, dtype, &as, a), against_one_local(context, dtype, &ws, w), against_one_local(context, dtype, &bs, b)};
+    stn_tensor *cotangent = against_one_local(context, dtype, &ys, r);
+    stn_tensor *along[] = {against_one_local(context, dtype, &as, u), against_one_local(context, dtype, &ws, t), against_one_local(context, dtype, &bs, v)};
+    stn_tensor *grad[3] = {NULL}, *second[4] = {NULL}, *leaves[] = {in[0], in[1], in[2], cotangent};
+    int n = s->has_bias ? 3 : 2;
+    for (int i = 0; i < 3; i++)
+        CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
+    CHECK_STATUS(stn_set_requires_grad(cotangent, 1), STN_OK);
+    leaves[n] = cotangent;
+    stn_tensor *out = conv_call(in, s);
+    CHECK_STATUS(stn_grad(context, 1, &out, &cotangent, n, leaves, 1, 1, grad), STN_OK);
+    CHECK_STATUS(stn_grad(context, n, grad, along, n + 1, leaves, 0, 0, second), STN_OK);
+    against_one_compare(out, y, tolerance);
+    against_one_compare(grad[0], da, tolerance);
+    against_one_compare(grad[1], dw, tolerance);
+    against_one_compare(second[0], dda, tolerance);
+    against_one_compare(second[1], ddw, tolerance);
+    against_one_compare(second[n], dr, tolerance);
+    if (s->has_bias) {
+        against_one_compare(grad[2], db, tolerance);
+        CHECK(second[2] == NULL);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    double *all[] = {a, w, b, r, u, t, v, y, da, dw, db, dda, ddw, dr};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+static stn_status loops_body(stn_context *context, void *arg)
+{
+    uint64_t state = 3;
+    (void)arg;
+    for (int i = 0; i < conv_n_cases; i++) {
+        check_against_loops(context, &state, &conv_cases[i], STN_DTYPE_F64, 1e-13);
+        check_against_loops(context, &state, &conv_cases[i], STN_DTYPE_F32, 2e-6);
+    }
+    return STN_OK;
+}
+
+static void one_process_gives_what_plain_loops_give_to_the_second_derivative(void)
+{
+    test_ranks(1, loops_body, NULL);
+}
+
+/* The same values in a dtype and in f64, the first windowed dim cut. The loss is the sum of the outputs, or of their squares. */
+static void check_against_f64(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype, int squares, double tolerance)
+{
+    struct random_shape of[] = {conv_input_shape(s), conv_weight_shape(s), conv_bias_shape(s)};
+    stn_placement over[] = {stn_shard(of[0].ndim - s->dims)}, everywhere[] = {stn_replicate()};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_tensor *in[2][3], *out[2], *loss[2], *grad[2][3];
+    int n = s->has_bias ? 3 : 2;
+    stn_scope_begin(context);
+    for (int k = 0; k < n; k++) {
+        const stn_spec *spec = conv_spec(context, mesh, k == 0 ? over : everywhere, STN_DTYPE_F32, &of[k], NULL);
+        double *values = against_one_draw(state, against_one_numel(&of[k]));
+        in[0][k] = stn_detach(stn_cast(against_one_tensor(context, spec, values), dtype));
+        in[1][k] = stn_detach(stn_cast(in[0][k], STN_DTYPE_F64));
+        stn_spec_release(&spec);
+        free(values);
+    }
+    for (int wide = 0; wide < 2; wide++) {
+        for (int k = 0; k < n; k++)
+            CHECK_STATUS(stn_set_requires_grad(in[wide][k], 1), STN_OK);
+        out[wide] = conv_call(in[wide], s);
+        loss[wide] = stn_sum(squares ? stn_mul(out[wide], out[wide]) : out[wide], 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &loss[wide], NULL, n, in[wide], 0, 0, grad[wide]), STN_OK);
+    }
+    for (int k = -1; k < n && CHECK_STATUS(stn_context_status(context), STN_OK); k++) {
+        stn_tensor *full = k < 0 ? out[1] : grad[1][k], *narrow = k < 0 ? out[0] : grad[0][k];
+        int64_t count = stn_spec_numel(stn_tensor_spec(full));
+        double *want = conv_zeros(count);
+        test_read(full, want, count);
+        CHECK(stn_tensor_dtype(narrow) == dtype);
+        against_one_compare(stn_cast(narrow, STN_DTYPE_F32), want, tolerance);
+        free(want);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+/* 16-bit floats: computed in f32, rounded at the end */
+
+static stn_status narrow_body(stn_context *context, void *arg)
+{
+    uint64_t state = 31;
+    (void)arg;
+    for (int i = 0; i < conv_n_cases; i++) {
+        check_against_f64(context, &state, &conv_cases[i], STN_DTYPE_F16, 0, 4 * 0x1p-11);
+        check_against_f64(context, &state, &conv_cases[i], STN_DTYPE_BF16, 0, 4 * 0x1p-8);
+    }
+    return STN_OK;
+}
+
+static void narrow_floats_are_those_of_f64_rounded(void)
+{
+    test_ranks(1, narrow_body, NULL);
+    test_ranks(3, narrow_body, NULL);
+}
+
+/* Tall images, which f32 takes in blocks of rows and f64 at once */
+
+static stn_status tall_body(stn_context *context, void *arg)
+{
+    static const struct conv_case tall[] = {
+        {2, 0, 2, 16, 16, 1, {150, 96}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}, 1},
+        {2, 0, 1, 16, 24, 1, {301, 96}, {4, 3}, {2, 1}, {2, 1}, {1, 1}, {0}, {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}, 1},
+        {2, 0, 2, 24, 16, 2, {181, 70}, {3, 5}, {1, 1}, {-1, -1}, {3, 1}, {0}, {STN_PADDING_REFLECT, 0}, 1},
+        {2, 0, 1, 16, 16, 1, {400, 96}, {5, 3}, {3, 1}, {1, 0}, {1, 1}, {0}, {0}, 0},
+        {2, 1, 2, 24, 16, 1, {95, 64}, {4, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 0}, {0}, 1},
+        {3, 0, 1, 8, 16, 1, {30, 24, 20}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}, 1},
+        {1, 1, 1, 16, 16, 1, {20000}, {5}, {2}, {2}, {1}, {1}, {0}, 1},
+    };
+    uint64_t state = 47;
+    (void)arg;
+    for (size_t i = 0; i < sizeof tall / sizeof *tall; i++)
+        check_against_f64(context, &state, &tall[i], STN_DTYPE_F32, 1, 2e-5);
+    return STN_OK;
+}
+
+static void tall_images_in_blocks_of_rows_give_what_f64_gives(void)
+{
+    test_ranks(1, tall_body, NULL);
+    test_ranks(2, tall_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"one_process_gives_what_plain_loops_give_to_the_second_derivative", one_process_gives_what_plain_loops_give_to_the_second_derivative},
+        {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
+        {"tall_images_in_blocks_of_rows_give_what_f64_gives", tall_images_in_blocks_of_rows_give_what_f64_gives},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
