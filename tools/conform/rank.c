@@ -6,6 +6,7 @@
 
 #include "compare.h"
 #include "parts.h"
+#include "peak.h"
 
 #include <shardtensor/shardtensor.h>
 
@@ -47,6 +48,36 @@ static stn_stats stats_of(stn_context *context)
     stn_stats stats = {.size = sizeof stats};
     stn_context_stats(context, &stats);
     return stats;
+}
+
+/* Forward and backward are measured alike: between begin_measure and end_measure. */
+
+static stn_stats begin_measure(struct rank_run *run)
+{
+    stn_context_stats_reset(run->context);
+    return stats_of(run->context);
+}
+
+/* `chunks`: bytes of what the step reads and makes. */
+static void end_measure(struct rank_run *run, const char *step, const stn_stats *before, int64_t chunks)
+{
+    const stn_stats after = stats_of(run->context);
+    const int64_t held = after.peak_bytes - before->live_bytes, bound = peak_bound(chunks);
+    run->outcome->bytes += after.bytes_sent;
+    run->outcome->fallbacks += after.fallbacks;
+    run->outcome->peak = fmax(run->outcome->peak, (double)held / (double)bound);
+    if (held > bound)
+        wrong(run, "%s: holds %lld bytes at once beside its inputs, at most %lld", step, (long long)held, (long long)bound);
+}
+
+/* Bytes of the tensors' chunks on the rank that has the largest; NULL and errors count nothing. */
+static int64_t chunks_of(int n, stn_tensor *const *tensors)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        if (!stn_tensor_is_error(tensors[i]))
+            bytes += peak_chunk(stn_tensor_spec(tensors[i]));
+    return bytes;
 }
 
 /* Leaves */
@@ -169,16 +200,15 @@ static stn_status forward(struct rank_run *run)
     stn_attr attrs[ATTRS_MAX];
     attrs_fit(&run->c->attrs, stn_op_descriptor(run->op), attrs);
     const int n_outputs = stn_op_descriptor(run->op)->n_outputs;
-    const stn_stats before = stats_of(run->context);
+    const stn_stats before = begin_measure(run);
     stn_status status = stn_op_invoke(run->op, run->n_places, run->place, run->c->attrs.n, attrs, n_outputs, run->output);
-    const stn_stats after = stats_of(run->context);
-    run->outcome->bytes += after.bytes_sent - before.bytes_sent;
-    run->outcome->fallbacks += after.fallbacks - before.fallbacks;
     if (status != STN_OK) {
+        const stn_stats after = stats_of(run->context);
         run->outcome->refused = 1;
-        run->outcome->communicated = after.collectives != before.collectives || after.messages != before.messages;
+        run->outcome->communicated = after.collectives > 0 || after.messages > 0;
         return status;
     }
+    end_measure(run, "forward", &before, chunks_of(run->n_places, run->place) + chunks_of(n_outputs, run->output));
     int given = 0;
     while (given < n_outputs && run->output[given] != NULL)
         given++;
@@ -225,11 +255,11 @@ static stn_status backward(struct rank_run *run)
     }
     if (n == 0)
         return STN_OK;
-    const stn_stats before = stats_of(run->context);
+    /* The gradients are as large as what they are of. */
+    const int64_t chunks = 2 * chunks_of(run->n_places, run->place) + chunks_of(n, losses) + chunks_of(n, cotangents);
+    const stn_stats before = begin_measure(run);
     stn_status status = stn_backward_many(run->context, n, losses, cotangents, 0);
-    const stn_stats after = stats_of(run->context);
-    run->outcome->bytes += after.bytes_sent - before.bytes_sent;
-    run->outcome->fallbacks += after.fallbacks - before.fallbacks;
+    end_measure(run, "backward", &before, chunks);
     return status;
 }
 

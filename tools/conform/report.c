@@ -66,6 +66,7 @@ void report_configuration(void *arg, const struct conform_case *c, const struct 
         row->failed += !verdict->passed;
         row->bytes += verdict->bytes;
         row->error = verdict->error > row->error ? verdict->error : row->error;
+        row->peak = verdict->peak > row->peak ? verdict->peak : row->peak;
     }
     if (!verdict->passed)
         print_failure(report, c, grid, configuration, verdict);
@@ -80,11 +81,11 @@ void report_file(struct report *report, const char *path, const char *text)
 void report_end(struct report *report)
 {
     if (report->n_rows > 0)
-        fprintf(report->out, "%-24s %10s %10s %10s %14s %12s\n", "op", "native", "fallback", "failed", "bytes moved", "worst error");
+        fprintf(report->out, "%-24s %10s %10s %10s %14s %12s %11s\n", "op", "native", "fallback", "failed", "bytes moved", "worst error", "peak/bound");
     for (int i = 0; i < report->n_rows; i++) {
         const struct op_row *row = &report->rows[i];
-        fprintf(report->out, "%-24s %10lld %10lld %10lld %14lld %12.2e\n", row->name, (long long)row->native, (long long)row->fallback,
-                (long long)row->failed, (long long)row->bytes, row->error);
+        fprintf(report->out, "%-24s %10lld %10lld %10lld %14lld %12.2e %11.2f\n", row->name, (long long)row->native, (long long)row->fallback,
+                (long long)row->failed, (long long)row->bytes, row->error, row->peak);
     }
     fprintf(report->out, "%lld passed, %lld failed, %lld skipped\n", (long long)report->passed, (long long)report->failed,
             (long long)report->skipped);

@@ -10,7 +10,7 @@ struct op_row {
     char name[CASE_MAX_TEXT];
     int64_t native, fallback, failed; /* configurations; failed ones are counted in the first two as well */
     int64_t bytes;
-    double error;
+    double error, peak;
 };
 
 struct report {

@@ -122,6 +122,7 @@ static struct verdict judge(const struct batch *batch, int i)
         verdict.fallback |= o->fallbacks > 0;
         verdict.bytes += o->bytes;
         verdict.error = o->error > verdict.error ? o->error : verdict.error;
+        verdict.peak = o->peak > verdict.peak ? o->peak : verdict.peak;
     }
     if (verdict.compared == 0)
         fail(&verdict, "nothing was compared", -1);

@@ -33,6 +33,7 @@ struct outcome {
     int compared;      /* tensors */
     double error;      /* the worst norm(diff) / norm(expected) */
     int64_t bytes;     /* sent by forward and backward */
+    double peak;       /* what was held at once over what may be (peak.h), in the worse of forward and backward */
     int64_t fallbacks;
     uint64_t specs;    /* a hash of the descriptions of the specs that came out */
 };
@@ -40,8 +41,8 @@ struct outcome {
 /** What all ranks found together. */
 struct verdict {
     int passed, compared, fallback;
-    double error;
-    int64_t bytes; /* of all ranks */
+    double error, peak; /* the worst rank's */
+    int64_t bytes;      /* of all ranks */
     char text[RUN_MAX_TEXT + 128];
 };
 
