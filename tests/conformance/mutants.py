@@ -74,12 +74,16 @@ MUTANTS = {
     "conj-01": [(nudge("out.0"), "out.0"), (nudge("grad.input"), "grad.input")],
 }
 
+# The same with arguments of the runner: in f64 it compares its own reference with the file.
+IN_OTHER_DTYPES = {"add-02": [(nudge("out.0"), "in f64 on one rank: norm"), (nudge("grad.input"), "a gradient in f64"),
+                              (set_metadata("attrs", '{"alpha": 2}'), "in f64 on one rank")]}
+
 # Cases that pass as they are, and still do with less to compare.
 UNCHANGED = {"add-02": [lambda header, data: None, drop_gradients]}
 
 
-def run(runner, path):
-    result = subprocess.run([runner, "--ranks", "1,2", "--mesh", "2x2", path], text=True, capture_output=True)
+def run(runner, path, *arguments):
+    result = subprocess.run([runner, "--ranks", "1,2", "--mesh", "2x2", *arguments, path], text=True, capture_output=True)
     return result.returncode, result.stdout + result.stderr
 
 
@@ -87,14 +91,15 @@ def main():
     runner, cases, wrong, count = sys.argv[1], pathlib.Path(sys.argv[2]), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         target = pathlib.Path(folder) / "mutant-00.safetensors"
-        for table, passes in ((MUTANTS, False), (UNCHANGED, True)):
+        for table, passes, arguments in ((MUTANTS, False, ()), (IN_OTHER_DTYPES, False, ("--dtype", "f64")), (UNCHANGED, True, ()),
+                                         (UNCHANGED, True, ("--dtype", "bf16"))):
             for case, changes in table.items():
                 for change in changes:
                     change, text = change if isinstance(change, tuple) else (change, " 0 failed")
                     header, data = read(cases / f"{case}.safetensors")
                     change(header, data)
                     write(target, header, data)
-                    status, output = run(runner, target)
+                    status, output = run(runner, target, *arguments)
                     count += 1
                     if (status == 0) != passes or text not in output:
                         wrong += 1

@@ -1,6 +1,7 @@
 /* Cases: attributes as they are written and as a schema wants them, inputs by name, tensors that fit each other, the bounds of comparing. */
 #include "conform/case.h"
 #include "conform/compare.h"
+#include "conform/number.h"
 #include "harness.h"
 
 #include <math.h>
@@ -207,7 +208,31 @@ static void whole_numbers_are_compared_exactly(void)
     CHECK(!holds(STN_DTYPE_I64, 2, expected, got));
     const uint8_t yes = 1, no = 0;
     CHECK(!holds(STN_DTYPE_BOOL, 1, &yes, &no));
-    CHECK(!holds(STN_DTYPE_F16, 1, &yes, &yes)); /* what cannot be compared does not hold */
+}
+
+static void sixteen_bits_are_read_and_rounded(void)
+{
+    static const struct {
+        stn_dtype dtype;
+        double x;
+        uint16_t bits;
+    } rows[] = {{STN_DTYPE_F16, 1, 0x3c00},      {STN_DTYPE_F16, -2.5, 0xc100},  {STN_DTYPE_F16, 65504, 0x7bff}, {STN_DTYPE_F16, 0x1p-24, 1},
+                {STN_DTYPE_F16, 0x1p-14, 0x400}, {STN_DTYPE_F16, HUGE_VAL, 0x7c00}, {STN_DTYPE_BF16, 1, 0x3f80},  {STN_DTYPE_BF16, -3.140625, 0xc049},
+                {STN_DTYPE_BF16, 0x1p-126, 0x80}, {STN_DTYPE_BF16, 0x1p-133, 1}};
+    uint16_t bits;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        number_put(rows[i].dtype, &bits, 0, rows[i].x);
+        CHECK_I64(bits, rows[i].bits);
+        CHECK_NEAR(number_at(rows[i].dtype, &rows[i].bits, 0), rows[i].x, 0);
+    }
+    CHECK_NEAR(number_round(STN_DTYPE_F16, 1 + 0x1p-11), 1, 0); /* to even */
+    CHECK_NEAR(number_round(STN_DTYPE_F16, 1 + 0x3p-11), 1 + 0x1p-9, 0);
+    CHECK_NEAR(number_round(STN_DTYPE_F16, 65519), 65504, 0);
+    CHECK(isinf(number_round(STN_DTYPE_F16, 65520)) && isnan(number_round(STN_DTYPE_BF16, NAN)));
+    CHECK_NEAR(number_round(STN_DTYPE_BF16, 2 - 0x1p-9), 2, 0);
+    const uint16_t one = 0x3c00, near = 0x3c04, far = 0x3c20;
+    CHECK(holds(STN_DTYPE_F16, 1, &one, &near));
+    CHECK(!holds(STN_DTYPE_F16, 1, &one, &far));
 }
 
 int main(int argc, char **argv)
@@ -221,6 +246,7 @@ int main(int argc, char **argv)
         {"floating_values_are_compared_by_both_bounds", floating_values_are_compared_by_both_bounds},
         {"not_a_number_and_infinity_stand_at_the_same_places", not_a_number_and_infinity_stand_at_the_same_places},
         {"whole_numbers_are_compared_exactly", whole_numbers_are_compared_exactly},
+        {"sixteen_bits_are_read_and_rounded", sixteen_bits_are_read_and_rounded},
     };
     return TEST_MAIN(argc, argv, cases);
 }

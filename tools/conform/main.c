@@ -1,4 +1,5 @@
 /* stn-conform: runs conformance cases on meshes of ranks, in many layouts, and compares with what one process gave. */
+#include "cast.h"
 #include "options.h"
 #include "report.h"
 
@@ -9,22 +10,32 @@
 
 enum { EXIT_USAGE = 2 };
 
-static void run_file(const struct options *options, struct report *report, const char *path)
+static void run_read(const struct options *options, struct report *report, const char *path, struct conform_case *c)
 {
     char error[512];
-    struct conform_case *c = malloc(sizeof *c);
-    if (c == NULL) {
-        report_file(report, path, "out of memory");
-        return;
-    }
-    if (!case_read(path, c, error, sizeof error)) {
-        report_file(report, path, error);
-        free(c);
-        return;
+    if (options->run.dtype != STN_DTYPE_F32) {
+        const enum cast_result cast = case_cast(c, options->run.dtype, error, sizeof error);
+        if (cast == CAST_FAILED)
+            report_file(report, path, error);
+        report->skipped += cast == CAST_NOTHING;
+        if (cast != CAST_DONE)
+            return;
     }
     for (int i = 0; i < options->n_grids; i++)
         if (!run_case(&options->run, c, &options->grids[i], report_configuration, report))
             report_file(report, path, "out of memory");
+}
+
+static void run_file(const struct options *options, struct report *report, const char *path)
+{
+    char error[512] = "out of memory";
+    struct conform_case *c = malloc(sizeof *c);
+    if (c == NULL || !case_read(path, c, error, sizeof error)) {
+        report_file(report, path, error);
+        free(c);
+        return;
+    }
+    run_read(options, report, path, c);
     case_free(c);
     free(c);
 }

@@ -7,7 +7,7 @@
 
 const char options_usage[] =
     "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device cpu|cuda] [--placements all|K]\n"
-    "                   [--seed S] [--queue immediate|worker] [--only N] FILE|DIR...\n"
+    "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] FILE|DIR...\n"
     "\n"
     "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
     "compares. Exit status 0 only if every configuration passed.\n"
@@ -18,6 +18,7 @@ const char options_usage[] =
     "  --placements    combinations of layouts per case and mesh, each with balanced and with uneven cuts (8)\n"
     "  --seed S        what is drawn (1)\n"
     "  --queue         immediate: kernels run at once; worker: on a thread, with random delays\n"
+    "  --dtype D       f64, bf16 or f16: floating inputs are cast, and compared with one rank in f64 within the dtype's bounds (f32)\n"
     "  --only N        one configuration, as a failure's line names it\n";
 
 /* A whole number and nothing else. */
@@ -107,6 +108,17 @@ static int parse_device(struct options *o, const char *text)
     return strcmp(text, "cpu") == 0;
 }
 
+static int parse_dtype(struct options *o, const char *text)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (strcmp(text, stn_dtype_name(dtypes[i])) == 0) {
+            o->run.dtype = dtypes[i];
+            return 1;
+        }
+    return 0;
+}
+
 static const struct option_row {
     const char *name;
     int (*parse)(struct options *o, const char *text);
@@ -119,6 +131,7 @@ static const struct option_row {
     {"--placements", parse_placements, "all, or a number from 1 to 1000000"},
     {"--seed", parse_seed, "a number"},
     {"--queue", parse_queue, "immediate or worker"},
+    {"--dtype", parse_dtype, "f32, f64, bf16 or f16"},
     {"--only", parse_only, "the number of a configuration"},
 };
 
@@ -132,7 +145,7 @@ static const struct option_row *find_row(const char *name)
 
 int options_parse(int argc, char **argv, struct options *o, char *error, size_t error_size)
 {
-    *o = (struct options){.run = {.queue = STN_QUEUE_IMMEDIATE, .seed = 1, .placements = 8, .only = -1}, .paths = argv + 1};
+    *o = (struct options){.run = {.queue = STN_QUEUE_IMMEDIATE, .dtype = STN_DTYPE_F32, .seed = 1, .placements = 8, .only = -1}, .paths = argv + 1};
     error[0] = '\0';
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] != '-') {

@@ -1,6 +1,8 @@
 /* Chunks cut from whole tensors, and the parts of a pending sum. */
 #include "parts.h"
 
+#include "number.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,44 +111,35 @@ static struct dealing dealing_of(const stn_spec *spec, uint64_t seed)
     return deal;
 }
 
-/* Whether x + k is exact: its rounding error, by Knuth's two-sum, is 0, and it survives in single precision if x is that. */
-static int sum_is_exact(double x, double k, int single)
+/* Whether x + k is exact: its rounding error, by Knuth's two-sum, is 0, and it survives in the dtype. */
+static int sum_is_exact(double x, double k, stn_dtype dtype)
 {
     double s = x + k, b = s - x;
     double error = (x - (s - b)) + (k - b);
-    return error == 0 && (!single || (double)(float)s == s);
+    return error == 0 && number_round(dtype, s) == s;
 }
 
 /* This rank's part of the value x, which is element `at` of the whole. */
-static double part_of(const struct dealing *deal, int64_t at, double x, int single)
+static double part_of(const struct dealing *deal, int64_t at, double x, stn_dtype dtype)
 {
     struct rng rng = {rng_mix(deal->seed, (uint64_t)at), 0};
     int owner = (int)rng_below(&rng, deal->parts);
     int plus = (int)rng_below(&rng, deal->parts);
     int minus = (plus + 1 + (int)rng_below(&rng, deal->parts - 1)) % deal->parts;
     double k = (double)(1 + rng_below(&rng, 3));
-    if (!sum_is_exact(x, k, single) || !sum_is_exact(x, -k, single))
+    /* With 16 bits an op that keeps the sum pending would round the parts by more than the value bears. */
+    if (stn_dtype_size(dtype) == 2 || !sum_is_exact(x, k, dtype) || !sum_is_exact(x, -k, dtype))
         k = 0;
     return (deal->mine == owner ? x : 0) + (deal->mine == plus ? k : 0) - (deal->mine == minus ? k : 0);
 }
 
 static void put_part(const struct dealing *deal, int64_t at, stn_dtype dtype, const unsigned char *from, unsigned char *to)
 {
-    int single = dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64;
-    size_t step = single ? sizeof(float) : sizeof(double);
-    for (size_t i = 0; i < stn_dtype_size(dtype); i += step) {
-        float f;
-        double d;
-        if (single) {
-            memcpy(&f, from + i, sizeof f);
-            f = (float)part_of(deal, at, f, 1);
-            memcpy(to + i, &f, sizeof f);
-        } else {
-            memcpy(&d, from + i, sizeof d);
-            d = part_of(deal, at, d, 0);
-            memcpy(to + i, &d, sizeof d);
-        }
-    }
+    double element[2]; /* aligned; large enough for any dtype */
+    memcpy(element, from, stn_dtype_size(dtype));
+    for (int i = 0; i < number_parts(dtype); i++)
+        number_put(dtype, element, i, part_of(deal, at, number_at(dtype, element, i), dtype));
+    memcpy(to, element, stn_dtype_size(dtype));
 }
 
 void parts_fill(const struct value *value, const stn_spec *spec, uint64_t seed, void *chunk)

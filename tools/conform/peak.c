@@ -1,7 +1,7 @@
 /* The bound, in one place. */
 #include "peak.h"
 
-enum { TIMES = 3, BUFFER = 64 << 10 /* bytes */ };
+enum { TIMES = 3, BUFFER = 512 << 10 /* bytes */ };
 
 int64_t peak_chunk(const stn_spec *spec)
 {

@@ -12,6 +12,7 @@ struct run_options {
     uint64_t seed;
     int64_t placements; /* combinations at most per case and mesh; INT64_MAX: all */
     int64_t only;       /* number of the only configuration to run; -1: all */
+    stn_dtype dtype;    /* of floating inputs; F32: as the cases have them */
     int processes;      /* ranks are the processes of a job: each runs this program */
 };
 
