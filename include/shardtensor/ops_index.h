@@ -18,5 +18,72 @@ STN_BEGIN_DECLS
  * @return new tensor; an index outside 0 … v-1 reads 0 and is STN_ERR_VALUE at the next agreement (stn_agree). */
 STN_API stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const int64_t *padding_index);
 
+/* In all ops below `index` is of i64 or i32. One that is out of range is found when the op runs: it reads 0 or writes nothing, and is
+ * STN_ERR_VALUE at the next agreement (stn_agree). Negative ones are out of range but where it is said otherwise.
+ *
+ * Collective: over the mesh where `dim` is cut and the index too: the indices go to the owners of what they name, and values come back or go
+ * with them, three exchanges in all; the host then waits once, since the amount of data depends on values. Elsewhere nothing is exchanged. */
+
+/** Elements by index along `dim`: y[p] = input[p with p[dim] replaced by index[p]].
+ *
+ * Shapes:     input and index have the same number of dims, index is no longer in any dim but `dim` -> index's shape.
+ * Placement:  dims of the input other than `dim` stay cut, and the index is cut like them; where the input is whole, the index's cuts stay.
+ *             `dim` cut: under a Replicate index each rank reads what it has and the result is Partial(sum), else indices are routed.
+ *             Partial(sum) of the input is kept under a Replicate index.
+ * Gradient:   of input: the cotangent added up by index. Twice differentiable.
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE. */
+STN_API stn_tensor *stn_gather(stn_tensor *input, int dim, stn_tensor *index);
+
+/** Slices by index along `dim`: y[…, k, …] = input[…, index[k], …].
+ *
+ * Shapes:     index (k) or () -> input's with k for `dim`.
+ * Placement, gradient, errors: as stn_gather's; whole slices are routed, each distinct one once. */
+STN_API stn_tensor *stn_index_select(stn_tensor *input, int dim, stn_tensor *index);
+
+/** stn_gather of tensors that are first repeated to a common shape in all dims but *dim; `dim` NULL: both are taken flat. */
+STN_API stn_tensor *stn_take_along_dim(stn_tensor *input, stn_tensor *indices, const int *dim);
+
+/** The input with elements replaced: y[p with p[dim] replaced by index[p]] = src[p]; of several that name one element the last one, in row-major
+ *  order, wins.
+ *
+ * Shapes:     input, index, src with the same number of dims; index is no longer than src, nor than input but in `dim` -> input's.
+ * Placement:  the input's cuts stay, index and src are cut like them. `dim` cut: under a Replicate index and src each rank writes what is its own,
+ *             else both are routed. An input that is whole gets the cuts of src, `dim` among them. Kept Partial(sum) where both are.
+ * Gradient:   of input: 0 where an index points; of src: the cotangent by index, for each of several that name one element. Twice differentiable.
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (src's is not input's). */
+STN_API stn_tensor *stn_scatter_from(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
+
+/** The same with one number for all of src. */
+STN_API stn_tensor *stn_scatter_number(stn_tensor *input, int dim, stn_tensor *index, double value);
+
+/** As stn_scatter_from, but src is added: in row-major order on a rank, then in the order of ranks. 16-bit floats are added in f32.
+ *
+ * Placement:  as stn_scatter_from's; an input that is whole beside a src that is cut along `dim` gives Partial(sum), and nothing is exchanged.
+ * Gradient:   of input: the cotangent; of src: it by index. Twice differentiable. */
+STN_API stn_tensor *stn_scatter_add(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
+
+typedef enum stn_scatter_reduction { STN_SCATTER_SUM, STN_SCATTER_PROD, STN_SCATTER_MEAN, STN_SCATTER_AMAX, STN_SCATTER_AMIN } stn_scatter_reduction;
+
+/** As stn_scatter_add with other ways to join what comes to one element; with `include_self` the element's own value is one of those, without it
+ *  counts only where nothing comes. NaN wins over numbers.
+ *
+ * Gradient:   of input and src: of products the product of the others; of amax and amin evenly among those that equal the result. Twice
+ *             differentiable but where factors are 0. */
+STN_API stn_tensor *stn_scatter_reduce(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src, stn_scatter_reduction reduce,
+                                       int include_self);
+
+/** Adds slices: y = input, but y[…, index[k], …] += alpha source[…, k, …].
+ *
+ * Shapes:     index (k) or (), source input's with k for `dim` -> input's.
+ * Placement, gradient, errors: as stn_scatter_add's. */
+STN_API stn_tensor *stn_index_add(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *source, double alpha);
+
+/** Replaces slices: y[…, index[k], …] = source[…, k, …]; the last of several wins. Otherwise as stn_scatter_from. */
+STN_API stn_tensor *stn_index_copy(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *source);
+
+/** Replaces slices by a number; by name, or by a tensor without dims, which then gets a gradient. Negative indices count from the end.
+ *  Otherwise as stn_scatter_number. */
+STN_API stn_tensor *stn_index_fill(stn_tensor *input, int dim, stn_tensor *index, double value);
+
 STN_END_DECLS
 #endif

@@ -130,6 +130,17 @@
     X(argmin)            \
     X(max_all)           \
     X(min_all)           \
+    X(index_read)        \
+    X(index_write)       \
+    X(gather)            \
+    X(index_select)      \
+    X(take_along_dim)    \
+    X(scatter)           \
+    X(scatter_add)       \
+    X(scatter_reduce)    \
+    X(index_add)         \
+    X(index_copy)        \
+    X(index_fill)        \
     X(dist_all_reduce)   \
     X(dist_others)       \
     /* Losses and normalisations. */ \

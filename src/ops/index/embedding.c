@@ -89,8 +89,8 @@ static stn_status place(stn_op_call *call)
         out.placement[a] = place_axis(call, &index.placement[a], &weight.placement[a]);
     STNI_TRY(stni_spec_intern(call->context, &index, &call->want[INPUT]));
     STNI_TRY(stni_spec_intern(call->context, &weight, &call->want[WEIGHT]));
-    stni_embedding_take_cuts(&out, 0, &call->want[INPUT]->layout, 0, index.ndim);
-    stni_embedding_take_cuts(&out, index.ndim, &call->want[WEIGHT]->layout, 1, 1);
+    stni_cuts_take(&out, 0, &call->want[INPUT]->layout, 0, index.ndim);
+    stni_cuts_take(&out, index.ndim, &call->want[WEIGHT]->layout, 1, 1);
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
@@ -163,7 +163,7 @@ static stn_status answer(stn_op_call *call, struct stni_rows_route *route)
 static stn_status run_routed(stn_op_call *call, uint32_t axes)
 {
     const stn_tensor *index = call->in[INPUT];
-    struct stni_rows_owners owners = {call->in[WEIGHT]->spec, 0, axes};
+    struct stni_rows_owners owners = {.spec = call->in[WEIGHT]->spec, .axes = axes};
     struct stni_rows_plan_args args = {.index_dtype = index->spec->layout.dtype};
     struct stni_rows_route route;
     stni_rows_make(index, index->spec->layout.ndim, &args.index);
@@ -178,7 +178,7 @@ static stn_status run_routed(stn_op_call *call, uint32_t axes)
 static stn_status run(stn_op_call *call)
 {
     const stn_spec *weight = call->in[WEIGHT]->spec;
-    uint32_t axes = stni_dim_axes_mask(weight, 0);
+    uint32_t axes = stni_layout_axes_mask(&weight->layout, 0);
     if (weight->layout.mesh && !weight->layout.mesh->member)
         return STN_OK;
     return axes ? run_routed(call, axes) : run_here(call);

@@ -2,23 +2,15 @@
 #ifndef STNI_OPS_INDEX_EMBEDDING_H
 #define STNI_OPS_INDEX_EMBEDDING_H
 
-#include "core/tensor.h"
+#include "ops/index/access.h"
+#include "ops/util/cuts.h"
 #include "ops/util/route_kernel.h"
-
-enum { STNI_INDEX_DTYPES = 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32, STNI_ALL_DTYPES = (1 << STN_DTYPE_COUNT) - 1 };
 
 /* The row that `padding_idx` names in a table of n rows, counted from the front; -1 where it is absent. */
 int64_t stni_padding_row(const stn_number *padding_idx, int64_t n_rows);
 
 /* Judges `padding_idx` and the dtype of indices. */
 stn_status stni_embedding_check(const stn_op_call *call, const stn_number *padding_idx, int64_t n_rows, const stn_spec *index);
-
-/* For a layout whose placements are set: its dims from `to_dim` on take the cuts of as many dims of `from`, from `from_dim` on, where the same
- * axes cut both and no cut is set yet. */
-void stni_embedding_take_cuts(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim, int dims);
-
-/* The axes that shard `dim`, as a mask. */
-uint32_t stni_dim_axes_mask(const stn_spec *spec, int dim);
 
 /* Bad indices of `input` are reported as value errors of `what`. */
 void stni_embedding_report(const stn_tensor *input, const char *what, struct stni_rows_report *out);

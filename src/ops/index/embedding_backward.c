@@ -123,15 +123,15 @@ static stn_status place(stn_op_call *call)
     }
     memset(grad.split, 0, sizeof grad.split);
     memset(index.split, 0, sizeof index.split);
-    stni_embedding_take_cuts(&index, 0, &call->in_spec[INPUT]->layout, 0, last);
-    stni_embedding_take_cuts(&index, 0, &call->in_spec[GRAD]->layout, 0, last);
+    stni_cuts_take(&index, 0, &call->in_spec[INPUT]->layout, 0, last);
+    stni_cuts_take(&index, 0, &call->in_spec[GRAD]->layout, 0, last);
     STNI_TRY(stni_spec_intern(call->context, &index, &call->want[INPUT]));
-    stni_embedding_take_cuts(&grad, 0, &call->want[INPUT]->layout, 0, last);
-    stni_embedding_take_cuts(&grad, last, &call->in_spec[GRAD]->layout, last, 1);
+    stni_cuts_take(&grad, 0, &call->want[INPUT]->layout, 0, last);
+    stni_cuts_take(&grad, last, &call->in_spec[GRAD]->layout, last, 1);
     STNI_TRY(stni_spec_intern(call->context, &grad, &call->want[GRAD]));
     if (call->in_spec[LIKE])
-        stni_embedding_take_cuts(&out, 0, &call->in_spec[LIKE]->layout, 0, 1);
-    stni_embedding_take_cuts(&out, 1, &call->want[GRAD]->layout, last, 1);
+        stni_cuts_take(&out, 0, &call->in_spec[LIKE]->layout, 0, 1);
+    stni_cuts_take(&out, 1, &call->want[GRAD]->layout, last, 1);
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
@@ -164,7 +164,7 @@ static stn_status store(const stn_op_call *call, const struct stni_rows_route *r
 /* What came from several ranks is added up at the owner: the same again, with the received rows for the cotangent. */
 static stn_status add_received(const stn_op_call *call, const struct stni_rows_route *route, const void *rows, int64_t width)
 {
-    struct stni_rows_owners here = {call->out[0]->spec, 0, 0};
+    struct stni_rows_owners here = {.spec = call->out[0]->spec};
     struct stni_rows_plan_args plan = {.index_dtype = STN_DTYPE_I64, .skip = -1};
     struct stni_rows_route merged;
     plan.index = stni_rows_dense(route->received, route->n_received, 1);
@@ -193,7 +193,7 @@ static stn_status send_sums(const stn_op_call *call, struct stni_rows_route *rou
 /* Axes along which ranks have different addends for the rows of one owner. */
 static uint32_t routed_axes(const stn_op_call *call)
 {
-    uint32_t rows = stni_dim_axes_mask(call->out[0]->spec, 0);
+    uint32_t rows = stni_layout_axes_mask(&call->out[0]->spec->layout, 0);
     return rows & (call->in[INPUT]->spec->shard_axes | call->in[GRAD]->spec->partial_axes);
 }
 
@@ -205,7 +205,7 @@ static stn_status run(stn_op_call *call)
     struct stni_rows_route route;
     if (grad->spec->layout.mesh && !grad->spec->layout.mesh->member)
         return STN_OK;
-    struct stni_rows_owners owners = {call->out[0]->spec, 0, routed_axes(call)};
+    struct stni_rows_owners owners = {.spec = call->out[0]->spec, .axes = routed_axes(call)};
     struct stni_rows_plan_args plan = {.index_dtype = index->spec->layout.dtype};
     plan.skip = stni_padding_row(&attrs->padding_idx, attrs->num_rows);
     stni_rows_make(index, n_dims, &plan.index);

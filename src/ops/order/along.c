@@ -2,9 +2,9 @@
  * give, what lies in their range: so indices are whole there, and what is taken is a pending sum. */
 #include "ops/order/order.h"
 
-#include "ops/index/embedding.h"
 #include "ops/reduce/reduction.h"
 #include "ops/util/call.h"
+#include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 #include "ops/util/like.h"
 
@@ -107,7 +107,7 @@ static stn_status want_part(const stn_op_call *call, int i, const struct stni_la
     }
     for (int d = 0; part.mesh && d < whole->ndim; d++)
         if (!(dims >> d & 1))
-            stni_embedding_take_cuts(&part, to[d], whole, d, 1);
+            stni_cuts_take(&part, to[d], whole, d, 1);
     return stni_spec_intern(call->context, &part, &call->want[i]);
 }
 
@@ -130,9 +130,9 @@ static stn_status place_place(stn_op_call *call)
         out.placement[a] = cuts(like->placement[a]) ? like->placement[a] : p;
     }
     for (int d = 0; out.mesh && d < out.ndim; d++) {
-        stni_embedding_take_cuts(&out, d, like, d, 1);
+        stni_cuts_take(&out, d, like, d, 1);
         for (int i = INDICES; i >= PART && !(dims >> d & 1); i--)
-            stni_embedding_take_cuts(&out, d, &call->in_spec[i]->layout, to[d], 1);
+            stni_cuts_take(&out, d, &call->in_spec[i]->layout, to[d], 1);
     }
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
     STNI_TRY(want_part(call, PART, &call->out_spec[0]->layout, dims, to));
@@ -197,9 +197,9 @@ static stn_status take_place(stn_op_call *call)
     }
     memset(whole.split, 0, sizeof whole.split);
     for (int d = 0; whole.mesh && d < whole.ndim; d++) {
-        stni_embedding_take_cuts(&whole, d, &call->in_spec[WHOLE]->layout, d, 1);
+        stni_cuts_take(&whole, d, &call->in_spec[WHOLE]->layout, d, 1);
         if (!(dims >> d & 1))
-            stni_embedding_take_cuts(&whole, d, &out, to[d], 1);
+            stni_cuts_take(&whole, d, &out, to[d], 1);
     }
     STNI_TRY(stni_spec_intern(call->context, &whole, &call->want[WHOLE]));
     whole = call->want[WHOLE]->layout;

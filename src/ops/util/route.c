@@ -33,6 +33,11 @@ stn_status stni_rows_memory(const stn_op_call *call, int64_t n, size_t size, voi
     return STN_OK;
 }
 
+static int64_t rows_each(const struct stni_rows_owners *owners)
+{
+    return owners->rows_each > 0 ? owners->rows_each : 1;
+}
+
 /* Rows of each rank of the communicator, on the host: beginnings, then ends. */
 static void find_ranges(const struct stni_rows_owners *owners, int n_ranks, int64_t *ranges)
 {
@@ -48,8 +53,8 @@ static void find_ranges(const struct stni_rows_owners *owners, int n_ranks, int6
             rest /= mesh->sizes[a];
         }
         int piece = stni_spec_piece(owners->spec, owners->dim, coordinate);
-        ranges[r] = stni_split_offset(split, piece);
-        ranges[n_ranks + r] = stni_split_offset(split, piece + 1);
+        ranges[r] = stni_split_offset(split, piece) * rows_each(owners);
+        ranges[n_ranks + r] = stni_split_offset(split, piece + 1) * rows_each(owners);
     }
 }
 
@@ -73,8 +78,8 @@ static stn_status open_here(struct stni_rows_route *route, int slot, const struc
 {
     args->n_ranks = 1;
     args->ranges = NULL;
-    args->range[0] = owners->spec->local_offset[owners->dim];
-    args->range[1] = args->range[0] + owners->spec->local_shape[owners->dim];
+    args->range[0] = owners->spec->local_offset[owners->dim] * rows_each(owners);
+    args->range[1] = args->range[0] + owners->spec->local_shape[owners->dim] * rows_each(owners);
     STNI_TRY(plan(route, slot, args));
     route->received = route->asked;
     route->received_n = route->counts + 1;
@@ -140,7 +145,7 @@ stn_status stni_rows_open(const stn_op_call *call, int plan_slot, const struct s
                            struct stni_rows_plan_args *args, struct stni_rows_route *route)
 {
     *route = (struct stni_rows_route){.call = call};
-    args->n_rows = owners->spec->layout.shape[owners->dim];
+    args->n_rows = owners->spec->layout.shape[owners->dim] * rows_each(owners);
     if (!owners->axes)
         return open_here(route, plan_slot, owners, args);
     stn_status status = open_ranks(route, plan_slot, owners, args);

@@ -18,6 +18,7 @@ struct stni_rows_owners {
     const stn_spec *spec; /* of the table */
     int dim;              /* of its rows */
     uint32_t axes;        /* mesh axes to route along; along others that cut `dim` a rank asks for rows at its own coordinate only */
+    int64_t rows_each;    /* rows per element of `dim`, numbered one element after the other; 0 is 1 */
 };
 
 struct stni_rows_route {

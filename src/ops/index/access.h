@@ -1,0 +1,49 @@
+/* Indexed access: the two ops that all others of this folder are made of.
+ *
+ *     index_read    values[p] = table[… index[p] …]        gather, index_select, take_along_dim
+ *     index_write   table[… index[p] …] op= values[p]      scatter and its like, index_add and its like, index_put
+ *
+ * p runs over positions, which have as many dims as the table. The index stands for the table's dim `dim`: either it has all dims of positions
+ * (gather), or it is one line along `dim` and names whole slices (index_select). Each is the other's adjoint. */
+#ifndef STNI_OPS_INDEX_ACCESS_H
+#define STNI_OPS_INDEX_ACCESS_H
+
+#include "core/tensor.h"
+#include "ops/index/access_kernel.h"
+#include "ops/table.h"
+
+enum { STNI_INDEX_DTYPES = 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32, STNI_ALL_DTYPES = (1 << STN_DTYPE_COUNT) - 1 };
+
+/* Of both ops; those after `what` of a write alone. */
+struct stni_access_attrs {
+    int64_t dim;       /* not negative */
+    int64_t line;      /* 1: the index has one dim */
+    int64_t wrap;      /* 1: negative indices count from the end */
+    int64_t what;      /* the op that users called, for value errors: an stni_op_index */
+    int64_t mode;      /* stni_access_mode */
+    int64_t fresh;     /* 1: what is written to counts for nothing itself */
+    stn_number value;  /* SET without values */
+    stn_number scale;  /* ADD: of the values; kind NONE is 1 */
+};
+
+/* Inputs of index_read, and of index_write: the table (absent: zeros, laid out where that suits a tensor like LIKE), the index, the values,
+ * LIKE, of which only the spec counts. */
+enum { STNI_ACCESS_TABLE, STNI_ACCESS_INDEX, STNI_ACCESS_VALUES, STNI_ACCESS_LIKE };
+
+stn_tensor *stni_index_read(stn_tensor *table, stn_tensor *index, const struct stni_access_attrs *attrs);
+stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs);
+
+/* The same on zeros of the shape and dims of `like`, in values' dtype. */
+stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs);
+
+/* Cotangents of the table and of the values, where the call needs them. */
+stn_status stni_index_write_backward(stn_backward_call *call);
+
+/* Layouts (access_layout.c): fill want and out_spec. */
+stn_status stni_index_read_place(stn_op_call *call);
+stn_status stni_index_write_place(stn_op_call *call);
+
+/* Slots of the two ops; PLAN's kernel is that of routed rows. A read has the first three. */
+enum { STNI_ACCESS_KEYS, STNI_ACCESS_PLAN, STNI_ACCESS_MOVE, STNI_ACCESS_FILL, STNI_ACCESS_CONVERT };
+
+#endif

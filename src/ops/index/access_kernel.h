@@ -1,0 +1,71 @@
+/* Kernels of indexed access, shared by every device: elements of a table that an index names along one dim, read or written.
+ *
+ * There are as many positions as values; each has an index and a value. Strides are in elements, and 0 along dims that an operand does not
+ * have: an index of one dim names whole slices, one of all dims names elements. */
+#ifndef STNI_OPS_INDEX_ACCESS_KERNEL_H
+#define STNI_OPS_INDEX_ACCESS_KERNEL_H
+
+#include <shardtensor/op.h>
+
+/* What a write does to an element of the table. RESET gives it what `reset_for` begins with: 0, 1, the smallest or the largest. */
+enum stni_access_mode { STNI_ACCESS_SET, STNI_ACCESS_ADD, STNI_ACCESS_MUL, STNI_ACCESS_MAX, STNI_ACCESS_MIN, STNI_ACCESS_RESET };
+
+/* Where an index outside 0 … n - 1 is reported; context NULL: nowhere. */
+struct stni_access_report {
+    stn_context *context;
+    const char *what;
+    int64_t offset[STN_MAX_NDIM]; /* of the chunk of positions in the whole */
+};
+
+struct stni_access {
+    int ndim;
+    int64_t shape[STN_MAX_NDIM];
+    const void *index;
+    stn_dtype index_dtype; /* I64 or I32 */
+    int64_t index_strides[STN_MAX_NDIM];
+    void *values;
+    int64_t value_strides[STN_MAX_NDIM];
+    /* The table. An index is one number, or a number of several digits, the last one fastest: digit k counts key_shape[k] steps of
+     * key_strides[k]; the first one counts from `first`, and others than those here are left alone (written) or read as 0. */
+    void *table;
+    int64_t base, table_strides[STN_MAX_NDIM]; /* base: the first position's, without its index */
+    int n_keys;
+    int64_t key_shape[STN_MAX_NDIM], key_strides[STN_MAX_NDIM], first;
+    int64_t n; /* of the first digit, whole */
+    int wrap;  /* 1: negative ones count from the end */
+    struct stni_access_report report;
+};
+
+struct stni_access_read_args {
+    struct stni_access at;
+    size_t element_size;
+};
+
+/* The table has the dtype in which is computed: f32 for the 16-bit floats. Written in row-major order of positions: the last of several
+ * that set an element wins, and sums are added in that order. */
+struct stni_access_write_args {
+    struct stni_access at;
+    enum stni_access_mode mode, reset_for;
+    stn_dtype dtype;  /* of the values */
+    stn_number value; /* stands for all values where at.values is NULL */
+    stn_number scale; /* ADD: of the values; NONE: 1 */
+};
+
+/* keys[v] = the offset that `at` finds in a table of one element per key, -1 for a bad index; v is where `at` finds the value. */
+struct stni_access_keys_args {
+    struct stni_access at;
+    int64_t *keys;
+};
+
+/* dst = src, of a 16-bit float and of f32. */
+struct stni_access_convert_args {
+    stn_box dst, src;
+    stn_dtype to, from;
+};
+
+stn_status stni_access_read_cpu(stn_queue *queue, const void *args);
+stn_status stni_access_write_cpu(stn_queue *queue, const void *args);
+stn_status stni_access_keys_cpu(stn_queue *queue, const void *args);
+stn_status stni_access_convert_cpu(stn_queue *queue, const void *args);
+
+#endif

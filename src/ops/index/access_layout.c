@@ -1,0 +1,301 @@
+/* Layouts of indexed access: what each mesh axis does to table, index and values.
+ *
+ * All but `dim` of the table's dims are dims of positions too, and must be cut alike where the table's are cut. Along `dim` there are three
+ * ways: every rank along the axis has all indices, and does what concerns its own piece (no exchange); or indices are cut, and go to the
+ * owners (routed); or the table is not cut, and they need not. */
+#include "ops/index/access.h"
+
+#include "ops/util/cuts.h"
+
+#include <string.h>
+
+/* Placements of the index are those of positions, also where it is a line. `values` are what is read, or what is written. */
+struct layouts {
+    int dim, line, axes;
+    struct stni_layout table, index, values;
+};
+
+static int is_shard(stn_placement p)
+{
+    return p.kind == STN_PLACE_SHARD;
+}
+
+static int is_partial(stn_placement p)
+{
+    return p.kind == STN_PLACE_PARTIAL;
+}
+
+static int is_sum(stn_placement p)
+{
+    return is_partial(p) && p.op == STN_SUM;
+}
+
+/* The dim that an axis cuts; -1: none. */
+static int cut_of(stn_placement p)
+{
+    return is_shard(p) ? p.dim : -1;
+}
+
+static int other_axis_cuts_table(const struct layouts *l, int axis, int dim)
+{
+    for (int a = 0; a < l->axes; a++)
+        if (a != axis && cut_of(l->table.placement[a]) == dim)
+            return 1;
+    return 0;
+}
+
+/* The index along an axis that cuts dim d of positions. */
+static stn_placement index_along(const struct layouts *l, int d)
+{
+    return !l->line || d == l->dim ? stn_shard(d) : stn_replicate();
+}
+
+static void begin(const stn_op_call *call, struct layouts *l)
+{
+    const struct stni_access_attrs *attrs = call->attrs;
+    const stn_spec *table = call->in_spec[STNI_ACCESS_TABLE];
+    memset(l, 0, sizeof *l);
+    l->dim = (int)attrs->dim;
+    l->line = (int)attrs->line;
+    l->table = table ? table->layout : call->in_spec[STNI_ACCESS_LIKE]->layout;
+    l->index = call->in_spec[STNI_ACCESS_INDEX]->layout;
+    l->axes = l->table.mesh ? l->table.mesh->ndim : 0;
+    for (int a = 0; a < l->axes && l->line; a++)
+        if (is_shard(l->index.placement[a]))
+            l->index.placement[a] = stn_shard(l->dim);
+}
+
+/* Reading */
+
+static void read_axis(struct layouts *l, int a)
+{
+    stn_placement *t = &l->table.placement[a], *i = &l->index.placement[a], *v = &l->values.placement[a];
+    if (is_partial(*i))
+        *i = stn_replicate();
+    if (is_sum(*t) && !is_shard(*i)) {
+        *v = *t;
+        return;
+    }
+    if (is_partial(*t))
+        *t = is_shard(*i) ? *i : stn_shard(l->dim);
+    if (is_shard(*t) && t->dim != l->dim) {
+        *i = index_along(l, t->dim);
+        *v = *t;
+        return;
+    }
+    if (is_shard(*i) && i->dim != l->dim && other_axis_cuts_table(l, a, i->dim)) {
+        if (is_shard(*t))
+            *i = stn_replicate();
+        else
+            *t = *i;
+    }
+    *v = is_shard(*i) ? *i : is_shard(*t) ? stn_partial(STN_SUM) : stn_replicate();
+}
+
+/* Axes that cut other dims of the table come first: what they cut decides what the others may. */
+static void read_axes(struct layouts *l)
+{
+    uint32_t done = 0;
+    for (int a = 0; a < l->axes; a++) {
+        stn_placement t = l->table.placement[a];
+        if ((is_shard(t) && t.dim != l->dim) || is_partial(t)) {
+            read_axis(l, a);
+            done |= 1u << a;
+        }
+    }
+    for (int a = 0; a < l->axes; a++)
+        if (!(done >> a & 1))
+            read_axis(l, a);
+}
+
+/* Writing */
+
+struct write_rule {
+    int adds;    /* the sum of what is there and of values: linear in both, whoever adds */
+    int sets;    /* linear in both where everybody writes everything: values replace what is there */
+    int given;   /* there are values */
+    int zeros;   /* the table begins as zeros, which can lie anywhere */
+};
+
+static struct write_rule write_rule(const stn_op_call *call)
+{
+    const struct stni_access_attrs *attrs = call->attrs;
+    int given = call->in_spec[STNI_ACCESS_VALUES] != NULL;
+    return (struct write_rule){
+        .adds = attrs->mode == STNI_ACCESS_ADD && !attrs->fresh && given,
+        .sets = attrs->mode == STNI_ACCESS_SET && (given || attrs->value.f == 0),
+        .given = given,
+        .zeros = call->in_spec[STNI_ACCESS_TABLE] == NULL,
+    };
+}
+
+/* Along one axis the values are cut in dim d of positions. */
+static void cut_values(struct layouts *l, int a, int d)
+{
+    l->values.placement[a] = stn_shard(d);
+    l->index.placement[a] = index_along(l, d);
+}
+
+/* What stays a pending sum, or becomes one so that nothing has to move. */
+static int write_pending(struct layouts *l, const struct write_rule *rule, int a, int cut)
+{
+    stn_placement *t = &l->table.placement[a], *v = &l->values.placement[a];
+    int whole = t->kind == STN_PLACE_REPLICATE, wanted = is_sum(*t) || (whole && cut < 0 && is_sum(*v));
+    if (rule->adds && cut >= 0 && (is_sum(*t) || (whole && cut == l->dim))) {
+        cut_values(l, a, other_axis_cuts_table(l, a, cut) ? l->dim : cut);
+        *t = stn_partial(STN_SUM);
+        return 1;
+    }
+    if (!wanted || !(rule->adds || rule->sets) || (cut >= 0 && rule->given))
+        return 0;
+    *t = stn_partial(STN_SUM);
+    *v = rule->given ? *t : stn_replicate();
+    l->index.placement[a] = stn_replicate();
+    return 1;
+}
+
+static void write_axis(struct layouts *l, const struct write_rule *rule, int a)
+{
+    stn_placement *t = &l->table.placement[a], *i = &l->index.placement[a], *v = &l->values.placement[a];
+    int cut = is_shard(*v) ? v->dim : cut_of(*i), whole = t->kind == STN_PLACE_REPLICATE;
+    if (is_partial(*i))
+        *i = stn_replicate();
+    if (is_shard(*t) && t->dim != l->dim) {
+        cut_values(l, a, t->dim);
+        return;
+    }
+    if (!is_shard(*t)) {
+        if (write_pending(l, rule, a, cut))
+            return;
+        if (cut >= 0 && cut != l->dim && (whole || !rule->adds)) {
+            *t = stn_shard(cut);
+            cut_values(l, a, cut);
+            return;
+        }
+        if (whole && cut < 0 && !is_partial(*v))
+            return;
+        *t = stn_shard(l->dim);
+    }
+    if (cut < 0 && !is_partial(*v))
+        return;
+    if (cut < 0 || !is_shard(index_along(l, cut)) || (cut != l->dim && other_axis_cuts_table(l, a, cut)))
+        cut = l->dim;
+    cut_values(l, a, cut);
+}
+
+/* In the order in which axes decide: those that cut other dims, those that may come to cut them, pending ones, those that cut `dim`. */
+static int turn_of(const struct layouts *l, stn_placement t)
+{
+    return is_partial(t) ? 2 : !is_shard(t) ? 1 : t.dim == l->dim ? 3 : 0;
+}
+
+static void write_axes(struct layouts *l, const struct write_rule *rule)
+{
+    int turn[STN_MAX_MESH_NDIM];
+    for (int a = 0; a < l->axes; a++)
+        turn[a] = turn_of(l, l->table.placement[a]);
+    for (int t = 0; t < 4; t++)
+        for (int a = 0; a < l->axes; a++)
+            if (turn[a] == t)
+                write_axis(l, rule, a);
+}
+
+/* Cuts */
+
+/* The table keeps its own cuts; where it has none it takes those of positions of the same size. */
+static stn_status table_spec(const stn_op_call *call, struct layouts *l, const stn_spec **out)
+{
+    const stn_spec *table = call->in_spec[STNI_ACCESS_TABLE], *like = call->n_in > STNI_ACCESS_LIKE ? call->in_spec[STNI_ACCESS_LIKE] : NULL;
+    const stn_spec *values = call->n_in > STNI_ACCESS_VALUES ? call->in_spec[STNI_ACCESS_VALUES] : NULL, *index = call->in_spec[STNI_ACCESS_INDEX];
+    memset(l->table.split, 0, sizeof l->table.split);
+    stni_cuts_take(&l->table, 0, table ? &table->layout : &like->layout, 0, l->table.ndim);
+    for (int d = 0; d < l->table.ndim; d++) {
+        if (values && values->layout.shape[d] == l->table.shape[d])
+            stni_cuts_take(&l->table, d, &values->layout, d, 1);
+        if (!l->line && index->layout.shape[d] == l->table.shape[d])
+            stni_cuts_take(&l->table, d, &index->layout, d, 1);
+    }
+    return stni_spec_intern(call->context, &l->table, out);
+}
+
+/* Whether an earlier piece of a dim belongs to an earlier rank of every communicator. */
+static int in_order(const struct stni_layout *layout, int dim)
+{
+    int axes[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(layout, dim, axes);
+    for (int i = 1; i < n; i++)
+        if (axes[i] < axes[i - 1])
+            return 0;
+    return 1;
+}
+
+/* Positions lie where the table's elements lie in dims in which it is cut by the same axes; else as `own`, then as the index. Along `dim`
+ * they are in order: of values that are sent to one element the last one comes last. */
+static stn_status values_spec(const stn_op_call *call, struct layouts *l, const stn_spec *table, const stn_spec *own, const stn_spec **out)
+{
+    const struct stni_layout *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
+    memset(l->values.split, 0, sizeof l->values.split);
+    for (int a = 0; a < l->axes; a++)
+        l->values.axis_order[a] = (uint8_t)a;
+    for (int d = 0; d < l->values.ndim; d++) {
+        int from = l->line ? 0 : d;
+        if (d != l->dim)
+            STNI_TRY(stni_cuts_take_first(call->context, &l->values, d, &table->layout, d));
+        if (own && (d != l->dim || in_order(&own->layout, d)))
+            stni_cuts_take(&l->values, d, &own->layout, d, 1);
+        if (d == l->dim ? in_order(index, from) : !l->line)
+            stni_cuts_take(&l->values, d, index, from, 1);
+    }
+    return stni_spec_intern(call->context, &l->values, out);
+}
+
+static stn_status index_spec(const stn_op_call *call, struct layouts *l, const stn_spec *values, const stn_spec **out)
+{
+    for (int a = 0; a < l->axes && l->line; a++)
+        if (is_shard(l->index.placement[a]))
+            l->index.placement[a] = stn_shard(0);
+    memset(l->index.split, 0, sizeof l->index.split);
+    for (int d = 0; d < l->index.ndim; d++)
+        stni_cuts_take(&l->index, d, &values->layout, l->line ? l->dim : d, 1);
+    return stni_spec_intern(call->context, &l->index, out);
+}
+
+stn_status stni_index_read_place(stn_op_call *call)
+{
+    const stn_meta *meta = &call->out_meta[0];
+    struct layouts l;
+    begin(call, &l);
+    stni_layout_init(&l.values, l.table.mesh, meta->dtype, meta->ndim, meta->shape);
+    read_axes(&l);
+    STNI_TRY(table_spec(call, &l, &call->want[STNI_ACCESS_TABLE]));
+    STNI_TRY(values_spec(call, &l, call->want[STNI_ACCESS_TABLE], NULL, &call->out_spec[0]));
+    return index_spec(call, &l, call->out_spec[0], &call->want[STNI_ACCESS_INDEX]);
+}
+
+stn_status stni_index_write_place(stn_op_call *call)
+{
+    const stn_spec *given = call->in_spec[STNI_ACCESS_VALUES], *values;
+    const stn_meta *meta = &call->out_meta[0];
+    struct write_rule rule = write_rule(call);
+    struct layouts l;
+    begin(call, &l);
+    l.table.dtype = meta->dtype;
+    if (given) {
+        l.values = given->layout;
+    } else {
+        struct stni_layout like = l.line ? l.table : l.index;
+        like.shape[l.dim] = l.index.shape[l.line ? 0 : l.dim];
+        stni_layout_init(&l.values, l.table.mesh, meta->dtype, l.table.ndim, like.shape);
+    }
+    for (int a = 0; a < l.axes && rule.zeros; a++)
+        if (is_partial(l.table.placement[a]))
+            l.table.placement[a] = stn_replicate();
+    write_axes(&l, &rule);
+    STNI_TRY(table_spec(call, &l, &call->out_spec[0]));
+    STNI_TRY(values_spec(call, &l, call->out_spec[0], given, &values));
+    STNI_TRY(index_spec(call, &l, values, &call->want[STNI_ACCESS_INDEX]));
+    if (given)
+        call->want[STNI_ACCESS_VALUES] = values;
+    if (!rule.zeros)
+        call->want[STNI_ACCESS_TABLE] = call->out_spec[0];
+    return STN_OK;
+}

@@ -1,0 +1,141 @@
+/* The walk over positions. */
+#include "ops/index/access_walk.h"
+
+#include "core/context.h"
+#include "ops/util/dims.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Positions with dims of size 1 left out and neighbours made one where every operand allows. */
+struct space {
+    int ndim;
+    int64_t shape[STN_MAX_NDIM];
+    int64_t index[STN_MAX_NDIM], value[STN_MAX_NDIM], table[STN_MAX_NDIM];
+};
+
+/* Where a line of the last dim begins. */
+struct cursor {
+    int64_t at[STN_MAX_NDIM], index, value, table, position;
+};
+
+static void make_space(const struct stni_access *a, struct space *s)
+{
+    s->ndim = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        int64_t n = a->shape[d];
+        int k = s->ndim - 1;
+        if (n == 1)
+            continue;
+        if (k >= 0 && s->index[k] == a->index_strides[d] * n && s->value[k] == a->value_strides[d] * n &&
+            s->table[k] == a->table_strides[d] * n)
+            n *= s->shape[k];
+        else
+            k = s->ndim++;
+        s->shape[k] = n;
+        s->index[k] = a->index_strides[d];
+        s->value[k] = a->value_strides[d];
+        s->table[k] = a->table_strides[d];
+    }
+    if (s->ndim == 0) {
+        *s = (struct space){.ndim = 1};
+        s->shape[0] = 1;
+    }
+}
+
+static int64_t numel(const struct space *s)
+{
+    int64_t n = 1;
+    for (int d = 0; d < s->ndim; d++)
+        n *= s->shape[d];
+    return n;
+}
+
+static void next_line(const struct space *s, struct cursor *c)
+{
+    c->position += s->shape[s->ndim - 1];
+    for (int d = s->ndim - 2; d >= 0; d--) {
+        c->index += s->index[d];
+        c->value += s->value[d];
+        c->table += s->table[d];
+        if (++c->at[d] < s->shape[d])
+            return;
+        c->index -= s->shape[d] * s->index[d];
+        c->value -= s->shape[d] * s->value[d];
+        c->table -= s->shape[d] * s->table[d];
+        c->at[d] = 0;
+    }
+}
+
+/* The position in dims that the index has, as the caller counts them. */
+static void report_bad(const struct stni_access *a, int64_t got, int64_t position)
+{
+    int64_t where[STN_MAX_NDIM], at[STN_MAX_NDIM];
+    char text[STNI_SHAPE_TEXT];
+    int n = 0;
+    if (!a->report.context)
+        return;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        at[d] = position % a->shape[d] + a->report.offset[d];
+        position /= a->shape[d];
+    }
+    for (int d = 0; d < a->ndim; d++)
+        if (a->index_strides[d] != 0)
+            where[n++] = at[d];
+    stni_value_error(a->report.context, "%s: index %" PRId64 " at %s is outside %" PRId64 " … %" PRId64, a->report.what, got,
+                     stni_shape_text(n, where, text), a->wrap ? -a->n : 0, a->n - 1);
+}
+
+/* Where the table has what an index names, -1 where it is not here. */
+static int64_t locate(const struct stni_access *a, int64_t got, int64_t position)
+{
+    int64_t key = got < 0 && a->wrap ? got + a->n : got, at = 0;
+    for (int k = a->n_keys - 1; k > 0 && key >= 0; k--) {
+        at += key % a->key_shape[k] * a->key_strides[k];
+        key /= a->key_shape[k];
+    }
+    if (key < 0 || key >= a->n) {
+        report_bad(a, got, position);
+        return -1;
+    }
+    key -= a->first;
+    return key >= 0 && key < a->key_shape[0] ? at + key * a->key_strides[0] : -1;
+}
+
+static int64_t index_at(const struct stni_access *a, int64_t at)
+{
+    return a->index_dtype == STN_DTYPE_I32 ? ((const int32_t *)a->index)[at] : ((const int64_t *)a->index)[at];
+}
+
+/* A line along which the index changes. */
+static void visit_elements(const struct stni_access *a, const struct space *s, const struct cursor *c,
+                           const struct stni_access_visitor *visitor)
+{
+    int64_t offsets[STNI_ACCESS_BLOCK], n = s->shape[s->ndim - 1];
+    int64_t index_step = s->index[s->ndim - 1], value_step = s->value[s->ndim - 1], table_step = s->table[s->ndim - 1];
+    for (int64_t i = 0; i < n; i += STNI_ACCESS_BLOCK) {
+        int64_t m = n - i < STNI_ACCESS_BLOCK ? n - i : STNI_ACCESS_BLOCK;
+        for (int64_t j = 0; j < m; j++) {
+            int64_t at = locate(a, index_at(a, c->index + (i + j) * index_step), c->position + i + j);
+            offsets[j] = at < 0 ? -1 : at + c->table + (i + j) * table_step;
+        }
+        visitor->elements(visitor->arg, c->value + i * value_step, value_step, offsets, m);
+    }
+}
+
+void stni_access_walk(const struct stni_access *a, const struct stni_access_visitor *visitor)
+{
+    struct cursor c = {.table = a->base};
+    struct space s;
+    make_space(a, &s);
+    int last = s.ndim - 1;
+    int64_t lines = numel(&s) > 0 ? numel(&s) / s.shape[last] : 0;
+    for (int64_t i = 0; i < lines; i++, next_line(&s, &c)) {
+        if (s.index[last] != 0) {
+            visit_elements(a, &s, &c, visitor);
+            continue;
+        }
+        int64_t at = locate(a, index_at(a, c.index), c.position);
+        visitor->line(visitor->arg, c.value, s.value[last], at < 0 ? -1 : at + c.table, s.table[last], s.shape[last]);
+    }
+}

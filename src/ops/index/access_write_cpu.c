@@ -1,0 +1,95 @@
+/* Writing by index on the CPU. */
+#include "ops/index/access_walk.h"
+#include "ops/util/widen.h"
+
+#include <math.h>
+#include <stdalign.h>
+
+static const float least_f32 = -INFINITY, most_f32 = INFINITY, least_bf16 = -INFINITY, most_bf16 = INFINITY;
+static const float least_f16 = -INFINITY, most_f16 = INFINITY;
+static const double least_f64 = -INFINITY, most_f64 = INFINITY;
+static const int64_t least_i64 = INT64_MIN, most_i64 = INT64_MAX;
+static const int32_t least_i32 = INT32_MIN, most_i32 = INT32_MAX;
+static const uint8_t least_u8 = 0, most_u8 = UINT8_MAX;
+
+#define TEMPLATE "ops/index/access_order.inc"
+#include "core/each_float.h"
+#include "core/each_integer.h"
+#undef TEMPLATE
+#define TEMPLATE "ops/index/access_complex.inc"
+#include "core/each_complex.h"
+#undef TEMPLATE
+#define TEMPLATE "ops/index/access_write.inc"
+#include "core/each_complex.h"
+#include "core/each_float.h"
+#include "core/each_integer.h"
+#undef TEMPLATE
+
+struct functions {
+    void (*constant)(const struct stni_access_write_args *, void *out);
+    void (*spread)(void *table, int64_t step, int64_t n, const void *constant);
+    void (*write)(const struct stni_access_write_args *, void *table, int64_t step, const void *values, int64_t value_step, int64_t n);
+    int64_t table_size, value_size; /* bytes of an element */
+};
+
+static const struct functions functions_of[STN_DTYPE_COUNT] = {
+    [STN_DTYPE_F32] = {constant_f32, spread_f32, write_f32, 4, 4},    [STN_DTYPE_F64] = {constant_f64, spread_f64, write_f64, 8, 8},
+    [STN_DTYPE_BF16] = {constant_bf16, spread_bf16, write_bf16, 4, 2}, [STN_DTYPE_F16] = {constant_f16, spread_f16, write_f16, 4, 2},
+    [STN_DTYPE_I64] = {constant_i64, spread_i64, write_i64, 8, 8},    [STN_DTYPE_I32] = {constant_i32, spread_i32, write_i32, 4, 4},
+    [STN_DTYPE_U8] = {constant_u8, spread_u8, write_u8, 1, 1},        [STN_DTYPE_BOOL] = {constant_u8, spread_u8, write_u8, 1, 1},
+    [STN_DTYPE_C64] = {constant_c64, spread_c64, write_c64, 8, 8},    [STN_DTYPE_C128] = {constant_c128, spread_c128, write_c128, 16, 16},
+};
+
+struct writer {
+    const struct stni_access_write_args *args;
+    const struct functions *f;
+    char *table;
+    const char *values;              /* NULL: `constant` */
+    alignas(16) char constant[16];
+};
+
+static void write_line(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n)
+{
+    const struct writer *w = arg;
+    if (table < 0)
+        return;
+    if (w->values)
+        w->f->write(w->args, w->table + table * w->f->table_size, table_step, w->values + value * w->f->value_size, value_step, n);
+    else
+        w->f->spread(w->table + table * w->f->table_size, table_step, n, w->constant);
+}
+
+static void write_elements(void *arg, int64_t value, int64_t value_step, const int64_t *table, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        write_line(arg, value + i * value_step, 0, table[i], 0, 1);
+}
+
+/* Of bools the sum is "or", the product "and". */
+static struct stni_access_write_args for_bool(struct stni_access_write_args a)
+{
+    a.mode = a.mode == STNI_ACCESS_ADD ? STNI_ACCESS_MAX : a.mode == STNI_ACCESS_MUL ? STNI_ACCESS_MIN : a.mode;
+    a.value = (stn_number){STN_NUMBER_INT, a.value.f != 0, 0};
+    return a;
+}
+
+stn_status stni_access_write_cpu(stn_queue *queue, const void *args)
+{
+    struct stni_access_write_args a = *(const struct stni_access_write_args *)args;
+    (void)queue;
+    if (a.dtype == STN_DTYPE_BOOL)
+        a = for_bool(a);
+    struct writer w = {.args = &a, .f = &functions_of[a.dtype], .table = a.at.table, .values = a.at.values};
+    if (!w.values)
+        w.f->constant(&a, w.constant);
+    stni_access_walk(&a.at, &(struct stni_access_visitor){&w, write_line, write_elements});
+    return STN_OK;
+}
+
+stn_status stni_access_convert_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_access_convert_args *a = args;
+    (void)queue;
+    stni_box_convert_now(&a->dst, a->to, &a->src, a->from);
+    return STN_OK;
+}

@@ -1,0 +1,120 @@
+/* index_read: elements, or slices, of a table by index along one dim. Linear in the table, so that a pending sum of it is kept. */
+#include "ops/index/access_route.h"
+
+#include "ops/util/call.h"
+
+#include <stddef.h>
+#include <string.h>
+
+stn_tensor *stni_index_read(stn_tensor *table, stn_tensor *index, const struct stni_access_attrs *attrs)
+{
+    return stni_call(STNI_OP_index_read, 2, (stn_tensor *[]){table, index}, attrs);
+}
+
+/* Arguments were judged by the ops that users call. */
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_access_attrs *attrs = call->attrs;
+    const struct stni_layout *table = &call->in_spec[STNI_ACCESS_TABLE]->layout, *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
+    stn_meta *meta = &call->out_meta[0];
+    if (attrs->dim < 0 || attrs->dim >= table->ndim || index->ndim != (attrs->line ? 1 : table->ndim) ||
+        !(STNI_INDEX_DTYPES >> index->dtype & 1))
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'index' got %d dims and %s, wanted those of gather or index_select", index->ndim,
+                           stn_dtype_name(index->dtype));
+    meta->dtype = table->dtype;
+    meta->ndim = table->ndim;
+    memcpy(meta->shape, attrs->line ? table->shape : index->shape, sizeof meta->shape);
+    meta->shape[attrs->dim] = index->shape[attrs->line ? 0 : attrs->dim];
+    return STN_OK;
+}
+
+static stn_status move(const stn_op_call *call, const struct stni_access *at)
+{
+    stn_dtype dtype = call->out[0]->spec->layout.dtype;
+    struct stni_access_read_args args = {*at, stn_dtype_size(dtype)};
+    return stn_op_launch(call, STNI_ACCESS_MOVE, dtype, &args, sizeof args);
+}
+
+/* Owners read and send; who asked deals out. */
+static stn_status answer(const struct stni_access_here *here, struct stni_rows_route *route)
+{
+    const stn_op_call *call = here->call;
+    stn_dtype dtype = call->out[0]->spec->layout.dtype;
+    int64_t width = stni_access_width(here);
+    void *rows, *answers;
+    STNI_TRY(stni_rows_memory(call, route->n_received * width, stn_dtype_size(dtype), &rows));
+    STNI_TRY(stni_rows_memory(call, route->n_asked * width, stn_dtype_size(dtype), &answers));
+    struct stni_access owner = stni_access_at_owner(here, route, rows), asker = stni_access_at_asker(here, route, answers);
+    STNI_TRY(move(call, &owner));
+    STNI_TRY(stni_rows_reply(route, rows, answers, width, dtype));
+    return move(call, &asker);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const stn_tensor *table = call->in[STNI_ACCESS_TABLE];
+    struct stni_access_here here;
+    struct stni_rows_route route;
+    if (table->spec->layout.mesh && !table->spec->layout.mesh->member)
+        return STN_OK;
+    stni_access_make(call, table, call->in[STNI_ACCESS_INDEX], call->out[0], &here);
+    if (!here.axes)
+        return move(call, &here.all);
+    STNI_TRY(stni_access_open(&here, &route));
+    stn_status status = answer(&here, &route);
+    stni_rows_close(&route);
+    return status;
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)call;
+    return needs >> STNI_ACCESS_TABLE & 1 ? 1u << STNI_ACCESS_INDEX : 0;
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    struct stni_access_attrs attrs = *(const struct stni_access_attrs *)call->attrs;
+    attrs.mode = STNI_ACCESS_ADD;
+    call->grad_in[STNI_ACCESS_TABLE] =
+        stni_index_write_zeros(call->in_spec[STNI_ACCESS_TABLE], call->in[STNI_ACCESS_INDEX], call->grad_out[0], &attrs);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {[STNI_ACCESS_TABLE] = {.name = "input"}, [STNI_ACCESS_INDEX] = {.name = "index"}};
+static const stn_attr_schema attrs[] = {
+    {"dim", STN_ATTR_INT, offsetof(struct stni_access_attrs, dim), NULL},
+    {"line", STN_ATTR_BOOL, offsetof(struct stni_access_attrs, line), NULL},
+};
+
+static const stn_kernel_slot slots[] = {
+    [STNI_ACCESS_KEYS] = {"index_read.keys", sizeof(struct stni_access_keys_args)},
+    [STNI_ACCESS_PLAN] = {"index_read.plan", sizeof(struct stni_rows_plan_args)},
+    [STNI_ACCESS_MOVE] = {"index_read.read", sizeof(struct stni_access_read_args)},
+};
+
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "index_read.keys", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_access_keys_args), stni_access_keys_cpu},
+    {sizeof(stn_kernel), "index_read.plan", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_rows_plan_args), stni_rows_plan_cpu},
+    {sizeof(stn_kernel), "index_read.read", "cpu", STNI_ALL_DTYPES, sizeof(struct stni_access_read_args), stni_access_read_cpu},
+};
+
+const stn_op_desc stni_op_index_read = {
+    .size = sizeof(stn_op_desc),
+    .name = "index_read",
+    .inputs = inputs,
+    .n_inputs = 2,
+    .attrs = attrs,
+    .n_attrs = 2,
+    .attrs_size = sizeof(struct stni_access_attrs),
+    .n_outputs = 1,
+    .check = check,
+    .place = stni_index_read_place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    .slots = slots,
+    .n_slots = 3,
+    .kernels = kernels,
+    .n_kernels = 3,
+};

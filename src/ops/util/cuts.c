@@ -1,0 +1,71 @@
+#include "ops/util/cuts.h"
+
+#include "core/host_alloc.h"
+
+static uint32_t mask_of(int n, const int *axes)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < n; i++)
+        mask |= 1u << axes[i];
+    return mask;
+}
+
+/* Puts `axes` into the places that they have together in the order of axes. */
+static void order_axes(struct stni_layout *layout, int n, const int *axes)
+{
+    uint32_t mask = mask_of(n, axes);
+    for (int k = 0, i = 0; k < layout->mesh->ndim; k++)
+        if (mask >> layout->axis_order[k] & 1)
+            layout->axis_order[k] = (uint8_t)axes[i++];
+}
+
+/* Whether the same axes cut both dims, and `to` has no cut yet; then they get `from`'s order. */
+static int join(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim)
+{
+    int theirs[STN_MAX_MESH_NDIM], own[STN_MAX_MESH_NDIM];
+    int n = stni_layout_dim_axes(from, from_dim, theirs);
+    int n_own = stni_layout_dim_axes(to, to_dim, own);
+    if (n == 0 || to->split[to_dim] || mask_of(n, theirs) != mask_of(n_own, own))
+        return 0;
+    order_axes(to, n, theirs);
+    return 1;
+}
+
+void stni_cuts_take(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim, int dims)
+{
+    for (int d = 0; d < dims; d++)
+        if (join(to, to_dim + d, from, from_dim + d))
+            to->split[to_dim + d] = from->split[from_dim + d];
+}
+
+static stn_status first_of(stn_context *context, const struct stni_split *in, int64_t n, const struct stni_split **out)
+{
+    size_t bytes = ((size_t)in->n_parts + 1) * sizeof(int64_t);
+    int64_t *offsets = stni_malloc(bytes);
+    if (!offsets)
+        return stni_fail_memory(context, "cut of a dim's first elements", bytes);
+    for (int i = 0; i <= in->n_parts; i++) {
+        int64_t offset = stni_split_offset(in, i);
+        offsets[i] = offset < n ? offset : n;
+    }
+    offsets[in->n_parts] = n;
+    stn_status status = stni_split_explicit(context, n, in->n_levels, in->parts, offsets, out);
+    stni_free(offsets);
+    return status;
+}
+
+stn_status stni_cuts_take_first(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim)
+{
+    if (!join(to, to_dim, from, from_dim))
+        return STN_OK;
+    if (to->shape[to_dim] != from->shape[from_dim])
+        return first_of(context, from->split[from_dim], to->shape[to_dim], &to->split[to_dim]);
+    to->split[to_dim] = from->split[from_dim];
+    return STN_OK;
+}
+
+uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim)
+{
+    int axes[STN_MAX_MESH_NDIM];
+    return mask_of(stni_layout_dim_axes(layout, dim, axes), axes);
+}

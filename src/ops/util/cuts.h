@@ -1,0 +1,17 @@
+/* Cuts of one tensor that follow another's: what ops need whose operands must lie alike in some of their dims. */
+#ifndef STNI_OPS_UTIL_CUTS_H
+#define STNI_OPS_UTIL_CUTS_H
+
+#include "core/tensor.h"
+
+/* For a layout whose placements are set: its dims from `to_dim` on take the cuts of as many dims of `from`, from `from_dim` on, where the same
+ * axes cut both and no cut is set yet. */
+void stni_cuts_take(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim, int dims);
+
+/* The same for one dim of the first elements of another: each rank gets those that lie in its piece of `from`, whose cut is set. */
+stn_status stni_cuts_take_first(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim);
+
+/* The axes that a layout says cut `dim`, as a mask. */
+uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim);
+
+#endif
