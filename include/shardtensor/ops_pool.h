@@ -1,4 +1,4 @@
-/* Operations on windows of a tensor: pools. */
+/* Operations on windows of a tensor: pools, and windows laid out. */
 #ifndef SHARDTENSOR_OPS_POOL_H
 #define SHARDTENSOR_OPS_POOL_H
 
@@ -75,6 +75,35 @@ STN_API stn_tensor *stn_adaptive_max_pool2d(stn_tensor *input, const int64_t *ou
 
 /** The same of the last three dims. @param output_size  three sizes. */
 STN_API stn_tensor *stn_adaptive_max_pool3d(stn_tensor *input, const int64_t *output_size, stn_tensor **indices);
+
+/** Windows of a dim: window w holds elements w step, w step + 1, …
+ *
+ * Shapes:     (…, n, …) -> (…, (n - size) / step + 1, …, size). Any dtype. A tensor without dims counts as one of a single element.
+ * Placement:  kept, pending reductions too; the cut of `dimension`: balanced from balanced, else offset' = ceil(offset windows / n).
+ * Memory:     a view; where `dimension` is cut and windows reach beyond a chunk, of a run of elements that holds them all.
+ * Collective: over the mesh where `dimension` is cut: what a rank lacks is fetched as a halo.
+ * Gradient:   yes, to any order.
+ * @param dimension  -ndim <= dimension < ndim.
+ * @param size  0 <= size <= n. @param step  at least 1.
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE (too many dims), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_unfold(stn_tensor *input, int dimension, int64_t size, int64_t step);
+
+/** The windows of images as columns: with pads of zeros, a channel's elements of a window after each other.
+ *
+ * Shapes:     (n, c, h, w) or (c, h, w) -> (…, c k0 k1, e0 e1), e as for stn_avg_pool1d; of `attrs` kernel_size, stride (0: 1), padding (any)
+ *             and dilation are read.
+ * Placement:  kept for batch and channels; rows cut in proportion stay cut; columns are exchanged to a cut of the merged dim. Partial is kept.
+ * Collective: over the mesh where rows or columns are cut.
+ * Gradient:   yes, to any order: stn_fold.
+ * @return new tensor; STN_ERR_SHAPE (dims, windows that do not fit), STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_im2col(stn_tensor *input, const stn_pool_attrs *attrs);
+
+/** Columns added up to images, each element at its place: the adjoint of stn_im2col. Floating and complex dtypes.
+ *
+ * Shapes:     (n, c k0 k1, e0 e1) or (c k0 k1, e0 e1) -> (…, c, h, w).
+ * Placement, collectivity, errors: as stn_im2col. Gradient: stn_im2col.
+ * @param output_size  h and w. */
+STN_API stn_tensor *stn_fold(stn_tensor *input, const int64_t *output_size, const stn_pool_attrs *attrs);
 
 STN_END_DECLS
 #endif

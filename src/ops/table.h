@@ -116,6 +116,10 @@
     X(max_pool)          \
     X(max_pool_backward) \
     X(max_pool_pick)     \
+    X(unfold)            \
+    X(unfold_backward)   \
+    X(im2col)            \
+    X(fold)              \
     X(dropout)           \
     X(dropout_channels)  \
     X(dropout_backward)  \
