@@ -85,5 +85,40 @@ STN_API stn_tensor *stn_index_copy(stn_tensor *input, int dim, stn_tensor *index
  *  Otherwise as stn_scatter_number. */
 STN_API stn_tensor *stn_index_fill(stn_tensor *input, int dim, stn_tensor *index, double value);
 
+/** Elements, or slices, replaced by values, or with `accumulate` added to: y[indices[0][p], indices[1][p], …] = values[p]; the indices stand for the
+ *  first n dims. Negative ones count from the end; the last of several that name one element wins.
+ *
+ * Shapes:     indices broadcast to one shape; values to that and the input's other dims -> input's. A bool tensor may stand for the first dims that
+ *             it has, alone, and where every element that it names gets the same: how many there are depends on data.
+ * Placement:  other dims stay cut. Of several dims with an index, the first stays cut, else one exchange each way; then as stn_index_copy, stn_index_add.
+ * Gradient:   of input and values. Twice differentiable.
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_UNSUPPORTED (other masks). */
+STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, stn_tensor *values, int accumulate);
+
+/** Every element along *dim `repeats` times, one after the other; `dim` NULL: the input is taken flat.
+ *
+ * Placement:  cuts stay, each rank repeats what it has.
+ * Gradient:   yes, twice differentiable. */
+STN_API stn_tensor *stn_repeat_interleave(stn_tensor *input, int64_t repeats, const int *dim);
+
+/** The same with a number for each element, `repeats` (n) or (1) or () of i64 or i32, which add up to `output_size`: what else they add up to is
+ *  STN_ERR_VALUE at the next agreement.
+ *
+ * Placement:  `repeats` is gathered; the input's cuts stay, that of the dim in proportion: what straddles is routed as by stn_index_select. */
+STN_API stn_tensor *stn_repeat_interleave_each(stn_tensor *input, stn_tensor *repeats, const int *dim, int64_t output_size);
+
+/** Zeros, and a one where input[i…] says along a new last dim: (i0, …) -> (i0, …, num_classes) of i64, cut as the input.
+ *
+ * Gradient:   none.
+ * @param num_classes  at least 1; -1 is STN_ERR_UNSUPPORTED: the largest index depends on data. */
+STN_API stn_tensor *stn_one_hot(stn_tensor *input, int64_t num_classes);
+
+/** The elements whose positions along dim2 and dim1 differ by `offset`: y[…, k] = input[…, k + max(-offset, 0), …, k + max(offset, 0), …].
+ *
+ * Shapes:     dim1 and dim2 leave, the diagonal is the last dim.
+ * Placement:  a view: what a rank has stays, cut as dim1 or dim2 is. Where both are cut, dim2's axes cut dim1 first: one exchange. Partial is kept.
+ * Gradient:   yes, twice differentiable. */
+STN_API stn_tensor *stn_diagonal(stn_tensor *input, int64_t offset, int dim1, int dim2);
+
 STN_END_DECLS
 #endif

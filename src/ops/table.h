@@ -145,6 +145,16 @@
     X(index_add)         \
     X(index_copy)        \
     X(index_fill)        \
+    X(index_put)         \
+    X(put_keys)          \
+    X(repeat_interleave) \
+    X(repeat_index)      \
+    X(one_hot)           \
+    X(diagonal)          \
+    X(diagonal_backward) \
+    X(masked_select)     \
+    X(nonzero)           \
+    X(unique)            \
     X(dist_all_reduce)   \
     X(dist_others)       \
     /* Losses and normalisations. */ \

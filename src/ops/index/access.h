@@ -20,6 +20,7 @@ struct stni_access_attrs {
     int64_t line;      /* 1: the index has one dim */
     int64_t wrap;      /* 1: negative indices count from the end */
     int64_t what;      /* the op that users called, for value errors: an stni_op_index */
+    int64_t quiet;     /* 1: bad indices were reported before */
     int64_t mode;      /* stni_access_mode */
     int64_t fresh;     /* 1: what is written to counts for nothing itself */
     stn_number value;  /* SET without values */

@@ -239,7 +239,7 @@ static stn_status values_spec(const stn_op_call *call, struct layouts *l, const 
     for (int d = 0; d < l->values.ndim; d++) {
         int from = l->line ? 0 : d;
         if (d != l->dim)
-            STNI_TRY(stni_cuts_take_first(call->context, &l->values, d, &table->layout, d));
+            STNI_TRY(stni_cuts_take_part(call->context, &l->values, d, &table->layout, d, 0));
         if (own && (d != l->dim || in_order(&own->layout, d)))
             stni_cuts_take(&l->values, d, &own->layout, d, 1);
         if (d == l->dim ? in_order(index, from) : !l->line)

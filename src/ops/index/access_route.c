@@ -49,7 +49,7 @@ void stni_access_make(const stn_op_call *call, const stn_tensor *table, const st
     a->first = spec->local_offset[attrs->dim];
     a->n = spec->layout.shape[attrs->dim];
     a->wrap = (int)attrs->wrap;
-    a->report = (struct stni_access_report){.context = call->context, .what = stni_op_table[attrs->what]->name};
+    a->report = (struct stni_access_report){.context = attrs->quiet ? NULL : call->context, .what = stni_op_table[attrs->what]->name};
     memcpy(a->report.offset, offset, sizeof offset);
 }
 

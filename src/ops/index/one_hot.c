@@ -1,0 +1,118 @@
+/* one_hot: zeros, and a one in the place along a new last dim that an index names. */
+#include "ops/index/access.h"
+
+#include "core/shard/spec.h"
+#include "ops/util/call.h"
+#include "ops/util/remap_kernel.h"
+
+#include <shardtensor/ops.h>
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+struct one_hot_attrs {
+    int64_t num_classes;
+};
+
+enum { FILL, WRITE };
+
+stn_tensor *stn_one_hot(stn_tensor *input, int64_t num_classes)
+{
+    const struct one_hot_attrs attrs = {num_classes};
+    return stni_call(STNI_OP_one_hot, 1, &input, &attrs);
+}
+
+static stn_status check(stn_op_call *call)
+{
+    int64_t n = ((const struct one_hot_attrs *)call->attrs)->num_classes;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    stn_meta *meta = &call->out_meta[0];
+    if (!(STNI_INDEX_DTYPES >> in->dtype & 1))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted i64 or i32", stn_dtype_name(in->dtype));
+    if (in->ndim == STN_MAX_NDIM)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", in->ndim, STN_MAX_NDIM - 1);
+    if (n == -1)
+        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'num_classes' got -1, wanted their number: the largest index, and so the shape of the "
+                                                      "result, depends on data");
+    if (n < 1)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_classes' got %" PRId64 ", wanted at least 1", n);
+    meta->dtype = STN_DTYPE_I64;
+    meta->ndim = in->ndim + 1;
+    memcpy(meta->shape, in->shape, sizeof meta->shape);
+    meta->shape[in->ndim] = n;
+    return STN_OK;
+}
+
+static stn_status place(stn_op_call *call)
+{
+    struct stni_layout in = call->in_spec[0]->layout, out;
+    const stn_meta *meta = &call->out_meta[0];
+    for (int a = 0; in.mesh && a < in.mesh->ndim; a++)
+        if (in.placement[a].kind == STN_PLACE_PARTIAL)
+            in.placement[a] = stn_replicate();
+    stni_layout_init(&out, in.mesh, meta->dtype, meta->ndim, meta->shape);
+    memcpy(out.placement, in.placement, sizeof out.placement);
+    memcpy(out.axis_order, in.axis_order, sizeof out.axis_order);
+    memcpy(out.split, in.split, (size_t)in.ndim * sizeof *out.split);
+    STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
+    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
+}
+
+/* The write of the number 1, at the index's own positions. */
+static void make_write(const stn_op_call *call, struct stni_access_write_args *args)
+{
+    const stn_tensor *in = call->in[0], *out = call->out[0];
+    struct stni_access *a = &args->at;
+    memset(args, 0, sizeof *args);
+    a->ndim = in->spec->layout.ndim;
+    for (int d = 0; d < a->ndim; d++) {
+        a->shape[d] = in->spec->local_shape[d];
+        a->index_strides[d] = in->strides[d];
+        a->table_strides[d] = out->strides[d];
+        a->report.offset[d] = in->spec->local_offset[d];
+    }
+    a->index = in->data;
+    a->index_dtype = in->spec->layout.dtype;
+    a->table = out->data;
+    a->n_keys = 1;
+    a->key_shape[0] = a->n = out->spec->layout.shape[a->ndim];
+    a->key_strides[0] = out->strides[a->ndim];
+    a->report.context = call->context;
+    a->report.what = "one_hot";
+    args->mode = STNI_ACCESS_SET;
+    args->dtype = STN_DTYPE_I64;
+    args->value = (stn_number){STN_NUMBER_INT, 1, 1};
+}
+
+static stn_status run(stn_op_call *call)
+{
+    struct stni_remap_fill_args fill;
+    struct stni_access_write_args write;
+    if (call->out[0]->spec->local_numel == 0)
+        return STN_OK;
+    memset(&fill, 0, sizeof fill);
+    stni_tensor_box(call->out[0], &fill.box);
+    fill.element_size = sizeof(int64_t);
+    STNI_TRY(stn_op_launch(call, FILL, STN_DTYPE_I64, &fill, sizeof fill));
+    make_write(call, &write);
+    return stn_op_launch(call, WRITE, STN_DTYPE_I64, &write, sizeof write);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema schema[] = {{"num_classes", STN_ATTR_INT, offsetof(struct one_hot_attrs, num_classes), NULL}};
+static const struct one_hot_attrs attrs_init = {-1};
+static const stn_kernel_slot slots[] = {
+    [FILL] = {"one_hot.fill", sizeof(struct stni_remap_fill_args)},
+    [WRITE] = {"one_hot.write", sizeof(struct stni_access_write_args)},
+};
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "one_hot.fill", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu},
+    {sizeof(stn_kernel), "one_hot.write", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_access_write_args), stni_access_write_cpu},
+};
+
+const stn_op_desc stni_op_one_hot = {
+    .size = sizeof(stn_op_desc), .name = "one_hot", .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,
+    .attrs_size = sizeof(struct one_hot_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, .run = run,
+    .slots = slots, .n_slots = 2, .kernels = kernels, .n_kernels = 2,
+};

@@ -1,0 +1,26 @@
+/* Ops that cannot be: how many elements their result has depends on data, and every rank knows every shape without asking. They stand in the table so
+ * that who calls one by name is told so. */
+#include "ops/table.h"
+
+static stn_status refuse(stn_op_call *call)
+{
+    return stn_op_fail(call, STN_ERR_UNSUPPORTED, "the shape of the result depends on data; %s", (const char *)call->arg);
+}
+
+static const stn_input_schema unary[] = {{.name = "input"}};
+static const stn_input_schema masked[] = {{.name = "input"}, {.name = "mask"}};
+
+const stn_op_desc stni_op_masked_select = {
+    .size = sizeof(stn_op_desc), .name = "masked_select", .inputs = masked, .n_inputs = 2, .n_outputs = 1, .compose = refuse,
+    .arg = (void *)"where and masked_fill keep the input's",
+};
+
+const stn_op_desc stni_op_nonzero = {
+    .size = sizeof(stn_op_desc), .name = "nonzero", .inputs = unary, .n_inputs = 1, .n_outputs = 1, .compose = refuse,
+    .arg = (void *)"count_nonzero tells how many there are, ne with 0 where they are",
+};
+
+const stn_op_desc stni_op_unique = {
+    .size = sizeof(stn_op_desc), .name = "unique", .inputs = unary, .n_inputs = 1, .n_outputs = 1, .compose = refuse,
+    .arg = (void *)"sort puts equal elements side by side",
+};
