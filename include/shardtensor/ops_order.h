@@ -39,5 +39,50 @@ STN_API stn_tensor *stn_argmax(stn_tensor *input, const int *dim, int keepdim);
 /** Where the least one is. As stn_argmax. */
 STN_API stn_tensor *stn_argmin(stn_tensor *input, const int *dim, int keepdim);
 
+/** A dim in ascending order, or `descending`, and where each element was. Equal elements keep their order (by name: `stable` changes nothing).
+ *
+ * Shapes:     any -> the same, twice: values of input's dtype, which is not complex, and indices along the dim, i64.
+ * Placement:  input's. Where the dim is cut, what cuts it cuts the longest other dim meanwhile: one exchange there, and one back for each
+ *             result. Where no other dim is long enough, ranks sort the line together: sums of 256 counts per digit and rank, and one exchange
+ *             for each result. Partial is reduced first.
+ * Collective: over the mesh where the dim is cut, or input is Partial. The host then waits once where ranks sort together.
+ * Gradient:   yes, twice differentiable: the cotangent at the elements' places.
+ * @param indices  the second result; may be NULL.
+ * @return values; STN_ERR_ARGUMENT (dim), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: splitting at exact places, Varman, Scheufler, Iyer and Ricard 1991. */
+STN_API stn_tensor *stn_sort(stn_tensor *input, int dim, int descending, stn_tensor **indices);
+
+/** The indices of stn_sort. No gradient. */
+STN_API stn_tensor *stn_argsort(stn_tensor *input, int dim, int descending);
+
+/** The k greatest elements along a dim, or where `largest` is 0 the least, in order, and where they are; of equals those that come first.
+ *
+ * Shapes:     (…, n, …) -> (…, k, …), twice: values of input's dtype, which is not complex, and indices, i64.
+ * Placement:  Shards of other dims are kept. Where the dim is cut, ranks gather k candidates each, and results are Replicate; where these would
+ *             be more than the elements themselves, the dim is sorted (stn_sort). Partial is reduced first.
+ * Collective: over the mesh where the dim is cut, or input is Partial.
+ * Gradient:   yes, twice differentiable: the cotangent at the elements' places.
+ * @param indices  the second result; may be NULL.
+ * @return values; STN_ERR_ARGUMENT (dim, k), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_topk(stn_tensor *input, int64_t k, int dim, int largest, stn_tensor **indices);
+
+/** The k-th smallest element along a dim, k = 1 for the least, and where it is; among equals the one that a stable sort puts there.
+ *
+ * Shapes:     (…, n, …) -> (…, …), or (…, 1, …) with `keepdim`, twice: values of input's dtype, which is not complex, and indices, i64. n > 0.
+ * Placement:  where the dim is cut, what cuts it cuts the longest other dim instead, after one exchange. Where no other dim is long enough, ranks
+ *             choose by counting, a sum of 256 numbers per digit and line; the result is Replicate. Partial is reduced first.
+ * Collective: over the mesh where the dim is cut, or input is Partial.
+ * Gradient:   yes, twice differentiable: the cotangent at the element's place.
+ * @param indices  the second result; may be NULL.
+ * @return values; STN_ERR_ARGUMENT (dim, k), STN_ERR_SHAPE (n = 0), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_kthvalue(stn_tensor *input, int64_t k, int dim, int keepdim, stn_tensor **indices);
+
+/** The median of all elements: the lower one of two; NaN where there is one, and of no floating elements. By counting over all ranks; Replicate.
+ *  Gradient: the cotangent, in equal parts, to the elements that equal it. Else as stn_kthvalue. */
+STN_API stn_tensor *stn_median(stn_tensor *input);
+
+/** The lower median along a dim, and where it is; the first NaN where there is one. As stn_kthvalue. By name: median with `dim`. */
+STN_API stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_tensor **indices);
+
 STN_END_DECLS
 #endif

@@ -126,12 +126,19 @@
     X(embedding)         \
     X(embedding_backward) \
     X(order_top)         \
+    X(order_sort)        \
+    X(order_select)      \
     X(order_place)       \
     X(order_take)        \
     X(max)               \
     X(min)               \
     X(argmax)            \
     X(argmin)            \
+    X(sort)              \
+    X(argsort)           \
+    X(topk)              \
+    X(kthvalue)          \
+    X(median)            \
     X(max_all)           \
     X(min_all)           \
     X(index_read)        \

@@ -32,8 +32,50 @@ struct stni_order_top_attrs {
     int64_t k, largest, nan_first, keepdim;
 };
 
+/* order_select: element k (from 1) of each line. */
+struct stni_order_select_attrs {
+    stn_ints dim; /* absent: all */
+    int64_t k, nans, keepdim;
+};
+
+/* order_sort: a dim in order. Equal elements keep theirs. */
+struct stni_order_sort_attrs {
+    int64_t dim, descending;
+};
+
+/* One line that ranks share, sorted by them together: each ends with the part of it that its layout asks for. `axes`: those that cut the dim. */
+enum { STNI_ORDER_SORT, STNI_ORDER_COUNT, STNI_ORDER_NARROW, STNI_ORDER_DEAL, STNI_ORDER_SORT_SLOTS };
+stn_status stni_order_sort_shared(const stn_op_call *call, int dim, uint32_t axes, struct stni_order order);
+
+/* What a choice by counting works on; its kernels are the slots `count` and `narrow` of the op. */
+struct stni_order_choice {
+    const stn_op_call *call;
+    stn_comm *comm;
+    int count_slot, narrow_slot;
+    int64_t n; /* elements of a line, of all ranks */
+    struct stni_order_count_args count;
+};
+
+/* Finds the keys and indices of choice->count.targets, whose places are set. */
+stn_status stni_order_choose(struct stni_order_choice *choice, struct stni_order_target *targets);
+
 /* Ranks of the communicator of `axes`, which cut `dim`: which piece of the dim each has. `pieces` has room for them all. */
 void stni_order_pieces(const stn_spec *spec, int dim, uint32_t axes, int n_ranks, int *pieces);
+
+/* How a dim that has to be seen as a whole is dealt with. */
+enum stni_order_way {
+    STNI_ORDER_HERE,  /* it is whole */
+    STNI_ORDER_RECUT, /* what cuts it cuts `other` instead */
+    STNI_ORDER_SHARED /* no other dim is long enough: its ranks work together */
+};
+
+enum stni_order_way stni_order_way(const struct stni_layout *layout, int dim, int *other);
+
+/* A layout that is not Partial. */
+void stni_order_reduce(struct stni_layout *layout);
+
+/* Lines along a dim, of all ranks: the elements beside it. */
+int64_t stni_order_lines_of(const struct stni_layout *layout, int dim);
 
 /* Every rank's `count` numbers of `own` in `all`, in the order of ranks. */
 stn_status stni_order_gather(const stn_op_call *call, stn_comm *comm, const void *own, void *all, int64_t count);

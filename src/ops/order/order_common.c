@@ -6,6 +6,7 @@
 #include "dispatch/registry.h"
 #include "ops/reduce/reduction.h"
 #include "ops/util/dims.h"
+#include "ops/util/whole.h"
 
 #include <shardtensor/ops.h>
 
@@ -102,6 +103,53 @@ void stni_order_pieces(const stn_spec *spec, int dim, uint32_t axes, int n_ranks
             }
         pieces[r] = stni_spec_piece(spec, dim, coordinate);
     }
+}
+
+void stni_order_reduce(struct stni_layout *layout)
+{
+    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
+        if (layout->placement[a].kind == STN_PLACE_PARTIAL)
+            layout->placement[a] = stn_replicate();
+}
+
+int64_t stni_order_lines_of(const struct stni_layout *layout, int dim)
+{
+    int64_t n = 1;
+    for (int d = 0; d < layout->ndim; d++)
+        n *= d == dim ? 1 : layout->shape[d];
+    return n;
+}
+
+/* A dim is long enough where no rank comes to hold more than about twice its share. */
+enum stni_order_way stni_order_way(const struct stni_layout *layout, int dim, int *other)
+{
+    int64_t length;
+    uint32_t axes;
+    const int ranks = layout->ndim > 0 ? stni_dim_ranks(layout, dim, &axes) : 1;
+    *other = stni_longest_dim(layout, 1u << dim, &length);
+    if (ranks == 1)
+        return STNI_ORDER_HERE;
+    return *other >= 0 && length > 1 && 2 * length >= ranks ? STNI_ORDER_RECUT : STNI_ORDER_SHARED;
+}
+
+stn_status stni_order_choose(struct stni_order_choice *choice, struct stni_order_target *targets)
+{
+    const stn_op_call *call = choice->call;
+    struct stni_order_count_args *count = &choice->count;
+    const int64_t n_counts = count->n_targets * ORDER_DIGITS;
+    void *counts;
+    STNI_TRY(stn_op_scratch(call, (size_t)n_counts * sizeof(int64_t), &counts));
+    count->targets = targets;
+    count->counts = counts;
+    count->digits = stni_order_digits(count->order.dtype, choice->n);
+    struct stni_order_narrow_args narrow = {.digits = count->digits, .n_targets = count->n_targets, .counts = counts, .targets = targets};
+    for (int round = 0; round < count->digits.of_key + count->digits.of_index; round++) {
+        count->round = narrow.round = round;
+        STNI_TRY(stn_op_launch(call, choice->count_slot, count->order.dtype, count, sizeof *count));
+        STNI_TRY(stni_comm_all_reduce(choice->comm, call->context->queue, counts, counts, n_counts, STN_DTYPE_I64, STN_SUM));
+        STNI_TRY(stn_op_launch(call, choice->narrow_slot, count->order.dtype, &narrow, sizeof narrow));
+    }
+    return STN_OK;
 }
 
 stn_status stni_order_gather(const stn_op_call *call, stn_comm *comm, const void *own, void *all, int64_t count)

@@ -100,4 +100,99 @@ struct stni_order_sort_args {
 
 stn_status stni_order_sort_cpu(stn_queue *queue, const void *args);
 
+/* Choosing by counting. The element of a given place in a line that ranks share is found digit by digit of its key, then of its index: each rank
+ * counts how many of its elements that begin like it have which next digit, the counts are added up, and all know the digit. */
+enum { ORDER_DIGITS = 256 };
+
+/* What is known of it, and its place among those that begin so. */
+struct stni_order_target {
+    uint64_t key, index;
+    int64_t place;
+};
+
+/* Digits of a key come first, then those of an index below n. */
+struct stni_order_digits {
+    int of_key, of_index;
+};
+
+struct stni_order_digits stni_order_digits(stn_dtype dtype, int64_t n);
+
+/* counts[target][digit]: of each line, whose target is the one of its number; or, where the one line is in order and dense with its indices, of each
+ * target. */
+struct stni_order_count_args {
+    struct stni_order order;
+    struct stni_order_lines lines;
+    struct stni_order_digits digits;
+    int round;
+    const void *in;
+    const int64_t *sorted_indices; /* NULL: lines */
+    int64_t n_targets;
+    const struct stni_order_target *targets;
+    int64_t *counts;
+};
+
+/* The next digit of each target. Round -1 begins: all want `place`, or where `nans` counts some in its line, the first of them. */
+struct stni_order_narrow_args {
+    struct stni_order_digits digits;
+    int round;
+    int64_t n_targets, place;
+    const int64_t *counts, *nans;
+    struct stni_order_target *targets;
+};
+
+/* nans[line]: how many there are here. */
+struct stni_order_nans_args {
+    struct stni_order order;
+    struct stni_order_lines lines;
+    const void *in;
+    int64_t *nans;
+};
+
+/* find: bits[line] = the target's where it is here, else 0. store: values and indices, from the sum of these. */
+struct stni_order_find_args {
+    struct stni_order order;
+    struct stni_order_lines lines;
+    const struct stni_order_target *targets;
+    uint64_t *bits;
+    const void *in;
+    void *values;
+    int64_t *indices;
+};
+
+stn_status stni_order_count_cpu(stn_queue *queue, const void *args);
+stn_status stni_order_narrow_cpu(stn_queue *queue, const void *args);
+stn_status stni_order_nans_cpu(stn_queue *queue, const void *args);
+stn_status stni_order_find_cpu(stn_queue *queue, const void *args);
+stn_status stni_order_store_cpu(stn_queue *queue, const void *args);
+
+/* How many elements of a line in order come before each of the places where pieces begin, and so go to each rank. */
+struct stni_order_deal_args {
+    struct stni_order order;
+    int64_t n; /* elements of this rank */
+    const void *values;
+    const int64_t *indices;
+    int n_pieces;
+    int64_t n_all;
+    const int64_t *begins; /* of pieces; what begins at n_all has nothing behind it */
+    const int64_t *pieces; /* of each rank */
+    const struct stni_order_target *targets; /* the first element of pieces 1, 2, … */
+    int64_t *counts;       /* for each rank */
+};
+
+stn_status stni_order_deal_cpu(stn_queue *queue, const void *args);
+
+/* Element `place` of each line, counted from 0; with `nans`, the first NaN where there is one. */
+struct stni_order_select_args {
+    struct stni_order order;
+    struct stni_order_lines lines;
+    int64_t place;
+    int nans;
+    const void *in;
+    void *values;
+    int64_t *indices;
+    struct stni_order_entry *work; /* lines.n entries */
+};
+
+stn_status stni_order_select_cpu(stn_queue *queue, const void *args);
+
 #endif

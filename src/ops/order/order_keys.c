@@ -2,7 +2,7 @@
  *
  * An IEEE number's bits, read as a whole number, grow with its magnitude: with all of them turned over where it is negative, and the sign's alone
  * where it is not, they grow with the number. -inf is above 0 then and +inf below all ones, so that both ends are free for NaN. */
-#include "ops/order/order_kernel.h"
+#include "ops/order/order_line.h"
 
 #include <string.h>
 
@@ -55,14 +55,25 @@ int stni_order_key_bits(stn_dtype dtype)
     return size == 8 ? 64 : size == 1 ? 8 : 32;
 }
 
+static struct key_rule rule_of(const struct stni_order *order)
+{
+    const uint64_t all = UINT64_MAX >> (64 - stni_order_key_bits(order->dtype));
+    const int last = order->nan_first ? order->descending : 1;
+    return (struct key_rule){last ? all : 0, order->descending ? all : 0};
+}
+
+uint64_t stni_order_nan(const struct stni_order *order)
+{
+    struct key_rule rule = rule_of(order);
+    return rule.nan ^ rule.flip;
+}
+
 void stni_order_keys(const struct stni_order *order, const void *x, int64_t stride, int64_t n, uint64_t *out)
 {
     static void (*const by_dtype[STN_DTYPE_COUNT])(const struct key_rule *, const void *, int64_t, int64_t, uint64_t *) = {
         [STN_DTYPE_F32] = keys_f32, [STN_DTYPE_F64] = keys_f64, [STN_DTYPE_BF16] = keys_bf16, [STN_DTYPE_F16] = keys_f16,
         [STN_DTYPE_I64] = keys_i64, [STN_DTYPE_I32] = keys_i32, [STN_DTYPE_U8] = keys_u8,     [STN_DTYPE_BOOL] = keys_u8,
     };
-    const uint64_t all = UINT64_MAX >> (64 - stni_order_key_bits(order->dtype));
-    const int last = order->nan_first ? order->descending : 1;
-    const struct key_rule rule = {last ? all : 0, order->descending ? all : 0};
+    const struct key_rule rule = rule_of(order);
     by_dtype[order->dtype](&rule, x, stride, n, out);
 }

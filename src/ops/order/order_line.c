@@ -1,6 +1,8 @@
 /* Elements as bits, and a heap of those that come first. */
 #include "ops/order/order_line.h"
 
+#include <shardtensor/dtype.h>
+
 #include <string.h>
 
 uint64_t stni_order_load(const void *data, int64_t at, size_t size)
@@ -36,6 +38,20 @@ void stni_order_store(void *data, int64_t at, size_t size, uint64_t bits)
         memcpy(to, &half, sizeof half);
     else
         *(unsigned char *)to = (unsigned char)bits;
+}
+
+void stni_order_collect(const struct stni_order *order, const struct stni_order_lines *lines, const void *in, int64_t base,
+                        struct stni_order_entry *out)
+{
+    const int64_t size = (int64_t)stn_dtype_size(order->dtype);
+    struct order_walk walk = {lines, base, 0};
+    struct order_block b;
+    uint64_t keys[ORDER_BLOCK];
+    while (order_walk_next(&walk, &b)) {
+        stni_order_keys(order, (const char *)in + b.at * size, b.step, b.n, keys);
+        for (int64_t i = 0; i < b.n; i++)
+            *out++ = (struct stni_order_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step};
+    }
 }
 
 static void swap(struct stni_order_entry *a, struct stni_order_entry *b)

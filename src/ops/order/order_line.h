@@ -57,6 +57,13 @@ static inline int order_walk_next(struct order_walk *w, struct order_block *bloc
     return 1;
 }
 
+/* All elements of a line that begins at `base`, in the order of their indices. */
+void stni_order_collect(const struct stni_order *order, const struct stni_order_lines *lines, const void *in, int64_t base,
+                        struct stni_order_entry *out);
+
+/* The key of NaN. */
+uint64_t stni_order_nan(const struct stni_order *order);
+
 /* Elements as bits, whatever they stand for. */
 uint64_t stni_order_load(const void *data, int64_t at, size_t size);
 void stni_order_store(void *data, int64_t at, size_t size, uint64_t bits);

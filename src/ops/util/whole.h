@@ -1,0 +1,19 @@
+/* Layouts in which a dim is whole: what cuts it cuts another dim instead, so that one exchange of the data leads there and every rank keeps as much
+ * as it had. */
+#ifndef STNI_OPS_UTIL_WHOLE_H
+#define STNI_OPS_UTIL_WHOLE_H
+
+#include <shardtensor/op.h>
+
+#include "core/shard/spec.h"
+
+/* How many ranks cut the dim: the product of the axes that do. 1 where none does. */
+int stni_dim_ranks(const struct stni_layout *layout, int dim, uint32_t *axes);
+
+/* The longest dim to cut instead, by what each rank has of it, that is not in `kept` (bits); -1 where there is none. `*length` elements a rank. */
+int stni_longest_dim(const struct stni_layout *layout, uint32_t kept, int64_t *length);
+
+/* Each axis that cuts `dim` cuts `other` instead, as the minor one, balanced within each piece. */
+stn_status stni_layout_recut(stn_context *context, struct stni_layout *layout, int dim, int other);
+
+#endif
