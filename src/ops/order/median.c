@@ -1,4 +1,5 @@
 /* kthvalue and median: order_select under the names that users know. */
+#include "core/dtype.h"
 #include "ops/order/order.h"
 #include "ops/reduce/reduction.h"
 
@@ -50,7 +51,7 @@ static stn_status kthvalue(stn_op_call *call)
 static stn_status median(stn_op_call *call)
 {
     const struct median_attrs *attrs = call->attrs;
-    struct stni_order_select_attrs select = {attrs->dim, 1, 1, attrs->keepdim};
+    struct stni_order_select_attrs select = {attrs->dim, 1, stni_dtype_is_floating(call->in_spec[0]->layout.dtype), attrs->keepdim};
     uint32_t dims;
     STNI_TRY(stni_order_check(call, &attrs->dim, attrs->dim.n > 0, &dims));
     select.k = (stni_reduction_count(call->in_spec[0], dims) + 1) / 2;

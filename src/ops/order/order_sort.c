@@ -60,6 +60,15 @@ static stn_status place(stn_op_call *call)
     return stni_spec_intern(call->context, &in, &call->out_spec[INDICES]);
 }
 
+/* A dim beside the line may be empty here, and then is so for all that share its lines. */
+static int has_lines(const stn_spec *spec, int dim)
+{
+    for (int d = 0; d < spec->layout.ndim; d++)
+        if (d != dim && spec->local_shape[d] == 0)
+            return 0;
+    return spec->numel > 0;
+}
+
 static stn_status run(stn_op_call *call)
 {
     const struct stni_order_sort_attrs *attrs = call->attrs;
@@ -68,7 +77,7 @@ static stn_status run(stn_op_call *call)
                                         .indices = indices->data};
     const int dim = dim_of(call);
     void *work;
-    if (in->spec->numel == 0 || (in->spec->layout.mesh && !in->spec->layout.mesh->member))
+    if (!has_lines(in->spec, dim) || (in->spec->layout.mesh && !in->spec->layout.mesh->member))
         return STN_OK;
     if (call->note)
         return stni_order_sort_shared(call, dim, (uint32_t)call->note, args.order);
