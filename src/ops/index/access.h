@@ -14,7 +14,7 @@
 
 enum { STNI_INDEX_DTYPES = 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32, STNI_ALL_DTYPES = (1 << STN_DTYPE_COUNT) - 1 };
 
-/* Of both ops; those after `what` of a write alone. */
+/* Of both ops; those after `quiet` of a write alone. */
 struct stni_access_attrs {
     int64_t dim;       /* not negative */
     int64_t line;      /* 1: the index has one dim */
@@ -26,6 +26,12 @@ struct stni_access_attrs {
     stn_number value;  /* SET without values */
     stn_number scale;  /* ADD: of the values; kind NONE is 1 */
 };
+
+/* Another access by the same index: a read, or a write that sets zeros or adds. */
+static inline struct stni_access_attrs stni_access_like(const struct stni_access_attrs *attrs, enum stni_access_mode mode)
+{
+    return (struct stni_access_attrs){attrs->dim, attrs->line, attrs->wrap, attrs->what, attrs->quiet, mode, .value = {STN_NUMBER_INT, 0, 0}};
+}
 
 /* Inputs of index_read, and of index_write: the table (absent: zeros, laid out where that suits a tensor like LIKE), the index, the values,
  * LIKE, of which only the spec counts. */

@@ -22,16 +22,14 @@ struct pass {
 
 static stn_tensor *at_index(const struct pass *p, stn_tensor *t)
 {
-    return stni_index_read(t, p->index, p->attrs);
+    struct stni_access_attrs attrs = stni_access_like(p->attrs, STNI_ACCESS_SET);
+    return stni_index_read(t, p->index, &attrs);
 }
 
 static stn_tensor *written(const struct pass *p, stn_tensor *table, stn_tensor *values, enum stni_access_mode mode, int64_t fresh)
 {
-    struct stni_access_attrs attrs = *p->attrs;
-    attrs.mode = mode;
+    struct stni_access_attrs attrs = stni_access_like(p->attrs, mode);
     attrs.fresh = fresh;
-    attrs.value = (stn_number){STN_NUMBER_INT, 0, 0};
-    attrs.scale = (stn_number){STN_NUMBER_NONE, 0, 0};
     return stni_index_write(table, p->index, values, &attrs);
 }
 
