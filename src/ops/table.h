@@ -42,6 +42,28 @@
     X(cummin) \
     X(logcumsumexp) \
     X(affine_scan) \
+    /* Fourier transforms. */ \
+    X(fft) \
+    X(ifft) \
+    X(rfft) \
+    X(irfft) \
+    X(hfft) \
+    X(ihfft) \
+    X(fft2) \
+    X(ifft2) \
+    X(rfft2) \
+    X(irfft2) \
+    X(fftn) \
+    X(ifftn) \
+    X(rfftn) \
+    X(irfftn) \
+    X(fft_complex) \
+    X(fft_halve) \
+    X(fft_restore) \
+    X(fftshift) \
+    X(ifftshift) \
+    X(view_as_real) \
+    X(view_as_complex) \
     X(matmul)           \
     X(linear)           \
     STNI_PRODUCT_OP_LIST(X) \

@@ -9,7 +9,7 @@
 #include "ops/util/conv_problem.h"
 
 /* Which of context->op_cache are taken. */
-enum { STNI_OP_CACHE_ONEDNN };
+enum { STNI_OP_CACHE_ONEDNN, STNI_OP_CACHE_TRANSFORMS };
 
 /* Engine, stream, primitives by problem, and work space: one per context. */
 struct stni_onednn;

@@ -1,0 +1,273 @@
+/* Fourier transforms over dims, wherever these are cut.
+ *
+ * Dims that lie whole on the ranks are transformed where they are. Those that are cut become whole by one exchange, which cuts other dims instead:
+ * dims that are not transformed, or have been, or (where those are too short) another one whose turn comes later. At the end one exchange
+ * leads back to the input's layout. Only where a tensor has no other dim is it gathered. Linear: pending sums stay pending. */
+#include "ops/fft/stages.h"
+
+#include "core/dtype.h"
+#include "core/shard/redistribute.h"
+#include "ops/fft/fft_kernel.h"
+#include "ops/fft/whole.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+#include "ops/util/strided.h"
+
+#include <shardtensor/ops.h>
+
+#include <stddef.h>
+#include <string.h>
+
+struct stage_attrs {
+    stn_ints dims;
+    int64_t inverse;
+    double scale, interior;
+    int64_t n; /* restore: elements of a whole line */
+};
+
+/* Transforms of one dim: what a line of n elements of the input becomes. */
+enum kind { COMPLEX, HALVE, RESTORE };
+
+static enum kind kind_of(const stn_op_call *call)
+{
+    return *(const enum kind *)call->arg;
+}
+
+stn_tensor *stni_fft_complex(stn_tensor *input, const stn_ints *dims, int inverse, double scale)
+{
+    struct stage_attrs attrs = {.dims = *dims, .inverse = inverse != 0, .scale = scale, .interior = 1};
+    return stni_call(STNI_OP_fft_complex, 1, &input, &attrs);
+}
+
+stn_tensor *stni_fft_halve(stn_tensor *input, int64_t dim, double scale, double interior)
+{
+    struct stage_attrs attrs = {.dims = {.n = 1, .v = {dim}}, .scale = scale, .interior = interior};
+    return stni_call(STNI_OP_fft_halve, 1, &input, &attrs);
+}
+
+stn_tensor *stni_fft_restore(stn_tensor *input, int64_t dim, int64_t n, double scale, double interior)
+{
+    struct stage_attrs attrs = {.dims = {.n = 1, .v = {dim}}, .inverse = 1, .scale = scale, .interior = interior, .n = n};
+    return stni_call(STNI_OP_fft_restore, 1, &input, &attrs);
+}
+
+/* Elements of an output line for `n` of the input. */
+static int64_t size_after(const stn_op_call *call, int64_t n)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    return kind_of(call) == COMPLEX ? n : kind_of(call) == HALVE ? n / 2 + 1 : attrs->n;
+}
+
+static stn_dtype dtype_after(const stn_op_call *call, stn_dtype dtype)
+{
+    const int is_f64 = dtype == STN_DTYPE_F64 || dtype == STN_DTYPE_C128;
+    if (kind_of(call) == RESTORE)
+        return is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
+    return is_f64 ? STN_DTYPE_C128 : STN_DTYPE_C64;
+}
+
+/* Dtypes and lengths are those that fft.c lets through; calls by name are judged here. */
+static stn_status check(stn_op_call *call)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    const int is_complex = stni_dtype_is_complex(in->dtype), is_real = in->dtype == STN_DTYPE_F32 || in->dtype == STN_DTYPE_F64;
+    stn_meta *out = &call->out_meta[0];
+    uint32_t mask;
+    if (!(kind_of(call) != HALVE && is_complex) && !(kind_of(call) != RESTORE && is_real))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted %s", stn_dtype_name(in->dtype),
+                           kind_of(call) == HALVE ? "f32 or f64" : kind_of(call) == RESTORE ? "c64 or c128" : "f32, f64, c64 or c128");
+    if (in->ndim == 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape (), wanted at least one dim");
+    STNI_TRY(stni_dims_mask(call, "dims", &attrs->dims, in->ndim, &mask));
+    if (kind_of(call) != COMPLEX && attrs->dims.n != 1)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'dims' got %lld dims, wanted one", (long long)attrs->dims.n);
+    *out = (stn_meta){.dtype = dtype_after(call, in->dtype), .ndim = in->ndim};
+    for (int d = 0; d < in->ndim; d++) {
+        out->shape[d] = mask >> d & 1 ? size_after(call, in->shape[d]) : in->shape[d];
+        if ((mask >> d & 1) && (in->shape[d] < 1 || out->shape[d] < 1))
+            return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape[%d] = %lld, wanted elements along the dims to transform", d,
+                               (long long)in->shape[d]);
+        if ((mask >> d & 1) && kind_of(call) == RESTORE && attrs->n / 2 + 1 != in->shape[d])
+            return stn_op_fail(call, STN_ERR_SHAPE, "'n' got %lld, wanted %lld or one more", (long long)attrs->n,
+                               (long long)(2 * in->shape[d] - 2));
+    }
+    return STN_OK;
+}
+
+/* As the input; a dim of another length is cut in proportion. */
+static stn_status place(stn_op_call *call)
+{
+    const stn_meta *meta = &call->out_meta[0];
+    struct stni_layout layout = call->in_spec[0]->layout;
+    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
+        if (layout.placement[a].kind == STN_PLACE_PARTIAL && layout.placement[a].op != STN_SUM)
+            layout.placement[a] = stn_replicate();
+    STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
+    layout = call->want[0]->layout;
+    layout.dtype = meta->dtype;
+    for (int d = 0; d < layout.ndim; d++)
+        if (layout.shape[d] != meta->shape[d]) {
+            layout.shape[d] = meta->shape[d];
+            if (layout.split[d])
+                STNI_TRY(stni_split_scaled(call->context, layout.split[d], meta->shape[d], &layout.split[d]));
+        }
+    return stni_spec_intern(call->context, &layout, &call->out_spec[0]);
+}
+
+/* One dim of a chunk, where it is whole. */
+static stn_status launch(const stn_op_call *call, const stn_tensor *in, const stn_tensor *out, int dim, double scale)
+{
+    enum { LINE_BYTES = 64, BUFFER_BYTES = 1 << 18, MOST_LANES = 8 };
+    static const enum stni_transform_kind kinds[][2] = {{STNI_TRANSFORM_FORWARD, STNI_TRANSFORM_BACKWARD},
+                                                        {STNI_TRANSFORM_HALVE, STNI_TRANSFORM_HALVE},
+                                                        {STNI_TRANSFORM_RESTORE, STNI_TRANSFORM_RESTORE}};
+    const struct stage_attrs *attrs = call->attrs;
+    const stn_spec *spec = in->spec;
+    const int is_f64 = stn_dtype_size(spec->layout.dtype) / (stni_dtype_is_complex(spec->layout.dtype) ? 2 : 1) == sizeof(double);
+    struct stni_fft_args args = {.real_in = kind_of(call) == COMPLEX && !stni_dtype_is_complex(spec->layout.dtype),
+                                 .n_in = spec->layout.shape[dim], .n_out = out->spec->layout.shape[dim], .step_in = in->strides[dim],
+                                 .step_out = out->strides[dim], .in = in->data, .out = out->data, .scale = scale, .interior = attrs->interior};
+    void *from, *to, *work;
+    STNI_TRY(stni_transform_get(call->context, kinds[kind_of(call)][attrs->inverse != 0], is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32,
+                                kind_of(call) == RESTORE ? args.n_out : args.n_in, &args.transform));
+    for (int d = 0; d < spec->layout.ndim; d++)
+        if (d != dim) {
+            args.shape[args.ndim] = spec->local_shape[d];
+            args.strides_in[args.ndim] = in->strides[d];
+            args.strides_out[args.ndim++] = out->strides[d];
+        }
+    args.ndim = stni_merge_dims(args.ndim, args.shape, 2, (int64_t *[]){args.strides_out, args.strides_in});
+    if (args.ndim == 0)
+        args.shape[args.ndim++] = 1;
+    args.pitch = ((size_t)args.transform->n * 2 * (is_f64 ? sizeof(double) : sizeof(float)) + 2 * LINE_BYTES) / LINE_BYTES * LINE_BYTES;
+    args.lanes = (int64_t)(BUFFER_BYTES / args.pitch);
+    args.lanes = args.lanes > MOST_LANES ? MOST_LANES : args.lanes > 0 ? args.lanes : 1;
+    STNI_TRY(stn_op_scratch(call, (size_t)args.lanes * args.pitch, &from));
+    STNI_TRY(stn_op_scratch(call, (size_t)args.lanes * args.pitch, &to));
+    STNI_TRY(stn_op_scratch(call, args.transform->work_bytes, &work));
+    args.from = from;
+    args.to = to;
+    args.work = work;
+    return stn_op_launch(call, 0, spec->layout.dtype, &args, sizeof args);
+}
+
+/* A tensor on its way. `own`: nobody else sees its memory, so that it is transformed in place. */
+struct journey {
+    stn_tensor *at;
+    int own;
+    double scale; /* still to be applied */
+};
+
+static stn_status go(struct journey *j, const stn_spec *spec)
+{
+    stn_tensor *next;
+    STNI_TRY(stni_redistribute(j->at, spec, &next));
+    stni_tensor_drop(&j->at);
+    j->at = next;
+    return STN_OK;
+}
+
+static stn_status transform_dim(const stn_op_call *call, struct journey *j, int dim)
+{
+    struct stni_layout layout = j->at->spec->layout;
+    stn_tensor *to = j->at;
+    if (!j->own) {
+        const stn_spec *spec;
+        layout.dtype = call->out_spec[0]->layout.dtype;
+        layout.shape[dim] = call->out_spec[0]->layout.shape[dim];
+        STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
+        STNI_TRY(stni_tensor_create(call->context, spec, &to));
+    }
+    stn_status status = j->at->spec->local_numel > 0 ? launch(call, j->at, to, dim, j->scale) : STN_OK;
+    if (!j->own)
+        stni_tensor_drop(&j->at);
+    j->at = to;
+    j->own = 1;
+    j->scale = 1;
+    return status;
+}
+
+static stn_status travel(const stn_op_call *call, struct journey *j, uint32_t left)
+{
+    while (left) {
+        const uint32_t whole = left & ~stni_cut_dims(&j->at->spec->layout);
+        for (int d = 0; d < STN_MAX_NDIM; d++)
+            if (whole >> d & 1)
+                STNI_TRY(transform_dim(call, j, d));
+        left &= ~whole;
+        if (!left || whole)
+            continue;
+        struct stni_layout layout;
+        const stn_spec *spec;
+        stni_make_whole(&j->at->spec->layout, left, &layout);
+        STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
+        STNI_TRY(go(j, spec));
+    }
+    return go(j, call->out_spec[0]);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    const stn_spec *spec = call->in[0]->spec;
+    if (spec->numel == 0 || (spec->layout.mesh && !spec->layout.mesh->member))
+        return stni_tensor_create(call->context, call->out_spec[0], &call->out[0]);
+    struct journey j = {.at = stn_tensor_retain(call->in[0]), .scale = attrs->scale};
+    stn_status status = travel(call, &j, stni_dims_mask_of(&attrs->dims, spec->layout.ndim));
+    if (status == STN_OK)
+        call->out[0] = j.at;
+    else
+        stni_tensor_drop(&j.at);
+    return status;
+}
+
+static stn_status complex_backward(stn_backward_call *call)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    stn_tensor *g = stni_fft_complex(call->grad_out[0], &attrs->dims, !attrs->inverse, attrs->scale);
+    call->grad_in[0] = stni_dtype_is_complex(call->in_spec[0]->layout.dtype) ? g : stn_real(g);
+    return stn_context_status(call->context);
+}
+
+/* With the factors c_k of the half line, y_k = c_k sum_j x_j exp(-2 pi i j k / n): the cotangent of x_j is the real part of sum_k c_k g_k exp(+ …), in
+ * which a restored line counts those twice that stand for their conjugates. */
+static stn_status halve_backward(stn_backward_call *call)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    const int64_t dim = attrs->dims.v[0] + (attrs->dims.v[0] < 0 ? in->ndim : 0);
+    call->grad_in[0] = stni_fft_restore(call->grad_out[0], dim, in->shape[dim], attrs->scale, attrs->interior / 2);
+    return stn_context_status(call->context);
+}
+
+static stn_status restore_backward(stn_backward_call *call)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    call->grad_in[0] = stni_fft_halve(call->grad_out[0], attrs->dims.v[0], attrs->scale, 2 * attrs->interior);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema attrs_schema[] = {
+    {"dims", STN_ATTR_INTS, offsetof(struct stage_attrs, dims), NULL},
+    {"inverse", STN_ATTR_BOOL, offsetof(struct stage_attrs, inverse), NULL},
+    {"scale", STN_ATTR_FLOAT, offsetof(struct stage_attrs, scale), NULL},
+    {"interior", STN_ATTR_FLOAT, offsetof(struct stage_attrs, interior), NULL},
+    {"n", STN_ATTR_INT, offsetof(struct stage_attrs, n), NULL},
+};
+static const struct stage_attrs attrs_init = {.dims = {.n = -1}, .scale = 1, .interior = 1};
+
+enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128 };
+
+#define STAGE_FIELDS(text, which)                                                                                          \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 5,       \
+    .attrs_size = sizeof(struct stage_attrs), .attrs_init = &attrs_init, .n_outputs = 1,                                   \
+    .flags = STN_OP_ALIAS /* run makes the result itself */, .check = check, .place = place, .run = run,                   \
+    .slots = (const stn_kernel_slot[]){{text ".lines", sizeof(struct stni_fft_args)}}, .n_slots = 1,                       \
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".lines", "cpu", DTYPES, sizeof(struct stni_fft_args), stni_fft_cpu}}, \
+    .n_kernels = 1, .arg = (void *)&(const enum kind){which}
+
+const stn_op_desc stni_op_fft_complex = {STAGE_FIELDS("fft_complex", COMPLEX), .backward = complex_backward};
+const stn_op_desc stni_op_fft_halve = {STAGE_FIELDS("fft_halve", HALVE), .backward = halve_backward};
+const stn_op_desc stni_op_fft_restore = {STAGE_FIELDS("fft_restore", RESTORE), .backward = restore_backward};

@@ -1,0 +1,218 @@
+/* Fourier transforms on ranks: layouts against one process, the definition, what moves, what is refused. Complex operands are pairs. */
+#include "core/shard/world.h"
+#include "ops/against_one.h"
+#include "ranks.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdlib.h>
+
+struct transform {
+    const char *op;
+    struct random_shape x; /* of complex input: with the pairs' dim */
+    int n_dims, dims[3];
+    int64_t s[3]; /* 0: as it is */
+    stn_fft_norm norm;
+};
+
+static const struct transform transforms[] = {
+    {"fft", {3, {3, 5, 2}}, 1, {1}, {0}, STN_FFT_BACKWARD},
+    {"fft", {2, {4, 6}}, 1, {0}, {7}, STN_FFT_ORTHO}, /* of real numbers */
+    {"ifft", {2, {7, 2}}, 1, {0}, {5}, STN_FFT_FORWARD},
+    {"rfft", {2, {4, 7}}, 1, {-1}, {0}, STN_FFT_ORTHO},
+    {"rfft", {2, {6, 3}}, 1, {0}, {8}, STN_FFT_FORWARD},
+    {"irfft", {3, {4, 3, 2}}, 1, {0}, {0}, STN_FFT_BACKWARD},
+    {"irfft", {3, {5, 3, 2}}, 1, {0}, {7}, STN_FFT_ORTHO},
+    {"hfft", {2, {4, 2}}, 1, {0}, {0}, STN_FFT_FORWARD},
+    {"ihfft", {2, {3, 6}}, 1, {1}, {0}, STN_FFT_BACKWARD},
+    {"fftn", {4, {3, 4, 5, 2}}, 2, {0, 2}, {0}, STN_FFT_ORTHO},
+    {"fftn", {4, {4, 3, 5, 2}}, 3, {0, 1, 2}, {3, -1, 6}, STN_FFT_BACKWARD},
+    {"fftn", {3, {4, 6, 2}}, 2, {0, 1}, {0}, STN_FFT_BACKWARD},
+    {"rfftn", {3, {4, 3, 5}}, 2, {2, 0}, {0}, STN_FFT_FORWARD},
+    {"irfftn", {4, {3, 2, 4, 2}}, 2, {0, 2}, {4, 5}, STN_FFT_ORTHO},
+};
+enum { N_TRANSFORMS = sizeof transforms / sizeof *transforms };
+
+static int takes_pairs(const struct transform *t)
+{
+    return t->x.shape[t->x.ndim - 1] == 2;
+}
+
+static stn_tensor *call_transform(stn_tensor *const *in, const void *arg)
+{
+    const struct transform *t = arg;
+    const char *op = t->op;
+    stn_tensor *x = takes_pairs(t) ? stn_view_as_complex(in[0]) : in[0];
+    const int64_t n = t->s[0];
+    if (op[0] == 'f')
+        x = op[3] ? stn_fftn(x, t->n_dims, n ? t->s : NULL, t->dims, t->norm) : stn_fft(x, n, t->dims[0], t->norm);
+    else if (op[0] == 'r')
+        x = op[4] ? stn_rfftn(x, t->n_dims, n ? t->s : NULL, t->dims, t->norm) : stn_rfft(x, n, t->dims[0], t->norm);
+    else if (op[0] == 'h')
+        return stn_hfft(x, n, t->dims[0], t->norm);
+    else if (op[1] == 'r')
+        return op[5] ? stn_irfftn(x, t->n_dims, n ? t->s : NULL, t->dims, t->norm) : stn_irfft(x, n, t->dims[0], t->norm);
+    else
+        x = op[1] == 'h' ? stn_ihfft(x, n, t->dims[0], t->norm) : stn_ifft(x, n, t->dims[0], t->norm);
+    return stn_view_as_real(x);
+}
+
+static stn_status layouts_body(stn_context *context, void *arg)
+{
+    uint64_t state = 23;
+    (void)arg;
+    for (int round = 0; round < 8; round++)
+        for (int i = 0; i < N_TRANSFORMS; i++) {
+            const struct transform *t = &transforms[i];
+            double *x = against_one_draw(&state, against_one_numel(&t->x));
+            struct against_one_op op = {.call = call_transform, .arg = t, .n_in = 1, .tolerance = 1e-13};
+            op.in[0] = (struct against_one_input){STN_DTYPE_F64, t->x, x, 1u << STN_SUM};
+            against_one_check(context, &state, random_mesh(&state, context), &op);
+            if (stn_context_size(context) == 1 && round == 0)
+                against_one_differences(context, &state, &op);
+            free(x);
+        }
+    return STN_OK;
+}
+
+static void random_layouts_give_what_one_process_gives(void)
+{
+    static const int worlds[] = {1, 2, 3, 6};
+    for (int i = 0; i < 4; i++)
+        test_ranks(worlds[i], layouts_body, NULL);
+}
+
+/* By the definitions, with N = 6, from 4 elements: cut off or filled up. */
+static stn_status values_body(stn_context *context, void *arg)
+{
+    enum { M = 4, N = 6 };
+    double x[M], got[2 * N];
+    (void)arg;
+    for (int j = 0; j < M; j++)
+        x[j] = test_value(j);
+    stn_scope_begin(context);
+    stn_tensor *input = against_one_local(context, STN_DTYPE_F64, &(struct random_shape){1, {M}}, x);
+    for (int norm = STN_FFT_BACKWARD; norm <= STN_FFT_FORWARD; norm++) {
+        const double there = norm == STN_FFT_ORTHO ? 1 / sqrt(N) : norm == STN_FFT_FORWARD ? 1.0 / N : 1;
+        const double back = norm == STN_FFT_ORTHO ? 1 / sqrt(N) : norm == STN_FFT_BACKWARD ? 1.0 / N : 1;
+        test_read(stn_view_as_real(stn_fft(input, N, 0, (stn_fft_norm)norm)), got, 2 * N);
+        for (int k = 0; k < N; k++) {
+            double _Complex want = 0;
+            for (int j = 0; j < M; j++)
+                want += there * x[j] * cexp(-2 * M_PI * I * j * k / N);
+            CHECK(cabs(CMPLX(got[2 * k], got[2 * k + 1]) - want) < 1e-15);
+        }
+        test_read(stn_irfft(input, N, 0, (stn_fft_norm)norm), got, N);
+        for (int k = 0; k < N; k++) {
+            const double want = back * (x[0] + 2 * x[1] * cos(2 * M_PI * k / N) + 2 * x[2] * cos(4 * M_PI * k / N) + x[3] * cos(M_PI * k));
+            CHECK(fabs(got[k] - want) < 1e-15);
+        }
+    }
+    return stn_scope_end(context);
+}
+
+static void norms_and_lengths_are_those_of_the_definition(void)
+{
+    test_ranks(1, values_body, NULL);
+}
+
+/* What a rank sends with (p - 1) / p of its chunk in each exchange, and what it holds at most. */
+static stn_status moves_body(stn_context *context, void *arg)
+{
+    enum { ROWS = 12, COLS = 6, CHUNK = ROWS / 3 * COLS * 2 * 8 };
+    const int64_t shape[] = {ROWS, COLS, 2};
+    const stn_placement rows = stn_shard(0), pending = stn_partial(STN_SUM);
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = stn_view_as_complex(test_tensor(context, mesh, &rows, STN_DTYPE_F64, 3, shape, NULL, test_value));
+    stn_tensor *p = stn_view_as_complex(test_tensor(context, mesh, &pending, STN_DTYPE_F64, 3, shape, NULL, test_value));
+    stn_context_stats_reset(context);
+    stn_tensor *y = stn_fft2(x, NULL, NULL, STN_FFT_BACKWARD);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.redistributions, 2);
+    CHECK_I64(stats.bytes_sent, 2 * CHUNK * 2 / 3);
+    CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_SHARD);
+    CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).dim, 0);
+    stn_context_stats_reset(context);
+    stn_fft(x, 0, 1, STN_FFT_ORTHO);
+    y = stn_fftn(p, 2, NULL, NULL, STN_FFT_BACKWARD);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.bytes_sent, 0);
+    CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_PARTIAL);
+    y = stn_rfft(stn_real(x), 0, 0, STN_FFT_BACKWARD); /* 7 of 12 rows, where they are */
+    CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_SHARD);
+    return stn_scope_end(context);
+}
+
+static void a_cut_dim_costs_one_exchange_each_way(void)
+{
+    test_ranks(3, moves_body, NULL);
+}
+
+/* Two axes cut both dims that are transformed: nothing is gathered where a third one takes the cuts. */
+static stn_status pencil_body(stn_context *context, void *arg)
+{
+    enum { N = 6, CHUNK = N * N * N / 6 * 2 * 8 };
+    const int64_t shape[] = {N, N, N, 2};
+    const stn_placement cut[] = {stn_shard(0), stn_shard(1)};
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = stn_view_as_complex(test_tensor(context, test_mesh(context, 2, 3), cut, STN_DTYPE_F64, 4, shape, NULL, test_value));
+    stn_context_stats_reset(context);
+    stn_fftn(x, 3, NULL, NULL, STN_FFT_BACKWARD);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.redistributions, 2);
+    CHECK(stats.bytes_sent < 2 * CHUNK);
+    return stn_scope_end(context);
+}
+
+static void pencils_are_turned_not_gathered(void)
+{
+    test_ranks(6, pencil_body, NULL);
+}
+
+static void check_refused(stn_context *context, stn_tensor *y, stn_status status, const char *want)
+{
+    char text[512];
+    CHECK(stn_tensor_is_error(y));
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
+    CHECK_STR(text, want);
+}
+
+static stn_status refusals_body(stn_context *context, void *arg)
+{
+    static const double zeros[16];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){2, {3, 4}}, zeros);
+    stn_tensor *z = stn_cast(x, STN_DTYPE_C64);
+    check_refused(context, stn_fft(stn_cast(x, STN_DTYPE_BF16), 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE,
+                  "fft: 'input' got bf16, wanted f32, f64 or complex: there are no transforms of 16-bit floats");
+    check_refused(context, stn_rfft(z, 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE, "rfft: 'input' got c64, wanted a real dtype");
+    check_refused(context, stn_ifft(x, -3, 1, STN_FFT_BACKWARD), STN_ERR_ARGUMENT, "ifft: 'n' got -3 points along dim 1, wanted at least 1");
+    check_refused(context, stn_fftn(x, 2, NULL, (const int[]){1, -1}, STN_FFT_ORTHO), STN_ERR_ARGUMENT,
+                  "fftn: 'dim' got -1 for a dim that it names already, wanted distinct dims");
+    check_refused(context, stn_view_as_complex(x), STN_ERR_SHAPE, "view_as_complex: 'input' got shape (3, 4), wanted a last dim of 2");
+    check_refused(context, stn_view_as_real(x), STN_ERR_DTYPE, "view_as_real: 'input' got f32, wanted a complex dtype");
+    return stn_scope_end(context);
+}
+
+static void what_does_not_fit_is_refused(void)
+{
+    test_ranks(1, refusals_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
+        {"norms_and_lengths_are_those_of_the_definition", norms_and_lengths_are_those_of_the_definition},
+        {"a_cut_dim_costs_one_exchange_each_way", a_cut_dim_costs_one_exchange_each_way},
+        {"pencils_are_turned_not_gathered", pencils_are_turned_not_gathered},
+        {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
