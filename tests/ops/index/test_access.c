@@ -153,7 +153,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
     uint64_t state = 31;
     (void)arg;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        for (int i = 0; i < (cases[k].call == call_reduce ? 60 : 25); i++) {
+        for (int i = 0; i < (cases[k].call == call_reduce ? 40 : 12); i++) {
             struct arguments a = {0};
             struct access_case c = cases[k];
             c.unique = 0;
@@ -166,8 +166,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
 
 static void every_layout_gives_what_one_process_gives(void)
 {
-    static const int worlds[] = {1, 2, 3, 5, 6};
-    for (int i = 0; i < 5; i++)
+    static const int worlds[] = {1, 3, 6};
+    for (int i = 0; i < 3; i++)
         test_ranks(worlds[i], layouts_body, NULL);
 }
 
