@@ -45,5 +45,26 @@ STN_API stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t 
  *  Source: Zhang and Sennrich, "Root mean square layer normalization", 2019. */
 STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, double eps);
 
+/** Normalises each channel over all samples: y = (x - mean) / sqrt(var + eps) * weight + bias. In training mean and var are the batch's, of all ranks
+ *  together; else they are the running ones.
+ *
+ * Shapes:     input (n, channels, …); the others (channels), weight and bias NULL for 1 and 0, both running statistics NULL in training alone.
+ * Placement:  as stn_group_norm; in training one all-gather of three numbers per channel and rank on the axes that cut other dims. The new
+ *             statistics are cut as input's channels are.
+ * Collective: as stn_group_norm.
+ * Gradient:   of input, weight and bias, twice differentiable; running statistics neither have nor give one.
+ * @param new_mean, new_var  in training with running statistics: (1 - momentum) running + momentum batch's, the variance of all elements but one.
+ *             NULL where not wanted; else set to NULL where there are none, to the error tensor on failure.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (running statistics), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Ioffe and Szegedy, "Batch normalization", 2015; statistics of ranks are joined as in Chan, Golub and LeVeque 1979. */
+STN_API stn_tensor *stn_batch_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight, stn_tensor *bias,
+                                   int training, double momentum, double eps, stn_tensor **new_mean, stn_tensor **new_var);
+
+/** As stn_batch_norm, but that each sample has statistics of its own: (n, channels, …) with at least one dim after the channels. With
+ *  `use_input_stats` they are the input's, and the new running statistics are of their means over the samples; else the running ones.
+ *  Source: Ulyanov, Vedaldi and Lempitsky, "Instance normalization", 2016. */
+STN_API stn_tensor *stn_instance_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight, stn_tensor *bias,
+                                      int use_input_stats, double momentum, double eps, stn_tensor **new_mean, stn_tensor **new_var);
+
 STN_END_DECLS
 #endif

@@ -187,8 +187,12 @@
     X(dist_all_reduce)   \
     X(dist_others)       \
     /* Losses and normalisations. */ \
-    X(log_softmax)       \
-    X(log_softmax_backward)
+    X(log_softmax) \
+    X(log_softmax_backward) \
+    X(batch_norm) \
+    X(instance_norm) \
+    X(channel_norm) \
+    X(channel_norm_backward)
 
 #define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
 STNI_OP_LIST(STNI_OP_DECLARE)

@@ -35,7 +35,8 @@ stn_status stni_norm_check(stn_op_call *call)
     call->out_meta[0] = (stn_meta){.dtype = x->dtype, .ndim = x->ndim};
     memcpy(call->out_meta[0].shape, x->shape, sizeof x->shape);
     stni_norm_stat_meta(&norm, x, &call->out_meta[1]);
-    call->out_meta[2] = call->out_meta[1];
+    for (int k = 2; k < call->n_out; k++)
+        call->out_meta[k] = call->out_meta[1];
     return STN_OK;
 }
 
@@ -55,7 +56,8 @@ stn_status stni_norm_place(stn_op_call *call)
             STNI_TRY(stni_norm_param_spec(call, &norm, &x, &param, 0, call->in_spec[i]->layout.memory_order, &call->want[i]));
     call->out_spec[0] = call->want[STNI_NORM_INPUT];
     STNI_TRY(stni_norm_stat_spec(call, &norm, &x, &call->out_meta[1], &call->out_spec[1]));
-    call->out_spec[2] = call->out_spec[1];
+    for (int k = 2; k < call->n_out; k++)
+        call->out_spec[k] = call->out_spec[1];
     return STN_OK;
 }
 
@@ -73,6 +75,7 @@ stn_status stni_norm_run(stn_op_call *call)
     args.bias = bias ? bias->data : NULL;
     args.mean = call->out[1]->data;
     args.rstd = call->out[2]->data;
+    args.var = call->n_out > 3 ? call->out[3]->data : NULL;
     STNI_TRY(stni_norm_scratch(call, 3, &args));
     args.parts = args.coarse;
     args.n_parts = 1;

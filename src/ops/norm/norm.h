@@ -2,7 +2,8 @@
  *
  *     group_norm   statistics of (n, group), parameters of channels; a group is `per_group` channels
  *     layer_norm   statistics of the first dims, parameters of the last ones
- *     rms_norm     the same about 0: the mean counts as 0, the variance is the mean square */
+ *     rms_norm     the same about 0: the mean counts as 0, the variance is the mean square
+ *     channel_norm statistics and parameters of channels, of each sample or of all */
 #ifndef STNI_OPS_NORM_NORM_H
 #define STNI_OPS_NORM_NORM_H
 
@@ -14,6 +15,7 @@
 
 struct stni_norm_attrs {
     int64_t num_groups;
+    int64_t per_sample; /* of channel_norm: each sample has statistics of its own */
     stn_ints normalized_shape;
     double eps;
 };
@@ -35,7 +37,7 @@ struct stni_norm_rule {
     stn_tensor *(*group_mean)(stn_tensor *t, const struct stni_norm_attrs *attrs);
 };
 
-/* Inputs of the two ops; outputs are y, mean, rstd of the first, the gradients of input, weight, bias of the second. */
+/* Inputs of the two ops; outputs are y, mean, rstd (and of channel_norm the variance of all elements but one) of the first, the gradients of input, weight, bias of the second. */
 enum { STNI_NORM_INPUT, STNI_NORM_WEIGHT, STNI_NORM_BIAS };
 enum { STNI_NORM_GRAD, STNI_NORM_SAVED, STNI_NORM_MEAN, STNI_NORM_RSTD, STNI_NORM_SAVED_WEIGHT };
 
@@ -90,9 +92,11 @@ extern const stn_input_schema stni_norm_inputs[3], stni_norm_backward_inputs[5];
     {sizeof(stn_kernel), text "." slot, "cpu", STNI_NORM_DTYPES, sizeof(struct stni_norm_args), function}
 
 /* The fields of the two descriptors that do not differ. */
-#define STNI_NORM_FIELDS(text, n, rule)                                                                                                 \
+#define STNI_NORM_FIELDS(text, n, rule) STNI_NORM_FIELDS_OF(text, n, 3, 2, rule)
+
+#define STNI_NORM_FIELDS_OF(text, n, outputs, private, rule)                                                                            \
     .size = sizeof(stn_op_desc), .name = text, .inputs = stni_norm_inputs, .n_inputs = n, .attrs_size = sizeof(struct stni_norm_attrs), \
-    .n_outputs = 3, .n_private = 2, .check = stni_norm_check, .place = stni_norm_place, .run = stni_norm_run,                           \
+    .n_outputs = outputs, .n_private = private, .check = stni_norm_check, .place = stni_norm_place, .run = stni_norm_run,                           \
     .saves = stni_norm_saves, .backward = stni_norm_backward, .n_slots = 2, .n_kernels = 2, .arg = (void *)(rule),                      \
     .slots = (const stn_kernel_slot[]){{text ".moments", sizeof(struct stni_norm_args)},                                                \
                                        {text ".normalise", sizeof(struct stni_norm_args)}},                                             \

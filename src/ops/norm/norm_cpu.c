@@ -149,6 +149,8 @@ static void merge_parts(const struct stni_norm_args *a)
         const double mean = a->about_zero ? 0 : all.mean, square = a->about_zero ? all.mean * all.mean : 0;
         set_element(stat_dtype(a), a->mean, i, mean);
         set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + square + a->eps));
+        if (a->var)
+            set_element(stat_dtype(a), a->var, i, all.m2 / (all.n - 1));
     }
 }
 

@@ -14,7 +14,7 @@ enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERAN
 
 /* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/util/moments.h); with a weight,
  *            which may be another for each element, the count is the sum of weights.
- * normalise: mean, rstd from `parts`, n_parts times what moments gave, in the order of ranks; y = (x - mean) rstd weight + bias.
+ * normalise: mean, rstd, var from `parts`, n_parts times what moments gave, in the order of ranks; y = (x - mean) rstd weight + bias.
  * sums:      coarse = the sums of weight y and of weight y (x - mean) rstd, two planes; grad_weight, grad_bias of this rank's elements.
  * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count), without coarse[0] about 0. */
 struct stni_norm_args {
@@ -37,7 +37,7 @@ struct stni_norm_args {
     double *coarse;
     const double *parts;
     int n_parts;
-    void *mean, *rstd;              /* f64 for f64, else f32; dense */
+    void *mean, *rstd, *var;        /* f64 for f64, else f32; dense. var: of all elements but one; NULL: not wanted */
     void *grad_weight, *grad_bias;  /* dense */
 };
 
