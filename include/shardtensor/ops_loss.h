@@ -9,7 +9,8 @@ STN_BEGIN_DECLS
 typedef enum stn_loss_reduction {
     STN_REDUCE_MEAN,
     STN_REDUCE_NONE, /* a loss per element */
-    STN_REDUCE_SUM
+    STN_REDUCE_SUM,
+    STN_REDUCE_BATCHMEAN /* stn_kl_div alone: the sum over the size of input's first dim */
 } stn_loss_reduction;
 
 /** weight (input - target)^2, summed or averaged; a weighted mean divides by the sum of the weights.
@@ -31,6 +32,36 @@ STN_API stn_tensor *stn_huber_loss(stn_tensor *input, stn_tensor *target, stn_te
 
 /** d^2 / (2 beta) where |d| < beta, else |d| - beta / 2; as stn_mse_loss without weights. Source: Girshick, "Fast R-CNN", 2015. */
 STN_API stn_tensor *stn_smooth_l1_loss(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction, double beta);
+
+/** -weight (target log input + (1 - target) log(1 - input)), logarithms not below -100; as stn_mse_loss, but that a weighted mean divides by the number
+ *  of elements. `input` is a probability. */
+STN_API stn_tensor *stn_binary_cross_entropy(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction);
+
+/** weight (-pos_weight target log s - (1 - target) log(1 - s)), s = sigmoid(input), from the logarithm of s itself, so that large inputs
+ *  keep their digits; as stn_binary_cross_entropy. pos_weight (NULL: 1) broadcasts too and has no gradient. */
+STN_API stn_tensor *stn_binary_cross_entropy_with_logits(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_tensor *pos_weight,
+                                                         stn_loss_reduction reduction);
+
+/** target (log target - input), 0 where target is 0; with `log_target` exp(target) (target - input): `input` is a logarithm. As
+ *  stn_mse_loss without weights; STN_REDUCE_BATCHMEAN too. Source: Kullback and Leibler 1951. */
+STN_API stn_tensor *stn_kl_div(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction, int log_target);
+
+/** (log v + (input - target)^2 / v) / 2, v = max(var, eps), and with `full` log(2 pi) / 2 more; as stn_mse_loss without weights.
+ *
+ * var broadcasts, or has input's shape without the last dim. Its gradient is that of v, where eps stands for it too. Unlike elsewhere a
+ * negative var is no error: eps stands for it. Source: Nix and Weigend 1994. */
+STN_API stn_tensor *stn_gaussian_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *var, int full, double eps,
+                                          stn_loss_reduction reduction);
+
+/** max(|a - p| - |a - n| + margin, 0) of distances along the last dim, |v| = (sum |v + eps|^p)^(1/p); with `swap` the smaller of
+ *  |a - n| and |p - n| for the second.
+ *
+ * Shapes:     the three broadcast, (…, d) -> (…) with STN_REDUCE_NONE, else a number. Floating.
+ * Placement:  as stn_sub and stn_vector_norm. Gradient: of all three.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (reduction), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Balntas et al., "Learning local feature descriptors with triplets", 2016. */
+STN_API stn_tensor *stn_triplet_margin_loss(stn_tensor *anchor, stn_tensor *positive, stn_tensor *negative, double margin, double p, double eps,
+                                            int swap, stn_loss_reduction reduction);
 
 STN_END_DECLS
 #endif

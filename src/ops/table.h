@@ -189,6 +189,12 @@
     /* Losses and normalisations. */ \
     X(log_softmax) \
     X(log_softmax_backward) \
+    X(binary_cross_entropy) \
+    X(binary_cross_entropy_with_logits) \
+    X(kl_div) \
+    X(gaussian_nll_loss) \
+    X(gaussian_nll) \
+    X(triplet_margin_loss) \
     X(batch_norm) \
     X(instance_norm) \
     X(channel_norm) \

@@ -9,6 +9,7 @@
 #include "core/tensor.h"
 #include "ops/util/call.h"
 #include "ops/util/convert.h"
+#include "ops/util/dims.h"
 #include "ops/util/pointwise.h"
 #include "ops/util/promote.h"
 #include "ops/util/strided.h"
@@ -20,8 +21,14 @@
 
 enum { TERMS, FINISH };
 
-const stn_input_schema stni_loss_inputs[3] = {
-    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}, [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1}};
+const stn_input_schema stni_loss_inputs[4] = {
+    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}, [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
+    [STNI_LOSS_EXTRA] = {.name = "pos_weight", .optional = 1}};
+
+static const struct stni_loss_rule *rule_of(const stn_op_call *call)
+{
+    return call->arg;
+}
 
 stn_status stni_loss_check_operands(const stn_op_call *call, int n, stn_meta *out)
 {
@@ -81,8 +88,13 @@ void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, 
 stn_status stni_loss_check(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
+    const struct stni_layout *x = &call->in_spec[STNI_LOSS_INPUT]->layout, *y = &call->in_spec[STNI_LOSS_TARGET]->layout;
     stn_meta *out = &call->out_meta[0];
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     STNI_TRY(stni_loss_check_operands(call, call->n_in, out));
+    if (rule_of(call)->same_shape && (x->ndim != y->ndim || memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) != 0))
+        return stn_op_fail(call, STN_ERR_SHAPE, "'target' got shape %s, wanted input's %s", stni_shape_text(y->ndim, y->shape, got),
+                           stni_shape_text(x->ndim, x->shape, wanted));
     if (attrs->reduction != STN_REDUCE_NONE)
         out->ndim = 0;
     call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_F64};
@@ -93,7 +105,7 @@ stn_status stni_loss_check(stn_op_call *call)
 static int by_weights(const stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
-    return attrs->reduction == STN_REDUCE_MEAN && ((const struct stni_loss_rule *)call->arg)->by_weights && call->n_in > STNI_LOSS_WEIGHT &&
+    return attrs->reduction == STN_REDUCE_MEAN && rule_of(call)->by_weights && call->n_in > STNI_LOSS_WEIGHT &&
            call->in_spec[STNI_LOSS_WEIGHT];
 }
 
@@ -123,8 +135,13 @@ stn_status stni_loss_place(stn_op_call *call)
 static stn_status finish(stn_op_call *call, double count, const double *sum)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
+    const struct stni_layout *x = &call->in_spec[STNI_LOSS_INPUT]->layout;
+    if (attrs->reduction == STN_REDUCE_BATCHMEAN)
+        count = x->ndim > 0 ? (double)x->shape[0] : 1;
+    else if (attrs->reduction != STN_REDUCE_MEAN)
+        count = 1;
     const struct stni_loss_finish_args args = {
-        .dtype = call->out_spec[0]->layout.dtype, .by_weights = by_weights(call), .count = attrs->reduction == STN_REDUCE_MEAN ? count : 1,
+        .dtype = call->out_spec[0]->layout.dtype, .by_weights = by_weights(call), .count = count,
         .sum = sum, .total = call->out[1]->data, .out = attrs->reduction == STN_REDUCE_NONE ? NULL : call->out[0]->data};
     return stn_op_launch(call, FINISH, args.dtype, &args, sizeof args);
 }
@@ -132,9 +149,9 @@ static stn_status finish(stn_op_call *call, double count, const double *sum)
 stn_status stni_loss_run(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
-    const struct stni_loss_rule *rule = call->arg;
+    const struct stni_loss_rule *rule = rule_of(call);
     const stn_mesh *mesh = call->out_spec[1]->layout.mesh;
-    struct stni_loss_args args = {.loss = rule->loss, .term = STNI_LOSS_VALUE, .p = attrs->p};
+    struct stni_loss_args args = {.loss = stni_loss_row(rule, attrs), .term = STNI_LOSS_VALUE, .p = attrs->p, .q = attrs->flag ? rule->constant : 0};
     stn_meta meta;
     void *sum;
     double count = 1;
@@ -157,25 +174,26 @@ stn_status stni_loss_run(stn_op_call *call)
     return finish(call, count, sum);
 }
 
-uint64_t stni_loss_saves(const stn_op_call *call, uint32_t needs)
+/* The inputs that have a gradient. */
+static uint32_t differentiable(const struct stni_loss_rule *rule)
 {
-    (void)call;
-    return needs & 3 ? UINT64_C(2) << 32 | 7 : 0;
+    return 1u << STNI_LOSS_INPUT | 1u << STNI_LOSS_TARGET | (rule->extra_gradient ? 1u << STNI_LOSS_EXTRA : 0);
 }
 
-/* The target's gradient is the input's with the other sign. */
+uint64_t stni_loss_saves(const stn_op_call *call, uint32_t needs)
+{
+    return needs & differentiable(rule_of(call)) ? UINT64_C(2) << 32 | 15 : 0;
+}
+
 stn_status stni_loss_backward(stn_backward_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
-    const struct stni_loss_backward_attrs own = {((const struct stni_loss_rule *)call->arg)->loss, STNI_LOSS_SLOPE, attrs->p};
-    if (!call->grad_out[0] || !(call->needs & 3))
+    const struct stni_loss_rule *rule = call->arg;
+    const struct stni_loss_backward_attrs value = {stni_loss_row(rule, attrs), STNI_LOSS_VALUE, attrs->p};
+    stn_tensor *in[STNI_LOSS_INPUTS] = {[STNI_LOSS_GRAD] = call->grad_out[0], [STNI_LOSS_TOTAL] = call->out[1]};
+    if (!call->grad_out[0])
         return STN_OK;
-    stn_tensor *grad = stni_loss_backward_call(&own, call->in[STNI_LOSS_INPUT], call->in[STNI_LOSS_TARGET],
-                                               call->n_in > STNI_LOSS_WEIGHT ? call->in[STNI_LOSS_WEIGHT] : NULL, call->grad_out[0],
-                                               call->out[1]);
-    if (call->needs >> STNI_LOSS_INPUT & 1)
-        call->grad_in[STNI_LOSS_INPUT] = stni_sum_to(grad, call->in_spec[STNI_LOSS_INPUT]);
-    if (call->needs >> STNI_LOSS_TARGET & 1)
-        call->grad_in[STNI_LOSS_TARGET] = stn_neg(stni_sum_to(grad, call->in_spec[STNI_LOSS_TARGET]));
-    return stn_context_status(call->context);
+    for (int i = 0; i < call->n_in; i++)
+        in[i] = call->in[i];
+    return stni_loss_gradients(value, in, call->needs & differentiable(rule), call->in_spec, call->grad_in);
 }

@@ -9,25 +9,37 @@
 
 struct stni_loss_attrs {
     int64_t reduction; /* stn_loss_reduction */
-    double p; /* delta of huber_loss, beta of smooth_l1_loss */
+    double p; /* delta of huber_loss, beta of smooth_l1_loss, eps of gaussian_nll */
+    int64_t flag; /* log_target of kl_div, full of gaussian_nll */
 };
 
 struct stni_loss_rule {
     enum stni_loss loss;
     int by_weights; /* a weighted mean divides by the sum of the weights; else by the number of elements */
+    int same_shape; /* target must have input's shape */
+    int flag_is_row; /* attrs.flag chooses the row after `loss`'s; else it is in q: times `constant` */
+    double constant;
+    int extra_gradient; /* the operand z has one */
 };
 
 /* For the two ops: inputs as they stand in both, and what comes after them in the backward one. */
-enum { STNI_LOSS_INPUT, STNI_LOSS_TARGET, STNI_LOSS_WEIGHT, STNI_LOSS_GRAD, STNI_LOSS_TOTAL };
+enum { STNI_LOSS_INPUT, STNI_LOSS_TARGET, STNI_LOSS_WEIGHT, STNI_LOSS_EXTRA, STNI_LOSS_GRAD, STNI_LOSS_TOTAL, STNI_LOSS_INPUTS };
 
 struct stni_loss_backward_attrs {
-    int64_t loss, term; /* SLOPE or CURVATURE */
+    int64_t loss, term; /* of a derivative */
     double p;
 };
 
-/* grad weight term(input - target) / total, of the shape that all broadcast to. */
-stn_tensor *stni_loss_backward_call(const struct stni_loss_backward_attrs *attrs, stn_tensor *input, stn_tensor *target, stn_tensor *weight,
-                                    stn_tensor *grad, stn_tensor *total);
+/* Cotangents of input, target and extra, those of them in `wanted` (bit i: input i), which are of specs `spec`, for a first derivative of the term that `attrs`
+ * names: a loss's value or a derivative. `in`: the first four inputs, then the cotangent and the total. */
+stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor *const in[STNI_LOSS_INPUTS], uint32_t wanted,
+                               const stn_spec *const *spec, stn_tensor **out);
+
+/* The row that the attributes choose. */
+static inline enum stni_loss stni_loss_row(const struct stni_loss_rule *rule, const struct stni_loss_attrs *attrs)
+{
+    return (enum stni_loss)((int)rule->loss + (rule->flag_is_row && attrs->flag));
+}
 
 /* Judges dtypes; gives the shape that the first `n` inputs broadcast to and the dtype of input and target. */
 stn_status stni_loss_check_operands(const stn_op_call *call, int n, stn_meta *out);
@@ -46,11 +58,14 @@ stn_status stni_loss_backward(stn_backward_call *call);
 
 enum { STNI_LOSS_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 
-extern const stn_input_schema stni_loss_inputs[3];
+extern const stn_input_schema stni_loss_inputs[4];
+extern const char *const stni_loss_reductions[]; /* mean, none and sum; NULL-terminated */
 
 /* A descriptor but for its attributes; what comes after the name is the loss's rule, as an initialiser. */
-#define STNI_LOSS_FIELDS(text, n, ...)                                                                                            \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_loss_inputs, .n_inputs = n, .attrs_size = sizeof(struct stni_loss_attrs), \
+#define STNI_LOSS_FIELDS(text, n, ...) STNI_LOSS_FIELDS_OF(text, n, stni_loss_inputs, __VA_ARGS__)
+
+#define STNI_LOSS_FIELDS_OF(text, n, inputs_, ...)                                                                                \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs_, .n_inputs = n, .attrs_size = sizeof(struct stni_loss_attrs),      \
     .n_outputs = 2, .n_private = 1, .check = stni_loss_check, .place = stni_loss_place, .run = stni_loss_run,                     \
     .saves = stni_loss_saves, .backward = stni_loss_backward, .n_slots = 2, .n_kernels = 2,                                       \
     .slots = (const stn_kernel_slot[]){{text ".terms", sizeof(struct stni_loss_args)},                                            \

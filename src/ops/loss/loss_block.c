@@ -1,16 +1,33 @@
 /* The arithmetic of losses over dense runs, compiled once per instruction set. Sums are f64 in LANES lanes that are folded in halves: every set
  * gives the same bits. */
 #include "ops/loss/loss_kernel.h"
+#include "ops/util/math_kernel.h"
 
 enum { LANES = 16 };
+
+/* Functions of the rows. NaN stays. */
+#define CLAMPED(v) ((v) < -100 ? -100 : (v))
+#define VARIANCE(v) ((v) * (1 - (v)) < (T)1e-12 ? (T)1e-12 : (v) * (1 - (v)))
+#define LEAST(v) ((v) < p ? p : (v))
+#define SOFTPLUS(v) (((v) > 0 ? (v) : 0) + LOG1P_UNIT(EXP((v) > 0 ? -(v) : (v))))
 
 #define T float
 #define MAP map_f32
 #define SUM sum_f32
+#define LOG stni_log_f32
+#define LOG1P stni_log1p_f32
+#define LOG1P_UNIT stni_log1p_unit_f32
+#define EXP stni_exp_f32
+#define SIGMOID stni_sigmoid_f32
 #include "ops/loss/loss_block.inc"
 #define T double
 #define MAP map_f64
 #define SUM sum_f64
+#define LOG log
+#define LOG1P log1p
+#define LOG1P_UNIT log1p
+#define EXP stni_exp_f64
+#define SIGMOID stni_sigmoid_f64
 #include "ops/loss/loss_block.inc"
 
 const struct stni_loss_kernels STNI_ISA_NAME(stni_loss_kernels) = {.map = {map_f32, map_f64}, .sum = {sum_f32, sum_f64}};

@@ -52,6 +52,7 @@ static void run_tile(struct walk *w, int64_t row, int64_t col, int64_t rows, int
     b->x = tile_of(w, LOSS_INPUT, row, col, rows, cols);
     b->y = tile_of(w, LOSS_TARGET, row, col, rows, cols);
     b->w = tile_of(w, LOSS_WEIGHT, row, col, rows, cols);
+    b->z = tile_of(w, LOSS_EXTRA, row, col, rows, cols);
     b->g = tile_of(w, LOSS_GRAD, row, col, rows, cols);
     b->out = tile_of(w, LOSS_OUT, row, col, rows, cols);
     w->run(b);
@@ -118,7 +119,7 @@ stn_status stni_loss_cpu(stn_queue *queue, const void *raw)
     if (a->empty)
         return STN_OK;
     w.args = a;
-    w.block = (struct stni_loss_block){.loss = a->loss, .term = a->term, .p = a->p, .scale = a->total ? 1 / *a->total : 1, .sum = a->sum};
+    w.block = (struct stni_loss_block){.loss = a->loss, .term = a->term, .p = a->p, .q = a->q, .scale = a->total ? 1 / *a->total : 1, .sum = a->sum};
     w.run = sums ? kernels->sum[wide] : kernels->map[wide];
     w.cols = a->ndim > 0 ? a->shape[a->ndim - 1] : 1;
     w.rows = a->ndim > 1 ? a->shape[a->ndim - 2] : 1;

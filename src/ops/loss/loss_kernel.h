@@ -1,4 +1,4 @@
-/* The kernels of losses that are a function of input - target, element by element, weighted and summed. */
+/* The kernels of losses that are a function of input and target, and of at most one operand more, element by element, weighted and summed. */
 #ifndef STNI_OPS_LOSS_LOSS_KERNEL_H
 #define STNI_OPS_LOSS_LOSS_KERNEL_H
 
@@ -7,22 +7,46 @@
 
 #include "core/isa.h"
 
-/* Losses, one row each: value, slope and curvature in d = input - target, `a` being |d|, `one` the sign of d and p the loss's number. */
-/*    name            value                                     slope                     curvature */
-#define STNI_LOSS_LIST(X)                                                                                       \
-    X(mse_loss,       d * d,                                    2 * d,                    2)                    \
-    X(l1_loss,        a,                                        one,                      0)                    \
-    X(huber_loss,     a <= p ? d * d / 2 : p * (a - p / 2),     a <= p ? d : p * one,     a <= p ? 1 : 0)       \
-    X(smooth_l1_loss, a < p ? d * d / (2 * p) : a - p / 2,      a < p ? d / p : one,      a < p ? 1 / p : 0)
+/* Losses, one row each: the value and its derivatives by x, the input, y, the target, and z, the operand that some losses have more: the first by x y z, the
+ * second by xx xy yy, xz yz zz. p and q are the loss's numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in capitals stand in
+ * loss_block.c. */
+#define STNI_LOSS_LIST(X)                                                                                                    \
+    STNI_LOSS_OF_DIFFERENCE(X)                                                                                               \
+    X(binary_cross_entropy, -(y * CLAMPED(LOG(x)) + (1 - y) * CLAMPED(LOG1P(-x))),                                           \
+      (x - y) / VARIANCE(x), CLAMPED(LOG1P(-x)) - CLAMPED(LOG(x)), 0,                                                        \
+      (x * x - 2 * x * y + y) / (VARIANCE(x) * VARIANCE(x)), -1 / VARIANCE(x), 0, 0, 0, 0)                                   \
+    /* z: the weight of the positive */                                                                                      \
+    X(binary_cross_entropy_with_logits, (1 - y) * x + (1 + (z - 1) * y) * SOFTPLUS(-x),                                      \
+      1 - y - (1 + (z - 1) * y) * SIGMOID(-x), (z - 1) * SOFTPLUS(-x) - x, 0,                                                \
+      (1 + (z - 1) * y) * SIGMOID(x) * SIGMOID(-x), -1 - (z - 1) * SIGMOID(-x), 0, 0, 0, 0)                                  \
+    X(kl_div, (y == 0 ? 0 : y * LOG(y)) - y * x, -y, LOG(y) + 1 - x, 0, 0, -1, 1 / y, 0, 0, 0)                               \
+    X(kl_div_log, EXP(y) * (y - x), -EXP(y), EXP(y) * (y - x + 1), 0, 0, -EXP(y), EXP(y) * (y - x + 2), 0, 0, 0)             \
+    /* z: the variance, at least p; q: what is added */                                                                      \
+    X(gaussian_nll, (LOG(LEAST(z)) + d * d / LEAST(z)) / 2 + q,                                                              \
+      d / LEAST(z), -d / LEAST(z), (1 - d * d / LEAST(z)) / (2 * LEAST(z)),                                                  \
+      1 / LEAST(z), -1 / LEAST(z), 1 / LEAST(z), -d / (LEAST(z) * LEAST(z)), d / (LEAST(z) * LEAST(z)),                      \
+      (d * d / LEAST(z) - (T)0.5) / (LEAST(z) * LEAST(z)))
 
-#define STNI_LOSS_INDEX(name, value, slope, curvature) STNI_LOSS_##name,
+/* Those of d alone: value, slope and curvature. Their derivatives by y are those by x with the other sign, and are not asked for. */
+#define STNI_LOSS_OF_DIFFERENCE(X)                                                                                           \
+    STNI_LOSS_OF_D(X, mse_loss, d * d, 2 * d, 2)                                                                             \
+    STNI_LOSS_OF_D(X, l1_loss, a, one, 0)                                                                                    \
+    STNI_LOSS_OF_D(X, huber_loss, a <= p ? d * d / 2 : p * (a - p / 2), a <= p ? d : p * one, a <= p ? 1 : 0)                \
+    STNI_LOSS_OF_D(X, smooth_l1_loss, a < p ? d * d / (2 * p) : a - p / 2, a < p ? d / p : one, a < p ? 1 / p : 0)
+#define STNI_LOSS_OF_D(X, name, value, slope, curvature) X(name, value, slope, 0, 0, curvature, 0, 0, 0, 0, 0)
+
+#define STNI_LOSS_INDEX(name, value, x, y, z, xx, xy, yy, xz, yz, zz) STNI_LOSS_##name,
 enum stni_loss { STNI_LOSS_LIST(STNI_LOSS_INDEX) STNI_LOSS_COUNT };
 #undef STNI_LOSS_INDEX
+enum { STNI_LOSS_LAST_OF_DIFFERENCE = STNI_LOSS_smooth_l1_loss };
 
-enum stni_loss_term { STNI_LOSS_VALUE, STNI_LOSS_SLOPE, STNI_LOSS_CURVATURE };
+enum stni_loss_term {
+    STNI_LOSS_VALUE, STNI_LOSS_X, STNI_LOSS_Y, STNI_LOSS_Z,
+    STNI_LOSS_XX, STNI_LOSS_XY, STNI_LOSS_YY, STNI_LOSS_XZ, STNI_LOSS_YZ, STNI_LOSS_ZZ, STNI_LOSS_TERMS
+};
 
-/* grad is the cotangent of the result, absent going forward. */
-enum { LOSS_INPUT, LOSS_TARGET, LOSS_WEIGHT, LOSS_GRAD, LOSS_OUT, LOSS_OPERANDS };
+/* extra is z; grad is the cotangent of the result, absent going forward. */
+enum { LOSS_INPUT, LOSS_TARGET, LOSS_WEIGHT, LOSS_EXTRA, LOSS_GRAD, LOSS_OUT, LOSS_OPERANDS };
 
 struct stni_loss_operand {
     void *data; /* NULL: all ones; of out: sums are wanted */
@@ -38,7 +62,7 @@ struct stni_loss_args {
     int empty, ndim;
     int64_t shape[STN_MAX_NDIM];
     struct stni_loss_operand operand[LOSS_OPERANDS];
-    double p;
+    double p, q;
     const double *total; /* NULL: 1 */
     double *sum;
 };
@@ -61,9 +85,9 @@ struct stni_loss_block {
     enum stni_loss loss;
     enum stni_loss_term term;
     int64_t n;
-    const void *x, *y, *w, *g;
+    const void *x, *y, *w, *z, *g;
     void *out;
-    double p, scale;
+    double p, q, scale;
     double *sum; /* added to */
 };
 typedef void (*stni_loss_block_fn)(const struct stni_loss_block *block);

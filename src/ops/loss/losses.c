@@ -7,7 +7,7 @@
 static stn_tensor *call(enum stni_op_index op, const char *name, stn_tensor *input, stn_tensor *target, stn_tensor *weight,
                         stn_loss_reduction reduction, double p)
 {
-    const struct stni_loss_attrs attrs = {(int64_t)reduction, p};
+    const struct stni_loss_attrs attrs = {(int64_t)reduction, p, 0};
     if ((unsigned)reduction > STN_REDUCE_SUM)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'reduction' got %d, wanted an stn_loss_reduction", name, (int)reduction);
     return stni_call(op, weight ? 3 : 2, (stn_tensor *[]){input, target, weight}, &attrs);
@@ -33,17 +33,17 @@ stn_tensor *stn_smooth_l1_loss(stn_tensor *input, stn_tensor *target, stn_loss_r
     return call(STNI_OP_smooth_l1_loss, "smooth_l1_loss", input, target, NULL, reduction, beta);
 }
 
-static const char *const reductions[] = {[STN_REDUCE_MEAN] = "mean", [STN_REDUCE_NONE] = "none", [STN_REDUCE_SUM] = "sum", NULL};
+const char *const stni_loss_reductions[] = {[STN_REDUCE_MEAN] = "mean", [STN_REDUCE_NONE] = "none", [STN_REDUCE_SUM] = "sum", NULL};
 
-static const struct stni_loss_attrs defaults = {STN_REDUCE_MEAN, 1};
+static const struct stni_loss_attrs defaults = {STN_REDUCE_MEAN, 1, 0};
 
-static const stn_attr_schema plain[] = {{"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), reductions}};
+static const stn_attr_schema plain[] = {{"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions}};
 static const stn_attr_schema with_delta[] = {
-    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), reductions},
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},
     {"delta", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
 };
 static const stn_attr_schema with_beta[] = {
-    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), reductions},
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},
     {"beta", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
 };
 

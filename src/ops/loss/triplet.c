@@ -1,0 +1,75 @@
+/* triplet_margin_loss: distances of rows, and how far one is beyond the other. */
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/loss/loss.h"
+#include "ops/util/call.h"
+
+#include <shardtensor/ops.h>
+
+enum { ANCHOR, POSITIVE, NEGATIVE };
+
+struct triplet_attrs {
+    int64_t reduction, swap;
+    double margin, p, eps;
+};
+
+static const struct triplet_attrs defaults = {STN_REDUCE_MEAN, 0, 1, 2, 1e-6};
+
+stn_tensor *stn_triplet_margin_loss(stn_tensor *anchor, stn_tensor *positive, stn_tensor *negative, double margin, double p, double eps, int swap,
+                                    stn_loss_reduction reduction)
+{
+    const struct triplet_attrs attrs = {(int64_t)reduction, swap != 0, margin, p, eps};
+    if ((unsigned)reduction > STN_REDUCE_SUM)
+        return stni_call_fail(anchor, STN_ERR_ARGUMENT, "triplet_margin_loss: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
+    return stni_call(STNI_OP_triplet_margin_loss, 3, (stn_tensor *[]){anchor, positive, negative}, &attrs);
+}
+
+static stn_status check(const stn_op_call *call)
+{
+    const int ndim = call->in_spec[ANCHOR]->layout.ndim;
+    for (int i = 0; i < 3; i++) {
+        const struct stni_layout *in = &call->in_spec[i]->layout;
+        const char *name = stn_op_descriptor(call->op)->inputs[i].name;
+        if (!stni_dtype_is_floating(in->dtype))
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(in->dtype));
+        if (in->ndim != ndim || ndim == 0)
+            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted as many as 'anchor', at least 1", name, in->ndim);
+    }
+    return STN_OK;
+}
+
+static stn_tensor *distance(const stn_op_call *call, int a, int b)
+{
+    const struct triplet_attrs *attrs = call->attrs;
+    const int last = -1;
+    return stn_vector_norm(stn_add_number(stn_sub(call->in[a], call->in[b]), attrs->eps), attrs->p, 1, &last, 0);
+}
+
+static stn_status triplet_margin_loss(stn_op_call *call)
+{
+    const struct triplet_attrs *attrs = call->attrs;
+    STNI_TRY(check(call));
+    stn_tensor *far = distance(call, ANCHOR, NEGATIVE);
+    if (attrs->swap)
+        far = stn_minimum(far, distance(call, POSITIVE, NEGATIVE));
+    stn_tensor *loss = stn_relu(stn_add_number(stn_sub(distance(call, ANCHOR, POSITIVE), far), attrs->margin));
+    call->out[0] = attrs->reduction == STN_REDUCE_NONE  ? loss
+                   : attrs->reduction == STN_REDUCE_SUM ? stn_sum(loss, 0, NULL, 0)
+                                                        : stn_mean(loss, 0, NULL, 0);
+    return STN_OK;
+}
+
+static const stn_input_schema inputs[] = {[ANCHOR] = {.name = "anchor"}, [POSITIVE] = {.name = "positive"}, [NEGATIVE] = {.name = "negative"}};
+
+static const stn_attr_schema attrs_schema[] = {
+    {"margin", STN_ATTR_FLOAT, offsetof(struct triplet_attrs, margin), NULL},
+    {"p", STN_ATTR_FLOAT, offsetof(struct triplet_attrs, p), NULL},
+    {"eps", STN_ATTR_FLOAT, offsetof(struct triplet_attrs, eps), NULL},
+    {"swap", STN_ATTR_BOOL, offsetof(struct triplet_attrs, swap), NULL},
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct triplet_attrs, reduction), stni_loss_reductions},
+};
+
+const stn_op_desc stni_op_triplet_margin_loss = {
+    .size = sizeof(stn_op_desc), .name = "triplet_margin_loss", .inputs = inputs, .n_inputs = 3, .attrs = attrs_schema, .n_attrs = 5,
+    .attrs_size = sizeof(struct triplet_attrs), .attrs_init = &defaults, .n_outputs = 1, .compose = triplet_margin_loss,
+};
