@@ -53,6 +53,27 @@ STN_API stn_tensor *stn_kl_div(stn_tensor *input, stn_tensor *target, stn_loss_r
 STN_API stn_tensor *stn_gaussian_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *var, int full, double eps,
                                           stn_loss_reduction reduction);
 
+/** -weight[t] input[t] for each target t that is not `ignore_index`, for which it is 0; summed, or averaged by the weights of the targets that are not
+ *  ignored.
+ *
+ * Shapes:     input (n, classes, …) and target (n, …), or (classes) and (); weight (classes) or NULL: 1. The result is a number, with STN_REDUCE_NONE
+ *             of target's shape. input and weight floating of one dtype, target i64, i32 or u8.
+ * Placement:  input stays where it is, Partial(sum) too; target and weight are cut as it is. Where the classes are cut each rank takes the targets
+ *             that it has. What is summed is Partial(sum) on the axes that cut it; a mean is Replicate: one all-reduce of two numbers.
+ * Collective: over the mesh where target or weight has to move, and for a mean of what is cut.
+ * Gradient:   of input, twice differentiable (it is linear); in input's layout.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (reduction), STN_ERR_MEMORY, STN_ERR_COMM. A target that is no class counts as
+ *         ignored and is a value error (STN_ERR_VALUE at the next agreement). */
+STN_API stn_tensor *stn_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, int64_t ignore_index, stn_loss_reduction reduction);
+
+/** stn_nll_loss of stn_log_softmax along the classes. With label smoothing s a target is (1 - s) of itself and s / classes of every class; its
+ *  mean divides as without.
+ *
+ * Targets may also be probabilities: floating, of input's shape. Then none is ignored, a mean divides by the number of targets, and they have a
+ * gradient. Nothing of input's size is gathered; along cut classes two all-reduces of a number per target. */
+STN_API stn_tensor *stn_cross_entropy(stn_tensor *input, stn_tensor *target, stn_tensor *weight, int64_t ignore_index, stn_loss_reduction reduction,
+                                      double label_smoothing);
+
 /** max(|a - p| - |a - n| + margin, 0) of distances along the last dim, |v| = (sum |v + eps|^p)^(1/p); with `swap` the smaller of
  *  |a - n| and |p - n| for the second.
  *

@@ -189,6 +189,9 @@
     /* Losses and normalisations. */ \
     X(log_softmax) \
     X(log_softmax_backward) \
+    X(nll_loss) \
+    X(nll_loss_backward) \
+    X(cross_entropy) \
     X(binary_cross_entropy) \
     X(binary_cross_entropy_with_logits) \
     X(kl_div) \
