@@ -108,7 +108,7 @@ void against_one_compare(stn_tensor *tensor, const double *want, double toleranc
     size_t bytes = (size_t)spec->numel * stn_dtype_size(spec->layout.dtype);
     void *data = calloc(bytes + 1, 1);
     CHECK_STATUS(stn_to_host(full, data, bytes), STN_OK);
-    double bound = tolerance * largest(want, spec->numel), worst = 0, got = 0, wanted = 0;
+    double bound = tolerance * fmax(largest(want, spec->numel), 1e-6), worst = 0, got = 0, wanted = 0;
     for (int64_t i = 0; i < spec->numel; i++) {
         double x = get(data, spec->layout.dtype, i);
         if (!(fabs(x - want[i]) <= worst)) {
