@@ -84,5 +84,32 @@ STN_API stn_tensor *stn_median(stn_tensor *input);
 /** The lower median along a dim, and where it is; the first NaN where there is one. As stn_kthvalue. By name: median with `dim`. */
 STN_API stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_tensor **indices);
 
+/** Places of values in a sequence that is in ascending order along its last dim: how many of its elements come before each value; with `right`,
+ *  before it or equal to it.
+ *
+ * Shapes:     sequence (n) and input (…), or sequence (…, n) and input (…, m) -> input's, i64 (by name: i32 with `out_int32`). By name, input
+ *             may be a number beside a sequence of one dim, and `side` "left" or "right". Dtypes are promoted.
+ * Placement:  input's. A sequence whose last dim is cut gives Partial(sum): each rank counts its own elements; where the same axis cuts both,
+ *             the smaller of the two is gathered. Partial is reduced first.
+ * Collective: over the mesh where an operand has to move.
+ * Gradient:   none.
+ * @param sorter  NULL, or indices that put the sequence in ascending order; where its last dim is cut, the sequence is sorted instead.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (input absent; side and right differ), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_searchsorted(stn_tensor *sorted_sequence, stn_tensor *input, int right, stn_tensor *sorter);
+
+/** The bins, between ascending `boundaries` of one dim, into which values fall: stn_searchsorted with the operands in another order. */
+STN_API stn_tensor *stn_bucketize(stn_tensor *input, stn_tensor *boundaries, int right);
+
+/** How many elements fall into each of `bins` bins of equal width from `min` to `max`, both included; those outside and NaN are not counted.
+ *  Where min equals max, bins go from the least element to the greatest, or where these are equal from 1 below to 1 above.
+ *
+ * Shapes:     any -> (bins), of input's dtype: floating or integer.
+ * Placement:  Partial(sum) where input is cut; of bf16, f16 and u8 Replicate, so that counts are rounded once. Partial is reduced first.
+ * Collective: over the mesh where input is Partial; where it is cut and min equals max, or its dtype is one of those three.
+ * Gradient:   none.
+ * @return new tensor; elements without finite range are STN_ERR_VALUE at the next agreement. STN_ERR_ARGUMENT (bins, min, max), STN_ERR_DTYPE,
+ *         STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_histc(stn_tensor *input, int64_t bins, double min, double max);
+
 STN_END_DECLS
 #endif

@@ -150,6 +150,7 @@
     X(order_top)         \
     X(order_sort)        \
     X(order_select)      \
+    X(order_search)      \
     X(order_place)       \
     X(order_take)        \
     X(max)               \
@@ -161,6 +162,9 @@
     X(topk)              \
     X(kthvalue)          \
     X(median)            \
+    X(searchsorted)      \
+    X(bucketize)         \
+    X(histc)             \
     X(max_all)           \
     X(min_all)           \
     X(index_read)        \

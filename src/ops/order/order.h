@@ -38,6 +38,12 @@ struct stni_order_select_attrs {
     int64_t k, nans, keepdim;
 };
 
+/* order_search: places of values in a sequence along its last dim. */
+struct stni_order_search_attrs {
+    stn_number value; /* without values */
+    int64_t right, out_int32;
+};
+
 /* order_sort: a dim in order. Equal elements keep theirs. */
 struct stni_order_sort_attrs {
     int64_t dim, descending;

@@ -195,4 +195,38 @@ struct stni_order_select_args {
 
 stn_status stni_order_select_cpu(stn_queue *queue, const void *args);
 
+/* out[i] = how many elements of a sequence in order come before value i, or are equal to it and `right`. Lines are those of the sequence (IN), of the
+ * values (VALUES) and of out (INDICES); the dims along them are those of the values alone, with along_index the strides of out. */
+struct stni_order_search_args {
+    struct stni_order order;
+    struct stni_order_lines lines;
+    int64_t n, step; /* of a sequence */
+    int right;
+    stn_dtype out_dtype;
+    const void *sequence, *values; /* values NULL: `bits` is the one */
+    uint64_t bits;
+    void *out;
+    uint64_t *keys; /* n */
+};
+
+stn_status stni_order_search_cpu(stn_queue *queue, const void *args);
+
+/* range: lowest negated and highest element, -inf where there is none. count: elements by bins of equal width from low to high, or from the
+ * range where these are equal. store: counts as elements of out. */
+struct stni_order_histogram_args {
+    stn_dtype dtype;
+    struct stni_order_lines lines; /* one */
+    const void *in;
+    double low, high;
+    int64_t bins;
+    double *range; /* NULL: low and high hold */
+    int64_t *counts;
+    void *out;
+    stn_context *context; /* learns of a range without ends */
+};
+
+stn_status stni_order_range_cpu(stn_queue *queue, const void *args);
+stn_status stni_order_histogram_cpu(stn_queue *queue, const void *args);
+stn_status stni_order_histogram_store_cpu(stn_queue *queue, const void *args);
+
 #endif
