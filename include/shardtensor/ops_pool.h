@@ -1,4 +1,4 @@
-/* Operations on windows of a tensor: pools, and windows laid out. */
+/* Operations on windows of a tensor: pools, windows laid out, sampling at given points. */
 #ifndef SHARDTENSOR_OPS_POOL_H
 #define SHARDTENSOR_OPS_POOL_H
 
@@ -104,6 +104,35 @@ STN_API stn_tensor *stn_im2col(stn_tensor *input, const stn_pool_attrs *attrs);
  * Placement, collectivity, errors: as stn_im2col. Gradient: stn_im2col.
  * @param output_size  h and w. */
 STN_API stn_tensor *stn_fold(stn_tensor *input, const int64_t *output_size, const stn_pool_attrs *attrs);
+
+typedef enum stn_sample_mode {
+    STN_SAMPLE_BILINEAR, /* with three dims trilinear */
+    STN_SAMPLE_NEAREST,
+    STN_SAMPLE_BICUBIC /* two dims */
+} stn_sample_mode;
+
+/** What stands beyond an input's ends. */
+typedef enum stn_sample_padding {
+    STN_SAMPLE_ZEROS,
+    STN_SAMPLE_BORDER,    /* the end again and again */
+    STN_SAMPLE_REFLECTION /* at the ends' centres where corners are aligned, else at their outer ends */
+} stn_sample_padding;
+
+/** An input read at the points of a grid: coordinates x, y (and z) from -1 to 1 over the last, the last but one (and the first) of its dims.
+ *
+ * Shapes:     (n, c, h, w), (n, p, q, 2) -> (n, c, p, q); (n, c, d, h, w), (n, o, p, q, 3) -> (n, c, o, p, q). Floating dtypes, both the same;
+ *             positions are computed in f64, sums in f32, f64 for f64.
+ * Placement:  per mesh axis what is cut of batch, channels or points stays cut, the larger operand's first; a cut of channels brings the whole
+ *             grid to each rank, one of points the whole input. A cut of the input's pixels is exchanged for one of channels or batch;
+ *             where these are too few, or the points much fewer than the pixels, it stays, each rank sums over its own pixels, and the result
+ *             is Partial(sum). A Partial(sum) input is kept, other pending reductions are done first.
+ * Memory:     nothing but inputs and result; the result lies in the input's memory order.
+ * Collective: over the mesh where operands move.
+ * Gradient:   yes, of both, once differentiable; that of the grid is 0 where positions were moved to an end, and for the nearest element.
+ * @param align_corners  1: -1 and 1 are the centres of the first and last elements; 0: their outer ends.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Jaderberg et al., Spatial transformer networks, 2015; Keys, IEEE Trans. ASSP 29, 1981 for the cubic kernel, with a = -3/4. */
+STN_API stn_tensor *stn_grid_sample(stn_tensor *input, stn_tensor *grid, stn_sample_mode mode, stn_sample_padding padding, int align_corners);
 
 STN_END_DECLS
 #endif

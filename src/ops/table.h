@@ -122,6 +122,8 @@
     X(flip)              \
     X(interpolate)       \
     X(interpolate_backward) \
+    X(grid_sample)       \
+    X(grid_sample_backward) \
     X(avg_pool1d)        \
     X(avg_pool2d)        \
     X(avg_pool3d)        \
