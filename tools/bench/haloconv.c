@@ -1,4 +1,4 @@
-/* 7. conv2d with its rows over two thread ranks, beside oneDNN un-sharded on the same two cores, both channels last. Backward passes go
+/* 7. conv2d and conv3d with their rows, or planes, over two thread ranks, beside oneDNN un-sharded on the same two cores, both channels last. Backward passes go
  * through stn_grad, as a user's do. */
 #include "peer_onednn.h"
 #include "world.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { RANKS = 2, QUICK_SIDE = 64 };
+enum { RANKS = 2, QUICK_SIDE = 64, QUICK_SIDE_3D = 16 };
 
 static const char *const pass_names[] = {"forward", "backward-data", "backward-weights"};
 
@@ -15,12 +15,14 @@ static const struct conv_case {
     struct conv_shape shape;
     double gate, goal;
 } cases[] = {
-    {{1, 64, 64, 256, 256, 3, 1}, 0.95, 0.99},
-    {{1, 64, 64, 257, 256, 3, 1}, 0.95, 0.99},
-    {{4, 64, 64, 256, 256, 3, 1}, 0.95, 0.99},
-    {{4, 64, 64, 257, 256, 3, 1}, 0.95, 0.99},
-    {{1, 64, 64, 256, 256, 3, 2}, NAN, NAN},
-    {{4, 64, 64, 256, 256, 3, 2}, NAN, NAN},
+    {{2, 1, 64, 64, {256, 256}, 3, 1}, 0.95, 0.99},
+    {{2, 1, 64, 64, {257, 256}, 3, 1}, 0.95, 0.99},
+    {{2, 4, 64, 64, {256, 256}, 3, 1}, 0.95, 0.99},
+    {{2, 4, 64, 64, {257, 256}, 3, 1}, 0.95, 0.99},
+    {{3, 1, 16, 32, {64, 64, 64}, 3, 1}, 0.95, 0.99},
+    {{3, 4, 16, 32, {64, 64, 64}, 3, 1}, 0.95, 0.99},
+    {{2, 1, 64, 64, {256, 256}, 3, 2}, NAN, NAN},
+    {{2, 4, 64, 64, {256, 256}, 3, 2}, NAN, NAN},
 };
 
 enum { CASES = sizeof cases / sizeof cases[0], PASSES = 3 };
@@ -44,11 +46,16 @@ struct conv_rank {
     stn_conv_attrs attrs;
 };
 
+static stn_tensor *convolve(struct conv_rank *rank)
+{
+    return (rank->world->shape.dims == 3 ? stn_conv3d : stn_conv2d)(rank->x, rank->w, NULL, &rank->attrs);
+}
+
 static stn_tensor *run_pass(struct conv_rank *rank)
 {
     stn_tensor *grad = NULL, *wanted = rank->world->pass == CONV_BACKWARD_DATA ? rank->x : rank->w;
     if (rank->world->pass == CONV_FORWARD)
-        return stn_conv2d(rank->x, rank->w, NULL, &rank->attrs);
+        return convolve(rank);
     return stn_grad(rank->context, 1, &rank->y, &rank->dy, 1, &wanted, 1, 0, &grad) == STN_OK ? grad : NULL;
 }
 
@@ -83,10 +90,12 @@ static double run_peer(void *arg, int64_t n)
 
 static stn_tensor *make_tensor(struct conv_rank *rank, const stn_mesh *mesh, stn_placement placement, const int64_t *shape, int grad)
 {
-    static const int channels_last[] = {0, 2, 3, 1};
-    const stn_spec_options options = {.size = sizeof options, .memory_order = placement.kind == STN_PLACE_SHARD ? channels_last : NULL};
+    static const int channels_last[][2 + CONV_DIMS] = {{0, 2, 1}, {0, 2, 3, 1}, {0, 2, 3, 4, 1}};
+    const int dims = rank->world->shape.dims;
+    const stn_spec_options options = {.size = sizeof options,
+                                      .memory_order = placement.kind == STN_PLACE_SHARD ? channels_last[dims - 1] : NULL};
     const stn_spec *spec;
-    if (stn_spec_create(rank->context, mesh, &placement, STN_DTYPE_F32, 4, shape, &options, &spec) != STN_OK)
+    if (stn_spec_create(rank->context, mesh, &placement, STN_DTYPE_F32, 2 + dims, shape, &options, &spec) != STN_OK)
         return NULL;
     stn_tensor *tensor = world_tensor(rank->context, spec);
     stn_spec_release(&spec);
@@ -99,21 +108,21 @@ static stn_status prepare(struct conv_rank *rank)
 {
     const struct conv_shape *s = &rank->world->shape;
     const enum conv_pass pass = rank->world->pass;
-    const int64_t pad = (s->kernel - 1) / 2, x_shape[] = {s->batch, s->in, s->height, s->width};
-    const int64_t w_shape[] = {s->out, s->in, s->kernel, s->kernel};
+    const int64_t pad = (s->kernel - 1) / 2, k = s->kernel, x_shape[] = {s->batch, s->in, s->size[0], s->size[1], s->size[2]};
+    const int64_t w_shape[] = {s->out, s->in, k, k, k};
     const int sizes[] = {RANKS};
     const stn_mesh *mesh;
     stn_status status = stn_mesh_create(rank->context, 1, sizes, NULL, NULL, &mesh);
     if (status != STN_OK)
         return status;
-    rank->attrs = (stn_conv_attrs){.size = sizeof rank->attrs, .stride = {s->stride, s->stride}, .padding = {pad, pad}};
+    rank->attrs = (stn_conv_attrs){.size = sizeof rank->attrs, .stride = {s->stride, s->stride, s->stride}, .padding = {pad, pad, pad}};
     rank->x = make_tensor(rank, mesh, stn_shard(2), x_shape, pass == CONV_BACKWARD_DATA);
     rank->w = make_tensor(rank, mesh, stn_replicate(), w_shape, pass == CONV_BACKWARD_WEIGHTS);
     if (rank->x == NULL || rank->w == NULL)
         return STN_ERR_MEMORY;
     if (pass == CONV_FORWARD)
         return STN_OK;
-    rank->y = stn_conv2d(rank->x, rank->w, NULL, &rank->attrs);
+    rank->y = convolve(rank);
     if (stn_tensor_is_error(rank->y))
         return stn_context_status(rank->context);
     rank->dy = world_tensor(rank->context, stn_tensor_spec(rank->y));
@@ -134,8 +143,13 @@ static void print_row(struct conv_world *world)
 {
     const struct conv_shape *s = &world->shape;
     struct row row = {.name = "haloconv", .unit = "us", .gate = world->gate, .goal = world->goal};
-    snprintf(row.label, sizeof row.label, "%lldx%lldx%lld%s %s", (long long)s->batch, (long long)s->height, (long long)s->width,
-             s->stride > 1 ? " stride 2" : "", pass_names[world->pass]);
+    int64_t plane = 1;
+    int at = snprintf(row.label, sizeof row.label, "%lld", (long long)s->batch);
+    for (int d = 0; d < s->dims; d++) {
+        at += snprintf(row.label + at, sizeof row.label - (size_t)at, "x%lld", (long long)s->size[d]);
+        plane *= d > 0 ? s->size[d] : 1;
+    }
+    snprintf(row.label + at, sizeof row.label - (size_t)at, "%s %s", s->stride > 1 ? " stride 2" : "", pass_names[world->pass]);
     row_measure(&row, &world->samples, bench_times, 0, 1e-6);
     int64_t bytes = 0, messages = 0, temporary = 0;
     for (int r = 0; r < RANKS; r++) {
@@ -148,7 +162,7 @@ static void print_row(struct conv_world *world)
     row_count(&row, "bytes_sent", (double)bytes);
     row_count(&row, "messages", (double)messages);
     row_count(&row, "temporary_bytes", (double)temporary);
-    const int64_t input = s->batch * s->in * (s->height / RANKS) * s->width * (int64_t)sizeof(float);
+    const int64_t input = s->batch * s->in * (s->size[0] / RANKS) * plane * (int64_t)sizeof(float);
     row_count(&row, "input_bytes", (double)input);
     row.broken = temporary >= input; /* the input was copied */
     row_print(world->world.bench, &row);
@@ -176,10 +190,8 @@ static stn_status conv_rank_main(stn_context *context, void *arg)
 static void measure(struct bench *bench, const struct conv_case *c, enum conv_pass pass)
 {
     struct conv_world world = {.shape = c->shape, .pass = pass, .gate = c->gate, .goal = c->goal};
-    if (bench->quick) {
-        world.shape.height = c->shape.height % 2 + QUICK_SIDE;
-        world.shape.width = QUICK_SIDE;
-    }
+    for (int d = 0; d < c->shape.dims && bench->quick; d++)
+        world.shape.size[d] = c->shape.size[d] % 2 + (c->shape.dims == 3 ? QUICK_SIDE_3D : QUICK_SIDE);
     world.peer = peer_onednn_create(&world.shape, pass);
     if (world.peer == NULL)
         bench_fail(bench, "haloconv: oneDNN offers no such convolution");

@@ -4,8 +4,12 @@
 
 #include <stdint.h>
 
+enum { CONV_DIMS = 3 };
+
+/* The kernel and the stride are the same along all dims; padding keeps the size at stride 1. */
 struct conv_shape {
-    int64_t batch, in, out, height, width, kernel, stride; /* padding keeps the size at stride 1 */
+    int dims; /* windowed ones */
+    int64_t batch, in, out, size[CONV_DIMS], kernel, stride;
 };
 
 enum conv_pass { CONV_FORWARD, CONV_BACKWARD_DATA, CONV_BACKWARD_WEIGHTS };
