@@ -123,6 +123,40 @@ static void values_are_those_of_plain_loops(void)
         test_ranks(meshes[i][0] * (meshes[i][1] ? meshes[i][1] : 1), loops_body, meshes[i]);
 }
 
+/* Many values go to two elements, from ranks whose pieces are not in the order of the ranks. */
+static stn_status last_body(stn_context *context, void *arg)
+{
+    static const int axis_order[] = {1, 0};
+    static const int64_t many[] = {12};
+    const stn_mesh *mesh = test_mesh(context, 2, 3);
+    const stn_placement cut[] = {stn_shard(0), stn_shard(0)};
+    const stn_spec_options options = {.size = sizeof options, .axis_order = axis_order};
+    struct elements table = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {7}, .n = 7}, values = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {12}, .n = 12};
+    const stn_spec *index_spec, *value_spec;
+    (void)arg;
+    struct elements index = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {12}, .n = 12}, wanted = table;
+    for (int i = 0; i < 12; i++) {
+        values.v[i] = i + 1;
+        index.v[i] = i / 6;
+    }
+    wanted.v[0] = 6; /* rank 1 has it, rank 3 the one before */
+    wanted.v[1] = 12;
+    stn_scope_begin(context);
+    stn_spec_create(context, mesh, cut, STN_DTYPE_I64, 1, many, &options, &index_spec);
+    stn_spec_create(context, mesh, cut, STN_DTYPE_F32, 1, many, &options, &value_spec);
+    stn_tensor *i = layout_tensor(context, index_spec, &index), *v = layout_tensor(context, value_spec, &values);
+    layout_check(stn_scatter_from(layout_tensor_placed(context, mesh, &table, cut), 0, i, v), &wanted, "cut");
+    layout_check(stn_index_copy(layout_tensor_placed(context, mesh, &table, (stn_placement[2]){{0}}), 0, i, v), &wanted, "whole");
+    stn_spec_release(&index_spec);
+    stn_spec_release(&value_spec);
+    return stn_scope_end(context);
+}
+
+static void the_last_of_several_values_wins_whoever_has_it(void)
+{
+    test_ranks(6, last_body, NULL);
+}
+
 static int64_t collectives(stn_context *context)
 {
     stn_stats stats = {.size = sizeof stats};
@@ -286,6 +320,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case tests[] = {
         {"values_are_those_of_plain_loops", values_are_those_of_plain_loops},
+        {"the_last_of_several_values_wins_whoever_has_it", the_last_of_several_values_wins_whoever_has_it},
         {"only_cut_indices_of_cut_dims_are_exchanged", only_cut_indices_of_cut_dims_are_exchanged},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
         {"indices_out_of_range_read_zeros_and_write_nothing", indices_out_of_range_read_zeros_and_write_nothing},
