@@ -1,0 +1,140 @@
+/* full, arange, linspace, eye: tensors made in the layout that is asked for, each rank its own chunk. Nothing is communicated. */
+#include "ops/factory/factory.h"
+
+#include "core/dtype.h"
+#include "core/scope.h"
+#include "core/shard/redistribute.h"
+
+#include <shardtensor/ops_factory.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+stn_tensor *stni_factory_fail(stn_context *context, stn_status status, const char *format, ...)
+{
+    char text[STNI_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    stni_fail(context, status, "%s", text);
+    return context->error_tensor;
+}
+
+int stni_factory_ready(stn_context *context, const char *name, const stn_spec *spec)
+{
+    stni_context_reap(context);
+    if (context->error.status != STN_OK)
+        return 0;
+    if (!spec || spec->context != context)
+        stni_fail(context, STN_ERR_ARGUMENT, "%s: 'spec' got %s, wanted one of the context", name, spec ? "one of another context" : "NULL");
+    return context->error.status == STN_OK;
+}
+
+int stni_factory_ready_floating(stn_context *context, const char *name, const stn_spec *spec)
+{
+    if (!stni_factory_ready(context, name, spec))
+        return 0;
+    if (!stni_dtype_is_floating(spec->layout.dtype))
+        stni_fail(context, STN_ERR_DTYPE, "%s: 'spec' got %s, wanted a floating dtype", name, stn_dtype_name(spec->layout.dtype));
+    return context->error.status == STN_OK;
+}
+
+/* The spec with replicas where reductions are to be pending. */
+static stn_status without_partial(const stn_spec *spec, const stn_spec **out)
+{
+    struct stni_layout layout = spec->layout;
+    *out = spec;
+    if (!spec->partial_axes)
+        return STN_OK;
+    for (int a = 0; a < layout.mesh->ndim; a++)
+        if (layout.placement[a].kind == STN_PLACE_PARTIAL)
+            layout.placement[a] = stn_replicate();
+    return stni_spec_intern(spec->context, &layout, out);
+}
+
+static stn_status launch(stn_tensor *tensor, struct stni_factory_args *args)
+{
+    const stn_spec *spec = tensor->spec;
+    if (spec->local_numel == 0)
+        return STN_OK;
+    args->dtype = spec->layout.dtype;
+    memcpy(args->shape, spec->layout.shape, sizeof spec->layout.shape);
+    memcpy(args->offset, spec->local_offset, sizeof spec->local_offset);
+    stni_tensor_box(tensor, &args->dst);
+    return stni_fail_queue(tensor->context, stn_queue_launch(tensor->context->queue, stni_factory_cpu, args, sizeof *args));
+}
+
+/* A replica becomes a pending reduction by itself: no rank sends anything. */
+static stn_status make(stn_context *context, const stn_spec *spec, struct stni_factory_args *args, stn_tensor **out)
+{
+    const stn_spec *complete;
+    stn_tensor *made;
+    STNI_TRY(without_partial(spec, &complete));
+    STNI_TRY(stni_tensor_create(context, complete, &made));
+    stn_status status = launch(made, args);
+    if (status == STN_OK)
+        status = stni_redistribute(made, spec, out);
+    stni_tensor_drop(&made);
+    return status;
+}
+
+stn_tensor *stni_factory_make(stn_context *context, const stn_spec *spec, struct stni_factory_args *args)
+{
+    stn_tensor *tensor;
+    args->seed = context->seed;
+    args->stream = args->value >= STNI_FACTORY_UNIFORM ? context->random_stream++ : 0;
+    context->busy++; /* what is interned on the way is kept */
+    stn_status status = make(context, spec, args, &tensor);
+    context->busy--;
+    return status == STN_OK ? stni_tensor_publish(tensor) : context->error_tensor;
+}
+
+stn_tensor *stn_full(stn_context *context, const stn_spec *spec, double value)
+{
+    struct stni_factory_args args = {.value = STNI_FACTORY_CONSTANT, .a = value};
+    if (!context)
+        return NULL;
+    return stni_factory_ready(context, "full", spec) ? stni_factory_make(context, spec, &args) : context->error_tensor;
+}
+
+stn_tensor *stn_zeros(stn_context *context, const stn_spec *spec)
+{
+    return stn_full(context, spec, 0);
+}
+
+stn_tensor *stn_ones(stn_context *context, const stn_spec *spec)
+{
+    return stn_full(context, spec, 1);
+}
+
+/* One of `ndim` dims. */
+static stn_tensor *make_of(stn_context *context, const char *name, const stn_spec *spec, int ndim, struct stni_factory_args *args)
+{
+    if (!context)
+        return NULL;
+    if (!stni_factory_ready(context, name, spec))
+        return context->error_tensor;
+    if (spec->layout.ndim != ndim)
+        return stni_factory_fail(context, STN_ERR_SHAPE, "%s: 'spec' got %d dims, wanted %d", name, spec->layout.ndim, ndim);
+    return stni_factory_make(context, spec, args);
+}
+
+stn_tensor *stn_arange(stn_context *context, const stn_spec *spec, double start, double step)
+{
+    struct stni_factory_args args = {.value = STNI_FACTORY_RAMP, .a = start, .b = step};
+    return make_of(context, "arange", spec, 1, &args);
+}
+
+stn_tensor *stn_linspace(stn_context *context, const stn_spec *spec, double start, double end)
+{
+    struct stni_factory_args args = {.value = STNI_FACTORY_LINE, .a = start, .b = end};
+    return make_of(context, "linspace", spec, 1, &args);
+}
+
+stn_tensor *stn_eye(stn_context *context, const stn_spec *spec)
+{
+    struct stni_factory_args args = {.value = STNI_FACTORY_DIAGONAL};
+    return make_of(context, "eye", spec, 2, &args);
+}
