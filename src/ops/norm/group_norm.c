@@ -27,8 +27,9 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
     if (attrs->num_groups < 1 || x->shape[1] % attrs->num_groups != 0)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_groups' got %" PRId64 ", wanted a divisor of the %" PRId64 " channels",
                            attrs->num_groups, x->shape[1]);
-    *out = (struct stni_norm){.stat_dims = 3, .param_dims = 2, .group_dim = 1, .per_group = x->shape[1] / attrs->num_groups,
-                              .eps = attrs->eps};
+    /* No channels make no groups, of whatever size but 0. */
+    const int64_t per_group = x->shape[1] > 0 ? x->shape[1] / attrs->num_groups : 1;
+    *out = (struct stni_norm){.stat_dims = 3, .param_dims = 2, .group_dim = 1, .per_group = per_group, .eps = attrs->eps};
     out->count = out->per_group;
     for (int d = 2; d < x->ndim; d++)
         out->count *= x->shape[d];

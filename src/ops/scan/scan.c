@@ -32,6 +32,8 @@ stn_tensor *stni_scan_neighbour(stn_tensor *input, int64_t dim, int by, double f
     const int64_t one[] = {1};
     if (stn_tensor_is_error(input))
         return input;
+    if (stn_spec_numel(stn_tensor_spec(input)) == 0)
+        return input;
     if (stn_tensor_ndim(input) == 0)
         return stn_view(stni_scan_neighbour(stn_view(input, 1, one), 0, by, fill), 0, one);
     return stn_transpose(stn_pad(stn_transpose(input, (int)dim, -1), 2, padding, STN_PAD_CONSTANT, fill), (int)dim, -1);

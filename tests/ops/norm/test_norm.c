@@ -214,6 +214,27 @@ static void what_does_not_fit_is_refused(void)
     test_ranks(1, refusals_body, NULL);
 }
 
+static stn_status no_channels_body(stn_context *context, void *arg)
+{
+    static const int64_t shape[] = {2, 0, 3};
+    const stn_placement place = stn_shard(1);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F32, 3, shape, NULL, test_value), *grad = NULL;
+    stn_set_requires_grad(x, 1);
+    stn_tensor *y = stn_group_norm(x, 2, NULL, NULL, 1e-5);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &(stn_tensor *){stn_detach(y)}, 0), STN_OK);
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    CHECK_I64(grad ? stn_tensor_shape(grad)[2] : -1, 3);
+    return stn_scope_end(context);
+}
+
+static void no_channels_are_normalised_to_none(void)
+{
+    test_ranks(1, no_channels_body, NULL);
+    test_ranks(3, no_channels_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -222,6 +243,7 @@ int main(int argc, char **argv)
         {"channels_last_stays_so_and_nothing_of_the_inputs_size_is_made_but_the_result",
          channels_last_stays_so_and_nothing_of_the_inputs_size_is_made_but_the_result},
         {"statistics_are_taken_wide_about_an_element", statistics_are_taken_wide_about_an_element},
+        {"no_channels_are_normalised_to_none", no_channels_are_normalised_to_none},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);

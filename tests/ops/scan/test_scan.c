@@ -220,6 +220,27 @@ static void what_does_not_fit_is_refused(void)
     test_ranks(1, refusals_body, NULL);
 }
 
+static stn_status empty_body(stn_context *context, void *arg)
+{
+    static const int64_t shape[] = {2, 0};
+    const stn_placement place = stn_shard(0);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F64, 2, shape, NULL, test_value), *grad = NULL;
+    stn_set_requires_grad(x, 1);
+    stn_tensor *y = stn_logcumsumexp(x, 1);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &(stn_tensor *){stn_detach(y)}, 0), STN_OK);
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    CHECK_I64(grad ? stn_tensor_shape(grad)[1] : -1, 0);
+    return stn_scope_end(context);
+}
+
+static void a_line_without_elements_has_a_gradient_without_elements(void)
+{
+    test_ranks(1, empty_body, NULL);
+    test_ranks(3, empty_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -227,6 +248,7 @@ int main(int argc, char **argv)
         {"every_dtype_gives_what_a_loop_gives", every_dtype_gives_what_a_loop_gives},
         {"nan_wins_and_infinities_do_not_make_one", nan_wins_and_infinities_do_not_make_one},
         {"ranks_share_one_total_per_line", ranks_share_one_total_per_line},
+        {"a_line_without_elements_has_a_gradient_without_elements", a_line_without_elements_has_a_gradient_without_elements},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
