@@ -60,14 +60,13 @@ static stn_placement dual(stn_placement p)
     return p.kind == STN_PLACE_PARTIAL ? stn_replicate() : stn_partial(STN_SUM);
 }
 
-/* The layout that `spec` describes, with the placements of its dual. */
-static void dual_layout(const stn_spec *spec, struct layout *layout)
+void parts_layout(const stn_spec *spec, struct layout *layout)
 {
     memset(layout, 0, sizeof *layout);
     const stn_mesh *mesh = stn_spec_mesh(spec);
     int mesh_ndim = stn_mesh_ndim(mesh), ndim = stn_spec_ndim(spec);
     for (int a = 0; a < mesh_ndim; a++) {
-        layout->placement[a] = dual(stn_spec_placement(spec, a));
+        layout->placement[a] = stn_spec_placement(spec, a);
         layout->axis_order[a] = stn_spec_axis_order(spec)[a];
     }
     for (int d = 0; d < ndim; d++) {
@@ -86,7 +85,9 @@ static void dual_layout(const stn_spec *spec, struct layout *layout)
 stn_status parts_dual_spec(stn_context *context, const stn_spec *spec, const stn_spec **out)
 {
     struct layout layout;
-    dual_layout(spec, &layout);
+    parts_layout(spec, &layout);
+    for (int a = 0; a < stn_mesh_ndim(stn_spec_mesh(spec)); a++)
+        layout.placement[a] = dual(layout.placement[a]);
     return parts_spec(context, stn_spec_mesh(spec), &layout, stn_spec_dtype(spec), stn_spec_ndim(spec), stn_spec_shape(spec),
                       out);
 }

@@ -12,6 +12,9 @@ stn_status parts_spec(stn_context *context, const stn_mesh *mesh, const struct l
 /** The same layout with Replicate where it is Partial: that of a gradient. */
 struct layout parts_gradient_layout(const struct layout *layout);
 
+/** The layout that a spec on a mesh describes, its cuts written out. */
+void parts_layout(const stn_spec *spec, struct layout *out);
+
 /** The dual of a spec: Shard and its cuts stay, Partial becomes Replicate, Replicate becomes Partial(sum). */
 stn_status parts_dual_spec(stn_context *context, const stn_spec *spec, const stn_spec **out);
 

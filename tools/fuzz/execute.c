@@ -1,0 +1,374 @@
+/* Forward and backward are launched as a whole, and only then read: whoever waits too little is not helped by a reader who waits. */
+#include "execute.h"
+
+#include "conform/number.h"
+#include "conform/parts.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double DEADLINE_SECONDS = 30;
+
+STN_PRINTF(2, 3)
+static int wrong(struct execution *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (e->finding->text[0] == '\0')
+        vsnprintf(e->finding->text, sizeof e->finding->text, format, args);
+    va_end(args);
+    return 0;
+}
+
+static int failed(struct execution *e, const char *what, const char *name)
+{
+    char text[512] = "";
+    const stn_status status = stn_context_take_error(e->context, text, sizeof text);
+    return wrong(e, "%s of %s: %s: %s", what, name, stn_status_text(status), text);
+}
+
+/* Given tensors */
+
+/* Of the ranks that hold parts of a pending sum, one has the number, the others 0. */
+static int is_mine(const stn_spec *spec, uint64_t seed, int64_t at)
+{
+    const stn_mesh *mesh = stn_spec_mesh(spec);
+    int mine = 1;
+    for (int a = 0; mesh && a < stn_mesh_ndim(mesh); a++)
+        if (stn_spec_placement(spec, a).kind == STN_PLACE_PARTIAL)
+            mine = mine && stn_mesh_coordinate(mesh, a) == (int)(rng_mix(seed + (uint64_t)a + 1, (uint64_t)at) % (uint64_t)stn_mesh_axis_size(mesh, a));
+    return mine;
+}
+
+static void put(stn_dtype dtype, void *data, int64_t i, double x)
+{
+    if (number_parts(dtype) > 0)
+        number_put(dtype, data, i, x);
+    else if (dtype == STN_DTYPE_I64)
+        ((int64_t *)data)[i] = (int64_t)x;
+    else
+        ((uint8_t *)data)[i] = (uint8_t)x;
+}
+
+static void fill_chunk(const struct term *term, const stn_spec *spec, void *data)
+{
+    const int64_t *shape = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec);
+    int64_t index[STN_MAX_NDIM] = {0};
+    for (int64_t i = 0; i < stn_spec_local_numel(spec); i++) {
+        int64_t at = 0;
+        for (int d = 0; d < term->ndim; d++)
+            at = at * term->shape[d] + offset[d] + index[d];
+        put(term->dtype, data, i, is_mine(spec, term->seed, at) ? program_number(term, at) : 0);
+        for (int d = term->ndim - 1; d >= 0 && ++index[d] == shape[d]; d--)
+            index[d] = 0;
+    }
+}
+
+static stn_status spec_of(struct execution *e, const struct term *term, const struct layout *layout, const stn_spec **out)
+{
+    if (e->mesh == NULL)
+        return stn_spec_create(e->context, NULL, NULL, term->dtype, term->ndim, term->shape, NULL, out);
+    return parts_spec(e->context, e->mesh, layout, term->dtype, term->ndim, term->shape, out);
+}
+
+stn_tensor *execute_given(struct execution *e, int number)
+{
+    const struct term *term = &e->program->terms[number];
+    const stn_spec *spec;
+    if (spec_of(e, term, &term->layout, &spec) != STN_OK)
+        return NULL;
+    void *data = malloc((size_t)stn_spec_local_numel(spec) * stn_dtype_size(term->dtype) + 1);
+    stn_tensor *tensor = NULL;
+    if (data != NULL) {
+        fill_chunk(term, spec, data);
+        tensor = stn_from_host(e->context, spec, data);
+    }
+    free(data);
+    stn_spec_release(&spec);
+    if (tensor != NULL && term->step == GIVEN && term->requires_grad)
+        stn_set_requires_grad(tensor, 1);
+    return tensor;
+}
+
+/* Steps */
+
+static stn_tensor *move(struct execution *e, const struct step *step)
+{
+    stn_tensor *input = e->tensor[step->inputs[0]];
+    const stn_spec *spec;
+    if (e->mesh == NULL)
+        return input;
+    const struct term *term = &e->program->terms[step->inputs[0]];
+    if (spec_of(e, term, &step->layout, &spec) != STN_OK)
+        return NULL;
+    stn_tensor *moved = stn_redistribute(input, spec);
+    stn_spec_release(&spec);
+    return moved;
+}
+
+int execute_step(struct execution *e, int number)
+{
+    const struct step *step = &e->program->steps[number];
+    stn_tensor *inputs[MAX_STEP_INPUTS], *outputs[STN_MAX_OUTPUTS] = {NULL};
+    if (step->op == NULL) {
+        e->tensor[step->outputs[0]] = move(e, step);
+        return stn_context_status(e->context) == STN_OK ? 1 : failed(e, "forward", "a redistribution");
+    }
+    for (int i = 0; i < step->n_inputs; i++)
+        inputs[i] = step->inputs[i] < 0 ? NULL : e->tensor[step->inputs[i]];
+    const stn_op *op = stn_op_find(e->context, step->op);
+    if (op == NULL)
+        return wrong(e, "no op is called %s", step->op);
+    if (stn_op_invoke(op, step->n_inputs, inputs, step->n_attrs, step->attrs, stn_op_descriptor(op)->n_outputs, outputs) != STN_OK)
+        return failed(e, "forward", step->op);
+    for (int k = 0; k < step->n_outputs; k++)
+        e->tensor[step->outputs[k]] = outputs[k];
+    return 1;
+}
+
+static int forward(struct execution *e)
+{
+    for (int t = 0; t < e->program->n_terms; t++)
+        if (e->program->terms[t].step == GIVEN && (e->tensor[t] = execute_given(e, t)) == NULL)
+            return failed(e, "making", "a leaf");
+    for (int s = 0; s < e->program->n_steps; s++)
+        if (!execute_step(e, s))
+            return 0;
+    return 1;
+}
+
+/* Differentiated is what nothing reads. */
+static int backward(struct execution *e)
+{
+    stn_tensor *losses[MAX_TERMS], *cotangents[MAX_TERMS];
+    int n = 0;
+    for (int t = 0; t < e->program->n_terms; t++)
+        if (e->program->terms[t].step >= 0 && program_uses(e->program, t) == 0 && stn_requires_grad(e->tensor[t])) {
+            losses[n] = e->tensor[t];
+            cotangents[n++] = execute_given(e, t);
+        }
+    if (n > 0 && stn_backward_many(e->context, n, losses, cotangents, 0) != STN_OK)
+        return failed(e, "backward", "the program");
+    return 1;
+}
+
+/* Reading */
+
+static void *read_whole(struct execution *e, stn_tensor *tensor, size_t *bytes)
+{
+    stn_no_grad_begin(e->context);
+    stn_tensor *full = stn_spec_mesh(stn_tensor_spec(tensor)) ? stn_full_tensor(tensor) : tensor;
+    stn_no_grad_end(e->context);
+    void *data = NULL;
+    if (!stn_tensor_is_error(full)) {
+        *bytes = (size_t)stn_spec_local_numel(stn_tensor_spec(full)) * stn_dtype_size(stn_tensor_dtype(full));
+        data = malloc(*bytes + 1);
+        if (data != NULL && stn_to_host(full, data, *bytes) != STN_OK) {
+            free(data);
+            data = NULL;
+        }
+    }
+    return data;
+}
+
+static const char *name_of(const struct execution *e, int t, char text[64])
+{
+    const struct term *term = &e->program->terms[t];
+    if (term->step < 0)
+        snprintf(text, 64, "t[%d], a leaf", t);
+    else
+        snprintf(text, 64, "t[%d], output %d of %s", t, term->output, e->program->steps[term->step].op ? e->program->steps[term->step].op : "a redistribution");
+    return text;
+}
+
+/* Cotangents have the shapes that came. */
+static void note_shapes(const struct execution *e, struct program *p)
+{
+    for (int t = 0; t < p->n_terms; t++) {
+        if (p->terms[t].step == LOST)
+            continue;
+        p->terms[t].dtype = stn_tensor_dtype(e->tensor[t]);
+        p->terms[t].ndim = stn_tensor_ndim(e->tensor[t]);
+        memcpy(p->terms[t].shape, stn_tensor_shape(e->tensor[t]), sizeof(int64_t) * (size_t)p->terms[t].ndim);
+    }
+}
+
+static int keep(struct execution *e, const struct program *p, struct answers *answers)
+{
+    char name[64];
+    for (int t = 0; t < p->n_terms; t++) {
+        size_t bytes;
+        stn_tensor *grad = NULL;
+        if (p->terms[t].step == LOST)
+            continue;
+        if ((answers->value[t] = read_whole(e, e->tensor[t], &bytes)) == NULL)
+            return failed(e, "reading", name_of(e, t, name));
+        if (p->terms[t].step != GIVEN || !p->terms[t].requires_grad)
+            continue;
+        if (stn_grad_of(e->tensor[t], &grad) != STN_OK)
+            return failed(e, "the gradient", name_of(e, t, name));
+        if (grad == NULL)
+            continue;
+        if ((answers->grad[t] = read_whole(e, grad, &bytes)) == NULL)
+            return failed(e, "the gradient", name_of(e, t, name));
+        for (int64_t i = 0; i < term_numel(&p->terms[t]); i++)
+            answers->largest = fmax(answers->largest, fabs(number_at(p->terms[t].dtype, answers->grad[t], i)));
+    }
+    return 1;
+}
+
+int execute_alone(struct program *p, struct answers *answers, struct finding *finding)
+{
+    struct execution e = {.program = p, .finding = finding};
+    memset(answers, 0, sizeof *answers);
+    *finding = (struct finding){{0}, 0, 0};
+    if (stn_context_create(NULL, &e.context) != STN_OK)
+        return 0;
+    stn_scope_begin(e.context);
+    int good = forward(&e);
+    if (good) {
+        note_shapes(&e, p);
+        good = backward(&e) && keep(&e, p, answers);
+        finding->alone = !good;
+    }
+    stn_scope_end(e.context);
+    stn_context_destroy(&e.context);
+    return good;
+}
+
+void answers_free(struct answers *answers)
+{
+    for (int t = 0; t < MAX_TERMS; t++) {
+        free(answers->value[t]);
+        free(answers->grad[t]);
+    }
+    memset(answers, 0, sizeof *answers);
+}
+
+/* Comparing */
+
+/* Rounding errors are judged by the scale of the whole, at least 1: what ought to cancel leaves some. */
+static int same(struct execution *e, const char *what, int t, const void *want, const void *got, double largest, double slack)
+{
+    const struct term *term = &e->program->terms[t];
+    const int64_t numel = term_numel(term);
+    char name[64];
+    e->finding->compared++;
+    if (number_parts(term->dtype) == 0) {
+        if (memcmp(want, got, (size_t)numel * stn_dtype_size(term->dtype)) != 0)
+            return wrong(e, "%s of %s: differs", what, name_of(e, t, name));
+        return 1;
+    }
+    for (int64_t i = 0; i < numel; i++)
+        largest = fmax(largest, fabs(number_at(term->dtype, want, i)));
+    const double bound = slack * (term->dtype == STN_DTYPE_F64 ? 1e-10 : 1e-4) * (1 + largest);
+    for (int64_t i = 0; i < numel; i++) {
+        const double x = number_at(term->dtype, want, i), y = number_at(term->dtype, got, i);
+        if (!(fabs(x - y) <= bound))
+            return wrong(e, "%s of %s: element %lld: expected %.9g, got %.9g", what, name_of(e, t, name), (long long)i, x, y);
+    }
+    return 1;
+}
+
+static int compare_tensor(struct execution *e, const char *what, int t, stn_tensor *tensor, const void *want, double largest, double slack)
+{
+    const struct term *term = &e->program->terms[t];
+    char name[64];
+    size_t bytes;
+    if (stn_tensor_dtype(tensor) != term->dtype || stn_tensor_ndim(tensor) != term->ndim ||
+        memcmp(stn_tensor_shape(tensor), term->shape, sizeof(int64_t) * (size_t)term->ndim) != 0)
+        return wrong(e, "%s of %s: has another shape or dtype", what, name_of(e, t, name));
+    void *got = read_whole(e, tensor, &bytes);
+    if (got == NULL)
+        return failed(e, what, name_of(e, t, name));
+    const int good = same(e, what, t, want, got, largest, slack);
+    free(got);
+    return good;
+}
+
+static void compare_gradient(struct execution *e, int t, const struct answers *answers)
+{
+    const struct term *term = &e->program->terms[t];
+    stn_tensor *grad = NULL;
+    const stn_spec *spec;
+    char name[64];
+    if (stn_grad_of(e->tensor[t], &grad) != STN_OK) {
+        failed(e, "the gradient", name_of(e, t, name));
+        return;
+    }
+    if ((grad == NULL) != (answers->grad[t] == NULL)) {
+        wrong(e, "gradient of %s: %s", name_of(e, t, name), grad ? "came, none expected" : "none came");
+        return;
+    }
+    if (grad == NULL)
+        return;
+    compare_tensor(e, "gradient", t, grad, answers->grad[t], answers->largest, 10);
+    const struct layout layout = parts_gradient_layout(&term->layout);
+    if (spec_of(e, term, &layout, &spec) != STN_OK)
+        return;
+    if (spec != stn_tensor_spec(grad))
+        wrong(e, "gradient of %s: has another layout than its leaf", name_of(e, t, name));
+    stn_spec_release(&spec);
+}
+
+struct comparing {
+    struct program *program;
+    const struct answers *answers;
+    struct finding *findings; /* one per rank */
+};
+
+static int64_t alive(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    return stats.live_tensors;
+}
+
+static stn_status rank_main(stn_context *context, void *arg)
+{
+    const struct comparing *c = arg;
+    struct program *p = c->program;
+    struct execution e = {.context = context, .program = p, .finding = &c->findings[stn_context_rank(context)]};
+    stn_status status = stn_mesh_create(context, p->grid.ndim, p->grid.sizes, NULL, NULL, &e.mesh);
+    if (status != STN_OK)
+        return status;
+    const int64_t before = alive(context);
+    stn_scope_begin(context);
+    if (forward(&e) && backward(&e))
+        for (int t = 0; t < p->n_terms; t++) {
+            if (p->terms[t].step == LOST)
+                continue;
+            if (stn_context_rank(context) == 0 && p->terms[t].step >= 0)
+                parts_layout(stn_tensor_spec(e.tensor[t]), &p->terms[t].came);
+            compare_tensor(&e, "value", t, e.tensor[t], c->answers->value[t], 0, 1);
+            if (p->terms[t].step == GIVEN && p->terms[t].requires_grad)
+                compare_gradient(&e, t, c->answers);
+        }
+    stn_scope_end(context);
+    if (e.finding->text[0] == '\0' && alive(context) != before)
+        wrong(&e, "%lld tensors are left alive", (long long)(alive(context) - before));
+    return STN_OK;
+}
+
+int execute_compare(struct program *p, const struct answers *answers, struct finding *finding)
+{
+    struct finding findings[GRID_MAX_RANKS] = {{{0}, 0, 0}};
+    struct comparing comparing = {p, answers, findings};
+    const stn_launch_options options = {
+        .size = sizeof options,
+        .ranks = p->grid.ranks,
+        .context = {.size = sizeof options.context,
+                    .queue = {.size = sizeof options.context.queue, .kind = p->queue, .delay_seed = p->queue == STN_QUEUE_WORKER ? p->seed | 1 : 0},
+                    .deadline_seconds = DEADLINE_SECONDS},
+    };
+    const stn_status status = stn_launch(&options, rank_main, &comparing);
+    *finding = findings[0];
+    for (int r = 1; r < p->grid.ranks && finding->text[0] == '\0'; r++)
+        *finding = findings[r];
+    if (finding->text[0] == '\0' && (status != STN_OK || finding->compared == 0))
+        snprintf(finding->text, sizeof finding->text, "the ranks could not be run: %s", stn_status_text(status));
+    return finding->text[0] == '\0';
+}

@@ -1,0 +1,70 @@
+/* The ops that programs are made of: one row each. A new op is a row; a new kind of op is a function that asks for inputs (draw_term) and writes the
+ * step (put_input, put_int, …). */
+#ifndef FUZZ_GENERATORS_H
+#define FUZZ_GENERATORS_H
+
+#include "draw.h"
+
+#include <math.h>
+
+struct generator {
+    const char *op;
+    int (*draw)(struct draft *d, const struct generator *g); /* 0 where nothing suits */
+    double lo, hi;      /* of the numbers that the first input may have; both 0: any */
+    int has_kink;       /* none of them near `kink` */
+    double kink;
+    int distinct;       /* no two of them alike: else a maximum is a matter of rounding */
+};
+
+int generator_count(void);
+const struct generator *generator_at(int i);
+const struct generator *generator_of(const char *op); /* exits where there is none */
+
+/** A first input as the row asks for it. */
+int draw_first(struct draft *d, const struct generator *g, int min_ndim, int max_ndim);
+
+/* Kinds, by file: generators_pointwise.c, generators_shape.c, generators_window.c. */
+int draw_curve(struct draft *d, const struct generator *g);
+int draw_binary(struct draft *d, const struct generator *g);
+int draw_scaled(struct draft *d, const struct generator *g);
+int draw_divided(struct draft *d, const struct generator *g);
+int draw_apart(struct draft *d, const struct generator *g);
+int draw_three(struct draft *d, const struct generator *g);
+int draw_where(struct draft *d, const struct generator *g);
+int draw_masked(struct draft *d, const struct generator *g);
+int draw_clamp(struct draft *d, const struct generator *g);
+int draw_compared(struct draft *d, const struct generator *g);
+int draw_reduced(struct draft *d, const struct generator *g);
+int draw_reduced_one(struct draft *d, const struct generator *g);
+int draw_spread(struct draft *d, const struct generator *g);
+int draw_along(struct draft *d, const struct generator *g);
+int draw_layer_norm(struct draft *d, const struct generator *g);
+int draw_group_norm(struct draft *d, const struct generator *g);
+int draw_loss(struct draft *d, const struct generator *g);
+int draw_linear(struct draft *d, const struct generator *g);
+int draw_matmul(struct draft *d, const struct generator *g);
+int draw_dims(struct draft *d, const struct generator *g);
+int draw_reshape(struct draft *d, const struct generator *g);
+int draw_permute(struct draft *d, const struct generator *g);
+int draw_transpose(struct draft *d, const struct generator *g);
+int draw_unsqueeze(struct draft *d, const struct generator *g);
+int draw_flatten(struct draft *d, const struct generator *g);
+int draw_expand(struct draft *d, const struct generator *g);
+int draw_slice(struct draft *d, const struct generator *g);
+int draw_select(struct draft *d, const struct generator *g);
+int draw_roll(struct draft *d, const struct generator *g);
+int draw_repeat(struct draft *d, const struct generator *g);
+int draw_triangle(struct draft *d, const struct generator *g);
+int draw_diff(struct draft *d, const struct generator *g);
+int draw_pieces(struct draft *d, const struct generator *g);
+int draw_joined(struct draft *d, const struct generator *g);
+int draw_pad(struct draft *d, const struct generator *g);
+int draw_shuffle(struct draft *d, const struct generator *g);
+int draw_embedding(struct draft *d, const struct generator *g);
+int draw_looked_up(struct draft *d, const struct generator *g);
+int draw_scattered(struct draft *d, const struct generator *g);
+int draw_conv(struct draft *d, const struct generator *g);
+int draw_pool(struct draft *d, const struct generator *g);
+int draw_interpolate(struct draft *d, const struct generator *g);
+
+#endif

@@ -1,0 +1,141 @@
+/* stn-fuzz: random programs on random meshes and layouts, against one rank. */
+#include "draw.h"
+#include "generators.h"
+#include "print.h"
+#include "shrink.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--list]\n"
+    "\n"
+    "Draws programs of 2 to 30 ops, runs each forward and backward on one rank and on a mesh with random layouts, and compares all that came. A\n"
+    "program that fails is made small and printed as C. Exit status 0 only if none failed.\n"
+    "  --seconds S   until so many seconds have passed (60; with --programs no limit)\n"
+    "  --programs N  so many programs\n"
+    "  --seed S      what is drawn (1)\n"
+    "  --only N      one program, as a failure's line names it\n"
+    "  --op NAME     programs of this op alone\n"
+    "  --list        the ops that programs are made of\n";
+
+struct options {
+    double seconds;
+    long long programs, seed, only;
+    const char *op;
+};
+
+struct totals {
+    long long programs, steps, compared, failed;
+    struct draw_counts draws;
+};
+
+static int read_options(int argc, char **argv, struct options *o)
+{
+    *o = (struct options){.seconds = -1, .programs = -1, .seed = 1, .only = -1};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--list") == 0) {
+            for (int g = 0; g < generator_count(); g++)
+                printf("%s\n", generator_at(g)->op);
+            exit(EXIT_SUCCESS);
+        }
+        if (i + 1 == argc)
+            return 0;
+        const char *value = argv[i + 1];
+        char *end = (char *)"";
+        if (strcmp(argv[i], "--seconds") == 0)
+            o->seconds = strtod(value, &end);
+        else if (strcmp(argv[i], "--programs") == 0)
+            o->programs = strtoll(value, &end, 10);
+        else if (strcmp(argv[i], "--seed") == 0)
+            o->seed = strtoll(value, &end, 10);
+        else if (strcmp(argv[i], "--only") == 0)
+            o->only = strtoll(value, &end, 10);
+        else if (strcmp(argv[i], "--op") == 0)
+            o->op = generator_of(value)->op;
+        else
+            return 0;
+        if (*end != '\0' || *value == '\0')
+            return 0;
+        i++;
+    }
+    if (o->seconds < 0)
+        o->seconds = o->programs < 0 ? 60 : 1e18;
+    if (o->programs < 0)
+        o->programs = INT64_MAX;
+    return 1;
+}
+
+/* A crash has no finding: the line tells which program it was. */
+static char crash_line[128];
+
+static void on_crash(int signal_number)
+{
+    if (write(STDERR_FILENO, crash_line, strlen(crash_line)) < 0)
+        _exit(3);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void report(const struct options *o, long long number, struct program *p, struct finding *finding)
+{
+    printf("FAIL program %lld of %d steps: %s\n", number, p->n_steps, finding->text);
+    fflush(stdout);
+    const int tries = shrink_program(p, finding);
+    printf("after %d tries %d steps: %s\nagain: stn-fuzz --seed %lld --only %lld%s%s\n\n", tries, p->n_steps, finding->text, o->seed, number,
+           o->op ? " --op " : "", o->op ? o->op : "");
+    print_program(stdout, p);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void run_one(const struct options *o, long long number, struct program *p, struct totals *totals)
+{
+    struct finding finding;
+    snprintf(crash_line, sizeof crash_line, "died in: stn-fuzz --seed %lld --only %lld\n", o->seed, number);
+    if (!draw_program(p, rng_mix((uint64_t)o->seed, (uint64_t)number), o->op, &totals->draws) || p->n_steps == 0)
+        return;
+    const int good = check_program(p, &finding);
+    totals->steps += p->n_steps;
+    if (!good)
+        report(o, number, p, &finding);
+    totals->programs++;
+    totals->compared += finding.compared;
+    totals->failed += !good;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct totals totals = {0};
+    if (!read_options(argc, argv, &options)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    struct program *p = malloc(sizeof *p);
+    if (p == NULL)
+        return 2;
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        signal(crashes[i], on_crash);
+    const double end = now() + options.seconds;
+    if (options.only >= 0)
+        run_one(&options, options.only, p, &totals);
+    for (long long n = 0; options.only < 0 && n < options.programs && now() < end && totals.failed < 5; n++)
+        run_one(&options, n, p, &totals);
+    printf("%lld programs, %lld steps, %lld tensors compared, %lld failed; seed %lld; %lld of %lld draws refused\n", totals.programs, totals.steps,
+           totals.compared, totals.failed, options.seed, (long long)totals.draws.refused, (long long)totals.draws.drawn);
+    free(p);
+    return totals.failed == 0 && totals.compared > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,58 @@
+/* A program: tensors that are given (leaves) and steps, each a call of an op by name on earlier tensors. Nothing in it points anywhere, so that a
+ * program is copied by assignment. */
+#ifndef FUZZ_PROGRAM_H
+#define FUZZ_PROGRAM_H
+
+#include "conform/layouts.h"
+
+#include <shardtensor/op.h>
+
+enum { MAX_STEPS = 30, MAX_TERMS = 160, MAX_STEP_INPUTS = 5, MAX_STEP_OUTPUTS = 6, MAX_STEP_ATTRS = 6, GIVEN = -1, LOST = -2 };
+
+enum fill { FILL_REAL, FILL_INDEX, FILL_BOOL };
+
+/** A tensor of the program. */
+struct term {
+    int step;   /* that makes it; GIVEN: a leaf; LOST: nothing uses it any more */
+    int output; /* which of the step's */
+    stn_dtype dtype;
+    int ndim;
+    int64_t shape[STN_MAX_NDIM];
+    enum fill fill; /* of a leaf; a cotangent is FILL_REAL */
+    double lo, hi;  /* numbers of a leaf; below `hi` for an index */
+    int requires_grad;
+    uint64_t seed;        /* of its numbers, or its cotangent's */
+    struct layout layout; /* of a leaf; of the cotangent of what a step makes */
+    struct layout came;   /* of what a step makes, once it has run on a mesh */
+};
+
+struct step {
+    const char *op; /* NULL: the input in another layout */
+    int n_inputs, inputs[MAX_STEP_INPUTS]; /* -1: absent */
+    int n_attrs;
+    stn_attr attrs[MAX_STEP_ATTRS]; /* names and texts are constants */
+    int n_outputs, outputs[MAX_STEP_OUTPUTS];
+    struct layout layout; /* without an op */
+};
+
+struct program {
+    uint64_t seed;
+    stn_queue_kind queue;
+    struct grid grid;
+    int n_terms, n_steps;
+    struct term terms[MAX_TERMS];
+    struct step steps[MAX_STEPS];
+};
+
+/** Number `i`, row-major, of a leaf or cotangent. */
+double program_number(const struct term *term, int64_t i);
+
+/** How many steps read a term. */
+int program_uses(const struct program *p, int term);
+
+/** Takes terms away that are LOST, and numbers the rest anew. */
+void program_compact(struct program *p);
+
+int64_t term_numel(const struct term *term);
+
+#endif
