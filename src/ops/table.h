@@ -148,7 +148,6 @@
     X(dropout_channels)  \
     X(dropout_backward)  \
     X(embedding)         \
-    X(embedding_backward) \
     X(order_top)         \
     X(order_sort)        \
     X(order_select)      \

@@ -31,8 +31,9 @@ struct stni_access {
     int64_t base, table_strides[STN_MAX_NDIM]; /* base: the first position's, without its index */
     int n_keys;
     int64_t key_shape[STN_MAX_NDIM], key_strides[STN_MAX_NDIM], first;
-    int64_t n; /* of the first digit, whole */
-    int wrap;  /* 1: negative ones count from the end */
+    int64_t n;    /* of the first digit, whole */
+    int wrap;     /* 1: negative ones count from the end */
+    int64_t skip; /* one more than the index that names nothing; 0: none */
     struct stni_access_report report;
 };
 

@@ -9,9 +9,11 @@
 
 #include <string.h>
 
-/* Placements of the index are those of positions, also where it is a line. `values` are what is read, or what is written. */
+/* Placements of the index are those of positions, which are the values': what is read, or what is written. */
 struct layouts {
-    int dim, line, axes;
+    struct stni_access_dims dims;
+    int axes;
+    int ordered; /* of values for one element the last one is to come last */
     struct stni_layout table, index, values;
 };
 
@@ -36,18 +38,32 @@ static int cut_of(stn_placement p)
     return is_shard(p) ? p.dim : -1;
 }
 
-static int other_axis_cuts_table(const struct layouts *l, int axis, int dim)
+/* Whether another axis cuts the table's dim that a dim of positions is. */
+static int other_axis_cuts(const struct layouts *l, int axis, int position)
 {
-    for (int a = 0; a < l->axes; a++)
+    int dim = stni_table_dim(&l->dims, position);
+    for (int a = 0; a < l->axes && dim >= 0; a++)
         if (a != axis && cut_of(l->table.placement[a]) == dim)
             return 1;
     return 0;
 }
 
-/* The index along an axis that cuts dim d of positions. */
-static stn_placement index_along(const struct layouts *l, int d)
+/* Whether an axis that cuts the table cuts another dim than `dim`. */
+static int cuts_slices(const struct layouts *l, stn_placement table)
 {
-    return !l->line || d == l->dim ? stn_shard(d) : stn_replicate();
+    return is_shard(table) && table.dim != l->dims.dim;
+}
+
+/* The index along an axis that cuts a dim of positions. */
+static stn_placement index_along(const struct layouts *l, int position)
+{
+    return stni_index_dim(&l->dims, position) >= 0 ? stn_shard(position) : stn_replicate();
+}
+
+/* The table along an axis that cuts a dim of positions, so that nothing is exchanged. */
+static stn_placement table_along(const struct layouts *l, int position)
+{
+    return stn_shard(stni_is_row_dim(&l->dims, position) ? l->dims.dim : stni_table_dim(&l->dims, position));
 }
 
 static void begin(const stn_op_call *call, struct layouts *l)
@@ -55,17 +71,27 @@ static void begin(const stn_op_call *call, struct layouts *l)
     const struct stni_access_attrs *attrs = call->attrs;
     const stn_spec *table = call->in_spec[STNI_ACCESS_TABLE];
     memset(l, 0, sizeof *l);
-    l->dim = (int)attrs->dim;
-    l->line = (int)attrs->line;
     l->table = table ? table->layout : call->in_spec[STNI_ACCESS_LIKE]->layout;
     l->index = call->in_spec[STNI_ACCESS_INDEX]->layout;
+    l->dims = stni_access_dims(attrs, &l->index);
     l->axes = l->table.mesh ? l->table.mesh->ndim : 0;
-    for (int a = 0; a < l->axes && l->line; a++)
+    for (int a = 0; a < l->axes && l->dims.slices; a++)
         if (is_shard(l->index.placement[a]))
-            l->index.placement[a] = stn_shard(l->dim);
+            l->index.placement[a].dim = (int8_t)(l->index.placement[a].dim + l->dims.dim);
 }
 
 /* Reading */
+
+/* Slices are cut along the axis, and the index too: which of the two is to be whole. */
+static int table_is_smaller(const struct layouts *l)
+{
+    int64_t table = (int64_t)stn_dtype_size(l->table.dtype), index = (int64_t)stn_dtype_size(l->index.dtype);
+    for (int d = 0; d < l->table.ndim; d++)
+        table *= l->table.shape[d];
+    for (int d = 0; d < l->index.ndim; d++)
+        index *= l->index.shape[d];
+    return l->dims.slices && table < index;
+}
 
 static void read_axis(struct layouts *l, int a)
 {
@@ -77,17 +103,19 @@ static void read_axis(struct layouts *l, int a)
         return;
     }
     if (is_partial(*t))
-        *t = is_shard(*i) ? *i : stn_shard(l->dim);
-    if (is_shard(*t) && t->dim != l->dim) {
-        *i = index_along(l, t->dim);
-        *v = *t;
+        *t = is_shard(*i) ? table_along(l, i->dim) : stn_shard(l->dims.dim);
+    if (cuts_slices(l, *t) && is_shard(*i) && table_is_smaller(l))
+        *t = stn_replicate();
+    if (cuts_slices(l, *t)) {
+        *v = stn_shard(stni_table_position(&l->dims, t->dim));
+        *i = index_along(l, v->dim);
         return;
     }
-    if (is_shard(*i) && i->dim != l->dim && other_axis_cuts_table(l, a, i->dim)) {
+    if (is_shard(*i) && other_axis_cuts(l, a, i->dim)) {
         if (is_shard(*t))
             *i = stn_replicate();
         else
-            *t = *i;
+            *t = table_along(l, i->dim);
     }
     *v = is_shard(*i) ? *i : is_shard(*t) ? stn_partial(STN_SUM) : stn_replicate();
 }
@@ -96,13 +124,11 @@ static void read_axis(struct layouts *l, int a)
 static void read_axes(struct layouts *l)
 {
     uint32_t done = 0;
-    for (int a = 0; a < l->axes; a++) {
-        stn_placement t = l->table.placement[a];
-        if ((is_shard(t) && t.dim != l->dim) || is_partial(t)) {
+    for (int a = 0; a < l->axes; a++)
+        if (cuts_slices(l, l->table.placement[a]) || is_partial(l->table.placement[a])) {
             read_axis(l, a);
             done |= 1u << a;
         }
-    }
     for (int a = 0; a < l->axes; a++)
         if (!(done >> a & 1))
             read_axis(l, a);
@@ -141,8 +167,8 @@ static int write_pending(struct layouts *l, const struct write_rule *rule, int a
 {
     stn_placement *t = &l->table.placement[a], *v = &l->values.placement[a];
     int whole = t->kind == STN_PLACE_REPLICATE, wanted = is_sum(*t) || (whole && cut < 0 && is_sum(*v));
-    if (rule->adds && cut >= 0 && (is_sum(*t) || (whole && cut == l->dim))) {
-        cut_values(l, a, other_axis_cuts_table(l, a, cut) ? l->dim : cut);
+    if (rule->adds && cut >= 0 && (is_sum(*t) || (whole && stni_is_row_dim(&l->dims, cut)))) {
+        cut_values(l, a, other_axis_cuts(l, a, cut) ? l->dims.dim : cut);
         *t = stn_partial(STN_SUM);
         return 1;
     }
@@ -160,33 +186,33 @@ static void write_axis(struct layouts *l, const struct write_rule *rule, int a)
     int cut = is_shard(*v) ? v->dim : cut_of(*i), whole = t->kind == STN_PLACE_REPLICATE;
     if (is_partial(*i))
         *i = stn_replicate();
-    if (is_shard(*t) && t->dim != l->dim) {
-        cut_values(l, a, t->dim);
+    if (cuts_slices(l, *t)) {
+        cut_values(l, a, stni_table_position(&l->dims, t->dim));
         return;
     }
     if (!is_shard(*t)) {
         if (write_pending(l, rule, a, cut))
             return;
-        if (cut >= 0 && cut != l->dim && (whole || !rule->adds)) {
-            *t = stn_shard(cut);
+        if (cut >= 0 && !stni_is_row_dim(&l->dims, cut) && (whole || !rule->adds)) {
+            *t = table_along(l, cut);
             cut_values(l, a, cut);
             return;
         }
         if (whole && cut < 0 && !is_partial(*v))
             return;
-        *t = stn_shard(l->dim);
+        *t = stn_shard(l->dims.dim);
     }
     if (cut < 0 && !is_partial(*v))
         return;
-    if (cut < 0 || !is_shard(index_along(l, cut)) || (cut != l->dim && other_axis_cuts_table(l, a, cut)))
-        cut = l->dim;
+    if (cut < 0 || !is_shard(index_along(l, cut)) || other_axis_cuts(l, a, cut))
+        cut = l->dims.dim;
     cut_values(l, a, cut);
 }
 
 /* In the order in which axes decide: those that cut other dims, those that may come to cut them, pending ones, those that cut `dim`. */
 static int turn_of(const struct layouts *l, stn_placement t)
 {
-    return is_partial(t) ? 2 : !is_shard(t) ? 1 : t.dim == l->dim ? 3 : 0;
+    return is_partial(t) ? 2 : !is_shard(t) ? 1 : cuts_slices(l, t) ? 0 : 3;
 }
 
 static void write_axes(struct layouts *l, const struct write_rule *rule)
@@ -209,11 +235,12 @@ static stn_status table_spec(const stn_op_call *call, struct layouts *l, const s
     const stn_spec *values = call->n_in > STNI_ACCESS_VALUES ? call->in_spec[STNI_ACCESS_VALUES] : NULL, *index = call->in_spec[STNI_ACCESS_INDEX];
     memset(l->table.split, 0, sizeof l->table.split);
     stni_cuts_take(&l->table, 0, table ? &table->layout : &like->layout, 0, l->table.ndim);
-    for (int d = 0; d < l->table.ndim; d++) {
-        if (values && values->layout.shape[d] == l->table.shape[d])
-            stni_cuts_take(&l->table, d, &values->layout, d, 1);
-        if (!l->line && index->layout.shape[d] == l->table.shape[d])
-            stni_cuts_take(&l->table, d, &index->layout, d, 1);
+    for (int p = 0; p < l->values.ndim; p++) {
+        int t = stni_table_dim(&l->dims, p), i = stni_index_dim(&l->dims, p);
+        if (t >= 0 && values && values->layout.shape[p] == l->table.shape[t])
+            stni_cuts_take(&l->table, t, &values->layout, p, 1);
+        if (t >= 0 && i >= 0 && index->layout.shape[i] == l->table.shape[t])
+            stni_cuts_take(&l->table, t, &index->layout, i, 1);
     }
     return stni_spec_intern(call->context, &l->table, out);
 }
@@ -228,34 +255,33 @@ static int in_order(const struct stni_layout *layout, int dim)
     return 1;
 }
 
-/* Positions lie where the table's elements lie in dims in which it is cut by the same axes; else as `own`, then as the index. Along `dim`
- * they are in order: of values that are sent to one element the last one comes last. */
+/* Positions lie where the table's elements lie in dims in which it is cut by the same axes; else as `own`, then as the index. */
 static stn_status values_spec(const stn_op_call *call, struct layouts *l, const stn_spec *table, const stn_spec *own, const stn_spec **out)
 {
     const struct stni_layout *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
     memset(l->values.split, 0, sizeof l->values.split);
     for (int a = 0; a < l->axes; a++)
         l->values.axis_order[a] = (uint8_t)a;
-    for (int d = 0; d < l->values.ndim; d++) {
-        int from = l->line ? 0 : d;
-        if (d != l->dim)
-            STNI_TRY(stni_cuts_take_part(call->context, &l->values, d, &table->layout, d, 0));
-        if (own && (d != l->dim || in_order(&own->layout, d)))
-            stni_cuts_take(&l->values, d, &own->layout, d, 1);
-        if (d == l->dim ? in_order(index, from) : !l->line)
-            stni_cuts_take(&l->values, d, index, from, 1);
+    for (int p = 0; p < l->values.ndim; p++) {
+        int t = stni_table_dim(&l->dims, p), i = stni_index_dim(&l->dims, p), ordered = l->ordered && t < 0;
+        if (t >= 0)
+            STNI_TRY(stni_cuts_take_part(call->context, &l->values, p, &table->layout, t, 0));
+        if (own && !(ordered && !in_order(&own->layout, p)))
+            stni_cuts_take(&l->values, p, &own->layout, p, 1);
+        if (i >= 0 && !(ordered && !in_order(index, i)))
+            stni_cuts_take(&l->values, p, index, i, 1);
     }
     return stni_spec_intern(call->context, &l->values, out);
 }
 
 static stn_status index_spec(const stn_op_call *call, struct layouts *l, const stn_spec *values, const stn_spec **out)
 {
-    for (int a = 0; a < l->axes && l->line; a++)
+    int first = l->dims.slices ? l->dims.dim : 0; /* of positions, the index's first dim */
+    for (int a = 0; a < l->axes; a++)
         if (is_shard(l->index.placement[a]))
-            l->index.placement[a] = stn_shard(0);
+            l->index.placement[a].dim = (int8_t)(l->index.placement[a].dim - first);
     memset(l->index.split, 0, sizeof l->index.split);
-    for (int d = 0; d < l->index.ndim; d++)
-        stni_cuts_take(&l->index, d, &values->layout, l->line ? l->dim : d, 1);
+    stni_cuts_take(&l->index, 0, &values->layout, first, l->index.ndim);
     return stni_spec_intern(call->context, &l->index, out);
 }
 
@@ -275,17 +301,19 @@ stn_status stni_index_write_place(stn_op_call *call)
 {
     const stn_spec *given = call->in_spec[STNI_ACCESS_VALUES], *values;
     const stn_meta *meta = &call->out_meta[0];
+    const struct stni_access_attrs *attrs = call->attrs;
     struct write_rule rule = write_rule(call);
     struct layouts l;
+    int64_t shape[STN_MAX_NDIM];
+    int ndim;
     begin(call, &l);
     l.table.dtype = meta->dtype;
-    if (given) {
+    l.ordered = attrs->mode == STNI_ACCESS_SET;
+    ndim = stni_access_shape(&l.dims, l.table.ndim, l.table.shape, l.index.shape, shape);
+    if (given)
         l.values = given->layout;
-    } else {
-        struct stni_layout like = l.line ? l.table : l.index;
-        like.shape[l.dim] = l.index.shape[l.line ? 0 : l.dim];
-        stni_layout_init(&l.values, l.table.mesh, meta->dtype, l.table.ndim, like.shape);
-    }
+    else
+        stni_layout_init(&l.values, l.table.mesh, meta->dtype, ndim, shape);
     for (int a = 0; a < l.axes && rule.zeros; a++)
         if (is_partial(l.table.placement[a]))
             l.table.placement[a] = stn_replicate();

@@ -4,62 +4,69 @@
 
 #include <string.h>
 
-static const struct stni_access_attrs *attrs_of(const struct stni_access_here *here)
+/* The chunk of positions: the values', or what they would be. Returns how many dims they have. */
+static int make_positions(const struct stni_access_here *here, int64_t *shape, int64_t *offset)
 {
-    return here->call->attrs;
+    const stn_spec *index = here->index->spec, *table = here->table->spec;
+    int n = stni_access_shape(&here->dims, table->layout.ndim, table->local_shape, index->local_shape, shape);
+    stni_access_shape(&here->dims, table->layout.ndim, table->local_offset, index->local_offset, offset);
+    if (here->values) {
+        memcpy(shape, here->values->spec->local_shape, (size_t)n * sizeof *shape);
+        memcpy(offset, here->values->spec->local_offset, (size_t)n * sizeof *offset);
+    }
+    return n;
 }
 
-/* The chunk of positions: the values', or what they would be. */
-static void make_positions(const struct stni_access_here *here, int64_t *shape, int64_t *offset)
+static void make_table(const struct stni_access_here *here, const struct stni_access_attrs *attrs, struct stni_access *a)
 {
-    const struct stni_access_attrs *attrs = attrs_of(here);
-    const stn_spec *index = here->index->spec;
-    const stn_spec *from = here->values ? here->values->spec : attrs->line ? here->table->spec : index;
-    memcpy(shape, from->local_shape, STN_MAX_NDIM * sizeof *shape);
-    memcpy(offset, from->local_offset, STN_MAX_NDIM * sizeof *offset);
-    shape[attrs->dim] = index->local_shape[attrs->line ? 0 : attrs->dim];
-    offset[attrs->dim] = index->local_offset[attrs->line ? 0 : attrs->dim];
+    const stn_spec *spec = here->table->spec;
+    a->table = here->table->data;
+    a->n_keys = 1;
+    a->key_shape[0] = spec->local_shape[attrs->dim];
+    a->key_strides[0] = here->table->strides[attrs->dim];
+    a->first = spec->local_offset[attrs->dim];
+    a->n = spec->layout.shape[attrs->dim];
+    a->wrap = (int)attrs->wrap;
+    a->skip = attrs->skip;
 }
 
 void stni_access_make(const stn_op_call *call, const stn_tensor *table, const stn_tensor *index, const stn_tensor *values,
                       struct stni_access_here *out)
 {
     const struct stni_access_attrs *attrs = call->attrs;
-    const stn_spec *spec = table->spec;
-    int64_t offset[STN_MAX_NDIM];
-    *out = (struct stni_access_here){.call = call, .table = table, .index = index, .values = values};
     struct stni_access *a = &out->all;
-    out->axes = stni_layout_axes_mask(&spec->layout, (int)attrs->dim) & index->spec->shard_axes;
-    a->ndim = spec->layout.ndim;
-    make_positions(out, a->shape, offset);
+    *out = (struct stni_access_here){.call = call, .table = table, .index = index, .values = values};
+    out->dims = stni_access_dims(attrs, &index->spec->layout);
+    out->axes = stni_layout_axes_mask(&table->spec->layout, out->dims.dim) & index->spec->shard_axes;
+    a->report = (struct stni_access_report){.context = attrs->quiet ? NULL : call->context, .what = stni_op_table[attrs->what]->name};
+    a->ndim = make_positions(out, a->shape, a->report.offset);
     a->index = index->data;
     a->index_dtype = index->spec->layout.dtype;
-    a->table = table->data;
     a->values = values ? values->data : NULL;
-    for (int d = 0; d < a->ndim; d++) {
-        int here = d == attrs->dim;
-        a->index_strides[d] = !attrs->line ? index->strides[d] : here ? index->strides[0] : 0;
-        a->value_strides[d] = values ? values->strides[d] : 0;
-        a->table_strides[d] = here ? 0 : table->strides[d];
-        a->base += here ? 0 : (offset[d] - spec->local_offset[d]) * table->strides[d];
+    make_table(out, attrs, a);
+    for (int p = 0; p < a->ndim; p++) {
+        int t = stni_table_dim(&out->dims, p), i = stni_index_dim(&out->dims, p);
+        a->index_strides[p] = i >= 0 ? index->strides[i] : 0;
+        a->value_strides[p] = values ? values->strides[p] : 0;
+        a->table_strides[p] = t >= 0 ? table->strides[t] : 0;
+        a->base += t >= 0 ? (a->report.offset[p] - table->spec->local_offset[t]) * table->strides[t] : 0;
     }
-    a->n_keys = 1;
-    a->key_shape[0] = spec->local_shape[attrs->dim];
-    a->key_strides[0] = table->strides[attrs->dim];
-    a->first = spec->local_offset[attrs->dim];
-    a->n = spec->layout.shape[attrs->dim];
-    a->wrap = (int)attrs->wrap;
-    a->report = (struct stni_access_report){.context = attrs->quiet ? NULL : call->context, .what = stni_op_table[attrs->what]->name};
-    memcpy(a->report.offset, offset, sizeof offset);
 }
 
-/* Row-major strides over the dims that `skip` is not. Returns how many elements they count. */
-static int64_t dense(int ndim, const int64_t *shape, int skip, int64_t *strides)
+enum which_dims { ALL, ROWS, SLICES };
+
+static int is_one_of(const struct stni_access_here *here, enum which_dims which, int position)
+{
+    return which == ALL || stni_is_row_dim(&here->dims, position) == (which == ROWS);
+}
+
+/* Row-major strides over some dims of positions, 0 along the others. Returns how many positions they count. */
+static int64_t dense(const struct stni_access_here *here, enum which_dims which, int64_t *strides)
 {
     int64_t n = 1;
-    for (int d = ndim - 1; d >= 0; d--) {
-        strides[d] = d == skip ? 0 : n;
-        n *= d == skip ? 1 : shape[d];
+    for (int p = here->all.ndim - 1; p >= 0; p--) {
+        strides[p] = is_one_of(here, which, p) ? n : 0;
+        n *= is_one_of(here, which, p) ? here->all.shape[p] : 1;
     }
     return n;
 }
@@ -67,40 +74,43 @@ static int64_t dense(int ndim, const int64_t *shape, int skip, int64_t *strides)
 int64_t stni_access_width(const struct stni_access_here *here)
 {
     int64_t unused[STN_MAX_NDIM];
-    return attrs_of(here)->line ? dense(here->all.ndim, here->all.shape, (int)attrs_of(here)->dim, unused) : 1;
+    return here->dims.slices ? dense(here, SLICES, unused) : 1;
 }
 
 /* Dense strides of the index over positions; returns how many there are. */
 static int64_t index_strides(const struct stni_access_here *here, int64_t *strides)
 {
-    const struct stni_access *a = &here->all;
-    if (!attrs_of(here)->line)
-        return dense(a->ndim, a->shape, -1, strides);
-    memset(strides, 0, STN_MAX_NDIM * sizeof *strides);
-    strides[attrs_of(here)->dim] = 1;
-    return a->shape[attrs_of(here)->dim];
+    return dense(here, here->dims.slices ? ROWS : ALL, strides);
 }
 
-/* A row is a slice of the table, or an element: then its number has the element's place in the owner's chunk, which is cut like this rank's in all
- * dims but `dim`. */
-static int64_t make_keys(const struct stni_access_here *here, struct stni_access_keys_args *out)
+/* An element's number in the chunk of the table, were its dims but `dim` dense; returns how many there are. */
+static int64_t number_elements(const struct stni_access_here *here, struct stni_access *a)
 {
     const stn_spec *table = here->table->spec;
-    int64_t offset[STN_MAX_NDIM], shape[STN_MAX_NDIM], each = 1;
-    int dim = (int)attrs_of(here)->dim;
+    int64_t n = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        a->table_strides[d] = d == here->dims.dim ? 0 : n;
+        a->base += (a->report.offset[d] - table->local_offset[d]) * a->table_strides[d];
+        n *= d == here->dims.dim ? 1 : table->local_shape[d];
+    }
+    return n;
+}
+
+/* A row is a slice of the table, or an element: then its number tells its place in the owner's chunk, which is cut like this rank's in all dims but
+ * `dim`. */
+static int64_t make_keys(const struct stni_access_here *here, struct stni_access_keys_args *out)
+{
     struct stni_access *a = &out->at;
+    int64_t each = 1;
     *a = here->all;
     index_strides(here, a->value_strides);
-    make_positions(here, shape, offset);
     a->base = 0;
-    if (attrs_of(here)->line) {
-        for (int d = 0; d < a->ndim; d++)
-            a->shape[d] = d == dim ? a->shape[d] : 1;
+    if (here->dims.slices) {
+        for (int p = 0; p < a->ndim; p++)
+            a->shape[p] = stni_is_row_dim(&here->dims, p) ? a->shape[p] : 1;
         memset(a->table_strides, 0, sizeof a->table_strides);
     } else {
-        each = dense(a->ndim, table->local_shape, dim, a->table_strides);
-        for (int d = 0; d < a->ndim; d++)
-            a->base += d == dim ? 0 : (offset[d] - table->local_offset[d]) * a->table_strides[d];
+        each = number_elements(here, a);
     }
     a->key_shape[0] = a->n;
     a->key_strides[0] = each;
@@ -114,7 +124,7 @@ stn_status stni_access_open(const struct stni_access_here *here, struct stni_row
     struct stni_rows_plan_args plan = {.index_dtype = STN_DTYPE_I64, .skip = -1};
     struct stni_access_keys_args keys;
     memset(&keys, 0, sizeof keys);
-    struct stni_rows_owners owners = {.spec = here->table->spec, .dim = (int)attrs_of(here)->dim, .axes = here->axes};
+    struct stni_rows_owners owners = {.spec = here->table->spec, .dim = here->dims.dim, .axes = here->axes};
     owners.rows_each = make_keys(here, &keys);
     STNI_TRY(stni_rows_memory(here->call, n, sizeof(int64_t), &keys.keys));
     STNI_TRY(stn_op_launch(here->call, STNI_ACCESS_KEYS, STN_DTYPE_I64, &keys, sizeof keys));
@@ -122,29 +132,28 @@ stn_status stni_access_open(const struct stni_access_here *here, struct stni_row
     return stni_rows_open(here->call, STNI_ACCESS_PLAN, &owners, &plan, route);
 }
 
-/* Dims of positions other than `dim` after one that counts rows. */
+/* Dims of slices after one that counts rows. */
 static void add_slice_dims(const struct stni_access_here *here, struct stni_access *out)
 {
     const struct stni_access *all = &here->all;
     int64_t strides[STN_MAX_NDIM];
-    dense(all->ndim, all->shape, (int)attrs_of(here)->dim, strides);
-    for (int d = 0; d < all->ndim; d++) {
-        if (d == attrs_of(here)->dim)
+    dense(here, SLICES, strides);
+    for (int p = 0; p < all->ndim; p++) {
+        if (stni_is_row_dim(&here->dims, p))
             continue;
-        out->shape[out->ndim] = all->shape[d];
-        out->value_strides[out->ndim] = strides[d];
-        out->table_strides[out->ndim++] = all->table_strides[d];
+        out->shape[out->ndim] = all->shape[p];
+        out->value_strides[out->ndim] = strides[p];
+        out->table_strides[out->ndim++] = all->table_strides[p];
     }
 }
 
 /* The digits of a key after the first: where the element lies in the other dims of the chunk. */
 static void add_digits(const struct stni_access_here *here, struct stni_access *out)
 {
-    const stn_tensor *table = here->table;
     for (int d = 0; d < here->all.ndim; d++) {
-        if (d == attrs_of(here)->dim)
+        if (d == here->dims.dim)
             continue;
-        out->key_shape[out->n_keys] = table->spec->local_shape[d];
+        out->key_shape[out->n_keys] = here->table->spec->local_shape[d];
         out->key_strides[out->n_keys++] = here->table->strides[d];
     }
 }
@@ -164,7 +173,7 @@ struct stni_access stni_access_at_owner(const struct stni_access_here *here, con
     a.key_strides[0] = all->key_strides[0];
     a.first = all->first;
     a.n = all->n;
-    if (attrs_of(here)->line) {
+    if (here->dims.slices) {
         a.base = all->base;
         add_slice_dims(here, &a);
     } else {
@@ -182,12 +191,13 @@ struct stni_access stni_access_at_asker(const struct stni_access_here *here, con
     a.table = rows;
     a.base = 0;
     memset(a.table_strides, 0, sizeof a.table_strides);
-    if (attrs_of(here)->line)
-        dense(a.ndim, a.shape, (int)attrs_of(here)->dim, a.table_strides);
+    if (here->dims.slices)
+        dense(here, SLICES, a.table_strides);
     a.key_shape[0] = a.n = route->n_asked;
     a.key_strides[0] = stni_access_width(here);
     a.first = 0;
     a.wrap = 0;
+    a.skip = 0;
     memset(&a.report, 0, sizeof a.report);
     return a;
 }

@@ -9,6 +9,7 @@ struct stni_access_here {
     const stn_op_call *call;
     const stn_tensor *table, *index;
     const stn_tensor *values; /* NULL: a number stands for them */
+    struct stni_access_dims dims;
     uint32_t axes;            /* along which indices go to the owners of what they name; 0: everything is here */
     struct stni_access all;   /* the chunks that are here */
 };

@@ -98,6 +98,8 @@ static int64_t locate(const struct stni_access *a, int64_t got, int64_t position
         report_bad(a, got, position);
         return -1;
     }
+    if (key + 1 == a->skip)
+        return -1;
     key -= a->first;
     return key >= 0 && key < a->key_shape[0] ? at + key * a->key_strides[0] : -1;
 }

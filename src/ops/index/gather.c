@@ -61,7 +61,7 @@ static stn_status index_select(stn_op_call *call)
     STNI_TRY(stni_index_is_line(call));
     if (input->layout.ndim == 0 && index->numel != 1)
         return stn_op_fail(call, STN_ERR_SHAPE, "'index' got %" PRId64 " elements, wanted 1 for an 'input' without dims", index->numel);
-    attrs.line = 1;
+    attrs.slices = 1;
     stn_tensor *out = stni_index_read(stni_index_with_dims(call->in[STNI_INDEXED]), stni_index_with_dims(call->in[STNI_INDEX]), &attrs);
     call->out[0] = input->layout.ndim == 0 ? stni_index_as(out, call->in[STNI_INDEXED]) : out;
     return STN_OK;

@@ -103,7 +103,7 @@ static stn_status take_values(const stn_op_call *call, stn_tensor *keys, const i
 static stn_status put(stn_op_call *call)
 {
     const struct stni_layout *input = &call->in_spec[INPUT]->layout;
-    struct stni_access_attrs attrs = {.line = 1, .what = STNI_OP_index_put};
+    struct stni_access_attrs attrs = {.slices = 1, .what = STNI_OP_index_put};
     int n = n_indices(call), ndim = input->ndim - n + 1;
     int64_t shape[STN_MAX_NDIM] = {1}, flat;
     stn_tensor *keys = call->in[FIRST], *values = NULL, *table = call->in[INPUT];

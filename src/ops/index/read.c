@@ -17,14 +17,13 @@ static stn_status check(stn_op_call *call)
     const struct stni_access_attrs *attrs = call->attrs;
     const struct stni_layout *table = &call->in_spec[STNI_ACCESS_TABLE]->layout, *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
     stn_meta *meta = &call->out_meta[0];
-    if (attrs->dim < 0 || attrs->dim >= table->ndim || index->ndim != (attrs->line ? 1 : table->ndim) ||
-        !(STNI_INDEX_DTYPES >> index->dtype & 1))
+    struct stni_access_dims dims = stni_access_dims(attrs, index);
+    if (attrs->dim < 0 || attrs->dim >= table->ndim || (attrs->slices ? index->ndim < 1 : index->ndim != table->ndim) ||
+        table->ndim + dims.rows - 1 > STN_MAX_NDIM || !(STNI_INDEX_DTYPES >> index->dtype & 1))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'index' got %d dims and %s, wanted those of gather or index_select", index->ndim,
                            stn_dtype_name(index->dtype));
     meta->dtype = table->dtype;
-    meta->ndim = table->ndim;
-    memcpy(meta->shape, attrs->line ? table->shape : index->shape, sizeof meta->shape);
-    meta->shape[attrs->dim] = index->shape[attrs->line ? 0 : attrs->dim];
+    meta->ndim = stni_access_shape(&dims, table->ndim, table->shape, index->shape, meta->shape);
     return STN_OK;
 }
 
@@ -58,6 +57,8 @@ static stn_status run(stn_op_call *call)
     if (table->spec->layout.mesh && !table->spec->layout.mesh->member)
         return STN_OK;
     stni_access_make(call, table, call->in[STNI_ACCESS_INDEX], call->out[0], &here);
+    if (((const struct stni_access_attrs *)call->attrs)->reads_all)
+        here.all.skip = 0;
     if (!here.axes)
         return move(call, &here.all);
     STNI_TRY(stni_access_open(&here, &route));
@@ -83,7 +84,7 @@ static stn_status backward(stn_backward_call *call)
 static const stn_input_schema inputs[] = {[STNI_ACCESS_TABLE] = {.name = "input"}, [STNI_ACCESS_INDEX] = {.name = "index"}};
 static const stn_attr_schema attrs[] = {
     {"dim", STN_ATTR_INT, offsetof(struct stni_access_attrs, dim), NULL},
-    {"line", STN_ATTR_BOOL, offsetof(struct stni_access_attrs, line), NULL},
+    {"slices", STN_ATTR_BOOL, offsetof(struct stni_access_attrs, slices), NULL},
 };
 
 static const stn_kernel_slot slots[] = {

@@ -56,7 +56,7 @@ static stn_status by_tensor(stn_op_call *call, stn_tensor *x, int dim)
     const struct interleave_attrs *attrs = call->attrs;
     const struct stni_layout *repeats = &call->in_spec[REPEATS]->layout;
     const struct index_attrs find = {dim, attrs->output_size};
-    struct stni_access_attrs read = {.dim = dim, .line = 1, .what = STNI_OP_repeat_interleave, .quiet = 1};
+    struct stni_access_attrs read = {.dim = dim, .slices = 1, .what = STNI_OP_repeat_interleave, .quiet = 1};
     int64_t n = stn_tensor_shape(x)[dim];
     STNI_TRY(stni_index_dtype(call, REPEATS));
     if (repeats->ndim > 1 || (repeats->ndim == 1 && repeats->shape[0] != 1 && repeats->shape[0] != n))

@@ -71,7 +71,7 @@ static stn_status check_source(const stn_op_call *call, int64_t dim)
 static void write(stn_op_call *call, stn_tensor *source, struct stni_access_attrs *attrs)
 {
     stn_tensor *input = call->in[STNI_INDEXED], *index = stni_index_with_dims(call->in[STNI_INDEX]);
-    attrs->line = 1;
+    attrs->slices = 1;
     call->out[0] = stni_index_as(stni_index_write(stni_index_with_dims(input), index, source, attrs), input);
 }
 

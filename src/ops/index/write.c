@@ -229,7 +229,7 @@ static const stn_input_schema inputs[] = {
 static const char *const modes[] = {"set", "add", "multiply", "amax", "amin", NULL};
 static const stn_attr_schema attrs[] = {
     {"dim", STN_ATTR_INT, offsetof(struct stni_access_attrs, dim), NULL},
-    {"line", STN_ATTR_BOOL, offsetof(struct stni_access_attrs, line), NULL},
+    {"slices", STN_ATTR_BOOL, offsetof(struct stni_access_attrs, slices), NULL},
     {"mode", STN_ATTR_CHOICE, offsetof(struct stni_access_attrs, mode), modes},
     {"fresh", STN_ATTR_BOOL, offsetof(struct stni_access_attrs, fresh), NULL},
 };

@@ -4,7 +4,7 @@
  * (sort_shared.c), one line at a time: sort.c sees to that. */
 #include "ops/order/order.h"
 
-#include "ops/index/embedding.h"
+#include "ops/index/access.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
 #include "ops/util/whole.h"
@@ -95,23 +95,11 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return needs ? UINT64_C(1) << (32 + INDICES) : 0;
 }
 
-/* Of a line that ranks share, elements go back as rows of one element go to the owners of a table. */
+/* Of a line that ranks share, elements go back to their owners. */
 static stn_tensor *send_back(const stn_spec *spec, int dim, stn_tensor *grad, stn_tensor *indices)
 {
-    static const stn_number none;
-    const int64_t n = spec->layout.shape[dim], rows[] = {n, 1};
-    struct stni_layout table;
-    const stn_spec *like;
-    stni_layout_init(&table, spec->layout.mesh, stn_tensor_dtype(grad), 2, rows);
-    memcpy(table.axis_order, spec->layout.axis_order, sizeof table.axis_order);
-    for (int a = 0; a < table.mesh->ndim; a++)
-        if (spec->layout.placement[a].kind == STN_PLACE_SHARD && spec->layout.placement[a].dim == dim)
-            table.placement[a] = stn_shard(0);
-    table.split[0] = spec->layout.split[dim];
-    if (stni_spec_intern(spec->context, &table, &like) != STN_OK)
-        return spec->context->error_tensor;
-    grad = stni_embedding_backward(stn_view(grad, 2, rows), stn_view(indices, 1, rows), like, &none);
-    return stn_view(grad, spec->layout.ndim, spec->layout.shape);
+    const struct stni_access_attrs attrs = {.dim = dim, .what = STNI_OP_sort, .mode = STNI_ACCESS_ADD};
+    return stni_index_write_zeros(spec, indices, grad, &attrs);
 }
 
 static stn_status backward(stn_backward_call *call)

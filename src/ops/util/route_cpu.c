@@ -1,4 +1,4 @@
-/* Planning and gathering of routed rows on the CPU. */
+/* Planning of routed rows on the CPU. */
 #include "ops/util/route_kernel.h"
 
 #include "core/context.h"
@@ -126,47 +126,6 @@ stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args)
     for (int64_t k = 0, u = -1; k < m; k++) {
         u += k == 0 || asked.row[k] != asked.row[k - 1];
         a->slot[asked.place[k]] = room.place[u];
-    }
-    return STN_OK;
-}
-
-static void copy_row(char *out, int64_t out_step, const char *row, int64_t step, int64_t width, size_t size)
-{
-    if (step == 1 && out_step == 1) {
-        memcpy(out, row, (size_t)width * size);
-        return;
-    }
-    for (int64_t j = 0; j < width; j++)
-        memcpy(out + j * out_step * (int64_t)size, row + j * step * (int64_t)size, size);
-}
-
-static void zero_row(char *out, int64_t out_step, int64_t width, size_t size)
-{
-    if (out_step == 1) {
-        memset(out, 0, (size_t)width * size);
-        return;
-    }
-    for (int64_t j = 0; j < width; j++)
-        memset(out + j * out_step * (int64_t)size, 0, size);
-}
-
-stn_status stni_rows_gather_cpu(stn_queue *queue, const void *args)
-{
-    const struct stni_rows_gather_args *a = args;
-    struct stni_rows_cursor from = {0}, to = {0};
-    int64_t size = (int64_t)a->element_size;
-    (void)queue;
-    for (int64_t i = 0; i < a->index.n; i++, stni_rows_advance(&from, &a->index), stni_rows_advance(&to, &a->out)) {
-        int64_t row = read_index(&a->index, a->index_dtype, from.at), here = row - a->first;
-        char *out = (char *)a->out.data + to.at * size;
-        if (row < 0 || row >= a->n_rows)
-            report_bad(&a->report, &a->index, &from, row, a->n_rows);
-        if (a->out.width == 0)
-            continue;
-        if (here >= 0 && here < a->n_table && row != a->skip)
-            copy_row(out, a->out.step, (const char *)a->table + here * a->stride * size, a->step, a->out.width, (size_t)size);
-        else
-            zero_row(out, a->out.step, a->out.width, (size_t)size);
     }
     return STN_OK;
 }

@@ -51,41 +51,6 @@ struct stni_rows_plan_args {
     struct stni_rows_report report;
 };
 
-/* out[i] = table[index[i] - first], zeros where that row does not exist or index[i] is `skip`. */
-struct stni_rows_gather_args {
-    struct stni_rows index, out;
-    stn_dtype index_dtype;
-    size_t element_size;
-    const void *table;
-    int64_t n_table, first, stride, step; /* rows here; the first one's index; elements from row to row, within a row */
-    int64_t n_rows, skip;                 /* of the whole table, for the report */
-    struct stni_rows_report report;
-};
-
-/* sums[u] = the sum of the rows i with slot[i] = u, in order of i, 0 <= u < *count. Accumulated in `sums`' dtype: f32 for 16-bit rows. */
-struct stni_rows_sum_args {
-    struct stni_rows rows;
-    stn_dtype dtype;
-    int sums_in; /* the rows have the dtype of sums already */
-    const int64_t *slot, *count;
-    void *sums; /* dense rows */
-};
-
-/* table = zeros, but row unique[u] - first = sums[u], 0 <= u < *count. */
-struct stni_rows_store_args {
-    void *table;
-    stn_dtype dtype;
-    int64_t n_table, first, width, stride, step;
-    const int64_t *unique, *count;
-    const void *sums;
-};
-
 stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args);
-stn_status stni_rows_gather_cpu(stn_queue *queue, const void *args);
-stn_status stni_rows_sum_cpu(stn_queue *queue, const void *args);
-stn_status stni_rows_store_cpu(stn_queue *queue, const void *args);
-
-/* What rows of `dtype` are summed in. */
-stn_dtype stni_rows_sum_dtype(stn_dtype dtype);
 
 #endif

@@ -1,4 +1,4 @@
-/* Kernels of routed rows on raw memory: plans of many sizes, gathering with strides, sums. */
+/* Kernels of routed rows on raw memory: plans of many sizes. */
 #include "harness.h"
 #include "ops/util/route.h"
 
@@ -132,70 +132,11 @@ static void a_plan_for_one_owner_takes_its_range_inline(void)
     plan_fini(&p);
 }
 
-/* A (2, 3) box of i32 indices inside a larger array, a table of columns before rows, an output with gaps. */
-static void gathering_follows_all_strides(void)
-{
-    int32_t index[2 * 5] = {1, 9, 0, 9, 3, 2, 9, 9, 9, 1};
-    float table[2 * 3], out[2 * 3 * 4];
-    for (int i = 0; i < 6; i++)
-        table[i] = (float)(10 * (i % 3) + i / 3); /* row i % 3, column i / 3 */
-    memset(out, 0, sizeof out);
-    struct stni_rows_gather_args a = {
-        .index = {.data = index, .n = 6, .width = 1, .step = 1, .ndim = 2, .shape = {2, 3}, .strides = {5, 2}},
-        .out = {.data = out, .n = 6, .width = 2, .step = 2, .ndim = 2, .shape = {2, 3}, .strides = {12, 4}},
-        .index_dtype = STN_DTYPE_I32,
-        .element_size = sizeof(float),
-        .table = table,
-        .n_table = 3,
-        .stride = 1,
-        .step = 3,
-        .n_rows = 3,
-        .skip = 2,
-    };
-    CHECK_STATUS(stni_rows_gather_cpu(NULL, &a), STN_OK);
-    static const double want[6][2] = {{10, 11}, {0, 1}, {0, 0}, {0, 0}, {0, 0}, {10, 11}}; /* 3 is no row, 2 is skipped, 9 is no row */
-    for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 2; j++) {
-            CHECK_NEAR((double)out[4 * i + 2 * j], want[i][j], 0);
-            CHECK_NEAR((double)out[4 * i + 2 * j + 1], 0, 0);
-        }
-}
-
-static void sums_and_stores_every_dtype(void)
-{
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_C64, STN_DTYPE_C128};
-    static const unsigned char one[][16] = {{0, 0, 0x80, 0x3f}, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, {0x80, 0x3f}, {0, 0x3c},
-                                            {0, 0, 0x80, 0x3f, 0, 0, 0x80, 0x3f}, {0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}};
-    static const unsigned char three[][16] = {{0, 0, 0x40, 0x40}, {0, 0, 0, 0, 0, 0, 8, 0x40}, {0x40, 0x40}, {0, 0x42},
-                                              {0, 0, 0x40, 0x40, 0, 0, 0x40, 0x40}, {0, 0, 0, 0, 0, 0, 8, 0x40, 0, 0, 0, 0, 0, 0, 8, 0x40}};
-    static const int64_t slot[] = {1, 0, 1, -1, 1}, unique[] = {4, 6}, count = 2;
-    for (int k = 0; k < 6; k++) {
-        size_t size = stn_dtype_size(dtypes[k]);
-        unsigned char rows[5 * 2 * 16], sums[2 * 2 * 16], table[4 * 2 * 16], zero[16] = {0};
-        for (int i = 0; i < 10; i++)
-            memcpy(rows + (size_t)i * size, one[k], size);
-        memset(table, 0xff, sizeof table);
-        struct stni_rows_sum_args sum = {.rows = stni_rows_dense(rows, 5, 2), .dtype = dtypes[k], .slot = slot, .count = &count, .sums = sums};
-        stni_rows_sum_cpu(NULL, &sum);
-        struct stni_rows_store_args store = {.table = table, .dtype = dtypes[k], .n_table = 4, .first = 3, .width = 2, .stride = 2, .step = 1,
-                                             .unique = unique, .count = &count, .sums = sums};
-        stni_rows_store_cpu(NULL, &store);
-        for (int j = 0; j < 2; j++) {
-            CHECK_BYTES(table + (size_t)j * size, zero, size);       /* row 3 */
-            CHECK_BYTES(table + (size_t)(2 + j) * size, one[k], size); /* row 4 */
-            CHECK_BYTES(table + (size_t)(4 + j) * size, zero, size);
-            CHECK_BYTES(table + (size_t)(6 + j) * size, three[k], size); /* row 6 */
-        }
-    }
-}
-
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"plans_list_each_distinct_row_once_under_its_owner", plans_list_each_distinct_row_once_under_its_owner},
         {"a_plan_for_one_owner_takes_its_range_inline", a_plan_for_one_owner_takes_its_range_inline},
-        {"gathering_follows_all_strides", gathering_follows_all_strides},
-        {"sums_and_stores_every_dtype", sums_and_stores_every_dtype},
     };
     return TEST_MAIN(argc, argv, cases);
 }
