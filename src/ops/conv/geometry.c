@@ -66,7 +66,7 @@ static stn_status read_padding(const struct reading *r, struct stni_conv *conv)
         if (r->attrs->auto_padding == STNI_CONV_PADDING_SAME && w->stride != 1)
             return stn_op_fail(r->call, STN_ERR_ARGUMENT, "padding 'same' got stride %lld, wanted 1", (long long)w->stride);
         if (output_padding[d] > 0 && output_padding[d] >= step)
-            return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute 'output_padding' got %lld, wanted less than the stride or the dilation, %lld",
+            return stn_op_fail(r->call, STN_ERR_ARGUMENT, "'output_padding' got %lld, wanted less than the stride or the dilation, %lld",
                                (long long)output_padding[d], (long long)step);
         w->pad = conv->pad_high[d] = r->attrs->auto_padding == STNI_CONV_PADDING_GIVEN ? padding[d] : 0;
         if (r->attrs->auto_padding == STNI_CONV_PADDING_SAME) {
@@ -166,7 +166,8 @@ static stn_status fit_out(const struct reading *r, struct stni_conv *conv, int d
     w->n_in = n_in;
     STNI_TRY(check_boundary(r, w, conv->pad_high[d]));
     if (padded < extent)
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "got %lld elements, padding included, along windowed dim %d, wanted at least the kernel's %lld",
+        return stn_op_fail(r->call, STN_ERR_SHAPE,
+                           "got %lld elements, padding included, along windowed dim %d, wanted at least the kernel's %lld",
                            (long long)padded, d, (long long)extent);
     w->n_out = (padded - extent) / w->stride + 1;
     return STN_OK;

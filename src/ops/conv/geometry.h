@@ -9,7 +9,8 @@
 /* Texts of stni_boundary, as attributes give them. */
 extern const char *const stni_conv_modes[];
 
-/* A convolution y = conv(x, weight) of tensors x (n, c, in…) or (c, in…), weight (o, c / groups, kernel…), y (n, o, out…) or (o, out…). */
+/* A convolution y = conv(x, weight) of tensors x (n, c, in…) or (c, in…), weight (o, c / groups, kernel…) and y (n, o, out…) or
+ * (o, out…). */
 struct stni_conv {
     enum stni_conv_kind kind;
     int dims;    /* windowed ones */

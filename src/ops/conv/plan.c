@@ -52,8 +52,7 @@ static struct stni_range source_of(const struct stni_window *w, enum stni_conv_k
     return kind == STNI_CONV_GRAD_INPUT ? readers(w, target) : stni_window_reads(w, target);
 }
 
-static void add_part(const struct stni_conv *conv, enum stni_conv_kind kind, struct stni_conv_plan *plan, const struct stni_run *place,
-                     int dim, int adds)
+static void add_part(const struct stni_conv *conv, struct stni_conv_plan *plan, const struct stni_run *place, int dim, int adds)
 {
     struct stni_conv_part *part = &plan->parts[plan->n_parts];
     for (int d = 0; d < conv->dims; d++) {
@@ -61,7 +60,7 @@ static void add_part(const struct stni_conv *conv, enum stni_conv_kind kind, str
             return;
         part->place[d] = place[d];
         part->target[d] = (struct stni_range){place[d].at, place[d].at + place[d].length};
-        part->source[d] = source_of(&conv->window[d], kind, part->target[d]);
+        part->source[d] = source_of(&conv->window[d], conv->kind, part->target[d]);
     }
     part->dim = dim;
     part->adds = adds;
@@ -75,7 +74,7 @@ static struct stni_run plainly(struct stni_range r)
 
 /* What is left of the target around the interior: along dim d, below and above it, with the interior's extent in the dims before and
  * the target's in those after. So rows come in full width. */
-static void add_strips(const struct stni_conv *conv, enum stni_conv_kind kind, struct stni_conv_plan *plan)
+static void add_strips(const struct stni_conv *conv, struct stni_conv_plan *plan)
 {
     for (int d = 0; d < conv->dims; d++)
         for (int high = 0; high < 2; high++) {
@@ -88,7 +87,7 @@ static void add_strips(const struct stni_conv *conv, enum stni_conv_kind kind, s
             else
                 rest.end = plan->interior[d].begin;
             place[d] = plainly(rest);
-            add_part(conv, kind, plan, place, d, 0);
+            add_part(conv, plan, place, d, 0);
         }
 }
 
@@ -123,51 +122,49 @@ static void add_images(const struct stni_conv *conv, struct stni_conv_plan *plan
     for (int i = 1; i < count; i++) {
         for (int d = conv->dims - 1, rest = i; d >= 0; rest /= n[d], d--)
             place[d] = runs[d][rest % n[d]];
-        add_part(conv, STNI_CONV_GRAD_INPUT, plan, place, -1, 1);
+        add_part(conv, plan, place, -1, 1);
     }
 }
 
-struct stni_range stni_conv_base_rows(const struct stni_conv *conv, enum stni_conv_kind kind, const struct stni_conv_plan *plan,
-                                      struct stni_range target)
+struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct stni_conv_plan *plan, struct stni_range target)
 {
     const struct stni_window *w = &conv->window[0];
-    struct stni_range read = kind == STNI_CONV_GRAD_INPUT ? stni_window_readers(w, target) : stni_window_reads(w, target);
+    struct stni_range read = conv->kind == STNI_CONV_GRAD_INPUT ? stni_window_readers(w, target) : stni_window_reads(w, target);
     return stni_range_intersect(read, plan->own_source[0]);
 }
 
 /* A base is worth while if it computes at least half of the target, and possible if only rows would have to be cut. */
-static int has_base(const struct stni_conv *conv, enum stni_conv_kind kind, const struct stni_conv_plan *plan)
+static int has_base(const struct stni_conv *conv, const struct stni_conv_plan *plan)
 {
     int64_t inner = 1, all = 1;
     for (int d = 0; d < conv->dims; d++) {
-        int backward = kind == STNI_CONV_GRAD_INPUT;
+        int backward = conv->kind == STNI_CONV_GRAD_INPUT;
         inner *= stni_range_length(plan->interior[d]);
         all *= stni_range_length(plan->own_target[d]);
         if (d > 0 && !stni_conv_fits(conv, d, backward ? plan->own_target[d] : plan->own_source[d],
                                      backward ? plan->own_source[d] : plan->own_target[d]))
             return 0;
     }
-    return inner > 0 && 2 * inner >= all && stni_range_length(stni_conv_base_rows(conv, kind, plan, plan->interior[0])) > 0;
+    return inner > 0 && 2 * inner >= all && stni_range_length(stni_conv_base_rows(conv, plan, plan->interior[0])) > 0;
 }
 
-void stni_conv_plan(const struct stni_conv *conv, enum stni_conv_kind kind, const struct stni_range *x, const struct stni_range *y,
-                    struct stni_conv_plan *plan)
+void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y, struct stni_conv_plan *plan)
 {
-    int backward = kind == STNI_CONV_GRAD_INPUT;
+    int backward = conv->kind == STNI_CONV_GRAD_INPUT;
     plan->n_parts = 0;
     for (int d = 0; d < conv->dims; d++) {
         plan->own_source[d] = backward ? y[d] : x[d];
         plan->own_target[d] = backward ? x[d] : y[d];
         plan->interior[d] = (backward ? inside_backward : inside_forward)(&conv->window[d], x[d], y[d]);
     }
-    plan->has_base = has_base(conv, kind, plan);
+    plan->has_base = has_base(conv, plan);
     if (plan->has_base) {
-        add_strips(conv, kind, plan);
+        add_strips(conv, plan);
     } else {
         struct stni_run place[STNI_CONV_MAX_DIMS];
         for (int d = 0; d < conv->dims; d++)
             place[d] = plainly(plan->own_target[d]);
-        add_part(conv, kind, plan, place, -1, 0);
+        add_part(conv, plan, place, -1, 0);
     }
     if (backward)
         add_images(conv, plan);

@@ -27,8 +27,7 @@ struct stni_conv_plan {
 };
 
 /* The plan of a rank whose chunks of x and y are these ranges. */
-void stni_conv_plan(const struct stni_conv *conv, enum stni_conv_kind kind, const struct stni_range *x, const struct stni_range *y,
-                    struct stni_conv_plan *plan);
+void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y, struct stni_conv_plan *plan);
 
 /* Pads of a problem that has these ranges of x and y along windowed dim d. */
 static inline int64_t stni_conv_pad_low(const struct stni_conv *conv, int d, struct stni_range x, struct stni_range y)
@@ -49,7 +48,6 @@ static inline int stni_conv_fits(const struct stni_conv *conv, int d, struct stn
 }
 
 /* The rows (dim 0) of the source that the base's rows `target` read, as far as they are this rank's. */
-struct stni_range stni_conv_base_rows(const struct stni_conv *conv, enum stni_conv_kind kind, const struct stni_conv_plan *plan,
-                                      struct stni_range target);
+struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct stni_conv_plan *plan, struct stni_range target);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a plan to launches: what the three ops share when they run. */
+/* From a plan to launches: what the ops share when they run. */
 #ifndef STNI_OPS_CONV_SOLVE_H
 #define STNI_OPS_CONV_SOLVE_H
 

@@ -1,0 +1,43 @@
+/* Chunks and buffers of x and y, dense and channels-last. */
+#ifndef STNI_OPS_CONV_IMAGE_H
+#define STNI_OPS_CONV_IMAGE_H
+
+#include "core/tensor.h"
+#include "ops/conv/geometry.h"
+
+/* A chunk, or a buffer: its first element, channels, positions along the windowed dims. */
+struct stni_conv_image {
+    void *data;
+    int64_t channels;
+    struct stni_range range[STNI_CONV_MAX_DIMS];
+};
+
+/* What those of a call have in common. */
+struct stni_conv_images {
+    const stn_op_call *call;
+    const struct stni_conv *conv;
+    stn_dtype dtype;
+    int64_t n; /* images of the local batch */
+};
+
+/* Elements of a row (dim 0) and of an image, of one batch entry. */
+int64_t stni_conv_row_elements(const struct stni_conv *conv, const struct stni_conv_image *image);
+int64_t stni_conv_image_elements(const struct stni_conv *conv, const struct stni_conv_image *image);
+
+/* The rows of an image, of its first batch entry. */
+struct stni_conv_image stni_conv_image_rows(const struct stni_conv_images *images, const struct stni_conv_image *image, struct stni_range rows);
+
+/* A buffer of the local batch. */
+stn_status stni_conv_image_make(const struct stni_conv_images *images, int64_t channels, const struct stni_range *range,
+                                struct stni_conv_image *out);
+
+/* The part of an image at `range` as a box with the dims of x and y. */
+stn_box stni_conv_image_box(const struct stni_conv_images *images, const struct stni_conv_image *image, const struct stni_range *range);
+
+/* Windowed dims of the chunk that the rank at a mesh's coordinates holds; NULL: this one. */
+void stni_conv_ranges(const struct stni_conv *conv, const stn_spec *spec, const int *coordinate, struct stni_range *ranges);
+
+/* A tensor's chunk in dense channels-last memory: `*held` is a reference to it. */
+stn_status stni_conv_image_take(const struct stni_conv *conv, stn_tensor *t, stn_tensor **held, struct stni_conv_image *out);
+
+#endif
