@@ -112,6 +112,15 @@ static int fill_floats(const stn_attr *given, stn_floats *field)
     return 1;
 }
 
+static int fill_text(const stn_attr *given, struct stni_text *field)
+{
+    if (given->type != STN_ATTR_STRING || !given->value.s || strlen(given->value.s) >= sizeof field->v)
+        return 0;
+    memset(field, 0, sizeof *field);
+    memcpy(field->v, given->value.s, strlen(given->value.s));
+    return 1;
+}
+
 /* Writes one value where its row says; 0 if the type does not fit. A whole FLOAT is taken as an INT: JSON may write 2 as 2.0. */
 static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *attrs)
 {
@@ -142,7 +151,7 @@ static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *att
     case STN_ATTR_FLOATS:
         return fill_floats(given, (stn_floats *)field);
     case STN_ATTR_STRING:
-        return 0;
+        return fill_text(given, (struct stni_text *)field);
     }
     return 0;
 }
@@ -186,6 +195,9 @@ static stn_status bad_attr(const stn_op_desc *desc, const stn_attr_schema *row, 
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got \"%s\", wanted one of %s", desc->name, row->name,
                               given->value.s ? given->value.s : "", choices);
     }
+    if (row->type == STN_ATTR_STRING && given->type == STN_ATTR_STRING)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a text of %zu bytes, wanted at most %d", desc->name, row->name,
+                              given->value.s ? strlen(given->value.s) : 0, STNI_MAX_TEXT - 1);
     return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got %s, wanted %s", desc->name, row->name,
                           type_names[given->type], type_names[row->type]);
 }
@@ -222,7 +234,7 @@ stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *give
 static size_t attr_bytes(stn_attr_type type)
 {
     static const size_t bytes[] = {sizeof(int64_t), sizeof(int64_t), sizeof(double), sizeof(stn_number),
-                                   sizeof(int64_t), sizeof(stn_ints), sizeof(stn_floats), 0};
+                                   sizeof(int64_t), sizeof(stn_ints), sizeof(stn_floats), sizeof(struct stni_text)};
     return bytes[type];
 }
 
@@ -240,7 +252,7 @@ stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *erro
                               desc->attrs_size, STNI_MAX_ATTRS_SIZE);
     for (int i = 0; i < desc->n_attrs; i++) {
         const stn_attr_schema *row = &desc->attrs[i];
-        if (row->type >= STN_ATTR_STRING || row->offset + attr_bytes(row->type) > desc->attrs_size ||
+        if (row->type > STN_ATTR_STRING || row->offset + attr_bytes(row->type) > desc->attrs_size ||
             (row->type == STN_ATTR_CHOICE && !row->choices))
             return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' does not fit its struct", desc->name, row->name);
     }
