@@ -41,6 +41,22 @@ STN_API stn_tensor *stn_outer(stn_tensor *input, stn_tensor *vec2);
 STN_API stn_tensor *stn_addmm(stn_tensor *input, stn_tensor *mat1, stn_tensor *mat2, double beta, double alpha);
 STN_API stn_tensor *stn_baddbmm(stn_tensor *input, stn_tensor *batch1, stn_tensor *batch2, double beta, double alpha);
 
+/** Sums of products by an equation, as PyTorch reads it: "bij,bjk->bik". Letters name dims, "..." stands for any number of dims that
+ *  broadcast, a letter that a term has twice takes a diagonal, a letter that the result lacks is summed over. Without "->" the result has the
+ *  ellipsis and, in the order of the alphabet (capitals first), the letters that stand once. Spaces mean nothing. A dim of size 1 broadcasts.
+ *
+ * Shapes:     as the equation says; every product on the way has at most STN_MAX_NDIM dims. Dtypes are equal, as of stn_matmul; where nothing is
+ *             summed over they are those of stn_mul.
+ * Placement:  two operands at a time, those with the smallest product first; per axis: a label of the product stays sharded, one that is
+ *             summed over gives Partial(sum), Partial(sum) of one with the other Replicate is kept, what fits none of these is
+ *             redistributed, the smaller factor first. No dims are merged across ranks, but for diagonals: a view and a slice.
+ * Collective: over the mesh where an operand has to move.
+ * Gradient:   yes, twice differentiable.
+ * @param n  operands, 1 to STN_MAX_INPUTS.
+ * @return new tensor, or one more handle on the operand where nothing is to do; STN_ERR_ARGUMENT (equation), STN_ERR_SHAPE, STN_ERR_DTYPE,
+ *         STN_ERR_UNSUPPORTED (too many dims), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *operands);
+
 /** input weight^T + bias, row by row.
  *
  * Shapes:     input (…, in), weight (out, in), bias (out) or NULL -> (…, out). Dtypes are equal, as of stn_matmul.

@@ -15,7 +15,9 @@
     X(dot)              \
     X(outer)            \
     X(addmm)            \
-    X(baddbmm)
+    X(baddbmm)          \
+    X(contract)         \
+    X(einsum)
 
 /* By family, as the folders are. */
 #define STNI_OP_LIST(X) \

@@ -6,7 +6,7 @@
 
 struct stni_onednn;
 
-enum { STNI_MATMUL_MAX_BATCH = STN_MAX_NDIM - 2 };
+enum { STNI_MATMUL_MAX_BATCH = STN_MAX_NDIM };
 
 /* One operand of a batch of products; strides in elements, 0 along a batch dim that it is broadcast along. */
 struct stni_matmul_operand {
