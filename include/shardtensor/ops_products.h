@@ -67,6 +67,34 @@ STN_API stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *o
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_linear(stn_tensor *input, stn_tensor *weight, stn_tensor *bias);
 
+/** The vector product along a dim of size 3.
+ *
+ * Shapes:     (…, 3, …) x (…, 3, …) -> the shape that they broadcast to; equal numbers of dims. Every dtype but bool; promoted.
+ * Placement:  that of stn_mul and stn_roll: dims stay sharded, and where `dim` is, its elements come from neighbours.
+ * Collective: over the mesh where an input has to move.
+ * Gradient:   yes, twice differentiable.
+ * @param dim  NULL: the first dim of size 3.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT (dim), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_cross(stn_tensor *input, stn_tensor *other, const int *dim);
+
+/** Cosine of the angle between vectors along `dim`: x1 x2 / (max(|x1|, eps) max(|x2|, eps)).
+ *
+ * Shapes:     x1 and x2 broadcast; `dim` of their shape goes. Dtypes are promoted, integers to f32.
+ * Placement:  that of stn_mul and stn_sum. Partial is reduced first, and so are the sums where `dim` is sharded.
+ * Collective: over the mesh where a reduction is done.
+ * Gradient:   yes, twice differentiable; a norm's is its own where eps stands for it, and 0 where it is 0.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT (dim), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int dim, double eps);
+
+/** input / max(|input|_p, eps) with norms along `n_dims` dims (0: all).
+ *
+ * Shapes:     (d0, …) -> same shape and dtype, a floating or complex one.
+ * Placement:  kept; Partial is reduced first, and so are the norms where one of the dims is sharded.
+ * Collective: over the mesh where a reduction is done.
+ * Gradient:   yes, twice differentiable; a norm's is 0 where eps stands for it.
+ * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps);
+
 typedef enum stn_padding_mode {
     STN_PADDING_ZEROS,
     STN_PADDING_REFLECT,

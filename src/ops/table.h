@@ -17,7 +17,10 @@
     X(addmm)            \
     X(baddbmm)          \
     X(contract)         \
-    X(einsum)
+    X(einsum)           \
+    X(cross)            \
+    X(cosine_similarity) \
+    X(normalize)
 
 /* By family, as the folders are. */
 #define STNI_OP_LIST(X) \

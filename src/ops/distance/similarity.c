@@ -1,0 +1,171 @@
+/* cross, cosine_similarity, normalize: products, sums and norms of other ops put together. */
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+#include "ops/util/pointwise.h"
+#include "ops/util/promote.h"
+
+#include <shardtensor/ops.h>
+
+#include <inttypes.h>
+#include <math.h>
+
+struct cross_attrs {
+    stn_ints dim; /* at most one; absent: the first of size 3 */
+};
+
+struct cosine_attrs {
+    int64_t dim;
+    double eps;
+};
+
+struct normalize_attrs {
+    double p;
+    stn_ints dim;
+    double eps;
+    int64_t infinite; /* which of `infinities`; -1: p says it */
+};
+
+static const struct cross_attrs cross_defaults = {{.n = -1}};
+static const struct cosine_attrs cosine_defaults = {1, 1e-8};
+static const struct normalize_attrs normalize_defaults = {.p = 2, .dim = {.n = 1, .v = {1}}, .eps = 1e-12, .infinite = -1};
+
+stn_tensor *stn_cross(stn_tensor *input, stn_tensor *other, const int *dim)
+{
+    struct cross_attrs attrs = {{.n = dim ? 1 : -1, .v = {dim ? *dim : 0}}};
+    return stni_call(STNI_OP_cross, 2, (stn_tensor *[]){input, other}, &attrs);
+}
+
+stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int dim, double eps)
+{
+    struct cosine_attrs attrs = {dim, eps};
+    return stni_call(STNI_OP_cosine_similarity, 2, (stn_tensor *[]){x1, x2}, &attrs);
+}
+
+stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps)
+{
+    struct normalize_attrs attrs = {.p = p, .dim = {.n = n_dims > 0 ? n_dims : -1}, .eps = eps, .infinite = -1};
+    if (n_dims > STN_MAX_NDIM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "normalize: 'n_dims' got %d, wanted at most %d", n_dims, STN_MAX_NDIM);
+    for (int i = 0; i < n_dims; i++)
+        attrs.dim.v[i] = dims[i];
+    return stni_call(STNI_OP_normalize, 1, &input, &attrs);
+}
+
+static stn_status cross_dim(const stn_op_call *call, int *dim)
+{
+    const stn_ints *given = &((const struct cross_attrs *)call->attrs)->dim;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    if (given->n > 1)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim' got %" PRId64 " dims, wanted one", given->n);
+    if (given->n == 1)
+        return stni_dim_wrap(call, "dim", given->v[0], in->ndim, dim);
+    for (*dim = 0; *dim < in->ndim && in->shape[*dim] != 3;)
+        ++*dim;
+    return *dim < in->ndim ? STN_OK : stn_op_fail(call, STN_ERR_SHAPE, "'input' has no dim of size 3");
+}
+
+/* With c[i] = a[i] b[i + 1] - a[i + 1] b[i] the product is c[i + 1], indices counted around. */
+static stn_status cross(stn_op_call *call)
+{
+    stn_tensor *a = call->in[0], *b = call->in[1];
+    const int64_t back = -1;
+    stn_meta shape = {.ndim = 0};
+    int dim;
+    STNI_TRY(cross_dim(call, &dim));
+    STNI_TRY(stni_pointwise_broadcast(call, 2, &shape));
+    for (int i = 0; i < 2; i++) {
+        const struct stni_layout *in = &call->in_spec[i]->layout;
+        const char *name = stn_op_descriptor(call->op)->inputs[i].name;
+        char got[STNI_SHAPE_TEXT];
+        if (in->ndim != shape.ndim || in->ndim == 0 || in->shape[dim] != 3)
+            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted %d dims with 3 elements in dim %d", name,
+                               stni_shape_text(in->ndim, in->shape, got), shape.ndim, dim);
+        if (in->dtype == STN_DTYPE_BOOL)
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got bool, wanted numbers", name);
+    }
+    stn_tensor *left = stn_mul(a, stn_roll(b, 1, &back, &dim)), *right = stn_mul(stn_roll(a, 1, &back, &dim), b);
+    call->out[0] = stn_roll(stn_sub(left, right), 1, &back, &dim);
+    return STN_OK;
+}
+
+/* An operand of the shape that both broadcast to, in the dtype of the arithmetic. */
+static stn_tensor *full(const stn_op_call *call, int i, const stn_meta *shape)
+{
+    stn_tensor *x = call->in[i];
+    const struct stni_layout *in = &call->in_spec[i]->layout;
+    int64_t numel = 1;
+    for (int d = 0; d < shape->ndim; d++)
+        numel *= shape->shape[d];
+    if (in->dtype != shape->dtype)
+        x = stn_cast(x, shape->dtype);
+    return numel == call->in_spec[i]->numel && in->ndim == shape->ndim ? x : stn_expand(x, shape->ndim, shape->shape);
+}
+
+/* Norms, none below eps; their gradient is that of the norms themselves. */
+static stn_tensor *lengths(stn_tensor *x, int n_dims, int dim, double eps)
+{
+    stn_tensor *norm = stn_vector_norm(x, 2, n_dims, &dim, 0), *value = stn_detach(norm);
+    return stn_add(norm, stn_sub(stn_clamp(value, eps, INFINITY), value));
+}
+
+static stn_status cosine_similarity(stn_op_call *call)
+{
+    const struct cosine_attrs *attrs = call->attrs;
+    stn_meta shape = {.ndim = 0};
+    int dim;
+    STNI_TRY(stni_pointwise_broadcast(call, 2, &shape));
+    STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, shape.ndim, &dim));
+    shape.dtype = stni_promote(2, call->in_spec, NULL);
+    if (!stn_dtype_is_differentiable(shape.dtype))
+        shape.dtype = STN_DTYPE_F32;
+    stn_tensor *x1 = full(call, 0, &shape), *x2 = full(call, 1, &shape);
+    const int n_dims = shape.ndim > 0;
+    stn_tensor *dot = stn_sum(stn_mul(x1, x2), n_dims, &dim, 0);
+    call->out[0] = stn_div(dot, stn_mul(lengths(x1, n_dims, dim, attrs->eps), lengths(x2, n_dims, dim, attrs->eps)));
+    return STN_OK;
+}
+
+static stn_status normalize(stn_op_call *call)
+{
+    const struct normalize_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int dims[STN_MAX_NDIM], n = 0;
+    uint32_t mask;
+    if (!stn_dtype_is_differentiable(in->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
+    STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
+    for (int d = 0; d < in->ndim; d++)
+        if (mask >> d & 1)
+            dims[n++] = d;
+    const double p = attrs->infinite == 0 ? INFINITY : attrs->infinite == 1 ? -INFINITY : attrs->p;
+    call->out[0] = stn_div(call->in[0], stn_clamp(stn_vector_norm(call->in[0], p, n, dims, 1), attrs->eps, INFINITY));
+    return STN_OK;
+}
+
+static const char *const infinities[] = {"inf", "-inf", NULL};
+
+static const stn_input_schema pair[] = {{.name = "input"}, {.name = "other"}};
+static const stn_input_schema vectors[] = {{.name = "x1"}, {.name = "x2"}};
+static const stn_input_schema single[] = {{.name = "input"}};
+
+static const stn_attr_schema cross_schema[] = {{"dim", STN_ATTR_INTS, offsetof(struct cross_attrs, dim), NULL}};
+static const stn_attr_schema cosine_schema[] = {
+    {"dim", STN_ATTR_INT, offsetof(struct cosine_attrs, dim), NULL},
+    {"eps", STN_ATTR_FLOAT, offsetof(struct cosine_attrs, eps), NULL},
+};
+static const stn_attr_schema normalize_schema[] = {
+    {"p", STN_ATTR_FLOAT, offsetof(struct normalize_attrs, p), NULL},
+    {"p", STN_ATTR_CHOICE, offsetof(struct normalize_attrs, infinite), infinities},
+    {"dim", STN_ATTR_INTS, offsetof(struct normalize_attrs, dim), NULL},
+    {"eps", STN_ATTR_FLOAT, offsetof(struct normalize_attrs, eps), NULL},
+};
+
+#define FIELDS(text, names, n, schema, n_schema, defaults, function)                                              \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = names, .n_inputs = n, .attrs = schema, .n_attrs = n_schema, \
+    .attrs_size = sizeof defaults, .attrs_init = &defaults, .n_outputs = 1, .compose = function
+
+const stn_op_desc stni_op_cross = {FIELDS("cross", pair, 2, cross_schema, 1, cross_defaults, cross)};
+const stn_op_desc stni_op_cosine_similarity = {FIELDS("cosine_similarity", vectors, 2, cosine_schema, 2, cosine_defaults, cosine_similarity)};
+const stn_op_desc stni_op_normalize = {FIELDS("normalize", single, 1, normalize_schema, 4, normalize_defaults, normalize)};
