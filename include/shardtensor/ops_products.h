@@ -95,6 +95,17 @@ STN_API stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int di
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps);
 
+/** Distances between rows: out[i, j] = (sum over m of |x1[i, m] - x2[j, m]|^p)^(1 / p); for p = 0 how many differ, for infinity the largest
+ *  difference. Differences are taken before anything is squared, whatever the size, so that close rows keep their distance.
+ *
+ * Shapes:     x1 (…, r1, m), x2 (…, r2, m) -> (…, r1, r2); batches broadcast. Dtypes are equal, floating.
+ * Placement:  per axis: a batch dim or rows sharded stay sharded, the larger operand's first; what is cut along m, or Partial, goes to a cut of
+ *             its rows (of a batch dim where these are fewer) by one exchange, and the other operand follows the result.
+ * Collective: over the mesh where an input has to move.
+ * Gradient:   yes, once; a distance of 0 has the gradient 0.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (p < 0), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_cdist(stn_tensor *x1, stn_tensor *x2, double p);
+
 typedef enum stn_padding_mode {
     STN_PADDING_ZEROS,
     STN_PADDING_REFLECT,

@@ -20,7 +20,9 @@
     X(einsum)           \
     X(cross)            \
     X(cosine_similarity) \
-    X(normalize)
+    X(normalize)        \
+    X(cdist)            \
+    X(cdist_backward)
 
 /* By family, as the folders are. */
 #define STNI_OP_LIST(X) \

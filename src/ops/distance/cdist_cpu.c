@@ -1,0 +1,124 @@
+/* Distances between rows on the CPU, compiled once per instruction set: tiles of R x J pairs, K elements of their rows at a time. */
+#include "core/isa.h"
+#include "ops/distance/cdist_kernel.h"
+
+#include <string.h>
+#include <tgmath.h>
+
+enum { R = 16, J = 32, K = 64 };
+enum { ZERO, ONE, TWO, LARGEST, OTHER };
+
+static int metric_of(double p)
+{
+    return p == 0 ? ZERO : p == 1 ? ONE : p == 2 ? TWO : isinf(p) ? LARGEST : OTHER;
+}
+
+static int least(int64_t a, int64_t b)
+{
+    return (int)(a < b ? a : b);
+}
+
+/* Where an element of the batch begins in each operand. */
+struct at {
+    int64_t x1, x2, distance, grad, grad1;
+};
+
+/* A walk over batch dims. */
+struct walk {
+    int64_t index[STN_MAX_NDIM];
+    struct at at;
+};
+
+static int begin(const struct stni_cdist_args *p, const struct walk *w)
+{
+    (void)w;
+    for (int d = 0; d < p->n_batch; d++)
+        if (p->batch[d] == 0)
+            return 0;
+    return 1;
+}
+
+static void move(const struct stni_cdist_args *p, struct at *at, int d, int64_t steps)
+{
+    at->x1 += steps * p->x1.batch[d];
+    at->x2 += steps * p->x2.batch[d];
+    at->distance += steps * p->distance.batch[d];
+    at->grad += steps * p->grad.batch[d];
+    at->grad1 += steps * p->grad1.batch[d];
+}
+
+/* To the next element of the batch; 0 after the last one. */
+static int step(const struct stni_cdist_args *p, struct walk *w)
+{
+    for (int d = p->n_batch - 1; d >= 0; d--) {
+        if (++w->index[d] < p->batch[d]) {
+            move(p, &w->at, d, 1);
+            return 1;
+        }
+        move(p, &w->at, d, 1 - p->batch[d]);
+        w->index[d] = 0;
+    }
+    return 0;
+}
+
+#define TEMPLATE "ops/distance/cdist_rows.inc"
+#include "core/each_float.h"
+
+static void forward(const struct stni_cdist_args *p)
+{
+    static void (*const of[])(const struct stni_cdist_args *, const struct at *) = {forward_f32, forward_f64, forward_bf16, forward_f16};
+    struct walk walk = {.index = {0}};
+    for (int more = begin(p, &walk); more; more = step(p, &walk))
+        of[p->dtype](p, &walk.at);
+}
+
+/* Takes the batch dims that x1 lacks out of `own` into `summed`. */
+static void part(struct stni_cdist_args *own, struct stni_cdist_args *summed)
+{
+    const struct stni_cdist_args all = *own;
+    own->n_batch = summed->n_batch = 0;
+    for (int d = 0; d < all.n_batch; d++) {
+        struct stni_cdist_args *to = all.batch[d] != 1 && all.grad1.batch[d] == 0 ? summed : own;
+        struct stni_cdist_operand *const operands[] = {&to->x1, &to->x2, &to->distance, &to->grad, &to->grad1};
+        const struct stni_cdist_operand *const from[] = {&all.x1, &all.x2, &all.distance, &all.grad, &all.grad1};
+        for (int k = 0; k < 5; k++)
+            operands[k]->batch[to->n_batch] = from[k]->batch[d];
+        to->batch[to->n_batch++] = all.batch[d];
+    }
+}
+
+/* x1's gradient. */
+static void backward_first(const struct stni_cdist_args *p)
+{
+    static void (*const of[])(const struct stni_cdist_args *, const struct stni_cdist_args *, const struct at *) = {backward_f32, backward_f64,
+                                                                                                                   backward_bf16, backward_f16};
+    struct stni_cdist_args own = *p, summed = *p;
+    struct walk walk = {.index = {0}};
+    part(&own, &summed);
+    for (int more = begin(&own, &walk); more; more = step(&own, &walk))
+        of[p->dtype](&own, &summed, &walk.at);
+}
+
+static struct stni_cdist_operand transposed(struct stni_cdist_operand x)
+{
+    int64_t row = x.row;
+    x.row = x.col, x.col = row;
+    return x;
+}
+
+/* Distances do not ask which side is the first. */
+static void backward(const struct stni_cdist_args *p)
+{
+    struct stni_cdist_args turned = *p;
+    if (p->grad1.data != NULL)
+        backward_first(p);
+    turned.x1 = p->x2, turned.x2 = p->x1;
+    turned.rows1 = p->rows2, turned.rows2 = p->rows1;
+    turned.distance = transposed(p->distance), turned.grad = transposed(p->grad);
+    turned.grad1 = p->grad2, turned.grad2 = p->grad1;
+    if (turned.grad1.data != NULL)
+        backward_first(&turned);
+}
+
+extern const struct stni_cdist_kernels STNI_ISA_NAME(stni_cdist_kernels);
+const struct stni_cdist_kernels STNI_ISA_NAME(stni_cdist_kernels) = {.forward = forward, .backward = backward};

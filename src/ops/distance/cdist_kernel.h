@@ -1,0 +1,35 @@
+/* Kernels of distances between rows, shared by every device. */
+#ifndef STNI_OPS_DISTANCE_CDIST_KERNEL_H
+#define STNI_OPS_DISTANCE_CDIST_KERNEL_H
+
+#include <shardtensor/op.h>
+
+/* A batch of matrices; strides in elements, 0 along a batch dim that it is broadcast along. */
+struct stni_cdist_operand {
+    void *data;
+    int64_t batch[STN_MAX_NDIM], row, col;
+};
+
+/* forward: distance (rows1, rows2) of x1 (rows1, m) and x2 (rows2, m).
+ * backward: from grad, which lies as distances do, grad1 and grad2, which lie as x1 and x2 do and sum over the batch dims that these lack. */
+struct stni_cdist_args {
+    stn_dtype dtype;
+    double p;
+    int n_batch;
+    int64_t batch[STN_MAX_NDIM], rows1, rows2, m;
+    struct stni_cdist_operand x1, x2, distance, grad, grad1, grad2;
+};
+
+enum { STNI_CDIST_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
+
+stn_status stni_cdist_cpu(stn_queue *queue, const void *args);
+stn_status stni_cdist_backward_cpu(stn_queue *queue, const void *args);
+
+/* The CPU's, one table per instruction set. */
+struct stni_cdist_kernels {
+    void (*forward)(const struct stni_cdist_args *args);
+    void (*backward)(const struct stni_cdist_args *args);
+};
+extern const struct stni_cdist_kernels stni_cdist_kernels_base, stni_cdist_kernels_avx2, stni_cdist_kernels_avx512;
+
+#endif
