@@ -106,6 +106,33 @@ STN_API stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (p < 0), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_cdist(stn_tensor *x1, stn_tensor *x2, double p);
 
+/** All zero but `size`: no mask, no dropout, not causal, scale 1 / sqrt(e), as many heads on both sides. */
+typedef struct stn_attention_attrs {
+    size_t size; /* sizeof(stn_attention_attrs) */
+    double dropout_p;
+    int is_causal;
+    int has_scale;
+    double scale;
+    int enable_gqa; /* query may have k times as many heads (the third dim from the end) as key and value */
+} stn_attention_attrs;
+
+/** Attention: softmax(query key^T scale + mask) value, row by row, with nothing of the size of query rows times key rows in memory.
+ *
+ * Shapes:     query (…, l, e), key (…, s, e), value (…, s, v) -> (…, l, v); batch dims broadcast. attn_mask broadcasts to (…, l, s): bool says where
+ *             one may attend, a floating one is added. Dtypes are equal, floating; a floating mask has the same.
+ *             is_causal: query row i sees key rows 0 … i, whatever l and s. A row that may attend to nothing gives zeros.
+ * Placement:  per axis: a batch dim, heads or query rows sharded stay sharded, and key, value and mask follow: whole along s. What is cut
+ *             otherwise, or Partial, goes to a cut of the longest of these dims.
+ * Collective: over the mesh where an input has to move.
+ * Gradient:   yes, once, also of a floating mask; products are computed again by blocks of rows.
+ * Numbers:    dropout takes a stream of the context, and its numbers belong to global elements of (…, l, s): the same in any layout.
+ * @param attn_mask  NULL: none.
+ * @param attrs      NULL: defaults.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Vaswani et al. 2017; online softmax: Milakov and Gimelshein 2018; the backward from row sums: Dao et al. 2022. */
+STN_API stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value, stn_tensor *attn_mask,
+                                                     const stn_attention_attrs *attrs);
+
 typedef enum stn_padding_mode {
     STN_PADDING_ZEROS,
     STN_PADDING_REFLECT,

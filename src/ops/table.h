@@ -22,7 +22,9 @@
     X(cosine_similarity) \
     X(normalize)        \
     X(cdist)            \
-    X(cdist_backward)
+    X(cdist_backward)   \
+    X(scaled_dot_product_attention) \
+    X(scaled_dot_product_attention_backward)
 
 /* By family, as the folders are. */
 #define STNI_OP_LIST(X) \

@@ -1,0 +1,152 @@
+/* scaled_dot_product_attention: softmax(query key^T scale + mask) value, by blocks of rows.
+ *
+ * The layout of the result leads (ops/util/follow.h): batch, heads and query rows stay cut, keys and values are whole along their rows. Every rank
+ * works on its own chunk; nothing is sent but what has to follow. Kept for backward: of each query row the logarithm of its sum of exponentials,
+ * and the number of dropout's stream. */
+#include "ops/attention/attention.h"
+
+#include "core/context.h"
+#include "core/tensor.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/registry.h"
+#include "ops/util/call.h"
+#include "ops/util/remap_kernel.h"
+
+#include <shardtensor/ops.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
+enum { OUT, LSE, STREAM };
+enum { KEEP_STREAM = STNI_REMAP_FILL, FORWARD };
+
+/* Streams that drop, apart from those that others draw from. */
+static const uint64_t STREAMS = UINT64_C(1) << 62;
+
+static const struct stni_attention_attrs defaults = {.scale = NAN};
+
+stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value, stn_tensor *attn_mask,
+                                             const stn_attention_attrs *attrs)
+{
+    struct stni_attention_attrs own = defaults;
+    if (attrs && attrs->size != sizeof *attrs)
+        return stni_call_fail(query, STN_ERR_VERSION, "scaled_dot_product_attention: 'attrs' got size %zu, wanted %zu", attrs->size, sizeof *attrs);
+    if (attrs) {
+        own.dropout_p = attrs->dropout_p;
+        own.is_causal = attrs->is_causal != 0;
+        own.scale = attrs->has_scale ? attrs->scale : (double)NAN;
+        own.enable_gqa = attrs->enable_gqa != 0;
+    }
+    return stni_call(STNI_OP_scaled_dot_product_attention, 4, (stn_tensor *[]){query, key, value, attn_mask}, &own);
+}
+
+static stn_status check(stn_op_call *call)
+{
+    STNI_TRY(stni_attention_check(call, &call->out_meta[OUT]));
+    const stn_meta *out = &call->out_meta[OUT];
+    call->out_meta[LSE] = (stn_meta){.dtype = out->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32, .ndim = out->ndim - 1};
+    memcpy(call->out_meta[LSE].shape, out->shape, (size_t)(out->ndim - 1) * sizeof *out->shape);
+    call->out_meta[STREAM] = (stn_meta){.dtype = STN_DTYPE_I64};
+    return STN_OK;
+}
+
+static stn_status place(stn_op_call *call)
+{
+    struct stni_layout leader;
+    STNI_TRY(stni_attention_lead(call, &call->out_meta[OUT], &leader));
+    for (int k = QUERY; k <= MASK; k++)
+        if (call->in_spec[k])
+            STNI_TRY(stni_attention_follow(call, &leader, k, 0, &call->want[k]));
+    STNI_TRY(stni_attention_lse_spec(call, &leader, &call->out_spec[LSE]));
+    STNI_TRY(stni_attention_stream_spec(call, &leader, &call->out_spec[STREAM]));
+    return stni_spec_intern(call->context, &leader, &call->out_spec[OUT]);
+}
+
+static stn_status keep_stream(stn_op_call *call, uint64_t stream)
+{
+    struct stni_remap_fill_args a;
+    if (call->out[STREAM]->spec->local_numel == 0)
+        return STN_OK; /* outside the mesh */
+    memset(&a, 0, sizeof a);
+    a.box.data = call->out[STREAM]->data;
+    a.element_size = sizeof stream;
+    memcpy(a.value, &stream, sizeof stream);
+    return stn_op_launch(call, KEEP_STREAM, STN_DTYPE_I64, &a, sizeof a);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    struct stni_attention_args p;
+    if (((const struct stni_attention_attrs *)call->attrs)->dropout_p > 0)
+        STNI_TRY(keep_stream(call, STREAMS | call->context->random_stream++));
+    if (call->out[LSE]->spec->local_numel == 0)
+        return STN_OK;
+    STNI_TRY(stni_attention_describe(call, call->out[OUT], call->out[LSE], call->out[STREAM], &p));
+    return stn_op_launch(call, FORWARD, p.dtype, &p, sizeof p);
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    const uint64_t inputs = 1u << QUERY | 1u << KEY | 1u << VALUE | (call->in_spec[MASK] ? 1u << MASK : 0);
+    return needs ? inputs | UINT64_C(7) << 32 : 0;
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    stn_tensor *in[] = {call->in[QUERY], call->in[KEY], call->in[VALUE], call->in[MASK], call->grad_out[OUT], call->out[OUT],
+                        call->out[LSE], call->out[STREAM]};
+    stn_tensor *out[4] = {NULL};
+    struct stni_attention_attrs attrs = *(const struct stni_attention_attrs *)call->attrs;
+    attrs.wants_mask = call->needs >> MASK & 1;
+    STNI_TRY(stni_dispatch(call->context->registry->ops[STNI_OP_scaled_dot_product_attention_backward], 8, in, &attrs, 4, out));
+    for (int k = QUERY; k <= MASK; k++)
+        if (call->needs >> k & 1)
+            call->grad_in[k] = out[k];
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {
+    [QUERY] = {.name = "query"}, [KEY] = {.name = "key"}, [VALUE] = {.name = "value"}, [MASK] = {.name = "attn_mask", .optional = 1}};
+
+static const stn_attr_schema attrs_schema[] = {
+    {"dropout_p", STN_ATTR_FLOAT, offsetof(struct stni_attention_attrs, dropout_p), NULL},
+    {"is_causal", STN_ATTR_BOOL, offsetof(struct stni_attention_attrs, is_causal), NULL},
+    {"scale", STN_ATTR_FLOAT, offsetof(struct stni_attention_attrs, scale), NULL},
+    {"enable_gqa", STN_ATTR_BOOL, offsetof(struct stni_attention_attrs, enable_gqa), NULL},
+};
+
+static const stn_kernel_slot slots[] = {
+    [KEEP_STREAM] = {"scaled_dot_product_attention.stream", sizeof(struct stni_remap_fill_args)},
+    [FORWARD] = {"scaled_dot_product_attention.forward", sizeof(struct stni_attention_args)},
+};
+
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "scaled_dot_product_attention.stream", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args),
+     stni_remap_fill_cpu},
+    {sizeof(stn_kernel), "scaled_dot_product_attention.forward", "cpu", STNI_ATTENTION_DTYPES, sizeof(struct stni_attention_args),
+     stni_attention_cpu},
+};
+
+const stn_op_desc stni_op_scaled_dot_product_attention = {
+    .size = sizeof(stn_op_desc),
+    .name = "scaled_dot_product_attention",
+    .inputs = inputs,
+    .n_inputs = 4,
+    .attrs = attrs_schema,
+    .n_attrs = 4,
+    .attrs_size = sizeof(struct stni_attention_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 3,
+    .n_private = 2,
+    .flags = STN_OP_FIRST_ORDER,
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    .slots = slots,
+    .n_slots = 2,
+    .kernels = kernels,
+    .n_kernels = 2,
+};

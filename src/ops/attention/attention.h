@@ -1,0 +1,42 @@
+/* What attention and its backward share. */
+#ifndef STNI_OPS_ATTENTION_ATTENTION_H
+#define STNI_OPS_ATTENTION_ATTENTION_H
+
+#include "core/shard/spec.h"
+#include "ops/attention/attention_kernel.h"
+
+enum { STNI_ATTENTION_QUERY, STNI_ATTENTION_KEY, STNI_ATTENTION_VALUE, STNI_ATTENTION_MASK };
+
+struct stni_attention_attrs {
+    double dropout_p;
+    int64_t is_causal;
+    double scale; /* NaN: 1 / sqrt(e) */
+    int64_t enable_gqa;
+    int64_t wants_mask; /* of the backward alone: the mask's gradient too */
+};
+
+/* Judges the four inputs and the attributes; gives the result's dtype and shape. */
+stn_status stni_attention_check(const stn_op_call *call, stn_meta *out);
+
+/* Query heads to a head of keys. */
+int64_t stni_attention_group(const stn_op_call *call);
+
+/* The layout that leads in forward: that of the result (ops/util/follow.h). Cuts of heads keep those together that share keys, where every rank
+ * can have some. */
+stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, struct stni_layout *leader);
+
+/* The spec of input `k` beside a leader; `is_sum`: that of its gradient. */
+stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum, const stn_spec **out);
+
+/* The specs of the sums of exponentials and of the number of the stream. */
+stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out);
+stn_status stni_attention_stream_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out);
+
+/* Arguments without gradients, with a workspace. */
+stn_status stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
+                                   struct stni_attention_args *args);
+
+/* A tensor's chunk as rows of a batch of out_ndim - 2 dims; of its dims the last ones are rows and their elements where it has these. */
+struct stni_attention_operand stni_attention_operand_of(const stn_tensor *t, int has_row, int has_col, int out_ndim);
+
+#endif

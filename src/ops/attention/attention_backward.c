@@ -1,0 +1,136 @@
+/* scaled_dot_product_attention_backward: the gradients of query, key, value and a floating mask. With weights P again from the rows' sums, dropout's
+ * factors M, and D the product of each row of the result with its cotangent,
+ *
+ *     dV = (P M)^T dO,   dS = P (M (dO V^T) - D),   dQ = scale dS K,   dK = scale dS^T Q,   dmask = dS.
+ *
+ * The layout of the result leads, as in forward; a gradient is pending over what its tensor lacks. Source: Dao et al. 2022, section 3.1. */
+#include "ops/attention/attention.h"
+
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/util/dims.h"
+#include "ops/util/widen.h"
+
+#include <shardtensor/ops.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
+enum { GRAD = MASK + 1, OUT, LSE, STREAM };
+
+static const struct stni_attention_attrs defaults = {.scale = NAN};
+
+static stn_status check_like(const stn_op_call *call, int k, stn_dtype dtype, int ndim, const int64_t *shape)
+{
+    const struct stni_layout *in = &call->in_spec[k]->layout;
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
+    int same = in->dtype == dtype && in->ndim == ndim;
+    for (int d = 0; d < ndim && same; d++)
+        same = in->shape[d] == shape[d];
+    return same ? STN_OK
+                : stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %s of shape %s, wanted %s of shape %s", stn_op_descriptor(call->op)->inputs[k].name,
+                              stn_dtype_name(in->dtype), stni_shape_text(in->ndim, in->shape, got), stn_dtype_name(dtype),
+                              stni_shape_text(ndim, shape, wanted));
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_attention_attrs *attrs = call->attrs;
+    stn_meta out;
+    STNI_TRY(stni_attention_check(call, &out));
+    STNI_TRY(check_like(call, GRAD, out.dtype, out.ndim, out.shape));
+    STNI_TRY(check_like(call, OUT, out.dtype, out.ndim, out.shape));
+    STNI_TRY(check_like(call, LSE, stni_wide_dtype(out.dtype), out.ndim - 1, out.shape));
+    STNI_TRY(check_like(call, STREAM, STN_DTYPE_I64, 0, NULL));
+    call->n_out = attrs->wants_mask && call->in_spec[MASK] && stni_dtype_is_floating(call->in_spec[MASK]->layout.dtype) ? 4 : 3;
+    for (int k = QUERY; k < call->n_out; k++) {
+        const struct stni_layout *in = &call->in_spec[k]->layout;
+        call->out_meta[k] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
+        memcpy(call->out_meta[k].shape, in->shape, sizeof in->shape);
+    }
+    return STN_OK;
+}
+
+static stn_status place(stn_op_call *call)
+{
+    const struct stni_layout *leader = &call->in_spec[OUT]->layout;
+    struct stni_layout reduced = *leader;
+    for (int a = 0; reduced.mesh && a < reduced.mesh->ndim; a++)
+        if (reduced.placement[a].kind == STN_PLACE_PARTIAL || (reduced.placement[a].kind == STN_PLACE_SHARD &&
+                                                              reduced.placement[a].dim == reduced.ndim - 1)) /* of a caller's own */
+            reduced.placement[a] = stn_replicate();
+    STNI_TRY(stni_spec_intern(call->context, &reduced, &call->want[OUT]));
+    call->want[GRAD] = call->want[OUT];
+    leader = &call->want[OUT]->layout;
+    for (int k = QUERY; k <= MASK; k++)
+        if (call->in_spec[k])
+            STNI_TRY(stni_attention_follow(call, leader, k, 0, &call->want[k]));
+    for (int k = QUERY; k < call->n_out; k++)
+        STNI_TRY(stni_attention_follow(call, leader, k, 1, &call->out_spec[k]));
+    STNI_TRY(stni_attention_lse_spec(call, leader, &call->want[LSE]));
+    return stni_attention_stream_spec(call, leader, &call->want[STREAM]);
+}
+
+/* Where a gradient is summed; 16-bit floats in f32. */
+static stn_status open_sum(const stn_op_call *call, int k, int out_ndim, struct stni_attention_sum *sum)
+{
+    const stn_tensor *t = call->out[k];
+    const stn_dtype dtype = t->spec->layout.dtype, wide = stni_wide_dtype(dtype);
+    const int ndim = t->spec->layout.ndim;
+    sum->at = stni_attention_operand_of(t, ndim > 1, ndim > 0, out_ndim);
+    sum->n = t->spec->local_numel;
+    if (wide == dtype || sum->n == 0)
+        return STN_OK;
+    return stn_op_scratch(call, (size_t)sum->n * stn_dtype_size(wide), &sum->wide);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    struct stni_attention_args p;
+    const int ndim = call->in[OUT]->spec->layout.ndim;
+    STNI_TRY(stni_attention_describe(call, call->in[OUT], call->in[LSE], call->in[STREAM], &p));
+    struct stni_attention_sum *const sums[] = {&p.grad_query, &p.grad_key, &p.grad_value, &p.grad_mask};
+    p.grad = stni_attention_operand_of(call->in[GRAD], 1, 1, ndim);
+    for (int k = QUERY; k < call->n_out; k++)
+        STNI_TRY(open_sum(call, k, ndim, sums[k]));
+    return stn_op_launch(call, 0, p.dtype, &p, sizeof p);
+}
+
+static const stn_input_schema inputs[] = {
+    [QUERY] = {.name = "query"}, [KEY] = {.name = "key"}, [VALUE] = {.name = "value"}, [MASK] = {.name = "attn_mask", .optional = 1},
+    [GRAD] = {.name = "grad"}, [OUT] = {.name = "output"}, [LSE] = {.name = "logsumexp"}, [STREAM] = {.name = "stream"}};
+
+static const stn_attr_schema attrs_schema[] = {
+    {"dropout_p", STN_ATTR_FLOAT, offsetof(struct stni_attention_attrs, dropout_p), NULL},
+    {"is_causal", STN_ATTR_BOOL, offsetof(struct stni_attention_attrs, is_causal), NULL},
+    {"scale", STN_ATTR_FLOAT, offsetof(struct stni_attention_attrs, scale), NULL},
+    {"enable_gqa", STN_ATTR_BOOL, offsetof(struct stni_attention_attrs, enable_gqa), NULL},
+    {"wants_mask", STN_ATTR_BOOL, offsetof(struct stni_attention_attrs, wants_mask), NULL},
+};
+
+static const stn_kernel_slot slots[] = {{"scaled_dot_product_attention_backward.backward", sizeof(struct stni_attention_args)}};
+
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "scaled_dot_product_attention_backward.backward", "cpu", STNI_ATTENTION_DTYPES, sizeof(struct stni_attention_args),
+     stni_attention_backward_cpu},
+};
+
+const stn_op_desc stni_op_scaled_dot_product_attention_backward = {
+    .size = sizeof(stn_op_desc),
+    .name = "scaled_dot_product_attention_backward",
+    .inputs = inputs,
+    .n_inputs = 8,
+    .attrs = attrs_schema,
+    .n_attrs = 5,
+    .attrs_size = sizeof(struct stni_attention_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 4,
+    .check = check,
+    .place = place,
+    .run = run,
+    .slots = slots,
+    .n_slots = 1,
+    .kernels = kernels,
+    .n_kernels = 1,
+};
