@@ -24,6 +24,7 @@ struct against_one_op {
     int n_in;
     struct against_one_input in[AGAINST_ONE_MAX_INPUTS];
     double tolerance; /* of the largest difference, relative to the largest value, or to 1e-6 where all are less */
+    int first_order;  /* 1: gradients alone */
 };
 
 /** Runs the op on whole local tensors, and on `mesh` in layouts drawn from `state`; compares the output, the gradients of the F64 and
