@@ -1,0 +1,275 @@
+/* Pools: by plain loops, in random layouts against one process, by differences; what travels, what is refused, halves, NaN. */
+#include "ops/pool/pools.h"
+#include "ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static stn_status plain_body(stn_context *context, void *arg)
+{
+    uint64_t state = 5;
+    (void)arg;
+    for (int i = 0; i < 150; i++) {
+        struct random_shape shape, out;
+        struct pool_case c;
+        double *places, *wanted;
+        pool_draw(&state, &shape, &c);
+        double *values = against_one_draw(&state, against_one_numel(&shape));
+        pool_plain(&c, &shape, values, &out, &wanted, &places);
+        stn_scope_begin(context);
+        stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &shape, values), *y = pool_call(&x, &c);
+        for (int d = 0; d < out.ndim; d++)
+            CHECK_I64(stn_tensor_shape(y)[d], out.shape[d]);
+        against_one_compare(y, wanted, 1e-13);
+        c.picks = c.max;
+        if (c.picks)
+            against_one_compare(pool_call(&x, &c), places, 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        free(values), free(wanted), free(places);
+    }
+    return STN_OK;
+}
+
+static void pools_are_those_of_plain_loops(void)
+{
+    test_ranks(1, plain_body, NULL);
+}
+
+static stn_status layouts_body(stn_context *context, void *arg)
+{
+    uint64_t state = 29;
+    (void)arg;
+    for (int i = 0; i < 70; i++) {
+        struct pool_case c;
+        struct against_one_op op = {.call = pool_call, .arg = &c, .n_in = 1};
+        struct random_shape shape;
+        pool_draw(&state, &shape, &c);
+        double *values = against_one_draw(&state, against_one_numel(&shape));
+        op.in[0] = (struct against_one_input){i % 4 ? STN_DTYPE_F64 : STN_DTYPE_F32, shape, values, 1u << STN_SUM};
+        op.tolerance = i % 4 ? 1e-13 : 4e-6;
+        against_one_check(context, &state, random_mesh(&state, context), &op);
+        free(values);
+    }
+    return STN_OK;
+}
+
+/* Integers, many of them equal. */
+static stn_status places_body(stn_context *context, void *arg)
+{
+    uint64_t state = 17;
+    (void)arg;
+    for (int i = 0; i < 60; i++) {
+        struct random_shape shape, out;
+        struct pool_case c;
+        double *places, *wanted;
+        pool_draw(&state, &shape, &c);
+        c.max = c.picks = 1;
+        double *values = against_one_draw(&state, against_one_numel(&shape));
+        for (int64_t k = 0; k < against_one_numel(&shape); k++)
+            values[k] = floor(4 * values[k]);
+        pool_plain(&c, &shape, values, &out, &wanted, &places);
+        const stn_spec *spec = random_spec(&state, context, random_mesh(&state, context), &shape, STN_DTYPE_I64, 0);
+        stn_scope_begin(context);
+        stn_tensor *x = against_one_tensor(context, spec, values);
+        against_one_compare(pool_call(&x, &c), places, 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        stn_spec_release(&spec);
+        free(values), free(wanted), free(places);
+    }
+    return STN_OK;
+}
+
+static void places_in_every_layout_are_those_in_the_whole_input(void)
+{
+    static const int worlds[] = {2, 3, 6};
+    for (int i = 0; i < 3; i++)
+        test_ranks(worlds[i], places_body, NULL);
+}
+
+static void pools_in_every_layout_give_what_one_process_gives(void)
+{
+    static const int worlds[] = {1, 2, 3, 6};
+    for (int i = 0; i < 4; i++)
+        test_ranks(worlds[i], layouts_body, NULL);
+}
+
+static stn_status differences_body(stn_context *context, void *arg)
+{
+    uint64_t state = 43;
+    (void)arg;
+    for (int i = 0; i < 40; i++) {
+        struct pool_case c;
+        struct against_one_op op = {.call = pool_call, .arg = &c, .n_in = 1};
+        struct random_shape shape;
+        pool_draw(&state, &shape, &c);
+        shape.shape[0]++;
+        double *values = pool_values(&state, against_one_numel(&shape));
+        op.in[0] = (struct against_one_input){STN_DTYPE_F64, shape, values, 0};
+        against_one_differences(context, &state, &op);
+        free(values);
+    }
+    return STN_OK;
+}
+
+static void gradients_are_those_of_differences(void)
+{
+    test_ranks(1, differences_body, NULL);
+}
+
+static stn_stats stats_of(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    return stats;
+}
+
+enum { H = 40, W = 7, CHANNELS = 3 };
+
+/* 40 rows on 2 ranks, windows of 3 rows with a pad of 1: rank 0 lacks one row and rank 1 another. At stride 2 rank 1's outputs begin at row 19, which
+ * rank 0 has; nothing else travels. */
+static stn_status halo_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, CHANNELS, H, W};
+    stn_pool_attrs attrs = {.size = sizeof attrs, .kernel_size = {3, 3}, .stride = {1, 1}, .padding = {1, 1}};
+    stn_placement rows[] = {stn_shard(2)};
+    int first = stn_context_rank(context) == 0;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
+    stn_avg_pool2d(x, &attrs); /* the communicator is made on first use */
+    for (int stride = 1; stride <= 2; stride++) {
+        attrs.stride[0] = stride;
+        stn_context_stats_reset(context);
+        int64_t before = stats_of(context).peak_bytes;
+        stn_tensor *y = stride == 1 ? stn_avg_pool2d(x, &attrs) : stn_max_pool2d(x, &attrs, NULL);
+        CHECK_I64(stats_of(context).collectives, 1);
+        CHECK_I64(stats_of(context).bytes_sent, stride == 1 || first ? CHANNELS * W * 4 : 0);
+        CHECK_I64(stn_tensor_local_shape(y)[2], H / 2 / stride);
+        CHECK(stats_of(context).peak_bytes - before < CHANNELS * H / 2 * W * 4 + 6000); /* the result, tables and a few rows */
+    }
+    attrs = (stn_pool_attrs){.size = sizeof attrs, .kernel_size = {2, 2}};
+    stn_context_stats_reset(context);
+    stn_max_pool2d(x, &attrs, NULL);
+    CHECK_I64(stats_of(context).collectives, 0);
+    return stn_scope_end(context);
+}
+
+static void only_rows_beyond_a_cut_travel(void)
+{
+    test_ranks(2, halo_body, NULL);
+}
+
+/* Of equal elements the first, of NaNs the last; -infinity is a maximum too. */
+static stn_status order_body(stn_context *context, void *arg)
+{
+    const struct random_shape shape = {3, {1, 4, 4}};
+    const stn_pool_attrs attrs = {.size = sizeof attrs, .kernel_size = {2, 2}};
+    static const double in[] = {1, 2, NAN, 0, 2, 1, 5, NAN, -INFINITY, -INFINITY, 3, 3, -INFINITY, -INFINITY, 3, 3};
+    static const double wanted[] = {1, 7, 8, 10};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &shape, in), *places;
+    for (int i = 0; i < 4; i++) {
+        double values[4], got[4];
+        test_read(stn_cast(stn_max_pool2d(stn_cast(x, dtypes[i]), &attrs, &places), STN_DTYPE_F64), values, 4);
+        CHECK(values[0] == 2 && isnan(values[1]) && values[2] == -INFINITY && values[3] == 3);
+        test_read(stn_cast(places, STN_DTYPE_F64), got, 4);
+        CHECK_BYTES(got, wanted, sizeof got);
+    }
+    return stn_scope_end(context);
+}
+
+static void equal_elements_and_nan_are_taken_in_order(void)
+{
+    test_ranks(1, order_body, NULL);
+}
+
+/* 16-bit data is computed in f32 and rounded once: gradients of overlapping windows give what f32 gives, rounded. */
+static stn_status halves_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, CHANNELS, 8, W};
+    const stn_pool_attrs attrs = {.size = sizeof attrs, .kernel_size = {3, 3}, .stride = {1, 1}, .padding = {1, 1}};
+    stn_placement rows[] = {stn_shard(2)};
+    double got[CHANNELS * 8 * W], wanted[CHANNELS * 8 * W];
+    (void)arg;
+    stn_scope_begin(context);
+    for (int k = 0; k < 4; k++) {
+        stn_dtype half = k % 2 ? STN_DTYPE_BF16 : STN_DTYPE_F16;
+        stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
+        stn_tensor *in[2] = {stn_detach(stn_cast(x, half))}, *out[2], *grad[2];
+        in[1] = stn_detach(stn_cast(in[0], STN_DTYPE_F32));
+        for (int i = 0; i < 2; i++) {
+            stn_set_requires_grad(in[i], 1);
+            out[i] = k < 2 ? stn_avg_pool2d(in[i], &attrs) : stn_max_pool2d(in[i], &attrs, NULL);
+        }
+        stn_tensor *g[2] = {stn_detach(out[0])};
+        g[1] = stn_cast(g[0], STN_DTYPE_F32);
+        for (int i = 0; i < 2; i++)
+            stn_grad(context, 1, &out[i], &g[i], 1, &in[i], 0, 0, &grad[i]);
+        test_read(stn_cast(grad[0], STN_DTYPE_F32), got, CHANNELS * 8 * W);
+        test_read(stn_cast(stn_cast(grad[1], half), STN_DTYPE_F32), wanted, CHANNELS * 8 * W);
+        CHECK_BYTES(got, wanted, sizeof got);
+    }
+    return stn_scope_end(context);
+}
+
+static void halves_are_summed_in_f32(void)
+{
+    test_ranks(2, halves_body, NULL);
+}
+
+static void expect(stn_context *context, stn_status status, const char *wanted)
+{
+    char text[300];
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
+    CHECK_STR(text, wanted);
+}
+
+static stn_status refusals_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, 2, 4, 4}, sizes[] = {2, -2};
+    stn_placement rows[] = {stn_shard(2)};
+    const stn_pool_attrs none = {.size = sizeof none}, pads = {.size = sizeof pads, .kernel_size = {2, 2}, .padding = {2, 0}},
+                         wide = {.size = sizeof wide, .kernel_size = {5, 2}};
+    const stn_attr divisor[] = {{.name = "kernel_size", .type = STN_ATTR_INT, .value.i = 2}, {.name = "divisor_override", .type = STN_ATTR_INT}};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value), *out;
+    stn_max_pool2d(x, &none, NULL);
+    expect(context, STN_ERR_ARGUMENT, "max_pool2d: 'kernel_size' got 0, wanted 1 to 2147483647");
+    stn_avg_pool2d(x, &pads);
+    expect(context, STN_ERR_ARGUMENT, "avg_pool2d: 'padding' got 2, wanted at most half of the window's extent, 1");
+    stn_avg_pool2d(x, &wide);
+    expect(context, STN_ERR_SHAPE, "avg_pool2d: a window of 5 does not fit into 4 elements with pads of 0");
+    stn_max_pool1d(x, &wide, NULL);
+    expect(context, STN_ERR_SHAPE, "max_pool1d: 'input' got 4 dims, wanted 2 or 3");
+    stn_adaptive_avg_pool2d(x, sizes);
+    expect(context, STN_ERR_ARGUMENT, "adaptive_avg_pool2d: 'output_size' got -2, wanted -1 to 2147483647");
+    stn_call(context, "avg_pool2d", 1, &x, 2, divisor, 1, &out);
+    expect(context, STN_ERR_ARGUMENT, "avg_pool2d: 'divisor_override' got 0, wanted another number");
+    stn_max_pool2d(stn_cast(x, STN_DTYPE_BOOL), &wide, NULL);
+    expect(context, STN_ERR_DTYPE, "max_pool2d: 'input' got bool, wanted a floating or an integer dtype");
+    return stn_scope_end(context);
+}
+
+static void arguments_that_do_not_fit_are_refused_alike(void)
+{
+    test_ranks(2, refusals_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"pools_are_those_of_plain_loops", pools_are_those_of_plain_loops},
+        {"pools_in_every_layout_give_what_one_process_gives", pools_in_every_layout_give_what_one_process_gives},
+        {"places_in_every_layout_are_those_in_the_whole_input", places_in_every_layout_are_those_in_the_whole_input},
+        {"gradients_are_those_of_differences", gradients_are_those_of_differences},
+        {"only_rows_beyond_a_cut_travel", only_rows_beyond_a_cut_travel},
+        {"equal_elements_and_nan_are_taken_in_order", equal_elements_and_nan_are_taken_in_order},
+        {"halves_are_summed_in_f32", halves_are_summed_in_f32},
+        {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
