@@ -58,7 +58,7 @@ static int64_t extent(const struct stni_unfold *u)
 
 struct stni_range stni_unfold_reads(const struct stni_unfold *u, struct stni_range windows)
 {
-    if (stni_range_length(windows) == 0)
+    if (stni_range_length(windows) == 0 || u->size == 0)
         return (struct stni_range){0, 0};
     return (struct stni_range){windows.begin * u->step, (windows.end - 1) * u->step + extent(u)};
 }
@@ -152,13 +152,18 @@ static int boxes_at(const void *arg, const int *coordinate, struct stni_halo_box
     return 1;
 }
 
+/* Elements between windows are part of a run too: whoever has the window before them and the one behind gets them. */
 static int readers_of(const void *arg, int d, struct stni_range elements, struct stni_range *pieces)
 {
     const struct windows *w = arg;
     const struct stni_split *split = w->out->layout.split[w->unfold->dim];
     struct stni_range windows = stni_unfold_readers(w->unfold, elements);
+    int64_t before = elements.begin / w->unfold->step, last = w->unfold->n_windows - 1;
     (void)d;
-    if (stni_range_length(elements) == 0 || stni_range_length(windows) == 0)
+    before = before < last ? before : last;
+    windows.begin = windows.begin < before ? windows.begin : before;
+    windows.end = windows.end > before ? windows.end : before + 1;
+    if (stni_range_length(elements) == 0)
         return 0;
     pieces[0] = (struct stni_range){stni_split_find(split, windows.begin), stni_split_find(split, windows.end - 1) + 1};
     return 1;
@@ -221,7 +226,7 @@ static stn_status backward(stn_backward_call *call)
     struct stni_unfold_attrs attrs = *(const struct stni_unfold_attrs *)call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     if (in->ndim == 0) {
-        call->grad_in[0] = attrs.size == 1 ? stn_reshape(call->grad_out[0], 0, NULL) : NULL;
+        call->grad_in[0] = stn_sum(call->grad_out[0], 0, NULL, 0);
         return stn_context_status(call->context);
     }
     attrs.dimension += attrs.dimension < 0 ? in->ndim : 0;
