@@ -10,8 +10,8 @@ STN_BEGIN_DECLS
  *
  * Shapes:     input (i0, …) of i64 or i32, weight (v, d) -> (i0, …, d).
  * Placement:  input's Shards stay; d sharded stays sharded; where one axis has both, the smaller operand is gathered. v sharded: indices
- *             are routed to the owners of their rows, and the rows come back, one exchange each way. Partial(sum) of weight is
- *             kept where input is Replicate.
+ *             are routed to the owners of their rows, and the rows come back, one exchange each way; where input is Replicate each rank reads
+ *             what it has and the result is Partial(sum). Partial(sum) of weight is kept where input is Replicate.
  * Collective: over the mesh where v is sharded; the host then waits once, since the amount of data depends on values.
  * Gradient:   of weight: rows of the cotangent added up by index, except at `padding_index`. Twice differentiable.
  * @param padding_index  NULL: none; else -v <= *padding_index < v.

@@ -121,14 +121,13 @@ static int64_t make_keys(const struct stni_access_here *here, struct stni_access
 stn_status stni_access_open(const struct stni_access_here *here, struct stni_rows_route *route)
 {
     int64_t strides[STN_MAX_NDIM], n = index_strides(here, strides);
-    struct stni_rows_plan_args plan = {.index_dtype = STN_DTYPE_I64, .skip = -1};
     struct stni_access_keys_args keys;
     memset(&keys, 0, sizeof keys);
     struct stni_rows_owners owners = {.spec = here->table->spec, .dim = here->dims.dim, .axes = here->axes};
     owners.rows_each = make_keys(here, &keys);
     STNI_TRY(stni_rows_memory(here->call, n, sizeof(int64_t), &keys.keys));
     STNI_TRY(stn_op_launch(here->call, STNI_ACCESS_KEYS, STN_DTYPE_I64, &keys, sizeof keys));
-    plan.index = stni_rows_dense(keys.keys, n, 1);
+    struct stni_rows_plan_args plan = {.rows = keys.keys, .n = n};
     return stni_rows_open(here->call, STNI_ACCESS_PLAN, &owners, &plan, route);
 }
 

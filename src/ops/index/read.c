@@ -95,7 +95,7 @@ static const stn_kernel_slot slots[] = {
 
 static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "index_read.keys", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_access_keys_args), stni_access_keys_cpu},
-    {sizeof(stn_kernel), "index_read.plan", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_rows_plan_args), stni_rows_plan_cpu},
+    {sizeof(stn_kernel), "index_read.plan", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_rows_plan_args), stni_rows_plan_cpu},
     {sizeof(stn_kernel), "index_read.read", "cpu", STNI_ALL_DTYPES, sizeof(struct stni_access_read_args), stni_access_read_cpu},
 };
 

@@ -5,26 +5,6 @@
 
 #include <string.h>
 
-void stni_rows_make(const stn_tensor *tensor, int n_row_dims, struct stni_rows *out)
-{
-    const stn_spec *spec = tensor->spec;
-    *out = (struct stni_rows){.data = tensor->data, .n = 1, .width = 1, .step = 1, .ndim = n_row_dims};
-    for (int d = 0; d < n_row_dims; d++) {
-        out->shape[d] = spec->local_shape[d];
-        out->strides[d] = tensor->strides[d];
-        out->n *= spec->local_shape[d];
-    }
-    if (n_row_dims < spec->layout.ndim) {
-        out->width = spec->local_shape[n_row_dims];
-        out->step = tensor->strides[n_row_dims];
-    }
-}
-
-struct stni_rows stni_rows_dense(const void *data, int64_t n, int64_t width)
-{
-    return (struct stni_rows){.data = (void *)data, .n = n, .width = width, .step = 1, .ndim = 1, .shape = {n}, .strides = {width}};
-}
-
 stn_status stni_rows_memory(const stn_op_call *call, int64_t n, size_t size, void *out)
 {
     void *pointer;
@@ -61,7 +41,7 @@ static void find_ranges(const struct stni_rows_owners *owners, int n_ranks, int6
 static stn_status plan(struct stni_rows_route *route, int slot, struct stni_rows_plan_args *args)
 {
     const stn_op_call *call = route->call;
-    int64_t n = args->index.n;
+    int64_t n = args->n;
     STNI_TRY(stni_rows_memory(call, 4 * n, sizeof(int64_t), &args->work));
     STNI_TRY(stni_rows_memory(call, n, sizeof(int64_t), &route->asked));
     STNI_TRY(stni_rows_memory(call, n, sizeof(int64_t), &route->slot));
@@ -69,21 +49,7 @@ static stn_status plan(struct stni_rows_route *route, int slot, struct stni_rows
     args->unique = route->asked;
     args->slot = route->slot;
     args->counts = route->counts;
-    return stn_op_launch(call, slot, args->index_dtype, args, sizeof *args);
-}
-
-/* Without ranks: the rows that are here. */
-static stn_status open_here(struct stni_rows_route *route, int slot, const struct stni_rows_owners *owners,
-                            struct stni_rows_plan_args *args)
-{
-    args->n_ranks = 1;
-    args->ranges = NULL;
-    args->range[0] = owners->spec->local_offset[owners->dim] * rows_each(owners);
-    args->range[1] = args->range[0] + owners->spec->local_shape[owners->dim] * rows_each(owners);
-    STNI_TRY(plan(route, slot, args));
-    route->received = route->asked;
-    route->received_n = route->counts + 1;
-    return STN_OK;
+    return stn_op_launch(call, slot, STN_DTYPE_I64, args, sizeof *args);
 }
 
 static stn_status allocate_host(struct stni_rows_route *route)
@@ -146,8 +112,6 @@ stn_status stni_rows_open(const stn_op_call *call, int plan_slot, const struct s
 {
     *route = (struct stni_rows_route){.call = call};
     args->n_rows = owners->spec->layout.shape[owners->dim] * rows_each(owners);
-    if (!owners->axes)
-        return open_here(route, plan_slot, owners, args);
     stn_status status = open_ranks(route, plan_slot, owners, args);
     if (status != STN_OK) {
         stn_queue_sync(call->context->queue); /* copies from and to route->host */

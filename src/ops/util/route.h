@@ -5,8 +5,8 @@
  *     send    the other way: one row per index goes to its owner, to be added there (one exchange)
  *     close
  *
- * The number of rows that a rank gets depends on data, so open waits for the queue once, where ranks take part; all else is queued. A table
- * whose rows are all here has no ranks, and waits for nothing. Kernels are the caller's: the op lists them in its slots. */
+ * The number of rows that a rank gets depends on data, so open waits for the queue once; all else is queued. Reading and writing of rows is the
+ * caller's; the op lists the kernel of plans in its slots. */
 #ifndef STNI_OPS_UTIL_ROUTE_H
 #define STNI_OPS_UTIL_ROUTE_H
 
@@ -23,37 +23,30 @@ struct stni_rows_owners {
 
 struct stni_rows_route {
     const stn_op_call *call;
-    stn_comm *comm; /* NULL: no ranks */
+    stn_comm *comm;
     int n_ranks;
-    int64_t *host;                      /* what follows lies in it; NULL without ranks */
+    int64_t *host;                      /* what follows lies in it */
     int64_t *send_counts, *recv_counts; /* rows asked of each rank; that each asks of this one */
     int64_t *send_sized, *recv_sized;   /* the same in elements, for one exchange */
-    int64_t n_asked, n_received;        /* with ranks only */
+    int64_t n_asked, n_received;
     /* Device memory that lasts as long as the call. */
     int64_t *slot;             /* per index: which of `asked` it is, -1: none */
     int64_t *asked, *counts;   /* distinct rows, rank by rank; how many of each rank, and in all */
-    int64_t *received;         /* rows that ranks ask of this one, rank by rank; without ranks: `asked` */
-    const int64_t *received_n; /* how many, on the device */
+    int64_t *received;         /* rows that ranks ask of this one, rank by rank */
 };
 
-/* Plans, and tells the owners. `plan` is the slot of stni_rows_plan_cpu's kind; `args` says what to look up: its fields index, index_dtype,
- * skip and report. Collective over the owners' axes. On failure nothing is left open. */
+/* Plans, and tells the owners. `plan` is the slot of stni_rows_plan_cpu's kind; `args` says what to look up: its fields rows and n.
+ * Collective over the owners' axes. On failure nothing is left open. */
 stn_status stni_rows_open(const stn_op_call *call, int plan, const struct stni_rows_owners *owners,
                            struct stni_rows_plan_args *args, struct stni_rows_route *route);
 
-/* Dense rows of `width` elements: `rows`, one per `received`, go to `out`, one per `asked`. Needs ranks. */
+/* Dense rows of `width` elements: `rows`, one per `received`, go to `out`, one per `asked`. */
 stn_status stni_rows_reply(struct stni_rows_route *route, const void *rows, void *out, int64_t width, stn_dtype dtype);
 
-/* The other way: `rows`, one per `asked`, go to `out`, one per `received`. Needs ranks. */
+/* The other way: `rows`, one per `asked`, go to `out`, one per `received`. */
 stn_status stni_rows_send(struct stni_rows_route *route, const void *rows, void *out, int64_t width, stn_dtype dtype);
 
 void stni_rows_close(struct stni_rows_route *route);
-
-/* A tensor's chunk as rows: its first `n_row_dims` dims count them, the next one, if there is one, is their width. */
-void stni_rows_make(const stn_tensor *tensor, int n_row_dims, struct stni_rows *out);
-
-/* Dense numbers in device memory as rows. */
-struct stni_rows stni_rows_dense(const void *data, int64_t n, int64_t width);
 
 /* Device memory of `n` elements of `size` bytes; at least one element. */
 stn_status stni_rows_memory(const stn_op_call *call, int64_t n, size_t size, void *out);

@@ -1,30 +1,6 @@
 /* Planning of routed rows on the CPU. */
 #include "ops/util/route_kernel.h"
 
-#include "core/context.h"
-#include "ops/util/dims.h"
-
-#include <inttypes.h>
-#include <string.h>
-
-static inline int64_t read_index(const struct stni_rows *rows, stn_dtype dtype, int64_t at)
-{
-    return dtype == STN_DTYPE_I32 ? ((const int32_t *)rows->data)[at] : ((const int64_t *)rows->data)[at];
-}
-
-static void report_bad(const struct stni_rows_report *report, const struct stni_rows *rows, const struct stni_rows_cursor *c, int64_t got,
-                       int64_t n_rows)
-{
-    int64_t where[STN_MAX_NDIM] = {0};
-    char text[STNI_SHAPE_TEXT];
-    if (!report->context)
-        return;
-    for (int d = 0; d < rows->ndim; d++)
-        where[d] = report->offset[d] + c->index[d];
-    stni_value_error(report->context, "%s: index %" PRId64 " at %s is outside 0 … %" PRId64, report->what, got,
-                     stni_shape_text(rows->ndim, where, text), n_rows - 1);
-}
-
 /* A list of rows with the places that ask for them. */
 struct asked {
     int64_t *row, *place;
@@ -32,17 +8,14 @@ struct asked {
 
 static int64_t collect(const struct stni_rows_plan_args *a, struct asked out)
 {
-    struct stni_rows_cursor c = {0};
     int64_t m = 0;
-    for (int64_t i = 0; i < a->index.n; i++, stni_rows_advance(&c, &a->index)) {
-        int64_t row = read_index(&a->index, a->index_dtype, c.at);
+    for (int64_t i = 0; i < a->n; i++) {
+        int64_t row = a->rows[i];
         a->slot[i] = -1;
-        if (row < 0 || row >= a->n_rows) {
-            report_bad(&a->report, &a->index, &c, row, a->n_rows);
-        } else if (row != a->skip) {
-            out.row[m] = row;
-            out.place[m++] = i;
-        }
+        if (row < 0 || row >= a->n_rows)
+            continue;
+        out.row[m] = row;
+        out.place[m++] = i;
     }
     return m;
 }
@@ -100,7 +73,7 @@ static void list_by_rank(const struct stni_rows_plan_args *a, int64_t n_distinct
     for (int64_t u = 0; u < n_distinct; u++)
         sent[u] = -1;
     for (int r = 0; r < a->n_ranks; r++) {
-        int64_t begin = a->ranges ? a->ranges[r] : a->range[0], end = a->ranges ? a->ranges[a->n_ranks + r] : a->range[1];
+        int64_t begin = a->ranges[r], end = a->ranges[a->n_ranks + r];
         int64_t low = lower_bound(n_distinct, distinct, begin), high = lower_bound(n_distinct, distinct, end);
         a->counts[r] = high > low ? high - low : 0;
         for (int64_t u = low; u < high; u++) {
@@ -114,7 +87,7 @@ static void list_by_rank(const struct stni_rows_plan_args *a, int64_t n_distinct
 stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_rows_plan_args *a = args;
-    int64_t n = a->index.n, n_distinct = 0;
+    int64_t n = a->n, n_distinct = 0;
     struct asked asked = {a->work, a->work + n}, room = {a->work + 2 * n, a->work + 3 * n};
     (void)queue;
     int64_t m = collect(a, asked);
