@@ -34,7 +34,7 @@ STN_API stn_tensor *stn_huber_loss(stn_tensor *input, stn_tensor *target, stn_te
 STN_API stn_tensor *stn_smooth_l1_loss(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction, double beta);
 
 /** -weight (target log input + (1 - target) log(1 - input)), logarithms not below -100; as stn_mse_loss, but that a weighted mean divides by the number
- *  of elements. `input` is a probability. */
+ *  of elements, and that target must have input's shape. Beyond 0 and 1, where `input` is no probability, the loss is NaN. */
 STN_API stn_tensor *stn_binary_cross_entropy(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction);
 
 /** weight (-pos_weight target log s - (1 - target) log(1 - s)), s = sigmoid(input), from the logarithm of s itself, so that large inputs

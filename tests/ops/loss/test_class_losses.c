@@ -22,6 +22,7 @@ static const struct loss losses[] = {
     {1, 9, 4, 1, 0, -100, STN_REDUCE_SUM, 1},    {1, 0, 6, 1, 1, -100, STN_REDUCE_NONE, 0.2},  {2, 4, 6, 3, 1, -100, STN_REDUCE_MEAN, 0.25},
     {2, 3, 5, 2, 1, -100, STN_REDUCE_NONE, 0},   {2, 0, 7, 1, 0, -100, STN_REDUCE_MEAN, 0.1},  {2, 5, 3, 1, 0, -100, STN_REDUCE_SUM, 0},
     {0, 0, 4, 1, 0, -100, STN_REDUCE_NONE, 0},   {1, 3, 2, 4, 0, -100, STN_REDUCE_MEAN, 0.5},
+    {1, 3, 4, 0, 1, -100, STN_REDUCE_SUM, 0.1},  {2, 3, 4, 0, 0, -100, STN_REDUCE_NONE, 0},    {0, 2, 5, 0, 0, -100, STN_REDUCE_NONE, 0},
 };
 enum { N_LOSSES = sizeof losses / sizeof *losses };
 
