@@ -13,16 +13,16 @@ struct words {
     struct stni_philox block;
 };
 
-/* `n` words that belong to element `place`: as stni_rng_fill_now deals them. */
-static const uint32_t *draw(const struct stni_factory_args *a, struct words *w, int64_t place, unsigned n)
+/* The word that belongs to element `place`, or with `wide` the two: as stni_rng_fill_now deals them. */
+static const uint32_t *draw(const struct stni_factory_args *a, struct words *w, int64_t place, unsigned wide)
 {
-    const uint64_t per_block = 4 / n, number = (uint64_t)place / per_block;
+    const uint64_t number = (uint64_t)place >> (2 - wide);
     if (!w->drawn || w->number != number) {
         w->block = stni_rng_block(a->seed, a->stream, number);
         w->number = number;
         w->drawn = 1;
     }
-    return w->block.v + (uint64_t)place % per_block * n;
+    return w->block.v + (((unsigned)place & (wide ? 1u : 3u)) << wide);
 }
 
 static double constant(const struct stni_factory_args *a, struct words *w, int64_t place)
@@ -56,21 +56,21 @@ static double diagonal(const struct stni_factory_args *a, struct words *w, int64
 static double uniform(const struct stni_factory_args *a, struct words *w, int64_t place)
 {
     const int bits = a->dtype == STN_DTYPE_BF16 ? 8 : a->dtype == STN_DTYPE_F16 ? 11 : 24;
-    const uint32_t *v = draw(a, w, place, a->dtype == STN_DTYPE_F64 ? 2 : 1);
+    const uint32_t *v = draw(a, w, place, a->dtype == STN_DTYPE_F64);
     const double u = a->dtype == STN_DTYPE_F64 ? stni_rng_uniform64(v[0], v[1]) : (double)stni_rng_uniform(v[0], bits);
     return a->a + (a->b - a->a) * u;
 }
 
 static double normal(const struct stni_factory_args *a, struct words *w, int64_t place)
 {
-    const uint32_t *v = draw(a, w, place, a->dtype == STN_DTYPE_F64 ? 2 : 1);
+    const uint32_t *v = draw(a, w, place, a->dtype == STN_DTYPE_F64);
     return a->a + a->b * (a->dtype == STN_DTYPE_F64 ? stni_rng_normal64(v[0], v[1]) : (double)stni_rng_normal(v[0]));
 }
 
 /* The quantile of a uniform number between those of the ends. */
 static double truncated(const struct stni_factory_args *a, struct words *w, int64_t place)
 {
-    const uint32_t *v = draw(a, w, place, a->dtype == STN_DTYPE_F64 ? 2 : 1);
+    const uint32_t *v = draw(a, w, place, a->dtype == STN_DTYPE_F64);
     const double u = a->dtype == STN_DTYPE_F64 ? stni_rng_uniform64(v[0], v[1]) + 0x1p-54 : ((double)v[0] + 0.5) * 0x1p-32;
     const double p = a->c + (a->d - a->c) * u;
     const double x = a->a + a->b * stni_rng_normal_quantile(p < 0x1p-60 ? 0x1p-60 : p > 1 - 0x1p-53 ? 1 - 0x1p-53 : p);
@@ -80,7 +80,7 @@ static double truncated(const struct stni_factory_args *a, struct words *w, int6
 /* The upper half of the product of 64 random bits and the number of choices. */
 static double integer(const struct stni_factory_args *a, struct words *w, int64_t place)
 {
-    const uint32_t *v = draw(a, w, place, 2);
+    const uint32_t *v = draw(a, w, place, 1);
     const uint64_t bits = (uint64_t)v[1] << 32 | v[0], n = (uint64_t)(a->b - a->a);
     return a->a + (double)(uint64_t)((unsigned __int128)bits * n >> 64);
 }

@@ -1,8 +1,12 @@
-/* The CPU's kernel of Fourier transforms: a few lines side by side are packed, so that every cache line of a strided dim is read once, transformed
- * one by one, and stored. */
+/* The CPU's kernel of Fourier transforms: where a dim is strided, a few lines side by side are packed, so that every cache line is read once;
+ * then they are transformed one by one, and stored. */
 #include "ops/fft/fft_kernel.h"
 
 #include <complex.h>
+#include <string.h>
+
+/* Real to real, real to complex, complex, and half lines of complex ones with factors. */
+enum way { REAL, PAIRED, PLAIN, HALF };
 
 #define R float
 #define C float _Complex

@@ -118,7 +118,7 @@ static stn_status place(stn_op_call *call)
 /* One dim of a chunk, where it is whole. */
 static stn_status launch(const stn_op_call *call, const stn_tensor *in, const stn_tensor *out, int dim, double scale)
 {
-    enum { LINE_BYTES = 64, BUFFER_BYTES = 1 << 18, MOST_LANES = 8 };
+    enum { LINE_BYTES = 64, BUFFER_BYTES = 1 << 19, MOST_LANES = 16 };
     static const enum stni_transform_kind kinds[][2] = {{STNI_TRANSFORM_FORWARD, STNI_TRANSFORM_BACKWARD},
                                                         {STNI_TRANSFORM_HALVE, STNI_TRANSFORM_HALVE},
                                                         {STNI_TRANSFORM_RESTORE, STNI_TRANSFORM_RESTORE}};
@@ -142,7 +142,7 @@ static stn_status launch(const stn_op_call *call, const stn_tensor *in, const st
         args.shape[args.ndim++] = 1;
     args.pitch = ((size_t)args.transform->n * 2 * (is_f64 ? sizeof(double) : sizeof(float)) + 2 * LINE_BYTES) / LINE_BYTES * LINE_BYTES;
     args.lanes = (int64_t)(BUFFER_BYTES / args.pitch);
-    args.lanes = args.lanes > MOST_LANES ? MOST_LANES : args.lanes > 0 ? args.lanes : 1;
+    args.lanes = args.step_in == 1 || args.lanes < 1 ? 1 : args.lanes > MOST_LANES ? MOST_LANES : args.lanes;
     STNI_TRY(stn_op_scratch(call, (size_t)args.lanes * args.pitch, &from));
     STNI_TRY(stn_op_scratch(call, (size_t)args.lanes * args.pitch, &to));
     STNI_TRY(stn_op_scratch(call, args.transform->work_bytes, &work));

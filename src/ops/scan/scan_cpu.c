@@ -1,14 +1,16 @@
-/* The CPU's kernels of scans. A block of up to LANES lines is scanned at once: their chains of joins run beside each other. Sums of floats are
- * kept in f64 (complex ones in c128), as reductions keep them. */
+/* The CPU's kernels of scans. Lines that lie side by side in memory are scanned up to LANES at once, row by row, others one by one: memory is read
+ * in order either way. Sums of floats are kept in f64 (complex ones in c128), as reductions keep them. */
 #include "core/dtype.h"
 #include "ops/scan/scan_kernel.h"
 
 #include <complex.h>
 #include <math.h>
 
-enum { LANES = 32 };
+enum { LANES = 256, FEW = 4 };
 
 struct block {
+    int along; /* one by one */
+    int unit;  /* lanes are neighbours in every operand that is there */
     int64_t line, width; /* the first line, and how many */
     int64_t at[SOFTMAX_TENSORS], lane[SOFTMAX_TENSORS];
 };
@@ -95,6 +97,8 @@ static void run_lines(const struct stni_scan_args *args, block_fn run)
     struct block b = {0};
     for (int t = 0; t < SOFTMAX_TENSORS; t++)
         b.lane[t] = lines->strides[t][inner];
+    b.along = lines->step[SCAN_X] == 1 || lines->shape[inner] < FEW;
+    b.unit = b.lane[SCAN_X] == 1 && b.lane[SCAN_OUT] == 1 && (b.lane[SCAN_Y] == 1 || (!args->y && !args->indices));
     for (int64_t rows = stni_softmax_lines_count(lines) / lines->shape[inner]; rows > 0; rows--) {
         for (int64_t l = 0; l < lines->shape[inner]; l += LANES) {
             b.width = lines->shape[inner] - l < LANES ? lines->shape[inner] - l : LANES;
