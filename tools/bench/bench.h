@@ -70,6 +70,9 @@ void bench_alltoallv(struct bench *bench);
 void bench_reshard(struct bench *bench);
 void bench_mpi_ranks(struct bench *bench);
 void bench_haloconv(struct bench *bench);
+void bench_norm(struct bench *bench);
+void bench_pointwise(struct bench *bench);
+void bench_reduce(struct bench *bench);
 void bench_plan_scale(struct bench *bench);
 void bench_spec_mem(struct bench *bench);
 

@@ -17,5 +17,6 @@ typedef void (*rows_fn)(const struct rows *rows);
 
 /** Ways to do it, NULL at the end: ordinary stores, and where the processor has them non-temporal ones. */
 const rows_fn *rows_ways(void);
+int rows_n_ways(void);
 
 #endif

@@ -16,3 +16,11 @@ void rows_plain(const struct rows *r)
             to[j] = from[j] + plus[j];
     }
 }
+
+int rows_n_ways(void)
+{
+    int n = 0;
+    for (const rows_fn *ways = rows_ways(); ways[n] != NULL; n++)
+        ;
+    return n;
+}

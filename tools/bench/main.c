@@ -20,6 +20,9 @@ static const struct entry {
     {"reshard", bench_reshard, "redistribution of 4096 x 4096 f32"},
     {"mpi-ranks", bench_mpi_ranks, "verbs of MPI ranks, beside MPI's own"},
     {"haloconv", bench_haloconv, "conv2d over sharded rows"},
+    {"pointwise", bench_pointwise, "ops of one element each, beside memory"},
+    {"reduce", bench_reduce, "reductions, beside memory"},
+    {"norm", bench_norm, "softmax, norms, resampling, beside oneDNN"},
     {"plan-scale", bench_plan_scale, "plans of one rank among 2 to 100,000"},
     {"spec-mem", bench_spec_mem, "bytes of 10,000 tensors"},
 };

@@ -4,7 +4,6 @@
 #include "copy.h"
 #include "world.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,7 +30,6 @@ struct reshard_world {
     const struct reshard_case *c;
     int64_t side;
     const float *source[MAX_RANKS]; /* each rank's chunk */
-    double way_seconds[MAX_RANKS];
     stn_stats before[MAX_RANKS], after[MAX_RANKS]; /* of one redistribution */
     int64_t minimum; /* bytes that have to travel */
     struct samples samples;
@@ -105,32 +103,9 @@ static void find_piece(struct reshard_rank *rank, int peer)
     };
 }
 
-/* The way that is fastest with all ranks at work; every rank takes the same. */
-static rows_fn fastest_way(struct reshard_rank *rank)
+static void choose_way(void *arg, int way)
 {
-    struct reshard_world *world = rank->world;
-    const rows_fn *ways = rows_ways();
-    rows_fn best = ways[0];
-    double best_seconds = HUGE_VAL;
-    for (int w = 0; ways[w] != NULL; w++) {
-        rank->way = ways[w];
-        run_copy(rank, 1);
-        double least = HUGE_VAL;
-        for (int attempt = 0; attempt < 5; attempt++) {
-            team_wait(&world->world.team);
-            world->way_seconds[rank->rank] = run_copy(rank, 2);
-            team_wait(&world->world.team);
-            double slowest = 0;
-            for (int r = 0; r < world->world.team.ranks; r++)
-                slowest = fmax(slowest, world->way_seconds[r]);
-            least = fmin(least, slowest);
-        }
-        if (least < best_seconds) {
-            best_seconds = least;
-            best = ways[w];
-        }
-    }
-    return best;
+    ((struct reshard_rank *)arg)->way = rows_ways()[way];
 }
 
 static stn_status make_specs(struct reshard_rank *rank)
@@ -217,7 +192,7 @@ static stn_status reshard_rank_main(stn_context *context, void *arg)
     team_wait(&world->world.team);
     for (int r = 0; r < world->world.team.ranks; r++)
         find_piece(&rank, r);
-    rank.way = fastest_way(&rank);
+    team_choose(&world->world.team, rank.rank, rows_n_ways(), choose_way, run_copy, &rank);
     const struct contest contest = {.ours = run_ours, .peer = run_copy, .ours_arg = &rank, .peer_arg = &rank};
     team_measure(&world->world.team, rank.rank, &contest, &world->samples);
     count_one(&rank);

@@ -1,6 +1,7 @@
 /* Pairs on a team of ranks. Whatever decides how ranks go on is computed alike by all of them from the team's shared times. */
 #include "team.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_REPETITIONS = 100000000 };
@@ -53,6 +54,24 @@ static int64_t calibrate(struct team *team, int rank, team_trial trial, void *ar
         }
         n *= seconds < wanted / 16 ? 8 : 2;
     }
+}
+
+void team_choose(struct team *team, int rank, int ways, void (*choose)(void *arg, int way), team_trial trial, void *arg)
+{
+    int best = 0;
+    double best_seconds = HUGE_VAL;
+    for (int way = 0; way < ways; way++) {
+        double least = HUGE_VAL;
+        choose(arg, way);
+        run_trial(team, rank, trial, arg, 1);
+        for (int attempt = 0; attempt < 5; attempt++)
+            least = fmin(least, run_trial(team, rank, trial, arg, 2));
+        if (least < best_seconds) {
+            best_seconds = least;
+            best = way;
+        }
+    }
+    choose(arg, best);
 }
 
 void team_measure(struct team *team, int rank, const struct contest *contest, struct samples *samples)
