@@ -6,6 +6,7 @@
 #include "core/box.h"
 #include "core/box_kernel.h"
 #include "core/comm/fold.h"
+#include "core/streaming.h"
 
 #include <string.h>
 
@@ -60,37 +61,13 @@ static const void *sent_by(const struct stni_thread_view *view, int peer)
     return mail->large ? mail->data.at.send : mail->data.bytes;
 }
 
-/* Whether loads from `from` that run ahead of streaming stores to `to` meet the same offset in a page: the processor takes them for loads of what
- * is still being stored and waits, ten times slower in all (measured with distances under 1 KiB). */
-static int meets(const void *to, const char *from)
-{
-    uintptr_t ahead = ((uintptr_t)to - (uintptr_t)from) % 4096;
-    return ahead > 0 && ahead <= 1024;
-}
-
-/* Where in `room` (4 KiB and a chunk) to put chunks that go on to all of dst. */
-static char *choose_place(char *room, int n_dst, void *const *dst)
-{
-    char *best = room;
-    for (int at = 0, least = n_dst + 1; at < 4096; at += 512) {
-        int met = 0;
-        for (int d = 0; d < n_dst; d++)
-            met += meets(dst[d], room + at);
-        if (met >= least)
-            continue;
-        least = met;
-        best = room + at;
-    }
-    return best;
-}
-
 /* More data than the caches hold: chunk by chunk through a buffer that stays in the first one, then past the caches to every dst, so that no
  * load of a source runs ahead of a streaming store. */
 static void fold_streamed(stni_fold_fn fold, const struct stni_fold *all, int64_t size)
 {
     const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, stni_isa_best());
-    alignas(STNI_THREAD_LINE) char room[4096 + CHUNK_BYTES];
-    void *place = choose_place(room, all->n_dst, all->dst), *const to[] = {place};
+    alignas(STNI_THREAD_LINE) char room[STNI_STREAMING_PAGE + CHUNK_BYTES];
+    void *place = stni_streaming_place(room, all->n_dst, all->dst), *const to[] = {place};
     const void *from[STREAM_SOURCES];
     struct stni_fold chunk = {1, all->n_src, to, from, CHUNK_BYTES / size, all->divisor};
     for (int64_t at = 0; at < all->n; at += chunk.n) {

@@ -2,13 +2,15 @@
  * of the compute type (where it lies so already, nothing is copied), and lets the op's block do the arithmetic. */
 #include "ops/elementwise/pointwise_kernel.h"
 
+#include "core/box_kernel.h"
 #include "core/context.h"
+#include "core/streaming.h"
 #include "ops/util/convert.h"
 
 #include <stdalign.h>
 #include <string.h>
 
-enum { BUFFER = 4096, LANES = STNI_POINTWISE_MAX_IN + 1, OUT = STNI_POINTWISE_MAX_IN };
+enum { BUFFER = 4096, STREAM_BYTES = 8 << 20 /* results that caches will not keep */, LANES = STNI_POINTWISE_MAX_IN + 1, OUT = STNI_POINTWISE_MAX_IN };
 
 /* One operand, or the output, on its way through the tiles. */
 struct lane {
@@ -225,6 +227,33 @@ static int is_one_run(const struct stni_pointwise_args *args, struct stni_pointw
     return 1;
 }
 
+/* A run whose result the caches will not keep: written past them, so that they need not fetch what is overwritten. */
+static void run_streamed(const struct stni_pointwise_args *args, stni_pointwise_block_fn function, const struct stni_pointwise_block *run)
+{
+    const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, stni_isa_best());
+    const int64_t size = (int64_t)stn_dtype_size(args->compute);
+    alignas(64) char room[STNI_STREAMING_PAGE + BUFFER];
+    struct stni_pointwise_block block = *run;
+    block.out = stni_streaming_place(room, 1, &run->out);
+    for (int64_t at = 0; at < run->n; at += block.n) {
+        block.n = run->n - at < BUFFER / size ? run->n - at : BUFFER / size;
+        for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
+            block.in[i] = (const char *)run->in[i] + at * size;
+        compute(args, function, &block);
+        copies->stream((char *)run->out + at * size, block.out, block.n * size);
+    }
+    copies->fence();
+}
+
+/* What is changed in place is in the caches. */
+static int is_streamed(const struct stni_pointwise_args *args, const struct stni_pointwise_block *run)
+{
+    for (int i = 0; i < args->n_in; i++)
+        if (run->in[i] == run->out)
+            return 0;
+    return run->n * (int64_t)stn_dtype_size(args->compute) >= STREAM_BYTES;
+}
+
 /* The list that each op is a row of. */
 enum list { ARITHMETIC, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
 
@@ -283,6 +312,9 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     run.a = args->a;
     run.b = args->b;
     run.c = args->c;
-    compute(args, block, &run);
+    if (is_streamed(args, &run))
+        run_streamed(args, block, &run);
+    else
+        compute(args, block, &run);
     return STN_OK;
 }
