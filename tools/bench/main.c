@@ -23,6 +23,8 @@ static const struct entry {
     {"pointwise", bench_pointwise, "ops of one element each, beside memory"},
     {"reduce", bench_reduce, "reductions, beside memory"},
     {"norm", bench_norm, "softmax, norms, resampling, beside oneDNN"},
+    {"pool", bench_pool, "pools of windows, beside oneDNN"},
+    {"index", bench_index, "rows by random index, beside copying"},
     {"plan-scale", bench_plan_scale, "plans of one rank among 2 to 100,000"},
     {"spec-mem", bench_spec_mem, "bytes of 10,000 tensors"},
 };
