@@ -23,6 +23,7 @@ struct stni_access_attrs {
     int64_t quiet;     /* 1: bad indices were reported before */
     int64_t skip;      /* one more than the index that names nothing; 0: none */
     int64_t reads_all; /* 1: a read does not skip; its adjoint does */
+    int64_t by_frequency; /* 1: of a read of slices: cotangents are divided by how often their slice is read */
     int64_t mode;      /* stni_access_mode */
     int64_t fresh;     /* 1: what is written to counts for nothing itself */
     stn_number value;  /* SET without values */
@@ -88,6 +89,9 @@ stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *v
 
 /* The same on zeros of the shape and dims of `like`, in values' dtype. */
 stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs);
+
+/* The cotangent of a read of slices, each over how often that slice is read. */
+stn_tensor *stni_over_frequency(const stn_backward_call *call, stn_tensor *grad);
 
 /* Cotangents of the table and of the values, where the call needs them. */
 stn_status stni_index_write_backward(stn_backward_call *call);

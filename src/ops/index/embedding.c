@@ -1,6 +1,8 @@
-/* embedding: rows of a table by index. A read of slices; its gradient leaves out the padding row. */
+/* embedding: rows of a table by index. A read of slices; its gradient leaves out the padding row. Before it, where that is asked for, those rows
+ * are brought to a largest norm, in the table itself. */
 #include "ops/index/access.h"
 
+#include "core/shard/spec.h"
 #include "ops/util/call.h"
 
 #include <shardtensor/ops.h>
@@ -11,12 +13,16 @@
 enum { INPUT, WEIGHT };
 
 struct embedding_attrs {
-    stn_number padding_idx;
+    stn_number padding_idx, max_norm; /* kind NONE: none */
+    double norm_type;
+    int64_t scale_grad_by_freq, sparse;
 };
+
+static const struct embedding_attrs defaults = {.norm_type = 2};
 
 stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const int64_t *padding_index)
 {
-    struct embedding_attrs attrs = {0};
+    struct embedding_attrs attrs = defaults;
     if (padding_index)
         attrs.padding_idx = (stn_number){STN_NUMBER_INT, *padding_index, (double)*padding_index};
     return stni_call(STNI_OP_embedding, 2, (stn_tensor *[]){input, weight}, &attrs);
@@ -38,10 +44,57 @@ static stn_status find_padding(const stn_op_call *call, int64_t n_rows, int64_t 
     return STN_OK;
 }
 
+/* How often each row of a table that lies as `table` is named, as a column of f64. */
+static stn_tensor *count_reads(stn_context *context, stn_tensor *index, const stn_spec *table, const struct stni_access_attrs *attrs)
+{
+    struct stni_access_attrs adds = stni_access_like(attrs, STNI_ACCESS_ADD);
+    struct stni_layout column = table->layout;
+    const stn_spec *spec;
+    adds.skip = 0;
+    adds.quiet = 1;
+    column.dtype = STN_DTYPE_F64;
+    column.shape[1] = 1;
+    column.split[1] = NULL;
+    for (int a = 0; column.mesh && a < column.mesh->ndim; a++)
+        if (column.placement[a].kind != STN_PLACE_SHARD || column.placement[a].dim == 1)
+            column.placement[a] = stn_replicate();
+    if (stni_spec_intern(context, &column, &spec) != STN_OK)
+        return context->error_tensor;
+    return stni_index_write_zeros(spec, index, stn_unsqueeze(stn_cast(stn_eq(index, index), STN_DTYPE_F64), -1), &adds);
+}
+
+stn_tensor *stni_over_frequency(const stn_backward_call *call, stn_tensor *grad)
+{
+    struct stni_access_attrs reads = stni_access_like(call->attrs, STNI_ACCESS_SET);
+    stn_tensor *index = call->in[STNI_ACCESS_INDEX];
+    stn_tensor *counts = count_reads(call->context, index, call->in_spec[STNI_ACCESS_TABLE], call->attrs);
+    reads.skip = 0;
+    reads.quiet = 1;
+    stn_tensor *times = stni_index_read(counts, index, &reads);
+    return stn_tensor_is_error(grad) ? grad : stn_cast(stn_div(grad, times), stn_tensor_dtype(grad));
+}
+
+/* Rows that are read and longer than `most` are scaled down to it, in place: this is no part of what is differentiated. */
+static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, double norm_type, const struct stni_access_attrs *attrs)
+{
+    static const int row[] = {1};
+    stn_context *context = weight->context;
+    stn_no_grad_begin(context);
+    stn_tensor *read = stn_gt_number(count_reads(context, index, weight->spec, attrs), 0);
+    stn_tensor *norm = stn_vector_norm(weight, norm_type, 1, row, 1);
+    stn_tensor *scale = stn_mul_number(stn_reciprocal(stn_add_number(norm, 1e-7)), most);
+    stn_tensor *keeps = stn_logical_not(stn_logical_and(read, stn_gt_number(norm, most)));
+    stn_tensor *scaled = stn_mul_(weight, stn_masked_fill(scale, keeps, 1));
+    stn_no_grad_end(context);
+    return scaled;
+}
+
 static stn_status embedding(stn_op_call *call)
 {
     const struct stni_layout *index = &call->in_spec[INPUT]->layout, *weight = &call->in_spec[WEIGHT]->layout;
-    struct stni_access_attrs attrs = {.slices = 1, .what = STNI_OP_embedding, .reads_all = 1};
+    const struct embedding_attrs *given = call->attrs;
+    struct stni_access_attrs attrs = {.slices = 1, .what = STNI_OP_embedding, .reads_all = 1, .by_frequency = given->scale_grad_by_freq};
+    stn_tensor *input = call->in[INPUT], *table = call->in[WEIGHT];
     int64_t one = 1;
     if (weight->ndim != 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'weight' got %d dims, wanted 2", weight->ndim);
@@ -50,17 +103,26 @@ static stn_status embedding(stn_op_call *call)
     if (!(STNI_INDEX_DTYPES >> index->dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted i64 or i32", stn_dtype_name(index->dtype));
     STNI_TRY(find_padding(call, weight->shape[0], &attrs.skip));
-    if (index->ndim > 0)
-        call->out[0] = stni_index_read(call->in[WEIGHT], call->in[INPUT], &attrs);
-    else
-        call->out[0] = stn_view(stni_index_read(call->in[WEIGHT], stn_view(call->in[INPUT], 1, &one), &attrs), 1, &weight->shape[1]);
+    int alone = index->ndim == 0;
+    if (alone)
+        input = stn_view(input, 1, &one);
+    if (given->max_norm.kind != STN_NUMBER_NONE)
+        table = renorm(input, table, given->max_norm.f, given->norm_type, &attrs);
+    stn_tensor *rows = stni_index_read(table, input, &attrs);
+    call->out[0] = alone ? stn_view(rows, 1, &weight->shape[1]) : rows;
     return STN_OK;
 }
 
 static const stn_input_schema inputs[] = {[INPUT] = {.name = "input"}, [WEIGHT] = {.name = "weight"}};
-static const stn_attr_schema schema[] = {{"padding_idx", STN_ATTR_NUMBER, offsetof(struct embedding_attrs, padding_idx), NULL}};
+static const stn_attr_schema schema[] = {
+    {"padding_idx", STN_ATTR_NUMBER, offsetof(struct embedding_attrs, padding_idx), NULL},
+    {"max_norm", STN_ATTR_NUMBER, offsetof(struct embedding_attrs, max_norm), NULL},
+    {"norm_type", STN_ATTR_FLOAT, offsetof(struct embedding_attrs, norm_type), NULL},
+    {"scale_grad_by_freq", STN_ATTR_BOOL, offsetof(struct embedding_attrs, scale_grad_by_freq), NULL},
+    {"sparse", STN_ATTR_BOOL, offsetof(struct embedding_attrs, sparse), NULL}, /* gradients are dense, with the same values */
+};
 
 const stn_op_desc stni_op_embedding = {
-    .size = sizeof(stn_op_desc), .name = "embedding", .inputs = inputs, .n_inputs = 2, .attrs = schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct embedding_attrs), .n_outputs = 1, .compose = embedding,
+    .size = sizeof(stn_op_desc), .name = "embedding", .inputs = inputs, .n_inputs = 2, .attrs = schema, .n_attrs = 5,
+    .attrs_size = sizeof(struct embedding_attrs), .attrs_init = &defaults, .n_outputs = 1, .compose = embedding,
 };

@@ -76,8 +76,10 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_status backward(stn_backward_call *call)
 {
     struct stni_access_attrs attrs = stni_access_like(call->attrs, STNI_ACCESS_ADD);
-    call->grad_in[STNI_ACCESS_TABLE] =
-        stni_index_write_zeros(call->in_spec[STNI_ACCESS_TABLE], call->in[STNI_ACCESS_INDEX], call->grad_out[0], &attrs);
+    stn_tensor *grad = call->grad_out[0];
+    if (((const struct stni_access_attrs *)call->attrs)->by_frequency)
+        grad = stni_over_frequency(call, grad);
+    call->grad_in[STNI_ACCESS_TABLE] = stni_index_write_zeros(call->in_spec[STNI_ACCESS_TABLE], call->in[STNI_ACCESS_INDEX], grad, &attrs);
     return stn_context_status(call->context);
 }
 
