@@ -15,6 +15,8 @@ STN_BEGIN_DECLS
  * Collective: over the mesh where v is sharded; the host then waits once, since the amount of data depends on values.
  * Gradient:   of weight: rows of the cotangent added up by index, except at `padding_index`. Twice differentiable.
  * @param padding_index  NULL: none; else -v <= *padding_index < v.
+ *        By name also: `max_norm` with `norm_type` (rows that are read and longer are scaled down in the table, in place) and
+ *        `scale_grad_by_freq` (a row's gradient is divided by how often it is read).
  * @return new tensor; an index outside 0 … v-1 reads 0 and is STN_ERR_VALUE at the next agreement (stn_agree). */
 STN_API stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const int64_t *padding_index);
 
