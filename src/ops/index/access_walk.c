@@ -109,6 +109,29 @@ static int64_t index_at(const struct stni_access *a, int64_t at)
     return a->index_dtype == STN_DTYPE_I32 ? ((const int32_t *)a->index)[at] : ((const int64_t *)a->index)[at];
 }
 
+static void read_indices(const struct stni_access *a, int64_t at, int64_t step, int64_t n, int64_t *out)
+{
+    if (a->index_dtype == STN_DTYPE_I32)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = ((const int32_t *)a->index)[at + i * step];
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = ((const int64_t *)a->index)[at + i * step];
+}
+
+/* Indices of one digit, in place: the usual case, without a branch. 0 where one of them needs a closer look, and then nothing is changed. */
+static int locate_plain(const struct stni_access *a, int64_t n, int64_t *index)
+{
+    const int64_t first = a->first, stride = a->key_strides[0];
+    const uint64_t all = (uint64_t)a->n, here = (uint64_t)a->key_shape[0];
+    int odd = a->n_keys != 1 || a->skip != 0;
+    for (int64_t i = 0; i < n; i++)
+        odd |= (uint64_t)index[i] >= all;
+    for (int64_t i = 0; i < n && !odd; i++)
+        index[i] = (uint64_t)(index[i] - first) < here ? (index[i] - first) * stride : -1;
+    return !odd;
+}
+
 /* A line along which the index changes. */
 static void visit_elements(const struct stni_access *a, const struct space *s, const struct cursor *c,
                            const struct stni_access_visitor *visitor)
@@ -116,11 +139,13 @@ static void visit_elements(const struct stni_access *a, const struct space *s, c
     int64_t offsets[STNI_ACCESS_BLOCK], n = s->shape[s->ndim - 1];
     int64_t index_step = s->index[s->ndim - 1], value_step = s->value[s->ndim - 1], table_step = s->table[s->ndim - 1];
     for (int64_t i = 0; i < n; i += STNI_ACCESS_BLOCK) {
-        int64_t m = n - i < STNI_ACCESS_BLOCK ? n - i : STNI_ACCESS_BLOCK;
-        for (int64_t j = 0; j < m; j++) {
-            int64_t at = locate(a, index_at(a, c->index + (i + j) * index_step), c->position + i + j);
-            offsets[j] = at < 0 ? -1 : at + c->table + (i + j) * table_step;
-        }
+        int64_t m = n - i < STNI_ACCESS_BLOCK ? n - i : STNI_ACCESS_BLOCK, table = c->table + i * table_step;
+        read_indices(a, c->index + i * index_step, index_step, m, offsets);
+        if (!locate_plain(a, m, offsets))
+            for (int64_t j = 0; j < m; j++)
+                offsets[j] = locate(a, offsets[j], c->position + i + j);
+        for (int64_t j = 0; j < m; j++)
+            offsets[j] = offsets[j] < 0 ? -1 : offsets[j] + table + j * table_step;
         visitor->elements(visitor->arg, c->value + i * value_step, value_step, offsets, m);
     }
 }

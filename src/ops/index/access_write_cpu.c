@@ -29,15 +29,22 @@ struct functions {
     void (*constant)(const struct stni_access_write_args *, void *out);
     void (*spread)(void *table, int64_t step, int64_t n, const void *constant);
     void (*write)(const struct stni_access_write_args *, void *table, int64_t step, const void *values, int64_t value_step, int64_t n);
+    void (*write_each)(const struct stni_access_write_args *, void *table, const int64_t *offset, const void *values, int64_t value_step,
+                       int64_t n);
     int64_t table_size, value_size; /* bytes of an element */
 };
 
 static const struct functions functions_of[STN_DTYPE_COUNT] = {
-    [STN_DTYPE_F32] = {constant_f32, spread_f32, write_f32, 4, 4},    [STN_DTYPE_F64] = {constant_f64, spread_f64, write_f64, 8, 8},
-    [STN_DTYPE_BF16] = {constant_bf16, spread_bf16, write_bf16, 4, 2}, [STN_DTYPE_F16] = {constant_f16, spread_f16, write_f16, 4, 2},
-    [STN_DTYPE_I64] = {constant_i64, spread_i64, write_i64, 8, 8},    [STN_DTYPE_I32] = {constant_i32, spread_i32, write_i32, 4, 4},
-    [STN_DTYPE_U8] = {constant_u8, spread_u8, write_u8, 1, 1},        [STN_DTYPE_BOOL] = {constant_u8, spread_u8, write_u8, 1, 1},
-    [STN_DTYPE_C64] = {constant_c64, spread_c64, write_c64, 8, 8},    [STN_DTYPE_C128] = {constant_c128, spread_c128, write_c128, 16, 16},
+    [STN_DTYPE_F32] = {constant_f32, spread_f32, write_f32, write_each_f32, 4, 4},
+    [STN_DTYPE_F64] = {constant_f64, spread_f64, write_f64, write_each_f64, 8, 8},
+    [STN_DTYPE_BF16] = {constant_bf16, spread_bf16, write_bf16, write_each_bf16, 4, 2},
+    [STN_DTYPE_F16] = {constant_f16, spread_f16, write_f16, write_each_f16, 4, 2},
+    [STN_DTYPE_I64] = {constant_i64, spread_i64, write_i64, write_each_i64, 8, 8},
+    [STN_DTYPE_I32] = {constant_i32, spread_i32, write_i32, write_each_i32, 4, 4},
+    [STN_DTYPE_U8] = {constant_u8, spread_u8, write_u8, write_each_u8, 1, 1},
+    [STN_DTYPE_BOOL] = {constant_u8, spread_u8, write_u8, write_each_u8, 1, 1},
+    [STN_DTYPE_C64] = {constant_c64, spread_c64, write_c64, write_each_c64, 8, 8},
+    [STN_DTYPE_C128] = {constant_c128, spread_c128, write_c128, write_each_c128, 16, 16},
 };
 
 struct writer {
@@ -61,8 +68,12 @@ static void write_line(void *arg, int64_t value, int64_t value_step, int64_t tab
 
 static void write_elements(void *arg, int64_t value, int64_t value_step, const int64_t *table, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        write_line(arg, value + i * value_step, 0, table[i], 0, 1);
+    const struct writer *w = arg;
+    if (w->values)
+        w->f->write_each(w->args, w->table, table, w->values + value * w->f->value_size, value_step, n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            write_line(arg, 0, 0, table[i], 0, 1);
 }
 
 /* Of bools the sum is "or", the product "and". */
