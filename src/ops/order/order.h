@@ -50,7 +50,7 @@ struct stni_order_sort_attrs {
 };
 
 /* One line that ranks share, sorted by them together: each ends with the part of it that its layout asks for. `axes`: those that cut the dim. */
-enum { STNI_ORDER_SORT, STNI_ORDER_COUNT, STNI_ORDER_NARROW, STNI_ORDER_DEAL, STNI_ORDER_SORT_SLOTS };
+enum { STNI_ORDER_SORT, STNI_ORDER_COUNT, STNI_ORDER_NARROW, STNI_ORDER_DEAL, STNI_ORDER_RUNS, STNI_ORDER_SORT_SLOTS };
 stn_status stni_order_sort_shared(const stn_op_call *call, int dim, uint32_t axes, struct stni_order order);
 
 /* What a choice by counting works on; its kernels are the slots `count` and `narrow` of the op. */

@@ -46,7 +46,7 @@ struct stni_order_entry {
     int64_t index, at;
 };
 
-/* The first k of each line, in order. */
+/* The first k of each of some lines, in order. */
 struct stni_order_top_args {
     struct stni_order order;
     struct stni_order_lines lines;
@@ -56,6 +56,7 @@ struct stni_order_top_args {
     int64_t *indices;
     struct stni_order_pair *pairs; /* not NULL: k candidates per line are written here instead */
     struct stni_order_entry *heap; /* k entries */
+    int64_t first_line, n_lines;
 };
 
 /* The same of candidates: n_parts parts of k pairs per line; the first k_out are the result. */
@@ -68,6 +69,7 @@ struct stni_order_merge_args {
     void *values;
     int64_t *indices;
     struct stni_order_entry *heap; /* k_out entries */
+    int64_t first_line, n_lines;
 };
 
 stn_status stni_order_top_cpu(stn_queue *queue, const void *args);
@@ -87,18 +89,41 @@ struct stni_order_along_args {
 stn_status stni_order_place_cpu(stn_queue *queue, const void *args);
 stn_status stni_order_take_cpu(stn_queue *queue, const void *args);
 
-/* Each line in order; equal elements keep theirs. */
+/* Each line, one dim of the input, in order; equal elements keep theirs. */
 struct stni_order_sort_args {
     struct stni_order order;
     struct stni_order_lines lines;
     const void *in;
-    const int64_t *in_indices; /* NULL: elements are numbered from lines.first on. Else of one line, as dense as the input */
     void *values;
     int64_t *indices;
-    struct stni_order_entry *work; /* 2 lines.n entries */
+    void *work; /* for one line */
 };
 
+/* Bytes of work for a line of n elements. */
+size_t stni_order_sort_bytes(stn_dtype dtype, int64_t n);
+
 stn_status stni_order_sort_cpu(stn_queue *queue, const void *args);
+
+/* What is left of a run, and the key of its next element. */
+struct stni_order_run {
+    uint64_t key;
+    int64_t at, end;
+    int64_t piece;
+};
+
+/* Dense runs in order, one from each rank, that lie in the order of the pieces of these ranks, as one: equal elements keep their order. */
+struct stni_order_runs_args {
+    struct stni_order order;
+    int n_pieces;
+    const int64_t *counts, *pieces; /* of each rank */
+    const void *in;
+    const int64_t *in_indices;
+    void *values;
+    int64_t *indices;
+    struct stni_order_run *runs; /* n_pieces */
+};
+
+stn_status stni_order_runs_cpu(stn_queue *queue, const void *args);
 
 /* Choosing by counting. The element of a given place in a line that ranks share is found digit by digit of its key, then of its index: each rank
  * counts how many of its elements that begin like it have which next digit, the counts are added up, and all know the digit. */
@@ -190,8 +215,10 @@ struct stni_order_select_args {
     const void *in;
     void *values;
     int64_t *indices;
-    struct stni_order_entry *work; /* lines.n entries */
+    struct stni_order_entry *work; /* lines.n entries, for lines of up to ORDER_SHORT_LINE */
 };
+
+enum { ORDER_SHORT_LINE = 2048 };
 
 stn_status stni_order_select_cpu(stn_queue *queue, const void *args);
 
@@ -206,7 +233,7 @@ struct stni_order_search_args {
     const void *sequence, *values; /* values NULL: `bits` is the one */
     uint64_t bits;
     void *out;
-    uint64_t *keys; /* n */
+    uint64_t *keys; /* n, to make them once; or NULL */
 };
 
 stn_status stni_order_search_cpu(stn_queue *queue, const void *args);

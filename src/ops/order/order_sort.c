@@ -84,7 +84,7 @@ static stn_status run(stn_op_call *call)
     if (in->spec->local_numel == 0)
         return STN_OK;
     stni_order_lines_make(&args.lines, in->spec->layout.ndim > 0 ? 1u << dim : 0, 1, in, values, indices);
-    STNI_TRY(stn_op_scratch(call, 2 * (size_t)args.lines.n * sizeof *args.work, &work));
+    STNI_TRY(stn_op_scratch(call, stni_order_sort_bytes(args.order.dtype, args.lines.n), &work));
     args.work = work;
     return stn_op_launch(call, STNI_ORDER_SORT, args.order.dtype, &args, sizeof args);
 }
@@ -129,6 +129,7 @@ static const stn_kernel_slot slots[] = {
     [STNI_ORDER_COUNT] = {"order_sort.count", sizeof(struct stni_order_count_args)},
     [STNI_ORDER_NARROW] = {"order_sort.narrow", sizeof(struct stni_order_narrow_args)},
     [STNI_ORDER_DEAL] = {"order_sort.deal", sizeof(struct stni_order_deal_args)},
+    [STNI_ORDER_RUNS] = {"order_sort.runs", sizeof(struct stni_order_runs_args)},
 };
 
 #define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_sort." slot, "cpu", STNI_ORDER_DTYPES, sizeof(struct type), function}
@@ -138,6 +139,7 @@ static const stn_kernel kernels[] = {
     KERNEL("count", stni_order_count_args, stni_order_count_cpu),
     KERNEL("narrow", stni_order_narrow_args, stni_order_narrow_cpu),
     KERNEL("deal", stni_order_deal_args, stni_order_deal_cpu),
+    KERNEL("runs", stni_order_runs_args, stni_order_runs_cpu),
 };
 
 const stn_op_desc stni_op_order_sort = {

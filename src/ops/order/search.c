@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { SEQUENCE, VALUES };
+enum { PROBES = 16 }; /* about as many elements as a value is compared with: for many values, keys are made once */
 
 static const struct stni_layout *layout_of(const stn_op_call *call, int i)
 {
@@ -169,8 +170,10 @@ static stn_status run(stn_op_call *call)
         return STN_OK;
     args.bits = values ? 0 : as_stored(dtype, number_bits(dtype, &attrs->value));
     make_lines(call, &args.lines);
-    STNI_TRY(stn_op_scratch(call, (size_t)(args.n > 0 ? args.n : 1) * sizeof *args.keys, &keys));
-    args.keys = keys;
+    if (args.n > 0 && args.lines.n > args.n / PROBES) {
+        STNI_TRY(stn_op_scratch(call, (size_t)args.n * sizeof *args.keys, &keys));
+        args.keys = keys;
+    }
     return stn_op_launch(call, 0, dtype, &args, sizeof args);
 }
 

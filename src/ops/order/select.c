@@ -112,8 +112,10 @@ static stn_status run(stn_op_call *call)
     stni_order_lines_make(&args.lines, dims_of(call), attrs->keepdim != 0, in, values, indices);
     if (call->note)
         return run_shared(call, args.order, &args.lines);
-    STNI_TRY(stn_op_scratch(call, (size_t)args.lines.n * sizeof *args.work, &work));
-    args.work = work;
+    if (args.lines.n <= ORDER_SHORT_LINE) {
+        STNI_TRY(stn_op_scratch(call, (size_t)args.lines.n * sizeof *args.work, &work));
+        args.work = work;
+    }
     return stn_op_launch(call, SELECT, args.order.dtype, &args, sizeof args);
 }
 

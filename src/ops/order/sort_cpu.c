@@ -1,75 +1,100 @@
 /* Lines in order, on the CPU: insertion for short ones, else by the digits of keys, the last one first, which keeps the order of equals (Knuth,
- * TAOCP 3, section 5.2.5). */
+ * TAOCP 3, section 5.2.5). And runs in order, merged. */
 #include "ops/order/order_line.h"
 
 #include <shardtensor/dtype.h>
 
-#include <string.h>
-
 enum { SHORT_LINE = 24 };
 
-static void insert_all(struct stni_order_entry *e, int64_t n)
+#define K uint32_t
+#define P uint32_t
+#define NAME(x) x##_small
+#include "ops/order/sort.inc"
+
+#define K uint64_t
+#define P int64_t
+#define NAME(x) x##_large
+#include "ops/order/sort.inc"
+
+static int is_small(stn_dtype dtype, int64_t n)
 {
-    for (int64_t i = 1; i < n; i++) {
-        struct stni_order_entry held = e[i];
-        int64_t j = i;
-        for (; j > 0 && e[j - 1].key > held.key; j--)
-            e[j] = e[j - 1];
-        e[j] = held;
-    }
+    return stni_order_key_bits(dtype) <= 32 && n <= UINT32_MAX;
 }
 
-/* One pass; 0 where all have the same digit, and nothing moves. */
-static int pass(const struct stni_order_entry *from, struct stni_order_entry *to, int64_t n, int shift)
+size_t stni_order_sort_bytes(stn_dtype dtype, int64_t n)
 {
-    int64_t begin[ORDER_DIGITS] = {0}, before = 0;
-    for (int64_t i = 0; i < n; i++)
-        begin[from[i].key >> shift & 255]++;
-    if (begin[from[0].key >> shift & 255] == n)
-        return 0;
-    for (int d = 0; d < ORDER_DIGITS; d++) {
-        int64_t count = begin[d];
-        begin[d] = before;
-        before += count;
-    }
-    for (int64_t i = 0; i < n; i++)
-        to[begin[from[i].key >> shift & 255]++] = from[i];
-    return 1;
-}
-
-/* Returns the half of `work` in which they are in order: they begin in the first. */
-static const struct stni_order_entry *sort(struct stni_order_entry *work, int64_t n, int bits)
-{
-    struct stni_order_entry *from = work, *to = work + n;
-    if (n <= SHORT_LINE) {
-        insert_all(work, n);
-        return work;
-    }
-    for (int shift = 0; shift < bits; shift += 8)
-        if (pass(from, to, n, shift)) {
-            struct stni_order_entry *held = from;
-            from = to;
-            to = held;
-        }
-    return from;
+    return 2 * (size_t)n * (is_small(dtype, n) ? sizeof(struct entry_small) : sizeof(struct entry_large));
 }
 
 stn_status stni_order_sort_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_order_sort_args *a = args;
-    const struct stni_order_lines *lines = &a->lines;
-    const size_t size = stn_dtype_size(a->order.dtype);
-    const int64_t count = order_line_count(lines);
-    const int bits = stni_order_key_bits(a->order.dtype);
     (void)queue;
-    for (int64_t l = 0; l < count; l++) {
-        int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
-        stni_order_collect(&a->order, lines, a->in, order_line_at(lines, ORDER_IN, l), a->work);
-        const struct stni_order_entry *e = sort(a->work, lines->n, bits);
-        for (int64_t i = 0; i < lines->n; i++) {
-            stni_order_store(a->values, value + i * lines->step[ORDER_VALUES], size, stni_order_load(a->in, e[i].at, size));
-            a->indices[index + i * lines->step[ORDER_INDICES]] = a->in_indices ? a->in_indices[e[i].at] : e[i].index;
+    if (is_small(a->order.dtype, a->lines.n))
+        sort_lines_small(a);
+    else
+        sort_lines_large(a);
+    return STN_OK;
+}
+
+/* Runs with elements left, the one whose next comes first at the root. Of equals it is that of the lowest piece. */
+static int comes_first(const struct stni_order_run *a, const struct stni_order_run *b)
+{
+    return a->key < b->key || (a->key == b->key && a->piece < b->piece);
+}
+
+static void sink(struct stni_order_run *runs, int n, int i)
+{
+    for (int child = 2 * i + 1; child < n; i = child, child = 2 * i + 1) {
+        if (child + 1 < n && comes_first(&runs[child + 1], &runs[child]))
+            child++;
+        if (!comes_first(&runs[child], &runs[i]))
+            return;
+        struct stni_order_run held = runs[i];
+        runs[i] = runs[child];
+        runs[child] = held;
+    }
+}
+
+static uint64_t key_at(const struct stni_order_runs_args *a, int64_t at)
+{
+    uint64_t key;
+    stni_order_keys(&a->order, (const char *)a->in + at * (int64_t)stn_dtype_size(a->order.dtype), 1, 1, &key);
+    return key;
+}
+
+/* The runs lie in the order of their pieces. Returns how many have elements. */
+static int begin_runs(const struct stni_order_runs_args *a)
+{
+    int n = 0;
+    int64_t at = 0;
+    for (int piece = 0; piece < a->n_pieces; piece++)
+        for (int r = 0; r < a->n_pieces; r++) {
+            if (a->pieces[r] != piece || a->counts[r] == 0)
+                continue;
+            a->runs[n++] = (struct stni_order_run){key_at(a, at), at, at + a->counts[r], piece};
+            at += a->counts[r];
         }
+    for (int i = n / 2 - 1; i >= 0; i--)
+        sink(a->runs, n, i);
+    return n;
+}
+
+stn_status stni_order_runs_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_order_runs_args *a = args;
+    const size_t size = stn_dtype_size(a->order.dtype);
+    struct stni_order_run *first = a->runs;
+    int left = begin_runs(a);
+    (void)queue;
+    for (int64_t i = 0; left > 0; i++) {
+        stni_order_store(a->values, i, size, stni_order_load(a->in, first->at, size));
+        a->indices[i] = a->in_indices[first->at];
+        if (++first->at == first->end)
+            *first = a->runs[--left];
+        else
+            first->key = key_at(a, first->at);
+        sink(a->runs, left, 0);
     }
     return STN_OK;
 }

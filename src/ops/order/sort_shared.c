@@ -4,10 +4,11 @@
  *     choose   the elements with which each rank's part of the result begins, by counting: their places are known
  *     deal     how many of its elements each rank has for each other: all tell each other
  *     send     values and indices, an exchange each
- *     sort     what came, in the order of the ranks that it came from: so equal elements keep their order
+ *     merge    what came, a run from each rank, in the order of their pieces: so equal elements keep theirs
  *
  * The parts are exact, so nothing has to be moved after it. The host waits once: how many elements go where depends on them. */
 #include "core/host_alloc.h"
+#include "dispatch/services.h"
 #include "ops/order/order.h"
 #include "ops/util/route.h"
 
@@ -26,9 +27,9 @@ struct shared {
     struct stni_order_target *places; /* p */
     stn_message *messages;            /* 2 p */
     void *host;
-    /* On the device: this rank's elements, in order; what came. */
+    /* On the device: this rank's elements, in order, where the result will be; what came, and from each rank how much. */
     void *values, *came_values;
-    int64_t *indices, *came_indices;
+    int64_t *indices, *came_indices, *theirs, *on_pieces;
 };
 
 static stn_status allocate_host(struct shared *s)
@@ -61,22 +62,33 @@ static void find_pieces(struct shared *s)
     }
 }
 
-static stn_status sort_line(const struct shared *s, const struct stni_order_lines *lines, const void *in, const int64_t *in_indices, void *values,
-                            int64_t *indices)
-{
-    struct stni_order_sort_args args = {.order = s->order, .lines = *lines, .in = in, .in_indices = in_indices, .values = values,
-                                        .indices = indices};
-    struct stni_order_entry *work;
-    if (lines->n == 0)
-        return STN_OK;
-    STNI_TRY(stni_rows_memory(s->call, 2 * lines->n, sizeof *work, &work));
-    args.work = work;
-    return stn_op_launch(s->call, STNI_ORDER_SORT, s->order.dtype, &args, sizeof args);
-}
-
 static struct stni_order_lines dense_line(int64_t n, int64_t first)
 {
     return (struct stni_order_lines){.step = {1, 1, 1}, .n_along = 1, .along = {n}, .along_in = {1}, .along_index = {1}, .first = first, .n = n};
+}
+
+/* The memory for it is given back. */
+static stn_status sort_own(const struct shared *s)
+{
+    const stn_tensor *in = s->call->in[0];
+    const int mark = stni_scratch_mark(s->call->context);
+    struct stni_order_sort_args args = {.order = s->order, .in = in->data, .values = s->values, .indices = s->indices,
+                                        .lines = dense_line(s->spec->local_shape[s->dim], s->spec->local_offset[s->dim])};
+    args.lines.along_in[0] = in->strides[s->dim];
+    if (args.lines.n == 0)
+        return STN_OK;
+    STNI_TRY(stn_op_scratch(s->call, stni_order_sort_bytes(s->order.dtype, args.lines.n), &args.work));
+    stn_status status = stn_op_launch(s->call, STNI_ORDER_SORT, s->order.dtype, &args, sizeof args);
+    stni_scratch_release(s->call->context, mark);
+    return status;
+}
+
+static stn_status merge(const struct shared *s)
+{
+    struct stni_order_runs_args args = {.order = s->order, .n_pieces = s->p, .counts = s->theirs, .pieces = s->on_pieces,
+                                        .in = s->came_values, .in_indices = s->came_indices, .values = s->values, .indices = s->indices};
+    STNI_TRY(stni_rows_memory(s->call, s->p, sizeof *args.runs, &args.runs));
+    return stn_op_launch(s->call, STNI_ORDER_RUNS, s->order.dtype, &args, sizeof args);
 }
 
 static stn_status copy_in(const struct shared *s, const void *from, size_t bytes, void *out)
@@ -99,22 +111,22 @@ static stn_status deal(struct shared *s)
     struct stni_order_deal_args args = {.order = s->order, .n = n, .values = s->values, .indices = s->indices, .n_pieces = s->p,
                                         .n_all = choice.n};
     struct stni_order_target *targets;
-    int64_t *begins, *pieces, *theirs;
+    int64_t *begins;
     STNI_TRY(copy_in(s, s->places, (size_t)p * sizeof *targets, &targets));
     STNI_TRY(copy_in(s, s->begins, (size_t)(p + 1) * sizeof *begins, &begins));
-    STNI_TRY(copy_in(s, s->pieces64, (size_t)p * sizeof *pieces, &pieces));
+    STNI_TRY(copy_in(s, s->pieces64, (size_t)p * sizeof *s->on_pieces, &s->on_pieces));
     STNI_TRY(stni_rows_memory(s->call, p, sizeof(int64_t), &args.counts));
-    STNI_TRY(stni_rows_memory(s->call, p, sizeof(int64_t), &theirs));
+    STNI_TRY(stni_rows_memory(s->call, p, sizeof(int64_t), &s->theirs));
     STNI_TRY(stni_order_choose(&choice, targets));
     args.begins = begins;
-    args.pieces = pieces;
+    args.pieces = s->on_pieces;
     args.targets = targets;
     STNI_TRY(stn_op_launch(s->call, STNI_ORDER_DEAL, s->order.dtype, &args, sizeof args));
     for (int r = 0; r < s->p; r++)
         s->send[r] = s->recv[r] = 1;
-    STNI_TRY(stni_comm_all_to_all(s->comm, queue, args.counts, s->send, theirs, s->recv, STN_DTYPE_I64));
+    STNI_TRY(stni_comm_all_to_all(s->comm, queue, args.counts, s->send, s->theirs, s->recv, STN_DTYPE_I64));
     STNI_TRY(stni_queue_copy(queue, s->send, args.counts, (size_t)p * sizeof(int64_t), STNI_COPY_TO_HOST));
-    STNI_TRY(stni_queue_copy(queue, s->recv, theirs, (size_t)p * sizeof(int64_t), STNI_COPY_TO_HOST));
+    STNI_TRY(stni_queue_copy(queue, s->recv, s->theirs, (size_t)p * sizeof(int64_t), STNI_COPY_TO_HOST));
     return stn_queue_sync(queue);
 }
 
@@ -141,27 +153,22 @@ static stn_status send(const struct shared *s, stn_dtype dtype, void *from, void
     return stni_comm_exchange(s->comm, s->call->context->queue, &exchange);
 }
 
+/* One line is dense in the outputs: they serve for this rank's own elements meanwhile. */
 static stn_status sort_shared(struct shared *s)
 {
     const stn_op_call *call = s->call;
-    const stn_tensor *in = call->in[0];
     const int64_t n = s->spec->local_shape[s->dim];
-    const size_t size = stn_dtype_size(s->order.dtype);
-    struct stni_order_lines own = dense_line(n, s->spec->local_offset[s->dim]), came = dense_line(n, 0);
-    own.along_in[0] = in->strides[s->dim];
     STNI_TRY(allocate_host(s));
     find_pieces(s);
-    STNI_TRY(stni_rows_memory(call, n, size, &s->values));
-    STNI_TRY(stni_rows_memory(call, n, size, &s->came_values));
-    STNI_TRY(stni_rows_memory(call, n, sizeof(int64_t), &s->indices));
-    STNI_TRY(stni_rows_memory(call, n, sizeof(int64_t), &s->came_indices));
-    STNI_TRY(sort_line(s, &own, in->data, NULL, s->values, s->indices));
+    s->values = call->out[0]->data;
+    s->indices = call->out[1]->data;
+    STNI_TRY(sort_own(s));
     STNI_TRY(deal(s));
+    STNI_TRY(stni_rows_memory(call, n, stn_dtype_size(s->order.dtype), &s->came_values));
+    STNI_TRY(stni_rows_memory(call, n, sizeof(int64_t), &s->came_indices));
     STNI_TRY(send(s, s->order.dtype, s->values, s->came_values));
     STNI_TRY(send(s, STN_DTYPE_I64, s->indices, s->came_indices));
-    came.step[ORDER_VALUES] = call->out[0]->strides[s->dim];
-    came.step[ORDER_INDICES] = call->out[1]->strides[s->dim];
-    return sort_line(s, &came, s->came_values, s->came_indices, call->out[0]->data, call->out[1]->data);
+    return merge(s);
 }
 
 stn_status stni_order_sort_shared(const stn_op_call *call, int dim, uint32_t axes, struct stni_order order)

@@ -81,24 +81,32 @@ static int64_t longest_part(const stn_spec *spec, uint32_t dims)
     return n;
 }
 
+/* Some lines after the others, so that candidates never fill more than BUFFER bytes, if there is more than one line. */
 static stn_status run_shared(stn_op_call *call, struct stni_order_top_args *top)
 {
+    enum { BUFFER = 1 << 20 };
     const stn_tensor *in = call->in[0];
-    const int64_t longest = longest_part(in->spec, dims_of(call)), n_lines = order_line_count(&top->lines);
+    const int64_t longest = longest_part(in->spec, dims_of(call)), n_lines = top->n_lines;
     stn_comm *comm;
     void *own, *all;
     STNI_TRY(stni_mesh_comm(in->spec->layout.mesh, (uint32_t)call->note, &comm));
     struct stni_order_merge_args merge = {.order = top->order, .lines = top->lines, .k_out = top->k, .n_parts = comm->size,
                                           .values = top->values, .indices = top->indices, .heap = top->heap};
     merge.k = top->k = top->k < longest ? top->k : longest;
-    const size_t bytes = (size_t)(top->k * n_lines) * sizeof *top->pairs;
-    STNI_TRY(stn_op_scratch(call, bytes, &own));
-    STNI_TRY(stn_op_scratch(call, bytes * (size_t)comm->size, &all));
+    const int64_t line_bytes = top->k * (int64_t)sizeof *top->pairs, fit = BUFFER / (line_bytes * comm->size);
+    const int64_t at_once = fit < 1 ? 1 : fit < n_lines ? fit : n_lines;
+    STNI_TRY(stn_op_scratch(call, (size_t)(at_once * line_bytes), &own));
+    STNI_TRY(stn_op_scratch(call, (size_t)(at_once * line_bytes * comm->size), &all));
     top->pairs = own;
     merge.pairs = all;
-    STNI_TRY(stn_op_launch(call, TOP, top->order.dtype, top, sizeof *top));
-    STNI_TRY(stni_order_gather(call, comm, own, all, 2 * top->k * n_lines));
-    return stn_op_launch(call, MERGE, top->order.dtype, &merge, sizeof merge);
+    for (int64_t line = 0; line < n_lines; line += at_once) {
+        top->first_line = merge.first_line = line;
+        top->n_lines = merge.n_lines = n_lines - line < at_once ? n_lines - line : at_once;
+        STNI_TRY(stn_op_launch(call, TOP, top->order.dtype, top, sizeof *top));
+        STNI_TRY(stni_order_gather(call, comm, own, all, 2 * top->k * top->n_lines));
+        STNI_TRY(stn_op_launch(call, MERGE, top->order.dtype, &merge, sizeof merge));
+    }
+    return STN_OK;
 }
 
 static stn_status run(stn_op_call *call)
@@ -113,6 +121,7 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(stn_op_scratch(call, (size_t)args.k * sizeof *args.heap, &heap));
     args.heap = heap;
     stni_order_lines_make(&args.lines, dims_of(call), attrs->keepdim != 0, in, values, indices);
+    args.n_lines = order_line_count(&args.lines);
     return call->note ? run_shared(call, &args) : stn_op_launch(call, TOP, args.order.dtype, &args, sizeof args);
 }
 

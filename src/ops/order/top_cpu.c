@@ -32,32 +32,32 @@ stn_status stni_order_top_cpu(stn_queue *queue, const void *args)
     const struct stni_order_top_args *a = args;
     const struct stni_order_lines *lines = &a->lines;
     const size_t size = stn_dtype_size(a->order.dtype);
-    const int64_t count = order_line_count(lines);
     (void)queue;
-    for (int64_t l = 0; l < count; l++) {
+    for (int64_t i = 0; i < a->n_lines; i++) {
+        const int64_t l = a->first_line + i;
         struct order_heap heap = {a->heap, 0, a->k};
         collect(a, order_line_at(lines, ORDER_IN, l), &heap);
         stni_order_heap_sort(&heap);
         if (a->pairs) {
-            write_pairs(a, &heap, a->pairs + l * a->k);
+            write_pairs(a, &heap, a->pairs + i * a->k);
             continue;
         }
         int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
-        for (int64_t i = 0; i < heap.n; i++) {
-            stni_order_store(a->values, value + i * lines->step[ORDER_VALUES], size, stni_order_load(a->in, heap.entries[i].at, size));
-            a->indices[index + i * lines->step[ORDER_INDICES]] = heap.entries[i].index;
+        for (int64_t j = 0; j < heap.n; j++) {
+            stni_order_store(a->values, value + j * lines->step[ORDER_VALUES], size, stni_order_load(a->in, heap.entries[j].at, size));
+            a->indices[index + j * lines->step[ORDER_INDICES]] = heap.entries[j].index;
         }
     }
     return STN_OK;
 }
 
-/* The candidates of a line; `at` becomes a pair's number. */
-static void collect_pairs(const struct stni_order_merge_args *a, int64_t line, int64_t n_lines, struct order_heap *heap)
+/* The candidates of a line, by its number among these; `at` becomes a pair's number. */
+static void collect_pairs(const struct stni_order_merge_args *a, int64_t line, struct order_heap *heap)
 {
     const size_t size = stn_dtype_size(a->order.dtype);
     for (int part = 0; part < a->n_parts; part++)
         for (int64_t i = 0; i < a->k; i++) {
-            int64_t at = (part * n_lines + line) * a->k + i;
+            int64_t at = (part * a->n_lines + line) * a->k + i;
             uint64_t element, key;
             if (a->pairs[at].index < 0)
                 break;
@@ -72,16 +72,16 @@ stn_status stni_order_merge_cpu(stn_queue *queue, const void *args)
     const struct stni_order_merge_args *a = args;
     const struct stni_order_lines *lines = &a->lines;
     const size_t size = stn_dtype_size(a->order.dtype);
-    const int64_t count = order_line_count(lines);
     (void)queue;
-    for (int64_t l = 0; l < count; l++) {
+    for (int64_t i = 0; i < a->n_lines; i++) {
+        const int64_t l = a->first_line + i;
         struct order_heap heap = {a->heap, 0, a->k_out};
         int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
-        collect_pairs(a, l, count, &heap);
+        collect_pairs(a, i, &heap);
         stni_order_heap_sort(&heap);
-        for (int64_t i = 0; i < heap.n; i++) {
-            stni_order_store(a->values, value + i * lines->step[ORDER_VALUES], size, a->pairs[heap.entries[i].at].bits);
-            a->indices[index + i * lines->step[ORDER_INDICES]] = heap.entries[i].index;
+        for (int64_t j = 0; j < heap.n; j++) {
+            stni_order_store(a->values, value + j * lines->step[ORDER_VALUES], size, a->pairs[heap.entries[j].at].bits);
+            a->indices[index + j * lines->step[ORDER_INDICES]] = heap.entries[j].index;
         }
     }
     return STN_OK;
