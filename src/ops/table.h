@@ -163,6 +163,7 @@
     X(order_search)      \
     X(order_place)       \
     X(order_take)        \
+    X(order_send_back)   \
     X(max)               \
     X(min)               \
     X(argmax)            \

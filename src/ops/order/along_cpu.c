@@ -51,3 +51,40 @@ stn_status stni_order_take_cpu(stn_queue *queue, const void *args)
     each(args, get, 1);
     return STN_OK;
 }
+
+/* The piece in which an index lies: the last one that begins at or before it. */
+static int64_t piece_of(const struct stni_order_pack_args *a, int64_t index)
+{
+    int64_t low = 0, high = a->n_pieces;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (a->begins[middle] <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+stn_status stni_order_pack_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_order_pack_args *a = args;
+    int64_t before = 0;
+    (void)queue;
+    memset(a->work, 0, (size_t)a->n_pieces * sizeof *a->work);
+    for (int64_t i = 0; i < a->n; i++)
+        a->work[piece_of(a, a->indices[i * a->indices_step])]++;
+    for (int r = 0; r < a->n_pieces; r++)
+        a->counts[r] = a->work[a->pieces[r]];
+    for (int q = 0; q < a->n_pieces; q++) {
+        int64_t count = a->work[q];
+        a->work[q] = before;
+        before += count;
+    }
+    for (int64_t i = 0; i < a->n; i++) {
+        int64_t index = a->indices[i * a->indices_step], at = a->work[piece_of(a, index)]++;
+        memcpy((char *)a->packed + at * (int64_t)a->size, (const char *)a->grad + i * a->grad_step * (int64_t)a->size, a->size);
+        a->packed_indices[at] = index;
+    }
+    return STN_OK;
+}

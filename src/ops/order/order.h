@@ -65,9 +65,6 @@ struct stni_order_choice {
 /* Finds the keys and indices of choice->count.targets, whose places are set. */
 stn_status stni_order_choose(struct stni_order_choice *choice, struct stni_order_target *targets);
 
-/* Ranks of the communicator of `axes`, which cut `dim`: which piece of the dim each has. `pieces` has room for them all. */
-void stni_order_pieces(const stn_spec *spec, int dim, uint32_t axes, int n_ranks, int *pieces);
-
 /* How a dim that has to be seen as a whole is dealt with. */
 enum stni_order_way {
     STNI_ORDER_HERE,  /* it is whole */
@@ -85,6 +82,12 @@ int64_t stni_order_lines_of(const struct stni_layout *layout, int dim);
 
 /* Every rank's `count` numbers of `own` in `all`, in the order of ranks. */
 stn_status stni_order_gather(const stn_op_call *call, stn_comm *comm, const void *own, void *all, int64_t count);
+
+/* Whether this rank has lines along `dim`: a dim beside them may be empty here, and then is so for all that share them. */
+int stni_order_has_lines(const stn_spec *spec, int dim);
+
+/* order_send_back: of a sorted line that is cut, the elements where they were. `indices` are those of the sort. */
+stn_tensor *stni_order_send_back(stn_tensor *grad, stn_tensor *indices, int dim);
 
 /* grad's elements, one per index, at their places along `dim` of a tensor of spec `like`, zeros elsewhere. No line names an element twice. Without
  * `keepdim` grad and indices lack the dim. In the layout of `like`, if that is not Partial; linear in grad. */

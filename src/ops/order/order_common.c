@@ -90,19 +90,14 @@ stn_tensor *stni_order_call(enum stni_op_index op, stn_tensor *input, const void
     return out[0];
 }
 
-void stni_order_pieces(const stn_spec *spec, int dim, uint32_t axes, int n_ranks, int *pieces)
+int stni_order_has_lines(const stn_spec *spec, int dim)
 {
-    const stn_mesh *mesh = spec->layout.mesh;
-    int coordinate[STN_MAX_MESH_NDIM];
-    memcpy(coordinate, mesh->coordinate, sizeof coordinate);
-    for (int r = 0; r < n_ranks; r++) {
-        for (int a = mesh->ndim - 1, rest = r; a >= 0; a--)
-            if (axes >> a & 1) {
-                coordinate[a] = rest % mesh->sizes[a];
-                rest /= mesh->sizes[a];
-            }
-        pieces[r] = stni_spec_piece(spec, dim, coordinate);
-    }
+    if (spec->layout.mesh && !spec->layout.mesh->member)
+        return 0;
+    for (int d = 0; d < spec->layout.ndim; d++)
+        if (d != dim && spec->local_shape[d] == 0)
+            return 0;
+    return spec->numel > 0;
 }
 
 void stni_order_reduce(struct stni_layout *layout)

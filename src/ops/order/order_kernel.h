@@ -89,6 +89,23 @@ struct stni_order_along_args {
 stn_status stni_order_place_cpu(stn_queue *queue, const void *args);
 stn_status stni_order_take_cpu(stn_queue *queue, const void *args);
 
+/* Elements of a line and their indices, sorted by the piece in which the index lies, and how many there are for each rank. */
+struct stni_order_pack_args {
+    size_t size; /* bytes of an element */
+    int64_t n;
+    const void *grad;
+    int64_t grad_step;
+    const int64_t *indices;
+    int64_t indices_step;
+    int n_pieces;
+    const int64_t *begins, *pieces; /* of pieces, and one more; of ranks */
+    void *packed;
+    int64_t *packed_indices, *counts;
+    int64_t *work; /* n_pieces */
+};
+
+stn_status stni_order_pack_cpu(stn_queue *queue, const void *args);
+
 /* Each line, one dim of the input, in order; equal elements keep theirs. */
 struct stni_order_sort_args {
     struct stni_order order;

@@ -60,15 +60,6 @@ static stn_status place(stn_op_call *call)
     return stni_spec_intern(call->context, &in, &call->out_spec[INDICES]);
 }
 
-/* A dim beside the line may be empty here, and then is so for all that share its lines. */
-static int has_lines(const stn_spec *spec, int dim)
-{
-    for (int d = 0; d < spec->layout.ndim; d++)
-        if (d != dim && spec->local_shape[d] == 0)
-            return 0;
-    return spec->numel > 0;
-}
-
 static stn_status run(stn_op_call *call)
 {
     const struct stni_order_sort_attrs *attrs = call->attrs;
@@ -77,7 +68,7 @@ static stn_status run(stn_op_call *call)
                                         .indices = indices->data};
     const int dim = dim_of(call);
     void *work;
-    if (!has_lines(in->spec, dim) || (in->spec->layout.mesh && !in->spec->layout.mesh->member))
+    if (!stni_order_has_lines(in->spec, dim))
         return STN_OK;
     if (call->note)
         return stni_order_sort_shared(call, dim, (uint32_t)call->note, args.order);
@@ -111,7 +102,7 @@ static stn_status backward(stn_backward_call *call)
     if (!call->grad_out[VALUES])
         return STN_OK;
     if (spec->layout.ndim > 0 && stni_dim_ranks(&spec->layout, dim, &axes) > 1)
-        call->grad_in[0] = send_back(spec, dim, call->grad_out[VALUES], call->out[INDICES]);
+        call->grad_in[0] = stni_order_send_back(call->grad_out[VALUES], call->out[INDICES], dim);
     else
         call->grad_in[0] = stni_order_place(call->grad_out[VALUES], call->out[INDICES], spec, dim, 1);
     return stn_context_status(call->context);

@@ -3,7 +3,7 @@
 #include "ranks.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 /* NaN is read as this. */
 enum { NAN_READ = 99 };
@@ -220,6 +220,70 @@ static void candidates_and_counts_cross_and_not_the_data(void)
     test_ranks(3, bytes_body, NULL);
 }
 
+static double few(int64_t i)
+{
+    return (double)(i * 7919 % 613);
+}
+
+static int64_t held(stn_context *context, int64_t live)
+{
+    stn_stats stats = {.size = sizeof stats};
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    return stats.peak_bytes - live;
+}
+
+static int64_t live_now(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats_reset(context);
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    return stats.live_bytes;
+}
+
+/* A line of 60,000 elements with many ties: its sorted form is in order, a stable one, and a choice is what stands there; on 3 ranks, a third of
+ * the line and what is needed for it is held, while sorting 28 bytes an element with the result, while choosing next to nothing. */
+static stn_status long_body(stn_context *context, void *arg)
+{
+    enum { N = 60000, BUFFER = 64 << 10 };
+    static const int64_t n = N;
+    const stn_placement cut = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const int64_t own = N / stn_context_size(context);
+    double *values = malloc(N * sizeof(double)), *indices = malloc(N * sizeof(double)), at;
+    stn_tensor *i, *v;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &cut, STN_DTYPE_F32, 1, &n, NULL, few);
+    stn_sort(x, 0, 0, NULL); /* makes communicators */
+    int64_t live = live_now(context);
+    v = stn_sort(x, 0, 0, &i);
+    CHECK(held(context, live) <= 28 * own + BUFFER);
+    test_read(v, values, N);
+    test_read(i, indices, N);
+    for (int64_t k = 0; k < N; k++) {
+        CHECK(values[k] == few((int64_t)indices[k]));
+        CHECK(k == 0 || values[k - 1] < values[k] || (values[k - 1] == values[k] && indices[k - 1] < indices[k]));
+    }
+    live = live_now(context);
+    v = stn_kthvalue(x, 12346, 0, 0, &i);
+    CHECK(held(context, live) <= BUFFER);
+    test_read(v, &at, 1);
+    CHECK_NEAR(at, values[12345], 0);
+    test_read(i, &at, 1);
+    CHECK_NEAR(at, indices[12345], 0);
+    test_read(stn_median(x), &at, 1);
+    CHECK_NEAR(at, values[(N - 1) / 2], 0);
+    free(values);
+    free(indices);
+    return stn_scope_end(context);
+}
+
+static void long_lines_take_no_more_memory_than_they_need(void)
+{
+    test_ranks(1, long_body, NULL);
+    test_ranks(3, long_body, NULL);
+}
+
 static void refused(stn_context *context, stn_tensor *got, stn_status status, const char *text)
 {
     char said[512];
@@ -260,6 +324,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"ties_and_nan_of_every_dtype_are_ordered_as_by_a_plain_loop", ties_and_nan_of_every_dtype_are_ordered_as_by_a_plain_loop},
         {"candidates_and_counts_cross_and_not_the_data", candidates_and_counts_cross_and_not_the_data},
+        {"long_lines_take_no_more_memory_than_they_need", long_lines_take_no_more_memory_than_they_need},
         {"what_cannot_be_ordered_is_refused", what_cannot_be_ordered_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
