@@ -58,6 +58,13 @@ static const struct row {
     {"view", {{S(0), 0, SHAPE(1024, 1024)}}, {{"shape", WHOLE(512, 2048)}}, 0},
     {"cat", {{S(0), 0, SHAPE(1024, 1024)}, {S(0), 0, SHAPE(100, 1024)}}, {{"dim", ONE(0)}}, 1.2},
     {"stack", {{S(0), 0, SHAPE(1024, 512)}, {S(0), 0, SHAPE(1024, 512)}}, {{"dim", ONE(0)}}, 1.2},
+    {"max", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 0},
+    {"topk", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}, {"k", ONE(8)}}, 0},
+    {"sort", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 5}, /* indices are two chunks, in both cuts */
+    {"sort", {{S(0), 0, SHAPE(1024 * 1024)}}, {{0}}, 6},            /* 16 bytes of work an element */
+    {"kthvalue", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}, {"k", ONE(300)}}, 1},
+    {"kthvalue", {{S(0), 0, SHAPE(1024 * 1024)}}, {{"k", ONE(300)}}, 0},
+    {"median", {{S(1), 0, SHAPE(1024, 1024)}}, {{0}}, 0},
     {"embedding", {{S(0), 1, SHAPE(1024)}, {S(0), 0, SHAPE(2048, 512)}}, {{0}}, 2.5},
 };
 

@@ -83,8 +83,10 @@ stn_status stni_order_pack_cpu(stn_queue *queue, const void *args)
     }
     for (int64_t i = 0; i < a->n; i++) {
         int64_t index = a->indices[i * a->indices_step], at = a->work[piece_of(a, index)]++;
-        memcpy((char *)a->packed + at * (int64_t)a->size, (const char *)a->grad + i * a->grad_step * (int64_t)a->size, a->size);
-        a->packed_indices[at] = index;
+        if (a->packed)
+            memcpy((char *)a->packed + at * (int64_t)a->size, (const char *)a->grad + i * a->grad_step * (int64_t)a->size, a->size);
+        if (a->packed_indices)
+            a->packed_indices[at] = index;
     }
     return STN_OK;
 }

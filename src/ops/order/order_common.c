@@ -165,7 +165,6 @@ stn_tensor *stni_order_share(stn_tensor *grad, stn_tensor *input, stn_tensor *va
 {
     const int ndim = stn_tensor_ndim(input);
     const int64_t *shape = stn_tensor_shape(input);
-    stn_tensor *whole = stn_expand(value, ndim, shape);
-    stn_tensor *chosen = stn_logical_or(stn_eq(input, whole), stn_logical_and(stn_isnan(input), stn_isnan(whole)));
+    stn_tensor *chosen = stn_logical_or(stn_eq(input, value), stn_logical_and(stn_isnan(input), stn_isnan(value)));
     return stn_mul(chosen, stn_expand(stn_div(grad, stn_sum(chosen, 0, NULL, 0)), ndim, shape));
 }

@@ -100,7 +100,8 @@ struct stni_order_pack_args {
     int n_pieces;
     const int64_t *begins, *pieces; /* of pieces, and one more; of ranks */
     void *packed;
-    int64_t *packed_indices, *counts;
+    int64_t *packed_indices; /* either may be NULL */
+    int64_t *counts;
     int64_t *work; /* n_pieces */
 };
 

@@ -1,5 +1,6 @@
 /* order_send_back: the gradient of a line that its ranks sorted together. Each element of the cotangent goes to the rank that had it: as many come as
  * went, since each index stands once. Linear; the adjoint looks elements up where they were sent. */
+#include "dispatch/services.h"
 #include "ops/order/order.h"
 #include "ops/order/swap.h"
 #include "ops/util/call.h"
@@ -61,33 +62,48 @@ static stn_status place_own(const stn_op_call *call, int dim, const void *grad, 
     return args.k > 0 ? stn_op_launch(call, PLACE, out->spec->layout.dtype, &args, sizeof args) : STN_OK;
 }
 
-static stn_status pack_and_send(const stn_op_call *call, struct stni_order_swap *swap, void *came, int64_t *came_indices)
+static stn_status pack_args(const stn_op_call *call, const struct stni_order_swap *swap, struct stni_order_pack_args *args)
 {
     const stn_tensor *grad = call->in[GRAD], *indices = call->in[INDICES];
-    const stn_dtype dtype = grad->spec->layout.dtype;
-    struct stni_order_pack_args args = {.size = stn_dtype_size(dtype), .n = grad->spec->local_shape[swap->dim], .grad = grad->data,
-                                        .grad_step = grad->strides[swap->dim], .indices = indices->data,
-                                        .indices_step = indices->strides[swap->dim], .n_pieces = swap->p, .begins = swap->begins,
-                                        .pieces = swap->pieces};
-    STNI_TRY(stni_rows_memory(call, args.n, args.size, &args.packed));
+    *args = (struct stni_order_pack_args){.size = stn_dtype_size(grad->spec->layout.dtype), .n = grad->spec->local_shape[swap->dim],
+                                          .grad = grad->data, .grad_step = grad->strides[swap->dim], .indices = indices->data,
+                                          .indices_step = indices->strides[swap->dim], .n_pieces = swap->p, .begins = swap->begins,
+                                          .pieces = swap->pieces};
+    STNI_TRY(stni_rows_memory(call, swap->p, sizeof(int64_t), &args->counts));
+    return stni_rows_memory(call, swap->p, sizeof(int64_t), &args->work);
+}
+
+/* Gives back what it took. */
+static stn_status send_indices(const stn_op_call *call, struct stni_order_swap *swap, struct stni_order_pack_args args, int64_t *came)
+{
+    const int mark = stni_scratch_mark(call->context);
     STNI_TRY(stni_rows_memory(call, args.n, sizeof(int64_t), &args.packed_indices));
-    STNI_TRY(stni_rows_memory(call, swap->p, sizeof(int64_t), &args.counts));
-    STNI_TRY(stni_rows_memory(call, swap->p, sizeof(int64_t), &args.work));
-    STNI_TRY(stn_op_launch(call, PACK, dtype, &args, sizeof args));
+    STNI_TRY(stn_op_launch(call, PACK, call->in[GRAD]->spec->layout.dtype, &args, sizeof args));
     STNI_TRY(stni_order_swap_counts(swap, args.counts));
-    STNI_TRY(stni_order_swap_send(swap, dtype, args.packed, came));
-    return stni_order_swap_send(swap, STN_DTYPE_I64, args.packed_indices, came_indices);
+    stn_status status = stni_order_swap_send(swap, STN_DTYPE_I64, args.packed_indices, came);
+    stni_scratch_release(call->context, mark);
+    return status;
+}
+
+static stn_status send_grad(const stn_op_call *call, const struct stni_order_swap *swap, struct stni_order_pack_args args, void *came)
+{
+    const stn_dtype dtype = call->in[GRAD]->spec->layout.dtype;
+    STNI_TRY(stni_rows_memory(call, args.n, args.size, &args.packed));
+    STNI_TRY(stn_op_launch(call, PACK, dtype, &args, sizeof args));
+    return stni_order_swap_send(swap, dtype, args.packed, came);
 }
 
 static stn_status run_shared(const stn_op_call *call, struct stni_order_swap *swap, int dim, uint32_t axes)
 {
-    const stn_spec *spec = call->in[GRAD]->spec;
+    struct stni_order_pack_args args;
     void *came;
     int64_t *came_indices;
-    STNI_TRY(stni_order_swap_begin(swap, call, spec, dim, axes));
-    STNI_TRY(stni_rows_memory(call, spec->local_shape[dim], stn_dtype_size(spec->layout.dtype), &came));
-    STNI_TRY(stni_rows_memory(call, spec->local_shape[dim], sizeof(int64_t), &came_indices));
-    STNI_TRY(pack_and_send(call, swap, came, came_indices));
+    STNI_TRY(stni_order_swap_begin(swap, call, call->in[GRAD]->spec, dim, axes));
+    STNI_TRY(pack_args(call, swap, &args));
+    STNI_TRY(stni_rows_memory(call, args.n, sizeof(int64_t), &came_indices));
+    STNI_TRY(send_indices(call, swap, args, came_indices));
+    STNI_TRY(stni_rows_memory(call, args.n, args.size, &came));
+    STNI_TRY(send_grad(call, swap, args, came));
     return place_own(call, dim, came, came_indices);
 }
 

@@ -84,7 +84,7 @@ static int64_t longest_part(const stn_spec *spec, uint32_t dims)
 /* Some lines after the others, so that candidates never fill more than BUFFER bytes, if there is more than one line. */
 static stn_status run_shared(stn_op_call *call, struct stni_order_top_args *top)
 {
-    enum { BUFFER = 1 << 20 };
+    enum { BUFFER = 128 << 10 };
     const stn_tensor *in = call->in[0];
     const int64_t longest = longest_part(in->spec, dims_of(call)), n_lines = top->n_lines;
     stn_comm *comm;
