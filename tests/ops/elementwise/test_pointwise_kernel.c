@@ -213,6 +213,31 @@ static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
     }
 }
 
+/* So long a result is written past the caches, piece by piece; every offset within a line, an end that is no whole piece. */
+static void long_runs_are_added_to_their_last_element(void)
+{
+    enum { N = (8 << 20) / 4 + 1237 };
+    float *x = malloc((N + 16) * sizeof *x), *y = malloc((N + 16) * sizeof *y);
+    for (int64_t i = 0; i < N + 16; i++)
+        x[i] = (float)(i % 1021);
+    for (int shift = 0; shift < 3; shift++) {
+        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2, .shape = {N}};
+        args.in[0] = (struct stni_pointwise_operand){x + shift, STN_DTYPE_F32, {1}};
+        args.in[1] = (struct stni_pointwise_operand){x + 2 * shift, STN_DTYPE_F32, {1}};
+        args.out = (struct stni_pointwise_operand){y + 1, STN_DTYPE_F32, {1}};
+        set_number(&args.a, 2);
+        y[0] = y[N + 1] = -1;
+        CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < N; i++)
+            wrong += y[1 + i] != x[shift + i] + 2 * x[2 * shift + i];
+        CHECK_I64(wrong, 0);
+        CHECK(y[0] == -1 && y[N + 1] == -1); /* nothing beside it */
+    }
+    free(x);
+    free(y);
+}
+
 static void result_may_overwrite_an_operand(void)
 {
     static const int64_t dense[STN_MAX_NDIM] = {1}, scalar[STN_MAX_NDIM] = {0};
@@ -299,6 +324,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_pair_of_dtypes_computes_in_the_promoted_one", every_pair_of_dtypes_computes_in_the_promoted_one},
         {"drawn_strides_and_broadcasts_match_a_plain_loop", drawn_strides_and_broadcasts_match_a_plain_loop},
+        {"long_runs_are_added_to_their_last_element", long_runs_are_added_to_their_last_element},
         {"result_may_overwrite_an_operand", result_may_overwrite_an_operand},
         {"integers_wrap_and_narrow_ones_are_cut", integers_wrap_and_narrow_ones_are_cut},
         {"instruction_sets_agree_bit_for_bit", instruction_sets_agree_bit_for_bit},
