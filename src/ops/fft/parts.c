@@ -1,9 +1,9 @@
 /* view_as_real, view_as_complex: complex numbers as pairs of real ones in a last dim, on the same memory. */
 #include "core/dtype.h"
 #include "core/tensor.h"
-#include "ops/fft/whole.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
+#include "ops/util/whole.h"
 
 #include <shardtensor/ops.h>
 
@@ -89,7 +89,7 @@ static stn_status complex_place(stn_op_call *call)
     const int last = in.ndim - 1;
     int n = 0;
     reduce_others(&in);
-    stni_make_whole(&in, 1u << last, &in);
+    STNI_TRY(stni_layout_make_whole(call->context, &in, 1u << last));
     for (int k = 0; k < in.ndim; k++)
         if (in.memory_order[k] != last)
             in.memory_order[n++] = in.memory_order[k];

@@ -8,10 +8,10 @@
 #include "core/dtype.h"
 #include "core/shard/redistribute.h"
 #include "ops/fft/fft_kernel.h"
-#include "ops/fft/whole.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
 #include "ops/util/strided.h"
+#include "ops/util/whole.h"
 
 #include <shardtensor/ops.h>
 
@@ -198,9 +198,9 @@ static stn_status travel(const stn_op_call *call, struct journey *j, uint32_t le
         left &= ~whole;
         if (!left || whole)
             continue;
-        struct stni_layout layout;
+        struct stni_layout layout = j->at->spec->layout;
         const stn_spec *spec;
-        stni_make_whole(&j->at->spec->layout, left, &layout);
+        STNI_TRY(stni_layout_make_whole(call->context, &layout, left));
         STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
         STNI_TRY(go(j, spec));
     }

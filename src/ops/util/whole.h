@@ -16,4 +16,11 @@ int stni_longest_dim(const struct stni_layout *layout, uint32_t kept, int64_t *l
 /* Each axis that cuts `dim` cuts `other` instead, as the minor one, balanced within each piece. */
 stn_status stni_layout_recut(stn_context *context, struct stni_layout *layout, int dim, int other);
 
+/* Dims that some axis cuts, as bits. */
+uint32_t stni_cut_dims(const struct stni_layout *layout);
+
+/* Makes at least one of the dims in `wanted` whole, and all of them where that leaves each rank elements: what cuts them cuts the longest of the
+ * others. Where no other dim has more than one element they become Replicate. */
+stn_status stni_layout_make_whole(stn_context *context, struct stni_layout *layout, uint32_t wanted);
+
 #endif

@@ -30,6 +30,10 @@ static const struct transform transforms[] = {
     {"fftn", {3, {4, 6, 2}}, 2, {0, 1}, {0}, STN_FFT_BACKWARD},
     {"rfftn", {3, {4, 3, 5}}, 2, {2, 0}, {0}, STN_FFT_FORWARD},
     {"irfftn", {4, {3, 2, 4, 2}}, 2, {0, 2}, {4, 5}, STN_FFT_ORTHO},
+    {"fft", {3, {0, 5, 2}}, 1, {1}, {6}, STN_FFT_ORTHO}, /* no lines, and lines of one element */
+    {"rfft", {2, {6, 0}}, 1, {0}, {0}, STN_FFT_FORWARD},
+    {"irfftn", {3, {3, 0, 2}}, 1, {0}, {4}, STN_FFT_BACKWARD},
+    {"fftn", {3, {1, 1, 2}}, 2, {0, 1}, {0}, STN_FFT_FORWARD},
 };
 enum { N_TRANSFORMS = sizeof transforms / sizeof *transforms };
 
