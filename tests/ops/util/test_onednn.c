@@ -202,10 +202,24 @@ static void onednn_solves_every_kind(void)
 
 static void no_main_path_is_reference_code(void)
 {
-    static const int64_t g[][16] = {{1, 1, 64, 64, 129, 3, 1, 1, 1, 0, 256, 3, 1, 1, 1, 1}, {4, 1, 64, 64, 128, 3, 1, 1, 1, 1, 256, 3, 1, 1, 1, 1},
-                                    {1, 1, 64, 64, 3, 3, 1, 1, 0, 0, 256, 3, 1, 1, 1, 1}, {8, 1, 4, 16, 37, 3, 1, 1, 1, 1, 144, 3, 1, 1, 1, 1},
-                                    {8, 1, 16, 2, 37, 3, 1, 1, 1, 1, 144, 3, 1, 1, 1, 1}, {8, 1, 11, 16, 37, 3, 2, 1, 1, 1, 144, 3, 2, 1, 1, 1},
-                                    {8, 1, 16, 32, 19, 3, 2, 1, 1, 1, 72, 3, 2, 1, 1, 1}, {2, 32, 32, 32, 20, 3, 1, 1, 1, 1, 20, 3, 1, 1, 1, 1}};
+    static const struct {
+        int dims;
+        int64_t g[22];
+    } cases[] = {
+        {2, {1, 1, 64, 64, 129, 3, 1, 1, 1, 0, 256, 3, 1, 1, 1, 1}},
+        {2, {4, 1, 64, 64, 128, 3, 1, 1, 1, 1, 256, 3, 1, 1, 1, 1}},
+        {2, {1, 1, 64, 64, 3, 3, 1, 1, 0, 0, 256, 3, 1, 1, 1, 1}},
+        {2, {8, 1, 4, 16, 37, 3, 1, 1, 1, 1, 144, 3, 1, 1, 1, 1}},
+        {2, {8, 1, 16, 2, 37, 3, 1, 1, 1, 1, 144, 3, 1, 1, 1, 1}},
+        {2, {8, 1, 11, 16, 37, 3, 2, 1, 1, 1, 144, 3, 2, 1, 1, 1}},
+        {2, {8, 1, 16, 32, 19, 3, 2, 1, 1, 1, 72, 3, 2, 1, 1, 1}},
+        {2, {2, 32, 32, 32, 20, 3, 1, 1, 1, 1, 20, 3, 1, 1, 1, 1}},
+        /* A transposed one's: even kernels, the last row of x alone read. */
+        {2, {4, 1, 32, 64, 65, 4, 2, 1, 1, 0, 128, 4, 2, 1, 1, 1}},
+        {1, {4, 1, 16, 32, 1001, 5, 1, 2, 4, 4}},
+        {3, {1, 1, 16, 32, 33, 3, 1, 1, 1, 0, 64, 3, 1, 1, 1, 1, 64, 3, 1, 1, 1, 1}},
+        {3, {4, 1, 16, 32, 3, 3, 1, 1, 0, 0, 64, 3, 1, 1, 1, 1, 64, 3, 1, 1, 1, 1}},
+    };
     stn_context *context = context_with(1);
     struct stni_onednn *library;
     CHECK_STATUS(stni_onednn_get(context, &library), STN_OK);
@@ -213,9 +227,9 @@ static void no_main_path_is_reference_code(void)
         stn_context_destroy(&context);
         SKIP("built without oneDNN");
     }
-    for (size_t i = 0; i < sizeof g / sizeof *g; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int32_t kind = 0; kind < 3; kind++) {
-            struct stni_conv_problem p = problem(kind, STN_DTYPE_F32, 2, g[i]);
+            struct stni_conv_problem p = problem(kind, STN_DTYPE_F32, cases[i].dims, cases[i].g);
             const char *name = stni_onednn_conv_name(library, &p);
             CHECK(name[0] != '\0' && strncmp(name, "ref", 3) != 0);
         }
