@@ -154,7 +154,7 @@ typedef struct stn_conv_attrs {
 /** 2-d convolution (cross-correlation).
  *
  * Shapes:     input (n, c, h, w) or (c, h, w), weight (o, c / groups, kh, kw), bias (o) or NULL
- *             -> (n, o, h', w'), h' = floor((h + 2 p - d (kh - 1) - 1) / s) + 1. Dtypes are equal.
+ *             -> (n, o, h', w'), h' = floor((h + 2 p - d (kh - 1) - 1) / s) + 1. Floating and complex dtypes, all equal.
  * Placement:  n, h and w stay sharded, with rows and columns of neighbours' chunks fetched as halos, of any width, over any cut;
  *             o sharded in weight (and bias) stays sharded; c sharded in both gives Partial(sum); Partial(sum) as in matmul.
  *             The cut of h', w': balanced from balanced, else offset' = ceil(offset h' / h). Memory order: channels last.
@@ -180,10 +180,10 @@ typedef struct stn_conv_transpose_attrs {
     int64_t groups;            /* 0: 1 */
 } stn_conv_transpose_attrs;
 
-/** Transposed 2-d convolution: the adjoint of stn_conv2d in its input, whose output is the input here; plus a bias.
+/** Transposed 2-d convolution: the transpose of stn_conv2d in its input, whose output is the input here; plus a bias.
  *
  * Shapes:     input (n, c, h, w) or (c, h, w), weight (c, o / groups, kh, kw), bias (o) or NULL
- *             -> (n, o, h', w'), h' = (h - 1) s - 2 p + d (kh - 1) + 1 + output_padding. Dtypes are equal.
+ *             -> (n, o, h', w'), h' = (h - 1) s - 2 p + d (kh - 1) + 1 + output_padding. Floating and complex dtypes, all equal.
  * Placement:  as stn_conv2d: an output gathers from the inputs that reach it, which come as halos; c sharded in both gives
  *             Partial(sum), a sharded dim 1 of weight a sharded o (with groups: dim 0 of weight).
  * Collective: over the mesh where halos or inputs have to move.

@@ -5,6 +5,7 @@
 #include "ops/conv/conv_kernel.h"
 #include "ops/conv/labels.h"
 #include "ops/conv/solve.h"
+#include "ops/elementwise/pointwise.h"
 #include "ops/util/call.h"
 
 #include <shardtensor/ops.h>
@@ -92,21 +93,19 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_tensor *derive(const struct stni_conv_rule *rule, const struct stni_conv_attrs *attrs, enum stni_conv_role wanted,
                           const struct stni_layout *like, stn_tensor *const *t)
 {
-    static const enum stni_conv_kind kinds[] = {
-        [STNI_CONV_Y] = STNI_CONV_FORWARD, [STNI_CONV_X] = STNI_CONV_GRAD_INPUT, [STNI_CONV_WEIGHT] = STNI_CONV_GRAD_WEIGHT};
     static const enum stni_op_index ops[][STNI_CONV_MAX_DIMS] = {
-        [STNI_CONV_FORWARD] = {STNI_OP_conv1d, STNI_OP_conv2d, STNI_OP_conv3d},
-        [STNI_CONV_GRAD_INPUT] = {STNI_OP_conv1d_grad_input, STNI_OP_conv2d_grad_input, STNI_OP_conv3d_grad_input},
-        [STNI_CONV_GRAD_WEIGHT] = {STNI_OP_conv1d_grad_weight, STNI_OP_conv2d_grad_weight, STNI_OP_conv3d_grad_weight}};
+        [STNI_CONV_Y] = {STNI_OP_conv1d, STNI_OP_conv2d, STNI_OP_conv3d},
+        [STNI_CONV_X] = {STNI_OP_conv1d_grad_input, STNI_OP_conv2d_grad_input, STNI_OP_conv3d_grad_input},
+        [STNI_CONV_WEIGHT] = {STNI_OP_conv1d_grad_weight, STNI_OP_conv2d_grad_weight, STNI_OP_conv3d_grad_weight}};
     struct stni_conv_attrs own = *attrs;
-    const struct stni_conv_roles *roles = &stni_conv_roles[kinds[wanted]];
+    const struct stni_conv_roles *roles = &stni_conv_roles[wanted];
     stn_tensor *in[] = {t[roles->in[0]], t[roles->in[1]]};
     own.size = stni_conv_attrs_init.size;
     if (wanted != STNI_CONV_Y)
         own.size.n = rule->dims;
     for (int d = 0; d < own.size.n; d++)
         own.size.v[d] = like->shape[like->ndim - rule->dims + d];
-    return stni_call(ops[kinds[wanted]][rule->dims - 1], 2, in, &own);
+    return stni_call(ops[wanted][rule->dims - 1], 2, in, &own);
 }
 
 /* All dims but the channels. */
@@ -128,7 +127,7 @@ static stn_status backward(stn_backward_call *call)
         if (!(call->needs >> i & 1))
             continue;
         t[roles->out] = call->grad_out[0];
-        t[roles->in[1 - i]] = call->in[1 - i];
+        t[roles->in[1 - i]] = stni_conjugate(call->in[1 - i]);
         call->grad_in[i] = derive(rule, call->attrs, roles->in[i], &call->in_spec[i]->layout, t);
     }
     if (call->needs & 4)

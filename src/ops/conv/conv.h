@@ -1,5 +1,6 @@
-/* The family of convolutions. One trilinear form <y, conv(x, weight)> stands behind all of them: each op reads two of the three and gives the
- * adjoint in the third. So one set of functions serves every op, each is the others' derivative, and derivatives of every order are right.
+/* The family of convolutions. One trilinear form <y, conv(x, weight)> stands behind all of them: each op reads two of the three and gives what
+ * stands beside the third. So one set of functions serves every op, each is the others' derivative, and derivatives of every order are right.
+ * Nothing is conjugated in it: derivatives conjugate what they multiply a cotangent with.
  *
  *     convNd              y from x and weight, plus a bias
  *     conv_transposeNd    x from y and weight, plus a bias: the input is y, and x the output
@@ -17,8 +18,6 @@ struct stni_conv_rule {
     enum stni_conv_kind kind;
     int transposed; /* GRAD_INPUT, sizes of x by the transposed convolution's formula */
 };
-
-enum stni_conv_role { STNI_CONV_X, STNI_CONV_Y, STNI_CONV_WEIGHT, STNI_CONV_ROLES };
 
 /* Which of the three the op's first two inputs and its output are, by kind. */
 struct stni_conv_roles {

@@ -3,6 +3,7 @@
 
 #include "core/box.h"
 #include "core/device/device.h"
+#include "core/dtype.h"
 #include "ops/conv/reference.h"
 #include "ops/util/onednn.h"
 #include "ops/util/widen.h"
@@ -32,7 +33,7 @@ static stn_status solve_refused(stn_queue *queue, const struct stni_conv_problem
     return STN_OK;
 }
 
-static stn_status compute(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
+stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
                           const struct stni_conv_data *data, void *workspace)
 {
     if (library == NULL) {
@@ -45,30 +46,35 @@ static stn_status compute(stn_queue *queue, struct stni_onednn *library, const s
     return status == STN_OK ? STN_OK : stn_queue_fail(queue, status, "convolution: oneDNN failed: %s", stn_status_text(status));
 }
 
-static int64_t elements(const struct stni_conv_problem *p, int64_t channels, const int64_t *extent)
+int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_role role)
 {
-    int64_t n = p->n * channels;
+    const int64_t *extent = role == STNI_CONV_X ? p->in : role == STNI_CONV_Y ? p->out : p->kernel;
+    int64_t n = role == STNI_CONV_X ? p->n * p->c : role == STNI_CONV_Y ? p->n * p->o : p->o * (p->c / p->groups);
     for (int d = 0; d < p->dims; d++)
         n *= extent[d];
     return n;
 }
 
-/* Libraries give adjoints without a bias. */
+/* To x, as libraries give adjoints without a bias; of complex problems to y too. */
 static void add_bias(const struct stni_conv_problem *p, const struct stni_conv_data *data)
 {
-    int64_t pixels = elements(p, 1, p->in);
-    stn_box x = {.data = data->x, .ndim = 3, .shape = {data->images, pixels, p->c}, .strides = {data->x_step, p->c, 1}}, bias = x;
+    int to_y = p->kind == STNI_CONV_FORWARD;
+    int64_t channels = to_y ? p->o : p->c, elements = stni_conv_elements(p, to_y ? STNI_CONV_Y : STNI_CONV_X);
+    if (data->images * elements == 0)
+        return;
+    stn_box out = {.data = to_y ? data->y : data->x, .ndim = 3, .shape = {data->images, elements / channels, channels},
+                   .strides = {to_y ? data->y_step : data->x_step, channels, 1}};
+    stn_box bias = out;
     bias.data = data->bias;
     bias.strides[0] = bias.strides[1] = 0;
-    const stn_box addends[] = {x, bias};
-    if (data->images * pixels * p->c > 0)
-        stni_box_reduce_now(1, &x, 2, addends, (stn_dtype)p->dtype, STN_SUM);
+    const stn_box addends[] = {out, bias};
+    stni_box_reduce_now(1, &out, 2, addends, (stn_dtype)p->dtype, STN_SUM);
 }
 
 static stn_status solve(stn_queue *queue, const struct stni_conv_args *a, const struct stni_conv_problem *p,
                         const struct stni_conv_data *data, void *workspace)
 {
-    STNI_TRY(compute(queue, a->library, p, data, workspace));
+    STNI_TRY(stni_conv_real(queue, a->library, p, data, workspace));
     if (a->adds_bias)
         add_bias(p, data);
     return STN_OK;
@@ -79,14 +85,6 @@ static stn_status solve(stn_queue *queue, const struct stni_conv_args *a, const 
 static int64_t bias_elements(const struct stni_conv_args *a)
 {
     return a->adds_bias ? a->problem.c : a->problem.has_bias ? a->problem.o : 0;
-}
-
-static int64_t weight_elements(const struct stni_conv_problem *p)
-{
-    int64_t n = p->o * (p->c / p->groups);
-    for (int d = 0; d < p->dims; d++)
-        n *= p->kernel[d];
-    return n;
 }
 
 static size_t wide_bytes(int64_t n)
@@ -121,7 +119,7 @@ static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
     const struct stni_conv_problem *p = &a->problem;
     struct stni_conv_problem wide = wide_problem(p);
     stn_dtype dtype = (stn_dtype)p->dtype;
-    int64_t nx = elements(p, p->c, p->in), ny = elements(p, p->o, p->out), nw = weight_elements(p);
+    int64_t nx = stni_conv_elements(p, STNI_CONV_X), ny = stni_conv_elements(p, STNI_CONV_Y), nw = stni_conv_elements(p, STNI_CONV_WEIGHT);
     int same = p->weight_dtype == STN_DTYPE_F32, reads_x = p->kind != STNI_CONV_GRAD_INPUT, reads_y = p->kind != STNI_CONV_FORWARD;
     char *workspace = a->workspace;
     struct stni_conv_data data = {.x = take(&workspace, nx), .y = take(&workspace, ny), .weight = a->data.weight, .images = 1,
@@ -154,16 +152,29 @@ size_t stni_conv_workspace(const struct stni_conv_args *a)
 {
     const struct stni_conv_problem *p = &a->problem;
     struct stni_conv_problem wide = wide_problem(p);
+    if (stni_dtype_is_complex((stn_dtype)p->dtype))
+        return stni_conv_complex_workspace(a);
     size_t bytes = a->library != NULL ? 0 : stni_conv_reference_workspace(a->widen ? &wide : p);
     if (!a->widen)
         return bytes;
-    bytes += wide_bytes(elements(p, p->c, p->in)) + wide_bytes(elements(p, p->o, p->out));
-    return bytes + wide_bytes(weight_elements(p)) + wide_bytes(bias_elements(a));
+    for (int role = 0; role < STNI_CONV_ROLES; role++)
+        bytes += wide_bytes(stni_conv_elements(p, (enum stni_conv_role)role));
+    return bytes + wide_bytes(bias_elements(a));
+}
+
+static stn_status solve_complex(stn_queue *queue, const struct stni_conv_args *a)
+{
+    STNI_TRY(stni_conv_complex(queue, a));
+    if (a->data.bias != NULL)
+        add_bias(&a->problem, &a->data);
+    return STN_OK;
 }
 
 stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
+    if (stni_dtype_is_complex((stn_dtype)a->problem.dtype))
+        return solve_complex(queue, a);
     return a->widen ? solve_wide(queue, a) : solve(queue, a, &a->problem, &a->data, a->workspace);
 }
 

@@ -37,12 +37,24 @@ struct stni_conv_narrow_args {
 /* Bytes that the CPU's kernel needs; `library` and `widen` are set. */
 size_t stni_conv_workspace(const struct stni_conv_args *args);
 
+/* Elements of x, y or weight. */
+int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_role role);
+
+/* Real problems on the calling thread: `workspace` has stni_conv_reference_workspace bytes where `library` is NULL. */
+stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
+                          const struct stni_conv_data *data, void *workspace);
+
+/* Complex ones, but for a bias; and the bytes that they need. */
+stn_status stni_conv_complex(stn_queue *queue, const struct stni_conv_args *args);
+size_t stni_conv_complex_workspace(const struct stni_conv_args *args);
+
 stn_status stni_conv_cpu(stn_queue *queue, const void *args);
 stn_status stni_conv_add_cpu(stn_queue *queue, const void *args);
 stn_status stni_conv_narrow_cpu(stn_queue *queue, const void *args);
 
 enum {
-    STNI_CONV_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
+    STNI_CONV_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 |
+                       1 << STN_DTYPE_C128,
     STNI_CONV_NARROW_DTYPES = 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16
 };
 

@@ -263,8 +263,8 @@ void stni_conv_shape(const struct stni_conv *conv, enum stni_conv_role role, stn
 stn_status stni_conv_check_dtypes(const stn_op_call *call)
 {
     stn_dtype dtype = call->in_spec[0]->layout.dtype;
-    if (!stni_dtype_is_floating(dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got dtype %s, wanted f32 f64 bf16 or f16",
+    if (!stni_dtype_is_floating(dtype) && !stni_dtype_is_complex(dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got dtype %s, wanted f32 f64 bf16 f16 c64 or c128",
                            stn_op_descriptor(call->op)->inputs[0].name, stn_dtype_name(dtype));
     for (int i = 1; i < call->n_in; i++)
         if (call->in_spec[i] != NULL && call->in_spec[i]->layout.dtype != dtype)

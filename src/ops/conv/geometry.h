@@ -27,7 +27,7 @@ stn_status stni_conv_read(const stn_op_call *call, struct stni_conv *conv);
 /* The shape of x, y or weight. */
 void stni_conv_shape(const struct stni_conv *conv, enum stni_conv_role role, stn_meta *meta);
 
-/* f32 f64 bf16 f16, and all inputs alike. */
+/* f32 f64 bf16 f16 c64 c128, and all inputs alike. */
 stn_status stni_conv_check_dtypes(const stn_op_call *call);
 
 /* Dim of x and y: of channels, and of windowed dim d. */

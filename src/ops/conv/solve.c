@@ -226,7 +226,7 @@ static stn_status find_library(struct solver *s)
     if (!s->call->context->device->is_cpu)
         return STN_OK;
     s->widen = stni_wide_dtype(s->dtype) != s->dtype;
-    if (s->dtype != STN_DTYPE_F64)
+    if (s->dtype != STN_DTYPE_F64 && s->dtype != STN_DTYPE_C128)
         STNI_TRY(stni_onednn_get(s->call->context, &s->library));
     if (s->dtype == STN_DTYPE_BF16 && s->library != NULL && stni_onednn_has_bf16(s->library))
         s->widen = 0;

@@ -16,6 +16,9 @@ enum stni_conv_kind {
     STNI_CONV_GRAD_WEIGHT /* weight from x and y: the adjoint in weight */
 };
 
+/* The three tensors, in the order of the kinds that give them. */
+enum stni_conv_role { STNI_CONV_Y, STNI_CONV_X, STNI_CONV_WEIGHT, STNI_CONV_ROLES };
+
 enum { STNI_CONV_MAX_DIMS = 3 };
 
 /* Compared by its bytes: set whole from {0}, entries past `dims` left zero. */

@@ -156,11 +156,102 @@ static void tall_images_in_blocks_of_rows_give_what_f64_gives(void)
     test_ranks(2, tall_body, NULL);
 }
 
+/* Complex numbers */
+
+/* Parts of the product of two of the three: sum[0] + i sum[1] is the third; the first factor is conjugated for a gradient. */
+static void plain_complex(const struct conv_case *s, double *const *a, double *const *w, double *const *out, double *const *sum, int64_t n)
+{
+    int gradient = sum != out;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) {
+            double *part = conv_zeros(n), sign = i == 0 ? 1 : (j == 1) == gradient ? 1 : -1;
+            if (sum == out)
+                conv_plain(s, a[i], w[j], part, part);
+            else if (sum == a)
+                conv_plain(s, part, w[i], out[j], part);
+            else
+                conv_plain(s, a[i], part, out[j], part);
+            for (int64_t k = 0; k < n; k++)
+                sum[i != j][k] += sign * part[k];
+            free(part);
+        }
+}
+
+static void compare_complex(stn_tensor *got, double *const *want, double tolerance)
+{
+    against_one_compare(stn_real(got), want[0], tolerance);
+    against_one_compare(stn_imag(got), want[1], tolerance);
+}
+
+/* The input's first windowed dim is cut over all ranks. */
+static void check_complex(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype real, double tolerance)
+{
+    struct random_shape of[] = {conv_input_shape(s), conv_weight_shape(s), conv_bias_shape(s), conv_output_shape(s)};
+    stn_placement everywhere = stn_replicate(), over = stn_shard(of[0].ndim - s->dims);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    double *v[4][2], *want[3][2];
+    int64_t numel[4], plane = 1;
+    stn_tensor *in[4], *grad[3];
+    for (int d = 0; d < s->dims; d++)
+        plane *= of[3].shape[of[3].ndim - 1 - d];
+    stn_scope_begin(context);
+    for (int k = 0; k < 4; k++) {
+        const stn_spec *spec = conv_spec(context, mesh, k == 0 ? &over : &everywhere, real, &of[k], NULL);
+        stn_tensor *parts[2];
+        numel[k] = against_one_numel(&of[k]);
+        for (int i = 0; i < 2; i++) {
+            v[k][i] = against_one_draw(state, numel[k]);
+            parts[i] = against_one_tensor(context, spec, v[k][i]);
+        }
+        in[k] = stn_detach(stn_complex(parts[0], parts[1]));
+        CHECK_STATUS(stn_set_requires_grad(in[k], k < 3), STN_OK);
+        stn_spec_release(&spec);
+    }
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < 2; i++)
+            want[k][i] = conv_zeros(k < 2 ? numel[k] : numel[3]);
+    plain_complex(s, v[0], v[1], want[2], want[2], numel[3]);
+    plain_complex(s, want[0], v[1], v[3], want[0], numel[0]);
+    plain_complex(s, v[0], want[1], v[3], want[1], numel[1]);
+    for (int64_t i = 0; i < 2 * numel[3] && s->has_bias; i++)
+        want[2][i % 2][i / 2] += v[2][i % 2][i / 2 / plane % s->o];
+    stn_tensor *out = conv_call(in, s);
+    CHECK_STATUS(stn_grad(context, 1, &out, &in[3], s->has_bias ? 3 : 2, in, 0, 0, grad), STN_OK);
+    compare_complex(out, want[2], tolerance);
+    compare_complex(grad[0], want[0], tolerance);
+    compare_complex(grad[1], want[1], tolerance);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 4; k++)
+            free(v[k][i]);
+        for (int k = 0; k < 3; k++)
+            free(want[k][i]);
+    }
+}
+
+static stn_status complex_body(stn_context *context, void *arg)
+{
+    uint64_t state = 59;
+    (void)arg;
+    for (int i = 0; i < conv_n_cases; i++) {
+        check_complex(context, &state, &conv_cases[i], STN_DTYPE_F32, 4e-6);
+        check_complex(context, &state, &conv_cases[i], STN_DTYPE_F64, 1e-13);
+    }
+    return STN_OK;
+}
+
+static void complex_numbers_multiply_as_their_parts_do(void)
+{
+    test_ranks(1, complex_body, NULL);
+    test_ranks(3, complex_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"one_process_gives_what_plain_loops_give_to_the_second_derivative", one_process_gives_what_plain_loops_give_to_the_second_derivative},
         {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
+        {"complex_numbers_multiply_as_their_parts_do", complex_numbers_multiply_as_their_parts_do},
         {"tall_images_in_blocks_of_rows_give_what_f64_gives", tall_images_in_blocks_of_rows_give_what_f64_gives},
     };
     return TEST_MAIN(argc, argv, cases);
