@@ -4,7 +4,6 @@
  * (sort_shared.c), one line at a time: sort.c sees to that. */
 #include "ops/order/order.h"
 
-#include "ops/index/access.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
 #include "ops/util/whole.h"
@@ -84,13 +83,6 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)call;
     return needs ? UINT64_C(1) << (32 + INDICES) : 0;
-}
-
-/* Of a line that ranks share, elements go back to their owners. */
-static stn_tensor *send_back(const stn_spec *spec, int dim, stn_tensor *grad, stn_tensor *indices)
-{
-    const struct stni_access_attrs attrs = {.dim = dim, .what = STNI_OP_sort, .mode = STNI_ACCESS_ADD};
-    return stni_index_write_zeros(spec, indices, grad, &attrs);
 }
 
 static stn_status backward(stn_backward_call *call)
