@@ -53,6 +53,17 @@ STN_API stn_tensor *stn_kl_div(stn_tensor *input, stn_tensor *target, stn_loss_r
 STN_API stn_tensor *stn_gaussian_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *var, int full, double eps,
                                           stn_loss_reduction reduction);
 
+/** exp(input) - target input, without `log_input` input - target log(input + eps); with `full` Stirling's approximation of log target! more where
+ *  target is more than 1. As stn_mse_loss without weights. */
+STN_API stn_tensor *stn_poisson_nll_loss(stn_tensor *input, stn_tensor *target, int log_input, int full, double eps, stn_loss_reduction reduction);
+
+/** log(1 + exp(-target input)), target -1 or 1; as stn_mse_loss without weights. */
+STN_API stn_tensor *stn_soft_margin_loss(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction);
+
+/** input where target is 1, max(margin - input, 0) where it is -1 (their sum where it is neither); as stn_mse_loss without weights. Target, which may be
+ *  of integers, has no gradient. */
+STN_API stn_tensor *stn_hinge_embedding_loss(stn_tensor *input, stn_tensor *target, double margin, stn_loss_reduction reduction);
+
 /** -weight[t] input[t] for each target t that is not `ignore_index`, for which it is 0; summed, or averaged by the weights of the targets that are not
  *  ignored.
  *

@@ -212,6 +212,9 @@
     X(kl_div) \
     X(gaussian_nll_loss) \
     X(gaussian_nll) \
+    X(poisson_nll_loss) \
+    X(soft_margin_loss) \
+    X(hinge_embedding_loss) \
     X(triplet_margin_loss) \
     X(batch_norm) \
     X(instance_norm) \

@@ -11,7 +11,7 @@ enum { INPUT, TARGET, VAR };
 
 stn_tensor *stn_gaussian_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *var, int full, double eps, stn_loss_reduction reduction)
 {
-    const struct stni_loss_attrs attrs = {(int64_t)reduction, eps, full != 0};
+    const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .p = eps, .full = full != 0};
     if ((unsigned)reduction > STN_REDUCE_SUM)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "gaussian_nll_loss: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
     return stni_call(STNI_OP_gaussian_nll_loss, 3, (stn_tensor *[]){input, target, var}, &attrs);
@@ -43,10 +43,10 @@ static const stn_input_schema row_inputs[] = {
 static const stn_attr_schema attrs_schema[] = {
     {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},
     {"eps", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
-    {"full", STN_ATTR_BOOL, offsetof(struct stni_loss_attrs, flag), NULL},
+    {"full", STN_ATTR_BOOL, offsetof(struct stni_loss_attrs, full), NULL},
 };
 
-static const struct stni_loss_attrs defaults = {STN_REDUCE_MEAN, 1e-6, 0};
+static const struct stni_loss_attrs defaults = {.reduction = STN_REDUCE_MEAN, .p = 1e-6};
 
 const stn_op_desc stni_op_gaussian_nll_loss = {
     .size = sizeof(stn_op_desc), .name = "gaussian_nll_loss", .inputs = inputs, .n_inputs = 3, .attrs = attrs_schema, .n_attrs = 3,

@@ -151,7 +151,7 @@ stn_status stni_loss_run(stn_op_call *call)
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_loss_rule *rule = rule_of(call);
     const stn_mesh *mesh = call->out_spec[1]->layout.mesh;
-    struct stni_loss_args args = {.loss = stni_loss_row(rule, attrs), .term = STNI_LOSS_VALUE, .p = attrs->p, .q = attrs->flag ? rule->constant : 0};
+    struct stni_loss_args args = {.loss = stni_loss_row(rule, attrs), .term = STNI_LOSS_VALUE, .p = attrs->p, .q = attrs->full ? rule->constant : 0};
     stn_meta meta;
     void *sum;
     double count = 1;
@@ -189,7 +189,7 @@ stn_status stni_loss_backward(stn_backward_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_loss_rule *rule = call->arg;
-    const struct stni_loss_backward_attrs value = {stni_loss_row(rule, attrs), STNI_LOSS_VALUE, attrs->p};
+    const struct stni_loss_backward_attrs value = {stni_loss_row(rule, attrs), STNI_LOSS_VALUE, attrs->p, attrs->full ? rule->constant : 0};
     stn_tensor *in[STNI_LOSS_INPUTS] = {[STNI_LOSS_GRAD] = call->grad_out[0], [STNI_LOSS_TOTAL] = call->out[1]};
     if (!call->grad_out[0])
         return STN_OK;

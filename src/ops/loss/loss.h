@@ -9,16 +9,17 @@
 
 struct stni_loss_attrs {
     int64_t reduction; /* stn_loss_reduction */
-    double p; /* delta of huber_loss, beta of smooth_l1_loss, eps of gaussian_nll */
-    int64_t flag; /* log_target of kl_div, full of gaussian_nll */
+    double p; /* delta of huber_loss, beta of smooth_l1_loss, eps of gaussian_nll and poisson_nll, margin of hinge_embedding_loss */
+    int64_t in_log; /* log_target of kl_div, log_input of poisson_nll */
+    int64_t full;   /* of gaussian_nll and poisson_nll */
 };
 
 struct stni_loss_rule {
     enum stni_loss loss;
     int by_weights; /* a weighted mean divides by the sum of the weights; else by the number of elements */
     int same_shape; /* target must have input's shape */
-    int flag_is_row; /* attrs.flag chooses the row after `loss`'s; else it is in q: times `constant` */
-    double constant;
+    int has_log; /* attrs.in_log chooses the row after `loss`'s */
+    double constant; /* the row's q where attrs.full is set */
     int extra_gradient; /* the operand z has one */
 };
 
@@ -27,7 +28,7 @@ enum { STNI_LOSS_INPUT, STNI_LOSS_TARGET, STNI_LOSS_WEIGHT, STNI_LOSS_EXTRA, STN
 
 struct stni_loss_backward_attrs {
     int64_t loss, term; /* of a derivative */
-    double p;
+    double p, q;
 };
 
 /* Cotangents of input, target and extra, those of them in `wanted` (bit i: input i), which are of specs `spec`, for a first derivative of the term that `attrs`
@@ -38,7 +39,7 @@ stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor
 /* The row that the attributes choose. */
 static inline enum stni_loss stni_loss_row(const struct stni_loss_rule *rule, const struct stni_loss_attrs *attrs)
 {
-    return (enum stni_loss)((int)rule->loss + (rule->flag_is_row && attrs->flag));
+    return (enum stni_loss)((int)rule->loss + (rule->has_log && attrs->in_log));
 }
 
 /* Judges dtypes; gives the shape that the first `n` inputs broadcast to and the dtype of input and target. */

@@ -77,7 +77,7 @@ static stn_status run(stn_op_call *call)
 {
     const struct stni_loss_backward_attrs *attrs = call->attrs;
     const stn_tensor *out = call->out[0];
-    struct stni_loss_args args = {.loss = (enum stni_loss)attrs->loss, .term = (enum stni_loss_term)attrs->term, .p = attrs->p,
+    struct stni_loss_args args = {.loss = (enum stni_loss)attrs->loss, .term = (enum stni_loss_term)attrs->term, .p = attrs->p, .q = attrs->q,
                                   .compute = stni_compute_dtype(out->spec->layout.dtype), .total = call->in[STNI_LOSS_TOTAL]->data};
     stn_meta whole;
     if (out->spec->local_numel == 0)
@@ -127,9 +127,10 @@ static const stn_attr_schema attrs_schema[] = {
     {"loss", STN_ATTR_INT, offsetof(struct stni_loss_backward_attrs, loss), NULL},
     {"term", STN_ATTR_INT, offsetof(struct stni_loss_backward_attrs, term), NULL},
     {"p", STN_ATTR_FLOAT, offsetof(struct stni_loss_backward_attrs, p), NULL},
+    {"q", STN_ATTR_FLOAT, offsetof(struct stni_loss_backward_attrs, q), NULL},
 };
 
-static const struct stni_loss_backward_attrs defaults = {STNI_LOSS_mse_loss, STNI_LOSS_X, 1};
+static const struct stni_loss_backward_attrs defaults = {STNI_LOSS_mse_loss, STNI_LOSS_X, 1, 0};
 
 static const stn_kernel_slot slots[] = {{"loss_backward.terms", sizeof(struct stni_loss_args)}};
 
@@ -143,7 +144,7 @@ const stn_op_desc stni_op_loss_backward = {
     .inputs = inputs,
     .n_inputs = STNI_LOSS_INPUTS,
     .attrs = attrs_schema,
-    .n_attrs = 3,
+    .n_attrs = 4,
     .attrs_size = sizeof(struct stni_loss_backward_attrs),
     .attrs_init = &defaults,
     .n_outputs = 1,

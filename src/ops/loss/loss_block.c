@@ -11,6 +11,11 @@ enum { LANES = 16 };
 #define LEAST(v) ((v) < p ? p : (v))
 #define SOFTPLUS(v) (((v) > 0 ? (v) : 0) + LOG1P_UNIT(EXP((v) > 0 ? -(v) : (v))))
 
+/* log y! by Stirling's formula, where y is more than 1. */
+#define STIRLING(v) ((v) > 1 ? (v) * LOG(v) - (v) + LOG((T)6.283185307179586477 * (v)) / 2 : 0)
+#define STIRLING_SLOPE(v) ((v) > 1 ? LOG(v) + 1 / (2 * (v)) : 0)
+#define STIRLING_BEND(v) ((v) > 1 ? (1 - 1 / (2 * (v))) / (v) : 0)
+
 #define T float
 #define MAP map_f32
 #define SUM sum_f32

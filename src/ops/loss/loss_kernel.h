@@ -25,7 +25,17 @@
     X(gaussian_nll, (LOG(LEAST(z)) + d * d / LEAST(z)) / 2 + q,                                                              \
       d / LEAST(z), -d / LEAST(z), (1 - d * d / LEAST(z)) / (2 * LEAST(z)),                                                  \
       1 / LEAST(z), -1 / LEAST(z), 1 / LEAST(z), -d / (LEAST(z) * LEAST(z)), d / (LEAST(z) * LEAST(z)),                      \
-      (d * d / LEAST(z) - (T)0.5) / (LEAST(z) * LEAST(z)))
+      (d * d / LEAST(z) - (T)0.5) / (LEAST(z) * LEAST(z)))                                                                   \
+    X(poisson_nll, x - y * LOG(x + p) + q * STIRLING(y),                                                                     \
+      1 - y / (x + p), q * STIRLING_SLOPE(y) - LOG(x + p), 0,                                                                \
+      y / ((x + p) * (x + p)), -1 / (x + p), q * STIRLING_BEND(y), 0, 0, 0)                                                  \
+    X(poisson_nll_log, EXP(x) - y * x + q * STIRLING(y),                                                                     \
+      EXP(x) - y, q * STIRLING_SLOPE(y) - x, 0, EXP(x), -1, q * STIRLING_BEND(y), 0, 0, 0)                                   \
+    X(soft_margin_loss, SOFTPLUS(-x * y),                                                                                    \
+      -y * SIGMOID(-x * y), -x * SIGMOID(-x * y), 0, y * y * SIGMOID(x * y) * SIGMOID(-x * y),                               \
+      (x * y * SIGMOID(x * y) - 1) * SIGMOID(-x * y), x * x * SIGMOID(x * y) * SIGMOID(-x * y), 0, 0, 0)                     \
+    X(hinge_embedding_loss, (y == 1 ? 0 : x < p ? p - x : 0) + (y == -1 ? 0 : x),                                            \
+      (y == 1 ? 0 : x < p ? -1 : 0) + (y == -1 ? 0 : 1), 0, 0, 0, 0, 0, 0, 0, 0)
 
 /* Those of d alone: value, slope and curvature. Their derivatives by y are those by x with the other sign, and are not asked for. */
 #define STNI_LOSS_OF_DIFFERENCE(X)                                                                                           \

@@ -1,5 +1,5 @@
-/* Losses of probabilities, which are functions of input and target each: the binary cross entropies and the Kullback-Leibler divergence. What each computes
- * is a row of loss_kernel.h. */
+/* Losses that are functions of input and target each, not of their difference: the binary cross entropies, the Kullback-Leibler divergence, Poisson's
+ * likelihood, and two margins. What each computes is a row of loss_kernel.h. */
 #include "ops/loss/loss.h"
 #include "ops/util/call.h"
 
@@ -28,11 +28,30 @@ stn_tensor *stn_binary_cross_entropy_with_logits(stn_tensor *input, stn_tensor *
 
 stn_tensor *stn_kl_div(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction, int log_target)
 {
-    const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .flag = log_target != 0};
+    const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .in_log = log_target != 0};
     return call(STNI_OP_kl_div, "kl_div", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_BATCHMEAN);
 }
 
-static const struct stni_loss_attrs defaults = {.reduction = STN_REDUCE_MEAN};
+stn_tensor *stn_poisson_nll_loss(stn_tensor *input, stn_tensor *target, int log_input, int full, double eps, stn_loss_reduction reduction)
+{
+    const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .p = eps, .in_log = log_input != 0, .full = full != 0};
+    return call(STNI_OP_poisson_nll_loss, "poisson_nll_loss", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_SUM);
+}
+
+stn_tensor *stn_soft_margin_loss(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction)
+{
+    const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction};
+    return call(STNI_OP_soft_margin_loss, "soft_margin_loss", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_SUM);
+}
+
+stn_tensor *stn_hinge_embedding_loss(stn_tensor *input, stn_tensor *target, double margin, stn_loss_reduction reduction)
+{
+    const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .p = margin};
+    return call(STNI_OP_hinge_embedding_loss, "hinge_embedding_loss", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_SUM);
+}
+
+static const struct stni_loss_attrs defaults = {.reduction = STN_REDUCE_MEAN}, margin_defaults = {.reduction = STN_REDUCE_MEAN, .p = 1},
+                                    poisson_defaults = {.reduction = STN_REDUCE_MEAN, .p = 1e-8, .in_log = 1};
 
 static const char *const kl_reductions[] = {[STN_REDUCE_MEAN] = "mean", [STN_REDUCE_NONE] = "none", [STN_REDUCE_SUM] = "sum",
                                             [STN_REDUCE_BATCHMEAN] = "batchmean", NULL};
@@ -40,7 +59,18 @@ static const char *const kl_reductions[] = {[STN_REDUCE_MEAN] = "mean", [STN_RED
 static const stn_attr_schema plain[] = {{"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions}};
 static const stn_attr_schema kl_schema[] = {
     {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), kl_reductions},
-    {"log_target", STN_ATTR_BOOL, offsetof(struct stni_loss_attrs, flag), NULL},
+    {"log_target", STN_ATTR_BOOL, offsetof(struct stni_loss_attrs, in_log), NULL},
+};
+
+static const stn_attr_schema poisson_schema[] = {
+    {"log_input", STN_ATTR_BOOL, offsetof(struct stni_loss_attrs, in_log), NULL},
+    {"full", STN_ATTR_BOOL, offsetof(struct stni_loss_attrs, full), NULL},
+    {"eps", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},
+};
+static const stn_attr_schema margin_schema[] = {
+    {"margin", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},
 };
 
 const stn_op_desc stni_op_binary_cross_entropy = {
@@ -54,5 +84,19 @@ const stn_op_desc stni_op_binary_cross_entropy_with_logits = {
 };
 
 const stn_op_desc stni_op_kl_div = {
-    STNI_LOSS_FIELDS("kl_div", 2, .loss = STNI_LOSS_kl_div, .flag_is_row = 1), .attrs = kl_schema, .n_attrs = 2, .attrs_init = &defaults,
+    STNI_LOSS_FIELDS("kl_div", 2, .loss = STNI_LOSS_kl_div, .has_log = 1), .attrs = kl_schema, .n_attrs = 2, .attrs_init = &defaults,
+};
+
+const stn_op_desc stni_op_poisson_nll_loss = {
+    STNI_LOSS_FIELDS("poisson_nll_loss", 2, .loss = STNI_LOSS_poisson_nll, .has_log = 1, .constant = 1),
+    .attrs = poisson_schema, .n_attrs = 4, .attrs_init = &poisson_defaults,
+};
+
+const stn_op_desc stni_op_soft_margin_loss = {
+    STNI_LOSS_FIELDS("soft_margin_loss", 2, .loss = STNI_LOSS_soft_margin_loss), .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+};
+
+const stn_op_desc stni_op_hinge_embedding_loss = {
+    STNI_LOSS_FIELDS("hinge_embedding_loss", 2, .loss = STNI_LOSS_hinge_embedding_loss),
+    .attrs = margin_schema, .n_attrs = 2, .attrs_init = &margin_defaults,
 };

@@ -1,4 +1,4 @@
-/* The binary cross entropies, kl_div, gaussian_nll_loss and triplet_margin_loss: against plain loops, layouts against one process with second
+/* The binary cross entropies, kl_div, the likelihoods of Gauss and Poisson, and losses of margins: against plain loops, layouts against one process with second
  * derivatives, arguments at the ends, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
@@ -7,12 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum kind { BCE, LOGITS, KL, GAUSSIAN, TRIPLET };
+enum kind { BCE, LOGITS, KL, GAUSSIAN, TRIPLET, POISSON, SOFT_MARGIN, HINGE };
 
 struct loss {
     enum kind kind;
     stn_loss_reduction reduction;
-    int option; /* log_target, full, swap */
+    int option; /* log_target, full, swap; of POISSON bit 0 log_input, bit 1 full */
     double p;   /* of distances */
     struct random_shape x, y, z, w; /* z: var, negative; pos_weight is seen as w's last dim */
 };
@@ -30,9 +30,14 @@ static const struct loss losses[] = {
     {TRIPLET, STN_REDUCE_NONE, 0, 2, {2, {7, 4}}, {2, {7, 4}}, {2, {7, 4}}, {0}},
     {TRIPLET, STN_REDUCE_MEAN, 1, 3, {2, {6, 5}}, {2, {1, 5}}, {2, {6, 5}}, {0}},
     {TRIPLET, STN_REDUCE_SUM, 1, 2, {1, {5}}, {1, {5}}, {1, {5}}, {0}},
+    {POISSON, STN_REDUCE_MEAN, 3, 0, {2, {5, 4}}, {2, {5, 4}}, {0}, {0}},
+    {POISSON, STN_REDUCE_NONE, 2, 0, {2, {3, 4}}, {2, {3, 4}}, {0}, {0}},
+    {POISSON, STN_REDUCE_SUM, 0, 0, {1, {7}}, {1, {7}}, {0}, {0}},
+    {SOFT_MARGIN, STN_REDUCE_NONE, 0, 0, {2, {3, 4}}, {2, {3, 4}}, {0}, {0}},
+    {HINGE, STN_REDUCE_MEAN, 0, 0, {2, {6, 4}}, {2, {6, 4}}, {0}, {0}},
 };
 enum { N_LOSSES = sizeof losses / sizeof *losses, MARGIN = 2 };
-static const double EPS = 0.001;
+static const double EPS = 0.001, HINGE_MARGIN = 0.3;
 
 static int has_z(const struct loss *l)
 {
@@ -65,6 +70,11 @@ static stn_tensor *call_loss(stn_tensor *const *in, const void *arg)
         return stn_binary_cross_entropy_with_logits(stn_mul_number(in[0], 4), probability(in[1]), last, l->option ? last : NULL, l->reduction);
     case KL: return stn_kl_div(in[0], l->option ? in[1] : probability(in[1]), l->reduction, l->option);
     case GAUSSIAN: return stn_gaussian_nll_loss(in[0], in[1], variance(in[2]), l->option, EPS, l->reduction);
+    case POISSON:
+        return stn_poisson_nll_loss(l->option & 1 ? in[0] : probability(in[0]), stn_mul_number(probability(in[1]), 4), l->option & 1, l->option & 2,
+                                    EPS, l->reduction);
+    case SOFT_MARGIN: return stn_soft_margin_loss(in[0], in[1], l->reduction);
+    case HINGE: return stn_hinge_embedding_loss(in[0], in[1], HINGE_MARGIN, l->reduction);
     case TRIPLET: return stn_triplet_margin_loss(in[0], in[1], in[2], MARGIN, l->p, EPS, l->option, l->reduction);
     }
     return NULL;
@@ -96,6 +106,11 @@ static double element_loss(const struct loss *l, double *const v[3], int64_t at)
     case LOGITS: return -w * ((l->option ? w : 1) * q * log(s) + (1 - q) * log(1 - s));
     case KL: return l->option ? exp(y) * (y - x) : q * (log(q) - x);
     case GAUSSIAN: return (log(u) + (x - y) * (x - y) / u) / 2 + (l->option ? log(2 * acos(-1)) / 2 : 0);
+    case POISSON:
+        return (l->option & 1 ? exp(x) - 4 * q * x : p - 4 * q * log(p + EPS)) +
+               (l->option & 2 && 4 * q > 1 ? 4 * q * log(4 * q) - 4 * q + log(8 * acos(-1) * q) / 2 : 0);
+    case SOFT_MARGIN: return log(1 + exp(-x * y));
+    case HINGE: return y > 0 ? x : fmax(HINGE_MARGIN - x, 0);
     case TRIPLET: break;
     }
     return NAN;
@@ -140,7 +155,9 @@ static void draw(const struct loss *l, uint64_t *state, struct against_one_op *o
         v[i] = against_one_draw(state, n);
         for (int64_t e = 0; e < n && i == 2 && has_weight(l); e++)
             v[i][e] = (double)(1 + e % 3); /* whole, since a weight has no gradient to be compared */
-        const int whole = i == 2 && has_weight(l);
+        for (int64_t e = 0; e < n && i == 1 && l->kind == HINGE; e++)
+            v[i][e] = v[i][e] > 0 ? 1 : -1;
+        const int whole = (i == 2 && has_weight(l)) || (i == 1 && l->kind == HINGE);
         op->in[i] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, *shapes[i], v[i], whole ? 0 : 1u << STN_SUM};
     }
 }
