@@ -124,6 +124,17 @@ static stn_status add_weight(struct stni_onednn *library, struct stni_onednn_pri
     return gradient ? make_reorder(library, from, to, library->add_attr, &p->reorder_add) : STN_OK;
 }
 
+/* Its code for 1x1 kernels gathers what a stride leaves over into a workspace, whole vectors at a time: with a number of channels that does not
+ * fill them it writes past the end (2.6.3, avx2, the gradients). */
+static int writes_outside(const struct stni_conv_problem *p, const char *name)
+{
+    enum { VECTOR = 16 };
+    int strided = 0;
+    for (int i = 0; i < p->dims; i++)
+        strided |= p->stride[i] > 1;
+    return strided && strncmp(name, "jit_1x1", 7) == 0 && (p->c / p->groups) % VECTOR != 0;
+}
+
 static stn_status fill_conv(struct stni_onednn *library, struct stni_onednn_primitive *p, const struct conv_descs *d,
                             const_dnnl_primitive_desc_t desc)
 {
@@ -135,6 +146,8 @@ static stn_status fill_conv(struct stni_onednn *library, struct stni_onednn_prim
                  [STNI_CONV_GRAD_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, dnnl_query_diff_weights_md}};
     int32_t kind = p->key.conv.kind;
     STNI_TRY(read_name(p, desc));
+    if (writes_outside(&p->key.conv, p->name))
+        return STN_ERR_UNSUPPORTED;
     STNI_TRY(add_arg(library, p, kinds[kind].x, &d->x, &p->a));
     STNI_TRY(add_arg(library, p, kinds[kind].y, &d->y, &p->c));
     if (p->key.conv.has_bias)
