@@ -31,10 +31,10 @@ static int learn(struct draft *d, int t)
     void *data = malloc((size_t)numel * stn_dtype_size(term->dtype) + 1);
     int good = data != NULL && numel <= LARGEST_NUMEL && stn_to_host(tensor, data, (size_t)numel * stn_dtype_size(term->dtype)) == STN_OK;
     struct facts facts = {0, 0, HUGE_VAL};
-    for (int64_t i = 0; good && number_parts(term->dtype) == 1 && i < numel; i++) {
+    for (int64_t i = 0; good && i < numel * number_parts(term->dtype); i++)
+        good = fabs(number_at(term->dtype, data, i)) <= LARGEST;
+    for (int64_t i = 0; good && number_parts(term->dtype) == 1 && i < numel; i++)
         numbers[i] = number_at(term->dtype, data, i);
-        good = fabs(numbers[i]) <= LARGEST;
-    }
     if (good && number_parts(term->dtype) == 1 && numel > 0) {
         qsort(numbers, (size_t)numel, sizeof *numbers, by_value);
         facts.lo = numbers[0];
@@ -62,7 +62,8 @@ static int suits(struct draft *d, int t, const struct want *want)
 {
     const struct term *term = term_of(d, t);
     const struct facts *facts = &d->facts[t];
-    if (term->dtype != d->dtype || term->ndim < want->min_ndim || term->ndim > want->max_ndim)
+    const stn_dtype dtype = !want->is_complex ? d->dtype : d->dtype == STN_DTYPE_F64 ? STN_DTYPE_C128 : STN_DTYPE_C64;
+    if (term->dtype != dtype || term->ndim < want->min_ndim || term->ndim > want->max_ndim)
         return 0;
     if (facts->lo < want->lo || facts->hi > want->hi || (want->distinct && facts->gap < LEAST_GAP))
         return 0;
@@ -108,7 +109,7 @@ static int64_t draw_size(struct draft *d, int64_t least)
 
 static int draw_fresh(struct draft *d, const struct want *want)
 {
-    const int most = want->max_ndim < 4 ? want->max_ndim : 4, least = want->min_ndim > most ? most : want->min_ndim;
+    const int usual = want->min_ndim > 4 ? want->min_ndim : 4, most = want->max_ndim < usual ? want->max_ndim : usual, least = want->min_ndim > most ? most : want->min_ndim;
     const double lo = fmax(want->lo, -2), hi = fmin(want->hi, fmax(2, lo + 2));
     int64_t shape[STN_MAX_NDIM], numel = 1;
     int ndim = draw_between(d, least, most);
@@ -137,7 +138,7 @@ int draw_term(struct draft *d, const struct want *want)
         if (suits(d, t, want))
             return t;
     }
-    return draw_fresh(d, want);
+    return want->is_complex ? -1 : draw_fresh(d, want);
 }
 
 int draw_partner(struct draft *d, int t, double lo, double hi)
@@ -251,7 +252,7 @@ static int run(struct draft *d, struct draw_counts *counts)
 
 static int redistribution(struct draft *d)
 {
-    const struct want any = {0, STN_MAX_NDIM, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 0, 0};
+    const struct want any = {0, STN_MAX_NDIM, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 0, 0, draw_chance(d, 10)};
     const int t = draw_term(d, &any);
     if (!put_input(d, t))
         return 0;
@@ -269,6 +270,8 @@ static void draw_step(struct draft *d, const char *only, struct draw_counts *cou
         drawn = redistribution(d);
     } else {
         const struct generator *g = only ? generator_of(only) : generator_at(draw_below(d, generator_count()));
+        if (only && g->is_complex && draw_chance(d, 2))
+            g = generator_of("rfft"); /* something has to make what it reads */
         d->step->op = g->op;
         drawn = g->draw(d, g);
     }

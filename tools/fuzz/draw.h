@@ -30,6 +30,7 @@ struct want {
     int distinct; /* no two elements alike */
     int64_t min_size; /* of every dim */
     int64_t min_last; /* of the last dim */
+    int is_complex;   /* complex ones instead, of any numbers: those that ops made */
 };
 
 static inline int draw_below(struct draft *d, int n)

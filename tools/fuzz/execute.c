@@ -57,11 +57,13 @@ static void fill_chunk(const struct term *term, const stn_spec *spec, void *data
 {
     const int64_t *shape = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec);
     int64_t index[STN_MAX_NDIM] = {0};
+    const int parts = number_parts(term->dtype) > 1 ? 2 : 1;
     for (int64_t i = 0; i < stn_spec_local_numel(spec); i++) {
         int64_t at = 0;
         for (int d = 0; d < term->ndim; d++)
             at = at * term->shape[d] + offset[d] + index[d];
-        put(term->dtype, data, i, is_mine(spec, term->seed, at) ? program_number(term, at) : 0);
+        for (int part = 0; part < parts; part++)
+            put(term->dtype, data, i * parts + part, is_mine(spec, term->seed, at) ? program_number(term, at * parts + part) : 0);
         for (int d = term->ndim - 1; d >= 0 && ++index[d] == shape[d]; d--)
             index[d] = 0;
     }
@@ -214,7 +216,7 @@ static int keep(struct execution *e, const struct program *p, struct answers *an
             continue;
         if ((answers->grad[t] = read_whole(e, grad, &bytes)) == NULL)
             return failed(e, "the gradient", name_of(e, t, name));
-        for (int64_t i = 0; i < term_numel(&p->terms[t]); i++)
+        for (int64_t i = 0; i < term_numel(&p->terms[t]) * number_parts(p->terms[t].dtype); i++)
             answers->largest = fmax(answers->largest, fabs(number_at(p->terms[t].dtype, answers->grad[t], i)));
     }
     return 1;
@@ -262,13 +264,14 @@ static int same(struct execution *e, const char *what, int t, const void *want, 
             return wrong(e, "%s of %s: differs", what, name_of(e, t, name));
         return 1;
     }
-    for (int64_t i = 0; i < numel; i++)
+    for (int64_t i = 0; i < numel * number_parts(term->dtype); i++)
         largest = fmax(largest, fabs(number_at(term->dtype, want, i)));
-    const double bound = slack * (term->dtype == STN_DTYPE_F64 ? 1e-10 : 1e-4) * (1 + largest);
-    for (int64_t i = 0; i < numel; i++) {
+    const int wide = term->dtype == STN_DTYPE_F64 || term->dtype == STN_DTYPE_C128;
+    const double bound = slack * (wide ? 1e-10 : 1e-4) * (1 + largest);
+    for (int64_t i = 0; i < numel * number_parts(term->dtype); i++) {
         const double x = number_at(term->dtype, want, i), y = number_at(term->dtype, got, i);
         if (!(fabs(x - y) <= bound))
-            return wrong(e, "%s of %s: element %lld: expected %.9g, got %.9g", what, name_of(e, t, name), (long long)i, x, y);
+            return wrong(e, "%s of %s: number %lld: expected %.9g, got %.9g", what, name_of(e, t, name), (long long)i, x, y);
     }
     return 1;
 }

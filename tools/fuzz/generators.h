@@ -6,6 +6,7 @@
 #include "draw.h"
 
 #include <math.h>
+#include <string.h>
 
 struct generator {
     const char *op;
@@ -14,16 +15,35 @@ struct generator {
     int has_kink;       /* none of them near `kink` */
     double kink;
     int distinct;       /* no two of them alike: else a maximum is a matter of rounding */
+    int is_complex;     /* it is one: made by an op of the program */
 };
 
 int generator_count(void);
 const struct generator *generator_at(int i);
 const struct generator *generator_of(const char *op); /* exits where there is none */
 
+static inline int is(const struct generator *g, const char *op)
+{
+    return strcmp(g->op, op) == 0;
+}
+
+/** A dim of a term by its number or its number from the end; of a tensor without dims 0. */
+static inline int64_t draw_dim(struct draft *d, int t)
+{
+    const int ndim = term_of(d, t)->ndim;
+    return ndim == 0 ? 0 : draw_below(d, 2 * ndim) - ndim;
+}
+
+static inline int64_t size_at(const struct draft *d, int t, int64_t dim)
+{
+    const struct term *term = term_of(d, t);
+    return term->ndim == 0 ? 1 : term->shape[dim < 0 ? dim + term->ndim : dim];
+}
+
 /** A first input as the row asks for it. */
 int draw_first(struct draft *d, const struct generator *g, int min_ndim, int max_ndim);
 
-/* Kinds, by file: generators_pointwise.c, generators_shape.c, generators_window.c. */
+/* Kinds. */
 int draw_curve(struct draft *d, const struct generator *g);
 int draw_binary(struct draft *d, const struct generator *g);
 int draw_scaled(struct draft *d, const struct generator *g);
@@ -66,5 +86,20 @@ int draw_scattered(struct draft *d, const struct generator *g);
 int draw_conv(struct draft *d, const struct generator *g);
 int draw_pool(struct draft *d, const struct generator *g);
 int draw_interpolate(struct draft *d, const struct generator *g);
+int draw_power(struct draft *d, const struct generator *g);
+int draw_loss_apart(struct draft *d, const struct generator *g);
+int draw_loss_of_probability(struct draft *d, const struct generator *g);
+int draw_classes(struct draft *d, const struct generator *g);
+int draw_channel_norm(struct draft *d, const struct generator *g);
+int draw_ordered(struct draft *d, const struct generator *g);
+int draw_filled(struct draft *d, const struct generator *g);
+int draw_repeated(struct draft *d, const struct generator *g);
+int draw_sampled(struct draft *d, const struct generator *g);
+int draw_matrices(struct draft *d, const struct generator *g);
+int draw_sum_of_products(struct draft *d, const struct generator *g);
+int draw_transform(struct draft *d, const struct generator *g);
+int draw_diagonal(struct draft *d, const struct generator *g);
+int draw_unfolded(struct draft *d, const struct generator *g);
+int draw_movedim(struct draft *d, const struct generator *g);
 
 #endif

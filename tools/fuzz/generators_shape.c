@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static int is(const struct generator *g, const char *op)
-{
-    return strcmp(g->op, op) == 0;
-}
-
 static int any_term(struct draft *d, const struct generator *g, int min_ndim, int max_ndim)
 {
     return draw_first(d, g, min_ndim, max_ndim);
@@ -268,14 +263,17 @@ static void put_list(struct draft *d, const char *name, int n, int least, int mo
 int draw_conv(struct draft *d, const struct generator *g)
 {
     const int n = dims_of(g), transposed = strncmp(g->op, "conv_transpose", 14) == 0;
-    const struct want want = {n + 2, n + 2, g->lo, g->hi, 0, 0, 0, 1, 3};
+    const struct want want = {n + 2, n + 2, g->lo, g->hi, 0, 0, 0, 1, 0, 0};
     const int t = draw_term(d, &want);
     if (!put_input(d, t))
         return 0;
     const int64_t c = term_of(d, t)->shape[1], groups = c % 2 == 0 && draw_chance(d, 3) ? 2 : 1, o = groups * draw_between(d, 1, 2);
-    int64_t weight[4] = {transposed ? c : o, (transposed ? o : c) / groups, 0, 0};
-    for (int i = 0; i < n; i++)
-        weight[2 + i] = draw_between(d, 1, 3);
+    int64_t weight[5] = {transposed ? c : o, (transposed ? o : c) / groups};
+    /* No wider than the image, dilated by 2 as well. */
+    for (int i = 0; i < n; i++) {
+        const int most = ((int)term_of(d, t)->shape[2 + i] + 1) / 2;
+        weight[2 + i] = draw_between(d, 1, most < 3 ? most : 3);
+    }
     put_int(d, "groups", groups);
     put_list(d, "stride", n, 1, 2);
     put_list(d, "dilation", n, 1, 2);
@@ -286,7 +284,7 @@ int draw_conv(struct draft *d, const struct generator *g)
 int draw_pool(struct draft *d, const struct generator *g)
 {
     const int n = dims_of(g);
-    const struct want want = {n + 1, n + 2, -HUGE_VAL, HUGE_VAL, 0, 0, g->distinct, 1, 3};
+    const struct want want = {n + 1, n + 2, -HUGE_VAL, HUGE_VAL, 0, 0, g->distinct, 1, 3, 0};
     if (!put_input(d, draw_term(d, &want)))
         return 0;
     if (strncmp(g->op, "adaptive", 8) == 0) {
@@ -305,7 +303,7 @@ int draw_pool(struct draft *d, const struct generator *g)
 int draw_interpolate(struct draft *d, const struct generator *g)
 {
     (void)g;
-    const struct want want = {4, 4, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 1, 0};
+    const struct want want = {4, 4, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 1, 0, 0};
     const int64_t size[] = {draw_between(d, 1, 7), draw_between(d, 1, 7)};
     put_ints(d, "size", 2, size);
     if (draw_chance(d, 2)) {
@@ -314,4 +312,37 @@ int draw_interpolate(struct draft *d, const struct generator *g)
             put_bool(d, "align_corners", 1);
     }
     return put_input(d, draw_term(d, &want));
+}
+
+int draw_diagonal(struct draft *d, const struct generator *g)
+{
+    const int t = any_term(d, g, 2, 5);
+    if (!put_input(d, t))
+        return 0;
+    put_int(d, "offset", draw_between(d, -2, 2));
+    put_int(d, "dim1", 0);
+    put_int(d, "dim2", draw_between(d, 1, term_of(d, t)->ndim - 1));
+    return 1;
+}
+
+int draw_unfolded(struct draft *d, const struct generator *g)
+{
+    const int t = any_term(d, g, 1, 4);
+    if (!put_input(d, t))
+        return 0;
+    const int64_t dim = draw_dim(d, t);
+    put_int(d, "dimension", dim);
+    put_int(d, "size", rng_below(&d->rng, size_at(d, t, dim) + 1));
+    put_int(d, "step", draw_between(d, 1, 3));
+    return 1;
+}
+
+int draw_movedim(struct draft *d, const struct generator *g)
+{
+    const int t = any_term(d, g, 1, 5);
+    if (!put_input(d, t))
+        return 0;
+    put_int(d, "source", draw_dim(d, t));
+    put_int(d, "destination", draw_dim(d, t));
+    return 1;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--list]\n"
+    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--print] [--list]\n"
     "\n"
     "Draws programs of 2 to 30 ops, runs each forward and backward on one rank and on a mesh with random layouts, and compares all that came. A\n"
     "program that fails is made small and printed as C. Exit status 0 only if none failed.\n"
@@ -21,12 +21,14 @@ static const char usage[] =
     "  --seed S      what is drawn (1)\n"
     "  --only N      one program, as a failure's line names it\n"
     "  --op NAME     programs of this op alone\n"
+    "  --print       programs as C, before they run\n"
     "  --list        the ops that programs are made of\n";
 
 struct options {
     double seconds;
     long long programs, seed, only;
     const char *op;
+    int print;
 };
 
 struct totals {
@@ -42,6 +44,10 @@ static int read_options(int argc, char **argv, struct options *o)
             for (int g = 0; g < generator_count(); g++)
                 printf("%s\n", generator_at(g)->op);
             exit(EXIT_SUCCESS);
+        }
+        if (strcmp(argv[i], "--print") == 0) {
+            o->print = 1;
+            continue;
         }
         if (i + 1 == argc)
             return 0;
@@ -99,6 +105,10 @@ static void run_one(const struct options *o, long long number, struct program *p
     snprintf(crash_line, sizeof crash_line, "died in: stn-fuzz --seed %lld --only %lld\n", o->seed, number);
     if (!draw_program(p, rng_mix((uint64_t)o->seed, (uint64_t)number), o->op, &totals->draws) || p->n_steps == 0)
         return;
+    if (o->print) {
+        print_program(stdout, p);
+        fflush(stdout);
+    }
     const int good = check_program(p, &finding);
     totals->steps += p->n_steps;
     if (!good)

@@ -43,17 +43,20 @@ static const char preamble[] =
     "    const stn_spec *spec = spec_of(c, mesh, g, places, axes, memory, sizes);\n"
     "    const int64_t *shape = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec);\n"
     "    int64_t index[8] = {0}, n = stn_spec_local_numel(spec);\n"
-    "    char *data = malloc((size_t)n * 8 + 1);\n"
+    "    char *data = malloc((size_t)n * 16 + 1);\n"
     "    for (int64_t i = 0; i < n; i++) {\n"
     "        int64_t at = 0;\n"
     "        for (int d = 0; d < g->ndim; d++)\n"
     "            at = at * g->shape[d] + offset[d] + index[d];\n"
-    "        double x = number(g, at);\n"
+    "        double x = number(g, g->dtype == STN_DTYPE_C64 || g->dtype == STN_DTYPE_C128 ? 2 * at : at);\n"
     "        for (int a = 0; mesh && a < stn_mesh_ndim(mesh); a++)\n"
     "            if (places[a].kind == STN_PLACE_PARTIAL && stn_mesh_axis_size(mesh, a) > 1 &&\n"
     "                stn_mesh_coordinate(mesh, a) != (int)(mix(g->seed + (uint64_t)a + 1, (uint64_t)at) % (uint64_t)stn_mesh_axis_size(mesh, a)))\n"
     "                x = 0;\n"
-    "        if (g->dtype == STN_DTYPE_F64) ((double *)(void *)data)[i] = x;\n"
+    "        double y = x == 0 ? 0 : number(g, 2 * at + 1);\n"
+    "        if (g->dtype == STN_DTYPE_C128) ((double *)(void *)data)[2 * i] = x, ((double *)(void *)data)[2 * i + 1] = y;\n"
+    "        else if (g->dtype == STN_DTYPE_C64) ((float *)(void *)data)[2 * i] = (float)x, ((float *)(void *)data)[2 * i + 1] = (float)y;\n"
+    "        else if (g->dtype == STN_DTYPE_F64) ((double *)(void *)data)[i] = x;\n"
     "        else if (g->dtype == STN_DTYPE_F32) ((float *)(void *)data)[i] = (float)x;\n"
     "        else if (g->dtype == STN_DTYPE_I64) ((int64_t *)(void *)data)[i] = (int64_t)x;\n"
     "        else data[i] = (char)x;\n"
@@ -72,12 +75,13 @@ static const char preamble[] =
     "{\n"
     "    stn_no_grad_begin(c);\n"
     "    stn_tensor *whole = t ? stn_full_tensor(t) : NULL;\n"
-    "    if (!whole || (stn_tensor_dtype(whole) != STN_DTYPE_F64 && stn_tensor_dtype(whole) != STN_DTYPE_F32)) {\n"
+    "    stn_dtype dtype = whole ? stn_tensor_dtype(whole) : STN_DTYPE_COUNT;\n"
+    "    int complex = dtype == STN_DTYPE_C64 || dtype == STN_DTYPE_C128, single = dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64;\n"
+    "    if (!stn_dtype_is_differentiable(dtype)) {\n"
     "        stn_no_grad_end(c);\n"
     "        return;\n"
     "    }\n"
-    "    int64_t n = stn_spec_numel(stn_tensor_spec(whole));\n"
-    "    int single = stn_tensor_dtype(whole) == STN_DTYPE_F32;\n"
+    "    int64_t n = stn_spec_numel(stn_tensor_spec(whole)) * (complex ? 2 : 1);\n"
     "    double *got = malloc((size_t)n * 8 + 8), most = 0;\n"
     "    stn_to_host(whole, got, (size_t)n * (single ? 4 : 8));\n"
     "    for (int64_t i = n - 1; single && i >= 0; i--)\n"
@@ -139,9 +143,10 @@ static void print_layout(FILE *out, const struct program *p, const struct layout
 static void print_given(FILE *out, const struct term *term, int requires_grad)
 {
     static const char *const dtypes[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = "STN_DTYPE_F32", [STN_DTYPE_F64] = "STN_DTYPE_F64", [STN_DTYPE_I64] = "STN_DTYPE_I64", [STN_DTYPE_BOOL] = "STN_DTYPE_BOOL"};
+        [STN_DTYPE_F32] = "STN_DTYPE_F32", [STN_DTYPE_F64] = "STN_DTYPE_F64", [STN_DTYPE_I64] = "STN_DTYPE_I64", [STN_DTYPE_BOOL] = "STN_DTYPE_BOOL",
+        [STN_DTYPE_C64] = "STN_DTYPE_C64", [STN_DTYPE_C128] = "STN_DTYPE_C128"};
     static const char *const fills[] = {"REAL", "INDEX", "BOOLEAN"};
-    fprintf(out, "&(struct given){%s, %d, {", dtypes[term->dtype] ? dtypes[term->dtype] : "STN_DTYPE_COUNT", term->ndim);
+    fprintf(out, "&(struct given){%s, %d, {", dtypes[term->dtype], term->ndim);
     for (int d = 0; d < (term->ndim ? term->ndim : 1); d++)
         fprintf(out, "%s%lld", d ? ", " : "", term->ndim ? (long long)term->shape[d] : 0LL);
     fprintf(out, "}, %s, %.17g, %.17g, UINT64_C(%llu), %d}", fills[term->fill], term->lo, term->hi, (unsigned long long)term->seed, requires_grad);
@@ -179,8 +184,12 @@ static void print_step(FILE *out, const struct program *p, const struct step *st
         return;
     }
     fprintf(out, "    stn_call(c, \"%s\", %d, (stn_tensor *[]){", step->op, step->n_inputs);
-    for (int i = 0; i < step->n_inputs; i++)
-        fprintf(out, "%st[%d]", i ? ", " : "", step->inputs[i]);
+    for (int i = 0; i < step->n_inputs; i++) {
+        if (step->inputs[i] < 0)
+            fprintf(out, "%sNULL", i ? ", " : "");
+        else
+            fprintf(out, "%st[%d]", i ? ", " : "", step->inputs[i]);
+    }
     fprintf(out, "}, %d, ", step->n_attrs);
     for (int i = 0; i < step->n_attrs; i++) {
         fprintf(out, "%s", i ? ", " : "(stn_attr[]){");

@@ -1,0 +1,161 @@
+/* Products, lookups, transforms. */
+#include "generators.h"
+
+/* Products */
+
+int draw_linear(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 5);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int64_t weight[] = {draw_between(d, 1, 5), term->shape[term->ndim - 1]};
+    return put_input(d, draw_leaf(d, FILL_REAL, 2, weight, -1, 1)) && (draw_chance(d, 2) || put_input(d, draw_leaf(d, FILL_REAL, 1, weight, -1, 1)));
+}
+
+int draw_matmul(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 4);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    int64_t shape[STN_MAX_NDIM];
+    const int n = draw_between(d, 1, term->ndim > 2 ? term->ndim : 2);
+    for (int i = 0; i + 2 < n; i++) /* dims of the batch, counted from the last */
+        shape[n - 3 - i] = draw_chance(d, 3) ? 1 : term->shape[term->ndim - 3 - i];
+    shape[n > 1 ? n - 2 : 0] = term->shape[term->ndim - 1];
+    if (n > 1)
+        shape[n - 1] = draw_between(d, 1, 5);
+    return put_input(d, draw_leaf(d, FILL_REAL, n, shape, -1, 1));
+}
+
+/* Lookups */
+
+int draw_embedding(struct draft *d, const struct generator *g)
+{
+    (void)g;
+    const struct want want = {2, 2, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 1, 0, 0};
+    const int64_t shape[] = {draw_between(d, 1, 6), draw_between(d, 1, 3)};
+    const int table = draw_term(d, &want);
+    return table >= 0 && put_input(d, draw_leaf(d, FILL_INDEX, draw_between(d, 1, 2), shape, 0, (double)term_of(d, table)->shape[0])) && put_input(d, table);
+}
+
+int draw_looked_up(struct draft *d, const struct generator *g)
+{
+    const struct want want = {1, 4, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 1, 0, 0};
+    const int t = draw_term(d, &want);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int dim = draw_below(d, term->ndim);
+    int64_t shape[STN_MAX_NDIM];
+    put_int(d, "dim", dim);
+    for (int i = 0; i < term->ndim; i++)
+        shape[i] = i == dim ? draw_between(d, 1, 5) : term->shape[i] - (is(g, "gather") && term->shape[i] > 1 && draw_chance(d, 4));
+    return put_input(d, !is(g, "index_select") ? draw_leaf(d, FILL_INDEX, term->ndim, shape, 0, (double)term->shape[dim])
+                                        : draw_leaf(d, FILL_INDEX, 1, &shape[dim], 0, (double)term->shape[dim]));
+}
+
+int draw_scattered(struct draft *d, const struct generator *g)
+{
+    const struct want want = {1, 4, g->lo, g->hi, 0, 0, 0, 1, 0, 0};
+    const int t = draw_term(d, &want);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int dim = draw_below(d, term->ndim), index_ndim = strncmp(g->op, "scatter", 7) == 0 ? term->ndim : 1;
+    int64_t shape[STN_MAX_NDIM];
+    put_int(d, "dim", dim);
+    for (int i = 0; i < term->ndim; i++)
+        shape[i] = i == dim ? draw_between(d, 1, 5) : term->shape[i];
+    return put_input(d, draw_leaf(d, FILL_INDEX, index_ndim, index_ndim == 1 ? &shape[dim] : shape, 0, (double)term->shape[dim])) &&
+           put_input(d, draw_leaf(d, FILL_REAL, term->ndim, shape, -2, 2));
+}
+
+int draw_filled(struct draft *d, const struct generator *g)
+{
+    const struct want want = {1, 4, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 1, 0, 0};
+    const int t = draw_term(d, &want);
+    (void)g;
+    if (!put_input(d, t))
+        return 0;
+    const int dim = draw_below(d, term_of(d, t)->ndim);
+    const int64_t n = draw_between(d, 1, 4);
+    put_int(d, "dim", dim);
+    put_float(d, "value", -0.25);
+    return put_input(d, draw_leaf(d, FILL_INDEX, 1, &n, 0, (double)term_of(d, t)->shape[dim]));
+}
+
+int draw_repeated(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 4);
+    if (!put_input(d, t))
+        return 0;
+    put_int(d, "repeats", draw_between(d, 1, 3));
+    if (draw_below(d, 3) > 0)
+        put_int(d, "dim", draw_dim(d, t));
+    return 1;
+}
+
+/* Points anywhere in the image and a little beyond. */
+int draw_sampled(struct draft *d, const struct generator *g)
+{
+    const struct want want = {4, 4, -9, 9, 0, 0, 0, 1, 0, 0};
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
+    const int t = draw_term(d, &want);
+    (void)g;
+    if (!put_input(d, t))
+        return 0;
+    const int64_t shape[] = {term_of(d, t)->shape[0], draw_between(d, 1, 4), draw_between(d, 1, 4), 2};
+    put_text(d, "padding_mode", paddings[draw_below(d, 3)]);
+    if (draw_chance(d, 2))
+        put_bool(d, "align_corners", 1);
+    return put_input(d, draw_leaf(d, FILL_REAL, 4, shape, -1.2, 1.2));
+}
+
+/* A matrix or vectors, and what fits them. */
+int draw_matrices(struct draft *d, const struct generator *g)
+{
+    const int n = is(g, "bmm") ? 3 : is(g, "mm") || is(g, "mv") ? 2 : 1, t = draw_first(d, g, n, n);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int64_t last = term->shape[n - 1], columns = draw_between(d, 1, 5);
+    const int64_t batch[] = {term->shape[0], last, columns}, matrix[] = {last, columns}, vector[] = {last};
+    if (n == 3)
+        return put_input(d, draw_leaf(d, FILL_REAL, 3, batch, -1, 1));
+    if (is(g, "mm"))
+        return put_input(d, draw_leaf(d, FILL_REAL, 2, matrix, -1, 1));
+    return put_input(d, draw_leaf(d, FILL_REAL, 1, is(g, "outer") ? &columns : vector, -1, 1));
+}
+
+int draw_sum_of_products(struct draft *d, const struct generator *g)
+{
+    const int batched = is(g, "baddbmm"), n = batched ? 3 : 2, t = draw_first(d, g, n, n);
+    if (t < 0)
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int64_t columns = draw_between(d, 1, 5);
+    const int64_t other[] = {term->shape[0], term->shape[n - 1], columns}, sum[] = {term->shape[0], term->shape[n - 2], columns};
+    if (draw_chance(d, 2))
+        put_float(d, "beta", 0.5);
+    if (draw_chance(d, 2))
+        put_float(d, "alpha", -1.5);
+    return put_input(d, draw_leaf(d, FILL_REAL, n, sum + !batched, -1, 1)) && put_input(d, t) &&
+           put_input(d, draw_leaf(d, FILL_REAL, n, other + !batched, -1, 1));
+}
+
+/* Along one dim, of the length that is there or another. */
+int draw_transform(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 4);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    const int64_t dim = draw_dim(d, t), size = size_at(d, t, dim);
+    put_int(d, "dim", dim);
+    if (draw_chance(d, 3))
+        put_int(d, "n", draw_between(d, 2, 9));
+    else if (is(g, "irfft") || is(g, "hfft"))
+        return size > 1;
+    return 1;
+}
