@@ -10,7 +10,38 @@
 struct table {
     int64_t n, *begin, *first;
     double *weight;
+    /* Targets from even.begin to even.end - 1 have the same weights, of sources that go on by `apart`. */
+    struct stni_range even;
+    int64_t apart;
 };
+
+/* Targets of a line that are computed together. */
+enum { BLOCK = 256 };
+
+/* Whether target t has the terms of t - 1, `apart` further. */
+static int continues(const struct table *x, int64_t t, int64_t apart)
+{
+    int64_t a = x->begin[t - 1], b = x->begin[t], n = b - a;
+    if (x->begin[t + 1] - b != n || x->first[t] - x->first[t - 1] != apart)
+        return 0;
+    for (int64_t k = 0; k < n; k++)
+        if (x->weight[a + k] != x->weight[b + k])
+            return 0;
+    return 1;
+}
+
+/* The longest even run. */
+static void find_even(struct table *x)
+{
+    x->even = (struct stni_range){0, 0};
+    for (int64_t t = 0, end; t < x->n; t = end) {
+        int64_t apart = t + 1 < x->n ? x->first[t + 1] - x->first[t] : 0;
+        for (end = t + 1; end < x->n && continues(x, end, apart); end++)
+            ;
+        if (end - t > stni_range_length(x->even))
+            x->even = (struct stni_range){t, end}, x->apart = apart;
+    }
+}
 
 /* Writes the table of dim d at `memory`; returns what is behind it. */
 static double *fill_table(const struct stni_resample_args *a, int d, double *memory, struct table *out)
@@ -30,6 +61,7 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
             out->weight[at++] = a->transposed ? stni_resample_weight(dim, s, target) : stni_resample_weight(dim, target, s);
     }
     out->begin[out->n] = at;
+    find_even(out);
     return out->weight + stni_resample_terms(a, d);
 }
 
