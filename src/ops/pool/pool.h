@@ -27,8 +27,8 @@ struct stni_pool_kind {
 };
 extern const struct stni_pool_kind stni_pool_windows[STNI_POOL_DIMS], stni_pool_adaptive[STNI_POOL_DIMS], stni_pool_any, stni_pool_adjoint;
 
-/* Schema rows: what a max pool over windows has, an average pool, an adaptive max pool (but for the last row, an adaptive average pool), and adjoints. Average pools of one dim
- * lack the last row; of the adjoints' the last one is max_pool's alone. */
+/* Schema rows: of max pools over windows; of average pools over windows (of one dim: but for the last row); of adaptive max pools (of adaptive
+ * average pools: but for the last row); of adjoints (of max_pool: one row more). */
 extern const stn_attr_schema stni_pool_max_schema[], stni_pool_avg_schema[], stni_pool_adaptive_schema[], stni_pool_adjoint_schema[];
 enum { STNI_POOL_MAX_ATTRS = 6, STNI_POOL_AVG_ATTRS = 6, STNI_POOL_ADAPTIVE_ATTRS = 2, STNI_POOL_ADJOINT_ATTRS = 11 };
 
