@@ -32,7 +32,7 @@ static int is_whole(double x)
     return fabs(x) <= 9007199254740992.0 && x == floor(x);
 }
 
-/* A list of integers if all of its numbers are whole, else one of numbers. */
+/* A list of integers if all of its numbers are whole, else one of numbers. null stands for -1: a size that stays what it is. */
 static int parse_list(const cJSON *item, const char **cursor, stn_attr *attr)
 {
     stn_floats list = {0};
@@ -40,11 +40,12 @@ static int parse_list(const cJSON *item, const char **cursor, stn_attr *attr)
     if (cJSON_GetArraySize(item) > STN_MAX_NDIM)
         return 0;
     for (const cJSON *entry = item->child; entry != NULL; entry = entry->next) {
-        if (!cJSON_IsNumber(entry))
+        if (!cJSON_IsNumber(entry) && !cJSON_IsNull(entry))
             return 0;
-        next_number_is_whole(cursor);
-        whole &= is_whole(entry->valuedouble);
-        list.v[list.n++] = entry->valuedouble;
+        if (cJSON_IsNumber(entry))
+            next_number_is_whole(cursor);
+        list.v[list.n] = cJSON_IsNull(entry) ? -1 : entry->valuedouble;
+        whole &= is_whole(list.v[list.n++]);
     }
     attr->type = whole ? STN_ATTR_INTS : STN_ATTR_FLOATS;
     attr->value.floats = list;
