@@ -65,6 +65,16 @@ static const struct row {
     {"kthvalue", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}, {"k", ONE(300)}}, 1},
     {"kthvalue", {{S(0), 0, SHAPE(1024 * 1024)}}, {{"k", ONE(300)}}, 0},
     {"median", {{S(1), 0, SHAPE(1024, 1024)}}, {{0}}, 0},
+    {"cumsum", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 1},
+    {"sort", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(0)}}, 5},     /* exchanged to the other dim, with indices of 8 bytes */
+    {"topk", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}, {"k", ONE(4)}}, 1},
+    {"rfft", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(0)}}, 4},     /* exchanged to the other dim each way */
+    {"log_softmax", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 0},
+    {"avg_pool2d", {{S(2), 0, SHAPE(2, 8, 256, 256)}}, {{"kernel_size", ONE(3)}, {"stride", ONE(1)}}, 1.2},
+    {"conv_transpose2d", {{S(2), 0, SHAPE(2, 8, 256, 256)}, {R, 0, SHAPE(8, 8, 3, 3)}}, {{0}}, 2},
+    {"cdist", {{S(0), 0, SHAPE(4096, 64)}, {R, 0, SHAPE(256, 64)}}, {{0}}, 1},
+    {"scaled_dot_product_attention", {{S(2), 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}}, {{0}}, 0.5},
+    {"cross_entropy", {{S(1), 0, SHAPE(1024, 1024)}, {R, 1, SHAPE(1024)}}, {{0}}, 2},
     {"embedding", {{S(0), 1, SHAPE(1024)}, {S(0), 0, SHAPE(2048, 512)}}, {{0}}, 2.5},
 };
 
@@ -77,7 +87,7 @@ static stn_tensor *make(stn_context *context, const stn_mesh *mesh, const struct
     void *data = stn_tensor_data(tensor);
     for (int64_t i = 0; i < stn_spec_local_numel(spec); i++) {
         if (input->integers)
-            ((int64_t *)data)[i] = (i * 37 + 11) % 2048;
+            ((int64_t *)data)[i] = (i * 37 + 11) % 1024;
         else
             ((float *)data)[i] = (float)test_value(i);
     }

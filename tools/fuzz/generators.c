@@ -121,6 +121,10 @@ static const struct generator table[] = {
     {"view_as_real", draw_curve, 0, 0, 0, 0, 0, 1},
     {"mse_loss", draw_loss, -5, 5, 0, 0, 0, 0},
     {"huber_loss", draw_loss, -0.45, 0.45, 0, 0, 0, 0}, /* within delta of a target within it too */
+    {"normalize", draw_along, 0.1, 100, 0, 0, 0, 0},
+    {"cosine_similarity", draw_similarity, 0.1, 100, 0, 0, 0, 0},
+    {"cdist", draw_distances, -9, 9, 0, 0, 0, 0},
+    {"scaled_dot_product_attention", draw_attention, -9, 9, 0, 0, 0, 0},
     {"linear", draw_linear, -9, 9, 0, 0, 0, 0},
     {"matmul", draw_matmul, -9, 9, 0, 0, 0, 0},
     /* Shapes. */

@@ -101,5 +101,8 @@ int draw_transform(struct draft *d, const struct generator *g);
 int draw_diagonal(struct draft *d, const struct generator *g);
 int draw_unfolded(struct draft *d, const struct generator *g);
 int draw_movedim(struct draft *d, const struct generator *g);
+int draw_similarity(struct draft *d, const struct generator *g);
+int draw_distances(struct draft *d, const struct generator *g);
+int draw_attention(struct draft *d, const struct generator *g);
 
 #endif

@@ -159,3 +159,42 @@ int draw_transform(struct draft *d, const struct generator *g)
         return size > 1;
     return 1;
 }
+
+int draw_similarity(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 4);
+    if (!put_input(d, t) || !put_input(d, draw_partner(d, t, 0.4, 50)))
+        return 0;
+    put_int(d, "dim", draw_dim(d, t));
+    return 1;
+}
+
+int draw_distances(struct draft *d, const struct generator *g)
+{
+    const struct want want = {2, 3, g->lo, g->hi, 0, 0, 1, 1, 0, 0};
+    const int t = draw_term(d, &want);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    int64_t shape[3] = {term->shape[0]};
+    shape[term->ndim - 2] = draw_between(d, 1, 5);
+    shape[term->ndim - 1] = term->shape[term->ndim - 1];
+    return put_input(d, draw_leaf(d, FILL_REAL, term->ndim, shape, -2, 2));
+}
+
+int draw_attention(struct draft *d, const struct generator *g)
+{
+    const struct want want = {3, 4, g->lo, g->hi, 0, 0, 0, 1, 0, 0};
+    const int t = draw_term(d, &want);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int n = term->ndim;
+    int64_t key[4] = {term->shape[0], term->shape[1]}, value[4] = {term->shape[0], term->shape[1]};
+    key[n - 2] = value[n - 2] = draw_between(d, 1, 6);
+    key[n - 1] = term->shape[n - 1];
+    value[n - 1] = draw_between(d, 1, 4);
+    if (draw_chance(d, 2))
+        put_bool(d, "is_causal", 1);
+    return put_input(d, draw_leaf(d, FILL_REAL, n, key, -1, 1)) && put_input(d, draw_leaf(d, FILL_REAL, n, value, -1, 1));
+}
