@@ -10,7 +10,14 @@
 #include <stdalign.h>
 #include <string.h>
 
-enum { BUFFER = 4096, STREAM_BYTES = 8 << 20 /* results that caches will not keep */, LANES = STNI_POINTWISE_MAX_IN + 1, OUT = STNI_POINTWISE_MAX_IN };
+enum {
+    LANES = STNI_POINTWISE_MAX_IN + 1,
+    OUT = STNI_POINTWISE_MAX_IN,
+    BUFFER = 4096,            /* bytes of a lane's tile that is converted */
+    ACROSS_BUFFER = 4 * BUFFER, /* that is turned over */
+    ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
+    STREAM_BYTES = 8 << 20    /* results that caches will not keep */
+};
 
 /* One operand, or the output, on its way through the tiles. */
 struct lane {
@@ -29,7 +36,8 @@ struct space {
     int64_t rows, cols;           /* of the two inner dims */
     int64_t tile_rows, tile_cols; /* at most */
     struct lane lane[LANES];
-    alignas(64) char buffer[LANES][BUFFER];
+    const struct stni_copy_kernels *copies;
+    alignas(64) char buffer[LANES][ACROSS_BUFFER];
 };
 
 static void check_divisor(const struct stni_pointwise_args *args, const int64_t *divisor, int64_t n)
@@ -48,9 +56,21 @@ static void compute(const struct stni_pointwise_args *args, stni_pointwise_block
     function(block);
 }
 
+/* A lane's tile as the block sees it. */
+struct view {
+    char *at;
+    int64_t row; /* bytes from row to row; within a row elements are dense */
+};
+
 static int is_dense(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
 {
     return lane->dtype == s->args->compute && lane->col == 1 && (rows == 1 || lane->row == cols);
+}
+
+/* Whether a block can work on a lane's memory, in one call or in one for each row. */
+static int is_direct(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
+{
+    return is_dense(s, lane, rows, cols) || (lane->dtype == s->args->compute && lane->col == 1 && cols >= ROW_RUN);
 }
 
 /* Fills a buffer with copies of its first bytes, twice as many each time. */
@@ -62,37 +82,82 @@ static void repeat(char *buffer, int64_t have, int64_t want)
     }
 }
 
-/* The elements of a lane's tile as a dense run, converted into its buffer unless they are one. */
-static const void *read_tile(struct space *s, int l, int64_t row, int64_t col, int64_t rows, int64_t cols)
+static int log2_of(size_t size)
+{
+    int log = 0;
+    while (size >> log > 1)
+        log++;
+    return log;
+}
+
+/* Between a lane's memory and a dense tile. What lies row by row where the tile lies column by column is turned over. */
+static void convert(const struct space *s, const struct lane *lane, void *to, const void *from, const struct stni_tile *tile)
+{
+    int reads = tile->to_col == 1;
+    if (lane->dtype != s->args->compute || lane->row != 1 || tile->rows == 1) {
+        stni_convert_tile(lane->convert, to, from, *tile);
+        return;
+    }
+    const int64_t size = (int64_t)lane->size, apart = lane->col * size, dense = tile->cols * size;
+    if (reads)
+        s->copies->transpose[log2_of(lane->size)](to, dense, from, apart, tile->cols, tile->rows, 0);
+    else
+        s->copies->transpose[log2_of(lane->size)](to, apart, from, dense, tile->rows, tile->cols, 0);
+}
+
+/* The elements of an operand's tile, converted into its buffer unless the block can read them where they are. */
+static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
     const struct lane *lane = &s->lane[l];
+    const int64_t dense = cols * s->compute_size;
     if (lane->same)
-        return s->buffer[l];
-    const char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
-    if (is_dense(s, lane, rows, cols))
-        return from;
+        return (struct view){s->buffer[l], dense};
+    char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
+    if (is_direct(s, lane, rows, cols))
+        return (struct view){from, lane->row * (int64_t)lane->size};
     int repeats = lane->row == 0;
     const struct stni_tile tile = {repeats ? 1 : rows, cols, cols, 1, lane->row, lane->col};
-    stni_convert_tile(lane->convert, s->buffer[l], from, tile);
+    convert(s, lane, s->buffer[l], from, &tile);
+    if (repeats && cols >= ROW_RUN)
+        return (struct view){s->buffer[l], 0};
     if (repeats)
-        repeat(s->buffer[l], cols * s->compute_size, rows * cols * s->compute_size);
-    return s->buffer[l];
+        repeat(s->buffer[l], dense, rows * dense);
+    return (struct view){s->buffer[l], dense};
+}
+
+/* In one call where rows follow each other in every view. */
+static void run_views(const struct space *s, const struct view *view, int64_t rows, int64_t cols)
+{
+    const struct stni_pointwise_args *args = s->args;
+    struct stni_pointwise_block block = {.op = args->op, .n = cols, .a = args->a, .b = args->b, .c = args->c};
+    int follow = 1;
+    for (int l = 0; l < LANES; l++)
+        follow = follow && view[l].row == cols * s->compute_size;
+    if (follow || rows == 1) {
+        block.n = rows * cols;
+        rows = 1;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
+            block.in[l] = view[l].at + r * view[l].row;
+        block.out = view[OUT].at + r * view[OUT].row;
+        compute(args, s->block, &block);
+    }
 }
 
 static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
-    const struct stni_pointwise_args *args = s->args;
     const struct lane *out = &s->lane[OUT];
     char *to = out->at + (row * out->row + col * out->col) * (int64_t)out->size;
-    int dense = is_dense(s, out, rows, cols);
-    struct stni_pointwise_block block = {.op = args->op, .n = rows * cols, .a = args->a, .b = args->b, .c = args->c,
-                                         .out = dense ? to : s->buffer[OUT]};
+    int direct = is_direct(s, out, rows, cols);
+    struct view view[LANES];
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
-        block.in[l] = l < args->n_in ? read_tile(s, l, row, col, rows, cols) : block.in[0];
-    compute(args, s->block, &block);
-    if (!dense) {
+        view[l] = l < s->args->n_in ? read_tile(s, l, row, col, rows, cols) : view[0];
+    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size} : (struct view){s->buffer[OUT], cols * s->compute_size};
+    run_views(s, view, rows, cols);
+    if (!direct) {
         const struct stni_tile tile = {rows, cols, out->row, out->col, cols, 1};
-        stni_convert_tile(out->convert, to, s->buffer[OUT], tile);
+        convert(s, out, to, s->buffer[OUT], &tile);
     }
 }
 
@@ -167,18 +232,18 @@ static int runs_across(const struct lane *lane)
 }
 
 /* Tiles are as large as the buffers allow, of whole rows where they are short; where no buffer is needed, a row is one. If some lane's
- * elements lie closer from row to row than within a row, tiles are narrow: a cache line of the others, and many rows, so that this
- * lane too is read in runs. */
+ * elements lie closer from row to row than within a row, tiles are square, so that this lane too is read in runs. */
 static void set_tiles(struct space *s)
 {
-    int64_t capacity = BUFFER / s->compute_size, side = 64 / s->compute_size;
+    int64_t capacity = BUFFER / s->compute_size, side = s->compute_size <= 4 ? 64 : 32;
     int dense = is_dense(s, &s->lane[OUT], 1, s->cols), across = runs_across(&s->lane[OUT]);
     for (int l = 0; l < s->args->n_in; l++) {
         dense = dense && !s->lane[l].same && is_dense(s, &s->lane[l], 1, s->cols);
         across = across || runs_across(&s->lane[l]);
     }
-    s->tile_cols = across && s->cols > side ? side : dense || s->cols < capacity ? s->cols : capacity;
-    s->tile_rows = s->tile_cols < capacity ? capacity / s->tile_cols : 1;
+    across = across && s->cols > side;
+    s->tile_cols = across ? side : dense || s->cols < capacity ? s->cols : capacity;
+    s->tile_rows = across ? side : s->tile_cols < capacity ? capacity / s->tile_cols : 1;
     if (s->tile_rows > s->rows)
         s->tile_rows = s->rows;
 }
@@ -189,6 +254,7 @@ static void run_space(const struct stni_pointwise_args *args, stni_pointwise_blo
     struct space s;
     s.args = args;
     s.block = block;
+    s.copies = STNI_ISA_PICK(stni_copy_kernels, stni_isa_best());
     s.compute_size = (int64_t)stn_dtype_size(args->compute);
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;

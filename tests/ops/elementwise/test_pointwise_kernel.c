@@ -213,6 +213,30 @@ static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
     }
 }
 
+/* Operands and results that lie column by column beside others that lie row by row, wider and longer than a tile. */
+static void matrices_that_lie_across_match_a_plain_loop(void)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_BOOL, STN_DTYPE_C128};
+    enum { ROWS = 131, COLUMNS = 167, GAP = 3 };
+    static const int64_t along[STN_MAX_NDIM] = {COLUMNS + GAP, 1}, across[STN_MAX_NDIM] = {1, ROWS + GAP}, column[STN_MAX_NDIM] = {1, 0},
+                         row[STN_MAX_NDIM] = {0, 1};
+    static const int64_t *const lies[][3] = {{along, across, along}, {across, along, along}, {along, along, across}, {across, across, along},
+                                             {across, column, across}, {across, row, along}, {along, column, along}, {along, row, along}};
+    uint64_t seed = 15;
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+        for (size_t k = 0; k < sizeof lies / sizeof lies[0]; k++) {
+            struct problem p = {.args = {.op = STNI_POINTWISE_mul, .compute = stni_compute_dtype(dtypes[d]), .ndim = 2, .n_in = 2,
+                                         .shape = {ROWS, COLUMNS}, .out = {.dtype = dtypes[d]},
+                                         .in = {{.dtype = dtypes[d]}, {.dtype = dtypes[d]}}}};
+            for (int l = 0; l < 3; l++) {
+                make(&p, l, &seed);
+                set_strides(&p, l, lies[k][l]);
+            }
+            run_and_compare(&p, stn_dtype_name(dtypes[d]));
+            drop(&p);
+        }
+}
+
 /* So long a result is written past the caches, piece by piece; every offset within a line, an end that is no whole piece. */
 static void long_runs_are_added_to_their_last_element(void)
 {
@@ -324,6 +348,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_pair_of_dtypes_computes_in_the_promoted_one", every_pair_of_dtypes_computes_in_the_promoted_one},
         {"drawn_strides_and_broadcasts_match_a_plain_loop", drawn_strides_and_broadcasts_match_a_plain_loop},
+        {"matrices_that_lie_across_match_a_plain_loop", matrices_that_lie_across_match_a_plain_loop},
         {"long_runs_are_added_to_their_last_element", long_runs_are_added_to_their_last_element},
         {"result_may_overwrite_an_operand", result_may_overwrite_an_operand},
         {"integers_wrap_and_narrow_ones_are_cut", integers_wrap_and_narrow_ones_are_cut},
