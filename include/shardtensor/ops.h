@@ -8,9 +8,9 @@
 #ifndef SHARDTENSOR_OPS_H
 #define SHARDTENSOR_OPS_H
 
-#include <shardtensor/ops_in_place.h>
 #include <shardtensor/ops_factory.h>
 #include <shardtensor/ops_fft.h>
+#include <shardtensor/ops_in_place.h>
 #include <shardtensor/ops_index.h>
 #include <shardtensor/ops_loss.h>
 #include <shardtensor/ops_norm.h>
