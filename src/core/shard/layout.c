@@ -29,6 +29,19 @@ int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN
     return n;
 }
 
+uint32_t stni_layout_reduce(struct stni_layout *layout, uint32_t kept)
+{
+    uint32_t reduced = 0;
+    for (int a = 0; layout->mesh != NULL && a < layout->mesh->ndim; a++) {
+        const stn_placement p = layout->placement[a];
+        if (p.kind != STN_PLACE_PARTIAL || (kept >> p.op & 1))
+            continue;
+        layout->placement[a] = stn_replicate();
+        reduced |= 1u << a;
+    }
+    return reduced;
+}
+
 static int split_fits(const struct stni_split *split, int64_t n, int n_levels, const int *parts)
 {
     return split != NULL && split->n == n && split->n_levels == n_levels &&

@@ -46,11 +46,8 @@ static stn_status without_partial(const stn_spec *spec, const stn_spec **out)
 {
     struct stni_layout layout = spec->layout;
     *out = spec;
-    if (!spec->partial_axes)
+    if (!stni_layout_reduce(&layout, 0))
         return STN_OK;
-    for (int a = 0; a < layout.mesh->ndim; a++)
-        if (layout.placement[a].kind == STN_PLACE_PARTIAL)
-            layout.placement[a] = stn_replicate();
     return stni_spec_intern(spec->context, &layout, out);
 }
 

@@ -49,14 +49,6 @@ static stn_status complex_check(stn_op_call *call)
     return STN_OK;
 }
 
-/* Sums of pairs are pairs of sums: those stay pending. */
-static void reduce_others(struct stni_layout *layout)
-{
-    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
-        if (layout->placement[a].kind == STN_PLACE_PARTIAL && layout->placement[a].op != STN_SUM)
-            layout->placement[a] = stn_replicate();
-}
-
 /* The layout of complex numbers from that of pairs whose last dim is whole, or back. */
 static stn_status place_result(stn_op_call *call, const struct stni_layout *from)
 {
@@ -74,10 +66,11 @@ static stn_status place_result(stn_op_call *call, const struct stni_layout *from
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
+/* Sums of pairs are pairs of sums: those stay pending, here and below. */
 static stn_status real_place(stn_op_call *call)
 {
     struct stni_layout in = call->in_spec[0]->layout;
-    reduce_others(&in);
+    stni_layout_reduce(&in, 1u << STN_SUM);
     STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
     return place_result(call, &call->want[0]->layout);
 }
@@ -88,7 +81,7 @@ static stn_status complex_place(stn_op_call *call)
     struct stni_layout in = call->in_spec[0]->layout;
     const int last = in.ndim - 1;
     int n = 0;
-    reduce_others(&in);
+    stni_layout_reduce(&in, 1u << STN_SUM);
     STNI_TRY(stni_layout_make_whole(call->context, &in, 1u << last));
     for (int k = 0; k < in.ndim; k++)
         if (in.memory_order[k] != last)

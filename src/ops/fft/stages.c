@@ -100,9 +100,7 @@ static stn_status place(stn_op_call *call)
 {
     const stn_meta *meta = &call->out_meta[0];
     struct stni_layout layout = call->in_spec[0]->layout;
-    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
-        if (layout.placement[a].kind == STN_PLACE_PARTIAL && layout.placement[a].op != STN_SUM)
-            layout.placement[a] = stn_replicate();
+    stni_layout_reduce(&layout, 1u << STN_SUM);
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     layout = call->want[0]->layout;
     layout.dtype = meta->dtype;

@@ -314,9 +314,8 @@ stn_status stni_index_write_place(stn_op_call *call)
         l.values = given->layout;
     else
         stni_layout_init(&l.values, l.table.mesh, meta->dtype, ndim, shape);
-    for (int a = 0; a < l.axes && rule.zeros; a++)
-        if (is_partial(l.table.placement[a]))
-            l.table.placement[a] = stn_replicate();
+    if (rule.zeros)
+        stni_layout_reduce(&l.table, 0);
     write_axes(&l, &rule);
     STNI_TRY(table_spec(call, &l, &call->out_spec[0]));
     STNI_TRY(values_spec(call, &l, call->out_spec[0], given, &values));

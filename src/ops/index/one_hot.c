@@ -48,9 +48,7 @@ static stn_status place(stn_op_call *call)
 {
     struct stni_layout in = call->in_spec[0]->layout, out;
     const stn_meta *meta = &call->out_meta[0];
-    for (int a = 0; in.mesh && a < in.mesh->ndim; a++)
-        if (in.placement[a].kind == STN_PLACE_PARTIAL)
-            in.placement[a] = stn_replicate();
+    stni_layout_reduce(&in, 0);
     stni_layout_init(&out, in.mesh, meta->dtype, meta->ndim, meta->shape);
     memcpy(out.placement, in.placement, sizeof out.placement);
     memcpy(out.axis_order, in.axis_order, sizeof out.axis_order);

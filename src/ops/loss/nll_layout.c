@@ -53,11 +53,9 @@ void stni_nll_layout(const struct stni_layout *x, const stn_spec *target, int ke
 {
     int whole = 1;
     *out = *x;
-    for (int a = 0; x->mesh && a < x->mesh->ndim; a++) {
+    for (int a = 0; x->mesh && a < x->mesh->ndim; a++)
         whole = whole && x->placement[a].kind == STN_PLACE_REPLICATE;
-        if (x->placement[a].kind == STN_PLACE_PARTIAL && !(kept && x->placement[a].op == STN_SUM))
-            out->placement[a] = stn_replicate();
-    }
+    stni_layout_reduce(out, kept ? 1u << STN_SUM : 0);
     if (!whole)
         return;
     const struct stni_layout *t = &target->layout;

@@ -46,9 +46,7 @@ stn_status stni_norm_place(stn_op_call *call)
     struct stni_norm norm;
     stn_meta param;
     STNI_TRY(rule_of(call->arg)->describe(call, &x, &norm));
-    for (int a = 0; x.mesh && a < x.mesh->ndim; a++)
-        if (x.placement[a].kind == STN_PLACE_PARTIAL)
-            x.placement[a] = stn_replicate();
+    stni_layout_reduce(&x, 0);
     STNI_TRY(stni_spec_intern(call->context, &x, &call->want[STNI_NORM_INPUT]));
     stni_norm_param_meta(&norm, &x, &param);
     for (int i = STNI_NORM_WEIGHT; i < call->n_in; i++)

@@ -63,9 +63,7 @@ stn_status stni_norm_backward_place(stn_op_call *call)
     struct stni_norm norm;
     stn_meta stat;
     STNI_TRY(rule_of(call->arg)->describe(call, &x, &norm));
-    for (int a = 0; x.mesh && a < x.mesh->ndim; a++)
-        if (x.placement[a].kind == STN_PLACE_PARTIAL)
-            x.placement[a] = stn_replicate();
+    stni_layout_reduce(&x, 0);
     memcpy(x.memory_order, grad->layout.memory_order, sizeof x.memory_order);
     STNI_TRY(stni_spec_intern(call->context, &x, &call->want[GRAD]));
     memcpy(x.memory_order, input->layout.memory_order, sizeof x.memory_order);

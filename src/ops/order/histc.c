@@ -50,7 +50,7 @@ static stn_status place(stn_op_call *call)
 {
     struct stni_layout in = call->in_spec[0]->layout, out;
     const stn_meta *meta = &call->out_meta[0];
-    stni_order_reduce(&in);
+    stni_layout_reduce(&in, 0);
     stni_layout_init(&out, in.mesh, meta->dtype, meta->ndim, meta->shape);
     for (int a = 0; in.mesh && a < in.mesh->ndim; a++)
         if (in.placement[a].kind == STN_PLACE_SHARD && in.mesh->sizes[a] > 1) {

@@ -74,9 +74,6 @@ enum stni_order_way {
 
 enum stni_order_way stni_order_way(const struct stni_layout *layout, int dim, int *other);
 
-/* A layout that is not Partial. */
-void stni_order_reduce(struct stni_layout *layout);
-
 /* Lines along a dim, of all ranks: the elements beside it. */
 int64_t stni_order_lines_of(const struct stni_layout *layout, int dim);
 

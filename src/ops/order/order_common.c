@@ -100,13 +100,6 @@ int stni_order_has_lines(const stn_spec *spec, int dim)
     return spec->numel > 0;
 }
 
-void stni_order_reduce(struct stni_layout *layout)
-{
-    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
-        if (layout->placement[a].kind == STN_PLACE_PARTIAL)
-            layout->placement[a] = stn_replicate();
-}
-
 int64_t stni_order_lines_of(const struct stni_layout *layout, int dim)
 {
     int64_t n = 1;

@@ -45,7 +45,7 @@ static stn_status place(stn_op_call *call)
     const int dim = dim_of(call);
     uint32_t axes = 0;
     int other;
-    stni_order_reduce(&in);
+    stni_layout_reduce(&in, 0);
     enum stni_order_way way = stni_order_way(&in, dim, &other);
     const int one_line = stni_order_lines_of(&in, dim) == 1;
     if (way == STNI_ORDER_RECUT || (way == STNI_ORDER_SHARED && !one_line && other >= 0))

@@ -49,17 +49,13 @@ static stn_status place(stn_op_call *call)
     struct stni_layout in = call->in_spec[0]->layout, out;
     const uint32_t dims = dims_of(call);
     int to[STN_MAX_NDIM], other;
-    stni_order_reduce(&in);
+    stni_layout_reduce(&in, 0);
     for (int d = 0; attrs->dim.n > 0 && d < in.ndim; d++)
         if (dims >> d & 1 && stni_order_way(&in, d, &other) == STNI_ORDER_RECUT)
             STNI_TRY(stni_layout_recut(call->context, &in, d, other));
     stni_reduction_dims(in.ndim, dims, attrs->keepdim, to);
     stni_reduction_layout(&in, dims, to, STN_SUM, 0, &call->out_meta[VALUES], &out);
-    for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
-        if (out.placement[a].kind == STN_PLACE_PARTIAL) {
-            out.placement[a] = stn_replicate();
-            call->note |= UINT64_C(1) << a;
-        }
+    call->note |= stni_layout_reduce(&out, 0);
     STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[VALUES]));
     out.dtype = STN_DTYPE_I64;

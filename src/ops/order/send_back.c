@@ -44,7 +44,7 @@ static stn_status check(stn_op_call *call)
 static stn_status place(stn_op_call *call)
 {
     struct stni_layout layout = call->in_spec[INDICES]->layout;
-    stni_order_reduce(&layout);
+    stni_layout_reduce(&layout, 0);
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[INDICES]));
     layout.dtype = call->out_meta[0].dtype;
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[GRAD]));

@@ -48,7 +48,7 @@ static stn_tensor *lay_like(stn_tensor *t, const stn_spec *like)
     const stn_spec *spec;
     if (stn_tensor_is_error(t) || !layout.mesh)
         return t;
-    stni_order_reduce(&layout);
+    stni_layout_reduce(&layout, 0);
     layout.dtype = stn_tensor_dtype(t);
     if (stni_spec_intern(t->context, &layout, &spec) != STN_OK)
         return t->context->error_tensor;

@@ -54,11 +54,7 @@ static stn_status place(stn_op_call *call)
     int to[STN_MAX_NDIM];
     stni_reduction_dims(in.ndim, dims, attrs->keepdim, to);
     stni_reduction_layout(&in, dims, to, STN_SUM, 0, &call->out_meta[VALUES], &out);
-    for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
-        if (out.placement[a].kind == STN_PLACE_PARTIAL) {
-            out.placement[a] = stn_replicate();
-            call->note |= UINT64_C(1) << a;
-        }
+    call->note |= stni_layout_reduce(&out, 0);
     STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[VALUES]));
     out.dtype = STN_DTYPE_I64;

@@ -138,9 +138,7 @@ static stn_status place(stn_op_call *call)
     struct stni_remap map;
     int64_t shape[STN_MAX_NDIM];
     STNI_TRY(read_map(call, &map, shape));
-    for (int a = 0; want.mesh && a < want.mesh->ndim; a++)
-        if (want.placement[a].kind == STN_PLACE_PARTIAL && (want.placement[a].op != STN_SUM || !is_linear(call)))
-            want.placement[a] = stn_replicate();
+    stni_layout_reduce(&want, is_linear(call) ? 1u << STN_SUM : 0);
     out = want;
     for (int d = 0; d < out.ndim; d++) {
         out.shape[d] = shape[d];

@@ -96,11 +96,11 @@ static stn_status place_adjoint(stn_op_call *call, const struct stni_pool *pool)
 static stn_status place_pick(stn_op_call *call, const struct stni_pool *pool)
 {
     struct stni_layout want = call->in_spec[GIVEN]->layout, out;
-    stni_resample_reduce(&want, 1u << STN_SUM);
+    stni_layout_reduce(&want, 1u << STN_SUM);
     STNI_TRY(stni_resample_layout(call->context, &want, &pool->geometry, pool->out, &out));
     STNI_TRY(stni_spec_intern(call->context, &want, &call->want[GIVEN]));
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
-    stni_resample_reduce(&out, 0);
+    stni_layout_reduce(&out, 0);
     out.dtype = STN_DTYPE_I64;
     return stni_spec_intern(call->context, &out, &call->want[INDICES]);
 }

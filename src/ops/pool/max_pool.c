@@ -128,7 +128,7 @@ static stn_status place(stn_op_call *call)
     struct stni_layout want = call->in_spec[0]->layout, out;
     struct stni_pool pool;
     STNI_TRY(stni_pool_read(call, &pool));
-    stni_resample_reduce(&want, 0);
+    stni_layout_reduce(&want, 0);
     STNI_TRY(stni_resample_layout(call->context, &want, &pool.geometry, pool.out, &out));
     STNI_TRY(stni_spec_intern(call->context, &want, &call->want[0]));
     for (int k = 0; k < call->n_out; k++) {

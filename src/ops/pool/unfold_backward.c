@@ -84,9 +84,7 @@ static stn_status place(stn_op_call *call)
     struct stni_layout want = call->in_spec[0]->layout, out;
     struct solver s = {.call = call};
     STNI_TRY(read(call, &s.unfold));
-    for (int a = 0; want.mesh && a < want.mesh->ndim; a++)
-        if (want.placement[a].kind == STN_PLACE_PARTIAL && want.placement[a].op != STN_SUM)
-            want.placement[a] = stn_replicate();
+    stni_layout_reduce(&want, 1u << STN_SUM);
     drop_last(&want, &call->out_meta[0], &out);
     if (want.split[s.unfold.dim])
         STNI_TRY(stni_split_scaled(call->context, want.split[s.unfold.dim], s.unfold.n_in, &out.split[s.unfold.dim]));

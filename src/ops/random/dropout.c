@@ -76,9 +76,7 @@ static stn_status check(stn_op_call *call)
 static stn_status place(stn_op_call *call)
 {
     struct stni_layout layout = call->in_spec[0]->layout, stream;
-    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
-        if (layout.placement[a].kind == STN_PLACE_PARTIAL && layout.placement[a].op != STN_SUM)
-            layout.placement[a] = stn_replicate();
+    stni_layout_reduce(&layout, 1u << STN_SUM);
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     call->out_spec[0] = call->want[0];
     stni_layout_init(&stream, layout.mesh, STN_DTYPE_I64, 0, NULL);

@@ -85,12 +85,7 @@ stn_status stni_statistic_place(stn_op_call *call)
     int to[STN_MAX_NDIM];
     stni_reduction_dims(x.ndim, reduced, attrs->keepdim, to);
     stni_reduction_layout(&x, reduced, to, STN_SUM, 0, &call->out_meta[0], &out);
-    call->note = 0;
-    for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
-        if (out.placement[a].kind == STN_PLACE_PARTIAL) {
-            out.placement[a] = stn_replicate();
-            call->note |= UINT64_C(1) << a;
-        }
+    call->note = stni_layout_reduce(&out, 0);
     STNI_TRY(stni_spec_intern(call->context, &x, &call->want[INPUT]));
     if (call->n_in > WEIGHT)
         STNI_TRY(place_weight(call, &x));

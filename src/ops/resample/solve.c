@@ -25,13 +25,6 @@ static struct stni_stencil stencil_of(const struct solver *s, const stn_spec *so
     return (struct stni_stencil){s->geometry->dims, s->geometry->first, s, sources_of, source, target};
 }
 
-void stni_resample_reduce(struct stni_layout *layout, uint32_t kept)
-{
-    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
-        if (layout->placement[a].kind == STN_PLACE_PARTIAL && !(kept >> layout->placement[a].op & 1))
-            layout->placement[a] = stn_replicate();
-}
-
 stn_status stni_resample_layout(stn_context *context, const struct stni_layout *in, const struct stni_resample *geometry, const int64_t *shape,
                                 struct stni_layout *out)
 {
@@ -48,7 +41,7 @@ stn_status stni_resample_place(stn_op_call *call, const struct stni_resample *ge
 {
     struct solver s = {.geometry = geometry, .transposed = transposed};
     struct stni_layout want = call->in_spec[0]->layout, out;
-    stni_resample_reduce(&want, 1u << STN_SUM);
+    stni_layout_reduce(&want, 1u << STN_SUM);
     STNI_TRY(stni_resample_layout(call->context, &want, geometry, call->out_meta[0].shape, &out));
     STNI_TRY(stni_spec_intern(call->context, &want, &call->want[0]));
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));

@@ -18,9 +18,6 @@ stn_status stni_resample_place(stn_op_call *call, const struct stni_resample *ge
 stn_status stni_resample_layout(stn_context *context, const struct stni_layout *in, const struct stni_resample *geometry, const int64_t *shape,
                                 struct stni_layout *out);
 
-/* Pending reductions of a layout are done, but for those of the ops whose bits are set. */
-void stni_resample_reduce(struct stni_layout *layout, uint32_t kept);
-
 /* Where the elements of one part lie, for kernels: `from` holds part->source, `target` is the whole chunk. Writes all of `args` but `work`;
  * returns the part's first element in the target's chunk. */
 int64_t stni_resample_fill(const struct stni_resample *geometry, const stn_tensor *target, const struct stni_stencil_part *part,

@@ -94,12 +94,7 @@ stn_status stni_scan_place(stn_op_call *call)
     const stn_spec *first = call->in_spec[0], *second = is_affine(rule) ? call->in_spec[1] : first;
     int follow = !first->shard_axes && !first->partial_axes && !second->partial_axes;
     struct stni_layout layout = follow ? second->layout : first->layout;
-    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++) {
-        stn_placement *p = &layout.placement[a];
-        int stays = rule->linear && p->op == STN_SUM && layout.dtype == call->out_meta[0].dtype;
-        if (p->kind == STN_PLACE_PARTIAL && !stays)
-            *p = stn_replicate();
-    }
+    stni_layout_reduce(&layout, rule->linear && layout.dtype == call->out_meta[0].dtype ? 1u << STN_SUM : 0);
     for (int i = 0; i < call->n_in; i++)
         STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[i]));
     for (int k = 0; k < call->n_out; k++) {

@@ -30,7 +30,7 @@ static stn_status check(stn_op_call *call)
 static stn_status place(stn_op_call *call)
 {
     struct stni_layout layout = call->in_spec[0]->layout;
-    stni_softmax_reduce(&layout);
+    stni_layout_reduce(&layout, 0);
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     call->out_spec[0] = call->want[0];
     return STN_OK;

@@ -23,9 +23,6 @@ int stni_softmax_dim(const stn_op_call *call);
 /* Judges dtype and dim of input `k`; gives output 0 its dtype and shape. */
 stn_status stni_softmax_check(stn_op_call *call, int k);
 
-/* `layout` with every pending reduction done. */
-void stni_softmax_reduce(struct stni_layout *layout);
-
 /* Arguments for inputs x and (where not NULL) y, and output out. */
 void stni_softmax_args_make(const stn_op_call *call, const stn_tensor *x, const stn_tensor *y, const stn_tensor *out,
                             struct stni_softmax_args *args);

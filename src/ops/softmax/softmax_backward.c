@@ -34,7 +34,7 @@ static stn_status place(stn_op_call *call)
     const stn_spec *grad = call->in_spec[GRAD], *output = call->in_spec[OUTPUT];
     int follow_grad = !output->shard_axes && !output->partial_axes && !grad->partial_axes;
     struct stni_layout layout = follow_grad ? grad->layout : output->layout;
-    stni_softmax_reduce(&layout);
+    stni_layout_reduce(&layout, 0);
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[OUTPUT]));
     call->want[GRAD] = call->out_spec[0] = call->want[OUTPUT];
     return STN_OK;

@@ -29,13 +29,6 @@ stn_status stni_softmax_check(stn_op_call *call, int k)
     return STN_OK;
 }
 
-void stni_softmax_reduce(struct stni_layout *layout)
-{
-    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
-        if (layout->placement[a].kind == STN_PLACE_PARTIAL)
-            layout->placement[a] = stn_replicate();
-}
-
 void stni_softmax_args_make(const stn_op_call *call, const stn_tensor *x, const stn_tensor *y, const stn_tensor *out,
                             struct stni_softmax_args *args)
 {
