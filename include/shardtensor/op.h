@@ -26,7 +26,7 @@ typedef enum stn_attr_type {
     STN_ATTR_CHOICE, /* int64_t: which of the schema's `choices`; given as a STRING */
     STN_ATTR_INTS,   /* stn_ints; an INT is taken as a list of one */
     STN_ATTR_FLOATS, /* stn_floats; INTS, an INT and a FLOAT are taken, the latter two as lists of one */
-    STN_ATTR_STRING  /* only as a given value, for CHOICE */
+    STN_ATTR_STRING  /* stn_text */
 } stn_attr_type;
 
 typedef enum stn_number_kind { STN_NUMBER_NONE, STN_NUMBER_BOOL, STN_NUMBER_INT, STN_NUMBER_FLOAT } stn_number_kind;
@@ -49,6 +49,12 @@ typedef struct stn_floats {
     int64_t n;
     double v[STN_MAX_NDIM];
 } stn_floats;
+
+/** A text in an attribute struct: zeros from its end on, so that equal texts are equal bytes. */
+enum { STN_MAX_TEXT = 512 /* bytes, with the zero */ };
+typedef struct stn_text {
+    char v[STN_MAX_TEXT];
+} stn_text;
 
 /** One attribute of a call by name. */
 typedef struct stn_attr {

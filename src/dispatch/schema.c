@@ -112,7 +112,7 @@ static int fill_floats(const stn_attr *given, stn_floats *field)
     return 1;
 }
 
-static int fill_text(const stn_attr *given, struct stni_text *field)
+static int fill_text(const stn_attr *given, stn_text *field)
 {
     if (given->type != STN_ATTR_STRING || !given->value.s || strlen(given->value.s) >= sizeof field->v)
         return 0;
@@ -151,7 +151,7 @@ static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *att
     case STN_ATTR_FLOATS:
         return fill_floats(given, (stn_floats *)field);
     case STN_ATTR_STRING:
-        return fill_text(given, (struct stni_text *)field);
+        return fill_text(given, (stn_text *)field);
     }
     return 0;
 }
@@ -197,7 +197,7 @@ static stn_status bad_attr(const stn_op_desc *desc, const stn_attr_schema *row, 
     }
     if (row->type == STN_ATTR_STRING && given->type == STN_ATTR_STRING)
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a text of %zu bytes, wanted at most %d", desc->name, row->name,
-                              given->value.s ? strlen(given->value.s) : 0, STNI_MAX_TEXT - 1);
+                              given->value.s ? strlen(given->value.s) : 0, STN_MAX_TEXT - 1);
     return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got %s, wanted %s", desc->name, row->name,
                           type_names[given->type], type_names[row->type]);
 }
@@ -234,7 +234,7 @@ stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *give
 static size_t attr_bytes(stn_attr_type type)
 {
     static const size_t bytes[] = {sizeof(int64_t), sizeof(int64_t), sizeof(double), sizeof(stn_number),
-                                   sizeof(int64_t), sizeof(stn_ints), sizeof(stn_floats), sizeof(struct stni_text)};
+                                   sizeof(int64_t), sizeof(stn_ints), sizeof(stn_floats), sizeof(stn_text)};
     return bytes[type];
 }
 

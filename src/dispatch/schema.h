@@ -8,12 +8,6 @@
 
 enum { STNI_MAX_ATTRS_SIZE = 1024 }; /* bytes of an attribute struct */
 
-/* What a row of type STRING fills: a text, zero from its end on. */
-enum { STNI_MAX_TEXT = 512 /* bytes, with the zero */ };
-struct stni_text {
-    char v[STNI_MAX_TEXT];
-};
-
 /* Fills `attrs` (desc->attrs_size bytes) with the defaults, then with the given values. The message of a failure goes to `error`. */
 stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *given, void *attrs, struct stni_error *error);
 

@@ -1,7 +1,6 @@
 /* einsum: sums of products by an equation. Each operand is brought to distinct labels that others or the result have too (diagonals, sums); then
  * two at a time are multiplied, those first whose product is smallest, and summed over the labels that nobody wants any more. */
 #include "core/tensor.h"
-#include "dispatch/schema.h"
 #include "ops/matmul/contract.h"
 #include "ops/matmul/equation.h"
 #include "ops/util/bilinear.h"
@@ -9,10 +8,11 @@
 
 #include <shardtensor/ops.h>
 
+#include <stddef.h>
 #include <string.h>
 
 struct einsum_attrs {
-    struct stni_text equation;
+    stn_text equation;
 };
 
 stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *operands)
@@ -23,7 +23,7 @@ stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *operands)
                               STN_MAX_INPUTS);
     if (equation == NULL || strlen(equation) >= sizeof attrs.equation.v)
         return stni_call_fail(operands[0], STN_ERR_ARGUMENT, "einsum: 'equation' got %s, wanted a text of at most %d bytes",
-                              equation ? "a longer one" : "NULL", STNI_MAX_TEXT - 1);
+                              equation ? "a longer one" : "NULL", STN_MAX_TEXT - 1);
     memset(&attrs, 0, sizeof attrs);
     memcpy(attrs.equation.v, equation, strlen(equation));
     return stni_call(STNI_OP_einsum, n, operands, &attrs);
