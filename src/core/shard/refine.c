@@ -18,8 +18,7 @@ static int longest_dim(const struct stni_layout *layout)
     return longest;
 }
 
-/* The axis cuts each piece of the dim among its ranks: it stands last, as the minor one. */
-static stn_status cut_further(stn_context *context, struct stni_layout *layout, int axis, int dim)
+stn_status stni_layout_cut_further(stn_context *context, struct stni_layout *layout, int axis, int dim)
 {
     int n = 0;
     for (int k = 0; k < layout->mesh->ndim; k++)
@@ -48,6 +47,6 @@ stn_status stni_refine(const struct stni_route *route, const stn_spec **out)
         return STN_OK;
     for (int k = 0; k < route->dst.n; k++)
         if ((route->fan_out >> k & 1) != 0)
-            STNI_TRY(cut_further(dst->context, &layout, route->dst.axis[k], dim_for(route, &layout, k)));
+            STNI_TRY(stni_layout_cut_further(dst->context, &layout, route->dst.axis[k], dim_for(route, &layout, k)));
     return stni_spec_intern(dst->context, &layout, out);
 }

@@ -8,6 +8,7 @@
 #include "ops/random/dropout_kernel.h"
 #include "ops/util/call.h"
 #include "ops/util/remap_kernel.h"
+#include "ops/util/strided.h"
 
 #include <shardtensor/ops.h>
 
@@ -85,38 +86,27 @@ static stn_status place(stn_op_call *call)
     return call->n_out > 1 ? stni_spec_intern(call->context, &stream, &call->out_spec[1]) : STN_OK;
 }
 
-/* One more dim, inside those before; joined to the last one where they are one in memory and in numbers. */
-static void append_dim(struct stni_dropout_args *a, int64_t n, int64_t x_stride, int64_t out_stride, uint64_t count)
-{
-    int d = a->ndim - 1;
-    if (n == 1)
-        return;
-    if (d >= 0 && a->x_strides[d] == x_stride * n && a->out_strides[d] == out_stride * n && a->count[d] == count * (uint64_t)n)
-        a->shape[d] *= n;
-    else
-        a->shape[d = a->ndim++] = n;
-    a->x_strides[d] = x_stride;
-    a->out_strides[d] = out_stride;
-    a->count[d] = count;
-}
-
 static void fill_args(const stn_op_call *call, const stn_tensor *x, const stn_tensor *out, const stn_tensor *stream,
                       struct stni_dropout_args *a)
 {
     const struct dropout_attrs *attrs = call->attrs;
     const stn_spec *spec = out->spec;
-    uint64_t count[STN_MAX_NDIM], below = 1;
+    int64_t count[STN_MAX_NDIM], below = 1;
     memset(a, 0, sizeof *a);
     for (int d = spec->layout.ndim - 1; d >= 0; d--) {
         int counts = !by_channel(call) || d < 2;
         count[d] = counts ? below : 0;
-        below *= counts ? (uint64_t)spec->layout.shape[d] : 1;
-        a->base += (uint64_t)spec->local_offset[d] * count[d];
+        below *= counts ? spec->layout.shape[d] : 1;
+        a->base += (uint64_t)(spec->local_offset[d] * count[d]);
     }
     for (int k = 0; k < spec->layout.ndim; k++) {
         int d = spec->layout.memory_order[k];
-        append_dim(a, spec->local_shape[d], x->strides[d], out->strides[d], count[d]);
+        a->shape[k] = spec->local_shape[d];
+        a->x_strides[k] = x->strides[d];
+        a->out_strides[k] = out->strides[d];
+        a->count[k] = count[d];
     }
+    a->ndim = stni_join_dims(spec->layout.ndim, a->shape, 3, (int64_t *[]){a->x_strides, a->out_strides, a->count});
     if (a->ndim == 0)
         a->shape[a->ndim++] = 1;
     a->dtype = spec->layout.dtype;

@@ -108,7 +108,7 @@ static void run(const struct stni_dropout_args *a)
             int64_t moved = ++index[d] < a->shape[d] ? 1 : 1 - a->shape[d];
             x_at += moved * a->x_strides[d];
             out_at += moved * a->out_strides[d];
-            number += (uint64_t)moved * a->count[d];
+            number += (uint64_t)(moved * a->count[d]);
             if (moved == 1)
                 break;
             index[d] = 0;

@@ -9,8 +9,8 @@
 struct stni_dropout_args {
     stn_dtype dtype;
     int ndim; /* dims from the slowest in memory; the last one may be vectorised */
-    int64_t shape[STN_MAX_NDIM], x_strides[STN_MAX_NDIM], out_strides[STN_MAX_NDIM]; /* elements */
-    uint64_t base, count[STN_MAX_NDIM];
+    int64_t shape[STN_MAX_NDIM], x_strides[STN_MAX_NDIM], out_strides[STN_MAX_NDIM], count[STN_MAX_NDIM]; /* elements; words */
+    uint64_t base;
     uint64_t seed;
     const int64_t *stream; /* one number, in device memory */
     uint64_t threshold;    /* of 2^32 */

@@ -118,7 +118,7 @@ static void make_args(const stn_op_call *call, struct stni_scan_args *args)
                                     .first = spec->layout.ndim > 0 ? spec->local_offset[dim] : 0,
                                     .x = x->data, .y = y ? y->data : NULL, .out = call->out[0]->data,
                                     .indices = indices ? indices->data : NULL};
-    stni_softmax_lines_make(&args->lines, dim, spec->layout.ndim, spec->local_shape, spec->layout.memory_order, strides);
+    stni_lines_make(&args->lines, dim, spec->layout.ndim, spec->local_shape, spec->layout.memory_order, strides);
 }
 
 /* Which ranks share lines, as the kernel asks for their totals. Its communicator numbers them row-major over the axes in the mesh's order,
@@ -197,7 +197,7 @@ stn_status stni_scan_run(stn_op_call *call)
     make_args(call, &args);
     struct stni_scan_prefix_args prefix = {.op = args.op, .dtype = args.dtype, .reverse = args.reverse};
     const uint32_t axes = find_pieces(call, &prefix);
-    const int64_t lines = stni_softmax_lines_count(&args.lines);
+    const int64_t lines = stni_lines_count(&args.lines);
     if (lines == 0)
         return STN_OK;
     if (axes) { /* an empty chunk takes part */

@@ -12,7 +12,7 @@ struct block {
     int along; /* one by one */
     int unit;  /* lanes are neighbours in every operand that is there */
     int64_t line, width; /* the first line, and how many */
-    int64_t at[SOFTMAX_TENSORS], lane[SOFTMAX_TENSORS];
+    int64_t at[SCAN_TENSORS], lane[SCAN_TENSORS];
 };
 
 /* Rank in the communicator that holds a piece of the dim. */
@@ -91,18 +91,18 @@ typedef void (*block_fn)(const struct stni_scan_args *args, const struct block *
 
 static void run_lines(const struct stni_scan_args *args, block_fn run)
 {
-    const struct stni_softmax_lines *lines = &args->lines;
+    const struct stni_lines *lines = &args->lines;
     const int inner = lines->ndim - 1;
     int64_t index[STN_MAX_NDIM] = {0};
     struct block b = {0};
-    for (int t = 0; t < SOFTMAX_TENSORS; t++)
+    for (int t = 0; t < SCAN_TENSORS; t++)
         b.lane[t] = lines->strides[t][inner];
     b.along = lines->step[SCAN_X] == 1 || lines->shape[inner] < FEW;
     b.unit = b.lane[SCAN_X] == 1 && b.lane[SCAN_OUT] == 1 && (b.lane[SCAN_Y] == 1 || (!args->y && !args->indices));
-    for (int64_t rows = stni_softmax_lines_count(lines) / lines->shape[inner]; rows > 0; rows--) {
+    for (int64_t rows = stni_lines_count(lines) / lines->shape[inner]; rows > 0; rows--) {
         for (int64_t l = 0; l < lines->shape[inner]; l += LANES) {
             b.width = lines->shape[inner] - l < LANES ? lines->shape[inner] - l : LANES;
-            for (int t = 0; t < SOFTMAX_TENSORS; t++) {
+            for (int t = 0; t < SCAN_TENSORS; t++) {
                 b.at[t] = l * b.lane[t];
                 for (int d = 0; d < inner; d++)
                     b.at[t] += index[d] * lines->strides[t][d];

@@ -2,7 +2,9 @@
 #ifndef STNI_OPS_SCAN_SCAN_KERNEL_H
 #define STNI_OPS_SCAN_SCAN_KERNEL_H
 
-#include "ops/softmax/softmax_kernel.h"
+#include "ops/util/lines.h"
+
+#include <shardtensor/op.h>
 
 /* What is joined along a line. The arithmetic stands in scan_state.inc. */
 enum stni_scan_op {
@@ -17,7 +19,7 @@ enum stni_scan_op {
 };
 
 /* Which operand of the lines: the input; the second input, or the indices; the result. */
-enum { SCAN_X = SOFTMAX_X, SCAN_Y = SOFTMAX_Y, SCAN_OUT = SOFTMAX_OUT };
+enum { SCAN_X, SCAN_Y, SCAN_OUT, SCAN_TENSORS };
 
 /* A run of elements comes to a state: two numbers of f64, i64 or c128, by the dtype of the elements.
  * scan: out from `states`, one per line, which say what stands before this rank's elements; NULL: nothing does.
@@ -27,7 +29,7 @@ struct stni_scan_args {
     stn_dtype dtype;
     int reverse;   /* from the last element to the first */
     int exclusive; /* an element's result is that of the elements before it */
-    struct stni_softmax_lines lines;
+    struct stni_lines lines;
     int64_t first; /* where this rank's elements begin in the dim */
     const void *x, *y;
     void *out;

@@ -6,6 +6,7 @@
 #include "core/host_alloc.h"
 #include "core/scope.h"
 #include "ops/util/call.h"
+#include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 #include "ops/util/promote.h"
 #include "ops/util/remap.h"
@@ -103,43 +104,18 @@ static stn_placement common_placement(const stn_op_call *call, int axis, int ndi
     return best ? stn_shard(best->layout.placement[axis].dim) : stn_replicate();
 }
 
-/* Whether the same axes cut a dim in both, in whatever order. */
-static int same_axes(const struct stni_layout *a, const struct stni_layout *b, int dim)
-{
-    for (int x = 0; a->mesh && x < a->mesh->ndim; x++) {
-        int in_a = a->placement[x].kind == STN_PLACE_SHARD && a->placement[x].dim == dim;
-        int in_b = b->placement[x].kind == STN_PLACE_SHARD && b->placement[x].dim == dim;
-        if (in_a != in_b)
-            return 0;
-    }
-    return 1;
-}
-
-/* Gives the axes that cut `dim` the order that they have in `from`. */
-static void take_order(struct stni_layout *out, const struct stni_layout *from, int dim)
-{
-    int axes[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(from, dim, axes), next = 0;
-    uint32_t members = 0;
-    for (int i = 0; i < n; i++)
-        members |= 1u << axes[i];
-    for (int k = 0; k < out->mesh->ndim; k++)
-        if (members >> out->axis_order[k] & 1)
-            out->axis_order[k] = (uint8_t)axes[next++];
-}
-
 /* The cut of a dim is that of the largest tensor which has it cut by the same axes; along the dim that grows, in proportion. */
 static stn_status take_cut(const stn_op_call *call, int cat_dim, int d, struct stni_layout *out)
 {
     const stn_spec *best = NULL;
     for (int i = 0; i < call->n_in; i++) {
         const stn_spec *in = call->in_spec[i];
-        if (counts(call, i, out->ndim) && in->layout.split[d] && same_axes(&in->layout, out, d) && (!best || in->numel > best->numel))
+        if (counts(call, i, out->ndim) && stni_cuts_match(&in->layout, d, out, d) && (!best || in->numel > best->numel))
             best = in;
     }
     if (!best)
         return STN_OK;
-    take_order(out, &best->layout, d);
-    out->split[d] = best->layout.split[d];
+    stni_cuts_take(out, d, &best->layout, d, 1);
     return d == cat_dim ? stni_split_scaled(call->context, best->layout.split[d], out->shape[d], &out->split[d]) : STN_OK;
 }
 

@@ -55,7 +55,7 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(stni_softmax_comm(call, call->in[GRAD]->spec, &comm));
     stni_softmax_args_make(call, call->in[GRAD], call->in[OUTPUT], call->out[0], &args);
     if (comm) /* an empty chunk takes part */
-        return stni_softmax_lines_count(&args.lines) > 0 ? run_shared(call, comm, &args) : STN_OK;
+        return stni_lines_count(&args.lines) > 0 ? run_shared(call, comm, &args) : STN_OK;
     if (call->out[0]->spec->local_numel == 0)
         return STN_OK;
     return stn_op_launch(call, BACKWARD, args.dtype, &args, sizeof args);

@@ -2,6 +2,7 @@
 #include "ops/softmax/softmax.h"
 
 #include "core/dtype.h"
+#include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 
 #include <string.h>
@@ -41,21 +42,16 @@ void stni_softmax_args_make(const stn_op_call *call, const stn_tensor *x, const 
         .y = y ? y->data : NULL,
         .out = out->data,
     };
-    stni_softmax_lines_make(&args->lines, stni_softmax_dim(call), spec->layout.ndim, spec->local_shape,
+    stni_lines_make(&args->lines, stni_softmax_dim(call), spec->layout.ndim, spec->local_shape,
                             spec->layout.memory_order, strides);
 }
 
 stn_status stni_softmax_comm(const stn_op_call *call, const stn_spec *spec, stn_comm **out)
 {
-    int axes[STN_MAX_MESH_NDIM];
-    uint32_t mask = 0;
+    const struct stni_layout *layout = &spec->layout;
+    const uint32_t axes = layout->ndim > 0 ? stni_layout_axes_mask(layout, stni_softmax_dim(call)) : 0;
     *out = NULL;
-    if (!spec->layout.mesh || !spec->layout.mesh->member || spec->layout.ndim == 0)
-        return STN_OK;
-    int n = stni_layout_dim_axes(&spec->layout, stni_softmax_dim(call), axes);
-    for (int i = 0; i < n; i++)
-        mask |= 1u << axes[i];
-    return mask ? stni_mesh_comm(spec->layout.mesh, mask, out) : STN_OK;
+    return axes && layout->mesh->member ? stni_mesh_comm(layout->mesh, axes, out) : STN_OK;
 }
 
 static stn_dtype stat_dtype(const struct stni_softmax_args *args)
@@ -66,11 +62,11 @@ static stn_dtype stat_dtype(const struct stni_softmax_args *args)
 stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, void *stat, const struct stni_softmax_args *args,
                                      stn_reduce_op op)
 {
-    return stni_comm_all_reduce(comm, call->context->queue, stat, stat, stni_softmax_lines_count(&args->lines),
+    return stni_comm_all_reduce(comm, call->context->queue, stat, stat, stni_lines_count(&args->lines),
                                 stat_dtype(args), op);
 }
 
 stn_status stni_softmax_stat(const stn_op_call *call, const struct stni_softmax_args *args, void **out)
 {
-    return stn_op_scratch(call, (size_t)stni_softmax_lines_count(&args->lines) * stn_dtype_size(stat_dtype(args)), out);
+    return stn_op_scratch(call, (size_t)stni_lines_count(&args->lines) * stn_dtype_size(stat_dtype(args)), out);
 }

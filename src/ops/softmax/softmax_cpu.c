@@ -24,7 +24,7 @@ typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct stri
 #include "core/each_float.h"
 
 /* Line by line where that reads memory in order or fills more lanes. */
-static int goes_along(const struct stni_softmax_lines *lines)
+static int goes_along(const struct stni_lines *lines)
 {
     int64_t beside = lines->shape[lines->ndim - 1];
     if (lines->step[SOFTMAX_X] == 1 && lines->n >= LANES)
@@ -32,7 +32,7 @@ static int goes_along(const struct stni_softmax_lines *lines)
     return beside < LANES / 2 && beside < lines->n;
 }
 
-static void strip_init(struct strip *s, const struct stni_softmax_lines *lines)
+static void strip_init(struct strip *s, const struct stni_lines *lines)
 {
     *s = (struct strip){.along = goes_along(lines)};
     s->blocks = s->along ? (lines->n + LANES - 1) / LANES : lines->n;
@@ -47,7 +47,7 @@ static void strip_init(struct strip *s, const struct stni_softmax_lines *lines)
 /* All strips of the fastest of the other dims, `base` being its first line's elements. */
 static void run_row(const struct stni_softmax_args *args, struct strip *s, strip_fn run, const int64_t *base)
 {
-    const struct stni_softmax_lines *lines = &args->lines;
+    const struct stni_lines *lines = &args->lines;
     int64_t count = lines->shape[lines->ndim - 1];
     for (int64_t i = 0; i < count; i += s->along ? 1 : LANES) {
         for (int t = 0; t < SOFTMAX_TENSORS; t++)
@@ -61,10 +61,10 @@ static void run_row(const struct stni_softmax_args *args, struct strip *s, strip
 
 static void run_lines(const struct stni_softmax_args *args, strip_fn run)
 {
-    const struct stni_softmax_lines *lines = &args->lines;
+    const struct stni_lines *lines = &args->lines;
     int64_t index[STN_MAX_NDIM] = {0}, base[SOFTMAX_TENSORS] = {0};
     struct strip strip;
-    if (stni_softmax_lines_count(lines) == 0)
+    if (stni_lines_count(lines) == 0)
         return;
     strip_init(&strip, lines);
     for (;;) {

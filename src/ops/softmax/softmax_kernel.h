@@ -2,19 +2,12 @@
 #ifndef STNI_OPS_SOFTMAX_SOFTMAX_KERNEL_H
 #define STNI_OPS_SOFTMAX_SOFTMAX_KERNEL_H
 
+#include "ops/util/lines.h"
+
 #include <shardtensor/op.h>
 
+/* Which operand of the lines. */
 enum { SOFTMAX_X, SOFTMAX_Y, SOFTMAX_OUT, SOFTMAX_TENSORS };
-
-/* Lines along the softmax dim of up to three tensors of one shape. Line l is the l-th of the remaining dims in the order given here,
- * which is the same on all ranks that share lines. Strides in elements. */
-struct stni_softmax_lines {
-    int64_t n;                     /* elements of this rank along the dim */
-    int64_t step[SOFTMAX_TENSORS]; /* from one to the next */
-    int ndim;                      /* the other dims, slowest first; at least one */
-    int64_t shape[STN_MAX_NDIM];
-    int64_t strides[SOFTMAX_TENSORS][STN_MAX_NDIM];
-};
 
 /* forward: out = softmax(x).  max: stat = max x.  sum: total = sum exp(x - stat), and out is scratch until
  * scale: out = exp(x - stat) / total.
@@ -23,17 +16,11 @@ struct stni_softmax_lines {
 struct stni_softmax_args {
     stn_dtype dtype;
     int logarithm;
-    struct stni_softmax_lines lines;
+    struct stni_lines lines;
     const void *x, *y;
     void *out;
     void *stat, *total; /* one number per line: f64 for f64, else f32 */
 };
-
-/* The lines of tensors of local shape `shape`; entries of `strides` may be NULL. `order`: dims from the slowest in memory. */
-void stni_softmax_lines_make(struct stni_softmax_lines *lines, int dim, int ndim, const int64_t *shape, const uint8_t *order,
-                             const int64_t *const strides[SOFTMAX_TENSORS]);
-
-int64_t stni_softmax_lines_count(const struct stni_softmax_lines *lines);
 
 stn_status stni_softmax_forward_cpu(stn_queue *queue, const void *args);
 stn_status stni_softmax_max_cpu(stn_queue *queue, const void *args);

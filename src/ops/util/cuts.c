@@ -2,32 +2,32 @@
 
 #include "core/host_alloc.h"
 
-static uint32_t mask_of(int n, const int *axes)
+uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim)
 {
+    int axes[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(layout, dim, axes);
     uint32_t mask = 0;
     for (int i = 0; i < n; i++)
         mask |= 1u << axes[i];
     return mask;
 }
 
-/* Puts `axes` into the places that they have together in the order of axes. */
-static void order_axes(struct stni_layout *layout, int n, const int *axes)
+int stni_cuts_match(const struct stni_layout *a, int a_dim, const struct stni_layout *b, int b_dim)
 {
-    uint32_t mask = mask_of(n, axes);
-    for (int k = 0, i = 0; k < layout->mesh->ndim; k++)
-        if (mask >> layout->axis_order[k] & 1)
-            layout->axis_order[k] = (uint8_t)axes[i++];
+    const uint32_t axes = stni_layout_axes_mask(a, a_dim);
+    return axes && axes == stni_layout_axes_mask(b, b_dim);
 }
 
-/* Whether the same axes cut both dims, and `to` has no cut yet; then they get `from`'s order. */
+/* Whether the same axes cut both dims, and `to` has no cut yet; then they get `from`'s order, in the places that they have together. */
 static int join(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim)
 {
-    int theirs[STN_MAX_MESH_NDIM], own[STN_MAX_MESH_NDIM];
-    int n = stni_layout_dim_axes(from, from_dim, theirs);
-    int n_own = stni_layout_dim_axes(to, to_dim, own);
-    if (n == 0 || to->split[to_dim] || mask_of(n, theirs) != mask_of(n_own, own))
+    int axes[STN_MAX_MESH_NDIM];
+    if (to->split[to_dim] || !stni_cuts_match(to, to_dim, from, from_dim))
         return 0;
-    order_axes(to, n, theirs);
+    const uint32_t mask = stni_layout_axes_mask(to, to_dim);
+    stni_layout_dim_axes(from, from_dim, axes);
+    for (int k = 0, i = 0; k < to->mesh->ndim; k++)
+        if (mask >> to->axis_order[k] & 1)
+            to->axis_order[k] = (uint8_t)axes[i++];
     return 1;
 }
 
@@ -92,10 +92,4 @@ stn_status stni_cuts_take_whole(stn_context *context, struct stni_layout *to, in
     STNI_TRY(moved(context, balanced, part->n, start, in_part, &again));
     to->split[to_dim] = balanced;
     return again == part ? STN_OK : moved(context, part, n, start, in_whole, &to->split[to_dim]);
-}
-
-uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim)
-{
-    int axes[STN_MAX_MESH_NDIM];
-    return mask_of(stni_layout_dim_axes(layout, dim, axes), axes);
 }

@@ -4,6 +4,12 @@
 
 #include "core/tensor.h"
 
+/* The axes that a layout says cut `dim`, as a mask. */
+uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim);
+
+/* Whether the same axes, at least one, cut a dim of each, in whatever order. */
+int stni_cuts_match(const struct stni_layout *a, int a_dim, const struct stni_layout *b, int b_dim);
+
 /* For a layout whose placements are set: its dims from `to_dim` on take the cuts of as many dims of `from`, from `from_dim` on, where the same
  * axes cut both and no cut is set yet. */
 void stni_cuts_take(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim, int dims);
@@ -17,8 +23,5 @@ stn_status stni_cuts_take_part(stn_context *context, struct stni_layout *to, int
  * piece begins where its first element belongs. */
 stn_status stni_cuts_take_whole(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
                                 int64_t start);
-
-/* The axes that a layout says cut `dim`, as a mask. */
-uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim);
 
 #endif

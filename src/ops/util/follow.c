@@ -1,5 +1,7 @@
 #include "ops/util/follow.h"
 
+#include "ops/util/cuts.h"
+
 #include <string.h>
 
 /* The leader's dim that dim `d` of a follower is in full; -1 for none. */
@@ -34,39 +36,13 @@ static int choose(const stn_op_call *call, int n, const struct stni_follower *fo
     return moves ? longest(leader, n_dims, ranks) : -1;
 }
 
-static unsigned mask_of(const int *axes, int n)
-{
-    unsigned mask = 0;
-    for (int i = 0; i < n; i++)
-        mask |= 1u << axes[i];
-    return mask;
-}
-
-/* Gives the axes of `list` the places that they hold in the leader's order, in the list's order. */
-static void order_axes(struct stni_layout *leader, const int *list, int n)
-{
-    unsigned members = mask_of(list, n);
-    for (int at = 0; at < leader->mesh->ndim; at++)
-        if (members >> leader->axis_order[at] & 1)
-            leader->axis_order[at] = (uint8_t)*list++;
-}
-
 static void take_cut(const stn_op_call *call, int n, const struct stni_follower *followers, struct stni_layout *leader, int dim)
 {
-    int axes[STN_MAX_MESH_NDIM], n_axes = stni_layout_dim_axes(leader, dim, axes);
-    unsigned wanted = mask_of(axes, n_axes);
-    for (int i = 0; i < n && n_axes > 0; i++) {
+    for (int i = 0; i < n; i++) {
         const struct stni_layout *in = &call->in_spec[followers[i].input]->layout;
-        for (int d = 0; d < in->ndim; d++) {
-            if (leads(leader, in, followers[i].of, d) != dim)
-                continue;
-            n_axes = stni_layout_dim_axes(in, d, axes);
-            if (mask_of(axes, n_axes) != wanted)
-                continue;
-            order_axes(leader, axes, n_axes);
-            leader->split[dim] = in->split[d];
-            return;
-        }
+        for (int d = 0; d < in->ndim; d++)
+            if (leads(leader, in, followers[i].of, d) == dim)
+                stni_cuts_take(leader, dim, in, d, 1);
     }
 }
 

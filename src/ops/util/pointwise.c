@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/shard/spec.h"
+#include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 
 /* Dims are aligned at the last: dim d of the output is dim d - shift of an operand. */
@@ -123,45 +124,18 @@ static stn_placement common_placement(const struct placing *p, int axis)
     return best < 0 ? stn_replicate() : stn_shard(shard_dim(p, p->in[best], axis));
 }
 
-/* Gives the axes of `list` the places that they hold in `order`, in the list's order. */
-static void order_axes(uint8_t *order, int ndim, const int *list, int n)
-{
-    unsigned members = 0;
-    for (int k = 0; k < n; k++)
-        members |= 1u << list[k];
-    for (int at = 0; at < ndim; at++)
-        if (members >> order[at] & 1)
-            order[at] = (uint8_t)*list++;
-}
-
-static unsigned axes_mask(const struct stni_layout *layout, int dim, int list[STN_MAX_MESH_NDIM], int *n)
-{
-    unsigned mask = 0;
-    *n = stni_layout_dim_axes(layout, dim, list);
-    for (int k = 0; k < *n; k++)
-        mask |= 1u << list[k];
-    return mask;
-}
-
 /* Takes the cut of output dim `d` from the largest operand that has the dim in full and cut by the same axes. */
 static void take_cut(struct placing *p, int d)
 {
-    int list[STN_MAX_MESH_NDIM], n, best = -1;
-    unsigned wanted = axes_mask(&p->out, d, list, &n);
-    if (n == 0)
-        return;
+    const stn_spec *best = NULL;
     for (int i = 0; i < p->n; i++) {
         const stn_spec *in = p->in[i];
-        if (in && has_dim(p, in, d) && axes_mask(&in->layout, d - shift_of(in, p->out.ndim), list, &n) == wanted &&
-            (best < 0 || in->numel > p->in[best]->numel))
-            best = i;
+        if (in && has_dim(p, in, d) && stni_cuts_match(&p->out, d, &in->layout, d - shift_of(in, p->out.ndim)) &&
+            (!best || in->numel > best->numel))
+            best = in;
     }
-    if (best < 0)
-        return;
-    int at = d - shift_of(p->in[best], p->out.ndim);
-    axes_mask(&p->in[best]->layout, at, list, &n);
-    order_axes(p->out.axis_order, p->out.mesh->ndim, list, n);
-    p->out.split[d] = p->in[best]->layout.split[at];
+    if (best)
+        stni_cuts_take(&p->out, d, &best->layout, d - shift_of(best, p->out.ndim), 1);
 }
 
 static int is_full_size(const struct placing *p, const stn_spec *in)

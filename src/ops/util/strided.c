@@ -38,13 +38,18 @@ static int continues(const int64_t *shape, int n, int64_t *const *strides, int o
     return 1;
 }
 
-int stni_merge_dims(int ndim, int64_t shape[STN_MAX_NDIM], int n, int64_t *const strides[])
+static int drop_ones(int ndim, int64_t *shape, int n, int64_t *const *strides)
 {
     int kept = 0;
     for (int d = 0; d < ndim; d++)
         if (shape[d] != 1)
             copy_dim(shape, n, strides, d, kept++);
-    sort_dims(kept, shape, n, strides);
+    return kept;
+}
+
+int stni_join_dims(int ndim, int64_t shape[STN_MAX_NDIM], int n, int64_t *const strides[])
+{
+    const int kept = drop_ones(ndim, shape, n, strides);
     int last = -1;
     for (int d = 0; d < kept; d++) {
         int64_t merged = shape[d];
@@ -54,4 +59,11 @@ int stni_merge_dims(int ndim, int64_t shape[STN_MAX_NDIM], int n, int64_t *const
         shape[last] = merged;
     }
     return last + 1;
+}
+
+int stni_merge_dims(int ndim, int64_t shape[STN_MAX_NDIM], int n, int64_t *const strides[])
+{
+    const int kept = drop_ones(ndim, shape, n, strides);
+    sort_dims(kept, shape, n, strides);
+    return stni_join_dims(kept, shape, n, strides);
 }

@@ -1,5 +1,7 @@
 #include "ops/util/whole.h"
 
+#include "core/shard/refine.h"
+
 int stni_dim_ranks(const struct stni_layout *layout, int dim, uint32_t *axes)
 {
     int own[STN_MAX_MESH_NDIM], ranks = 1, n = layout->mesh ? stni_layout_dim_axes(layout, dim, own) : 0;
@@ -25,25 +27,11 @@ int stni_longest_dim(const struct stni_layout *layout, uint32_t kept, int64_t *l
     return longest;
 }
 
-/* The axis stands last, as the minor one of those that cut the dim. */
-static void move_last(struct stni_layout *layout, int axis)
-{
-    int n = 0;
-    for (int k = 0; k < layout->mesh->ndim; k++)
-        if (layout->axis_order[k] != axis)
-            layout->axis_order[n++] = layout->axis_order[k];
-    layout->axis_order[n] = (uint8_t)axis;
-}
-
 stn_status stni_layout_recut(stn_context *context, struct stni_layout *layout, int dim, int other)
 {
     int axes[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(layout, dim, axes);
-    for (int i = 0; i < n; i++) {
-        move_last(layout, axes[i]);
-        layout->placement[axes[i]] = stn_shard(other);
-        STNI_TRY(stni_split_refined(context, layout->split[other], layout->shape[other], layout->mesh->sizes[axes[i]],
-                                    &layout->split[other]));
-    }
+    for (int i = 0; i < n; i++)
+        STNI_TRY(stni_layout_cut_further(context, layout, axes[i], other));
     layout->split[dim] = NULL;
     return STN_OK;
 }

@@ -137,7 +137,7 @@ static struct stni_softmax_args args_of(const struct problem *p, int64_t first, 
     args.x = (char *)p->data[0] + (size_t)(first * p->strides[0][1]) * size;
     args.y = (char *)p->data[1] + (size_t)(first * p->strides[1][1]) * size;
     args.out = (char *)p->data[2] + (size_t)(first * p->strides[2][1]) * size;
-    stni_softmax_lines_make(&args.lines, 1, 3, shape, order, strides);
+    stni_lines_make(&args.lines, 1, 3, shape, order, strides);
     return args;
 }
 
@@ -191,7 +191,7 @@ static void run_in_pieces(struct problem *p, const struct stni_softmax_cpu *kern
     struct stni_softmax_args args[4];
     for (int r = 0; r < 4; r++) {
         args[r] = args_of(p, cut[r], cut[r + 1]);
-        CHECK_I64(stni_softmax_lines_count(&args[r].lines), lines);
+        CHECK_I64(stni_lines_count(&args[r].lines), lines);
         args[r].stat = r ? own : stat;
         kernels->max(&args[r]);
         if (r)
@@ -262,7 +262,7 @@ static void special_lines(const struct stni_softmax_cpu *kernels, int64_t n)
     int64_t shape[] = {4, n}, step[] = {n, 1};
     const int64_t *strides[] = {step, NULL, step};
     struct stni_softmax_args args = {.dtype = STN_DTYPE_F32, .x = x, .out = y};
-    stni_softmax_lines_make(&args.lines, 1, 2, shape, order, strides);
+    stni_lines_make(&args.lines, 1, 2, shape, order, strides);
     kernels->forward(&args);
     for (int64_t i = 0; i < n; i++) {
         CHECK(isnan(y[i]));
