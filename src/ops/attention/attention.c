@@ -10,7 +10,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/util/call.h"
-#include "ops/util/remap_kernel.h"
+#include "ops/util/kept_stream.h"
 
 #include <shardtensor/ops.h>
 
@@ -19,10 +19,7 @@
 
 enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
 enum { OUT, LSE, STREAM };
-enum { KEEP_STREAM = STNI_REMAP_FILL, FORWARD };
-
-/* Streams that drop, apart from those that others draw from. */
-static const uint64_t STREAMS = UINT64_C(1) << 62;
+enum { KEEP_STREAM, FORWARD };
 
 static const struct stni_attention_attrs defaults = {.scale = NAN};
 
@@ -59,27 +56,15 @@ static stn_status place(stn_op_call *call)
         if (call->in_spec[k])
             STNI_TRY(stni_attention_follow(call, &leader, k, 0, &call->want[k]));
     STNI_TRY(stni_attention_lse_spec(call, &leader, &call->out_spec[LSE]));
-    STNI_TRY(stni_attention_stream_spec(call, &leader, &call->out_spec[STREAM]));
+    STNI_TRY(stni_kept_stream_spec(call, leader.mesh, &call->out_spec[STREAM]));
     return stni_spec_intern(call->context, &leader, &call->out_spec[OUT]);
-}
-
-static stn_status keep_stream(stn_op_call *call, uint64_t stream)
-{
-    struct stni_remap_fill_args a;
-    if (call->out[STREAM]->spec->local_numel == 0)
-        return STN_OK; /* outside the mesh */
-    memset(&a, 0, sizeof a);
-    a.box.data = call->out[STREAM]->data;
-    a.element_size = sizeof stream;
-    memcpy(a.value, &stream, sizeof stream);
-    return stn_op_launch(call, KEEP_STREAM, STN_DTYPE_I64, &a, sizeof a);
 }
 
 static stn_status run(stn_op_call *call)
 {
     struct stni_attention_args p;
     if (((const struct stni_attention_attrs *)call->attrs)->dropout_p > 0)
-        STNI_TRY(keep_stream(call, STREAMS | call->context->random_stream++));
+        STNI_TRY(stni_kept_stream_take(call, STREAM, KEEP_STREAM));
     if (call->out[LSE]->spec->local_numel == 0)
         return STN_OK;
     STNI_TRY(stni_attention_describe(call, call->out[OUT], call->out[LSE], call->out[STREAM], &p));
@@ -117,13 +102,12 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 static const stn_kernel_slot slots[] = {
-    [KEEP_STREAM] = {"scaled_dot_product_attention.stream", sizeof(struct stni_remap_fill_args)},
+    [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT("scaled_dot_product_attention"),
     [FORWARD] = {"scaled_dot_product_attention.forward", sizeof(struct stni_attention_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "scaled_dot_product_attention.stream", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args),
-     stni_remap_fill_cpu},
+    STNI_KEPT_STREAM_KERNEL("scaled_dot_product_attention"),
     {sizeof(stn_kernel), "scaled_dot_product_attention.forward", "cpu", STNI_ATTENTION_DTYPES, sizeof(struct stni_attention_args),
      stni_attention_cpu},
 };

@@ -28,9 +28,8 @@ stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, str
 /* The spec of input `k` beside a leader; `is_sum`: that of its gradient. */
 stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum, const stn_spec **out);
 
-/* The specs of the sums of exponentials and of the number of the stream. */
+/* The spec of the sums of exponentials. */
 stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out);
-stn_status stni_attention_stream_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out);
 
 /* Arguments without gradients, with a workspace. */
 stn_status stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,

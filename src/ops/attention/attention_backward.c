@@ -9,6 +9,7 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/util/dims.h"
+#include "ops/util/kept_stream.h"
 #include "ops/util/widen.h"
 
 #include <shardtensor/ops.h>
@@ -69,7 +70,7 @@ static stn_status place(stn_op_call *call)
     for (int k = QUERY; k < call->n_out; k++)
         STNI_TRY(stni_attention_follow(call, leader, k, 1, &call->out_spec[k]));
     STNI_TRY(stni_attention_lse_spec(call, leader, &call->want[LSE]));
-    return stni_attention_stream_spec(call, leader, &call->want[STREAM]);
+    return stni_kept_stream_spec(call, leader->mesh, &call->want[STREAM]);
 }
 
 /* Where a gradient is summed; 16-bit floats in f32. */

@@ -197,13 +197,6 @@ stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_la
     return stni_follow(call, leader, of, 0, &layout, out);
 }
 
-stn_status stni_attention_stream_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out)
-{
-    struct stni_layout layout;
-    stni_layout_init(&layout, leader->mesh, STN_DTYPE_I64, 0, NULL);
-    return stni_spec_intern(call->context, &layout, out);
-}
-
 struct stni_attention_operand stni_attention_operand_of(const stn_tensor *t, int has_row, int has_col, int out_ndim)
 {
     const struct stni_layout *layout = &t->spec->layout;

@@ -7,7 +7,7 @@
 #include "core/tensor.h"
 #include "ops/random/dropout_kernel.h"
 #include "ops/util/call.h"
-#include "ops/util/remap_kernel.h"
+#include "ops/util/kept_stream.h"
 #include "ops/util/strided.h"
 
 #include <shardtensor/ops.h>
@@ -20,10 +20,7 @@ struct dropout_attrs {
     int64_t channels; /* one number for each of the first two dims' elements */
 };
 
-enum { KEEP_STREAM = STNI_REMAP_FILL, DROP };
-
-/* Streams of dropout, apart from those that others draw from. */
-static const uint64_t STREAMS = UINT64_C(1) << 62;
+enum { KEEP_STREAM, DROP };
 
 static stn_tensor *call_dropout(enum stni_op_index op, stn_tensor *input, double p, int training)
 {
@@ -76,14 +73,13 @@ static stn_status check(stn_op_call *call)
 /* Linear in its input: pending sums stay, other reductions are done first. */
 static stn_status place(stn_op_call *call)
 {
-    struct stni_layout layout = call->in_spec[0]->layout, stream;
+    struct stni_layout layout = call->in_spec[0]->layout;
     stni_layout_reduce(&layout, 1u << STN_SUM);
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     call->out_spec[0] = call->want[0];
-    stni_layout_init(&stream, layout.mesh, STN_DTYPE_I64, 0, NULL);
     if (call->n_in > 1)
-        return stni_spec_intern(call->context, &stream, &call->want[1]);
-    return call->n_out > 1 ? stni_spec_intern(call->context, &stream, &call->out_spec[1]) : STN_OK;
+        return stni_kept_stream_spec(call, layout.mesh, &call->want[1]);
+    return call->n_out > 1 ? stni_kept_stream_spec(call, layout.mesh, &call->out_spec[1]) : STN_OK;
 }
 
 static void fill_args(const stn_op_call *call, const stn_tensor *x, const stn_tensor *out, const stn_tensor *stream,
@@ -127,25 +123,13 @@ static stn_status drop(stn_op_call *call, const stn_tensor *x, const stn_tensor 
     return stn_op_launch(call, DROP, a.dtype, &a, sizeof a);
 }
 
-static stn_status keep_stream(stn_op_call *call, uint64_t stream)
-{
-    struct stni_remap_fill_args a;
-    if (call->out[1]->spec->local_numel == 0)
-        return STN_OK; /* outside the mesh */
-    memset(&a, 0, sizeof a);
-    a.box.data = call->out[1]->data;
-    a.element_size = sizeof stream;
-    memcpy(a.value, &stream, sizeof stream);
-    return stn_op_launch(call, KEEP_STREAM, STN_DTYPE_I64, &a, sizeof a);
-}
-
 static stn_status run(stn_op_call *call)
 {
     STNI_TRY(stni_tensor_create(call->context, call->out_spec[1], &call->out[1]));
     if (!draws(call->attrs))
         return stn_op_alias(call, 0, call->in[0], 0, call->in[0]->strides);
     STNI_TRY(stni_tensor_create(call->context, call->out_spec[0], &call->out[0]));
-    STNI_TRY(keep_stream(call, STREAMS | call->context->random_stream++));
+    STNI_TRY(stni_kept_stream_take(call, 1, KEEP_STREAM));
     return drop(call, call->in[0], call->out[0], call->out[1]);
 }
 
@@ -192,11 +176,9 @@ static const stn_attr_schema attrs_schema[] = {
 };
 static const struct dropout_attrs defaults = {.p = 0.5, .training = 1};
 
-#define SLOTS(op)                                                        \
-    [KEEP_STREAM] = {op ".stream", sizeof(struct stni_remap_fill_args)}, \
-    [DROP] = {op ".drop", sizeof(struct stni_dropout_args)}
-#define KERNELS(op)                                                                                                      \
-    {sizeof(stn_kernel), op ".stream", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu}, \
+#define SLOTS(op) [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT(op), [DROP] = {op ".drop", sizeof(struct stni_dropout_args)}
+#define KERNELS(op)              \
+    STNI_KEPT_STREAM_KERNEL(op), \
     {sizeof(stn_kernel), op ".drop", "cpu", STNI_DROPOUT_DTYPES, sizeof(struct stni_dropout_args), stni_dropout_cpu}
 
 #define FORWARD_FIELDS(text)                                                                                           \
