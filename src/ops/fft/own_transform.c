@@ -16,7 +16,7 @@ typedef double _Complex number;
 /* Without the detours that C's own product makes for infinities. */
 static inline number times(number a, number b)
 {
-    return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
+    return __builtin_complex(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
 enum { MAX_FACTORS = 64, LARGE_PRIME = 31 };
@@ -57,7 +57,7 @@ static stn_status line_init(struct line *line, int64_t n, int sign)
     if (!line->roots)
         return STN_ERR_MEMORY;
     for (int64_t k = 0; k < n; k++)
-        line->roots[k] = cexp(CMPLX(0, sign * 2 * M_PI * (double)k / (double)n));
+        line->roots[k] = cexp(__builtin_complex(0.0, sign * 2 * M_PI * (double)k / (double)n));
     return STN_OK;
 }
 
@@ -95,7 +95,7 @@ static void transform(const struct line *line, int factor, int64_t n, int64_t st
 static number chirp_at(int64_t k, int64_t n, int sign)
 {
     const int64_t square = (int64_t)((unsigned __int128)k * (unsigned __int128)k % (unsigned __int128)(2 * n));
-    return cexp(CMPLX(0, sign * M_PI * (double)square / (double)n));
+    return cexp(__builtin_complex(0.0, sign * M_PI * (double)square / (double)n));
 }
 
 static stn_status bluestein_init(struct own *own, int64_t n, int sign)

@@ -81,7 +81,7 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #define EXP cexp
 #define LOG clog
 #define LOWEST (-INFINITY)
-#define PHASE(x) cexp(CMPLX(0, cimag(x)))
+#define PHASE(x) cexp(__builtin_complex(0.0, cimag(x)))
 #include "ops/scan/scan_state.inc"
 #define WIDE T
 #define WIDEN(x) ((T)(x))

@@ -104,7 +104,7 @@ static stn_status values_body(stn_context *context, void *arg)
             double _Complex want = 0;
             for (int j = 0; j < M; j++)
                 want += there * x[j] * cexp(-2 * M_PI * I * j * k / N);
-            CHECK(cabs(CMPLX(got[2 * k], got[2 * k + 1]) - want) < 1e-14);
+            CHECK(cabs(__builtin_complex(got[2 * k], got[2 * k + 1]) - want) < 1e-14);
         }
         test_read(stn_irfft(input, N, 0, (stn_fft_norm)norm), got, N);
         for (int k = 0; k < N; k++) {
