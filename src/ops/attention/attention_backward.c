@@ -8,7 +8,7 @@
 
 #include "core/dtype.h"
 #include "core/tensor.h"
-#include "ops/util/dims.h"
+#include "ops/util/check.h"
 #include "ops/util/kept_stream.h"
 #include "ops/util/widen.h"
 
@@ -24,15 +24,8 @@ static const struct stni_attention_attrs defaults = {.scale = NAN};
 
 static stn_status check_like(const stn_op_call *call, int k, stn_dtype dtype, int ndim, const int64_t *shape)
 {
-    const struct stni_layout *in = &call->in_spec[k]->layout;
-    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-    int same = in->dtype == dtype && in->ndim == ndim;
-    for (int d = 0; d < ndim && same; d++)
-        same = in->shape[d] == shape[d];
-    return same ? STN_OK
-                : stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %s of shape %s, wanted %s of shape %s", stn_op_descriptor(call->op)->inputs[k].name,
-                              stn_dtype_name(in->dtype), stni_shape_text(in->ndim, in->shape, got), stn_dtype_name(dtype),
-                              stni_shape_text(ndim, shape, wanted));
+    STNI_TRY(stni_check_dtype(call, k, dtype, NULL));
+    return stni_check_shape(call, k, ndim, shape, NULL);
 }
 
 static stn_status check(stn_op_call *call)

@@ -1,8 +1,8 @@
 #include "ops/attention/attention.h"
 
 #include "core/context.h"
-#include "core/dtype.h"
 #include "core/tensor.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 #include "ops/util/follow.h"
 #include "ops/util/widen.h"
@@ -44,8 +44,7 @@ static stn_status check_attrs(const stn_op_call *call)
 static stn_status check_dtypes(const stn_op_call *call)
 {
     const stn_dtype dtype = call->in_spec[QUERY]->layout.dtype;
-    if (!stni_dtype_is_floating(dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'query' got %s, wanted a floating dtype", stn_dtype_name(dtype));
+    STNI_TRY(stni_check_floating(call, QUERY));
     for (int k = KEY; k <= MASK; k++) {
         stn_dtype own = call->in_spec[k] ? call->in_spec[k]->layout.dtype : dtype;
         if (own != dtype && !(k == MASK && own == STN_DTYPE_BOOL))
@@ -83,17 +82,12 @@ static stn_status join_batches(const stn_op_call *call, stn_meta *out)
 /* The mask broadcasts to (batch…, l, s). */
 static stn_status check_mask(const stn_op_call *call, const stn_meta *out)
 {
-    const struct stni_layout *mask = call->in_spec[MASK] ? &call->in_spec[MASK]->layout : NULL;
     int64_t wanted[STN_MAX_NDIM];
-    char text[2][STNI_SHAPE_TEXT];
-    int fits = mask == NULL || mask->ndim <= out->ndim;
+    if (call->in_spec[MASK] == NULL)
+        return STN_OK;
     memcpy(wanted, out->shape, sizeof wanted);
     wanted[out->ndim - 1] = from_end(&call->in_spec[KEY]->layout, 2);
-    for (int i = 1; mask != NULL && i <= mask->ndim && fits; i++)
-        fits = from_end(mask, i) == 1 || from_end(mask, i) == wanted[out->ndim - i];
-    return fits ? STN_OK
-                : stn_op_fail(call, STN_ERR_SHAPE, "'attn_mask' got shape %s, wanted one that broadcasts to %s",
-                              stni_shape_text(mask->ndim, mask->shape, text[0]), stni_shape_text(out->ndim, wanted, text[1]));
+    return stni_check_broadcasts(call, MASK, out->ndim, wanted, NULL);
 }
 
 stn_status stni_attention_check(const stn_op_call *call, stn_meta *out)

@@ -1,6 +1,7 @@
 #include "ops/conv/geometry.h"
 
 #include "core/dtype.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 
 #include <limits.h>
@@ -225,12 +226,7 @@ static stn_status check_bias(const struct reading *r, const struct stni_conv *co
     int64_t channels = conv->kind == STNI_CONV_FORWARD ? conv->o : conv->c;
     if (call->n_in < 3 || call->in_spec[2] == NULL)
         return STN_OK;
-    const struct stni_layout *bias = &call->in_spec[2]->layout;
-    char text[STNI_SHAPE_TEXT];
-    if (bias->ndim != 1 || bias->shape[0] != channels)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'bias' got shape %s, wanted (%lld)", stni_shape_text(bias->ndim, bias->shape, text),
-                           (long long)channels);
-    return STN_OK;
+    return stni_check_shape(call, 2, 1, &channels, NULL);
 }
 
 stn_status stni_conv_read(const stn_op_call *call, struct stni_conv *conv)

@@ -6,6 +6,7 @@
 #include "dispatch/registry.h"
 #include "ops/distance/cdist_kernel.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 #include "ops/util/follow.h"
 
@@ -151,16 +152,11 @@ static stn_status backward(stn_backward_call *call)
 
 static stn_status check_backward(stn_op_call *call)
 {
-    const struct stni_layout *distance = &call->in_spec[DISTANCE]->layout, *grad = &call->in_spec[GRAD]->layout;
     STNI_TRY(check(call));
     stn_meta want = call->out_meta[0];
     for (int i = GRAD; i <= DISTANCE; i++) {
-        const struct stni_layout *in = i == GRAD ? grad : distance;
-        char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-        if (in->dtype != want.dtype || in->ndim != want.ndim || memcmp(in->shape, want.shape, (size_t)want.ndim * sizeof *in->shape) != 0)
-            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %s of shape %s, wanted %s of shape %s", stn_op_descriptor(call->op)->inputs[i].name,
-                               stn_dtype_name(in->dtype), stni_shape_text(in->ndim, in->shape, got), stn_dtype_name(want.dtype),
-                               stni_shape_text(want.ndim, want.shape, wanted));
+        STNI_TRY(stni_check_dtype(call, i, want.dtype, NULL));
+        STNI_TRY(stni_check_shape(call, i, want.ndim, want.shape, NULL));
     }
     for (int i = 0; i < 2; i++) {
         const struct stni_layout *x = &call->in_spec[i]->layout;

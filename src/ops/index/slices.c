@@ -2,7 +2,7 @@
 #include "ops/index/arguments.h"
 
 #include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/util/check.h"
 #include "ops/util/promote.h"
 
 #include <shardtensor/ops.h>
@@ -56,16 +56,12 @@ static int slices_shape(const stn_op_call *call, int64_t dim, int64_t *shape)
 static stn_status check_source(const stn_op_call *call, int64_t dim)
 {
     const struct stni_layout *got = &call->in_spec[STNI_SOURCE]->layout;
-    char text[STNI_SHAPE_TEXT], wanted_text[STNI_SHAPE_TEXT];
     int64_t wanted[STN_MAX_NDIM];
     int ndim = slices_shape(call, dim, wanted);
     STNI_TRY(stni_index_same_dtype(call));
-    if (got->ndim == ndim && memcmp(got->shape, wanted, (size_t)ndim * sizeof *wanted) == 0)
-        return STN_OK;
     if (got->ndim == 0 && ndim == 1 && wanted[0] == 1)
         return STN_OK;
-    return stn_op_fail(call, STN_ERR_SHAPE, "'source' got shape %s, wanted %s", stni_shape_text(got->ndim, got->shape, text),
-                       stni_shape_text(ndim, wanted, wanted_text));
+    return stni_check_shape(call, STNI_SOURCE, ndim, wanted, NULL);
 }
 
 static void write(stn_op_call *call, stn_tensor *source, struct stni_access_attrs *attrs)

@@ -3,11 +3,10 @@
 #include "core/tensor.h"
 #include "ops/loss/nll.h"
 #include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -32,19 +31,14 @@ static stn_status check(const stn_op_call *call)
 {
     const struct stni_nll_attrs *attrs = call->attrs;
     const struct stni_layout *x = &call->in_spec[INPUT]->layout;
-    char text[STNI_SHAPE_TEXT];
     stn_meta each;
     if (!(attrs->label_smoothing >= 0 && attrs->label_smoothing <= 1))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'label_smoothing' got %g, wanted 0 to 1", attrs->label_smoothing);
     if (x->ndim == 0 || !are_probabilities(call))
         return stni_nll_check(call, x, TARGET, WEIGHT, &each);
-    if (!stni_dtype_is_floating(x->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(x->dtype));
+    STNI_TRY(stni_check_floating(call, INPUT));
     const int64_t classes = x->shape[stni_nll_class_dim(x->ndim)];
-    const struct stni_layout *w = call->in_spec[WEIGHT] ? &call->in_spec[WEIGHT]->layout : NULL;
-    if (w && (w->ndim != 1 || w->shape[0] != classes))
-        return stn_op_fail(call, STN_ERR_SHAPE, "'weight' got shape %s, wanted (%" PRId64 ")", stni_shape_text(w->ndim, w->shape, text), classes);
-    return STN_OK;
+    return call->in_spec[WEIGHT] ? stni_check_shape(call, WEIGHT, 1, &classes, NULL) : STN_OK;
 }
 
 /* -sum of weight target log p, of each target or of all, over their number where the mean is wanted. */

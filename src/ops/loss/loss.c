@@ -8,16 +8,14 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/convert.h"
-#include "ops/util/dims.h"
 #include "ops/util/pointwise.h"
 #include "ops/util/promote.h"
 #include "ops/util/strided.h"
 #include "ops/util/sum_to.h"
 
 #include <shardtensor/ops.h>
-
-#include <string.h>
 
 enum { TERMS, FINISH };
 
@@ -88,13 +86,11 @@ void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, 
 stn_status stni_loss_check(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
-    const struct stni_layout *x = &call->in_spec[STNI_LOSS_INPUT]->layout, *y = &call->in_spec[STNI_LOSS_TARGET]->layout;
+    const struct stni_layout *x = &call->in_spec[STNI_LOSS_INPUT]->layout;
     stn_meta *out = &call->out_meta[0];
-    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     STNI_TRY(stni_loss_check_operands(call, call->n_in, out));
-    if (rule_of(call)->same_shape && (x->ndim != y->ndim || memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) != 0))
-        return stn_op_fail(call, STN_ERR_SHAPE, "'target' got shape %s, wanted input's %s", stni_shape_text(y->ndim, y->shape, got),
-                           stni_shape_text(x->ndim, x->shape, wanted));
+    if (rule_of(call)->same_shape)
+        STNI_TRY(stni_check_shape(call, STNI_LOSS_TARGET, x->ndim, x->shape, "input's"));
     if (attrs->reduction != STN_REDUCE_NONE)
         out->ndim = 0;
     call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_F64};

@@ -3,9 +3,9 @@
 
 #include "core/dtype.h"
 #include "core/tensor.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* The input's dim that dim d of the targets is. */
@@ -19,15 +19,11 @@ static int to_target(int ndim, int d)
     return d < stni_nll_class_dim(ndim) ? d : d - 1;
 }
 
-static stn_status check_weight(const stn_op_call *call, const struct stni_layout *x, const struct stni_layout *w)
+static stn_status check_weight(const stn_op_call *call, const struct stni_layout *x, int weight)
 {
     const int64_t classes = x->shape[stni_nll_class_dim(x->ndim)];
-    char text[STNI_SHAPE_TEXT];
-    if (w->ndim != 1 || w->shape[0] != classes)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'weight' got shape %s, wanted (%" PRId64 ")", stni_shape_text(w->ndim, w->shape, text), classes);
-    if (w->dtype != x->dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'weight' got %s, wanted input's %s", stn_dtype_name(w->dtype), stn_dtype_name(x->dtype));
-    return STN_OK;
+    STNI_TRY(stni_check_shape(call, weight, 1, &classes, NULL));
+    return stni_check_dtype(call, weight, x->dtype, "input's");
 }
 
 stn_status stni_nll_check(const stn_op_call *call, const struct stni_layout *x, int target, int weight, stn_meta *out)
@@ -46,7 +42,7 @@ stn_status stni_nll_check(const stn_op_call *call, const struct stni_layout *x, 
     if (t->ndim != out->ndim || memcmp(t->shape, out->shape, (size_t)t->ndim * sizeof *t->shape) != 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'target' got shape %s, wanted %s, input's without the classes",
                            stni_shape_text(t->ndim, t->shape, got), stni_shape_text(out->ndim, out->shape, wanted));
-    return weight < call->n_in && call->in_spec[weight] ? check_weight(call, x, &call->in_spec[weight]->layout) : STN_OK;
+    return weight < call->n_in && call->in_spec[weight] ? check_weight(call, x, weight) : STN_OK;
 }
 
 void stni_nll_layout(const struct stni_layout *x, const stn_spec *target, int kept, struct stni_layout *out)

@@ -1,8 +1,8 @@
 /* triplet_margin_loss: distances of rows, and how far one is beyond the other. */
-#include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/loss/loss.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
 
@@ -30,8 +30,7 @@ static stn_status check(const stn_op_call *call)
     for (int i = 0; i < 3; i++) {
         const struct stni_layout *in = &call->in_spec[i]->layout;
         const char *name = stn_op_descriptor(call->op)->inputs[i].name;
-        if (!stni_dtype_is_floating(in->dtype))
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(in->dtype));
+        STNI_TRY(stni_check_floating(call, i));
         if (in->ndim != ndim || ndim == 0)
             return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted as many as 'anchor', at least 1", name, in->ndim);
     }

@@ -1,10 +1,10 @@
 /* addmm, baddbmm: beta input + alpha (A B). The product is matmul's, and what is added follows it (contract 4): beside a pending sum it becomes
  * one, which moves nothing. */
-#include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/matmul/matmul.h"
 #include "ops/util/bilinear.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 #include "ops/util/promote.h"
 #include "ops/util/sum_to.h"
@@ -51,19 +51,6 @@ static int dims_of(const stn_op_call *call)
     return call->arg != NULL ? 3 : 2;
 }
 
-static stn_status check_input(const stn_op_call *call)
-{
-    const struct stni_layout *in = &call->in_spec[INPUT]->layout;
-    const stn_meta *out = &call->out_meta[0];
-    char text[2][STNI_SHAPE_TEXT];
-    int fits = in->ndim <= out->ndim;
-    for (int d = 1; d <= in->ndim && fits; d++)
-        fits = in->shape[in->ndim - d] == 1 || in->shape[in->ndim - d] == out->shape[out->ndim - d];
-    return fits ? STN_OK
-                : stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted one that broadcasts to %s",
-                              stni_shape_text(in->ndim, in->shape, text[0]), stni_shape_text(out->ndim, out->shape, text[1]));
-}
-
 static stn_status check(stn_op_call *call)
 {
     const struct addmm_attrs *attrs = call->attrs;
@@ -81,7 +68,7 @@ static stn_status check(stn_op_call *call)
     meta->ndim = n;
     memcpy(meta->shape, a->shape, sizeof meta->shape);
     meta->shape[n - 1] = b->shape[n - 1];
-    return check_input(call);
+    return stni_check_broadcasts(call, INPUT, call->out_meta[0].ndim, call->out_meta[0].shape, NULL);
 }
 
 /* The labels of the result's last dims, where the tensor has them in full. */

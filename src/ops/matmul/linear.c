@@ -4,6 +4,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/util/bilinear.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 #include "ops/util/gemm.h"
 #include "ops/util/sum_to.h"
@@ -50,9 +51,8 @@ static stn_status check(stn_op_call *call)
     const struct stni_layout *x = &call->in_spec[INPUT]->layout, *w = &call->in_spec[WEIGHT]->layout;
     stn_meta *meta = &call->out_meta[0];
     for (int i = WEIGHT; i <= BIAS; i++)
-        if (call->in_spec[i] && call->in_spec[i]->layout.dtype != x->dtype)
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted input's %s", i == WEIGHT ? "weight" : "bias",
-                               stn_dtype_name(call->in_spec[i]->layout.dtype), stn_dtype_name(x->dtype));
+        if (call->in_spec[i])
+            STNI_TRY(stni_check_dtype(call, i, x->dtype, "input's"));
     if (!stni_gemm_serves(stni_wide_dtype(x->dtype)))
         return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128", stn_dtype_name(x->dtype));
     STNI_TRY(check_shapes(call));

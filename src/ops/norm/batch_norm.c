@@ -1,12 +1,12 @@
 /* batch_norm and instance_norm: channel_norm where statistics are the input's, and what becomes of running ones; else pointwise ops with those.
  *
  * Running statistics are numbers of their own: nothing is differentiated through them. */
-#include "core/dtype.h"
 #include "core/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/norm/norm.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 
 #include <shardtensor/ops.h>
@@ -55,20 +55,14 @@ static stn_status check_channels(const stn_op_call *call)
 {
     const struct stni_layout *x = &call->in_spec[INPUT]->layout;
     char got[STNI_SHAPE_TEXT];
-    if (!stni_dtype_is_floating(x->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(x->dtype));
+    STNI_TRY(stni_check_floating(call, INPUT));
     if (x->ndim < 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted (n, channels, …)", stni_shape_text(x->ndim, x->shape, got));
     for (int i = RUNNING_MEAN; i < INPUTS; i++) {
         if (!call->in_spec[i])
             continue;
-        const struct stni_layout *p = &call->in_spec[i]->layout;
-        const char *name = stn_op_descriptor(call->op)->inputs[i].name;
-        if (p->ndim != 1 || p->shape[0] != x->shape[1])
-            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted (%lld)", name, stni_shape_text(p->ndim, p->shape, got),
-                               (long long)x->shape[1]);
-        if (!stni_dtype_is_floating(p->dtype))
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(p->dtype));
+        STNI_TRY(stni_check_shape(call, i, 1, &x->shape[1], NULL));
+        STNI_TRY(stni_check_floating(call, i));
     }
     return STN_OK;
 }

@@ -5,9 +5,9 @@
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"
-#include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/moments.h"
 
 #include <string.h>
@@ -26,8 +26,7 @@ stn_status stni_norm_check(stn_op_call *call)
     const struct stni_layout *x = &call->in_spec[STNI_NORM_INPUT]->layout;
     struct stni_norm norm;
     stn_meta param;
-    if (!stni_dtype_is_floating(x->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(x->dtype));
+    STNI_TRY(stni_check_floating(call, STNI_NORM_INPUT));
     STNI_TRY(rule_of(call->arg)->describe(call, x, &norm));
     stni_norm_param_meta(&norm, x, &param);
     for (int i = STNI_NORM_WEIGHT; i < call->n_in; i++)

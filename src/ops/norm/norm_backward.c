@@ -10,11 +10,11 @@
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"
-#include "core/dtype.h"
 #include "core/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/sum_to.h"
 
 #include <shardtensor/ops.h>
@@ -38,8 +38,7 @@ stn_status stni_norm_backward_check(stn_op_call *call)
     const struct stni_layout *x = &call->in_spec[INPUT]->layout;
     struct stni_norm norm;
     stn_meta whole = {.dtype = x->dtype, .ndim = x->ndim}, stat, param;
-    if (!stni_dtype_is_floating(x->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(x->dtype));
+    STNI_TRY(stni_check_floating(call, INPUT));
     STNI_TRY(rule_of(call->arg)->describe(call, x, &norm));
     memcpy(whole.shape, x->shape, sizeof x->shape);
     stni_norm_stat_meta(&norm, x, &stat);

@@ -1,9 +1,8 @@
 /* Where statistics and parameters of a normalisation lie, and the kernels' view of chunks. */
 #include "ops/norm/norm.h"
 
-#include "core/dtype.h"
 #include "core/tensor.h"
-#include "ops/util/dims.h"
+#include "ops/util/check.h"
 #include "ops/util/strided.h"
 
 #include <string.h>
@@ -91,18 +90,8 @@ stn_status stni_norm_check_like(const stn_op_call *call, int i, const stn_meta *
 {
     if (!call->in_spec[i])
         return STN_OK;
-    const struct stni_layout *in = &call->in_spec[i]->layout;
-    const char *name = stn_op_descriptor(call->op)->inputs[i].name;
-    int same = in->ndim == want->ndim;
-    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-    for (int d = 0; same && d < in->ndim; d++)
-        same = in->shape[d] == want->shape[d];
-    if (!same)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted %s", name, stni_shape_text(in->ndim, in->shape, got),
-                           stni_shape_text(want->ndim, want->shape, wanted));
-    if (in->dtype != want->dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s", name, stn_dtype_name(in->dtype), stn_dtype_name(want->dtype));
-    return STN_OK;
+    STNI_TRY(stni_check_shape(call, i, want->ndim, want->shape, NULL));
+    return stni_check_dtype(call, i, want->dtype, NULL);
 }
 
 stn_status stni_norm_comm(const stn_spec *x, const stn_spec *stat, stn_comm **out)

@@ -4,6 +4,7 @@
 
 #include "ops/reduce/reduction.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 #include "ops/util/like.h"
@@ -67,13 +68,9 @@ static stn_status place_check(stn_op_call *call)
 {
     const struct stni_layout *part = &call->in_spec[PART]->layout, *indices = &call->in_spec[INDICES]->layout;
     const struct stni_layout *like = &call->in_spec[LIKE]->layout;
-    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     STNI_TRY(check_shapes(call, like, indices));
     take_meta(like, part->dtype, &call->out_meta[0]);
-    if (part->ndim == indices->ndim && memcmp(part->shape, indices->shape, sizeof part->shape) == 0)
-        return STN_OK;
-    return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got shape %s, wanted indices' %s", stni_shape_text(part->ndim, part->shape, got),
-                       stni_shape_text(indices->ndim, indices->shape, wanted));
+    return stni_check_shape(call, PART, indices->ndim, indices->shape, "indices'");
 }
 
 static int cuts(stn_placement p)

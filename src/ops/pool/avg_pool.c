@@ -3,9 +3,9 @@
  * They are resamplings: a window's average is a product of averages along its dims. Any dim may be cut: a rank that pools others'
  * elements gets these as a halo. */
 #include "core/context.h"
-#include "core/dtype.h"
 #include "ops/pool/pool.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
 
@@ -62,9 +62,7 @@ static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     struct stni_pool pool;
-    if (!stni_dtype_is_floating(in->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", stn_op_descriptor(call->op)->inputs[0].name,
-                           stn_dtype_name(in->dtype));
+    STNI_TRY(stni_check_floating(call, 0));
     STNI_TRY(stni_pool_read(call, &pool));
     call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
     memcpy(call->out_meta[0].shape, stni_pool_is_adjoint(call) ? pool.in : pool.out, sizeof pool.in);

@@ -3,10 +3,10 @@
  *
  * Where pooled dims are cut, a rank gets the cotangents whose windows touch its chunk, with their places, as a halo. */
 #include "core/context.h"
-#include "core/dtype.h"
 #include "ops/pool/max.h"
 #include "ops/pool/pick_kernel.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/pointwise.h"
 
 #include <shardtensor/ops.h>
@@ -44,16 +44,12 @@ stn_tensor *stni_max_pool_pick(stn_tensor *x, stn_tensor *indices, const struct 
 
 static stn_status check(stn_op_call *call)
 {
-    const struct stni_layout *given = &call->in_spec[GIVEN]->layout, *indices = &call->in_spec[INDICES]->layout;
-    const char *name = stn_op_descriptor(call->op)->inputs[GIVEN].name;
+    const struct stni_layout *given = &call->in_spec[GIVEN]->layout;
     struct stni_pool pool;
-    if (!stni_dtype_is_floating(given->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(given->dtype));
-    if (indices->dtype != STN_DTYPE_I64)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'indices' got %s, wanted i64", stn_dtype_name(indices->dtype));
+    STNI_TRY(stni_check_floating(call, GIVEN));
+    STNI_TRY(stni_check_dtype(call, INDICES, STN_DTYPE_I64, NULL));
     STNI_TRY(stni_pool_read(call, &pool));
-    if (indices->ndim != pool.ndim || memcmp(indices->shape, pool.out, (size_t)pool.ndim * sizeof *pool.out) != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'indices' got another shape than the pool's output");
+    STNI_TRY(stni_check_shape(call, INDICES, pool.ndim, pool.out, "the pool's"));
     call->out_meta[0] = (stn_meta){.dtype = given->dtype, .ndim = pool.ndim};
     memcpy(call->out_meta[0].shape, stni_pool_is_adjoint(call) ? pool.in : pool.out, sizeof pool.in);
     return STN_OK;

@@ -3,10 +3,10 @@
  * The numbers belong to global elements (core/rng.h), so that any layout drops the same ones. A call takes the next stream of its context and
  * keeps the stream's number in a second output, in device memory: backward draws the same numbers again, and no mask is stored. */
 #include "core/context.h"
-#include "core/dtype.h"
 #include "core/tensor.h"
 #include "ops/random/dropout_kernel.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/kept_stream.h"
 #include "ops/util/strided.h"
 
@@ -58,8 +58,7 @@ static stn_status check(stn_op_call *call)
     const char *name = stn_op_descriptor(call->op)->inputs[0].name;
     if (!(attrs->p >= 0 && attrs->p <= 1))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'p' got %g, wanted 0 <= p <= 1", attrs->p);
-    if (!stni_dtype_is_floating(in->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(in->dtype));
+    STNI_TRY(stni_check_floating(call, 0));
     if (by_channel(call) && in->ndim < 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted a batch, channels and any others", name, in->ndim);
     call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};

@@ -2,6 +2,7 @@
 #include "core/dtype.h"
 #include "ops/reduce/reduction.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 
 #include <shardtensor/ops.h>
@@ -73,8 +74,7 @@ static stn_status logsumexp(stn_op_call *call)
     int64_t shape[STN_MAX_NDIM];
     struct reduced r;
     int n = 0;
-    if (!stni_dtype_is_floating(in->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(in->dtype));
+    STNI_TRY(stni_check_floating(call, 0));
     STNI_TRY(list(call, &attrs->dim, &r));
     if (stni_reduction_count(call->in_spec[0], r.mask) == 0) {
         call->out[0] = stn_log(stn_sum(call->in[0], r.n, r.dims, (int)attrs->keepdim));

@@ -2,15 +2,13 @@
 #include "ops/reduce/statistic.h"
 
 #include "core/comm/comm.h"
-#include "core/dtype.h"
 #include "core/tensor.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 #include "ops/util/moments.h"
 #include "ops/util/strided.h"
 
 #include <shardtensor/ops.h>
-
-#include <string.h>
 
 enum { MOMENTS, FINISH };
 enum { INPUT, WEIGHT };
@@ -27,18 +25,10 @@ double stni_statistic_correction(const struct stni_statistic_attrs *attrs)
     return attrs->unbiased < 0 ? attrs->correction : (double)attrs->unbiased;
 }
 
-static stn_status check_weight(const stn_op_call *call, const struct stni_layout *x, const struct stni_layout *w)
+static stn_status check_weight(const stn_op_call *call, const struct stni_layout *x)
 {
-    int fits = w->ndim <= x->ndim, shift = x->ndim - w->ndim;
-    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-    for (int d = 0; fits && d < w->ndim; d++)
-        fits = w->shape[d] == 1 || w->shape[d] == x->shape[d + shift];
-    if (!fits)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'weight' got shape %s, wanted one that broadcasts to input's %s",
-                           stni_shape_text(w->ndim, w->shape, got), stni_shape_text(x->ndim, x->shape, wanted));
-    if (w->dtype != x->dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'weight' got %s, wanted input's %s", stn_dtype_name(w->dtype), stn_dtype_name(x->dtype));
-    return STN_OK;
+    STNI_TRY(stni_check_broadcasts(call, WEIGHT, x->ndim, x->shape, "input's"));
+    return stni_check_dtype(call, WEIGHT, x->dtype, "input's");
 }
 
 stn_status stni_statistic_check(stn_op_call *call)
@@ -48,10 +38,9 @@ stn_status stni_statistic_check(stn_op_call *call)
     stn_meta *out = &call->out_meta[0];
     uint32_t reduced;
     int to[STN_MAX_NDIM];
-    if (!stni_dtype_is_floating(x->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(x->dtype));
+    STNI_TRY(stni_check_floating(call, INPUT));
     if (call->n_in > WEIGHT)
-        STNI_TRY(check_weight(call, x, &call->in_spec[WEIGHT]->layout));
+        STNI_TRY(check_weight(call, x));
     STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, x->ndim, &reduced));
     out->dtype = x->dtype;
     out->ndim = stni_reduction_dims(x->ndim, reduced, attrs->keepdim, to);

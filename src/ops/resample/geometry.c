@@ -1,7 +1,7 @@
 #include "ops/resample/geometry.h"
 
-#include "core/dtype.h"
 #include "core/shard/spec.h"
+#include "ops/util/check.h"
 
 #include <stddef.h>
 
@@ -92,8 +92,7 @@ stn_status stni_resample_read(const stn_op_call *call, int transposed, struct st
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const char *name = stn_op_descriptor(call->op)->inputs[0].name;
     *out = (struct stni_resample){.dims = in->ndim - 2, .first = 2};
-    if (!stni_dtype_is_floating(in->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name, stn_dtype_name(in->dtype));
+    STNI_TRY(stni_check_floating(call, 0));
     stn_status status = check_mode(call, name, out->dims);
     if (status == STN_OK && transposed)
         status = read_sizes_back(call, in->shape, out->dims, out);

@@ -8,6 +8,7 @@
 #include "core/dtype.h"
 #include "core/host_alloc.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 
 #include <shardtensor/ops.h>
@@ -54,14 +55,9 @@ static int is_affine(const struct stni_scan_rule *rule)
 /* The second input of an affine scan is as the first. */
 static stn_status check_second(const stn_op_call *call)
 {
-    const struct stni_layout *x = &call->in_spec[0]->layout, *y = &call->in_spec[1]->layout;
-    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-    if (x->dtype != y->dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'added' got %s, wanted factor's %s", stn_dtype_name(y->dtype), stn_dtype_name(x->dtype));
-    if (x->ndim == y->ndim && memcmp(x->shape, y->shape, sizeof x->shape) == 0)
-        return STN_OK;
-    return stn_op_fail(call, STN_ERR_SHAPE, "'added' got shape %s, wanted factor's %s", stni_shape_text(y->ndim, y->shape, got),
-                       stni_shape_text(x->ndim, x->shape, wanted));
+    const struct stni_layout *x = &call->in_spec[0]->layout;
+    STNI_TRY(stni_check_dtype(call, 1, x->dtype, "factor's"));
+    return stni_check_shape(call, 1, x->ndim, x->shape, "factor's");
 }
 
 stn_status stni_scan_check(stn_op_call *call)

@@ -3,7 +3,7 @@
 #include "ops/softmax/softmax.h"
 
 #include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
 
@@ -12,20 +12,10 @@ enum { GRAD, OUTPUT };
 
 static stn_status check(stn_op_call *call)
 {
-    const stn_spec *grad = call->in_spec[GRAD], *output = call->in_spec[OUTPUT];
+    const struct stni_layout *output = &call->in_spec[OUTPUT]->layout;
     STNI_TRY(stni_softmax_check(call, OUTPUT));
-    if (grad->layout.dtype != output->layout.dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'grad' got %s, wanted output's %s",
-                           stn_dtype_name(grad->layout.dtype), stn_dtype_name(output->layout.dtype));
-    int same = grad->layout.ndim == output->layout.ndim;
-    for (int d = 0; same && d < output->layout.ndim; d++)
-        same = grad->layout.shape[d] == output->layout.shape[d];
-    if (same)
-        return STN_OK;
-    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-    return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got shape %s, wanted output's %s",
-                       stni_shape_text(grad->layout.ndim, grad->layout.shape, got),
-                       stni_shape_text(output->layout.ndim, output->layout.shape, wanted));
+    STNI_TRY(stni_check_dtype(call, GRAD, output->dtype, "output's"));
+    return stni_check_shape(call, GRAD, output->ndim, output->shape, "output's");
 }
 
 /* The output's layout; the cotangent's where only that is sharded, since taking a chunk of a replica moves nothing. */

@@ -1,7 +1,7 @@
 /* What softmax, log_softmax and their backwards share: metadata, lines, the ranks that share them. */
 #include "ops/softmax/softmax.h"
 
-#include "core/dtype.h"
+#include "ops/util/check.h"
 #include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 
@@ -20,9 +20,7 @@ stn_status stni_softmax_check(stn_op_call *call, int k)
     const struct stni_softmax_attrs *attrs = call->attrs;
     const struct stni_layout *layout = &call->in_spec[k]->layout;
     int dim;
-    if (!stni_dtype_is_floating(layout->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype",
-                           stn_op_descriptor(call->op)->inputs[k].name, stn_dtype_name(layout->dtype));
+    STNI_TRY(stni_check_floating(call, k));
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, layout->ndim, &dim));
     call->out_meta[0].dtype = layout->dtype;
     call->out_meta[0].ndim = layout->ndim;
