@@ -254,7 +254,7 @@ static void the_input_is_never_copied_to_make_room(void)
 /* A transposed one of kernel 4 at stride 2 reads, above and below the cut, one row each; the bias takes no second copy of the output. */
 static stn_status transposed_bytes_body(stn_context *context, void *arg)
 {
-    const int64_t x[] = {2, 16, 64, 32}, w[] = {16, 16, 4, 4}, b[] = {16};
+    const int64_t x[] = {4, 16, 128, 64}, w[] = {16, 16, 4, 4}, b[] = {16};
     const int order[] = {0, 2, 3, 1};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     stn_placement rows = stn_shard(2);
@@ -274,7 +274,7 @@ static stn_status transposed_bytes_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
     CHECK_I64(stats.collectives, 1);
     CHECK_I64(stats.messages, 1);
-    CHECK_I64(stats.bytes_sent, 2 * 16 * 32 * 4);
+    CHECK_I64(stats.bytes_sent, 4 * 16 * 64 * 4);
     CHECK(stats.peak_bytes - before - out < out / 4);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
     stn_spec_release(&spec);
