@@ -7,219 +7,225 @@
 
 #include <shardtensor/op.h>
 
-/* Products, distances and attention. */
-#define STNI_PRODUCT_OP_LIST(X) \
-    X(mm)               \
-    X(bmm)              \
-    X(mv)               \
-    X(dot)              \
-    X(outer)            \
-    X(addmm)            \
-    X(baddbmm)          \
-    X(contract)         \
-    X(einsum)           \
-    X(cross)            \
-    X(cosine_similarity) \
-    X(normalize)        \
-    X(cdist)            \
-    X(cdist_backward)   \
-    X(scaled_dot_product_attention) \
-    X(scaled_dot_product_attention_backward)
-
-/* By family, as the folders are. */
+/* One block a family, sorted. */
 #define STNI_OP_LIST(X) \
     STNI_POINTWISE_OP_LIST(X) \
-    X(sum)              \
-    X(mean)             \
-    X(amax)             \
-    X(amin)             \
-    X(any)              \
-    X(all)              \
-    X(count_nonzero)    \
-    X(logsumexp)        \
-    X(vector_norm)      \
-    X(var)              \
-    X(std)              \
-    X(weighted_mean)    \
-    X(weighted_var)     \
-    X(expand)           \
-    /* Scans. */ \
+    /* Reductions. */ \
+    X(all) \
+    X(amax) \
+    X(amin) \
+    X(any) \
+    X(count_nonzero) \
+    X(expand) \
+    X(logsumexp) \
+    X(mean) \
     X(prod) \
-    X(cumsum) \
-    X(cumprod) \
+    X(std) \
+    X(sum) \
+    X(var) \
+    X(vector_norm) \
+    X(weighted_mean) \
+    X(weighted_var) \
+    /* Scans. */ \
+    X(affine_scan) \
     X(cummax) \
     X(cummin) \
+    X(cumprod) \
+    X(cumsum) \
     X(logcumsumexp) \
-    X(affine_scan) \
+    /* Order. */ \
+    X(argmax) \
+    X(argmin) \
+    X(argsort) \
+    X(bucketize) \
+    X(histc) \
+    X(kthvalue) \
+    X(max) \
+    X(max_all) \
+    X(median) \
+    X(min) \
+    X(min_all) \
+    X(order_place) \
+    X(order_search) \
+    X(order_select) \
+    X(order_send_back) \
+    X(order_sort) \
+    X(order_take) \
+    X(order_top) \
+    X(searchsorted) \
+    X(sort) \
+    X(topk) \
+    /* Products, distances and attention. */ \
+    X(addmm) \
+    X(baddbmm) \
+    X(bmm) \
+    X(cdist) \
+    X(cdist_backward) \
+    X(contract) \
+    X(cosine_similarity) \
+    X(cross) \
+    X(dot) \
+    X(einsum) \
+    X(linear) \
+    X(matmul) \
+    X(mm) \
+    X(mv) \
+    X(normalize) \
+    X(outer) \
+    X(scaled_dot_product_attention) \
+    X(scaled_dot_product_attention_backward) \
+    /* Convolutions. */ \
+    X(conv1d) \
+    X(conv1d_grad_input) \
+    X(conv1d_grad_weight) \
+    X(conv2d) \
+    X(conv2d_grad_input) \
+    X(conv2d_grad_weight) \
+    X(conv3d) \
+    X(conv3d_grad_input) \
+    X(conv3d_grad_weight) \
+    X(conv_transpose1d) \
+    X(conv_transpose2d) \
+    X(conv_transpose3d) \
     /* Fourier transforms. */ \
     X(fft) \
-    X(ifft) \
-    X(rfft) \
-    X(irfft) \
-    X(hfft) \
-    X(ihfft) \
     X(fft2) \
-    X(ifft2) \
-    X(rfft2) \
-    X(irfft2) \
-    X(fftn) \
-    X(ifftn) \
-    X(rfftn) \
-    X(irfftn) \
     X(fft_complex) \
     X(fft_halve) \
     X(fft_restore) \
+    X(fftn) \
     X(fftshift) \
+    X(hfft) \
+    X(ifft) \
+    X(ifft2) \
+    X(ifftn) \
     X(ifftshift) \
-    X(view_as_real) \
+    X(ihfft) \
+    X(irfft) \
+    X(irfft2) \
+    X(irfftn) \
+    X(rfft) \
+    X(rfft2) \
+    X(rfftn) \
     X(view_as_complex) \
-    X(matmul)           \
-    X(linear)           \
-    STNI_PRODUCT_OP_LIST(X) \
-    X(conv1d)            \
-    X(conv2d)            \
-    X(conv3d)            \
-    X(conv_transpose1d)  \
-    X(conv_transpose2d)  \
-    X(conv_transpose3d)  \
-    X(conv1d_grad_input) \
-    X(conv2d_grad_input) \
-    X(conv3d_grad_input) \
-    X(conv1d_grad_weight) \
-    X(conv2d_grad_weight) \
-    X(conv3d_grad_weight) \
-    X(mse_loss)          \
-    X(l1_loss)           \
-    X(huber_loss)        \
-    X(smooth_l1_loss)    \
-    X(loss_backward)     \
-    X(group_norm)        \
+    X(view_as_real) \
+    /* Losses. */ \
+    X(binary_cross_entropy) \
+    X(binary_cross_entropy_with_logits) \
+    X(cross_entropy) \
+    X(gaussian_nll) \
+    X(gaussian_nll_loss) \
+    X(hinge_embedding_loss) \
+    X(huber_loss) \
+    X(kl_div) \
+    X(l1_loss) \
+    X(loss_backward) \
+    X(mse_loss) \
+    X(nll_loss) \
+    X(nll_loss_backward) \
+    X(poisson_nll_loss) \
+    X(smooth_l1_loss) \
+    X(soft_margin_loss) \
+    X(triplet_margin_loss) \
+    /* Normalisations and softmax. */ \
+    X(batch_norm) \
+    X(channel_norm) \
+    X(channel_norm_backward) \
+    X(group_norm) \
     X(group_norm_backward) \
-    X(layer_norm)        \
+    X(instance_norm) \
+    X(layer_norm) \
     X(layer_norm_backward) \
-    X(rms_norm)          \
+    X(log_softmax) \
+    X(log_softmax_backward) \
+    X(rms_norm) \
     X(rms_norm_backward) \
-    X(softmax)          \
-    X(softmax_backward)  \
-    X(view)              \
-    X(transpose)         \
-    X(permute)           \
-    X(movedim)           \
-    X(slice)             \
-    X(slice_backward)    \
-    X(cat)               \
-    X(narrow)            \
-    X(select)            \
-    X(unbind)            \
-    X(split)             \
-    X(chunk)             \
-    X(reshape)           \
-    X(squeeze)           \
-    X(unsqueeze)         \
-    X(flatten)           \
-    X(unflatten)         \
-    X(stack)             \
-    X(repeat)            \
-    X(diff)              \
-    X(pixel_shuffle)     \
-    X(pixel_unshuffle)   \
-    X(tril)              \
-    X(triu)              \
-    X(pad)               \
-    X(pad_backward)      \
-    X(roll)              \
-    X(flip)              \
-    X(interpolate)       \
-    X(interpolate_backward) \
-    X(grid_sample)       \
-    X(grid_sample_backward) \
-    X(avg_pool1d)        \
-    X(avg_pool2d)        \
-    X(avg_pool3d)        \
+    X(softmax) \
+    X(softmax_backward) \
+    /* Shapes. */ \
+    X(cat) \
+    X(chunk) \
+    X(diff) \
+    X(flatten) \
+    X(flip) \
+    X(movedim) \
+    X(narrow) \
+    X(pad) \
+    X(pad_backward) \
+    X(permute) \
+    X(pixel_shuffle) \
+    X(pixel_unshuffle) \
+    X(repeat) \
+    X(reshape) \
+    X(roll) \
+    X(select) \
+    X(slice) \
+    X(slice_backward) \
+    X(split) \
+    X(squeeze) \
+    X(stack) \
+    X(transpose) \
+    X(tril) \
+    X(triu) \
+    X(unbind) \
+    X(unflatten) \
+    X(unsqueeze) \
+    X(view) \
+    /* Pools, windows, sampling. */ \
     X(adaptive_avg_pool1d) \
     X(adaptive_avg_pool2d) \
     X(adaptive_avg_pool3d) \
-    X(avg_pool_backward) \
-    X(max_pool1d)        \
-    X(max_pool2d)        \
-    X(max_pool3d)        \
     X(adaptive_max_pool1d) \
     X(adaptive_max_pool2d) \
     X(adaptive_max_pool3d) \
-    X(max_pool)          \
+    X(avg_pool1d) \
+    X(avg_pool2d) \
+    X(avg_pool3d) \
+    X(avg_pool_backward) \
+    X(fold) \
+    X(grid_sample) \
+    X(grid_sample_backward) \
+    X(im2col) \
+    X(interpolate) \
+    X(interpolate_backward) \
+    X(max_pool) \
+    X(max_pool1d) \
+    X(max_pool2d) \
+    X(max_pool3d) \
     X(max_pool_backward) \
-    X(max_pool_pick)     \
-    X(unfold)            \
-    X(unfold_backward)   \
-    X(im2col)            \
-    X(fold)              \
-    X(dropout)           \
-    X(dropout_channels)  \
-    X(dropout_backward)  \
-    X(embedding)         \
-    X(order_top)         \
-    X(order_sort)        \
-    X(order_select)      \
-    X(order_search)      \
-    X(order_place)       \
-    X(order_take)        \
-    X(order_send_back)   \
-    X(max)               \
-    X(min)               \
-    X(argmax)            \
-    X(argmin)            \
-    X(sort)              \
-    X(argsort)           \
-    X(topk)              \
-    X(kthvalue)          \
-    X(median)            \
-    X(searchsorted)      \
-    X(bucketize)         \
-    X(histc)             \
-    X(max_all)           \
-    X(min_all)           \
-    X(index_read)        \
-    X(index_write)       \
-    X(gather)            \
-    X(index_select)      \
-    X(take_along_dim)    \
-    X(scatter)           \
-    X(scatter_add)       \
-    X(scatter_reduce)    \
-    X(index_add)         \
-    X(index_copy)        \
-    X(index_fill)        \
-    X(index_put)         \
-    X(put_keys)          \
-    X(repeat_interleave) \
-    X(repeat_index)      \
-    X(one_hot)           \
-    X(diagonal)          \
+    X(max_pool_pick) \
+    X(unfold) \
+    X(unfold_backward) \
+    /* Indexed access. */ \
+    X(diagonal) \
     X(diagonal_backward) \
-    X(masked_select)     \
-    X(nonzero)           \
-    X(unique)            \
-    X(dist_all_reduce)   \
-    X(dist_others)       \
-    /* Losses and normalisations. */ \
-    X(log_softmax) \
-    X(log_softmax_backward) \
-    X(nll_loss) \
-    X(nll_loss_backward) \
-    X(cross_entropy) \
-    X(binary_cross_entropy) \
-    X(binary_cross_entropy_with_logits) \
-    X(kl_div) \
-    X(gaussian_nll_loss) \
-    X(gaussian_nll) \
-    X(poisson_nll_loss) \
-    X(soft_margin_loss) \
-    X(hinge_embedding_loss) \
-    X(triplet_margin_loss) \
-    X(batch_norm) \
-    X(instance_norm) \
-    X(channel_norm) \
-    X(channel_norm_backward)
+    X(embedding) \
+    X(gather) \
+    X(index_add) \
+    X(index_copy) \
+    X(index_fill) \
+    X(index_put) \
+    X(index_read) \
+    X(index_select) \
+    X(index_write) \
+    X(masked_select) \
+    X(nonzero) \
+    X(one_hot) \
+    X(put_keys) \
+    X(repeat_index) \
+    X(repeat_interleave) \
+    X(scatter) \
+    X(scatter_add) \
+    X(scatter_reduce) \
+    X(take_along_dim) \
+    X(unique) \
+    /* Random numbers. */ \
+    X(dropout) \
+    X(dropout_backward) \
+    X(dropout_channels) \
+    /* Reductions across ranks. */ \
+    X(dist_all_reduce) \
+    X(dist_others)
 
 #define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
 STNI_OP_LIST(STNI_OP_DECLARE)
