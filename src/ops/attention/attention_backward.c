@@ -15,7 +15,6 @@
 #include <shardtensor/ops.h>
 
 #include <math.h>
-#include <string.h>
 
 enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
 enum { GRAD = MASK + 1, OUT, LSE, STREAM };
@@ -40,8 +39,7 @@ static stn_status check(stn_op_call *call)
     call->n_out = attrs->wants_mask && call->in_spec[MASK] && stni_dtype_is_floating(call->in_spec[MASK]->layout.dtype) ? 4 : 3;
     for (int k = QUERY; k < call->n_out; k++) {
         const struct stni_layout *in = &call->in_spec[k]->layout;
-        call->out_meta[k] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-        memcpy(call->out_meta[k].shape, in->shape, sizeof in->shape);
+        call->out_meta[k] = stni_meta_of(in);
     }
     return STN_OK;
 }

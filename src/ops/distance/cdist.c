@@ -160,8 +160,7 @@ static stn_status check_backward(stn_op_call *call)
     }
     for (int i = 0; i < 2; i++) {
         const struct stni_layout *x = &call->in_spec[i]->layout;
-        call->out_meta[i] = (stn_meta){.dtype = x->dtype, .ndim = x->ndim};
-        memcpy(call->out_meta[i].shape, x->shape, sizeof x->shape);
+        call->out_meta[i] = stni_meta_of(x);
     }
     return STN_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "core/tensor.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/like.h"
 
 #include <string.h>
@@ -31,8 +32,7 @@ static stn_status check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_SHAPE, "'grad' has %d dims, wanted a number or target's shape", grad->ndim);
     if (total->ndim != 0 || total->dtype != STN_DTYPE_F64)
         return stn_op_fail(call, STN_ERR_SHAPE, "'total' has %d dims and is %s, wanted a number of f64", total->ndim, stn_dtype_name(total->dtype));
-    call->out_meta[0] = (stn_meta){.dtype = x->dtype, .ndim = x->ndim};
-    memcpy(call->out_meta[0].shape, x->shape, sizeof x->shape);
+    call->out_meta[0] = stni_meta_of(x);
     return STN_OK;
 }
 

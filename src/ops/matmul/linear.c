@@ -56,9 +56,7 @@ static stn_status check(stn_op_call *call)
     if (!stni_gemm_serves(stni_wide_dtype(x->dtype)))
         return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128", stn_dtype_name(x->dtype));
     STNI_TRY(check_shapes(call));
-    meta->dtype = x->dtype;
-    meta->ndim = x->ndim;
-    memcpy(meta->shape, x->shape, sizeof meta->shape);
+    *meta = stni_meta_of(x);
     meta->shape[x->ndim - 1] = w->shape[0];
     return STN_OK;
 }

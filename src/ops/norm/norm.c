@@ -10,8 +10,6 @@
 #include "ops/util/check.h"
 #include "ops/util/moments.h"
 
-#include <string.h>
-
 enum { MOMENTS, NORMALISE };
 
 const stn_input_schema stni_norm_inputs[3] = {{.name = "input"}, {.name = "weight", .optional = 1}, {.name = "bias", .optional = 1}};
@@ -31,8 +29,7 @@ stn_status stni_norm_check(stn_op_call *call)
     stni_norm_param_meta(&norm, x, &param);
     for (int i = STNI_NORM_WEIGHT; i < call->n_in; i++)
         STNI_TRY(stni_norm_check_like(call, i, &param));
-    call->out_meta[0] = (stn_meta){.dtype = x->dtype, .ndim = x->ndim};
-    memcpy(call->out_meta[0].shape, x->shape, sizeof x->shape);
+    call->out_meta[0] = stni_meta_of(x);
     stni_norm_stat_meta(&norm, x, &call->out_meta[1]);
     for (int k = 2; k < call->n_out; k++)
         call->out_meta[k] = call->out_meta[1];

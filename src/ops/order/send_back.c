@@ -4,6 +4,7 @@
 #include "ops/order/order.h"
 #include "ops/order/swap.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/route.h"
 #include "ops/util/whole.h"
 
@@ -34,9 +35,7 @@ static stn_status check(stn_op_call *call)
                            (int)attrs->dim);
     if (indices->dtype != STN_DTYPE_I64 || grad->ndim != indices->ndim || memcmp(grad->shape, indices->shape, sizeof grad->shape) != 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'grad' differs from 'indices' in shape, or these are not i64");
-    call->out_meta[0].dtype = grad->dtype;
-    call->out_meta[0].ndim = grad->ndim;
-    memcpy(call->out_meta[0].shape, grad->shape, sizeof grad->shape);
+    call->out_meta[0] = stni_meta_of(grad);
     return STN_OK;
 }
 

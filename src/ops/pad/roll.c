@@ -3,13 +3,13 @@
 #include "core/scope.h"
 #include "core/shard/redistribute.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 #include "ops/util/remap.h"
 
 #include <shardtensor/ops.h>
 
 #include <inttypes.h>
-#include <string.h>
 
 struct roll_attrs {
     stn_ints shifts, dims; /* no dims: of the flat tensor */
@@ -102,8 +102,7 @@ static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     struct stni_remap map;
-    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-    memcpy(call->out_meta[0].shape, in->shape, sizeof in->shape);
+    call->out_meta[0] = stni_meta_of(in);
     return read_map(call, &map);
 }
 

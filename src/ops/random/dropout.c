@@ -61,8 +61,7 @@ static stn_status check(stn_op_call *call)
     STNI_TRY(stni_check_floating(call, 0));
     if (by_channel(call) && in->ndim < 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted a batch, channels and any others", name, in->ndim);
-    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-    memcpy(call->out_meta[0].shape, in->shape, sizeof in->shape);
+    call->out_meta[0] = stni_meta_of(in);
     if (call->n_in > 1)
         return STN_OK;
     call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_I64};

@@ -6,6 +6,7 @@
 #include "dispatch/registry.h"
 #include "ops/resample/sample.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
 
@@ -78,8 +79,7 @@ static stn_status backward_check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got another shape than the output's");
     for (int i = 0; i < 2; i++) {
         const struct stni_layout *in = &call->in_spec[i]->layout;
-        call->out_meta[i] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-        memcpy(call->out_meta[i].shape, in->shape, sizeof in->shape);
+        call->out_meta[i] = stni_meta_of(in);
     }
     return STN_OK;
 }

@@ -5,10 +5,9 @@
 #include "ops/resample/geometry.h"
 #include "ops/resample/solve.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
-
-#include <string.h>
 
 /* Which choice of mode is meant for 1, 2 or 3 dims. */
 static const int choices[][STNI_RESAMPLE_DIMS] = {
@@ -48,8 +47,7 @@ static stn_status check(stn_op_call *call)
     const struct stni_layout *in = &call->in_spec[0]->layout;
     struct stni_resample geometry;
     STNI_TRY(stni_resample_read(call, is_adjoint(call), &geometry));
-    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-    memcpy(call->out_meta[0].shape, in->shape, sizeof in->shape);
+    call->out_meta[0] = stni_meta_of(in);
     for (int d = 0; d < geometry.dims; d++)
         call->out_meta[0].shape[2 + d] = is_adjoint(call) ? geometry.dim[d].n_in : geometry.dim[d].n_out;
     return STN_OK;

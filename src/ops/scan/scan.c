@@ -13,8 +13,6 @@
 
 #include <shardtensor/ops.h>
 
-#include <string.h>
-
 enum { GATHERED_STATES = 1 << 16 }; /* at a time, of all ranks: at most 2 MiB */
 
 const stn_input_schema stni_scan_inputs[1] = {{.name = "input"}};
@@ -73,8 +71,7 @@ stn_status stni_scan_check(stn_op_call *call)
     if (is_affine(rule))
         STNI_TRY(check_second(call));
     for (int k = 0; k < call->n_out; k++) {
-        call->out_meta[k] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-        memcpy(call->out_meta[k].shape, in->shape, sizeof in->shape);
+        call->out_meta[k] = stni_meta_of(in);
     }
     if (rule->promotes && !stn_dtype_is_differentiable(in->dtype))
         call->out_meta[0].dtype = STN_DTYPE_I64;

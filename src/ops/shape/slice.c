@@ -5,6 +5,7 @@
 #include "core/context.h"
 #include "core/host_alloc.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 
 #include <shardtensor/ops.h>
@@ -93,9 +94,7 @@ static stn_status check(stn_op_call *call)
     stn_meta *meta = &call->out_meta[0];
     struct stni_slice slice;
     STNI_TRY(read(call, &slice));
-    meta->dtype = in->dtype;
-    meta->ndim = in->ndim;
-    memcpy(meta->shape, in->shape, sizeof meta->shape);
+    *meta = stni_meta_of(in);
     meta->shape[slice.dim] = slice.length;
     return STN_OK;
 }

@@ -1,6 +1,7 @@
 /* transpose: two dims change places. No data moves: placements, cuts and memory order follow their dims, and strides are exchanged. */
 #include "core/tensor.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 #include "ops/util/dims.h"
 
 #include <shardtensor/ops.h>
@@ -31,9 +32,7 @@ static stn_status check(stn_op_call *call)
     stn_meta *meta = &call->out_meta[0];
     int a, b;
     STNI_TRY(wrap(call, &a, &b));
-    meta->dtype = in->dtype;
-    meta->ndim = in->ndim;
-    memcpy(meta->shape, in->shape, sizeof meta->shape);
+    *meta = stni_meta_of(in);
     meta->shape[a] = in->shape[b];
     meta->shape[b] = in->shape[a];
     return STN_OK;

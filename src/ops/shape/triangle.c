@@ -3,6 +3,7 @@
 #include "core/tensor.h"
 #include "ops/shape/triangle_kernel.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
 
@@ -29,8 +30,7 @@ static stn_status check(stn_op_call *call)
     const struct stni_layout *in = &call->in_spec[0]->layout;
     if (in->ndim < 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at least 2", in->ndim);
-    call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-    memcpy(call->out_meta[0].shape, in->shape, sizeof in->shape);
+    call->out_meta[0] = stni_meta_of(in);
     return STN_OK;
 }
 

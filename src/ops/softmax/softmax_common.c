@@ -5,8 +5,6 @@
 #include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 
-#include <string.h>
-
 int stni_softmax_dim(const stn_op_call *call)
 {
     const struct stni_softmax_attrs *attrs = call->attrs;
@@ -22,9 +20,7 @@ stn_status stni_softmax_check(stn_op_call *call, int k)
     int dim;
     STNI_TRY(stni_check_floating(call, k));
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, layout->ndim, &dim));
-    call->out_meta[0].dtype = layout->dtype;
-    call->out_meta[0].ndim = layout->ndim;
-    memcpy(call->out_meta[0].shape, layout->shape, sizeof layout->shape);
+    call->out_meta[0] = stni_meta_of(layout);
     return STN_OK;
 }
 

@@ -1,7 +1,6 @@
 #include "ops/util/check.h"
 
 #include "core/dtype.h"
-#include "core/shard/spec.h"
 #include "ops/util/dims.h"
 
 #include <string.h>
@@ -57,4 +56,11 @@ stn_status stni_check_broadcasts(const stn_op_call *call, int input, int ndim, c
     for (int d = 1; fits && d <= own->ndim; d++)
         fits = own->shape[own->ndim - d] == 1 || own->shape[own->ndim - d] == shape[ndim - d];
     return fits ? STN_OK : fail_shape(call, input, ndim, shape, "one that broadcasts to ", whose);
+}
+
+stn_meta stni_meta_of(const struct stni_layout *layout)
+{
+    stn_meta meta = {.dtype = layout->dtype, .ndim = layout->ndim};
+    memcpy(meta.shape, layout->shape, sizeof meta.shape);
+    return meta;
 }
