@@ -73,6 +73,33 @@ stn_status stni_order_check(const stn_op_call *call, const stn_ints *dim, int ne
     return STN_OK;
 }
 
+void stni_order_line_metas(stn_op_call *call, uint32_t dims, int keepdim, int64_t n)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    stn_meta *values = &call->out_meta[0];
+    int to[STN_MAX_NDIM];
+    values->dtype = in->dtype;
+    values->ndim = stni_reduction_dims(in->ndim, dims, keepdim, to);
+    for (int d = 0; d < in->ndim; d++)
+        if (to[d] >= 0)
+            values->shape[to[d]] = dims >> d & 1 ? n : in->shape[d];
+    call->out_meta[1] = *values;
+    call->out_meta[1].dtype = STN_DTYPE_I64;
+}
+
+stn_status stni_order_line_specs(stn_op_call *call, struct stni_layout *in, uint32_t dims, int keepdim)
+{
+    struct stni_layout out;
+    int to[STN_MAX_NDIM];
+    stni_reduction_dims(in->ndim, dims, keepdim, to);
+    stni_reduction_layout(in, dims, to, STN_SUM, 0, &call->out_meta[0], &out);
+    call->note = stni_layout_reduce(&out, 0);
+    STNI_TRY(stni_spec_intern(call->context, in, &call->want[0]));
+    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
+    out.dtype = STN_DTYPE_I64;
+    return stni_spec_intern(call->context, &out, &call->out_spec[1]);
+}
+
 stn_ints stni_order_dim(const int *dim)
 {
     stn_ints ints = {.n = dim ? 1 : -1};

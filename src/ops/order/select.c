@@ -24,21 +24,12 @@ static uint32_t dims_of(const stn_op_call *call)
 static stn_status check(stn_op_call *call)
 {
     const struct stni_order_select_attrs *attrs = call->attrs;
-    const struct stni_layout *in = &call->in_spec[0]->layout;
-    stn_meta *values = &call->out_meta[VALUES], *indices = &call->out_meta[INDICES];
     uint32_t dims;
-    int to[STN_MAX_NDIM];
     STNI_TRY(stni_order_check(call, &attrs->dim, 0, &dims));
     int64_t n = stni_reduction_count(call->in_spec[0], dims);
     if (attrs->k < 1 || attrs->k > n)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted 1 <= k <= %" PRId64, attrs->k, n);
-    values->dtype = in->dtype;
-    values->ndim = stni_reduction_dims(in->ndim, dims, attrs->keepdim, to);
-    for (int d = 0; d < in->ndim; d++)
-        if (to[d] >= 0)
-            values->shape[to[d]] = dims >> d & 1 ? 1 : in->shape[d];
-    *indices = *values;
-    indices->dtype = STN_DTYPE_I64;
+    stni_order_line_metas(call, dims, attrs->keepdim != 0, 1);
     return STN_OK;
 }
 
@@ -46,20 +37,14 @@ static stn_status check(stn_op_call *call)
 static stn_status place(stn_op_call *call)
 {
     const struct stni_order_select_attrs *attrs = call->attrs;
-    struct stni_layout in = call->in_spec[0]->layout, out;
+    struct stni_layout in = call->in_spec[0]->layout;
     const uint32_t dims = dims_of(call);
-    int to[STN_MAX_NDIM], other;
+    int other;
     stni_layout_reduce(&in, 0);
     for (int d = 0; attrs->dim.n > 0 && d < in.ndim; d++)
         if (dims >> d & 1 && stni_order_way(&in, d, &other) == STNI_ORDER_RECUT)
             STNI_TRY(stni_layout_recut(call->context, &in, d, other));
-    stni_reduction_dims(in.ndim, dims, attrs->keepdim, to);
-    stni_reduction_layout(&in, dims, to, STN_SUM, 0, &call->out_meta[VALUES], &out);
-    call->note |= stni_layout_reduce(&out, 0);
-    STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
-    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[VALUES]));
-    out.dtype = STN_DTYPE_I64;
-    return stni_spec_intern(call->context, &out, &call->out_spec[INDICES]);
+    return stni_order_line_specs(call, &in, dims, attrs->keepdim != 0);
 }
 
 /* What targets begin with: their places. */
