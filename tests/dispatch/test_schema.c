@@ -118,6 +118,26 @@ static void too_long_a_list_is_refused(void)
     CHECK_STATUS(stni_schema_fill(&desc, 1, &given, &got, &error), STN_ERR_ARGUMENT);
 }
 
+static void a_text_fills_its_field_with_zeros_after_it(void)
+{
+    static const stn_attr_schema row = {"equation", STN_ATTR_STRING, 0, NULL};
+    stn_op_desc other = desc;
+    stn_text got, wanted = {"ij,jk"};
+    struct stni_error error = {0};
+    char longer[STN_MAX_TEXT + 1];
+    stn_attr given = {"equation", STN_ATTR_STRING, {.s = "ij,jk"}};
+    other.attrs = &row, other.n_attrs = 1, other.attrs_size = sizeof got, other.attrs_init = NULL;
+    memset(&got, 'x', sizeof got);
+    CHECK_STATUS(stni_schema_validate(&other, &error), STN_OK);
+    CHECK_STATUS(stni_schema_fill(&other, 1, &given, &got, &error), STN_OK);
+    CHECK_I64(memcmp(&got, &wanted, sizeof got), 0);
+    memset(longer, 'i', STN_MAX_TEXT);
+    longer[STN_MAX_TEXT] = 0;
+    given.value.s = longer;
+    CHECK_STATUS(stni_schema_fill(&other, 1, &given, &got, &error), STN_ERR_ARGUMENT);
+    CHECK_STR(error.text, "probe: attribute 'equation' got a text of 512 bytes, wanted at most 511");
+}
+
 static void a_descriptor_of_another_size_is_refused(void)
 {
     struct stni_error error = {0};
@@ -145,6 +165,7 @@ int main(int argc, char **argv)
         {"an_unknown_name_is_answered_with_the_nearest", an_unknown_name_is_answered_with_the_nearest},
         {"a_bad_choice_lists_the_choices", a_bad_choice_lists_the_choices},
         {"too_long_a_list_is_refused", too_long_a_list_is_refused},
+        {"a_text_fills_its_field_with_zeros_after_it", a_text_fills_its_field_with_zeros_after_it},
         {"a_descriptor_of_another_size_is_refused", a_descriptor_of_another_size_is_refused},
         {"name_distance_counts_edits", name_distance_counts_edits},
     };

@@ -205,6 +205,30 @@ static void short_vectors_are_divided_by_eps(void)
     test_ranks(1, eps_body, NULL);
 }
 
+static stn_status uneven_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const int64_t uneven[] = {4, 1}, *sizes[STN_MAX_NDIM] = {uneven};
+    const stn_spec_options cut = {.size = sizeof cut, .sizes = sizes};
+    const stn_placement shard = stn_shard(0), replicate = stn_replicate();
+    const stn_spec *cut_spec, *whole_spec;
+    (void)arg;
+    CHECK_STATUS(stn_spec_create(context, mesh, &shard, STN_DTYPE_F32, 3, (int64_t[]){5, 2, 3}, &cut, &cut_spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &replicate, STN_DTYPE_F32, 3, (int64_t[]){5, 2, 3}, NULL, &whole_spec), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *a = stn_zeros(context, whole_spec), *b = stn_zeros(context, cut_spec);
+    CHECK_I64(stn_tensor_local_shape(stn_cdist(a, b, 2))[0], uneven[stn_context_rank(context)]);
+    CHECK_I64(stn_tensor_local_shape(stn_cdist(b, a, 2))[0], uneven[stn_context_rank(context)]);
+    stn_spec_release(&cut_spec);
+    stn_spec_release(&whole_spec);
+    return stn_scope_end(context);
+}
+
+static void the_cut_is_that_of_the_one_that_is_cut(void)
+{
+    test_ranks(2, uneven_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     const struct random_shape s23 = {2, {2, 3}}, s24 = {2, {2, 4}};
@@ -247,6 +271,7 @@ int main(int argc, char **argv)
         {"rows_stay_cut_and_features_take_one_exchange", rows_stay_cut_and_features_take_one_exchange},
         {"random_layouts_give_the_rest_of_one_process_too", random_layouts_give_the_rest_of_one_process_too},
         {"short_vectors_are_divided_by_eps", short_vectors_are_divided_by_eps},
+        {"the_cut_is_that_of_the_one_that_is_cut", the_cut_is_that_of_the_one_that_is_cut},
         {"bad_arguments_are_named", bad_arguments_are_named},
     };
     return TEST_MAIN(argc, argv, cases);
