@@ -8,16 +8,21 @@ struct finder {
     int64_t apart; /* where the field holds the whole, and places lie evenly: elements from one to the next. Else 0 */
 };
 
+/* What stride a dim of size 1 has says nothing. */
 static struct finder finder_of(const struct stni_pick_args *a)
 {
-    struct finder f = {a, a->field_stride[2]};
-    for (int d = 0; d < STNI_RESAMPLE_DIMS; d++) {
-        int last = d == STNI_RESAMPLE_DIMS - 1;
-        int evenly = a->n_in[d] == 1 || last || a->field_stride[d] == a->field_stride[d + 1] * a->n_in[d + 1];
-        if (!evenly || stni_range_length(a->field_range[d]) != a->n_in[d])
-            f.apart = 0;
+    int64_t apart = 0, within = 1;
+    int whole = 1;
+    for (int d = STNI_RESAMPLE_DIMS - 1; d >= 0; d--) {
+        whole = whole && stni_range_length(a->field_range[d]) == a->n_in[d];
+        if (a->n_in[d] == 1)
+            continue;
+        if (apart == 0)
+            apart = a->field_stride[d];
+        whole = whole && a->field_stride[d] == apart * within;
+        within *= a->n_in[d];
     }
-    return f;
+    return (struct finder){a, !whole ? 0 : apart > 0 ? apart : 1};
 }
 
 /* -1: not in the field. */
