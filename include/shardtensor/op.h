@@ -212,6 +212,7 @@ STN_API stn_status stn_op_register(stn_context *context, const stn_op_desc *desc
 /** The op of that name, NULL if there is none. Local. */
 STN_API const stn_op *stn_op_find(stn_context *context, const char *name);
 
+/** What the op was registered with. Borrowed from whoever registered it. Local. */
 STN_API const stn_op_desc *stn_op_descriptor(const stn_op *op);
 
 /** All ops of a context, by index; NULL past the end. */

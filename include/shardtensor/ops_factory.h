@@ -57,12 +57,16 @@ typedef enum stn_nonlinearity {
 /** The factor that keeps the variance through a nonlinearity. Pure. @param slope  of leaky_relu; else not read. */
 STN_API double stn_gain(stn_nonlinearity nonlinearity, double slope);
 
-/** Variance 2 gain^2 / (inputs + outputs). Source: Glorot and Bengio, AISTATS 2010. */
+/** Evenly between bounds that give the variance 2 gain^2 / (inputs + outputs). Source: Glorot and Bengio, AISTATS 2010. */
 STN_API stn_tensor *stn_xavier_uniform(stn_context *context, const stn_spec *spec, double gain);
+
+/** The same variance, normally distributed. */
 STN_API stn_tensor *stn_xavier_normal(stn_context *context, const stn_spec *spec, double gain);
 
-/** Variance gain^2 / fan. Source: He, Zhang, Ren and Sun, ICCV 2015. */
+/** Evenly between bounds that give the variance gain^2 / fan. Source: He, Zhang, Ren and Sun, ICCV 2015. */
 STN_API stn_tensor *stn_kaiming_uniform(stn_context *context, const stn_spec *spec, double gain, stn_fan fan);
+
+/** The same variance, normally distributed. */
 STN_API stn_tensor *stn_kaiming_normal(stn_context *context, const stn_spec *spec, double gain, stn_fan fan);
 
 STN_END_DECLS

@@ -48,16 +48,26 @@ STN_API stn_tensor *stn_ihfft(stn_tensor *input, int64_t n, int dim, stn_fft_nor
  * @param s     sizes, one per dim; -1: as it is. NULL: all as they are.
  * @param dims  distinct. NULL: the last n where `s` is given, else all. */
 STN_API stn_tensor *stn_fftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm);
+
+/** The inverse over `n` dims. As stn_fftn. */
 STN_API stn_tensor *stn_ifftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm);
 
-/** The last of the dims is halved as by stn_rfft, or restored as by stn_irfft (its size is then that of the result). */
+/** As stn_fftn of real input, but the last of the dims is halved, as by stn_rfft. */
 STN_API stn_tensor *stn_rfftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm);
+
+/** Its inverse: the last of the dims is restored, as by stn_irfft; its size in `s` is that of the result. */
 STN_API stn_tensor *stn_irfftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm);
 
-/** Over two dims. @param s  two sizes, or NULL.  @param dims  two, or NULL: the last ones. */
+/** stn_fftn over two dims. @param s  two sizes, or NULL.  @param dims  two, or NULL: the last ones. */
 STN_API stn_tensor *stn_fft2(stn_tensor *input, const int64_t *s, const int *dims, stn_fft_norm norm);
+
+/** stn_ifftn over two dims. Arguments as of stn_fft2. */
 STN_API stn_tensor *stn_ifft2(stn_tensor *input, const int64_t *s, const int *dims, stn_fft_norm norm);
+
+/** stn_rfftn over two dims. Arguments as of stn_fft2. */
 STN_API stn_tensor *stn_rfft2(stn_tensor *input, const int64_t *s, const int *dims, stn_fft_norm norm);
+
+/** stn_irfftn over two dims. Arguments as of stn_fft2. */
 STN_API stn_tensor *stn_irfft2(stn_tensor *input, const int64_t *s, const int *dims, stn_fft_norm norm);
 
 /** Moves element 0 of each dim to n / 2, around the end; made of stn_roll. Any dtype. @param n_dims  0: all dims. */

@@ -30,7 +30,7 @@ struct breadth_rank {
     float sum; /* keeps what was read from being unused */
 };
 
-static double run_op(struct breadth_rank *rank, breadth_op op, stn_tensor *const *inputs, int64_t n)
+static double run_op(breadth_op op, stn_tensor *const *inputs, int64_t n)
 {
     const double start = bench_now();
     for (int64_t i = 0; i < n; i++) {
@@ -40,20 +40,19 @@ static double run_op(struct breadth_rank *rank, breadth_op op, stn_tensor *const
         if (result != inputs[0])
             stn_tensor_release(&result);
     }
-    (void)rank;
     return bench_now() - start;
 }
 
 static double run_ours(void *arg, int64_t n)
 {
     struct breadth_rank *rank = arg;
-    return run_op(rank, rank->world->c->ours, rank->given, n);
+    return run_op(rank->world->c->ours, rank->given, n);
 }
 
 static double run_other(void *arg, int64_t n)
 {
     struct breadth_rank *rank = arg;
-    return run_op(rank, rank->world->c->other, rank->x, n);
+    return run_op(rank->world->c->other, rank->x, n);
 }
 
 static float read_all(const float *x, int64_t n)
