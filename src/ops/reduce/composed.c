@@ -1,4 +1,4 @@
-/* Reductions made of others: count_nonzero, logsumexp, vector_norm. */
+/* Reductions made of others: logsumexp, vector_norm. */
 #include "core/dtype.h"
 #include "ops/reduce/reduction.h"
 #include "ops/util/call.h"
@@ -17,11 +17,6 @@ struct norm_attrs {
 };
 
 static const struct norm_attrs norm_defaults = {.dim = {.n = -1}, .ord = 2, .infinite = -1};
-
-stn_tensor *stn_count_nonzero(stn_tensor *input, int n_dims, const int *dims)
-{
-    return stni_reduction_call(STNI_OP_count_nonzero, "count_nonzero", input, n_dims, dims, 0);
-}
 
 stn_tensor *stn_logsumexp(stn_tensor *input, int n_dims, const int *dims, int keepdim)
 {
@@ -55,14 +50,6 @@ static stn_status list(const stn_op_call *call, const stn_ints *dim, struct redu
     for (int d = 0; d < ndim; d++)
         if (r->mask >> d & 1)
             r->dims[r->n++] = d;
-    return STN_OK;
-}
-
-static stn_status count_nonzero(stn_op_call *call)
-{
-    struct reduced r;
-    STNI_TRY(list(call, &((const struct stni_reduction_attrs *)call->attrs)->dim, &r));
-    call->out[0] = stn_sum(stn_ne_number(call->in[0], 0), r.n, r.dims, 0);
     return STN_OK;
 }
 
@@ -133,11 +120,6 @@ static const stn_attr_schema norm_schema[] = {
 
 #define COMPOSED_FIELDS(text, function) \
     .size = sizeof(stn_op_desc), .name = text, .inputs = stni_reduction_inputs, .n_inputs = 1, .n_outputs = 1, .compose = function
-
-const stn_op_desc stni_op_count_nonzero = {
-    COMPOSED_FIELDS("count_nonzero", count_nonzero), .attrs = stni_reduction_attrs_schema, .n_attrs = 1, /* no keepdim */
-    .attrs_size = sizeof(struct stni_reduction_attrs), .attrs_init = &stni_reduction_defaults,
-};
 
 const stn_op_desc stni_op_logsumexp = {
     COMPOSED_FIELDS("logsumexp", logsumexp), .attrs = stni_reduction_attrs_schema, .n_attrs = 2,

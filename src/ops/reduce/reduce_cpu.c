@@ -2,7 +2,12 @@
  *
  * A row has `groups` x `width` lanes. The `width` lanes of a group belong to as many outputs; the groups are elements along one reduced
  * dim, and are folded in halves when all rows have been read, which also keeps long sums exact. Reducing the innermost dim is the
- * case of width 1; reducing an outer dim whose rows are long is the case of one group. So every shape reads its input in long runs. */
+ * case of width 1; reducing an outer dim whose rows are long is the case of one group. So every shape reads its input in long runs.
+ *
+ * A long line of elements that belong to one output is read otherwise: slices of it join a few accumulators in registers each, set after set.
+ *
+ * Where groups are folded, an accumulator takes LONG_LANE of n elements, or n / MAX_GROUPED if that is more. So many roundings, and ten of the
+ * fold, bound the error of a sum, in f64 for every floating dtype. */
 #include "ops/reduce/reduce_kernel.h"
 
 #include "ops/util/convert.h"
@@ -10,14 +15,20 @@
 #include <stdalign.h>
 
 enum {
-    MAX_LANES = 1024,
-    SHORT_RUN = 32 /* elements: a reduced run below that is read across, one element of many outputs at a time */
+    MAX_LANES = STNI_REDUCE_LANES,
+    MAX_GROUPED = 1024,  /* lanes where there are several groups, */
+    FEW_LANES = 64,      /* but no more than these where more */
+    LONG_LANE = 128,     /* would take fewer elements each */
+    SHORT_RUN = 32,      /* elements: a reduced run below that is read across, one element of many outputs at a time */
+    STREAMS = 4,
+    LONG_STREAM = 16384, /* elements: streams through more memory than that are no faster */
+    SHORT_LINE = 8       /* runs: a line below that is read in rows */
 };
 
 struct reduction {
     const struct stni_reduce_args *args;
     stn_dtype acc_dtype;
-    int64_t in_size, out_size; /* bytes of an element */
+    int64_t in_size, acc_size, out_size; /* bytes of an element */
     const struct stni_reduce_kernels *kernels;
     const struct stni_convert_kernels *convert;
     int lane_dim; /* the kept dim along the lanes, -1: none */
@@ -25,14 +36,22 @@ struct reduction {
     int folds;    /* its elements follow the lanes, so that a row may take several */
     int64_t lane_in, lane_out;  /* strides between lanes */
     int64_t lanes;              /* outputs along the lanes in all */
+    int64_t run;                /* of a line: accumulators in registers; 0: there are no lines */
+    int64_t set;                /* those of the next slice */
     alignas(64) char acc[MAX_LANES * sizeof(double _Complex)];
 };
 
-static stn_dtype accumulator_dtype(stn_dtype dtype)
+enum { OWN, WIDE };
+
+static stn_dtype accumulator_dtype(enum stni_reduction op, stn_dtype dtype)
 {
+#define ACCUMULATOR(name, accumulator, floating, integer, real, complex) [STNI_REDUCTION_##name] = accumulator,
+    static const uint8_t accumulators[] = {STNI_REDUCTION_LIST(ACCUMULATOR)};
     if (stni_dtype_is_complex(dtype))
         return STN_DTYPE_C128;
-    return stni_dtype_is_floating(dtype) ? STN_DTYPE_F64 : STN_DTYPE_I64;
+    if (accumulators[op] == WIDE)
+        return stni_dtype_is_floating(dtype) ? STN_DTYPE_F64 : STN_DTYPE_I64;
+    return stni_dtype_is_floating(dtype) ? stni_compute_dtype(dtype) : dtype == STN_DTYPE_BOOL ? STN_DTYPE_U8 : dtype;
 }
 
 static int64_t magnitude(int64_t stride)
@@ -53,11 +72,21 @@ static void choose_lanes(struct reduction *r)
     r->lane_out = across ? a->kept_out[kept] : 1;
     r->row_dim = reduced;
     r->folds = 0;
-    for (int d = 0; d < a->n_reduced && r->lanes <= MAX_LANES / 2; d++)
+    for (int d = 0; d < a->n_reduced && r->lanes <= MAX_GROUPED / 2; d++)
         if (a->reduced_in[d] == r->lanes * r->lane_in) {
             r->row_dim = d;
             r->folds = 1;
         }
+}
+
+/* Whether each output is that of long lines, or of a few together. */
+static void choose_run(struct reduction *r)
+{
+    const struct stni_reduce_args *a = r->args;
+    const int64_t run = STNI_REDUCE_RUN / r->acc_size;
+    const int line = r->kernels->along[a->in_dtype] && r->lanes == 1 && r->lane_in == 1 && r->folds && a->reduced[r->row_dim] >= SHORT_LINE * run;
+    r->run = line ? run : 0;
+    r->set = 0;
 }
 
 /* Steps through all indices of some dims but one; returns 0 after the last. */
@@ -75,47 +104,75 @@ static int next_index(int ndim, const int64_t *shape, const int64_t *strides, in
     return 0;
 }
 
-/* The first row is what is accumulated, the others join it; the last may have fewer groups. `extent` elements of the row dim. */
-static void read_rows(struct reduction *r, const char *in, int64_t width, int64_t groups, int64_t extent, int first)
+/* Each group costs a fold, and gives the others shorter sums. */
+static int64_t choose_groups(const struct reduction *r, int64_t width, int64_t extent)
+{
+    const int64_t most = extent < MAX_GROUPED / width ? extent : MAX_GROUPED / width, few = r->run > 0 ? r->run : FEW_LANES / width;
+    int64_t groups = 1;
+    for (int d = 0; d < r->args->n_reduced; d++)
+        groups *= r->args->reduced[d];
+    groups /= LONG_LANE;
+    groups = groups > few ? groups : few > 0 ? few : 1;
+    groups = groups < most ? groups : most;
+    return !r->folds ? 1 : r->run > 0 ? groups / r->run * r->run : groups;
+}
+
+/* Sums and products are the first row, which the others join: so the sign of a zero stays. */
+static int begin(struct reduction *r, const char *in, int64_t lanes)
+{
+    const struct stni_tile tile = {1, lanes, lanes, 1, 0, r->lane_in};
+    const enum stni_reduction op = r->args->op;
+    if (op == STNI_REDUCTION_sum || op == STNI_REDUCTION_prod) {
+        r->convert->pair[r->acc_dtype][r->args->in_dtype](r->acc, in, &tile);
+        return 1;
+    }
+    r->kernels->clear[r->acc_dtype](op, r->acc, lanes);
+    return 0;
+}
+
+/* Rows join what is accumulated, but for the first `begun`; the last may have fewer groups. `extent` elements of the row dim. */
+static void read_rows(struct reduction *r, const char *in, int64_t width, int64_t groups, int64_t extent, int begun)
 {
     const struct stni_reduce_args *a = r->args;
     const int64_t stride = r->row_dim < 0 ? 0 : a->reduced_in[r->row_dim] * groups, lanes = groups * width;
     int64_t rows = extent / groups, rest = extent % groups;
-    if (first) {
-        const struct stni_tile tile = {1, lanes, lanes, 1, 0, r->lane_in};
-        r->convert->pair[r->acc_dtype][a->in_dtype](r->acc, in, &tile);
-        in += stride * r->in_size;
-        rows--;
-    }
-    r->kernels->accumulate[a->in_dtype](a->op, r->acc, in, rows, stride, lanes, r->lane_in);
+    if (rows > begun)
+        r->kernels->accumulate[a->in_dtype](a->op, r->acc, in + begun * stride * r->in_size, rows - begun, stride, lanes, r->lane_in);
     if (rest > 0)
         r->kernels->accumulate[a->in_dtype](a->op, r->acc, in + rows * stride * r->in_size, 1, 0, rest * width, r->lane_in);
+}
+
+/* The same of a line. */
+static void read_line(struct reduction *r, const char *in, int64_t groups, int64_t extent, int begun)
+{
+    const struct stni_reduce_args *a = r->args;
+    const int64_t slice = LONG_LANE * r->run / STREAMS;
+    int64_t left = extent - begun * groups, stream;
+    in += begun * groups * r->in_size;
+    for (; left >= STREAMS * r->run; in += STREAMS * stream * r->in_size, left -= STREAMS * stream) {
+        stream = (left / STREAMS < LONG_STREAM ? left / STREAMS : LONG_STREAM) / r->run * r->run;
+        for (int64_t i = 0; i < stream; i += slice, r->set = (r->set + r->run) % groups)
+            r->kernels->along[a->in_dtype](a->op, r->acc + r->set * r->acc_size, in + i * r->in_size, stream,
+                                           stream - i < slice ? stream - i : slice);
+    }
+    read_rows(r, in, 1, r->run, left, 0);
 }
 
 /* Reduces everything that belongs to `width` outputs whose first element is at `in`. */
 static void reduce_lanes(struct reduction *r, const char *in, int64_t width)
 {
     const struct stni_reduce_args *a = r->args;
-    int64_t extent = r->row_dim < 0 ? 1 : a->reduced[r->row_dim];
-    int64_t groups = !r->folds ? 1 : extent < MAX_LANES / width ? extent : MAX_LANES / width;
+    int64_t extent = r->row_dim < 0 ? 1 : a->reduced[r->row_dim], groups = choose_groups(r, width, extent);
     int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
-    int first = 1;
+    int begun = begin(r, in, groups * width);
     do {
-        read_rows(r, in + offset * r->in_size, width, groups, extent, first);
-        first = 0;
+        if (r->run > 0)
+            read_line(r, in + offset * r->in_size, groups, extent, begun);
+        else
+            read_rows(r, in + offset * r->in_size, width, groups, extent, begun);
+        begun = 0;
     } while (next_index(a->n_reduced, a->reduced, a->reduced_in, r->row_dim, index, &offset));
     r->kernels->fold[r->acc_dtype](a->op, r->acc, groups, width);
-}
-
-/* The identity of i64 as that of a narrower integer. */
-static void narrow(struct reduction *r, int64_t width)
-{
-    static const struct { stn_dtype dtype; int64_t low, high; } ranges[] = {
-        {STN_DTYPE_I32, INT32_MIN, INT32_MAX}, {STN_DTYPE_U8, 0, UINT8_MAX}, {STN_DTYPE_BOOL, 0, 1}};
-    int64_t *acc = (int64_t *)r->acc;
-    for (int k = 0; k < 3; k++)
-        for (int64_t i = 0; ranges[k].dtype == r->args->out_dtype && i < width; i++)
-            acc[i] = acc[i] < ranges[k].low ? ranges[k].low : acc[i] > ranges[k].high ? ranges[k].high : acc[i];
 }
 
 /* The last step before results are rounded. */
@@ -127,21 +184,19 @@ static void finish(struct reduction *r, int64_t width)
     if (r->args->divides)
         for (int64_t i = 0; i < n; i++)
             acc[i] /= divisor;
-    if (r->args->empty && r->acc_dtype == STN_DTYPE_I64)
-        narrow(r, width);
 }
 
-/* Rounds to the result's dtype; a 16-bit float is reached by way of f32. */
+/* Rounds to the result's dtype; a narrow one is reached by way of that in which it computes. */
 static void store(struct reduction *r, char *out, int64_t width)
 {
-    const stn_dtype dtype = r->args->out_dtype;
+    const stn_dtype dtype = r->args->out_dtype, compute = stni_compute_dtype(dtype);
     const struct stni_tile tile = {1, width, 0, r->lane_out, 0, 1}, dense = {1, width, 0, 1, 0, 1};
-    alignas(64) float rounded[MAX_LANES];
+    alignas(64) char rounded[MAX_LANES * sizeof(int64_t)];
     if (r->convert->pair[dtype][r->acc_dtype]) {
         r->convert->pair[dtype][r->acc_dtype](out, r->acc, &tile);
     } else {
-        r->convert->pair[STN_DTYPE_F32][r->acc_dtype](rounded, r->acc, &dense);
-        r->convert->pair[dtype][STN_DTYPE_F32](out, rounded, &tile);
+        r->convert->pair[compute][r->acc_dtype](rounded, r->acc, &dense);
+        r->convert->pair[dtype][compute](out, rounded, &tile);
     }
 }
 
@@ -175,12 +230,14 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *raw)
     enum stni_isa isa = stni_isa_best();
     struct reduction r;
     r.args = args;
-    r.acc_dtype = accumulator_dtype(args->in_dtype);
+    r.acc_dtype = accumulator_dtype(args->op, args->in_dtype);
     r.in_size = (int64_t)stn_dtype_size(args->in_dtype);
+    r.acc_size = (int64_t)stn_dtype_size(r.acc_dtype);
     r.out_size = (int64_t)stn_dtype_size(args->out_dtype);
     r.kernels = STNI_ISA_PICK(stni_reduce_kernels, isa);
     r.convert = STNI_ISA_PICK(stni_convert_kernels, isa);
     choose_lanes(&r);
+    choose_run(&r);
     reduce_all(&r);
     return STN_OK;
 }

@@ -9,21 +9,28 @@
 
 #include <math.h>
 
-/* Reductions, one row each: what nothing gives, as a floating number and as an integer, and how an element v joins what was accumulated in p, of
- * real and of complex numbers; what was accumulated of two parts is joined alike. Accumulated is in f64, i64 or c128, so that a long sum of f32 is as
- * exact as its result can be. NaN wins. What has no order is not asked for its largest element. */
-/*    name  floating   integer    real                           complex */
-#define STNI_REDUCTION_LIST(X)                                                          \
-    X(sum,  0,         0,         p + v,                         p + v)                 \
-    X(prod, 1,         1,         p * v,                         p * v)                 \
-    X(amax, -INFINITY, INT64_MIN, v > p || v != v ? v : p,       p)                     \
-    X(amin, INFINITY,  INT64_MAX, v < p || v != v ? v : p,       p)                     \
-    X(any,  0,         0,         v != 0 ? 1 : p,                v != 0 ? 1 : p)        \
-    X(all,  1,         1,         v == 0 ? 0 : p,                v == 0 ? 0 : p)
+/* Reductions, one row each: the accumulator's type, what nothing gives, as a floating number and as an integer, and how an element v joins what was
+ * accumulated in p, of real and of complex numbers; what was accumulated of two parts is joined alike. WIDE is f64, i64 or c128, so that a long sum
+ * of f32 is as exact as its result can be; OWN, of what is one of the elements or a truth, is the type in which the elements compute. NaN wins. What
+ * has no order is not asked for its largest element. Elements that are not 0 are counted before they join. */
+/*    name     accumulator floating   integer    real                     complex */
+#define STNI_REDUCTION_LIST(X)                                                               \
+    X(sum,     WIDE,       0,         0,         p + v,                   p + v)             \
+    X(prod,    WIDE,       1,         1,         p * v,                   p * v)             \
+    X(nonzero, WIDE,       0,         0,         p + v,                   p + v)             \
+    X(amax,    OWN,        -INFINITY, LOWEST,    v > p || v != v ? v : p, p)                 \
+    X(amin,    OWN,        INFINITY,  HIGHEST,   v < p || v != v ? v : p, p)                 \
+    X(any,     OWN,        0,         0,         v != 0 ? 1 : p,          v != 0 ? 1 : p)    \
+    X(all,     OWN,        1,         1,         v == 0 ? 0 : p,          v == 0 ? 0 : p)
 
-#define STNI_REDUCTION_INDEX(name, floating, integer, real, complex) STNI_REDUCTION_##name,
+#define STNI_REDUCTION_INDEX(name, accumulator, floating, integer, real, complex) STNI_REDUCTION_##name,
 enum stni_reduction { STNI_REDUCTION_LIST(STNI_REDUCTION_INDEX) STNI_REDUCTION_COUNT };
 #undef STNI_REDUCTION_INDEX
+
+enum {
+    STNI_REDUCE_LANES = 4096, /* accumulators at once, at most */
+    STNI_REDUCE_RUN = 128     /* bytes of those that stay in registers */
+};
 
 /* Strides in elements; dims sorted by the input's, largest first, and merged where they are one. No kept dim has size 0. */
 struct stni_reduce_args {
@@ -43,9 +50,12 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *args);
 
 /* For the CPU's kernel, compiled once per instruction set. */
 struct stni_reduce_kernels {
-    /* Row after row: acc[i] = combined(acc[i], x[r * row_stride + i * stride]), 0 <= i < n. acc is of the accumulator's dtype. */
+    /* Row after row: acc[i] = combined(acc[i], x[r * row_stride + i * stride]), 0 <= i < n. */
     void (*accumulate[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t rows, int64_t row_stride, int64_t n,
                                         int64_t stride);
+    /* Four streams of n elements each, `apart` elements from each other, join STNI_REDUCE_RUN bytes of accumulators, into which n divides. NULL:
+     * there is no such kernel. */
+    void (*along[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t apart, int64_t n);
     /* By the accumulator's dtype: n identities; and `groups` groups of `width` accumulators combined into the first, in halves. */
     void (*clear[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t n);
     void (*fold[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t groups, int64_t width);

@@ -97,11 +97,11 @@ void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int t
 
 /* What is pending stays so where it is of the same kind: a sum of sums is the sum. Not where dtypes differ: for "or", or where narrow integers
  * would wrap later than they do. */
-static uint32_t kept_axes(const struct stni_layout *in, const stn_meta *out, stn_reduce_op pending)
+static uint32_t kept_axes(const struct stni_layout *in, const stn_meta *out, const struct stni_reduction_rule *rule)
 {
     uint32_t axes = 0;
     for (int a = 0; in->mesh && a < in->mesh->ndim; a++)
-        if (in->placement[a].op == pending && in->dtype == out->dtype)
+        if (in->placement[a].op == rule->pending && in->dtype == out->dtype && !rule->counts)
             axes |= 1u << a;
     return axes;
 }
@@ -115,7 +115,7 @@ stn_status stni_reduction_place(stn_op_call *call)
     uint32_t reduced = stni_dims_mask_of(&attrs->dim, in.ndim);
     int to[STN_MAX_NDIM];
     stni_reduction_dims(in.ndim, reduced, attrs->keepdim, to);
-    stni_reduction_layout(&in, reduced, to, rule->pending, kept_axes(&in, meta, rule->pending), meta, &out);
+    stni_reduction_layout(&in, reduced, to, rule->pending, kept_axes(&in, meta, rule), meta, &out);
     STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }

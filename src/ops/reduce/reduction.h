@@ -20,6 +20,7 @@ struct stni_reduction_rule {
     const char *wanted;   /* in words, for the others */
     stn_dtype (*result)(stn_dtype in); /* NULL: the input's */
     stn_reduce_op pending; /* of what a Shard of a reduced dim, and a Partial of the same, becomes Partial */
+    int counts;            /* 1: the result is no linear function, so that nothing pending stays so */
     int needs_elements;    /* 1: nothing to reduce is an error */
     int divides;           /* 1: by the number of elements, at the end. Each rank divides its part by the whole number */
     /* The input's cotangent from the result's; NULL: none. `reads`: what of input (bit 0) and output (bit 32) it reads. */
@@ -55,10 +56,11 @@ extern const stn_input_schema stni_reduction_inputs[1];
 extern const stn_attr_schema stni_reduction_attrs_schema[2];
 extern const struct stni_reduction_attrs stni_reduction_defaults;
 
-/* A descriptor. What comes after the name is the op's rule, as an initialiser. */
-#define STNI_REDUCTION_FIELDS(text, ...)                                                                                    \
+/* A descriptor. What comes after the name is the op's rule, as an initialiser; `n`: of the attributes. */
+#define STNI_REDUCTION_FIELDS(text, ...) STNI_REDUCTION_OF_FIELDS(text, 2, __VA_ARGS__)
+#define STNI_REDUCTION_OF_FIELDS(text, n, ...)                                                                              \
     .size = sizeof(stn_op_desc), .name = text, .inputs = stni_reduction_inputs, .n_inputs = 1,                              \
-    .attrs = stni_reduction_attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct stni_reduction_attrs),                  \
+    .attrs = stni_reduction_attrs_schema, .n_attrs = n, .attrs_size = sizeof(struct stni_reduction_attrs),                  \
     .attrs_init = &stni_reduction_defaults, .n_outputs = 1, .check = stni_reduction_check, .place = stni_reduction_place,   \
     .run = stni_reduction_run, .saves = stni_reduction_saves, .backward = stni_reduction_backward,                          \
     .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_reduce_args)}}, .n_slots = 1,                   \
