@@ -1,4 +1,4 @@
-/* logsumexp, vector_norm: layouts against one process with second derivatives; what sums of powers and exponentials cannot hold. */
+/* logsumexp, vector_norm, count_nonzero: layouts against one process with second derivatives; what sums of powers and exponentials cannot hold. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -84,11 +84,39 @@ static void large_numbers_infinities_and_zeros_are_what_limits_say(void)
     test_ranks(1, edges_body, NULL);
 }
 
+/* Rows 1 1 0 and -1 1 0 of two ranks are 0 2 0 in all: no rank can count by itself. */
+static double of_two_ranks(int64_t i)
+{
+    static const double values[] = {1, 1, 0, -1, 1, 0};
+    return values[i];
+}
+
+static stn_status pending_body(stn_context *context, void *arg)
+{
+    const stn_placement rows = stn_shard(0);
+    const int64_t shape[] = {2, 3};
+    double got;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), &rows, STN_DTYPE_I64, 2, shape, NULL, of_two_ranks);
+    stn_tensor *sum = stn_sum(x, 1, (int[]){0}, 0);
+    CHECK_I64(stn_spec_placement(stn_tensor_spec(sum), 0).kind, STN_PLACE_PARTIAL);
+    test_read(stn_count_nonzero(sum, 0, NULL), &got, 1);
+    CHECK_NEAR(got, 1, 0);
+    return stn_scope_end(context);
+}
+
+static void what_is_pending_is_counted_when_it_is_complete(void)
+{
+    test_ranks(2, pending_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"large_numbers_infinities_and_zeros_are_what_limits_say", large_numbers_infinities_and_zeros_are_what_limits_say},
+        {"what_is_pending_is_counted_when_it_is_complete", what_is_pending_is_counted_when_it_is_complete},
     };
     return TEST_MAIN(argc, argv, cases);
 }
