@@ -6,7 +6,8 @@
  *     extern const struct copy_kernels stni_copy_kernels_base, stni_copy_kernels_avx2, stni_copy_kernels_avx512;
  *     const struct copy_kernels *kernels = STNI_ISA_PICK(stni_copy_kernels, stni_isa_best());
  *
- * Contraction is off in all of them, so elementwise results agree bit for bit; a kernel that sums must fix its order itself. gcc 12 has one
+ * Contraction is off in all of them, so arithmetic agrees bit for bit; what works out polynomials fuses them by name (ops/util/fused.h), so
+ * that there the base set differs in the last places; a kernel that sums must fix its order itself. gcc 12 has one
  * gap: where a loop holds the products and sums of a complex product, it makes them one rounding all the same (fmaddsub); compute the
  * products in a loop of their own. */
 #ifndef STNI_CORE_ISA_H

@@ -11,7 +11,7 @@ static int meets(const void *to, const char *from)
 char *stni_streaming_place(char *room, int n_dst, void *const *dst)
 {
     char *best = room;
-    for (int at = 0, least = n_dst + 1; at < STNI_STREAMING_PAGE; at += 512) {
+    for (int at = 0, least = n_dst + 1; at < STNI_STREAMING_PAGE && least > 0; at += 512) {
         int met = 0;
         for (int d = 0; d < n_dst; d++)
             met += meets(dst[d], room + at);

@@ -1,5 +1,5 @@
-/* The arithmetic of losses over dense runs, compiled once per instruction set. Sums are f64 in LANES lanes that are folded in halves: every set
- * gives the same bits. */
+/* The arithmetic of losses over dense runs, compiled once per instruction set. Sums are f64 in LANES lanes that are folded in halves,
+ * in every set alike. */
 #include "ops/loss/loss_kernel.h"
 #include "ops/util/math_kernel.h"
 

@@ -1,0 +1,356 @@
+/* Pointwise ops over an iteration space that is not one dense run: cuts it into tiles of the two inner dims, brings each operand's tile to a
+ * dense run of the compute type (where it lies so already, nothing is copied), and lets the op's block do the arithmetic. A result that
+ * the caches will not keep is written past them, so that they need not fetch what is overwritten. */
+#include "ops/elementwise/pointwise_tiles.h"
+
+#include "core/box_kernel.h"
+#include "core/context.h"
+#include "core/streaming.h"
+#include "ops/util/convert.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+enum {
+    LANES = STNI_POINTWISE_MAX_IN + 1,
+    OUT = STNI_POINTWISE_MAX_IN,
+    BUFFER = 4096,            /* bytes of a lane's tile that is converted */
+    BUFFERS = 80 << 10,       /* of all that are needed together */
+    ACROSS_ROWS = 64,         /* of a tile that is turned over */
+    ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
+    LINE = 64,                /* bytes */
+    STREAM_BYTES = 8 << 20,   /* results that caches will not keep */
+    STREAM_RUN = 256          /* bytes of a tile's row that are worth streaming */
+};
+
+/* One operand, or the output, on its way through the tiles. */
+struct lane {
+    char *at;        /* its element at the first index of the current rows */
+    size_t size;     /* bytes of an element */
+    stn_dtype dtype;
+    int64_t row, col; /* strides of the two inner dims, elements */
+    int same;        /* one value for the whole space: the buffer holds it already */
+    char *buffer;    /* of a tile; the output's may be the room from which it is streamed */
+    stni_convert_fn convert;
+};
+
+struct space {
+    const struct stni_pointwise_args *args;
+    stni_pointwise_block_fn block;
+    int64_t compute_size;         /* bytes of an element of the compute type */
+    int64_t rows, cols;           /* of the two inner dims */
+    int64_t tile_rows, tile_cols; /* at most */
+    struct lane lane[LANES];
+    int streamed;                 /* the output goes past the caches */
+    const struct stni_copy_kernels *copies;
+    char *room;                   /* of a tile of the output on its way past them, and a page more */
+    alignas(64) char buffers[BUFFERS];
+};
+
+static void check_divisor(const struct stni_pointwise_args *args, const int64_t *divisor, int64_t n)
+{
+    int zeros = 0;
+    for (int64_t k = 0; k < n; k++)
+        zeros |= divisor[k] == 0;
+    if (zeros)
+        stni_value_error(args->divides, "%s: an integer is divided by 0", args->name);
+}
+
+/* A lane's tile as the block sees it. */
+struct view {
+    char *at;
+    int64_t row; /* bytes from row to row; within a row elements are dense */
+};
+
+static int is_dense(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
+{
+    return lane->dtype == s->args->compute && lane->col == 1 && (rows == 1 || lane->row == cols);
+}
+
+/* Whether a block can work on a lane's memory, in one call or in one for each row. */
+static int is_direct(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
+{
+    return is_dense(s, lane, rows, cols) || (lane->dtype == s->args->compute && lane->col == 1 && s->cols >= ROW_RUN);
+}
+
+/* Fills a buffer with copies of its first bytes, twice as many each time. */
+static void repeat(char *buffer, int64_t have, int64_t want)
+{
+    for (int64_t more; have < want; have += more) {
+        more = want - have < have ? want - have : have;
+        memcpy(buffer + have, buffer, (size_t)more);
+    }
+}
+
+static int log2_of(size_t size)
+{
+    int log = 0;
+    while (size >> log > 1)
+        log++;
+    return log;
+}
+
+/* Between a lane's memory and a dense tile. What lies row by row where the tile lies column by column is turned over. */
+static void convert(const struct space *s, const struct lane *lane, void *to, const void *from, const struct stni_tile *tile)
+{
+    int reads = tile->to_col == 1;
+    if (lane->dtype != s->args->compute || lane->row != 1 || tile->rows == 1) {
+        stni_convert_tile(lane->convert, to, from, *tile);
+        return;
+    }
+    const int64_t size = (int64_t)lane->size, apart = lane->col * size, dense = tile->cols * size;
+    if (reads)
+        s->copies->transpose[log2_of(lane->size)](to, dense, from, apart, tile->cols, tile->rows, 0);
+    else
+        s->copies->transpose[log2_of(lane->size)](to, apart, from, dense, tile->rows, tile->cols, 0);
+}
+
+/* Streaming keeps memory busy with writes: the next tile's elements are asked for before this one's are worked on, so that reads go on
+ * beside them. Asking past the operand's end is harmless. */
+static void prefetch_next(const struct space *s, const struct lane *lane, const char *from, int64_t rows, int64_t cols)
+{
+    const int64_t size = (int64_t)lane->size;
+    from += s->tile_cols * size;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t at = 0; at < cols * size; at += LINE)
+            __builtin_prefetch(from + r * lane->row * size + at);
+}
+
+/* The elements of an operand's tile, converted into its buffer unless the block can read them where they are. */
+static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    const struct lane *lane = &s->lane[l];
+    const int64_t dense = cols * s->compute_size;
+    if (lane->same)
+        return (struct view){lane->buffer, dense};
+    char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
+    if (s->streamed && lane->col == 1)
+        prefetch_next(s, lane, from, rows, cols);
+    if (is_direct(s, lane, rows, cols))
+        return (struct view){from, lane->row * (int64_t)lane->size};
+    int repeats = lane->row == 0;
+    const struct stni_tile tile = {repeats ? 1 : rows, cols, cols, 1, lane->row, lane->col};
+    convert(s, lane, lane->buffer, from, &tile);
+    if (repeats && cols >= ROW_RUN)
+        return (struct view){lane->buffer, 0};
+    if (repeats)
+        repeat(lane->buffer, dense, rows * dense);
+    return (struct view){lane->buffer, dense};
+}
+
+/* In one call where rows follow each other in every view. */
+static void run_views(const struct space *s, const struct view *view, int64_t rows, int64_t cols)
+{
+    const struct stni_pointwise_args *args = s->args;
+    struct stni_pointwise_block block = {.op = args->op, .n = cols, .a = args->a, .b = args->b, .c = args->c};
+    int follow = 1;
+    for (int l = 0; l < LANES; l++)
+        follow = follow && view[l].row == cols * s->compute_size;
+    if (follow || rows == 1) {
+        block.n = rows * cols;
+        rows = 1;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
+            block.in[l] = view[l].at + r * view[l].row;
+        block.out = view[OUT].at + r * view[OUT].row;
+        if (args->divides)
+            check_divisor(args, block.in[1], block.n);
+        s->block(&block);
+    }
+}
+
+/* Where the block puts the output's tile: into memory, into the room from which it is streamed, or into a buffer to be converted. */
+static struct view write_tile(struct space *s, char *to, char *room, int64_t rows, int64_t cols)
+{
+    const struct lane *out = &s->lane[OUT];
+    if (s->streamed && out->dtype == s->args->compute)
+        return (struct view){room, cols * s->compute_size};
+    if (!s->streamed && is_direct(s, out, rows, cols))
+        return (struct view){to, out->row * (int64_t)out->size};
+    return (struct view){s->lane[OUT].buffer, cols * s->compute_size};
+}
+
+static void stream_tile(const struct space *s, char *to, const char *room, int64_t rows, int64_t cols)
+{
+    const int64_t size = (int64_t)s->lane[OUT].size, apart = s->lane[OUT].row;
+    if (rows == 1 || apart == cols)
+        s->copies->stream(to, room, rows * cols * size);
+    else
+        s->copies->runs_streamed(to, apart * size, room, cols * size, rows, cols * size);
+}
+
+static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    const struct lane *out = &s->lane[OUT];
+    char *to = out->at + (row * out->row + col * out->col) * (int64_t)out->size;
+    char *room = s->streamed ? stni_streaming_place(s->room, 1, (void *const *)&to) : NULL, *dense = s->streamed ? room : to;
+    struct view view[LANES];
+    for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
+        view[l] = l < s->args->n_in ? read_tile(s, l, row, col, rows, cols) : view[0];
+    view[OUT] = write_tile(s, to, room, rows, cols);
+    run_views(s, view, rows, cols);
+    if (view[OUT].at == s->lane[OUT].buffer) {
+        const struct stni_tile tile = {rows, cols, s->streamed ? cols : out->row, out->col, cols, 1};
+        convert(s, out, dense, s->lane[OUT].buffer, &tile);
+    }
+    if (s->streamed)
+        stream_tile(s, to, room, rows, cols);
+}
+
+static void run_rows(struct space *s)
+{
+    for (int64_t row = 0; row < s->rows; row += s->tile_rows) {
+        int64_t rows = s->rows - row < s->tile_rows ? s->rows - row : s->tile_rows;
+        for (int64_t col = 0; col < s->cols; col += s->tile_cols)
+            run_tile(s, row, col, rows, s->cols - col < s->tile_cols ? s->cols - col : s->tile_cols);
+    }
+}
+
+static const int64_t *strides_of(const struct stni_pointwise_args *args, int l)
+{
+    return l == OUT ? args->out.strides : args->in[l].strides;
+}
+
+/* Moves every lane by `steps` along an outer dim. */
+static void advance(struct space *s, int dim, int64_t steps)
+{
+    for (int l = 0; l < LANES; l++)
+        if (l == OUT || (l < s->args->n_in && !s->lane[l].same))
+            s->lane[l].at += strides_of(s->args, l)[dim] * steps * (int64_t)s->lane[l].size;
+}
+
+static void run_outer(struct space *s)
+{
+    int64_t index[STN_MAX_NDIM] = {0};
+    for (int d; ; index[d]++, advance(s, d, 1)) {
+        run_rows(s);
+        for (d = s->args->ndim - 3; d >= 0 && index[d] == s->args->shape[d] - 1; d--) {
+            advance(s, d, -index[d]);
+            index[d] = 0;
+        }
+        if (d < 0)
+            return;
+    }
+}
+
+static void set_lane(struct space *s, int l, const struct stni_pointwise_operand *operand)
+{
+    int ndim = s->args->ndim;
+    s->lane[l] = (struct lane){.at = operand->data, .size = stn_dtype_size(operand->dtype), .dtype = operand->dtype,
+                               .row = ndim > 1 ? operand->strides[ndim - 2] : 0, .col = ndim > 0 ? operand->strides[ndim - 1] : 1};
+}
+
+/* A number fills its buffer as an f64 or, where that is what is computed in, as an i64. */
+static void fill(struct space *s, const struct stni_convert_kernels *kernels, int l, int64_t n)
+{
+    const struct stni_pointwise_operand *operand = &s->args->in[l];
+    const struct stni_pointwise_number *number = &s->args->number[l];
+    int whole = s->args->compute == STN_DTYPE_I64;
+    const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
+    stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
+    const struct stni_tile tile = {1, n, n, 1, 0, 0};
+    kernels->pair[s->args->compute][dtype](s->lane[l].buffer, value, &tile);
+}
+
+static int is_same_everywhere(const struct stni_pointwise_args *args, int l)
+{
+    if (!args->in[l].data)
+        return 1;
+    for (int d = 0; d < args->ndim; d++)
+        if (args->in[l].strides[d] != 0)
+            return 0;
+    return args->ndim > 0;
+}
+
+static int runs_across(const struct lane *lane)
+{
+    return lane->row != 0 && lane->row < lane->col;
+}
+
+/* Every lane that the block cannot work on where it lies gets an equal share of the buffers. @return bytes of a share */
+static int64_t share_buffers(struct space *s)
+{
+    char **owner[LANES + 1];
+    int n = 0;
+    for (int l = 0; l < s->args->n_in; l++)
+        if (s->lane[l].same || !is_direct(s, &s->lane[l], s->rows, s->cols))
+            owner[n++] = &s->lane[l].buffer;
+    if (s->streamed)
+        owner[n++] = &s->room;
+    if (!is_direct(s, &s->lane[OUT], s->rows, s->cols))
+        owner[n++] = &s->lane[OUT].buffer;
+    if (n == 0)
+        return 0;
+    const int64_t share = BUFFERS / n / STNI_STREAMING_PAGE * STNI_STREAMING_PAGE;
+    for (int i = 0; i < n; i++)
+        *owner[i] = s->buffers + i * share;
+    return share - (s->streamed ? STNI_STREAMING_PAGE : 0);
+}
+
+/* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to
+ * row than within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow. */
+static void set_tiles(struct space *s)
+{
+    const int64_t share = share_buffers(s), capacity = BUFFER / s->compute_size;
+    int64_t wide = share / (ACROSS_ROWS * s->compute_size) / ROW_RUN * ROW_RUN;
+    int across = runs_across(&s->lane[OUT]);
+    for (int l = 0; l < s->args->n_in; l++)
+        across = across || runs_across(&s->lane[l]);
+    across = across && wide >= ROW_RUN && s->cols > wide;
+    s->tile_cols = across ? wide : share == 0 || s->cols < capacity ? s->cols : capacity;
+    s->tile_rows = across ? ACROSS_ROWS : s->tile_cols < capacity ? capacity / s->tile_cols : 1;
+    if (s->tile_rows > s->rows)
+        s->tile_rows = s->rows;
+}
+
+int stni_pointwise_is_streamed(const struct stni_pointwise_args *args, int64_t bytes)
+{
+    for (int i = 0; i < args->n_in; i++)
+        if (args->in[i].data == args->out.data)
+            return 0;
+    return bytes >= STREAM_BYTES;
+}
+
+static int is_streamed(const struct space *s)
+{
+    const struct lane *out = &s->lane[OUT];
+    int64_t bytes = (int64_t)out->size;
+    for (int d = 0; d < s->args->ndim; d++)
+        bytes *= s->args->shape[d];
+    return out->col == 1 && (out->row == s->cols || s->cols * (int64_t)out->size >= STREAM_RUN) &&
+           stni_pointwise_is_streamed(s->args, bytes);
+}
+
+static void set_lanes(struct space *s, const struct stni_convert_kernels *convert)
+{
+    const struct stni_pointwise_args *args = s->args;
+    set_lane(s, OUT, &args->out);
+    s->lane[OUT].convert = convert->pair[args->out.dtype][args->compute];
+    for (int l = 0; l < args->n_in; l++) {
+        set_lane(s, l, &args->in[l]);
+        s->lane[l].convert = convert->pair[args->compute][args->in[l].dtype];
+        s->lane[l].same = is_same_everywhere(args, l);
+    }
+}
+
+void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise_block_fn block, enum stni_isa isa)
+{
+    const struct stni_convert_kernels *convert = STNI_ISA_PICK(stni_convert_kernels, isa);
+    struct space s;
+    s.args = args;
+    s.block = block;
+    s.copies = STNI_ISA_PICK(stni_copy_kernels, isa);
+    s.compute_size = (int64_t)stn_dtype_size(args->compute);
+    s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
+    s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
+    set_lanes(&s, convert);
+    s.streamed = is_streamed(&s);
+    set_tiles(&s);
+    for (int l = 0; l < args->n_in; l++)
+        if (s.lane[l].same)
+            fill(&s, convert, l, s.tile_rows * s.tile_cols);
+    run_outer(&s);
+    if (s.streamed)
+        s.copies->fence();
+}
