@@ -1,7 +1,7 @@
 /* The forward half of every normalisation: y = (x - mean) / sqrt(var + eps) * weight + bias.
  *
- * Two passes over the chunk, statistics and result, and between them, where ranks share statistics, one all-gather of three numbers per
- * statistic (count, mean, sum of squared deviations), which every rank joins in the order of ranks. */
+ * Where ranks share statistics two passes over the chunk, statistics and result, and between them one all-gather of three numbers per
+ * statistic (count, mean, sum of squared deviations), which every rank joins in the order of ranks. Elsewhere one kernel does it all. */
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"
@@ -71,13 +71,11 @@ stn_status stni_norm_run(stn_op_call *call)
     args.rstd = call->out[2]->data;
     args.var = call->n_out > 3 ? call->out[3]->data : NULL;
     STNI_TRY(stni_norm_scratch(call, 3, &args));
-    args.parts = args.coarse;
-    args.n_parts = 1;
-    const void *weight = args.weight;
-    args.weight = NULL; /* that of the result */
-    STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
-    args.weight = weight;
     if (comm) {
+        const void *weight = args.weight;
+        args.weight = NULL; /* that of the result */
+        STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
+        args.weight = weight;
         args.n_parts = comm->size;
         STNI_TRY(stni_moments_gather(call, comm, args.coarse, args.rows * args.groups, &args.parts));
     }

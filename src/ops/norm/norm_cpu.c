@@ -78,16 +78,17 @@ static double *fine_array(const struct stni_norm_args *a, int n)
  * deviation is a part. */
 static void take_shifts(const struct stni_norm_args *a, double *shift)
 {
-    int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
-    for (int64_t f = 0; f < a->rows * a->channels; f++) {
+    const int64_t *const to = a->strides[NORM_STAT], *const from = a->strides[NORM_X];
+    int64_t index[STN_MAX_NDIM] = {0}, f = 0, offset = 0;
+    for (int d; ; index[d]++, f += to[d], offset += from[d]) {
         shift[f] = element(a->dtype, a->x, offset);
-        for (int d = a->stat_ndim - 1; d >= 0; d--) {
-            offset += a->stat_x[d];
-            if (++index[d] < a->stat_shape[d])
-                break;
-            offset -= a->stat_x[d] * a->stat_shape[d];
+        for (d = a->ndim - 1; d >= 0 && (to[d] == 0 || index[d] == a->shape[d] - 1); d--) {
+            f -= to[d] * index[d];
+            offset -= from[d] * index[d];
             index[d] = 0;
         }
+        if (d < 0)
+            return;
     }
 }
 
@@ -158,7 +159,7 @@ static void merge_parts(const struct stni_norm_args *a)
 static const void *spread(const struct stni_norm_args *a, const void *coarse, int n)
 {
     void *to = fine_array(a, n);
-    if (a->channels == 1 && a->groups == 1)
+    if (a->per_group == 1)
         return coarse;
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++)
@@ -166,20 +167,17 @@ static const void *spread(const struct stni_norm_args *a, const void *coarse, in
     return to;
 }
 
-stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
+void stni_norm_normalise_parts(const struct stni_norm_args *a, int streamed)
 {
-    const struct stni_norm_args *a = raw;
-    (void)queue;
     merge_parts(a);
     if (a->empty)
-        return STN_OK;
+        return;
     const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)},
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
-        .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL,
+        .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed,
     };
     kernels()->normalise[a->dtype](&pass);
-    return STN_OK;
 }
 
 /* Backward */
@@ -259,7 +257,7 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
         }
     const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), minus, slope},
-        .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
+        .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL, .to = a->out,
     };
     kernels()->apply[a->dtype](&pass);
     return STN_OK;

@@ -14,7 +14,8 @@ enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERAN
 
 /* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/util/moments.h); with a weight,
  *            which may be another for each element, the count is the sum of weights.
- * normalise: mean, rstd, var from `parts`, n_parts times what moments gave, in the order of ranks; y = (x - mean) rstd weight + bias.
+ * normalise: mean, rstd, var from `parts`, n_parts times what moments gave, in the order of ranks, or, where parts are NULL, from this rank's
+ *            elements, which are all there are; y = (x - mean) rstd weight + bias.
  * sums:      coarse = the sums of weight y and of weight y (x - mean) rstd, two planes; grad_weight, grad_bias of this rank's elements.
  * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count), without coarse[0] about 0. */
 struct stni_norm_args {
@@ -24,8 +25,6 @@ struct stni_norm_args {
     int empty; /* no elements here */
     int ndim;  /* at least 1 */
     int64_t shape[STN_MAX_NDIM], strides[NORM_OPERANDS][STN_MAX_NDIM]; /* sorted by x's strides, largest first */
-    int stat_ndim; /* the dims that fine indices run through, row-major */
-    int64_t stat_shape[STN_MAX_NDIM], stat_x[STN_MAX_NDIM];
     int64_t rows, channels, groups, offset, per_group;
     int along;           /* parameters run along the elements of a fine index; else they are of channels */
     int64_t params;      /* along: elements of a parameter here; else 0 */
@@ -51,6 +50,9 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_sums_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_apply_cpu(stn_queue *queue, const void *args);
 
+/* normalise with parts, on the CPU. `streamed`: the result goes past the caches. */
+void stni_norm_normalise_parts(const struct stni_norm_args *args, int streamed);
+
 /* The passes over the chunk of the CPU's kernels, one table per instruction set. */
 struct stni_norm_pass {
     const struct stni_norm_args *args;
@@ -61,6 +63,8 @@ struct stni_norm_pass {
     int64_t weight_step, bias_step; /* 0 where a one or a zero stands for it, else 1 */
     int target;           /* NORM_STAT or NORM_PARAM: what sums belong to */
     double *sum[2];
+    void *to;             /* the result of normalise and apply */
+    int streamed;         /* normalise: the result goes past the caches */
 };
 typedef void (*stni_norm_pass_fn)(const struct stni_norm_pass *pass);
 struct stni_norm_cpu {

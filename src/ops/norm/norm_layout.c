@@ -118,8 +118,6 @@ static void number_stats(const struct stni_norm *norm, const stn_tensor *x, stru
     for (int d = 0; d < x->spec->layout.ndim; d++) {
         if (!(norm->stat_dims >> d & 1))
             continue;
-        args->stat_shape[args->stat_ndim] = shape[d];
-        args->stat_x[args->stat_ndim++] = x->strides[d];
         if (d != norm->group_dim)
             args->rows *= shape[d];
     }

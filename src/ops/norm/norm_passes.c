@@ -1,17 +1,26 @@
 /* The passes of normalisations over a chunk, compiled once per instruction set (core/isa.h). */
+#include "core/box_kernel.h"
 #include "core/dtype.h"
 #include "core/isa.h"
+#include "core/stream.h"
+#include "core/streaming.h"
 #include "ops/norm/norm_kernel.h"
+
+#include <stdalign.h>
 
 enum {
     LANES = 16, /* partial sums of a row, folded at its end */
-    BLOCK = 512 /* columns with sums of their own that are passed over at once */
+    WIDTH = 32, STEPS = 8, SPAN = WIDTH * STEPS, NEAR_BLOCK = 8 * SPAN, SAMPLES = 8, /* norm_moments.inc */
+    AHEAD = 8192, /* bytes from what is read to what is fetched: processors do not look over the border of a page */
+    BLOCK = 512, /* columns with sums of their own that are passed over at once */
+    PIECE = 4096 /* bytes of a result that are streamed at once */
 };
 
 /* The two fastest dims at one index of the others. */
 struct tile {
     int64_t rows, cols;
     int64_t at[NORM_OPERANDS], row[NORM_OPERANDS], col[NORM_OPERANDS];
+    void *to; /* where the result is put */
 };
 
 /* Steps from column to column, known to the compiler where they are the usual ones. */
@@ -29,7 +38,7 @@ static void walk(const struct stni_norm_pass *pass, tile_fn run)
     const struct stni_norm_args *a = pass->args;
     const int col = a->ndim - 1, row = a->ndim - 2;
     int64_t index[STN_MAX_NDIM] = {0};
-    struct tile t = {.rows = row < 0 ? 1 : a->shape[row], .cols = a->shape[col]};
+    struct tile t = {.rows = row < 0 ? 1 : a->shape[row], .cols = a->shape[col], .to = pass->to};
     for (int k = 0; k < NORM_OPERANDS; k++) {
         int64_t factor = k == NORM_WEIGHT ? pass->weight_step : k == NORM_PARAM && pass->bias ? pass->bias_step : 1;
         t.row[k] = row < 0 ? 0 : a->strides[k][row] * factor;
@@ -48,6 +57,47 @@ static void walk(const struct stni_norm_pass *pass, tile_fn run)
             t.at[k] += a->strides[k][d];
     }
 }
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A tile whose result goes past the caches, piece by piece through a buffer: rows, several of which are a piece where they are short and
+ * follow each other, or parts of one. */
+static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, tile_fn run, int out, int64_t size)
+{
+    alignas(64) char room[STNI_STREAMING_PAGE + PIECE];
+    const int64_t cols = least(t->cols, PIECE / size), rows = t->row[out] == cols ? least(t->rows, PIECE / size / cols) : 1;
+    for (int64_t r = 0; r < t->rows; r += rows)
+        for (int64_t i = 0; i < t->cols; i += cols) {
+            struct tile piece = *t;
+            for (int k = 0; k < NORM_OPERANDS; k++)
+                piece.at[k] += r * t->row[k] + i * t->col[k];
+            void *to = (char *)t->to + piece.at[out] * size;
+            piece.to = stni_streaming_place(room, 1, &to);
+            piece.rows = least(t->rows - r, rows);
+            piece.cols = least(t->cols - i, cols);
+            piece.at[out] = 0;
+            piece.row[out] = cols;
+            run(p, &piece);
+            STNI_ISA_NAME(stni_copy_kernels).stream(to, piece.to, piece.rows * piece.cols * size);
+        }
+}
+
+/* Sums of squares of up to NEAR_BLOCK numbers between which none overflowed in f32, and none that counts lost bits for being small. */
+static const double least_squares = 0x1p-110, most_squares = 0x1p126;
+
+/* `bytes` as they lie AHEAD of `at`, be there something or not. */
+static inline void fetch(const void *at, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += STNI_LINE)
+        __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)(AHEAD + i)));
+}
+
+#define TEMPLATE "ops/norm/norm_moments.inc"
+#include "core/each_float.h"
+#undef TEMPLATE
 
 #define TEMPLATE "ops/norm/norm_lanes.inc"
 #include "core/each_float.h"

@@ -86,7 +86,7 @@ static void make_args(const stn_op_call *call, struct stni_norm_args *args)
 {
     const struct stni_statistic_attrs *attrs = call->attrs;
     const stn_tensor *x = call->in[INPUT], *w = call->n_in > WEIGHT ? call->in[WEIGHT] : NULL, *out = call->out[0];
-    const struct stni_layout *layout = &x->spec->layout, *result = &out->spec->layout;
+    const struct stni_layout *layout = &x->spec->layout;
     const uint32_t reduced = stni_dims_mask_of(&attrs->dim, layout->ndim);
     const int shift = w ? layout->ndim - w->spec->layout.ndim : 0;
     int to[STN_MAX_NDIM];
@@ -102,12 +102,6 @@ static void make_args(const stn_op_call *call, struct stni_norm_args *args)
         if (w && d >= shift && w->spec->layout.shape[d - shift] == layout->shape[d])
             args->strides[NORM_WEIGHT][d] = w->strides[d - shift];
     }
-    for (int k = 0; k < result->ndim; k++)
-        for (int d = 0; d < layout->ndim; d++)
-            if (to[d] == result->memory_order[k] && !(reduced >> d & 1)) {
-                args->stat_shape[args->stat_ndim] = x->spec->local_shape[d];
-                args->stat_x[args->stat_ndim++] = x->strides[d];
-            }
     for (int k = 0; k < NORM_OPERANDS; k++)
         strides[k] = args->strides[k];
     args->ndim = args->empty ? 1 : stni_merge_dims(layout->ndim, args->shape, NORM_OPERANDS, strides);

@@ -1,0 +1,95 @@
+/* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each normalised while the second
+ * cache still has it. */
+#include "core/dtype.h"
+#include "ops/norm/norm_kernel.h"
+
+enum {
+    SLICE = 64 << 10,        /* bytes of x */
+    STREAM_BYTES = 8 << 20,  /* results that caches will not keep */
+    STREAM_ROW = 1024        /* bytes of a row that is worth streaming by itself */
+};
+
+static int64_t size_of(const struct stni_norm_args *a)
+{
+    return (int64_t)stn_dtype_size(a->dtype);
+}
+
+/* Elements of one index of the first dim. */
+static int64_t elements(const struct stni_norm_args *a)
+{
+    int64_t n = 1;
+    for (int d = 1; d < a->ndim; d++)
+        n *= a->shape[d];
+    return n;
+}
+
+static int is_streamed(const struct stni_norm_args *a)
+{
+    const int64_t *y = a->strides[NORM_Y], cols = a->shape[a->ndim - 1];
+    const int in_rows = a->ndim == 1 || y[a->ndim - 2] == cols || cols * size_of(a) >= STREAM_ROW;
+    return a->shape[0] * elements(a) * size_of(a) >= STREAM_BYTES && y[a->ndim - 1] == 1 && in_rows;
+}
+
+/* By how many indices of the first dim slices advance at least: whole groups. All of them where the groups of slices would not follow each other. */
+static int64_t unit(const struct stni_norm_args *a)
+{
+    const int64_t fine = a->strides[NORM_STAT][0];
+    if (fine * a->shape[0] != a->rows * a->channels || a->offset != 0 || a->groups * a->per_group != a->channels)
+        return a->shape[0];
+    return fine % a->per_group == 0 ? 1 : a->per_group % fine == 0 ? a->per_group / fine : a->shape[0];
+}
+
+static const void *moved(const void *data, int64_t bytes)
+{
+    return data ? (const char *)data + bytes : NULL;
+}
+
+/* `n` indices of the first dim. Its groups are those of one row. */
+static struct stni_norm_args slice(const struct stni_norm_args *a, int64_t at, int64_t n)
+{
+    const int64_t fine = a->strides[NORM_STAT][0], size = size_of(a), stat = at * fine / a->per_group * (a->dtype == STN_DTYPE_F64 ? 8 : 4);
+    struct stni_norm_args s = *a;
+    s.shape[0] = n;
+    s.rows = 1;
+    s.channels = n * fine;
+    s.groups = s.channels / a->per_group;
+    s.x = moved(a->x, at * a->strides[NORM_X][0] * size);
+    s.y = (char *)a->y + at * a->strides[NORM_Y][0] * size;
+    s.weight = moved(a->weight, at * a->strides[NORM_WEIGHT][0] * size);
+    s.bias = moved(a->bias, at * a->strides[NORM_PARAM][0] * size);
+    s.mean = (char *)a->mean + stat;
+    s.rstd = (char *)a->rstd + stat;
+    s.var = a->var ? (char *)a->var + stat : NULL;
+    return s;
+}
+
+static void normalise(struct stni_norm_args *a, int streamed)
+{
+    const void *weight = a->weight;
+    a->weight = NULL; /* that of the result */
+    stni_norm_moments_cpu(NULL, a);
+    a->weight = weight;
+    a->parts = a->coarse;
+    a->n_parts = 1;
+    stni_norm_normalise_parts(a, streamed);
+}
+
+stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
+{
+    const struct stni_norm_args *a = raw;
+    struct stni_norm_args all = *a;
+    (void)queue;
+    const int streamed = !a->empty && is_streamed(a);
+    const int64_t least = a->empty || a->parts ? 1 : unit(a), bytes = a->empty ? 1 : elements(a) * size_of(a);
+    const int64_t step = bytes * least < SLICE ? SLICE / (bytes * least) * least : least;
+    if (a->parts)
+        stni_norm_normalise_parts(a, streamed);
+    else if (a->empty || step >= a->shape[0])
+        normalise(&all, streamed);
+    else
+        for (int64_t at = 0; at < a->shape[0]; at += step) {
+            struct stni_norm_args s = slice(a, at, a->shape[0] - at < step ? a->shape[0] - at : step);
+            normalise(&s, streamed);
+        }
+    return STN_OK;
+}
