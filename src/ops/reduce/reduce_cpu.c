@@ -36,6 +36,7 @@ struct reduction {
     int folds;    /* its elements follow the lanes, so that a row may take several */
     int64_t lane_in, lane_out;  /* strides between lanes */
     int64_t lanes;              /* outputs along the lanes in all */
+    int64_t groups;             /* of lanes in a row */
     int64_t run;                /* of a line: accumulators in registers; 0: there are no lines */
     int64_t set;                /* those of the next slice */
     alignas(64) char acc[MAX_LANES * sizeof(double _Complex)];
@@ -89,6 +90,21 @@ static void choose_run(struct reduction *r)
     r->set = 0;
 }
 
+/* Each group costs a fold, and gives the others shorter sums. */
+static void choose_groups(struct reduction *r)
+{
+    const struct stni_reduce_args *a = r->args;
+    const int64_t extent = r->folds ? a->reduced[r->row_dim] : 1, room = r->folds ? MAX_GROUPED / r->lanes : 1;
+    const int64_t most = extent < room ? extent : room, few = r->run > 0 ? r->run : FEW_LANES / r->lanes;
+    int64_t groups = 1;
+    for (int d = 0; d < a->n_reduced; d++)
+        groups *= a->reduced[d];
+    groups /= LONG_LANE;
+    groups = groups > few ? groups : few > 0 ? few : 1;
+    groups = groups < most ? groups : most;
+    r->groups = r->run > 0 ? groups / r->run * r->run : groups;
+}
+
 /* Steps through all indices of some dims but one; returns 0 after the last. */
 static int next_index(int ndim, const int64_t *shape, const int64_t *strides, int skip, int64_t *index, int64_t *offset)
 {
@@ -102,19 +118,6 @@ static int next_index(int ndim, const int64_t *shape, const int64_t *strides, in
         index[d] = 0;
     }
     return 0;
-}
-
-/* Each group costs a fold, and gives the others shorter sums. */
-static int64_t choose_groups(const struct reduction *r, int64_t width, int64_t extent)
-{
-    const int64_t most = extent < MAX_GROUPED / width ? extent : MAX_GROUPED / width, few = r->run > 0 ? r->run : FEW_LANES / width;
-    int64_t groups = 1;
-    for (int d = 0; d < r->args->n_reduced; d++)
-        groups *= r->args->reduced[d];
-    groups /= LONG_LANE;
-    groups = groups > few ? groups : few > 0 ? few : 1;
-    groups = groups < most ? groups : most;
-    return !r->folds ? 1 : r->run > 0 ? groups / r->run * r->run : groups;
 }
 
 /* Sums and products are the first row, which the others join: so the sign of a zero stays. */
@@ -162,7 +165,7 @@ static void read_line(struct reduction *r, const char *in, int64_t groups, int64
 static void reduce_lanes(struct reduction *r, const char *in, int64_t width)
 {
     const struct stni_reduce_args *a = r->args;
-    int64_t extent = r->row_dim < 0 ? 1 : a->reduced[r->row_dim], groups = choose_groups(r, width, extent);
+    const int64_t extent = r->row_dim < 0 ? 1 : a->reduced[r->row_dim], groups = r->groups;
     int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
     int begun = begin(r, in, groups * width);
     do {
@@ -238,6 +241,7 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *raw)
     r.convert = STNI_ISA_PICK(stni_convert_kernels, isa);
     choose_lanes(&r);
     choose_run(&r);
+    choose_groups(&r);
     reduce_all(&r);
     return STN_OK;
 }
