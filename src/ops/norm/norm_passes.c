@@ -11,6 +11,7 @@
 enum {
     LANES = 16, /* partial sums of a row, folded at its end */
     WIDTH = 32, STEPS = 8, SPAN = WIDTH * STEPS, NEAR_BLOCK = 8 * SPAN, SAMPLES = 8, /* norm_moments.inc */
+    NEAR_LINE = 1 << 16, /* columns; what is longer comes from memory, out of which four streams are faster */
     AHEAD = 8192, /* bytes from what is read to what is fetched: processors do not look over the border of a page */
     BLOCK = 2048, /* columns with sums of their own that are passed over at once */
     PIECE = 4096 /* bytes of a result that are streamed at once */
