@@ -22,9 +22,11 @@ enum stni_isa stni_isa_best(void);
 #define STNI_ISA_JOIN_EXPANDED(name, isa) STNI_ISA_JOIN(name, isa)
 #define STNI_ISA_NAME(name) STNI_ISA_JOIN_EXPANDED(name, STNI_ISA_SUFFIX)
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(STNI_WITHOUT_AVX512)
 #define STNI_ISA_PICK(name, isa) \
     ((isa) == STNI_ISA_AVX512 ? &name##_avx512 : (isa) == STNI_ISA_AVX2 ? &name##_avx2 : &name##_base)
+#elif defined(__x86_64__)
+#define STNI_ISA_PICK(name, isa) ((isa) == STNI_ISA_AVX2 ? &name##_avx2 : &name##_base)
 #else
 #define STNI_ISA_PICK(name, isa) ((void)(isa), &name##_base)
 #endif

@@ -26,8 +26,10 @@ enum stni_isa stni_isa_best(void)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
         return STNI_ISA_BASE;
+#ifndef STNI_WITHOUT_AVX512
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         return STNI_ISA_AVX512;
+#endif
     return STNI_ISA_AVX2;
 }

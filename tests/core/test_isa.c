@@ -9,6 +9,8 @@ struct table {
 static const struct table STNI_ISA_JOIN(kernels, base) = {"base"};
 #ifdef __x86_64__
 static const struct table STNI_ISA_JOIN(kernels, avx2) = {"avx2"};
+#endif
+#if defined(__x86_64__) && !defined(STNI_WITHOUT_AVX512)
 static const struct table STNI_ISA_JOIN(kernels, avx512) = {"avx512"};
 #endif
 
@@ -17,6 +19,8 @@ static void pick_returns_the_table_of_each_set(void)
     CHECK_STR(STNI_ISA_PICK(kernels, STNI_ISA_BASE)->name, "base");
 #ifdef __x86_64__
     CHECK_STR(STNI_ISA_PICK(kernels, STNI_ISA_AVX2)->name, "avx2");
+#endif
+#if defined(__x86_64__) && !defined(STNI_WITHOUT_AVX512)
     CHECK_STR(STNI_ISA_PICK(kernels, STNI_ISA_AVX512)->name, "avx512");
 #endif
 }

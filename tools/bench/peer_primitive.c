@@ -1,6 +1,8 @@
 /* oneDNN 2.x through its C interface. */
 #include "peer_primitive.h"
 
+#include "buffers.h"
+
 #include <dnnl.h>
 
 #include <stdlib.h>
@@ -64,6 +66,13 @@ static int describe_norm(struct peer_primitive *p, const struct peer_primitive_s
     return good(dnnl_batch_normalization_forward_desc_init(&batch, dnnl_forward_training, x, 1e-5f, 0)) && make_desc(p, &batch);
 }
 
+static int describe_function(struct peer_primitive *p, const struct peer_primitive_shape *s, const dnnl_memory_desc_t *x)
+{
+    const dnnl_alg_kind_t kind = s->kind == PEER_EXP ? dnnl_eltwise_exp : s->kind == PEER_SIGMOID ? dnnl_eltwise_logistic : dnnl_eltwise_gelu_tanh;
+    dnnl_eltwise_desc_t desc;
+    return good(dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training, kind, x, 0, 0)) && make_desc(p, &desc);
+}
+
 /* Dims behind the channels after the primitive. */
 static int64_t result_size(const struct peer_primitive_shape *s, int64_t n)
 {
@@ -99,6 +108,10 @@ static int describe(struct peer_primitive *p, const struct peer_primitive_shape 
     case PEER_BILINEAR:
         return good(dnnl_resampling_forward_desc_init(&resampling, dnnl_forward_training, dnnl_resampling_linear, factors, &x, &y)) &&
                make_desc(p, &resampling);
+    case PEER_EXP:
+    case PEER_SIGMOID:
+    case PEER_GELU_TANH:
+        return describe_function(p, s, &x);
     }
     return 0;
 }
@@ -110,7 +123,7 @@ static int allocate(struct peer_primitive *p)
         const size_t bytes = md == NULL ? 0 : dnnl_memory_desc_get_size(md);
         if (bytes == 0)
             continue;
-        float *x = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+        float *x = buffer_make_large(bytes);
         if (x == NULL)
             return 0;
         p->data[p->n_args] = x;

@@ -10,7 +10,10 @@ enum peer_primitive_kind {
     PEER_BATCH_NORM, /* in training */
     PEER_MAX_POOL,   /* in training: it keeps where the largest elements are */
     PEER_AVG_POOL,   /* without what is padded */
-    PEER_BILINEAR
+    PEER_BILINEAR,
+    PEER_EXP,
+    PEER_SIGMOID,
+    PEER_GELU_TANH
 };
 
 struct peer_primitive_shape {

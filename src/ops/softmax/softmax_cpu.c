@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { LANES = 16 };
+enum { LANES = 16, SHORT = 2048 };
 
 /* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or up to LANES lines side by side, whose
  * blocks are the elements at one position of each. Lane l of block i of tensor t is element at[t] + i step[t] + l c[t]. */
@@ -21,6 +21,9 @@ struct strip {
 typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);
 
 #define TEMPLATE "ops/softmax/softmax_lanes.inc"
+#include "core/each_float.h"
+#undef TEMPLATE
+#define TEMPLATE "ops/softmax/softmax_short.inc"
 #include "core/each_float.h"
 
 /* Line by line where that reads memory in order or fills more lanes. */
@@ -86,7 +89,8 @@ static void run_lines(const struct stni_softmax_args *args, strip_fn run)
 static void forward(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
-    run_lines(args, of[args->dtype]);
+    static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
+    run_lines(args, goes_along(&args->lines) && args->lines.n <= SHORT ? of_short[args->dtype] : of[args->dtype]);
 }
 
 static void max(const struct stni_softmax_args *args)
