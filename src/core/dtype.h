@@ -10,8 +10,8 @@ static inline int stni_dtype_is_complex(stn_dtype d) { return d == STN_DTYPE_C64
 static inline int stni_dtype_is_floating(stn_dtype d) { return d <= STN_DTYPE_F16; }
 static inline int stni_dtype_is_integer(stn_dtype d) { return d == STN_DTYPE_I64 || d == STN_DTYPE_I32 || d == STN_DTYPE_U8; }
 
-/* bf16 is the upper half of an f32; rounding to nearest even, NaN stays NaN. One select, in 32 bits and with a sign: vector
- * code packs but once. */
+/* bf16 is the upper half of an f32; rounding to nearest even, NaN stays NaN. One select, of floats: gcc narrows one of
+ * integers to 16 bits, and then packs three vectors instead of one. */
 static inline float stni_bf16_to_f32(uint16_t h)
 {
     uint32_t u = (uint32_t)h << 16;
@@ -24,8 +24,13 @@ static inline uint16_t stni_f32_to_bf16(float f)
 {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
-    int32_t nan = (int32_t)(u | 0x00400000u), rounded = (int32_t)(u + 0x7fffu + (u >> 16 & 1u));
-    return (uint16_t)((f != f ? nan : rounded) >> 16);
+    uint32_t quiet = u | 0x00400000u, nearest = u + 0x7fffu + (u >> 16 & 1u);
+    float nan, rounded;
+    memcpy(&nan, &quiet, sizeof nan);
+    memcpy(&rounded, &nearest, sizeof rounded);
+    rounded = f != f ? nan : rounded;
+    memcpy(&u, &rounded, sizeof u);
+    return (uint16_t)(u >> 16);
 }
 
 /* IEEE binary16. Selects instead of branches, so that loops over them become vector code; no subnormal f32 is computed with, so the

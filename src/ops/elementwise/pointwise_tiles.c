@@ -189,10 +189,13 @@ static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, in
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         view[l] = l < s->args->n_in ? read_tile(s, l, row, col, rows, cols) : view[0];
     view[OUT] = write_tile(s, to, room, rows, cols);
-    run_views(s, view, rows, cols);
-    if (view[OUT].at == s->lane[OUT].buffer) {
-        const struct stni_tile tile = {rows, cols, s->streamed ? cols : out->row, out->col, cols, 1};
-        convert(s, out, dense, s->lane[OUT].buffer, &tile);
+    if (s->args->op == STNI_POINTWISE_cast && out->dtype != s->args->compute)
+        view[OUT] = view[0]; /* its arithmetic would be a copy */
+    else
+        run_views(s, view, rows, cols);
+    if (view[OUT].at != room && view[OUT].at != to) {
+        const struct stni_tile tile = {rows, cols, s->streamed ? cols : out->row, out->col, view[OUT].row / s->compute_size, 1};
+        convert(s, out, dense, view[OUT].at, &tile);
     }
     if (s->streamed)
         stream_tile(s, to, room, rows, cols);
