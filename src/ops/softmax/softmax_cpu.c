@@ -6,13 +6,18 @@
 
 #include <math.h>
 
-enum { LANES = 16, SHORT = 2048 };
+enum {
+    LANES = 16,
+    SHORT = 2048, /* elements of a line that is worked on in the first cache */
+    FEW = 1024,   /* of lines that are worked on there together, */
+    TOGETHER = 8  /* and how many at most */
+};
 
-/* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or up to LANES lines side by side, whose
- * blocks are the elements at one position of each. Lane l of block i of tensor t is element at[t] + i step[t] + l c[t]. */
+/* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or some short ones, or up to LANES lines side by side,
+ * whose blocks are the elements at one position of each. Lane l of block i of tensor t is element at[t] + i step[t] + l c[t]. */
 struct strip {
     int along;
-    int64_t line; /* the first one */
+    int64_t line, lines; /* the first one, and how many */
     int64_t blocks;
     int64_t full, last; /* lanes that a block uses; that the last one uses */
     int64_t at[SOFTMAX_TENSORS], step[SOFTMAX_TENSORS], c[SOFTMAX_TENSORS];
@@ -35,6 +40,15 @@ static int goes_along(const struct stni_lines *lines)
     return beside < LANES / 2 && beside < lines->n;
 }
 
+/* How many lines are worked on in the buffer; 0: one is too long. Short ones are worked on together, step by step: adding up one does not wait for another. */
+static int64_t lines_together(const struct stni_lines *lines)
+{
+    const int64_t padded = (lines->n + LANES - 1) / LANES * LANES;
+    if (padded > FEW)
+        return padded <= SHORT;
+    return FEW / padded < TOGETHER ? FEW / padded : TOGETHER;
+}
+
 static void strip_init(struct strip *s, const struct stni_lines *lines)
 {
     *s = (struct strip){.along = goes_along(lines)};
@@ -48,21 +62,23 @@ static void strip_init(struct strip *s, const struct stni_lines *lines)
 }
 
 /* All strips of the fastest of the other dims, `base` being its first line's elements. */
-static void run_row(const struct stni_softmax_args *args, struct strip *s, strip_fn run, const int64_t *base)
+static void run_row(const struct stni_softmax_args *args, struct strip *s, strip_fn run, int64_t together, const int64_t *base)
 {
     const struct stni_lines *lines = &args->lines;
-    int64_t count = lines->shape[lines->ndim - 1];
-    for (int64_t i = 0; i < count; i += s->along ? 1 : LANES) {
+    const int64_t count = lines->shape[lines->ndim - 1];
+    for (int64_t i = 0; i < count; i += s->lines) {
+        s->lines = count - i < together ? count - i : together;
         for (int t = 0; t < SOFTMAX_TENSORS; t++)
             s->at[t] = base[t] + i * lines->strides[t][lines->ndim - 1];
         if (!s->along)
-            s->full = s->last = count - i < LANES ? count - i : LANES;
+            s->full = s->last = s->lines;
         run(args, s);
-        s->line += s->along ? 1 : s->full;
+        s->line += s->lines;
     }
 }
 
-static void run_lines(const struct stni_softmax_args *args, strip_fn run)
+/* `together`: lines that lie along and are worked on at once. */
+static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_t together)
 {
     const struct stni_lines *lines = &args->lines;
     int64_t index[STN_MAX_NDIM] = {0}, base[SOFTMAX_TENSORS] = {0};
@@ -71,7 +87,7 @@ static void run_lines(const struct stni_softmax_args *args, strip_fn run)
         return;
     strip_init(&strip, lines);
     for (;;) {
-        run_row(args, &strip, run, base);
+        run_row(args, &strip, run, strip.along ? together : LANES, base);
         int d = lines->ndim - 2;
         for (; d >= 0; d--) {
             int64_t moved = ++index[d] < lines->shape[d] ? 1 : 1 - lines->shape[d];
@@ -90,43 +106,44 @@ static void forward(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
-    run_lines(args, goes_along(&args->lines) && args->lines.n <= SHORT ? of_short[args->dtype] : of[args->dtype]);
+    const int64_t together = goes_along(&args->lines) ? lines_together(&args->lines) : 0;
+    run_lines(args, together ? of_short[args->dtype] : of[args->dtype], together ? together : 1);
 }
 
 static void max(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {max_f32, max_f64, max_bf16, max_f16};
-    run_lines(args, of[args->dtype]);
+    run_lines(args, of[args->dtype], 1);
 }
 
 static void sum(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {sum_f32, sum_f64, sum_bf16, sum_f16};
-    run_lines(args, of[args->dtype]);
+    run_lines(args, of[args->dtype], 1);
 }
 
 static void scale(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {scale_f32, scale_f64, scale_bf16, scale_f16};
-    run_lines(args, of[args->dtype]);
+    run_lines(args, of[args->dtype], 1);
 }
 
 static void backward(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {backward_f32, backward_f64, backward_bf16, backward_f16};
-    run_lines(args, of[args->dtype]);
+    run_lines(args, of[args->dtype], 1);
 }
 
 static void dot(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {dot_f32, dot_f64, dot_bf16, dot_f16};
-    run_lines(args, of[args->dtype]);
+    run_lines(args, of[args->dtype], 1);
 }
 
 static void apply(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {apply_f32, apply_f64, apply_bf16, apply_f16};
-    run_lines(args, of[args->dtype]);
+    run_lines(args, of[args->dtype], 1);
 }
 
 const struct stni_softmax_cpu STNI_ISA_NAME(stni_softmax_cpu) = {
