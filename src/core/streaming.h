@@ -2,7 +2,10 @@
 #ifndef STNI_CORE_STREAMING_H
 #define STNI_CORE_STREAMING_H
 
-enum { STNI_STREAMING_PAGE = 4096 };
+enum {
+    STNI_STREAMING_PAGE = 4096,
+    STNI_STREAMING_RESULT = 8 << 20 /* bytes of a result of arithmetic that the caches will not keep until it is read */
+};
 
 /* Where in `room`, which has a page more than is put there, to put what goes on to all of dst: loads of it that run ahead of streaming stores
  * must not meet the same offset in a page, or the processor takes them for loads of what is still being stored and waits, ten times

@@ -19,7 +19,6 @@ enum {
     ACROSS_ROWS = 64,         /* of a tile that is turned over */
     ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
     LINE = 64,                /* bytes */
-    STREAM_BYTES = 8 << 20,   /* results that caches will not keep */
     STREAM_RUN = 256          /* bytes of a tile's row that are worth streaming */
 };
 
@@ -312,7 +311,7 @@ int stni_pointwise_is_streamed(const struct stni_pointwise_args *args, int64_t b
     for (int i = 0; i < args->n_in; i++)
         if (args->in[i].data == args->out.data)
             return 0;
-    return bytes >= STREAM_BYTES;
+    return bytes >= STNI_STREAMING_RESULT;
 }
 
 static int is_streamed(const struct space *s)

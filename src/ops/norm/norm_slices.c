@@ -1,11 +1,11 @@
 /* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each normalised while the second
  * cache still has it. */
 #include "core/dtype.h"
+#include "core/streaming.h"
 #include "ops/norm/norm_kernel.h"
 
 enum {
     SLICE = 64 << 10,        /* bytes of x */
-    STREAM_BYTES = 8 << 20,  /* results that caches will not keep */
     STREAM_ROW = 1024        /* bytes of a row that is worth streaming by itself */
 };
 
@@ -27,7 +27,7 @@ static int is_streamed(const struct stni_norm_args *a)
 {
     const int64_t *y = a->strides[NORM_Y], cols = a->shape[a->ndim - 1];
     const int in_rows = a->ndim == 1 || y[a->ndim - 2] == cols || cols * size_of(a) >= STREAM_ROW;
-    return a->shape[0] * elements(a) * size_of(a) >= STREAM_BYTES && y[a->ndim - 1] == 1 && in_rows;
+    return a->shape[0] * elements(a) * size_of(a) >= STNI_STREAMING_RESULT && y[a->ndim - 1] == 1 && in_rows;
 }
 
 /* By how many indices of the first dim slices advance at least: whole groups. All of them where the groups of slices would not follow each other. */

@@ -87,7 +87,6 @@ static void choose_run(struct reduction *r)
     const int64_t run = STNI_REDUCE_RUN / r->acc_size;
     const int line = r->kernels->along[a->in_dtype] && r->lanes == 1 && r->lane_in == 1 && r->folds && a->reduced[r->row_dim] >= SHORT_LINE * run;
     r->run = line ? run : 0;
-    r->set = 0;
 }
 
 /* Each group costs a fold, and gives the others shorter sums. */
@@ -168,6 +167,7 @@ static void reduce_lanes(struct reduction *r, const char *in, int64_t width)
     const int64_t extent = r->row_dim < 0 ? 1 : a->reduced[r->row_dim], groups = r->groups;
     int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
     int begun = begin(r, in, groups * width);
+    r->set = 0;
     do {
         if (r->run > 0)
             read_line(r, in + offset * r->in_size, groups, extent, begun);
