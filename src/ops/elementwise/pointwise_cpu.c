@@ -71,10 +71,16 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     const struct stni_pointwise_args *args = raw;
     enum stni_isa isa = stni_isa_best();
     stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, isa);
-    struct stni_pointwise_block run = {.op = args->op, .n = args->ndim ? args->shape[0] : 1, .a = args->a, .b = args->b, .c = args->c};
-    if (is_one_run(args, &run) && !stni_pointwise_is_streamed(args, run.n * (int64_t)stn_dtype_size(args->compute)))
-        block(&run);
-    else
+    struct stni_pointwise_block run;
+    run.n = args->ndim ? args->shape[0] : 1;
+    if (!is_one_run(args, &run) || stni_pointwise_is_streamed(args, run.n * (int64_t)stn_dtype_size(args->compute))) {
         stni_pointwise_tiles(args, block, isa);
+        return STN_OK;
+    }
+    run.op = args->op;
+    run.a = args->a;
+    run.b = args->b;
+    run.c = args->c;
+    block(&run);
     return STN_OK;
 }

@@ -5,7 +5,6 @@
 
 #include "core/box_kernel.h"
 #include "core/context.h"
-#include "core/streaming.h"
 #include "ops/util/convert.h"
 
 #include <stdalign.h>
@@ -304,14 +303,6 @@ static void set_tiles(struct space *s)
     s->tile_rows = across ? ACROSS_ROWS : s->tile_cols < capacity ? capacity / s->tile_cols : 1;
     if (s->tile_rows > s->rows)
         s->tile_rows = s->rows;
-}
-
-int stni_pointwise_is_streamed(const struct stni_pointwise_args *args, int64_t bytes)
-{
-    for (int i = 0; i < args->n_in; i++)
-        if (args->in[i].data == args->out.data)
-            return 0;
-    return bytes >= STNI_STREAMING_RESULT;
 }
 
 static int is_streamed(const struct space *s)
