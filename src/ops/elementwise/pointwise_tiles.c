@@ -28,7 +28,7 @@ struct lane {
     stn_dtype dtype;
     int64_t row, col; /* strides of the two inner dims, elements */
     int same;        /* one value for the whole space: the buffer holds it already */
-    char *buffer;    /* of a tile; the output's may be the room from which it is streamed */
+    char *buffer;    /* of a tile, where the block cannot work on the memory itself */
     stni_convert_fn convert;
 };
 
