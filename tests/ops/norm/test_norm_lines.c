@@ -68,7 +68,7 @@ static void check_lines(stn_context *context, int64_t n)
     const struct norm_case c = {.shape = {2, {KINDS, n}}, .n_groups = KINDS, .length = n, .inner = 1, .params = n, .eps = 1e-60};
     for (int k = 0; k < KINDS; k++)
         for (int64_t i = 0; i < n; i++)
-            x[k * n + i] = f[k * n + i] = line_value(k, i, n);
+            x[k * n + i] = f[k * n + i] = line_value((enum kind)k, i, n);
     stn_scope_begin(context);
     stn_tensor *y = stn_layer_norm(against_one_local(context, STN_DTYPE_F32, &c.shape, x), 1, &n, NULL, NULL, c.eps);
     test_read(y, x, n * KINDS);
