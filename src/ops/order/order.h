@@ -20,6 +20,9 @@ void stni_order_lines_make(struct stni_order_lines *lines, uint32_t dims, int ke
  * means all dims; *dims is a mask. */
 stn_status stni_order_check(const stn_op_call *call, const stn_ints *dim, int needs_elements, uint32_t *dims);
 
+/* The same of a call that has been judged. */
+uint32_t stni_order_dims(const stn_op_call *call, const stn_ints *dim);
+
 /* For an op that gives `n` values of each line of input 0, and their indices, as outputs 0 and 1: their metadata; and, when the input is wanted as
  * `in`, their specs. The note: the axes whose ranks share lines. */
 void stni_order_line_metas(stn_op_call *call, uint32_t dims, int keepdim, int64_t n);

@@ -73,6 +73,12 @@ stn_status stni_order_check(const stn_op_call *call, const stn_ints *dim, int ne
     return STN_OK;
 }
 
+uint32_t stni_order_dims(const stn_op_call *call, const stn_ints *dim)
+{
+    const int ndim = call->in_spec[0]->layout.ndim;
+    return stni_dims_mask_of(dim, ndim) & ((1u << ndim) - 1);
+}
+
 void stni_order_line_metas(stn_op_call *call, uint32_t dims, int keepdim, int64_t n)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;

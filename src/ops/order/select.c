@@ -5,7 +5,6 @@
 #include "ops/order/order.h"
 #include "ops/order/order_line.h"
 #include "ops/reduce/reduction.h"
-#include "ops/util/dims.h"
 #include "ops/util/whole.h"
 
 #include <inttypes.h>
@@ -13,13 +12,6 @@
 
 enum { SELECT, COUNT, NARROW, NANS, FIND, STORE };
 enum { VALUES, INDICES };
-
-static uint32_t dims_of(const stn_op_call *call)
-{
-    const struct stni_order_select_attrs *attrs = call->attrs;
-    const int ndim = call->in_spec[0]->layout.ndim;
-    return stni_dims_mask_of(&attrs->dim, ndim) & ((1u << ndim) - 1);
-}
 
 static stn_status check(stn_op_call *call)
 {
@@ -38,7 +30,7 @@ static stn_status place(stn_op_call *call)
 {
     const struct stni_order_select_attrs *attrs = call->attrs;
     struct stni_layout in = call->in_spec[0]->layout;
-    const uint32_t dims = dims_of(call);
+    const uint32_t dims = stni_order_dims(call, &attrs->dim);
     int other;
     stni_layout_reduce(&in, 0);
     for (int d = 0; attrs->dim.n > 0 && d < in.ndim; d++)
@@ -65,9 +57,10 @@ static stn_status begin(const stn_op_call *call, stn_comm *comm, const struct st
 
 static stn_status run_shared(const stn_op_call *call, struct stni_order order, const struct stni_order_lines *lines)
 {
+    const struct stni_order_select_attrs *attrs = call->attrs;
     const int64_t n_lines = order_line_count(lines);
     struct stni_order_choice choice = {.call = call, .count_slot = COUNT, .narrow_slot = NARROW,
-                                       .n = stni_reduction_count(call->in[0]->spec, dims_of(call)),
+                                       .n = stni_reduction_count(call->in[0]->spec, stni_order_dims(call, &attrs->dim)),
                                        .count = {.order = order, .lines = *lines, .in = call->in[0]->data, .n_targets = n_lines}};
     void *targets, *bits;
     STNI_TRY(stni_mesh_comm(call->in[0]->spec->layout.mesh, (uint32_t)call->note, &choice.comm));
@@ -90,7 +83,7 @@ static stn_status run(stn_op_call *call)
     void *work;
     if (values->spec->local_numel == 0)
         return STN_OK;
-    stni_order_lines_make(&args.lines, dims_of(call), attrs->keepdim != 0, in, values, indices);
+    stni_order_lines_make(&args.lines, stni_order_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
     if (call->note)
         return run_shared(call, args.order, &args.lines);
     if (args.lines.n <= ORDER_SHORT_LINE) {

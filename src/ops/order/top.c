@@ -7,7 +7,6 @@
 #include "ops/order/order_line.h"
 #include "ops/reduce/reduction.h"
 #include "ops/util/call.h"
-#include "ops/util/dims.h"
 
 #include <shardtensor/ops.h>
 
@@ -16,13 +15,6 @@
 
 enum { TOP, MERGE };
 enum { VALUES, INDICES };
-
-static uint32_t dims_of(const stn_op_call *call)
-{
-    const struct stni_order_top_attrs *attrs = call->attrs;
-    const int ndim = call->in_spec[0]->layout.ndim;
-    return stni_dims_mask_of(&attrs->dim, ndim) & ((1u << ndim) - 1);
-}
 
 static stn_status check(stn_op_call *call)
 {
@@ -41,7 +33,7 @@ static stn_status place(stn_op_call *call)
 {
     const struct stni_order_top_attrs *attrs = call->attrs;
     struct stni_layout in = call->in_spec[0]->layout;
-    return stni_order_line_specs(call, &in, dims_of(call), attrs->keepdim != 0);
+    return stni_order_line_specs(call, &in, stni_order_dims(call, &attrs->dim), attrs->keepdim != 0);
 }
 
 /* The most elements of a line that any rank has. */
@@ -63,9 +55,10 @@ static int64_t longest_part(const stn_spec *spec, uint32_t dims)
 /* Some lines after the others, so that candidates never fill more than BUFFER bytes, if there is more than one line. */
 static stn_status run_shared(stn_op_call *call, struct stni_order_top_args *top)
 {
+    const struct stni_order_top_attrs *attrs = call->attrs;
     enum { BUFFER = 128 << 10 };
     const stn_tensor *in = call->in[0];
-    const int64_t longest = longest_part(in->spec, dims_of(call)), n_lines = top->n_lines;
+    const int64_t longest = longest_part(in->spec, stni_order_dims(call, &attrs->dim)), n_lines = top->n_lines;
     stn_comm *comm;
     void *own, *all;
     STNI_TRY(stni_mesh_comm(in->spec->layout.mesh, (uint32_t)call->note, &comm));
@@ -99,7 +92,7 @@ static stn_status run(stn_op_call *call)
         return STN_OK;
     STNI_TRY(stn_op_scratch(call, (size_t)args.k * sizeof *args.heap, &heap));
     args.heap = heap;
-    stni_order_lines_make(&args.lines, dims_of(call), attrs->keepdim != 0, in, values, indices);
+    stni_order_lines_make(&args.lines, stni_order_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
     args.n_lines = order_line_count(&args.lines);
     return call->note ? run_shared(call, &args) : stn_op_launch(call, TOP, args.order.dtype, &args, sizeof args);
 }
