@@ -9,16 +9,16 @@
 
 #if defined(__AVX512F__)
 enum { WIDTH = 64 };
-#define ANY_BIT(v) (_mm512_test_epi64_mask((__m512i)(v), (__m512i)(v)) != 0)
+#define PAIRS(even, odd) ((u16_vector)_mm512_mask_blend_epi16(0xaaaaaaaa, (__m512i)(even), (__m512i)(odd)))
+#define LESS(a, b) ((u16_vector)_mm512_subs_epu16((__m512i)(a), (__m512i)(b)))
 #elif defined(__AVX2__)
 enum { WIDTH = 32 };
-#define ANY_BIT(v) (!_mm256_testz_si256((__m256i)(v), (__m256i)(v)))
-#elif defined(__SSE2__)
-enum { WIDTH = 16 };
-#define ANY_BIT(v) (_mm_movemask_epi8((__m128i)(v)) != 0)
+#define PAIRS(even, odd) ((u16_vector)_mm256_blend_epi16((__m256i)(even), (__m256i)(odd), 0xaa))
+#define LESS(a, b) ((u16_vector)_mm256_subs_epu16((__m256i)(a), (__m256i)(b)))
 #else
 enum { WIDTH = 16 };
-#define ANY_BIT(v) ((((i64_vector)(v))[0] | ((i64_vector)(v))[1]) != 0)
+#define PAIRS(even, odd) ((u16_vector)(((u32_vector)(even) & 0xffffu) | ((u32_vector)(odd) & 0xffff0000u)))
+#define LESS(a, b) (((a) - (b)) & (u16_vector)((a) >= (b)))
 #endif
 
 enum { VECTORS = 4 };
@@ -70,47 +70,19 @@ INLINE void unpack_bf16(i64_vector *acc, const char *from)
     }
 }
 
-/* The upper halves of two vectors of f32, and the lower ones, in the order of the elements. */
-INLINE u16_vector join_upper(i64_vector even, i64_vector odd)
+/* To the nearest, ties to even: one up where the lower half, less one beside an even upper half, is one half or more. A NaN comes from a bf16 or
+ * is the processor's own: its lower half is 0, and it stays what it is. */
+INLINE i64_vector round_bf16(i64_vector even, i64_vector odd)
 {
-    return (u16_vector)(((u32_vector)even >> 16) | ((u32_vector)odd & 0xffff0000u));
-}
-
-INLINE u16_vector join_lower(i64_vector even, i64_vector odd)
-{
-    return (u16_vector)(((u32_vector)even & 0xffffu) | ((u32_vector)odd << 16));
-}
-
-/* To the nearest, ties to even: one up where the lower half is more than one half, or just that beside an odd upper half (unsigned: more than
- * 0x8000, or more than 0x7fff). A NaN must not be rounded so: its upper half stays, with a bit that keeps it one (core/dtype.h). */
-INLINE u16_vector round_bf16(u16_vector upper, u16_vector lower)
-{
-    i16_vector limit = -(i16_vector)(upper & 1);
-    return upper - (u16_vector)((i16_vector)(lower ^ 0x8000) > limit);
-}
-
-INLINE u16_vector round_or_nan_bf16(u16_vector upper, u16_vector lower)
-{
-    u16_vector magnitude = upper & 0x7fff;
-    u16_vector nan = (u16_vector)((i16_vector)magnitude > 0x7f80) | ((u16_vector)(magnitude == 0x7f80) & (u16_vector)(lower != 0));
-    return (nan & (upper | 0x40)) | (~nan & round_bf16(upper, lower));
+    u16_vector upper = PAIRS((u32_vector)even >> 16, odd), lower = PAIRS(even, (u32_vector)odd << 16);
+    return (i64_vector)(upper - (u16_vector)((i16_vector)LESS(lower, ~upper & 1) < 0));
 }
 
 /* The stored form takes the first half of acc. */
 INLINE void pack_bf16(i64_vector *acc)
 {
-    u16_vector upper[VECTORS / 2], lower[VECTORS / 2], special = {0};
-    for (int i = 0; i < VECTORS / 2; i++) {
-        upper[i] = join_upper(acc[2 * i], acc[2 * i + 1]);
-        lower[i] = join_lower(acc[2 * i], acc[2 * i + 1]);
-        special |= (u16_vector)((i16_vector)(upper[i] & 0x7fff) > 0x7f7f); /* infinite or NaN */
-    }
-    if (ANY_BIT(special))
-        for (int i = 0; i < VECTORS / 2; i++)
-            acc[i] = (i64_vector)round_or_nan_bf16(upper[i], lower[i]);
-    else
-        for (int i = 0; i < VECTORS / 2; i++)
-            acc[i] = (i64_vector)round_bf16(upper[i], lower[i]);
+    for (int i = 0; i < VECTORS / 2; i++)
+        acc[i] = round_bf16(acc[2 * i], acc[2 * i + 1]);
 }
 
 #define SELECT(mask, a, b) (((i64_vector)(a) & (i64_vector)(mask)) | ((i64_vector)(b) & ~(i64_vector)(mask)))

@@ -69,14 +69,27 @@ INLINE void NAME(blocks)(const struct stni_fold *f, int64_t bytes, int n_src, in
         NAME(block)(f, at, n_src, n_dst, op);
 }
 
+/* With pointers of its own, which no store can change. `n_src` and `n_dst` are constants. */
+INLINE void NAME(few_blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
+{
+    const void *src[2];
+    void *dst[2];
+    struct stni_fold few = *f;
+    memcpy(src, f->src, (size_t)n_src * sizeof *src);
+    memcpy(dst, f->dst, (size_t)n_dst * sizeof *dst);
+    few.src = src;
+    few.dst = dst;
+    NAME(blocks)(&few, bytes, n_src, n_dst, op);
+}
+
 INLINE void NAME(all)(const struct stni_fold *fold, enum stn_reduce_op op)
 {
     struct stni_fold f = *fold; /* nothing that is stored can change it */
     int64_t element = NAME(BLOCK) * (int64_t)sizeof(LANE) / (WIDTH * VECTORS), bytes = f.n * element;
     if (op == STN_SUM && f.n_src == 2 && f.n_dst == 2)
-        NAME(blocks)(&f, bytes, 2, 2, op);
+        NAME(few_blocks)(&f, bytes, 2, 2, op);
     else if (op == STN_SUM && f.n_src == 2 && f.n_dst == 1)
-        NAME(blocks)(&f, bytes, 2, 1, op);
+        NAME(few_blocks)(&f, bytes, 2, 1, op);
     else
         NAME(blocks)(&f, bytes, f.n_src, f.n_dst, op);
     if (bytes % NAME(BLOCK) > 0)
