@@ -41,7 +41,7 @@
     X(relu_backward, y > 0 ? x : 0,        NONE,                 NONE,        NONE)                  \
     X(relu_curvature, 0,                   NONE,                 NONE,        NONE)                  \
     X(abs,         ABS(x),                 x < 0 ? -x : x,       x,           ABS(x))                \
-    X(abs_backward, y > 0 ? x : y < 0 ? -x : 0, NONE,            NONE,        y == 0 ? 0 : x * (y / ABS(y))) \
+    X(abs_backward, y > 0 ? x : y < 0 ? -x : 0, NONE,            NONE,        y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y))) \
     X(sign,        (x > 0) - (x < 0),      (x > 0) - (x < 0),    x,           NONE)                  \
     /* Gates let the cotangent x through where y and z compare so. */                                \
     X(gate_equal,  y == z ? x : 0,         NONE,                 NONE,        NONE)                  \

@@ -23,6 +23,14 @@ static int is_one_run(const struct stni_pointwise_args *args, struct stni_pointw
     return 1;
 }
 
+/* Sizes of elements are looked up for long runs only. */
+static int is_streamed(const struct stni_pointwise_args *args, int64_t n)
+{
+    enum { LARGEST_ELEMENT = 16 };
+    return n >= STNI_STREAMING_RESULT / LARGEST_ELEMENT &&
+           stni_pointwise_is_streamed(args, n * (int64_t)stn_dtype_size(args->compute));
+}
+
 /* The list that each op is a row of. */
 enum list { ARITHMETIC, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
 
@@ -73,10 +81,11 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, isa);
     struct stni_pointwise_block run;
     run.n = args->ndim ? args->shape[0] : 1;
-    if (!is_one_run(args, &run) || stni_pointwise_is_streamed(args, run.n * (int64_t)stn_dtype_size(args->compute))) {
+    if (!is_one_run(args, &run) || is_streamed(args, run.n)) {
         stni_pointwise_tiles(args, block, isa);
         return STN_OK;
     }
+    run.room = NULL;
     run.op = args->op;
     run.a = args->a;
     run.b = args->b;

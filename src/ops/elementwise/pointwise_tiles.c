@@ -6,6 +6,7 @@
 #include "core/box_kernel.h"
 #include "core/context.h"
 #include "ops/util/convert.h"
+#include "ops/util/pieces.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -14,10 +15,9 @@ enum {
     LANES = STNI_POINTWISE_MAX_IN + 1,
     OUT = STNI_POINTWISE_MAX_IN,
     BUFFER = 4096,            /* bytes of a lane's tile that is converted */
-    BUFFERS = 80 << 10,       /* of all that are needed together */
+    BUFFERS = 40 << 10,       /* of all that are needed together */
     ACROSS_ROWS = 64,         /* of a tile that is turned over */
     ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
-    LINE = 64,                /* bytes */
     STREAM_RUN = 256          /* bytes of a tile's row that are worth streaming */
 };
 
@@ -29,6 +29,7 @@ struct lane {
     int64_t row, col; /* strides of the two inner dims, elements */
     int same;        /* one value for the whole space: the buffer holds it already */
     char *buffer;    /* of a tile, where the block cannot work on the memory itself */
+    size_t ahead;    /* else: how far ahead it is asked for, bytes; 0: not at all */
     stni_convert_fn convert;
 };
 
@@ -39,10 +40,10 @@ struct space {
     int64_t rows, cols;           /* of the two inner dims */
     int64_t tile_rows, tile_cols; /* at most */
     struct lane lane[LANES];
-    int streamed;                 /* the output goes past the caches */
     const struct stni_copy_kernels *copies;
-    char *room;                   /* of a tile of the output on its way past them, and a page more */
-    alignas(64) char buffers[BUFFERS];
+    char *room;                   /* NULL, or what the output goes past the caches through: */
+    alignas(STNI_LINE) char place[STNI_PIECE_ROOM];
+    alignas(STNI_LINE) char buffers[BUFFERS];
 };
 
 static void check_divisor(const struct stni_pointwise_args *args, const int64_t *divisor, int64_t n)
@@ -103,15 +104,13 @@ static void convert(const struct space *s, const struct lane *lane, void *to, co
         s->copies->transpose[log2_of(lane->size)](to, apart, from, dense, tile->rows, tile->cols, 0);
 }
 
-/* Streaming keeps memory busy with writes: the next tile's elements are asked for before this one's are worked on, so that reads go on
- * beside them. Asking past the operand's end is harmless. */
-static void prefetch_next(const struct space *s, const struct lane *lane, const char *from, int64_t rows, int64_t cols)
+/* Streaming keeps memory busy with writes: what is converted in the next tile is asked for before this one is, so that reads go on beside
+ * them. Asking past the operand's end is harmless. */
+static void ask_for_next(const struct space *s, const struct lane *lane, const char *from, int64_t rows, int64_t cols)
 {
     const int64_t size = (int64_t)lane->size;
-    from += s->tile_cols * size;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t at = 0; at < cols * size; at += LINE)
-            __builtin_prefetch(from + r * lane->row * size + at);
+        stni_piece_ask(from + r * lane->row * size, (size_t)(cols * size), (size_t)(s->tile_cols * size));
 }
 
 /* The elements of an operand's tile, converted into its buffer unless the block can read them where they are. */
@@ -122,12 +121,12 @@ static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, i
     if (lane->same)
         return (struct view){lane->buffer, dense};
     char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
-    if (s->streamed && lane->col == 1)
-        prefetch_next(s, lane, from, rows, cols);
     if (is_direct(s, lane, rows, cols))
         return (struct view){from, lane->row * (int64_t)lane->size};
+    if (s->room && lane->col == 1)
+        ask_for_next(s, lane, from, rows, cols);
     int repeats = lane->row == 0;
-    const struct stni_tile tile = {repeats ? 1 : rows, cols, cols, 1, lane->row, lane->col};
+    const struct stni_tile tile = {repeats ? 1 : rows, cols, cols, 1, lane->row, lane->col, 0, 0};
     convert(s, lane, lane->buffer, from, &tile);
     if (repeats && cols >= ROW_RUN)
         return (struct view){lane->buffer, 0};
@@ -141,9 +140,12 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
 {
     const struct stni_pointwise_args *args = s->args;
     struct stni_pointwise_block block = {.op = args->op, .n = cols, .a = args->a, .b = args->b, .c = args->c};
+    block.room = view[OUT].at == s->lane[OUT].buffer ? NULL : s->room;
     int follow = 1;
     for (int l = 0; l < LANES; l++)
         follow = follow && view[l].row == cols * s->compute_size;
+    for (int l = 0; l < args->n_in; l++)
+        block.ahead[l] = s->lane[l].ahead;
     if (follow || rows == 1) {
         block.n = rows * cols;
         rows = 1;
@@ -158,45 +160,42 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     }
 }
 
-/* Where the block puts the output's tile: into memory, into the room from which it is streamed, or into a buffer to be converted. */
-static struct view write_tile(struct space *s, char *to, char *room, int64_t rows, int64_t cols)
+/* Whether the block puts the output where it belongs. Short rows that go past the caches are better off in one piece. */
+static int is_out_direct(const struct space *s, int64_t rows, int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
-    if (s->streamed && out->dtype == s->args->compute)
-        return (struct view){room, cols * s->compute_size};
-    if (!s->streamed && is_direct(s, out, rows, cols))
-        return (struct view){to, out->row * (int64_t)out->size};
-    return (struct view){s->lane[OUT].buffer, cols * s->compute_size};
+    return is_direct(s, out, rows, cols) && (!s->room || s->cols * (int64_t)out->size >= STREAM_RUN);
 }
 
-static void stream_tile(const struct space *s, char *to, const char *room, int64_t rows, int64_t cols)
+/* From where the block has put the output's tile, or from the operand of a cast, to where it belongs. */
+static void put_tile(const struct space *s, char *to, const struct view *from, size_t ahead, int64_t rows, int64_t cols)
 {
-    const int64_t size = (int64_t)s->lane[OUT].size, apart = s->lane[OUT].row;
-    if (rows == 1 || apart == cols)
-        s->copies->stream(to, room, rows * cols * size);
-    else
-        s->copies->runs_streamed(to, apart * size, room, cols * size, rows, cols * size);
+    const struct lane *out = &s->lane[OUT];
+    const int64_t from_row = from->row / s->compute_size;
+    if (out->row == cols && from_row == cols) {
+        cols *= rows;
+        rows = 1;
+    }
+    const struct stni_tile tile = {rows, cols, out->row, out->col, from_row, 1, s->room != NULL, ahead};
+    convert(s, out, to, from->at, &tile);
 }
 
 static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
     char *to = out->at + (row * out->row + col * out->col) * (int64_t)out->size;
-    char *room = s->streamed ? stni_streaming_place(s->room, 1, (void *const *)&to) : NULL, *dense = s->streamed ? room : to;
+    const int direct = is_out_direct(s, rows, cols);
     struct view view[LANES];
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         view[l] = l < s->args->n_in ? read_tile(s, l, row, col, rows, cols) : view[0];
-    view[OUT] = write_tile(s, to, room, rows, cols);
-    if (s->args->op == STNI_POINTWISE_cast && out->dtype != s->args->compute)
-        view[OUT] = view[0]; /* its arithmetic would be a copy */
-    else
-        run_views(s, view, rows, cols);
-    if (view[OUT].at != room && view[OUT].at != to) {
-        const struct stni_tile tile = {rows, cols, s->streamed ? cols : out->row, out->col, view[OUT].row / s->compute_size, 1};
-        convert(s, out, dense, view[OUT].at, &tile);
+    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size} : (struct view){out->buffer, cols * s->compute_size};
+    if (s->args->op == STNI_POINTWISE_cast && out->dtype != s->args->compute) { /* its arithmetic would be a copy */
+        put_tile(s, to, &view[0], s->lane[0].ahead, rows, cols);
+        return;
     }
-    if (s->streamed)
-        stream_tile(s, to, room, rows, cols);
+    run_views(s, view, rows, cols);
+    if (!direct)
+        put_tile(s, to, &view[OUT], 0, rows, cols);
 }
 
 static void run_rows(struct space *s)
@@ -250,7 +249,7 @@ static void fill(struct space *s, const struct stni_convert_kernels *kernels, in
     int whole = s->args->compute == STN_DTYPE_I64;
     const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
     stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
-    const struct stni_tile tile = {1, n, n, 1, 0, 0};
+    const struct stni_tile tile = {1, n, n, 1, 0, 0, 0, 0};
     kernels->pair[s->args->compute][dtype](s->lane[l].buffer, value, &tile);
 }
 
@@ -277,16 +276,14 @@ static int64_t share_buffers(struct space *s)
     for (int l = 0; l < s->args->n_in; l++)
         if (s->lane[l].same || !is_direct(s, &s->lane[l], s->rows, s->cols))
             owner[n++] = &s->lane[l].buffer;
-    if (s->streamed)
-        owner[n++] = &s->room;
-    if (!is_direct(s, &s->lane[OUT], s->rows, s->cols))
+    if (!is_out_direct(s, s->rows, s->cols))
         owner[n++] = &s->lane[OUT].buffer;
     if (n == 0)
         return 0;
     const int64_t share = BUFFERS / n / STNI_STREAMING_PAGE * STNI_STREAMING_PAGE;
     for (int i = 0; i < n; i++)
         *owner[i] = s->buffers + i * share;
-    return share - (s->streamed ? STNI_STREAMING_PAGE : 0);
+    return share;
 }
 
 /* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to
@@ -303,6 +300,11 @@ static void set_tiles(struct space *s)
     s->tile_rows = across ? ACROSS_ROWS : s->tile_cols < capacity ? capacity / s->tile_cols : 1;
     if (s->tile_rows > s->rows)
         s->tile_rows = s->rows;
+    for (int l = 0; l < s->args->n_in; l++) {
+        struct lane *lane = &s->lane[l];
+        int read_once = !lane->same && lane->col == 1 && (lane->row != 0 || s->rows == 1);
+        lane->ahead = !read_once ? 0 : across ? (size_t)(wide * s->compute_size) : STNI_PIECE_AHEAD;
+    }
 }
 
 static int is_streamed(const struct space *s)
@@ -338,12 +340,12 @@ void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
     set_lanes(&s, convert);
-    s.streamed = is_streamed(&s);
+    s.room = is_streamed(&s) ? s.place : NULL;
     set_tiles(&s);
     for (int l = 0; l < args->n_in; l++)
         if (s.lane[l].same)
             fill(&s, convert, l, s.tile_rows * s.tile_cols);
     run_outer(&s);
-    if (s.streamed)
+    if (s.room)
         s.copies->fence();
 }

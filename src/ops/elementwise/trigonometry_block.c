@@ -1,9 +1,10 @@
 /* The curves of trigonometry.h as loops over dense runs. In f32, sine, cosine and tangent of arguments that are not large are loops of vectors; a piece
  * of a run in which some argument is large goes through the C library, which reduces it by any multiple of pi. */
+#include "ops/elementwise/each_piece.h"
 #include "ops/elementwise/functions.h"
 #include "ops/elementwise/pointwise_kernel.h"
 
-enum { PIECE = 1024 };
+enum { LOOKED_AT = 1024 /* elements */ };
 
 #define ROWS STNI_TRIGONOMETRY_LIST
 #define KERNELS stni_trigonometry_kernels
@@ -50,10 +51,10 @@ static void block_pieces_f32(const struct stni_pointwise_block *block)
         block_f32(block);
         return;
     }
-    for (int64_t first = 0; first < block->n; first += PIECE) {
+    for (int64_t first = 0; first < block->n; first += LOOKED_AT) {
         struct stni_pointwise_block piece = *block;
         int near = 1;
-        piece.n = block->n - first < PIECE ? block->n - first : PIECE;
+        piece.n = block->n - first < LOOKED_AT ? block->n - first : LOOKED_AT;
         piece.out = (float *)block->out + first;
         for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++) {
             piece.in[i] = (const float *)block->in[i] + first;

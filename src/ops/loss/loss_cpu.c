@@ -40,7 +40,7 @@ static void *tile_of(struct walk *w, int l, int64_t row, int64_t col, int64_t ro
     if (is_dense(w, lane, rows, cols))
         return from;
     if (l != LOSS_OUT)
-        stni_convert_tile(lane->convert, w->buffer[l], from, (struct stni_tile){rows, cols, cols, 1, lane->row, lane->col});
+        stni_convert_tile(lane->convert, w->buffer[l], from, (struct stni_tile){rows, cols, cols, 1, lane->row, lane->col, 0, 0});
     return w->buffer[l];
 }
 
@@ -58,7 +58,7 @@ static void run_tile(struct walk *w, int64_t row, int64_t col, int64_t rows, int
     w->run(b);
     if (out->at && b->out == w->buffer[LOSS_OUT])
         stni_convert_tile(out->convert, out->at + (row * out->row + col * out->col) * out->size, b->out,
-                          (struct stni_tile){rows, cols, out->row, out->col, cols, 1});
+                          (struct stni_tile){rows, cols, out->row, out->col, cols, 1, 0, 0});
 }
 
 static void run_rows(struct walk *w)

@@ -122,7 +122,7 @@ static int next_index(int ndim, const int64_t *shape, const int64_t *strides, in
 /* Sums and products are the first row, which the others join: so the sign of a zero stays. */
 static int begin(struct reduction *r, const char *in, int64_t lanes)
 {
-    const struct stni_tile tile = {1, lanes, lanes, 1, 0, r->lane_in};
+    const struct stni_tile tile = {1, lanes, lanes, 1, 0, r->lane_in, 0, 0};
     const enum stni_reduction op = r->args->op;
     if (op == STNI_REDUCTION_sum || op == STNI_REDUCTION_prod) {
         r->convert->pair[r->acc_dtype][r->args->in_dtype](r->acc, in, &tile);
@@ -193,7 +193,7 @@ static void finish(struct reduction *r, int64_t width)
 static void store(struct reduction *r, char *out, int64_t width)
 {
     const stn_dtype dtype = r->args->out_dtype, compute = stni_compute_dtype(dtype);
-    const struct stni_tile tile = {1, width, 0, r->lane_out, 0, 1}, dense = {1, width, 0, 1, 0, 1};
+    const struct stni_tile tile = {1, width, 0, r->lane_out, 0, 1, 0, 0}, dense = {1, width, 0, 1, 0, 1, 0, 0};
     alignas(64) char rounded[MAX_LANES * sizeof(int64_t)];
     if (r->convert->pair[dtype][r->acc_dtype]) {
         r->convert->pair[dtype][r->acc_dtype](out, r->acc, &tile);

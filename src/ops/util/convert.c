@@ -1,6 +1,8 @@
 /* The tables of convert.h: every pair is a small loop, made by the two template files from what is defined here per dtype. */
 #include "ops/util/convert.h"
 
+#include "ops/util/pieces.h"
+
 /* How elements lie in memory; a bool is a byte, 0 or 1. The names are pasted by the templates, so stdbool.h stays out of this file. */
 typedef float f32_T;
 typedef double f64_T;

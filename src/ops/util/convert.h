@@ -14,6 +14,8 @@
 struct stni_tile {
     int64_t rows, cols;
     int64_t to_row, to_col, from_row, from_col;
+    int streamed; /* dense rows of dense sources go past the caches (core/stream.h) */
+    size_t ahead; /* then: how far ahead the source is asked for, bytes; 0: not at all */
 };
 
 /* The two sides do not overlap. */
@@ -29,7 +31,7 @@ static inline void stni_convert_tile(stni_convert_fn convert, void *to, const vo
     enum { SHORT = 8 };
     int apart = tile.to_row + tile.from_row < tile.to_col + tile.from_col && tile.rows >= SHORT;
     if (apart || (tile.cols < SHORT && tile.rows > tile.cols))
-        tile = (struct stni_tile){tile.cols, tile.rows, tile.to_col, tile.to_row, tile.from_col, tile.from_row};
+        tile = (struct stni_tile){tile.cols, tile.rows, tile.to_col, tile.to_row, tile.from_col, tile.from_row, tile.streamed, tile.ahead};
     convert(to, from, &tile);
 }
 

@@ -5,9 +5,11 @@
 #include "ops/elementwise/pointwise_kernel.h"
 #include "ops/elements.h"
 #include "ops/util/convert.h"
+#include "ops/util/pieces.h"
 #include "ops/util/strided.h"
 
 #include <math.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,6 +402,36 @@ static void instruction_sets_agree_bit_for_bit_but_for_fused_polynomials(void)
     CHECK(stni_isa_best() >= STNI_ISA_BASE);
 }
 
+/* From the middle of a line to the middle of another, and nothing around them. */
+static void every_block_streams_what_it_stores(void)
+{
+    enum { N = 1003, OPERANDS = 3 };
+    static alignas(64) char in[OPERANDS][N * 16], got[(N + 2) * 16], wanted[(N + 2) * 16], room[STNI_PIECE_ROOM];
+    uint64_t seed = 15;
+    for (int d = 0; d < STN_DTYPE_COUNT; d++) {
+        const size_t size = stn_dtype_size((stn_dtype)d);
+        for (int64_t i = 0; i < OPERANDS * N; i++)
+            element_set((stn_dtype)d, in[i % OPERANDS], i / OPERANDS, element_draw((stn_dtype)d, &seed));
+        for (int op = 0; op < STNI_POINTWISE_COUNT; op++)
+            for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+                struct stni_pointwise_block block = {.op = (enum stni_pointwise_op)op, .n = N, .out = wanted + size, .in = {in[0], in[1], in[2]}};
+                set_number(&block.a, 3);
+                stni_pointwise_block_fn compute = stni_pointwise_block_of(block.op, (stn_dtype)d, (enum stni_isa)isa);
+                if (!compute)
+                    continue;
+                memset(wanted, 42, sizeof wanted);
+                memset(got, 42, sizeof got);
+                compute(&block);
+                block.out = got + size;
+                block.room = room;
+                block.ahead[1] = STNI_PIECE_AHEAD;
+                compute(&block);
+                CHECK_I64(first_difference((stn_dtype)d, got + size, wanted + size, N, 0), -1);
+                CHECK(memcmp(got, wanted, size) == 0 && memcmp(got + (N + 1) * size, wanted + (N + 1) * size, size) == 0);
+            }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -410,6 +442,7 @@ int main(int argc, char **argv)
         {"long_results_of_tiles_match_a_plain_loop", long_results_of_tiles_match_a_plain_loop},
         {"result_may_overwrite_an_operand", result_may_overwrite_an_operand},
         {"integers_wrap_and_narrow_ones_are_cut", integers_wrap_and_narrow_ones_are_cut},
+        {"every_block_streams_what_it_stores", every_block_streams_what_it_stores},
         {"instruction_sets_agree_bit_for_bit_but_for_fused_polynomials", instruction_sets_agree_bit_for_bit_but_for_fused_polynomials},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -5,6 +5,7 @@
 #include "ops/util/convert.h"
 
 #include <math.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static void check_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t
     double _Complex values[N];
     for (int64_t from_col = 0; from_col < 3; from_col++)
         for (int64_t to_col = 1; to_col < 3; to_col++) {
-            const struct stni_tile tile = {1, N, 0, to_col, 0, from_col};
+            const struct stni_tile tile = {1, N, 0, to_col, 0, from_col, 0, 0};
             int64_t wrong = -1;
             for (int64_t i = 0; i < N; i++) {
                 values[i] = drawn_value(from, from_col ? i : 9, seed);
@@ -77,6 +78,32 @@ static void check_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t
             snprintf(what, sizeof what, "%s to %s, strides %d %d", stn_dtype_name(from), stn_dtype_name(to), (int)from_col, (int)to_col);
             test_check_i64(wrong, -1, __FILE__, __LINE__, what);
         }
+}
+
+/* From the middle of a line to the middle of another, and nothing around them. */
+static void check_streamed_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t *seed)
+{
+    static alignas(64) char source[(N + 1) * 16], result[(N + 2) * 16], wanted[(N + 2) * 16];
+    const int64_t size = (int64_t)stn_dtype_size(to);
+    stni_convert_fn convert = kernels(isa)->pair[to][from];
+    if (!convert)
+        return;
+    for (int64_t i = 0; i < N; i++)
+        element_set(from, source, i, drawn_value(from, i, seed));
+    memset(result, 42, sizeof result);
+    memset(wanted, 42, sizeof wanted);
+    convert(wanted + size, source, &(struct stni_tile){1, N, 0, 1, 0, 1, 0, 0});
+    convert(result + size, source, &(struct stni_tile){1, N, 0, 1, 0, 1, 1, 4096});
+    CHECK(memcmp(result, wanted, sizeof result) == 0);
+}
+
+static void streamed_rows_are_those_that_stay(void)
+{
+    uint64_t seed = 52;
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (int to = 0; to < STN_DTYPE_COUNT; to++)
+            for (int from = 0; from < STN_DTYPE_COUNT; from++)
+                check_streamed_pair((enum stni_isa)isa, (stn_dtype)to, (stn_dtype)from, &seed);
 }
 
 static void every_pair_converts_as_one_element_does(void)
@@ -105,7 +132,7 @@ static void nan_is_nan_true_and_the_smallest_integer(void)
     uint16_t half;
     uint8_t truth;
     int64_t whole;
-    const struct stni_tile one = {1, 1, 1, 1, 1, 1};
+    const struct stni_tile one = {1, 1, 1, 1, 1, 1, 0, 0};
     const struct stni_convert_kernels *k = kernels(stni_isa_best());
     k->pair[STN_DTYPE_BF16][STN_DTYPE_F32](&half, &nan, &one);
     k->pair[STN_DTYPE_F32][STN_DTYPE_BF16](&out, &half, &one);
@@ -128,7 +155,7 @@ static void tiles_of_any_form_convert_row_by_row(void)
     for (int round = 0; round < 300; round++) {
         int64_t rows = 1 + draw_below(&seed, MAX), cols = 1 + draw_below(&seed, MAX), wrong = -1;
         int transposed = (int)draw_below(&seed, 2);
-        struct stni_tile tile = {rows, cols, cols + 1, 1, transposed ? 1 : cols + 2, transposed ? rows + 3 : 1};
+        struct stni_tile tile = {rows, cols, cols + 1, 1, transposed ? 1 : cols + 2, transposed ? rows + 3 : 1, 0, 0};
         for (int64_t i = 0; i < MAX * MAX * 3; i++)
             source[i] = (float)draw_below(&seed, 1000);
         memset(result, 0, sizeof result);
@@ -145,6 +172,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_pair_converts_as_one_element_does", every_pair_converts_as_one_element_does},
+        {"streamed_rows_are_those_that_stay", streamed_rows_are_those_that_stay},
         {"every_dtype_is_read_into_every_compute_type_and_written_from_its_own",
          every_dtype_is_read_into_every_compute_type_and_written_from_its_own},
         {"nan_is_nan_true_and_the_smallest_integer", nan_is_nan_true_and_the_smallest_integer},
