@@ -167,7 +167,7 @@ static const void *spread(const struct stni_norm_args *a, const void *coarse, in
     return to;
 }
 
-void stni_norm_normalise_parts(const struct stni_norm_args *a, int streamed)
+void stni_norm_normalise_parts(const struct stni_norm_args *a, int streamed, int64_t ahead)
 {
     merge_parts(a);
     if (a->empty)
@@ -175,7 +175,7 @@ void stni_norm_normalise_parts(const struct stni_norm_args *a, int streamed)
     const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)},
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
-        .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed,
+        .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed, .ahead = ahead,
     };
     kernels()->normalise[a->dtype](&pass);
 }

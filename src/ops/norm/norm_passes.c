@@ -14,7 +14,7 @@ enum {
     NEAR_LINE = 1 << 16, /* columns; what is longer comes from memory, out of which four streams are faster */
     AHEAD = 8192, /* bytes from what is read to what is fetched: processors do not look over the border of a page */
     BLOCK = 2048, /* columns with sums of their own that are passed over at once */
-    PIECE = 4096 /* bytes of a result that are streamed at once */
+    PIECE = 2048 /* bytes of a result that are streamed at once */
 };
 
 /* The two fastest dims at one index of the others. */
@@ -64,6 +64,15 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* While memory is written it is read too: what is normalised later is asked for. */
+static void ask_for_x(const struct stni_norm_pass *p, const struct tile *t, int64_t size)
+{
+    const char *x = (const char *)p->args->x + t->at[NORM_X] * size + p->ahead;
+    for (int64_t r = 0; r < t->rows && t->col[NORM_X] == 1; r++)
+        for (int64_t at = 0; at < t->cols * size; at += STNI_LINE)
+            stni_ask(x + r * t->row[NORM_X] * size + at);
+}
+
 /* A tile whose result goes past the caches, piece by piece through a buffer: rows, several of which are a piece where they are short and
  * follow each other, or parts of one. */
 static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, tile_fn run, int out, int64_t size)
@@ -81,6 +90,7 @@ static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, ti
             piece.cols = least(t->cols - i, cols);
             piece.at[out] = 0;
             piece.row[out] = cols;
+            ask_for_x(p, &piece, size);
             run(p, &piece);
             STNI_ISA_NAME(stni_copy_kernels).stream(to, piece.to, piece.rows * piece.cols * size);
         }

@@ -6,6 +6,7 @@
 
 enum {
     SLICE = 64 << 10,        /* bytes of x */
+    AHEAD = 8192,            /* bytes, where there is no next slice */
     STREAM_ROW = 1024        /* bytes of a row that is worth streaming by itself */
 };
 
@@ -63,7 +64,7 @@ static struct stni_norm_args slice(const struct stni_norm_args *a, int64_t at, i
     return s;
 }
 
-static void normalise(struct stni_norm_args *a, int streamed)
+static void normalise(struct stni_norm_args *a, int streamed, int64_t ahead)
 {
     const void *weight = a->weight;
     a->weight = NULL; /* that of the result */
@@ -71,7 +72,7 @@ static void normalise(struct stni_norm_args *a, int streamed)
     a->weight = weight;
     a->parts = a->coarse;
     a->n_parts = 1;
-    stni_norm_normalise_parts(a, streamed);
+    stni_norm_normalise_parts(a, streamed, ahead);
 }
 
 stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
@@ -83,13 +84,13 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
     const int64_t least = a->empty || a->parts ? 1 : unit(a), bytes = a->empty ? 1 : elements(a) * size_of(a);
     const int64_t step = bytes * least < SLICE ? SLICE / (bytes * least) * least : least;
     if (a->parts)
-        stni_norm_normalise_parts(a, streamed);
+        stni_norm_normalise_parts(a, streamed, AHEAD);
     else if (a->empty || step >= a->shape[0])
-        normalise(&all, streamed);
+        normalise(&all, streamed, AHEAD);
     else
         for (int64_t at = 0; at < a->shape[0]; at += step) {
             struct stni_norm_args s = slice(a, at, a->shape[0] - at < step ? a->shape[0] - at : step);
-            normalise(&s, streamed);
+            normalise(&s, streamed, step * a->strides[NORM_X][0] * size_of(a)); /* the next slice */
         }
     return STN_OK;
 }
