@@ -1,8 +1,10 @@
 /* Softmax kernels of the CPU, compiled once per instruction set (core/isa.h). */
+#include "core/box_kernel.h"
 #include "core/dtype.h"
 #include "core/isa.h"
 #include "ops/softmax/softmax_kernel.h"
 #include "ops/util/math_kernel.h"
+#include "ops/util/pieces.h"
 
 #include <math.h>
 
@@ -10,7 +12,9 @@ enum {
     LANES = 16,
     SHORT = 2048, /* elements of a line that is worked on in the first cache */
     FEW = 1024,   /* of lines that are worked on there together, */
-    TOGETHER = 8  /* and how many at most */
+    TOGETHER = 8, /* and how many at most */
+    TURNED = 128, /* elements of a line up to which LANES of them are turned over */
+    PARTS = 4     /* partial sums of a line then */
 };
 
 /* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or some short ones, or up to LANES lines side by side,
@@ -21,6 +25,7 @@ struct strip {
     int64_t blocks;
     int64_t full, last; /* lanes that a block uses; that the last one uses */
     int64_t at[SOFTMAX_TENSORS], step[SOFTMAX_TENSORS], c[SOFTMAX_TENSORS];
+    int streamed; /* the result goes past the caches */
 };
 
 typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);
@@ -29,6 +34,9 @@ typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct stri
 #include "core/each_float.h"
 #undef TEMPLATE
 #define TEMPLATE "ops/softmax/softmax_short.inc"
+#include "core/each_float.h"
+#undef TEMPLATE
+#define TEMPLATE "ops/softmax/softmax_turned.inc"
 #include "core/each_float.h"
 
 /* Line by line where that reads memory in order or fills more lanes. */
@@ -40,6 +48,23 @@ static int goes_along(const struct stni_lines *lines)
     return beside < LANES / 2 && beside < lines->n;
 }
 
+/* A result in one piece that the caches will not keep. */
+static int is_streamed(const struct stni_softmax_args *a)
+{
+    const struct stni_lines *lines = &a->lines;
+    const int last = lines->ndim - 1;
+    int in_order = a->out != a->x;
+    for (int t = SOFTMAX_X; t < SOFTMAX_TENSORS; t += SOFTMAX_OUT - SOFTMAX_X)
+        in_order = in_order && lines->step[t] == 1 && lines->strides[t][last] == lines->n;
+    return in_order && stni_lines_count(lines) * lines->n * (int64_t)stn_dtype_size(a->dtype) >= STNI_STREAMING_RESULT;
+}
+
+/* Lines so short that adding up each would take longer than everything else. */
+static int can_turn(const struct stni_lines *lines)
+{
+    return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TURNED && lines->shape[lines->ndim - 1] >= LANES;
+}
+
 /* How many lines are worked on in the buffer; 0: one is too long. Short ones are worked on together, step by step: adding up one does not wait for another. */
 static int64_t lines_together(const struct stni_lines *lines)
 {
@@ -49,9 +74,9 @@ static int64_t lines_together(const struct stni_lines *lines)
     return FEW / padded < TOGETHER ? FEW / padded : TOGETHER;
 }
 
-static void strip_init(struct strip *s, const struct stni_lines *lines)
+static void strip_init(struct strip *s, const struct stni_lines *lines, int streamed)
 {
-    *s = (struct strip){.along = goes_along(lines)};
+    *s = (struct strip){.along = goes_along(lines), .streamed = streamed};
     s->blocks = s->along ? (lines->n + LANES - 1) / LANES : lines->n;
     s->full = LANES;
     s->last = lines->n - (s->blocks - 1) * LANES;
@@ -78,14 +103,14 @@ static void run_row(const struct stni_softmax_args *args, struct strip *s, strip
 }
 
 /* `together`: lines that lie along and are worked on at once. */
-static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_t together)
+static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_t together, int streamed)
 {
     const struct stni_lines *lines = &args->lines;
     int64_t index[STN_MAX_NDIM] = {0}, base[SOFTMAX_TENSORS] = {0};
     struct strip strip;
     if (stni_lines_count(lines) == 0)
         return;
-    strip_init(&strip, lines);
+    strip_init(&strip, lines, streamed);
     for (;;) {
         run_row(args, &strip, run, strip.along ? together : LANES, base);
         int d = lines->ndim - 2;
@@ -106,44 +131,51 @@ static void forward(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
+    static const strip_fn of_turned[] = {forward_turned_f32, forward_turned_f64, forward_turned_bf16, forward_turned_f16};
     const int64_t together = goes_along(&args->lines) ? lines_together(&args->lines) : 0;
-    run_lines(args, together ? of_short[args->dtype] : of[args->dtype], together ? together : 1);
+    const int streamed = together && is_streamed(args);
+    if (can_turn(&args->lines))
+        run_lines(args, of_turned[args->dtype], LANES, streamed);
+    else
+        run_lines(args, together ? of_short[args->dtype] : of[args->dtype], together ? together : 1, streamed);
+    if (streamed)
+        stni_stream_fence();
 }
 
 static void max(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {max_f32, max_f64, max_bf16, max_f16};
-    run_lines(args, of[args->dtype], 1);
+    run_lines(args, of[args->dtype], 1, 0);
 }
 
 static void sum(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {sum_f32, sum_f64, sum_bf16, sum_f16};
-    run_lines(args, of[args->dtype], 1);
+    run_lines(args, of[args->dtype], 1, 0);
 }
 
 static void scale(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {scale_f32, scale_f64, scale_bf16, scale_f16};
-    run_lines(args, of[args->dtype], 1);
+    run_lines(args, of[args->dtype], 1, 0);
 }
 
 static void backward(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {backward_f32, backward_f64, backward_bf16, backward_f16};
-    run_lines(args, of[args->dtype], 1);
+    run_lines(args, of[args->dtype], 1, 0);
 }
 
 static void dot(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {dot_f32, dot_f64, dot_bf16, dot_f16};
-    run_lines(args, of[args->dtype], 1);
+    run_lines(args, of[args->dtype], 1, 0);
 }
 
 static void apply(const struct stni_softmax_args *args)
 {
     static const strip_fn of[] = {apply_f32, apply_f64, apply_bf16, apply_f16};
-    run_lines(args, of[args->dtype], 1);
+    run_lines(args, of[args->dtype], 1, 0);
 }
 
 const struct stni_softmax_cpu STNI_ISA_NAME(stni_softmax_cpu) = {

@@ -1,6 +1,7 @@
 /* The CPU's softmax kernels on raw memory, for every instruction set that this processor has. */
 #include "core/dtype.h"
 #include "core/isa.h"
+#include "core/streaming.h"
 #include "harness.h"
 #include "ops/softmax/softmax_kernel.h"
 #include "ops/util/exp_kernel.h"
@@ -251,26 +252,27 @@ static void instruction_sets_give_the_same_values(void)
     }
 }
 
-static void special_lines(const struct stni_softmax_cpu *kernels, int64_t n)
+/* Four lines, again and again. */
+static void special_lines(const struct stni_softmax_cpu *kernels, int64_t n, int64_t lines)
 {
-    float *x = calloc((size_t)(4 * n), sizeof *x), *y = calloc((size_t)(4 * n), sizeof *y);
-    for (int64_t i = 0; i < n; i++) {
-        x[i] = -INFINITY;
-        x[n + i] = i == n - 1 ? 3 : -INFINITY;
-        x[2 * n + i] = i == 0 ? NAN : 1;
-        x[3 * n + i] = i == 0 ? 90 : -90;
+    float *x = calloc((size_t)(lines * n), sizeof *x), *y = calloc((size_t)(lines * n), sizeof *y);
+    for (int64_t i = 0; i < lines * n; i++) {
+        const int64_t first = i % n == 0, last = i % n == n - 1;
+        const float element[] = {-INFINITY, last ? 3 : -INFINITY, first ? NAN : 1, first ? 90 : -90};
+        x[i] = element[i / n % 4];
     }
     uint8_t order[] = {0, 1};
-    int64_t shape[] = {4, n}, step[] = {n, 1};
+    int64_t shape[] = {lines, n}, step[] = {n, 1};
     const int64_t *strides[] = {step, NULL, step};
     struct stni_softmax_args args = {.dtype = STN_DTYPE_F32, .x = x, .out = y};
     stni_lines_make(&args.lines, 1, 2, shape, order, strides);
     kernels->forward(&args);
-    for (int64_t i = 0; i < n; i++) {
-        CHECK(isnan(y[i]));
-        CHECK_NEAR((double)y[n + i], i == n - 1 ? 1.0 : 0.0, 0);
-        CHECK(isnan(y[2 * n + i]));
-        CHECK_NEAR((double)y[3 * n + i], i == 0 ? 1.0 : 0.0, 0);
+    for (int64_t i = 0; i < lines * n; i++) {
+        const int64_t kind = i / n % 4, hot = kind == 1 ? n - 1 : 0;
+        if (kind % 2 == 0)
+            CHECK(isnan(y[i]));
+        else
+            CHECK_NEAR((double)y[i], i % n == hot ? 1.0 : 0.0, 0);
     }
     free(x);
     free(y);
@@ -279,8 +281,55 @@ static void special_lines(const struct stni_softmax_cpu *kernels, int64_t n)
 static void lines_without_a_finite_element_are_nan_and_others_are_not(void)
 {
     for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
-        special_lines(table((enum stni_isa)isa), 5);
-        special_lines(table((enum stni_isa)isa), 35);
+        special_lines(table((enum stni_isa)isa), 5, 4);
+        special_lines(table((enum stni_isa)isa), 35, 4);
+        special_lines(table((enum stni_isa)isa), 5, 37);
+        special_lines(table((enum stni_isa)isa), 35, 37);
+        special_lines(table((enum stni_isa)isa), 135, 9);
+    }
+}
+
+static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64_t lines, int64_t n, const void *x, void *out)
+{
+    uint8_t order[] = {0, 1};
+    int64_t shape[] = {lines, n}, step[] = {n, 1};
+    const int64_t *strides[] = {step, NULL, step};
+    struct stni_softmax_args args = {.dtype = dtype, .logarithm = logarithm, .x = x, .out = out};
+    stni_lines_make(&args.lines, 1, 2, shape, order, strides);
+    return args;
+}
+
+/* A large result at once, and in two parts that are not large, from the middle of a cache line. */
+static void check_large(const struct stni_softmax_cpu *kernels, stn_dtype dtype, int logarithm, int64_t n)
+{
+    enum { TOGETHER = 16 };
+    const size_t size = stn_dtype_size(dtype), line = (size_t)n * size, pad = 3 * size;
+    const int64_t lines = STNI_STREAMING_RESULT / (int64_t)line + 5, half = lines / 2 / TOGETHER * TOGETHER;
+    char *x = malloc((size_t)lines * line), *whole = malloc((size_t)lines * line + 2 * pad), *parts = malloc((size_t)lines * line + 2 * pad);
+    for (int64_t i = 0; i < lines * n; i++)
+        set(x, dtype, i, draw());
+    memset(whole, 42, (size_t)lines * line + 2 * pad);
+    memset(parts, 42, (size_t)lines * line + 2 * pad);
+    const struct stni_softmax_args all = dense_args(dtype, logarithm, lines, n, x, whole + pad);
+    const struct stni_softmax_args first = dense_args(dtype, logarithm, half, n, x, parts + pad);
+    const struct stni_softmax_args second =
+        dense_args(dtype, logarithm, lines - half, n, x + (size_t)half * line, parts + pad + (size_t)half * line);
+    kernels->forward(&all);
+    kernels->forward(&first);
+    kernels->forward(&second);
+    CHECK(memcmp(whole, parts, (size_t)lines * line + 2 * pad) == 0);
+    free(x);
+    free(whole);
+    free(parts);
+}
+
+static void results_past_the_caches_are_those_that_stay(void)
+{
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+        check_large(table((enum stni_isa)isa), STN_DTYPE_F32, 0, 50);
+        check_large(table((enum stni_isa)isa), STN_DTYPE_BF16, 1, 51);
+        check_large(table((enum stni_isa)isa), STN_DTYPE_F32, 1, 1023);
+        check_large(table((enum stni_isa)isa), STN_DTYPE_F64, 0, 7);
     }
 }
 
@@ -311,6 +360,7 @@ int main(int argc, char **argv)
         {"instruction_sets_give_the_same_values", instruction_sets_give_the_same_values},
         {"lines_without_a_finite_element_are_nan_and_others_are_not",
          lines_without_a_finite_element_are_nan_and_others_are_not},
+        {"results_past_the_caches_are_those_that_stay", results_past_the_caches_are_those_that_stay},
         {"exp_matches_the_c_library", exp_matches_the_c_library},
     };
     return TEST_MAIN(argc, argv, cases);
