@@ -28,6 +28,13 @@ static int add_pieces(const stn_spec *spec, int dim, struct stni_range elements,
     return n + 1;
 }
 
+/* The outputs that read the positions; where these lie between the reads of two, which a piece with both reads over, those two. */
+static struct stni_range outputs_over(const struct stni_window *w, struct stni_range positions)
+{
+    struct stni_range by = stni_window_readers(w, positions);
+    return by.begin < by.end ? by : (struct stni_range){by.end - 1, by.begin + 1};
+}
+
 /* Over each run of the padded line: which of its positions the elements stand at, and which pieces read those; or which elements the
  * positions are that the elements read, and which pieces hold those. */
 static int readers_of(const void *arg, int d, struct stni_range elements, struct stni_range *pieces)
@@ -54,7 +61,7 @@ static int readers_of(const void *arg, int d, struct stni_range elements, struct
         } else {
             struct stni_run hit = stni_run_clip(run, elements);
             if (hit.length > 0)
-                n = add_pieces(r->y, dim, stni_window_readers(w, (struct stni_range){hit.at, hit.at + hit.length}), pieces, n);
+                n = add_pieces(r->y, dim, outputs_over(w, (struct stni_range){hit.at, hit.at + hit.length}), pieces, n);
         }
     }
     return n;
