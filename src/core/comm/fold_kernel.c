@@ -7,18 +7,19 @@
 #include <immintrin.h>
 #endif
 
+/* PAIRS: of each pair of 16-bit lanes, the first of `even` and the second of `odd`. SUBTRACT_SATURATED: a - b, 0 where b is larger. */
 #if defined(__AVX512F__)
 enum { WIDTH = 64 };
 #define PAIRS(even, odd) ((u16_vector)_mm512_mask_blend_epi16(0xaaaaaaaa, (__m512i)(even), (__m512i)(odd)))
-#define LESS(a, b) ((u16_vector)_mm512_subs_epu16((__m512i)(a), (__m512i)(b)))
+#define SUBTRACT_SATURATED(a, b) ((u16_vector)_mm512_subs_epu16((__m512i)(a), (__m512i)(b)))
 #elif defined(__AVX2__)
 enum { WIDTH = 32 };
 #define PAIRS(even, odd) ((u16_vector)_mm256_blend_epi16((__m256i)(even), (__m256i)(odd), 0xaa))
-#define LESS(a, b) ((u16_vector)_mm256_subs_epu16((__m256i)(a), (__m256i)(b)))
+#define SUBTRACT_SATURATED(a, b) ((u16_vector)_mm256_subs_epu16((__m256i)(a), (__m256i)(b)))
 #else
 enum { WIDTH = 16 };
 #define PAIRS(even, odd) ((u16_vector)(((u32_vector)(even) & 0xffffu) | ((u32_vector)(odd) & 0xffff0000u)))
-#define LESS(a, b) (((a) - (b)) & (u16_vector)((a) >= (b)))
+#define SUBTRACT_SATURATED(a, b) (((a) - (b)) & (u16_vector)((a) >= (b)))
 #endif
 
 enum { VECTORS = 4 };
@@ -75,7 +76,7 @@ INLINE void unpack_bf16(i64_vector *acc, const char *from)
 INLINE i64_vector round_bf16(i64_vector even, i64_vector odd)
 {
     u16_vector upper = PAIRS((u32_vector)even >> 16, odd), lower = PAIRS(even, (u32_vector)odd << 16);
-    return (i64_vector)(upper - (u16_vector)((i16_vector)LESS(lower, ~upper & 1) < 0));
+    return (i64_vector)(upper - (u16_vector)((i16_vector)SUBTRACT_SATURATED(lower, ~upper & 1) < 0));
 }
 
 /* The stored form takes the first half of acc. */

@@ -2,9 +2,8 @@
 #include "core/box_kernel.h"
 #include "core/dtype.h"
 #include "core/isa.h"
-#include "core/stream.h"
-#include "core/streaming.h"
 #include "ops/norm/norm_kernel.h"
+#include "ops/util/pieces.h"
 
 #include <stdalign.h>
 
@@ -67,10 +66,9 @@ static int64_t least(int64_t a, int64_t b)
 /* While memory is written it is read too: what is normalised later is asked for. */
 static void ask_for_x(const struct stni_norm_pass *p, const struct tile *t, int64_t size)
 {
-    const char *x = (const char *)p->args->x + t->at[NORM_X] * size + p->ahead;
+    const char *x = (const char *)p->args->x + t->at[NORM_X] * size;
     for (int64_t r = 0; r < t->rows && t->col[NORM_X] == 1; r++)
-        for (int64_t at = 0; at < t->cols * size; at += STNI_LINE)
-            stni_ask(x + r * t->row[NORM_X] * size + at);
+        stni_piece_ask(x + r * t->row[NORM_X] * size, (size_t)(t->cols * size), (size_t)p->ahead);
 }
 
 /* A tile whose result goes past the caches, piece by piece through a buffer: rows, several of which are a piece where they are short and
@@ -98,13 +96,6 @@ static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, ti
 
 /* Sums of squares of up to NEAR_BLOCK numbers between which none overflowed in f32, and none that counts lost bits for being small. */
 static const double least_squares = 0x1p-110, most_squares = 0x1p126;
-
-/* `bytes` as they lie AHEAD of `at`, be there something or not. */
-static inline void fetch(const void *at, int64_t bytes)
-{
-    for (int64_t i = 0; i < bytes; i += STNI_LINE)
-        __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)(AHEAD + i)));
-}
 
 #define TEMPLATE "ops/norm/norm_moments.inc"
 #include "core/each_float.h"

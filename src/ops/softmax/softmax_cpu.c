@@ -132,12 +132,13 @@ static void forward(const struct stni_softmax_args *args)
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
     static const strip_fn of_turned[] = {forward_turned_f32, forward_turned_f64, forward_turned_bf16, forward_turned_f16};
-    const int64_t together = goes_along(&args->lines) ? lines_together(&args->lines) : 0;
+    const int turned = can_turn(&args->lines);
+    const int64_t together = turned ? LANES : goes_along(&args->lines) ? lines_together(&args->lines) : 0;
     const int streamed = together && is_streamed(args);
-    if (can_turn(&args->lines))
-        run_lines(args, of_turned[args->dtype], LANES, streamed);
+    if (together)
+        run_lines(args, (turned ? of_turned : of_short)[args->dtype], together, streamed);
     else
-        run_lines(args, together ? of_short[args->dtype] : of[args->dtype], together ? together : 1, streamed);
+        run_lines(args, of[args->dtype], 1, 0);
     if (streamed)
         stni_stream_fence();
 }

@@ -45,7 +45,7 @@ static inline void stni_piece_ask(const void *from, size_t bytes, size_t ahead)
 {
     if (ahead > 0)
         for (size_t at = 0; at < bytes; at += STNI_LINE)
-            stni_ask((const char *)from + ahead + at);
+            stni_ask((const void *)((uintptr_t)from + ahead + at));
 }
 
 #endif
