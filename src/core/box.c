@@ -83,7 +83,7 @@ static void copy_plane(const struct copy *copy, char *dst, const char *src)
     int i = copy->ndim - 1, j = copy->ndim - 2, size = log2_size(copy->run);
     if (size >= 0 && copy->dst_stride[i] == copy->run && copy->src_stride[j] == copy->run) {
         copy->kernels->transpose[size](dst, copy->dst_stride[j], src, copy->src_stride[i], copy->shape[i], copy->shape[j],
-                                       copy->streamed);
+                                       copy->streamed, 0);
         return;
     }
     struct copy square = *copy;

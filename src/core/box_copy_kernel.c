@@ -72,7 +72,7 @@ static void fence(void)
     stni_stream_fence();
 }
 
-struct pair64 {
+struct __attribute__((may_alias)) pair64 {
     uint64_t low, high;
 };
 

@@ -14,14 +14,28 @@ enum {
     NAME(STAGE) = NAME(STEP) + NAME(LINE)
 };
 
+typedef TYPE NAME(loose) __attribute__((aligned(1), may_alias));
+
+/* Steps that there are loads and shuffles for have loops of their own, in which they are constants. */
 static void NAME(elements)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n)
 {
-    if (dst_stride == (int64_t)sizeof(TYPE))
+    const int64_t size = (int64_t)sizeof(TYPE);
+    NAME(loose) *restrict to = (NAME(loose) *)dst;
+    const NAME(loose) *restrict from = (const NAME(loose) *)src;
+    if (dst_stride == size && src_stride == 2 * size)
         for (int64_t i = 0; i < n; i++)
-            memcpy(dst + i * (int64_t)sizeof(TYPE), src + i * src_stride, sizeof(TYPE));
-    else
+            to[i] = from[2 * i];
+    else if (dst_stride == size && src_stride == -size)
         for (int64_t i = 0; i < n; i++)
+            to[i] = from[-i];
+    else {
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4)
+            for (int k = 0; k < 4; k++)
+                memcpy(dst + (i + k) * dst_stride, src + (i + k) * src_stride, sizeof(TYPE));
+        for (; i < n; i++)
             memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(TYPE));
+    }
 }
 
 #if LANES > 1
@@ -51,13 +65,24 @@ static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, 
 }
 #endif
 
+/* Asks for the line of LANES runs that is `ahead` bytes away. */
+static inline void NAME(ask)(const char *src, int64_t src_stride, int64_t ahead)
+{
+    for (int64_t i = 0; i < LANES; i++)
+        stni_ask((const void *)((uintptr_t)src + (uintptr_t)(i * src_stride + ahead)));
+}
+
 /* dst[j, i] = src[i, j]; what is left over at the edges of whole squares goes element by element. */
-static inline void NAME(turn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
+static inline void NAME(turn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int64_t ahead)
 {
     int64_t size = (int64_t)sizeof(TYPE), n_whole = n / LANES * LANES, m_whole = m / LANES * LANES;
     for (int64_t i = 0; i < n_whole; i += LANES)
-        for (int64_t j = 0; j < m_whole; j += LANES)
-            NAME(square)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride);
+        for (int64_t j = 0; j < m_whole; j += LANES) {
+            const char *at = src + i * src_stride + j * size;
+            if (ahead != 0 && j % NAME(LINE) == 0)
+                NAME(ask)(at, src_stride, ahead);
+            NAME(square)(dst + j * dst_stride + i * size, dst_stride, at, src_stride);
+        }
     for (int64_t i = n_whole; i < n; i++)
         NAME(elements)(dst + i * size, dst_stride, src + i * src_stride, size, m_whole);
     for (int64_t j = m_whole; j < m; j++)
@@ -68,7 +93,7 @@ static inline void NAME(turn)(char *dst, int64_t dst_stride, const char *src, in
 static inline void NAME(stream_tile)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride)
 {
     _Alignas(STNI_LINE) TYPE tile[NAME(LINE) * NAME(LINE)];
-    NAME(turn)((char *)tile, STNI_LINE, src, src_stride, NAME(LINE), NAME(LINE));
+    NAME(turn)((char *)tile, STNI_LINE, src, src_stride, NAME(LINE), NAME(LINE), 0);
     for (int64_t j = 0; j < NAME(LINE); j++)
         stni_stream_line(dst + j * dst_stride, tile + j * NAME(LINE));
 }
@@ -99,8 +124,8 @@ static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src,
     for (int64_t j = 0; j < m_whole; j += NAME(STRIP))
         NAME(stream_strip)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, n_whole,
                            m_whole - j < NAME(STRIP) ? m_whole - j : NAME(STRIP));
-    NAME(turn)(dst + n_whole * size, dst_stride, src + n_whole * src_stride, src_stride, n - n_whole, m);
-    NAME(turn)(dst + m_whole * dst_stride, dst_stride, src + m_whole * size, src_stride, n_whole, m - m_whole);
+    NAME(turn)(dst + n_whole * size, dst_stride, src + n_whole * src_stride, src_stride, n - n_whole, m, 0);
+    NAME(turn)(dst + m_whole * dst_stride, dst_stride, src + m_whole * size, src_stride, n_whole, m - m_whole, 0);
 }
 
 /* m rows, elements from i on: whole lines, but for the first and the last piece of a row of n. */
@@ -108,7 +133,7 @@ static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char 
 {
     _Alignas(STNI_LINE) TYPE stage[ROWS * NAME(STAGE)];
     int64_t size = (int64_t)sizeof(TYPE), width = n - i < NAME(STAGE) ? n - i : NAME(STAGE);
-    NAME(turn)((char *)stage, NAME(STAGE) * size, src + i * src_stride, src_stride, width, m);
+    NAME(turn)((char *)stage, NAME(STAGE) * size, src + i * src_stride, src_stride, width, m, 0);
     for (int64_t j = 0; j < m; j++) {
         char *row = dst + j * dst_stride;
         int64_t phase = (int64_t)(-(uintptr_t)row % STNI_LINE) / size;
@@ -127,7 +152,7 @@ static void NAME(stream_any)(char *dst, int64_t dst_stride, const char *src, int
 }
 
 static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m,
-                            int streamed)
+                            int streamed, int64_t ahead)
 {
     int64_t size = (int64_t)sizeof(TYPE), block = NAME(LINE) * 4;
     if (streamed && ((uintptr_t)dst | (uint64_t)dst_stride) % STNI_LINE == 0) {
@@ -141,7 +166,7 @@ static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int6
     for (int64_t j = 0; j < m; j += block)
         for (int64_t i = 0; i < n; i += block)
             NAME(turn)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
-                       n - i < block ? n - i : block, m - j < block ? m - j : block);
+                       n - i < block ? n - i : block, m - j < block ? m - j : block, ahead);
 }
 
 #undef TYPE

@@ -11,17 +11,22 @@
 /* Sizes of elements: 1 << log2 bytes. */
 enum { STNI_BOX_SIZES = 5 };
 
+/* `n` single elements. */
+typedef void (*stni_elements_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n);
+
+/* dst[j, i] = src[i, j] for i < n, j < m: i is dense in dst, j in src; `streamed`: by streaming stores where lines are aligned; else `ahead`:
+ * how far ahead src is asked for, bytes; 0: not at all. */
+typedef void (*stni_transpose_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int streamed,
+                                  int64_t ahead);
+
 struct stni_copy_kernels {
     /* One piece by streaming stores. Any alignment. */
     void (*stream)(char *dst, const char *src, int64_t bytes);
     /* `n` runs of `bytes` each. */
     void (*runs)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t bytes);
     void (*runs_streamed)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t bytes);
-    /* `n` single elements. */
-    void (*elements[STNI_BOX_SIZES])(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n);
-    /* dst[j, i] = src[i, j] for i < n, j < m: i is dense in dst, j in src; `streamed`: by streaming stores where lines are aligned. */
-    void (*transpose[STNI_BOX_SIZES])(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m,
-                                      int streamed);
+    stni_elements_fn elements[STNI_BOX_SIZES];
+    stni_transpose_fn transpose[STNI_BOX_SIZES];
     void (*fence)(void); /* after streaming, before anyone reads */
 };
 

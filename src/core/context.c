@@ -36,6 +36,7 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->seed = options->seed;
     context->deadline_seconds = options->deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : options->deadline_seconds;
     context->threads = options->threads == 0 ? 1 : options->threads;
+    context->isa = stni_isa_best();
     context->rank = options->comm == NULL ? 0 : stn_comm_rank(options->comm);
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);
 }

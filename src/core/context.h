@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/comm/comm.h"
+#include "core/isa.h"
 #include "core/shard/spec.h"
 #include "core/status.h"
 
@@ -47,6 +48,7 @@ struct stn_context {
     uint64_t seed, random_stream; /* of random numbers; streams used so far */
     double deadline_seconds;
     int threads;
+    enum stni_isa isa; /* found out once: asking takes thirty instructions */
     int no_grad, no_sync; /* depths */
     int busy;             /* ops under way: while above 0, unreferenced specs are not collected */
     atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */

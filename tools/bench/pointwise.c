@@ -21,6 +21,7 @@ static stn_tensor *sigmoid(stn_tensor *const *x) { return stn_sigmoid(x[0]); }
 static stn_tensor *gelu(stn_tensor *const *x) { return stn_gelu(x[0], STN_GELU_TANH); }
 
 static stn_tensor *transposed(stn_tensor *const *x) { return stn_transpose(x[1], 0, 1); }
+static stn_tensor *every_second(stn_tensor *const *x) { return stn_slice(x[1], 1, 0, 2 * COLUMNS, 2); }
 
 static const struct peer_primitive_shape exp_peer = {.kind = PEER_EXP}, sigmoid_peer = {.kind = PEER_SIGMOID},
                                          gelu_peer = {.kind = PEER_GELU_TANH};
@@ -42,6 +43,8 @@ static const struct breadth_case cases[] = {
     {.label = "add a row, beside mul number", .input = {MATRIX, {1, {COLUMNS}, -1}}, .ours = add, .other = scale, .gate = 0.5, .goal = 0.9},
     {.label = "add a column, beside mul number", .input = {MATRIX, {2, {ROWS, 1}, 0}}, .ours = add, .other = scale, .gate = 0.5, .goal = 0.9},
     {.label = "add a transposed one, beside memory", .input = {MATRIX, {2, {COLUMNS, ROWS}, 1}}, .prepare = transposed, .ours = add,
+     .read = 2, .written = 1, .gate = 0.4, .goal = 0.5},
+    {.label = "add every second one, beside memory", .input = {MATRIX, {2, {ROWS, 2 * COLUMNS}, 0}}, .prepare = every_second, .ours = add,
      .read = 2, .written = 1, .gate = 0.4, .goal = 0.5},
 };
 

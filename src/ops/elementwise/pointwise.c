@@ -232,6 +232,7 @@ stn_status stni_pointwise_run(stn_op_call *call)
     if (spec->local_numel == 0)
         return STN_OK;
     struct stni_pointwise_args args;
+    args.isa = call->context->isa;
     args.compute = (stn_dtype)call->note; /* check's finding */
     args.n_in = call->n_in;
     args.name = stn_op_descriptor(call->op)->name;

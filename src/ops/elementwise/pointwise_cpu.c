@@ -13,13 +13,11 @@ static int is_one_run(const struct stni_pointwise_args *args, struct stni_pointw
     if (args->ndim > 1 || args->divides || !is_run(args, &args->out))
         return 0;
     block->out = args->out.data;
-    for (int i = 0; i < args->n_in; i++) {
+    for (int i = 0; i < args->n_in; i++)
         if (!is_run(args, &args->in[i]))
             return 0;
-        block->in[i] = args->in[i].data;
-    }
-    for (int i = args->n_in; i < STNI_POINTWISE_MAX_IN; i++)
-        block->in[i] = block->in[0];
+    for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
+        block->in[i] = args->in[i < args->n_in ? i : 0].data;
     return 1;
 }
 
@@ -77,12 +75,11 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
 {
     (void)queue;
     const struct stni_pointwise_args *args = raw;
-    enum stni_isa isa = stni_isa_best();
-    stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, isa);
+    stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, args->isa);
     struct stni_pointwise_block run;
     run.n = args->ndim ? args->shape[0] : 1;
     if (!is_one_run(args, &run) || is_streamed(args, run.n)) {
-        stni_pointwise_tiles(args, block, isa);
+        stni_pointwise_tiles(args, block);
         return STN_OK;
     }
     run.room = NULL;

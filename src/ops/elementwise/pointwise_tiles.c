@@ -5,8 +5,8 @@
 
 #include "core/box_kernel.h"
 #include "core/context.h"
-#include "ops/util/convert.h"
 #include "ops/util/pieces.h"
+#include "ops/util/tile.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -17,6 +17,8 @@ enum {
     BUFFER = 4096,            /* bytes of a lane's tile that is converted */
     BUFFERS = 40 << 10,       /* of all that are needed together */
     ACROSS_ROWS = 64,         /* of a tile that is turned over */
+    FAR = 32 << 10,           /* bytes between rows, up to which the same place in the next ones is asked for */
+    ACROSS_AHEAD = 8,         /* rows, and columns that are turned over, so much later in it are asked for: more push each other out of the caches */
     ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
     STREAM_RUN = 256          /* bytes of a tile's row that are worth streaming */
 };
@@ -29,8 +31,8 @@ struct lane {
     int64_t row, col; /* strides of the two inner dims, elements */
     int same;        /* one value for the whole space: the buffer holds it already */
     char *buffer;    /* of a tile, where the block cannot work on the memory itself */
-    size_t ahead;    /* else: how far ahead it is asked for, bytes; 0: not at all */
-    stni_convert_fn convert;
+    int64_t ahead;   /* how far ahead it is asked for, bytes; 0: not at all */
+    struct stni_tile_kernels kernels;
 };
 
 struct space {
@@ -39,8 +41,8 @@ struct space {
     int64_t compute_size;         /* bytes of an element of the compute type */
     int64_t rows, cols;           /* of the two inner dims */
     int64_t tile_rows, tile_cols; /* at most */
+    int64_t pad;                  /* bytes between two rows in a lane's buffer */
     struct lane lane[LANES];
-    const struct stni_copy_kernels *copies;
     char *room;                   /* NULL, or what the output goes past the caches through: */
     alignas(STNI_LINE) char place[STNI_PIECE_ROOM];
     alignas(STNI_LINE) char buffers[BUFFERS];
@@ -81,58 +83,40 @@ static void repeat(char *buffer, int64_t have, int64_t want)
     }
 }
 
-static int log2_of(size_t size)
+/* Bytes from row to row in a lane's buffer. */
+static int64_t row_of_buffer(const struct space *s, int64_t cols)
 {
-    int log = 0;
-    while (size >> log > 1)
-        log++;
-    return log;
-}
-
-/* Between a lane's memory and a dense tile. What lies row by row where the tile lies column by column is turned over. */
-static void convert(const struct space *s, const struct lane *lane, void *to, const void *from, const struct stni_tile *tile)
-{
-    int reads = tile->to_col == 1;
-    if (lane->dtype != s->args->compute || lane->row != 1 || tile->rows == 1) {
-        stni_convert_tile(lane->convert, to, from, *tile);
-        return;
-    }
-    const int64_t size = (int64_t)lane->size, apart = lane->col * size, dense = tile->cols * size;
-    if (reads)
-        s->copies->transpose[log2_of(lane->size)](to, dense, from, apart, tile->cols, tile->rows, 0);
-    else
-        s->copies->transpose[log2_of(lane->size)](to, apart, from, dense, tile->rows, tile->cols, 0);
-}
-
-/* Streaming keeps memory busy with writes: what is converted in the next tile is asked for before this one is, so that reads go on beside
- * them. Asking past the operand's end is harmless. */
-static void ask_for_next(const struct space *s, const struct lane *lane, const char *from, int64_t rows, int64_t cols)
-{
-    const int64_t size = (int64_t)lane->size;
-    for (int64_t r = 0; r < rows; r++)
-        stni_piece_ask(from + r * lane->row * size, (size_t)(cols * size), (size_t)(s->tile_cols * size));
+    return cols * s->compute_size + s->pad;
 }
 
 /* The elements of an operand's tile, converted into its buffer unless the block can read them where they are. */
 static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
     const struct lane *lane = &s->lane[l];
-    const int64_t dense = cols * s->compute_size;
+    const int64_t dense = row_of_buffer(s, cols);
     if (lane->same)
         return (struct view){lane->buffer, dense};
     char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
     if (is_direct(s, lane, rows, cols))
         return (struct view){from, lane->row * (int64_t)lane->size};
-    if (s->room && lane->col == 1)
-        ask_for_next(s, lane, from, rows, cols);
     int repeats = lane->row == 0;
-    const struct stni_tile tile = {repeats ? 1 : rows, cols, cols, 1, lane->row, lane->col, 0, 0};
-    convert(s, lane, lane->buffer, from, &tile);
+    const struct stni_tile tile = {repeats ? 1 : rows, cols, dense / s->compute_size, 1, lane->row, lane->col, 0, lane->ahead};
+    stni_tile_read(&lane->kernels, lane->buffer, from, &tile);
     if (repeats && cols >= ROW_RUN)
         return (struct view){lane->buffer, 0};
     if (repeats)
         repeat(lane->buffer, dense, rows * dense);
     return (struct view){lane->buffer, dense};
+}
+
+/* What the block asks for beside row r of an operand: nothing where it reads a buffer. After the last rows of a tile that is turned over come the
+ * first of the next. */
+static size_t ahead_of_row(const struct space *s, const struct lane *lane, const struct view *view, int64_t r, int64_t rows)
+{
+    int64_t ahead = view->at == lane->buffer ? 0 : lane->ahead;
+    if (s->pad > 0 && ahead != 0 && r + ACROSS_AHEAD >= rows)
+        ahead += (s->tile_cols - rows * lane->row) * (int64_t)lane->size;
+    return (size_t)ahead;
 }
 
 /* In one call where rows follow each other in every view. */
@@ -144,8 +128,6 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     int follow = 1;
     for (int l = 0; l < LANES; l++)
         follow = follow && view[l].row == cols * s->compute_size;
-    for (int l = 0; l < args->n_in; l++)
-        block.ahead[l] = s->lane[l].ahead;
     if (follow || rows == 1) {
         block.n = rows * cols;
         rows = 1;
@@ -153,6 +135,8 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     for (int64_t r = 0; r < rows; r++) {
         for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
             block.in[l] = view[l].at + r * view[l].row;
+        for (int l = 0; l < args->n_in; l++)
+            block.ahead[l] = ahead_of_row(s, &s->lane[l], &view[l], r, rows);
         block.out = view[OUT].at + r * view[OUT].row;
         if (args->divides)
             check_divisor(args, block.in[1], block.n);
@@ -168,7 +152,7 @@ static int is_out_direct(const struct space *s, int64_t rows, int64_t cols)
 }
 
 /* From where the block has put the output's tile, or from the operand of a cast, to where it belongs. */
-static void put_tile(const struct space *s, char *to, const struct view *from, size_t ahead, int64_t rows, int64_t cols)
+static void put_tile(const struct space *s, char *to, const struct view *from, int64_t ahead, int64_t rows, int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
     const int64_t from_row = from->row / s->compute_size;
@@ -177,7 +161,7 @@ static void put_tile(const struct space *s, char *to, const struct view *from, s
         rows = 1;
     }
     const struct stni_tile tile = {rows, cols, out->row, out->col, from_row, 1, s->room != NULL, ahead};
-    convert(s, out, to, from->at, &tile);
+    stni_tile_write(&out->kernels, to, from->at, &tile);
 }
 
 static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, int64_t cols)
@@ -188,7 +172,7 @@ static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, in
     struct view view[LANES];
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         view[l] = l < s->args->n_in ? read_tile(s, l, row, col, rows, cols) : view[0];
-    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size} : (struct view){out->buffer, cols * s->compute_size};
+    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size} : (struct view){out->buffer, row_of_buffer(s, cols)};
     if (s->args->op == STNI_POINTWISE_cast && out->dtype != s->args->compute) { /* its arithmetic would be a copy */
         put_tile(s, to, &view[0], s->lane[0].ahead, rows, cols);
         return;
@@ -242,15 +226,16 @@ static void set_lane(struct space *s, int l, const struct stni_pointwise_operand
 }
 
 /* A number fills its buffer as an f64 or, where that is what is computed in, as an i64. */
-static void fill(struct space *s, const struct stni_convert_kernels *kernels, int l, int64_t n)
+static void fill(struct space *s, int l)
 {
     const struct stni_pointwise_operand *operand = &s->args->in[l];
     const struct stni_pointwise_number *number = &s->args->number[l];
+    const int64_t n = s->tile_rows * row_of_buffer(s, s->tile_cols) / s->compute_size;
     int whole = s->args->compute == STN_DTYPE_I64;
     const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
     stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
-    const struct stni_tile tile = {1, n, n, 1, 0, 0, 0, 0};
-    kernels->pair[s->args->compute][dtype](s->lane[l].buffer, value, &tile);
+    const struct stni_tile tile = {.rows = 1, .cols = n, .to_col = 1};
+    stni_tile_kernels(s->args->compute, dtype, s->args->isa).convert(s->lane[l].buffer, value, &tile);
 }
 
 static int is_same_everywhere(const struct stni_pointwise_args *args, int l)
@@ -286,25 +271,46 @@ static int64_t share_buffers(struct space *s)
     return share;
 }
 
-/* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to
- * row than within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow. */
-static void set_tiles(struct space *s)
+static int any_runs_across(const struct space *s)
 {
-    const int64_t share = share_buffers(s), capacity = BUFFER / s->compute_size;
-    int64_t wide = share / (ACROSS_ROWS * s->compute_size) / ROW_RUN * ROW_RUN;
     int across = runs_across(&s->lane[OUT]);
     for (int l = 0; l < s->args->n_in; l++)
         across = across || runs_across(&s->lane[l]);
-    across = across && wide >= ROW_RUN && s->cols > wide;
-    s->tile_cols = across ? wide : share == 0 || s->cols < capacity ? s->cols : capacity;
+    return across;
+}
+
+/* How far ahead an operand is asked for, so that reads go on beside the writes that keep memory busy: the same place in the next rows, where these
+ * do not follow each other and are near, else what comes next in the row. */
+static int64_t ahead_of(const struct space *s, const struct lane *lane, int across)
+{
+    const int64_t size = (int64_t)lane->size;
+    if (!s->room || lane->same || lane->col == 0 || (lane->row == 0 && s->rows > 1))
+        return 0;
+    if (across)
+        return ACROSS_AHEAD * (runs_across(lane) ? lane->col : lane->row) * size;
+    const int64_t rows = s->tile_rows * lane->row * size, cols = s->tile_cols * lane->col * size;
+    if ( s->rows > s->tile_rows && lane->row != s->cols * lane->col && rows <= FAR && rows >= -FAR)
+        return rows;
+    return is_direct(s, lane, s->rows, s->cols) ? STNI_PIECE_AHEAD : cols;
+}
+
+/* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to
+ * row than within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow, up to a piece. Their
+ * rows lie a line further apart than they are long: at powers of two they would get into each other's way in the first cache. */
+static void set_tiles(struct space *s)
+{
+    const int64_t share = share_buffers(s), capacity = BUFFER / s->compute_size;
+    int64_t wide = STNI_PIECE;
+    while (wide > STNI_LINE && ACROSS_ROWS * (wide + STNI_LINE) > share)
+        wide /= 2;
+    const int across = any_runs_across(s) && s->cols >= ROW_RUN && s->cols * s->compute_size > wide;
+    s->tile_cols = across ? wide / s->compute_size : share == 0 || s->cols < capacity ? s->cols : capacity;
     s->tile_rows = across ? ACROSS_ROWS : s->tile_cols < capacity ? capacity / s->tile_cols : 1;
     if (s->tile_rows > s->rows)
         s->tile_rows = s->rows;
-    for (int l = 0; l < s->args->n_in; l++) {
-        struct lane *lane = &s->lane[l];
-        int read_once = !lane->same && lane->col == 1 && (lane->row != 0 || s->rows == 1);
-        lane->ahead = !read_once ? 0 : across ? (size_t)(wide * s->compute_size) : STNI_PIECE_AHEAD;
-    }
+    s->pad = across ? STNI_LINE : 0;
+    for (int l = 0; l < s->args->n_in; l++)
+        s->lane[l].ahead = ahead_of(s, &s->lane[l], across);
 }
 
 static int is_streamed(const struct space *s)
@@ -317,35 +323,33 @@ static int is_streamed(const struct space *s)
            stni_pointwise_is_streamed(s->args, bytes);
 }
 
-static void set_lanes(struct space *s, const struct stni_convert_kernels *convert)
+static void set_lanes(struct space *s)
 {
     const struct stni_pointwise_args *args = s->args;
     set_lane(s, OUT, &args->out);
-    s->lane[OUT].convert = convert->pair[args->out.dtype][args->compute];
+    s->lane[OUT].kernels = stni_tile_kernels(args->out.dtype, args->compute, args->isa);
     for (int l = 0; l < args->n_in; l++) {
         set_lane(s, l, &args->in[l]);
-        s->lane[l].convert = convert->pair[args->compute][args->in[l].dtype];
+        s->lane[l].kernels = stni_tile_kernels(args->compute, args->in[l].dtype, args->isa);
         s->lane[l].same = is_same_everywhere(args, l);
     }
 }
 
-void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise_block_fn block, enum stni_isa isa)
+void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise_block_fn block)
 {
-    const struct stni_convert_kernels *convert = STNI_ISA_PICK(stni_convert_kernels, isa);
     struct space s;
     s.args = args;
     s.block = block;
-    s.copies = STNI_ISA_PICK(stni_copy_kernels, isa);
     s.compute_size = (int64_t)stn_dtype_size(args->compute);
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
-    set_lanes(&s, convert);
+    set_lanes(&s);
     s.room = is_streamed(&s) ? s.place : NULL;
     set_tiles(&s);
     for (int l = 0; l < args->n_in; l++)
         if (s.lane[l].same)
-            fill(&s, convert, l, s.tile_rows * s.tile_cols);
+            fill(&s, l);
     run_outer(&s);
     if (s.room)
-        s.copies->fence();
+        STNI_ISA_PICK(stni_copy_kernels, args->isa)->fence();
 }

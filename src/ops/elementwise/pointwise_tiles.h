@@ -5,7 +5,7 @@
 #include "core/streaming.h"
 #include "ops/elementwise/pointwise_kernel.h"
 
-void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise_block_fn block, enum stni_isa isa);
+void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise_block_fn block);
 
 /* Whether the caches will not keep a result of so many bytes, so that it had better be written past them: by tiles. What is changed in
  * place is in the caches. */

@@ -3,7 +3,7 @@
 #include "ops/loss/loss_kernel.h"
 
 #include "core/dtype.h"
-#include "ops/util/convert.h"
+#include "ops/util/tile.h"
 
 #include <stdalign.h>
 
@@ -13,7 +13,7 @@ struct lane {
     char *at; /* NULL: ones */
     int64_t size, row, col;
     stn_dtype dtype;
-    stni_convert_fn convert;
+    struct stni_tile_kernels kernels;
 };
 
 struct walk {
@@ -39,8 +39,9 @@ static void *tile_of(struct walk *w, int l, int64_t row, int64_t col, int64_t ro
     char *from = lane->at + (row * lane->row + col * lane->col) * lane->size;
     if (is_dense(w, lane, rows, cols))
         return from;
+    const struct stni_tile tile = {rows, cols, cols, 1, lane->row, lane->col, 0, 0};
     if (l != LOSS_OUT)
-        stni_convert_tile(lane->convert, w->buffer[l], from, (struct stni_tile){rows, cols, cols, 1, lane->row, lane->col, 0, 0});
+        stni_tile_read(&lane->kernels, w->buffer[l], from, &tile);
     return w->buffer[l];
 }
 
@@ -56,9 +57,9 @@ static void run_tile(struct walk *w, int64_t row, int64_t col, int64_t rows, int
     b->g = tile_of(w, LOSS_GRAD, row, col, rows, cols);
     b->out = tile_of(w, LOSS_OUT, row, col, rows, cols);
     w->run(b);
+    const struct stni_tile tile = {rows, cols, out->row, out->col, cols, 1, 0, 0};
     if (out->at && b->out == w->buffer[LOSS_OUT])
-        stni_convert_tile(out->convert, out->at + (row * out->row + col * out->col) * out->size, b->out,
-                          (struct stni_tile){rows, cols, out->row, out->col, cols, 1, 0, 0});
+        stni_tile_write(&out->kernels, out->at + (row * out->row + col * out->col) * out->size, b->out, &tile);
 }
 
 static void run_rows(struct walk *w)
@@ -90,13 +91,13 @@ static void run_outer(struct walk *w)
     }
 }
 
-static void set_lane(struct walk *w, const struct stni_convert_kernels *convert, int l)
+static void set_lane(struct walk *w, enum stni_isa isa, int l)
 {
     const struct stni_loss_args *a = w->args;
     const struct stni_loss_operand *o = &a->operand[l];
-    w->lane[l] = (struct lane){.at = o->data, .dtype = o->dtype, .size = (int64_t)stn_dtype_size(o->dtype), .col = a->ndim > 0 ? o->strides[a->ndim - 1] : 1,
-                               .row = a->ndim > 1 ? o->strides[a->ndim - 2] : 0,
-                               .convert = l == LOSS_OUT ? convert->pair[o->dtype][a->compute] : convert->pair[a->compute][o->dtype]};
+    w->lane[l] = (struct lane){.at = o->data, .dtype = o->dtype, .size = (int64_t)stn_dtype_size(o->dtype),
+                               .col = a->ndim > 0 ? o->strides[a->ndim - 1] : 1, .row = a->ndim > 1 ? o->strides[a->ndim - 2] : 0};
+    w->lane[l].kernels = l == LOSS_OUT ? stni_tile_kernels(o->dtype, a->compute, isa) : stni_tile_kernels(a->compute, o->dtype, isa);
     if (o->data)
         return;
     for (int i = 0; i < TILE; i++)
@@ -126,7 +127,7 @@ stn_status stni_loss_cpu(stn_queue *queue, const void *raw)
     w.tile_cols = w.cols < TILE ? w.cols : TILE;
     w.tile_rows = TILE / w.tile_cols;
     for (int l = 0; l < LOSS_OPERANDS; l++)
-        set_lane(&w, STNI_ISA_PICK(stni_convert_kernels, isa), l);
+        set_lane(&w, isa, l);
     run_outer(&w);
     return STN_OK;
 }

@@ -14,8 +14,8 @@
 struct stni_tile {
     int64_t rows, cols;
     int64_t to_row, to_col, from_row, from_col;
-    int streamed; /* dense rows of dense sources go past the caches (core/stream.h) */
-    size_t ahead; /* then: how far ahead the source is asked for, bytes; 0: not at all */
+    int streamed;  /* dense rows of dense sources go past the caches (core/stream.h) */
+    int64_t ahead; /* how far ahead the source is asked for, bytes; 0: not at all */
 };
 
 /* The two sides do not overlap. */

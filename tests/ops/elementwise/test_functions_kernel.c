@@ -120,8 +120,8 @@ static void sixteen_bit_floats_are_rounded_once(void)
             wide[i] = half ? stni_f16_to_f32(x[i]) : stni_bf16_to_f32(x[i]);
         }
         for (int f = 0; f < N_FUNCTIONS; f++) {
-            struct stni_pointwise_args args = {.op = functions[f].op, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 1, .shape = {N},
-                                               .out = {y, dtype, {1}}, .in = {{x, dtype, {1}}}, .a = {1, 1}, .b = {20, 20}};
+            struct stni_pointwise_args args = {.op = functions[f].op, .isa = stni_isa_best(), .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 1,
+                                               .shape = {N}, .out = {y, dtype, {1}}, .in = {{x, dtype, {1}}}, .a = {1, 1}, .b = {20, 20}};
             struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = result, .in = {wide, wide, wide}, .a = {1, 1}, .b = {20, 20}};
             CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
             stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, stni_isa_best())(&block);

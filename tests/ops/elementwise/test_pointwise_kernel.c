@@ -88,6 +88,13 @@ static void merge(struct problem *p)
     p->args.ndim = stni_merge_dims(p->args.ndim, p->args.shape, n, strides);
 }
 
+/* Every instruction set in turn. */
+static enum stni_isa next_isa(void)
+{
+    static unsigned runs;
+    return (enum stni_isa)(runs++ % ((unsigned)stni_isa_best() + 1));
+}
+
 /* Runs the kernel; every element of the output is the plain loop's, and nothing beside them was written. */
 static int run_and_compare(struct problem *p, const char *what)
 {
@@ -101,6 +108,7 @@ static int run_and_compare(struct problem *p, const char *what)
         double _Complex x = operand_at(p, 0, offset[0]), y = p->args.n_in > 1 ? operand_at(p, 1, offset[1]) : 0;
         element_set(out, wanted, offset[p->args.n_in], computed(p, x, y));
     } while (step(p, index, offset));
+    p->args.isa = next_isa();
     CHECK_STATUS(stni_pointwise_cpu(NULL, &p->args), STN_OK);
     int64_t wrong = -1;
     for (int64_t i = 0; i < MAX_ELEMENTS && wrong < 0; i++)
@@ -215,27 +223,37 @@ static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
     }
 }
 
-/* Operands and results that lie column by column beside others that lie row by row, wider and longer than a tile. */
+static void check_matrices(stn_dtype dtype, int64_t rows, int64_t cols, int64_t gap, uint64_t *seed)
+{
+    const int64_t along[STN_MAX_NDIM] = {cols + gap, 1}, across[STN_MAX_NDIM] = {1, rows + gap}, column[STN_MAX_NDIM] = {1, 0},
+                  row[STN_MAX_NDIM] = {0, 1};
+    const int64_t *const lies[][3] = {{along, across, along}, {across, along, along}, {along, along, across}, {across, across, along},
+                                      {across, column, across}, {across, row, along}, {along, column, along}, {along, row, along}};
+    for (size_t k = 0; k < sizeof lies / sizeof lies[0]; k++) {
+        struct problem p = {.args = {.op = STNI_POINTWISE_mul, .compute = stni_compute_dtype(dtype), .ndim = 2, .n_in = 2, .shape = {rows, cols},
+                                     .out = {.dtype = dtype}, .in = {{.dtype = dtype}, {.dtype = dtype}}}};
+        char what[64];
+        snprintf(what, sizeof what, "%s, %d x %d, form %d", stn_dtype_name(dtype), (int)rows, (int)cols, (int)k);
+        for (int l = 0; l < 3; l++) {
+            make(&p, l, seed);
+            set_strides(&p, l, lies[k][l]);
+        }
+        run_and_compare(&p, what);
+        drop(&p);
+    }
+}
+
+/* Operands and results that lie column by column beside others that lie row by row: wider and longer than a tile, and about as wide as a row
+ * must be for a call of its own, or as a tile that is turned over is at most. */
 static void matrices_that_lie_across_match_a_plain_loop(void)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_BOOL, STN_DTYPE_C128};
-    enum { ROWS = 131, COLUMNS = 457, GAP = 3 };
-    static const int64_t along[STN_MAX_NDIM] = {COLUMNS + GAP, 1}, across[STN_MAX_NDIM] = {1, ROWS + GAP}, column[STN_MAX_NDIM] = {1, 0},
-                         row[STN_MAX_NDIM] = {0, 1};
-    static const int64_t *const lies[][3] = {{along, across, along}, {across, along, along}, {along, along, across}, {across, across, along},
-                                             {across, column, across}, {across, row, along}, {along, column, along}, {along, row, along}};
+    static const int64_t cols[] = {15, 17, 31, 32, 33, 65, 129, 457};
     uint64_t seed = 15;
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
-        for (size_t k = 0; k < sizeof lies / sizeof lies[0]; k++) {
-            struct problem p = {.args = {.op = STNI_POINTWISE_mul, .compute = stni_compute_dtype(dtypes[d]), .ndim = 2, .n_in = 2,
-                                         .shape = {ROWS, COLUMNS}, .out = {.dtype = dtypes[d]},
-                                         .in = {{.dtype = dtypes[d]}, {.dtype = dtypes[d]}}}};
-            for (int l = 0; l < 3; l++) {
-                make(&p, l, &seed);
-                set_strides(&p, l, lies[k][l]);
-            }
-            run_and_compare(&p, stn_dtype_name(dtypes[d]));
-            drop(&p);
+        for (size_t c = 0; c < sizeof cols / sizeof cols[0]; c++) {
+            check_matrices(dtypes[d], 131, cols[c], 3, &seed);
+            check_matrices(dtypes[d], 131, cols[c], 0, &seed);
         }
 }
 
@@ -247,7 +265,8 @@ static void long_runs_are_added_to_their_last_element(void)
     for (int64_t i = 0; i < N + 16; i++)
         x[i] = (float)(i % 1021);
     for (int shift = 0; shift < 3; shift++) {
-        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2, .shape = {N}};
+        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .isa = stni_isa_best(), .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2,
+                                           .shape = {N}};
         args.in[0] = (struct stni_pointwise_operand){x + shift, STN_DTYPE_F32, {1}};
         args.in[1] = (struct stni_pointwise_operand){x + 2 * shift, STN_DTYPE_F32, {1}};
         args.out = (struct stni_pointwise_operand){y + 1, STN_DTYPE_F32, {1}};
@@ -276,14 +295,14 @@ static void long_results_of_tiles_match_a_plain_loop(void)
         {"number", STN_DTYPE_F32, COLUMNS, 0, 0},      {"to bf16", STN_DTYPE_BF16, COLUMNS, COLUMNS, 1},
         {"row", STN_DTYPE_F32, COLUMNS, 0, 1},         {"column", STN_DTYPE_F32, COLUMNS, 1, 0},
         {"across", STN_DTYPE_F32, COLUMNS, 1, ROWS},   {"gaps", STN_DTYPE_F32, COLUMNS + GAP, COLUMNS, 1},
-        {"across to bf16", STN_DTYPE_BF16, COLUMNS + GAP, 1, ROWS}};
+        {"across to bf16", STN_DTYPE_BF16, COLUMNS + GAP, 1, ROWS}, {"every second", STN_DTYPE_F32, COLUMNS, COLUMNS - 1, 2}};
     float *x = malloc(N * sizeof *x), *z = malloc(N * sizeof *z);
     for (int64_t i = 0; i < N; i++)
         x[i] = (float)(i % SMALL);
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         const int number = cases[k].row == 0 && cases[k].col == 0;
-        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_F32, .ndim = 2, .n_in = 2, .shape = {ROWS, COLUMNS},
-                                           .out = {z, cases[k].out, {cases[k].out_row, 1}},
+        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .isa = stni_isa_best(), .compute = STN_DTYPE_F32, .ndim = 2, .n_in = 2,
+                                           .shape = {ROWS, COLUMNS}, .out = {z, cases[k].out, {cases[k].out_row, 1}},
                                            .in = {{x + 1, STN_DTYPE_F32, {COLUMNS, 1}},
                                                   {number ? NULL : x, STN_DTYPE_F32, {cases[k].row, cases[k].col}}}};
         set_number(&args.a, 1);
