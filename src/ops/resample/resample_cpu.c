@@ -10,19 +10,19 @@
 struct table {
     int64_t n, *begin, *first;
     double *weight;
-    /* Targets from even.begin to even.end - 1 have the same weights, of sources that go on by `apart`. */
+    /* Weights repeat every `period` targets from even.begin to even.end - 1, a whole number of times; the sources go on by `apart`. */
     struct stni_range even;
-    int64_t apart;
+    int64_t period, apart;
 };
 
-/* Targets of a line that are computed together. */
-enum { BLOCK = 256 };
+/* Periods of a line that are computed together, and the longest period that is looked for. */
+enum { BLOCK = 128, PERIODS = 4 };
 
-/* Whether target t has the terms of t - 1, `apart` further. */
-static int continues(const struct table *x, int64_t t, int64_t apart)
+/* Whether target t has the terms of t - period, `apart` further. */
+static int continues(const struct table *x, int64_t t, int64_t period, int64_t apart)
 {
-    int64_t a = x->begin[t - 1], b = x->begin[t], n = b - a;
-    if (x->begin[t + 1] - b != n || x->first[t] - x->first[t - 1] != apart)
+    int64_t a = x->begin[t - period], b = x->begin[t], n = x->begin[t - period + 1] - a;
+    if (x->begin[t + 1] - b != n || x->first[t] - x->first[t - period] != apart)
         return 0;
     for (int64_t k = 0; k < n; k++)
         if (x->weight[a + k] != x->weight[b + k])
@@ -30,17 +30,24 @@ static int continues(const struct table *x, int64_t t, int64_t apart)
     return 1;
 }
 
-/* The longest even run. */
+/* The longest run whose weights repeat every `period` targets. */
+static void find_periodic(struct table *x, int64_t period)
+{
+    for (int64_t t = 0, end; t + period < x->n; t = end - period + 1) {
+        const int64_t apart = x->first[t + period] - x->first[t];
+        for (end = t + period; end < x->n && continues(x, end, period, apart); end++)
+            ;
+        const int64_t length = (end - t) / period * period;
+        if (length > period && length > stni_range_length(x->even))
+            x->even = (struct stni_range){t, t + length}, x->period = period, x->apart = apart;
+    }
+}
+
 static void find_even(struct table *x)
 {
     x->even = (struct stni_range){0, 0};
-    for (int64_t t = 0, end; t < x->n; t = end) {
-        int64_t apart = t + 1 < x->n ? x->first[t + 1] - x->first[t] : 0;
-        for (end = t + 1; end < x->n && continues(x, end, apart); end++)
-            ;
-        if (end - t > stni_range_length(x->even))
-            x->even = (struct stni_range){t, end}, x->apart = apart;
-    }
+    for (int64_t period = 1; period <= PERIODS; period++)
+        find_periodic(x, period);
 }
 
 /* Writes the table of dim d at `memory`; returns what is behind it. */

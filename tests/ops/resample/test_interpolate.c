@@ -132,6 +132,43 @@ static void only_the_rows_that_are_read_travel(void)
     test_ranks(2, halo_body, NULL);
 }
 
+/* Weights that repeat every 1 to 7 elements, and lines longer than what a kernel computes at once; with channels last as well. */
+static stn_status periods_body(stn_context *context, void *arg)
+{
+    static const struct {
+        int64_t from, to;
+    } widths[] = {{301, 602}, {301, 903}, {301, 1204}, {300, 450}, {301, 301}, {602, 301}, {300, 500}, {280, 490}, {301, 4}, {3, 301}};
+    static const int order[] = {0, 2, 3, 1};
+    const stn_spec_options channels_last = {.size = sizeof channels_last, .memory_order = order};
+    const stn_spec *spec;
+    (void)arg;
+    for (int i = 0; i < (int)(sizeof widths / sizeof *widths); i++) {
+        const int64_t w = widths[i].from, to = widths[i].to, shape[] = {1, 1, 3, w}, pair[] = {1, 2, 3, w};
+        const stn_interpolate_attrs attrs = {.size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {5, to}};
+        stn_placement columns[] = {stn_shard(3)};
+        double *got = malloc((size_t)(10 * to) * sizeof *got);
+        stn_scope_begin(context);
+        const stn_mesh *mesh = test_mesh(context, 2, 0);
+        stn_tensor *x = test_tensor(context, mesh, columns, STN_DTYPE_F64, 4, shape, NULL, test_value);
+        test_read(stn_interpolate(x, &attrs), got, 5 * to);
+        for (int64_t k = 0; k < 5 * to; k++)
+            CHECK_NEAR(got[k], plain_bilinear(3, w, 5, to, k / to, k % to), 1e-10);
+        CHECK_STATUS(stn_spec_create(context, mesh, columns, STN_DTYPE_F64, 4, pair, &channels_last, &spec), STN_OK);
+        test_read(stn_interpolate(stn_redistribute(stn_expand(x, 4, pair), spec), &attrs), got, 10 * to);
+        stn_spec_release(&spec);
+        for (int64_t k = 0; k < 10 * to; k++)
+            CHECK_NEAR(got[k], plain_bilinear(3, w, 5, to, k / to % 5, k % to), 1e-10);
+        stn_scope_end(context);
+        free(got);
+    }
+    return STN_OK;
+}
+
+static void weights_that_repeat_give_what_a_plain_loop_gives(void)
+{
+    test_ranks(2, periods_body, NULL);
+}
+
 /* Twice the size by nearest: each rank's rows are made of its own. */
 static stn_status aligned_body(stn_context *context, void *arg)
 {
@@ -226,6 +263,7 @@ int main(int argc, char **argv)
         {"every_mode_in_every_layout_gives_what_one_process_gives", every_mode_in_every_layout_gives_what_one_process_gives},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"only_the_rows_that_are_read_travel", only_the_rows_that_are_read_travel},
+        {"weights_that_repeat_give_what_a_plain_loop_gives", weights_that_repeat_give_what_a_plain_loop_gives},
         {"nothing_travels_where_no_rank_reads_anothers_rows", nothing_travels_where_no_rank_reads_anothers_rows},
         {"halves_are_computed_in_f32", halves_are_computed_in_f32},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
