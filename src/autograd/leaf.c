@@ -232,8 +232,9 @@ stn_tensor *stn_detach(stn_tensor *tensor)
     stn_tensor *out;
     if (!tensor || stni_is_error(tensor) || tensor->context->error.status != STN_OK)
         return tensor ? tensor->context->error_tensor : NULL;
-    uint32_t view = tensor->flags & STNI_TENSOR_VIEW;
-    if (stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, view, &out) != STN_OK)
+    if (stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, 0, &out) != STN_OK)
         return tensor->context->error_tensor;
+    if (tensor->flags & STNI_TENSOR_VIEW)
+        stni_tensor_show(out, tensor);
     return stni_tensor_publish(out);
 }

@@ -66,7 +66,19 @@ static void put_back(struct stni_storage *storage)
     stn_context *context = storage->context;
     context->stats.live_storages--;
     storage->context = NULL;
-    stni_slab_put(context->storage_slab, storage);
+    if (atomic_load_explicit(&storage->views, memory_order_relaxed) == 0)
+        stni_slab_put(context->storage_slab, storage);
+}
+
+void stni_storage_add_view(struct stni_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->views, 1, memory_order_relaxed);
+}
+
+void stni_storage_drop_view(stn_context *context, struct stni_storage *storage)
+{
+    if (atomic_fetch_sub_explicit(&storage->views, 1, memory_order_relaxed) == 1 && storage->context == NULL)
+        stni_slab_put(context->storage_slab, storage);
 }
 
 static void free_wrapped(struct stni_storage *storage)

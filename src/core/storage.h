@@ -7,7 +7,7 @@
 
 struct stni_storage {
     atomic_int refs;
-    atomic_int views;   /* live tensors flagged as views on it */
+    atomic_int views;   /* live views of tensors on it: the handle outlives its memory for them */
     uint32_t version;   /* counts changes in place */
     stn_context *context; /* NULL while the slab holds it */
     void *data;
@@ -52,5 +52,9 @@ void stni_storage_release(struct stni_storage *storage);                /* on th
 
 /* Frees a storage whatever its references: for the end of a context. */
 void stni_storage_free(struct stni_storage *storage);
+
+/* One view more, one less. On the context's thread, which the storage itself may no longer know. */
+void stni_storage_add_view(struct stni_storage *storage);
+void stni_storage_drop_view(stn_context *context, struct stni_storage *storage);
 
 #endif

@@ -109,9 +109,23 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
     STNI_TRY(new_tensor(context, spec, storage, data, given != NULL ? strides : spec->strides, out));
     stni_storage_retain(storage);
     (*out)->flags = flags;
-    if (flags & STNI_TENSOR_VIEW)
-        atomic_fetch_add_explicit(&storage->views, 1, memory_order_relaxed);
     return STN_OK;
+}
+
+void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base)
+{
+    struct stni_storage *root = stni_tensor_root(base);
+    stni_storage_add_view(root);
+    stni_tensor_show_nothing(tensor);
+    tensor->shown = root;
+    tensor->flags |= STNI_TENSOR_VIEW;
+}
+
+void stni_tensor_show_nothing(stn_tensor *tensor)
+{
+    if (tensor->flags & STNI_TENSOR_VIEW)
+        stni_storage_drop_view(tensor->context, tensor->shown);
+    tensor->flags &= ~(uint32_t)STNI_TENSOR_VIEW;
 }
 
 void stni_tensor_free(stn_tensor *tensor)
@@ -120,7 +134,7 @@ void stni_tensor_free(stn_tensor *tensor)
     if ((tensor->node != NULL || tensor->leaf != NULL) && context->drop_autograd != NULL)
         context->drop_autograd(tensor);
     if (tensor->flags & STNI_TENSOR_VIEW)
-        atomic_fetch_sub_explicit(&tensor->storage->views, 1, memory_order_relaxed);
+        stni_tensor_show_nothing(tensor);
     if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))
         stni_storage_free(tensor->storage);
     stni_spec_release(tensor->spec);

@@ -11,7 +11,7 @@ struct stni_margin;
 
 enum stni_tensor_flags {
     STNI_TENSOR_ERROR = 1,
-    STNI_TENSOR_VIEW = 2,          /* made on another tensor's memory by a view op */
+    STNI_TENSOR_VIEW = 2,          /* shows another tensor's elements, in its memory or not */
     STNI_TENSOR_REQUIRES_GRAD = 4  /* a leaf that requires grad, or the result of a node */
 };
 
@@ -22,6 +22,7 @@ struct stn_tensor {
     stn_context *context; /* NULL while the slab holds it */
     const stn_spec *spec; /* retained; a local tensor's has no mesh */
     struct stni_storage *storage;
+    struct stni_storage *shown; /* of a view: that of the tensor that it shows, which may be the same */
     void *data; /* first element of this rank's chunk */
     int64_t strides[STN_MAX_NDIM]; /* elements */
     /* Autograd's: exactly one of node and leaf, or neither. Handles of the same logical value (redistributed inside a
@@ -53,6 +54,17 @@ stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec,
 /* A tensor of `spec` on existing memory: `data` inside `storage`, which is retained. strides NULL: dense. */
 stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
                           const int64_t *strides, uint32_t flags, stn_tensor **out);
+
+/* Makes a tensor a view of `base`, or of what that is a view of; or takes that back. Whether it is one follows from the program and not from
+ * the layout: a chunk that had to move, or is empty on this rank, is one in memory of its own. */
+void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base);
+void stni_tensor_show_nothing(stn_tensor *tensor);
+
+/* Where the elements lie that a tensor has or shows. */
+static inline struct stni_storage *stni_tensor_root(const stn_tensor *tensor)
+{
+    return tensor->flags & STNI_TENSOR_VIEW ? tensor->shown : tensor->storage;
+}
 
 /* Drops a reference on the context's thread; the last one frees at once, its memory is the next tensor's. Accepts NULL. (The
  * public stn_tensor_release may run on any thread, so that it leaves the handle to stni_context_reap.) */

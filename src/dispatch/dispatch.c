@@ -266,6 +266,14 @@ static stn_status run(struct walk *w)
     return STN_OK;
 }
 
+/* Views are views of what was given, in whatever layout it was read. */
+static void show_given(struct walk *w, const stn_tensor *given)
+{
+    for (int k = 0; k < w->call.n_out && given; k++)
+        if (w->out[k])
+            stni_tensor_show(w->out[k], given);
+}
+
 static stn_status record(struct walk *w)
 {
     const stn_context *context = w->call.context;
@@ -315,6 +323,8 @@ static stn_status walk(struct walk *w, int n_in, stn_tensor *const *in, int n_ou
     STNI_TRY_GOTO(make_outputs(w), made);
     STNI_TRY_GOTO(keep_overwritten(w), made);
     STNI_TRY_GOTO(run(w), made);
+    if (w->desc->flags & STN_OP_VIEW)
+        show_given(w, n_in > 0 ? in[0] : NULL);
     STNI_TRY_GOTO(record(w), made);
     publish(w, n_out, out);
     drop_moved(w);
@@ -379,6 +389,31 @@ static void set_out(struct walk *w, const stn_op *op, const void *attrs)
                             .in = w->in, .out = w->out, .in_spec = w->in_spec, .arg = op->desc->arg};
 }
 
+/* Another handle of an input: a view of it, with its history. */
+static stn_status alias_input(stn_tensor *in, stn_tensor **out)
+{
+    STNI_TRY(stni_tensor_on(in->context, in->spec, in->storage, in->data, in->strides, in->flags & STNI_TENSOR_REQUIRES_GRAD, out));
+    stni_share_autograd(in, *out);
+    stni_tensor_show(*out, in);
+    return STN_OK;
+}
+
+/* Takes a reference to what other ops made: it may be a view of an input, and is none of something that only they know. */
+static stn_status settle(struct walk *w, stn_tensor **out)
+{
+    stn_tensor *made = *out;
+    int shows_input = 0;
+    for (int i = 0; i < w->call.n_in && made; i++) {
+        if (w->in[i] == made && !(w->desc->flags & STN_OP_IN_PLACE))
+            return alias_input(made, out);
+        shows_input |= w->in[i] && stni_tensor_root(w->in[i]) == stni_tensor_root(made);
+    }
+    if (made && !shows_input && atomic_load_explicit(&stni_tensor_root(made)->views, memory_order_relaxed) == 1)
+        stni_tensor_show_nothing(made);
+    stn_tensor_retain(made);
+    return STN_OK;
+}
+
 /* An op made of others: a scope of its own releases what they make on the way. */
 static stn_status compose(struct walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
 {
@@ -390,11 +425,17 @@ static stn_status compose(struct walk *w, int n_in, stn_tensor *const *in, int n
     stn_status status = w->desc->compose(&w->call);
     if (status == STN_OK)
         status = context->error.status;
-    for (int k = 0; k < w->call.n_out && status == STN_OK; k++)
-        stn_tensor_retain(w->out[k]);
+    for (int k = 0; k < w->call.n_out; k++) {
+        if (status == STN_OK)
+            status = settle(w, &w->out[k]);
+        if (status != STN_OK)
+            w->out[k] = NULL;
+    }
     stni_scope_leave(context);
     if (status == STN_OK)
         publish(w, n_out, out);
+    else
+        drop_outputs(w);
     return status;
 }
 

@@ -90,5 +90,7 @@ stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_
 {
     size_t size = stn_dtype_size(base->spec->layout.dtype);
     char *data = base->data ? (char *)base->data + offset * (int64_t)size : NULL;
-    return stni_tensor_on(call->context, call->out_spec[k], base->storage, data, strides, STNI_TENSOR_VIEW, &call->out[k]);
+    STNI_TRY(stni_tensor_on(call->context, call->out_spec[k], base->storage, data, strides, 0, &call->out[k]));
+    stni_tensor_show(call->out[k], base);
+    return STN_OK;
 }

@@ -241,8 +241,10 @@ static void share(stn_context *context, void *arg)
     stn_tensor *base = stn_from_host(context, whole, host), *third_row, *second_column;
     struct stni_storage *storage = base->storage;
     float *data = base->data;
-    CHECK_STATUS(stni_tensor_on(context, one_row, storage, data + 10, NULL, STNI_TENSOR_VIEW, &third_row), STN_OK);
-    CHECK_STATUS(stni_tensor_on(context, one_column, storage, data + 1, column_stride, STNI_TENSOR_VIEW, &second_column), STN_OK);
+    CHECK_STATUS(stni_tensor_on(context, one_row, storage, data + 10, NULL, 0, &third_row), STN_OK);
+    CHECK_STATUS(stni_tensor_on(context, one_column, storage, data + 1, column_stride, 0, &second_column), STN_OK);
+    stni_tensor_show(third_row, base);
+    stni_tensor_show(second_column, third_row);
     CHECK_I64(atomic_load(&storage->views), 2);
     CHECK_I64(stni_tensor_is_dense(third_row), 1);
     CHECK_I64(stni_tensor_is_dense(second_column), 0);
@@ -272,6 +274,41 @@ static void share(stn_context *context, void *arg)
 static void views_keep_the_storage_alive(void)
 {
     on_one_rank(share, NULL);
+}
+
+/* A view may have elements of its own: what it shows counts it, and goes without waiting for it. */
+static void show(stn_context *context, void *arg)
+{
+    (void)arg;
+    static const int64_t shape[] = {4};
+    const stn_spec *spec = make_spec(context, STN_DTYPE_F32, 1, shape, NULL);
+    stn_tensor *base = stn_empty(context, spec), *view = stn_empty(context, spec), *of_view = stn_empty(context, spec), *other;
+    struct stni_storage *storage = base->storage;
+    stni_tensor_show(view, base);
+    stni_tensor_show(of_view, view);
+    CHECK_I64(atomic_load(&storage->views), 2);
+    CHECK_I64(atomic_load(&view->storage->views), 0);
+    stni_tensor_show_nothing(of_view);
+    stni_tensor_show_nothing(of_view);
+    CHECK_I64(atomic_load(&storage->views), 1);
+    stn_tensor_release(&base);
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.live_storages, 2);
+    other = stn_empty(context, spec); /* its storage is another handle than the one that the view knows */
+    CHECK(other->storage != storage);
+    CHECK_I64(atomic_load(&storage->views), 1);
+    stn_tensor_release(&view);
+    stn_tensor_release(&of_view);
+    stn_tensor_release(&other);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.live_storages, 0);
+    stn_spec_release(&spec);
+}
+
+static void a_view_with_memory_of_its_own_is_counted(void)
+{
+    on_one_rank(show, NULL);
 }
 
 struct owned {
@@ -534,6 +571,7 @@ int main(int argc, char **argv)
         {"margins_lie_around_the_chunk_in_its_storage", margins_lie_around_the_chunk_in_its_storage},
         {"empty_chunks_have_no_margins_and_impossible_ones_are_a_status", empty_chunks_have_no_margins_and_impossible_ones_are_a_status},
         {"views_keep_the_storage_alive", views_keep_the_storage_alive},
+        {"a_view_with_memory_of_its_own_is_counted", a_view_with_memory_of_its_own_is_counted},
         {"wrapped_memory_goes_back_once_after_its_last_use", wrapped_memory_goes_back_once_after_its_last_use},
         {"wrapped_memory_goes_back_from_failed_queues_and_ended_contexts", wrapped_memory_goes_back_from_failed_queues_and_ended_contexts},
         {"refused_memory_stays_the_callers", refused_memory_stays_the_callers},

@@ -262,7 +262,7 @@ stn_status stni_redistribute(stn_tensor *tensor, const stn_spec *spec, stn_tenso
     STNI_TRY(check(tensor, spec));
     int same_chunks = stni_spec_same_chunks(tensor->spec, spec);
     if (same_chunks && same_order(tensor->spec, spec)) {
-        STNI_TRY(stni_tensor_on(tensor->context, spec, tensor->storage, tensor->data, tensor->strides, STNI_TENSOR_VIEW, &to));
+        STNI_TRY(stni_tensor_on(tensor->context, spec, tensor->storage, tensor->data, tensor->strides, 0, &to));
     } else {
         STNI_TRY(same_chunks ? reorder(tensor, spec, &to) : move(tensor, spec, &to));
         tensor->context->stats.redistributions++;

@@ -152,7 +152,7 @@ static stn_status complex_backward(stn_backward_call *call)
 static const stn_input_schema inputs[] = {{.name = "input"}};
 
 #define PARTS(text, part)                                                                                         \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .n_outputs = 1, .flags = STN_OP_ALIAS, \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW, \
     .check = part##_check, .place = part##_place, .run = part##_run, .backward = part##_backward
 
 const stn_op_desc stni_op_view_as_real = {PARTS("view_as_real", real)};

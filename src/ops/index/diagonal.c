@@ -169,7 +169,7 @@ static const struct diagonal_attrs attrs_init = {.dim1 = 0, .dim2 = 1};
 
 const stn_op_desc stni_op_diagonal = {
     .size = sizeof(stn_op_desc), .name = "diagonal", .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct diagonal_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS, .check = check, .place = place,
+    .attrs_size = sizeof(struct diagonal_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW, .check = check, .place = place,
     .run = run, .backward = backward,
 };
 

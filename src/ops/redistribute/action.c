@@ -35,7 +35,9 @@ stn_tensor *stni_action_give(stn_context *context, stn_status status, stn_tensor
 
 stn_status stni_alias(stn_tensor *base, const stn_spec *spec, stn_tensor **out)
 {
-    return stni_tensor_on(base->context, spec, base->storage, base->data, base->strides, STNI_TENSOR_VIEW, out);
+    STNI_TRY(stni_tensor_on(base->context, spec, base->storage, base->data, base->strides, 0, out));
+    stni_tensor_show(*out, base);
+    return STN_OK;
 }
 
 stn_status stni_zeros(stn_context *context, const stn_spec *spec, stn_tensor **out)

@@ -115,6 +115,7 @@ stn_status stni_take(stn_tensor *tensor, const struct stni_local_axes *axes, stn
         STNI_TRY(stni_alias(tensor, chunk, out));
     else
         STNI_TRY(stni_zeros(tensor->context, chunk, out));
+    stni_tensor_show(*out, tensor);
     return record(&take_desc, axes, tensor, out);
 }
 
@@ -144,9 +145,10 @@ stn_status stni_give(stn_tensor *local, const stn_spec *spec, const struct stni_
     if (!is_root(spec->layout.mesh, axes->root_axes & spec->partial_axes))
         STNI_TRY(stni_zeros(local->context, spec, out));
     else if (is_dense_for(spec, local->strides))
-        STNI_TRY(stni_tensor_on(local->context, spec, local->storage, local->data, spec->strides, STNI_TENSOR_VIEW, out));
+        STNI_TRY(stni_tensor_on(local->context, spec, local->storage, local->data, spec->strides, 0, out));
     else
         STNI_TRY(copy_as(local, spec, out));
+    stni_tensor_show(*out, local);
     return record(&give_desc, axes, local, out);
 }
 

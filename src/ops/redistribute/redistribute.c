@@ -39,8 +39,9 @@ stn_status stni_move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
     stn_status status = STN_OK;
     STNI_TRY(stni_redistribute(tensor, spec, &moved));
     if (moved->storage == tensor->storage || moved->node || moved->leaf) {
-        int shares = moved->storage == tensor->storage;
-        status = stni_tensor_on(moved->context, spec, moved->storage, moved->data, moved->strides, shares ? STNI_TENSOR_VIEW : 0, out);
+        status = stni_tensor_on(moved->context, spec, moved->storage, moved->data, moved->strides, 0, out);
+        if (status == STN_OK && moved->storage == tensor->storage)
+            stni_tensor_show(*out, tensor);
         stni_tensor_drop(&moved);
     } else {
         *out = moved;
