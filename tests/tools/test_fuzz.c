@@ -50,6 +50,23 @@ static void a_seed_draws_the_same_program(void)
     free(r);
 }
 
+/* What is changed in place is read by that step alone, and programs change often. */
+static void programs_change_tensors_in_place(void)
+{
+    int changes = 0;
+    for (uint64_t seed = 40; seed < 60; seed++) {
+        struct program *p = drawn(seed, NULL);
+        for (int s = 0; s < p->n_steps; s++)
+            if (p->steps[s].in_place) {
+                CHECK(p->terms[p->steps[s].inputs[0]].is_changed);
+                CHECK_I64(program_uses(p, p->steps[s].inputs[0]), 1);
+                changes++;
+            }
+        free(p);
+    }
+    CHECK(changes >= 10);
+}
+
 /* The answers of one rank are changed by little: a value of each program, then a gradient. */
 static int tampered(struct program *p, int gradient)
 {
@@ -120,6 +137,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_op_of_the_table_makes_programs_that_agree", every_op_of_the_table_makes_programs_that_agree},
         {"a_seed_draws_the_same_program", a_seed_draws_the_same_program},
+        {"programs_change_tensors_in_place", programs_change_tensors_in_place},
         {"changed_answers_are_found", changed_answers_are_found},
         {"compacting_keeps_what_a_program_does", compacting_keeps_what_a_program_does},
         {"a_program_is_printed_as_c", a_program_is_printed_as_c},

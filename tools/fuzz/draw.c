@@ -63,7 +63,7 @@ static int suits(struct draft *d, int t, const struct want *want)
     const struct term *term = term_of(d, t);
     const struct facts *facts = &d->facts[t];
     const stn_dtype dtype = !want->is_complex ? d->dtype : d->dtype == STN_DTYPE_F64 ? STN_DTYPE_C128 : STN_DTYPE_C64;
-    if (term->dtype != dtype || term->ndim < want->min_ndim || term->ndim > want->max_ndim)
+    if (term->is_changed || term->dtype != dtype || term->ndim < want->min_ndim || term->ndim > want->max_ndim)
         return 0;
     if (facts->lo < want->lo || facts->hi > want->hi || (want->distinct && facts->gap < LEAST_GAP))
         return 0;
@@ -148,7 +148,7 @@ int draw_partner(struct draft *d, int t, double lo, double hi)
     for (int i = 0; i < TRIES && draw_below(d, 3) > 0; i++) {
         const int other = draw_below(d, d->p->n_terms);
         const struct term *o = term_of(d, other);
-        if (o->dtype == term->dtype && o->ndim == term->ndim && memcmp(o->shape, term->shape, sizeof *o->shape * (size_t)o->ndim) == 0 &&
+        if (!o->is_changed && o->dtype == term->dtype && o->ndim == term->ndim && memcmp(o->shape, term->shape, sizeof *o->shape * (size_t)o->ndim) == 0 &&
             d->facts[other].lo >= lo && d->facts[other].hi <= hi)
             return other;
     }
@@ -227,27 +227,48 @@ static int take_outputs(struct draft *d, int number, int n_outputs, stn_tensor *
 /* Runs what was written; outputs are counted by the op. @return 0 and nothing changed where the op refuses it or its numbers are too large. */
 static int run(struct draft *d, struct draw_counts *counts)
 {
-    stn_tensor *inputs[MAX_STEP_INPUTS], *outputs[STN_MAX_OUTPUTS] = {NULL};
+    stn_tensor *outputs[STN_MAX_OUTPUTS] = {NULL};
     const int number = d->p->n_steps;
     struct step *step = d->step;
     if (step->op == NULL) {
         outputs[0] = d->e.tensor[step->inputs[0]];
         return take_outputs(d, number, 1, outputs);
     }
-    const stn_op *op = stn_op_find(d->e.context, step->op);
-    for (int i = 0; i < step->n_inputs; i++)
-        inputs[i] = step->inputs[i] < 0 ? NULL : d->e.tensor[step->inputs[i]];
-    if (op == NULL)
-        return 0;
-    const int n = stn_op_descriptor(op)->n_outputs;
-    if (stn_op_invoke(op, step->n_inputs, inputs, step->n_attrs, step->attrs, n, outputs) == STN_OK)
-        return take_outputs(d, number, n, outputs);
+    if (execute_op(&d->e, step, outputs) == STN_OK) {
+        if (step->in_place)
+            d->p->terms[step->inputs[0]].is_changed = 1;
+        return take_outputs(d, number, STN_MAX_OUTPUTS, outputs);
+    }
     char text[256];
     counts->refused++;
     stn_context_take_error(d->e.context, text, sizeof text);
     if (getenv("STN_FUZZ_REFUSED") != NULL)
         fprintf(stderr, "refused: %s\n", text);
     return 0;
+}
+
+/* Whether a term may be changed in place: nothing else reads it, nor does the backward of what made it, and it shares no memory by being moved to where
+ * it is already. The op refuses views. */
+static int may_change(const struct draft *d, int t)
+{
+    const struct term *term = term_of(d, t);
+    if (term->dtype != d->dtype || program_uses(d->p, t) > 0)
+        return 0;
+    if (term->step == GIVEN)
+        return !term->requires_grad;
+    const char *maker = d->p->steps[term->step].op;
+    return maker != NULL && !generator_of(maker)->keeps_result;
+}
+
+static void draw_in_place(struct draft *d)
+{
+    struct step *step = d->step;
+    char name[64];
+    int reads = 0;
+    for (int i = 0; i < step->n_inputs; i++)
+        reads += step->inputs[i] == step->inputs[0];
+    snprintf(name, sizeof name, "%s_", step->op);
+    step->in_place = reads == 1 && may_change(d, step->inputs[0]) && stn_op_find(d->e.context, name) != NULL && draw_chance(d, 2);
 }
 
 static int redistribution(struct draft *d)
@@ -274,6 +295,8 @@ static void draw_step(struct draft *d, const char *only, struct draw_counts *cou
             g = generator_of("rfft"); /* something has to make what it reads */
         d->step->op = g->op;
         drawn = g->draw(d, g);
+        if (drawn)
+            draw_in_place(d);
     }
     counts->drawn += drawn;
     if (drawn && run(d, counts))

@@ -32,6 +32,9 @@ struct execution {
 /** Makes a leaf, or the cotangent of what a step made. */
 stn_tensor *execute_given(struct execution *e, int term);
 
+/** Calls a step's op; tensors that it reads are there. @return the status, of which nothing is taken. */
+stn_status execute_op(const struct execution *e, const struct step *step, stn_tensor **outputs);
+
 /** Runs one step; tensors that it reads are there. @return 0 with a finding on failure. */
 int execute_step(struct execution *e, int step);
 

@@ -16,6 +16,7 @@ struct generator {
     double kink;
     int distinct;       /* no two of them alike: else a maximum is a matter of rounding */
     int is_complex;     /* it is one: made by an op of the program */
+    int keeps_result;   /* its backward reads what it gave: that may not be changed in place */
 };
 
 int generator_count(void);

@@ -70,6 +70,16 @@ static const char preamble[] =
     "    return t;\n"
     "}\n"
     "\n"
+    "/* A pending reduction cannot stay one in place. */\n"
+    "static int pending(stn_tensor *t)\n"
+    "{\n"
+    "    const stn_mesh *mesh = stn_spec_mesh(stn_tensor_spec(t));\n"
+    "    for (int a = 0; mesh && a < stn_mesh_ndim(mesh); a++)\n"
+    "        if (stn_spec_placement(stn_tensor_spec(t), a).kind == STN_PLACE_PARTIAL)\n"
+    "            return 1;\n"
+    "    return 0;\n"
+    "}\n"
+    "\n"
     "/* One rank's answers are kept, the others' compared with them. */\n"
     "static void compare(stn_context *c, const stn_mesh *mesh, const char *what, stn_tensor *t, double **kept)\n"
     "{\n"
@@ -183,7 +193,10 @@ static void print_step(FILE *out, const struct program *p, const struct step *st
         fprintf(out, ");\n");
         return;
     }
-    fprintf(out, "    stn_call(c, \"%s\", %d, (stn_tensor *[]){", step->op, step->n_inputs);
+    if (step->in_place)
+        fprintf(out, "    stn_call(c, pending(t[%d]) ? \"%s\" : \"%s_\", %d, (stn_tensor *[]){", step->inputs[0], step->op, step->op, step->n_inputs);
+    else
+        fprintf(out, "    stn_call(c, \"%s\", %d, (stn_tensor *[]){", step->op, step->n_inputs);
     for (int i = 0; i < step->n_inputs; i++) {
         if (step->inputs[i] < 0)
             fprintf(out, "%sNULL", i ? ", " : "");
@@ -248,7 +261,7 @@ static void print_body(FILE *out, const struct program *p)
     for (int s = 0; s < p->n_steps; s++)
         print_step(out, p, &p->steps[s]);
     for (int t = 0; t < p->n_terms; t++)
-        if (p->terms[t].step >= 0)
+        if (p->terms[t].step >= 0 && !p->terms[t].is_changed)
             fprintf(out, "    compare(c, mesh, \"t[%d]\", t[%d], &values[%d]);\n", t, t, t);
     if (differentiates(p))
         print_backward(out, p);

@@ -24,10 +24,12 @@ struct term {
     uint64_t seed;        /* of its numbers, or its cotangent's */
     struct layout layout; /* of a leaf; of the cotangent of what a step makes */
     struct layout came;   /* of what a step makes, once it has run on a mesh */
+    int is_changed;       /* in place, by the step that reads it: not what it was */
 };
 
 struct step {
     const char *op; /* NULL: the input in another layout */
+    int in_place;   /* where that can be: the first input, unless a pending reduction has to end */
     int n_inputs, inputs[MAX_STEP_INPUTS]; /* -1: absent */
     int n_attrs;
     stn_attr attrs[MAX_STEP_ATTRS]; /* names and texts are constants */

@@ -45,6 +45,8 @@ static int propose(struct shrinking *s, struct program *proposal)
 static void remove_step(struct program *p, int number)
 {
     const struct step removed = p->steps[number];
+    if (removed.in_place)
+        p->terms[removed.inputs[0]].is_changed = 0;
     memmove(&p->steps[number], &p->steps[number + 1], sizeof *p->steps * (size_t)(p->n_steps - number - 1));
     p->n_steps--;
     for (int t = 0; t < p->n_terms; t++)
@@ -55,7 +57,7 @@ static void remove_step(struct program *p, int number)
         const int is_real = stn_dtype_is_differentiable(term->dtype);
         term->step = program_uses(p, removed.outputs[k]) ? GIVEN : LOST;
         term->fill = is_real ? FILL_REAL : term->dtype == STN_DTYPE_BOOL ? FILL_BOOL : FILL_INDEX;
-        term->requires_grad = is_real;
+        term->requires_grad = is_real && !term->is_changed;
         term->lo = 0.5; /* no pole, no kink */
         term->hi = is_real ? 1.5 : 1;
     }
@@ -166,6 +168,20 @@ static int shrink_dims(struct shrinking *s, struct program *proposal)
     return smaller;
 }
 
+static int drop_changes(struct shrinking *s, struct program *proposal)
+{
+    int dropped = 0;
+    for (int i = 0; i < s->p->n_steps; i++) {
+        if (!s->p->steps[i].in_place)
+            continue;
+        *proposal = *s->p;
+        proposal->steps[i].in_place = 0;
+        proposal->terms[proposal->steps[i].inputs[0]].is_changed = 0;
+        dropped += propose(s, proposal);
+    }
+    return dropped;
+}
+
 static int drop_gradients(struct shrinking *s, struct program *proposal)
 {
     int dropped = 0;
@@ -186,7 +202,8 @@ static int drop_gradients(struct shrinking *s, struct program *proposal)
 
 int shrink_program(struct program *p, struct finding *finding)
 {
-    static int (*const passes[])(struct shrinking *, struct program *) = {drop_steps, shrink_mesh, simplify_layouts, drop_gradients, shrink_dims};
+    static int (*const passes[])(struct shrinking *, struct program *) = {drop_steps, drop_changes, shrink_mesh, simplify_layouts, drop_gradients,
+                                                                               shrink_dims};
     struct shrinking s = {p, finding, 0};
     struct program *proposal = malloc(sizeof *proposal);
     int changed = proposal != NULL;
