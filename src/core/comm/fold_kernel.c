@@ -1,6 +1,8 @@
 /* Vectors of the widest kind, four at a time: with their operands they stay in registers. */
 #include "core/comm/fold.h"
 
+#include "core/dtype.h"
+
 #include <string.h>
 
 #ifdef __SSE2__
@@ -110,6 +112,9 @@ INLINE void pack_bf16(i64_vector *acc)
 
 #define T f32_vector
 #define LANE float
+#define ELEMENT uint16_t
+#define WIDEN(x) stni_bf16_to_f32(x)
+#define NARROW(x) stni_f32_to_bf16(x)
 #define NAME(x) x##_bf16
 #define UNPACK unpack_bf16
 #define PACK pack_bf16

@@ -1,5 +1,11 @@
 /* The ops of one dtype. Included with T (vector of accumulators), LANE (its element), NAME(x), UNPACK, PACK and STORED (vectors of a block in
- * memory), ADD, MULTIPLY. A comparison keeps the first operand where it is NaN, as core/box_reduce_kernel.c does. */
+ * memory), ADD, MULTIPLY; where memory holds another type than LANE, with that (ELEMENT) and its conversions (WIDEN, NARROW). A comparison
+ * keeps the first operand where it is NaN, as core/box_reduce_kernel.c does. */
+#ifndef ELEMENT
+#define ELEMENT LANE
+#define WIDEN(x) (x)
+#define NARROW(x) (x)
+#endif
 
 enum { NAME(BLOCK) = STORED * WIDTH }; /* bytes */
 
@@ -45,22 +51,32 @@ INLINE void NAME(block)(const struct stni_fold *f, int64_t at, int n_src, int n_
     }
 }
 
-/* The last bytes, fewer than a block: through a copy, so that nothing is read or written beyond the end. */
-static void NAME(rest)(const struct stni_fold *f, int64_t at, size_t size, enum stn_reduce_op op)
+INLINE LANE NAME(load_one)(const void *from, int64_t i)
 {
-    i64_vector acc[VECTORS];
-    char block[NAME(BLOCK)] = {0};
-    memcpy(block, (const char *)f->src[0] + at, size);
-    UNPACK(acc, block);
-    for (int s = 1; s < f->n_src; s++) {
-        memcpy(block, (const char *)f->src[s] + at, size);
-        NAME(add)(acc, block, op);
+    ELEMENT element;
+    memcpy(&element, (const char *)from + i * (int64_t)sizeof element, sizeof element);
+    return WIDEN(element);
+}
+
+INLINE LANE NAME(step_one)(LANE a, LANE b, enum stn_reduce_op op)
+{
+    return ((T)NAME(step)((i64_vector)(T){a}, (i64_vector)(T){b}, op))[0];
+}
+
+/* The last elements, fewer than a block, one by one; all there is where ranks reduce a number or two. */
+INLINE void NAME(rest)(const struct stni_fold *f, int64_t from, enum stn_reduce_op op)
+{
+    for (int64_t i = from; i < f->n; i++) {
+        __asm__ volatile(""); /* as vectors they would be twice the code for nothing */
+        LANE acc = NAME(load_one)(f->src[0], i);
+        for (int s = 1; s < f->n_src; s++)
+            acc = NAME(step_one)(acc, NAME(load_one)(f->src[s], i), op);
+        if (f->divisor != 1)
+            acc /= (LANE)f->divisor;
+        const ELEMENT result = NARROW(acc);
+        for (int d = 0; d < f->n_dst; d++)
+            memcpy((char *)f->dst[d] + i * (int64_t)sizeof result, &result, sizeof result);
     }
-    NAME(finish)(acc, f->divisor);
-    for (int i = 0; i < STORED; i++)
-        store(block + i * WIDTH, acc[i]);
-    for (int d = 0; d < f->n_dst; d++)
-        memcpy((char *)f->dst[d] + at, block, size);
 }
 
 INLINE void NAME(blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
@@ -85,15 +101,14 @@ INLINE void NAME(few_blocks)(const struct stni_fold *f, int64_t bytes, int n_src
 INLINE void NAME(all)(const struct stni_fold *fold, enum stn_reduce_op op)
 {
     struct stni_fold f = *fold; /* nothing that is stored can change it */
-    int64_t element = NAME(BLOCK) * (int64_t)sizeof(LANE) / (WIDTH * VECTORS), bytes = f.n * element;
+    const int64_t bytes = f.n * (int64_t)sizeof(ELEMENT);
     if (op == STN_SUM && f.n_src == 2 && f.n_dst == 2)
         NAME(few_blocks)(&f, bytes, 2, 2, op);
     else if (op == STN_SUM && f.n_src == 2 && f.n_dst == 1)
         NAME(few_blocks)(&f, bytes, 2, 1, op);
     else
         NAME(blocks)(&f, bytes, f.n_src, f.n_dst, op);
-    if (bytes % NAME(BLOCK) > 0)
-        NAME(rest)(&f, bytes - bytes % NAME(BLOCK), (size_t)(bytes % NAME(BLOCK)), op);
+    NAME(rest)(&f, bytes / NAME(BLOCK) * (NAME(BLOCK) / (int64_t)sizeof(ELEMENT)), op);
 }
 
 static void NAME(sum)(const struct stni_fold *f)
@@ -118,6 +133,9 @@ static void NAME(max)(const struct stni_fold *f)
 
 #undef T
 #undef LANE
+#undef ELEMENT
+#undef WIDEN
+#undef NARROW
 #undef NAME
 #undef UNPACK
 #undef PACK

@@ -22,12 +22,15 @@ static uint64_t draw(void)
     return z ^ z >> 31;
 }
 
-/* Where `wild`, any bits that are no NaN of more than one kind: infinities and NaN among them; else small numbers that meet ties. */
+/* Where `wild`, any bits that are no NaN of more than one kind: infinities and NaN among them; else small numbers that meet ties. Zeros of
+ * both signs, of which a comparison keeps the first. */
 static void fill(void *data, stn_dtype dtype, int64_t n, int wild)
 {
     for (int64_t i = 0; i < n; i++) {
         uint64_t bits = draw();
         float small = (float)((int)(bits % 4001) - 2000) / 64.0f;
+        if (bits >> 60 < 6)
+            small = bits >> 60 < 3 ? 0.0f : -0.0f;
         switch (dtype) {
         case STN_DTYPE_F32: ((float *)data)[i] = bits % 97 == 0 && wild ? (bits % 2 ? INFINITY : NAN) : small; break;
         case STN_DTYPE_F64: ((double *)data)[i] = bits % 97 == 0 && wild ? (bits % 2 ? -INFINITY : NAN) : small; break;
