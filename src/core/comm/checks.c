@@ -43,7 +43,7 @@ static stn_status compare(stn_queue *queue, const int64_t *all, int size)
     return STN_OK;
 }
 
-stn_status stni_comm_check(const stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence)
+stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence)
 {
     /* A group is called by whom it concerns; the fake has no peers to ask. */
     if (verb->kind == STNI_VERB_GROUP || comm->ops == &stni_fake_ops || comm->size == 1)
@@ -55,7 +55,9 @@ stn_status stni_comm_check(const stn_comm *comm, stn_queue *queue, const struct 
     for (size_t r = 0; r < n; r++)
         counts[r] = FIELDS;
     fill(own, verb, sequence);
-    stn_status status = comm->ops->all_gather(comm->impl, queue, own, all, counts, STN_DTYPE_I64);
+    struct stni_verb gather = {.kind = STNI_VERB_ALL_GATHER, .dtype = STN_DTYPE_I64, .count = (int64_t)n * FIELDS,
+                               .send = own, .recv = all, .counts = counts};
+    stn_status status = comm->run(comm, queue, &gather);
     if (status == STN_OK)
         status = compare(queue, all, comm->size);
     stni_free(counts);

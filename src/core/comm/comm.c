@@ -14,18 +14,13 @@ static int complete(const stn_comm_ops *o)
            o->all_to_all && o->group && o->barrier && o->subset && o->abort && o->destroy;
 }
 
-stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out)
+stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size, stn_comm **out)
 {
-    if (!ops || !out || size < 1 || rank < 0 || rank >= size)
-        return STN_ERR_ARGUMENT;
-    if (ops->size < STNI_COMM_OPS_LEAST || ops->size > sizeof *ops)
-        return STN_ERR_VERSION;
-    if (!complete(ops))
-        return STN_ERR_ARGUMENT;
     stn_comm *comm = stni_calloc(1, sizeof *comm);
     if (!comm)
         return STN_ERR_MEMORY;
     comm->ops = ops;
+    comm->run = run;
     comm->impl = impl;
     comm->rank = rank;
     comm->size = size;
@@ -34,6 +29,17 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
     pthread_mutex_init(&comm->blocks_lock, NULL);
     *out = comm;
     return STN_OK;
+}
+
+stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out)
+{
+    if (!ops || !out || size < 1 || rank < 0 || rank >= size)
+        return STN_ERR_ARGUMENT;
+    if (ops->size < STNI_COMM_OPS_LEAST || ops->size > sizeof *ops)
+        return STN_ERR_VERSION;
+    if (!complete(ops))
+        return STN_ERR_ARGUMENT;
+    return stni_comm_create(ops, stni_verb_run, impl, rank, size, out);
 }
 
 /* Verbs that are still queued run first, wherever that is. Those that wait for a peer that does not come end with the deadline. */
@@ -144,7 +150,7 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
     STNI_TRY(check_subset(comm, ranks, n_ranks));
     STNI_TRY(stn_queue_sync(queue));
     STNI_TRY(comm->ops->subset(comm->impl, queue, ranks, n_ranks, &impl));
-    stn_status status = stn_comm_create(comm->ops, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
+    stn_status status = stni_comm_create(comm->ops, comm->run, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
     if (status != STN_OK) {
         comm->ops->destroy(impl);
         return stn_queue_fail(queue, status, "subset: out of memory");

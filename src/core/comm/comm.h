@@ -50,9 +50,14 @@ struct stni_comm_stats {
 #define STNI_DEADLINE_SECONDS 300.0
 
 struct stni_comm_block;
+struct stni_verb;
+
+/* Runs a verb on the calling thread, which is the queue's; fails the queue. */
+typedef stn_status (*stni_comm_run_fn)(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
 
 struct stn_comm {
     const stn_comm_ops *ops;
+    stni_comm_run_fn run; /* through the verbs in `ops`, or past them: those of the library's own communicators have none */
     void *impl;
     int rank, size;
     stn_queue *queue;       /* where verbs without a request run: the context's once it has adopted the communicator, else own_queue */
@@ -71,6 +76,9 @@ struct stn_comm {
     void *staging;                  /* exchange built from group: kept between calls */
     size_t staging_bytes, staging_limit;
 };
+
+/* stn_comm_create for the library's own communicators, whose verbs `run` runs. */
+stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size, stn_comm **out);
 
 /* The thread communicator: `size` linked communicators, one per rank thread, made before the threads start.
  * `deadline_seconds` as in stn_context_options. */

@@ -28,7 +28,6 @@ static void advance(struct fake_family *family, double seconds)
     }
 }
 
-/* Every verb begins with this. */
 static stn_status count(const struct fake *fake, stn_queue *queue, const struct stni_verb *verb)
 {
     struct fake_family *family = fake->family;
@@ -49,75 +48,6 @@ static void copy(void *dst, int64_t dst_at, const void *src, int64_t src_at, int
         memmove(to, from, (size_t)(n * size));
 }
 
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t n, stn_dtype dtype,
-                             stn_reduce_op op)
-{
-    struct stni_verb verb = {STNI_VERB_ALL_REDUCE, dtype, op, 0, n, send, recv, NULL, NULL, NULL};
-    return count(impl, queue, &verb);
-}
-
-static stn_status reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t n, stn_dtype dtype,
-                         stn_reduce_op op, int root)
-{
-    struct stni_verb verb = {STNI_VERB_REDUCE, dtype, op, root, n, send, recv, NULL, NULL, NULL};
-    return count(impl, queue, &verb);
-}
-
-static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype)
-{
-    const struct fake *fake = impl;
-    struct stni_verb verb = {STNI_VERB_ALL_GATHER, dtype, 0, 0, 0, send, recv, counts, NULL, NULL};
-    STNI_TRY(count(fake, queue, &verb));
-    copy(recv, stni_counts_sum(counts, fake->rank), send, 0, counts[fake->rank], dtype);
-    return STN_OK;
-}
-
-static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                         int root)
-{
-    const struct fake *fake = impl;
-    struct stni_verb verb = {STNI_VERB_GATHER, dtype, 0, root, 0, send, recv, counts, NULL, NULL};
-    STNI_TRY(count(fake, queue, &verb));
-    if (fake->rank == root)
-        copy(recv, stni_counts_sum(counts, root), send, 0, counts[root], dtype);
-    return STN_OK;
-}
-
-static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
-                                 stn_dtype dtype, stn_reduce_op op)
-{
-    struct stni_verb verb = {STNI_VERB_REDUCE_SCATTER, dtype, op, 0, 0, send, recv, counts, NULL, NULL};
-    return count(impl, queue, &verb);
-}
-
-static stn_status scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                          int root)
-{
-    const struct fake *fake = impl;
-    struct stni_verb verb = {STNI_VERB_SCATTER, dtype, 0, root, 0, send, recv, counts, NULL, NULL};
-    STNI_TRY(count(fake, queue, &verb));
-    if (fake->rank == root)
-        copy(recv, 0, send, stni_counts_sum(counts, root), counts[root], dtype);
-    return STN_OK;
-}
-
-static stn_status broadcast(void *impl, stn_queue *queue, void *buffer, int64_t n, stn_dtype dtype, int root)
-{
-    struct stni_verb verb = {STNI_VERB_BROADCAST, dtype, 0, root, n, buffer, buffer, NULL, NULL, NULL};
-    return count(impl, queue, &verb);
-}
-
-static stn_status all_to_all(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
-                             const int64_t *recv_counts, stn_dtype dtype)
-{
-    const struct fake *fake = impl;
-    struct stni_verb verb = {STNI_VERB_ALL_TO_ALL, dtype, 0, 0, 0, send, recv, send_counts, recv_counts, NULL};
-    STNI_TRY(count(fake, queue, &verb));
-    copy(recv, stni_counts_sum(recv_counts, fake->rank), send, stni_counts_sum(send_counts, fake->rank),
-         send_counts[fake->rank], dtype);
-    return STN_OK;
-}
-
 /* The messages from this rank to itself, in their order. */
 static void copy_to_self(const struct fake *fake, const stn_exchange *m)
 {
@@ -135,18 +65,39 @@ static void copy_to_self(const struct fake *fake, const stn_exchange *m)
     }
 }
 
-static stn_status pass_messages(void *impl, stn_queue *queue, const stn_exchange *messages)
+/* What a rank sends to itself; the rest of what would be received stays. */
+static void copy_own(const struct fake *fake, const struct stni_verb *v)
 {
-    struct stni_verb verb = {.kind = STNI_VERB_EXCHANGE, .dtype = messages->dtype, .messages = messages};
-    STNI_TRY(count(impl, queue, &verb));
-    copy_to_self(impl, messages);
-    return STN_OK;
+    const int rank = fake->rank;
+    switch (v->kind) {
+    case STNI_VERB_ALL_GATHER:
+        copy(v->recv, stni_counts_sum(v->counts, rank), v->send, 0, v->counts[rank], v->dtype);
+        break;
+    case STNI_VERB_GATHER:
+        if (rank == v->root)
+            copy(v->recv, stni_counts_sum(v->counts, rank), v->send, 0, v->counts[rank], v->dtype);
+        break;
+    case STNI_VERB_SCATTER:
+        if (rank == v->root)
+            copy(v->recv, 0, v->send, stni_counts_sum(v->counts, rank), v->counts[rank], v->dtype);
+        break;
+    case STNI_VERB_ALL_TO_ALL:
+        copy(v->recv, stni_counts_sum(v->recv_counts, rank), v->send, stni_counts_sum(v->counts, rank), v->counts[rank], v->dtype);
+        break;
+    case STNI_VERB_GROUP:
+    case STNI_VERB_EXCHANGE:
+        copy_to_self(fake, v->messages);
+        break;
+    default:
+        break;
+    }
 }
 
-static stn_status barrier(void *impl, stn_queue *queue)
+static stn_status run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
 {
-    struct stni_verb verb = {.kind = STNI_VERB_BARRIER};
-    return count(impl, queue, &verb);
+    STNI_TRY(count(comm->impl, queue, verb));
+    copy_own(comm->impl, verb);
+    return STN_OK;
 }
 
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
@@ -184,17 +135,6 @@ static void destroy(void *impl)
 const stn_comm_ops stni_fake_ops = {
     .size = sizeof(stn_comm_ops),
     .name = "fake",
-    .all_reduce = all_reduce,
-    .reduce = reduce,
-    .all_gather = all_gather,
-    .gather = gather,
-    .reduce_scatter = reduce_scatter,
-    .scatter = scatter,
-    .broadcast = broadcast,
-    .all_to_all = all_to_all,
-    .group = pass_messages,
-    .barrier = barrier,
-    .exchange = pass_messages,
     .subset = subset,
     .abort = abort_family,
     .destroy = destroy,
@@ -202,7 +142,7 @@ const stn_comm_ops stni_fake_ops = {
 
 stn_status stn_comm_create_fake(int rank, int size, double seconds_per_message, double seconds_per_byte, stn_comm **out)
 {
-    if (!(seconds_per_message >= 0) || !(seconds_per_byte >= 0))
+    if (!out || size < 1 || rank < 0 || rank >= size || !(seconds_per_message >= 0) || !(seconds_per_byte >= 0))
         return STN_ERR_ARGUMENT;
     struct fake *fake = stni_malloc(sizeof *fake);
     struct fake_family *family = stni_calloc(1, sizeof *family);
@@ -212,7 +152,7 @@ stn_status stn_comm_create_fake(int rank, int size, double seconds_per_message, 
         family->seconds_per_message = seconds_per_message;
         family->seconds_per_byte = seconds_per_byte;
         *fake = (struct fake){family, rank, size};
-        status = stn_comm_create(&stni_fake_ops, fake, rank, size, out);
+        status = stni_comm_create(&stni_fake_ops, run, fake, rank, size, out);
     }
     if (status != STN_OK) {
         stni_free(family);

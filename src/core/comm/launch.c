@@ -1,4 +1,5 @@
-/* Verbs as kernels: what a verb needs travels in the kernel's arguments, in a block of the heap where it is more than fits. */
+/* Verbs as kernels. On a queue that runs them later, what a verb needs travels in the kernel's arguments, in a block of the heap where it is
+ * more than fits. */
 #include "core/comm/launch.h"
 
 #include "core/host_alloc.h"
@@ -6,22 +7,28 @@
 
 #include <string.h>
 
-struct verb_args {
+/* One call of a verb. */
+struct call {
     stn_comm *comm;
-    struct stni_verb verb;
+    const struct stni_verb *verb;
     int64_t sequence;
     stn_request *request;
     const stn_queue *traced; /* whose trace gets the span: the main queue's for the side queue too */
-    struct stni_comm_block *block; /* NULL: the arrays follow these arguments */
-    int arrays;                    /* the verb's arrays were copied */
-    stn_exchange exchange;         /* the copy of verb.messages */
 };
 
-/* Room behind verb_args. */
-enum { ARRAY_BYTES = STN_MAX_KERNEL_ARGS - sizeof(struct verb_args) };
+/* The arguments of a call that runs later, when the caller's verb and its arrays are gone. */
+struct queued_call {
+    struct call call;
+    struct stni_verb verb;
+    stn_exchange exchange;         /* the copy of verb.messages */
+    struct stni_comm_block *block; /* where the arrays are; NULL: behind this */
+};
 
-struct packed_args {
-    struct verb_args args;
+/* Room behind queued_call. */
+enum { ARRAY_BYTES = STN_MAX_KERNEL_ARGS - sizeof(struct queued_call) };
+
+struct packed_call {
+    struct queued_call queued;
     unsigned char arrays[ARRAY_BYTES];
 };
 
@@ -50,33 +57,34 @@ static char *append(char *at, const void *array, size_t bytes)
     return at + bytes;
 }
 
-static void pack_arrays(struct verb_args *args, const struct stni_verb *verb, char *at)
+static void pack_arrays(struct queued_call *queued, char *at)
 {
-    at = append(at, verb->counts, counts_bytes(args->comm, verb->counts));
-    at = append(at, verb->recv_counts, counts_bytes(args->comm, verb->recv_counts));
+    const stn_comm *comm = queued->call.comm;
+    const struct stni_verb *verb = &queued->verb;
+    at = append(at, verb->counts, counts_bytes(comm, verb->counts));
+    at = append(at, verb->recv_counts, counts_bytes(comm, verb->recv_counts));
     if (!verb->messages)
         return;
-    args->exchange = *verb->messages;
+    queued->exchange = *verb->messages;
     at = append(at, verb->messages->send, messages_bytes(verb->messages->n_send));
     append(at, verb->messages->recv, messages_bytes(verb->messages->n_recv));
 }
 
 /* The verb with its arrays where they now are. `exchange` is filled where the verb has messages. */
-static struct stni_verb unpack_arrays(const struct verb_args *args, stn_exchange *exchange)
+static struct stni_verb unpack_arrays(const struct queued_call *queued, stn_exchange *exchange)
 {
-    struct stni_verb verb = args->verb;
-    if (!args->arrays)
-        return verb;
-    const char *at = args->block ? (const char *)args->block->data : (const char *)((const struct packed_args *)args)->arrays;
-    const char *counts = at, *recv_counts = at + counts_bytes(args->comm, verb.counts);
-    at = recv_counts + counts_bytes(args->comm, verb.recv_counts);
+    const stn_comm *comm = queued->call.comm;
+    struct stni_verb verb = queued->verb;
+    const char *at = queued->block ? (const char *)queued->block->data : (const char *)((const struct packed_call *)queued)->arrays;
+    const char *counts = at, *recv_counts = at + counts_bytes(comm, verb.counts);
+    at = recv_counts + counts_bytes(comm, verb.recv_counts);
     if (verb.counts)
         verb.counts = (const void *)counts;
     if (verb.recv_counts)
         verb.recv_counts = (const void *)recv_counts;
     if (!verb.messages)
         return verb;
-    *exchange = args->exchange;
+    *exchange = queued->exchange;
     exchange->send = (const void *)at;
     exchange->recv = (const void *)(at + messages_bytes(exchange->n_send));
     verb.messages = exchange;
@@ -110,39 +118,47 @@ static void block_destroy(stn_comm *comm, struct stni_comm_block *block)
     stni_free(block);
 }
 
-static stn_status run_on(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence)
+static stn_status run(stn_queue *queue, const struct call *call)
 {
+    stn_comm *comm = call->comm;
     if (comm->checks)
-        STNI_TRY(stni_comm_check(comm, queue, verb, sequence));
-    if (verb->kind == STNI_VERB_EXCHANGE && !comm->ops->exchange)
-        return stni_comm_exchange_staged(comm, queue, verb->messages);
-    return stni_verb_run(comm->ops, comm->impl, queue, verb);
+        STNI_TRY(stni_comm_check(comm, queue, call->verb, call->sequence));
+    return comm->run(comm, queue, call->verb);
 }
 
 static stn_status verb_kernel(stn_queue *queue, const void *args);
+static stn_status queued_kernel(stn_queue *queue, const void *args);
 
 /* The span tells the verb and its bytes; the queue's own, of the kernel, tells no more than that it was one. */
-static stn_status run_traced(struct stni_trace *trace, stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence)
+STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, const struct call *call)
 {
     int64_t start = stni_trace_span_begin(trace);
-    stn_status status = run_on(comm, queue, verb, sequence);
+    stn_status status = run(queue, call);
     stni_trace_name_kernel(trace, verb_kernel, "verb");
-    stni_trace_span_end(trace, STNI_TRACE_VERB, stni_verb_name(verb->kind), start,
-                        stni_verb_cost(verb, comm->rank, comm->size).bytes_sent);
+    stni_trace_name_kernel(trace, queued_kernel, "verb");
+    stni_trace_span_end(trace, STNI_TRACE_VERB, stni_verb_name(call->verb->kind), start,
+                        stni_verb_cost(call->verb, call->comm->rank, call->comm->size).bytes_sent);
     return status;
 }
 
 static stn_status verb_kernel(stn_queue *queue, const void *args)
 {
-    const struct verb_args *a = args;
+    const struct call *call = args;
+    struct stni_trace *trace = atomic_load_explicit(&call->traced->trace, memory_order_relaxed);
+    return trace ? run_traced(trace, queue, call) : run(queue, call);
+}
+
+static stn_status queued_kernel(stn_queue *queue, const void *args)
+{
+    const struct queued_call *queued = args;
+    struct call call = queued->call;
     stn_exchange exchange;
-    struct stni_verb verb = unpack_arrays(a, &exchange);
-    struct stni_trace *trace = atomic_load_explicit(&a->traced->trace, memory_order_relaxed);
-    stn_status status = trace ? run_traced(trace, a->comm, queue, &verb, a->sequence)
-                              : run_on(a->comm, queue, &verb, a->sequence);
-    block_destroy(a->comm, a->block);
-    if (a->request)
-        atomic_store(&a->request->status, (int)status);
+    struct stni_verb verb = unpack_arrays(queued, &exchange);
+    call.verb = &verb;
+    stn_status status = verb_kernel(queue, &call);
+    block_destroy(call.comm, queued->block);
+    if (call.request)
+        atomic_store(&call.request->status, (int)status);
     return status;
 }
 
@@ -161,23 +177,23 @@ static void record(stn_comm *comm, const struct stni_verb *verb)
     comm->stats->bytes_sent += cost.bytes_sent;
 }
 
-static stn_status launch_packed(stn_comm *comm, stn_queue *queue, struct verb_args *args)
+static stn_status launch_queued(stn_queue *queue, const struct call *call)
 {
-    struct packed_args packed;
-    packed.args = *args;
-    size_t bytes = arrays_bytes(comm, &args->verb);
+    struct packed_call packed;
+    struct queued_call *queued = &packed.queued;
+    *queued = (struct queued_call){.call = *call, .verb = *call->verb};
+    size_t bytes = arrays_bytes(call->comm, call->verb);
     char *at = (char *)packed.arrays;
     if (bytes > ARRAY_BYTES) {
-        packed.args.block = block_create(comm, bytes);
-        if (!packed.args.block)
+        queued->block = block_create(call->comm, bytes);
+        if (!queued->block)
             return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: arguments (%zu bytes)",
-                                  stni_verb_name(args->verb.kind), bytes);
-        at = (char *)packed.args.block->data;
+                                  stni_verb_name(call->verb->kind), bytes);
+        at = (char *)queued->block->data;
         bytes = 0;
     }
-    packed.args.arrays = 1;
-    pack_arrays(&packed.args, &args->verb, at);
-    return stn_queue_launch(queue, verb_kernel, &packed, sizeof packed.args + bytes);
+    pack_arrays(queued, at);
+    return stn_queue_launch(queue, queued_kernel, &packed, sizeof *queued + bytes);
 }
 
 /* A queue that has failed runs no verb, so the peers would wait for this rank: it tells them. */
@@ -197,11 +213,8 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
         stni_event_destroy(&comm->side_end);
     }
     record(comm, verb);
-    struct verb_args args = {.comm = comm, .verb = *verb, .sequence = comm->sequence, .request = request,
-                             .traced = request ? comm->queue : queue};
-    if (!queue->immediate && (verb->counts || verb->messages))
-        return launch_packed(comm, queue, &args);
-    return stn_queue_launch(queue, verb_kernel, &args, sizeof args);
+    struct call call = {comm, verb, comm->sequence, request, request ? comm->queue : queue};
+    return queue->immediate ? stn_queue_launch(queue, verb_kernel, &call, sizeof call) : launch_queued(queue, &call);
 }
 
 static stn_status side_queue(stn_comm *comm, stn_queue **out)

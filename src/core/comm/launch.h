@@ -34,7 +34,7 @@ stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out);
 stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /* Compares the verb over the ranks (checks mode); fails `queue` on all of them where they differ. */
-stn_status stni_comm_check(const stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence);
+stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence);
 
 /* An exchange made of groups, for tables without the entry. */
 stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);

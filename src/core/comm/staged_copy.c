@@ -123,7 +123,8 @@ static stn_status pass_pieces(struct work *w)
         else
             w->send[group.n_send++] = m;
     }
-    STNI_TRY(w->comm->ops->group(w->comm->impl, w->queue, &group));
+    const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = group.dtype, .messages = &group};
+    STNI_TRY(w->comm->run(w->comm, w->queue, &verb));
     move_pieces(w, 1);
     w->n_pieces = 0;
     w->room = 2 * w->piece_elements;

@@ -108,7 +108,8 @@ static stn_status run_rounds(struct round *r, stn_queue *queue)
     for (; r->from < longest; r->from += r->piece) {
         stn_exchange group = {.dtype = r->messages->dtype, .send = r->send, .recv = r->recv};
         pack_all(r, &group);
-        STNI_TRY(r->comm->ops->group(r->comm->impl, queue, &group));
+        const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = group.dtype, .messages = &group};
+        STNI_TRY(r->comm->run(r->comm, queue, &verb));
         combine_all(r);
     }
     return STN_OK;
@@ -118,7 +119,9 @@ static stn_status run_rounds(struct round *r, stn_queue *queue)
 static stn_status agree_on_piece(stn_comm *comm, stn_queue *queue, const stn_exchange *m, int64_t *piece)
 {
     int64_t most = (int64_t)m->n_send + m->n_recv;
-    STNI_TRY(comm->ops->all_reduce(comm->impl, queue, &most, &most, 1, STN_DTYPE_I64, STN_MAX));
+    const struct stni_verb verb = {.kind = STNI_VERB_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MAX, .count = 1, .send = &most,
+                                   .recv = &most};
+    STNI_TRY(comm->run(comm, queue, &verb));
     *piece = (int64_t)(comm->staging_limit / stn_dtype_size(m->dtype)) / (most > 0 ? most : 1);
     *piece = *piece > 0 ? *piece : 1;
     return STN_OK;

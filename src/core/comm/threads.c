@@ -1,4 +1,4 @@
-/* Families, groups and members of the thread communicator: their making, subsets, destruction, and the table of verbs. */
+/* Families, groups and members of the thread communicator: their making, subsets, destruction. */
 #include "core/comm/threads.h"
 
 #include "core/host_alloc.h"
@@ -80,6 +80,7 @@ static struct stni_thread_member *member_create(struct stni_thread_group *group,
     member->group = group;
     member->rank = rank;
     member->deadline_seconds = deadline_seconds;
+    member->folds = stni_fold_kernels();
     group->refs++;
     group->joined++;
     group->has_joined[rank] = 1;
@@ -182,106 +183,18 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
     return STN_OK;
 }
 
-static stn_status run(void *impl, stn_queue *queue, const struct stni_verb *verb)
+stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
 {
-    struct stni_thread_member *member = impl;
+    struct stni_thread_member *member = comm->impl;
     stn_status status = verb->kind == STNI_VERB_GROUP ? stni_thread_group_verb(member, verb) : stni_thread_collective(member, verb);
     if (status != STN_OK)
         stn_queue_fail(queue, member->error.status, "%s", member->error.text);
     return status;
 }
 
-static int64_t sum_over(void *impl, const int64_t *counts)
-{
-    return stni_counts_sum(counts, ((struct stni_thread_member *)impl)->group->size);
-}
-
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
-                             stn_reduce_op op)
-{
-    struct stni_verb verb = {STNI_VERB_ALL_REDUCE, dtype, op, 0, count, send, recv, NULL, NULL, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
-                         stn_reduce_op op, int root)
-{
-    struct stni_verb verb = {STNI_VERB_REDUCE, dtype, op, root, count, send, recv, NULL, NULL, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype)
-{
-    struct stni_verb verb = {STNI_VERB_ALL_GATHER, dtype, 0, 0, sum_over(impl, counts), send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                         int root)
-{
-    struct stni_verb verb = {STNI_VERB_GATHER, dtype, 0, root, sum_over(impl, counts), send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
-                                 stn_dtype dtype, stn_reduce_op op)
-{
-    struct stni_verb verb = {STNI_VERB_REDUCE_SCATTER, dtype, op, 0, sum_over(impl, counts), send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                          int root)
-{
-    struct stni_verb verb = {STNI_VERB_SCATTER, dtype, 0, root, sum_over(impl, counts), send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status broadcast(void *impl, stn_queue *queue, void *buffer, int64_t count, stn_dtype dtype, int root)
-{
-    struct stni_verb verb = {STNI_VERB_BROADCAST, dtype, 0, root, count, buffer, buffer, NULL, NULL, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status all_to_all(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
-                             const int64_t *recv_counts, stn_dtype dtype)
-{
-    struct stni_verb verb = {STNI_VERB_ALL_TO_ALL, dtype, 0, 0, 0, send, recv, send_counts, recv_counts, NULL};
-    return run(impl, queue, &verb);
-}
-
-static stn_status group(void *impl, stn_queue *queue, const stn_exchange *messages)
-{
-    struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = messages->dtype, .messages = messages};
-    return run(impl, queue, &verb);
-}
-
-static stn_status exchange(void *impl, stn_queue *queue, const stn_exchange *messages)
-{
-    struct stni_verb verb = {.kind = STNI_VERB_EXCHANGE, .dtype = messages->dtype, .op = messages->op, .messages = messages};
-    return run(impl, queue, &verb);
-}
-
-static stn_status barrier(void *impl, stn_queue *queue)
-{
-    struct stni_verb verb = {.kind = STNI_VERB_BARRIER};
-    return run(impl, queue, &verb);
-}
-
-const stn_comm_ops stni_thread_ops = {
+static const stn_comm_ops ops = {
     .size = sizeof(stn_comm_ops),
     .name = "threads",
-    .all_reduce = all_reduce,
-    .reduce = reduce,
-    .all_gather = all_gather,
-    .gather = gather,
-    .reduce_scatter = reduce_scatter,
-    .scatter = scatter,
-    .broadcast = broadcast,
-    .all_to_all = all_to_all,
-    .group = group,
-    .barrier = barrier,
-    .exchange = exchange,
     .subset = subset,
     .abort = stni_thread_abort,
     .destroy = destroy,
@@ -302,7 +215,7 @@ static stn_status create_members(struct stni_thread_family *family, int size, do
         if (!member)
             break;
         stni_thread_set_deadline(member, deadline_seconds);
-        status = stn_comm_create(&stni_thread_ops, member, made, size, &comms[made]);
+        status = stni_comm_create(&ops, stni_thread_run, member, made, size, &comms[made]);
         if (status != STN_OK) {
             stni_free(member);
             break;

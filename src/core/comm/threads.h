@@ -14,6 +14,7 @@
 #ifndef STNI_CORE_COMM_THREADS_H
 #define STNI_CORE_COMM_THREADS_H
 
+#include "core/comm/fold.h"
 #include "core/comm/verb.h"
 
 #include <pthread.h>
@@ -122,6 +123,7 @@ struct stni_thread_member {
     size_t scratch_bytes;
     struct stni_error error; /* of the verb in progress */
     const void *call;        /* group verb: what is still open */
+    const struct stni_fold_kernels *folds; /* of this processor */
 };
 
 /* Waiting (threads_wait.c) */
@@ -168,7 +170,9 @@ stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_th
                                  const struct stni_verb *verb, int (*missing)(const struct stni_thread_member *, int peer),
                                  const char *what);
 
-/* Verbs (threads_collective.c, threads_group.c) */
+/* Verbs (threads.c, threads_collective.c, threads_group.c) */
+
+stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
 
 stn_status stni_thread_collective(struct stni_thread_member *member, const struct stni_verb *verb);
 stn_status stni_thread_group_verb(struct stni_thread_member *member, const struct stni_verb *verb);
@@ -218,7 +222,5 @@ stn_status stni_thread_exchange_copy(const struct stni_thread_view *view);
 
 /* Sets the deadline of one rank's end; seconds as in stn_context_options. */
 void stni_thread_set_deadline(void *impl, double seconds);
-
-extern const stn_comm_ops stni_thread_ops;
 
 #endif

@@ -29,15 +29,16 @@ static void publish_pointers(struct stni_thread_mail *mail, const struct stni_ve
     mail->data.at.messages = verb->messages;
 }
 
+/* The first line last and in one go: peers that wait look at it all the time, and each look between two stores takes it away. */
 static void publish(struct stni_thread_member *member, const struct stni_verb *verb)
 {
     struct stni_thread_mail *mail = &own_slot(member)->mail[member->sequence & 1];
+    mail->large = (uint8_t)stni_thread_pack(verb, member->rank, member->group->size, mail);
     mail->kind = (uint8_t)verb->kind;
     mail->dtype = (uint8_t)verb->dtype;
     mail->op = (uint8_t)verb->op;
     mail->root = verb->root;
     mail->count = verb->count;
-    mail->large = (uint8_t)stni_thread_pack(verb, member->rank, member->group->size, mail);
     if (mail->large)
         publish_pointers(mail, verb, member->group->size);
     stni_thread_post(member, &mail->arrived, member->sequence);

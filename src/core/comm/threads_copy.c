@@ -5,7 +5,6 @@
 
 #include "core/box.h"
 #include "core/box_kernel.h"
-#include "core/comm/fold.h"
 #include "core/streaming.h"
 
 #include <string.h>
@@ -92,7 +91,7 @@ static void combine(const struct stni_thread_view *view, int n_dst, int64_t from
         return;
     for (int r = 0; r < view->size; r++)
         src[r] = (const char *)sent_by(view, r) + from * (int64_t)size;
-    stni_fold_fn fold = stni_fold_for(v->dtype, v->op);
+    stni_fold_fn fold = view->member->folds->run[v->dtype][v->op];
     struct stni_fold all = {n_dst, view->size, dst, src, count, v->op == STN_AVG ? view->size : 1};
     if (fold && v->count * (int64_t)size >= STREAM_BYTES && view->size <= STREAM_SOURCES) {
         fold_streamed(fold, &all, (int64_t)size);

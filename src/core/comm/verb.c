@@ -1,5 +1,5 @@
 /* Verbs as values: names, costs, and the call into a communicator's table. */
-#include "core/comm/verb.h"
+#include "core/comm/launch.h"
 
 #include <stdio.h>
 
@@ -148,8 +148,10 @@ struct stni_comm_stats stni_verb_cost(const struct stni_verb *verb, int rank, in
     return cost;
 }
 
-stn_status stni_verb_run(const stn_comm_ops *ops, void *impl, stn_queue *queue, const struct stni_verb *v)
+stn_status stni_verb_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *v)
 {
+    const stn_comm_ops *ops = comm->ops;
+    void *impl = comm->impl;
     switch (v->kind) {
     case STNI_VERB_ALL_REDUCE:
         return ops->all_reduce(impl, queue, v->send, v->recv, v->count, v->dtype, v->op);
@@ -170,7 +172,7 @@ stn_status stni_verb_run(const stn_comm_ops *ops, void *impl, stn_queue *queue, 
     case STNI_VERB_GROUP:
         return ops->group(impl, queue, v->messages);
     case STNI_VERB_EXCHANGE:
-        return ops->exchange(impl, queue, v->messages);
+        return ops->exchange ? ops->exchange(impl, queue, v->messages) : stni_comm_exchange_staged(comm, queue, v->messages);
     case STNI_VERB_BARRIER:
         return ops->barrier(impl, queue);
     case STNI_VERB_COUNT:

@@ -42,7 +42,7 @@ int64_t stni_box_numel(const stn_box *box);
  *     barrier         none */
 struct stni_comm_stats stni_verb_cost(const struct stni_verb *verb, int rank, int size);
 
-/* Runs the verb on a table of functions, on the calling thread. */
-stn_status stni_verb_run(const stn_comm_ops *ops, void *impl, stn_queue *queue, const struct stni_verb *verb);
+/* Runs the verb through the communicator's table; an exchange that the table lacks, through others of its entries. A stni_comm_run_fn. */
+stn_status stni_verb_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
 
 #endif

@@ -2,6 +2,7 @@
  * communicators that have no exchange of their own. Both give what a serial program computes, and touch nothing else. */
 #include "team.h"
 
+#include "core/comm/launch.h"
 #include "core/dtype.h"
 
 enum { MAX_MESSAGES = 3, MAX_RANKS = 8, BOXES = 3 };
@@ -24,23 +25,27 @@ static int draw(uint32_t *state, int n)
 struct setup {
     uint32_t seed;
     stn_dtype dtype;
-    size_t staging;   /* 0: the communicator's own exchange */
-    stn_comm_ops ops; /* else: the thread communicator's without it */
+    size_t staging; /* 0: the communicator's own exchange; else one made of groups */
 };
 
 static struct setup setup_of(uint32_t seed, stn_dtype dtype, size_t staging)
 {
-    struct setup setup = {seed, dtype, staging, stni_thread_ops};
-    setup.ops.exchange = NULL;
-    return setup;
+    return (struct setup){seed, dtype, staging};
+}
+
+static stn_status run_without_exchange(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
+{
+    if (verb->kind == STNI_VERB_EXCHANGE)
+        return stni_comm_exchange_staged(comm, queue, verb->messages);
+    return stni_thread_run(comm, queue, verb);
 }
 
 static void apply(stn_comm *comm, const struct setup *setup)
 {
     if (!setup->staging)
         return;
-    if (comm->ops->exchange)
-        comm->ops = &setup->ops;
+    if (comm->run == stni_thread_run)
+        comm->run = run_without_exchange;
     comm->staging_limit = setup->staging;
 }
 
