@@ -1,14 +1,15 @@
-/* stn-bench-mpi: the peer process of peer_mpi.h. Rank 0 reads orders; the others sleep between them instead of spinning on a core that
- * is being measured. It serves as the peer of thread ranks, and measures the library's own ranks of MPI beside it. */
+/* stn-bench-mpi: the peer process of peer_mpi.h. Rank 0 reads orders; the others sleep until it wakes them by a signal: looking for an
+ * order now and then takes a core that is being measured away from who measures. It serves as the peer of thread ranks, and measures the library's own ranks of MPI beside it. */
 #include <shardtensor/mpi.h>
 #include <shardtensor/shardtensor.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG = 1, VERBS = 6, SLEEP_MICROSECONDS = 500 };
+enum { TAG = 1, VERBS = 6, MOST_RANKS = 64, WAKE = SIGUSR1 };
 
 struct order {
     long long verb, first, second, n; /* verb -1: the end */
@@ -81,7 +82,7 @@ static double run_order(const struct order *o, struct buffers *b, int rank, stn_
     return all ? slowest : -1;
 }
 
-static void read_order(struct order *o, int size)
+static void read_order(struct order *o, int size, const int *processes)
 {
     char line[256], verb[32];
     o->verb = -1;
@@ -89,35 +90,41 @@ static void read_order(struct order *o, int size)
         for (int v = 0; v < VERBS; v++)
             if (strcmp(verb, verbs[v]) == 0)
                 o->verb = v;
-    for (int r = 1; r < size; r++)
+    for (int r = 1; r < size; r++) {
+        kill(processes[r], WAKE);
         MPI_Send(o, 4, MPI_LONG_LONG, r, TAG, MPI_COMM_WORLD);
+    }
 }
 
-static void await_order(struct order *o)
+static void await_order(struct order *o, const sigset_t *wake)
 {
-    int there = 0;
-    while (!there) {
-        usleep(SLEEP_MICROSECONDS);
-        MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
-    }
+    int signal;
+    sigwait(wake, &signal);
     MPI_Recv(o, 4, MPI_LONG_LONG, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char **argv)
 {
-    int rank, size;
+    int rank, size, processes[MOST_RANKS], own = (int)getpid();
     struct buffers buffers = {0};
     struct order order;
+    sigset_t wake;
+    sigemptyset(&wake);
+    sigaddset(&wake, WAKE);
+    pthread_sigmask(SIG_BLOCK, &wake, NULL); /* before there is any other thread */
     stn_comm *comm = NULL; /* stays NULL where there is no module */
     MPI_Init(&argc, &argv);
     stn_comm_from_mpi(MPI_COMM_WORLD, 60, NULL, &comm);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size > MOST_RANKS)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Allgather(&own, 1, MPI_INT, processes, 1, MPI_INT, MPI_COMM_WORLD);
     for (;;) {
         if (rank == 0)
-            read_order(&order, size);
+            read_order(&order, size, processes);
         else
-            await_order(&order);
+            await_order(&order, &wake);
         if (order.verb < 0)
             break;
         double seconds = run_order(&order, &buffers, rank, comm);
