@@ -85,7 +85,7 @@ INLINE void NAME(blocks)(const struct stni_fold *f, int64_t bytes, int n_src, in
         NAME(block)(f, at, n_src, n_dst, op);
 }
 
-/* With pointers of its own, which no store can change. `n_src` and `n_dst` are constants. */
+/* With pointers of its own, which no store can change, and no divisor. `n_src` and `n_dst` are constants. */
 INLINE void NAME(few_blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
 {
     const void *src[2];
@@ -95,6 +95,7 @@ INLINE void NAME(few_blocks)(const struct stni_fold *f, int64_t bytes, int n_src
     memcpy(dst, f->dst, (size_t)n_dst * sizeof *dst);
     few.src = src;
     few.dst = dst;
+    few.divisor = 1;
     NAME(blocks)(&few, bytes, n_src, n_dst, op);
 }
 
@@ -102,9 +103,10 @@ INLINE void NAME(all)(const struct stni_fold *fold, enum stn_reduce_op op)
 {
     struct stni_fold f = *fold; /* nothing that is stored can change it */
     const int64_t bytes = f.n * (int64_t)sizeof(ELEMENT);
-    if (op == STN_SUM && f.n_src == 2 && f.n_dst == 2)
+    const int pair = op == STN_SUM && f.n_src == 2 && f.divisor == 1;
+    if (pair && f.n_dst == 2)
         NAME(few_blocks)(&f, bytes, 2, 2, op);
-    else if (op == STN_SUM && f.n_src == 2 && f.n_dst == 1)
+    else if (pair && f.n_dst == 1)
         NAME(few_blocks)(&f, bytes, 2, 1, op);
     else
         NAME(blocks)(&f, bytes, f.n_src, f.n_dst, op);

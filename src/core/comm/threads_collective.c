@@ -44,6 +44,12 @@ static void publish(struct stni_thread_member *member, const struct stni_verb *v
     stni_thread_post(member, &mail->arrived, member->sequence);
 }
 
+/* Whether some of what a rank receives is its own. */
+static int keeps_own(const struct stni_verb *verb)
+{
+    return verb->kind == STNI_VERB_ALL_GATHER || verb->kind == STNI_VERB_ALL_TO_ALL;
+}
+
 static int not_arrived(const struct stni_thread_member *member, int peer)
 {
     return atomic_load(&member->group->slots[peer].mail[member->sequence & 1].arrived) < member->sequence;
@@ -57,11 +63,12 @@ static int not_left(const struct stni_thread_member *member, int peer)
 static stn_status await_arrivals(struct stni_thread_member *member, const struct stni_verb *verb)
 {
     struct stni_thread_group *group = member->group;
+    const uint64_t sequence = member->sequence;
     for (int r = 0; r < group->size; r++) {
-        if (r == member->rank)
+        const stni_thread_word *arrived = &group->slots[r].mail[sequence & 1].arrived;
+        if (r == member->rank || atomic_load_explicit(arrived, memory_order_acquire) >= sequence)
             continue;
-        enum stni_thread_wait wait = stni_thread_wait(member, r, &group->slots[r].mail[member->sequence & 1].arrived,
-                                                      member->sequence, 1, &member->until);
+        enum stni_thread_wait wait = stni_thread_wait(member, r, arrived, sequence, 1, &member->until);
         if (wait != STNI_WAIT_READY)
             return stni_thread_fail_wait(member, wait, r, verb, not_arrived, "had not arrived");
     }
@@ -71,11 +78,12 @@ static stn_status await_arrivals(struct stni_thread_member *member, const struct
 static stn_status await_leaves(struct stni_thread_member *member, const struct stni_verb *verb)
 {
     struct stni_thread_group *group = member->group;
+    const uint64_t sequence = member->sequence;
     for (int r = 0; r < group->size; r++) {
-        if (r == member->rank)
+        const stni_thread_word *left = &group->slots[r].left;
+        if (r == member->rank || atomic_load_explicit(left, memory_order_acquire) >= sequence)
             continue;
-        enum stni_thread_wait wait =
-            stni_thread_wait(member, r, &group->slots[r].left, member->sequence, 1, &member->until);
+        enum stni_thread_wait wait = stni_thread_wait(member, r, left, sequence, 1, &member->until);
         if (wait != STNI_WAIT_READY)
             return stni_thread_fail_wait(member, wait, r, verb, not_left, "were still copying");
     }
@@ -119,8 +127,8 @@ static void describe_mail(const struct stni_thread_mail *mail, char *text, size_
 static stn_status compare(const struct stni_thread_view *view, int *large)
 {
     const struct stni_thread_mail *first = stni_thread_mail_of(view, 0);
-    *large = 0;
-    for (int r = 0; r < view->size; r++) {
+    *large = first->large;
+    for (int r = 1; r < view->size; r++) {
         const struct stni_thread_mail *mail = stni_thread_mail_of(view, r);
         *large |= mail->large;
         if (!differs(first, mail))
@@ -162,7 +170,8 @@ static stn_status copy_in_place(const struct stni_thread_view *view)
     if (aborted)
         return stni_thread_fail_aborted(member);
     STNI_TRY(status);
-    stni_thread_copy_own(view, 1);
+    if (keeps_own(view->verb))
+        stni_thread_copy_own(view, 1);
     stni_thread_hook_call(member, kind, STNI_PHASE_BEFORE_LEAVE);
     STNI_TRY(await_leaves(member, view->verb));
     return stni_thread_aborted(member) ? stni_thread_fail_aborted(member) : STN_OK;
@@ -195,7 +204,8 @@ stn_status stni_thread_collective(struct stni_thread_member *member, const struc
 
     struct stni_thread_view view = {member, verb, member->rank, member->group->size, member->sequence};
     int large;
-    stni_thread_copy_own(&view, 0);
+    if (keeps_own(verb))
+        stni_thread_copy_own(&view, 0);
     stn_status status = await_arrivals(member, verb);
     if (status == STN_OK)
         WILL_WRITE(&own_slot(member)->mail[(member->sequence + 1) & 1]);

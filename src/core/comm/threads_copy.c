@@ -113,12 +113,12 @@ static void combine_to(const struct stni_thread_view *view, void *dst, int64_t d
     combine(view, 1, from, count);
 }
 
-/* This rank's part of the work on `count` elements: whole cache lines, so that no two ranks write the same one. */
-static void work_share(const struct stni_thread_view *view, int64_t *from, int64_t *count)
+/* This rank's part of the work on `count` elements of `size` bytes, a power of two: whole cache lines, so that no two ranks write the same
+ * one. */
+static void work_share(const struct stni_thread_view *view, size_t size, int64_t *from, int64_t *count)
 {
-    int64_t n = view->verb->count, lines = STNI_THREAD_LINE / (int64_t)stn_dtype_size(view->verb->dtype);
-    int64_t share = (n + view->size - 1) / view->size;
-    share = (share + lines - 1) / lines * lines;
+    int64_t n = view->verb->count, line = STNI_THREAD_LINE / (int64_t)size;
+    int64_t share = ((n + view->size - 1) / view->size + line - 1) & -line;
     *from = share * view->rank < n ? share * view->rank : n;
     *count = n - *from < share ? n - *from : share;
 }
@@ -130,10 +130,11 @@ static stn_status all_reduce(const struct stni_thread_view *view, int large)
         return STN_OK;
     }
     int64_t from, count;
-    work_share(view, &from, &count);
+    const size_t size = stn_dtype_size(view->verb->dtype);
+    work_share(view, size, &from, &count);
     void **dst = view->member->scratch;
     for (int r = 0; r < view->size; r++)
-        dst[r] = (char *)stni_thread_mail_of(view, r)->data.at.recv + from * (int64_t)stn_dtype_size(view->verb->dtype);
+        dst[r] = (char *)stni_thread_mail_of(view, r)->data.at.recv + from * (int64_t)size;
     combine(view, view->size, from, count);
     return STN_OK;
 }
@@ -147,7 +148,7 @@ static stn_status reduce(const struct stni_thread_view *view, int large)
         return STN_OK;
     }
     int64_t from, count;
-    work_share(view, &from, &count);
+    work_share(view, stn_dtype_size(view->verb->dtype), &from, &count);
     combine_to(view, stni_thread_mail_of(view, root)->data.at.recv, from, from, count);
     return STN_OK;
 }
@@ -233,7 +234,7 @@ void stni_thread_copy_own(const struct stni_thread_view *view, int second_half)
 {
     const struct stni_verb *v = view->verb;
     int gathers = v->kind == STNI_VERB_ALL_GATHER;
-    if ((!gathers && v->kind != STNI_VERB_ALL_TO_ALL) || !stni_thread_mail_of(view, view->rank)->large)
+    if (!stni_thread_mail_of(view, view->rank)->large)
         return;
     int64_t count = v->counts[view->rank], half = count / 2;
     int64_t from = gathers ? 0 : sum_before(v->counts, view->rank);
