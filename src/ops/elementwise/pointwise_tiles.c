@@ -15,6 +15,8 @@ enum {
     LANES = STNI_POINTWISE_MAX_IN + 1,
     OUT = STNI_POINTWISE_MAX_IN,
     BUFFER = 4096,            /* bytes of a lane's tile that is converted */
+    NUMBERS = 16 << 10,       /* of a number's, where only numbers have buffers and the rows are long: fewer tiles for more to fill */
+    LONG_ROW = 256 << 10,     /* bytes of such a row */
     BUFFERS = 40 << 10,       /* of all that are needed together */
     ACROSS_ROWS = 64,         /* of a tile that is turned over */
     FAR = 32 << 10,           /* bytes between rows, up to which the same place in the next ones is asked for */
@@ -253,16 +255,22 @@ static int runs_across(const struct lane *lane)
     return lane->row != 0 && lane->row < lane->col;
 }
 
-/* Every lane that the block cannot work on where it lies gets an equal share of the buffers. @return bytes of a share */
-static int64_t share_buffers(struct space *s)
+/* Every lane that the block cannot work on where it lies gets an equal share of the buffers. @return bytes of a share; `numbers`: whether
+ * they hold nothing else */
+static int64_t share_buffers(struct space *s, int *numbers)
 {
     char **owner[LANES + 1];
     int n = 0;
+    *numbers = 1;
     for (int l = 0; l < s->args->n_in; l++)
-        if (s->lane[l].same || !is_direct(s, &s->lane[l], s->rows, s->cols))
+        if (s->lane[l].same || !is_direct(s, &s->lane[l], s->rows, s->cols)) {
             owner[n++] = &s->lane[l].buffer;
-    if (!is_out_direct(s, s->rows, s->cols))
+            *numbers &= s->lane[l].same;
+        }
+    if (!is_out_direct(s, s->rows, s->cols)) {
         owner[n++] = &s->lane[OUT].buffer;
+        *numbers = 0;
+    }
     if (n == 0)
         return 0;
     const int64_t share = BUFFERS / n / STNI_STREAMING_PAGE * STNI_STREAMING_PAGE;
@@ -299,7 +307,10 @@ static int64_t ahead_of(const struct space *s, const struct lane *lane, int acro
  * rows lie a line further apart than they are long: at powers of two they would get into each other's way in the first cache. */
 static void set_tiles(struct space *s)
 {
-    const int64_t share = share_buffers(s), capacity = BUFFER / s->compute_size;
+    int numbers;
+    const int64_t share = share_buffers(s, &numbers);
+    const int large = numbers && share >= NUMBERS && s->cols * s->compute_size >= LONG_ROW;
+    const int64_t capacity = (large ? NUMBERS : BUFFER) / s->compute_size;
     int64_t wide = STNI_PIECE;
     while (wide > STNI_LINE && ACROSS_ROWS * (wide + STNI_LINE) > share)
         wide /= 2;
