@@ -2,7 +2,6 @@
  * what a rank sends to itself, and leaves the rest of what would be received as it was. */
 #include "core/comm/launch.h"
 
-#include "core/box.h"
 #include "core/host_alloc.h"
 
 #include <stdio.h>
@@ -48,27 +47,10 @@ static void copy(void *dst, int64_t dst_at, const void *src, int64_t src_at, int
         memmove(to, from, (size_t)(n * size));
 }
 
-/* The messages from this rank to itself, in their order. */
-static void copy_to_self(const struct fake *fake, const stn_exchange *m)
-{
-    int at = 0;
-    for (int i = 0; i < m->n_recv; i++) {
-        if (m->recv[i].peer != fake->rank)
-            continue;
-        while (at < m->n_send && m->send[at].peer != fake->rank)
-            at++;
-        if (at == m->n_send)
-            return;
-        if (stni_box_numel(&m->recv[i].box) > 0)
-            stni_box_copy_now(&m->recv[i].box, &m->send[at].box, stn_dtype_size(m->dtype));
-        at++;
-    }
-}
-
 /* What a rank sends to itself; the rest of what would be received stays. */
-static void copy_own(const struct fake *fake, const struct stni_verb *v)
+static void copy_own(const stn_comm *comm, const struct stni_verb *v)
 {
-    const int rank = fake->rank;
+    const int rank = comm->rank;
     switch (v->kind) {
     case STNI_VERB_ALL_GATHER:
         copy(v->recv, stni_counts_sum(v->counts, rank), v->send, 0, v->counts[rank], v->dtype);
@@ -86,7 +68,7 @@ static void copy_own(const struct fake *fake, const struct stni_verb *v)
         break;
     case STNI_VERB_GROUP:
     case STNI_VERB_EXCHANGE:
-        copy_to_self(fake, v->messages);
+        stni_staged_self(comm, v->messages);
         break;
     default:
         break;
@@ -96,7 +78,7 @@ static void copy_own(const struct fake *fake, const struct stni_verb *v)
 static stn_status run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
 {
     STNI_TRY(count(comm->impl, queue, verb));
-    copy_own(comm->impl, verb);
+    copy_own(comm, verb);
     return STN_OK;
 }
 

@@ -208,7 +208,7 @@ int stni_thread_pack(const struct stni_verb *verb, int rank, int size, struct st
 /* Bytes of scratch that the verb's copy needs. */
 size_t stni_thread_scratch(const struct stni_verb *verb, int size);
 
-/* What a rank sends to itself, where that needs nobody else: copied while it would wait, half of it before the peers have come, half of it
+/* What a rank of an all_gather or all_to_all sends to itself, which needs nobody else: copied while it would wait, half of it before the peers have come, half of it
  * before they have left. */
 void stni_thread_copy_own(const struct stni_thread_view *view, int second_half);
 

@@ -4,6 +4,7 @@
 
 #include "core/shard/plan.h"
 #include "core/shard/random_spec.h"
+#include "core/shard/sample.h"
 #include "core/shard/world.h"
 
 #include <stdio.h>
@@ -87,18 +88,6 @@ static int64_t volume(int ndim, const int64_t *shape)
     return n;
 }
 
-static int holds(const stn_spec *spec, int rank, const int64_t *index)
-{
-    int64_t shape[STN_MAX_NDIM], offset[STN_MAX_NDIM];
-    if (stni_mesh_position(spec->layout.mesh, rank) < 0)
-        return 0;
-    stn_spec_chunk(spec, rank, shape, offset);
-    for (int d = 0; d < spec->layout.ndim; d++)
-        if (index[d] < offset[d] || index[d] >= offset[d] + shape[d])
-            return 0;
-    return 1;
-}
-
 /* Coordinate of a world rank along the axis of `spec`'s mesh; the mesh is the same for both specs where this is asked. */
 static int coordinate(const stn_spec *spec, int rank, int axis)
 {
@@ -144,7 +133,7 @@ static int kept(const stn_spec *spec, int axis, const stn_spec *other)
 /* Whether `receiver` is to get element `index`: it is in its chunk, and where a Partial is to be it is the one that keeps it. */
 static int wanted(const struct exchange *x, int receiver, const int64_t *index)
 {
-    if (!holds(x->dst, receiver, index))
+    if (!sample_holds(x->dst, receiver, index))
         return 0;
     for (int a = 0; a < x->dst->layout.mesh->ndim; a++) {
         if (x->dst->layout.placement[a].kind != STN_PLACE_PARTIAL || kept(x->dst, a, x->src))
@@ -152,7 +141,7 @@ static int wanted(const struct exchange *x, int receiver, const int64_t *index)
         int at = coordinate(x->dst, receiver, a), keeper = 0;
         if (twin_placement(x->dst, a, x->src).kind == STN_PLACE_SHARD)
             for (int r = 0; r < x->context->size; r++)
-                if (holds(x->src, r, index))
+                if (sample_holds(x->src, r, index))
                     keeper = coordinate(x->dst, r, a);
         if (at != keeper)
             return 0;
@@ -167,7 +156,7 @@ static uint64_t expected(const struct exchange *x, int receiver, const int64_t *
     uint64_t sum = 0, seen[MAX_WORLD];
     *n = 0;
     for (int r = 0; r < x->context->size; r++) {
-        int counts = holds(x->src, r, index);
+        int counts = sample_holds(x->src, r, index);
         for (int a = 0; a < x->src->layout.mesh->ndim; a++)
             counts &= !kept(x->src, a, x->dst) || coordinate(x->src, r, a) == coordinate(x->src, receiver, a);
         uint64_t value = addend(x->src, r, linear(x->src, index));
@@ -230,7 +219,7 @@ static void receive(const struct exchange *x, int rank, uint64_t *sum, int *time
         do {
             for (int d = 0; d < box->ndim; d++)
                 global[d] = offset[d] + index[d];
-            CHECK(holds(x->src, from, global));
+            CHECK(sample_holds(x->src, from, global));
             int64_t at = linear(x->dst, global);
             sum[at] += addend(x->src, from, at);
             times[at]++;
@@ -249,7 +238,7 @@ static int64_t check_rank(const struct exchange *x, int rank)
         int n = 0;
         uint64_t value = wanted(x, rank, index) ? expected(x, rank, index, &n) : 0;
         wrong += times[at] != n || sum[at] != value;
-        least += n > 0 ? n - holds(x->src, rank, index) : 0;
+        least += n > 0 ? n - sample_holds(x->src, rank, index) : 0;
         next_index(x->src->layout.ndim, x->src->layout.shape, index);
     }
     CHECK_I64(wrong, 0);

@@ -8,6 +8,25 @@
 
 enum { MAX_WORLD = 8 };
 
+/* Redistributes a sample and gives what this rank sent; the specs are released. */
+static stn_stats send_sample(stn_context *context, const stn_spec *src, const stn_spec *dst)
+{
+    double *chunk = sample_chunk(src, 0);
+    stn_tensor *from = sample_tensor(context, src, chunk, 0), *to = NULL;
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats_reset(context);
+    MUST(context, stni_redistribute(from, dst, &to));
+    MUST(context, stn_queue_sync(context->queue));
+    stn_context_stats(context, &stats);
+    stn_tensor_release(&from);
+    stn_tensor_release(&to);
+    stni_context_reap(context);
+    stn_spec_release(&src);
+    stn_spec_release(&dst);
+    free(chunk);
+    return stats;
+}
+
 /* Moves a tensor of `shape` along one axis of all ranks from placement p to q; gives what this rank sent. */
 struct count {
     stn_placement from, to;
@@ -19,23 +38,11 @@ static void count_one(stn_context *context, void *arg)
 {
     struct count *count = arg;
     const stn_spec *src = sample_line_spec(context, count->from, count->shape), *dst = sample_line_spec(context, count->to, count->shape);
-    double *chunk = sample_chunk(src, 0);
-    stn_tensor *from = sample_tensor(context, src, chunk, 0), *to = NULL;
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats_reset(context);
-    MUST(context, stni_redistribute(from, dst, &to));
-    MUST(context, stn_queue_sync(context->queue));
-    stn_context_stats(context, &stats);
+    const stn_stats stats = send_sample(context, src, dst);
     count->elements[context->rank] = stats.bytes_sent / (int64_t)sizeof(double);
     count->messages[context->rank] = stats.messages;
     count->collectives[context->rank] = stats.collectives;
     count->redistributions[context->rank] = stats.redistributions;
-    stn_tensor_release(&from);
-    stn_tensor_release(&to);
-    stni_context_reap(context);
-    stn_spec_release(&src);
-    stn_spec_release(&dst);
-    free(chunk);
 }
 
 static void pending_sum_to_replicate_sends_twice_p_less_one_times_n(void)
@@ -109,23 +116,11 @@ static void count_square(stn_context *context, void *arg)
     MUST(context, stn_mesh_create(context, 2, sizes, NULL, NULL, &mesh));
     MUST(context, stn_spec_create(context, mesh, square->from, STN_DTYPE_F64, 2, square->shape, NULL, &src));
     MUST(context, stn_spec_create(context, mesh, square->to, STN_DTYPE_F64, 2, square->shape, NULL, &dst));
-    double *chunk = sample_chunk(src, 0);
-    stn_tensor *tensor = sample_tensor(context, src, chunk, 0), *out = NULL;
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats_reset(context);
-    MUST(context, stni_redistribute(tensor, dst, &out));
-    MUST(context, stn_queue_sync(context->queue));
-    stn_context_stats(context, &stats);
+    const stn_stats stats = send_sample(context, src, dst);
     square->elements[context->rank] = stats.bytes_sent / (int64_t)sizeof(double);
     square->collectives[context->rank] = stats.collectives;
     if (context->rank == 0)
         square->group = mesh->n_comms > 0 ? mesh->comms[0].group->n : 0;
-    stn_tensor_release(&tensor);
-    stn_tensor_release(&out);
-    stni_context_reap(context);
-    stn_spec_release(&src);
-    stn_spec_release(&dst);
-    free(chunk);
 }
 
 static void only_ranks_along_the_changing_axis_talk(void)
@@ -170,22 +165,10 @@ static void serve_outsiders(stn_context *context, void *arg)
     MUST(context, stn_mesh_create(context, 1, three, NULL, later, &last));
     MUST(context, stn_spec_create(context, first, &p, STN_DTYPE_F64, 2, shape, NULL, &src));
     MUST(context, stn_spec_create(context, last, &p, STN_DTYPE_F64, 2, shape, NULL, &dst));
-    double *chunk = sample_chunk(src, 0);
-    stn_tensor *from = sample_tensor(context, src, chunk, 0), *to = NULL;
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats_reset(context);
-    MUST(context, stni_redistribute(from, dst, &to));
-    MUST(context, stn_queue_sync(context->queue));
-    stn_context_stats(context, &stats);
+    CHECK_I64(dst->local_numel, context->rank >= 3 && context->rank < 6 ? 20 : 0);
+    const stn_stats stats = send_sample(context, src, dst);
     sent[context->rank] = stats.bytes_sent / (int64_t)sizeof(double);
     CHECK_I64(stats.collectives, context->rank < 6);
-    CHECK_I64(to->spec->local_numel, context->rank >= 3 && context->rank < 6 ? 20 : 0);
-    stn_tensor_release(&from);
-    stn_tensor_release(&to);
-    stni_context_reap(context);
-    stn_spec_release(&src);
-    stn_spec_release(&dst);
-    free(chunk);
 }
 
 static void replicas_take_turns_in_serving_another_mesh(void)
