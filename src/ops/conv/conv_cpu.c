@@ -21,28 +21,57 @@ static int is_empty(const struct stni_conv_problem *p)
     return least <= 0;
 }
 
-/* Without a workspace: where oneDNN turned out to have nothing. */
-static stn_status solve_refused(stn_queue *queue, const struct stni_conv_problem *p, const struct stni_conv_data *data)
+static stn_status allocate(stn_queue *queue, size_t bytes, void **out)
 {
-    size_t bytes = stni_conv_reference_workspace(p);
-    void *workspace = NULL;
-    if (bytes > 0 && stni_device_allocate(queue->device, bytes, &workspace) != STN_OK)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: workspace of a convolution (%zu bytes)", bytes);
-    stni_conv_reference(p, data, workspace);
-    stni_device_deallocate(queue->device, workspace, bytes);
-    return STN_OK;
+    *out = NULL;
+    if (bytes == 0 || stni_device_allocate(queue->device, bytes, out) == STN_OK)
+        return STN_OK;
+    return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: workspace of a convolution (%zu bytes)", bytes);
+}
+
+static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a);
+
+/* Where oneDNN refused after all: by our own kernels, which know f32 and f64, with a workspace made for it. */
+static stn_status solve_refused(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p, const struct stni_conv_data *data)
+{
+    struct stni_conv_args a = {.problem = *p, .data = *data, .library = library};
+    a.widen = stni_wide_dtype((stn_dtype)p->dtype) != (stn_dtype)p->dtype;
+    size_t bytes = a.widen ? stni_conv_workspace(&a) : stni_conv_reference_workspace(p);
+    STNI_TRY(allocate(queue, bytes, &a.workspace));
+    stn_status status = STN_OK;
+    if (a.widen)
+        status = solve_wide(queue, &a);
+    else
+        stni_conv_reference(p, data, a.workspace);
+    stni_device_deallocate(queue->device, a.workspace, bytes);
+    return status;
+}
+
+/* What is left to do when some images have been solved. */
+static struct stni_conv_data data_after(const struct stni_conv_problem *p, const struct stni_conv_data *data, int64_t solved)
+{
+    int64_t element = (int64_t)stn_dtype_size((stn_dtype)p->dtype);
+    struct stni_conv_data left = *data;
+    left.images -= solved;
+    left.x = (char *)data->x + solved * data->x_step * element;
+    left.y = (char *)data->y + solved * data->y_step * element;
+    left.accumulate = data->accumulate || solved > 0;
+    return left;
 }
 
 stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
                           const struct stni_conv_data *data, void *workspace)
 {
+    int64_t solved = 0;
     if (library == NULL) {
         stni_conv_reference(p, data, workspace);
         return STN_OK;
     }
-    stn_status status = is_empty(p) ? STN_ERR_UNSUPPORTED : stni_onednn_conv(library, p, data);
-    if (status == STN_ERR_UNSUPPORTED)
-        return solve_refused(queue, p, data);
+    stn_status status = is_empty(p) ? STN_ERR_UNSUPPORTED : stni_onednn_conv(library, p, data, &solved);
+    if (status == STN_ERR_UNSUPPORTED) {
+        const struct stni_conv_data left = solved > 0 ? data_after(p, data, solved) : *data;
+        return solve_refused(queue, library, p, &left);
+    }
     return status == STN_OK ? STN_OK : stn_queue_fail(queue, status, "convolution: oneDNN failed: %s", stn_status_text(status));
 }
 

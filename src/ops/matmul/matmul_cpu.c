@@ -2,6 +2,7 @@
  * become f32 in the workspace first, unless oneDNN takes them. */
 #include "ops/matmul/matmul_kernel.h"
 
+#include "core/device/device.h"
 #include "ops/util/gemm.h"
 #include "ops/util/onednn.h"
 #include "ops/util/widen.h"
@@ -18,16 +19,48 @@ static void *at(const struct stni_matmul_args *p, const struct stni_matmul_opera
     return (char *)operand->data + offset * (int64_t)stn_dtype_size(p->dtype);
 }
 
-/* The products along the last `inner` dims of the batch (0 or 1) from `index` on. */
-static stn_status solve(const struct stni_matmul_args *p, const int64_t *index, int inner, void *workspace)
+/* Of our own kernels: its own for small products, the caller's, or where oneDNN refused what the caller had left to it, one made on the way. */
+struct workspace {
+    void *data, *made;
+    size_t made_bytes;
+    _Alignas(64) char own[OWN_BYTES];
+};
+
+static stn_status make_workspace(stn_queue *queue, size_t bytes, void **out)
 {
-    void *a = at(p, &p->a, index), *b = at(p, &p->b, index), *c = at(p, &p->c, index);
-    int last = p->n_batch - 1;
-    if (p->library == NULL) {
-        struct stni_gemm g = {p->dtype, 0, p->m, p->n, p->k, a, b, c, p->a.row, p->a.col, p->b.row, p->b.col, p->c.row, p->c.col};
-        stni_gemm_now(&g, workspace);
+    if (stni_device_allocate(queue->device, bytes, out) == STN_OK)
         return STN_OK;
+    return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: workspace of a product (%zu bytes)", bytes);
+}
+
+/* One product by our own kernels. */
+static void solve_own(const struct stni_matmul_args *p, const void *a, const void *b, void *c, void *workspace)
+{
+    const struct stni_gemm g = {.dtype = p->dtype, .m = p->m, .n = p->n, .k = p->k, .a = a, .b = b, .c = c, .a_row = p->a.row, .a_col = p->a.col,
+                                .b_row = p->b.row, .b_col = p->b.col, .c_row = p->c.row, .c_col = p->c.col};
+    stni_gemm_now(&g, workspace);
+}
+
+/* What oneDNN refused after all: its products along the last dim of the batch, or the one, by our own kernels, which know f32. */
+static stn_status solve_refused(stn_queue *queue, const struct stni_matmul_args *p, int inner, char *a, char *b, char *c, struct workspace *w)
+{
+    const int64_t size = (int64_t)stn_dtype_size(p->dtype), last = p->n_batch - 1, n = inner ? p->batch[last] : 1;
+    const size_t bytes = stni_gemm_workspace(p->dtype, p->m, p->n, p->k);
+    if (bytes > OWN_BYTES && w->made == NULL) {
+        STNI_TRY(make_workspace(queue, bytes, &w->made));
+        w->made_bytes = bytes;
     }
+    for (int64_t i = 0; i < n; i++) {
+        solve_own(p, a, b, c, w->made != NULL ? w->made : w->own);
+        if (inner)
+            a += p->a.batch[last] * size, b += p->b.batch[last] * size, c += p->c.batch[last] * size;
+    }
+    return STN_OK;
+}
+
+static stn_status ask_library(const struct stni_matmul_args *p, int inner, const void *a, const void *b, void *c)
+{
+    const int last = p->n_batch - 1;
     struct stni_onednn_product q;
     memset(&q, 0, sizeof q);
     q.dtype = (int32_t)p->dtype, q.batch = inner ? p->batch[last] : 1, q.m = p->m, q.n = p->n, q.k = p->k;
@@ -37,22 +70,35 @@ static stn_status solve(const struct stni_matmul_args *p, const int64_t *index, 
     return stni_onednn_product(p->library, &q, a, b, c);
 }
 
+/* The products along the last `inner` dims of the batch (0 or 1) from `index` on. STN_ERR_UNSUPPORTED where oneDNN refuses 16-bit floats. */
+static stn_status solve(stn_queue *queue, const struct stni_matmul_args *p, const int64_t *index, int inner, struct workspace *w)
+{
+    void *a = at(p, &p->a, index), *b = at(p, &p->b, index), *c = at(p, &p->c, index);
+    if (p->library == NULL) {
+        solve_own(p, a, b, c, w->data != NULL ? w->data : w->own);
+        return STN_OK;
+    }
+    stn_status status = ask_library(p, inner, a, b, c);
+    return status == STN_ERR_UNSUPPORTED && stni_gemm_serves(p->dtype) ? solve_refused(queue, p, inner, a, b, c, w) : status;
+}
+
 static stn_status solve_all(stn_queue *queue, const struct stni_matmul_args *p)
 {
     int inner = p->library != NULL && p->n_batch > 0, outer = p->n_batch - inner;
     int64_t index[STNI_MATMUL_MAX_BATCH] = {0}, count = 1;
-    _Alignas(64) char own[OWN_BYTES];
+    struct workspace w;
+    stn_status status = STN_OK;
+    w.data = p->workspace, w.made = NULL;
     for (int d = 0; d < outer; d++)
         count *= p->batch[d];
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < count && status == STN_OK; i++) {
         for (int64_t d = outer - 1, rest = i; d >= 0; rest /= p->batch[d], d--)
             index[d] = rest % p->batch[d];
-        stn_status status = solve(p, index, inner, p->workspace != NULL ? p->workspace : own);
-        if (status != STN_OK)
-            return stn_queue_fail(queue, status, "matmul: oneDNN could not multiply (%lld, %lld) by (%lld, %lld): %s", (long long)p->m,
-                                  (long long)p->k, (long long)p->k, (long long)p->n, stn_status_text(status));
+        status = solve(queue, p, index, inner, &w);
     }
-    return STN_OK;
+    if (w.made != NULL)
+        stni_device_deallocate(queue->device, w.made, w.made_bytes);
+    return status;
 }
 
 /* An operand as a box, without the dims that it is broadcast along. */
@@ -108,11 +154,9 @@ size_t stni_matmul_workspace(const struct stni_matmul_args *p)
     return bytes;
 }
 
-stn_status stni_matmul_cpu(stn_queue *queue, const void *args)
+/* Through f32 copies of the operands in the workspace. */
+static stn_status solve_wide(stn_queue *queue, const struct stni_matmul_args *p)
 {
-    const struct stni_matmul_args *p = args;
-    if (!p->widen)
-        return solve_all(queue, p);
     struct stni_matmul_args w = *p;
     char *workspace = p->workspace;
     stn_box narrow, wide;
@@ -127,4 +171,28 @@ stn_status stni_matmul_cpu(stn_queue *queue, const void *args)
     if (status == STN_OK)
         stni_box_convert_now(&narrow, p->dtype, &wide, STN_DTYPE_F32);
     return status;
+}
+
+/* 16-bit floats that oneDNN refused after all, with a workspace made for them. */
+static stn_status solve_wide_late(stn_queue *queue, const struct stni_matmul_args *p)
+{
+    struct stni_matmul_args w = *p;
+    w.widen = 1;
+    const size_t bytes = stni_matmul_workspace(&w);
+    STNI_TRY(make_workspace(queue, bytes, &w.workspace));
+    const stn_status status = solve_wide(queue, &w);
+    stni_device_deallocate(queue->device, w.workspace, bytes);
+    return status;
+}
+
+stn_status stni_matmul_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_matmul_args *p = args;
+    stn_status status = p->widen ? solve_wide(queue, p) : solve_all(queue, p);
+    if (status == STN_ERR_UNSUPPORTED && !p->widen)
+        status = solve_wide_late(queue, p);
+    if (status == STN_OK)
+        return STN_OK;
+    return stn_queue_fail(queue, status, "matmul: (%lld, %lld) by (%lld, %lld): %s", (long long)p->m, (long long)p->k, (long long)p->k,
+                          (long long)p->n, stn_status_text(status));
 }

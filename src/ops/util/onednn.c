@@ -92,19 +92,18 @@ static stn_status create(stn_context *context, struct stni_onednn *library)
 stn_status stni_onednn_get(stn_context *context, struct stni_onednn **out)
 {
     struct stni_op_cache *cache = &context->op_cache[STNI_OP_CACHE_ONEDNN];
-    if (cache->state == NULL) {
-        struct stni_onednn *library = stni_calloc(1, sizeof *library);
+    struct stni_onednn *library = cache->state;
+    if (library == NULL) {
+        library = stni_calloc(1, sizeof *library);
         if (library == NULL)
             return stni_fail_memory(context, "oneDNN's engine", sizeof *library);
-        stn_status status = create(context, library);
-        if (status != STN_OK) {
-            destroy(library);
-            return stni_fail_rank(context, status, "oneDNN's engine could not be made");
-        }
         cache->state = library;
         cache->destroy = destroy;
+        library->refused = create(context, library) != STN_OK;
+        if (library->refused)
+            stni_log(context, STN_LOG_WARNING, "oneDNN's engine could not be made: our own kernels serve");
     }
-    *out = cache->state;
+    *out = library->refused ? NULL : library;
     return STN_OK;
 }
 
@@ -114,7 +113,7 @@ int stni_onednn_has_bf16(const struct stni_onednn *library)
 }
 /* The table */
 
-/* Finds or makes a primitive; what oneDNN refused is remembered too. */
+/* Finds or makes a primitive; what oneDNN refused is remembered too, so that it is not asked again. */
 static stn_status find(struct stni_onednn *library, const struct stni_onednn_key *key, struct stni_onednn_primitive **out)
 {
     struct stni_onednn_primitive *p;
@@ -160,16 +159,16 @@ static stn_status reorder_weight(struct stni_onednn *library, const struct stni_
     STNI_TRY(stni_onednn_status(dnnl_memory_get_memory_desc(p->b, &wanted)));
     if (data->same_weight && library->held == data->weight && dnnl_memory_desc_equal(wanted, &library->held_desc))
         return STN_OK;
+    library->held = NULL;
     STNI_TRY(run_reorder(library, p->reorder, p->plain, p->b));
     library->held = data->weight;
     library->held_desc = *wanted;
     return STN_OK;
 }
 
-static stn_status run_conv(struct stni_onednn *library, struct stni_onednn_primitive *p, const struct stni_conv_data *data)
+/* The weight, and what is the same for all images. */
+static stn_status prepare_conv(struct stni_onednn *library, struct stni_onednn_primitive *p, const struct stni_conv_data *data)
 {
-    int gradient = p->key.conv.kind == STNI_CONV_GRAD_WEIGHT;
-    int64_t element = (int64_t)stn_dtype_size((stn_dtype)p->key.conv.dtype);
     if (p->plain != NULL)
         STNI_TRY(grow(library, &library->weight, p->weight_bytes));
     STNI_TRY(grow(library, &library->scratch, p->scratch_bytes));
@@ -177,11 +176,19 @@ static stn_status run_conv(struct stni_onednn *library, struct stni_onednn_primi
     STNI_TRY(set(p->bias, data->bias));
     STNI_TRY(set(p->plain, data->weight));
     STNI_TRY(set(p->b, p->plain != NULL ? library->weight.data : data->weight));
-    if (gradient)
+    if (p->key.conv.kind == STNI_CONV_GRAD_WEIGHT)
         library->held = NULL;
     else if (p->plain != NULL)
         STNI_TRY(reorder_weight(library, p, data));
-    for (int64_t i = 0; i < data->images; i++) {
+    return STN_OK;
+}
+
+static stn_status run_conv(struct stni_onednn *library, struct stni_onednn_primitive *p, const struct stni_conv_data *data, int64_t *solved)
+{
+    int gradient = p->key.conv.kind == STNI_CONV_GRAD_WEIGHT;
+    int64_t element = (int64_t)stn_dtype_size((stn_dtype)p->key.conv.dtype);
+    STNI_TRY(prepare_conv(library, p, data));
+    for (int64_t i = 0; i < data->images; i++, ++*solved) {
         STNI_TRY(set(p->a, (char *)data->x + i * data->x_step * element));
         STNI_TRY(set(p->c, (char *)data->y + i * data->y_step * element));
         STNI_TRY(stni_onednn_status(dnnl_primitive_execute(p->run, library->stream, p->n_args, p->args)));
@@ -192,17 +199,18 @@ static stn_status run_conv(struct stni_onednn *library, struct stni_onednn_primi
 }
 
 stn_status stni_onednn_conv(struct stni_onednn *library, const struct stni_conv_problem *problem,
-                            const struct stni_conv_data *data)
+                            const struct stni_conv_data *data, int64_t *solved)
 {
     struct stni_onednn_key key;
     struct stni_onednn_primitive *p;
     memset(&key, 0, sizeof key);
     key.conv = *problem;
+    *solved = 0;
     int threads = omp_get_max_threads();
     omp_set_num_threads(library->threads);
     stn_status status = find(library, &key, &p);
     if (status == STN_OK)
-        status = run_conv(library, p, data);
+        status = run_conv(library, p, data, solved);
     omp_set_num_threads(threads);
     return status;
 }
@@ -216,28 +224,42 @@ const char *stni_onednn_conv_name(struct stni_onednn *library, const struct stni
     return find(library, &key, &p) == STN_OK ? p->name : "";
 }
 
-/* How sgemm is told of a matrix: whether it lies transposed, and the distance of its lines, which it wants to be a line's length at
- * least even where there is only one. */
-static int64_t describe_matrix(int64_t rows, int64_t cols, int64_t row, int64_t col, char *turned)
+/* A matrix's strides with a distance of lines that is a line's length at least, as oneDNN wants it even where there is only one. */
+static void fill_matrix(int64_t rows, int64_t cols, int64_t *row, int64_t *col)
 {
-    int64_t length = col == 1 ? cols : rows, distance = col == 1 ? row : col;
-    *turned = col == 1 ? 'N' : 'T';
-    return distance > length ? distance : length;
+    int64_t length = *col == 1 ? cols : rows, *distance = *col == 1 ? row : col;
+    if (*distance < length)
+        *distance = length;
+}
+
+/* The product with every stride that says nothing filled in: oneDNN has nothing but its reference code where one is 0. */
+static struct stni_onednn_product fill_strides(const struct stni_onednn_product *product)
+{
+    struct stni_onednn_product q = *product;
+    fill_matrix(q.m, q.k, &q.a_row, &q.a_col);
+    fill_matrix(q.k, q.n, &q.b_row, &q.b_col);
+    if (q.c_row < q.n)
+        q.c_row = q.n;
+    if (q.batch == 1) {
+        q.a_batch = q.a_col == 1 ? q.m * q.a_row : q.k * q.a_col;
+        q.b_batch = q.b_col == 1 ? q.k * q.b_row : q.n * q.b_col;
+        q.c_batch = q.m * q.c_row;
+    }
+    return q;
 }
 
 /* By oneDNN's plain function, which needs no primitive: one product after the other. */
 static stn_status run_sgemm(const struct stni_onednn_product *q, const float *a, const float *b, float *c)
 {
-    char a_turned, b_turned;
-    int64_t lda = describe_matrix(q->m, q->k, q->a_row, q->a_col, &a_turned);
-    int64_t ldb = describe_matrix(q->k, q->n, q->b_row, q->b_col, &b_turned);
+    char a_form = q->a_col == 1 ? 'N' : 'T', b_form = q->b_col == 1 ? 'N' : 'T';
+    int64_t lda = q->a_col == 1 ? q->a_row : q->a_col, ldb = q->b_col == 1 ? q->b_row : q->b_col;
     for (int64_t i = 0; i < q->batch; i++)
-        STNI_TRY(stni_onednn_status(dnnl_sgemm(a_turned, b_turned, q->m, q->n, q->k, 1, a + i * q->a_batch, lda, b + i * q->b_batch, ldb, 0,
-                                      c + i * q->c_batch, q->c_row)));
+        STNI_TRY(stni_onednn_status(dnnl_sgemm(a_form, b_form, q->m, q->n, q->k, 1, a + i * q->a_batch, lda, b + i * q->b_batch, ldb, 0,
+                                               c + i * q->c_batch, q->c_row)));
     return STN_OK;
 }
 
-static stn_status run_product(struct stni_onednn *library, const struct stni_onednn_product *product, void *a, void *b, void *c)
+static stn_status run_primitive(struct stni_onednn *library, const struct stni_onednn_product *product, void *a, void *b, void *c)
 {
     struct stni_onednn_key key;
     struct stni_onednn_primitive *p;
@@ -253,18 +275,33 @@ static stn_status run_product(struct stni_onednn *library, const struct stni_one
     return stni_onednn_status(dnnl_stream_wait(library->stream));
 }
 
+/* By a primitive for all products, or where a factor is shared, which oneDNN has no fast code for, by one for each. */
+static stn_status run_primitives(struct stni_onednn *library, const struct stni_onednn_product *q, char *a, char *b, char *c)
+{
+    const int64_t element = (int64_t)stn_dtype_size((stn_dtype)q->dtype);
+    if (q->batch == 1 || (q->a_batch > 0 && q->b_batch > 0))
+        return run_primitive(library, q, a, b, c);
+    struct stni_onednn_product one = *q;
+    one.batch = 1;
+    one = fill_strides(&one);
+    for (int64_t i = 0; i < q->batch; i++)
+        STNI_TRY(run_primitive(library, &one, a + i * q->a_batch * element, b + i * q->b_batch * element, c + i * q->c_batch * element));
+    return STN_OK;
+}
+
 stn_status stni_onednn_product(struct stni_onednn *library, const struct stni_onednn_product *product, const void *a,
                                const void *b, void *c)
 {
+    const struct stni_onednn_product q = fill_strides(product);
     int threads = omp_get_max_threads();
     omp_set_num_threads(library->threads);
-    /* Several threads share the products of a batch; one has nothing to gain from a primitive. */
-    int is_f32 = product->dtype == STN_DTYPE_F32;
+    /* Several threads share the products of a batch; one has nothing to gain from a primitive, nor has a product of a factor that is shared. */
+    int is_f32 = q.dtype == STN_DTYPE_F32, is_shared = q.a_batch == 0 || q.b_batch == 0;
     stn_status status = STN_ERR_UNSUPPORTED;
-    if (!is_f32 || (product->batch > 1 && library->threads > 1))
-        status = run_product(library, product, (void *)(uintptr_t)a, (void *)(uintptr_t)b, c);
+    if (!is_f32 || (q.batch > 1 && library->threads > 1 && !is_shared))
+        status = run_primitives(library, &q, (void *)(uintptr_t)a, (void *)(uintptr_t)b, c);
     if (is_f32 && status == STN_ERR_UNSUPPORTED)
-        status = run_sgemm(product, a, b, c);
+        status = run_sgemm(&q, a, b, c);
     omp_set_num_threads(threads);
     return status;
 }

@@ -21,15 +21,18 @@ stn_status stni_onednn_get(stn_context *context, struct stni_onednn **out);
 int stni_onednn_has_bf16(const struct stni_onednn *library);
 
 /* Solves a convolution on the calling thread. Dtypes f32 and bf16. No size is 0.
- * Returns STN_ERR_UNSUPPORTED where oneDNN has nothing but its reference code for the problem, or pads that it does not take. */
+ * Returns STN_ERR_UNSUPPORTED where oneDNN refuses, for whatever reason: it has nothing but its reference code for the problem, does not take its
+ * pads, could not make its code, or failed while it ran. `*solved` is the number of images that were solved before; the others are to be solved by
+ * our own kernels. STN_ERR_MEMORY where buffers of our own could not be had. */
 stn_status stni_onednn_conv(struct stni_onednn *library, const struct stni_conv_problem *problem,
-                            const struct stni_conv_data *data);
+                            const struct stni_conv_data *data, int64_t *solved);
 
 /* oneDNN's name of the code that solves the problem, "" where it is STN_ERR_UNSUPPORTED. */
 const char *stni_onednn_conv_name(struct stni_onednn *library, const struct stni_conv_problem *problem);
 
 /* C (m, n) = A (m, k) B (k, n) for each of `batch` products. Of a factor's two strides (elements) one is 1, and the other is not less than
- * a line's length where there is more than one line; a batch stride may be 0. C's rows are dense. */
+ * a line's length where there is more than one line; of a single line or product it says nothing. A factor's batch stride may be 0. C's rows are
+ * dense. */
 struct stni_onednn_product {
     int32_t dtype; /* f32, bf16 */
     int32_t unused;
@@ -37,7 +40,7 @@ struct stni_onednn_product {
     int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row;
 };
 
-/* Returns STN_ERR_UNSUPPORTED as above. Compared by its bytes. */
+/* Returns STN_ERR_UNSUPPORTED as above; some of C may be written then. Compared by its bytes. */
 stn_status stni_onednn_product(struct stni_onednn *library, const struct stni_onednn_product *product, const void *a,
                                const void *b, void *c);
 

@@ -15,9 +15,10 @@ int stni_onednn_has_bf16(const struct stni_onednn *library)
 }
 
 stn_status stni_onednn_conv(struct stni_onednn *library, const struct stni_conv_problem *problem,
-                            const struct stni_conv_data *data)
+                            const struct stni_conv_data *data, int64_t *solved)
 {
     (void)library, (void)problem, (void)data;
+    *solved = 0;
     return STN_ERR_UNSUPPORTED;
 }
 

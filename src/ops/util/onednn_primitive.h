@@ -37,6 +37,7 @@ struct stni_onednn_primitive {
 
 struct stni_onednn {
     stn_device *device;
+    int refused; /* its engine could not be made */
     int threads, bf16;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -47,7 +48,7 @@ struct stni_onednn {
     dnnl_memory_desc_t held_desc;
 };
 
-/* oneDNN's status as ours; what it has no code for, or does not take, is STN_ERR_UNSUPPORTED. */
+/* oneDNN's status as ours: whatever it fails for, memory of its own or of the system's rules about code made at run time, it refuses. */
 stn_status stni_onednn_status(dnnl_status_t status);
 
 /* Make the primitive of p->key, which is zero beside it. STN_ERR_UNSUPPORTED where oneDNN has nothing but its reference code; what was made

@@ -29,6 +29,12 @@ static const struct pair pairs[] = {
     {{3, {2, 4, 0}}, {2, {0, 3}}},
     {{3, {0, 4, 3}}, {2, {3, 2}}},
     {{2, {1, 1}}, {2, {1, 1}}},
+    /* One row or one column, of a size that a library is asked for. */
+    {{2, {1, 48}}, {2, {48, 50}}},
+    {{2, {50, 48}}, {1, {48}}},
+    {{1, {48}}, {2, {48, 50}}},
+    {{3, {3, 1, 48}}, {3, {3, 48, 50}}},
+    {{3, {3, 1, 48}}, {2, {48, 50}}},
 };
 enum { N_PAIRS = sizeof pairs / sizeof *pairs };
 

@@ -86,7 +86,9 @@ static stn_status solve(const struct stni_conv_problem *p, int64_t images, int a
     struct stni_conv_data data = {x.narrow, y.narrow, w.narrow, p->has_bias ? bias.narrow : NULL, images, nx, ny, accumulate, 0};
     stn_status status = STN_OK;
     if (library != NULL) {
-        status = stni_onednn_conv(library, p, &data);
+        int64_t solved;
+        status = stni_onednn_conv(library, p, &data, &solved);
+        CHECK_I64(solved, status == STN_OK ? images : 0);
     } else {
         void *workspace = aligned_alloc(64, stni_conv_reference_workspace(p) + 64);
         stni_conv_reference(p, &data, workspace);
@@ -272,6 +274,8 @@ static void products_match_plain_loops(void)
             check_product(library, 5, 12, 31, 8, form);
             check_product(library, 3, 1, 20, 9, form);
             check_product(library, 3, 20, 1, 9, form);
+            check_product(library, 1, 1, 64, 64, form);
+            check_product(library, 1, 64, 1, 64, form);
         }
         stn_context_destroy(&context);
     }
