@@ -35,6 +35,7 @@ typedef struct stn_context_options {
     int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
     size_t error_text_size;       /* bytes */
+    const char *without;          /* libraries to do without, of "onednn" and "fftw", with commas between them: our own kernels serve, more slowly. NULL: none */
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.

@@ -25,7 +25,8 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: threads got %d, wanted at least 0", options->threads);
     if (options->checks != 0 && options->checks != 1)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: checks got %d, wanted 0 or 1", options->checks);
-    return STN_OK;
+    unsigned without;
+    return stni_foreign_read(options->without, &without, error);
 }
 
 static void set_options(stn_context *context, const stn_context_options *options)
@@ -37,6 +38,7 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->deadline_seconds = options->deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : options->deadline_seconds;
     context->threads = options->threads == 0 ? 1 : options->threads;
     context->isa = stni_isa_best();
+    stni_foreign_read(options->without, &context->foreign.without, NULL);
     context->rank = options->comm == NULL ? 0 : stn_comm_rank(options->comm);
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);
 }
@@ -54,6 +56,7 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
     status = stni_queue_create(context->device, &options->queue, &context->queue);
     if (status != STN_OK)
         return stni_error_set(error, status, "context: no queue of kind %d: %s", (int)options->queue.kind, stn_status_text(status));
+    context->queue->context = context;
     return STN_OK;
 }
 

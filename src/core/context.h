@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/comm/comm.h"
+#include "core/foreign.h"
 #include "core/isa.h"
 #include "core/shard/spec.h"
 #include "core/status.h"
@@ -66,6 +67,7 @@ struct stn_context {
     void (*share_autograd)(const stn_tensor *from, stn_tensor *to);
     /* Frees what ops cache per context (oneDNN primitives …). */
     struct stni_op_cache { void (*destroy)(void *state); void *state; } op_cache[4];
+    struct stni_foreign foreign;
 };
 
 /* Log line by printf; dropped where nobody listens at that level. Any thread. */

@@ -60,6 +60,9 @@ static void bad_options_are_refused_and_named(void)
     options = ranks_options();
     options.device = "nosuchdevice";
     check_refusal(options, STN_ERR_NOT_FOUND, "nosuchdevice");
+    options = ranks_options();
+    options.without = "onednn,openblas";
+    check_refusal(options, STN_ERR_ARGUMENT, "without got 'openblas', wanted names of onednn, fftw");
     stn_allocator half = {.size = sizeof half};
     options = ranks_options();
     options.allocator = &half;

@@ -33,7 +33,7 @@ enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short]\n\n");
+    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short] [--without onednn,fftw]\n\n");
     for (int i = 0; i < ENTRIES; i++)
         fprintf(stderr, "  %-16s %s\n", entries[i].name, entries[i].work);
     return EXIT_USAGE;
@@ -62,6 +62,8 @@ int main(int argc, char **argv)
             bench.json = 1;
         else if (strcmp(argv[i], "--short") == 0)
             bench.quick = 1;
+        else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc)
+            bench.without = argv[++i];
         else if (select_by(argv[i], &bench, 0))
             names++;
         else
@@ -76,7 +78,7 @@ int main(int argc, char **argv)
     if (!bench.json)
         printf("%-14s %-34s %11s %11s %-4s %8s %6s\n", "name", "case", "ours", "peer", "unit", "ratio", "spread");
     for (int i = 1; i < argc; i++)
-        if (strncmp(argv[i], "--", 2) != 0)
+        if (strncmp(argv[i], "--", 2) != 0 && argv[i] != bench.without)
             select_by(argv[i], &bench, 1);
     return bench.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

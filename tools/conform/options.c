@@ -7,7 +7,7 @@
 
 const char options_usage[] =
     "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device cpu|cuda] [--placements all|K]\n"
-    "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] FILE|DIR...\n"
+    "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] FILE|DIR...\n"
     "\n"
     "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
     "compares. Exit status 0 only if every configuration passed.\n"
@@ -19,6 +19,7 @@ const char options_usage[] =
     "  --seed S        what is drawn (1)\n"
     "  --queue         immediate: kernels run at once; worker: on a thread, with random delays\n"
     "  --dtype D       f64, bf16 or f16: floating inputs are cast, and compared with one rank in f64 within the dtype's bounds (f32)\n"
+    "  --without LIST  libraries to do without, of onednn,fftw: our own kernels serve\n"
     "  --only N        one configuration, as a failure's line names it\n";
 
 /* A whole number and nothing else. */
@@ -119,6 +120,12 @@ static int parse_dtype(struct options *o, const char *text)
     return 0;
 }
 
+static int parse_without(struct options *o, const char *text)
+{
+    o->run.without = text;
+    return run_takes_without(text);
+}
+
 static const struct option_row {
     const char *name;
     int (*parse)(struct options *o, const char *text);
@@ -132,6 +139,7 @@ static const struct option_row {
     {"--seed", parse_seed, "a number"},
     {"--queue", parse_queue, "immediate or worker"},
     {"--dtype", parse_dtype, "f32, f64, bf16 or f16"},
+    {"--without", parse_without, "names of onednn and fftw with commas between them"},
     {"--only", parse_only, "the number of a configuration"},
 };
 

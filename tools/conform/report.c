@@ -46,10 +46,11 @@ static void print_failure(const struct report *report, const struct conform_case
         layout_describe(grid, &configuration->layouts[i], c->input[i].ndim, layout, sizeof layout);
         fprintf(report->out, " %s=%s", c->input_name[i], layout);
     }
-    fprintf(report->out, ": %s | %sstn-conform%s %s --placements %s --seed %llu --queue %s%s%s --only %lld %s\n", verdict->text, job,
+    fprintf(report->out, ": %s | %sstn-conform%s %s --placements %s --seed %llu --queue %s%s%s%s%s --only %lld %s\n", verdict->text, job,
             options->processes ? " --comm mpi" : "", mesh, placements,
             (unsigned long long)options->seed, options->queue == STN_QUEUE_WORKER ? "worker" : "immediate",
-            options->dtype == STN_DTYPE_F32 ? "" : " --dtype ", options->dtype == STN_DTYPE_F32 ? "" : stn_dtype_name(options->dtype), (long long)configuration->number, c->path);
+            options->dtype == STN_DTYPE_F32 ? "" : " --dtype ", options->dtype == STN_DTYPE_F32 ? "" : stn_dtype_name(options->dtype),
+            options->without ? " --without " : "", options->without ? options->without : "", (long long)configuration->number, c->path);
     fflush(report->out);
 }
 

@@ -152,6 +152,15 @@ int run_find_job(int *rank, int *size, char *error, size_t error_size)
     return status == STN_OK;
 }
 
+int run_takes_without(const char *without)
+{
+    const stn_context_options options = {.size = sizeof options, .without = without};
+    stn_context *context = NULL;
+    stn_status status = stn_context_create(&options, &context);
+    stn_context_destroy(&context);
+    return status == STN_OK;
+}
+
 static void launch(struct batch *batch)
 {
     const stn_launch_options options = {
@@ -166,6 +175,7 @@ static void launch(struct batch *batch)
             },
             .seed = batch->options->seed,
             .deadline_seconds = DEADLINE_SECONDS,
+            .without = batch->options->without,
         },
     };
     stn_status status = stn_launch(&options, rank_main, batch);

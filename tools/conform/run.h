@@ -13,6 +13,7 @@ struct run_options {
     int64_t placements; /* combinations at most per case and mesh; INT64_MAX: all */
     int64_t only;       /* number of the only configuration to run; -1: all */
     stn_dtype dtype;    /* of floating inputs; F32: as the cases have them */
+    const char *without; /* libraries that contexts do without; NULL: none */
     int processes;      /* ranks are the processes of a job: each runs this program */
 };
 
@@ -53,6 +54,9 @@ typedef void (*run_report_fn)(void *arg, const struct conform_case *c, const str
 
 /** Joins the job that this process was started in, and leaves it. *size: its ranks; 1 where there is none. @return 0 with the reason in `error`. */
 int run_find_job(int *rank, int *size, char *error, size_t error_size);
+
+/** Whether contexts take such a list of libraries to do without. */
+int run_takes_without(const char *without);
 
 /** Runs all configurations of the case on a mesh of that shape. @return 0 when memory is out. */
 int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid, run_report_fn report, void *arg);

@@ -385,7 +385,8 @@ int execute_compare(struct program *p, const struct answers *answers, struct fin
         .ranks = p->grid.ranks,
         .context = {.size = sizeof options.context,
                     .queue = {.size = sizeof options.context.queue, .kind = p->queue, .delay_seed = p->queue == STN_QUEUE_WORKER ? p->seed | 1 : 0},
-                    .deadline_seconds = DEADLINE_SECONDS},
+                    .deadline_seconds = DEADLINE_SECONDS,
+                    .without = p->without},
     };
     const stn_status status = stn_launch(&options, rank_main, &comparing);
     *finding = findings[0];

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--print] [--list]\n"
+    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--without LIST] [--print] [--list]\n"
     "\n"
     "Draws programs of 2 to 30 ops, runs each forward and backward on one rank and on a mesh with random layouts, and compares all that came. A\n"
     "program that fails is made small and printed as C. Exit status 0 only if none failed.\n"
@@ -21,15 +21,26 @@ static const char usage[] =
     "  --seed S      what is drawn (1)\n"
     "  --only N      one program, as a failure's line names it\n"
     "  --op NAME     programs of this op alone\n"
+    "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw\n"
     "  --print       programs as C, before they run\n"
     "  --list        the ops that programs are made of\n";
 
 struct options {
     double seconds;
     long long programs, seed, only;
-    const char *op;
+    const char *op, *without;
     int print;
 };
+
+/* Whether contexts take such a list of libraries to do without. */
+static int takes_without(const char *without)
+{
+    const stn_context_options options = {.size = sizeof options, .without = without};
+    stn_context *context = NULL;
+    const stn_status status = stn_context_create(&options, &context);
+    stn_context_destroy(&context);
+    return status == STN_OK;
+}
 
 struct totals {
     long long programs, steps, compared, failed;
@@ -63,9 +74,11 @@ static int read_options(int argc, char **argv, struct options *o)
             o->only = strtoll(value, &end, 10);
         else if (strcmp(argv[i], "--op") == 0)
             o->op = generator_of(value)->op;
+        else if (strcmp(argv[i], "--without") == 0)
+            o->without = value;
         else
             return 0;
-        if (*end != '\0' || *value == '\0')
+        if (*end != '\0' || *value == '\0' || !takes_without(o->without))
             return 0;
         i++;
     }
@@ -92,8 +105,8 @@ static void report(const struct options *o, long long number, struct program *p,
     printf("FAIL program %lld of %d steps: %s\n", number, p->n_steps, finding->text);
     fflush(stdout);
     const int tries = shrink_program(p, finding);
-    printf("after %d tries %d steps: %s\nagain: stn-fuzz --seed %lld --only %lld%s%s\n\n", tries, p->n_steps, finding->text, o->seed, number,
-           o->op ? " --op " : "", o->op ? o->op : "");
+    printf("after %d tries %d steps: %s\nagain: stn-fuzz --seed %lld --only %lld%s%s%s%s\n\n", tries, p->n_steps, finding->text, o->seed, number,
+           o->op ? " --op " : "", o->op ? o->op : "", o->without ? " --without " : "", o->without ? o->without : "");
     print_program(stdout, p);
     printf("\n");
     fflush(stdout);
@@ -105,6 +118,7 @@ static void run_one(const struct options *o, long long number, struct program *p
     snprintf(crash_line, sizeof crash_line, "died in: stn-fuzz --seed %lld --only %lld\n", o->seed, number);
     if (!draw_program(p, rng_mix((uint64_t)o->seed, (uint64_t)number), o->op, &totals->draws) || p->n_steps == 0)
         return;
+    p->without = o->without;
     if (o->print) {
         print_program(stdout, p);
         fflush(stdout);

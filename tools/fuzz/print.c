@@ -278,5 +278,7 @@ void print_program(FILE *out, const struct program *p)
     if (p->queue == STN_QUEUE_WORKER)
         fprintf(out, "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = STN_QUEUE_WORKER, .delay_seed = UINT64_C(%llu)};\n",
                 (unsigned long long)(p->seed | 1));
+    if (p->without)
+        fprintf(out, "    options.context.without = \"%s\";\n", p->without);
     fprintf(out, "    return stn_launch(&options, body, (void *)1) != STN_OK;\n}\n");
 }

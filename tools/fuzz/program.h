@@ -40,6 +40,7 @@ struct step {
 struct program {
     uint64_t seed;
     stn_queue_kind queue;
+    const char *without; /* libraries that contexts do without; NULL: none */
     struct grid grid;
     int n_terms, n_steps;
     struct term terms[MAX_TERMS];

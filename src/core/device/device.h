@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+struct stn_context;
 struct stni_trace;
 
 struct stn_device {
@@ -29,6 +30,7 @@ struct stn_queue {
     atomic_int_fast64_t kernels; /* launched; any thread may read it */
     _Atomic(struct stni_trace *) trace; /* where runs of kernels are recorded; NULL: nowhere */
     int64_t syncs;
+    struct stn_context *context; /* whose kernels run here, and find there what it keeps for them; NULL: none's */
 };
 
 struct stn_event {

@@ -42,27 +42,27 @@ static struct stni_conv_problem real_problem(const struct stni_conv_problem *p)
 }
 
 /* Planes of all three, and of the products that are taken from or added to the result. */
-size_t stni_conv_complex_workspace(const struct stni_conv_args *args)
+size_t stni_conv_complex_workspace(struct stni_onednn *library, const struct stni_conv_args *args)
 {
     const struct stni_conv_problem real = real_problem(&args->problem);
-    size_t bytes = args->library != NULL ? 0 : stni_conv_reference_workspace(&real);
+    size_t bytes = library != NULL ? 0 : stni_conv_reference_workspace(&real);
     for (int role = 0; role < STNI_CONV_ROLES; role++)
         bytes += 2 * plane_bytes(&real, (enum stni_conv_role)role);
     return bytes + 2 * plane_bytes(&real, (enum stni_conv_role)real.kind);
 }
 
 /* out = part i of a with part j of b; which of the three `out` is, the kind says. */
-static stn_status multiply(stn_queue *queue, const struct stni_conv_args *args, const struct stni_conv_problem *real,
-                           const struct planes *planes, int i, int j, void *out, void *workspace)
+static stn_status multiply(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *real, const struct planes *planes,
+                           int i, int j, void *out, void *workspace)
 {
     int a = (real->kind + 1) % STNI_CONV_ROLES, b = (real->kind + 2) % STNI_CONV_ROLES;
     void *data[STNI_CONV_ROLES];
     data[a] = planes[a].part[i], data[b] = planes[b].part[j], data[real->kind] = out;
     const struct stni_conv_data d = {.x = data[STNI_CONV_X], .y = data[STNI_CONV_Y], .weight = data[STNI_CONV_WEIGHT], .images = 1};
-    return stni_conv_real(queue, args->library, real, &d, workspace);
+    return stni_conv_real(queue, library, real, &d, workspace);
 }
 
-stn_status stni_conv_complex(stn_queue *queue, const struct stni_conv_args *args)
+stn_status stni_conv_complex(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *args)
 {
     const struct stni_conv_problem real = real_problem(&args->problem);
     const struct stni_conv_data *data = &args->data;
@@ -79,10 +79,10 @@ stn_status stni_conv_complex(stn_queue *queue, const struct stni_conv_args *args
         for (int role = 0; role < STNI_CONV_ROLES; role++)
             if (role != real.kind)
                 (narrow ? part_c64 : part_c128)(first[role] + image * steps[role] * element, &planes[role]);
-        STNI_TRY(multiply(queue, args, &real, planes, 0, 0, out->part[0], workspace));
-        STNI_TRY(multiply(queue, args, &real, planes, 1, 1, others.part[0], workspace));
-        STNI_TRY(multiply(queue, args, &real, planes, 0, 1, out->part[1], workspace));
-        STNI_TRY(multiply(queue, args, &real, planes, 1, 0, others.part[1], workspace));
+        STNI_TRY(multiply(queue, library, &real, planes, 0, 0, out->part[0], workspace));
+        STNI_TRY(multiply(queue, library, &real, planes, 1, 1, others.part[0], workspace));
+        STNI_TRY(multiply(queue, library, &real, planes, 0, 1, out->part[1], workspace));
+        STNI_TRY(multiply(queue, library, &real, planes, 1, 0, others.part[1], workspace));
         int add = real.kind == STNI_CONV_GRAD_WEIGHT && (image > 0 || data->accumulate);
         (narrow ? join_c64 : join_c128)(first[real.kind] + image * steps[real.kind] * element, out, &others, add);
     }

@@ -21,26 +21,36 @@ static int is_empty(const struct stni_conv_problem *p)
     return least <= 0;
 }
 
-static stn_status allocate(stn_queue *queue, size_t bytes, void **out)
+/* How problems are solved: the same answer when the workspace is asked for and when the kernel runs. */
+struct way {
+    struct stni_onednn *library; /* NULL: our own kernels */
+    int widen;                   /* x and y become f32 first, and the weight unless it is so */
+};
+
+static struct way choose(const stn_queue *queue, stn_dtype dtype)
 {
-    *out = NULL;
-    if (bytes == 0 || stni_device_allocate(queue->device, bytes, out) == STN_OK)
-        return STN_OK;
-    return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: workspace of a convolution (%zu bytes)", bytes);
+    struct way way = {NULL, stni_wide_dtype(dtype) != dtype};
+    if (dtype != STN_DTYPE_F64 && dtype != STN_DTYPE_C128)
+        way.library = stni_onednn_of(queue->context);
+    if (dtype == STN_DTYPE_BF16 && way.library != NULL && stni_onednn_has_bf16(way.library))
+        way.widen = 0;
+    return way;
 }
 
-static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a);
+static size_t workspace_bytes(const struct stni_conv_args *a, const struct way *way);
+static stn_status solve_wide(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a);
 
 /* Where oneDNN refused after all: by our own kernels, which know f32 and f64, with a workspace made for it. */
 static stn_status solve_refused(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p, const struct stni_conv_data *data)
 {
-    struct stni_conv_args a = {.problem = *p, .data = *data, .library = library};
-    a.widen = stni_wide_dtype((stn_dtype)p->dtype) != (stn_dtype)p->dtype;
-    size_t bytes = a.widen ? stni_conv_workspace(&a) : stni_conv_reference_workspace(p);
-    STNI_TRY(allocate(queue, bytes, &a.workspace));
+    struct stni_conv_args a = {.problem = *p, .data = *data};
+    const struct way way = {library, stni_wide_dtype((stn_dtype)p->dtype) != (stn_dtype)p->dtype};
+    const size_t bytes = way.widen ? workspace_bytes(&a, &way) : stni_conv_reference_workspace(p);
+    if (bytes > 0 && stni_device_allocate(queue->device, bytes, &a.workspace) != STN_OK)
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: workspace of a convolution (%zu bytes)", bytes);
     stn_status status = STN_OK;
-    if (a.widen)
-        status = solve_wide(queue, &a);
+    if (way.widen)
+        status = solve_wide(queue, library, &a);
     else
         stni_conv_reference(p, data, a.workspace);
     stni_device_deallocate(queue->device, a.workspace, bytes);
@@ -100,10 +110,10 @@ static void add_bias(const struct stni_conv_problem *p, const struct stni_conv_d
     stni_box_reduce_now(1, &out, 2, addends, (stn_dtype)p->dtype, STN_SUM);
 }
 
-static stn_status solve(stn_queue *queue, const struct stni_conv_args *a, const struct stni_conv_problem *p,
+static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a, const struct stni_conv_problem *p,
                         const struct stni_conv_data *data, void *workspace)
 {
-    STNI_TRY(stni_conv_real(queue, a->library, p, data, workspace));
+    STNI_TRY(stni_conv_real(queue, library, p, data, workspace));
     if (a->adds_bias)
         add_bias(p, data);
     return STN_OK;
@@ -143,7 +153,7 @@ static float *take(char **workspace, int64_t n)
 }
 
 /* One image after the other, through f32 copies of x, y, weight and bias. */
-static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
+static stn_status solve_wide(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a)
 {
     const struct stni_conv_problem *p = &a->problem;
     struct stni_conv_problem wide = wide_problem(p);
@@ -167,7 +177,7 @@ static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
             convert(data.x, STN_DTYPE_F32, x, dtype, nx);
         if (reads_y)
             convert(data.y, STN_DTYPE_F32, y, dtype, ny);
-        STNI_TRY(solve(queue, a, &wide, &data, workspace));
+        STNI_TRY(solve(queue, library, a, &wide, &data, workspace));
         if (!reads_x)
             convert(x, dtype, data.x, STN_DTYPE_F32, nx);
         if (!reads_y)
@@ -177,23 +187,41 @@ static stn_status solve_wide(stn_queue *queue, const struct stni_conv_args *a)
     return STN_OK;
 }
 
-size_t stni_conv_workspace(const struct stni_conv_args *a)
+static size_t workspace_bytes(const struct stni_conv_args *a, const struct way *way)
 {
     const struct stni_conv_problem *p = &a->problem;
     struct stni_conv_problem wide = wide_problem(p);
     if (stni_dtype_is_complex((stn_dtype)p->dtype))
-        return stni_conv_complex_workspace(a);
-    size_t bytes = a->library != NULL ? 0 : stni_conv_reference_workspace(a->widen ? &wide : p);
-    if (!a->widen)
+        return stni_conv_complex_workspace(way->library, a);
+    size_t bytes = way->library != NULL ? 0 : stni_conv_reference_workspace(way->widen ? &wide : p);
+    if (!way->widen)
         return bytes;
     for (int role = 0; role < STNI_CONV_ROLES; role++)
         bytes += wide_bytes(stni_conv_elements(p, (enum stni_conv_role)role));
     return bytes + wide_bytes(bias_elements(a));
 }
 
-static stn_status solve_complex(stn_queue *queue, const struct stni_conv_args *a)
+size_t stni_conv_cpu_workspace(stn_queue *queue, const struct stni_conv_args *a)
 {
-    STNI_TRY(stni_conv_complex(queue, a));
+    const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
+    return workspace_bytes(a, &way);
+}
+
+/* As many as keep what they read and write in a core's cache: on 64 channels and 256 columns oneDNN's gradient by the weight is 2 to 3 times as fast
+ * in blocks of 4 rows as at once where the L2 cache has 512 KiB, the others 1.1 times. */
+int64_t stni_conv_cpu_rows(stn_queue *queue, const struct stni_conv_row *row)
+{
+    enum { CACHE = 1 << 19, LEAST_WORK = 5 * 1000 * 1000 }; /* bytes; multiplications, about 100 us */
+    const int threads = queue->context->threads;
+    if (choose(queue, row->dtype).library == NULL)
+        return 0;
+    const int64_t rows = CACHE / row->bytes, least = LEAST_WORK / row->work;
+    return (rows > least ? rows : least > 1 ? least : 1) * (threads > 1 ? threads : 1);
+}
+
+static stn_status solve_complex(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a)
+{
+    STNI_TRY(stni_conv_complex(queue, library, a));
     if (a->data.bias != NULL)
         add_bias(&a->problem, &a->data);
     return STN_OK;
@@ -202,9 +230,10 @@ static stn_status solve_complex(stn_queue *queue, const struct stni_conv_args *a
 stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
+    const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
     if (stni_dtype_is_complex((stn_dtype)a->problem.dtype))
-        return solve_complex(queue, a);
-    return a->widen ? solve_wide(queue, a) : solve(queue, a, &a->problem, &a->data, a->workspace);
+        return solve_complex(queue, way.library, a);
+    return way.widen ? solve_wide(queue, way.library, a) : solve(queue, way.library, a, &a->problem, &a->data, a->workspace);
 }
 
 static void add(stn_box dst, stn_box src, int from, stn_dtype dtype)

@@ -12,11 +12,8 @@ struct stni_onednn;
 struct stni_conv_args {
     struct stni_conv_problem problem;
     struct stni_conv_data data;
-    int adds_bias; /* GRAD_INPUT: data.bias is added to x */
-    /* The CPU's: */
-    struct stni_onednn *library; /* NULL where our own kernels serve */
-    int widen;                   /* x and y become f32 first, and the weight unless it is so */
-    void *workspace;             /* stni_conv_workspace bytes */
+    int adds_bias;   /* GRAD_INPUT: data.bias is added to x */
+    void *workspace; /* as many bytes as the device's kernel asks for */
 };
 
 /* dst += src, dst being elements of x that positions of the padded line stand for: strides below zero reflect, and where one is zero all
@@ -34,8 +31,17 @@ struct stni_conv_narrow_args {
     const float *src;
 };
 
-/* Bytes that the CPU's kernel needs; `library` and `widen` are set. */
-size_t stni_conv_workspace(const struct stni_conv_args *args);
+/* Bytes that the CPU's kernel asks for. On the context's thread, before the launch. */
+size_t stni_conv_cpu_workspace(stn_queue *queue, const struct stni_conv_args *args);
+
+/* A row of what a launch computes: bytes that it reads and writes, and multiplications. */
+struct stni_conv_row {
+    stn_dtype dtype;
+    int64_t bytes, work;
+};
+
+/* How many such rows the CPU would rather compute at once than all of them; 0: all. On the context's thread. */
+int64_t stni_conv_cpu_rows(stn_queue *queue, const struct stni_conv_row *row);
 
 /* Elements of x, y or weight. */
 int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_role role);
@@ -45,8 +51,8 @@ stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const s
                           const struct stni_conv_data *data, void *workspace);
 
 /* Complex ones, but for a bias; and the bytes that they need. */
-stn_status stni_conv_complex(stn_queue *queue, const struct stni_conv_args *args);
-size_t stni_conv_complex_workspace(const struct stni_conv_args *args);
+stn_status stni_conv_complex(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *args);
+size_t stni_conv_complex_workspace(struct stni_onednn *library, const struct stni_conv_args *args);
 
 stn_status stni_conv_cpu(stn_queue *queue, const void *args);
 stn_status stni_conv_add_cpu(stn_queue *queue, const void *args);

@@ -2,7 +2,6 @@
 
 #include "core/box.h"
 #include "ops/conv/fetch.h"
-#include "ops/util/onednn.h"
 #include "ops/util/widen.h"
 
 #include <string.h>
@@ -16,8 +15,6 @@ struct solver {
     struct stni_conv_image x, y; /* this rank's chunks */
     void *weight, *bias;         /* bias NULL: none */
     stn_dtype weight_dtype;
-    struct stni_onednn *library;
-    int widen;
     int windowed; /* the base is computed for the interior's rows alone, image by image */
     int64_t block;   /* rows of the target that it computes at once */
     int started;     /* something was launched: the weight is known, its gradient is there to add to */
@@ -57,7 +54,7 @@ static struct stni_conv_problem problem(const struct solver *s, const struct stn
 
 static stn_status take_workspace(struct solver *s, struct stni_conv_args *a)
 {
-    size_t bytes = stni_conv_workspace(a);
+    size_t bytes = s->call->context->device->is_cpu ? stni_conv_cpu_workspace(s->call->context->queue, a) : 0;
     if (bytes > s->workspace_bytes) {
         STNI_TRY(stn_op_scratch(s->call, bytes, &s->workspace));
         s->workspace_bytes = bytes;
@@ -79,10 +76,7 @@ static stn_status launch(struct solver *s, const struct stni_conv_image *x, cons
         a.problem.n = 1;
         a.data.images = s->images.n, a.data.x_step = x_step, a.data.y_step = y_step;
     }
-    a.library = s->library;
-    a.widen = s->widen;
-    if (s->call->context->device->is_cpu)
-        STNI_TRY(take_workspace(s, &a));
+    STNI_TRY(take_workspace(s, &a));
     s->started = 1;
     return stn_op_launch(s->call, STNI_CONV_SOLVE, s->dtype, &a, sizeof a);
 }
@@ -103,20 +97,17 @@ static int64_t row_work(const struct solver *s)
     return s->kind == STNI_CONV_GRAD_INPUT ? work / s->conv->window[0].stride : work;
 }
 
-/* Rows to compute at once, so that what they read and write stays in a core's cache: on 64 channels and 256 columns oneDNN's gradient by the
- * weight is 2 to 3 times as fast in blocks of 4 rows as at once where the second cache has 512 KiB, the others 1.1 times. 0: all. */
+/* Rows to compute at once, as the device likes it. 0: all. */
 static int64_t choose_block(const struct solver *s)
 {
-    enum { CACHE = 1 << 19, LEAST_WORK = 5 * 1000 * 1000 }; /* bytes; multiplications, about 100 us */
+    const stn_context *context = s->call->context;
     const struct stni_window *w = &s->conv->window[0];
-    int backward = s->kind == STNI_CONV_GRAD_INPUT, threads = s->call->context->threads;
-    int64_t x = stni_conv_row_elements(s->conv, &s->x), y = stni_conv_row_elements(s->conv, &s->y), work = row_work(s);
-    int64_t bytes = (backward ? x + y / w->stride : y + x * w->stride) * (int64_t)stn_dtype_size(s->dtype);
-    if (s->library == NULL || w->stride > stni_window_extent(w) || bytes == 0 || work == 0)
+    const int64_t x = stni_conv_row_elements(s->conv, &s->x), y = stni_conv_row_elements(s->conv, &s->y);
+    const int64_t touched = s->kind == STNI_CONV_GRAD_INPUT ? x + y / w->stride : y + x * w->stride;
+    const struct stni_conv_row row = {s->dtype, touched * (int64_t)stn_dtype_size(s->dtype), row_work(s)};
+    if (!context->device->is_cpu || w->stride > stni_window_extent(w) || row.bytes == 0 || row.work == 0)
         return 0;
-    int64_t rows = CACHE / bytes, least = LEAST_WORK / work;
-    rows = (rows > least ? rows : least) * (threads > 1 ? threads : 1);
-    rows = stni_ceil_div(rows > 0 ? rows : 1, w->stride) * w->stride; /* so that the blocks are alike */
+    const int64_t rows = stni_ceil_div(stni_conv_cpu_rows(context->queue, &row), w->stride) * w->stride; /* so that the blocks are alike */
     return 2 * rows <= stni_range_length(s->plan.interior[0]) ? rows : 0;
 }
 
@@ -221,18 +212,6 @@ static stn_status sum_part(struct solver *s, const struct stni_conv_part *part, 
 
 /* Set-up */
 
-static stn_status find_library(struct solver *s)
-{
-    if (!s->call->context->device->is_cpu)
-        return STN_OK;
-    s->widen = stni_wide_dtype(s->dtype) != s->dtype;
-    if (s->dtype != STN_DTYPE_F64 && s->dtype != STN_DTYPE_C128)
-        STNI_TRY(stni_onednn_get(s->call->context, &s->library));
-    if (s->dtype == STN_DTYPE_BF16 && s->library != NULL && stni_onednn_has_bf16(s->library))
-        s->widen = 0;
-    return STN_OK;
-}
-
 /* Parts that take this rank's own elements too: of the gradient by the weight the base has taken what lies in the chunk, but for rows that it
  * left out. */
 static uint64_t take_own(const struct solver *s)
@@ -303,7 +282,6 @@ stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv
         STNI_TRY_GOTO(stni_tensor_dense(bias, &held[3]), out);
         s.bias = held[3]->data;
     }
-    STNI_TRY_GOTO(find_library(&s), out);
     stn_tensor *source = held[kind == STNI_CONV_GRAD_INPUT];
     status = kind == STNI_CONV_GRAD_WEIGHT ? solve_weight(&s, source, &reader, weight) : solve(&s, source, &reader);
 out:

@@ -41,7 +41,9 @@ static stn_status plans_of(stn_context *context, struct plans **out)
 
 static stn_status make(stn_context *context, struct stni_transform *transform)
 {
-    stn_status status = stni_transform_fftw(transform);
+    struct stni_foreign *foreign = &context->foreign;
+    const int asks = stni_foreign_has(foreign, STNI_LIBRARY_FFTW) && !stni_refuses(&foreign->refusals[STNI_LIBRARY_FFTW].question);
+    stn_status status = asks ? stni_transform_fftw(transform) : STN_ERR_UNSUPPORTED;
     if (status == STN_ERR_UNSUPPORTED)
         status = stni_transform_own(transform);
     return status == STN_OK ? STN_OK : stni_fail_memory(context, "plan of a Fourier transform", (size_t)transform->n * sizeof(double));

@@ -4,8 +4,6 @@
 
 #include <shardtensor/op.h>
 
-struct stni_onednn;
-
 enum { STNI_MATMUL_MAX_BATCH = STN_MAX_NDIM };
 
 /* One operand of a batch of products; strides in elements, 0 along a batch dim that it is broadcast along. */
@@ -20,14 +18,11 @@ struct stni_matmul_args {
     int n_batch;
     int64_t batch[STNI_MATMUL_MAX_BATCH], m, n, k;
     struct stni_matmul_operand a, b, c;
-    /* The CPU's: */
-    struct stni_onednn *library; /* NULL where our own kernels serve */
-    int widen;                   /* 16-bit floats are multiplied as f32 */
-    void *workspace;             /* stni_matmul_workspace bytes; NULL where that is 0 */
+    void *workspace; /* as many bytes as the device's kernel asks for; NULL where that is 0 */
 };
 
-/* Bytes that the CPU's kernel wants, which has some of its own for small products; `library` and `widen` are set. */
-size_t stni_matmul_workspace(const struct stni_matmul_args *args);
+/* Bytes that the CPU's kernel asks for. On the context's thread, before the launch. */
+size_t stni_matmul_cpu_workspace(stn_queue *queue, const struct stni_matmul_args *args);
 
 stn_status stni_matmul_cpu(stn_queue *queue, const void *args);
 

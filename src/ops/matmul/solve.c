@@ -3,8 +3,6 @@
 
 #include "core/tensor.h"
 #include "ops/matmul/matmul_kernel.h"
-#include "ops/util/onednn.h"
-#include "ops/util/widen.h"
 
 #include <shardtensor/ops.h>
 
@@ -96,35 +94,12 @@ static void collapse(struct stni_matmul_args *p)
     p->n_batch--;
 }
 
-/* Whether oneDNN takes a factor of so many rows and columns as it lies. */
-static int suits(const struct stni_matmul_operand *o, int64_t rows, int64_t cols)
-{
-    return (o->col == 1 && (rows == 1 || o->row >= cols)) || (o->row == 1 && (cols == 1 || o->col >= rows));
-}
-
-/* Chooses between oneDNN and our own kernels: these for other dtypes, for strides that oneDNN does not take, and for small products,
- * where they start sooner. 16-bit floats that become f32 are dense then. */
-static stn_status choose(const stn_op_call *call, struct stni_matmul_args *p)
-{
-    enum { SMALL = 12 * 12 * 12 };
-    struct stni_onednn *library = NULL;
-    int fits = p->c.col == 1 && (p->m == 1 || p->c.row >= p->n) && suits(&p->a, p->m, p->k) && suits(&p->b, p->k, p->n);
-    p->widen = stni_wide_dtype(p->dtype) != p->dtype;
-    if (p->m * p->n * p->k >= SMALL && stni_wide_dtype(p->dtype) == STN_DTYPE_F32)
-        STNI_TRY(stni_onednn_get(call->context, &library));
-    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_has_bf16(library))
-        p->widen = 0;
-    if (p->widen || fits)
-        p->library = library;
-    size_t bytes = stni_matmul_workspace(p);
-    return bytes > 0 ? stn_op_scratch(call, bytes, &p->workspace) : STN_OK;
-}
-
 stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *p)
 {
     collapse(p);
-    if (call->context->device->is_cpu)
-        STNI_TRY(choose(call, p));
+    size_t bytes = call->context->device->is_cpu ? stni_matmul_cpu_workspace(call->context->queue, p) : 0;
+    if (bytes > 0)
+        STNI_TRY(stn_op_scratch(call, bytes, &p->workspace));
     return stn_op_launch(call, 0, p->dtype, p, sizeof *p);
 }
 

@@ -80,6 +80,7 @@ static stn_status make_add_attr(struct stni_onednn *library)
 static stn_status create(stn_context *context, struct stni_onednn *library)
 {
     library->device = context->device;
+    library->refusals = &context->foreign.refusals[STNI_LIBRARY_ONEDNN];
     library->threads = context->threads > 1 ? context->threads : 1;
     library->bf16 = ((int)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     STNI_TRY(stni_onednn_status(dnnl_engine_create(&library->engine, dnnl_cpu, 0)));
@@ -89,22 +90,29 @@ static stn_status create(stn_context *context, struct stni_onednn *library)
     return make_add_attr(library);
 }
 
-stn_status stni_onednn_get(stn_context *context, struct stni_onednn **out)
+/* Made at first use. A context that could not make it does without it from then on: the answer may not change between the question for a kernel's
+ * workspace and the kernel. */
+STNI_COLD static struct stni_onednn *make_library(stn_context *context)
 {
-    struct stni_op_cache *cache = &context->op_cache[STNI_OP_CACHE_ONEDNN];
-    struct stni_onednn *library = cache->state;
-    if (library == NULL) {
-        library = stni_calloc(1, sizeof *library);
-        if (library == NULL)
-            return stni_fail_memory(context, "oneDNN's engine", sizeof *library);
-        cache->state = library;
-        cache->destroy = destroy;
-        library->refused = create(context, library) != STN_OK;
-        if (library->refused)
-            stni_log(context, STN_LOG_WARNING, "oneDNN's engine could not be made: our own kernels serve");
+    struct stni_onednn *library = stni_calloc(1, sizeof *library);
+    if (library == NULL || create(context, library) != STN_OK) {
+        if (library != NULL)
+            destroy(library);
+        context->foreign.without |= 1u << STNI_LIBRARY_ONEDNN;
+        stni_log(context, STN_LOG_WARNING, "oneDNN could not be set up: our own kernels serve");
+        return NULL;
     }
-    *out = library->refused ? NULL : library;
-    return STN_OK;
+    context->op_cache[STNI_OP_CACHE_ONEDNN].state = library;
+    context->op_cache[STNI_OP_CACHE_ONEDNN].destroy = destroy;
+    return library;
+}
+
+struct stni_onednn *stni_onednn_of(stn_context *context)
+{
+    if (context == NULL || !stni_foreign_has(&context->foreign, STNI_LIBRARY_ONEDNN))
+        return NULL;
+    struct stni_onednn *library = context->op_cache[STNI_OP_CACHE_ONEDNN].state;
+    return library != NULL ? library : make_library(context);
 }
 
 int stni_onednn_has_bf16(const struct stni_onednn *library)
@@ -112,6 +120,13 @@ int stni_onednn_has_bf16(const struct stni_onednn *library)
     return library->bf16;
 }
 /* The table */
+
+static stn_status make(struct stni_onednn *library, struct stni_onednn_primitive *p)
+{
+    if (stni_refuses(&library->refusals->question))
+        return STN_ERR_UNSUPPORTED;
+    return p->key.conv.n > 0 ? stni_onednn_make_conv(library, p) : stni_onednn_make_product(library, p);
+}
 
 /* Finds or makes a primitive; what oneDNN refused is remembered too, so that it is not asked again. */
 static stn_status find(struct stni_onednn *library, const struct stni_onednn_key *key, struct stni_onednn_primitive **out)
@@ -125,7 +140,7 @@ static stn_status find(struct stni_onednn *library, const struct stni_onednn_key
         if (p == NULL)
             return STN_ERR_MEMORY;
         p->key = *key;
-        stn_status status = key->conv.n > 0 ? stni_onednn_make_conv(library, p) : stni_onednn_make_product(library, p);
+        stn_status status = make(library, p);
         p->refused = status == STN_ERR_UNSUPPORTED;
         unsigned before = HASH_COUNT(library->primitives);
         if (status == STN_OK || p->refused) {
@@ -144,6 +159,13 @@ static stn_status find(struct stni_onednn *library, const struct stni_onednn_key
 static stn_status set(dnnl_memory_t memory, void *data)
 {
     return memory == NULL ? STN_OK : stni_onednn_status(dnnl_memory_set_data_handle(memory, data));
+}
+
+static stn_status execute(struct stni_onednn *library, const struct stni_onednn_primitive *p)
+{
+    if (stni_refuses(&library->refusals->run))
+        return STN_ERR_UNSUPPORTED;
+    return stni_onednn_status(dnnl_primitive_execute(p->run, library->stream, p->n_args, p->args));
 }
 
 static stn_status run_reorder(struct stni_onednn *library, dnnl_primitive_t reorder, dnnl_memory_t from, dnnl_memory_t to)
@@ -191,7 +213,7 @@ static stn_status run_conv(struct stni_onednn *library, struct stni_onednn_primi
     for (int64_t i = 0; i < data->images; i++, ++*solved) {
         STNI_TRY(set(p->a, (char *)data->x + i * data->x_step * element));
         STNI_TRY(set(p->c, (char *)data->y + i * data->y_step * element));
-        STNI_TRY(stni_onednn_status(dnnl_primitive_execute(p->run, library->stream, p->n_args, p->args)));
+        STNI_TRY(execute(library, p));
         if (gradient)
             STNI_TRY(run_reorder(library, i > 0 || data->accumulate ? p->reorder_add : p->reorder, p->b, p->plain));
     }
@@ -249,13 +271,16 @@ static struct stni_onednn_product fill_strides(const struct stni_onednn_product 
 }
 
 /* By oneDNN's plain function, which needs no primitive: one product after the other. */
-static stn_status run_sgemm(const struct stni_onednn_product *q, const float *a, const float *b, float *c)
+static stn_status run_sgemm(struct stni_onednn *library, const struct stni_onednn_product *q, const float *a, const float *b, float *c)
 {
     char a_form = q->a_col == 1 ? 'N' : 'T', b_form = q->b_col == 1 ? 'N' : 'T';
     int64_t lda = q->a_col == 1 ? q->a_row : q->a_col, ldb = q->b_col == 1 ? q->b_row : q->b_col;
-    for (int64_t i = 0; i < q->batch; i++)
+    for (int64_t i = 0; i < q->batch; i++) {
+        if (stni_refuses(&library->refusals->run))
+            return STN_ERR_UNSUPPORTED;
         STNI_TRY(stni_onednn_status(dnnl_sgemm(a_form, b_form, q->m, q->n, q->k, 1, a + i * q->a_batch, lda, b + i * q->b_batch, ldb, 0,
                                                c + i * q->c_batch, q->c_row)));
+    }
     return STN_OK;
 }
 
@@ -271,7 +296,7 @@ static stn_status run_primitive(struct stni_onednn *library, const struct stni_o
     STNI_TRY(set(p->a, a));
     STNI_TRY(set(p->b, b));
     STNI_TRY(set(p->c, c));
-    STNI_TRY(stni_onednn_status(dnnl_primitive_execute(p->run, library->stream, p->n_args, p->args)));
+    STNI_TRY(execute(library, p));
     return stni_onednn_status(dnnl_stream_wait(library->stream));
 }
 
@@ -301,7 +326,7 @@ stn_status stni_onednn_product(struct stni_onednn *library, const struct stni_on
     if (!is_f32 || (q.batch > 1 && library->threads > 1 && !is_shared))
         status = run_primitives(library, &q, (void *)(uintptr_t)a, (void *)(uintptr_t)b, c);
     if (is_f32 && status == STN_ERR_UNSUPPORTED)
-        status = run_sgemm(&q, a, b, c);
+        status = run_sgemm(library, &q, a, b, c);
     omp_set_num_threads(threads);
     return status;
 }

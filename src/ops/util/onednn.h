@@ -1,7 +1,7 @@
 /* oneDNN 2.6, for the CPU. onednn.c and onednn_primitive.c alone know its API; builds without it have another file, in which nothing is
  * available and the kernels of our own serve.
  *
- * Everything here is used by the kernels of one queue, one after the other; only _get is called by the context's thread. */
+ * Everything here is used by the kernels of one queue, one after the other; only _of is called by the context's thread too. */
 #ifndef STNI_OPS_UTIL_ONEDNN_H
 #define STNI_OPS_UTIL_ONEDNN_H
 
@@ -14,8 +14,9 @@ enum { STNI_OP_CACHE_ONEDNN, STNI_OP_CACHE_TRANSFORMS };
 /* Engine, stream, primitives by problem, and work space: one per context. */
 struct stni_onednn;
 
-/* The context's, made at first use; *out is NULL where oneDNN is not available. */
-stn_status stni_onednn_get(stn_context *context, struct stni_onednn **out);
+/* The context's; NULL where oneDNN is not available, or the context does without it. First asked by the context's thread, which makes it; kernels ask
+ * again, and get the same answer. */
+struct stni_onednn *stni_onednn_of(stn_context *context);
 
 /* 1 where the processor computes in bf16 itself. */
 int stni_onednn_has_bf16(const struct stni_onednn *library);

@@ -1,11 +1,10 @@
 /* In place of onednn.c where oneDNN is not there: nothing is available. */
 #include "ops/util/onednn.h"
 
-stn_status stni_onednn_get(stn_context *context, struct stni_onednn **out)
+struct stni_onednn *stni_onednn_of(stn_context *context)
 {
     (void)context;
-    *out = NULL;
-    return STN_OK;
+    return NULL;
 }
 
 int stni_onednn_has_bf16(const struct stni_onednn *library)

@@ -37,7 +37,7 @@ struct stni_onednn_primitive {
 
 struct stni_onednn {
     stn_device *device;
-    int refused; /* its engine could not be made */
+    struct stni_refusals *refusals; /* the context's: injected by tests */
     int threads, bf16;
     dnnl_engine_t engine;
     dnnl_stream_t stream;

@@ -178,8 +178,7 @@ static void blocks_end_in_the_middle_of_a_row(void)
 static void onednn_solves_every_kind(void)
 {
     stn_context *context = context_with(1);
-    struct stni_onednn *library;
-    CHECK_STATUS(stni_onednn_get(context, &library), STN_OK);
+    struct stni_onednn *library = stni_onednn_of(context);
     if (library == NULL) {
         stn_context_destroy(&context);
         SKIP("built without oneDNN");
@@ -223,8 +222,7 @@ static void no_main_path_is_reference_code(void)
         {3, {4, 1, 16, 32, 3, 3, 1, 1, 0, 0, 64, 3, 1, 1, 1, 1, 64, 3, 1, 1, 1, 1}},
     };
     stn_context *context = context_with(1);
-    struct stni_onednn *library;
-    CHECK_STATUS(stni_onednn_get(context, &library), STN_OK);
+    struct stni_onednn *library = stni_onednn_of(context);
     if (library == NULL) {
         stn_context_destroy(&context);
         SKIP("built without oneDNN");
@@ -262,8 +260,7 @@ static void products_match_plain_loops(void)
 {
     for (int threads = 1; threads <= 2; threads++) {
         stn_context *context = context_with(threads);
-        struct stni_onednn *library;
-        CHECK_STATUS(stni_onednn_get(context, &library), STN_OK);
+        struct stni_onednn *library = stni_onednn_of(context);
         if (library == NULL) {
             stn_context_destroy(&context);
             SKIP("built without oneDNN");

@@ -12,9 +12,8 @@ static void threads_of_the_caller_are_left_as_they_were(void)
 {
     stn_context_options options = {.size = sizeof options, .threads = 2};
     stn_context *context = NULL;
-    struct stni_onednn *library;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
-    CHECK_STATUS(stni_onednn_get(context, &library), STN_OK);
+    struct stni_onednn *library = stni_onednn_of(context);
     struct stni_onednn_product q;
     memset(&q, 0, sizeof q);
     q.dtype = STN_DTYPE_F32, q.batch = 1, q.m = q.n = q.k = 2;

@@ -1,0 +1,22 @@
+/* What the CPU's files of products share: how batches are multiplied once it is decided by whom. */
+#ifndef STNI_OPS_MATMUL_MATMUL_CPU_H
+#define STNI_OPS_MATMUL_MATMUL_CPU_H
+
+#include "ops/matmul/matmul_kernel.h"
+#include "ops/util/onednn.h"
+
+/* Bytes of workspace of our own kernels that are on the stack, which small products do with. */
+enum { STNI_MATMUL_STACK = 8192 };
+
+/* Address of an operand's element at an index of the batch. */
+void *stni_matmul_at(const struct stni_matmul_args *p, const struct stni_matmul_operand *operand, const int64_t *index);
+
+/* Sets index to batch entry number `at` of the first `n` dims of the batch. */
+void stni_matmul_index(const struct stni_matmul_args *p, int n, int64_t at, int64_t *index);
+
+/* The products as they are, by oneDNN (NULL: by our own kernels), several at a time where it takes them. p->workspace has the bytes that
+ * stni_gemm_workspace says where oneDNN is not to serve, NULL where the stack is enough. What oneDNN refuses after all our own kernels compute, but for
+ * 16-bit floats: STN_ERR_UNSUPPORTED. */
+stn_status stni_matmul_each(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p);
+
+#endif
