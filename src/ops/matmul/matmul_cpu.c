@@ -16,18 +16,18 @@ static int suits(const struct stni_matmul_operand *o, int64_t rows, int64_t cols
     return (o->col == 1 && (rows == 1 || o->row >= cols)) || (o->row == 1 && (cols == 1 || o->col >= rows));
 }
 
-/* Our own kernels are for other dtypes, for strides that oneDNN does not take, and for small products, where they start sooner. 16-bit floats that
- * become f32 are dense then. */
+/* Our own kernels are for other dtypes, for strides that oneDNN does not take, for small products, where they start sooner, and for those with a
+ * vector, where their sums err less. 16-bit floats that become f32 are dense then; those of long sums do, to be summed up in f64. */
 static struct way choose(const stn_queue *queue, const struct stni_matmul_args *p)
 {
     enum { SMALL = 12 * 12 * 12 };
     const stn_dtype wide = stni_wide_dtype(p->dtype);
     const int fits = p->c.col == 1 && (p->m == 1 || p->c.row >= p->n) && suits(&p->a, p->m, p->k) && suits(&p->b, p->k, p->n);
     struct way way = {NULL, wide != p->dtype};
-    if (wide != STN_DTYPE_F32 || p->m * p->n * p->k < SMALL)
+    if (wide != STN_DTYPE_F32 || p->m * p->n * p->k < SMALL || stni_gemm_is_vector(wide, p->m, p->n, p->k))
         return way;
     struct stni_onednn *library = stni_onednn_of(queue->context);
-    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_has_bf16(library))
+    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_has_bf16(library) && !stni_matmul_is_long(p))
         way.widen = 0;
     if (way.widen || fits)
         way.library = library;
@@ -77,20 +77,25 @@ static struct stni_matmul_operand widen(const struct stni_matmul_args *p, const 
 static size_t workspace_bytes(const struct stni_matmul_args *p, const struct way *way)
 {
     size_t bytes = way->library != NULL ? 0 : stni_gemm_workspace(stni_wide_dtype(p->dtype), p->m, p->n, p->k);
-    if (!way->widen && bytes <= STNI_MATMUL_STACK)
+    if (!way->widen && !stni_matmul_is_long(p) && bytes <= STNI_MATMUL_STACK)
         return 0;
     if (way->widen) {
         const stn_box boxes[] = {box_of(p, &p->a, p->m, p->k), box_of(p, &p->b, p->k, p->n), box_of(p, &p->c, p->m, p->n)};
         for (int i = 0; i < 3; i++)
             bytes += wide_bytes(&boxes[i]);
     }
-    return bytes;
+    return bytes + stni_matmul_long_workspace(p);
 }
 
 size_t stni_matmul_cpu_workspace(stn_queue *queue, const struct stni_matmul_args *p)
 {
     const struct way way = choose(queue, p);
     return workspace_bytes(p, &way);
+}
+
+static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p)
+{
+    return stni_matmul_is_long(p) ? stni_matmul_long(queue, library, p) : stni_matmul_each(queue, library, p);
 }
 
 /* Through f32 copies of the operands in the workspace. */
@@ -106,7 +111,7 @@ static stn_status solve_wide(stn_queue *queue, struct stni_onednn *library, cons
     stni_box_convert_now(&wide, STN_DTYPE_F32, &narrow, p->dtype);
     w.c = widen(p, &p->c, p->m, p->n, &workspace, &narrow, &wide);
     w.workspace = workspace;
-    STNI_TRY(stni_matmul_each(queue, library, &w));
+    STNI_TRY(solve(queue, library, &w));
     stni_box_convert_now(&narrow, p->dtype, &wide, STN_DTYPE_F32);
     return STN_OK;
 }
@@ -128,7 +133,7 @@ stn_status stni_matmul_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_matmul_args *p = args;
     const struct way way = choose(queue, p);
-    stn_status status = way.widen ? solve_wide(queue, way.library, p) : stni_matmul_each(queue, way.library, p);
+    stn_status status = way.widen ? solve_wide(queue, way.library, p) : solve(queue, way.library, p);
     if (status == STN_ERR_UNSUPPORTED && !way.widen)
         status = solve_refused(queue, way.library, p);
     if (status == STN_OK)

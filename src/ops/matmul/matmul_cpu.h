@@ -19,4 +19,13 @@ void stni_matmul_index(const struct stni_matmul_args *p, int n, int64_t at, int6
  * 16-bit floats: STN_ERR_UNSUPPORTED. */
 stn_status stni_matmul_each(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p);
 
+/* Whether sums are so long that a chain of them in f32, wherever that is computed, would err much more than a sum does. */
+int stni_matmul_is_long(const struct stni_matmul_args *p);
+
+/* Bytes that such products take at the beginning of the workspace, before stni_matmul_each's; 0 where they are not long. */
+size_t stni_matmul_long_workspace(const struct stni_matmul_args *p);
+
+/* Products in f32 or c64 with long sums. */
+stn_status stni_matmul_long(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p);
+
 #endif

@@ -1,5 +1,6 @@
 /* Chooses the kernel of a matrix product. */
 #include "ops/util/gemm_kernels.h"
+#include "ops/util/gemv_kernels.h"
 
 #include "core/isa.h"
 
@@ -16,10 +17,16 @@ static int turns(int64_t m, int64_t n)
     return n < m && n <= ROWS;
 }
 
+int stni_gemm_is_vector(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    enum { LEAST = 128 }; /* shorter sums err little, and would not fill the vectors of a row */
+    return dtype == STN_DTYPE_F32 && (m == 1 || n == 1) && k >= LEAST;
+}
+
 size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     size_t element = stn_dtype_size(dtype);
-    if (!stni_gemm_serves(dtype) || m <= 0 || n <= 0 || k <= 0)
+    if (!stni_gemm_serves(dtype) || m <= 0 || n <= 0 || k <= 0 || stni_gemm_is_vector(dtype, m, n, k))
         return 0;
     int64_t rows = turns(m, n) ? n : m, cols = turns(m, n) ? m : n;
     return packed_bytes(rows, MC, ROWS, k, element) + packed_bytes(cols, NC, COLUMNS, k, element);
@@ -41,12 +48,22 @@ static struct stni_gemm turned(const struct stni_gemm *g)
                               g->b_col, g->b_row, g->a_col, g->a_row, g->c_col, g->c_row};
 }
 
+static void multiply_vector(const struct stni_gemm *g)
+{
+    struct stni_gemv v = {g->m, g->k, g->a, g->b, g->c, g->a_row, g->a_col, g->b_row, g->c_row, g->accumulate};
+    if (g->n != 1)
+        v = (struct stni_gemv){g->n, g->k, g->b, g->a, g->c, g->b_col, g->b_row, g->a_col, g->c_col, g->accumulate};
+    STNI_ISA_PICK(stni_gemv_kernels, stni_isa_best())->run(&v);
+}
+
 void stni_gemm_now(const struct stni_gemm *g, void *workspace)
 {
     if (g->m <= 0 || g->n <= 0)
         return;
     struct stni_gemm t = turned(g);
-    if (g->k > 0)
+    if (stni_gemm_is_vector(g->dtype, g->m, g->n, g->k))
+        multiply_vector(g);
+    else if (g->k > 0)
         STNI_ISA_PICK(stni_gemm_kernels, stni_isa_best())->run[g->dtype](turns(g->m, g->n) ? &t : g, workspace);
     else if (!g->accumulate)
         clear(g);

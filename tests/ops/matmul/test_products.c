@@ -163,6 +163,66 @@ static void bad_arguments_are_named(void)
     test_ranks(1, refusals_body, NULL);
 }
 
+/* Sums of a million products of one sign, which a chain in f32 gets wrong in the second digit. */
+
+static stn_tensor *constant(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, double value)
+{
+    const stn_spec *spec;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, dtype == STN_DTYPE_C64 ? STN_DTYPE_F32 : dtype, ndim, shape, NULL, &spec), STN_OK);
+    stn_tensor *t = stn_full(context, spec, value);
+    stn_spec_release(&spec);
+    return dtype == STN_DTYPE_C64 ? stn_complex(t, t) : t;
+}
+
+/* Every element of the result is k times value^2; of complex numbers the imaginary part twice that. */
+static void check_long(stn_context *context, stn_dtype dtype, int64_t k, stn_tensor *y, double value)
+{
+    static const double tolerance[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = 2e-6, [STN_DTYPE_C64] = 8e-6, [STN_DTYPE_BF16] = 0x1p-8, [STN_DTYPE_F16] = 0x1p-11};
+    if (!CHECK_STATUS(stn_context_status(context), STN_OK))
+        return;
+    const int64_t n = stn_spec_numel(stn_tensor_spec(y));
+    double *got = calloc((size_t)n, sizeof *got);
+    test_read(stn_cast(dtype == STN_DTYPE_C64 ? stn_imag(y) : y, STN_DTYPE_F64), got, n);
+    for (int64_t i = 0; i < n; i++)
+        CHECK_NEAR(got[i], (dtype == STN_DTYPE_C64 ? 2 : 1) * value * value * (double)k, tolerance[dtype]);
+    free(got);
+}
+
+static stn_status long_body(stn_context *context, void *arg)
+{
+    enum { K = 1000000, FEWER = 100000 };
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_C64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    const int64_t k = K, a[] = {3, K}, b[] = {K, 2}, batch_a[] = {2, 20, FEWER}, batch_b[] = {2, FEWER, 18};
+    (void)arg;
+    for (int d = 0; d < 4; d++) {
+        const stn_dtype dtype = dtypes[d];
+        const double value = dtype == STN_DTYPE_F16 ? 0.125 : dtype == STN_DTYPE_BF16 ? 0.10009765625 : (double)0.1f;
+        stn_scope_begin(context);
+        stn_tensor *x = constant(context, dtype, 1, &k, value), *m = constant(context, dtype, 2, a, value), *n = constant(context, dtype, 2, b, value);
+        stn_tensor *equation[] = {x, x};
+        check_long(context, dtype, K, stn_dot(x, x), value);
+        check_long(context, dtype, K, stn_einsum("i,i->", 2, equation), value);
+        check_long(context, dtype, K, stn_mv(m, x), value);
+        check_long(context, dtype, K, stn_matmul(x, n), value);
+        check_long(context, dtype, K, stn_mv(stn_transpose(n, 0, 1), x), value);
+        check_long(context, dtype, K, stn_matmul(m, n), value);
+        check_long(context, dtype, K, stn_linear(m, stn_transpose(n, 0, 1), NULL), value);
+        check_long(context, dtype, K, stn_matmul(stn_transpose(n, 0, 1), stn_transpose(m, 0, 1)), value);
+        check_long(context, dtype, FEWER, stn_matmul(constant(context, dtype, 3, batch_a, value), constant(context, dtype, 3, batch_b, value)), value);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void long_sums_err_as_sums_do(void)
+{
+    static const char *const without[] = {NULL, "onednn"};
+    for (int i = 0; i < 2; i++) {
+        const stn_context_options options = {.size = sizeof options, .without = without[i]};
+        CHECK_STATUS(test_launch(1, &options, long_body, NULL), STN_OK);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -170,6 +230,7 @@ int main(int argc, char **argv)
         {"addmm_is_placed_as_the_product_and_nothing_moves", addmm_is_placed_as_the_product_and_nothing_moves},
         {"an_input_times_zero_is_not_read", an_input_times_zero_is_not_read},
         {"bad_arguments_are_named", bad_arguments_are_named},
+        {"long_sums_err_as_sums_do", long_sums_err_as_sums_do},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -159,6 +159,38 @@ static void other_dtypes_are_not_served(void)
     CHECK(stni_gemm_serves(STN_DTYPE_C128));
 }
 
+/* A million products of one sign: chains of them all would err by a thousandth. */
+static void long_sums_with_a_vector_err_as_sums_do(void)
+{
+    enum { K = 1 << 20 };
+    static float a[3 * K], x[3 * K], c[3];
+    static const int64_t forms[][5] = {
+        /* rows, a_row, a_col, x_step, accumulate */
+        {1, K, 1, 1, 0}, {1, K, 1, 3, 0}, {1, K, 3, 1, 0}, {1, 1, 3, 3, 1}, {3, K, 1, 1, 1}, {3, 1, 3, 1, 0}, {3, 1, 3, 2, 1}, {3, K, 1, 2, 0},
+    };
+    for (int64_t i = 0; i < 3 * K; i++) {
+        a[i] = 0.1f + 1e-8f * (float)(i % 7);
+        x[i] = 0.1f + 1e-8f * (float)(i % 5);
+    }
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
+        for (int row = 0; row < 2; row++) {
+            const int64_t m = forms[f][0], a_row = forms[f][1], a_col = forms[f][2], step = forms[f][3];
+            struct stni_gemm g = {.dtype = STN_DTYPE_F32, .accumulate = (int)forms[f][4], .m = m, .n = 1, .k = K, .a = a, .b = x, .c = c,
+                                  .a_row = a_row, .a_col = a_col, .b_row = step, .b_col = 1, .c_row = 1, .c_col = 1};
+            if (row)
+                g = (struct stni_gemm){.dtype = STN_DTYPE_F32, .accumulate = g.accumulate, .m = 1, .n = m, .k = K, .a = x, .b = a, .c = c,
+                                       .a_row = 1, .a_col = step, .b_row = a_col, .b_col = a_row, .c_row = 1, .c_col = 1};
+            c[0] = c[1] = c[2] = 5;
+            stni_gemm_now(&g, NULL);
+            for (int64_t i = 0; i < m; i++) {
+                double want = g.accumulate ? 5 : 0;
+                for (int64_t t = 0; t < K; t++)
+                    want += (double)a[i * a_row + t * a_col] * (double)x[t * step];
+                CHECK_NEAR(c[i], want, 2e-7);
+            }
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -167,6 +199,7 @@ int main(int argc, char **argv)
         {"sums_of_nothing_are_zero_or_keep_what_is_there", sums_of_nothing_are_zero_or_keep_what_is_there},
         {"integers_wrap", integers_wrap},
         {"other_dtypes_are_not_served", other_dtypes_are_not_served},
+        {"long_sums_with_a_vector_err_as_sums_do", long_sums_with_a_vector_err_as_sums_do},
     };
     return TEST_MAIN(argc, argv, cases);
 }
