@@ -32,7 +32,7 @@ static struct way choose(const stn_queue *queue, stn_dtype dtype)
     struct way way = {NULL, stni_wide_dtype(dtype) != dtype};
     if (dtype != STN_DTYPE_F64 && dtype != STN_DTYPE_C128)
         way.library = stni_onednn_of(queue->context);
-    if (dtype == STN_DTYPE_BF16 && way.library != NULL && stni_onednn_has_bf16(way.library))
+    if (dtype == STN_DTYPE_BF16 && way.library != NULL && stni_onednn_prefers_bf16(way.library))
         way.widen = 0;
     return way;
 }

@@ -27,15 +27,21 @@ static struct way choose(const stn_queue *queue, const struct stni_matmul_args *
     if (wide != STN_DTYPE_F32 || p->m * p->n * p->k < SMALL || stni_gemm_is_vector(wide, p->m, p->n, p->k))
         return way;
     struct stni_onednn *library = stni_onednn_of(queue->context);
-    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_has_bf16(library) && !stni_matmul_is_long(p))
+    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_prefers_bf16(library) && !stni_matmul_is_long(p))
         way.widen = 0;
     if (way.widen || fits)
         way.library = library;
     return way;
 }
 
-/* An operand as a box, without the dims that it is broadcast along. */
-static stn_box box_of(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols)
+/* Whether a factor lies transposed, its columns dense. Results never do. */
+static int is_transposed(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols)
+{
+    return o != &p->c && o->row == 1 && o->col != 1 && rows > 1 && cols > 1;
+}
+
+/* An operand as a box, without the dims that it is broadcast along; of a transposed one with the rows last. */
+static stn_box box_of(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols, int transposed)
 {
     stn_box box = {.data = o->data};
     for (int d = 0; d < p->n_batch; d++)
@@ -43,8 +49,10 @@ static stn_box box_of(const struct stni_matmul_args *p, const struct stni_matmul
             box.shape[box.ndim] = p->batch[d];
             box.strides[box.ndim++] = o->batch[d];
         }
-    box.shape[box.ndim] = rows, box.strides[box.ndim++] = o->row;
-    box.shape[box.ndim] = cols, box.strides[box.ndim++] = o->col;
+    const int row = box.ndim + transposed, col = 2 * box.ndim + 1 - row;
+    box.shape[row] = rows, box.strides[row] = o->row;
+    box.shape[col] = cols, box.strides[col] = o->col;
+    box.ndim += 2;
     return box;
 }
 
@@ -57,19 +65,20 @@ static size_t wide_bytes(const stn_box *box)
     return ((size_t)n + 63) / 64 * 64;
 }
 
-/* Puts an operand's dense f32 form at *workspace, moves that on, and gives the boxes of both. */
+/* Puts an operand's dense f32 form, transposed as the operand is, at *workspace, moves that on, and gives the boxes of both. */
 static struct stni_matmul_operand widen(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols,
                                         char **workspace, stn_box *narrow, stn_box *wide)
 {
-    struct stni_matmul_operand w = {.data = *workspace, .row = cols, .col = 1};
+    const int transposed = is_transposed(p, o, rows, cols);
+    struct stni_matmul_operand w = {.data = *workspace, .row = transposed ? 1 : cols, .col = transposed ? rows : 1};
     int64_t step = rows * cols;
     for (int d = p->n_batch - 1; d >= 0; d--)
         if (o->batch[d] != 0) {
             w.batch[d] = step;
             step *= p->batch[d];
         }
-    *narrow = box_of(p, o, rows, cols);
-    *wide = box_of(p, &w, rows, cols);
+    *narrow = box_of(p, o, rows, cols, transposed);
+    *wide = box_of(p, &w, rows, cols, transposed);
     *workspace += wide_bytes(wide);
     return w;
 }
@@ -80,7 +89,7 @@ static size_t workspace_bytes(const struct stni_matmul_args *p, const struct way
     if (!way->widen && !stni_matmul_is_long(p) && bytes <= STNI_MATMUL_STACK)
         return 0;
     if (way->widen) {
-        const stn_box boxes[] = {box_of(p, &p->a, p->m, p->k), box_of(p, &p->b, p->k, p->n), box_of(p, &p->c, p->m, p->n)};
+        const stn_box boxes[] = {box_of(p, &p->a, p->m, p->k, 0), box_of(p, &p->b, p->k, p->n, 0), box_of(p, &p->c, p->m, p->n, 0)};
         for (int i = 0; i < 3; i++)
             bytes += wide_bytes(&boxes[i]);
     }

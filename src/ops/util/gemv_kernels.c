@@ -57,21 +57,30 @@ static void put(const struct stni_gemv *g, int64_t first, int64_t n, const doubl
     }
 }
 
-/* Rows of neighbours, a few at a time, so that a block of x stays in L1. */
+static inline double dot(int64_t k, const float *a, const float *x)
+{
+    double sum = 0;
+    for (int64_t at = 0; at < k; at += BLOCK)
+        sum += dot_block(k - at < BLOCK ? k - at : BLOCK, a + at, x + at);
+    return sum;
+}
+
+/* Rows of neighbours, each from its first element on as far as x stays in L2. */
 static void along_rows(const struct stni_gemv *g)
 {
-    enum { ROWS = 32 };
-    float copy[BLOCK];
+    enum { ROWS = 64, COPIED = 2048, CACHED = 1 << 15 };
+    const int64_t most = g->x_step != 1 ? COPIED : CACHED;
+    float copy[COPIED];
     for (int64_t first = 0; first < g->rows; first += ROWS) {
         int64_t n = g->rows - first < ROWS ? g->rows - first : ROWS;
         double totals[ROWS] = {0};
-        for (int64_t at = 0; at < g->k; at += BLOCK) {
-            int64_t k = g->k - at < BLOCK ? g->k - at : BLOCK;
+        for (int64_t at = 0; at < g->k; at += most) {
+            int64_t k = g->k - at < most ? g->k - at : most;
             const float *x = g->x + at * g->x_step;
             for (int64_t t = 0; g->x_step != 1 && t < k; t++)
                 copy[t] = x[t * g->x_step];
             for (int64_t i = 0; i < n; i++)
-                totals[i] += dot_block(k, g->a + (first + i) * g->a_row + at, g->x_step != 1 ? copy : x);
+                totals[i] += dot(k, g->a + (first + i) * g->a_row + at, g->x_step != 1 ? copy : x);
         }
         put(g, first, n, totals);
     }

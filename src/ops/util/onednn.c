@@ -5,6 +5,8 @@
  * buffers of the library's own, which grow as needed: all of it is used by one kernel at a time. */
 #include "ops/util/onednn_primitive.h"
 
+#include "core/processor.h"
+
 #include <string.h>
 
 /* Of libgomp, which oneDNN uses; the number is the calling thread's own. */
@@ -77,12 +79,20 @@ static stn_status make_add_attr(struct stni_onednn *library)
     return status;
 }
 
+/* Whether 16-bit products are faster than those of the same numbers as f32: with matrix tiles (AMX), and where the instruction that adds up pairs of
+ * bf16 has the rate of those for f32, which without tiles is so on other makers' processors than Intel's. */
+static int has_fast_bf16(void)
+{
+    const int isa = (int)dnnl_get_effective_cpu_isa(), pairs = dnnl_cpu_isa_avx512_core_bf16, tiles = dnnl_cpu_isa_avx512_core_amx;
+    return (isa & tiles) == tiles || ((isa & pairs) == pairs && !stni_processor_is_intel());
+}
+
 static stn_status create(stn_context *context, struct stni_onednn *library)
 {
     library->device = context->device;
     library->refusals = &context->foreign.refusals[STNI_LIBRARY_ONEDNN];
     library->threads = context->threads > 1 ? context->threads : 1;
-    library->bf16 = ((int)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+    library->bf16 = has_fast_bf16();
     STNI_TRY(stni_onednn_status(dnnl_engine_create(&library->engine, dnnl_cpu, 0)));
     STNI_TRY(stni_onednn_status(dnnl_stream_create(&library->stream, library->engine, dnnl_stream_default_flags)));
     STNI_TRY(stni_onednn_status(dnnl_primitive_attr_create(&library->attr)));
@@ -115,7 +125,7 @@ struct stni_onednn *stni_onednn_of(stn_context *context)
     return library != NULL ? library : make_library(context);
 }
 
-int stni_onednn_has_bf16(const struct stni_onednn *library)
+int stni_onednn_prefers_bf16(const struct stni_onednn *library)
 {
     return library->bf16;
 }

@@ -18,8 +18,8 @@ struct stni_onednn;
  * again, and get the same answer. */
 struct stni_onednn *stni_onednn_of(stn_context *context);
 
-/* 1 where the processor computes in bf16 itself. */
-int stni_onednn_has_bf16(const struct stni_onednn *library);
+/* 1 where the processor multiplies bf16 itself, and is faster at it than in f32. */
+int stni_onednn_prefers_bf16(const struct stni_onednn *library);
 
 /* Solves a convolution on the calling thread. Dtypes f32 and bf16. No size is 0.
  * Returns STN_ERR_UNSUPPORTED where oneDNN refuses, for whatever reason: it has nothing but its reference code for the problem, does not take its

@@ -7,7 +7,7 @@ struct stni_onednn *stni_onednn_of(stn_context *context)
     return NULL;
 }
 
-int stni_onednn_has_bf16(const struct stni_onednn *library)
+int stni_onednn_prefers_bf16(const struct stni_onednn *library)
 {
     (void)library;
     return 0;
