@@ -38,9 +38,9 @@ static int64_t offset(const struct stni_attention_operand *o, int n, const int64
 static struct at locate(const struct stni_attention_args *p, const int64_t *index)
 {
     const int n = p->n_batch;
-    int64_t shared[STN_MAX_NDIM] = {0}; /* the batch that keys have */
+    int64_t shared[STN_MAX_NDIM] = {0}; /* the batch that keys and values have: where queries share heads, both have key's */
     memcpy(shared, index, (size_t)n * sizeof *shared);
-    if (n > 0)
+    if (p->group > 1)
         shared[n - 1] = (p->head + index[n - 1]) / p->group - p->key_head;
     struct at at = {.query = offset(&p->query, n, index),
                     .key = offset(&p->key, n, shared),

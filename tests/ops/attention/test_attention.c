@@ -102,6 +102,11 @@ static const struct {
     {{.size = sizeof(stn_attention_attrs)}, {{2, {5, 3}}, {2, {4, 3}}, {2, {4, 2}}, {1, {4}}}},
     {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.3}, {{4, {2, 3, 5, 4}}, {4, {2, 3, 7, 4}}, {4, {2, 3, 7, 2}}}},
     {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.5, .is_causal = 1, .enable_gqa = 1}, {{3, {4, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}}},
+    {{.size = sizeof(stn_attention_attrs)}, {{3, {4, 3, 5}}, {3, {1, 4, 5}}, {3, {4, 4, 2}}}},
+    {{.size = sizeof(stn_attention_attrs), .is_causal = 1}, {{3, {4, 3, 5}}, {2, {4, 5}}, {3, {4, 4, 2}}}},
+    {{.size = sizeof(stn_attention_attrs)}, {{4, {2, 3, 3, 2}}, {4, {2, 3, 4, 2}}, {4, {2, 1, 4, 3}}, {4, {1, 3, 1, 4}}}},
+    {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.3}, {{3, {1, 3, 2}}, {4, {2, 5, 4, 2}}, {4, {2, 1, 4, 3}}}},
+    {{.size = sizeof(stn_attention_attrs), .enable_gqa = 1, .is_causal = 1}, {{4, {1, 6, 3, 2}}, {3, {2, 4, 2}}, {4, {5, 2, 4, 3}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {2, 0, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {2, 3, 3}}, {3, {2, 0, 3}}, {3, {2, 0, 2}}}},
 };
@@ -134,6 +139,52 @@ static void random_layouts_give_what_one_process_gives(void)
     static const int worlds[] = {1, 2, 3, 6};
     for (int i = 0; i < 4; i++)
         test_ranks(worlds[i], layouts_body, NULL);
+}
+
+struct narrow {
+    stn_attention_attrs attrs;
+    stn_dtype dtype;
+};
+
+static stn_tensor *call_narrow(stn_tensor *const *in, const void *arg)
+{
+    const struct narrow *narrow = arg;
+    stn_tensor *x[3];
+    for (int k = 0; k < 3; k++)
+        x[k] = stn_cast(in[k], narrow->dtype);
+    return stn_cast(call_attention(x, &narrow->attrs), STN_DTYPE_F32);
+}
+
+/* What one operand lacks of a dim that another is sharded along. */
+static stn_status broadcast_body(stn_context *context, void *arg)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
+    static const double tolerances[] = {1e-5, 2e-2, 2e-3};
+    static const struct random_shape shapes[][3] = {{{3, {4, 3, 5}}, {3, {1, 4, 5}}, {3, {4, 4, 2}}},
+                                                    {{3, {4, 3, 5}}, {2, {4, 5}}, {3, {4, 4, 2}}},
+                                                    {{3, {4, 3, 5}}, {3, {4, 4, 5}}, {2, {4, 2}}}};
+    uint64_t state = 11;
+    (void)arg;
+    for (int t = 0; t < 9; t++) {
+        struct narrow narrow = {{.size = sizeof narrow.attrs}, dtypes[t / 3]};
+        struct against_one_op op = {.call = call_narrow, .arg = &narrow, .n_in = 3, .tolerance = tolerances[t / 3], .first_order = 1};
+        double *v[3];
+        for (int k = 0; k < 3; k++) {
+            v[k] = against_one_draw(&state, against_one_numel(&shapes[t % 3][k]));
+            op.in[k] = (struct against_one_input){STN_DTYPE_F32, shapes[t % 3][k], v[k], 0};
+        }
+        for (int round = 0; round < 6; round++)
+            against_one_check(context, &state, test_mesh(context, stn_context_size(context), 0), &op);
+        for (int k = 0; k < 3; k++)
+            free(v[k]);
+    }
+    return STN_OK;
+}
+
+static void operands_broadcast_over_sharded_heads_in_every_dtype(void)
+{
+    for (int ranks = 1; ranks <= 3; ranks++)
+        test_ranks(ranks, broadcast_body, NULL);
 }
 
 /* With values of ones a row is the sum of the weights that dropout left. */
@@ -301,6 +352,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"blocks_give_what_a_plain_loop_gives", blocks_give_what_a_plain_loop_gives},
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
+        {"operands_broadcast_over_sharded_heads_in_every_dtype", operands_broadcast_over_sharded_heads_in_every_dtype},
         {"dropout_keeps_the_mean_of_weights", dropout_keeps_the_mean_of_weights},
         {"a_row_that_may_attend_to_nothing_gives_zeros", a_row_that_may_attend_to_nothing_gives_zeros},
         {"batch_heads_and_rows_stay_cut", batch_heads_and_rows_stay_cut},
