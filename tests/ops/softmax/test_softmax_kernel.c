@@ -299,6 +299,67 @@ static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64
     return args;
 }
 
+/* Logarithms of a line whose elements are near `far` and one apart, against long doubles. */
+static void check_digits(const struct stni_softmax_cpu *kernels, stn_dtype dtype, double far, int64_t lines, int64_t n, int across)
+{
+    const double eps = dtype == STN_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
+    char *x = malloc((size_t)(lines * n) * 8), *out = malloc((size_t)(lines * n) * 8);
+    struct stni_softmax_args args = dense_args(dtype, 1, lines, n, x, out);
+    const uint8_t order[] = {0, 1};
+    const int64_t shape[] = {lines, n}, step[] = {across ? 1 : n, across ? lines : 1}, *const strides[] = {step, NULL, step};
+    double worst = 0;
+    stni_lines_make(&args.lines, 1, 2, shape, order, strides);
+    for (int64_t i = 0; i < lines * n; i++)
+        set(x, dtype, i, far + (double)(i * 7 % 5));
+    kernels->forward(&args);
+    for (int64_t l = 0; l < lines; l++) {
+        long double total = 0, max = -INFINITY;
+        for (int64_t i = 0; i < n; i++)
+            max = fmaxl(max, (long double)get(x, dtype, l * step[0] + i * step[1]));
+        for (int64_t i = 0; i < n; i++)
+            total += expl((long double)get(x, dtype, l * step[0] + i * step[1]) - max);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t at = l * step[0] + i * step[1];
+            const double want = (double)((long double)get(x, dtype, at) - max - logl(total));
+            worst = fmax(worst, fabs(get(out, dtype, at) - want) / fmax(fabs(want), 1));
+        }
+    }
+    if (!CHECK(worst <= 4 * eps))
+        CHECK_NEAR(worst / eps, 4, 0);
+    free(x);
+    free(out);
+}
+
+/* Lines that are turned over, short, long, and those side by side. */
+static void logarithms_far_from_0_keep_their_digits(void)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {1, 4}, {3, 40}, {40, 4}, {37, 100}, {5, 300}, {2, 2000}, {1, 5000}};
+    static const double far[] = {0, -700, 1e4, -1e6};
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (size_t i = 0; i < 4 * sizeof sizes / sizeof *sizes; i++)
+            for (int across = 0; across < 2; across++) {
+                check_digits(table((enum stni_isa)isa), STN_DTYPE_F32, far[i % 4], sizes[i / 4][0], sizes[i / 4][1], across);
+                check_digits(table((enum stni_isa)isa), STN_DTYPE_F64, far[i % 4] * 1e8, sizes[i / 4][0], sizes[i / 4][1], across);
+            }
+}
+
+/* Elements that leave no digits for the logarithm of the sum. */
+static void logarithms_of_equal_elements_do_not_depend_on_them(void)
+{
+    static const double equal[] = {1, -1e6, 3e38, -3e38};
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (int64_t lines = 1; lines <= 32; lines += 31)
+            for (int i = 0; i < 4; i++) {
+                float x[64], out[64];
+                for (int64_t k = 0; k < 2 * lines; k++)
+                    x[k] = (float)equal[i];
+                const struct stni_softmax_args args = dense_args(STN_DTYPE_F32, 1, lines, 2, x, out);
+                table((enum stni_isa)isa)->forward(&args);
+                for (int64_t k = 0; k < 2 * lines; k++)
+                    CHECK_NEAR((double)out[k], -log(2), 1e-7);
+            }
+}
+
 /* A large result at once, and in two parts that are not large, from the middle of a cache line. */
 static void check_large(const struct stni_softmax_cpu *kernels, stn_dtype dtype, int logarithm, int64_t n)
 {
@@ -360,6 +421,8 @@ int main(int argc, char **argv)
         {"instruction_sets_give_the_same_values", instruction_sets_give_the_same_values},
         {"lines_without_a_finite_element_are_nan_and_others_are_not",
          lines_without_a_finite_element_are_nan_and_others_are_not},
+        {"logarithms_far_from_0_keep_their_digits", logarithms_far_from_0_keep_their_digits},
+        {"logarithms_of_equal_elements_do_not_depend_on_them", logarithms_of_equal_elements_do_not_depend_on_them},
         {"results_past_the_caches_are_those_that_stay", results_past_the_caches_are_those_that_stay},
         {"exp_matches_the_c_library", exp_matches_the_c_library},
     };
