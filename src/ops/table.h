@@ -16,6 +16,7 @@
     X(amin) \
     X(any) \
     X(count_nonzero) \
+    X(euclidean_norm) \
     X(expand) \
     X(logsumexp) \
     X(mean) \

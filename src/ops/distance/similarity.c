@@ -1,10 +1,12 @@
 /* cross, cosine_similarity, normalize: products, sums and norms of other ops put together. */
 #include "core/dtype.h"
 #include "core/tensor.h"
+#include "ops/reduce/vector_norm.h"
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
 #include "ops/util/pointwise.h"
 #include "ops/util/promote.h"
+#include "ops/util/widen.h"
 
 #include <shardtensor/ops.h>
 
@@ -106,7 +108,7 @@ static stn_tensor *full(const stn_op_call *call, int i, const stn_meta *shape)
 /* Norms, none below eps; their gradient is that of the norms themselves. */
 static stn_tensor *lengths(stn_tensor *x, int n_dims, int dim, double eps)
 {
-    stn_tensor *norm = stn_vector_norm(x, 2, n_dims, &dim, 0), *value = stn_detach(norm);
+    stn_tensor *norm = stni_vector_norm(x, 2, n_dims, &dim, 0, 0), *value = stn_detach(norm);
     return stn_add(norm, stn_sub(stn_clamp(value, eps, INFINITY), value));
 }
 
@@ -117,13 +119,13 @@ static stn_status cosine_similarity(stn_op_call *call)
     int dim;
     STNI_TRY(stni_pointwise_broadcast(call, 2, &shape));
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, shape.ndim, &dim));
-    shape.dtype = stni_promote(2, call->in_spec, NULL);
-    if (!stn_dtype_is_differentiable(shape.dtype))
-        shape.dtype = STN_DTYPE_F32;
+    const stn_dtype promoted = stni_promote(2, call->in_spec, NULL), dtype = stn_dtype_is_differentiable(promoted) ? promoted : STN_DTYPE_F32;
+    shape.dtype = stni_wide_dtype(dtype);
     stn_tensor *x1 = full(call, 0, &shape), *x2 = full(call, 1, &shape);
     const int n_dims = shape.ndim > 0;
     stn_tensor *dot = stn_sum(stn_mul(x1, x2), n_dims, &dim, 0);
-    call->out[0] = stn_div(dot, stn_mul(lengths(x1, n_dims, dim, attrs->eps), lengths(x2, n_dims, dim, attrs->eps)));
+    dot = stn_div(dot, stn_mul(lengths(x1, n_dims, dim, attrs->eps), lengths(x2, n_dims, dim, attrs->eps)));
+    call->out[0] = stn_cast(dot, dtype);
     return STN_OK;
 }
 
@@ -140,7 +142,7 @@ static stn_status normalize(stn_op_call *call)
         if (mask >> d & 1)
             dims[n++] = d;
     const double p = attrs->infinite == 0 ? INFINITY : attrs->infinite == 1 ? -INFINITY : attrs->p;
-    call->out[0] = stn_div(call->in[0], stn_clamp(stn_vector_norm(call->in[0], p, n, dims, 1), attrs->eps, INFINITY));
+    call->out[0] = stn_cast(stn_div(call->in[0], stn_clamp(stni_vector_norm(call->in[0], p, n, dims, 1, 1), attrs->eps, INFINITY)), in->dtype);
     return STN_OK;
 }
 

@@ -46,7 +46,7 @@ enum { OWN, WIDE };
 
 static stn_dtype accumulator_dtype(enum stni_reduction op, stn_dtype dtype)
 {
-#define ACCUMULATOR(name, accumulator, floating, integer, real, complex) [STNI_REDUCTION_##name] = accumulator,
+#define ACCUMULATOR(name, accumulator, floating, integer, element, real, complex) [STNI_REDUCTION_##name] = accumulator,
     static const uint8_t accumulators[] = {STNI_REDUCTION_LIST(ACCUMULATOR)};
     if (stni_dtype_is_complex(dtype))
         return STN_DTYPE_C128;
@@ -187,6 +187,9 @@ static void finish(struct reduction *r, int64_t width)
     if (r->args->divides)
         for (int64_t i = 0; i < n; i++)
             acc[i] /= divisor;
+    if (r->args->roots)
+        for (int64_t i = 0; i < n; i++)
+            acc[i] = sqrt(acc[i]);
 }
 
 /* Rounds to the result's dtype; a narrow one is reached by way of that in which it computes. */

@@ -9,21 +9,23 @@
 
 #include <math.h>
 
-/* Reductions, one row each: the accumulator's type, what nothing gives, as a floating number and as an integer, and how an element v joins what was
- * accumulated in p, of real and of complex numbers; what was accumulated of two parts is joined alike. WIDE is f64, i64 or c128, so that a long sum
- * of f32 is as exact as its result can be; OWN, of what is one of the elements or a truth, is the type in which the elements compute. NaN wins. What
- * has no order is not asked for its largest element. Elements that are not 0 are counted before they join. */
-/*    name     accumulator floating   integer    real                     complex */
-#define STNI_REDUCTION_LIST(X)                                                               \
-    X(sum,     WIDE,       0,         0,         p + v,                   p + v)             \
-    X(prod,    WIDE,       1,         1,         p * v,                   p * v)             \
-    X(nonzero, WIDE,       0,         0,         p + v,                   p + v)             \
-    X(amax,    OWN,        -INFINITY, LOWEST,    v > p || v != v ? v : p, p)                 \
-    X(amin,    OWN,        INFINITY,  HIGHEST,   v < p || v != v ? v : p, p)                 \
-    X(any,     OWN,        0,         0,         v != 0 ? 1 : p,          v != 0 ? 1 : p)    \
-    X(all,     OWN,        1,         1,         v == 0 ? 0 : p,          v == 0 ? 0 : p)
+/* Reductions, one row each: the accumulator's type, what nothing gives, as a floating number and as an integer, what of a real element v joins, and
+ * how that joins what was accumulated in p, of real and of complex numbers; what was accumulated of two parts is joined alike. WIDE is f64, i64 or
+ * c128, so that a long sum of f32 is as exact as its result can be; OWN, of what is one of the elements or a truth, is the type in which the elements
+ * compute. NaN wins. What has no order is not asked for its largest element, nor complex numbers for their squares. Elements that are not 0 are
+ * counted before they join. */
+/*    name     accumulator floating   integer    element  real                     complex */
+#define STNI_REDUCTION_LIST(X)                                                                        \
+    X(sum,     WIDE,       0,         0,         v,       p + v,                   p + v)             \
+    X(prod,    WIDE,       1,         1,         v,       p * v,                   p * v)             \
+    X(squares, WIDE,       0,         0,         v * v,   p + v,                   p)                 \
+    X(nonzero, WIDE,       0,         0,         v,       p + v,                   p + v)             \
+    X(amax,    OWN,        -INFINITY, LOWEST,    v,       v > p || v != v ? v : p, p)                 \
+    X(amin,    OWN,        INFINITY,  HIGHEST,   v,       v < p || v != v ? v : p, p)                 \
+    X(any,     OWN,        0,         0,         v,       v != 0 ? 1 : p,          v != 0 ? 1 : p)    \
+    X(all,     OWN,        1,         1,         v,       v == 0 ? 0 : p,          v == 0 ? 0 : p)
 
-#define STNI_REDUCTION_INDEX(name, accumulator, floating, integer, real, complex) STNI_REDUCTION_##name,
+#define STNI_REDUCTION_INDEX(name, accumulator, floating, integer, element, real, complex) STNI_REDUCTION_##name,
 enum stni_reduction { STNI_REDUCTION_LIST(STNI_REDUCTION_INDEX) STNI_REDUCTION_COUNT };
 #undef STNI_REDUCTION_INDEX
 
@@ -44,6 +46,7 @@ struct stni_reduce_args {
     int empty; /* nothing is reduced: the result is the identity */
     int divides; /* floating and complex: results are divided by */
     int64_t divisor;
+    int roots; /* floating: square roots of results are taken */
 };
 
 stn_status stni_reduce_cpu(stn_queue *queue, const void *args);

@@ -120,32 +120,39 @@ stn_status stni_reduction_place(stn_op_call *call)
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
+void stni_reduction_args_make(const stn_op_call *call, const struct stni_reduction_attrs *attrs, enum stni_reduction op, struct stni_reduce_args *args)
+{
+    const stn_tensor *in = call->in[0], *out = call->out[0];
+    const int ndim = in->spec->layout.ndim;
+    const uint32_t reduced = stni_dims_mask_of(&attrs->dim, ndim);
+    int to[STN_MAX_NDIM];
+    *args = (struct stni_reduce_args){.op = op, .in_dtype = in->spec->layout.dtype, .in = in->data, .out = out->data,
+                                      .out_dtype = out->spec->layout.dtype, .empty = in->spec->local_numel == 0};
+    stni_reduction_dims(ndim, reduced, attrs->keepdim, to);
+    for (int d = 0; d < ndim; d++) {
+        if (reduced >> d & 1) {
+            args->reduced[args->n_reduced] = in->spec->local_shape[d];
+            args->reduced_in[args->n_reduced++] = in->strides[d];
+        } else {
+            args->kept[args->n_kept] = in->spec->local_shape[d];
+            args->kept_in[args->n_kept] = in->strides[d];
+            args->kept_out[args->n_kept++] = out->strides[to[d]];
+        }
+    }
+    args->n_kept = stni_merge_dims(args->n_kept, args->kept, 2, (int64_t *[]){args->kept_in, args->kept_out});
+    args->n_reduced = args->empty ? 0 : stni_merge_dims(args->n_reduced, args->reduced, 1, (int64_t *[]){args->reduced_in});
+}
+
 stn_status stni_reduction_run(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_reduction_rule *rule = call->arg;
-    const stn_tensor *in = call->in[0], *out = call->out[0];
-    const int ndim = in->spec->layout.ndim;
-    const uint32_t reduced = stni_dims_mask_of(&attrs->dim, ndim);
-    struct stni_reduce_args args = {.op = rule->op, .in_dtype = in->spec->layout.dtype, .in = in->data, .out = out->data,
-                                    .out_dtype = out->spec->layout.dtype, .empty = in->spec->local_numel == 0,
-                                    .divides = rule->divides, .divisor = stni_reduction_count(in->spec, reduced)};
-    int to[STN_MAX_NDIM];
-    if (out->spec->local_numel == 0)
+    struct stni_reduce_args args;
+    if (call->out[0]->spec->local_numel == 0)
         return STN_OK;
-    stni_reduction_dims(ndim, reduced, attrs->keepdim, to);
-    for (int d = 0; d < ndim; d++) {
-        if (reduced >> d & 1) {
-            args.reduced[args.n_reduced] = in->spec->local_shape[d];
-            args.reduced_in[args.n_reduced++] = in->strides[d];
-        } else {
-            args.kept[args.n_kept] = in->spec->local_shape[d];
-            args.kept_in[args.n_kept] = in->strides[d];
-            args.kept_out[args.n_kept++] = out->strides[to[d]];
-        }
-    }
-    args.n_kept = stni_merge_dims(args.n_kept, args.kept, 2, (int64_t *[]){args.kept_in, args.kept_out});
-    args.n_reduced = args.empty ? 0 : stni_merge_dims(args.n_reduced, args.reduced, 1, (int64_t *[]){args.reduced_in});
+    stni_reduction_args_make(call, attrs, rule->op, &args);
+    args.divides = rule->divides;
+    args.divisor = stni_reduction_count(call->in[0]->spec, stni_dims_mask_of(&attrs->dim, call->in[0]->spec->layout.ndim));
     return stn_op_launch(call, 0, args.in_dtype, &args, sizeof args);
 }
 

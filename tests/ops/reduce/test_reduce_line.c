@@ -16,6 +16,7 @@ static double join(enum stni_reduction op, double p, double v)
     switch (op) {
     case STNI_REDUCTION_sum: return p + v;
     case STNI_REDUCTION_prod: return p * v;
+    case STNI_REDUCTION_squares: return p + v * v;
     case STNI_REDUCTION_nonzero: return p + (v != 0);
     case STNI_REDUCTION_amax: return v > p ? v : p;
     case STNI_REDUCTION_amin: return v < p ? v : p;
@@ -28,7 +29,7 @@ static double join(enum stni_reduction op, double p, double v)
 
 static double begun(enum stni_reduction op)
 {
-    static const double values[] = {0, 1, 0, -INFINITY, INFINITY, 0, 1};
+    static const double values[] = {0, 1, 0, 0, -INFINITY, INFINITY, 0, 1};
     return values[op];
 }
 
@@ -36,7 +37,7 @@ static stn_dtype result(enum stni_reduction op, stn_dtype dtype)
 {
     if (op == STNI_REDUCTION_any || op == STNI_REDUCTION_all)
         return STN_DTYPE_BOOL;
-    if (op == STNI_REDUCTION_nonzero || (op <= STNI_REDUCTION_prod && !stn_dtype_is_differentiable(dtype)))
+    if (op == STNI_REDUCTION_nonzero || (op <= STNI_REDUCTION_squares && !stn_dtype_is_differentiable(dtype)))
         return STN_DTYPE_I64;
     return dtype;
 }

@@ -1,0 +1,96 @@
+/* vector_norm: of order 2 an op of its own (euclidean_norm.c), of other orders made of other reductions. */
+#include "ops/reduce/vector_norm.h"
+
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "ops/reduce/reduction.h"
+#include "ops/util/call.h"
+#include "ops/util/dims.h"
+#include "ops/util/widen.h"
+
+#include <shardtensor/ops.h>
+
+#include <math.h>
+
+struct norm_attrs {
+    stn_ints dim;
+    int64_t keepdim;
+    double ord;
+    int64_t infinite; /* which of `infinities`; -1: ord says it */
+};
+
+static const struct norm_attrs defaults = {.dim = {.n = -1}, .ord = 2, .infinite = -1};
+
+stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim)
+{
+    struct norm_attrs attrs = defaults;
+    if (n_dims > STN_MAX_NDIM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "vector_norm: 'n_dims' got %d, wanted at most %d", n_dims, STN_MAX_NDIM);
+    attrs.dim.n = n_dims > 0 ? n_dims : -1;
+    for (int i = 0; i < n_dims; i++)
+        attrs.dim.v[i] = dims[i];
+    attrs.keepdim = keepdim != 0;
+    attrs.ord = ord;
+    return stni_call(STNI_OP_vector_norm, 1, &input, &attrs);
+}
+
+/* s^(1/p), with the gradient 0 where s is 0: a norm of 0 or, of negative order, of infinities alone. */
+static stn_tensor *root(stn_tensor *s, double p)
+{
+    stn_tensor *none = stn_eq_number(s, 0);
+    return stn_masked_fill(stn_pow_number(stn_masked_fill(s, none, 1), 1 / p), none, p > 0 ? 0 : INFINITY);
+}
+
+/* The largest |x|, the smallest, and how many are not 0, for infinity, -infinity and 0; else (sum |x|^p)^(1/p). */
+static stn_tensor *reduced(stn_tensor *a, double p, int n, const int *dims, int keepdim)
+{
+    if (isinf(p))
+        return p > 0 ? stn_amax(a, n, dims, keepdim) : stn_amin(a, n, dims, keepdim);
+    if (p == 0)
+        return stn_sum(stn_ne_number(a, 0), n, dims, keepdim);
+    return p == 1 ? stn_sum(a, n, dims, keepdim) : root(stn_sum(stn_pow_number(a, p), n, dims, keepdim), p);
+}
+
+stn_tensor *stni_vector_norm(stn_tensor *x, double p, int n, const int *dims, int keepdim, int wide)
+{
+    const stn_dtype dtype = stn_tensor_dtype(x), computed = stni_wide_dtype(dtype);
+    if (stn_tensor_is_error(x))
+        return x;
+    if (stni_dtype_is_complex(dtype))
+        return stni_vector_norm(stn_abs(x), p, n, dims, keepdim, wide);
+    if (p == 2)
+        return stni_euclidean_norm(x, n, dims, keepdim, wide);
+    const int exact = isinf(p) || (p == 1 && !wide); /* in 16 bits too, but for one rounding */
+    return stn_cast(reduced(stn_abs(exact ? x : stn_cast(x, computed)), p, n, dims, keepdim), wide ? computed : dtype);
+}
+
+static stn_status vector_norm(stn_op_call *call)
+{
+    const struct norm_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    const double p = attrs->infinite == 0 ? INFINITY : attrs->infinite == 1 ? -INFINITY : attrs->ord;
+    int dims[STN_MAX_NDIM], n = 0;
+    uint32_t mask;
+    if (!stn_dtype_is_differentiable(in->dtype))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
+    STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
+    for (int d = 0; d < in->ndim; d++)
+        if (mask >> d & 1)
+            dims[n++] = d;
+    call->out[0] = stni_vector_norm(call->in[0], p, n, dims, (int)attrs->keepdim, 0);
+    return STN_OK;
+}
+
+static const char *const infinities[] = {"inf", "-inf", NULL};
+
+static const stn_attr_schema attrs_schema[] = {
+    {"dim", STN_ATTR_INTS, offsetof(struct norm_attrs, dim), NULL},
+    {"keepdim", STN_ATTR_BOOL, offsetof(struct norm_attrs, keepdim), NULL},
+    {"ord", STN_ATTR_FLOAT, offsetof(struct norm_attrs, ord), NULL},
+    {"ord", STN_ATTR_CHOICE, offsetof(struct norm_attrs, infinite), infinities},
+};
+
+const stn_op_desc stni_op_vector_norm = {
+    .size = sizeof(stn_op_desc), .name = "vector_norm", .inputs = stni_reduction_inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 4,
+    .attrs_size = sizeof(struct norm_attrs), .attrs_init = &defaults, .n_outputs = 1, .compose = vector_norm,
+};

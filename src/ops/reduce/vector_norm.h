@@ -1,0 +1,13 @@
+/* Norms for other ops. */
+#ifndef STNI_OPS_REDUCE_VECTOR_NORM_H
+#define STNI_OPS_REDUCE_VECTOR_NORM_H
+
+#include <shardtensor/tensor.h>
+
+/* stn_vector_norm along dims counted from the front. `wide`: of 16-bit floats the norm in f32, which a sum of their powers may need. */
+stn_tensor *stni_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim, int wide);
+
+/* That of order 2, of a floating dtype. */
+stn_tensor *stni_euclidean_norm(stn_tensor *input, int n_dims, const int *dims, int keepdim, int wide);
+
+#endif
