@@ -75,12 +75,13 @@ STN_API stn_tensor *stn_var(stn_tensor *input, int n_dims, const int *dims, doub
 /** The root of stn_var. */
 STN_API stn_tensor *stn_std(stn_tensor *input, int n_dims, const int *dims, double correction, int keepdim);
 
-/** sum w x / sum w over dims; weights are broadcast to input's shape. As stn_var; gradients reach the weights too.
+/** sum w x / sum w over dims; weights are broadcast to input's shape. They may be of any sign; NaN where they add up to 0. An element of weight 0
+ *  may be any finite number. As stn_var; gradients reach the weights too.
  *  @return new tensor; STN_ERR_SHAPE (weight does not broadcast to input), STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE (they differ, or not
  *  floating), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_weighted_mean(stn_tensor *input, stn_tensor *weight, int n_dims, const int *dims, int keepdim);
 
-/** sum w (x - m)^2 / sum w over dims, m the weighted mean. As stn_weighted_mean. */
+/** sum w (x - m)^2 / sum w over dims, m the weighted mean. As stn_weighted_mean; below 0 where weights of both signs make it so. */
 STN_API stn_tensor *stn_weighted_var(stn_tensor *input, stn_tensor *weight, int n_dims, const int *dims, int keepdim);
 
 STN_END_DECLS

@@ -72,12 +72,9 @@ stn_status stni_norm_run(stn_op_call *call)
     args.var = call->n_out > 3 ? call->out[3]->data : NULL;
     STNI_TRY(stni_norm_scratch(call, 3, &args));
     if (comm) {
-        const void *weight = args.weight;
-        args.weight = NULL; /* that of the result */
         STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
-        args.weight = weight;
         args.n_parts = comm->size;
-        STNI_TRY(stni_moments_gather(call, comm, args.coarse, args.rows * args.groups, &args.parts));
+        STNI_TRY(stni_moments_gather(call, comm, 3, args.coarse, args.rows * args.groups, &args.parts));
     }
     return stn_op_launch(call, NORMALISE, args.dtype, &args, sizeof args);
 }

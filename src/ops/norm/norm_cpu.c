@@ -92,27 +92,47 @@ static void take_shifts(const struct stni_norm_args *a, double *shift)
     }
 }
 
+/* Of all that belong to one fine index the first element with a weight: what has none may be anything, a mark of what is missing too. */
+static double first_weighted(const struct stni_norm_args *a, int64_t x_at, int64_t weight_at)
+{
+    const int64_t *const to = a->strides[NORM_STAT], *const x = a->strides[NORM_X], *const w = a->strides[NORM_WEIGHT], first = x_at;
+    int64_t index[STN_MAX_NDIM] = {0};
+    for (int d; element(a->dtype, a->weight, weight_at) == 0; index[d]++, x_at += x[d], weight_at += w[d]) {
+        for (d = a->ndim - 1; d >= 0 && (to[d] != 0 || index[d] == a->shape[d] - 1); d--) {
+            x_at -= x[d] * index[d];
+            weight_at -= w[d] * index[d];
+            index[d] = 0;
+        }
+        if (d < 0)
+            return element(a->dtype, a->x, first);
+    }
+    return element(a->dtype, a->x, x_at);
+}
+
+/* As take_shifts. */
+static void take_weighted_shifts(const struct stni_norm_args *a, double *shift)
+{
+    const int64_t *const to = a->strides[NORM_STAT], *const x = a->strides[NORM_X], *const w = a->strides[NORM_WEIGHT];
+    int64_t index[STN_MAX_NDIM] = {0}, f = 0, x_at = 0, weight_at = 0;
+    for (int d; ; index[d]++, f += to[d], x_at += x[d], weight_at += w[d]) {
+        shift[f] = first_weighted(a, x_at, weight_at);
+        for (d = a->ndim - 1; d >= 0 && (to[d] == 0 || index[d] == a->shape[d] - 1); d--) {
+            f -= to[d] * index[d];
+            x_at -= x[d] * index[d];
+            weight_at -= w[d] * index[d];
+            index[d] = 0;
+        }
+        if (d < 0)
+            return;
+    }
+}
+
 static int64_t elements(const struct stni_norm_args *a)
 {
     int64_t n = 1;
     for (int d = 0; d < a->ndim; d++)
         n *= a->shape[d];
     return n;
-}
-
-/* What each fine index's moments are to be divided by, in its last array: elements, or a pass over their weights. */
-static void sum_weights(const struct stni_norm_args *a, struct stni_norm_pass *pass)
-{
-    const int64_t fine = a->rows * a->channels;
-    double *n = fine_array(a, 3);
-    if (a->weight) {
-        clear(n, fine);
-        pass->sum[0] = n;
-        kernels()->weights[a->dtype](pass);
-        return;
-    }
-    for (int64_t f = 0; f < fine; f++)
-        n[f] = (double)(elements(a) / fine);
 }
 
 stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
@@ -124,19 +144,36 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     clear(a->coarse, 3 * coarse);
     if (a->empty)
         return STN_OK;
-    struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
-                                  .target = NORM_STAT, .sum = {fine_array(a, 0), fine_array(a, 1)}};
+    const struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = ones[a->dtype], .target = NORM_STAT,
+                                        .sum = {fine_array(a, 0), fine_array(a, 1)}};
+    const double n = (double)(elements(a) / fine);
     clear(a->fine, 2 * fine);
     take_shifts(a, shift);
     kernels()->moments[a->dtype](&pass);
-    sum_weights(a, &pass);
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
-            double n = fine_array(a, 3)[f], s = fine_array(a, 0)[f], m2 = fine_array(a, 1)[f] - s * (s / n);
+            double s = fine_array(a, 0)[f], m2 = fine_array(a, 1)[f] - s * (s / n);
             int64_t i = coarse_of(a, row, c);
             struct stni_moments own = {n, shift[f] + s / n, m2 < 0 ? 0 : m2}; /* NaN stays */
             stni_moments_write(a->coarse, coarse, i, stni_moments_join(stni_moments_read(a->coarse, coarse, i), own));
         }
+    return STN_OK;
+}
+
+stn_status stni_norm_weighted_cpu(stn_queue *queue, const void *raw)
+{
+    const struct stni_norm_args *a = raw;
+    double *shift = a->coarse + a->rows;
+    (void)queue;
+    clear(a->coarse, STNI_WEIGHTED_PLANES * a->rows);
+    if (a->empty)
+        return STN_OK;
+    struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = a->weight, .weight_step = 1, .target = NORM_STAT,
+                                  .sum = {a->coarse + 2 * a->rows, a->coarse + 3 * a->rows}};
+    take_weighted_shifts(a, shift);
+    kernels()->moments[a->dtype](&pass);
+    pass.sum[0] = a->coarse;
+    kernels()->weights[a->dtype](&pass);
     return STN_OK;
 }
 

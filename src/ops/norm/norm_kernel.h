@@ -12,8 +12,9 @@
  * bias going forward, the index of a parameter's element (dense) going back. */
 enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERANDS };
 
-/* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/util/moments.h); with a weight,
- *            which may be another for each element, the count is the sum of weights.
+/* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/util/moments.h), of whatever weight.
+ * weighted:  coarse = (sum of weights, a number c, sums of weight (x - c) and weight (x - c)^2), four planes; the weight may be another for each
+ *            element and of either sign; fine and coarse indices are the same.
  * normalise: mean, rstd, var from `parts`, n_parts times what moments gave, in the order of ranks, or, where parts are NULL, from this rank's
  *            elements, which are all there are; y = (x - mean) rstd weight + bias.
  * sums:      coarse = the sums of weight y and of weight y (x - mean) rstd, two planes; grad_weight, grad_bias of this rank's elements.
@@ -46,6 +47,7 @@ static inline int64_t stni_norm_fine(const struct stni_norm_args *a)
 }
 
 stn_status stni_norm_moments_cpu(stn_queue *queue, const void *args);
+stn_status stni_norm_weighted_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_sums_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_apply_cpu(stn_queue *queue, const void *args);

@@ -66,10 +66,7 @@ static struct stni_norm_args slice(const struct stni_norm_args *a, int64_t at, i
 
 static void normalise(struct stni_norm_args *a, int streamed, int64_t ahead)
 {
-    const void *weight = a->weight;
-    a->weight = NULL; /* that of the result */
     stni_norm_moments_cpu(NULL, a);
-    a->weight = weight;
     a->parts = a->coarse;
     a->n_parts = 1;
     stni_norm_normalise_parts(a, streamed, ahead);

@@ -111,24 +111,25 @@ static void make_args(const stn_op_call *call, struct stni_norm_args *args)
 
 stn_status stni_statistic_run(stn_op_call *call)
 {
+    const int weighted = call->n_in > WEIGHT, planes = weighted ? STNI_WEIGHTED_PLANES : 3;
     struct stni_norm_args args;
     void *coarse, *fine;
     if (call->out[0]->spec->local_numel == 0)
         return STN_OK;
     make_args(call, &args);
-    STNI_TRY(stn_op_scratch(call, (size_t)(3 * args.rows) * sizeof(double), &coarse));
+    STNI_TRY(stn_op_scratch(call, (size_t)(planes * args.rows) * sizeof(double), &coarse));
     STNI_TRY(stn_op_scratch(call, (size_t)stni_norm_fine(&args) * sizeof(double), &fine));
     args.coarse = coarse;
     args.fine = fine;
     STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
-    struct stni_statistic_finish_args finish = {.dtype = args.dtype, .what = rule_of(call->arg)->what, .n_parts = 1, .parts = coarse,
+    struct stni_statistic_finish_args finish = {.dtype = args.dtype, .what = rule_of(call->arg)->what, .weighted = weighted, .n_parts = 1, .parts = coarse,
                                                 .count = args.rows, .correction = stni_statistic_correction(call->attrs),
                                                 .out = call->out[0]->data};
     if (call->note) {
         stn_comm *comm;
         STNI_TRY(stni_mesh_comm(call->out_spec[0]->layout.mesh, (uint32_t)call->note, &comm));
         finish.n_parts = comm->size;
-        STNI_TRY(stni_moments_gather(call, comm, coarse, args.rows, &finish.parts));
+        STNI_TRY(stni_moments_gather(call, comm, planes, coarse, args.rows, &finish.parts));
     }
     return stn_op_launch(call, FINISH, args.dtype, &finish, sizeof finish);
 }

@@ -21,10 +21,11 @@ struct stni_statistic_rule {
     void (*backward)(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced);
 };
 
-/* out = the statistic of the joined moments of `count` results. */
+/* out = the statistic of the joined moments, or weighted sums (ops/util/moments.h), of `count` results. */
 struct stni_statistic_finish_args {
     stn_dtype dtype;
     enum stni_statistic what;
+    int weighted; /* which parts those are */
     int n_parts;
     const double *parts;
     int64_t count;
@@ -47,15 +48,15 @@ enum { STNI_STATISTIC_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << ST
 
 extern const stn_input_schema stni_statistic_inputs[2];
 
-/* A descriptor but for its attributes' schema; `n`: inputs, 2 with weights. What comes after is the rule, as an initialiser. */
-#define STNI_STATISTIC_FIELDS(text, n, ...)                                                                                          \
+/* A descriptor but for its attributes' schema; `n`: inputs, 2 with weights; `moments`: the kernel. What comes after is the rule, as an initialiser. */
+#define STNI_STATISTIC_FIELDS(text, n, moments, ...)                                                                                 \
     .size = sizeof(stn_op_desc), .name = text, .inputs = stni_statistic_inputs, .n_inputs = n,                                       \
     .attrs_size = sizeof(struct stni_statistic_attrs), .n_outputs = 1, .check = stni_statistic_check, .place = stni_statistic_place, \
     .run = stni_statistic_run, .saves = stni_statistic_saves, .backward = stni_statistic_backward, .n_slots = 2, .n_kernels = 2,     \
     .slots = (const stn_kernel_slot[]){{text ".moments", sizeof(struct stni_norm_args)},                                             \
                                        {text ".finish", sizeof(struct stni_statistic_finish_args)}},                                 \
     .kernels = (const stn_kernel[]){                                                                                                 \
-        {sizeof(stn_kernel), text ".moments", "cpu", STNI_STATISTIC_DTYPES, sizeof(struct stni_norm_args), stni_norm_moments_cpu},   \
+        {sizeof(stn_kernel), text ".moments", "cpu", STNI_STATISTIC_DTYPES, sizeof(struct stni_norm_args), moments},                 \
         {sizeof(stn_kernel), text ".finish", "cpu", STNI_STATISTIC_DTYPES, sizeof(struct stni_statistic_finish_args),                \
          stni_statistic_finish_cpu}},                                                                                                \
     .arg = (void *)&(const struct stni_statistic_rule){__VA_ARGS__}

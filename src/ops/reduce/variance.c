@@ -1,6 +1,7 @@
 /* var and std: y = sum (x - mean)^2 / (n - correction), and its root. */
 #include "ops/reduce/statistic.h"
 #include "ops/util/call.h"
+#include "ops/util/widen.h"
 
 #include <shardtensor/ops.h>
 
@@ -30,7 +31,7 @@ stn_tensor *stn_std(stn_tensor *input, int n_dims, const int *dims, double corre
     return call_op(STNI_OP_std, "std", input, n_dims, dims, correction, keepdim);
 }
 
-/* x - mean, and what it is divided by: n - correction. */
+/* x - mean, of 16-bit floats in f32, and what it is divided by: n - correction. */
 static stn_tensor *deviation(const stn_backward_call *call, uint32_t reduced, double *divisor)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
@@ -44,7 +45,8 @@ static stn_tensor *deviation(const stn_backward_call *call, uint32_t reduced, do
     *divisor = count - stni_statistic_correction(call->attrs);
     if (*divisor < 0)
         *divisor = 0;
-    return stn_sub(call->in[0], stn_mean(call->in[0], n, dims, 1));
+    stn_tensor *x = stn_cast(call->in[0], stni_wide_dtype(in->dtype));
+    return stn_sub(x, stn_mean(x, n, dims, 1));
 }
 
 /* dy / dx = 2 (x - mean) / (n - correction) */
@@ -53,7 +55,7 @@ static void var_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *
     double divisor;
     stn_tensor *d = deviation(call, reduced, &divisor);
     (void)out;
-    call->grad_in[0] = stn_mul(d, stn_mul_number(grad, 2 / divisor));
+    call->grad_in[0] = stn_cast(stn_mul(d, stn_mul_number(stn_cast(grad, stn_tensor_dtype(d)), 2 / divisor)), stn_spec_dtype(call->in_spec[0]));
 }
 
 /* dy / dx = (x - mean) / (y (n - correction)); y from x, so that it is differentiated again. */
@@ -68,7 +70,8 @@ static void std_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *
                 dims[n++] = k;
         out = stn_std(call->in[0], n, dims, stni_statistic_correction(call->attrs), 1);
     }
-    call->grad_in[0] = stn_mul(d, stn_mul_number(stn_div(grad, out), 1 / divisor));
+    grad = stn_mul_number(stn_div(stn_cast(grad, stn_tensor_dtype(d)), out), 1 / divisor);
+    call->grad_in[0] = stn_cast(stn_mul(d, grad), stn_spec_dtype(call->in_spec[0]));
 }
 
 static const stn_attr_schema attrs_schema[] = {
@@ -79,11 +82,11 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 const stn_op_desc stni_op_var = {
-    STNI_STATISTIC_FIELDS("var", 1, .what = STNI_STATISTIC_VARIANCE, .backward = var_backward),
+    STNI_STATISTIC_FIELDS("var", 1, stni_norm_moments_cpu, .what = STNI_STATISTIC_VARIANCE, .backward = var_backward),
     .attrs = attrs_schema, .n_attrs = 4, .attrs_init = &defaults,
 };
 
 const stn_op_desc stni_op_std = {
-    STNI_STATISTIC_FIELDS("std", 1, .what = STNI_STATISTIC_DEVIATION, .backward = std_backward),
+    STNI_STATISTIC_FIELDS("std", 1, stni_norm_moments_cpu, .what = STNI_STATISTIC_DEVIATION, .backward = std_backward),
     .attrs = attrs_schema, .n_attrs = 4, .attrs_init = &defaults,
 };

@@ -2,6 +2,7 @@
 #include "ops/reduce/statistic.h"
 #include "ops/util/call.h"
 #include "ops/util/sum_to.h"
+#include "ops/util/widen.h"
 
 #include <shardtensor/ops.h>
 
@@ -44,38 +45,60 @@ static struct reduced list(const stn_backward_call *call, uint32_t mask)
     return r;
 }
 
-/* grad / W */
-static stn_tensor *per_weight(const stn_backward_call *call, stn_tensor *grad, const struct reduced *r)
+/* What the cotangents are made of, of 16-bit floats in f32. */
+struct parts {
+    struct reduced over;
+    stn_tensor *x, *w, *g; /* g: grad / W */
+};
+
+static stn_tensor *wide(const stn_backward_call *call, stn_tensor *t)
+{
+    return stn_cast(t, stni_wide_dtype(call->in_spec[INPUT]->layout.dtype));
+}
+
+static struct parts parts_of(const stn_backward_call *call, stn_tensor *grad, uint32_t mask)
 {
     const struct stni_layout *in = &call->in_spec[INPUT]->layout;
-    return stn_div(grad, stn_sum(stn_expand(call->in[WEIGHT], in->ndim, in->shape), r->n, r->dims, 1));
+    struct parts p = {list(call, mask), wide(call, call->in[INPUT]), wide(call, call->in[WEIGHT]), NULL};
+    p.g = stn_div(wide(call, grad), stn_sum(stn_expand(p.w, in->ndim, in->shape), p.over.n, p.over.dims, 1));
+    return p;
+}
+
+/* The result from the operands: it knows how it depends on them, and is not rounded to 16 bits. */
+static int is_made_again(const stn_backward_call *call, const struct parts *p)
+{
+    return stn_grad_enabled(call->context) || stn_tensor_dtype(p->x) != call->in_spec[INPUT]->layout.dtype;
+}
+
+static void give(stn_backward_call *call, int k, stn_tensor *grad)
+{
+    call->grad_in[k] = stn_cast(grad, call->in_spec[INPUT]->layout.dtype);
 }
 
 /* dm / dx = w / W, dm / dw = (x - m) / W */
 static void mean_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t mask)
 {
-    const struct reduced r = list(call, mask);
-    stn_tensor *x = call->in[INPUT], *w = call->in[WEIGHT], *g = per_weight(call, grad, &r);
-    if (stn_grad_enabled(call->context))
-        out = stn_weighted_mean(x, w, r.n, r.dims, 1); /* which knows how it depends on them */
+    const struct stni_layout *in = &call->in_spec[INPUT]->layout;
+    const struct parts p = parts_of(call, grad, mask);
+    if (is_made_again(call, &p))
+        out = stn_weighted_mean(p.x, p.w, p.over.n, p.over.dims, 1);
     if (call->needs >> INPUT & 1)
-        call->grad_in[INPUT] = stn_mul(stn_expand(w, call->in_spec[INPUT]->layout.ndim, call->in_spec[INPUT]->layout.shape), g);
+        give(call, INPUT, stn_mul(stn_expand(p.w, in->ndim, in->shape), p.g));
     if (call->needs >> WEIGHT & 1)
-        call->grad_in[WEIGHT] = stni_sum_to(stn_mul(stn_sub(x, out), g), call->in_spec[WEIGHT]);
+        give(call, WEIGHT, stni_sum_to(stn_mul(stn_sub(p.x, out), p.g), call->in_spec[WEIGHT]));
 }
 
 /* dv / dx = 2 w (x - m) / W, dv / dw = ((x - m)^2 - v) / W */
 static void var_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t mask)
 {
-    const struct reduced r = list(call, mask);
-    stn_tensor *x = call->in[INPUT], *w = call->in[WEIGHT], *g = per_weight(call, grad, &r);
-    stn_tensor *d = stn_sub(x, stn_weighted_mean(x, w, r.n, r.dims, 1));
-    if (stn_grad_enabled(call->context))
-        out = stn_weighted_var(x, w, r.n, r.dims, 1);
+    const struct parts p = parts_of(call, grad, mask);
+    stn_tensor *d = stn_sub(p.x, stn_weighted_mean(p.x, p.w, p.over.n, p.over.dims, 1));
+    if (is_made_again(call, &p))
+        out = stn_weighted_var(p.x, p.w, p.over.n, p.over.dims, 1);
     if (call->needs >> INPUT & 1)
-        call->grad_in[INPUT] = stn_mul(stn_mul(d, w), stn_mul_number(g, 2));
+        give(call, INPUT, stn_mul(stn_mul(d, p.w), stn_mul_number(p.g, 2)));
     if (call->needs >> WEIGHT & 1)
-        call->grad_in[WEIGHT] = stni_sum_to(stn_mul(stn_sub(stn_mul(d, d), out), g), call->in_spec[WEIGHT]);
+        give(call, WEIGHT, stni_sum_to(stn_mul(stn_sub(stn_mul(d, d), out), p.g), call->in_spec[WEIGHT]));
 }
 
 static const stn_attr_schema attrs_schema[] = {
@@ -84,11 +107,11 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 const stn_op_desc stni_op_weighted_mean = {
-    STNI_STATISTIC_FIELDS("weighted_mean", 2, .what = STNI_STATISTIC_MEAN, .backward = mean_backward),
+    STNI_STATISTIC_FIELDS("weighted_mean", 2, stni_norm_weighted_cpu, .what = STNI_STATISTIC_MEAN, .backward = mean_backward),
     .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
 };
 
 const stn_op_desc stni_op_weighted_var = {
-    STNI_STATISTIC_FIELDS("weighted_var", 2, .what = STNI_STATISTIC_VARIANCE, .backward = var_backward),
+    STNI_STATISTIC_FIELDS("weighted_var", 2, stni_norm_weighted_cpu, .what = STNI_STATISTIC_VARIANCE, .backward = var_backward),
     .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
 };

@@ -1,5 +1,5 @@
-/* Count, mean and sum of squared deviations of sets of numbers, and of their unions: statistics that ranks share. Counts may be sums of weights.
- * Inside arrays they stand in three planes. */
+/* Count, mean and sum of squared deviations of sets of numbers, and of their unions: statistics that ranks share. Inside arrays they stand in
+ * planes: three, or four where numbers have weights. */
 #ifndef STNI_OPS_UTIL_MOMENTS_H
 #define STNI_OPS_UTIL_MOMENTS_H
 
@@ -39,7 +39,15 @@ static inline struct stni_moments stni_moments_merge(const double *parts, int n,
     return all;
 }
 
-/* Brings the planes of `count` moments of every rank of `comm` to each of them: comm's size times three planes, in scratch. For run. */
-stn_status stni_moments_gather(const stn_op_call *call, stn_comm *comm, const double *own, int64_t count, const double **parts);
+/* Of numbers x with weights w of any sign: the sum of w, a number c near the x, the sums of w (x - c) and of w (x - c)^2. A part may have weights
+ * that add up to 0, and then has no mean of its own. */
+enum { STNI_WEIGHTED_WEIGHT, STNI_WEIGHTED_ABOUT, STNI_WEIGHTED_FIRST, STNI_WEIGHTED_SECOND, STNI_WEIGHTED_PLANES };
+
+/* Sum of weights, weighted mean, and sum of weighted squared deviations from it, of the i-th of `count` over `n` ranks' planes. NaN where the
+ * weights add up to 0. */
+struct stni_moments stni_weighted_merge(const double *parts, int n, int64_t count, int64_t i);
+
+/* Brings `planes` planes of `count` numbers of every rank of `comm` to each of them, in scratch. For run. */
+stn_status stni_moments_gather(const stn_op_call *call, stn_comm *comm, int planes, const double *own, int64_t count, const double **parts);
 
 #endif

@@ -92,7 +92,7 @@ static stn_status moves_body(stn_context *context, void *arg)
         stn_tensor *y = call_statistic((stn_tensor *[]){input, weight}, &s);
         stn_context_stats(context, &stats);
         CHECK_I64(stats.collectives, 1);
-        CHECK_I64(stats.bytes_sent, 2 * 3 * 8 * COLS);
+        CHECK_I64(stats.bytes_sent, 2 * (kind < WEIGHTED_MEAN ? 3 : 4) * 8 * COLS);
         CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_REPLICATE);
         test_read(y, got, COLS);
         for (int c = 0; c < COLS; c++) {
@@ -113,6 +113,86 @@ static stn_status moves_body(stn_context *context, void *arg)
 static void ranks_join_their_moments_in_one_collective(void)
 {
     test_ranks(3, moves_body, NULL);
+}
+
+/* By the definitions, in one sum after the other. */
+static void check_weighted(stn_context *context, const stn_mesh *mesh, int64_t n, const double *x, const double *w)
+{
+    const stn_placement rows = stn_shard(0);
+    const stn_spec *spec;
+    double total = 0, mean = 0, var = 0, got;
+    for (int64_t i = 0; i < n; i++)
+        total += w[i];
+    for (int64_t i = 0; i < n; i++)
+        mean += w[i] * x[i] / total;
+    for (int64_t i = 0; i < n; i++)
+        var += w[i] * (x[i] - mean) * (x[i] - mean) / total;
+    CHECK_STATUS(stn_spec_create(context, mesh, &rows, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
+    stn_tensor *tx = against_one_tensor(context, spec, x), *tw = against_one_tensor(context, spec, w);
+    test_read(stn_weighted_mean(tx, tw, 0, NULL, 0), &got, 1);
+    CHECK_NEAR(got, total == 0 ? (double)NAN : mean, 1e-12);
+    test_read(stn_weighted_var(tx, tw, 0, NULL, 0), &got, 1);
+    CHECK_NEAR(got, total == 0 ? (double)NAN : var, 1e-12);
+    stn_spec_release(&spec);
+}
+
+/* Ranks whose weights add up to 0; totals below 0; what has no weight and lies far away, in front too. */
+static stn_status signs_body(stn_context *context, void *arg)
+{
+    static const double x[] = {1, 2, 3, 5, 8, 13}, weights[][6] = {{1, -1, 1, 1, 0, 0},   {1, -3, 2, -1, 0, 0},   {-1, -1, -2, -1, -1, -3},
+                                                                   {2, -2, 1, -1, 4, -4}, {0, 0, 1, -1, 5, 1},    {1, -1, 0, 0, 0, 0},
+                                                                   {0, 0, 0, 0, 0, 0},    {-1, 2, -0.5, 1, 3, 2}};
+    static const double marked[] = {1e30, 1e30, 3.5, 1e30, 4.25, -2}, marks[] = {0, 0, 2, 0, 1, 3};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    stn_scope_begin(context);
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        for (int64_t n = 4; n <= 6; n += 2)
+            check_weighted(context, mesh, n, x, weights[i]);
+    check_weighted(context, mesh, 6, marked, marks);
+    return stn_scope_end(context);
+}
+
+static void weights_of_both_signs_count_on_every_rank(void)
+{
+    for (int ranks = 1; ranks <= 4; ranks++)
+        test_ranks(ranks, signs_body, NULL);
+}
+
+/* Numbers about 1000, of which f16 knows halves and bf16 multiples of 4: a mean rounded to these would be no mean. */
+static stn_status narrow_body(stn_context *context, void *arg)
+{
+    enum { N = 6 };
+    static const double x[N] = {1000, 1004, 1012, 1000, 1016, 1004}, w[N] = {1, 2, 0.5, 4, 1, 3};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F16, STN_DTYPE_BF16};
+    const struct random_shape shape = {1, {N}};
+    (void)arg;
+    stn_scope_begin(context);
+    for (int kind = VAR; kind <= WEIGHTED_VAR; kind++)
+        for (int d = 0; d < 2; d++) {
+            const struct statistic s = {.kind = (enum kind)kind, .correction = 1};
+            double got[2][2][N];
+            for (int narrow = 0; narrow < 2; narrow++) {
+                const stn_dtype dtype = narrow ? dtypes[d] : STN_DTYPE_F64;
+                stn_tensor *in[] = {stn_detach(stn_cast(against_one_local(context, STN_DTYPE_F64, &shape, x), dtype)),
+                                    stn_detach(stn_cast(against_one_local(context, STN_DTYPE_F64, &shape, w), dtype))}, *grads[2];
+                for (int k = 0; k < 2; k++)
+                    CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
+                stn_tensor *y = call_statistic(in, &s);
+                CHECK_STATUS(stn_grad(context, 1, &y, NULL, kind < WEIGHTED_MEAN ? 1 : 2, in, 0, 0, grads), STN_OK);
+                for (int k = 0; k < (kind < WEIGHTED_MEAN ? 1 : 2); k++)
+                    test_read(stn_cast(grads[k], STN_DTYPE_F64), got[narrow][k], N);
+            }
+            for (int k = 0; k < (kind < WEIGHTED_MEAN ? 1 : 2); k++)
+                for (int i = 0; i < N; i++)
+                    CHECK_NEAR(got[1][k][i], got[0][k][i], d == 0 ? 3e-3 : 2e-2);
+        }
+    return stn_scope_end(context);
+}
+
+static void gradients_of_16_bit_floats_use_means_in_f32(void)
+{
+    test_ranks(1, narrow_body, NULL);
 }
 
 static stn_status refusals_body(stn_context *context, void *arg)
@@ -148,6 +228,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"ranks_join_their_moments_in_one_collective", ranks_join_their_moments_in_one_collective},
+        {"weights_of_both_signs_count_on_every_rank", weights_of_both_signs_count_on_every_rank},
+        {"gradients_of_16_bit_floats_use_means_in_f32", gradients_of_16_bit_floats_use_means_in_f32},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
