@@ -147,12 +147,13 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     const struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = ones[a->dtype], .target = NORM_STAT,
                                         .sum = {fine_array(a, 0), fine_array(a, 1)}};
     const double n = (double)(elements(a) / fine);
-    clear(a->fine, 2 * fine);
-    take_shifts(a, shift);
+    clear(a->fine, 3 * fine);
+    if (!a->about_zero)
+        take_shifts(a, shift);
     kernels()->moments[a->dtype](&pass);
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
-            double s = fine_array(a, 0)[f], m2 = fine_array(a, 1)[f] - s * (s / n);
+            double s = a->about_zero ? 0 : fine_array(a, 0)[f], m2 = fine_array(a, 1)[f] - s * (s / n);
             int64_t i = coarse_of(a, row, c);
             struct stni_moments own = {n, shift[f] + s / n, m2 < 0 ? 0 : m2}; /* NaN stays */
             stni_moments_write(a->coarse, coarse, i, stni_moments_join(stni_moments_read(a->coarse, coarse, i), own));
@@ -184,9 +185,8 @@ static void merge_parts(const struct stni_norm_args *a)
     const int64_t n = coarse_count(a);
     for (int64_t i = 0; i < n; i++) {
         const struct stni_moments all = stni_moments_merge(a->parts, a->n_parts, n, i);
-        const double mean = a->about_zero ? 0 : all.mean, square = a->about_zero ? all.mean * all.mean : 0;
-        set_element(stat_dtype(a), a->mean, i, mean);
-        set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + square + a->eps));
+        set_element(stat_dtype(a), a->mean, i, all.mean);
+        set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + a->eps));
         if (a->var)
             set_element(stat_dtype(a), a->var, i, all.m2 / (all.n - 1));
     }

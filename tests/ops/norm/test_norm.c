@@ -153,6 +153,39 @@ static void channels_last_stays_so_and_nothing_of_the_inputs_size_is_made_but_th
     test_ranks(2, memory_body, NULL);
 }
 
+/* Short rows, and such as are summed in blocks; about zero the mean square of a row is infinite where one element is. */
+static stn_status infinite_body(stn_context *context, void *arg)
+{
+    static const int64_t lengths[] = {5, 40, 3000};
+    const stn_placement cols = stn_shard(1);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    for (int k = 0; k < 3; k++) {
+        const int64_t n = lengths[k], shape[] = {2, n};
+        const stn_spec *spec;
+        double *x = calloc((size_t)(2 * n), sizeof *x), *y = calloc((size_t)(2 * n), sizeof *y);
+        for (int64_t i = 0; i < 2 * n; i++)
+            x[i] = i == 3 ? -(double)INFINITY : 2;
+        stn_scope_begin(context);
+        CHECK_STATUS(stn_spec_create(context, mesh, &cols, STN_DTYPE_F32, 2, shape, NULL, &spec), STN_OK);
+        test_read(stn_rms_norm(against_one_tensor(context, spec, x), 1, &n, NULL, 1e-5), y, 2 * n);
+        for (int64_t i = 0; i < n; i++) {
+            CHECK(i == 3 ? isnan(y[i]) : y[i] == 0);
+            CHECK_NEAR(y[n + i], 1, 1e-5);
+        }
+        stn_spec_release(&spec);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        free(x), free(y);
+    }
+    return STN_OK;
+}
+
+static void an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm(void)
+{
+    for (int ranks = 1; ranks <= 3; ranks++)
+        test_ranks(ranks, infinite_body, NULL);
+}
+
 /* Deviations of 1 about 3000: squares in f32 would lose them. In 16 bits statistics are those of the rounded numbers. */
 static stn_status precision_body(stn_context *context, void *arg)
 {
@@ -244,6 +277,7 @@ int main(int argc, char **argv)
          channels_last_stays_so_and_nothing_of_the_inputs_size_is_made_but_the_result},
         {"statistics_are_taken_wide_about_an_element", statistics_are_taken_wide_about_an_element},
         {"no_channels_are_normalised_to_none", no_channels_are_normalised_to_none},
+        {"an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm", an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
