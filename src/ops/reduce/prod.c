@@ -4,6 +4,7 @@
 
 #include "ops/scan/scan.h"
 #include "ops/elementwise/pointwise.h"
+#include "ops/util/widen.h"
 
 #include <shardtensor/ops.h>
 
@@ -23,14 +24,14 @@ static stn_tensor *others(stn_tensor *x, int dim)
                    stni_scan_call(STNI_OP_cumprod, x, dim, 1, STNI_SCAN_EXCLUSIVE));
 }
 
-/* Dim after dim: what is left of x after the first ones, and from the last one back the others of each. */
+/* Dim after dim: what is left of x after the first ones, and from the last one back the others of each; of 16-bit floats in f32. */
 static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
 {
     const stn_spec *in = call->in_spec[0];
     const int64_t keepdim = ((const struct stni_reduction_attrs *)call->attrs)->keepdim;
     stn_tensor *left[STN_MAX_NDIM];
     int dims[STN_MAX_NDIM], n = 0;
-    stn_tensor *x = stni_conjugate(call->in[0]), *factor = NULL;
+    stn_tensor *x = stni_conjugate(stn_cast(call->in[0], stni_wide_dtype(in->layout.dtype))), *factor = NULL;
     for (int d = 0; d < in->layout.ndim; d++)
         if (reduced >> d & 1) {
             left[n] = x;
@@ -42,7 +43,7 @@ static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, u
         factor = factor ? stn_mul(factor, part) : part;
     }
     grad = stni_reduction_expand(grad, in, reduced, keepdim);
-    return factor ? stn_mul(grad, factor) : grad;
+    return factor ? stn_cast(stn_mul(grad, factor), in->layout.dtype) : grad;
 }
 
 const stn_op_desc stni_op_prod = {

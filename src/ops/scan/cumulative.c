@@ -3,6 +3,7 @@
 
 #include "ops/util/call.h"
 #include "ops/elementwise/pointwise.h"
+#include "ops/util/widen.h"
 
 #include <shardtensor/ops.h>
 
@@ -29,6 +30,12 @@ stn_tensor *stni_affine_scan(stn_tensor *x, stn_tensor *y, int64_t dim, int64_t 
     return stni_call(STNI_OP_affine_scan, 2, (stn_tensor *[]){x, y}, &attrs);
 }
 
+/* 16-bit floats in f32, in which what gradients are made of is multiplied. */
+static stn_tensor *wide(stn_tensor *t)
+{
+    return stn_cast(t, stni_wide_dtype(stn_tensor_dtype(t)));
+}
+
 /* The sum the other way. */
 static stn_status sum_backward(stn_backward_call *call)
 {
@@ -48,11 +55,11 @@ static uint64_t saves_input(const stn_op_call *call, uint32_t needs)
 static stn_status prod_backward(stn_backward_call *call)
 {
     const struct stni_scan_attrs *attrs = call->attrs;
-    stn_tensor *x = stni_conjugate(call->in[0]);
+    stn_tensor *x = stni_conjugate(wide(call->in[0]));
     stn_tensor *before = stni_scan_call(STNI_OP_cumprod, x, attrs->dim, attrs->reverse, STNI_SCAN_EXCLUSIVE);
-    stn_tensor *behind = stni_affine_scan(x, call->grad_out[0], attrs->dim, !attrs->reverse,
+    stn_tensor *behind = stni_affine_scan(x, wide(call->grad_out[0]), attrs->dim, !attrs->reverse,
                                           attrs->kind == STNI_SCAN_EXCLUSIVE ? STNI_SCAN_EXCLUSIVE : STNI_SCAN_LAGGED);
-    call->grad_in[0] = stn_mul(before, behind);
+    call->grad_in[0] = stn_cast(stn_mul(before, behind), stn_spec_dtype(call->in_spec[0]));
     return stn_context_status(call->context);
 }
 
@@ -66,11 +73,13 @@ static uint64_t saves_both(const stn_op_call *call, uint32_t needs)
 static stn_status logsumexp_backward(stn_backward_call *call)
 {
     const struct stni_scan_attrs *attrs = call->attrs;
-    stn_tensor *x = call->in[0], *y = call->out[0];
+    stn_tensor *x = wide(call->in[0]), *y = call->out[0];
+    if (stn_tensor_dtype(x) != stn_tensor_dtype(call->in[0])) /* digits that 16 bits do not have */
+        y = stni_scan_call(STNI_OP_logcumsumexp, x, attrs->dim, attrs->reverse, (enum stni_scan_kind)attrs->kind);
     stn_tensor *next = stni_scan_neighbour(y, attrs->dim, 1, INFINITY);
     stn_tensor *ratio = stni_conjugate(stn_exp(stn_sub(y, next)));
-    stn_tensor *r = stni_affine_scan(ratio, call->grad_out[0], attrs->dim, 1, STNI_SCAN_INCLUSIVE);
-    call->grad_in[0] = stn_mul(stni_conjugate(stn_exp(stn_sub(x, y))), r);
+    stn_tensor *r = stni_affine_scan(ratio, wide(call->grad_out[0]), attrs->dim, 1, STNI_SCAN_INCLUSIVE);
+    call->grad_in[0] = stn_cast(stn_mul(stni_conjugate(stn_exp(stn_sub(x, y))), r), stn_spec_dtype(call->in_spec[0]));
     return stn_context_status(call->context);
 }
 
