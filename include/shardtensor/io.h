@@ -13,8 +13,12 @@ typedef struct stn_metadata {
     const char *key, *value;
 } stn_metadata;
 
-/** Writes tensors to a new file, which takes the place of an old one only when it is complete. A pending reduction is done first.
+/** Writes tensors to a new file, which takes the place of an old one only when it is complete and on the disk. A pending reduction is done first.
  *
+ * Until then the file is called PATH.DIGITS.part, by digits of its own: jobs that save to one path do not meet, the last one to end stays. A
+ * failed save leaves nothing; what a killed one has left is removed by the next save to the path. An old file's mode is kept, and its owner
+ * where that is allowed. A symbolic link stays: its target is replaced. Refused: a directory or another path that is no regular file, and an
+ * old file that may not be written.
  * Collective: over the world; every rank passes the same names, in the same order. All ranks see the same file system.
  * @param metadata  n_metadata strings; NULL with 0.
  * @return agreed on all ranks: STN_ERR_IO (what could not be written, and why), STN_ERR_ARGUMENT (a name is empty, stands twice), or the
@@ -24,6 +28,7 @@ STN_API stn_status stn_save(stn_context *context, const char *path, int n, const
 
 /** Reads tensors into the given ones, in place, by name: same shape and dtype, any layout but Partial. Others in the file are left alone.
  *
+ * All ranks read the same file, also while another job saves to the path.
  * Collective: over the world. Nothing is changed unless the file has all that is asked for.
  * @return agreed on all ranks: STN_ERR_IO (not readable, truncated, damaged), STN_ERR_NOT_FOUND (a name), STN_ERR_SHAPE, STN_ERR_DTYPE,
  *  STN_ERR_UNSUPPORTED (the library was built without cJSON), or the kept error. */

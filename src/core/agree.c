@@ -90,3 +90,19 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
         stni_fail_rank(context, status, "agree: %s", failure_text(context));
     return status;
 }
+
+static stn_status exchange_least(stn_context *context, int64_t *numbers, int n)
+{
+    void *buffer = context->agree_buffer;
+    const size_t bytes = (size_t)n * sizeof *numbers;
+    STNI_TRY(copy_and_wait(context, buffer, numbers, bytes, STNI_COPY_TO_DEVICE));
+    STNI_TRY(stni_comm_all_reduce(context->comm, context->queue, buffer, buffer, n, STN_DTYPE_I64, STN_MIN));
+    return copy_and_wait(context, numbers, buffer, bytes, STNI_COPY_TO_HOST);
+}
+
+stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n)
+{
+    STNI_TRY(stni_context_sync(context));
+    const stn_status status = context->size > 1 ? exchange_least(context, numbers, n) : STN_OK;
+    return status == STN_OK ? STN_OK : stni_fail_rank(context, status, "agree: %s", failure_text(context));
+}

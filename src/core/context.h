@@ -97,6 +97,9 @@ stn_status stni_context_sync(stn_context *context);
 /* A value error of contract 8: kept until the next agreement. Any thread. */
 void stni_value_error(stn_context *context, const char *format, ...) STN_PRINTF(2, 3);
 
+/* Each number becomes the least over the ranks of the world; at most 64. Collective; a failure is kept as a rank error. */
+stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n);
+
 /* Aborts every communicator of the context's family with a text. */
 void stni_context_abort(stn_context *context, stn_status status, const char *text);
 

@@ -1,5 +1,6 @@
 /* A file of tensors, opened for reading: the one reader of the format. */
 #include "core/host_alloc.h"
+#include "train/file.h"
 #include "train/file_bytes.h"
 #include "train/file_header.h"
 
@@ -14,15 +15,16 @@ enum { LENGTH_BYTES = 8 };
 
 struct stn_file {
     int file;
-    int64_t begin; /* of the tensors' bytes */
+    int64_t begin;     /* of the tensors' bytes */
+    int64_t identity; /* at least 0; that of another file differs */
     struct stni_file_header header;
 };
 
-static stn_status read_length(int file, int64_t *length, int64_t *file_size, struct stni_error *error)
+static stn_status read_length(stn_file *file, int64_t *length, int64_t *file_size, struct stni_error *error)
 {
     struct stat about;
     unsigned char bytes[LENGTH_BYTES];
-    if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || !stni_file_read_at(file, bytes, sizeof bytes, 0))
+    if (fstat(file->file, &about) != 0 || !S_ISREG(about.st_mode) || !stni_file_read_at(file->file, bytes, sizeof bytes, 0))
         return stni_error_set(error, STN_ERR_IO, "truncated or no file: no header's length");
     uint64_t n = 0;
     for (int i = 0; i < LENGTH_BYTES; i++)
@@ -32,13 +34,19 @@ static stn_status read_length(int file, int64_t *length, int64_t *file_size, str
                               (unsigned long long)n, (long long)STNI_FILE_MAX_HEADER, (long long)about.st_size);
     *length = (int64_t)n;
     *file_size = (int64_t)about.st_size;
+    /* Not the device: each machine has its own number for a shared file system. */
+    uint64_t mixed = (uint64_t)about.st_ino;
+    const int64_t parts[] = {about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec};
+    for (int i = 0; i < 3; i++)
+        mixed = (mixed ^ mixed >> 29 ^ (uint64_t)parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    file->identity = (int64_t)(mixed >> 1);
     return STN_OK;
 }
 
 static stn_status read_header(stn_file *file, struct stni_error *error)
 {
     int64_t length = 0, file_size = 0;
-    STNI_TRY(read_length(file->file, &length, &file_size, error));
+    STNI_TRY(read_length(file, &length, &file_size, error));
     char *text = stni_calloc(1, (size_t)length + 1);
     if (!text)
         return stni_error_set(error, STN_ERR_MEMORY, "no memory for a header of %lld bytes", (long long)length);
@@ -124,4 +132,9 @@ stn_status stn_file_read(const stn_file *file, const stn_file_tensor *tensor, in
     if (!file || !tensor || from < 0 || bytes < 0 || from > tensor->bytes || bytes > tensor->bytes - from || (bytes > 0 && !data))
         return STN_ERR_ARGUMENT;
     return stni_file_read_at(file->file, data, (size_t)bytes, file->begin + tensor->begin + from) ? STN_OK : STN_ERR_IO;
+}
+
+int64_t stni_file_identity(const stn_file *file)
+{
+    return file->identity;
 }

@@ -1,27 +1,21 @@
 /* Loading: each rank reads the bytes of its own chunks, all of them before anything is changed. */
+#include "core/context.h"
 #include "core/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "ops/util/dims.h"
+#include "train/file.h"
 #include "train/file_layout.h"
-
-#include <shardtensor/io.h>
+#include "train/load.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-struct loading {
-    stn_context *context;
-    const char *path;
-    int n;
-    const stn_named_tensor *tensors;
-    char **data; /* this rank's chunks, row-major */
-    stn_file *file;
-    struct stni_error error;
-};
+/* A path that leads to another file at each look is given up after some of them. */
+enum { MAX_LOOKS = 100 };
 
 /* The tensor of that name, if it has the dtype and shape of the spec's. */
-static stn_status find(struct loading *l, const char *name, const struct stni_layout *layout, const stn_file_tensor **out)
+static stn_status find(struct stni_load *l, const char *name, const struct stni_layout *layout, const stn_file_tensor **out)
 {
     const stn_file_tensor *t = stn_file_find(l->file, name);
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
@@ -36,7 +30,7 @@ static stn_status find(struct loading *l, const char *name, const struct stni_la
     return STN_OK;
 }
 
-static stn_status read_chunk(struct loading *l, int i)
+static stn_status read_chunk(struct stni_load *l, int i)
 {
     const stn_spec *spec = l->tensors[i].tensor->spec;
     const stn_file_tensor *t = NULL;
@@ -53,18 +47,43 @@ static stn_status read_chunk(struct loading *l, int i)
     return STN_OK;
 }
 
-static stn_status read_all(struct loading *l)
+static int64_t open_once(struct stni_load *l)
 {
     char why[STNI_ERROR_TEXT];
-    stn_status status = stn_file_open(l->path, &l->file, why, sizeof why);
+    stn_file_close(&l->file);
+    l->error.status = STN_OK;
+    const stn_status status = stn_file_open(l->path, &l->file, why, sizeof why);
     if (status != STN_OK)
-        return stni_error_set(&l->error, status, "load: %s: %s", l->path, why);
+        stni_error_set(&l->error, status, "load: %s: %s", l->path, why);
+    return status == STN_OK ? stni_file_identity(l->file) : 0;
+}
+
+/* A saver may put a new file in the path's place between one rank's look and another's: then all look again. Ranks that see files of their own,
+ * each the same at the second look, have copies of it. */
+static stn_status open_same(struct stni_load *l)
+{
+    for (int look = 0; look < MAX_LOOKS; look++) {
+        const int64_t before = l->file ? stni_file_identity(l->file) : 0, own = open_once(l);
+        int64_t least[] = {own, -own, look > 0 && own == before};
+        STNI_TRY(stni_agree_least(l->context, least, 3));
+        if (least[0] == -least[1] || least[2])
+            return l->error.status;
+    }
+    return stni_error_set(&l->error, STN_ERR_IO, "load: %s: is replaced all the time", l->path);
+}
+
+stn_status stni_load_read(struct stni_load *l)
+{
+    STNI_TRY(open_same(l));
+    l->data = stni_calloc((size_t)l->n + 1, sizeof *l->data);
+    if (!l->data)
+        return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for a list of %d tensors", l->n);
     for (int i = 0; i < l->n; i++)
         STNI_TRY(read_chunk(l, i));
     return STN_OK;
 }
 
-static stn_status check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors)
+stn_status stni_load_check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors)
 {
     if (!path || n < 0 || (n > 0 && !tensors))
         return stni_fail(context, STN_ERR_ARGUMENT, "load: got path '%s' and %d tensors, wanted a file and a list", path ? path : "NULL", n);
@@ -81,7 +100,12 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
     return STN_OK;
 }
 
-static stn_status fill(const struct loading *l)
+stn_status stni_load_agree(struct stni_load *l)
+{
+    return stn_agree(l->context, l->error.status, l->error.status != STN_OK ? l->error.text : NULL);
+}
+
+stn_status stni_load_fill(const struct stni_load *l)
 {
     for (int i = 0; i < l->n; i++) {
         STNI_TRY(stni_tensor_fill(l->tensors[i].tensor, l->data[i]));
@@ -90,20 +114,19 @@ static stn_status fill(const struct loading *l)
     return STN_OK;
 }
 
-static stn_status load(struct loading *l)
+void stni_load_fini(struct stni_load *l)
 {
-    l->data = stni_calloc((size_t)l->n + 1, sizeof *l->data);
-    if (!l->data)
-        return stni_fail_memory(l->context, "loading", (size_t)l->n * sizeof *l->data);
-    stn_status status = read_all(l);
-    status = stn_agree(l->context, status, status != STN_OK ? l->error.text : NULL);
-    if (status == STN_OK)
-        status = fill(l);
-    for (int i = 0; i < l->n; i++)
+    for (int i = 0; l->data && i < l->n; i++)
         stni_free(l->data[i]);
     stni_free(l->data);
     stn_file_close(&l->file);
-    return status;
+}
+
+static stn_status load(struct stni_load *l)
+{
+    stni_load_read(l);
+    STNI_TRY(stni_load_agree(l));
+    return stni_load_fill(l);
 }
 
 stn_status stn_load(stn_context *context, const char *path, int n, const stn_named_tensor *tensors)
@@ -111,9 +134,13 @@ stn_status stn_load(stn_context *context, const char *path, int n, const stn_nam
     if (!context)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_action_begin(context));
-    struct loading l = {.context = context, .path = path, .n = n, .tensors = tensors};
-    stn_status status = check(context, path, n, tensors);
-    return stni_action_end(context, status == STN_OK ? load(&l) : status);
+    stn_status status = stni_load_check(context, path, n, tensors);
+    if (status == STN_OK) {
+        struct stni_load l = {.context = context, .path = path, .n = n, .tensors = tensors};
+        status = load(&l);
+        stni_load_fini(&l);
+    }
+    return stni_action_end(context, status);
 }
 
 stn_status stn_load_metadata(const char *path, const char *key, char *value, size_t size)

@@ -1,9 +1,8 @@
 /* An optimizer in a file: parameters, their state, and how many steps each has made. */
 #include "core/host_alloc.h"
 #include "ops/redistribute/action.h"
+#include "train/load.h"
 #include "train/optimizer.h"
-
-#include <shardtensor/io.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,43 +89,53 @@ stn_status stn_optimizer_save(stn_optimizer *optimizer, const char *path)
     return status;
 }
 
-/* The steps of all, before anything is changed. Every rank reads the same file: they agree on what they find. */
-static stn_status read_steps(const stn_optimizer *optimizer, const char *path, const struct contents *c, int64_t *steps)
+/* The steps of all, before anything is changed. */
+static stn_status read_steps(struct stni_load *l, const struct contents *c, int64_t *steps)
 {
-    char text[STNI_ERROR_TEXT] = "", value[NUMBER];
-    stn_status status = path ? STN_OK : STN_ERR_ARGUMENT;
-    for (int i = 0; i < c->n_metadata && status == STN_OK; i++) {
-        char *end = value;
-        status = stn_load_metadata(path, c->metadata[i].key, value, sizeof value);
-        if (status == STN_OK)
-            steps[i] = strtoll(value, &end, 10);
-        if (status == STN_OK && (end == value || *end || steps[i] < 0))
-            status = STN_ERR_IO;
-        if (status != STN_OK)
-            snprintf(text, sizeof text, "optimizer: %s: metadata '%s' is no number of steps: %s", path, c->metadata[i].key, stn_status_text(status));
+    for (int i = 0; i < c->n_metadata; i++) {
+        const char *text = stn_file_metadata(l->file, c->metadata[i].key);
+        char *end = NULL;
+        if (!text)
+            return stni_error_set(&l->error, STN_ERR_NOT_FOUND, "optimizer: %s: no metadata '%s'", l->path, c->metadata[i].key);
+        steps[i] = strtoll(text, &end, 10);
+        if (end == text || *end || steps[i] < 0)
+            return stni_error_set(&l->error, STN_ERR_IO, "optimizer: %s: metadata '%s' is '%.24s', wanted a number of steps", l->path,
+                                  c->metadata[i].key, text);
     }
-    return stn_agree(optimizer->context, status, text[0] ? text : "optimizer: path got NULL");
+    return STN_OK;
+}
+
+static stn_status load(stn_optimizer *optimizer, struct stni_load *l, const struct contents *c)
+{
+    int64_t *steps = stni_calloc((size_t)c->n_metadata, sizeof *steps);
+    if (!steps)
+        return stni_fail_memory(optimizer->context, "numbers of steps", (size_t)c->n_metadata * sizeof *steps);
+    if (stni_load_read(l) == STN_OK)
+        read_steps(l, c, steps);
+    stn_status status = stni_load_agree(l);
+    if (status == STN_OK)
+        status = stni_load_fill(l);
+    for (int i = 0; i <= optimizer->n && status == STN_OK; i++)
+        *(i == 0 ? &optimizer->steps : &optimizer->parameters[i - 1].steps) = steps[i];
+    stni_free(steps);
+    return status;
 }
 
 stn_status stn_optimizer_load(stn_optimizer *optimizer, const char *path)
 {
     struct contents c = {0};
-    int64_t *steps = NULL;
     if (!optimizer)
         return STN_ERR_ARGUMENT;
     stn_context *context = optimizer->context;
     STNI_TRY(stni_action_begin(context));
     stn_status status = list(optimizer, &c);
-    if (status == STN_OK && !(steps = stni_calloc((size_t)c.n_metadata, sizeof *steps)))
-        status = stni_fail_memory(context, "numbers of steps", (size_t)c.n_metadata * sizeof *steps);
-    status = stni_action_end(context, status);
     if (status == STN_OK)
-        status = read_steps(optimizer, path, &c, steps);
-    if (status == STN_OK)
-        status = stn_load(context, path, c.n, c.tensors);
-    for (int i = 0; i <= optimizer->n && status == STN_OK; i++)
-        *(i == 0 ? &optimizer->steps : &optimizer->parameters[i - 1].steps) = steps[i];
-    stni_free(steps);
+        status = stni_load_check(context, path, c.n, c.tensors);
+    if (status == STN_OK) {
+        struct stni_load l = {.context = context, .path = path, .n = c.n, .tensors = c.tensors};
+        status = load(optimizer, &l, &c);
+        stni_load_fini(&l);
+    }
     contents_fini(&c);
-    return status;
+    return stni_action_end(context, status);
 }

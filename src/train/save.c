@@ -4,17 +4,17 @@
 #include "ops/redistribute/action.h"
 #include "train/file_bytes.h"
 #include "train/file_layout.h"
+#include "train/part.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 struct saving {
     stn_context *context;
-    char path[PATH_MAX], part[PATH_MAX]; /* the file, and what it is called until it is complete */
+    const char *path;
+    struct stni_part part; /* what the file is until it is complete */
     int n;
     const stn_named_tensor *tensors;
     struct stni_file_entry *entries;
@@ -25,21 +25,17 @@ struct saving {
 
 static stn_status fail(struct saving *s, const char *what)
 {
-    return stni_error_set(&s->error, STN_ERR_IO, "save: %s: %s: %s", s->part, what, strerror(errno));
+    return stni_error_set(&s->error, STN_ERR_IO, "save: %s: %s: %s", s->path, what, strerror(errno));
 }
 
-static stn_status make_file(struct saving *s)
+/* Rank 0's part of the beginning. */
+static stn_status make_file(struct saving *s, int64_t *token)
 {
-    int file = open(s->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0)
-        return fail(s, "cannot be made");
-    int64_t size = (int64_t)s->header_size + (s->n > 0 ? s->entries[s->n - 1].end : 0);
-    stn_status status = STN_OK;
-    if (ftruncate(file, size) != 0 || !stni_file_write_at(file, s->header, s->header_size, 0))
-        status = fail(s, "cannot be written");
-    if (close(file) != 0 && status == STN_OK)
-        status = fail(s, "cannot be written");
-    return status;
+    STNI_TRY(stni_part_create(&s->part, token, &s->error));
+    const int64_t size = (int64_t)s->header_size + (s->n > 0 ? s->entries[s->n - 1].end : 0);
+    if (ftruncate(s->part.file, size) != 0 || !stni_file_write_at(s->part.file, s->header, s->header_size, 0))
+        return fail(s, "cannot be written");
+    return STN_OK;
 }
 
 /* Of those that hold the same elements, one writes them. */
@@ -82,10 +78,20 @@ static stn_status reduced(stn_tensor *tensor, stn_tensor **out)
     return stni_redistribute(tensor, spec, out);
 }
 
+/* Each rank sees to it that its own bytes are on the disk. EINVAL: this file system knows no such thing. */
+static stn_status finish(struct saving *s, int file)
+{
+    int failed = fsync(file) != 0 && errno != EINVAL;
+    const int reason = errno;
+    failed |= close(file) != 0;
+    errno = reason ? reason : errno;
+    return failed ? fail(s, "cannot be written") : STN_OK;
+}
+
 /* A rank that cannot write goes on: reductions are collective. */
 static stn_status write_all(struct saving *s)
 {
-    int file = open(s->part, O_WRONLY | O_CLOEXEC);
+    int file = open(s->part.path, O_WRONLY | O_CLOEXEC);
     stn_status status = file < 0 ? fail(s, "cannot be opened") : STN_OK;
     for (int i = 0; i < s->n; i++) {
         stn_tensor *tensor;
@@ -95,14 +101,9 @@ static stn_status write_all(struct saving *s)
         stni_tensor_drop(&tensor);
     }
 out:
-    if (file >= 0 && close(file) != 0 && s->error.status == STN_OK)
-        status = fail(s, "cannot be written");
+    if (file >= 0)
+        finish(s, file);
     return s->error.status != STN_OK ? s->error.status : status;
-}
-
-static stn_status name_file(struct saving *s)
-{
-    return rename(s->part, s->path) == 0 ? STN_OK : fail(s, "cannot be renamed");
 }
 
 static stn_status agree(struct saving *s, stn_status status)
@@ -113,7 +114,7 @@ static stn_status agree(struct saving *s, stn_status status)
 static stn_status check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors, int n_metadata,
                         const stn_metadata *metadata)
 {
-    if (!path || !path[0] || strlen(path) >= PATH_MAX - 8)
+    if (!path || !path[0] || strlen(path) >= PATH_MAX)
         return stni_fail(context, STN_ERR_ARGUMENT, "save: path got '%s', wanted a file's name", path ? path : "NULL");
     if (n < 0 || (n > 0 && !tensors) || n_metadata < 0 || (n_metadata > 0 && !metadata))
         return stni_fail(context, STN_ERR_ARGUMENT, "save: got %d tensors and %d strings, wanted lists", n, n_metadata);
@@ -134,7 +135,7 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
     return STN_OK;
 }
 
-static stn_status save(struct saving *s, int n_metadata, const stn_metadata *metadata)
+static stn_status place(struct saving *s, int n_metadata, const stn_metadata *metadata)
 {
     stn_context *context = s->context;
     s->entries = stni_calloc((size_t)s->n + 1, sizeof *s->entries);
@@ -146,15 +147,30 @@ static stn_status save(struct saving *s, int n_metadata, const stn_metadata *met
     }
     stni_file_place(s->entries, s->n);
     s->header = stni_file_header(s->entries, s->n, metadata, n_metadata, &s->header_size);
-    if (!s->header)
-        return stni_fail_memory(context, "a file's header", 0);
-    STNI_TRY(agree(s, context->rank == 0 ? make_file(s) : STN_OK));
-    stn_status status = agree(s, write_all(s));
-    if (status == STN_OK)
-        return agree(s, context->rank == 0 ? name_file(s) : STN_OK);
-    if (context->rank == 0)
-        unlink(s->part);
-    return status;
+    return s->header ? STN_OK : stni_fail_memory(context, "a file's header", 0);
+}
+
+/* Rank 0 creates the file and tells the others what it is called. */
+static stn_status begin(struct saving *s)
+{
+    const int first = s->context->rank == 0;
+    int64_t token = INT64_MAX;
+    stn_status status = stni_part_find(&s->part, s->path, &s->error);
+    if (status == STN_OK && first)
+        status = make_file(s, &token);
+    STNI_TRY(agree(s, status));
+    STNI_TRY(stni_agree_least(s->context, &token, 1));
+    if (!first)
+        stni_part_name(&s->part, token);
+    return STN_OK;
+}
+
+static stn_status save(struct saving *s, int n_metadata, const stn_metadata *metadata)
+{
+    STNI_TRY(place(s, n_metadata, metadata));
+    STNI_TRY(begin(s));
+    STNI_TRY(agree(s, write_all(s)));
+    return agree(s, s->context->rank == 0 ? stni_part_commit(&s->part, &s->error) : STN_OK);
 }
 
 stn_status stn_save(stn_context *context, const char *path, int n, const stn_named_tensor *tensors, int n_metadata,
@@ -167,11 +183,10 @@ stn_status stn_save(stn_context *context, const char *path, int n, const stn_nam
     struct saving *s = status == STN_OK ? stni_calloc(1, sizeof *s) : NULL;
     if (status == STN_OK && !s)
         status = stni_fail_memory(context, "saving", sizeof *s);
-    if (status == STN_OK) {
-        s->context = context, s->n = n, s->tensors = tensors;
-        snprintf(s->path, sizeof s->path, "%s", path);
-        snprintf(s->part, sizeof s->part, "%.*s.part", PATH_MAX - 8, path);
+    if (s) {
+        *s = (struct saving){.context = context, .path = path, .n = n, .tensors = tensors, .part.file = -1};
         status = save(s, n_metadata, metadata);
+        stni_part_discard(&s->part);
         stni_free(s->entries);
         stni_free(s->header);
     }

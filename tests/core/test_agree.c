@@ -151,6 +151,16 @@ static void count_verbs(stn_context *context, void *arg)
     CHECK_I64(context->comm_stats.collectives - verbs, 1);
 }
 
+static void find_least(stn_context *context, void *arg)
+{
+    (void)arg;
+    int64_t numbers[] = {context->rank + 5, -context->rank, INT64_MAX};
+    CHECK_STATUS(stni_agree_least(context, numbers, 3), STN_OK);
+    CHECK_I64(numbers[0], 5);
+    CHECK_I64(numbers[1], 1 - context->size);
+    CHECK_I64(numbers[2], INT64_MAX);
+}
+
 static void nothing_to_report_is_ok_on_every_rank(void)
 {
     on_one_rank(report_nothing, NULL);
@@ -205,6 +215,12 @@ static void agreement_without_a_finding_is_one_verb(void)
     on_ranks(3, count_verbs, NULL);
 }
 
+static void least_numbers_are_known_to_all_ranks(void)
+{
+    on_one_rank(find_least, NULL);
+    on_ranks(3, find_least, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -217,6 +233,7 @@ int main(int argc, char **argv)
         {"long_texts_are_cut_and_ended", long_texts_are_cut_and_ended},
         {"rank_error_reaches_peers_that_agree", rank_error_reaches_peers_that_agree},
         {"failed_queue_is_a_rank_error", failed_queue_is_a_rank_error},
+        {"least_numbers_are_known_to_all_ranks", least_numbers_are_known_to_all_ranks},
         {"agreement_without_a_finding_is_one_verb", agreement_without_a_finding_is_one_verb},
     };
     return TEST_MAIN(argc, argv, cases);
