@@ -30,12 +30,12 @@ STN_API stn_status stn_save(stn_context *context, const char *path, int n, const
  *
  * All ranks read the same file, also while another job saves to the path.
  * Collective: over the world. Nothing is changed unless the file has all that is asked for.
- * @return agreed on all ranks: STN_ERR_IO (not readable, truncated, damaged), STN_ERR_NOT_FOUND (a name), STN_ERR_SHAPE, STN_ERR_DTYPE,
- *  STN_ERR_UNSUPPORTED (the library was built without cJSON), or the kept error. */
+ * @return agreed on all ranks: STN_ERR_IO (not readable, truncated, damaged), STN_ERR_NOT_FOUND (a name), STN_ERR_SHAPE, STN_ERR_DTYPE, or
+ *  the kept error. */
 STN_API stn_status stn_load(stn_context *context, const char *path, int n, const stn_named_tensor *tensors);
 
 /** The string of a key in a file's metadata, as snprintf writes it. Local.
- *  @return STN_ERR_NOT_FOUND (no such key), STN_ERR_IO, STN_ERR_UNSUPPORTED. */
+ *  @return STN_ERR_NOT_FOUND (no such key), STN_ERR_IO. */
 STN_API stn_status stn_load_metadata(const char *path, const char *key, char *value, size_t size);
 
 /* A file as it lies there, without a context: for tools, and for whoever asks what a file holds before there is a mesh. The file is not
@@ -58,11 +58,11 @@ typedef struct stn_file_tensor {
 /** Opens a file and judges its header. Local.
  *
  * Refused: what is no file; a header that is longer than the file or than 16 MiB, no JSON object in UTF-8, nested deeper than 8, or of more
- * values than its length can hold in this format; metadata that is no strings; names that stand twice; a dtype that the format does not have; more than
- * STN_MAX_NDIM dims; sizes that are negative, no whole numbers or whose product passes 2^53; offsets outside the file, of another number of
+ * values than its length can hold in this format; metadata that is no strings; names and keys that stand twice; a dtype that the format does not have; more than
+ * STN_MAX_NDIM dims; sizes that are not written in digits alone or whose product passes 2^53; offsets outside the file, of another number of
  * bytes than dtype and shape have, or of bytes that another tensor has too.
  * @param error  gets the reason of a failure, without the path: up to `error_size` bytes; may be NULL.
- * @return STN_ERR_IO, STN_ERR_MEMORY, STN_ERR_UNSUPPORTED (the library was built without cJSON), STN_ERR_ARGUMENT; `*out` is written on success only. */
+ * @return STN_ERR_IO, STN_ERR_MEMORY, STN_ERR_ARGUMENT; `*out` is written on success only. */
 STN_API stn_status stn_file_open(const char *path, stn_file **out, char *error, size_t error_size);
 
 STN_API void stn_file_close(stn_file **file); /**< Sets it to NULL. Accepts NULL. Local. */

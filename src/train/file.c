@@ -3,6 +3,7 @@
 #include "train/file.h"
 #include "train/file_bytes.h"
 #include "train/file_header.h"
+#include "train/file_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { LENGTH_BYTES = 8 };
 
 struct stn_file {
     int file;
@@ -23,13 +22,13 @@ struct stn_file {
 static stn_status read_length(stn_file *file, int64_t *length, int64_t *file_size, struct stni_error *error)
 {
     struct stat about;
-    unsigned char bytes[LENGTH_BYTES];
+    unsigned char bytes[STNI_FILE_LENGTH_BYTES];
     if (fstat(file->file, &about) != 0 || !S_ISREG(about.st_mode) || !stni_file_read_at(file->file, bytes, sizeof bytes, 0))
         return stni_error_set(error, STN_ERR_IO, "truncated or no file: no header's length");
     uint64_t n = 0;
-    for (int i = 0; i < LENGTH_BYTES; i++)
+    for (int i = 0; i < STNI_FILE_LENGTH_BYTES; i++)
         n |= (uint64_t)bytes[i] << (8 * i);
-    if (n > (uint64_t)STNI_FILE_MAX_HEADER || (int64_t)n > (int64_t)about.st_size - LENGTH_BYTES)
+    if (n > (uint64_t)STNI_FILE_MAX_HEADER || (int64_t)n > (int64_t)about.st_size - STNI_FILE_LENGTH_BYTES)
         return stni_error_set(error, STN_ERR_IO, "truncated or damaged: a header of %llu bytes, at most %lld, in a file of %lld",
                               (unsigned long long)n, (long long)STNI_FILE_MAX_HEADER, (long long)about.st_size);
     *length = (int64_t)n;
@@ -50,9 +49,9 @@ static stn_status read_header(stn_file *file, struct stni_error *error)
     char *text = stni_calloc(1, (size_t)length + 1);
     if (!text)
         return stni_error_set(error, STN_ERR_MEMORY, "no memory for a header of %lld bytes", (long long)length);
-    file->begin = LENGTH_BYTES + length;
+    file->begin = STNI_FILE_LENGTH_BYTES + length;
     stn_status status;
-    if (stni_file_read_at(file->file, text, (size_t)length, LENGTH_BYTES))
+    if (stni_file_read_at(file->file, text, (size_t)length, STNI_FILE_LENGTH_BYTES))
         status = stni_file_header_parse(text, (size_t)length, file_size - file->begin, &file->header, error);
     else
         status = stni_error_set(error, STN_ERR_IO, "the header cannot be read: %s", errno ? strerror(errno) : "the file ends too soon");

@@ -5,11 +5,9 @@
 #include "core/host_alloc.h"
 #include "train/file_layout.h"
 #include "train/file_text.h"
-
-#include <cjson/cJSON.h>
+#include "train/json.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +20,14 @@ static const struct foreign {
 } foreign[] = {{"I8", 1},      {"I16", 2},     {"U16", 2},         {"U32", 4},         {"U64", 8},
                {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E5M2FNUZ", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E8M0", 1}};
 
+/* One entry while it is read. */
 struct entry {
     const char *name;
     int64_t data_size; /* of the file */
     struct stni_error *error;
+    int64_t element;   /* bytes; 0 until the dtype is known */
+    int has_shape, has_offsets;
+    stn_file_tensor *t;
 };
 
 static stn_status refuse(const struct entry *e, const char *what)
@@ -33,26 +35,9 @@ static stn_status refuse(const struct entry *e, const char *what)
     return stni_error_set(e->error, STN_ERR_IO, "damaged: '%s' %s", e->name, what);
 }
 
-static stn_status parse_text(const char *text, size_t length, cJSON **root, struct stni_error *error)
+static stn_status no_object(struct stni_error *error)
 {
-    const char *fault = stni_file_text_fault(text, length), *end = text;
-    if (fault)
-        return stni_error_set(error, STN_ERR_IO, "the header is damaged: it %s", fault);
-    *root = cJSON_ParseWithLengthOpts(text, length + 1, &end, 0);
-    size_t used = *root ? (size_t)(end - text) : 0;
-    if (!cJSON_IsObject(*root) || used + strspn(text + used, " \n\r\t") < length)
-        return stni_error_set(error, STN_ERR_IO, "the header is damaged: it is no JSON object");
-    return STN_OK;
-}
-
-/* A whole number, 0 <= x <= 2^53, that doubles carry exactly. */
-static int whole(const cJSON *item, int64_t *out)
-{
-    double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
-    if (!(x >= 0 && x <= 0x1p53) || x != floor(x))
-        return 0;
-    *out = (int64_t)x;
-    return 1;
+    return stni_error_set(error, STN_ERR_IO, "the header is damaged: it is no JSON object");
 }
 
 /* Bytes of an element; 0 for what the format has not. */
@@ -70,58 +55,149 @@ static int64_t find_dtype(const char *name, stn_dtype *dtype)
     return 0;
 }
 
-/* The product of the sizes other than 0 stays within 2^53. */
-static stn_status take_shape(const struct entry *e, const cJSON *shape, stn_file_tensor *t)
+static stn_status take_dtype(struct entry *e, struct stni_json *json)
 {
+    e->t->dtype_name = stni_json_string(json);
+    e->element = e->t->dtype_name ? find_dtype(e->t->dtype_name, &e->t->dtype) : 0;
+    return e->element > 0 ? STN_OK : refuse(e, "has no dtype of this format");
+}
+
+/* The product of the sizes other than 0 stays within 2^53. */
+static stn_status take_shape(struct entry *e, struct stni_json *json)
+{
+    stn_file_tensor *t = e->t;
     int64_t known = 1, empty = 0;
-    if (!cJSON_IsArray(shape))
+    int more;
+    if (!stni_json_take(json, '['))
         return refuse(e, "has no shape");
-    for (const cJSON *size = shape->child; size; size = size->next, t->ndim++) {
+    while ((more = stni_json_next(json, t->ndim, ']')) > 0) {
         if (t->ndim == STN_MAX_NDIM)
             return stni_error_set(e->error, STN_ERR_IO, "'%s' has more than %d dims", e->name, STN_MAX_NDIM);
-        int64_t *n = &t->shape[t->ndim];
-        if (!whole(size, n) || (*n > 0 && known > (INT64_C(1) << 53) / *n))
+        int64_t *n = &t->shape[t->ndim++];
+        if (!stni_json_whole(json, n) || (*n > 0 && known > (INT64_C(1) << 53) / *n))
             return refuse(e, "has sizes that no tensor has");
         known *= *n > 0 ? *n : 1;
         empty |= *n == 0;
     }
     t->numel = empty ? 0 : known;
-    return STN_OK;
+    e->has_shape = 1;
+    return more == 0 ? STN_OK : refuse(e, "has no shape");
 }
 
-static stn_status take_offsets(const struct entry *e, const cJSON *offsets, int64_t element, stn_file_tensor *t)
+static stn_status take_offsets(struct entry *e, struct stni_json *json)
 {
-    const cJSON *first = cJSON_IsArray(offsets) ? offsets->child : NULL, *second = first ? first->next : NULL;
-    int64_t end;
-    if (!second || second->next || !whole(first, &t->begin) || !whole(second, &end))
+    stn_file_tensor *t = e->t;
+    int64_t end = 0;
+    if (!stni_json_take(json, '[') || !stni_json_whole(json, &t->begin) || !stni_json_take(json, ',') || !stni_json_whole(json, &end) ||
+        !stni_json_take(json, ']'))
         return refuse(e, "has no offsets");
     if (end > e->data_size)
         return stni_error_set(e->error, STN_ERR_IO, "truncated: '%s' ends at byte %" PRId64 " of %" PRId64, e->name, end, e->data_size);
     t->bytes = end - t->begin;
-    if (t->bytes % element != 0 || t->bytes / element != t->numel)
-        return stni_error_set(e->error, STN_ERR_IO, "damaged: the offsets of '%s' do not fit its shape: %" PRId64 " bytes for %" PRId64
-                              " elements of %" PRId64, e->name, t->bytes, t->numel, element);
+    e->has_offsets = 1;
     return STN_OK;
 }
 
-static stn_status take_entry(const cJSON *item, int64_t data_size, stn_file_tensor *t, struct stni_error *error)
+static stn_status take_member(struct entry *e, const char *key, struct stni_json *json)
 {
-    static const char *const keys[] = {"dtype", "shape", "data_offsets"};
-    const struct entry e = {item->string, data_size, error};
-    const cJSON *found[3] = {NULL};
-    for (const cJSON *member = cJSON_IsObject(item) ? item->child : NULL; member; member = member->next)
-        for (int k = 0; k < 3; k++)
-            if (strcmp(member->string, keys[k]) == 0) {
-                if (found[k])
-                    return refuse(&e, "says the same twice");
-                found[k] = member;
-            }
-    *t = (stn_file_tensor){.size = sizeof *t, .name = item->string, .dtype_name = cJSON_GetStringValue(found[0])};
-    const int64_t element = t->dtype_name ? find_dtype(t->dtype_name, &t->dtype) : 0;
-    if (element == 0)
-        return refuse(&e, "has no dtype of this format");
-    STNI_TRY(take_shape(&e, found[1], t));
-    return take_offsets(&e, found[2], element, t);
+    const int dtype = strcmp(key, "dtype") == 0, shape = strcmp(key, "shape") == 0, offsets = strcmp(key, "data_offsets") == 0;
+    if ((dtype && e->element) || (shape && e->has_shape) || (offsets && e->has_offsets))
+        return refuse(e, "says the same twice");
+    if (dtype)
+        return take_dtype(e, json);
+    if (shape)
+        return take_shape(e, json);
+    if (offsets)
+        return take_offsets(e, json);
+    return stni_json_skip(json) ? STN_OK : refuse(e, "is no JSON object");
+}
+
+static stn_status judge_entry(const struct entry *e)
+{
+    if (!e->element)
+        return refuse(e, "has no dtype of this format");
+    if (!e->has_shape)
+        return refuse(e, "has no shape");
+    if (!e->has_offsets)
+        return refuse(e, "has no offsets");
+    if (e->t->bytes % e->element != 0 || e->t->bytes / e->element != e->t->numel)
+        return stni_error_set(e->error, STN_ERR_IO, "damaged: the offsets of '%s' do not fit its shape: %" PRId64 " bytes for %" PRId64
+                              " elements of %" PRId64, e->name, e->t->bytes, e->t->numel, e->element);
+    return STN_OK;
+}
+
+static stn_status take_entry(struct entry *e, struct stni_json *json)
+{
+    int more = -1;
+    if (!stni_json_take(json, '{'))
+        return refuse(e, "is no JSON object");
+    for (int n = 0; (more = stni_json_next(json, n, '}')) > 0; n = 1) {
+        const char *key = stni_json_key(json);
+        if (!key)
+            return refuse(e, "is no JSON object");
+        STNI_TRY(take_member(e, key, json));
+    }
+    return more == 0 ? judge_entry(e) : refuse(e, "is no JSON object");
+}
+
+/* A list that has room for one more; NULL where there is no memory, and the list stays. */
+static void *grown(void *list, int n, int *cap, size_t size)
+{
+    const int more = *cap ? 2 * *cap : 16;
+    if (n < *cap)
+        return list;
+    void *larger = stni_realloc(list, (size_t)more * size);
+    *cap = larger ? more : *cap;
+    return larger;
+}
+
+static stn_status no_memory(struct stni_error *error, const char *what, int n)
+{
+    return stni_error_set(error, STN_ERR_MEMORY, "no memory for a header of %d %s", n, what);
+}
+
+static stn_status take_metadata(struct stni_file_header *header, struct stni_json *json, struct stni_error *error)
+{
+    int more = stni_json_take(json, '{') ? 1 : -1;
+    while (more > 0 && (more = stni_json_next(json, header->n_metadata, '}')) > 0) {
+        stn_metadata *list = grown(header->metadata, header->n_metadata, &header->cap_metadata, sizeof *list);
+        if (!list)
+            return no_memory(error, "strings", header->n_metadata + 1);
+        header->metadata = list;
+        stn_metadata *m = &list[header->n_metadata++];
+        m->key = stni_json_key(json);
+        m->value = m->key ? stni_json_string(json) : NULL;
+        more = m->value ? 1 : -1;
+    }
+    return more == 0 ? STN_OK : stni_error_set(error, STN_ERR_IO, "damaged: %s is no object of strings", METADATA);
+}
+
+static stn_status take_tensor(struct stni_file_header *header, const char *name, struct stni_json *json, int64_t data_size, struct stni_error *error)
+{
+    stn_file_tensor *list = grown(header->tensors, header->n, &header->cap, sizeof *list);
+    if (!list)
+        return no_memory(error, "tensors", header->n + 1);
+    header->tensors = list;
+    struct entry e = {.name = name, .data_size = data_size, .error = error, .t = &list[header->n++]};
+    *e.t = (stn_file_tensor){.size = sizeof *e.t, .name = name};
+    return take_entry(&e, json);
+}
+
+static stn_status take_all(struct stni_file_header *header, struct stni_json *json, int64_t data_size, struct stni_error *error)
+{
+    int n_metadata = 0, more = stni_json_take(json, '{') ? 1 : -1;
+    for (int n = 0; more > 0 && (more = stni_json_next(json, n, '}')) > 0; n = 1) {
+        const char *key = stni_json_key(json);
+        if (!key)
+            return no_object(error);
+        if (strcmp(key, METADATA) != 0)
+            STNI_TRY(take_tensor(header, key, json, data_size, error));
+        else if (n_metadata++ > 0)
+            return stni_error_set(error, STN_ERR_IO, "damaged: '%s' stands twice", METADATA);
+        else
+            STNI_TRY(take_metadata(header, json, error));
+    }
+    return more == 0 && stni_json_ends(json) ? STN_OK : no_object(error);
 }
 
 static int by_begin(const void *a, const void *b)
@@ -137,11 +213,19 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const stn_file_tensor *const *)a)->name, (*(const stn_file_tensor *const *)b)->name);
 }
 
-static stn_status sort(struct stni_file_header *header, struct stni_error *error)
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const stn_metadata *)a)->key, ((const stn_metadata *)b)->key);
+}
+
+static stn_status sort_tensors(struct stni_file_header *header, struct stni_error *error)
 {
     stn_file_tensor *t = header->tensors;
-    const stn_file_tensor **names = header->by_name;
-    qsort(t, (size_t)header->n, sizeof *t, by_begin);
+    const stn_file_tensor **names = header->by_name = stni_calloc((size_t)header->n + 1, sizeof *names);
+    if (!names)
+        return no_memory(error, "tensors", header->n);
+    if (header->n > 0)
+        qsort(t, (size_t)header->n, sizeof *t, by_begin);
     for (int i = 1; i < header->n; i++)
         if (t[i].begin < t[i - 1].begin + t[i - 1].bytes)
             return stni_error_set(error, STN_ERR_IO, "damaged: '%s' and '%s' share bytes", t[i - 1].name, t[i].name);
@@ -154,47 +238,46 @@ static stn_status sort(struct stni_file_header *header, struct stni_error *error
     return STN_OK;
 }
 
-static stn_status judge_metadata(const cJSON *metadata, struct stni_error *error)
+static stn_status sort_metadata(struct stni_file_header *header, struct stni_error *error)
 {
-    int good = cJSON_IsObject(metadata);
-    for (const cJSON *item = good ? metadata->child : NULL; item; item = item->next)
-        good = good && cJSON_IsString(item);
-    return good ? STN_OK : stni_error_set(error, STN_ERR_IO, "damaged: %s is no object of strings", METADATA);
+    const stn_metadata *m = header->metadata;
+    if (header->n_metadata > 0)
+        qsort(header->metadata, (size_t)header->n_metadata, sizeof *m, by_key);
+    for (int i = 1; i < header->n_metadata; i++)
+        if (strcmp(m[i - 1].key, m[i].key) == 0)
+            return stni_error_set(error, STN_ERR_IO, "damaged: %s has '%s' twice", METADATA, m[i].key);
+    return STN_OK;
 }
 
 stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_size, struct stni_file_header *header, struct stni_error *error)
 {
     *header = (struct stni_file_header){0};
-    STNI_TRY(parse_text(text, length, &header->tree, error));
-    const size_t entries = (size_t)cJSON_GetArraySize(header->tree);
-    header->tensors = stni_calloc(entries + 1, sizeof *header->tensors);
-    header->by_name = stni_calloc(entries + 1, sizeof *header->by_name);
-    if (!header->tensors || !header->by_name)
-        return stni_error_set(error, STN_ERR_MEMORY, "no memory for a header of %zu tensors", entries);
-    int metadata = 0;
-    for (const cJSON *item = header->tree->child; item; item = item->next) {
-        if (strcmp(item->string, METADATA) != 0) {
-            STNI_TRY(take_entry(item, data_size, &header->tensors[header->n], error));
-            header->n++;
-        } else if (metadata++ > 0) {
-            return stni_error_set(error, STN_ERR_IO, "damaged: '%s' stands twice", METADATA);
-        } else {
-            STNI_TRY(judge_metadata(item, error));
-        }
-    }
-    return sort(header, error);
+    const char *fault = stni_file_text_fault(text, length);
+    if (fault)
+        return stni_error_set(error, STN_ERR_IO, "the header is damaged: it %s", fault);
+    header->texts = stni_malloc(length + 1);
+    if (!header->texts)
+        return stni_error_set(error, STN_ERR_MEMORY, "no memory for a header of %zu bytes", length);
+    struct stni_json json = {text, text + length, header->texts};
+    STNI_TRY(take_all(header, &json, data_size, error));
+    STNI_TRY(sort_metadata(header, error));
+    return sort_tensors(header, error);
 }
 
 void stni_file_header_free(struct stni_file_header *header)
 {
     stni_free(header->tensors);
     stni_free(header->by_name);
-    cJSON_Delete(header->tree);
+    stni_free(header->metadata);
+    stni_free(header->texts);
     *header = (struct stni_file_header){0};
 }
 
 const char *stni_file_header_metadata(const struct stni_file_header *header, const char *key)
 {
-    const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(header->tree, METADATA);
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, key));
+    const stn_metadata wanted = {key, NULL};
+    const stn_metadata *found = NULL;
+    if (header->n_metadata > 0)
+        found = bsearch(&wanted, header->metadata, (size_t)header->n_metadata, sizeof wanted, by_key);
+    return found ? found->value : NULL;
 }

@@ -8,16 +8,16 @@
 
 #define STNI_FILE_MAX_HEADER ((int64_t)16 << 20) /* bytes: some hundred thousand tensors */
 
-struct cJSON;
-
 struct stni_file_header {
-    int n;
+    int n, n_metadata;
     stn_file_tensor *tensors;        /* by `begin` */
     const stn_file_tensor **by_name; /* in the order of strcmp */
-    struct cJSON *tree;              /* holds names and metadata */
+    stn_metadata *metadata;          /* by key */
+    char *texts;                     /* where names and metadata lie */
+    int cap, cap_metadata;
 };
 
-/* Parses `length` bytes, and a zero after them, of a file with `data_size` bytes of tensors. The header is to be freed also after a failure. */
+/* Parses `length` bytes of a file with `data_size` bytes of tensors. The header is to be freed also after a failure. */
 stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_size, struct stni_file_header *header, struct stni_error *error);
 
 void stni_file_header_free(struct stni_file_header *header);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LENGTH_BYTES = 8, ALIGNMENT = 8 };
+enum { ALIGNMENT = 8 };
 
 const char *stni_file_dtype(stn_dtype dtype)
 {
@@ -93,14 +93,14 @@ static void put_header(struct text *text, const struct stni_file_entry *entries,
 
 char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata, size_t *size)
 {
-    struct text text = {NULL, LENGTH_BYTES, 0};
+    struct text text = {NULL, STNI_FILE_LENGTH_BYTES, 0};
     put_header(&text, entries, n, metadata, n_metadata);
-    text = (struct text){stni_malloc(text.size + 1), LENGTH_BYTES, text.size + 1};
+    text = (struct text){stni_malloc(text.size + 1), STNI_FILE_LENGTH_BYTES, text.size + 1};
     if (!text.at)
         return NULL;
     put_header(&text, entries, n, metadata, n_metadata);
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        text.at[i] = (char)((text.size - LENGTH_BYTES) >> (8 * i) & 0xff);
+    for (int i = 0; i < STNI_FILE_LENGTH_BYTES; i++)
+        text.at[i] = (char)((text.size - STNI_FILE_LENGTH_BYTES) >> (8 * i) & 0xff);
     *size = text.size;
     return text.at;
 }

@@ -6,6 +6,8 @@
 
 #include <shardtensor/io.h>
 
+enum { STNI_FILE_LENGTH_BYTES = 8 /* of the header, in front of it */ };
+
 struct stni_file_entry {
     const char *name;
     stn_dtype dtype;

@@ -1,4 +1,4 @@
-/* The parser recurses, allocates for each value and ends strings at a zero byte: so depth, values and characters are bounded first. */
+/* Characters, depth and the number of values are bounded before anything is made of them, so that what a file costs is in proportion to it. */
 #include "train/file_text.h"
 
 #include <stdint.h>

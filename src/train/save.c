@@ -3,6 +3,7 @@
 #include "core/shard/redistribute.h"
 #include "ops/redistribute/action.h"
 #include "train/file_bytes.h"
+#include "train/file_header.h"
 #include "train/file_layout.h"
 #include "train/part.h"
 
@@ -135,6 +136,23 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
     return STN_OK;
 }
 
+/* What is saved can be loaded: names that are no UTF-8, keys that stand twice, a header that is too long are refused as the reader would. */
+static stn_status judge_header(const struct saving *s)
+{
+    struct stni_file_header header;
+    struct stni_error error = {.status = STN_OK};
+    const size_t length = s->header_size - STNI_FILE_LENGTH_BYTES;
+    const int64_t data_size = s->n > 0 ? s->entries[s->n - 1].end : 0;
+    if ((int64_t)length > STNI_FILE_MAX_HEADER)
+        return stni_fail(s->context, STN_ERR_ARGUMENT, "save: names and metadata need a header of %zu bytes, at most %lld", length,
+                         (long long)STNI_FILE_MAX_HEADER);
+    const stn_status status = stni_file_header_parse(s->header + STNI_FILE_LENGTH_BYTES, length, data_size, &header, &error);
+    stni_file_header_free(&header);
+    if (status == STN_ERR_MEMORY)
+        return stni_fail_memory(s->context, "a file's header", length);
+    return status == STN_OK ? STN_OK : stni_fail(s->context, STN_ERR_ARGUMENT, "save: names or metadata could not be loaded again: %s", error.text);
+}
+
 static stn_status place(struct saving *s, int n_metadata, const stn_metadata *metadata)
 {
     stn_context *context = s->context;
@@ -147,7 +165,7 @@ static stn_status place(struct saving *s, int n_metadata, const stn_metadata *me
     }
     stni_file_place(s->entries, s->n);
     s->header = stni_file_header(s->entries, s->n, metadata, n_metadata, &s->header_size);
-    return s->header ? STN_OK : stni_fail_memory(context, "a file's header", 0);
+    return s->header ? judge_header(s) : stni_fail_memory(context, "a file's header", 0);
 }
 
 /* Rank 0 creates the file and tells the others what it is called. */

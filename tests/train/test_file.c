@@ -179,6 +179,17 @@ static void entries_that_do_not_fit_are_refused(void)
     static const char *const entries[] = {
         "{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}",          /* a negative size */
         "{\"dtype\":\"F32\",\"shape\":[-2,-2],\"data_offsets\":[0,16]}",      /* negative sizes whose product fits */
+        "{\"dtype\":\"F32\",\"shape\":[4.0],\"data_offsets\":[0,16]}",        /* numbers are written in digits alone */
+        "{\"dtype\":\"F32\",\"shape\":[4e0],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F32\",\"shape\":[04],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F32\",\"shape\":[-0],\"data_offsets\":[0,0]}",
+        "{\"dtype\":\"F32\",\"shape\":[18446744073709551620],\"data_offsets\":[0,16]}", /* 2^64 + 4 */
+        "{\"dtype\":\"F32\",\"shape\":[4,],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16],}",
+        "{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F32\",\"shape\":[4],\"shape\":[4],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16],\"more\":[1,{\"x\":tru}]}",
         "{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,6]}",
         "{\"dtype\":\"F32\",\"shape\":[1e300],\"data_offsets\":[0,4]}",
         "{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}",            /* the product wraps to 0 */
@@ -210,6 +221,7 @@ static void entries_that_do_not_fit_are_refused(void)
         CHECK(strstr(error, "victim") != NULL);
     }
     CHECK(parse("{\"victim\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 16, error, sizeof error));
+    CHECK(parse("{\"victim\":{\"more\":[1,-2.5e3,{\"x\":[true,false,null,\"]\"]}],\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 16, error, sizeof error));
 }
 
 static void shared_bytes_and_names_are_refused(void)
@@ -228,7 +240,8 @@ static void shared_bytes_and_names_are_refused(void)
 static void text_that_is_no_object_is_refused(void)
 {
     static const char *const headers[] = {"", " ", "[]", "7", "null", "{", "{\"a\"", "{\"1\":1,", "{} x", "\xff\xfe{}", "{\"a\":\"\\",
-                                          "{\"__metadata__\":{\"a\":1}}", "{\"__metadata__\":[]}", "{\"__metadata__\":{},\"__metadata__\":{}}"};
+                                          "{\"__metadata__\":{\"a\":1}}", "{\"__metadata__\":[]}", "{\"__metadata__\":{},\"__metadata__\":{}}",
+                                          "{\"__metadata__\":{\"a\":\"1\",\"b\":\"\",\"a\":\"2\"}}", "{\"__metadata__\":{\"a\":\"1\",}}", "{,}"};
     char error[256];
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         CHECK(!parse(headers[i], 0, error, sizeof error));

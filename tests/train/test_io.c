@@ -145,6 +145,42 @@ static void an_optimizer_goes_on_after_loading(void)
     CHECK_BYTES(rest.end, whole.end, sizeof whole.end);
 }
 
+/* Names and metadata that JSON has to escape come back; those that no file can hold are refused before one is made. */
+static stn_status names_body(stn_context *context, void *arg)
+{
+    static const char *const names[] = {"a\"b\\c/d", "tab\tline\nbell\a", "d\xc3\xa9j\xc3\xa0 \xf0\x9f\x98\x80", " "};
+    static const stn_metadata good = {"key \"1\"", "line\nend\x7f"}, bad[] = {{"k", "1"}, {"k", "2"}};
+    char path[128], text[64];
+    double got[N];
+    stn_placement shard = stn_shard(0);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *from = field(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F64, test_value);
+    file_at("names.safetensors", path);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        stn_tensor *to = field(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F64, other_value);
+        CHECK_STATUS(stn_save(context, path, 1, &(stn_named_tensor){names[i], from}, 1, &good), STN_OK);
+        CHECK_STATUS(stn_load(context, path, 1, &(stn_named_tensor){names[i], to}), STN_OK);
+        test_read(to, got, N);
+        CHECK_NEAR(got[N - 1], test_value(N - 1), 0);
+        CHECK_STATUS(stn_load_metadata(path, good.key, text, sizeof text), STN_OK);
+        CHECK_STR(text, good.value);
+    }
+    CHECK_STATUS(stn_save(context, file_at("y", path), 1, &(stn_named_tensor){"\xff", from}, 0, NULL), STN_ERR_ARGUMENT);
+    CHECK(strstr(stn_context_error_text(context), "is not UTF-8") != NULL);
+    stn_context_take_error(context, NULL, 0);
+    CHECK_STATUS(stn_save(context, path, 0, NULL, 2, bad), STN_ERR_ARGUMENT);
+    CHECK(strstr(stn_context_error_text(context), "has 'k' twice") != NULL);
+    stn_context_take_error(context, NULL, 0);
+    CHECK(access(path, F_OK) != 0);
+    return stn_scope_end(context);
+}
+
+static void what_is_saved_can_be_loaded_whatever_it_is_called(void)
+{
+    test_ranks(2, names_body, NULL);
+}
+
 static void write_file(const char *name, const char *bytes, size_t size)
 {
     char path[128];
@@ -226,12 +262,13 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_layout_loads_what_every_other_saved", every_layout_loads_what_every_other_saved},
         {"an_optimizer_goes_on_after_loading", an_optimizer_goes_on_after_loading},
+        {"what_is_saved_can_be_loaded_whatever_it_is_called", what_is_saved_can_be_loaded_whatever_it_is_called},
         {"damaged_files_are_refused_on_all_ranks", damaged_files_are_refused_on_all_ranks},
     };
     if (!mkdtemp(folder))
         return 1;
     int code = TEST_MAIN(argc, argv, cases);
-    static const char *const names[] = {"x", "optimizer", "short", "tiny", "length", "json", "deep", "offsets", "shape"};
+    static const char *const names[] = {"x", "optimizer", "names", "short", "tiny", "length", "json", "deep", "offsets", "shape"};
     char path[160];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s.safetensors", folder, names[i]);
