@@ -76,5 +76,30 @@ STN_API const char *stn_file_metadata(const stn_file *file, const char *key);   
  *  @return STN_ERR_ARGUMENT (not within the tensor), STN_ERR_IO (the file cannot be read, or has become shorter). */
 STN_API stn_status stn_file_read(const stn_file *file, const stn_file_tensor *tensor, int64_t from, int64_t bytes, void *data);
 
+/* Checkpoints: a run in one file, from which it goes on as if it had never stopped, on any mesh and any number of ranks. */
+
+/** What a run consists of. What is NULL or 0 is left out. */
+typedef struct stn_checkpoint {
+    size_t size;              /* sizeof(stn_checkpoint) */
+    stn_optimizer *optimizer; /* its parameters, their state, numbers of steps and the factor of the rate. A parameter without one: in `tensors` */
+    stn_average *average;     /* its means, as "NAME.average"; not while they have changed places with the parameters */
+    int64_t step;             /* the caller's: how far the schedule, the data have come */
+    int n_tensors;
+    const stn_named_tensor *tensors; /* the caller's own: running statistics, a solver's state */
+    int n_texts;
+    const stn_metadata *texts; /* the caller's own, for the file's metadata; no key begins with "stn.". Not read by loading */
+} stn_checkpoint;
+
+/** Saves a run, as stn_save does: one file, complete or not there. The state of the context's random numbers is saved too (seed, streams drawn).
+ *  Gradients are not: save between steps. Collective over the world.
+ *  @return as stn_save; STN_ERR_STATE (means and parameters have changed places). */
+STN_API stn_status stn_checkpoint_save(stn_context *context, const char *path, const stn_checkpoint *checkpoint);
+
+/** Loads a run into what `checkpoint` names, in place, whatever the layouts are now; sets its `step` and the state of the context's random
+ *  numbers. Collective over the world. Nothing is changed unless the file has everything.
+ *  @param file  gets the file, open, for its texts (stn_file_metadata) and other tensors; the caller closes it. NULL: not wanted.
+ *  @return as stn_load; STN_ERR_ARGUMENT (saved by another kind of optimizer), STN_ERR_NOT_FOUND (a number that a checkpoint has), STN_ERR_STATE. */
+STN_API stn_status stn_checkpoint_load(stn_context *context, const char *path, stn_checkpoint *checkpoint, stn_file **file);
+
 STN_END_DECLS
 #endif

@@ -1,22 +1,10 @@
 /* Exponential means of parameters. */
 #include "core/host_alloc.h"
 #include "ops/redistribute/action.h"
+#include "train/average.h"
 #include "train/update.h"
 
-#include <shardtensor/train.h>
-
 #include <string.h>
-
-struct entry {
-    char *name;
-    stn_tensor *mean, *parameter;
-};
-
-struct stn_average {
-    stn_context *context;
-    int n;
-    struct entry entry[];
-};
 
 static stn_status copy_tensor(stn_tensor *from, stn_tensor **out)
 {
@@ -36,7 +24,7 @@ static stn_status copy_tensor(stn_tensor *from, stn_tensor **out)
 static stn_status add(stn_average *average, const stn_named_tensor *parameter)
 {
     const char *name = parameter->name ? parameter->name : "";
-    struct entry *entry = &average->entry[average->n];
+    struct stni_average_entry *entry = &average->entry[average->n];
     STNI_TRY(stni_update_check(average->context, "average", name, parameter->tensor));
     entry->name = stni_malloc(strlen(name) + 1);
     if (!entry->name)
@@ -52,7 +40,7 @@ static stn_status create(stn_context *context, int n, const stn_named_tensor *pa
 {
     if (n < 0 || (n > 0 && !parameters))
         return stni_fail(context, STN_ERR_ARGUMENT, "average: parameters got %d at %p, wanted a list", n, (const void *)parameters);
-    size_t bytes = sizeof(stn_average) + (size_t)n * sizeof(struct entry);
+    size_t bytes = sizeof(stn_average) + (size_t)n * sizeof(struct stni_average_entry);
     stn_average *average = stni_calloc(1, bytes);
     if (!average)
         return stni_fail_memory(context, "an average", bytes);
@@ -106,7 +94,9 @@ stn_status stn_average_swap(stn_average *average)
     if (!average)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_action_begin(average->context));
-    return stni_action_end(average->context, apply(average, STNI_UPDATE_SWAP, 0, 3));
+    const stn_status status = apply(average, STNI_UPDATE_SWAP, 0, 3);
+    average->swapped ^= status == STN_OK;
+    return stni_action_end(average->context, status);
 }
 
 stn_named_tensor stn_average_at(const stn_average *average, int i)
@@ -121,7 +111,7 @@ void stn_average_destroy(stn_average **average)
     if (!average || !*average)
         return;
     for (int i = 0; i < (*average)->n; i++) {
-        struct entry *entry = &(*average)->entry[i];
+        struct stni_average_entry *entry = &(*average)->entry[i];
         stn_tensor_release(&entry->mean);
         stn_tensor_release(&entry->parameter);
         stni_free(entry->name);

@@ -60,7 +60,7 @@ static int64_t open_once(struct stni_load *l)
 
 /* A saver may put a new file in the path's place between one rank's look and another's: then all look again. Ranks that see files of their own,
  * each the same at the second look, have copies of it. */
-static stn_status open_same(struct stni_load *l)
+stn_status stni_load_open(struct stni_load *l)
 {
     for (int look = 0; look < MAX_LOOKS; look++) {
         const int64_t before = l->file ? stni_file_identity(l->file) : 0, own = open_once(l);
@@ -74,7 +74,6 @@ static stn_status open_same(struct stni_load *l)
 
 stn_status stni_load_read(struct stni_load *l)
 {
-    STNI_TRY(open_same(l));
     l->data = stni_calloc((size_t)l->n + 1, sizeof *l->data);
     if (!l->data)
         return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for a list of %d tensors", l->n);
@@ -124,7 +123,8 @@ void stni_load_fini(struct stni_load *l)
 
 static stn_status load(struct stni_load *l)
 {
-    stni_load_read(l);
+    if (stni_load_open(l) == STN_OK)
+        stni_load_read(l);
     STNI_TRY(stni_load_agree(l));
     return stni_load_fill(l);
 }
