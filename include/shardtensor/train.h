@@ -15,6 +15,36 @@ typedef struct stn_named_tensor {
     stn_tensor *tensor;
 } stn_named_tensor;
 
+/* Lists of parameters: what a model is to optimizers, files, clipping and the reduction of gradients.
+ *
+ *     stn_params_make(params, "w", spec, stn_randn);
+ *     stn_parameter_group all = {.size = sizeof all, .n = stn_params_count(params), .parameters = stn_params_named(params)};
+ *     stn_clip_grad_norm(context, stn_params_count(params), stn_params_tensors(params), 1, NULL); */
+
+typedef struct stn_params stn_params;
+
+/** Makes a tensor of a spec: stn_zeros, stn_ones, stn_rand, stn_randn, or a function of the caller's around another factory. */
+typedef stn_tensor *(*stn_initialiser)(stn_context *context, const stn_spec *spec);
+
+/** An empty list. Local. @return STN_ERR_MEMORY, or the kept error. */
+STN_API stn_status stn_params_create(stn_context *context, stn_params **out);
+
+/** Adds a leaf, which requires grad from now on; the name is copied, the tensor retained. Local; every rank adds the same.
+ *  @return STN_ERR_ARGUMENT (a name that is empty or there already; NULL), STN_ERR_STATE (no leaf), STN_ERR_DTYPE (no gradients exist), STN_ERR_MEMORY. */
+STN_API stn_status stn_params_add(stn_params *params, const char *name, stn_tensor *tensor);
+
+/** Makes a parameter and adds it: `initialiser` runs without grad mode, in a scope of its own. Every rank of the world makes the same.
+ *  @return the parameter, the list's; the error tensor with the statuses of stn_params_add, those of the initialiser, or STN_ERR_ARGUMENT (it gave a
+ *  tensor of another spec). */
+STN_API stn_tensor *stn_params_make(stn_params *params, const char *name, const stn_spec *spec, stn_initialiser initialiser);
+
+STN_API int stn_params_count(const stn_params *params);
+STN_API const stn_named_tensor *stn_params_named(const stn_params *params); /**< All of them, in the order of adding; until the next is added. */
+STN_API stn_tensor *const *stn_params_tensors(const stn_params *params);    /**< The same without names. */
+STN_API stn_tensor *stn_params_find(const stn_params *params, const char *name); /**< Borrowed; NULL if there is none of that name. */
+STN_API stn_status stn_params_zero_grad(stn_params *params);                /**< Forgets the gradients of all. Local. */
+STN_API void stn_params_destroy(stn_params **params); /**< Gives up its references. Local; accepts NULL and sets it to NULL. */
+
 /* Optimizers */
 
 typedef struct stn_optimizer stn_optimizer;
