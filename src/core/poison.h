@@ -17,11 +17,13 @@
 
 static inline void stni_poison(const void *pointer, size_t bytes) { __asan_poison_memory_region(pointer, bytes); }
 static inline void stni_unpoison(const void *pointer, size_t bytes) { __asan_unpoison_memory_region(pointer, bytes); }
+static inline int stni_is_poisoned(const void *pointer) { return __asan_address_is_poisoned(pointer); }
 
 #else
 
 static inline void stni_poison(const void *pointer, size_t bytes) { (void)pointer; (void)bytes; }
 static inline void stni_unpoison(const void *pointer, size_t bytes) { (void)pointer; (void)bytes; }
+static inline int stni_is_poisoned(const void *pointer) { (void)pointer; return 0; }
 
 #endif
 

@@ -24,7 +24,7 @@ struct stni_slab *stni_slab_create(size_t object_size)
 {
     struct stni_slab *slab = stni_calloc(1, sizeof *slab);
     if (slab != NULL)
-        slab->object_size = object_size;
+        slab->object_size = (object_size + 15) / 16 * 16;
     return slab;
 }
 
@@ -59,9 +59,8 @@ int stni_slab_grow(struct stni_slab *slab)
 void stni_slab_each(struct stni_slab *slab, void (*visit)(void *object, void *arg), void *arg)
 {
     size_t n = objects_per_chunk(slab);
-    for (struct stni_slab_chunk *chunk = slab->chunks; chunk != NULL; chunk = chunk->next) {
-        stni_unpoison(chunk + 1, n * slab->object_size);
+    for (struct stni_slab_chunk *chunk = slab->chunks; chunk != NULL; chunk = chunk->next)
         for (size_t i = 0; i < n; i++)
-            visit(object_at(slab, chunk, i), arg);
-    }
+            if (!stni_is_poisoned(object_at(slab, chunk, i)))
+                visit(object_at(slab, chunk, i), arg);
 }

@@ -12,7 +12,7 @@ struct stni_slab_chunk;
 
 struct stni_slab {
     void *free; /* the first word of a free object is the next one */
-    size_t object_size;
+    size_t object_size; /* a multiple of 16 */
     struct stni_slab_chunk *chunks;
 };
 
@@ -23,8 +23,8 @@ void stni_slab_destroy(struct stni_slab **slab);
 /* A further chunk on the free list; 0 when there is no memory. */
 STNI_COLD int stni_slab_grow(struct stni_slab *slab);
 
-/* Calls `visit` on every object, live or free. Beyond its first word an object that was never taken is zero, and a free one is as it
- * was put. */
+/* Calls `visit` on every live object, and on free ones too but under the address sanitizer, which knows them. Beyond its first word an
+ * object that was never taken is zero, and a free one is as it was put. `visit` may put objects, and take none. */
 void stni_slab_each(struct stni_slab *slab, void (*visit)(void *object, void *arg), void *arg);
 
 /* An object, its contents those of stni_slab_each; NULL when there is no memory. */

@@ -66,6 +66,37 @@ static void each_visits_live_and_free_objects_of_all_chunks(void)
     stni_slab_destroy(&slab);
 }
 
+struct walk {
+    struct stni_slab *slab;
+    struct object *objects[N];
+};
+
+/* Puts the object behind the one that is visited. */
+static void put_next(void *object, void *arg)
+{
+    struct walk *walk = arg;
+    int64_t next = ((struct object *)object)->number;
+    if (next == 0 || next == N || walk->objects[next]->number == 0)
+        return;
+    walk->objects[next]->number = 0;
+    stni_slab_put(walk->slab, walk->objects[next]);
+}
+
+static void objects_may_be_put_while_each_walks(void)
+{
+    static struct walk walk;
+    int64_t live = 0;
+    walk.slab = stni_slab_create(sizeof(struct object));
+    for (int i = 0; i < N; i++) {
+        walk.objects[i] = stni_slab_take(walk.slab);
+        walk.objects[i]->number = i + 1;
+    }
+    stni_slab_each(walk.slab, put_next, &walk);
+    stni_slab_each(walk.slab, count_live, &live);
+    CHECK(live > 0 && live < N);
+    stni_slab_destroy(&walk.slab);
+}
+
 static void no_memory_gives_null_and_leaves_the_slab_whole(void)
 {
     struct stni_slab *slab = stni_slab_create(sizeof(struct object));
@@ -86,6 +117,7 @@ int main(int argc, char **argv)
         {"objects_do_not_overlap_and_are_zero_at_first", objects_do_not_overlap_and_are_zero_at_first},
         {"last_put_is_taken_first_without_a_call_of_malloc", last_put_is_taken_first_without_a_call_of_malloc},
         {"each_visits_live_and_free_objects_of_all_chunks", each_visits_live_and_free_objects_of_all_chunks},
+        {"objects_may_be_put_while_each_walks", objects_may_be_put_while_each_walks},
         {"no_memory_gives_null_and_leaves_the_slab_whole", no_memory_gives_null_and_leaves_the_slab_whole},
     };
     return TEST_MAIN(argc, argv, cases);
