@@ -19,7 +19,6 @@ static void destroy(stn_context *context)
     stni_context_drop_graph(context);
     stni_tape_destroy(context);
     stni_place_cache_destroy(context);
-    stni_registry_destroy(context);
     stni_context_destroy_core(context);
 }
 

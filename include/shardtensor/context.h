@@ -42,7 +42,13 @@ typedef struct stn_context_options {
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION. */
 STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
 
-/** Destroys a context, its communicator and every tensor that is still alive in it. Local; accepts NULL. */
+/** Closes a context: its open scopes release what they own, its communicator, its queue and what it had cached go. Local; accepts NULL.
+ *
+ *  Handles may outlive it: tensors, specs, DLPack exports, requests, optimizers and averages are released later as ever, in any order and from any
+ *  thread, and the last of them gives back the rest. Until then their metadata and stn_tensor_data may be read, and every op and
+ *  action on them fails with STN_ERR_STATE; meshes and op handles are valid as long as some handle is. An allocator of the options, and the
+ *  `release` of memory that was lent (stn_wrap, DLPack), are called when such a handle goes, on the thread that releases it: their state must
+ *  outlive the last handle. The log function is not called any more. */
 STN_API void stn_context_destroy(stn_context **context);
 
 STN_API int stn_context_rank(const stn_context *context); /**< This rank in the world. */

@@ -62,7 +62,7 @@ STN_API stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, c
                                    const stn_spec **out);
 
 STN_API const stn_spec *stn_spec_retain(const stn_spec *spec); /**< One more reference. On the context's thread. */
-STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. On the context's thread. */
+STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. Any thread. */
 
 STN_API const stn_mesh *stn_spec_mesh(const stn_spec *spec);                  /**< NULL for a local tensor's. */
 STN_API stn_dtype stn_spec_dtype(const stn_spec *spec);

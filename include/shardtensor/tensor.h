@@ -18,8 +18,9 @@ typedef enum stn_grad_convention {
 /* Handles */
 
 STN_API stn_tensor *stn_tensor_retain(stn_tensor *tensor); /**< One more reference; returns `tensor`. Any thread. */
-STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less; sets it to NULL. Accepts NULL. Any thread. The last
-                                                            *   one's memory serves its context's next op. */
+STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less; sets it to NULL. Accepts NULL. Any thread, also once
+                                                            *   the context is destroyed. The last one's memory serves its
+                                                            *   context's next op. */
 STN_API int stn_tensor_is_error(const stn_tensor *tensor); /**< 1 for NULL and for an error tensor. */
 
 STN_API stn_context *stn_tensor_context(const stn_tensor *tensor);
@@ -100,7 +101,7 @@ STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 
 struct DLManagedTensorVersioned;
 
-/** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter, from any thread, before the context is destroyed.
+/** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter, from any thread, at any time.
  *  A Partial chunk is this rank's addend. Waits for the queue. Local.
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first), STN_ERR_DEVICE (one that DLPack has no name
  *  for). */

@@ -15,7 +15,7 @@ struct stni_leaf *stni_leaf_create(stn_tensor *tensor)
         return NULL;
     leaf->refs = 1;
     leaf->context = tensor->context;
-    leaf->spec = stn_spec_retain(tensor->spec);
+    leaf->spec = stni_spec_retain(tensor->spec);
     leaf->handle = tensor;
     return leaf;
 }
@@ -44,7 +44,7 @@ void stni_leaf_release(struct stni_leaf *leaf)
             entry->destroy(entry->arg);
         stni_free(entry);
     }
-    stn_spec_release(&leaf->spec);
+    stni_spec_release(leaf->spec);
     stni_free(leaf);
 }
 

@@ -82,6 +82,8 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
 {
     if (context == NULL)
         return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
     struct stni_error report;
     stni_context_sync(context);
     gather_report(context, status, text, &report);

@@ -29,7 +29,9 @@ struct block {
 };
 
 struct stni_pool {
-    stn_queue *queue;
+    stn_queue *queue; /* NULL once the pool is closed; `blocks` is in the order of addresses then */
+    stn_device *device;
+    int immediate; /* the queue is, or was */
     struct stni_pool_stats stats;
     struct block *blocks; /* all that the device gave */
     size_t n_blocks, cap_blocks;
@@ -81,13 +83,12 @@ static int make_room(struct stni_pool *pool, struct size_class *class)
 
 static stn_status device_take(struct stni_pool *pool, size_t bytes, void **out)
 {
-    stn_device *device = pool->queue->device;
     pool->stats.device_calls++;
-    if (stni_device_allocate(device, bytes, out) == STN_OK)
+    if (stni_device_allocate(pool->device, bytes, out) == STN_OK)
         return STN_OK;
     stni_pool_trim(pool);
     pool->stats.device_calls++;
-    return stni_device_allocate(device, bytes, out);
+    return stni_device_allocate(pool->device, bytes, out);
 }
 
 static stn_status new_block(struct stni_pool *pool, int c, void **out)
@@ -106,14 +107,14 @@ static stn_status new_block(struct stni_pool *pool, int c, void **out)
 /* On an immediate queue nothing reads released memory any more, so that whoever does is at fault. */
 static void poison_released(struct stni_pool *pool, void *pointer, size_t bytes)
 {
-    if (pool->queue->immediate)
+    if (pool->immediate)
         stni_poison(pointer, bytes);
 }
 
 /* Memory of other devices is not for the sanitizer to know: its addresses may be none of the host's. */
 static void unpoison(struct stni_pool *pool, void *pointer, size_t bytes)
 {
-    if (pool->queue->immediate)
+    if (pool->immediate)
         stni_unpoison(pointer, bytes);
 }
 
@@ -158,28 +159,47 @@ stn_status stni_pool_take(struct stni_pool *pool, size_t bytes, void **out, size
     return hand_out(pool, pointer, bytes, out, capacity);
 }
 
-void stni_pool_release(struct stni_pool *pool, void *pointer, size_t capacity)
-{
-    if (capacity == 0)
-        return;
-    struct size_class *class = &pool->classes[class_of(capacity)];
-    assert(class->n_free < class->n_blocks);
-    poison_released(pool, pointer, capacity);
-    class->free[class->n_free++] = pointer;
-    pool->stats.live_bytes -= (int64_t)capacity;
-}
-
 static int compare_blocks(const void *a, const void *b)
 {
     const struct block *x = a, *y = b;
     return (x->pointer > y->pointer) - (x->pointer < y->pointer);
 }
 
+static struct block *find_block(const struct stni_pool *pool, void *pointer)
+{
+    struct block key = {pointer, 0};
+    return bsearch(&key, pool->blocks, pool->n_blocks, sizeof key, compare_blocks);
+}
+
 static void give_back(struct stni_pool *pool, const struct block *block)
 {
     unpoison(pool, block->pointer, block->bytes);
-    stni_device_deallocate(pool->queue->device, block->pointer, block->bytes);
+    stni_device_deallocate(pool->device, block->pointer, block->bytes);
     pool->stats.reserved_bytes -= (int64_t)block->bytes;
+}
+
+/* The block stays in the list, with no bytes, so that a thousand releases move nothing. */
+STNI_COLD static void release_closed(struct stni_pool *pool, void *pointer, size_t capacity)
+{
+    struct block *block = find_block(pool, pointer);
+    give_back(pool, block);
+    block->bytes = 0;
+    pool->stats.live_bytes -= (int64_t)capacity;
+}
+
+void stni_pool_release(struct stni_pool *pool, void *pointer, size_t capacity)
+{
+    if (capacity == 0)
+        return;
+    if (pool->queue == NULL) {
+        release_closed(pool, pointer, capacity);
+        return;
+    }
+    struct size_class *class = &pool->classes[class_of(capacity)];
+    assert(class->n_free < class->n_blocks);
+    poison_released(pool, pointer, capacity);
+    class->free[class->n_free++] = pointer;
+    pool->stats.live_bytes -= (int64_t)capacity;
 }
 
 /* Sizes are multiples of 64: the lowest bit of a block's size marks it as free. Empties the stacks. */
@@ -188,11 +208,8 @@ static void mark_free_blocks(struct stni_pool *pool)
     qsort(pool->blocks, pool->n_blocks, sizeof *pool->blocks, compare_blocks);
     for (int c = 0; c < N_CLASSES; c++) {
         struct size_class *class = &pool->classes[c];
-        for (size_t i = 0; i < class->n_free; i++) {
-            struct block key = {class->free[i], 0};
-            struct block *found = bsearch(&key, pool->blocks, pool->n_blocks, sizeof key, compare_blocks);
-            found->bytes |= 1;
-        }
+        for (size_t i = 0; i < class->n_free; i++)
+            find_block(pool, class->free[i])->bytes |= 1;
         class->n_blocks -= class->n_free;
         class->n_free = 0;
     }
@@ -228,17 +245,27 @@ stn_status stni_pool_create(stn_queue *queue, struct stni_pool **out)
     if (pool == NULL)
         return STN_ERR_MEMORY;
     pool->queue = queue;
+    pool->device = queue->device;
+    pool->immediate = queue->immediate;
     *out = pool;
     return STN_OK;
+}
+
+void stni_pool_close(struct stni_pool *pool)
+{
+    stni_pool_trim(pool);
+    pool->queue = NULL;
 }
 
 void stni_pool_destroy(struct stni_pool **pool)
 {
     if (*pool == NULL)
         return;
-    stn_queue_sync((*pool)->queue);
+    if ((*pool)->queue != NULL)
+        stn_queue_sync((*pool)->queue);
     for (size_t i = 0; i < (*pool)->n_blocks; i++)
-        give_back(*pool, &(*pool)->blocks[i]);
+        if ((*pool)->blocks[i].bytes > 0)
+            give_back(*pool, &(*pool)->blocks[i]);
     for (int c = 0; c < N_CLASSES; c++)
         stni_free((*pool)->classes[c].free);
     stni_free((*pool)->blocks);

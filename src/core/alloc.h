@@ -19,6 +19,9 @@ struct stni_pool_stats {
 stn_status stni_pool_create(stn_queue *queue, struct stni_pool **out);
 void stni_pool_destroy(struct stni_pool **pool); /* everything that was taken is given back, live or not */
 
+/* Waits for the queue and leaves it for good: from here on nothing is taken, and what is released goes back to the device at once. */
+void stni_pool_close(struct stni_pool *pool);
+
 /* At least `bytes` bytes, 64-byte aligned; their contents are whatever was there. `bytes` may be 0: *out becomes NULL.
  * `*capacity` is what stni_pool_release wants back, 0 for no memory. When the device has no more, what is cached is given back and
  * the device asked again. @return STN_ERR_MEMORY, without a message: the caller knows what it was for. */

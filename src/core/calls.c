@@ -9,7 +9,7 @@ static void log_line(void *arg, const char *text)
 
 void stn_context_dump_calls(stn_context *context)
 {
-    if (context == NULL)
+    if (context == NULL || context->closed)
         return;
     stni_log(context, STN_LOG_INFO, "calls on the world, %d ranks", context->size);
     stni_comm_dump_calls(context->comm, log_line, context);

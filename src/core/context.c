@@ -3,6 +3,7 @@
 
 #include "core/host_alloc.h"
 #include "core/module.h"
+#include "core/shard/group.h"
 #include "core/slab.h"
 #include "core/tensor.h"
 #include "core/trace.h"
@@ -65,9 +66,10 @@ static stn_status make_memory(stn_context *context)
     STNI_TRY(stni_pool_create(context->queue, &context->pool));
     context->tensor_slab = stni_slab_create(sizeof(stn_tensor));
     context->storage_slab = stni_slab_create(sizeof(struct stni_storage));
-    context->error_tensor = stni_calloc(1, sizeof(stn_tensor));
-    if (context->tensor_slab == NULL || context->storage_slab == NULL || context->error_tensor == NULL)
+    context->error_block = stni_calloc(1, STNI_ERROR_TENSOR_OFFSET + sizeof(stn_tensor));
+    if (context->tensor_slab == NULL || context->storage_slab == NULL || context->error_block == NULL)
         return STN_ERR_MEMORY;
+    context->error_tensor = (stn_tensor *)((char *)context->error_block + STNI_ERROR_TENSOR_OFFSET);
     context->error_tensor->flags = STNI_TENSOR_ERROR;
     context->error_tensor->context = context;
     return stni_pool_take(context->pool, STNI_ERROR_TEXT + sizeof(int64_t), &context->agree_buffer, &context->agree_capacity);
@@ -99,14 +101,17 @@ static stn_status keep_module_path(stn_context *context, const char *path)
     return STN_OK;
 }
 
-static void destroy_memory(stn_context *context)
+/* What handles need, and the context itself. */
+static void free_rest(stn_context *context)
 {
-    if (context->pool != NULL)
-        stni_pool_release(context->pool, context->agree_buffer, context->agree_capacity);
     stni_pool_destroy(&context->pool);
     stni_slab_destroy(&context->tensor_slab);
     stni_slab_destroy(&context->storage_slab);
-    stni_free(context->error_tensor);
+    stni_device_destroy(&context->device);
+    stni_free(context->error_block);
+    stni_free(context->module_path);
+    stni_free(context->scopes.items);
+    stni_free(context);
 }
 
 stn_status stni_context_create_core(const stn_context_options *given, stn_context **out, struct stni_error *error)
@@ -118,6 +123,7 @@ stn_status stni_context_create_core(const stn_context_options *given, stn_contex
         return stni_error_set(error, STN_ERR_MEMORY, "out of memory: a context (%zu bytes)", sizeof *context);
 
     stn_status status;
+    atomic_init(&context->keepers, 1);
     set_options(context, &options);
     STNI_TRY_GOTO(keep_module_path(context, options.module_path), fail);
     STNI_TRY_GOTO(make_device(context, &options, error), fail);
@@ -126,11 +132,10 @@ stn_status stni_context_create_core(const stn_context_options *given, stn_contex
     *out = context;
     return STN_OK;
 fail:
-    destroy_memory(context);
+    if (context->pool != NULL)
+        stni_pool_close(context->pool);
     stni_queue_destroy(&context->queue);
-    stni_device_destroy(&context->device);
-    stni_free(context->module_path);
-    stni_free(context);
+    free_rest(context);
     return stni_error_set(error, status, "context: %s", stn_status_text(status));
 }
 
@@ -157,35 +162,6 @@ void stni_context_drop_graph(stn_context *context)
     stni_context_reap(context);
 }
 
-static void free_tensor(void *object, void *arg)
-{
-    stn_tensor *tensor = object;
-    int64_t *count = arg;
-    if (tensor->context == NULL)
-        return;
-    ++*count;
-    stni_tensor_free(tensor);
-}
-
-static void free_storage(void *object, void *arg)
-{
-    (void)arg;
-    struct stni_storage *storage = object;
-    if (storage->context != NULL)
-        stni_storage_free(storage);
-}
-
-/* Histories are gone, so that no tensor holds another. */
-static void free_tensors(stn_context *context)
-{
-    int64_t left = 0;
-    context->drop_autograd = NULL;
-    stni_slab_each(context->tensor_slab, free_tensor, &left);
-    stni_slab_each(context->storage_slab, free_storage, NULL);
-    if (left > 0)
-        stni_log(context, STN_LOG_WARNING, "context destroyed while %lld tensors were alive", (long long)left);
-}
-
 static void destroy_op_caches(stn_context *context)
 {
     for (size_t i = 0; i < sizeof context->op_cache / sizeof *context->op_cache; i++)
@@ -193,32 +169,86 @@ static void destroy_op_caches(stn_context *context)
             context->op_cache[i].destroy(context->op_cache[i].state);
 }
 
+/* Everything that works: communicators, the queue and what ran on it. */
+static void stop(stn_context *context)
+{
+    stni_groups_destroy(context);
+    stn_comm_destroy(&context->comm);
+    stni_pool_release(context->pool, context->agree_buffer, context->agree_capacity);
+    stni_pool_close(context->pool);
+    stni_queue_destroy(&context->queue);
+    destroy_op_caches(context); /* their last kernels have ended */
+    stni_trace_destroy(&context->trace);
+}
+
+/* No call reaches the caller's functions or the rooms to the right any more, and every op returns the error that is kept for ever. */
+static void close_context(stn_context *context)
+{
+    context->log = NULL;
+    context->drop_autograd = NULL;
+    context->share_autograd = NULL;
+    context->outermost_ended = NULL;
+    context->error.status = STN_OK;
+    stni_fail(context, STN_ERR_STATE, "the context was destroyed, and of its handles nothing can be made any more");
+    context->closed = 1;
+}
+
 void stni_context_destroy_core(stn_context *context)
 {
     stni_context_drop_graph(context);
-    free_tensors(context);
-    stni_shard_tables_fini(context);
-    stn_comm_destroy(&context->comm);
-    destroy_memory(context);
-    stni_queue_destroy(&context->queue);
-    destroy_op_caches(context); /* their last kernels have ended */
-    stni_device_destroy(&context->device);
-    stni_trace_destroy(&context->trace);
-    stni_free(context->module_path);
-    stni_free(context->scopes.items);
-    stni_free(context);
+    if (context->stats.live_tensors > 0)
+        stni_log(context, STN_LOG_WARNING, "context destroyed while %lld tensors were alive", (long long)context->stats.live_tensors);
+    stop(context);
+    close_context(context);
+    stni_context_let_go(context);
 }
 
-void stni_context_reap(stn_context *context)
+static void finish(stn_context *context)
 {
-    if (atomic_load_explicit(&context->dead, memory_order_relaxed) == NULL)
-        return;
+    if (context->free_registry != NULL)
+        context->free_registry(context);
+    stni_shard_tables_fini(context);
+    free_rest(context);
+}
+
+void stni_context_keep(stn_context *context)
+{
+    atomic_fetch_add_explicit(&context->keepers, 1, memory_order_relaxed);
+}
+
+void stni_context_unkeep(stn_context *context)
+{
+    if (atomic_fetch_sub_explicit(&context->keepers, 1, memory_order_acq_rel) == 1)
+        finish(context);
+}
+
+static void free_dead(stn_context *context)
+{
     stn_tensor *tensor = atomic_exchange_explicit(&context->dead, NULL, memory_order_acquire);
     while (tensor != NULL) {
         stn_tensor *next = tensor->next_dead;
         stni_tensor_free(tensor);
         tensor = next;
     }
+}
+
+void stni_context_let_go(stn_context *context)
+{
+    stn_tensor *none;
+    do {
+        free_dead(context);
+        if (context->stats.live_tensors == 0) {
+            stni_context_unkeep(context);
+            return;
+        }
+        none = NULL;
+    } while (!atomic_compare_exchange_strong_explicit(&context->dead, &none, STNI_NOBODY, memory_order_release, memory_order_relaxed));
+}
+
+void stni_context_reap(stn_context *context)
+{
+    if (atomic_load_explicit(&context->dead, memory_order_relaxed) != NULL && !context->closed)
+        free_dead(context);
 }
 
 int stn_context_rank(const stn_context *context)
@@ -238,6 +268,7 @@ stn_queue *stn_context_queue(stn_context *context)
 
 stn_comm *stn_context_comm(stn_context *context)
 {
-    stni_context_sync(context);
+    if (!context->closed)
+        stni_context_sync(context);
     return context->comm;
 }

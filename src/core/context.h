@@ -33,12 +33,15 @@ struct stn_context {
     struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
     int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
     stn_tensor *error_tensor;
+    void *error_block; /* the memory that it lies in */
+    int closed;        /* destroyed, but for what handles that are still alive need */
+    atomic_int keepers; /* who needs the context's memory: its handles, together; each reference that a caller has to a spec; optimizers */
     struct stni_scope_stack scopes;
     struct stni_shard_tables shard;
     char *module_path;        /* where modules are looked for first; NULL: nowhere */
     struct stni_trace *trace; /* NULL while off */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
-    _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action */
+    _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action; STNI_NOBODY */
     void *agree_buffer;         /* device memory of stn_agree's record */
     size_t agree_capacity;
     stn_stats stats;            /* what is counted here; the rest is put in by stn_context_stats */
@@ -65,6 +68,8 @@ struct stn_context {
     void (*drop_autograd)(stn_tensor *tensor);
     /* Called when a new handle takes the history of another, whose logical value it is. */
     void (*share_autograd)(const stn_tensor *from, stn_tensor *to);
+    /* Called when the last handle is gone: frees the registry, through which ops on handles of a closed context find their error. */
+    void (*free_registry)(stn_context *context);
     /* Frees what ops cache per context (oneDNN primitives …). */
     struct stni_op_cache { void (*destroy)(void *state); void *state; } op_cache[4];
     struct stni_foreign foreign;
@@ -82,10 +87,18 @@ void stni_scope_end_all(stn_context *context);
 
 /* The end of a context, in this order: stni_context_drop_graph waits for the queue, releases what open scopes own and
  * takes every tensor's history (drop_autograd). The rooms to the right then free what they own, releasing tensors as usual.
- * stni_context_destroy_core frees the tensors and storages that are left, whatever their references, with a warning that says how
- * many, and all the rest. */
+ * stni_context_destroy_core closes the context, with a warning that says how many tensors are left: communicators, queue and cached
+ * memory go at once; handles keep what they need (slabs, specs, meshes, the device, the registry) until the last one is gone. */
 void stni_context_drop_graph(stn_context *context);
 void stni_context_destroy_core(stn_context *context);
+
+/* One who needs a context's memory more, or less; the last one less frees it. Any thread. */
+void stni_context_keep(stn_context *context);
+void stni_context_unkeep(stn_context *context);
+
+/* A closed context belongs to whoever frees handles of it, as an open one to the thread that uses it: other threads leave theirs on
+ * `dead`. Frees what is there, and gives the context up or, after its last handle, ends it. */
+void stni_context_let_go(stn_context *context);
 
 /* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op, a scope or a
  * reading of statistics begins, never in the middle of one. */

@@ -16,6 +16,8 @@ const char *stn_context_error_text(const stn_context *context)
 stn_status stni_context_take_status(stn_context *context)
 {
     stn_status status = context->error.status;
+    if (context->closed)
+        return status;
     context->error.status = STN_OK;
     context->error_agreed = 0;
     if (status != STN_OK && atomic_load_explicit(&context->queue->failed, memory_order_relaxed) != STN_OK)
@@ -28,7 +30,8 @@ stn_status stn_context_take_error(stn_context *context, char *text, size_t size)
     stn_status status = stni_context_take_status(context);
     if (text != NULL && size > 0)
         snprintf(text, size, "%s", status == STN_OK ? "" : context->error.text);
-    context->error.text[0] = '\0';
+    if (!context->closed)
+        context->error.text[0] = '\0';
     return status;
 }
 

@@ -33,6 +33,8 @@ stn_status stn_context_stats(stn_context *context, stn_stats *out)
 {
     if (context == NULL || out == NULL)
         return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
     size_t size = out->size;
     if (size < sizeof out->size)
         return stni_fail(context, STN_ERR_ARGUMENT, "stats: size got %zu bytes, wanted sizeof(stn_stats) = %zu", size, sizeof *out);
@@ -48,7 +50,7 @@ stn_status stn_context_stats(stn_context *context, stn_stats *out)
 
 void stn_context_stats_reset(stn_context *context)
 {
-    if (context == NULL)
+    if (context == NULL || context->closed)
         return;
     stni_context_reap(context);
     struct stni_pool_stats *pool = stni_pool_stats(context->pool);
@@ -62,7 +64,7 @@ void stn_context_stats_reset(stn_context *context)
 
 void stn_context_trim(stn_context *context)
 {
-    if (context == NULL)
+    if (context == NULL || context->closed)
         return;
     stni_context_reap(context);
     stni_pool_trim(context->pool);

@@ -49,15 +49,16 @@ static stn_status release_task(stn_queue *queue, const void *args)
 }
 
 /* The owner gets its memory back once earlier work has ended: on the CPU's worker queue behind that work, without a queue handle
- * so that it runs even where the queue has failed. Another device's queue may call a task before earlier work has ended. */
+ * so that it runs even where the queue has failed. Another device's queue may call a task before earlier work has ended. A closed
+ * context has no queue and nothing under way. */
 static void release_behind(stn_queue *queue, struct release_args args)
 {
-    stn_device *device = queue->device;
-    if (!queue->immediate && device->is_cpu &&
-        device->ops->launch(device->impl, queue->impl, NULL, release_task, &args, sizeof args) == STN_OK)
-        return;
-    if (!queue->immediate)
+    if (queue != NULL && !queue->immediate) {
+        stn_device *device = queue->device;
+        if (device->is_cpu && device->ops->launch(device->impl, queue->impl, NULL, release_task, &args, sizeof args) == STN_OK)
+            return;
         stn_queue_sync(queue);
+    }
     args.release(args.arg);
 }
 

@@ -145,22 +145,16 @@ void stni_tensor_free(stn_tensor *tensor)
     stni_slab_put(context->tensor_slab, tensor);
 }
 
-/* The error tensor is told apart by its address: its flags are another thread's to read only with a reference counted. */
-static int is_counted(const stn_tensor *tensor)
-{
-    return tensor->context->error_tensor != tensor;
-}
-
 stn_tensor *stn_tensor_retain(stn_tensor *tensor)
 {
-    if (tensor != NULL && is_counted(tensor))
+    if (tensor != NULL && stni_is_counted(tensor))
         atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed);
     return tensor;
 }
 
 void stni_tensor_release_here(stn_tensor *tensor)
 {
-    if (tensor != NULL && is_counted(tensor) && stni_ref_drop(&tensor->refs))
+    if (tensor != NULL && stni_is_counted(tensor) && stni_ref_drop(&tensor->refs))
         stni_tensor_free(tensor);
 }
 
@@ -170,13 +164,15 @@ void stn_tensor_release(stn_tensor **handle)
         return;
     stn_tensor *tensor = *handle;
     *handle = NULL;
-    stn_context *context = tensor->context;
-    if (!is_counted(tensor) || atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) > 1)
+    if (!stni_is_counted(tensor) || atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) > 1)
         return;
-    tensor->next_dead = atomic_load_explicit(&context->dead, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&context->dead, &tensor->next_dead, tensor, memory_order_release,
-                                                  memory_order_relaxed)) {
-    }
+    stn_context *context = tensor->context;
+    stn_tensor *first = atomic_load_explicit(&context->dead, memory_order_relaxed);
+    do
+        tensor->next_dead = first == STNI_NOBODY ? NULL : first;
+    while (!atomic_compare_exchange_weak_explicit(&context->dead, &first, tensor, memory_order_acq_rel, memory_order_relaxed));
+    if (first == STNI_NOBODY)
+        stni_context_let_go(context);
 }
 
 stn_status stni_tensor_require(const stn_tensor *tensor, const char *what)

@@ -9,13 +9,17 @@ struct stni_node;
 struct stni_leaf;
 struct stni_margin;
 
+/* context->dead of a closed context that no thread is freeing handles of. */
+#define STNI_NOBODY ((stn_tensor *)(uintptr_t)1)
+
 enum stni_tensor_flags {
     STNI_TENSOR_ERROR = 1,
     STNI_TENSOR_VIEW = 2,          /* shows another tensor's elements, in its memory or not */
     STNI_TENSOR_REQUIRES_GRAD = 4  /* a leaf that requires grad, or the result of a node */
 };
 
-/* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. */
+/* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its address tells it apart
+ * (stni_is_counted), so that releasing it is harmless even when its context is gone. */
 struct stn_tensor {
     atomic_int refs;
     uint32_t flags;
@@ -80,6 +84,14 @@ static inline void stni_tensor_drop(stn_tensor **tensor)
 
 /* Frees a handle whatever its references. */
 void stni_tensor_free(stn_tensor *tensor);
+
+/* Handles begin at multiples of 16 bytes, error tensors in the middle between two. */
+enum { STNI_ERROR_TENSOR_OFFSET = 8 };
+
+static inline int stni_is_counted(const stn_tensor *tensor)
+{
+    return ((uintptr_t)tensor & STNI_ERROR_TENSOR_OFFSET) == 0;
+}
 
 /* For actions on a tensor that `what` names ("to_host: tensor"): the kept error of its context, or STN_ERR_STATE, then kept, for an error
  * tensor whose failure was taken. STN_ERR_ARGUMENT for NULL, which no context can keep. */

@@ -194,6 +194,8 @@ stn_status stn_trace_begin(stn_context *context)
 {
     if (!context)
         return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
     if (context->trace)
         return stni_fail(context, STN_ERR_STATE, "trace_begin: a trace is on already");
     if (stni_trace_create(&context->trace) != STN_OK)
@@ -206,6 +208,8 @@ stn_status stn_trace_end(stn_context *context, const char *path)
 {
     if (!context)
         return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
     if (!path)
         return stni_fail(context, STN_ERR_ARGUMENT, "trace_end: path got NULL");
     if (!context->trace)

@@ -61,13 +61,14 @@ static void retain_all(const stn_spec *const *specs, int n)
 {
     for (int i = 0; i < n; i++)
         if (specs[i])
-            stn_spec_retain(specs[i]);
+            stni_spec_retain(specs[i]);
 }
 
 static void release_all(const stn_spec **specs, int n)
 {
     for (int i = 0; i < n; i++)
-        stn_spec_release(&specs[i]);
+        if (specs[i])
+            stni_spec_release(specs[i]);
 }
 
 static void entry_free(struct stni_place_cache *cache, struct stni_placed *entry)

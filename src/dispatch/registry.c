@@ -117,6 +117,7 @@ stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *
     if (!context->registry)
         return stni_fail_memory(context, "op registry", sizeof *context->registry);
     context->registry->handlers_on = 1;
+    context->free_registry = stni_registry_destroy;
     for (int i = 0; i < n; i++) {
         stn_op *op;
         STNI_TRY(add_op(context, table[i], &op));

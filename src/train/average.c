@@ -45,6 +45,7 @@ static stn_status create(stn_context *context, int n, const stn_named_tensor *pa
     if (!average)
         return stni_fail_memory(context, "an average", bytes);
     average->context = context;
+    stni_context_keep(context);
     stn_status status = STN_OK;
     for (int i = 0; i < n && status == STN_OK; i++)
         status = add(average, &parameters[i]);
@@ -116,6 +117,7 @@ void stn_average_destroy(stn_average **average)
         stn_tensor_release(&entry->parameter);
         stni_free(entry->name);
     }
+    stni_context_unkeep((*average)->context);
     stni_free(*average);
     *average = NULL;
 }

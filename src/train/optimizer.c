@@ -28,6 +28,7 @@ static stn_status create(stn_context *context, const struct stni_optimizer_rule 
     if (!optimizer)
         return stni_fail_memory(context, "an optimizer", sizeof *optimizer);
     optimizer->context = context;
+    stni_context_keep(context);
     optimizer->rule = rule;
     optimizer->numbers = *numbers;
     optimizer->factor = 1;
@@ -239,6 +240,7 @@ void stn_optimizer_destroy(stn_optimizer **optimizer)
         return;
     for (int i = 0; i < (*optimizer)->n; i++)
         parameter_fini(&(*optimizer)->parameters[i]);
+    stni_context_unkeep((*optimizer)->context);
     stni_free((*optimizer)->parameters);
     stni_free(*optimizer);
     *optimizer = NULL;

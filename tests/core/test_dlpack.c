@@ -235,14 +235,21 @@ static void strides_may_be_absent_and_a_deleter_too(void)
     free(f);
 }
 
-static void tensor_that_the_context_still_holds_is_deleted_with_it(void)
+static void tensor_of_a_scope_is_deleted_with_the_context_and_one_of_the_callers_with_its_handle(void)
 {
     stn_context *context = context_of_run();
-    struct foreign *f = foreign_new();
-    CHECK(!stn_tensor_is_error(stn_tensor_from_dlpack(context, &f->managed)));
+    struct foreign *owned = foreign_new(), *scoped = foreign_new();
+    stn_tensor *tensor = stn_tensor_from_dlpack(context, &owned->managed);
+    CHECK(!stn_tensor_is_error(tensor));
+    stn_scope_begin(context);
+    CHECK(!stn_tensor_is_error(stn_tensor_from_dlpack(context, &scoped->managed)));
     stn_context_destroy(&context);
-    CHECK_I64(f->deleted, 1);
-    free(f);
+    CHECK_I64(scoped->deleted, 1);
+    CHECK_I64(owned->deleted, 0);
+    stn_tensor_release(&tensor);
+    CHECK_I64(owned->deleted, 1);
+    free(owned);
+    free(scoped);
 }
 
 static void check_refused(stn_context *context, struct foreign *f, stn_status status, const char *part)
@@ -299,7 +306,8 @@ int main(int argc, char **argv)
         {"what_comes_in_is_the_same_memory_and_is_deleted_once_at_its_last_use",
          what_comes_in_is_the_same_memory_and_is_deleted_once_at_its_last_use},
         {"strides_may_be_absent_and_a_deleter_too", strides_may_be_absent_and_a_deleter_too},
-        {"tensor_that_the_context_still_holds_is_deleted_with_it", tensor_that_the_context_still_holds_is_deleted_with_it},
+        {"tensor_of_a_scope_is_deleted_with_the_context_and_one_of_the_callers_with_its_handle",
+         tensor_of_a_scope_is_deleted_with_the_context_and_one_of_the_callers_with_its_handle},
         {"what_we_cannot_hold_is_refused_and_stays_the_callers", what_we_cannot_hold_is_refused_and_stays_the_callers},
     };
     return TEST_MAIN(argc, argv, cases);

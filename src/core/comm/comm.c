@@ -50,7 +50,9 @@ void stn_comm_destroy(stn_comm **comm_at)
     stn_comm *comm = *comm_at;
     if (comm->queue && comm->queue != comm->own_queue)
         stn_queue_sync(comm->queue);
+    stn_status unrun = comm->side_queue ? stn_queue_sync(comm->side_queue) : STN_OK;
     stni_queue_destroy(&comm->side_queue);
+    stni_comm_leave_requests(comm, unrun);
     stni_queue_destroy(&comm->own_queue);
     stni_event_destroy(&comm->side_end);
     stni_device_destroy(&comm->own_device);

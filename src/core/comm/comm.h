@@ -64,6 +64,7 @@ struct stn_comm {
     stn_device *own_device; /* of a communicator that no context owns; made on first use */
     stn_queue *own_queue;
     stn_queue *side_queue;  /* verbs with a request; made on first use */
+    stn_request *requests;  /* not waited for */
     stn_event *side_end;    /* the last of them; NULL where verbs on `queue` need not wait for it */
     int checks;
     struct stni_comm_stats *stats; /* shared by a family's communicators of one rank; own_stats unless adopted */

@@ -269,6 +269,10 @@ stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_verb *verb
     STNI_TRY_GOTO(follow_main(comm, side), fail);
     STNI_TRY_GOTO(stni_comm_launch(comm, side, verb, request), fail);
     STNI_TRY_GOTO(mark_end(comm, side, request), fail);
+    request->next = comm->requests;
+    if (request->next)
+        request->next->prev = request;
+    comm->requests = request;
     *out = request;
     return STN_OK;
 fail:
@@ -279,11 +283,26 @@ fail:
                           atomic_load(&side->failed) ? stn_queue_error_text(side) : stn_status_text(status));
 }
 
-stn_status stn_request_wait(stn_request **request_at)
+static void request_unlink(stn_request *request)
 {
-    if (!request_at || !*request_at)
-        return STN_ERR_ARGUMENT;
-    stn_request *request = *request_at;
+    *(request->prev ? &request->prev->next : &request->comm->requests) = request->next;
+    if (request->next)
+        request->next->prev = request->prev;
+}
+
+void stni_comm_leave_requests(stn_comm *comm, stn_status unrun)
+{
+    for (stn_request *r = comm->requests; r; r = r->next) {
+        int not_run = STNI_REQUEST_NOT_RUN;
+        atomic_compare_exchange_strong(&r->status, &not_run, (int)unrun);
+        stni_event_destroy(&r->end);
+        r->comm = NULL;
+    }
+    comm->requests = NULL;
+}
+
+static stn_status wait_for(stn_request *request)
+{
     stn_comm *comm = request->comm;
     stn_status status = stni_event_sync(request->end);
     int ran = atomic_load(&request->status);
@@ -292,6 +311,16 @@ stn_status stn_request_wait(stn_request **request_at)
     if (status != STN_OK)
         stni_comm_fail(comm, status, "%s", stn_queue_error_text(comm->side_queue));
     stni_event_destroy(&request->end);
+    request_unlink(request);
+    return status;
+}
+
+stn_status stn_request_wait(stn_request **request_at)
+{
+    if (!request_at || !*request_at)
+        return STN_ERR_ARGUMENT;
+    stn_request *request = *request_at;
+    stn_status status = request->comm ? wait_for(request) : (stn_status)atomic_load(&request->status);
     stni_free(request);
     *request_at = NULL;
     return status;

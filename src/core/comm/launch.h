@@ -7,7 +7,8 @@
 #include <stddef.h>
 
 struct stn_request {
-    stn_comm *comm;
+    stn_comm *comm;  /* NULL once that is destroyed; then `end` is too */
+    stn_request *prev, *next; /* of the communicator's list */
     stn_event *end;
     atomic_int status; /* of the verb; NOT_RUN until it has */
 };
@@ -26,6 +27,10 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
 
 /* Launches a verb on the communicator's side queue. */
 stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_verb *verb, stn_request **out);
+
+/* The communicator goes and nothing runs any more: requests that nobody has waited for keep what became of their verbs. `unrun` is for those that
+ * never ran. */
+void stni_comm_leave_requests(stn_comm *comm, stn_status unrun);
 
 /* The queue of verbs without a request; made on first use. Ready to run where it is the communicator's own. */
 stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out);

@@ -11,7 +11,7 @@ static void collect_specs(stn_context *context)
 {
     stn_spec *spec, *next;
     HASH_ITER(hh, context->shard.specs, spec, next)
-        if (spec->refs == 0)
+        if (spec->refs == 0 && atomic_load_explicit(&spec->held, memory_order_acquire) == 0)
             stni_spec_free(spec);
 }
 
@@ -59,7 +59,6 @@ void stni_shard_tables_fini(stn_context *context)
         stni_spec_free(spec);
     collect_splits(context);
     free_plan(tables);
-    stni_groups_destroy(context);
     for (int i = 0; i < tables->n_meshes; i++)
         stni_mesh_destroy(tables->meshes[i]);
     stni_free(tables->meshes);

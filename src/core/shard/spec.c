@@ -214,15 +214,20 @@ int stni_spec_same_chunks(const stn_spec *a, const stn_spec *b)
 
 const stn_spec *stn_spec_retain(const stn_spec *spec)
 {
-    return stni_spec_retain(spec);
+    atomic_fetch_add_explicit(&((stn_spec *)spec)->held, 1, memory_order_relaxed);
+    stni_context_keep(spec->context);
+    return spec;
 }
 
-void stn_spec_release(const stn_spec **spec)
+void stn_spec_release(const stn_spec **handle)
 {
-    if (spec == NULL || *spec == NULL)
+    if (handle == NULL || *handle == NULL)
         return;
-    stni_spec_release(*spec);
-    *spec = NULL;
+    stn_spec *spec = (stn_spec *)*handle;
+    stn_context *context = spec->context;
+    *handle = NULL;
+    atomic_fetch_sub_explicit(&spec->held, 1, memory_order_release);
+    stni_context_unkeep(context);
 }
 
 const stn_mesh *stn_spec_mesh(const stn_spec *spec)

@@ -7,6 +7,8 @@
 #include "core/shard/mesh.h"
 #include "core/shard/split.h"
 
+#include <stdatomic.h>
+
 /* Everything that tells specs apart. Canonical once interned: axes of size 1 are Replicate, axis order is mesh order where it says
  * nothing, dims of size 1 stand last in memory order, entries past ndim are zero. */
 struct stni_layout {
@@ -23,7 +25,8 @@ struct stni_layout {
 struct stn_spec {
     struct stni_layout layout;
     stn_context *context;
-    int refs; /* by tensors, nodes, cached places, callers. On the context's thread only */
+    int refs; /* by tensors, nodes, leaves, cached places. On the context's thread only */
+    atomic_int held; /* by callers, each of them a keeper of the context. On any thread */
     uint32_t partial_axes, shard_axes; /* bit a: axis a */
     int64_t numel, local_numel;
     size_t local_bytes; /* of a dense chunk */
@@ -32,7 +35,7 @@ struct stn_spec {
     UT_hash_handle hh;
 };
 
-/* stn_spec_retain and stn_spec_release for whoever makes many handles. */
+/* For whatever of the library uses a spec; callers have stn_spec_retain and stn_spec_release. */
 static inline const stn_spec *stni_spec_retain(const stn_spec *spec)
 {
     ((stn_spec *)spec)->refs++;

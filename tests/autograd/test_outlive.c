@@ -1,0 +1,153 @@
+/* Contexts that end while graphs, leaves and what owns them are alive. */
+#include "ranks.h"
+
+#include <shardtensor/train.h>
+
+#include <string.h>
+
+enum { RANKS = 3, N = 8 };
+
+/* What a rank hands out of its world. */
+struct handed {
+    stn_tensor *leaf, *loss, *grad;
+    stn_optimizer *optimizer;
+    stn_average *average;
+    const stn_spec *spec;
+};
+
+static stn_status train_and_hand_out(stn_context *context, void *arg)
+{
+    struct handed *out = (struct handed *)arg + stn_context_rank(context);
+    const int64_t shape[] = {N};
+    const stn_placement shard = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *w = test_tensor(context, mesh, &shard, STN_DTYPE_F32, 1, shape, NULL, test_value);
+    stn_set_requires_grad(w, 1);
+    stn_named_tensor named = {"w", w};
+    CHECK_STATUS(stn_sgd_create(context, NULL, &out->optimizer), STN_OK);
+    const stn_parameter_group group = {.size = sizeof group, .n = 1, .parameters = &named};
+    CHECK_STATUS(stn_optimizer_add_group(out->optimizer, &group), STN_OK);
+    CHECK_STATUS(stn_average_create(context, 1, &named, &out->average), STN_OK);
+    CHECK_STATUS(stn_backward(stn_sum(stn_mul(w, w), 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(stn_grad_of(w, &out->grad), STN_OK);
+    stn_tensor_retain(out->grad);
+    out->leaf = stn_tensor_retain(w);
+    out->loss = stn_tensor_retain(stn_sum(stn_exp(stn_mul(w, w)), 0, NULL, 0)); /* its graph is alive */
+    out->spec = stn_spec_retain(stn_tensor_spec(w));
+    return stn_scope_end(context);
+}
+
+static void check_refused(struct handed *h)
+{
+    stn_tensor *grad = NULL;
+    double value = 7;
+    CHECK_STATUS(stn_backward(h->loss), STN_ERR_STATE);
+    CHECK_STATUS(stn_grad_of(h->leaf, &grad), STN_ERR_STATE);
+    CHECK_STATUS(stn_item(h->loss, &value), STN_ERR_STATE);
+    CHECK_NEAR(value, 7, 0);
+    CHECK_STATUS(stn_optimizer_step(h->optimizer), STN_ERR_STATE);
+    CHECK_STATUS(stn_average_update(h->average, 0.5), STN_ERR_STATE);
+    CHECK_I64(stn_tensor_is_error(stn_add(h->leaf, h->grad)), 1);
+    CHECK_I64(stn_tensor_is_error(stn_detach(h->leaf)), 1);
+    CHECK_I64(stn_tensor_is_error(stn_redistribute(h->leaf, h->spec)), 1);
+    CHECK_I64(stn_tensor_is_error(stn_full_tensor(h->leaf)), 1);
+    CHECK(strstr(stn_context_error_text(stn_tensor_context(h->leaf)), "destroyed") != NULL);
+}
+
+static void check_grad(const struct handed *h)
+{
+    const float *grad = stn_tensor_data(h->grad);
+    for (int64_t i = 0; i < stn_tensor_local_shape(h->grad)[0]; i++)
+        CHECK_NEAR((double)grad[i], 2 * test_value(stn_spec_local_offset(h->spec)[0] + i), 1e-6);
+    CHECK_I64(stn_mesh_size(stn_spec_mesh(h->spec)), RANKS);
+}
+
+static stn_status launch(struct handed *handed)
+{
+    stn_launch_options options = {.size = sizeof options, .ranks = RANKS};
+    return stn_launch(&options, train_and_hand_out, handed);
+}
+
+static void release(struct handed *h)
+{
+    stn_tensor_release(&h->loss);
+    stn_optimizer_destroy(&h->optimizer);
+    stn_tensor_release(&h->leaf);
+    stn_spec_release(&h->spec);
+    stn_tensor_release(&h->grad);
+    stn_average_destroy(&h->average);
+}
+
+static void what_ranks_hand_out_can_be_read_and_released_after_them(void)
+{
+    struct handed handed[RANKS] = {0};
+    CHECK_STATUS(launch(handed), STN_OK);
+    for (int r = 0; r < RANKS; r++) {
+        check_grad(&handed[r]);
+        check_refused(&handed[r]);
+    }
+    for (int r = RANKS; r-- > 0;)
+        release(&handed[r]);
+}
+
+/* The tensor is the world's last; nothing else may be needed for what an optimizer without parameters does. */
+static void empty_optimizers_outlive_their_context(void)
+{
+    stn_context *context;
+    stn_optimizer *optimizer = NULL;
+    CHECK_STATUS(stn_context_create(NULL, &context), STN_OK);
+    CHECK_STATUS(stn_sgd_create(context, NULL, &optimizer), STN_OK);
+    stn_context_destroy(&context);
+    CHECK_STATUS(stn_optimizer_step(optimizer), STN_ERR_STATE);
+    stn_optimizer_destroy(&optimizer);
+    CHECK(optimizer == NULL);
+}
+
+static void count_call(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static stn_status hook(stn_tensor *leaf, void *arg)
+{
+    (void)leaf;
+    (void)arg;
+    return STN_OK;
+}
+
+/* Inside a scope, with results that keep their inputs alive and a caller that keeps the last. */
+static void contexts_end_with_scopes_and_graphs_alive(void)
+{
+    for (int i = 0; i < 20; i++) {
+        stn_context *context;
+        const stn_spec *spec;
+        int dropped = 0;
+        CHECK_STATUS(stn_context_create(NULL, &context), STN_OK);
+        CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 2, (int64_t[]){4, 4}, NULL, &spec), STN_OK);
+        stn_tensor *w = stn_ones(context, spec);
+        stn_set_requires_grad(w, 1);
+        CHECK_STATUS(stn_add_grad_hook(w, hook, &dropped, count_call), STN_OK);
+        stn_scope_begin(context);
+        stn_tensor *y = stn_mul(w, w);
+        for (int k = 0; k < 300; k++)
+            y = stn_add(y, w);
+        stn_tensor_retain(y);
+        stn_context_destroy(&context);
+        CHECK_I64(dropped, 1);
+        CHECK_NEAR((double)*(float *)stn_tensor_data(y), 301, 0);
+        stn_tensor_release(&w);
+        stn_tensor_release(&y);
+        stn_spec_release(&spec);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"what_ranks_hand_out_can_be_read_and_released_after_them", what_ranks_hand_out_can_be_read_and_released_after_them},
+        {"empty_optimizers_outlive_their_context", empty_optimizers_outlive_their_context},
+        {"contexts_end_with_scopes_and_graphs_alive", contexts_end_with_scopes_and_graphs_alive},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
