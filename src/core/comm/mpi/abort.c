@@ -1,4 +1,5 @@
-/* Failures: the first that a rank knows of is kept by its family and told to all its ranks by small messages. MPI_Abort is never called. */
+/* Failures: the first that a rank knows of is kept by its family and told to all its ranks by small messages, as is that a rank has left.
+ * MPI_Abort is never called. */
 #include "core/comm/mpi/family.h"
 
 #include <stdio.h>
@@ -65,18 +66,28 @@ static int take_notice(struct stni_mpi_family *family, struct stni_mpi_notice *n
     return there && notice->family == family->id;
 }
 
+/* With the family's lock held. */
+static void take_in(struct stni_mpi_family *family, const struct stni_mpi_notice *notice)
+{
+    if (notice->status == STN_OK) {
+        atomic_store(&family->has_left[notice->rank], 1);
+        atomic_fetch_add(&family->n_left, 1);
+        return;
+    }
+    stni_mpi_give_up();
+    if (atomic_load(&family->aborted))
+        return;
+    family->failed = *notice;
+    family->told = 1; /* by the rank that found it */
+    atomic_store(&family->aborted, 1);
+}
+
 void stni_mpi_heed(struct stni_mpi_family *family)
 {
     struct stni_mpi_notice notice;
-    int come = !atomic_load(&family->aborted) && take_notice(family, &notice);
-    if (come)
-        stni_mpi_give_up();
     pthread_mutex_lock(&family->lock);
-    if (come && !atomic_load(&family->aborted)) {
-        family->failed = notice;
-        family->told = 1; /* by the rank that found it */
-        atomic_store(&family->aborted, 1);
-    }
+    while (!atomic_load(&family->aborted) && take_notice(family, &notice))
+        take_in(family, &notice);
     if (atomic_load(&family->aborted) && !family->told)
         tell(family);
     pthread_mutex_unlock(&family->lock);
@@ -112,11 +123,13 @@ stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, cons
     return stni_mpi_fail_aborted(member);
 }
 
-/* In the name of the rank that cannot tell any more. */
-stn_status stni_mpi_fail_dead(struct stni_mpi_member *member, int peer)
+/* In the name of the rank that cannot tell any more; one that has left has nothing to tell. */
+stn_status stni_mpi_fail_gone(struct stni_mpi_member *member, int peer)
 {
     char text[96];
     int rank = member->world[peer];
+    if (atomic_load(&member->family->has_left[rank]))
+        return stni_mpi_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", stni_mpi_verb_name(member->kind), rank);
     snprintf(text, sizeof text, "its process %lld has ended", (long long)member->family->peers[rank].pid);
     stni_mpi_abort(member->family, rank, STN_ERR_PEER, text);
     return stni_mpi_fail_aborted(member);

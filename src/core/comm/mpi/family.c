@@ -8,20 +8,24 @@
 #include <string.h>
 #include <time.h>
 
-static void family_free(struct stni_mpi_family *family)
+void stni_mpi_family_free(struct stni_mpi_family *family)
 {
-    /* MPI calls it collective; both implementations only drop a reference. After an abort, messages may be under way in it. */
-    if (family->comm != MPI_COMM_NULL && !atomic_load(&family->aborted) && !stni_mpi_is_finalised()) {
-        stni_mpi_lock();
-        MPI_Comm_free(&family->comm);
-        stni_mpi_unlock();
-    }
     pthread_mutex_destroy(&family->lock);
     free(family->peers);
+    free(family->has_left);
     if (family->told)
         return; /* MPI may still read what is told */
     free(family->telling);
     free(family);
+}
+
+/* After an abort messages may be under way: the communicator of MPI stays. */
+static void family_end(struct stni_mpi_family *family)
+{
+    if (family->comm == MPI_COMM_NULL || atomic_load(&family->aborted) || stni_mpi_is_finalised())
+        stni_mpi_family_free(family);
+    else
+        stni_mpi_leave(family);
 }
 
 struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number, double deadline_seconds)
@@ -56,7 +60,7 @@ void stni_mpi_member_destroy(void *impl)
 {
     struct stni_mpi_member *m = impl;
     if (atomic_fetch_sub(&m->family->refs, 1) == 1)
-        family_free(m->family);
+        family_end(m->family);
     free(m->world);
     free(m->sources);
     free(m->from);
@@ -65,40 +69,9 @@ void stni_mpi_member_destroy(void *impl)
     free(m);
 }
 
-/* Waits for a request that MPI makes progress on by itself, no longer than the deadline. */
-static int wait_for(MPI_Request *request, double seconds)
+static void ask(struct stni_mpi_family *family)
 {
-    struct stni_mpi_pace pace = {0};
-    for (int there = 0; !there;) {
-        stni_mpi_lock();
-        int code = MPI_Test(request, &there, MPI_STATUS_IGNORE);
-        stni_mpi_unlock();
-        if (code != MPI_SUCCESS)
-            return 0;
-        if (!there && stni_mpi_wait_a_little(&pace) && seconds >= 0 && (double)(pace.now - pace.begin) > seconds * 1e9)
-            return 0;
-    }
-    return 1;
-}
-
-static stn_status duplicate(struct stni_mpi_family *family, MPI_Comm from, double seconds, struct stni_error *error)
-{
-    MPI_Request request;
-    int inter = 0, *most, there = 0;
-    stni_mpi_lock();
-    int code = MPI_Comm_test_inter(from, &inter);
-    if (code == MPI_SUCCESS && !inter)
-        code = MPI_Comm_idup(from, &family->comm, &request);
-    stni_mpi_unlock();
-    if (inter)
-        return stni_mpi_say(error, STN_ERR_ARGUMENT, "comm got an inter-communicator, wanted one of one group");
-    if (code != MPI_SUCCESS)
-        return stni_mpi_say(error, STN_ERR_COMM, "MPI_Comm_idup failed");
-    if (!wait_for(&request, seconds)) {
-        family->comm = MPI_COMM_NULL;
-        stni_mpi_give_up();
-        return stni_mpi_say(error, STN_ERR_TIMEOUT, "deadline of %g s passed, not all ranks had come to open the communicator", seconds);
-    }
+    int *most, there = 0;
     stni_mpi_lock();
     MPI_Comm_set_errhandler(family->comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(family->comm, &family->rank);
@@ -106,13 +79,13 @@ static stn_status duplicate(struct stni_mpi_family *family, MPI_Comm from, doubl
     MPI_Comm_get_attr(family->comm, MPI_TAG_UB, &most, &there);
     stni_mpi_unlock();
     family->tags = there ? *most : 32767;
-    return STN_OK;
 }
 
 /* What each rank tells all others when a family is made. */
 struct card {
     struct stni_mpi_peer peer;
     uint64_t id;
+    int64_t opening;
 };
 
 /* No other family that this rank has been in has the same. */
@@ -123,8 +96,26 @@ static uint64_t own_id(const struct stni_mpi_peer *self)
     return ((uint64_t)t.tv_sec * 1000000007u + (uint64_t)t.tv_nsec) ^ (uint64_t)self->pid << 40;
 }
 
+/* At which of their openings the ranks are. */
+struct openings {
+    int64_t earliest, latest;
+    int ahead; /* a rank at the latest */
+};
+
+static struct openings compare(const struct card *cards, int n)
+{
+    struct openings found = {cards[0].opening, cards[0].opening, 0};
+    for (int r = 1; r < n; r++) {
+        if (cards[r].opening < found.earliest)
+            found.earliest = cards[r].opening;
+        if (cards[r].opening > found.latest)
+            found = (struct openings){found.earliest, cards[r].opening, r};
+    }
+    return found;
+}
+
 /* Who the ranks are; the family's id is rank 0's. */
-static stn_status introduce(struct stni_mpi_member *world, struct stni_error *error)
+static stn_status introduce(struct stni_mpi_member *world, int64_t opening, struct openings *found, struct stni_error *error)
 {
     struct stni_mpi_family *family = world->family;
     struct card *cards = malloc((size_t)family->size * sizeof *cards), *own = cards + family->rank;
@@ -132,15 +123,18 @@ static stn_status introduce(struct stni_mpi_member *world, struct stni_error *er
         return stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: the ranks of a communicator");
     own->peer = family->peers[family->rank] = stni_mpi_this_process();
     own->id = own_id(&own->peer);
+    own->opening = opening;
     world->kind = STNI_VERB_ALL_GATHER;
     stni_mpi_cut_evenly(world, 0, family->size);
     stn_status status = stni_mpi_share(world, cards, sizeof *cards);
-    for (int r = 0; status == STN_OK && r < family->size; r++)
-        family->peers[r] = cards[r].peer;
-    if (status == STN_OK)
-        family->failed.family = family->id = cards[0].id;
-    else
+    if (status == STN_OK) {
+        for (int r = 0; r < family->size; r++)
+            family->peers[r] = cards[r].peer;
+        family->leaving.family = family->failed.family = family->id = cards[0].id;
+        *found = compare(cards, family->size);
+    } else {
         stni_mpi_say(error, status, "%s", world->error.text);
+    }
     free(cards);
     return status;
 }
@@ -151,35 +145,64 @@ static stn_status make_world(struct stni_mpi_family *family, double seconds, str
     int *ranks = malloc(n * sizeof *ranks);
     family->peers = calloc(n, sizeof *family->peers);
     family->telling = malloc(n * sizeof(MPI_Request));
+    family->has_left = calloc(n, sizeof *family->has_left);
+    family->leaving.rank = family->rank;
     for (int r = 0; r < family->size && ranks && family->telling; r++) {
         ranks[r] = r;
         family->telling[r] = MPI_REQUEST_NULL;
     }
-    *out = ranks && family->peers && family->telling ? stni_mpi_member_create(family, family->size, ranks, 0, seconds) : NULL;
+    int complete = ranks && family->peers && family->telling && family->has_left;
+    *out = complete ? stni_mpi_member_create(family, family->size, ranks, 0, seconds) : NULL;
     free(ranks);
     return *out ? STN_OK : STN_ERR_MEMORY;
 }
 
-stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error)
+/* A family on `comm`, which it takes. */
+static stn_status create(MPI_Comm comm, int64_t opening, double seconds, struct stni_mpi_member **out, struct openings *found,
+                         struct stni_error *error)
 {
     struct stni_mpi_family *family = calloc(1, sizeof *family);
     struct stni_mpi_member *world = NULL;
     if (!family)
         return stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: a communicator");
-    family->comm = MPI_COMM_NULL;
+    family->comm = comm;
     pthread_mutex_init(&family->lock, NULL);
-    stn_status status = duplicate(family, from, deadline_seconds, error);
-    if (status == STN_OK && make_world(family, deadline_seconds, &world) != STN_OK)
-        status = stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: a communicator of %d ranks", family->size);
-    if (status != STN_OK) {
-        family_free(family);
-        return status;
+    ask(family);
+    if (make_world(family, seconds, &world) != STN_OK) {
+        stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: a communicator of %d ranks", family->size);
+        stni_mpi_family_free(family);
+        return error->status;
     }
-    status = introduce(world, error);
-    if (status != STN_OK) {
+    stn_status status = introduce(world, opening, found, error);
+    if (status != STN_OK)
         stni_mpi_member_destroy(world);
-        return status;
+    else
+        *out = world;
+    return status;
+}
+
+/* Rounds, until all ranks are at the same opening: in each, all make a duplicate and compare. */
+stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error)
+{
+    struct stni_mpi_openings *openings = stni_mpi_openings_of(from);
+    struct stni_mpi_pace pace = {0};
+    struct openings found = {0};
+    struct stni_mpi_member *world = NULL;
+    MPI_Comm comm;
+    if (!openings)
+        return stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: a communicator");
+    const int64_t opening = ++openings->begun;
+    for (;;) {
+        STNI_TRY(stni_mpi_duplicate(from, openings, &pace, deadline_seconds, &comm, error));
+        STNI_TRY(create(comm, opening, deadline_seconds, &world, &found, error));
+        if (found.earliest == found.latest)
+            break;
+        stni_mpi_member_destroy(world);
+        if (found.latest > opening)
+            return stni_mpi_say(error, STN_ERR_PEER, "rank %d has given up waiting: it opens the communicator for time %lld, this rank for time %lld",
+                                found.ahead, (long long)found.latest, (long long)opening);
     }
+    stni_mpi_end_families();
     *out = world;
     return STN_OK;
 }

@@ -24,11 +24,20 @@ enum {
     STNI_MPI_MESSAGE = 1 << 30 /* bytes of one message of MPI, whose counts are int */
 };
 
-/* A failure as it is told to peers. `family` keeps apart what was sent to a communicator that MPI has given the same number before. */
+/* What is told to peers: a failure, or (STN_OK) that a rank has left the family. `family` keeps apart what was sent to a communicator that MPI has
+ * given the same number before. */
 struct stni_mpi_notice {
     uint64_t family;
-    int32_t rank, status; /* who failed */
+    int32_t rank, status; /* who failed or left */
     char text[STNI_ERROR_TEXT];
+};
+
+/* How often this rank has opened a communicator of MPI, and the duplicate of it that the others had not come to make. */
+struct stni_mpi_openings {
+    int64_t begun;
+    int unfinished;
+    MPI_Comm made;
+    MPI_Request request;
 };
 
 struct stni_mpi_family {
@@ -42,8 +51,12 @@ struct stni_mpi_family {
     pthread_mutex_t lock; /* of what follows */
     atomic_int aborted;   /* set after failed is complete */
     int told;
-    struct stni_mpi_notice failed;
-    MPI_Request *telling; /* a request for each rank, made early: failing allocates nothing */
+    struct stni_mpi_notice failed, leaving;
+    MPI_Request *telling; /* a request for each rank, made early: failing and leaving allocate nothing */
+    atomic_int *has_left; /* for each rank: nothing more comes from it, and it takes nothing */
+    atomic_int n_left;
+    int told_leaving;
+    struct stni_mpi_family *next; /* of those that this process has left */
 };
 
 /* One message under way. */
@@ -78,6 +91,17 @@ static inline size_t stni_mpi_size(stn_dtype dtype)
     return atomic_load_explicit(&stni_mpi_host, memory_order_relaxed)->dtype_size(dtype);
 }
 
+/* Openings (opening.c). Those of a communicator of MPI, NULL without memory; and the duplicate of it, after at most `seconds` of `pace`: the one that
+ * was not finished before, or a new one. */
+struct stni_mpi_openings *stni_mpi_openings_of(MPI_Comm comm);
+stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_pace *pace, double seconds, MPI_Comm *out,
+                              struct stni_error *error);
+
+/* Leaving (leaving.c). The family goes when all its ranks have left; those that can go now do. */
+void stni_mpi_leave(struct stni_mpi_family *family);
+void stni_mpi_end_families(void);
+void stni_mpi_family_free(struct stni_mpi_family *family);
+
 /* Making (family.c). Collective over `from`, whose duplicate the family takes. */
 stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error);
 
@@ -95,7 +119,7 @@ void stni_mpi_heed(struct stni_mpi_family *family);
 
 stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 stn_status stni_mpi_fail_aborted(struct stni_mpi_member *member);
-stn_status stni_mpi_fail_dead(struct stni_mpi_member *member, int peer);
+stn_status stni_mpi_fail_gone(struct stni_mpi_member *member, int peer);
 stn_status stni_mpi_fail_late(struct stni_mpi_member *member);
 
 /* Messages (transfer.c) */

@@ -14,6 +14,7 @@ static struct {
     int started;
     int serial;      /* MPI allows one thread at a time */
     int main_thread; /* and only that which initialised it */
+    int openings_key;
     atomic_int given_up;
     double patience; /* seconds */
     struct stni_mpi_peer *peers;
@@ -39,6 +40,11 @@ void stni_mpi_unlock(void)
 {
     if (process.serial)
         pthread_mutex_unlock(&process.calling);
+}
+
+int stni_mpi_openings_key(void)
+{
+    return process.openings_key;
 }
 
 int stni_mpi_thread_allowed(void)
@@ -138,6 +144,8 @@ static stn_status initialise(struct stni_error *error)
         return_errors();
     if (!there && atexit(finish) != 0)
         return stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: the end of MPI");
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, stni_mpi_openings_delete, &process.openings_key, NULL) != MPI_SUCCESS)
+        return stni_mpi_say(error, STN_ERR_COMM, "MPI_Comm_create_keyval failed");
     process.serial = level < MPI_THREAD_MULTIPLE;
     process.main_thread = level < MPI_THREAD_SERIALIZED;
     process.started = 1;

@@ -13,6 +13,10 @@ stn_status stni_mpi_say(struct stni_error *error, stn_status status, const char 
  * exits. */
 stn_status stni_mpi_start(struct stni_error *error);
 
+/* The key of stni_mpi_openings among a communicator's attributes, and what deletes one. */
+int stni_mpi_openings_key(void);
+int stni_mpi_openings_delete(MPI_Comm comm, int keyval, void *attribute, void *extra);
+
 /* No call of MPI is made outside of these two. Nothing to do where MPI allows several threads at once. */
 void stni_mpi_lock(void);
 void stni_mpi_unlock(void);

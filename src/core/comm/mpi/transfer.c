@@ -7,7 +7,7 @@
 enum {
     WINDOW = 8,       /* requests that are looked at in one poll */
     EAGER = 1024,     /* bytes in progress from which on an abort is looked for when all is through: MPI reads larger ones in place */
-    GRACE = 200000000, /* nanoseconds in which what is under way may still end after a failure */
+    GRACE = 200000000, /* nanoseconds in which what is being sent may still end after a failure */
     LARGE = 1 << 16,  /* bytes in progress that MPI may move piece by piece, each in a poll */
     LARGE_SLEEP_AFTER = 200000000 /* nanoseconds */
 };
@@ -134,8 +134,8 @@ static stn_status poll(struct stni_mpi_member *m, int most, int *moved)
     return status;
 }
 
-/* The peer of an open message whose process has ended; -1 if all run. */
-static int find_dead(const struct stni_mpi_member *m)
+/* The peer of an open message that has left the family, or whose process has ended; -1 if all are there. */
+static int find_gone(const struct stni_mpi_member *m)
 {
     const struct stni_mpi_family *family = m->family;
     int seen = -1;
@@ -144,7 +144,8 @@ static int find_dead(const struct stni_mpi_member *m)
         if (m->requests[i] == MPI_REQUEST_NULL || peer == seen)
             continue;
         seen = peer;
-        if (!stni_mpi_may_live(&family->peers[m->world[peer]], &family->peers[family->rank]))
+        if (atomic_load(&family->has_left[m->world[peer]]) ||
+            !stni_mpi_may_live(&family->peers[m->world[peer]], &family->peers[family->rank]))
             return peer;
     }
     return -1;
@@ -153,22 +154,22 @@ static int find_dead(const struct stni_mpi_member *m)
 struct wait {
     struct stni_mpi_pace pace;
     int64_t looked; /* at the processes of peers */
-    int dead;       /* a peer that was found dead the last time; -1: none */
+    int gone;       /* a peer that was found gone the last time; -1: none */
 };
 
-/* A message of a process that has ended may still be on its way: it is given up when nothing has come since the last look. */
+/* A message of a rank that is gone may still be on its way: it is given up when nothing has come since the last look. */
 static stn_status look_at_peers(struct stni_mpi_member *m, struct wait *wait)
 {
-    int dead = -1, moved;
+    int gone = -1, moved;
     if (wait->pace.now - wait->looked < STNI_MPI_PEERS_EVERY)
         return STN_OK;
     STNI_TRY(poll(m, m->n, &moved));
     if (wait->looked)
-        dead = find_dead(m);
+        gone = find_gone(m);
     wait->looked = wait->pace.now;
-    if (dead >= 0 && dead == wait->dead)
-        return stni_mpi_fail_dead(m, dead);
-    wait->dead = dead;
+    if (gone >= 0 && gone == wait->gone)
+        return stni_mpi_fail_gone(m, gone);
+    wait->gone = gone;
     return STN_OK;
 }
 
@@ -184,27 +185,56 @@ static stn_status look(struct stni_mpi_member *m, struct wait *wait)
     return m->open > 0 ? stni_mpi_fail_late(m) : STN_OK;
 }
 
-/* What can be taken back is; the rest may end within the grace. What has not ended then stays with MPI, and with it the buffers. */
+/* Whether a message that MPI has begun to receive may still be written: its sender lives, and the deadline has not passed a second time. */
+static int may_be_written(struct stni_mpi_member *m, struct wait *wait)
+{
+    if (m->deadline_seconds >= 0 && (double)(wait->pace.now - wait->pace.begin) > m->deadline_seconds * 1e9)
+        return 0;
+    if (wait->pace.now - wait->looked >= STNI_MPI_PEERS_EVERY) {
+        wait->looked = wait->pace.now;
+        wait->gone = 1;
+        for (int i = 0; i < m->n && wait->gone; i++)
+            if (m->parts[i].receives && m->requests[i] != MPI_REQUEST_NULL)
+                wait->gone = !stni_mpi_may_live(&m->family->peers[m->world[m->parts[i].peer]], &m->family->peers[m->family->rank]);
+    }
+    return !wait->gone;
+}
+
+/* The number of messages that are still being received. */
+static int end_what_can(struct stni_mpi_member *m)
+{
+    int receiving = 0;
+    for (int i = 0; i < m->n; i++) {
+        int done = 0;
+        if (m->requests[i] == MPI_REQUEST_NULL)
+            continue;
+        stni_mpi_lock();
+        int code = MPI_Test(&m->requests[i], &done, MPI_STATUS_IGNORE);
+        stni_mpi_unlock();
+        if (done || code != MPI_SUCCESS) {
+            m->open--;
+            m->requests[i] = MPI_REQUEST_NULL;
+        } else {
+            receiving += m->parts[i].receives;
+        }
+    }
+    return receiving;
+}
+
+/* What can be taken back is. What is being received ends before the caller has its buffer again; what is being sent may end within the grace, and
+ * stays with MPI after it: whoever reads it knows of the failure. */
 static void withdraw(struct stni_mpi_member *m)
 {
-    struct stni_mpi_pace pace = {0};
-    int done;
+    struct wait wait = {.gone = 0};
     stni_mpi_lock();
     for (int i = 0; i < m->n; i++)
         if (m->parts[i].receives && m->requests[i] != MPI_REQUEST_NULL)
             MPI_Cancel(&m->requests[i]);
     stni_mpi_unlock();
-    for (int passed = 0; m->open > 0 && !passed;) {
-        for (int i = 0; i < m->n; i++) {
-            done = 0;
-            stni_mpi_lock();
-            int code = m->requests[i] == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Test(&m->requests[i], &done, MPI_STATUS_IGNORE);
-            stni_mpi_unlock();
-            m->open -= done || code != MPI_SUCCESS;
-            if (done || code != MPI_SUCCESS)
-                m->requests[i] = MPI_REQUEST_NULL;
-        }
-        passed = stni_mpi_wait_a_little(&pace) && pace.now - pace.begin > GRACE;
+    while (m->open > 0) {
+        int receiving = end_what_can(m);
+        if (m->open > 0 && stni_mpi_wait_a_little(&wait.pace) && wait.pace.now - wait.pace.begin > GRACE && !(receiving && may_be_written(m, &wait)))
+            return;
     }
 }
 
@@ -219,7 +249,7 @@ static stn_status look_once(struct stni_mpi_member *m)
 
 stn_status stni_mpi_complete(struct stni_mpi_member *m)
 {
-    struct wait wait = {.dead = -1, .pace.sleep_after = m->bytes >= LARGE ? LARGE_SLEEP_AFTER : STNI_MPI_SLEEP_AFTER};
+    struct wait wait = {.gone = -1, .pace.sleep_after = m->bytes >= LARGE ? LARGE_SLEEP_AFTER : STNI_MPI_SLEEP_AFTER};
     stn_status status = STN_OK;
     while (m->open > 0 && status == STN_OK) {
         int moved = 0;
