@@ -30,19 +30,30 @@ static struct outcome *outcome_of(const struct batch *batch, int i, int rank)
     return &batch->outcomes[i * batch->grid->ranks + rank];
 }
 
-/* After this every rank knows what all found: threads write into one memory, processes send it. What could not be sent counts as not begun. */
+/* A rank that could not tell what it found. It has run the configuration, so that no rank takes it up again. */
+static void set_unheard(struct outcome *outcome, const char *why)
+{
+    *outcome = (struct outcome){.begun = 1, .status = STN_ERR_PEER};
+    snprintf(outcome->text, sizeof outcome->text, "nothing was heard of it: %s", why);
+}
+
+/* After this every rank knows what all found: threads write into one memory, processes send it. Where they cannot, all of them end here: none
+ * has got what all have sent. */
 static void meet(stn_context *context, struct batch *batch, int i)
 {
     int64_t counts[GRID_MAX_RANKS];
-    const int ranks = batch->grid->ranks;
+    const int ranks = batch->grid->ranks, rank = stn_context_rank(context);
     if (!batch->options->processes) {
         pthread_barrier_wait(&batch->meeting);
         return;
     }
     for (int r = 0; r < ranks; r++)
         counts[r] = (int64_t)sizeof(struct outcome);
-    struct outcome *all = outcome_of(batch, i, 0);
-    stn_comm_all_gather(stn_context_comm(context), outcome_of(batch, i, stn_context_rank(context)), all, counts, STN_DTYPE_U8, NULL);
+    stn_comm *comm = stn_context_comm(context);
+    stn_status status = stn_comm_all_gather(comm, outcome_of(batch, i, rank), outcome_of(batch, i, 0), counts, STN_DTYPE_U8, NULL);
+    for (int r = 0; r < ranks && status != STN_OK; r++)
+        if (r != rank)
+            set_unheard(outcome_of(batch, i, r), stn_comm_error_text(comm));
 }
 
 /* Ranks go on together after a success or a refusal that all have met alike. */
