@@ -284,7 +284,8 @@ static stn_status record(struct walk *w)
     return needs || verb ? stni_node_record(&w->call, w->desc, needs) : STN_OK;
 }
 
-/* Hands out what the caller asked for; nothing was visible before. */
+/* Hands out what the caller asked for; nothing was visible before. What an op changed in place is the caller's all along: its reference is
+ * neither handed out nor dropped. */
 INLINE void publish(struct walk *w, int n_out, stn_tensor **out)
 {
     int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
@@ -292,7 +293,7 @@ INLINE void publish(struct walk *w, int n_out, stn_tensor **out)
     for (int k = 0; k < w->call.n_out; k++) {
         if (k < n_out && k < given)
             out[k] = w->out[k] && !in_place ? stni_tensor_publish(w->out[k]) : w->out[k];
-        else
+        else if (!in_place)
             stni_tensor_drop(&w->out[k]);
     }
     for (int k = given; k < n_out; k++)

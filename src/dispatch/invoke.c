@@ -1,4 +1,5 @@
 /* Calls by handle and by name. */
+#include "core/cold.h"
 #include "core/context.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
@@ -6,14 +7,48 @@
 
 static void fill_with_error(stn_context *context, int n, stn_tensor **outputs)
 {
-    for (int k = 0; k < n; k++)
+    for (int k = 0; outputs && k < n; k++)
         outputs[k] = context->error_tensor;
+}
+
+/* An array that the caller passes with its length. */
+struct array {
+    const char *name;
+    int n;
+    const void *entries;
+};
+
+static int is_wrong(struct array a)
+{
+    return a.n < 0 || (a.n > 0 && !a.entries);
+}
+
+STNI_COLD static stn_status refuse_array(const stn_op *op, struct array a)
+{
+    if (a.n < 0)
+        return stni_fail(op->context, STN_ERR_ARGUMENT, "%s: n_%s got %d, wanted 0 or more", op->desc->name, a.name, a.n);
+    return stni_fail(op->context, STN_ERR_ARGUMENT, "%s: %s is NULL, wanted %d entries", op->desc->name, a.name, a.n);
+}
+
+/* Keeps an error for the first array that is wrong. */
+static stn_status check_arrays(const stn_op *op, struct array inputs, struct array attrs, int n_outputs, stn_tensor **outputs)
+{
+    const struct array all[] = {inputs, attrs, {"outputs", n_outputs, outputs}};
+    for (int i = 0; i < 3; i++)
+        if (is_wrong(all[i])) {
+            fill_with_error(op->context, n_outputs, outputs);
+            return refuse_array(op, all[i]);
+        }
+    return STN_OK;
 }
 
 stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs, int n_outputs,
                         stn_tensor **outputs)
 {
-    return op ? stni_dispatch(op, n_inputs, inputs, attrs, n_outputs, outputs) : STN_ERR_ARGUMENT;
+    if (!op)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", 0, NULL}, n_outputs, outputs));
+    return stni_dispatch(op, n_inputs, inputs, attrs, n_outputs, outputs);
 }
 
 stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
@@ -23,6 +58,7 @@ stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inpu
     struct stni_error error = {0};
     if (!op)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", n_attrs, attrs}, n_outputs, outputs));
     if (stni_schema_fill(op->desc, n_attrs, attrs, filled, &error) != STN_OK) {
         fill_with_error(op->context, n_outputs, outputs);
         return stni_fail(op->context, error.status, "%s", error.text);
