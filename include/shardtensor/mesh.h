@@ -23,6 +23,14 @@ STN_API stn_status stn_mesh_create(stn_context *context, int ndim, const int *si
  *  Local. @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, const stn_mesh **out);
 
+/** The communicator of the ranks that differ from this one along the given axes only, numbered row-major in the mesh's order of axes: for the run of an op of
+ *  one's own, whose collectives go on stn_context_queue, and between ops. Borrowed: it lives as long as the context.
+ *
+ * Collective: over those ranks at its first use; local later.
+ * @param axes  n_axes distinct axes; NULL with 0: all.
+ * @return STN_ERR_ARGUMENT (axes), STN_ERR_STATE (this rank is outside of the mesh), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_status stn_mesh_axes_comm(const stn_mesh *mesh, int n_axes, const int *axes, stn_comm **out);
+
 STN_API int stn_mesh_ndim(const stn_mesh *mesh);
 STN_API int stn_mesh_size(const stn_mesh *mesh);                            /**< Ranks in all. */
 STN_API int stn_mesh_axis_size(const stn_mesh *mesh, int axis);             /**< 0 for a bad axis. */

@@ -205,6 +205,49 @@ STN_API stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **
 /** For an op with STN_OP_ALIAS: makes out[k] on the memory of `base`, at its element `offset`, with its own strides. */
 STN_API stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset, const int64_t *strides);
 
+/* Halos, for ops that read beyond their chunk */
+
+/** How a dim goes on beyond its ends. */
+typedef enum stn_padding_mode {
+    STN_PADDING_ZEROS,
+    STN_PADDING_REFLECT,   /* … 2 1 | 0 1 2 …: the end itself is not repeated */
+    STN_PADDING_REPLICATE, /* … 0 0 | 0 1 2 … */
+    STN_PADDING_CIRCULAR
+} stn_padding_mode;
+
+enum { STN_MAX_HALO_NDIM = 3 };
+
+/** By how many elements an op reads beyond its chunk. Entry d is dim d's; at most STN_MAX_HALO_NDIM dims have a width. The same on every rank. */
+typedef struct stn_halo {
+    size_t size;                                        /* sizeof(stn_halo) */
+    int64_t below[STN_MAX_NDIM], above[STN_MAX_NDIM];   /* elements before the first and behind the last of the chunk */
+    stn_padding_mode mode[STN_MAX_NDIM];                /* what stands beyond the ends of the whole tensor */
+} stn_halo;
+
+/** This rank's chunk with margins, in memory that lasts as long as the work queued by run: `extended` becomes a dense row-major box of
+ *  below[d] + local_shape[d] + above[d] elements along each dim. Margins come from wherever they lie: neighbours, ranks several hops away where
+ *  chunks are narrower than a margin, corners, the other end. A rank whose chunk is empty gets a box without elements.
+ *
+ * Placement:  any Shards, even or not. `in` must not be Partial: let `place` want Replicate there.
+ * Collective: for `run`, over the ranks that share the dims with a width; one exchange, which is queued. A local tensor communicates nothing.
+ * Gradient:   none by itself: the op's backward uses stn_op_halo_add, or stn_op_halo with the widths exchanged.
+ * @param in    one of the op's inputs or outputs.
+ * @return STN_ERR_ARGUMENT (halo: size, a negative width, an unknown mode, too many dims), STN_ERR_SHAPE (REFLECT: a width of the dim's size or
+ *  more; REPLICATE, CIRCULAR: a dim without elements), STN_ERR_PARTIAL, STN_ERR_MEMORY, STN_ERR_COMM. Source: examples/own_stencil.c. */
+STN_API stn_status stn_op_halo(const stn_op_call *call, stn_tensor *in, const stn_halo *halo, stn_box *extended);
+
+/** A box of the shape that stn_op_halo gives for `like`, its elements not set: for a kernel that fills it before stn_op_halo_add. Local. */
+STN_API stn_status stn_op_halo_box(const stn_op_call *call, stn_tensor *like, const stn_halo *halo, stn_box *extended);
+
+/** The adjoint of stn_op_halo: each element of `out`, which is overwritten, becomes the sum of all places at which it stands in the ranks'
+ *  extended boxes: <halo(x), y> = <x, halo_add(y)>. This rank's own come first, then those of the other ranks in a fixed order, so
+ *  that two runs give the same bits.
+ *
+ * Placement, collectivity, errors: as stn_op_halo.
+ * @param out       one of the op's outputs.
+ * @param extended  a box as stn_op_halo or stn_op_halo_box gave it; read by queued work. */
+STN_API stn_status stn_op_halo_add(const stn_op_call *call, const stn_box *extended, const stn_halo *halo, stn_tensor *out);
+
 /* Registry */
 
 /** Adds an op to this context. `desc` and what it points to outlive the context. Names of built-in ops are taken.

@@ -133,13 +133,6 @@ typedef struct stn_attention_attrs {
 STN_API stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value, stn_tensor *attn_mask,
                                                      const stn_attention_attrs *attrs);
 
-typedef enum stn_padding_mode {
-    STN_PADDING_ZEROS,
-    STN_PADDING_REFLECT,
-    STN_PADDING_REPLICATE,
-    STN_PADDING_CIRCULAR
-} stn_padding_mode;
-
 /** Of convolutions; entry d is windowed dim d's. All zero but `size`: stride 1, no padding, dilation 1, one group, zeros. */
 typedef struct stn_conv_attrs {
     size_t size;         /* sizeof(stn_conv_attrs) */

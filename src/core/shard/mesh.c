@@ -224,3 +224,22 @@ void stni_mesh_destroy(stn_mesh *mesh)
     stni_free(mesh->ranks);
     stni_free(mesh);
 }
+
+stn_status stn_mesh_axes_comm(const stn_mesh *mesh, int n_axes, const int *axes, stn_comm **out)
+{
+    uint32_t mask = 0;
+    if (mesh == NULL || out == NULL)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(mesh->context->error.status);
+    if (n_axes < 0 || n_axes > mesh->ndim || (n_axes > 0 && axes == NULL))
+        return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_axes_comm: n_axes got %d, wanted 0 to %d axes", n_axes, mesh->ndim);
+    for (int k = 0; k < n_axes; k++) {
+        if (axes[k] < 0 || axes[k] >= mesh->ndim || (mask >> axes[k] & 1) != 0)
+            return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_axes_comm: axes[%d] got %d, wanted distinct axes from 0 to %d", k,
+                             axes[k], mesh->ndim - 1);
+        mask |= 1u << axes[k];
+    }
+    if (!mesh->member)
+        return stni_fail(mesh->context, STN_ERR_STATE, "stn_mesh_axes_comm: this rank is outside of the mesh");
+    return stni_mesh_comm(mesh, n_axes > 0 ? mask : (1u << mesh->ndim) - 1, out);
+}

@@ -1,9 +1,20 @@
 #include "ops/util/halo.h"
 
+#include "core/host_alloc.h"
 #include "ops/util/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* What a peer sent of its buffers, and where in this rank's chunk it is added. */
+struct addition {
+    stn_box to, from;
+};
+
+struct addition_list {
+    int n, cap;
+    struct addition *entries;
+};
 
 struct fetch {
     const stn_op_call *call;
@@ -13,6 +24,8 @@ struct fetch {
     int n_axes[STNI_HALO_MAX_DIMS], axis[STNI_HALO_MAX_DIMS][STN_MAX_MESH_NDIM];
     void *zero; /* one element, in device memory; made when it is needed */
     struct stni_messages messages; /* its axes are those that cut the windowed dims */
+    int adjoint;                   /* what is read is sent back to where it came from, and added there */
+    struct addition_list additions; /* of the adjoint, for what is received */
 };
 
 /* A box of positions cut into pieces that lie on one rank, and are consecutive there. Filled in dim by dim. */
@@ -97,12 +110,56 @@ static int in_place(const struct fetch *f, const struct cut *c)
     return 1;
 }
 
+struct add_args {
+    stn_dtype dtype;
+    stn_box to, from;
+};
+
+static stn_status add_kernel(stn_queue *queue, const void *args)
+{
+    const struct add_args *a = args;
+    const stn_box addends[] = {a->to, a->from};
+    (void)queue;
+    stni_box_reduce_now(1, &a->to, 2, addends, a->dtype, STN_SUM);
+    return STN_OK;
+}
+
+/* to += from. A dim in which all of `from` goes to one element (its stride in `to` is 0) is added up slice by slice. */
+static stn_status add_box(const struct fetch *f, stn_box to, stn_box from, int d)
+{
+    struct add_args args = {f->spec->layout.dtype, to, from};
+    while (d < to.ndim && (to.strides[d] != 0 || to.shape[d] == 1))
+        d++;
+    if (d == to.ndim)
+        return stn_queue_launch(f->call->context->queue, add_kernel, &args, sizeof args);
+    int64_t n = to.shape[d];
+    to.shape[d] = from.shape[d] = 1;
+    for (int64_t i = 0; i < n; i++) {
+        stn_box slice = from;
+        slice.data = (char *)from.data + i * from.strides[d] * (int64_t)stn_dtype_size(f->spec->layout.dtype);
+        STNI_TRY(add_box(f, to, slice, d + 1));
+    }
+    return STN_OK;
+}
+
+/* The adjoint of one piece: what was zero goes nowhere, what was this rank's is added, the rest is sent to whose it was. */
+static stn_status put(struct fetch *f, const struct cut *c, const stn_box *from)
+{
+    if (c->is_zero)
+        return STN_OK;
+    if (!stni_mesh_is_self(f->spec->layout.mesh, c->coordinate))
+        return stni_messages_add(&f->messages, &f->messages.send, c->coordinate, from);
+    return add_box(f, source_box(f, c), *from, 0);
+}
+
 /* One piece of what this rank reads: zeros, its own elements, or a message. */
 static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buffer)
 {
     stn_box to = buffer_box(f, c, buffer);
     if (is_empty(&to))
         return STN_OK;
+    if (f->adjoint)
+        return put(f, c, &to);
     if (c->is_zero || (stni_mesh_is_self(f->spec->layout.mesh, c->coordinate) && !c->own_too && in_place(f, c)))
         return fill_zero(f, &to);
     if (!stni_mesh_is_self(f->spec->layout.mesh, c->coordinate))
@@ -133,13 +190,43 @@ static stn_status take_box(struct fetch *f, struct cut *c, int d, const stn_box 
     return STN_OK;
 }
 
+/* Dense scratch memory of the piece's shape, and a note of where its elements are to be added. */
+static stn_status expect(struct fetch *f, const stn_box *to, const int *coordinate)
+{
+    struct addition_list *list = &f->additions;
+    if (list->n == list->cap) {
+        int cap = list->cap > 0 ? 2 * list->cap : 16;
+        struct addition *entries = stni_realloc(list->entries, (size_t)cap * sizeof *entries);
+        if (entries == NULL)
+            return stni_fail_memory(f->call->context, "list of additions", (size_t)cap * sizeof *entries);
+        list->entries = entries;
+        list->cap = cap;
+    }
+    stn_box from = *to;
+    int64_t n = 1;
+    for (int d = to->ndim - 1; d >= 0; d--) {
+        from.strides[d] = n;
+        n *= to->shape[d];
+    }
+    STNI_TRY(stn_op_scratch(f->call, (size_t)n * stn_dtype_size(f->spec->layout.dtype), &from.data));
+    list->entries[list->n++] = (struct addition){*to, from};
+    return stni_messages_add(&f->messages, &f->messages.recv, coordinate, &from);
+}
+
+/* One piece of this rank's chunk that a peer reads. */
+static stn_status give(struct fetch *f, const struct cut *c)
+{
+    stn_box from = source_box(f, c);
+    if (is_empty(&from))
+        return STN_OK;
+    return f->adjoint ? expect(f, &from, c->coordinate) : stni_messages_add(&f->messages, &f->messages.send, c->coordinate, &from);
+}
+
 /* The same cuts for a reader's box, as far as they lie in this rank's chunk. */
 static stn_status give_box(struct fetch *f, struct cut *c, int d)
 {
-    if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims) {
-        stn_box from = source_box(f, c);
-        return is_empty(&from) ? STN_OK : stni_messages_add(&f->messages, &f->messages.send, c->coordinate, &from);
-    }
+    if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims)
+        return give(f, c);
     int dim = f->halo->dims[d].dim;
     struct stni_range own = {f->spec->local_offset[dim], f->spec->local_offset[dim] + f->spec->local_shape[dim]};
     struct stni_run run;
@@ -220,21 +307,48 @@ static stn_status take_own(struct fetch *f, const int *coordinate, const stn_box
     return STN_OK;
 }
 
+/* All pieces, of this rank's boxes and of those who read its chunk, and the exchange. */
+static stn_status run(struct fetch *f, const stn_box *buffers)
+{
+    int coordinate[STN_MAX_MESH_NDIM] = {0};
+    if (f->spec->layout.mesh != NULL)
+        memcpy(coordinate, f->spec->layout.mesh->coordinate, sizeof coordinate);
+    find_axes(f);
+    STNI_TRY(take_own(f, coordinate, buffers));
+    if (f->messages.axes == 0)
+        return STN_OK;
+    STNI_TRY(give_readers(f, 0, coordinate));
+    return stni_messages_exchange(&f->messages, f->spec->layout.dtype);
+}
+
+static struct fetch begin(const stn_op_call *call, const struct stni_halo *halo, uint64_t own)
+{
+    return (struct fetch){.call = call, .halo = halo, .spec = halo->source->spec, .own = own,
+                          .messages = {.context = call->context, .mesh = halo->source->spec->layout.mesh}};
+}
+
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own)
 {
-    struct fetch f = {.call = call, .halo = halo, .spec = halo->source->spec, .own = own,
-                      .messages = {.context = call->context, .mesh = halo->source->spec->layout.mesh}};
-    int coordinate[STN_MAX_MESH_NDIM] = {0};
-    stn_status status;
-    if (f.spec->layout.mesh != NULL)
-        memcpy(coordinate, f.spec->layout.mesh->coordinate, sizeof coordinate);
-    find_axes(&f);
-    STNI_TRY_GOTO(take_own(&f, coordinate, buffers), out);
-    if (f.messages.axes != 0) {
-        STNI_TRY_GOTO(give_readers(&f, 0, coordinate), out);
-        status = stni_messages_exchange(&f.messages, f.spec->layout.dtype);
-    }
+    struct fetch f = begin(call, halo, own);
+    stn_status status = run(&f, buffers);
+    stni_messages_fini(&f.messages);
+    return status;
+}
+
+stn_status stni_halo_add(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers)
+{
+    struct fetch f = begin(call, halo, ~UINT64_C(0));
+    stn_box chunk;
+    stn_status status = STN_OK;
+    f.adjoint = 1;
+    stni_tensor_box(halo->source, &chunk);
+    if (!is_empty(&chunk))
+        STNI_TRY_GOTO(fill_zero(&f, &chunk), out);
+    STNI_TRY_GOTO(run(&f, buffers), out);
+    for (int i = 0; i < f.additions.n; i++)
+        STNI_TRY_GOTO(add_box(&f, f.additions.entries[i].to, f.additions.entries[i].from, 0), out);
 out:
     stni_messages_fini(&f.messages);
+    stni_free(f.additions.entries);
     return status;
 }

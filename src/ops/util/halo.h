@@ -38,4 +38,9 @@ struct stni_halo {
  * the source is local or no axis cuts them. */
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own);
 
+/* The adjoint of a fetch with all bits of `own` set: each element of this rank's chunk of `halo->source`, which is written, becomes the sum of
+ * all buffers' elements, on whatever rank, that a fetch would fill with it: this rank's own first, then those of peers in the order in which their
+ * boxes are met. Zeros beyond a boundary go nowhere. Collective as stni_halo_fetch. */
+stn_status stni_halo_add(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers);
+
 #endif
