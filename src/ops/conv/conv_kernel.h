@@ -34,10 +34,11 @@ struct stni_conv_narrow_args {
 /* Bytes that the CPU's kernel asks for. On the context's thread, before the launch. */
 size_t stni_conv_cpu_workspace(stn_queue *queue, const struct stni_conv_args *args);
 
-/* A row of what a launch computes: bytes that it reads and writes, and multiplications. */
+/* A row of what a launch computes: bytes that it reads and writes, multiplications, and for a gradient by the weight the terms that it adds to each
+ * element, else 0. */
 struct stni_conv_row {
     stn_dtype dtype;
-    int64_t bytes, work;
+    int64_t bytes, work, terms;
 };
 
 /* How many such rows the CPU would rather compute at once than all of them; 0: all. On the context's thread. */

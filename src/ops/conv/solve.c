@@ -104,7 +104,8 @@ static int64_t choose_block(const struct solver *s)
     const struct stni_window *w = &s->conv->window[0];
     const int64_t x = stni_conv_row_elements(s->conv, &s->x), y = stni_conv_row_elements(s->conv, &s->y);
     const int64_t touched = s->kind == STNI_CONV_GRAD_INPUT ? x + y / w->stride : y + x * w->stride;
-    const struct stni_conv_row row = {s->dtype, touched * (int64_t)stn_dtype_size(s->dtype), row_work(s)};
+    const int64_t terms = s->kind == STNI_CONV_GRAD_WEIGHT && s->y.channels > 0 ? y / s->y.channels : 0;
+    const struct stni_conv_row row = {s->dtype, touched * (int64_t)stn_dtype_size(s->dtype), row_work(s), terms};
     if (!context->device->is_cpu || w->stride > stni_window_extent(w) || row.bytes == 0 || row.work == 0)
         return 0;
     const int64_t rows = stni_ceil_div(stni_conv_cpu_rows(context->queue, &row), w->stride) * w->stride; /* so that the blocks are alike */
@@ -132,19 +133,11 @@ static stn_status solve_rows(struct solver *s, struct stni_range target)
     return launch(s, &x, &y, elements(s, &s->x), elements(s, &s->y));
 }
 
-/* oneDNN adds up all positions of a batch in one f32. By image the sums are shorter and their rounding is less, and where an image is work
- * enough, adding them costs nothing. */
-static int sums_by_image(const struct solver *s)
-{
-    enum { WORTH = 1000 * 1000 }; /* multiplications: about 10 us */
-    return s->kind == STNI_CONV_GRAD_WEIGHT && row_work(s) * stni_range_length(s->y.range[0]) > WORTH;
-}
-
 static stn_status solve_base(struct solver *s)
 {
     struct stni_range rows = s->plan.interior[0];
     if (!s->windowed)
-        return launch(s, &s->x, &s->y, sums_by_image(s) ? elements(s, &s->x) : AT_ONCE, elements(s, &s->y));
+        return launch(s, &s->x, &s->y, AT_ONCE, 0);
     if (s->block == 0)
         return solve_rows(s, rows);
     for (int64_t at = rows.begin; at < rows.end; at += s->block)

@@ -246,6 +246,50 @@ static void complex_numbers_multiply_as_their_parts_do(void)
     test_ranks(3, complex_body, NULL);
 }
 
+/* Sums of many equal products: a chain of them in f32 would err by a thousandth. */
+static stn_status many_positions_body(stn_context *context, void *arg)
+{
+    static const struct {
+        int dims;
+        int64_t x[4], w[4];
+    } cases[] = {{1, {2, 3, 200000}, {5, 3, 3}}, {2, {64, 4, 32, 32}, {4, 4, 3, 3}}, {2, {2, 3, 400, 500}, {4, 3, 1, 1}}};
+    (void)arg;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const stn_spec *x_spec, *w_spec;
+        const int ndim = 2 + cases[i].dims;
+        double positions = (double)cases[i].x[0], got[256], tenth = (double)0.1f;
+        stn_tensor *gradient = NULL;
+        for (int d = 2; d < ndim; d++)
+            positions *= (double)(cases[i].x[d] - cases[i].w[d] + 1);
+        CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, ndim, cases[i].x, NULL, &x_spec), STN_OK);
+        CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, ndim, cases[i].w, NULL, &w_spec), STN_OK);
+        stn_scope_begin(context);
+        stn_tensor *x = stn_full(context, x_spec, tenth), *w = stn_full(context, w_spec, tenth);
+        stn_set_requires_grad(w, 1);
+        stn_tensor *y = cases[i].dims == 1 ? stn_conv1d(x, w, NULL, NULL) : stn_conv2d(x, w, NULL, NULL);
+        stn_tensor *cotangent = stn_add_number(stn_mul_number(stn_detach(y), 0), tenth);
+        CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+        CHECK_STATUS(stn_grad_of(w, &gradient), STN_OK);
+        const int64_t n = stn_spec_numel(w_spec);
+        test_read(gradient, got, n);
+        for (int64_t k = 0; k < n; k++)
+            CHECK_NEAR(got[k], positions * tenth * tenth, 5e-5);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        stn_spec_release(&x_spec);
+        stn_spec_release(&w_spec);
+    }
+    return STN_OK;
+}
+
+static void weight_gradients_of_many_positions_err_little(void)
+{
+    static const char *const without[] = {NULL, "onednn"};
+    for (int i = 0; i < 2; i++) {
+        const stn_context_options options = {.size = sizeof options, .without = without[i]};
+        CHECK_STATUS(test_launch(1, &options, many_positions_body, NULL), STN_OK);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -253,6 +297,7 @@ int main(int argc, char **argv)
         {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
         {"complex_numbers_multiply_as_their_parts_do", complex_numbers_multiply_as_their_parts_do},
         {"tall_images_in_blocks_of_rows_give_what_f64_gives", tall_images_in_blocks_of_rows_give_what_f64_gives},
+        {"weight_gradients_of_many_positions_err_little", weight_gradients_of_many_positions_err_little},
     };
     return TEST_MAIN(argc, argv, cases);
 }
