@@ -85,7 +85,9 @@ static struct stni_matmul_operand widen(const struct stni_matmul_args *p, const 
 
 static size_t workspace_bytes(const struct stni_matmul_args *p, const struct way *way)
 {
-    size_t bytes = way->library != NULL ? 0 : stni_gemm_workspace(stni_wide_dtype(p->dtype), p->m, p->n, p->k);
+    const stn_dtype dtype = stni_wide_dtype(p->dtype);
+    const int needs_none = way->library != NULL || stni_gemm_is_vector(dtype, p->m, p->n, p->k);
+    size_t bytes = needs_none ? 0 : stni_gemm_workspace(dtype, p->m, p->n, p->k);
     if (!way->widen && !stni_matmul_is_long(p) && bytes <= STNI_MATMUL_STACK)
         return 0;
     if (way->widen) {

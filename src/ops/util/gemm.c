@@ -17,19 +17,31 @@ static int turns(int64_t m, int64_t n)
     return n < m && n <= ROWS;
 }
 
+/* Shorter sums err little, and would not fill the vectors of a row. */
+enum { VECTOR_TERMS = 128 };
+
 int stni_gemm_is_vector(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    enum { LEAST = 128 }; /* shorter sums err little, and would not fill the vectors of a row */
-    return dtype == STN_DTYPE_F32 && (m == 1 || n == 1) && k >= LEAST;
+    return dtype == STN_DTYPE_F32 && (m == 1 || n == 1) && k >= VECTOR_TERMS;
 }
 
+/* Of packed blocks of both factors. */
+static size_t packed_both(int64_t rows, int64_t cols, int64_t k, size_t element)
+{
+    return packed_bytes(rows, MC, ROWS, k, element) + packed_bytes(cols, NC, COLUMNS, k, element);
+}
+
+/* A product with fewer columns may be transposed where this one is not. One with a vector needs none itself, but one with shorter sums does. */
 size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    size_t element = stn_dtype_size(dtype);
-    if (!stni_gemm_serves(dtype) || m <= 0 || n <= 0 || k <= 0 || stni_gemm_is_vector(dtype, m, n, k))
+    const size_t element = stn_dtype_size(dtype);
+    if (!stni_gemm_serves(dtype) || m <= 0 || n <= 0 || k <= 0)
         return 0;
-    int64_t rows = turns(m, n) ? n : m, cols = turns(m, n) ? m : n;
-    return packed_bytes(rows, MC, ROWS, k, element) + packed_bytes(cols, NC, COLUMNS, k, element);
+    if (stni_gemm_is_vector(dtype, m, n, k))
+        k = VECTOR_TERMS - 1;
+    const size_t plain = turns(m, n) ? 0 : packed_both(m, n, k, element);
+    const size_t transposed = packed_both(n < ROWS ? n : ROWS, m, k, element);
+    return plain > transposed ? plain : transposed;
 }
 
 /* The sum of no terms. */

@@ -21,7 +21,8 @@ int stni_gemm_serves(stn_dtype dtype);
 /* 1 where one of the factors is a vector, and sums are so long that they are taken as exactly as a sum's: f32 in chains of 32, these in f64. */
 int stni_gemm_is_vector(stn_dtype dtype, int64_t m, int64_t n, int64_t k);
 
-/* Bytes of workspace that a product needs; 0 where the dtype is not served. It does not grow with the problem beyond a few MiB. */
+/* Bytes of workspace that a product needs, and each that is no larger in any of its sizes; 0 where the dtype is not served. It does not grow with
+ * the problem beyond a few MiB. */
 size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k);
 
 /* Computes at once, on the calling thread: for kernels. `workspace` is 64-byte aligned. */

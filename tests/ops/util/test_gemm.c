@@ -191,6 +191,19 @@ static void long_sums_with_a_vector_err_as_sums_do(void)
         }
 }
 
+static void the_workspace_of_a_product_is_enough_for_smaller_ones(void)
+{
+    static const int64_t sizes[] = {1, 2, 13, 64, 127, 128, 129, 300, 1000};
+    enum { N = sizeof sizes / sizeof *sizes };
+    for (int large = 0; large < N * N * N; large++)
+        for (int small = 0; small < N * N * N; small++) {
+            const int64_t m = sizes[large % N], n = sizes[large / N % N], k = sizes[large / N / N];
+            const int64_t rows = sizes[small % N], columns = sizes[small / N % N], terms = sizes[small / N / N];
+            if (rows <= m && columns <= n && terms <= k)
+                CHECK(stni_gemm_workspace(STN_DTYPE_F32, rows, columns, terms) <= stni_gemm_workspace(STN_DTYPE_F32, m, n, k));
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -200,6 +213,7 @@ int main(int argc, char **argv)
         {"integers_wrap", integers_wrap},
         {"other_dtypes_are_not_served", other_dtypes_are_not_served},
         {"long_sums_with_a_vector_err_as_sums_do", long_sums_with_a_vector_err_as_sums_do},
+        {"the_workspace_of_a_product_is_enough_for_smaller_ones", the_workspace_of_a_product_is_enough_for_smaller_ones},
     };
     return TEST_MAIN(argc, argv, cases);
 }
