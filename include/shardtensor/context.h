@@ -99,6 +99,9 @@ STN_API stn_status stn_scope_end(stn_context *context);
  *  that). `*out` is written on success only. */
 STN_API stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, stn_tensor **out);
 
+/** The same for `n` handles: out[i] is keep[i]. `keep` and `out` may be one array; with n 0, as stn_scope_end. */
+STN_API stn_status stn_scope_end_keep_all(stn_context *context, int n, stn_tensor *const *keep, stn_tensor **out);
+
 /** The next stn_scope_end of the innermost scope agrees (stn_agree), so that value errors become known on all ranks. Local. */
 STN_API void stn_scope_agree(stn_context *context);
 

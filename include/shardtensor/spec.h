@@ -40,6 +40,15 @@ static inline stn_placement stn_partial(stn_reduce_op op)
     return p;
 }
 
+/* The same as initialisers, for tables: static const stn_placement rows[] = {STN_S(0), STN_R}; */
+#define STN_R {STN_PLACE_REPLICATE, 0, 0, 0}
+#define STN_S(dim) {STN_PLACE_SHARD, (int8_t)(dim), 0, 0}
+
+/* And as functions of the library, for languages that cannot see inline ones. */
+STN_API stn_placement stn_placement_replicate(void);
+STN_API stn_placement stn_placement_shard(int dim);
+STN_API stn_placement stn_placement_partial(stn_reduce_op op);
+
 /** What a spec is made from. Zero fields mean the default. */
 typedef struct stn_spec_options {
     size_t size; /* sizeof(stn_spec_options) */
@@ -60,6 +69,14 @@ typedef struct stn_spec_options {
 STN_API stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, const stn_placement *placements,
                                    stn_dtype dtype, int ndim, const int64_t *shape, const stn_spec_options *options,
                                    const stn_spec **out);
+
+/** Makes or finds a spec from a text: stn_spec_of(mesh, STN_DTYPE_F32, "S0,R", 2, shape). Local; every rank passes the same.
+ *
+ * One placement per mesh axis, between commas: R or Replicate; S and a dim, or Shard(dim); P (a sum), P(op) or Partial(op), op one of sum, avg,
+ * prod, min, max. What stn_spec_describe prints behind the colon is read as well: sizes of a cut, "within" an axis, the memory order.
+ * @return a spec that the innermost scope owns (retain it to keep it); outside of any, one reference is the caller's. NULL with
+ *  STN_ERR_ARGUMENT (the message has the text and the place), or a status of stn_spec_create. */
+STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim, const int64_t *shape);
 
 STN_API const stn_spec *stn_spec_retain(const stn_spec *spec); /**< One more reference. On the context's thread. */
 STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. Any thread. */

@@ -45,6 +45,11 @@ STN_API stn_tensor *stn_empty(stn_context *context, const stn_spec *spec);
  *  Local. @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, const void *data);
 
+/** The same from the whole tensor, which every rank passes, row-major: each copies its own part. `data` may be NULL on ranks without one.
+ *  Under Partial the values are those of the reduced tensor. Local.
+ *  @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_from_host_global(stn_context *context, const stn_spec *spec, const void *data);
+
 /** A local tensor over the caller's device memory, without a copy. `release(arg)` is called once the last use has ended; it may
  *  be NULL. `strides` in elements, NULL: row-major. Local. @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
@@ -68,6 +73,12 @@ STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int roo
  *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED.
  *  @return new tensor. (PyTorch's users know it as full_tensor.) */
 STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
+
+/** The whole tensor on one rank, as a local tensor; a pending reduction is done. The inverse of stn_scatter: nobody else ever holds the whole, the
+ *  others get an empty local tensor, of shape zeros (of one dim where the tensor has none).
+ *  Collective: every rank of the world calls it, with the same `root`, a world rank; only chunks travel. Gradient: none: the result is detached.
+ *  @return new tensor; STN_ERR_ARGUMENT (a local tensor; root), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
 
 /** The same values in another layout: `spec` has the same shape and dtype; any mesh of the same world.
  *  Collective over the ranks of both meshes. One exchange, or two where a pending reduction ends replicated.

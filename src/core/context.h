@@ -21,6 +21,13 @@ struct stni_scope_stack {
     uint64_t agree; /* bit d: scope d agrees at its end */
 };
 
+/* The same for references to specs. */
+struct stni_scope_specs {
+    const stn_spec **items;
+    int64_t n, cap;
+    int64_t marks[STNI_SCOPE_MARKS];
+};
+
 /* Who moves NONE to WRITING owns value_text until it says KEPT; the agreement puts NONE back. */
 enum stni_value_state { STNI_VALUE_NONE, STNI_VALUE_WRITING, STNI_VALUE_KEPT };
 
@@ -73,6 +80,7 @@ struct stn_context {
     /* Frees what ops cache per context (oneDNN primitives …). */
     struct stni_op_cache { void (*destroy)(void *state); void *state; } op_cache[4];
     struct stni_foreign foreign;
+    struct stni_scope_specs scope_specs;
 };
 
 /* Log line by printf; dropped where nobody listens at that level. Any thread. */

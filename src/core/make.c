@@ -3,6 +3,7 @@
  * Host arrays are row-major. The CPU copies between them and its chunks in whatever order those have; for another device the
  * host rearranges, and only dense bytes cross. */
 #include "core/host_alloc.h"
+#include "core/shard/redistribute.h"
 #include "core/tensor.h"
 
 /* A chunk's elements in row-major order at `data`. */
@@ -54,17 +55,37 @@ static stn_status copy_through_host(stn_context *context, const stn_spec *spec, 
     return status;
 }
 
-stn_status stni_tensor_fill(stn_tensor *tensor, const void *data)
+/* From a box of host memory with the chunk's shape. */
+static stn_status fill_from(stn_tensor *tensor, const stn_box *host)
 {
     stn_context *context = tensor->context;
-    const stn_spec *spec = tensor->spec;
-    if (spec->local_numel == 0)
-        return STN_OK;
-    stn_box host = row_major_box(spec, data), chunk;
+    stn_box chunk;
     if (!context->device->is_cpu)
-        return copy_through_host(context, spec, tensor->data, &host, 0);
+        return copy_through_host(context, tensor->spec, tensor->data, host, 0);
     stni_tensor_box(tensor, &chunk);
-    return wait(context, stni_box_copy(context->queue, &chunk, &host, stn_dtype_size(spec->layout.dtype)));
+    return wait(context, stni_box_copy(context->queue, &chunk, host, stn_dtype_size(tensor->spec->layout.dtype)));
+}
+
+stn_status stni_tensor_fill(stn_tensor *tensor, const void *data)
+{
+    if (tensor->spec->local_numel == 0)
+        return STN_OK;
+    const stn_box host = row_major_box(tensor->spec, data);
+    return fill_from(tensor, &host);
+}
+
+/* This rank's chunk within the whole tensor at `data`. */
+static stn_box chunk_of_whole(const stn_spec *spec, const void *data)
+{
+    stn_box box = row_major_box(spec, data);
+    int64_t stride = 1, at = 0;
+    for (int dim = spec->layout.ndim; dim-- > 0;) {
+        box.strides[dim] = stride;
+        at += spec->local_offset[dim] * stride;
+        stride *= spec->layout.shape[dim];
+    }
+    box.data = (char *)box.data + at * (int64_t)stn_dtype_size(spec->layout.dtype);
+    return box;
 }
 
 /* A copy of the chunk's order and strides happens on the device; what crosses is dense. */
@@ -115,6 +136,39 @@ stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, const void
         return context->error_tensor;
     }
     return stni_tensor_publish(tensor);
+}
+
+/* The complete tensor first: a replica becomes a pending reduction by itself, without communication. */
+static stn_status from_whole(stn_context *context, const stn_spec *spec, const void *data, stn_tensor **out)
+{
+    struct stni_layout layout = spec->layout;
+    const stn_spec *complete = spec;
+    stn_tensor *made;
+    if (stni_layout_reduce(&layout, 0))
+        STNI_TRY(stni_spec_intern(context, &layout, &complete));
+    if (data == NULL && complete->local_numel > 0)
+        return stni_fail(context, STN_ERR_ARGUMENT, "from_host_global: data got NULL, wanted the whole tensor of %lld elements", (long long)spec->numel);
+    STNI_TRY(stni_tensor_create(context, complete, &made));
+    const stn_box host = chunk_of_whole(complete, data);
+    stn_status status = complete->local_numel > 0 ? fill_from(made, &host) : STN_OK;
+    if (status == STN_OK)
+        status = stni_redistribute(made, spec, out);
+    stni_tensor_release_here(made);
+    return status;
+}
+
+stn_tensor *stn_from_host_global(stn_context *context, const stn_spec *spec, const void *data)
+{
+    stn_tensor *tensor = NULL;
+    if (context == NULL)
+        return NULL;
+    stni_context_reap(context);
+    if (context->error.status != STN_OK || check_spec(context, "from_host_global", spec) != STN_OK)
+        return context->error_tensor;
+    context->busy++; /* what is interned on the way is kept */
+    const stn_status status = from_whole(context, spec, data, &tensor);
+    context->busy--;
+    return status == STN_OK ? stni_tensor_publish(tensor) : context->error_tensor;
 }
 
 stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size)

@@ -7,6 +7,8 @@
 #include "core/host_alloc.h"
 #include "core/tensor.h"
 
+#include <stdio.h>
+
 enum { FIRST_CAP = 64 };
 
 STNI_COLD static int grow(struct stni_scope_stack *scopes)
@@ -44,6 +46,25 @@ stn_tensor *stni_tensor_publish(stn_tensor *tensor)
     return refuse(context, tensor);
 }
 
+const stn_spec *stni_scope_own_spec(stn_context *context, const stn_spec *spec)
+{
+    struct stni_scope_specs *specs = &context->scope_specs;
+    if (context->scopes.depth == 0)
+        return spec;
+    if (specs->n == specs->cap) {
+        const int64_t cap = specs->cap == 0 ? FIRST_CAP : 2 * specs->cap;
+        const stn_spec **items = stni_realloc(specs->items, (size_t)cap * sizeof *items);
+        if (items == NULL) {
+            stn_spec_release(&spec);
+            stni_fail_memory(context, "the list of a scope's specs", (size_t)cap * sizeof *items);
+            return NULL;
+        }
+        specs->items = items;
+        specs->cap = cap;
+    }
+    return specs->items[specs->n++] = spec;
+}
+
 /* Position of the innermost scope's mark and flag. */
 static int innermost(const struct stni_scope_stack *scopes)
 {
@@ -56,8 +77,10 @@ void stn_scope_begin(stn_context *context)
         return;
     stni_context_reap(context);
     struct stni_scope_stack *scopes = &context->scopes;
-    if (scopes->depth++ < STNI_SCOPE_MARKS)
+    if (scopes->depth++ < STNI_SCOPE_MARKS) {
         scopes->marks[innermost(scopes)] = scopes->n;
+        context->scope_specs.marks[innermost(scopes)] = context->scope_specs.n;
+    }
 }
 
 void stn_scope_agree(stn_context *context)
@@ -76,6 +99,12 @@ static void release_down_to(struct stni_scope_stack *scopes, int64_t mark)
     }
 }
 
+static void release_specs_down_to(struct stni_scope_specs *specs, int64_t mark)
+{
+    while (specs->n > mark)
+        stn_spec_release(&specs->items[--specs->n]);
+}
+
 /* Agrees where asked to and releases what the scope owns. A scope that is deeper than there are marks leaves both to the last
  * one that has a mark. */
 static void close_innermost(stn_context *context)
@@ -89,6 +118,7 @@ static void close_innermost(stn_context *context)
             stn_agree(context, STN_OK, NULL);
         }
         release_down_to(scopes, scopes->marks[at]);
+        release_specs_down_to(&context->scope_specs, context->scope_specs.marks[at]);
     }
     scopes->depth--;
 }
@@ -106,6 +136,7 @@ void stni_scope_leave(stn_context *context)
 void stni_scope_end_all(stn_context *context)
 {
     release_down_to(&context->scopes, 0);
+    release_specs_down_to(&context->scope_specs, 0);
     context->scopes.depth = 0;
     context->scopes.agree = 0;
 }
@@ -126,31 +157,59 @@ stn_status stn_scope_end(stn_context *context)
     return context == NULL ? STN_ERR_ARGUMENT : scope_end(context);
 }
 
-static void check_keep(stn_context *context, const stn_tensor *keep)
+static stn_status check_keep(stn_context *context, const char *what, const stn_tensor *keep)
 {
     if (keep == NULL || keep->context != context)
-        stni_fail(context, STN_ERR_ARGUMENT, "scope_end_keep: keep got %s, wanted a tensor of this context",
-                  keep == NULL ? "NULL" : "a tensor of another context");
-    else
-        stni_tensor_require(keep, "scope_end_keep: keep");
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s got %s, wanted a tensor of this context", what,
+                         keep == NULL ? "NULL" : "a tensor of another context");
+    return stni_tensor_require(keep, what);
+}
+
+static void release_all(int n, stn_tensor *const *tensors)
+{
+    for (int i = 0; i < n; i++)
+        stni_tensor_release_here(tensors[i]);
+}
+
+/* Ends the scope with one more reference to each; the scope around, or the caller, gets them. */
+static stn_status end_and_keep(stn_context *context, int n, stn_tensor *const *keep, stn_tensor **out)
+{
+    for (int i = 0; i < n; i++)
+        stn_tensor_retain(keep[i]);
+    stn_status status = scope_end(context);
+    if (status != STN_OK) {
+        release_all(n, keep);
+        return status;
+    }
+    for (int i = 0; i < n; i++)
+        if (stni_is_error(stni_tensor_publish(keep[i]))) {
+            release_all(n - i - 1, keep + i + 1);
+            return context->error.status;
+        }
+    for (int i = 0; i < n; i++)
+        out[i] = keep[i];
+    return STN_OK;
 }
 
 stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, stn_tensor **out)
 {
     if (context == NULL)
         return STN_ERR_ARGUMENT;
-    check_keep(context, keep);
-    if (context->error.status != STN_OK)
-        return scope_end(context);
-    stn_tensor_retain(keep);
-    stn_status status = scope_end(context);
-    if (status != STN_OK) {
-        stni_tensor_release_here(keep);
-        return status;
+    check_keep(context, "scope_end_keep: keep", keep);
+    return context->error.status != STN_OK ? scope_end(context) : end_and_keep(context, 1, &keep, out);
+}
+
+stn_status stn_scope_end_keep_all(stn_context *context, int n, stn_tensor *const *keep, stn_tensor **out)
+{
+    char what[64];
+    if (context == NULL)
+        return STN_ERR_ARGUMENT;
+    if (n < 0 || (n > 0 && (keep == NULL || out == NULL)))
+        stni_fail(context, STN_ERR_ARGUMENT, "scope_end_keep_all: got n %d, keep %s, out %s, wanted two lists", n, keep == NULL ? "NULL" : "given",
+                  out == NULL ? "NULL" : "given");
+    for (int i = 0; i < n && context->error.status == STN_OK; i++) {
+        snprintf(what, sizeof what, "scope_end_keep_all: keep[%d]", i);
+        check_keep(context, what, keep[i]);
     }
-    keep = stni_tensor_publish(keep);
-    if (stni_is_error(keep))
-        return context->error.status;
-    *out = keep;
-    return STN_OK;
+    return context->error.status != STN_OK ? scope_end(context) : end_and_keep(context, n, keep, out);
 }

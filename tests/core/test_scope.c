@@ -209,9 +209,46 @@ static void list_that_cannot_grow_is_a_kept_error(void)
     on_one_rank(outgrow, NULL);
 }
 
+static void keep_three(stn_context *context, void *arg)
+{
+    stn_tensor *kept[3], *outer[3] = {NULL};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_scope_begin(context);
+    make(context, 5);
+    for (int i = 0; i < 3; i++)
+        kept[i] = stn_empty(context, vector_spec(context, i + 1));
+    kept[2] = kept[0]; /* one handle twice */
+    CHECK_STATUS(stn_scope_end_keep_all(context, 3, kept, kept), STN_OK);
+    CHECK_I64(live_tensors(context), 2);
+    CHECK_STATUS(stn_scope_end_keep_all(context, 3, kept, outer), STN_OK);
+    CHECK_I64(live_tensors(context), 2);
+    CHECK(outer[0] == kept[0] && outer[1] == kept[1] && outer[2] == kept[0]);
+    for (int i = 0; i < 3; i++)
+        stn_tensor_release(&outer[i]);
+    CHECK_I64(live_tensors(context), 0);
+    stn_scope_begin(context);
+    make(context, 2);
+    CHECK_STATUS(stn_scope_end_keep_all(context, 0, NULL, NULL), STN_OK);
+    CHECK_I64(live_tensors(context), 0);
+    stn_scope_begin(context);
+    kept[0] = stn_empty(context, vector_spec(context, 2)), kept[1] = NULL;
+    CHECK_STATUS(stn_scope_end_keep_all(context, 2, kept, outer), STN_ERR_ARGUMENT);
+    CHECK_STR(stn_context_error_text(context), "scope_end_keep_all: keep[1] got NULL, wanted a tensor of this context");
+    CHECK(outer[0] == NULL && outer[1] == NULL);
+    CHECK_I64(live_tensors(context), 0);
+    CHECK_STATUS(stn_scope_end_keep_all(context, 2, kept, outer), STN_ERR_STATE);
+}
+
+static void several_handles_outlive_their_scope(void)
+{
+    on_one_rank(keep_three, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"several_handles_outlive_their_scope", several_handles_outlive_their_scope},
         {"scope_owns_what_is_made_in_it", scope_owns_what_is_made_in_it},
         {"outside_a_scope_the_caller_owns", outside_a_scope_the_caller_owns},
         {"scopes_nest_deeper_than_there_are_marks", scopes_nest_deeper_than_there_are_marks},

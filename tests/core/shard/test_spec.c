@@ -2,8 +2,11 @@
 #include "harness.h"
 
 #include "core/shard/spec.h"
+#include "core/scope.h"
+#include "core/shard/random_spec.h"
 #include "core/shard/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const int64_t globe[] = {73, 144};
@@ -313,9 +316,109 @@ static void bad_arguments_are_named(void)
     world_end(context);
 }
 
+static void texts_of_all_specs_give_the_same_specs(void)
+{
+    enum { ROUNDS = 3000 };
+    uint64_t state = 5;
+    int elided = 0;
+    stn_context *context = world_rank(1, 12);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct random_shape shape;
+        char text[1024];
+        stn_scope_begin(context);
+        random_shape(&state, &shape);
+        const stn_mesh *mesh = random_mesh(&state, context);
+        const stn_spec *spec = random_spec(&state, context, mesh, &shape, STN_DTYPE_F64, 31);
+        stn_spec_describe(spec, text, sizeof text);
+        const char *placements = strchr(text, ':') + 1;
+        if (strstr(text, "pieces)")) { /* not all of the sizes are there */
+            elided++;
+            CHECK(stn_spec_of(mesh, STN_DTYPE_F64, placements, shape.ndim, shape.shape) == NULL);
+            CHECK(strstr(world_error(context), "all sizes") != NULL);
+        } else if (!CHECK(stn_spec_of(mesh, STN_DTYPE_F64, placements, shape.ndim, shape.shape) == spec)) {
+            fprintf(stderr, "  %s: %s\n", text, stn_context_error_text(context));
+            world_error(context);
+        }
+        stn_spec_release(&spec);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    CHECK(elided > 0 && elided < ROUNDS / 10);
+    world_end(context);
+}
+
+static void short_texts_are_specs_that_the_scope_owns(void)
+{
+    static const stn_placement rows[][2] = {{STN_S(0), STN_R}, {STN_R, STN_S(1)}, {STN_S(1), STN_S(1)}, {{STN_PLACE_PARTIAL, 0, STN_SUM, 0}, STN_S(0)},
+                                            {{STN_PLACE_PARTIAL, 0, STN_MAX, 0}, STN_R}};
+    static const char *const texts[][3] = {{"S0,R", "Shard(0), Replicate", " S(0) , R "}, {"R,S1", "Replicate, Shard(1)", "R , S 1"},
+                                           {"S1,S1", "Shard(1), Shard(1) within lat", "S(1),Shard(1)"}, {"P,S0", "Partial(sum), Shard(0)", "P(sum),S0"},
+                                           {"P(max),R", "Partial(max),R", "P( max ),R"}};
+    stn_context *context = world_rank(0, 6);
+    const stn_mesh *mesh = grid(context, 2, 3);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const stn_spec *wanted = globe_spec(context, mesh, rows[i], NULL);
+        const int refs = wanted->refs;
+        stn_scope_begin(context);
+        for (int k = 0; k < 3; k++)
+            if (!CHECK(stn_spec_of(mesh, STN_DTYPE_F32, texts[i][k], 2, globe) == wanted))
+                fprintf(stderr, "  \"%s\": %s\n", texts[i][k], world_error(context));
+        CHECK_I64(wanted->refs, refs + 3);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        CHECK_I64(wanted->refs, refs);
+        const stn_spec *own = stn_spec_of(mesh, STN_DTYPE_F32, texts[i][0], 2, globe);
+        CHECK_I64(wanted->refs, refs + 1);
+        stn_spec_release(&own);
+        stn_spec_release(&wanted);
+    }
+    CHECK_I64(stn_placement_shard(3).dim, 3);
+    CHECK_I64(stn_placement_replicate().kind, STN_PLACE_REPLICATE);
+    CHECK_I64(stn_placement_partial(STN_AVG).op, STN_AVG);
+    world_end(context);
+}
+
+static void texts_that_are_no_placements_are_refused_at_their_place(void)
+{
+    static const struct { const char *text; int ndim; const char *why; } rows[] = {
+        {"", 2, "\"\": it ends before character 1, wanted R, S and a dim, or P"},
+        {"S0", 2, "it ends before character 3, wanted ',' and the placement of axis lon"},
+        {"S0,Q", 2, "\"S0,Q\": character 4 is 'Q', wanted R, S and a dim, or P"},
+        {"S0 R", 2, "character 4 is 'R', wanted ',' and"},
+        {"S0,R,R", 2, "character 5 is ',', wanted its end"},
+        {"S2,R", 2, "character 2 is '2', wanted a dim, 0 to 1"},
+        {"S-1,R", 2, "character 2 is '-', wanted a dim"},
+        {"S99999999999999999999,R", 2, "character 2 is '9', wanted a dim"},
+        {"S0,R", 0, "a tensor of 0 dims has none to cut"},
+        {"Shard(0,R", 2, "character 8 is ',', wanted ')'"},
+        {"P(sam),R", 2, "character 3 is 's', wanted sum, avg, prod, min or max"},
+        {"P(sum,R", 2, "character 6 is ',', wanted ')'"},
+        {"S0 within nobody,R", 2, "character 11 is 'n', wanted an axis of the mesh"},
+        {"S0 within lon,S0 within lat", 2, "axes are within each other"},
+        {"S0 sizes 40 33 1,R", 2, "3 sizes of dim 0, wanted 2"},
+        {"S0 sizes,R", 2, "character 9 is ',', wanted a size"},
+        {"S0 sizes 40 20,R", 2, "sizes[0] add up to 60, wanted shape[0] = 73"},
+        {"R,R, memory order 0 0", 2, "memory_order[1] is 0"},
+        {"R,R, memory order 0", 2, "it ends before character 20, wanted a dim"},
+        {"S0,R", 9, "ndim got 9"},
+        {NULL, 2, "placements got NULL"},
+    };
+    stn_context *context = world_rank(0, 6);
+    const stn_mesh *mesh = grid(context, 2, 3);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK(stn_spec_of(mesh, STN_DTYPE_F32, rows[i].text, rows[i].ndim, globe) == NULL);
+        const char *got = world_error(context);
+        if (!CHECK(strstr(got, rows[i].why) != NULL))
+            fprintf(stderr, "  got %s, wanted %s\n", got, rows[i].why);
+    }
+    CHECK(stn_spec_of(NULL, STN_DTYPE_F32, "R", 2, globe) == NULL);
+    world_end(context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"texts_of_all_specs_give_the_same_specs", texts_of_all_specs_give_the_same_specs},
+        {"short_texts_are_specs_that_the_scope_owns", short_texts_are_specs_that_the_scope_owns},
+        {"texts_that_are_no_placements_are_refused_at_their_place", texts_that_are_no_placements_are_refused_at_their_place},
         {"chunks_of_a_grid_are_products_of_cuts", chunks_of_a_grid_are_products_of_cuts},
         {"two_axes_on_one_dim_cut_in_either_order", two_axes_on_one_dim_cut_in_either_order},
         {"specs_that_mean_the_same_are_the_same_pointer", specs_that_mean_the_same_are_the_same_pointer},
