@@ -16,6 +16,7 @@
 #include <shardtensor/spec.h>
 #include <shardtensor/status.h>
 #include <shardtensor/tensor.h>
+#include <shardtensor/trace.h>
 #include <shardtensor/train.h>
 #include <shardtensor/version.h>
 

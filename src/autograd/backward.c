@@ -6,6 +6,7 @@
 #include "core/host_alloc.h"
 #include "core/scope.h"
 #include "core/shard/redistribute.h"
+#include "core/trace.h"
 
 #include <string.h>
 
@@ -261,6 +262,8 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
 {
     stn_context *context = pass->context;
     int no_grad = context->no_grad;
+    if (context->trace)
+        stni_trace_range_begin(context->trace, "backward");
     struct stni_guard guard = stni_guard_clear();
     context->no_grad = pass->create_graph ? 0 : no_grad + 1;
     context->busy++;
@@ -272,6 +275,8 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     context->busy--;
     context->no_grad = no_grad;
     stni_guard_restore(guard);
+    if (context->trace)
+        stni_trace_range_end(context->trace);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "core/box_walk.h"
 #include "core/device/device.h"
 #include "core/stream.h"
+#include "core/trace.h"
 
 #include <shardtensor/module.h>
 
@@ -173,5 +174,5 @@ stn_status stni_box_copy(stn_queue *queue, const stn_box *dst, const stn_box *sr
         if (dst->shape[d] == 0)
             return STN_OK;
     stn_box_copy_args args = {*dst, *src, element_size};
-    return stn_queue_launch(queue, queue->device->box_copy ? queue->device->box_copy : copy_kernel, &args, sizeof args);
+    return stni_trace_launch(queue, queue->device->box_copy ? queue->device->box_copy : copy_kernel, &args, sizeof args, "copy");
 }

@@ -459,11 +459,21 @@ static stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, co
 STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
                                             stn_tensor **out)
 {
-    struct stni_trace *trace = op->context->trace;
-    int64_t start = stni_trace_span_begin(trace);
+    stn_context *context = op->context;
+    struct stni_trace *trace = context->trace;
+    const int64_t start = stni_trace_span_begin(trace);
+    const struct stni_comm_stats before = context->comm_stats;
+    struct stni_trace_args args = {0};
+    stni_trace_arg_tensors(&args, "in", n_in, in); /* as they are before an op that changes them in place */
+    const char *around = stni_trace_enter(trace, op->desc->name);
     stn_status status = dispatch(op, n_in, in, attrs, n_out, out);
-    if (trace == op->context->trace) /* a handler may have ended it */
-        stni_trace_span_end(trace, STNI_TRACE_OP, op->desc->name, start, 0);
+    if (trace != context->trace) /* a handler has ended it */
+        return status;
+    stni_trace_enter(trace, around);
+    stni_trace_arg_tensors(&args, "out", n_out, out);
+    args.bytes = context->comm_stats.bytes_sent - before.bytes_sent;
+    args.messages = context->comm_stats.messages - before.messages;
+    stni_trace_add_args(trace, STNI_TRACE_OP, op->desc->name, start, &args);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "train/optimizer.h"
 
 #include "core/host_alloc.h"
+#include "core/trace.h"
 #include "ops/redistribute/action.h"
 
 #include <math.h>
@@ -211,7 +212,12 @@ stn_status stn_optimizer_step(stn_optimizer *optimizer)
     if (!optimizer)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_action_begin(optimizer->context));
-    return stni_action_end(optimizer->context, step(optimizer));
+    if (optimizer->context->trace)
+        stni_trace_range_begin(optimizer->context->trace, "step");
+    const stn_status status = step(optimizer);
+    if (optimizer->context->trace)
+        stni_trace_range_end(optimizer->context->trace);
+    return stni_action_end(optimizer->context, status);
 }
 
 stn_status stn_optimizer_zero_grad(stn_optimizer *optimizer)

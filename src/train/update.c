@@ -23,13 +23,11 @@ static void drop(struct stni_update *update)
 
 static stn_status launch(struct stni_update *update)
 {
-    static const char *const names[STNI_UPDATE_KINDS] = {"sgd", "sgd.momentum", "adamw", "average", "average.swap", "clip.norm", "clip.scale"};
     stn_context *context = update->context;
     if (update->args.n == 0)
         return STN_OK;
-    if (context->trace)
-        stni_trace_name_kernel(context->trace, stni_update_cpu, names[update->args.kind]);
-    stn_status status = stni_fail_queue(context, stn_queue_launch(context->queue, stni_update_cpu, &update->args, sizeof update->args));
+    /* One kernel updates, averages and clips: what it does stands in the band around it. */
+    stn_status status = stni_fail_queue(context, stni_trace_launch(context->queue, stni_update_cpu, &update->args, sizeof update->args, "update"));
     drop(update);
     return status;
 }

@@ -2,6 +2,7 @@
  * more than fits. */
 #include "core/comm/launch.h"
 
+#include "core/comm/threads.h"
 #include "core/host_alloc.h"
 #include "core/trace.h"
 
@@ -129,15 +130,25 @@ static stn_status run(stn_queue *queue, const struct call *call)
 static stn_status verb_kernel(stn_queue *queue, const void *args);
 static stn_status queued_kernel(stn_queue *queue, const void *args);
 
-/* The span tells the verb and its bytes; the queue's own, of the kernel, tells no more than that it was one. */
+/* The span tells the verb; the queue's own, of the kernel, would tell no more than that it was one. */
 STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, const struct call *call)
 {
-    int64_t start = stni_trace_span_begin(trace);
+    const stn_comm *comm = call->comm;
+    const struct stni_verb *verb = call->verb;
+    const struct stni_comm_stats cost = stni_verb_cost(verb, comm->rank, comm->size);
+    const int64_t start = stni_trace_span_begin(trace), waited = stni_thread_waited(comm);
+    struct stni_trace_args args = {.bytes = cost.bytes_sent, .messages = cost.messages};
+    char text[96];
+    stni_verb_describe(verb, text, sizeof text);
+    stni_trace_arg(&args, "verb", text);
+    stni_trace_arg_number(&args, "ranks", comm->size);
+    stni_trace_arg_number(&args, "rank", comm->rank);
     stn_status status = run(queue, call);
-    stni_trace_name_kernel(trace, verb_kernel, "verb");
-    stni_trace_name_kernel(trace, queued_kernel, "verb");
-    stni_trace_span_end(trace, STNI_TRACE_VERB, stni_verb_name(call->verb->kind), start,
-                        stni_verb_cost(call->verb, call->comm->rank, call->comm->size).bytes_sent);
+    if (waited >= 0)
+        stni_trace_arg_number(&args, "waited_ns", stni_thread_waited(comm) - waited);
+    stni_trace_name_kernel(trace, verb_kernel, "");
+    stni_trace_name_kernel(trace, queued_kernel, "");
+    stni_trace_add_args(trace, STNI_TRACE_VERB, stni_verb_name(verb->kind), start, &args);
     return status;
 }
 

@@ -118,6 +118,7 @@ struct stni_thread_member {
     int rank;
     uint64_t sequence;       /* collectives begun */
     double deadline_seconds; /* negative: none */
+    int64_t waited;          /* for peers, nanoseconds; short waits are not counted */
     int64_t until;           /* when the deadline of the verb in progress passes, nanoseconds; 0: not computed yet */
     void *scratch;           /* for copying, which allocates nothing */
     size_t scratch_bytes;
@@ -134,6 +135,9 @@ enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI
  * is too late, nanoseconds; computed from the member's deadline when it is first needed (0). */
 enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
                                        int heed_abort, int64_t *until);
+
+/* How long this rank has waited for its peers so far, nanoseconds; -1: no communicator of threads. */
+int64_t stni_thread_waited(const stn_comm *comm);
 
 /* Writes a word that peers wait for, and wakes those that sleep. */
 void stni_thread_post(struct stni_thread_member *member, stni_thread_word *word, uint64_t value);

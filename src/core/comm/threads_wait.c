@@ -122,9 +122,18 @@ enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int pe
     /* On a machine that others use too, a yield can last as long as their turn: whoever sleeps is woken sooner. */
     int64_t begin = now();
     for (int i = 0; i < YIELDS && now() - begin < YIELD_NANOSECONDS; i++) {
-        if (over(&w, &result))
+        if (over(&w, &result)) {
+            member->waited += now() - begin;
             return result;
+        }
         sched_yield();
     }
-    return sleep_until(&w, until);
+    result = sleep_until(&w, until);
+    member->waited += now() - begin;
+    return result;
+}
+
+int64_t stni_thread_waited(const stn_comm *comm)
+{
+    return comm->run == stni_thread_run ? ((const struct stni_thread_member *)comm->impl)->waited : -1;
 }

@@ -3,6 +3,7 @@
 
 #include "core/device/device.h"
 #include "core/dtype.h"
+#include "core/trace.h"
 
 #include <shardtensor/module.h>
 
@@ -77,5 +78,5 @@ stn_status stni_fill_identity(stn_queue *queue, void *data, int64_t numel, stn_d
     stn_fill_args args = {.data = data, .count = numel, .element_size = stn_dtype_size(dtype)};
     union value value = identities[op](dtype);
     memcpy(args.element, &value, args.element_size);
-    return stn_queue_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args);
+    return stni_trace_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args, "fill");
 }

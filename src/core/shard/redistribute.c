@@ -5,6 +5,7 @@
 #include "core/shard/exchange.h"
 #include "core/shard/identity.h"
 #include "core/shard/refine.h"
+#include "core/trace.h"
 
 #include <string.h>
 
@@ -243,6 +244,35 @@ static int same_order(const stn_spec *a, const stn_spec *b)
     return memcmp(a->layout.memory_order, b->layout.memory_order, sizeof a->layout.memory_order) == 0;
 }
 
+/* What one rank does by itself is no redistribution: a mesh of one rank, another order in memory. */
+static stn_status change(stn_tensor *tensor, const stn_spec *spec, int same_chunks, stn_tensor **out)
+{
+    if (same_chunks)
+        return reorder(tensor, spec, out);
+    STNI_TRY(move(tensor, spec, out));
+    tensor->context->stats.redistributions++;
+    return STN_OK;
+}
+
+/* Told beside from and to: for which op. */
+STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks, stn_tensor **out)
+{
+    stn_context *context = tensor->context;
+    const struct stni_comm_stats before = context->comm_stats;
+    const int64_t start = stni_trace_now();
+    struct stni_trace_args args = {0};
+    const char *op = stni_trace_op(context->trace);
+    stni_trace_arg_spec(&args, "from", tensor->spec);
+    stni_trace_arg_spec(&args, "to", spec);
+    if (op)
+        stni_trace_arg(&args, "for", op);
+    STNI_TRY(change(tensor, spec, same_chunks, out));
+    args.bytes = context->comm_stats.bytes_sent - before.bytes_sent;
+    args.messages = context->comm_stats.messages - before.messages;
+    stni_trace_add_args(context->trace, STNI_TRACE_MOVE, same_chunks ? "reorder" : "redistribute", start, &args);
+    return STN_OK;
+}
+
 /* The same logical value: whoever differentiates the result differentiates the tensor. */
 static void share_history(const stn_tensor *tensor, stn_tensor *to)
 {
@@ -264,8 +294,7 @@ stn_status stni_redistribute(stn_tensor *tensor, const stn_spec *spec, stn_tenso
     if (same_chunks && same_order(tensor->spec, spec)) {
         STNI_TRY(stni_tensor_on(tensor->context, spec, tensor->storage, tensor->data, tensor->strides, 0, &to));
     } else {
-        STNI_TRY(same_chunks ? reorder(tensor, spec, &to) : move(tensor, spec, &to));
-        tensor->context->stats.redistributions++;
+        STNI_TRY(tensor->context->trace ? change_traced(tensor, spec, same_chunks, &to) : change(tensor, spec, same_chunks, &to));
     }
     share_history(tensor, to);
     *out = to;

@@ -4,6 +4,7 @@
 #include "core/dtype.h"
 #include "core/scope.h"
 #include "core/shard/redistribute.h"
+#include "core/trace.h"
 
 #include <shardtensor/ops_factory.h>
 
@@ -60,7 +61,7 @@ static stn_status launch(stn_tensor *tensor, struct stni_factory_args *args)
     memcpy(args->shape, spec->layout.shape, sizeof spec->layout.shape);
     memcpy(args->offset, spec->local_offset, sizeof spec->local_offset);
     stni_tensor_box(tensor, &args->dst);
-    return stni_fail_queue(tensor->context, stn_queue_launch(tensor->context->queue, stni_factory_cpu, args, sizeof *args));
+    return stni_fail_queue(tensor->context, stni_trace_launch(tensor->context->queue, stni_factory_cpu, args, sizeof *args, "factory"));
 }
 
 /* A replica becomes a pending reduction by itself: no rank sends anything. */
