@@ -327,6 +327,7 @@ static void turn_in_memory(stn_context *context, void *arg)
         for (int64_t j = 0; j < 7; j++)
             CHECK_NEAR(turned[j * rows + i], chunk[i * 7 + j], 0);
     CHECK_I64(context->comm_stats.collectives, 0);
+    CHECK_I64(context->stats.redistributions, 0);
     stn_tensor_release(&from);
     stn_tensor_release(&to);
     stni_context_reap(context);
@@ -337,6 +338,7 @@ static void turn_in_memory(stn_context *context, void *arg)
 
 static void memory_order_alone_changes_by_a_local_copy(void)
 {
+    on_one_rank(turn_in_memory, NULL);
     on_ranks(3, turn_in_memory, NULL);
 }
 
