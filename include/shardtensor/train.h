@@ -152,5 +152,16 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
  * Source: Pascanu, Mikolov and Bengio 2013. */
 STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *parameters, double most, double *norm);
 
+/** Divides the gradients of some parameters by the number that the loss was multiplied with, and tells whether all results are finite on all ranks: where
+ *  one is not, the step is to be left out and the next scale smaller.
+ *
+ * Parameters without a gradient count for nothing. Gradients are divided also where some are not finite.
+ * Collective: over the world, one all-reduce of a number.
+ * @param scale   finite, more than 0.
+ * @param finite  gets 1 or 0, the same on every rank; the host then waits. NULL: not told. Written on success only.
+ * @return as stn_clip_grad_norm.
+ * Source: Micikevicius et al., Mixed Precision Training, ICLR 2018. */
+STN_API stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *parameters, double scale, int *finite);
+
 STN_END_DECLS
 #endif

@@ -1,4 +1,5 @@
-/* Clipping by the norm of all gradients. The norm stays on the device: the host waits only if it wants to know it. */
+/* What is done to the gradients of all parameters at once: clipping by their norm, undoing the scale of a loss. What is added up over them stays on the
+ * device: the host waits only if it wants to know it. */
 #include "autograd/leaf.h"
 #include "core/shard/identity.h"
 #include "ops/redistribute/action.h"
@@ -12,7 +13,7 @@ struct clip {
     stn_context *context;
     int n;
     stn_tensor *const *parameters;
-    void *sum; /* f64, on the device */
+    void *sum; /* f64, on the device: of squares, or of numbers that are not finite */
 };
 
 /* Of those that hold the same elements, one counts them. */
@@ -34,17 +35,27 @@ static stn_status add_to_norm(struct stni_update *update, const struct stni_upda
     return grad ? stni_update_add(update, numbers, 1, &grad, 0, grad) : STN_OK;
 }
 
+static stn_status set_zero(const struct clip *clip)
+{
+    return stni_fail_queue(clip->context, stni_fill_identity(clip->context->queue, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
+}
+
+static stn_status sum_over_ranks(const struct clip *clip)
+{
+    stn_context *context = clip->context;
+    return stni_fail_queue(context, stni_comm_all_reduce(context->comm, context->queue, clip->sum, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
+}
+
 static stn_status sum_squares(const struct clip *clip)
 {
     struct stni_update update;
     const struct stni_update_numbers numbers = {.norm_square = clip->sum};
-    stn_context *context = clip->context;
-    stn_status status = stni_fail_queue(context, stni_fill_identity(context->queue, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
-    stni_update_begin(&update, context, STNI_UPDATE_NORM);
+    stn_status status = set_zero(clip);
+    stni_update_begin(&update, clip->context, STNI_UPDATE_NORM);
     for (int i = 0; i < clip->n && status == STN_OK; i++)
         status = add_to_norm(&update, &numbers, clip->parameters[i]);
     STNI_TRY(stni_update_end(&update, status));
-    return stni_fail_queue(context, stni_comm_all_reduce(context->comm, context->queue, clip->sum, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
+    return sum_over_ranks(clip);
 }
 
 /* A gradient may be what others read too, as the cotangent of two leaves: it is not written to, its leaf gets a new one. */
@@ -65,54 +76,65 @@ static stn_status scale_one(struct stni_update *update, const struct stni_update
     return status;
 }
 
-static stn_status scale(const struct clip *clip, double most)
+static stn_status scale(const struct clip *clip, enum stni_update_kind kind, double most)
 {
     struct stni_update update;
     stn_status status = STN_OK;
     const struct stni_update_numbers numbers = {.most = most, .norm_square = clip->sum};
-    stni_update_begin(&update, clip->context, STNI_UPDATE_SCALE);
+    stni_update_begin(&update, clip->context, kind);
     for (int i = 0; i < clip->n && status == STN_OK; i++)
         status = scale_one(&update, &numbers, clip->parameters[i]);
     return stni_update_end(&update, status);
 }
 
-static stn_status read_norm(const struct clip *clip, double *norm)
+static stn_status read_sum(const struct clip *clip, double *sum)
 {
-    double square = 0;
     stn_queue *queue = clip->context->queue;
-    STNI_TRY(stni_fail_queue(clip->context, stni_queue_copy(queue, &square, clip->sum, sizeof square, STNI_COPY_TO_HOST)));
-    STNI_TRY(stni_context_sync(clip->context));
-    *norm = sqrt(square);
-    return STN_OK;
+    STNI_TRY(stni_fail_queue(clip->context, stni_queue_copy(queue, sum, clip->sum, sizeof *sum, STNI_COPY_TO_HOST)));
+    return stni_context_sync(clip->context);
 }
 
-static stn_status check(stn_context *context, int n, stn_tensor *const *parameters, double most)
+static stn_status check(stn_context *context, const char *what, int n, stn_tensor *const *parameters)
 {
-    if (!(most > 0))
-        return stni_fail(context, STN_ERR_ARGUMENT, "clip_grad_norm: most got %g, wanted more than 0", most);
     if (n < 0 || (n > 0 && !parameters))
-        return stni_fail(context, STN_ERR_ARGUMENT, "clip_grad_norm: parameters got %d at %p, wanted a list", n, (const void *)parameters);
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: parameters got %d at %p, wanted a list", what, n, (const void *)parameters);
     for (int i = 0; i < n; i++) {
         stn_tensor *grad;
-        STNI_TRY(stni_update_check(context, "clip_grad_norm", "parameter", parameters[i]));
+        STNI_TRY(stni_update_check(context, what, "parameter", parameters[i]));
         STNI_TRY(stn_grad_of(parameters[i], &grad));
     }
     return STN_OK;
 }
 
-static stn_status clip_all(stn_context *context, int n, stn_tensor *const *parameters, double most, double *norm)
+static stn_status clip_all(const struct clip *clip, double most, double *norm)
 {
-    struct clip clip = {context, n, parameters, NULL};
+    double square = 0;
+    STNI_TRY(sum_squares(clip));
+    STNI_TRY(scale(clip, STNI_UPDATE_SCALE, most));
+    if (norm) {
+        STNI_TRY(read_sum(clip, &square));
+        *norm = sqrt(square);
+    }
+    return STN_OK;
+}
+
+static stn_status unscale_all(const struct clip *clip, double divisor, double *bad)
+{
+    STNI_TRY(set_zero(clip));
+    STNI_TRY(scale(clip, STNI_UPDATE_UNSCALE, divisor));
+    STNI_TRY(sum_over_ranks(clip));
+    return bad ? read_sum(clip, bad) : STN_OK;
+}
+
+/* With a number on the device, which `work` uses. */
+static stn_status with_sum(struct clip *clip, stn_status (*work)(const struct clip *clip, double number, double *out), double number, double *out)
+{
     size_t capacity;
-    STNI_TRY(check(context, n, parameters, most));
-    if (stni_pool_take(context->pool, sizeof(double), &clip.sum, &capacity) != STN_OK)
-        return stni_fail_memory(context, "a norm", sizeof(double));
-    stn_status status = sum_squares(&clip);
-    if (status == STN_OK)
-        status = scale(&clip, most);
-    if (status == STN_OK && norm)
-        status = read_norm(&clip, norm);
-    stni_pool_release(context->pool, clip.sum, capacity);
+    struct stni_pool *pool = clip->context->pool;
+    if (stni_pool_take(pool, sizeof(double), &clip->sum, &capacity) != STN_OK)
+        return stni_fail_memory(clip->context, "a sum over gradients", sizeof(double));
+    const stn_status status = work(clip, number, out);
+    stni_pool_release(pool, clip->sum, capacity);
     return status;
 }
 
@@ -120,6 +142,30 @@ stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *pa
 {
     if (!context)
         return STN_ERR_ARGUMENT;
+    struct clip clip = {context, n, parameters, NULL};
     STNI_TRY(stni_action_begin(context));
-    return stni_action_end(context, clip_all(context, n, parameters, most, norm));
+    stn_status status = check(context, "clip_grad_norm", n, parameters);
+    if (status == STN_OK && !(most > 0))
+        status = stni_fail(context, STN_ERR_ARGUMENT, "clip_grad_norm: most got %g, wanted more than 0", most);
+    if (status == STN_OK)
+        status = with_sum(&clip, clip_all, most, norm);
+    return stni_action_end(context, status);
+}
+
+stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *parameters, double scale_of_loss, int *finite)
+{
+    double bad = 0;
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    struct clip clip = {context, n, parameters, NULL};
+    STNI_TRY(stni_action_begin(context));
+    stn_status status = check(context, "grad_unscale", n, parameters);
+    if (status == STN_OK && (!(scale_of_loss > 0) || isinf(scale_of_loss)))
+        status = stni_fail(context, STN_ERR_ARGUMENT, "grad_unscale: scale got %g, wanted a finite number above 0", scale_of_loss);
+    if (status == STN_OK)
+        status = with_sum(&clip, unscale_all, scale_of_loss, finite ? &bad : NULL);
+    status = stni_action_end(context, status);
+    if (status == STN_OK && finite)
+        *finite = bad == 0;
+    return status;
 }

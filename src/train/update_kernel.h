@@ -16,6 +16,7 @@ enum stni_update_kind {
     STNI_UPDATE_SWAP,     /* at: two tensors */
     STNI_UPDATE_NORM,     /* at: gradient; norm_square grows by its squares, added up in f64 */
     STNI_UPDATE_SCALE,    /* at: where to, a gradient; the factor comes from norm_square */
+    STNI_UPDATE_UNSCALE,  /* at: where to, a gradient; divided by `most`; norm_square grows by the number of results that are not finite */
     STNI_UPDATE_KINDS
 };
 
@@ -30,8 +31,8 @@ struct stni_update_numbers {
     double a, b;                   /* momentum and 1 - dampening (0 for the first gradient: 1), or beta1 and beta2 */
     double epsilon;
     double mean_scale, square_scale; /* AdamW: 1 / (1 - beta^step) */
-    double most;                   /* SCALE: the norm allowed */
-    double *norm_square;             /* NORM, SCALE */
+    double most;                   /* SCALE: the norm allowed; UNSCALE: the divisor */
+    double *norm_square;             /* NORM, SCALE, UNSCALE */
     int64_t nesterov;
 };
 

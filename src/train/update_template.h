@@ -67,6 +67,20 @@ static void NAME(scale)(const struct stni_update_chunk *chunk, const struct stni
         to[i] = factor * from[i];
 }
 
+/* x - x is 0 for finite numbers alone. */
+static void NAME(unscale)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    T *restrict to = chunk->at[0];
+    const T *restrict from = chunk->at[1];
+    const T divisor = (T)numbers->most;
+    int64_t bad = 0;
+    for (int64_t i = 0; i < chunk->n; i++) {
+        to[i] = from[i] / divisor;
+        bad += to[i] - to[i] != 0;
+    }
+    *numbers->norm_square += (double)bad;
+}
+
 /* Eight sums, so that the order of additions does not depend on the instruction set. */
 static void NAME(norm)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
 {

@@ -212,6 +212,67 @@ static void clipping_counts_each_element_once(void)
     test_ranks(3, clip_body, NULL);
 }
 
+/* Gradients of two parameters, one of them with a single element that is `bad`; a third has none. */
+static void unscale_once(stn_context *context, stn_dtype dtype, double bad, int want)
+{
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *list[] = {parameter(context, mesh, stn_shard(0), dtype), parameter(context, mesh, stn_replicate(), dtype), parameter(context, mesh, stn_shard(1), dtype)};
+    stn_tensor *grad;
+    double first[N], got[N];
+    int finite = 7;
+    for (int k = 0; k < 2; k++)
+        give_gradient(context, list[k], 0);
+    CHECK_STATUS(stn_grad_of(list[1], &grad), STN_OK);
+    test_read(grad, first, N);
+    if (bad != 0) { /* in one element, which one rank may hold alone */
+        const int64_t shape[] = {ROWS, COLUMNS};
+        stn_placement rows = stn_shard(0);
+        current_step = 0;
+        stn_tensor *g = test_tensor(context, mesh, &rows, dtype, 2, shape, NULL, start);
+        g = stn_where(stn_eq(g, stn_max(g)), stn_mul_number(stn_ones(context, stn_tensor_spec(g)), bad), stn_zeros(context, stn_tensor_spec(g)));
+        CHECK_STATUS(stn_backward(stn_sum(stn_mul(list[0], g), 0, NULL, 0)), STN_OK);
+    }
+    CHECK_STATUS(stn_grad_unscale(context, 3, list, 64, &finite), STN_OK);
+    CHECK_I64(finite, want);
+    CHECK_STATUS(stn_grad_of(list[1], &grad), STN_OK);
+    test_read(grad, got, N);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(got[i], first[i] / 64, 0);
+    CHECK_STATUS(stn_grad_of(list[2], &grad), STN_OK);
+    CHECK(grad == NULL);
+    finite = 7;
+    CHECK_STATUS(stn_grad_unscale(context, 3, list, 1, NULL), STN_OK);
+    CHECK_STATUS(stn_grad_unscale(context, 0, NULL, 2, &finite), STN_OK);
+    CHECK_I64(finite, 1);
+    CHECK_STATUS(stn_grad_unscale(context, 3, list, 0, &finite), STN_ERR_ARGUMENT);
+    CHECK_STR(stn_context_error_text(context), "grad_unscale: scale got 0, wanted a finite number above 0");
+    stn_context_take_error(context, NULL, 0);
+    CHECK_STATUS(stn_grad_unscale(context, 3, list, INFINITY, &finite), STN_ERR_ARGUMENT);
+    stn_context_take_error(context, NULL, 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status unscale_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    for (int d = 0; d < 2; d++) {
+        const stn_dtype dtype = d ? STN_DTYPE_F64 : STN_DTYPE_F32;
+        unscale_once(context, dtype, 0, 1);
+        unscale_once(context, dtype, INFINITY, 0);
+        unscale_once(context, dtype, NAN, 0);
+        unscale_once(context, dtype, d ? 1e300 : 1e38, 1);
+    }
+    return STN_OK;
+}
+
+static void gradients_are_unscaled_and_known_to_be_finite_on_all_ranks(void)
+{
+    for (int ranks = 1; ranks <= 3; ranks++)
+        test_ranks(ranks, unscale_body, NULL);
+    test_ranks(8, unscale_body, NULL); /* an empty chunk */
+}
+
 static stn_status average_body(stn_context *context, void *arg)
 {
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
@@ -312,6 +373,7 @@ int main(int argc, char **argv)
         {"steps_are_those_of_plain_loops", steps_are_those_of_plain_loops},
         {"lists_longer_than_a_kernel_takes_are_cut", lists_longer_than_a_kernel_takes_are_cut},
         {"clipping_counts_each_element_once", clipping_counts_each_element_once},
+        {"gradients_are_unscaled_and_known_to_be_finite_on_all_ranks", gradients_are_unscaled_and_known_to_be_finite_on_all_ranks},
         {"averages_follow_and_change_places", averages_follow_and_change_places},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
         {"schedules_rise_and_fall", schedules_rise_and_fall},
