@@ -1,8 +1,10 @@
 """A program outside the tree is built against the installed library and run.
 
-usage: consumer.py (pkg-config|cmake) BUILD_DIR ROOT VERSION PREFIX LIBDIR COMPILER...
+usage: consumer.py (pkg-config|cmake|pkg-config-static|cmake-static|subproject) BUILD_DIR ROOT VERSION PREFIX LIBDIR COMPILER...
 
-`meson install` writes into a temporary folder, so that nothing is read from the source tree."""
+`meson install` writes into a temporary folder, so that nothing is read from the source tree. For the archive a second build is configured, and given
+the objects of the first; so is a project that has this one as its subproject."""
+import json
 import os
 import pathlib
 import shutil
@@ -16,6 +18,73 @@ SKIPPED = 77
 def run(*command, **options):
     print("+", *command, flush=True)
     return subprocess.run(command, check=True, **options)
+
+
+FEATURES = ("onednn", "fftw", "cjson", "netcdf", "png")
+
+
+def options_of(build_dir):
+    """What decides which objects the library consists of, as arguments of meson setup."""
+    told = json.loads(pathlib.Path(build_dir, "meson-info/intro-buildoptions.json").read_text())
+    values = {option["name"]: option["value"] for option in told}
+    wanted = (*FEATURES, "auto_features", "prefix", "libdir", "buildtype", "b_ndebug")
+    return [f"-D{name}={values[name]}" for name in wanted] + ["-Dmpi=disabled"]
+
+
+def setup(source, build, *options):
+    environment = {**os.environ, "CC": os.environ.get("CC", "cc")}
+    return run("meson", "setup", str(build), str(source), *options, env=environment, text=True, stdout=subprocess.PIPE).stdout
+
+
+def copy_archive(build_dir, to):
+    """An archive that is not installed holds the paths of its objects alone."""
+    folder = pathlib.Path(build_dir, "src")
+    members = subprocess.run(["ar", "t", "libshardtensor.a"], cwd=folder, check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    to.parent.mkdir(parents=True, exist_ok=True)
+    print(f"+ ar crs {to}: {len(members)} objects", flush=True)
+    subprocess.run(["ar", "crs", str(to), *members], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+def install_static(build_dir, root, destdir):
+    build = destdir.parent / "static"
+    setup(root, build, "-Ddefault_library=static", "-Dtests=false", "-Dtools=false", "-Dexamples=false", *options_of(build_dir))
+    copy_archive(build_dir, build / "src/libshardtensor.a")
+    run("meson", "install", "--no-rebuild", "--quiet", "--tags", "devel", "-C", str(build), "--destdir", str(destdir))
+    if list(destdir.rglob("libshardtensor.so*")):
+        sys.exit("a static build installs a shared library")
+
+
+def without_library(program):
+    """A program that has the library in it asks the loader for none."""
+    if "libshardtensor" in run("ldd", str(program), text=True, stdout=subprocess.PIPE).stdout:
+        sys.exit(f"{program} links the shared library")
+
+
+PARENT = """project('parent', 'c')
+executable('consumer', 'consumer.c', dependencies: dependency('shardtensor', version: '>= 0.1', fallback: ['shardtensor']))
+"""
+
+
+def build_as_subproject(work, build_dir, root):
+    """Everything but the library, whose objects are those of the first build."""
+    (work / "meson.build").write_text(PARENT)
+    (work / "subprojects").mkdir()
+    (work / "subprojects/shardtensor").symlink_to(root)
+    build = work / "parent"
+    setup(work, build, *(o for o in options_of(build_dir) if o.split("=")[0] in ("-Dprefix", "-Dlibdir")))
+    targets = json.loads(run("meson", "introspect", "--targets", str(build), text=True, stdout=subprocess.PIPE).stdout)
+    foreign = [t["name"] for t in targets if t["type"] == "executable" and t["name"] != "consumer"]
+    if foreign:
+        sys.exit(f"a subproject builds {', '.join(foreign)}")
+    run("ninja", "-C", str(build), "consumer.p/consumer.c.o", stdout=subprocess.DEVNULL)
+    to = next(pathlib.Path(t["filename"][0]) for t in targets if t["name"] == "shardtensor" and t["type"] == "shared library")
+    to.parent.mkdir(parents=True, exist_ok=True)
+    for library in pathlib.Path(build_dir, "src").glob("libshardtensor.so*"):
+        if library.is_file() and not library.is_symlink():
+            shutil.copy(library, to.parent)
+    links = run("ninja", "-C", str(build), "-t", "commands", "-s", "consumer", text=True, stdout=subprocess.PIPE).stdout
+    run("sh", "-c", links, cwd=build)
+    run(str(build / "consumer"))
 
 
 def pkg_config(destdir, libdir, *wanted):
@@ -57,18 +126,27 @@ def build_with_cmake(work, destdir, libdir, version, compiler):
 
 def main():
     how, build_dir, root, version, prefix, libdir_name, *compiler = sys.argv[1:]
-    tool, build = {"pkg-config": ("pkg-config", build_with_pkg_config), "cmake": ("cmake", build_with_cmake)}[how]
-    if shutil.which(tool) is None:
+    tool, static = how.removesuffix("-static"), how.endswith("-static")
+    if tool != "subproject" and shutil.which(tool) is None:
         print(f"{tool} is not installed")
         return SKIPPED
     with tempfile.TemporaryDirectory() as temporary:
         work, destdir = pathlib.Path(temporary, "consumer"), pathlib.Path(temporary, "installed")
         shutil.copytree(pathlib.Path(root, "tests/build/consumer"), work)
-        run("meson", "install", "--no-rebuild", "--quiet", "-C", build_dir, "--destdir", str(destdir))
+        if tool == "subproject":
+            build_as_subproject(work, build_dir, root)
+            return 0
         libdir = destdir / prefix.lstrip("/") / libdir_name
+        if static:
+            install_static(build_dir, root, destdir)
+        else:
+            run("meson", "install", "--no-rebuild", "--quiet", "-C", build_dir, "--destdir", str(destdir))
+        build = {"pkg-config": build_with_pkg_config, "cmake": build_with_cmake}[tool]
         program = build(work, destdir, libdir, version, compiler)
         run(str(program), env={**os.environ, "LD_LIBRARY_PATH": str(libdir)})
-        if how == "pkg-config":
+        if static:
+            without_library(program)
+        elif tool == "pkg-config":
             run_with_mpi(work, destdir, libdir, compiler)
     return 0
 
