@@ -142,8 +142,10 @@ enum stn_op_flags {
     STN_OP_FIRST_ORDER = 4, /* backward cannot be differentiated again: create_graph is refused with the op's name */
     STN_OP_PER_RANK = 8, /* a verb of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad
                             there; its backward runs on every rank, with `needs` 0 and zero cotangents where nothing depends on it */
-    STN_OP_VIEW = 16 /* beside STN_OP_ALIAS: its results are views of in[0] in every layout and on every rank, where they have memory of
-                        their own too: neither is changed in place while both live */
+    STN_OP_VIEW = 16, /* beside STN_OP_ALIAS: its results are views of in[0] in every layout and on every rank, where they have memory of
+                         their own too: neither is changed in place while both live */
+    STN_OP_INTERNAL = 32 /* a part of other ops, which call it by handle: stn_op_find, stn_op_at and stn_call do not give it. Handlers and
+                            kernels are set for it by name as for any other */
 };
 
 /** A kernel that an op may launch. Its name is "op.slot". */
@@ -254,13 +256,13 @@ STN_API stn_status stn_op_halo_add(const stn_op_call *call, const stn_box *exten
  *  Local; every rank registers the same. @return STN_ERR_ARGUMENT, STN_ERR_VERSION, STN_ERR_STATE (name taken), STN_ERR_MEMORY. */
 STN_API stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const stn_op **out);
 
-/** The op of that name, NULL if there is none. Local. */
+/** The op of that name, NULL if there is none, or if it is internal (STN_OP_INTERNAL). Local. */
 STN_API const stn_op *stn_op_find(stn_context *context, const char *name);
 
 /** What the op was registered with. Borrowed from whoever registered it. Local. */
 STN_API const stn_op_desc *stn_op_descriptor(const stn_op *op);
 
-/** All ops of a context, by index; NULL past the end. */
+/** All ops of a context but the internal ones, by index; NULL past the end. Local. */
 STN_API const stn_op *stn_op_at(stn_context *context, int index);
 
 /** Calls an op by its handle. Inputs in schema order, NULL where absent; trailing ones may be left out.

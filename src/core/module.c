@@ -237,7 +237,7 @@ static int is_wanted(stn_context *context, const char *kernel)
     if (!dot || (size_t)(dot - kernel) >= sizeof op)
         return 0;
     snprintf(op, sizeof op, "%.*s", (int)(dot - kernel), kernel);
-    return stn_op_find(context, op) != NULL;
+    return stni_context_has_op(context, op);
 }
 
 stn_status stn_context_load_module(stn_context *context, const char *module)

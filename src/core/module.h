@@ -13,4 +13,7 @@ stn_status stni_module_load(const char *name, const char *path, stn_module *out,
 /* A device by its word in stn_context_options: "name" or "name:index". */
 stn_status stni_module_open_device(const char *device, const char *path, stn_device **out, struct stni_error *error);
 
+/* Whether the context has an op of that name, internal ones included: the registry, which stands above this folder, answers. */
+int stni_context_has_op(const stn_context *context, const char *name);
+
 #endif

@@ -70,11 +70,11 @@ static const char *nearest_op(const struct stni_registry *registry, const char *
 {
     const char *best = NULL;
     int least = 4; /* further away is no suggestion */
-    for (int i = 0; i < registry->n_ops; i++) {
-        int d = stni_name_distance(name, registry->ops[i]->desc->name);
+    for (int i = 0; i < registry->n_listed; i++) {
+        int d = stni_name_distance(name, registry->listed[i]->desc->name);
         if (d < least) {
             least = d;
-            best = registry->ops[i]->desc->name;
+            best = registry->listed[i]->desc->name;
         }
     }
     return best;
@@ -83,6 +83,8 @@ static const char *nearest_op(const struct stni_registry *registry, const char *
 static stn_status unknown_op(stn_context *context, const char *name)
 {
     const char *near = nearest_op(context->registry, name);
+    if (stni_registry_find(context, name))
+        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_call: '%s' is a part of other ops, not one to be called", name);
     if (near)
         return stni_fail(context, STN_ERR_NOT_FOUND, "stn_call: no op '%s'; nearest is '%s'", name, near);
     return stni_fail(context, STN_ERR_NOT_FOUND, "stn_call: no op '%s'", name);

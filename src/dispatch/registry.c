@@ -1,6 +1,7 @@
 /* The ops of a context and their kernels. */
 #include "dispatch/registry.h"
 
+#include "core/module.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/schema.h"
 
@@ -74,15 +75,22 @@ static stn_status op_create(stn_context *context, const stn_op_desc *desc, stn_o
     return STN_OK;
 }
 
+static stn_status grow_list(stn_context *context, int cap, stn_op ***list)
+{
+    stn_op **more = stni_realloc(*list, (size_t)cap * sizeof *more);
+    if (!more)
+        return stni_fail_memory(context, "op table", (size_t)cap * sizeof *more);
+    *list = more;
+    return STN_OK;
+}
+
 static stn_status grow_ops(struct stni_registry *registry, stn_context *context)
 {
     if (registry->n_ops < registry->cap_ops)
         return STN_OK;
     int cap = registry->cap_ops ? 2 * registry->cap_ops : 64;
-    stn_op **ops = stni_realloc(registry->ops, (size_t)cap * sizeof *ops);
-    if (!ops)
-        return stni_fail_memory(context, "op table", (size_t)cap * sizeof *ops);
-    registry->ops = ops;
+    STNI_TRY(grow_list(context, cap, &registry->ops));
+    STNI_TRY(grow_list(context, cap, &registry->listed));
     registry->cap_ops = cap;
     return STN_OK;
 }
@@ -101,6 +109,8 @@ static stn_status add_op(stn_context *context, const stn_op_desc *desc, stn_op *
     }
     op->index = registry->n_ops;
     registry->ops[registry->n_ops++] = op;
+    if (!(desc->flags & STN_OP_INTERNAL))
+        registry->listed[registry->n_listed++] = op;
     struct stni_named_handler *named;
     HASH_FIND_STR(registry->named, desc->name, named);
     if (named) {
@@ -142,6 +152,7 @@ void stni_registry_destroy(stn_context *context)
     }
     stni_free(registry->scratch);
     stni_free(registry->ops);
+    stni_free(registry->listed);
     stni_free(registry);
     context->registry = NULL;
 }
@@ -153,7 +164,7 @@ stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const 
         return STN_ERR_ARGUMENT;
     if (stni_schema_validate(desc, &error) != STN_OK)
         return stni_fail(context, error.status, "stn_op_register: %s", error.text);
-    if (stn_op_find(context, desc->name))
+    if (stni_registry_find(context, desc->name))
         return stni_fail(context, STN_ERR_STATE, "stn_op_register: the name '%s' is taken", desc->name);
     stn_op *op;
     STNI_TRY(add_op(context, desc, &op));
@@ -161,12 +172,22 @@ stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const 
     return STN_OK;
 }
 
+stn_op *stni_registry_find(const stn_context *context, const char *name)
+{
+    stn_op *op;
+    HASH_FIND_STR(context->registry->by_name, name, op);
+    return op;
+}
+
+int stni_context_has_op(const stn_context *context, const char *name)
+{
+    return stni_registry_find(context, name) != NULL;
+}
+
 const stn_op *stn_op_find(stn_context *context, const char *name)
 {
-    stn_op *op = NULL;
-    if (context && name)
-        HASH_FIND_STR(context->registry->by_name, name, op);
-    return op;
+    const stn_op *op = context && name ? stni_registry_find(context, name) : NULL;
+    return op && !(op->desc->flags & STN_OP_INTERNAL) ? op : NULL;
 }
 
 const stn_op_desc *stn_op_descriptor(const stn_op *op)
@@ -176,9 +197,9 @@ const stn_op_desc *stn_op_descriptor(const stn_op *op)
 
 const stn_op *stn_op_at(stn_context *context, int index)
 {
-    if (!context || index < 0 || index >= context->registry->n_ops)
+    if (!context || index < 0 || index >= context->registry->n_listed)
         return NULL;
-    return context->registry->ops[index];
+    return context->registry->listed[index];
 }
 
 /* The op and slot that a kernel's name ("op.slot") stands for. */

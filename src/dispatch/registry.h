@@ -47,8 +47,9 @@ struct stni_scratch {
 
 struct stni_registry {
     stn_op *by_name;
-    stn_op **ops;
-    int n_ops, cap_ops;
+    stn_op **ops; /* all, by index */
+    stn_op **listed; /* those that are not internal */
+    int n_ops, n_listed, cap_ops;
     struct stni_named_handler *named;
     int handlers_on; /* switch of all */
     struct stni_scratch *scratch;
@@ -57,6 +58,9 @@ struct stni_registry {
 
 stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *table, int n);
 void stni_registry_destroy(stn_context *context);
+
+/* The op of that name, internal ones included; NULL if there is none. */
+stn_op *stni_registry_find(const stn_context *context, const char *name);
 
 static inline int stni_registry_has_handler(const stn_op *op)
 {

@@ -1,6 +1,10 @@
 /* Calls by name and by handle, as frameworks make them: other numbers of inputs and outputs than the op has. */
 #include "ranks.h"
 
+#include "ops/order/order_line.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 static stn_tensor *numbers(stn_context *context, int64_t n)
@@ -106,12 +110,119 @@ static void arrays_that_are_missing_are_refused(void)
     test_ranks(2, arrays_body, NULL);
 }
 
+/* Parts of other ops: called by handle inside the library, with attributes that only it knows how to fill. */
+static const char *const internal[] = {"dist_others", "repeat_index", "order_sort", "relu_backward", "relu_curvature", "contract", "max_all",
+                                       "conv2d_grad_weight", "softmax_backward", "gate_equal"};
+
+static stn_status internal_body(stn_context *context, void *arg)
+{
+    char text[300];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *in[] = {numbers(context, 4), numbers(context, 4)}, *out;
+    for (size_t k = 0; k < sizeof internal / sizeof *internal; k++) {
+        char wanted[100];
+        snprintf(wanted, sizeof wanted, "stn_call: '%s' is a part of other ops, not one to be called", internal[k]);
+        CHECK(stn_op_find(context, internal[k]) == NULL);
+        CHECK_STATUS(stn_call(context, internal[k], 2, in, 0, NULL, 1, &out), STN_ERR_NOT_FOUND);
+        CHECK(stn_tensor_is_error(out));
+        CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_NOT_FOUND);
+        CHECK_STR(text, wanted);
+    }
+    CHECK_STATUS(stn_call(context, "relu_backwar", 2, in, 0, NULL, 1, &out), STN_ERR_NOT_FOUND);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_NOT_FOUND);
+    CHECK_STR(text, "stn_call: no op 'relu_backwar'");
+    return stn_scope_end(context);
+}
+
+static void parts_of_other_ops_are_not_called_by_name(void)
+{
+    test_ranks(1, internal_body, NULL);
+    test_ranks(2, internal_body, NULL);
+}
+
+static int ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+static stn_status list_body(stn_context *context, void *arg)
+{
+    const stn_op *op;
+    int n = 0, softmax = 0;
+    (void)arg;
+    for (; (op = stn_op_at(context, n)); n++) {
+        const stn_op_desc *desc = stn_op_descriptor(op);
+        CHECK(stn_op_find(context, desc->name) == op);
+        CHECK(!(desc->flags & STN_OP_INTERNAL));
+        CHECK(!ends_with(desc->name, "_backward") && !ends_with(desc->name, "_curvature"));
+        for (size_t k = 0; k < sizeof internal / sizeof *internal; k++)
+            CHECK(strcmp(desc->name, internal[k]) != 0);
+        softmax += strcmp(desc->name, "softmax") == 0;
+    }
+    CHECK(n > 250);
+    CHECK_I64(softmax, 1);
+    CHECK(stn_op_at(context, -1) == NULL);
+    return STN_OK;
+}
+
+static void the_list_has_the_ops_that_a_caller_may_call(void)
+{
+    test_ranks(1, list_body, NULL);
+}
+
+/* Their kernels and handlers are set as any others'. */
+static stn_status count_calls(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+{
+    ++*(int *)arg;
+    return stn_op_apply(op, n_in, in, attrs, n_out, out);
+}
+
+static atomic_int launches;
+
+static stn_status count_launches(stn_queue *queue, const void *args)
+{
+    (void)queue, (void)args;
+    atomic_fetch_add(&launches, 1);
+    return STN_OK;
+}
+
+static stn_status hooks_body(stn_context *context, void *arg)
+{
+    int calls = 0;
+    (void)arg;
+    CHECK_STATUS(stn_handler_set(context, "relu_backward", count_calls, &calls), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = numbers(context, 4), *values, *where;
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    CHECK_STATUS(stn_backward(stn_sum(stn_relu(x), 0, NULL, 0)), STN_OK);
+    CHECK_I64(calls, 1);
+    const stn_kernel kernel = {sizeof kernel, "order_top.top", "cpu", 1u << STN_DTYPE_F32, sizeof(struct stni_order_top_args), count_launches};
+    CHECK_STATUS(stn_kernel_register(context, &kernel), STN_OK);
+    atomic_store(&launches, 0);
+    values = stn_topk(x, 1, 0, 1, &where);
+    CHECK(!stn_tensor_is_error(values));
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
+    CHECK_I64(atomic_load(&launches), 1);
+    return STN_OK;
+}
+
+static void their_handlers_and_kernels_are_set_by_name(void)
+{
+    test_ranks(1, hooks_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"an_op_in_place_keeps_its_input_when_no_output_is_asked_for", an_op_in_place_keeps_its_input_when_no_output_is_asked_for},
         {"outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null", outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null},
         {"arrays_that_are_missing_are_refused", arrays_that_are_missing_are_refused},
+        {"parts_of_other_ops_are_not_called_by_name", parts_of_other_ops_are_not_called_by_name},
+        {"the_list_has_the_ops_that_a_caller_may_call", the_list_has_the_ops_that_a_caller_may_call},
+        {"their_handlers_and_kernels_are_set_by_name", their_handlers_and_kernels_are_set_by_name},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -125,4 +125,5 @@ const stn_op_desc stni_op_scaled_dot_product_attention_backward = {
     .n_slots = 1,
     .kernels = kernels,
     .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
 };

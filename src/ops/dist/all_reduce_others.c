@@ -92,4 +92,5 @@ const stn_op_desc stni_op_dist_others = {
     .n_slots = 1,
     .kernels = kernels,
     .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
 };

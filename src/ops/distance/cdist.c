@@ -224,4 +224,5 @@ const stn_op_desc stni_op_cdist = {
 const stn_op_desc stni_op_cdist_backward = {
     FIELDS("cdist_backward", 4, 2), .check = check_backward, .place = place_backward, .run = run_backward,
     SLOT("cdist_backward.forward"), KERNEL("cdist_backward.forward", stni_cdist_backward_cpu),
+    .flags = STN_OP_INTERNAL,
 };

@@ -136,6 +136,7 @@ const stn_op_desc stni_op_imag_backward = {
     STNI_UNARY_INPUTS,
     STNI_POINTWISE_FIELDS("imag_backward", .op = STNI_POINTWISE_imag_backward, .result = dtype_complex, .dtypes = STNI_COMPLEX,
                           .linear = {1}, .derivative = {{imag_part, STNI_READS_NOTHING}}),
+    .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_angle = {
@@ -147,6 +148,7 @@ const stn_op_desc stni_op_angle = {
 const stn_op_desc stni_op_angle_backward = {
     .inputs = backward_inputs, .n_inputs = 2,
     STNI_POINTWISE_FIELDS("angle_backward", .op = STNI_POINTWISE_angle_backward, .dtypes = STNI_COMPLEX, .linear = {1}),
+    .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_complex = {

@@ -110,6 +110,7 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
                               .linear = {1}, FROM_##attributes NEXT(name_),                                                    \
                               .derivative = {{backward_by_grad, STNI_READS_IN(1)},                                             \
                                              {backward_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1)}}),                     \
+        .flags = STN_OP_INTERNAL,                                                                                              \
     };                                                                                                                         \
     const stn_op_desc stni_op_##name_##_curvature = {                                                                          \
         .inputs = curvature_inputs, .n_inputs = 3, ATTRS_##attributes(name_)                                                   \
@@ -117,6 +118,7 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
                               .linear = {1, 2}, FROM_##attributes NEXT(name_),                                                 \
                               .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},   \
                                              {third_derivative, STNI_READS_NOTHING}}),                                         \
+        .flags = STN_OP_INTERNAL,                                                                                              \
     };
 
 STNI_CURVE_LIST(DESCRIPTORS, )

@@ -38,9 +38,9 @@ static const stn_input_schema gate_inputs[] = {{.name = "grad"}, {.name = "left"
     STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .dtypes = STNI_FLOATING, .linear = {1},                      \
                           .derivative = {{function, STNI_READS_IN(1) | STNI_READS_IN(2)}})
 
-const stn_op_desc stni_op_gate_equal = {GATE(gate_equal, equal_derivative)};
-const stn_op_desc stni_op_gate_greater = {GATE(gate_greater, greater_derivative)};
-const stn_op_desc stni_op_gate_maximum = {GATE(gate_maximum, maximum_gate_derivative)};
+const stn_op_desc stni_op_gate_equal = {GATE(gate_equal, equal_derivative), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_gate_greater = {GATE(gate_greater, greater_derivative), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_gate_maximum = {GATE(gate_maximum, maximum_gate_derivative), .flags = STN_OP_INTERNAL};
 
 /* maximum, minimum */
 

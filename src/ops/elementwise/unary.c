@@ -98,6 +98,7 @@ const stn_op_desc stni_op_abs_backward = {
     .inputs = backward_inputs, .n_inputs = 2,
     STNI_POINTWISE_FIELDS("abs_backward", .op = STNI_POINTWISE_abs_backward, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {1},
                           .derivative = {{abs_backward_by_grad, STNI_READS_IN(1)}, {abs_backward_by_input, STNI_READS_NOTHING}}),
+    .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_conj = {

@@ -261,7 +261,7 @@ enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_C64 | 1
 #define STAGE_FIELDS(text, which)                                                                                          \
     .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 5,       \
     .attrs_size = sizeof(struct stage_attrs), .attrs_init = &attrs_init, .n_outputs = 1,                                   \
-    .flags = STN_OP_ALIAS /* run makes the result itself */, .check = check, .place = place, .run = run,                   \
+    .flags = STN_OP_ALIAS /* run makes the result itself */ | STN_OP_INTERNAL, .check = check, .place = place, .run = run,                   \
     .slots = (const stn_kernel_slot[]){{text ".lines", sizeof(struct stni_fft_args)}}, .n_slots = 1,                       \
     .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".lines", "cpu", DTYPES, sizeof(struct stni_fft_args), stni_fft_cpu}}, \
     .n_kernels = 1, .arg = (void *)&(const enum kind){which}

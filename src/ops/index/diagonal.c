@@ -269,4 +269,5 @@ const stn_op_desc stni_op_diagonal_backward = {
     .size = sizeof(stn_op_desc), .name = "diagonal_backward", .inputs = grad_inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 5,
     .attrs_size = sizeof(struct diagonal_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check_backward, .place = place_backward,
     .run = run_backward, .backward = backward_backward, .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
 };

@@ -76,4 +76,5 @@ const stn_op_desc stni_op_put_keys = {
     .size = sizeof(stn_op_desc), .name = "put_keys", .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,
     .attrs_size = sizeof(struct keys_attrs), .n_outputs = 1, .check = check, .place = place, .run = run,
     .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
 };

@@ -119,4 +119,5 @@ const stn_op_desc stni_op_index_read = {
     .n_slots = 3,
     .kernels = kernels,
     .n_kernels = 3,
+    .flags = STN_OP_INTERNAL,
 };

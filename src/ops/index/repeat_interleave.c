@@ -177,3 +177,4 @@ const stn_op_desc stni_op_repeat_index = {
     .attrs_size = sizeof(struct index_attrs), .n_outputs = 1, .check = check_index, .place = place_index, .run = run_index,
     .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
 };
+    .flags = STN_OP_INTERNAL,

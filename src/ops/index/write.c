@@ -269,4 +269,5 @@ const stn_op_desc stni_op_index_write = {
     .n_slots = 5,
     .kernels = kernels,
     .n_kernels = 5,
+    .flags = STN_OP_INTERNAL,
 };

@@ -57,4 +57,5 @@ const stn_op_desc stni_op_gaussian_nll = {
     STNI_LOSS_FIELDS_OF("gaussian_nll", 4, row_inputs, .loss = STNI_LOSS_gaussian_nll, .extra_gradient = 1,
                         .constant = 0.91893853320467274178 /* log(2 pi) / 2 */),
     .attrs = attrs_schema, .n_attrs = 3, .attrs_init = &defaults,
+    .flags = STN_OP_INTERNAL,
 };

@@ -40,8 +40,10 @@ static const stn_attr_schema attrs_schema[] = {
 
 const stn_op_desc stni_op_channel_norm = {
     STNI_NORM_FIELDS_OF("channel_norm", 3, 4, 0, &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_channel_norm_backward = {
     STNI_NORM_BACKWARD_FIELDS("channel_norm_backward", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .flags = STN_OP_INTERNAL,
 };

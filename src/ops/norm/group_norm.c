@@ -65,4 +65,5 @@ const stn_op_desc stni_op_group_norm = {
 
 const stn_op_desc stni_op_group_norm_backward = {
     STNI_NORM_BACKWARD_FIELDS("group_norm_backward", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .flags = STN_OP_INTERNAL,
 };

@@ -84,6 +84,7 @@ const stn_op_desc stni_op_layer_norm = {
 
 const stn_op_desc stni_op_layer_norm_backward = {
     STNI_NORM_BACKWARD_FIELDS("layer_norm_backward", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_rms_norm = {
@@ -92,4 +93,5 @@ const stn_op_desc stni_op_rms_norm = {
 
 const stn_op_desc stni_op_rms_norm_backward = {
     STNI_NORM_BACKWARD_FIELDS("rms_norm_backward", &rms_rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &rms_defaults,
+    .flags = STN_OP_INTERNAL,
 };

@@ -255,6 +255,7 @@ const stn_op_desc stni_op_order_place = {
     .run = place_run,
     .saves = place_saves,
     .backward = place_backward,
+    .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_order_take = {
@@ -266,4 +267,5 @@ const stn_op_desc stni_op_order_take = {
     .run = take_run,
     .saves = take_saves,
     .backward = take_backward,
+    .flags = STN_OP_INTERNAL,
 };

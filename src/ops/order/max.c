@@ -113,5 +113,5 @@ static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, u
     STNI_REDUCTION_FIELDS(text, .op = STNI_REDUCTION_##which, .pending = joined, .needs_elements = 1, .derivative = derivative,  \
                           .reads = UINT64_C(1) << 32 | 1)
 
-const stn_op_desc stni_op_max_all = {ALL_FIELDS("max_all", amax, STN_MAX)};
-const stn_op_desc stni_op_min_all = {ALL_FIELDS("min_all", amin, STN_MIN)};
+const stn_op_desc stni_op_max_all = {ALL_FIELDS("max_all", amax, STN_MAX), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_min_all = {ALL_FIELDS("min_all", amin, STN_MIN), .flags = STN_OP_INTERNAL};

@@ -144,4 +144,5 @@ const stn_op_desc stni_op_order_sort = {
     .n_slots = STNI_ORDER_SORT_SLOTS,
     .kernels = kernels,
     .n_kernels = STNI_ORDER_SORT_SLOTS,
+    .flags = STN_OP_INTERNAL,
 };

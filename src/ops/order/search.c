@@ -201,4 +201,5 @@ const stn_op_desc stni_op_order_search = {
     .kernels = (const stn_kernel[]){{sizeof(stn_kernel), "order_search.search", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_order_search_args),
                                      stni_order_search_cpu}},
     .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
 };

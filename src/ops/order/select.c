@@ -156,4 +156,5 @@ const stn_op_desc stni_op_order_select = {
     .n_slots = 6,
     .kernels = kernels,
     .n_kernels = 6,
+    .flags = STN_OP_INTERNAL,
 };

@@ -166,4 +166,5 @@ const stn_op_desc stni_op_order_send_back = {
     .n_slots = 2,
     .kernels = kernels,
     .n_kernels = 2,
+    .flags = STN_OP_INTERNAL,
 };

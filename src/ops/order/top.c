@@ -151,3 +151,4 @@ const stn_op_desc stni_op_order_top = {
     .kernels = kernels,
     .n_kernels = 2,
 };
+    .flags = STN_OP_INTERNAL,

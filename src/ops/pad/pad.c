@@ -261,3 +261,4 @@ const stn_op_desc stni_op_pad_backward = {
     .n_kernels = 2,
     .arg = (void *)&attrs_init,
 };
+    .flags = STN_OP_INTERNAL,

@@ -118,4 +118,5 @@ const stn_op_desc stni_op_adaptive_avg_pool1d = TO_SIZE("adaptive_avg_pool1d", 1
 const stn_op_desc stni_op_adaptive_avg_pool2d = TO_SIZE("adaptive_avg_pool2d", 2);
 const stn_op_desc stni_op_adaptive_avg_pool3d = TO_SIZE("adaptive_avg_pool3d", 3);
 const stn_op_desc stni_op_avg_pool_backward = {
-    .inputs = adjoint_inputs, AVG_FIELDS("avg_pool_backward", stni_pool_adjoint_schema, STNI_POOL_ADJOINT_ATTRS, &stni_pool_adjoint)};
+    .inputs = adjoint_inputs, AVG_FIELDS("avg_pool_backward", stni_pool_adjoint_schema, STNI_POOL_ADJOINT_ATTRS, &stni_pool_adjoint),
+    .flags = STN_OP_INTERNAL};

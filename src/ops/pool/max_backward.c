@@ -208,5 +208,5 @@ static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "indices"}
                                    stni_pick_cpu},                                                                             \
     .n_kernels = 1, .arg = (void *)&kind
 
-const stn_op_desc stni_op_max_pool_backward = {.inputs = adjoint_inputs, PICK_FIELDS("max_pool_backward", stni_pool_adjoint)};
-const stn_op_desc stni_op_max_pool_pick = {.inputs = inputs, PICK_FIELDS("max_pool_pick", stni_pool_any)};
+const stn_op_desc stni_op_max_pool_backward = {.inputs = adjoint_inputs, PICK_FIELDS("max_pool_backward", stni_pool_adjoint), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_max_pool_pick = {.inputs = inputs, PICK_FIELDS("max_pool_pick", stni_pool_any), .flags = STN_OP_INTERNAL};

@@ -221,4 +221,5 @@ const stn_op_desc stni_op_max_pool = {
     .kernels = kernels,
     .n_kernels = 1,
     .arg = (void *)&stni_pool_any,
+    .flags = STN_OP_INTERNAL,
 };

@@ -207,4 +207,5 @@ const stn_op_desc stni_op_dropout_backward = {
     .n_slots = 2,
     .kernels = (const stn_kernel[]){KERNELS("dropout_backward")},
     .n_kernels = 2,
+    .flags = STN_OP_INTERNAL,
 };

@@ -158,4 +158,5 @@ const stn_op_desc stni_op_grid_sample_backward = {
     .n_slots = 1,
     .kernels = backward_kernels,
     .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
 };

@@ -137,4 +137,5 @@ const stn_op_desc stni_op_interpolate_backward = {
     .kernels = adjoint_kernels,
     .n_kernels = 1,
     .arg = (void *)&stni_interpolate_init,
+    .flags = STN_OP_INTERNAL,
 };

@@ -138,4 +138,5 @@ const stn_op_desc stni_op_affine_scan = {
     STNI_SCAN_FIELDS("affine_scan", .op = STNI_SCAN_AFFINE, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
                      .wanted = "a floating or complex dtype"),
     .inputs = affine_inputs, .n_inputs = 2, .n_outputs = 1, .saves = affine_saves, .backward = affine_backward,
+    .flags = STN_OP_INTERNAL,
 };

@@ -141,4 +141,5 @@ const stn_op_desc stni_op_slice_backward = {
     .n_slots = STNI_REMAP_SLOTS,
     .kernels = kernels,
     .n_kernels = 2,
+    .flags = STN_OP_INTERNAL,
 };

@@ -110,5 +110,5 @@ static const struct stni_softmax_rule rule = {.logarithm = 0}, log_rule = {.loga
                                     STNI_SOFTMAX_KERNEL(text ".dot", stni_softmax_dot_cpu),                                     \
                                     STNI_SOFTMAX_KERNEL(text ".apply", stni_softmax_apply_cpu)}
 
-const stn_op_desc stni_op_softmax_backward = {FIELDS("softmax_backward", backward, &rule)};
-const stn_op_desc stni_op_log_softmax_backward = {FIELDS("log_softmax_backward", log_backward, &log_rule)};
+const stn_op_desc stni_op_softmax_backward = {FIELDS("softmax_backward", backward, &rule), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_log_softmax_backward = {FIELDS("log_softmax_backward", log_backward, &log_rule), .flags = STN_OP_INTERNAL};
