@@ -69,7 +69,7 @@ STN_API stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size);
 STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int root, const stn_spec *spec, int requires_grad);
 
 /** The whole tensor on each rank of the mesh, as a local tensor; a pending reduction is done.
- *  Collective over the mesh unless Replicate. Ranks outside the mesh get an empty tensor of no dims' length (shape of zeros).
+ *  Collective over the mesh unless Replicate. Ranks outside the mesh get an empty tensor (a shape of zeros), or 0 where it has no dims.
  *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED.
  *  @return new tensor. (PyTorch's users know it as full_tensor.) */
 STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);

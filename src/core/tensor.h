@@ -104,7 +104,7 @@ stn_tensor *stni_tensor_publish(stn_tensor *tensor);
 /* 1 if the chunk is dense in its spec's memory order. */
 int stni_tensor_is_dense(const stn_tensor *tensor);
 
-/* The chunk as a box of `ndim` dims, without its margins. */
+/* The chunk as a box of the tensor's dims, without its margins; outside the mesh, of a tensor without dims, one dim of no elements. */
 void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
 
 static inline int stni_is_error(const stn_tensor *t) { return (t->flags & STNI_TENSOR_ERROR) != 0; }

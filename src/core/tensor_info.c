@@ -79,6 +79,8 @@ void stni_tensor_box(const stn_tensor *tensor, stn_box *box)
     box->ndim = ndim;
     memcpy(box->shape, tensor->spec->local_shape, (size_t)ndim * sizeof *box->shape);
     memcpy(box->strides, tensor->strides, (size_t)ndim * sizeof *box->strides);
+    if (ndim == 0 && tensor->spec->local_numel == 0)
+        box->ndim = 1; /* of length 0: without dims it would be a box of one element, which a rank outside the mesh does not have */
 }
 
 stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out)

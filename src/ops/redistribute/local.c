@@ -111,7 +111,8 @@ stn_status stni_take(stn_tensor *tensor, const struct stni_local_axes *axes, stn
 {
     const stn_spec *chunk;
     STNI_TRY(stni_spec_of_chunk(tensor->spec, &chunk));
-    if (is_root(tensor->spec->layout.mesh, axes->root_axes))
+    int has_chunk = chunk->local_numel == tensor->spec->local_numel; /* a local tensor without dims has an element, also outside the mesh */
+    if (has_chunk && is_root(tensor->spec->layout.mesh, axes->root_axes))
         STNI_TRY(stni_alias(tensor, chunk, out));
     else
         STNI_TRY(stni_zeros(tensor->context, chunk, out));
