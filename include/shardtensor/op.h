@@ -133,8 +133,8 @@ typedef struct stn_backward_call {
     void *arg;
 } stn_backward_call;
 
-/** Returned by place for "no rule": the call goes through the fallback. Not an error. */
-#define STN_NO_RULE STN_ERR_LAYOUT
+/** What place answers for "no rule": the call goes through the fallback. A value of its own, none of the statuses, and no call returns it. */
+#define STN_NO_RULE ((stn_status)STN_STATUS_COUNT)
 
 enum stn_op_flags {
     STN_OP_IN_PLACE = 1, /* changes in[0] and returns it */
@@ -271,7 +271,7 @@ STN_API const stn_op *stn_op_at(stn_context *context, int index);
 STN_API stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
                                  const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
 
-/** As stn_op_invoke, by name; an unknown name is STN_ERR_NOT_FOUND, and the message suggests the nearest. */
+/** As stn_op_invoke, by name; an unknown name is STN_ERR_NOT_FOUND, and the message suggests the nearest; so is that of an internal op. */
 STN_API stn_status stn_call(stn_context *context, const char *name, int n_inputs, stn_tensor *const *inputs, int n_attrs,
                             const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
 

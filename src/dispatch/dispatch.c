@@ -15,34 +15,21 @@
 #include "dispatch/registry.h"
 #include "dispatch/schema.h"
 #include "dispatch/services.h"
+#include "dispatch/walk.h"
 
 #include <string.h>
 
 /* Stages of a warm call that ops made of others go through as well: calls of them would be a tenth of a dispatch. */
 #define INLINE __attribute__((always_inline)) static inline
 
-/* One call under way. The arrays behind `call` live here, so that a warm call touches no heap but its outputs'. */
-struct walk {
-    stn_op_call call;
-    const stn_op_desc *desc;
-    const struct stni_placed *placed;
-    size_t attrs_size; /* bytes of the attributes; 0: the caller gave none */
-    uint32_t moved; /* bit i: in[i] is a redistributed copy that the walk owns */
-    uint32_t flags; /* those of any input */
-    stn_tensor *in[STN_MAX_INPUTS], *out[STN_MAX_OUTPUTS];
-    const stn_spec *in_spec[STN_MAX_INPUTS];
-};
-
-static stn_status fail_outputs(stn_context *context, int n, stn_tensor **out)
+/* Gives the error tensor as each output. No failure gets lost: one that nobody reported is reported here. */
+STNI_COLD static stn_status fail_outputs(stn_context *context, stn_status status, int n, stn_tensor **out)
 {
+    if (context->error.status == STN_OK)
+        stni_fail_queue(context, status);
     for (int k = 0; k < n; k++)
         out[k] = context->error_tensor;
     return context->error.status;
-}
-
-static const char *input_name(const stn_op_desc *desc, int i)
-{
-    return desc->inputs[i < desc->n_inputs ? i : desc->n_inputs - 1].name;
 }
 
 static int is_variadic(const stn_op_desc *desc)
@@ -56,7 +43,7 @@ static int is_optional(const stn_op_desc *desc, int i)
 }
 
 /* An input that is absent, where it may be, or that cannot be taken. */
-STNI_COLD static stn_status take_other(struct walk *w, int i, const stn_tensor *t)
+STNI_COLD static stn_status take_other(struct stni_walk *w, int i, const stn_tensor *t)
 {
     stn_context *context = w->call.context;
     const char *op = w->desc->name;
@@ -64,14 +51,14 @@ STNI_COLD static stn_status take_other(struct walk *w, int i, const stn_tensor *
     w->in_spec[i] = NULL;
     if (!t)
         return is_optional(w->desc, i) ? STN_OK
-                                       : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op, input_name(w->desc, i));
+                                       : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op, stni_input_name(w->desc, i));
     if (stni_is_error(t))
-        return stni_fail(context, STN_ERR_STATE, "%s: input '%s' is what an earlier failure returned", op, input_name(w->desc, i));
-    return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op, input_name(w->desc, i));
+        return stni_fail(context, STN_ERR_STATE, "%s: input '%s' is what an earlier failure returned", op, stni_input_name(w->desc, i));
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op, stni_input_name(w->desc, i));
 }
 
 /* Guard: each input is there, healthy, and of this context. */
-static inline stn_status take_input(struct walk *w, int i, stn_tensor *t)
+static inline stn_status take_input(struct stni_walk *w, int i, stn_tensor *t)
 {
     if (!t || stni_is_error(t) || t->context != w->call.context)
         return take_other(w, i, t);
@@ -81,7 +68,7 @@ static inline stn_status take_input(struct walk *w, int i, stn_tensor *t)
     return STN_OK;
 }
 
-INLINE stn_status take_inputs(struct walk *w, int n, stn_tensor *const *in)
+INLINE stn_status take_inputs(struct stni_walk *w, int n, stn_tensor *const *in)
 {
     int n_in = w->desc->n_inputs;
     if (n > n_in && is_variadic(w->desc))
@@ -96,59 +83,7 @@ INLINE stn_status take_inputs(struct walk *w, int n, stn_tensor *const *in)
     return STN_OK;
 }
 
-/* All inputs are on one mesh, or all are local. A matter of specs alone, so it is looked at once per distinct call. */
-static stn_status check_meshes(const struct walk *w)
-{
-    const stn_spec *first = NULL;
-    for (int i = 0; i < w->call.n_in; i++) {
-        const stn_spec *s = w->in_spec[i];
-        if (!s)
-            continue;
-        if (!first)
-            first = s;
-        if (s->layout.mesh == first->layout.mesh)
-            continue;
-        if (!s->layout.mesh || !first->layout.mesh)
-            return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others", w->desc->name,
-                             input_name(w->desc, i), s->layout.mesh ? "on a mesh" : "local", s->layout.mesh ? "local" : "on a mesh");
-        return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others", w->desc->name,
-                         input_name(w->desc, i));
-    }
-    return STN_OK;
-}
-
-static int keeps_spec_in_place(const stn_op_call *call)
-{
-    return call->want[0] == call->in_spec[0] && call->out_spec[0] == call->in_spec[0];
-}
-
-/* check and place of a call never seen before. */
-static stn_status place_new(struct walk *w)
-{
-    stn_meta meta[STN_MAX_OUTPUTS];
-    const stn_spec *want[STN_MAX_INPUTS], *out_spec[STN_MAX_OUTPUTS];
-    stn_op_call *call = &w->call;
-    memset(meta, 0, (size_t)w->desc->n_outputs * sizeof meta[0]);
-    memset(out_spec, 0, (size_t)w->desc->n_outputs * sizeof out_spec[0]);
-    memcpy(want, w->in_spec, (size_t)call->n_in * sizeof want[0]);
-    call->out_meta = meta;
-    call->want = want;
-    call->out_spec = out_spec;
-    STNI_TRY(check_meshes(w));
-    STNI_TRY(w->desc->check(call));
-    stn_status status = w->desc->place ? w->desc->place(call) : STN_NO_RULE;
-    int no_rule = status == STN_NO_RULE && call->context->error.status == STN_OK;
-    if (no_rule)
-        status = stni_fallback_place(call);
-    STNI_TRY(status);
-    if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(call))
-        return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout", w->desc->name,
-                         input_name(w->desc, 0));
-    /* Local tensors have nothing to gather: the op simply runs. */
-    return stni_place_cache_add(call, w->attrs_size, no_rule && !call->local, &w->placed);
-}
-
-static stn_status place(struct walk *w)
+static stn_status place(struct stni_walk *w)
 {
     stn_op_call *call = &w->call;
     w->placed = stni_place_cache_find(call, w->attrs_size);
@@ -156,7 +91,7 @@ static stn_status place(struct walk *w)
     if (w->placed)
         call->context->stats.place_hits++;
     else
-        STNI_TRY(place_new(w));
+        STNI_TRY(stni_place_new(w));
     call->n_out = w->placed->n_out;
     call->want = w->placed->want;
     call->out_spec = w->placed->out_spec;
@@ -165,7 +100,7 @@ static stn_status place(struct walk *w)
 }
 
 /* A tensor that others alias is not changed in place: whether they would see it depends on layouts. */
-static stn_status check_in_place(const struct walk *w)
+static stn_status check_in_place(const struct stni_walk *w)
 {
     stn_context *context = w->call.context;
     const stn_tensor *t = w->in[0];
@@ -177,11 +112,11 @@ static stn_status check_in_place(const struct walk *w)
     else if (t->leaf && (t->flags & STNI_TENSOR_REQUIRES_GRAD) && stn_grad_enabled(context))
         why = "is a leaf that requires grad while grad mode is on";
     return why ? stni_fail(context, STN_ERR_STATE, "%s: '%s' %s and cannot be changed in place", w->desc->name,
-                           input_name(w->desc, 0), why)
+                           stni_input_name(w->desc, 0), why)
                : STN_OK;
 }
 
-static stn_status move_inputs(struct walk *w)
+static stn_status move_inputs(struct stni_walk *w)
 {
     uint32_t moves = w->placed->moves;
     for (int i = 0; moves; i++, moves >>= 1) {
@@ -193,7 +128,7 @@ static stn_status move_inputs(struct walk *w)
     return STN_OK;
 }
 
-static stn_status make_outputs(struct walk *w)
+static stn_status make_outputs(struct stni_walk *w)
 {
     stn_status status = STN_OK;
     int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
@@ -210,7 +145,7 @@ static stn_status make_outputs(struct walk *w)
 }
 
 /* Puts a copy in an input's place: the same logical value in memory of its own. */
-static stn_status copy_input(struct walk *w, int i)
+static stn_status copy_input(struct stni_walk *w, int i)
 {
     stn_tensor *in = w->in[i], *copy;
     stn_box from, to;
@@ -227,7 +162,7 @@ static stn_status copy_input(struct walk *w, int i)
 }
 
 /* What backward will read of the memory that run is about to change is copied before. */
-static stn_status keep_overwritten(struct walk *w)
+static stn_status keep_overwritten(struct stni_walk *w)
 {
     if (!(w->desc->flags & STN_OP_IN_PLACE) || !w->desc->backward || !w->desc->saves)
         return STN_OK;
@@ -239,10 +174,13 @@ static stn_status keep_overwritten(struct walk *w)
     return STN_OK;
 }
 
-/* A failed run may have left peers waiting: unless they know already, the family is aborted. */
-static stn_status run_failed(const struct walk *w, stn_status status)
+/* A failed run may have left peers waiting: unless they know already, the family is aborted. One that reported a failure has failed,
+ * whatever it returned. */
+STNI_COLD static stn_status run_failed(const struct stni_walk *w, stn_status status)
 {
     stn_context *context = w->call.context;
+    if (status == STN_OK)
+        status = context->error.status;
     if (context->error.status == STN_OK) {
         const char *text = stn_queue_error_text(context->queue);
         stni_fail(context, status, "%s: %s", w->desc->name, text[0] ? text : stn_status_text(status));
@@ -252,29 +190,33 @@ static stn_status run_failed(const struct walk *w, stn_status status)
     return status;
 }
 
-static stn_status run(struct walk *w)
+static stn_status run(struct stni_walk *w)
 {
     stn_context *context = w->call.context;
     int mark = stni_scratch_mark(context);
     stn_status status = w->placed->no_rule ? stni_fallback_run(&w->call) : w->desc->run(&w->call);
     if (stni_scratch_mark(context) > mark)
         stni_scratch_release(context, mark);
-    if (status != STN_OK)
+    if (status != STN_OK || context->error.status != STN_OK)
         return run_failed(w, status);
     if (w->desc->flags & STN_OP_IN_PLACE)
         w->out[0]->storage->version++;
     return STN_OK;
 }
 
-/* Views are views of what was given, in whatever layout it was read. */
-static void show_given(struct walk *w, const stn_tensor *given)
+/* Outputs that run itself had to make are there; views are views of what was given, in whatever layout it was read. */
+static stn_status take_made(struct stni_walk *w, const stn_tensor *given)
 {
-    for (int k = 0; k < w->call.n_out && given; k++)
-        if (w->out[k])
+    for (int k = 0; k < w->placed->n_out; k++) {
+        if (!w->out[k] && w->placed->out_spec[k])
+            return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its run made no output %d", w->desc->name, k);
+        if (w->out[k] && (w->desc->flags & STN_OP_VIEW))
             stni_tensor_show(w->out[k], given);
+    }
+    return STN_OK;
 }
 
-static stn_status record(struct walk *w)
+static stn_status record(struct stni_walk *w)
 {
     const stn_context *context = w->call.context;
     if (!w->desc->backward || !((w->flags & STNI_TENSOR_REQUIRES_GRAD) || (w->desc->flags & STN_OP_PER_RANK)))
@@ -286,7 +228,7 @@ static stn_status record(struct walk *w)
 
 /* Hands out what the caller asked for; nothing was visible before. What an op changed in place is the caller's all along: its reference is
  * neither handed out nor dropped. */
-INLINE void publish(struct walk *w, int n_out, stn_tensor **out)
+INLINE void publish(struct stni_walk *w, int n_out, stn_tensor **out)
 {
     int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
     int given = w->call.n_out - w->desc->n_private;
@@ -300,14 +242,14 @@ INLINE void publish(struct walk *w, int n_out, stn_tensor **out)
         out[k] = NULL;
 }
 
-static void drop_moved(struct walk *w)
+static void drop_moved(struct stni_walk *w)
 {
     for (int i = 0; w->moved; i++, w->moved >>= 1)
         if (w->moved & 1)
             stni_tensor_drop(&w->in[i]);
 }
 
-static void drop_outputs(struct walk *w)
+static void drop_outputs(struct stni_walk *w)
 {
     if (w->desc->flags & STN_OP_IN_PLACE)
         return;
@@ -315,7 +257,7 @@ static void drop_outputs(struct walk *w)
         stni_tensor_drop(&w->out[k]);
 }
 
-static stn_status walk(struct walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+static stn_status walk(struct stni_walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
 {
     stn_status status;
     STNI_TRY(take_inputs(w, n_in, in));
@@ -324,8 +266,8 @@ static stn_status walk(struct walk *w, int n_in, stn_tensor *const *in, int n_ou
     STNI_TRY_GOTO(make_outputs(w), made);
     STNI_TRY_GOTO(keep_overwritten(w), made);
     STNI_TRY_GOTO(run(w), made);
-    if (w->desc->flags & STN_OP_VIEW)
-        show_given(w, n_in > 0 ? in[0] : NULL);
+    if (w->desc->flags & STN_OP_ALIAS)
+        STNI_TRY_GOTO(take_made(w, n_in > 0 ? in[0] : NULL), made);
     STNI_TRY_GOTO(record(w), made);
     publish(w, n_out, out);
     drop_moved(w);
@@ -335,21 +277,6 @@ made:
 moved:
     drop_moved(w);
     return status;
-}
-
-/* A handler's own ops dispatch as usual, but for the op that it serves. A failure that it did not report itself is one of its callback. */
-static stn_status run_handler(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in,
-                              const void *attrs, int n_out, stn_tensor **out)
-{
-    struct stni_guard *guard = stni_guard_here();
-    struct stni_handler_frame frame = {op, guard->frames};
-    struct stni_guard saved = *guard;
-    *guard = (struct stni_guard){0, &frame};
-    stn_status status = handler->function(op, n_in, in, attrs, n_out, out, handler->arg);
-    *guard = saved;
-    if (status == STN_OK)
-        return op->context->error.status;
-    return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler returned \"%s\"", op->desc->name, stn_status_text(status));
 }
 
 static const void *default_attrs(const stn_op_desc *desc)
@@ -381,7 +308,7 @@ static const struct stni_handler *handler_of(const stn_op *op)
 }
 
 /* Sets out on the walk. */
-static void set_out(struct walk *w, const stn_op *op, const void *attrs)
+static void set_out(struct stni_walk *w, const stn_op *op, const void *attrs)
 {
     w->desc = op->desc;
     w->attrs_size = attrs ? op->desc->attrs_size : 0;
@@ -400,43 +327,55 @@ static stn_status alias_input(stn_tensor *in, stn_tensor **out)
 }
 
 /* Takes a reference to what other ops made: it may be a view of an input, and is none of something that only they know. */
-static stn_status settle(struct walk *w, stn_tensor **out)
+static stn_status settle(struct stni_walk *w, int k)
 {
-    stn_tensor *made = *out;
+    stn_tensor *made = w->out[k];
     int shows_input = 0;
-    for (int i = 0; i < w->call.n_in && made; i++) {
-        if (w->in[i] == made && !(w->desc->flags & STN_OP_IN_PLACE))
-            return alias_input(made, out);
+    if (!made || stni_is_error(made))
+        return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its compose gave no output %d", w->desc->name, k);
+    for (int i = 0; i < w->call.n_in; i++) {
+        if (w->in[i] == made)
+            return alias_input(made, &w->out[k]);
         shows_input |= w->in[i] && stni_tensor_root(w->in[i]) == stni_tensor_root(made);
     }
-    if (made && !shows_input && atomic_load_explicit(&stni_tensor_root(made)->views, memory_order_relaxed) == 1)
+    if (!shows_input && atomic_load_explicit(&stni_tensor_root(made)->views, memory_order_relaxed) == 1)
         stni_tensor_show_nothing(made);
     stn_tensor_retain(made);
     return STN_OK;
 }
 
-/* An op made of others: a scope of its own releases what they make on the way. */
-static stn_status compose(struct walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+/* What an op made of others leaves in `out` is not its own before it is settled. */
+static stn_status settle_all(struct stni_walk *w)
 {
+    int n_out = w->call.n_out;
+    stn_status status = STN_OK;
+    for (int k = 0; k < n_out && status == STN_OK; k++) {
+        status = settle(w, k);
+        w->call.n_out = status == STN_OK ? k + 1 : k;
+    }
+    return status;
+}
+
+/* An op made of others: a scope of its own releases what they make on the way. */
+static stn_status compose(struct stni_walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+{
+    stn_status status;
     stn_context *context = w->call.context;
     STNI_TRY(take_inputs(w, n_in, in));
+    STNI_TRY(stni_check_attrs(w));
     w->call.n_out = w->desc->n_outputs;
     memset(w->out, 0, (size_t)w->call.n_out * sizeof w->out[0]);
     stni_scope_enter(context);
-    stn_status status = w->desc->compose(&w->call);
-    if (status == STN_OK)
-        status = context->error.status;
-    for (int k = 0; k < w->call.n_out; k++) {
-        if (status == STN_OK)
-            status = settle(w, &w->out[k]);
-        if (status != STN_OK)
-            w->out[k] = NULL;
-    }
+    STNI_TRY_GOTO(stni_answer_of(w, "compose", w->desc->compose(&w->call)), left);
+    STNI_TRY_GOTO(stni_check_n_out(w, "compose"), left);
+    STNI_TRY_GOTO(settle_all(w), settled);
     stni_scope_leave(context);
-    if (status == STN_OK)
-        publish(w, n_out, out);
-    else
-        drop_outputs(w);
+    publish(w, n_out, out);
+    return STN_OK;
+settled:
+    drop_outputs(w);
+left:
+    stni_scope_leave(context);
     return status;
 }
 
@@ -446,14 +385,14 @@ static stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, co
     begin(op->context);
     const struct stni_handler *handler = stni_registry_has_handler(op) ? handler_of(op) : NULL;
     if (handler) {
-        status = run_handler(op, handler, n_in, in, attrs ? attrs : default_attrs(op->desc), n_out, out);
+        status = stni_handler_run(op, handler, n_in, in, attrs ? attrs : default_attrs(op->desc), n_out, out);
     } else {
-        struct walk w;
+        struct stni_walk w;
         set_out(&w, op, attrs);
         status = op->desc->compose ? compose(&w, n_in, in, n_out, out) : walk(&w, n_in, in, n_out, out);
     }
     op->context->busy--;
-    return status == STN_OK ? STN_OK : fail_outputs(op->context, n_out, out);
+    return status == STN_OK ? STN_OK : fail_outputs(op->context, status, n_out, out);
 }
 
 STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
@@ -481,6 +420,6 @@ stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, cons
 {
     stn_context *context = op->context;
     if (context->error.status != STN_OK)
-        return fail_outputs(context, n_out, out);
+        return fail_outputs(context, context->error.status, n_out, out);
     return context->trace ? dispatch_traced(op, n_in, in, attrs, n_out, out) : dispatch(op, n_in, in, attrs, n_out, out);
 }

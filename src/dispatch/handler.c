@@ -1,4 +1,5 @@
 /* Handlers: an embedder's own versions of ops. */
+#include "core/guard.h"
 #include "dispatch/registry.h"
 
 #include <string.h>
@@ -78,4 +79,33 @@ stn_status stn_handler_enable(stn_context *context, const char *name, int on)
     if (named)
         named->on = on != 0;
     return STN_OK;
+}
+
+/* A handler gives the first output at least, but for ops that give as many as they please: those may have none. */
+static stn_status check_handled(const stn_op *op, stn_tensor *const *in, int n_out, stn_tensor *const *out)
+{
+    const stn_op_desc *desc = op->desc;
+    if (op->context->error.status != STN_OK || n_out < 1 || desc->n_outputs - desc->n_private < 1)
+        return op->context->error.status;
+    if (!out[0] && desc->n_outputs < STN_MAX_OUTPUTS)
+        return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler gave no output", desc->name);
+    if ((desc->flags & STN_OP_IN_PLACE) && out[0] != in[0])
+        return stni_fail(op->context, STN_ERR_CALLBACK, "%s: in place, its handler gave another tensor than its input", desc->name);
+    return STN_OK;
+}
+
+stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in,
+                              const void *attrs, int n_out, stn_tensor **out)
+{
+    struct stni_guard *guard = stni_guard_here();
+    struct stni_handler_frame frame = {op, guard->frames};
+    struct stni_guard saved = *guard;
+    for (int k = 0; k < n_out; k++)
+        out[k] = NULL;
+    *guard = (struct stni_guard){0, &frame};
+    stn_status status = handler->function(op, n_in, in, attrs, n_out, out, handler->arg);
+    *guard = saved;
+    if (status == STN_OK)
+        return check_handled(op, in, n_out, out);
+    return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler returned \"%s\"", op->desc->name, stn_status_text(status));
 }

@@ -40,8 +40,29 @@ static int is_whole(double f)
     return f == floor(f) && fabs(f) <= 9007199254740992.0; /* 2^53 */
 }
 
-/* The value as a number; 0 if it is none. */
-static int as_number(const stn_attr *given, stn_number *out)
+/* A number as its kind tells it; 0 if that is unknown. */
+static int normalise(const stn_number *given, stn_number *out)
+{
+    switch (given->kind) {
+    case STN_NUMBER_NONE:
+        *out = (stn_number){STN_NUMBER_NONE, 0, 0};
+        return 1;
+    case STN_NUMBER_BOOL:
+        *out = (stn_number){STN_NUMBER_BOOL, given->i != 0, given->i != 0};
+        return 1;
+    case STN_NUMBER_INT:
+        *out = (stn_number){STN_NUMBER_INT, given->i, (double)given->i};
+        return 1;
+    case STN_NUMBER_FLOAT:
+        *out = (stn_number){STN_NUMBER_FLOAT, 0, given->f};
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* The value as a number, which may be absent; 0 if it is none. */
+static int as_optional_number(const stn_attr *given, stn_number *out)
 {
     switch (given->type) {
     case STN_ATTR_BOOL:
@@ -54,8 +75,7 @@ static int as_number(const stn_attr *given, stn_number *out)
         *out = (stn_number){STN_NUMBER_FLOAT, 0, given->value.f};
         return 1;
     case STN_ATTR_NUMBER:
-        *out = given->value.number;
-        return 1;
+        return normalise(&given->value.number, out);
     case STN_ATTR_CHOICE:
     case STN_ATTR_INTS:
     case STN_ATTR_FLOATS:
@@ -63,6 +83,11 @@ static int as_number(const stn_attr *given, stn_number *out)
         return 0;
     }
     return 0;
+}
+
+static int as_number(const stn_attr *given, stn_number *out)
+{
+    return as_optional_number(given, out) && out->kind != STN_NUMBER_NONE;
 }
 
 static int fill_choice(const stn_attr_schema *row, const stn_attr *given, int64_t *field)
@@ -143,7 +168,7 @@ static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *att
         *(double *)field = number.f;
         return 1;
     case STN_ATTR_NUMBER:
-        return as_number(given, (stn_number *)field);
+        return as_optional_number(given, (stn_number *)field);
     case STN_ATTR_CHOICE:
         return fill_choice(row, given, (int64_t *)field);
     case STN_ATTR_INTS:
@@ -198,6 +223,13 @@ static stn_status bad_attr(const stn_op_desc *desc, const stn_attr_schema *row, 
     if (row->type == STN_ATTR_STRING && given->type == STN_ATTR_STRING)
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a text of %zu bytes, wanted at most %d", desc->name, row->name,
                               given->value.s ? strlen(given->value.s) : 0, STN_MAX_TEXT - 1);
+    if (given->type == STN_ATTR_NUMBER && (given->value.number.kind < STN_NUMBER_BOOL || given->value.number.kind > STN_NUMBER_FLOAT))
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a number of kind %lld, wanted %d to %d", desc->name, row->name,
+                              (long long)given->value.number.kind, row->type == STN_ATTR_NUMBER ? STN_NUMBER_NONE : STN_NUMBER_BOOL, STN_NUMBER_FLOAT);
+    if ((given->type == STN_ATTR_INTS && (given->value.ints.n < 0 || given->value.ints.n > STN_MAX_NDIM)) ||
+        (given->type == STN_ATTR_FLOATS && (given->value.floats.n < 0 || given->value.floats.n > STN_MAX_NDIM)))
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a list of %lld entries, wanted 0 to %d", desc->name, row->name,
+                              (long long)(given->type == STN_ATTR_INTS ? given->value.ints.n : given->value.floats.n), STN_MAX_NDIM);
     return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got %s, wanted %s", desc->name, row->name,
                           type_names[given->type], type_names[row->type]);
 }
@@ -228,33 +260,5 @@ stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *give
         memset(attrs, 0, desc->attrs_size);
     for (int i = 0; i < n; i++)
         STNI_TRY(fill_named(desc, &given[i], attrs, error));
-    return STN_OK;
-}
-
-static size_t attr_bytes(stn_attr_type type)
-{
-    static const size_t bytes[] = {sizeof(int64_t), sizeof(int64_t), sizeof(double), sizeof(stn_number),
-                                   sizeof(int64_t), sizeof(stn_ints), sizeof(stn_floats), sizeof(stn_text)};
-    return bytes[type];
-}
-
-stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *error)
-{
-    if (!desc || desc->size != sizeof *desc)
-        return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0, sizeof *desc);
-    if (!desc->name || !desc->name[0] || (!desc->compose && (!desc->check || !desc->run)))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run, or compose, are required");
-    if (desc->n_inputs < 0 || desc->n_inputs > STN_MAX_INPUTS || desc->n_outputs < 0 || desc->n_outputs > STN_MAX_OUTPUTS)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: %d inputs and %d outputs, wanted at most %d and %d", desc->name,
-                              desc->n_inputs, desc->n_outputs, STN_MAX_INPUTS, STN_MAX_OUTPUTS);
-    if (desc->attrs_size > STNI_MAX_ATTRS_SIZE || desc->attrs_size % 8 != 0)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attrs_size got %zu, wanted a multiple of 8 up to %d", desc->name,
-                              desc->attrs_size, STNI_MAX_ATTRS_SIZE);
-    for (int i = 0; i < desc->n_attrs; i++) {
-        const stn_attr_schema *row = &desc->attrs[i];
-        if (row->type > STN_ATTR_STRING || row->offset + attr_bytes(row->type) > desc->attrs_size ||
-            (row->type == STN_ATTR_CHOICE && !row->choices))
-            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' does not fit its struct", desc->name, row->name);
-    }
     return STN_OK;
 }

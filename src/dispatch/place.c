@@ -1,0 +1,112 @@
+/* What a call never seen before asks of its op: check and place, and whether their answers make sense. */
+#include "core/shard/spec.h"
+#include "dispatch/fallback.h"
+#include "dispatch/place_cache.h"
+#include "dispatch/schema.h"
+#include "dispatch/walk.h"
+
+#include <string.h>
+
+/* All inputs are on one mesh, or all are local. A matter of specs alone, so it is looked at once per distinct call. */
+static stn_status check_meshes(const struct stni_walk *w)
+{
+    const stn_spec *first = NULL;
+    for (int i = 0; i < w->call.n_in; i++) {
+        const stn_spec *s = w->in_spec[i];
+        if (!s)
+            continue;
+        if (!first)
+            first = s;
+        if (s->layout.mesh == first->layout.mesh)
+            continue;
+        if (!s->layout.mesh || !first->layout.mesh)
+            return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others", w->desc->name,
+                             stni_input_name(w->desc, i), s->layout.mesh ? "on a mesh" : "local", s->layout.mesh ? "local" : "on a mesh");
+        return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others", w->desc->name,
+                         stni_input_name(w->desc, i));
+    }
+    return STN_OK;
+}
+
+stn_status stni_check_attrs(const struct stni_walk *w)
+{
+    struct stni_error error = {.status = STN_OK};
+    if (stni_schema_check(w->desc, w->call.attrs, &error) == STN_OK)
+        return STN_OK;
+    return stni_fail(w->call.context, error.status, "%s", error.text);
+}
+
+static int keeps_spec_in_place(const stn_op_call *call)
+{
+    return call->want[0] == call->in_spec[0] && call->out_spec[0] == call->in_spec[0];
+}
+
+stn_status stni_answer_of(const struct stni_walk *w, const char *function, stn_status status)
+{
+    stn_context *context = w->call.context;
+    if (status == STN_OK || context->error.status != STN_OK)
+        return context->error.status;
+    return stni_fail(context, status, "%s: its %s returned \"%s\"", w->desc->name, function, stn_status_text(status));
+}
+
+stn_status stni_check_n_out(const struct stni_walk *w, const char *function)
+{
+    int n = w->call.n_out, most = w->desc->n_outputs, least = w->desc->n_private;
+    if (n >= least && n <= most)
+        return STN_OK;
+    return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its %s gave n_out %d, wanted %d to %d", w->desc->name, function, n, least, most);
+}
+
+/* A spec is wanted of each input that is there, and of no other. */
+static stn_status check_wanted(const struct stni_walk *w)
+{
+    for (int i = 0; i < w->call.n_in; i++)
+        if ((w->in_spec[i] == NULL) != (w->call.want[i] == NULL))
+            return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its place wants %s of input '%s', which is %s", w->desc->name,
+                             w->call.want[i] ? "a spec" : "none", stni_input_name(w->desc, i), w->in_spec[i] ? "there" : "absent");
+    return STN_OK;
+}
+
+/* place, or the fallback where it has no rule. */
+static stn_status ask_place(struct stni_walk *w, int *no_rule)
+{
+    stn_status status = w->desc->place ? w->desc->place(&w->call) : STN_NO_RULE;
+    *no_rule = status == STN_NO_RULE && w->call.context->error.status == STN_OK;
+    STNI_TRY(stni_answer_of(w, "place", *no_rule ? stni_fallback_place(&w->call) : status));
+    return check_wanted(w);
+}
+
+/* Asks check and place, whose answers go to the call's arrays, and keeps these. */
+static stn_status ask(struct stni_walk *w)
+{
+    stn_op_call *call = &w->call;
+    int no_rule;
+    STNI_TRY(check_meshes(w));
+    STNI_TRY(stni_check_attrs(w));
+    STNI_TRY(stni_answer_of(w, "check", w->desc->check(call)));
+    STNI_TRY(stni_check_n_out(w, "check"));
+    STNI_TRY(ask_place(w, &no_rule));
+    STNI_TRY(stni_check_n_out(w, "place"));
+    if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(call))
+        return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout", w->desc->name,
+                         stni_input_name(w->desc, 0));
+    /* Local tensors have nothing to gather: the op simply runs. */
+    return stni_place_cache_add(call, w->attrs_size, no_rule && !call->local, &w->placed);
+}
+
+stn_status stni_place_new(struct stni_walk *w)
+{
+    stn_meta meta[STN_MAX_OUTPUTS];
+    const stn_spec *want[STN_MAX_INPUTS], *out_spec[STN_MAX_OUTPUTS];
+    stn_op_call *call = &w->call;
+    memset(meta, 0, (size_t)w->desc->n_outputs * sizeof meta[0]);
+    memset(out_spec, 0, (size_t)w->desc->n_outputs * sizeof out_spec[0]);
+    memcpy(want, w->in_spec, (size_t)call->n_in * sizeof want[0]);
+    call->out_meta = meta;
+    call->want = want;
+    call->out_spec = out_spec;
+    stn_status status = ask(w);
+    call->out_meta = NULL;
+    call->want = call->out_spec = NULL;
+    return status;
+}
