@@ -5,6 +5,7 @@
 
 #include "ops/util/call.h"
 #include "ops/util/dims.h"
+#include "ops/util/pointwise.h"
 
 #include <shardtensor/ops.h>
 
@@ -39,6 +40,18 @@ static stn_status unknown_shape(const stn_op_call *call, int i)
                        i - FIRST);
 }
 
+static stn_status check_broadcast(const stn_op_call *call)
+{
+    stn_meta common;
+    char got[STNI_SHAPE_TEXT], before[STNI_SHAPE_TEXT];
+    int i = stni_pointwise_misfit(n_indices(call), call->in_spec + FIRST, &common);
+    if (i < 0)
+        return STN_OK;
+    const struct stni_layout *index = &call->in_spec[FIRST + i]->layout;
+    return stn_op_fail(call, STN_ERR_SHAPE, "'indices%d' got shape %s, wanted one that broadcasts with %s", i,
+                       stni_shape_text(index->ndim, index->shape, got), stni_shape_text(common.ndim, common.shape, before));
+}
+
 static stn_status check(const stn_op_call *call)
 {
     const struct stni_layout *input = &call->in_spec[INPUT]->layout, *values = &call->in_spec[VALUES]->layout;
@@ -54,7 +67,7 @@ static stn_status check(const stn_op_call *call)
         if (dtype != STN_DTYPE_BOOL && !(STNI_INDEX_DTYPES >> dtype & 1))
             return stn_op_fail(call, STN_ERR_DTYPE, "'indices%d' got %s, wanted i64 or i32", i - FIRST, stn_dtype_name(dtype));
     }
-    return STN_OK;
+    return check_broadcast(call);
 }
 
 /* A mask names as many elements as data say, but where all of them get the same nobody needs to know. */

@@ -3,6 +3,7 @@
 
 #include "core/dtype.h"
 #include "core/shard/spec.h"
+#include "dispatch/schema.h"
 #include "ops/util/cuts.h"
 #include "ops/util/dims.h"
 
@@ -28,18 +29,25 @@ static int broadcast_with(stn_meta *meta, const struct stni_layout *in)
     return 1;
 }
 
-stn_status stni_pointwise_broadcast(const stn_op_call *call, int n, stn_meta *meta)
+int stni_pointwise_misfit(int n, const stn_spec *const *in, stn_meta *meta)
 {
     meta->ndim = 0;
-    for (int i = 0; i < n; i++) {
-        const stn_spec *in = call->in_spec[i];
-        char got[STNI_SHAPE_TEXT], before[STNI_SHAPE_TEXT];
-        if (in && !broadcast_with(meta, &in->layout))
-            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted one that broadcasts with %s",
-                               stn_op_descriptor(call->op)->inputs[i].name, stni_shape_text(in->layout.ndim, in->layout.shape, got),
-                               stni_shape_text(meta->ndim, meta->shape, before));
-    }
-    return STN_OK;
+    for (int i = 0; i < n; i++)
+        if (in[i] && !broadcast_with(meta, &in[i]->layout))
+            return i;
+    return -1;
+}
+
+stn_status stni_pointwise_broadcast(const stn_op_call *call, int n, stn_meta *meta)
+{
+    char got[STNI_SHAPE_TEXT], before[STNI_SHAPE_TEXT];
+    int i = stni_pointwise_misfit(n, call->in_spec, meta);
+    if (i < 0)
+        return STN_OK;
+    const struct stni_layout *in = &call->in_spec[i]->layout;
+    return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted one that broadcasts with %s",
+                       stni_input_name(stn_op_descriptor(call->op), i), stni_shape_text(in->ndim, in->shape, got),
+                       stni_shape_text(meta->ndim, meta->shape, before));
 }
 
 struct placing {

@@ -4,6 +4,10 @@
 
 #include <shardtensor/op.h>
 
+/* Broadcasts `n` specs (absent ones count for nothing) into `meta`'s shape. Returns the first that does not fit those before it, whose common
+ * shape is in `meta` then; -1 where all do. */
+int stni_pointwise_misfit(int n, const stn_spec *const *in, stn_meta *meta);
+
 /* Broadcasts the first `n` inputs (absent ones count for nothing) into `meta`'s shape; its dtype is the caller's. @return STN_ERR_SHAPE. */
 stn_status stni_pointwise_broadcast(const stn_op_call *call, int n, stn_meta *meta);
 

@@ -255,6 +255,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
            "one_hot: 'num_classes' got -1, wanted their number: the largest index, and so the shape of the result, depends on data");
     stn_index_put(t, 1, &mask, stn_slice(stn_view(t, 1, (int64_t[]){24}), 0, 0, 3, 1), 0);
     expect(context, STN_ERR_UNSUPPORTED, "index_put: 'indices0' got bool, wanted i64 or i32: how many elements a mask names depends on data");
+    stn_index_put(t, 2, (stn_tensor *[]){i, stn_slice(i, 0, 0, 2, 1)}, stn_slice(stn_view(t, 1, (int64_t[]){24}), 0, 0, 3, 1), 0);
+    expect(context, STN_ERR_SHAPE, "index_put: 'indices1' got shape (2), wanted one that broadcasts with (3)");
     stn_diagonal(t, 0, 1, -1);
     expect(context, STN_ERR_ARGUMENT, "diagonal: 'dim2' got -1, the same as 'dim1', wanted another");
     stn_call(context, "nonzero", 1, &t, 0, NULL, 1, &out);
