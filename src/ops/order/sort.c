@@ -130,9 +130,9 @@ static stn_status topk(stn_op_call *call)
     int dim;
     uint32_t axes;
     STNI_TRY(judge(call, attrs->dim, &dim));
-    const int64_t n = in->ndim > 0 ? in->shape[dim] : 1;
-    if (attrs->k < 0 || attrs->k > n)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted 0 <= k <= %" PRId64, attrs->k, n);
+    const int64_t n = in->ndim > 0 ? in->shape[dim] : 1, least = in->ndim > 0 ? 0 : 1; /* without dims, no result can be empty */
+    if (attrs->k < least || attrs->k > n)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted %" PRId64 " <= k <= %" PRId64, attrs->k, least, n);
     const int ranks = in->ndim > 0 ? stni_dim_ranks(in, dim, &axes) : 1;
     if (ranks == 1 || attrs->k <= 1 || attrs->k * ranks <= n) {
         call->out[0] = stni_order_call(STNI_OP_order_top, call->in[0], &top, &call->out[1]);

@@ -22,7 +22,8 @@ static stn_status check(stn_op_call *call)
     uint32_t dims;
     STNI_TRY(stni_order_check(call, &attrs->dim, 0, &dims));
     int64_t n = stni_reduction_count(call->in_spec[0], dims);
-    if (attrs->k < 0 || attrs->k > n || (attrs->k != 1 && (attrs->dim.n < 0 || !attrs->keepdim)))
+    int along_one = attrs->dim.n == 1 && call->in_spec[0]->layout.ndim > 0 && attrs->keepdim;
+    if (attrs->k < 0 || attrs->k > n || (attrs->k != 1 && !along_one))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted 0 <= k <= %" PRId64 ", and 1 without a dim for it", attrs->k, n);
     stni_order_line_metas(call, dims, attrs->keepdim != 0, attrs->k);
     return STN_OK;
@@ -150,5 +151,5 @@ const stn_op_desc stni_op_order_top = {
     .n_slots = 2,
     .kernels = kernels,
     .n_kernels = 2,
-};
     .flags = STN_OP_INTERNAL,
+};

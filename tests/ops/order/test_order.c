@@ -306,6 +306,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     refused(context, stn_sort(z, 0, 0, NULL), STN_ERR_DTYPE, "sort: 'input' got c64, wanted a dtype with an order");
     refused(context, stn_sort(x, 2, 0, NULL), STN_ERR_ARGUMENT, "sort: 'dim' got 2, wanted -2 <= dim < 2");
     refused(context, stn_topk(x, 4, 1, 1, NULL), STN_ERR_ARGUMENT, "topk: 'k' got 4, wanted 0 <= k <= 3");
+    refused(context, stn_topk(stn_select(stn_select(x, 0, 0), 0, 0), 0, 0, 1, NULL), STN_ERR_ARGUMENT, "topk: 'k' got 0, wanted 1 <= k <= 1");
+    CHECK_I64(stn_tensor_shape(stn_topk(x, 0, 1, 1, NULL))[1], 0);
     refused(context, stn_kthvalue(x, 0, 1, 0, NULL), STN_ERR_ARGUMENT, "kthvalue: 'k' got 0, wanted 1 <= k <= 3");
     refused(context, stn_argmin(empty, NULL, 0), STN_ERR_SHAPE, "argmin: 'input' got shape (2, 0), wanted at least one element in all");
     refused(context, stn_median_dim(empty, 1, 0, NULL), STN_ERR_SHAPE,
