@@ -1,4 +1,5 @@
 /* from_local for ranks that do not know each other's sizes: shapes are gathered first. */
+#include "autograd/node.h"
 #include "core/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "ops/redistribute/local.h"
@@ -7,7 +8,7 @@
 
 /* What each rank tells: what it finds wrong with its own tensor, and what that is. */
 struct told {
-    int64_t status, dtype, ndim, shape[STN_MAX_NDIM];
+    int64_t status, dtype, ndim, requires_grad, shape[STN_MAX_NDIM];
 };
 
 enum { TOLD_WORDS = sizeof(struct told) / sizeof(int64_t) };
@@ -23,6 +24,7 @@ static void tell(const stn_tensor *local, const stn_mesh *mesh, struct told *out
     }
     out->dtype = local->spec->layout.dtype;
     out->ndim = local->spec->layout.ndim;
+    out->requires_grad = stni_needs_grad(mesh->context, 1, (stn_tensor *const *)&local) != 0;
     memcpy(out->shape, local->spec->layout.shape, sizeof out->shape);
 }
 
@@ -116,7 +118,8 @@ static stn_status make_spec(const stn_mesh *mesh, const stn_placement *placement
     return stn_spec_create(mesh->context, mesh, placements, (stn_dtype)first->dtype, (int)first->ndim, shape, &options, out);
 }
 
-static stn_status find_spec(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements, const stn_spec **out)
+static stn_status find_spec(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements, int *requires_grad,
+                            const stn_spec **out)
 {
     stn_context *context = mesh->context;
     int axis_of[STN_MAX_NDIM];
@@ -136,16 +139,26 @@ static stn_status find_spec(stn_tensor *local, const stn_mesh *mesh, const stn_p
     stn_status status = gather_told(context, &own, all, counts);
     if (status == STN_OK)
         status = make_spec(mesh, placements, all, axis_of, counts + context->size, out);
+    if (status == STN_OK)
+        *requires_grad = all[stni_mesh_rank(mesh, 0)].requires_grad != 0;
     stni_free(all);
     return status;
 }
 
-/* A rank outside the mesh has a handle without data. */
-static stn_status give(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention, stn_tensor **out)
+static const char own_name[] = "from_local_gather_shapes";
+
+/* A rank outside the mesh has nothing to give; what comes of it is a view with a history there too, if the members' is. */
+static stn_status give_nothing(const stn_spec *spec, int requires_grad, stn_grad_convention convention, stn_tensor **out)
 {
-    if (!spec->layout.mesh->member)
-        return stni_tensor_create(spec->context, spec, out);
-    return stni_from_local(local, spec, convention, "from_local_gather_shapes", out);
+    const stn_spec *chunk;
+    stn_tensor *local;
+    STNI_TRY(stni_spec_of_chunk(spec, &chunk));
+    STNI_TRY(stni_tensor_create(spec->context, chunk, &local));
+    stn_status status = requires_grad ? stn_set_requires_grad(local, 1) : STN_OK;
+    if (status == STN_OK)
+        status = stni_from_local(local, spec, convention, own_name, out);
+    stni_tensor_drop(&local);
+    return status;
 }
 
 stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements,
@@ -153,14 +166,15 @@ stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh
 {
     stn_tensor *out = NULL;
     const stn_spec *spec;
+    int requires_grad = 0;
     if (!mesh)
         return NULL;
     stn_context *context = mesh->context;
     if (stni_action_begin(context) != STN_OK)
         return context->error_tensor;
-    stn_status status = find_spec(local, mesh, placements, &spec);
+    stn_status status = find_spec(local, mesh, placements, &requires_grad, &spec);
     if (status == STN_OK) {
-        status = give(local, spec, convention, &out);
+        status = mesh->member ? stni_from_local(local, spec, convention, own_name, &out) : give_nothing(spec, requires_grad, convention, &out);
         stn_spec_release(&spec);
     }
     return stni_action_give(context, status, out);

@@ -364,6 +364,42 @@ static void ranks_outside_the_mesh_learn_the_shape(void)
     test_ranks(5, gather_grid_body, NULL);
 }
 
+/* One rank outside the mesh: what it gets is a view there too, and has a history. */
+static stn_status outside_body(stn_context *context, void *arg)
+{
+    const int at_front = *(int *)arg, first = at_front ? 0 : 1, n = 2;
+    const stn_mesh *mesh;
+    stn_placement rows[] = {stn_shard(0)};
+    const int64_t shape[] = {2, 3};
+    CHECK_STATUS(stn_mesh_create(context, 1, &n, NULL, &first, &mesh), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *local = stn_mesh_contains_me(mesh) ? filled(context, shape, 2) : NULL;
+    stn_tensor *x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
+    CHECK(stn_tensor_is_error(stn_square_(x)));
+    expect(context, STN_ERR_STATE, "square_: 'input' is a view and cannot be changed in place");
+    CHECK(!stn_requires_grad(x));
+    if (local)
+        CHECK_STATUS(stn_set_requires_grad(local, 1), STN_OK);
+    x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
+    CHECK(stn_requires_grad(x));
+    CHECK_STATUS(stn_backward(stn_sum(stn_square(x), 0, NULL, 0)), STN_OK);
+    if (local) {
+        stn_tensor *grad;
+        double got[6];
+        CHECK_STATUS(stn_grad_of(local, &grad), STN_OK);
+        CHECK_STATUS(stn_to_host(grad, got, sizeof got), STN_OK);
+        for (int i = 0; i < 6; i++)
+            CHECK_NEAR(got[i], 4, 0);
+    }
+    return stn_scope_end(context);
+}
+
+static void ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others(void)
+{
+    for (int at_front = 0; at_front < 2; at_front++)
+        test_ranks(RANKS, outside_body, &at_front);
+}
+
 static stn_status disagreement_body(stn_context *context, void *arg)
 {
     int rank = stn_context_rank(context);
@@ -398,6 +434,7 @@ int main(int argc, char **argv)
         {"what_has_no_gradient_or_does_not_fit_is_refused", what_has_no_gradient_or_does_not_fit_is_refused},
         {"shapes_are_gathered_where_only_the_ranks_know_them", shapes_are_gathered_where_only_the_ranks_know_them},
         {"ranks_outside_the_mesh_learn_the_shape", ranks_outside_the_mesh_learn_the_shape},
+        {"ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others", ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others},
         {"shapes_that_disagree_are_refused_on_every_rank", shapes_that_disagree_are_refused_on_every_rank},
     };
     return TEST_MAIN(argc, argv, cases);
