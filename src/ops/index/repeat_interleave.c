@@ -88,7 +88,9 @@ static stn_status repeat_interleave(stn_op_call *call)
         return by_tensor(call, x, dim);
     if (stn_tensor_ndim(x) == STN_MAX_NDIM)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", STN_MAX_NDIM, STN_MAX_NDIM - 1);
-    int64_t all = stn_tensor_shape(x)[dim] * attrs->repeats.i;
+    int64_t n = stn_tensor_shape(x)[dim], all;
+    if (__builtin_mul_overflow(n, attrs->repeats.i, &all))
+        return stn_op_fail(call, STN_ERR_SHAPE, "'repeats' got %" PRId64 " for %" PRId64 " elements, wanted a size below 2^63", attrs->repeats.i, n);
     if (attrs->output_size >= 0 && attrs->output_size != all)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'output_size' got %" PRId64 ", wanted %" PRId64, attrs->output_size, all);
     call->out[0] = by_number(x, dim, attrs->repeats.i);
@@ -176,5 +178,5 @@ const stn_op_desc stni_op_repeat_index = {
     .size = sizeof(stn_op_desc), .name = "repeat_index", .inputs = index_inputs, .n_inputs = 2, .attrs = index_schema, .n_attrs = 2,
     .attrs_size = sizeof(struct index_attrs), .n_outputs = 1, .check = check_index, .place = place_index, .run = run_index,
     .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
-};
     .flags = STN_OP_INTERNAL,
+};

@@ -48,17 +48,25 @@ static void add_margins(enum stni_pad_mode mode, int64_t low, int64_t high, stru
         map->segment[d][map->n[d]++] = above;
 }
 
+static stn_status size_fails(const stn_op_call *call, int d, int64_t low, int64_t high, int64_t n)
+{
+    return stn_op_fail(call, STN_ERR_SHAPE, "'pad' got %" PRId64 " and %" PRId64 " for dim %d of %" PRId64 " elements, wanted a size of at least 0",
+                       low, high, d, n);
+}
+
 static stn_status pad_dim(const stn_op_call *call, int d, int64_t low, int64_t high, struct stni_remap *map, int64_t *padded)
 {
     const struct stni_pad_attrs *attrs = call->attrs;
     enum stni_pad_mode mode = (enum stni_pad_mode)attrs->mode;
     struct stni_segment *core = &map->segment[d][0];
-    int64_t n = core->length, cut = (low < 0 ? -low : 0) + (high < 0 ? -high : 0);
+    int64_t n = core->length;
+    if (low < -n || high < -n || (low < 0 && high < 0 && low < -n - high))
+        return size_fails(call, d, low, high, n);
+    int64_t cut = (low < 0 ? -low : 0) + (high < 0 ? -high : 0);
     int64_t most[] = {INT64_MAX, n - cut - 1, n - cut > 0 ? INT64_MAX : 0, n - cut};
     int64_t widest = low > high ? low : high;
-    if (cut > n || __builtin_add_overflow(n, low, padded) || __builtin_add_overflow(*padded, high, padded))
-        return stn_op_fail(call, STN_ERR_SHAPE, "'pad' got %" PRId64 " and %" PRId64 " for dim %d of %" PRId64 " elements, wanted a size of at least 0",
-                           low, high, d, n);
+    if (__builtin_add_overflow(n, low, padded) || __builtin_add_overflow(*padded, high, padded))
+        return size_fails(call, d, low, high, n);
     if (widest > 0 && widest > most[mode])
         return stn_op_fail(call, STN_ERR_SHAPE, "'pad' got %" PRId64 " for dim %d of %" PRId64 " elements, wanted at most %" PRId64 " for mode '%s'",
                            widest, d, n - cut, most[mode] < 0 ? 0 : most[mode], modes[mode]);
@@ -96,8 +104,8 @@ static void unpadded(const stn_op_call *call, const struct stni_layout *grad, in
     memcpy(shape, grad->shape, sizeof grad->shape);
     for (int i = 0; i < pad->n / 2 && i < grad->ndim; i++) {
         int64_t *n = &shape[grad->ndim - 1 - i];
-        *n -= pad->v[2 * i] + pad->v[2 * i + 1];
-        *n = *n < 0 ? 0 : *n;
+        if (__builtin_sub_overflow(*n, pad->v[2 * i], n) || __builtin_sub_overflow(*n, pad->v[2 * i + 1], n) || *n < 0)
+            *n = 0;
     }
 }
 
@@ -260,5 +268,5 @@ const stn_op_desc stni_op_pad_backward = {
     .kernels = adjoint_kernels,
     .n_kernels = 2,
     .arg = (void *)&attrs_init,
-};
     .flags = STN_OP_INTERNAL,
+};

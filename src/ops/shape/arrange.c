@@ -92,8 +92,23 @@ static stn_tensor *repeat_dim(stn_tensor *x, int ndim, int64_t *shape, int d, in
     if (shape[d] != 1)
         x = stn_view(x, ndim + 1, with);
     with[d] = times;
-    shape[d] *= times;
+    shape[d] *= times; /* check_repeats saw that it can be */
     return with[d + 1] == 1 ? stn_expand(x, ndim, shape) : stn_view(stn_expand(x, ndim + 1, with), ndim, shape);
+}
+
+/* Each result dim is an int64_t. */
+static stn_status check_repeats(const stn_op_call *call, int ndim, const int64_t *shape)
+{
+    const stn_ints *repeats = &((const struct repeat_attrs *)call->attrs)->repeats;
+    for (int d = 0; d < ndim; d++) {
+        int64_t size;
+        if (repeats->v[d] < 0)
+            return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %" PRId64 ", wanted at least 0", repeats->v[d]);
+        if (__builtin_mul_overflow(shape[d], repeats->v[d], &size))
+            return stn_op_fail(call, STN_ERR_SHAPE, "'repeats' got %" PRId64 " for a dim of %" PRId64 " elements, wanted a size below 2^63",
+                               repeats->v[d], shape[d]);
+    }
+    return STN_OK;
 }
 
 static stn_status repeat(stn_op_call *call)
@@ -108,9 +123,8 @@ static stn_status repeat(stn_op_call *call)
                            repeats->n < 0 ? 0 : repeats->n, in->ndim);
     for (int d = 0; d < ndim; d++) {
         shape[d] = d < ndim - in->ndim ? 1 : in->shape[d - (ndim - in->ndim)];
-        if (repeats->v[d] < 0)
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %" PRId64 ", wanted at least 0", repeats->v[d]);
     }
+    STNI_TRY(check_repeats(call, ndim, shape));
     x = ndim > in->ndim ? stn_view(x, ndim, shape) : x;
     for (int d = 0; d < ndim; d++)
         if (repeats->v[d] != 1)

@@ -138,7 +138,8 @@ static stn_status unflatten(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'sizes' got %" PRId64 " numbers for a tensor of %d dims, wanted 1 or more, and at most %d dims",
                            attrs->sizes.n < 0 ? 0 : attrs->sizes.n, in->ndim, STN_MAX_NDIM);
     for (int64_t i = 0; i < attrs->sizes.n; i++)
-        known *= attrs->sizes.v[i] == -1 ? 1 : attrs->sizes.v[i];
+        if (attrs->sizes.v[i] != -1 && __builtin_mul_overflow(known, attrs->sizes.v[i], &known))
+            known = 0; /* no size that is a dim's */
     for (int d = 0; d < in->ndim; d++) {
         if (d != dim) {
             shape[n++] = in->shape[d];

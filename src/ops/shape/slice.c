@@ -39,6 +39,8 @@ stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attr
     out->start = clip(attrs->start, out->size);
     int64_t extent = clip(attrs->end, out->size) - out->start;
     out->length = extent <= 0 ? 0 : 1 + (extent - 1) / attrs->step;
+    if (out->length < 2) /* no second element: any step does, and a large one would overflow a stride */
+        out->step = 1;
     return STN_OK;
 }
 

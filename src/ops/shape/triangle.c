@@ -40,6 +40,12 @@ static stn_status place(stn_op_call *call)
     return STN_OK;
 }
 
+/* All diagonals beyond the corners are one: no element is on their other side. */
+static int64_t clamp(int64_t diagonal, int64_t rows, int64_t columns)
+{
+    return diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
+}
+
 static stn_status run(stn_op_call *call)
 {
     const stn_spec *spec = call->out[0]->spec;
@@ -52,7 +58,7 @@ static stn_status run(stn_op_call *call)
     stni_tensor_box(call->out[0], &a.dst);
     a.element_size = stn_dtype_size(spec->layout.dtype);
     a.upper = call->arg != NULL;
-    a.diagonal = ((const struct triangle_attrs *)call->attrs)->diagonal;
+    a.diagonal = clamp(((const struct triangle_attrs *)call->attrs)->diagonal, spec->layout.shape[ndim - 2], spec->layout.shape[ndim - 1]);
     a.row = spec->local_offset[ndim - 2];
     a.column = spec->local_offset[ndim - 1];
     return stn_op_launch(call, 0, spec->layout.dtype, &a, sizeof a);
