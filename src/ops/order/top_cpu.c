@@ -11,7 +11,8 @@ static uint64_t least(const uint64_t *keys, int64_t n)
     return key;
 }
 
-/* Most blocks of a long line come after all that is kept: the least of their keys tells. */
+/* Most blocks of a long line come after all that is kept: the least of their keys tells. Elements come in the order of their indices, so that
+ * of equals those that are kept stay. */
 static void collect(const struct stni_order_top_args *a, int64_t base, struct order_heap *heap)
 {
     struct order_walk walk = {&a->lines, base, 0};
@@ -20,10 +21,10 @@ static void collect(const struct stni_order_top_args *a, int64_t base, struct or
     const size_t size = stn_dtype_size(a->order.dtype);
     while (order_walk_next(&walk, &b)) {
         stni_order_keys(&a->order, (const char *)a->in + b.at * (int64_t)size, b.step, b.n, keys);
-        if (heap->n == heap->k && least(keys, b.n) > heap->entries[0].key)
+        if (heap->n == heap->k && least(keys, b.n) >= heap->entries[0].key)
             continue;
         for (int64_t i = 0; i < b.n; i++)
-            if (heap->n < heap->k || keys[i] <= heap->entries[0].key)
+            if (heap->n < heap->k || keys[i] < heap->entries[0].key)
                 stni_order_heap_put(heap, (struct stni_order_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step});
     }
 }
