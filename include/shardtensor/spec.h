@@ -83,7 +83,7 @@ STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; se
 
 STN_API const stn_mesh *stn_spec_mesh(const stn_spec *spec);                  /**< NULL for a local tensor's. */
 STN_API stn_dtype stn_spec_dtype(const stn_spec *spec);
-STN_API int stn_spec_ndim(const stn_spec *spec);
+STN_API int stn_spec_ndim(const stn_spec *spec); /**< Of NULL, which an error tensor has as its spec, this and all others say none. */
 STN_API const int64_t *stn_spec_shape(const stn_spec *spec);                  /**< Global, ndim elements. */
 STN_API const int64_t *stn_spec_local_shape(const stn_spec *spec);            /**< This rank's chunk. */
 STN_API const int64_t *stn_spec_local_offset(const stn_spec *spec);           /**< Its first element in the whole. */

@@ -87,9 +87,13 @@ static void put_memory_order(struct text *text, const struct stni_layout *layout
 int stn_spec_describe(const stn_spec *spec, char *text, size_t size)
 {
     struct text out = {text, size, 0};
-    const struct stni_layout *layout = &spec->layout;
     if (size > 0)
         text[0] = '\0';
+    if (spec == NULL) {
+        put(&out, "no spec");
+        return (int)out.length;
+    }
+    const struct stni_layout *layout = &spec->layout;
     put(&out, "%s (", stn_dtype_name(layout->dtype));
     for (int d = 0; d < layout->ndim; d++)
         put(&out, d == 0 ? "%lld" : ", %lld", (long long)layout->shape[d]);

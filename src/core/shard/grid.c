@@ -149,17 +149,17 @@ int stni_mesh_same_grid(const stn_mesh *a, const stn_mesh *b)
 
 int stn_mesh_ndim(const stn_mesh *mesh)
 {
-    return mesh->ndim;
+    return mesh == NULL ? 0 : mesh->ndim;
 }
 
 int stn_mesh_size(const stn_mesh *mesh)
 {
-    return mesh->size;
+    return mesh == NULL ? 0 : mesh->size;
 }
 
 static int is_axis(const stn_mesh *mesh, int axis)
 {
-    return axis >= 0 && axis < mesh->ndim;
+    return mesh != NULL && axis >= 0 && axis < mesh->ndim;
 }
 
 int stn_mesh_axis_size(const stn_mesh *mesh, int axis)
@@ -174,7 +174,7 @@ const char *stn_mesh_axis_name(const stn_mesh *mesh, int axis)
 
 int stn_mesh_axis(const stn_mesh *mesh, const char *name)
 {
-    for (int a = 0; a < mesh->ndim; a++)
+    for (int a = 0; mesh != NULL && a < mesh->ndim; a++)
         if (name != NULL && strcmp(mesh->names[a], name) == 0)
             return a;
     return -1;
@@ -182,17 +182,19 @@ int stn_mesh_axis(const stn_mesh *mesh, const char *name)
 
 int stn_mesh_contains_me(const stn_mesh *mesh)
 {
-    return mesh->member;
+    return mesh != NULL && mesh->member;
 }
 
 int stn_mesh_coordinate(const stn_mesh *mesh, int axis)
 {
-    return mesh->member && is_axis(mesh, axis) ? mesh->coordinate[axis] : -1;
+    return is_axis(mesh, axis) && mesh->member ? mesh->coordinate[axis] : -1;
 }
 
 int stn_mesh_rank_at(const stn_mesh *mesh, const int *coordinates)
 {
     int position = 0;
+    if (mesh == NULL || coordinates == NULL)
+        return -1;
     for (int a = 0; a < mesh->ndim; a++) {
         if (coordinates[a] < 0 || coordinates[a] >= mesh->sizes[a])
             return -1;

@@ -163,6 +163,8 @@ void stni_spec_chunk_at(const stn_spec *spec, const int coordinate[STN_MAX_MESH_
 void stn_spec_chunk(const stn_spec *spec, int rank, int64_t *shape, int64_t *offset)
 {
     int coordinate[STN_MAX_MESH_NDIM];
+    if (spec == NULL)
+        return;
     size_t bytes = (size_t)spec->layout.ndim * sizeof(int64_t);
     if (spec->layout.mesh == NULL || stni_mesh_find(spec->layout.mesh, rank, coordinate)) {
         stni_spec_chunk_at(spec, coordinate, shape, offset);
@@ -214,6 +216,8 @@ int stni_spec_same_chunks(const stn_spec *a, const stn_spec *b)
 
 const stn_spec *stn_spec_retain(const stn_spec *spec)
 {
+    if (spec == NULL)
+        return NULL;
     atomic_fetch_add_explicit(&((stn_spec *)spec)->held, 1, memory_order_relaxed);
     stni_context_keep(spec->context);
     return spec;
@@ -230,58 +234,65 @@ void stn_spec_release(const stn_spec **handle)
     stni_context_unkeep(context);
 }
 
+/* What callers hear of NULL, which is what they get as the spec of an error tensor: f32, local, without dims and elements. */
+static const stn_spec *or_none(const stn_spec *spec)
+{
+    static const stn_spec none;
+    return spec == NULL ? &none : spec;
+}
+
 const stn_mesh *stn_spec_mesh(const stn_spec *spec)
 {
-    return spec->layout.mesh;
+    return or_none(spec)->layout.mesh;
 }
 
 stn_dtype stn_spec_dtype(const stn_spec *spec)
 {
-    return spec->layout.dtype;
+    return or_none(spec)->layout.dtype;
 }
 
 int stn_spec_ndim(const stn_spec *spec)
 {
-    return spec->layout.ndim;
+    return or_none(spec)->layout.ndim;
 }
 
 const int64_t *stn_spec_shape(const stn_spec *spec)
 {
-    return spec->layout.shape;
+    return or_none(spec)->layout.shape;
 }
 
 const int64_t *stn_spec_local_shape(const stn_spec *spec)
 {
-    return spec->local_shape;
+    return or_none(spec)->local_shape;
 }
 
 const int64_t *stn_spec_local_offset(const stn_spec *spec)
 {
-    return spec->local_offset;
+    return or_none(spec)->local_offset;
 }
 
 stn_placement stn_spec_placement(const stn_spec *spec, int axis)
 {
-    const stn_mesh *mesh = spec->layout.mesh;
+    const stn_mesh *mesh = or_none(spec)->layout.mesh;
     return mesh != NULL && axis >= 0 && axis < mesh->ndim ? spec->layout.placement[axis] : stn_replicate();
 }
 
 const uint8_t *stn_spec_axis_order(const stn_spec *spec)
 {
-    return spec->layout.axis_order;
+    return or_none(spec)->layout.axis_order;
 }
 
 const uint8_t *stn_spec_memory_order(const stn_spec *spec)
 {
-    return spec->layout.memory_order;
+    return or_none(spec)->layout.memory_order;
 }
 
 int64_t stn_spec_numel(const stn_spec *spec)
 {
-    return spec->numel;
+    return or_none(spec)->numel;
 }
 
 int64_t stn_spec_local_numel(const stn_spec *spec)
 {
-    return spec->local_numel;
+    return or_none(spec)->local_numel;
 }

@@ -413,6 +413,38 @@ static void texts_that_are_no_placements_are_refused_at_their_place(void)
     world_end(context);
 }
 
+/* What a caller has who asks an error tensor for its spec. */
+static void no_spec_and_no_mesh_have_nothing(void)
+{
+    char text[40];
+    int64_t chunk[] = {7};
+    const int at[] = {0};
+    CHECK_I64(stn_spec_ndim(NULL), 0);
+    CHECK_I64(stn_spec_dtype(NULL), STN_DTYPE_F32);
+    CHECK_I64(stn_spec_numel(NULL), 0);
+    CHECK_I64(stn_spec_local_numel(NULL), 0);
+    CHECK_I64(stn_spec_shape(NULL)[0], 0);
+    CHECK_I64(stn_spec_local_shape(NULL)[0], 0);
+    CHECK_I64(stn_spec_local_offset(NULL)[0], 0);
+    CHECK_I64(stn_spec_axis_order(NULL)[0], 0);
+    CHECK_I64(stn_spec_memory_order(NULL)[0], 0);
+    CHECK_I64(stn_spec_placement(NULL, 0).kind, STN_PLACE_REPLICATE);
+    CHECK(stn_spec_mesh(NULL) == NULL);
+    CHECK(stn_spec_retain(NULL) == NULL);
+    stn_spec_chunk(NULL, 0, chunk, NULL);
+    CHECK_I64(chunk[0], 7);
+    stn_spec_describe(NULL, text, sizeof text);
+    CHECK_STR(text, "no spec");
+    CHECK_I64(stn_mesh_ndim(NULL), 0);
+    CHECK_I64(stn_mesh_size(NULL), 0);
+    CHECK_I64(stn_mesh_axis_size(NULL, 0), 0);
+    CHECK(stn_mesh_axis_name(NULL, 0) == NULL);
+    CHECK_I64(stn_mesh_axis(NULL, "lat"), -1);
+    CHECK_I64(stn_mesh_contains_me(NULL), 0);
+    CHECK_I64(stn_mesh_coordinate(NULL, 0), -1);
+    CHECK_I64(stn_mesh_rank_at(NULL, at), -1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -432,6 +464,7 @@ int main(int argc, char **argv)
         {"unused_specs_are_collected_and_used_ones_stay", unused_specs_are_collected_and_used_ones_stay},
         {"describe_writes_layouts_for_people", describe_writes_layouts_for_people},
         {"bad_arguments_are_named", bad_arguments_are_named},
+        {"no_spec_and_no_mesh_have_nothing", no_spec_and_no_mesh_have_nothing},
     };
     return TEST_MAIN(argc, argv, cases);
 }
