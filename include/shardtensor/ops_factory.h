@@ -54,7 +54,7 @@ typedef enum stn_nonlinearity {
     STN_GAIN_SELU    /* 3/4 */
 } stn_nonlinearity;
 
-/** The factor that keeps the variance through a nonlinearity. Pure. @param slope  of leaky_relu; else not read. */
+/** The factor that keeps the variance through a nonlinearity. Pure. @param slope  of leaky_relu; else not read. @return NaN: none of these. */
 STN_API double stn_gain(stn_nonlinearity nonlinearity, double slope);
 
 /** Evenly between bounds that give the variance 2 gain^2 / (inputs + outputs). Source: Glorot and Bengio, AISTATS 2010. */

@@ -56,6 +56,10 @@ void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes)
 stn_status stni_queue_create(stn_device *device, const stn_queue_options *options, stn_queue **out)
 {
     static const stn_queue_options defaults = {.size = sizeof defaults};
+    if (!options || options->size == 0)
+        options = &defaults;
+    if (options->size != sizeof *options || (unsigned)options->kind > STN_QUEUE_WORKER)
+        return STN_ERR_ARGUMENT;
     stn_queue *queue = stni_calloc(1, sizeof *queue);
     if (!queue)
         return STN_ERR_MEMORY;
@@ -64,8 +68,6 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *option
     atomic_init(&queue->kernels, 0);
     atomic_init(&queue->trace, NULL);
     atomic_flag_clear(&queue->error_lock);
-    if (!options || options->size == 0)
-        options = &defaults;
     stn_status status = device->ops->queue_create(device->impl, options, &queue->impl);
     if (status != STN_OK) {
         stni_free(queue);

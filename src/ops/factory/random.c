@@ -93,7 +93,7 @@ double stn_gain(stn_nonlinearity nonlinearity, double slope)
     case STN_GAIN_LEAKY_RELU: return sqrt(2 / (1 + slope * slope));
     case STN_GAIN_SELU: return 0.75;
     }
-    return 1;
+    return NAN;
 }
 
 struct fans {
@@ -114,6 +114,20 @@ static int find_fans(stn_context *context, const char *name, const stn_spec *spe
         places *= (double)spec->layout.shape[d];
     fans->in = (double)spec->layout.shape[1] * places;
     fans->out = (double)spec->layout.shape[0] * places;
+    return 1;
+}
+
+/* The fan that a caller names; 0, and an error is kept, where it names none. */
+static int choose_fan(stn_context *context, const char *name, const stn_spec *spec, stn_fan fan, double *out)
+{
+    struct fans fans;
+    if (!find_fans(context, name, spec, &fans))
+        return 0;
+    if (fan != STN_FAN_IN && fan != STN_FAN_OUT) {
+        stni_fail(context, STN_ERR_ARGUMENT, "%s: 'fan' got %d, wanted STN_FAN_IN or STN_FAN_OUT", name, (int)fan);
+        return 0;
+    }
+    *out = fan == STN_FAN_IN ? fans.in : fans.out;
     return 1;
 }
 
@@ -146,21 +160,21 @@ stn_tensor *stn_xavier_normal(stn_context *context, const stn_spec *spec, double
 
 stn_tensor *stn_kaiming_uniform(stn_context *context, const stn_spec *spec, double gain, stn_fan fan)
 {
-    struct fans fans;
+    double over;
     if (!context)
         return NULL;
-    if (!find_fans(context, "kaiming_uniform", spec, &fans))
+    if (!choose_fan(context, "kaiming_uniform", spec, fan, &over))
         return context->error_tensor;
-    const double bound = sqrt(3) * spread(gain, fan == STN_FAN_IN ? fans.in : fans.out);
+    const double bound = sqrt(3) * spread(gain, over);
     return stn_uniform(context, spec, -bound, bound);
 }
 
 stn_tensor *stn_kaiming_normal(stn_context *context, const stn_spec *spec, double gain, stn_fan fan)
 {
-    struct fans fans;
+    double over;
     if (!context)
         return NULL;
-    if (!find_fans(context, "kaiming_normal", spec, &fans))
+    if (!choose_fan(context, "kaiming_normal", spec, fan, &over))
         return context->error_tensor;
-    return stn_normal(context, spec, 0, spread(gain, fan == STN_FAN_IN ? fans.in : fans.out));
+    return stn_normal(context, spec, 0, spread(gain, over));
 }

@@ -153,6 +153,13 @@ stn_status stni_give(stn_tensor *local, const stn_spec *spec, const struct stni_
     return record(&give_desc, axes, local, out);
 }
 
+static stn_status check_convention(stn_context *context, stn_grad_convention convention, const char *what)
+{
+    if (convention == STN_GRAD_PER_RANK || convention == STN_GRAD_REPLICATED)
+        return STN_OK;
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s: convention got %d, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED", what, (int)convention);
+}
+
 stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention)
 {
     stn_tensor *out = NULL;
@@ -162,10 +169,10 @@ stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention)
     if (stni_action_begin_on(tensor, "to_local: tensor") != STN_OK)
         return context->error_tensor;
     struct stni_local_axes axes = {convention == STN_GRAD_PER_RANK ? axes_of_kind(tensor->spec, STN_PLACE_REPLICATE) : 0, 0};
-    stn_status status;
-    if (tensor->spec->partial_axes && stni_needs_grad(context, 1, &tensor))
+    stn_status status = check_convention(context, convention, "to_local");
+    if (status == STN_OK && tensor->spec->partial_axes && stni_needs_grad(context, 1, &tensor))
         status = stni_fail(context, STN_ERR_PARTIAL, "to_local: tensor requires grad and a reduction of it is pending: redistribute it first");
-    else
+    if (status == STN_OK)
         status = stni_take(tensor, &axes, &out);
     return stni_action_give(context, status, out);
 }
@@ -234,6 +241,7 @@ static stn_status check_chunk(const stn_tensor *local, const stn_spec *spec, con
 
 stn_status stni_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention, const char *what, stn_tensor **out)
 {
+    STNI_TRY(check_convention(local->context, convention, what));
     STNI_TRY(check_chunk(local, spec, what));
     struct stni_local_axes axes = {0, convention == STN_GRAD_PER_RANK ? axes_of_kind(spec, STN_PLACE_REPLICATE) : 0};
     return stni_give(local, spec, &axes, out);
