@@ -4,6 +4,7 @@
 
 #include "core/shard/spec.h"
 #include "ops/util/call.h"
+#include "ops/util/check.h"
 
 #include <shardtensor/ops.h>
 
@@ -89,6 +90,23 @@ static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, do
     return scaled;
 }
 
+/* What max_norm asks of the table, which it changes. */
+static stn_status check_renorm(const stn_op_call *call)
+{
+    const stn_tensor *weight = call->in[WEIGHT];
+    const char *why = weight->flags & STNI_TENSOR_VIEW ? "is a view" : atomic_load(&weight->storage->views) > 0 ? "has views" : NULL;
+    STNI_TRY(stni_check_floating(call, WEIGHT));
+    for (int a = 0; weight->spec->layout.mesh && a < weight->spec->layout.mesh->ndim; a++) {
+        stn_placement p = weight->spec->layout.placement[a];
+        if (p.kind == STN_PLACE_PARTIAL && p.op != STN_SUM)
+            return stn_op_fail(call, STN_ERR_PARTIAL, "'weight' is a pending reduction other than a sum, wanted a sum or a complete tensor: "
+                               "'max_norm' scales its rows in place");
+    }
+    if (why)
+        return stn_op_fail(call, STN_ERR_STATE, "'weight' %s, wanted neither a view nor one that has views: 'max_norm' scales its rows in place", why);
+    return STN_OK;
+}
+
 static stn_status embedding(stn_op_call *call)
 {
     const struct stni_layout *index = &call->in_spec[INPUT]->layout, *weight = &call->in_spec[WEIGHT]->layout;
@@ -106,6 +124,8 @@ static stn_status embedding(stn_op_call *call)
     int alone = index->ndim == 0;
     if (alone)
         input = stn_view(input, 1, &one);
+    if (given->max_norm.kind != STN_NUMBER_NONE)
+        STNI_TRY(check_renorm(call));
     if (given->max_norm.kind != STN_NUMBER_NONE)
         table = renorm(input, table, given->max_norm.f, given->norm_type, &attrs);
     stn_tensor *rows = stni_index_read(table, input, &attrs);

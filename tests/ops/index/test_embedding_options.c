@@ -106,11 +106,46 @@ static void rows_that_are_read_are_brought_to_a_largest_norm(void)
     test_ranks(3, norms, NULL);
 }
 
+static void expect_refused(stn_context *context, stn_tensor *weight, stn_status status, const char *wanted)
+{
+    const stn_attr most = {.name = "max_norm", .type = STN_ATTR_FLOAT, .value.f = 7};
+    struct elements index = indices();
+    const stn_placement replica = stn_replicate();
+    char text[300] = "";
+    stn_tensor *in[] = {layout_tensor_placed(context, stn_spec_mesh(stn_tensor_spec(weight)), &index, &replica), weight}, *out;
+    CHECK_STATUS(stn_call(context, "embedding", 2, in, 1, &most, 1, &out), status);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
+    CHECK_STR(text, wanted);
+}
+
+static stn_status refusals(stn_context *context, void *arg)
+{
+    const stn_placement pending = stn_partial(STN_MAX), replica = stn_replicate();
+    const struct elements rows = table();
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *w = layout_tensor_placed(context, test_mesh(context, 2, 0), &rows, &pending);
+    expect_refused(context, w, STN_ERR_PARTIAL,
+                   "embedding: 'weight' is a pending reduction other than a sum, wanted a sum or a complete tensor: 'max_norm' scales its rows in place");
+    stn_tensor *whole = layout_tensor_placed(context, test_mesh(context, 2, 0), &rows, &replica), *part = stn_slice(whole, 0, 0, ROWS, 1);
+    expect_refused(context, part, STN_ERR_STATE,
+                   "embedding: 'weight' is a view, wanted neither a view nor one that has views: 'max_norm' scales its rows in place");
+    expect_refused(context, whole, STN_ERR_STATE,
+                   "embedding: 'weight' has views, wanted neither a view nor one that has views: 'max_norm' scales its rows in place");
+    return stn_scope_end(context);
+}
+
+static void a_table_that_cannot_be_changed_in_place_is_refused_by_its_name(void)
+{
+    test_ranks(2, refusals, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"gradients_over_frequencies", gradients_over_frequencies},
         {"rows_that_are_read_are_brought_to_a_largest_norm", rows_that_are_read_are_brought_to_a_largest_norm},
+        {"a_table_that_cannot_be_changed_in_place_is_refused_by_its_name", a_table_that_cannot_be_changed_in_place_is_refused_by_its_name},
     };
     return TEST_MAIN(argc, argv, cases);
 }
