@@ -17,13 +17,13 @@ static uint64_t mix_text(uint64_t h, const char *text)
     return h;
 }
 
-/* What a spec says, without pointers, so that ranks can compare it. Meshes are numbered alike on every rank. */
+/* What a spec says, without pointers, so that ranks can compare it. */
 static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
 {
     if (!spec || !spec->layout.mesh)
         return mix(h, 1);
     const struct stni_layout *l = &spec->layout;
-    h = mix(h, l->mesh->id + 2);
+    h = mix(h, l->mesh->identity);
     h = mix(h, (uint64_t)l->dtype << 8 | (uint64_t)l->ndim);
     for (int a = 0; a < l->mesh->ndim; a++)
         h = mix(h, (uint64_t)l->placement[a].kind << 16 | (uint64_t)(uint8_t)l->placement[a].dim << 8 | l->placement[a].op);

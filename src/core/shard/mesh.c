@@ -3,6 +3,7 @@
 
 #include "core/context.h"
 #include "core/host_alloc.h"
+#include "core/shard/tables.h"
 
 #include <string.h>
 
@@ -107,6 +108,20 @@ static stn_status add_mesh(stn_context *context, stn_mesh *mesh)
     return STN_OK;
 }
 
+/* Of the ranks in their grid and of the axes' names. */
+static uint64_t identity_of(const stn_mesh *mesh)
+{
+    uint64_t hash = stni_hash_step(0, (uint64_t)mesh->ndim);
+    for (int a = 0; a < mesh->ndim; a++) {
+        hash = stni_hash_step(hash, (uint64_t)mesh->sizes[a] << 32 ^ (uint64_t)mesh->step[a]);
+        for (const char *c = mesh->names[a]; *c != '\0'; c++)
+            hash = stni_hash_step(hash, (unsigned char)*c);
+    }
+    for (int i = 0; mesh->ranks != NULL && i < mesh->size; i++)
+        hash = stni_hash_step(hash, (uint64_t)mesh->ranks[i]);
+    return stni_hash_step(hash, (uint64_t)mesh->start);
+}
+
 /* The interned mesh that equals `draft`, whose list of ranks is borrowed. */
 static stn_status intern(stn_context *context, const stn_mesh *draft, const stn_mesh **out)
 {
@@ -121,6 +136,7 @@ static stn_status intern(stn_context *context, const stn_mesh *draft, const stn_
     *mesh = *draft;
     stn_status status = mesh->ranks == NULL ? STN_OK : own_ranks(context, mesh);
     if (status == STN_OK) {
+        mesh->identity = identity_of(mesh);
         mesh->member = stni_mesh_find(mesh, context->rank, mesh->coordinate);
         status = add_mesh(context, mesh);
         if (status == STN_OK) {

@@ -24,7 +24,8 @@ struct stn_mesh {
     /* Communicators over the axes of a bit mask, with the other coordinates fixed at this rank's; made on first use. */
     struct stni_mesh_comm { uint32_t axes; const struct stni_group_comm *group; } *comms;
     int n_comms;
-    uint32_t id; /* order of making in this context */
+    uint32_t id; /* order of making in this context: nothing that ranks may compare, who make other meshes of their own */
+    uint64_t identity; /* hash of ranks and names: the same on every rank */
 };
 
 /* Coordinates of a world rank, -1 each if it is no member; returns membership. */

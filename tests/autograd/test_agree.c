@@ -1,0 +1,51 @@
+/* What ranks agree on before a backward, and what becomes of it where they cannot. */
+#include "ranks.h"
+
+enum { N = 6 };
+
+static stn_tensor *leaf(stn_context *context, const stn_mesh *mesh, stn_placement placement, int64_t n)
+{
+    stn_placement placements[2] = {placement, placement};
+    stn_tensor *t = test_tensor(context, mesh, placements, STN_DTYPE_F64, 1, &n, NULL, test_value);
+    stn_set_requires_grad(t, 1);
+    return t;
+}
+
+static stn_tensor *square_sum(stn_tensor *t)
+{
+    return stn_sum(stn_mul(t, t), 0, NULL, 0);
+}
+
+/* Two grids whose slices are one mesh on some ranks and two on others: meshes made later have other numbers there. */
+static stn_status slices_body(stn_context *context, void *arg)
+{
+    const int sizes[] = {2, 2}, four = 4, other[] = {0, 1, 3, 2}, axis = 1;
+    const char *names[] = {"y", "x"}, *line = "line";
+    const stn_mesh *grid, *turned, *slice, *mesh;
+    stn_tensor *grad;
+    (void)arg;
+    CHECK_STATUS(stn_mesh_create(context, 2, sizes, names, NULL, &grid), STN_OK);
+    CHECK_STATUS(stn_mesh_create(context, 2, sizes, names, other, &turned), STN_OK);
+    CHECK_STATUS(stn_mesh_slice(grid, 1, &axis, &slice), STN_OK);
+    CHECK_STATUS(stn_mesh_slice(turned, 1, &axis, &slice), STN_OK);
+    CHECK_STATUS(stn_mesh_create(context, 1, &four, &line, NULL, &mesh), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, mesh, stn_shard(0), N);
+    CHECK_STATUS(stn_backward(square_sum(x)), STN_OK);
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    CHECK_PTR(grad);
+    return stn_scope_end(context);
+}
+
+static void meshes_are_known_by_their_ranks_and_names(void)
+{
+    test_ranks(4, slices_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"meshes_are_known_by_their_ranks_and_names", meshes_are_known_by_their_ranks_and_names},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
