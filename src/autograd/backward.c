@@ -270,6 +270,8 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     pass->mark = context->tape->mark += 2; /* the odd mark after it means "leads to a capture" */
     stni_scope_enter(context);
     stn_status status = run_pass(pass, n, outputs, cotangents);
+    if (context->error.status == STN_OK)
+        status = stni_fail_queue(context, status); /* what a verb between the nodes returned */
     stni_scope_leave(context);
     forget_consumed_verbs(context);
     context->busy--;

@@ -42,10 +42,31 @@ static void meshes_are_known_by_their_ranks_and_names(void)
     test_ranks(4, slices_body, NULL);
 }
 
+/* Rank 1 has left: rank 0 is told by the action, by the kept text and at the end of its scope. */
+static stn_status left_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    if (stn_context_rank(context) == 1)
+        return STN_OK;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_backward(square_sum(leaf(context, mesh, stn_replicate(), N))), STN_ERR_PEER);
+    CHECK_STATUS(stn_context_status(context), STN_ERR_PEER);
+    CHECK(stn_context_error_text(context)[0] != '\0');
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_PEER);
+    return STN_OK;
+}
+
+static void backward_that_fails_while_ranks_agree_is_kept(void)
+{
+    test_ranks(2, left_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"meshes_are_known_by_their_ranks_and_names", meshes_are_known_by_their_ranks_and_names},
+        {"backward_that_fails_while_ranks_agree_is_kept", backward_that_fails_while_ranks_agree_is_kept},
     };
     return TEST_MAIN(argc, argv, cases);
 }
