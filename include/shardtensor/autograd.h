@@ -47,14 +47,16 @@ STN_API void stn_no_grad_begin(stn_context *context);
 STN_API void stn_no_grad_end(stn_context *context);
 STN_API int stn_grad_enabled(const stn_context *context);
 
-/** While inside, backward leaves replicas' gradients pending: nothing is reduced. Nests. Local. */
+/** While inside, backward leaves replicas' gradients pending: they are reduced once, later. Where the leaf is cut (Shard), its gradient is
+ *  brought to its chunks in every backward, and pending are only the axes along which it is Replicate. Hooks wait, too. Nests. Local. */
 STN_API void stn_no_sync_begin(stn_context *context);
 STN_API void stn_no_sync_end(stn_context *context);
 
-/** Reduces what is pending of the given leaves into `grad`, in buckets. Collective over their meshes. */
+/** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their meshes. */
 STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
 
-/** Called once per backward after a leaf's grad is complete. May call ops; a failure is an error of the backward. */
+/** Called each time a leaf's gradient has become complete: at the end of a backward outside no-sync, also for leaves that only earlier
+ *  backwards reached, or in stn_grad_sync; once for all that was added meanwhile. May call ops; a failure is an error of the caller. */
 typedef stn_status (*stn_grad_hook)(stn_tensor *leaf, void *arg);
 
 /** Adds a hook to a leaf. `destroy(arg)` is called when the leaf dies; may be NULL. Local. @return STN_ERR_STATE, STN_ERR_MEMORY. */

@@ -191,13 +191,7 @@ static stn_status finish_leaves(struct stni_pass *pass)
         if (leaf->cotangent)
             STNI_TRY(stni_leaf_take(leaf, leaf->cotangent));
     }
-    if (context->no_sync)
-        return STN_OK;
-    STNI_TRY(stni_tape_sync(context));
-    for (int l = 0; l < pass->n_leaves; l++)
-        if (pass->leaves[l]->cotangent)
-            STNI_TRY(stni_leaf_run_hooks(pass->leaves[l]));
-    return STN_OK;
+    return context->no_sync ? STN_OK : stni_tape_sync(context);
 }
 
 static stn_status finish_captures(struct stni_pass *pass)

@@ -107,7 +107,6 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
 {
     const stn_spec *spec;
     stn_tensor *moved;
-    int first = !leaf->pending;
     if (leaf->pending && (leaf->pending->spec->partial_axes | axes) != leaf->pending->spec->partial_axes) {
         STNI_TRY(pending_spec(whole, leaf->pending->spec->partial_axes | axes, &spec));
         STNI_TRY(stni_redistribute(leaf->pending, spec, &moved));
@@ -121,14 +120,18 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
     STNI_TRY(stni_redistribute(cotangent, spec, &moved));
     stn_status status = add_to(&leaf->pending, spec, moved);
     stni_tensor_drop(&moved);
-    return status == STN_OK && first ? stni_tape_add_pending(leaf->context, leaf) : status;
+    return status == STN_OK ? stni_tape_add_open(leaf->context, leaf) : status;
 }
 
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
 {
     const stn_spec *whole;
-    /* Inside no-sync nothing may be sent: a cotangent that is cut where the leaf is not becomes Partial, which is free. */
+    /* Inside no-sync replicas are not reduced: a cotangent that is cut where the leaf is not becomes Partial, which is free. Where the leaf itself
+     * is cut, what is Partial is reduced to its chunks at once: waiting would take the memory of the whole. */
     uint32_t axes = cotangent->spec->partial_axes | (leaf->context->no_sync ? cotangent->spec->shard_axes : 0);
+    leaf->due |= leaf->hooks != NULL;
+    if (leaf->due)
+        STNI_TRY(stni_tape_add_open(leaf->context, leaf));
     STNI_TRY(stni_gradient_spec(leaf->spec, &whole));
     axes &= ~whole->shard_axes;
     if (axes)
@@ -140,14 +143,18 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
     return status;
 }
 
-stn_status stni_leaf_run_hooks(struct stni_leaf *leaf)
+stn_status stni_leaf_tell(struct stni_leaf *leaf)
 {
+    if (!leaf->due || leaf->pending)
+        return STN_OK;
+    leaf->due = 0;
     if (!leaf->handle || !leaf->grad)
         return STN_OK;
     for (struct stni_grad_hook_entry *e = leaf->hooks; e; e = e->next) {
         stn_status status = e->hook(leaf->handle, e->arg);
         if (status != STN_OK)
-            return stni_fail(leaf->context, STN_ERR_CALLBACK, "stn_backward: a gradient hook returned \"%s\"", stn_status_text(status));
+            return stni_fail(leaf->context, STN_ERR_CALLBACK, "a gradient hook returned \"%s\"", stn_status_text(status));
+        STNI_TRY(leaf->context->error.status);
     }
     return leaf->context->error.status;
 }
@@ -207,6 +214,7 @@ stn_status stn_zero_grad(stn_tensor *tensor)
     STNI_TRY(live_leaf(tensor, "stn_zero_grad"));
     if (tensor->leaf) {
         drop_gradients(tensor->leaf);
+        tensor->leaf->due = 0;
         stni_tape_settle(tensor->context);
     }
     return STN_OK;

@@ -21,6 +21,8 @@ struct stni_leaf {
     stn_tensor *pending;   /* Partial where the leaf is Replicate, still to be reduced */
     stn_tensor *cotangent; /* while a backward runs */
     uint64_t mark;         /* the last traversal that met it */
+    int due;               /* it has hooks, and something was added since they ran last */
+    int listed;            /* on the tape's list of open leaves */
     stn_tensor *handle;    /* the leaf's own tensor, borrowed, for hooks; NULL once it has died */
     struct stni_grad_hook_entry *hooks;
 };
@@ -35,7 +37,8 @@ stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out);
 /* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. */
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent);
 
-/* Runs the hooks; both thread-local words of dispatch are zero meanwhile (the caller sees to that). */
-stn_status stni_leaf_run_hooks(struct stni_leaf *leaf);
+/* Runs the hooks if the gradient has become complete since they ran last; both thread-local words of dispatch are zero meanwhile, and grad
+ * mode is as the hooks shall find it (the caller sees to that). */
+stn_status stni_leaf_tell(struct stni_leaf *leaf);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/tape.h"
+#include "core/guard.h"
 #include "core/host_alloc.h"
 #include "core/scope.h"
 #include "core/shard/redistribute.h"
@@ -110,16 +111,13 @@ out:
     return status;
 }
 
-stn_status stni_leaves_sync(stn_context *context, int n, struct stni_leaf *const *leaves)
+/* The leaves that have something pending, in buckets of neighbours: which leaves only wait for their hooks is this rank's own affair. */
+static stn_status sync_pending(stn_context *context, int n, struct stni_leaf *const *leaves)
 {
     for (int i = 0; i < n;) {
-        struct bucket b = {leaves + i, 1, leaves[i]->pending ? padded(leaves[i]->pending) : 0};
-        if (!leaves[i]->pending) {
-            i++;
-            continue;
-        }
+        struct bucket b = {leaves + i, 1, padded(leaves[i]->pending)};
         int alone = !leaves[i]->pending->spec->layout.mesh->member;
-        while (!alone && i + b.n < n && leaves[i + b.n]->pending && fits(&b, leaves[i + b.n]->pending)) {
+        while (!alone && i + b.n < n && fits(&b, leaves[i + b.n]->pending)) {
             b.elements += padded(leaves[i + b.n]->pending);
             b.n++;
         }
@@ -129,10 +127,43 @@ stn_status stni_leaves_sync(stn_context *context, int n, struct stni_leaf *const
     return STN_OK;
 }
 
+stn_status stni_leaves_sync(stn_context *context, int n, struct stni_leaf *const *leaves)
+{
+    size_t bytes = ((size_t)n + 1) * sizeof *leaves;
+    struct stni_leaf **pending = stni_malloc(bytes);
+    uint64_t mark = context->tape->mark += 2;
+    int n_pending = 0;
+    if (!pending)
+        return stni_fail_memory(context, "list of leaves", bytes);
+    for (int i = 0; i < n; i++) {
+        if (leaves[i]->pending && leaves[i]->mark != mark)
+            pending[n_pending++] = leaves[i];
+        leaves[i]->mark = mark; /* a caller may name one twice */
+    }
+    stn_status status = sync_pending(context, n_pending, pending);
+    stni_free(pending);
+    return status;
+}
+
+/* A hook may run a backward of its own, which tells the rest and shortens the list. */
+static stn_status tell_open_leaves(stn_context *context)
+{
+    const struct stni_tape *tape = context->tape;
+    for (int l = 0; l < tape->n_open; l++) {
+        struct stni_leaf *leaf = tape->open[l];
+        stni_leaf_retain(leaf);
+        stn_status status = stni_leaf_tell(leaf);
+        stni_leaf_release(leaf);
+        STNI_TRY(status);
+    }
+    return STN_OK;
+}
+
 stn_status stni_tape_sync(stn_context *context)
 {
-    struct stni_tape *tape = context->tape;
-    stn_status status = stni_leaves_sync(context, tape->n_pending, tape->pending);
+    stn_status status = stni_leaves_sync(context, context->tape->n_open, context->tape->open);
+    if (status == STN_OK)
+        status = tell_open_leaves(context);
     stni_tape_settle(context);
     return status;
 }
@@ -141,6 +172,32 @@ static stn_status leaf_of(stn_context *context, stn_tensor *tensor, int i, struc
 {
     *out = tensor ? tensor->leaf : NULL;
     return *out ? STN_OK : stni_fail(context, STN_ERR_STATE, "stn_grad_sync: leaves[%d] is no leaf that requires grad", i);
+}
+
+static stn_status sync_and_tell(stn_context *context, int n, struct stni_leaf *const *leaves)
+{
+    STNI_TRY(stni_leaves_sync(context, n, leaves));
+    for (int i = 0; i < n; i++)
+        STNI_TRY(stni_leaf_tell(leaves[i]));
+    return STN_OK;
+}
+
+/* The frame is that of a backward: hooks run in it. */
+static stn_status sync_framed(stn_context *context, int n, struct stni_leaf *const *leaves)
+{
+    struct stni_guard guard = stni_guard_clear();
+    context->no_grad++;
+    context->busy++;
+    stni_scope_enter(context);
+    stn_status status = sync_and_tell(context, n, leaves);
+    if (context->error.status == STN_OK)
+        status = stni_fail_queue(context, status);
+    stni_tape_settle(context);
+    stni_scope_leave(context);
+    context->busy--;
+    context->no_grad--;
+    stni_guard_restore(guard);
+    return status;
 }
 
 stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves)
@@ -155,13 +212,8 @@ stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves)
     stn_status status = STN_OK;
     for (int i = 0; i < n && status == STN_OK; i++)
         status = leaf_of(context, leaves[i], i, &list[i]);
-    context->busy++;
-    stni_scope_enter(context);
     if (status == STN_OK)
-        status = stni_leaves_sync(context, n, list);
-    stni_tape_settle(context);
-    stni_scope_leave(context);
-    context->busy--;
+        status = sync_framed(context, n, list);
     stni_free(list);
     return status;
 }

@@ -28,9 +28,9 @@ void stni_tape_destroy(stn_context *context)
     if (!context->tape)
         return;
     stni_tape_clear_verbs(context);
-    while (context->tape->n_pending > 0)
-        stni_leaf_release(context->tape->pending[--context->tape->n_pending]);
-    stni_free(context->tape->pending);
+    while (context->tape->n_open > 0)
+        stni_leaf_release(context->tape->open[--context->tape->n_open]);
+    stni_free(context->tape->open);
     stni_free(context->tape->verbs);
     for (int i = 0; i < STNI_NODE_SLABS; i++)
         stni_slab_destroy(&context->tape->slabs[i]);
@@ -62,14 +62,17 @@ stn_status stni_tape_add_verb(stn_context *context, struct stni_node *node)
     return STN_OK;
 }
 
-stn_status stni_tape_add_pending(stn_context *context, struct stni_leaf *leaf)
+stn_status stni_tape_add_open(stn_context *context, struct stni_leaf *leaf)
 {
     struct stni_tape *tape = context->tape;
-    void *list = tape->pending;
-    STNI_TRY(grow(context, &list, tape->n_pending, &tape->cap_pending));
-    tape->pending = list;
+    void *list = tape->open;
+    if (leaf->listed)
+        return STN_OK;
+    STNI_TRY(grow(context, &list, tape->n_open, &tape->cap_open));
+    tape->open = list;
+    leaf->listed = 1;
     stni_leaf_retain(leaf);
-    tape->pending[tape->n_pending++] = leaf;
+    tape->open[tape->n_open++] = leaf;
     return STN_OK;
 }
 
@@ -77,13 +80,16 @@ void stni_tape_settle(stn_context *context)
 {
     struct stni_tape *tape = context->tape;
     int kept = 0;
-    for (int l = 0; l < tape->n_pending; l++) {
-        if (tape->pending[l]->pending)
-            tape->pending[kept++] = tape->pending[l];
-        else
-            stni_leaf_release(tape->pending[l]);
+    for (int l = 0; l < tape->n_open; l++) {
+        struct stni_leaf *leaf = tape->open[l];
+        if (leaf->pending || leaf->due) {
+            tape->open[kept++] = leaf;
+        } else {
+            leaf->listed = 0;
+            stni_leaf_release(leaf);
+        }
     }
-    tape->n_pending = kept;
+    tape->n_open = kept;
 }
 
 void stn_no_grad_begin(stn_context *context)

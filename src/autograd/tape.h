@@ -16,9 +16,10 @@ struct stni_tape {
     /* Nodes whose last reference went while another was being freed: graphs of any length die with the stack of one. */
     struct stni_node *dead;
     int freeing;
-    /* Leaves that hold something pending, in the order in which they got it, which is the same on every rank. */
-    struct stni_leaf **pending;
-    int n_pending, cap_pending;
+    /* Leaves that hold something pending, or whose hooks have not run since they got something, in the order in which they got it, which is the
+     * same on every rank. */
+    struct stni_leaf **open;
+    int n_open, cap_open;
     /* Verbs of per-rank semantics, in the order in which every rank made them; owned until the outermost scope ends or, outside scopes, until
      * a backward has run. */
     struct stni_node **verbs;
@@ -28,10 +29,10 @@ struct stni_tape {
 stn_status stni_tape_create(stn_context *context);
 void stni_tape_destroy(stn_context *context);
 
-/* Remembers a leaf that holds something pending. */
-stn_status stni_tape_add_pending(stn_context *context, struct stni_leaf *leaf);
+/* Remembers a leaf that got something. */
+stn_status stni_tape_add_open(stn_context *context, struct stni_leaf *leaf);
 
-/* Forgets the leaves that hold nothing pending any more. */
+/* Forgets the leaves that are open no more. */
 void stni_tape_settle(stn_context *context);
 
 /* Keeps a verb's node. */

@@ -62,11 +62,36 @@ static void backward_that_fails_while_ranks_agree_is_kept(void)
     test_ranks(2, left_body, NULL);
 }
 
+static stn_status left_before_sync_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    stn_scope_begin(context);
+    stn_tensor *p[2] = {leaf(context, mesh, stn_replicate(), N), leaf(context, mesh, stn_replicate(), N)};
+    stn_tensor *x = stn_detach(leaf(context, mesh, stn_shard(0), N));
+    stn_no_sync_begin(context);
+    CHECK_STATUS(stn_backward(stn_sum(stn_mul(stn_mul(x, p[0]), p[1]), 0, NULL, 0)), STN_OK);
+    stn_no_sync_end(context);
+    if (stn_context_rank(context) == 0) {
+        CHECK_STATUS(stn_grad_sync(context, 2, p), STN_ERR_PEER);
+        CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_PEER);
+    }
+    for (int i = 0; i < 2; i++) /* what is pending outlives its leaf */
+        CHECK_STATUS(stn_zero_grad(p[i]), STN_OK);
+    return stn_scope_end(context);
+}
+
+static void reduction_of_pending_gradients_that_fails_is_kept(void)
+{
+    test_ranks(2, left_before_sync_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"meshes_are_known_by_their_ranks_and_names", meshes_are_known_by_their_ranks_and_names},
         {"backward_that_fails_while_ranks_agree_is_kept", backward_that_fails_while_ranks_agree_is_kept},
+        {"reduction_of_pending_gradients_that_fails_is_kept", reduction_of_pending_gradients_that_fails_is_kept},
     };
     return TEST_MAIN(argc, argv, cases);
 }

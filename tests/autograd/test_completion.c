@@ -1,0 +1,146 @@
+/* When gradients are complete, and that hooks are told each time. */
+#include "ranks.h"
+
+enum { N = 7 };
+
+static stn_tensor *leaf(stn_context *context, const stn_mesh *mesh, stn_placement placement)
+{
+    const int64_t shape[] = {N};
+    stn_tensor *t = test_tensor(context, mesh, &placement, STN_DTYPE_F64, 1, shape, NULL, test_value);
+    stn_set_requires_grad(t, 1);
+    return t;
+}
+
+static stn_tensor *product_sum(stn_tensor *a, stn_tensor *b)
+{
+    return stn_sum(stn_mul(a, b), 0, NULL, 0);
+}
+
+struct heard {
+    int calls;
+    double first; /* element 0 of the gradient at the last call */
+};
+
+static stn_status hear(stn_tensor *tensor, void *arg)
+{
+    struct heard *heard = arg;
+    double values[N];
+    stn_tensor *grad = NULL;
+    CHECK_STATUS(stn_grad_of(tensor, &grad), STN_OK);
+    if (!CHECK_PTR(grad))
+        return STN_ERR_STATE;
+    test_read(grad, values, N);
+    heard->first = values[0];
+    heard->calls++;
+    return STN_OK;
+}
+
+static void check_heard(const struct heard *heard, int calls, double factor)
+{
+    CHECK_I64(heard->calls, calls);
+    CHECK_NEAR(heard->first, factor * test_value(0), 1e-12);
+}
+
+/* Two microbatches without sync; then stn_grad_sync completes one leaf, and a backward that does not touch it the other. The leaf that is cut is
+ * complete after each, and its hook waits all the same. */
+static stn_status body(stn_context *context, void *arg)
+{
+    struct heard p_heard = {0, 0}, q_heard = {0, 0}, cut_heard = {0, 0};
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *p = leaf(context, mesh, stn_replicate()), *q = leaf(context, mesh, stn_replicate());
+    stn_tensor *cut = leaf(context, mesh, stn_shard(0)), *other = leaf(context, mesh, stn_replicate());
+    stn_tensor *x = stn_detach(leaf(context, mesh, stn_shard(0)));
+    CHECK_STATUS(stn_add_grad_hook(p, hear, &p_heard, NULL), STN_OK);
+    CHECK_STATUS(stn_add_grad_hook(q, hear, &q_heard, NULL), STN_OK);
+    CHECK_STATUS(stn_add_grad_hook(cut, hear, &cut_heard, NULL), STN_OK);
+    stn_no_sync_begin(context);
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(stn_backward(stn_add(stn_add(product_sum(x, p), product_sum(x, q)), product_sum(x, cut))), STN_OK);
+    stn_no_sync_end(context);
+    CHECK_I64(p_heard.calls + q_heard.calls + cut_heard.calls, 0);
+    CHECK_STATUS(stn_grad_sync(context, 2, (stn_tensor *[]){p, p}), STN_OK);
+    check_heard(&p_heard, 1, 2);
+    CHECK_I64(q_heard.calls, 0);
+    CHECK_STATUS(stn_backward(product_sum(x, other)), STN_OK);
+    check_heard(&p_heard, 1, 2);
+    check_heard(&q_heard, 1, 2);
+    check_heard(&cut_heard, 1, 2);
+    CHECK_STATUS(stn_backward(product_sum(x, q)), STN_OK);
+    check_heard(&q_heard, 2, 3);
+    CHECK_I64(p_heard.calls + cut_heard.calls, 2);
+    CHECK_STATUS(stn_grad_sync(context, 3, (stn_tensor *[]){p, q, cut}), STN_OK);
+    CHECK_I64(p_heard.calls + q_heard.calls + cut_heard.calls, 4);
+    return stn_scope_end(context);
+}
+
+static void hooks_run_after_every_completion(void)
+{
+    for (int ranks = 1; ranks <= 3; ranks++)
+        test_ranks(ranks, body, NULL);
+}
+
+static stn_status zero_body(stn_context *context, void *arg)
+{
+    struct heard heard = {0, 0};
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *p = leaf(context, mesh, stn_replicate()), *x = stn_detach(leaf(context, mesh, stn_shard(0)));
+    CHECK_STATUS(stn_add_grad_hook(p, hear, &heard, NULL), STN_OK);
+    stn_no_sync_begin(context);
+    CHECK_STATUS(stn_backward(product_sum(x, p)), STN_OK);
+    stn_no_sync_end(context);
+    CHECK_STATUS(stn_zero_grad(p), STN_OK);
+    CHECK_STATUS(stn_grad_sync(context, 1, &p), STN_OK);
+    CHECK_I64(heard.calls, 0);
+    return stn_scope_end(context);
+}
+
+static void hooks_do_not_run_for_what_was_zeroed(void)
+{
+    test_ranks(1, zero_body, NULL);
+    test_ranks(2, zero_body, NULL);
+}
+
+static stn_status silent(stn_tensor *tensor, void *arg)
+{
+    (void)tensor;
+    ++*(int *)arg;
+    return STN_OK;
+}
+
+/* The leaf that only rank 0 listens to lies between two that are pending, and splits no bucket. */
+static stn_status lonely_hook_body(stn_context *context, void *arg)
+{
+    int calls = 0, rank = stn_context_rank(context);
+    stn_tensor *grad = NULL;
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *p = leaf(context, mesh, stn_replicate()), *cut = leaf(context, mesh, stn_shard(0)), *q = leaf(context, mesh, stn_replicate());
+    stn_tensor *x = stn_detach(leaf(context, mesh, stn_shard(0)));
+    if (rank == 0)
+        CHECK_STATUS(stn_add_grad_hook(cut, silent, &calls, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(stn_add(stn_add(product_sum(x, p), product_sum(x, cut)), product_sum(x, q))), STN_OK);
+    CHECK_I64(calls, rank == 0);
+    CHECK_STATUS(stn_grad_of(q, &grad), STN_OK);
+    CHECK_PTR(grad);
+    return stn_scope_end(context);
+}
+
+static void hook_of_one_rank_does_not_change_what_is_sent(void)
+{
+    test_ranks(3, lonely_hook_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"hooks_run_after_every_completion", hooks_run_after_every_completion},
+        {"hooks_do_not_run_for_what_was_zeroed", hooks_do_not_run_for_what_was_zeroed},
+        {"hook_of_one_rank_does_not_change_what_is_sent", hook_of_one_rank_does_not_change_what_is_sent},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
