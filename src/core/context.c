@@ -204,8 +204,18 @@ void stni_context_destroy_core(stn_context *context)
     stni_context_let_go(context);
 }
 
+static void free_storage(void *object, void *arg)
+{
+    (void)arg;
+    struct stni_storage *storage = object;
+    if (storage->context != NULL)
+        stni_storage_free(storage);
+}
+
+/* What is left of storages then is nobody's. */
 static void finish(stn_context *context)
 {
+    stni_slab_each(context->storage_slab, free_storage, NULL);
     if (context->free_registry != NULL)
         context->free_registry(context);
     stni_shard_tables_fini(context);

@@ -382,6 +382,7 @@ static void wrap_and_leave(stn_context *context, void *arg)
 {
     static const int64_t shape[] = {1};
     static float data;
+    stn_scope_begin(context); /* ends with the context */
     CHECK_I64(stn_tensor_is_error(stn_wrap(context, STN_DTYPE_F32, 1, shape, NULL, &data, count_release, arg)), 0);
 }
 
