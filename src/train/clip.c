@@ -37,7 +37,7 @@ static stn_status add_to_norm(struct stni_update *update, const struct stni_upda
 
 static stn_status set_zero(const struct clip *clip)
 {
-    return stni_fail_queue(clip->context, stni_fill_identity(clip->context->queue, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
+    return stni_fail_queue(clip->context, stni_fill_zeros(clip->context->queue, clip->sum, 1, STN_DTYPE_F64));
 }
 
 static stn_status sum_over_ranks(const struct clip *clip)

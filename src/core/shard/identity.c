@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { BLOCK_BYTES = 16384 };
+
 static stn_status fill_kernel(stn_queue *queue, const void *args)
 {
     (void)queue;
@@ -20,10 +22,12 @@ static stn_status fill_kernel(stn_queue *queue, const void *args)
         memset(a->data, 0, bytes);
         return STN_OK;
     }
-    /* What is filled so far is copied behind itself, doubling. */
+    /* What is filled so far is copied behind itself, doubling while the source fits the L1 cache. */
     memcpy(a->data, a->element, a->element_size);
-    for (; done < bytes; done *= 2)
-        memcpy((char *)a->data + done, a->data, done < bytes - done ? done : bytes - done);
+    for (size_t n = done; done < bytes; done += n) {
+        n = done < BLOCK_BYTES ? done : n;
+        memcpy((char *)a->data + done, a->data, n < bytes - done ? n : bytes - done);
+    }
     return STN_OK;
 }
 
@@ -63,20 +67,31 @@ static union value greatest(stn_dtype dtype)
     return values[dtype];
 }
 
-static union value zero(stn_dtype dtype)
+static union value negative_zero(stn_dtype dtype)
 {
-    (void)dtype;
-    return (union value){.f64 = {0, 0}};
+    static const union value values[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = {.f32 = {-0.0f}}, [STN_DTYPE_F64] = {.f64 = {-0.0}}, [STN_DTYPE_BF16] = {.u16 = 0x8000},
+        [STN_DTYPE_F16] = {.u16 = 0x8000}, [STN_DTYPE_C64] = {.f32 = {-0.0f, -0.0f}}, [STN_DTYPE_C128] = {.f64 = {-0.0, -0.0}}};
+    return values[dtype];
+}
+
+static stn_status fill(stn_queue *queue, void *data, int64_t numel, stn_dtype dtype, union value value)
+{
+    stn_fill_args args = {.data = data, .count = numel, .element_size = stn_dtype_size(dtype)};
+    if (numel == 0)
+        return STN_OK;
+    memcpy(args.element, &value, args.element_size);
+    return stni_trace_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args, "fill");
 }
 
 stn_status stni_fill_identity(stn_queue *queue, void *data, int64_t numel, stn_dtype dtype, stn_reduce_op op)
 {
     static union value (*const identities[STN_REDUCE_OP_COUNT])(stn_dtype) = {
-        [STN_SUM] = zero, [STN_PROD] = one, [STN_MIN] = greatest, [STN_MAX] = least};
-    if (numel == 0)
-        return STN_OK;
-    stn_fill_args args = {.data = data, .count = numel, .element_size = stn_dtype_size(dtype)};
-    union value value = identities[op](dtype);
-    memcpy(args.element, &value, args.element_size);
-    return stni_trace_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args, "fill");
+        [STN_SUM] = negative_zero, [STN_PROD] = one, [STN_MIN] = greatest, [STN_MAX] = least};
+    return fill(queue, data, numel, dtype, identities[op](dtype));
+}
+
+stn_status stni_fill_zeros(stn_queue *queue, void *data, int64_t numel, stn_dtype dtype)
+{
+    return fill(queue, data, numel, dtype, (union value){.f64 = {0, 0}});
 }

@@ -43,7 +43,7 @@ stn_status stni_alias(stn_tensor *base, const stn_spec *spec, stn_tensor **out)
 stn_status stni_zeros(stn_context *context, const stn_spec *spec, stn_tensor **out)
 {
     STNI_TRY(stni_tensor_create(context, spec, out));
-    stn_status status = stni_fill_identity(context->queue, (*out)->data, spec->local_numel, spec->layout.dtype, STN_SUM);
+    stn_status status = stni_fill_zeros(context->queue, (*out)->data, spec->local_numel, spec->layout.dtype);
     if (status != STN_OK)
         stni_tensor_drop(out);
     return status;
