@@ -26,7 +26,9 @@ STN_API stn_status stn_zero_grad(stn_tensor *tensor);
 STN_API stn_tensor *stn_detach(stn_tensor *tensor);
 
 /** Gradients of a loss (one element) into the leaves that require them; adds to what is there. The graph is consumed.
- *  Collective over the world: every rank's graph must communicate the same, which is checked first.
+ *  Collective over the ranks that the graph's meshes join (meshes that share a rank, or that an op of the graph is between), whose graphs must
+ *  communicate the same, which is checked first; over the world once a verb of dist.h was recorded in the scope. Groups of ranks that nothing
+ *  joins may differ in everything; ranks outside the meshes may call it or not.
  *  @return STN_ERR_SHAPE (not one element), STN_ERR_STATE (no graph; or a saved tensor was changed in place since),
  *  STN_ERR_MISMATCH (ranks would communicate differently: nothing was done), or what a backward function returned. */
 STN_API stn_status stn_backward(stn_tensor *loss);

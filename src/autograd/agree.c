@@ -1,4 +1,4 @@
-/* Before a backward communicates, ranks compare what they are about to do, host to host (contract 12). */
+/* Before a backward communicates, the ranks that it concerns compare what they are about to do, host to host (contracts 12 and 29). */
 #include "autograd/pass.h"
 #include "core/host_alloc.h"
 
@@ -35,14 +35,6 @@ static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
     return h;
 }
 
-static int is_on_mesh(const struct stni_node *node)
-{
-    for (int i = 0; i < 2 * node->n_in + node->n_out; i++) /* want and out_spec follow in_spec */
-        if (node->in_spec[i] && node->in_spec[i]->layout.mesh)
-            return 1;
-    return 0;
-}
-
 static uint64_t mix_node(uint64_t h, const struct stni_node *node)
 {
     h = mix_text(mix(h, node->needs), node->desc->name);
@@ -58,9 +50,9 @@ static int64_t as_signed(uint64_t h)
 }
 
 /* pairs[2 i] = hash i and pairs[2 i + 1] = -hash i: after MAX over the ranks they cancel exactly where all ranks have the same. */
-static stn_status reduce_pairs(stn_context *context, int64_t *pairs, int64_t n)
+static stn_status reduce_pairs(stn_context *context, stn_comm *comm, int64_t *pairs, int64_t n)
 {
-    STNI_TRY(stni_comm_all_reduce(context->comm, context->queue, pairs, pairs, 2 * n, STN_DTYPE_I64, STN_MAX));
+    STNI_TRY(stni_comm_all_reduce(comm, context->queue, pairs, pairs, 2 * n, STN_DTYPE_I64, STN_MAX));
     context->stats.host_syncs++;
     return stn_queue_sync(context->queue);
 }
@@ -76,7 +68,7 @@ static int64_t first_difference(const int64_t *pairs, int64_t n)
 static const struct stni_node *mesh_node_at(const struct stni_pass *pass, int64_t index)
 {
     for (int n = 0; n < pass->n_nodes; n++)
-        if (is_on_mesh(pass->nodes[n]) && index-- == 0)
+        if (stni_pass_concerns(pass, pass->nodes[n]) && index-- == 0)
             return pass->nodes[n];
     return NULL;
 }
@@ -91,7 +83,7 @@ static stn_status name_difference(const struct stni_pass *pass, int64_t index)
 }
 
 /* Prefix hashes step by step: the first that differs is the first difference. */
-static stn_status explain(const struct stni_pass *pass, int64_t longest)
+static stn_status explain(const struct stni_pass *pass, stn_comm *comm, int64_t longest)
 {
     stn_context *context = pass->context;
     int64_t *pairs = stni_calloc((size_t)longest + 1, 2 * sizeof *pairs);
@@ -100,31 +92,35 @@ static stn_status explain(const struct stni_pass *pass, int64_t longest)
     uint64_t h = 0;
     int64_t i = 0;
     for (int n = 0; n < pass->n_nodes; n++)
-        if (is_on_mesh(pass->nodes[n])) {
+        if (stni_pass_concerns(pass, pass->nodes[n])) {
             pairs[2 * i] = as_signed(h = mix_node(h, pass->nodes[n]));
             pairs[2 * i + 1] = -pairs[2 * i];
             i++;
         }
-    stn_status status = reduce_pairs(context, pairs, longest);
+    stn_status status = reduce_pairs(context, comm, pairs, longest);
     if (status == STN_OK)
         status = name_difference(pass, first_difference(pairs, longest));
     stni_free(pairs);
     return status;
 }
 
-stn_status stni_pass_agree(const struct stni_pass *pass)
+stn_status stni_pass_agree(struct stni_pass *pass)
 {
     stn_context *context = pass->context;
     uint64_t h = mix(mix(pass->create_graph != 0, context->no_sync > 0), pass->status);
     int64_t n_mesh = 0;
+    stn_comm *comm;
     if (context->size == 1)
         return pass->status;
+    STNI_TRY(stni_pass_join(pass, &comm));
+    if (!comm)
+        return pass->status;
     for (int n = 0; n < pass->n_nodes; n++)
-        if (is_on_mesh(pass->nodes[n])) {
+        if (stni_pass_concerns(pass, pass->nodes[n])) {
             h = mix_node(h, pass->nodes[n]);
             n_mesh++;
         }
     int64_t pairs[4] = {as_signed(h), -as_signed(h), n_mesh, -n_mesh};
-    STNI_TRY(reduce_pairs(context, pairs, 2));
-    return first_difference(pairs, 2) == 2 ? pass->status : explain(pass, pairs[2]);
+    STNI_TRY(reduce_pairs(context, comm, pairs, 2));
+    return first_difference(pairs, 2) == 2 ? pass->status : explain(pass, comm, pairs[2]);
 }

@@ -229,6 +229,8 @@ static void forget_consumed_verbs(stn_context *context)
 static stn_status reach_roots(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
     for (int i = 0; i < n; i++) {
+        if (outputs[i] && outputs[i]->context == pass->context && !stni_is_error(outputs[i]))
+            STNI_TRY(stni_pass_touch(pass, outputs[i]->spec->layout.mesh));
         STNI_TRY(check_root(pass->context, i, outputs[i], cotangents ? cotangents[i] : NULL));
         STNI_TRY(stni_pass_reach(pass, stni_edge_of(outputs[i])));
     }

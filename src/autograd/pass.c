@@ -12,9 +12,23 @@ static stn_status grow(stn_context *context, void **list, int n, int *cap)
     int more = *cap ? 2 * *cap : 64;
     void *grown = stni_realloc(*list, (size_t)more * sizeof(void *));
     if (!grown)
-        return stni_fail_memory(context, "list of nodes", (size_t)more * sizeof(void *));
+        return stni_fail_memory(context, "list of nodes or meshes", (size_t)more * sizeof(void *));
     *list = grown;
     *cap = more;
+    return STN_OK;
+}
+
+stn_status stni_pass_touch(struct stni_pass *pass, const stn_mesh *mesh)
+{
+    void *list = pass->meshes;
+    for (int m = 0; m < pass->n_meshes; m++)
+        if (pass->meshes[m] == mesh)
+            return STN_OK;
+    if (!mesh)
+        return STN_OK;
+    STNI_TRY(grow(pass->context, &list, pass->n_meshes, &pass->cap_meshes));
+    pass->meshes = list;
+    pass->meshes[pass->n_meshes++] = mesh;
     return STN_OK;
 }
 
@@ -149,4 +163,5 @@ void stni_pass_fini(struct stni_pass *pass)
         stni_tensor_drop(&pass->captures[c].gradient);
     stni_free(pass->nodes);
     stni_free(pass->leaves);
+    stni_free(pass->meshes);
 }

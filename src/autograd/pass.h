@@ -22,6 +22,8 @@ struct stni_pass {
     int n_nodes, cap_nodes;
     struct stni_leaf **leaves; /* met, in the order of meeting; retained */
     int n_leaves, cap_leaves;
+    const stn_mesh **meshes; /* of the outputs and nodes; once ranks have agreed, those that concern this rank come first */
+    int n_meshes, cap_meshes, n_joined;
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
     struct stni_capture *captures;
     int n_captures;
@@ -29,6 +31,9 @@ struct stni_pass {
 
 /* Adds what an edge leads to, and everything reachable from there. */
 stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge);
+
+/* The graph has something on this mesh (NULL: nothing to note). */
+stn_status stni_pass_touch(struct stni_pass *pass, const stn_mesh *mesh);
 
 /* Strict reverse order of recording. */
 void stni_pass_sort(struct stni_pass *pass);
@@ -38,9 +43,17 @@ void stni_pass_prune(struct stni_pass *pass);
 
 void stni_pass_fini(struct stni_pass *pass);
 
-/* Contract 12, global semantics: one hash of the nodes on meshes is compared over the world. STN_ERR_MISMATCH on all ranks if they differ,
- * with the first difference; a rank's own `status` differs too. Collective. */
-stn_status stni_pass_agree(const struct stni_pass *pass);
+/* Finds the ranks that the graph's meshes join with this one, puts those meshes first, and gives the ranks' communicator; NULL where this rank is
+ * alone. All ranks, and all meshes, where the tape holds verbs. Collective over them at its first use. */
+stn_status stni_pass_join(struct stni_pass *pass, stn_comm **out);
+
+/* 1 if the node is on one of those meshes: what lies wholly on others is their ranks' affair. */
+int stni_pass_concerns(const struct stni_pass *pass, const struct stni_node *node);
+
+/* Contracts 12 and 29, global semantics: one hash of the nodes on meshes is compared by the ranks that the graph's meshes join (over the world where
+ * the tape holds verbs). STN_ERR_MISMATCH on all of them if they differ, with the first difference; a rank's own `status` differs too.
+ * Collective over them. */
+stn_status stni_pass_agree(struct stni_pass *pass);
 
 /* Contract 12, per-rank semantics: adds the verbs that are reachable from any rank's loss. Collective when the tape holds verbs. */
 stn_status stni_pass_reach_verbs(struct stni_pass *pass);

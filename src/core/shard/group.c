@@ -204,3 +204,22 @@ stn_status stni_mesh_group_union(const stn_mesh *a, const stn_mesh *b, const str
     STNI_TRY(list_union(a, b, &ranks, &n));
     return find_cached(a, key, ranks, n, out);
 }
+
+static stn_status find_sorted(stn_context *context, const uint8_t *marked, const struct stni_group_comm **out)
+{
+    int n = 0;
+    int *ranks = stni_malloc((size_t)context->size * sizeof *ranks);
+    if (ranks == NULL)
+        return stni_fail_memory(context, "group of ranks", (size_t)context->size * sizeof *ranks);
+    for (int r = 0; r < context->size; r++)
+        if (marked[r])
+            ranks[n++] = r;
+    stn_status status = find_or_make(context, ranks, n, out);
+    stni_free(ranks);
+    return status;
+}
+
+stn_status stni_mesh_group_marked(stn_context *context, const uint8_t *marked, const struct stni_group_comm **out)
+{
+    return memchr(marked, 0, (size_t)context->size) == NULL ? find_world(context, out) : find_sorted(context, marked, out);
+}
