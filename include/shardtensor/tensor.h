@@ -70,7 +70,8 @@ STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int roo
 
 /** The whole tensor on each rank of the mesh, as a local tensor; a pending reduction is done.
  *  Collective over the mesh unless Replicate. Ranks outside the mesh get an empty tensor (a shape of zeros), or 0 where it has no dims.
- *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED.
+ *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED: all ranks go on to one loss. Nothing can tell whether they do. Where
+ *  each rank's loss is its own, redistribute to Replicate and take stn_to_local under STN_GRAD_PER_RANK, which adds up what the ranks give.
  *  @return new tensor. (PyTorch's users know it as full_tensor.) */
 STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
 
@@ -105,7 +106,9 @@ STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_me
                                                  stn_grad_convention convention);
 
 /** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
- *  `*value` is written on success only; NaN on ranks outside the mesh. @return STN_ERR_SHAPE (not one element), or the kept error. */
+ *  `*value` is written on success only. On ranks outside the mesh it is NaN, which no comparison but != holds for: write the conditions of
+ *  loops so that these ranks leave (`while (residual > limit)`), or ask stn_mesh_contains_me. Nothing that members do on their mesh needs
+ *  them, backwards included. @return STN_ERR_SHAPE (not one element), or the kept error. */
 STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 
 /* Exchange with other libraries: DLPack 1.x, declared in dlpack form by any framework. */
