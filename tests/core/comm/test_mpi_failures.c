@@ -149,6 +149,73 @@ static void a_failure_on_a_subset_ends_the_whole_family(void)
     team_run_hooked(4, deadline, NULL, subset_body, NULL);
 }
 
+/* Messages longer than what MPI carries in its envelope: what is wanted, on a stack, is shorter than what is sent, or longer, or as long but for one
+ * element. */
+static void large_misfit_body(stn_comm *comm, void *arg)
+{
+    enum { LARGE = 1200, SMALL = 4 };
+    static const int64_t lengths[][2] = {{SMALL, LARGE}, {LARGE, LARGE - 1}, {LARGE - 1, LARGE}, {SMALL, SMALL + 1}, {LARGE, SMALL}};
+    static int64_t out[LARGE];
+    struct {
+        int64_t in[LARGE], behind[LARGE];
+    } here = {{0}, {0}};
+    const int rank = stn_comm_rank(comm), peer = 1 - rank;
+    const int64_t n = lengths[*(int *)arg][rank]; /* each rank wants as much as it sends */
+    for (int i = 0; i < LARGE; i++)
+        out[i] = 7;
+    const stn_message send = {peer, {out, 1, {n}, {1}}}, recv = {peer, {here.in, 1, {n}, {1}}};
+    const stn_exchange e = {STN_DTYPE_I64, 0, STN_SUM, 1, 1, &send, &recv};
+    double began = team_seconds();
+    stn_status status = stn_comm_group(comm, &e, NULL);
+    if (status == STN_OK)
+        status = call_until_it_fails(comm, &(struct trial){STNI_VERB_BARRIER, FEW_ELEMENTS, 0, 0});
+    CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
+    CHECK(team_seconds() - began < deadline / 2);
+    if (!CHECK(strstr(stn_comm_error_text(comm), "a message from rank") && strstr(stn_comm_error_text(comm), "bytes, wanted")))
+        fprintf(stderr, "lengths %d: \"%s\"\n", *(int *)arg, stn_comm_error_text(comm));
+    for (int i = 0; i < LARGE; i++)
+        CHECK_I64(here.behind[i], 0);
+    for (int64_t i = n; i < LARGE; i++)
+        CHECK_I64(here.in[i], 0);
+}
+
+static void large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer(void)
+{
+    for (int kind = 0; kind < 5; kind++)
+        team_run_hooked(2, deadline, NULL, large_misfit_body, &kind);
+}
+
+/* Small and large messages of one group verb, in every order: each meets its own, also where the other end is a verb ahead. */
+static void mixed_body(stn_comm *comm, void *arg)
+{
+    (void)arg;
+    enum { N = 12, MOST = 4096 };
+    static int32_t out[N][MOST], in[N][MOST];
+    const int rank = stn_comm_rank(comm), size = stn_comm_size(comm), to = (rank + 1) % size, from = (rank + size - 1) % size;
+    for (int round = 0; round < 40; round++) {
+        stn_message send[N], recv[N];
+        for (int i = 0; i < N; i++) {
+            int64_t n = (i * 7 + round) % 3 ? 1 + (i + round) % 5 : 1000 + (i * 37 + round) % 3000;
+            send[i] = (stn_message){to, {out[i], 1, {n}, {1}}};
+            recv[i] = (stn_message){from, {in[i], 1, {n}, {1}}};
+            memset(in[i], 0, sizeof in[i]);
+            for (int k = 0; k < n; k++)
+                out[i][k] = rank + 100 * i + 10000 * round + k;
+        }
+        const stn_exchange e = {STN_DTYPE_I32, 0, STN_SUM, N, N, send, recv};
+        if (!CHECK_STATUS(stn_comm_group(comm, &e, NULL), STN_OK))
+            return;
+        for (int i = 0; i < N; i++)
+            for (int64_t k = recv[i].box.shape[0] - 1; k >= 0; k -= 500)
+                CHECK_I64(in[i][k], from + 100 * i + 10000 * round + k);
+    }
+}
+
+static void small_and_large_messages_of_one_verb_meet_their_own(void)
+{
+    team_run_hooked(4, deadline, NULL, mixed_body, NULL);
+}
+
 /* The lists differ, so that the ranks mean different subsets. */
 static void lists_body(stn_comm *comm, void *arg)
 {
@@ -222,6 +289,9 @@ int main(int argc, char **argv)
         {"who_fails_is_named_by_all_in_every_verb", who_fails_is_named_by_all_in_every_verb},
         {"who_does_not_come_is_named_after_the_deadline", who_does_not_come_is_named_after_the_deadline},
         {"messages_of_other_lengths_are_refused", messages_of_other_lengths_are_refused},
+        {"large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer",
+         large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer},
+        {"small_and_large_messages_of_one_verb_meet_their_own", small_and_large_messages_of_one_verb_meet_their_own},
         {"a_failure_on_a_subset_ends_the_whole_family", a_failure_on_a_subset_ends_the_whole_family},
         {"subsets_that_differ_are_refused", subsets_that_differ_are_refused},
         {"a_verb_with_a_request_ends_too", a_verb_with_a_request_ends_too},

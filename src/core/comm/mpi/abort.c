@@ -139,7 +139,7 @@ static int is_open_with(const struct stni_mpi_member *member, int peer)
 {
     int found = 0;
     for (int i = 0; i < member->n && !found; i++)
-        found = member->requests[i] != MPI_REQUEST_NULL && member->parts[i].peer == peer;
+        found = (member->requests[i] != MPI_REQUEST_NULL || member->parts[i].unseen) && member->parts[i].peer == peer;
     return found;
 }
 

@@ -31,7 +31,7 @@ static void family_end(struct stni_mpi_family *family)
 struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number, double deadline_seconds)
 {
     struct stni_mpi_member *m = calloc(1, sizeof *m);
-    int *ranks = malloc((size_t)size * sizeof *ranks);
+    int *ranks = malloc(2 * (size_t)size * sizeof *ranks);
     const void **sources = malloc((size_t)size * sizeof *sources);
     int64_t *cut = malloc(2 * (size_t)size * sizeof *cut);
     if (!m || !ranks || !sources || !cut) {
@@ -47,6 +47,9 @@ struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, i
     m->family = family;
     m->size = size;
     m->world = ranks;
+    m->last = ranks + size;
+    for (int r = 0; r < size; r++)
+        m->last[r] = -1;
     m->number = number;
     m->deadline_seconds = deadline_seconds;
     m->sources = sources;
@@ -64,7 +67,7 @@ void stni_mpi_member_destroy(void *impl)
     free(m->world);
     free(m->sources);
     free(m->from);
-    free(m->requests);
+    free(m->parts);
     free(m->scratch);
     free(m);
 }

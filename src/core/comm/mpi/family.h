@@ -1,8 +1,8 @@
 /* The MPI communicator: its families, groups and members, as the module's files share them.
  *
  * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every verb is made of messages between two ranks that know
- * their counts, so that the ranks that have not come can be named. A group is a set of ranks with two tags of its own (one for collectives, one
- * for the group verb), not a communicator of MPI: making and destroying one calls nothing collective. Of all groups that hold a rank each has tags
+ * their counts, so that the ranks that have not come can be named. A group is a set of ranks with four tags of its own (collectives, the group verb;
+ * small and large messages of each), not a communicator of MPI: making and destroying one calls nothing collective. Of all groups that hold a rank each has tags
  * of its own, because its ranks agreed on a number that none of them had used.
  *
  * Nothing waits inside MPI. A wait polls its requests, and every now and then the clock, notices of failure, and whether the processes of peers
@@ -20,6 +20,7 @@
 
 enum {
     STNI_MPI_NOTICE_TAG = 0,
+    STNI_MPI_TAGS = 4, /* of a group */
     STNI_MPI_PIECE = 64 << 20, /* bytes of scratch of a reduction */
     STNI_MPI_MESSAGE = 1 << 30 /* bytes of one message of MPI, whose counts are int */
 };
@@ -59,9 +60,13 @@ struct stni_mpi_family {
     struct stni_mpi_family *next; /* of those that this process has left */
 };
 
-/* One message under way. */
+/* One message under way. A large one is received when it has come and its length was seen: MPI may copy a message that is longer than its buffer
+ * all the same, where the sender's memory is read directly. */
 struct stni_mpi_part {
+    void *data;
     int peer, receives, bytes;
+    int unseen;  /* a large message that has not come */
+    int earlier; /* large messages of one peer come in this order: the one before; -1: none */
 };
 
 struct stni_mpi_member {
@@ -76,6 +81,7 @@ struct stni_mpi_member {
     MPI_Request *requests;
     struct stni_mpi_part *parts;
     int n, capacity, open, first; /* requests; those not completed, and where they begin */
+    int *last; /* for each rank: the last large message from it, -1: none */
     int64_t bytes; /* of the messages in progress */
     char *scratch;
     size_t scratch_bytes;

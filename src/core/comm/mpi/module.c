@@ -131,7 +131,7 @@ static stn_status agree_on_number(struct stni_mpi_member *m, const int *ranks, i
                                  m->world[ranks[i]]);
         most = all[i].number > most ? all[i].number : most;
     }
-    if (2 * most + 2 > m->family->tags)
+    if (STNI_MPI_TAGS * (most + 1) > m->family->tags)
         return stni_mpi_fail(m, STN_ERR_COMM, "subset: MPI has no tags left after %lld subsets", (long long)most);
     pthread_mutex_lock(&m->family->lock);
     if (most > m->family->used)

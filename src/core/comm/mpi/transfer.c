@@ -6,25 +6,26 @@
 
 enum {
     WINDOW = 8,       /* requests that are looked at in one poll */
+    SMALL = 3072,     /* bytes that every transport of MPI carries along with the envelope */
     EAGER = 1024,     /* bytes in progress from which on an abort is looked for when all is through: MPI reads larger ones in place */
     GRACE = 200000000, /* nanoseconds in which what is being sent may still end after a failure */
     LARGE = 1 << 16,  /* bytes in progress that MPI may move piece by piece, each in a poll */
     LARGE_SLEEP_AFTER = 200000000 /* nanoseconds */
 };
 
-/* One block: requests, then parts. */
+/* One block: parts, then requests. */
 static int grow(struct stni_mpi_member *m, int64_t capacity)
 {
     size_t n = (size_t)capacity;
-    MPI_Request *requests = malloc(n * (sizeof *m->requests + sizeof *m->parts));
-    if (!requests)
+    struct stni_mpi_part *parts = malloc(n * (sizeof *m->requests + sizeof *m->parts));
+    if (!parts)
         return 0;
-    struct stni_mpi_part *parts = (void *)(requests + n);
+    MPI_Request *requests = (void *)(parts + n);
     if (m->n > 0) {
         memcpy(requests, m->requests, (size_t)m->n * sizeof *requests);
         memcpy(parts, m->parts, (size_t)m->n * sizeof *parts);
     }
-    free(m->requests);
+    free(m->parts);
     m->requests = requests;
     m->parts = parts;
     m->capacity = (int)capacity;
@@ -47,29 +48,47 @@ static stn_status fail_mpi(struct stni_mpi_member *m, const char *what, int code
     return stni_mpi_fail(m, STN_ERR_COMM, "%s: %s: %.200s", stni_mpi_verb_name(m->kind), what, text);
 }
 
-/* Two tags for each group. */
-static int tag_of(const struct stni_mpi_member *m)
+static int tag_of(const struct stni_mpi_member *m, int large)
 {
-    return 1 + 2 * m->number + (m->kind == STNI_VERB_GROUP);
+    return 1 + STNI_MPI_TAGS * m->number + 2 * large + (m->kind == STNI_VERB_GROUP);
+}
+
+static int is_large(const struct stni_mpi_part *part)
+{
+    return part->bytes > SMALL;
+}
+
+/* A large message is received later. */
+static int begin_part(struct stni_mpi_member *m, struct stni_mpi_part *part, MPI_Request *request)
+{
+    int rank = m->world[part->peer], tag = tag_of(m, is_large(part)), code = MPI_SUCCESS;
+    if (part->receives && is_large(part)) {
+        *request = MPI_REQUEST_NULL;
+        part->unseen = 1;
+        part->earlier = m->last[part->peer];
+        m->last[part->peer] = m->n;
+        return code;
+    }
+    stni_mpi_lock();
+    code = part->receives ? MPI_Irecv(part->data, part->bytes, MPI_BYTE, rank, tag, m->family->comm, request)
+                          : MPI_Isend(part->data, part->bytes, MPI_BYTE, rank, tag, m->family->comm, request);
+    stni_mpi_unlock();
+    return code;
 }
 
 static stn_status begin(struct stni_mpi_member *m, int peer, void *data, int64_t bytes, int receives)
 {
-    int rank = m->world[peer], code = MPI_SUCCESS;
-    for (int64_t at = 0; code == MPI_SUCCESS && (at < bytes || at == 0); at += STNI_MPI_MESSAGE) {
+    for (int64_t at = 0; at < bytes || at == 0; at += STNI_MPI_MESSAGE) {
         int n = (int)(bytes - at < STNI_MPI_MESSAGE ? bytes - at : STNI_MPI_MESSAGE);
-        char *part = data ? (char *)data + at : NULL;
-        stni_mpi_lock();
-        code = receives ? MPI_Irecv(part, n, MPI_BYTE, rank, tag_of(m), m->family->comm, &m->requests[m->n])
-                        : MPI_Isend(part, n, MPI_BYTE, rank, tag_of(m), m->family->comm, &m->requests[m->n]);
-        stni_mpi_unlock();
+        m->parts[m->n] = (struct stni_mpi_part){data ? (char *)data + at : NULL, peer, receives, n, 0, -1};
+        int code = begin_part(m, &m->parts[m->n], &m->requests[m->n]);
         if (code != MPI_SUCCESS)
-            break;
-        m->parts[m->n++] = (struct stni_mpi_part){peer, receives, n};
+            return fail_mpi(m, receives ? "MPI_Irecv" : "MPI_Isend", code);
+        m->n++;
         m->open++;
         m->bytes += n;
     }
-    return code == MPI_SUCCESS ? STN_OK : fail_mpi(m, receives ? "MPI_Irecv" : "MPI_Isend", code);
+    return STN_OK;
 }
 
 stn_status stni_mpi_send(struct stni_mpi_member *m, int peer, const void *data, int64_t bytes)
@@ -116,22 +135,94 @@ static stn_status test(struct stni_mpi_member *m, int i, int *done)
     return class == MPI_ERR_TRUNCATE ? mismatch(m, &m->parts[i], "more than ", m->parts[i].bytes) : fail_mpi(m, "a message", code);
 }
 
-/* Completes what can be of the first `most` open requests: all must end, so those behind them can wait. *moved tells whether anything was. */
+static int is_open(const struct stni_mpi_member *m, int i)
+{
+    return m->requests[i] != MPI_REQUEST_NULL || m->parts[i].unseen;
+}
+
+static stn_status probe_failed(struct stni_mpi_member *m, int code)
+{
+    return fail_mpi(m, "a probe", code);
+}
+
+/* Begins to receive a large message that has come. One of another length is left where it is. */
+static stn_status see(struct stni_mpi_member *m, int i, int *seen)
+{
+    struct stni_mpi_part *part = &m->parts[i];
+    MPI_Message message;
+    MPI_Status status;
+    int n = 0;
+    if (part->earlier >= 0 && m->parts[part->earlier].unseen)
+        return STN_OK;
+    stni_mpi_lock();
+    int code = MPI_Improbe(m->world[part->peer], tag_of(m, 1), m->family->comm, seen, &message, &status);
+    if (code == MPI_SUCCESS && *seen)
+        MPI_Get_count(&status, MPI_BYTE, &n);
+    if (code == MPI_SUCCESS && *seen && n == part->bytes)
+        code = MPI_Imrecv(part->data, n, MPI_BYTE, &message, &m->requests[i]);
+    stni_mpi_unlock();
+    if (code != MPI_SUCCESS)
+        return probe_failed(m, code);
+    if (!*seen)
+        return STN_OK;
+    part->unseen = 0;
+    if (n == part->bytes)
+        return STN_OK;
+    m->open--;
+    return mismatch(m, part, "", n);
+}
+
+/* Completes what can be of the first `most` open messages: all must end, so those behind them can wait. *moved tells whether anything was. */
 static stn_status poll(struct stni_mpi_member *m, int most, int *moved)
 {
     stn_status status = STN_OK;
     *moved = 0;
-    while (m->first < m->n && m->requests[m->first] == MPI_REQUEST_NULL)
+    while (m->first < m->n && !is_open(m, m->first))
         m->first++;
     for (int i = m->first, tested = 0; i < m->n && tested < most && status == STN_OK; i++) {
-        int done = 0;
-        if (m->requests[i] == MPI_REQUEST_NULL)
+        int done = 0, seen = 0;
+        if (!is_open(m, i))
             continue;
-        status = test(m, i, &done);
-        *moved |= done;
+        if (m->parts[i].unseen)
+            status = see(m, i, &seen);
+        if (status == STN_OK && !m->parts[i].unseen)
+            status = test(m, i, &done);
+        *moved |= done | seen;
         tested++;
     }
     return status;
+}
+
+/* Whether all large messages that are wanted from `peer` have come. */
+static int has_seen_all(const struct stni_mpi_member *m, int peer)
+{
+    return m->last[peer] < 0 || !m->parts[m->last[peer]].unseen;
+}
+
+/* What is wanted as a small message and sent as a large one, or the other way round, has another tag and would never come. Between two ranks
+ * messages are matched in the order in which they were sent: where one that nobody wants has come, all before it have. */
+static stn_status look_at_lengths(struct stni_mpi_member *m)
+{
+    for (int i = m->first, looked = 0; i < m->n && looked < WINDOW; i++) {
+        const struct stni_mpi_part *part = &m->parts[i];
+        MPI_Status status;
+        int there = 0, moved, n;
+        if (!part->receives || !is_open(m, i) || (is_large(part) && !part->unseen) || (!is_large(part) && !has_seen_all(m, part->peer)))
+            continue;
+        stni_mpi_lock();
+        int code = MPI_Iprobe(m->world[part->peer], tag_of(m, !is_large(part)), m->family->comm, &there, &status);
+        if (code == MPI_SUCCESS && there)
+            MPI_Get_count(&status, MPI_BYTE, &n);
+        stni_mpi_unlock();
+        if (code != MPI_SUCCESS)
+            return probe_failed(m, code);
+        if (there)
+            STNI_TRY(poll(m, m->n, &moved));
+        if (there && (is_large(part) ? part->unseen : is_open(m, i)))
+            return mismatch(m, part, "", n);
+        looked++;
+    }
+    return STN_OK;
 }
 
 /* The peer of an open message that has left the family, or whose process has ended; -1 if all are there. */
@@ -141,7 +232,7 @@ static int find_gone(const struct stni_mpi_member *m)
     int seen = -1;
     for (int i = 0; i < m->n; i++) {
         int peer = m->parts[i].peer;
-        if (m->requests[i] == MPI_REQUEST_NULL || peer == seen)
+        if (!is_open(m, i) || peer == seen)
             continue;
         seen = peer;
         if (atomic_load(&family->has_left[m->world[peer]]) ||
@@ -179,9 +270,10 @@ static stn_status look(struct stni_mpi_member *m, struct wait *wait)
     stni_mpi_heed(m->family);
     if (atomic_load(&m->family->aborted))
         return stni_mpi_fail_aborted(m);
+    STNI_TRY(poll(m, m->n, &moved));
+    STNI_TRY(look_at_lengths(m));
     if (m->deadline_seconds < 0 || (double)(wait->pace.now - wait->pace.begin) <= m->deadline_seconds * 1e9)
         return look_at_peers(m, wait);
-    STNI_TRY(poll(m, m->n, &moved));
     return m->open > 0 ? stni_mpi_fail_late(m) : STN_OK;
 }
 
@@ -227,9 +319,13 @@ static void withdraw(struct stni_mpi_member *m)
 {
     struct wait wait = {.gone = 0};
     stni_mpi_lock();
-    for (int i = 0; i < m->n; i++)
-        if (m->parts[i].receives && m->requests[i] != MPI_REQUEST_NULL)
+    for (int i = 0; i < m->n; i++) {
+        struct stni_mpi_part *part = &m->parts[i];
+        m->open -= part->unseen;
+        part->unseen = 0;
+        if (part->receives && !is_large(part) && m->requests[i] != MPI_REQUEST_NULL)
             MPI_Cancel(&m->requests[i]);
+    }
     stni_mpi_unlock();
     while (m->open > 0) {
         int receiving = end_what_can(m);
@@ -263,6 +359,8 @@ stn_status stni_mpi_complete(struct stni_mpi_member *m)
         status = look_once(m);
     else
         withdraw(m);
+    for (int i = 0; i < m->n; i++)
+        m->last[m->parts[i].peer] = -1;
     m->n = m->open = m->first = 0;
     m->bytes = 0;
     return status;
