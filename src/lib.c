@@ -36,6 +36,11 @@ static stn_status create(const stn_context_options *options, stn_context **out, 
     return STN_OK;
 fail:
     *error = context->error;
+    stni_error_set(error, status, "context: %s", stn_status_text(status));
+    if (options && options->comm) {
+        stni_comm_give_back(options->comm);
+        context->comm = NULL;
+    }
     destroy(context);
     return status;
 }

@@ -106,6 +106,13 @@ void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *s
         comm->ops->set_deadline(comm->impl, deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : deadline_seconds);
 }
 
+void stni_comm_give_back(stn_comm *comm)
+{
+    comm->queue = comm->own_queue;
+    comm->stats = &comm->own_stats;
+    comm->checks = 0;
+}
+
 stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out)
 {
     static const stn_queue_options immediate = {.size = sizeof immediate, .kind = STN_QUEUE_IMMEDIATE};

@@ -88,6 +88,9 @@ stn_status stni_comm_create_threads(int size, double deadline_seconds, stn_comm 
 /* A context takes a communicator: its verbs run on `queue` and are counted in `stats`. */
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds);
 
+/* Undoes that, for a context that could not be completed: the communicator is its giver's again. */
+void stni_comm_give_back(stn_comm *comm);
+
 /* The verbs on a given queue: what ops use. They launch on `queue` (an immediate queue: run), and copy what they need from
  * arrays that they are given. */
 stn_status stni_comm_all_reduce(stn_comm *comm, stn_queue *queue, const void *send, void *recv, int64_t count,
