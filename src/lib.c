@@ -1,6 +1,7 @@
 /* Wires the rooms together: contexts with registry, tape and place cache; ranks as threads, or as processes that a launcher started. */
 #include "autograd/tape.h"
 #include "core/context.h"
+#include "core/environment.h"
 #include "core/host_alloc.h"
 #include "core/launcher.h"
 #include "dispatch/place_cache.h"
@@ -72,12 +73,18 @@ void stn_context_destroy(stn_context **context)
 
 /* Thread ranks */
 
+struct launch {
+    stn_launch_options options; /* with what the environment adds */
+    stn_rank_main main;
+    void *arg;
+    const char *trace;         /* where traces go; NULL: there are none */
+    struct stni_error refused; /* why no rank runs: known to each before it has a context */
+};
+
 struct rank {
     pthread_t thread;
     stn_comm *comm;
-    const stn_launch_options *options;
-    stn_rank_main main;
-    void *arg;
+    const struct launch *launch;
     struct stni_error error; /* what the rank ended with */
 };
 
@@ -92,19 +99,33 @@ static void end_rank(struct rank *rank, stn_context *context, stn_status status)
         stni_context_abort(context, status, rank->error.text);
 }
 
+static stn_status run_main(const struct launch *launch, stn_context *context)
+{
+    char path[4096];
+    if (!launch->trace)
+        return launch->main(context, launch->arg);
+    STNI_TRY(stn_trace_begin(context));
+    stn_status status = launch->main(context, launch->arg), traced = STN_OK;
+    snprintf(path, sizeof path, "%s.%d.json", launch->trace, context->rank);
+    if (context->trace) /* else the program has ended it itself */
+        traced = stn_trace_end(context, path);
+    return status != STN_OK ? status : traced;
+}
+
 static void *rank_thread(void *arg)
 {
     struct rank *rank = arg;
-    stn_context_options options = rank->options->context;
+    stn_context_options options = rank->launch->options.context;
     stn_context *context;
     options.size = sizeof options;
     options.comm = rank->comm;
-    if (create(&options, &context, &rank->error) != STN_OK) {
+    rank->error = rank->launch->refused;
+    if (rank->error.status != STN_OK || create(&options, &context, &rank->error) != STN_OK) {
         stni_comm_abort(rank->comm, rank->error.status, rank->error.text);
         stn_comm_destroy(&rank->comm);
         return NULL;
     }
-    end_rank(rank, context, rank->main(context, rank->arg));
+    end_rank(rank, context, run_main(rank->launch, context));
     destroy(context);
     return NULL;
 }
@@ -130,7 +151,7 @@ static const struct stni_error *first_error(const struct rank *ranks, int n)
     return told;
 }
 
-static stn_status run_ranks(const stn_launch_options *options, int n, struct rank *ranks)
+static void run_ranks(int n, struct rank *ranks, struct stni_error *error)
 {
     int started = 0;
     for (; started < n; started++)
@@ -140,34 +161,33 @@ static stn_status run_ranks(const stn_launch_options *options, int n, struct ran
         start_failed(&ranks[r]);
     for (int r = 0; r < started; r++)
         pthread_join(ranks[r].thread, NULL);
-    const struct stni_error *error = first_error(ranks, n);
-    if (error)
-        give_text(&options->context, error);
-    return error ? error->status : STN_OK;
+    const struct stni_error *first = first_error(ranks, n);
+    if (first)
+        *error = *first;
 }
 
-static stn_status make_ranks(const stn_launch_options *options, int n, stn_rank_main rank_main, void *arg, struct rank *ranks)
+static stn_status make_ranks(const struct launch *launch, int n, struct rank *ranks)
 {
     stn_comm **comms = stni_calloc((size_t)n, sizeof *comms);
     if (!comms)
         return STN_ERR_MEMORY;
-    stn_status status = stni_comm_create_threads(n, options->context.deadline_seconds, comms);
+    stn_status status = stni_comm_create_threads(n, launch->options.context.deadline_seconds, comms);
     for (int r = 0; r < n && status == STN_OK; r++)
-        ranks[r] = (struct rank){.comm = comms[r], .options = options, .main = rank_main, .arg = arg};
+        ranks[r] = (struct rank){.comm = comms[r], .launch = launch};
     stni_free(comms);
     return status;
 }
 
-static stn_status launch_threads(const stn_launch_options *options, int n, stn_rank_main rank_main, void *arg)
+static void launch_threads(const struct launch *launch, struct stni_error *error)
 {
+    int n = launch->options.ranks ? launch->options.ranks : 1;
     struct rank *ranks = stni_calloc((size_t)n, sizeof *ranks);
-    if (!ranks)
-        return STN_ERR_MEMORY;
-    stn_status status = make_ranks(options, n, rank_main, arg, ranks);
+    stn_status status = ranks ? make_ranks(launch, n, ranks) : STN_ERR_MEMORY;
     if (status == STN_OK)
-        status = run_ranks(options, n, ranks);
+        run_ranks(n, ranks, error);
+    else
+        stni_error_set(error, status, "stn_launch: out of memory: %d ranks", n);
     stni_free(ranks);
-    return status;
 }
 
 /* Ranks of a job */
@@ -195,26 +215,52 @@ static stn_status join(const stn_launch_options *options, const struct stni_job 
     return error->status;
 }
 
-static stn_status launch_joined(const stn_launch_options *options, const struct stni_job *job, stn_rank_main rank_main, void *arg)
+static void launch_joined(const struct launch *launch, const struct stni_job *job, struct stni_error *error)
 {
-    struct rank rank = {.options = options, .main = rank_main, .arg = arg};
-    if (join(options, job, &rank.comm, &rank.error) == STN_OK)
+    struct rank rank = {.launch = launch};
+    if (join(&launch->options, job, &rank.comm, &rank.error) == STN_OK)
         rank_thread(&rank);
-    if (rank.error.status != STN_OK)
-        give_text(&options->context, &rank.error);
-    return rank.error.status;
+    *error = rank.error;
+}
+
+static stn_status check_launch(const stn_launch_options *options, stn_rank_main rank_main, const struct stni_job *job, struct stni_error *error)
+{
+    size_t size = options->context.size;
+    if (!rank_main)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: rank_main got NULL");
+    if (options->ranks < 0 || options->ranks > MAX_THREAD_RANKS)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, wanted 0 to %d", options->ranks, MAX_THREAD_RANKS);
+    if (size != 0 && size != sizeof options->context)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: context.size got %zu bytes, wanted sizeof(stn_context_options) = %zu, or 0",
+                              size, sizeof options->context);
+    if (options->context.comm)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: context.comm got a communicator, wanted NULL: the ranks get theirs here");
+    if (job->apart && options->ranks == 0)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: %s started %d processes (%s are set), which have no world to join: start them with "
+                              "mpirun, mpiexec or srun --mpi=pmix, or set ranks to 1 or more for threads of each process", job->apart, job->size,
+                              job->by);
+    return STN_OK;
 }
 
 stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg)
 {
-    static const stn_launch_options one = {.size = sizeof one};
-    if (!options)
-        options = &one;
-    int n = options->ranks ? options->ranks : 1;
-    if (!rank_main || options->size != sizeof *options || n < 1 || n > MAX_THREAD_RANKS || options->context.comm)
-        return STN_ERR_ARGUMENT;
+    struct launch launch = {.options = {.size = sizeof launch.options}, .main = rank_main, .arg = arg};
+    struct stni_error error = {0};
     struct stni_job job = stni_job_here();
-    return job.launcher ? launch_joined(options, &job, rank_main, arg) : launch_threads(options, n, rank_main, arg);
+    if (options && options->size != sizeof *options)
+        return STN_ERR_ARGUMENT; /* where a text could go is not known either */
+    if (options)
+        launch.options = *options;
+    if (check_launch(&launch.options, rank_main, &job, &error) == STN_OK) {
+        stni_environment_fill_here(&launch.options.context, &launch.trace, &launch.refused);
+        if (job.launcher)
+            launch_joined(&launch, &job, &error);
+        else
+            launch_threads(&launch, &error);
+    }
+    if (error.status != STN_OK)
+        give_text(&launch.options.context, &error);
+    return error.status;
 }
 
 int stn_job_size(void)

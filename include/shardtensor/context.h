@@ -21,7 +21,7 @@ typedef void (*stn_log_fn)(void *arg, stn_log_level level, int rank, const char 
 /** All zero but `size` is a sound choice. */
 typedef struct stn_context_options {
     size_t size;                  /* sizeof(stn_context_options) */
-    stn_comm *comm;               /* the world; owned by the context once that is made. NULL: a world of one rank */
+    stn_comm *comm;               /* the world; the context's once that is made, the caller's where it cannot be. NULL: a world of one rank */
     const char *device;           /* NULL or "cpu"; others: "name" or "name:index" of a module's device */
     const char *module_path;      /* folder of modules that is searched first; NULL: none */
     const stn_allocator *allocator; /* where the CPU's memory comes from; copied. NULL: the C library */
@@ -39,6 +39,7 @@ typedef struct stn_context_options {
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
+ *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed, which tells the other ranks.
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION. */
 STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
 
@@ -112,15 +113,30 @@ typedef stn_status (*stn_rank_main)(stn_context *context, void *arg);
 typedef struct stn_launch_options {
     size_t size;                 /* sizeof(stn_launch_options) */
     int ranks;                   /* 1 to 1024; 0: as many as the job has, 1 where there is none */
-    stn_context_options context; /* for each rank; its comm must be NULL */
+    stn_context_options context; /* for each rank; its comm must be NULL, its size right or 0 */
 } stn_launch_options;
 
 /** Runs `rank_main` on `options->ranks` threads, each with its own context, and joins them. A rank that returns an error
  *  without having told its peers (STN_ERR_CALLBACK and the like) aborts them, so nobody waits for it.
  *
  *  In a process that mpirun, mpiexec or srun (--mpi=pmix, pmi2) started it joins that job instead, through the MPI module: `rank_main` runs once
- *  in each process. (A world of one inside a job is made by stn_context_create without a communicator.) A shell inside an allocation of Slurm is no such process. Before the job's world can be told of a failure there is
- *  no world, so a process that cannot join returns alone, and the others when their deadline has passed.
+ *  in each process. (A world of one inside a job is made by stn_context_create without a communicator.) A shell inside an allocation of Slurm is no
+ *  such process. Before the job's world can be told of a failure there is no world, so a process that cannot join returns alone, and the others when
+ *  their deadline has passed. The n-th launch of one process joins the n-th of each other: a process that comes to a launch which the others have
+ *  given up gets STN_ERR_PEER from it, and can meet them in the next.
+ *
+ *  In a process that was started as one of several in a way that gives it no world (torchrun, srun without PMI) `ranks` 0 is refused with a text
+ *  that says what was found: each process would be a world of one. `ranks` from 1 on asks for threads of each process.
+ *
+ *  What `options` leaves open is taken from the environment, by this function alone; what they set (is not 0) wins:
+ *      STN_CHECKS=0|1          context.checks
+ *      STN_DEADLINE=SECONDS    context.deadline_seconds; negative: none
+ *      STN_THREADS=N           context.threads
+ *      STN_LOG=LEVEL           error, warning, info or debug: lines to standard error, where context.log is NULL
+ *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
+ *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes.
+ *
+ *  The text of a failure goes to context.error_text: for a rank's failure its text, else why the ranks could not be started.
  *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. In a job: what this rank ended with.
  *  STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_NOT_FOUND where the MPI module is not there. */
 STN_API stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg);

@@ -15,6 +15,16 @@ static const struct row {
     {"PMI", "PMI_RANK", {"PMI_SIZE"}, 1},
 };
 
+/* Processes that were started together and have no world of MPI. */
+static const struct {
+    const char *starter, *by;
+    const char *size; /* a variable that is above 1 */
+    const char *needs[3];
+} apart[] = {
+    {"torchrun", "RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR", "WORLD_SIZE", {"RANK", "LOCAL_RANK", "MASTER_ADDR"}},
+    {"srun without PMI", "SLURM_PROCID and SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", {"SLURM_PROCID"}},
+};
+
 static int number(const char *text)
 {
     char *end;
@@ -35,7 +45,14 @@ struct stni_job stni_job_of(stni_environment get, void *arg)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int size = size_of(&rows[i], get, arg);
         if ((!rows[i].needs || get(arg, rows[i].needs)) && (size || !rows[i].size_needed))
-            return (struct stni_job){rows[i].launcher, size};
+            return (struct stni_job){.launcher = rows[i].launcher, .size = size};
+    }
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) {
+        int size = number(get(arg, apart[i].size)), all = 1;
+        for (int k = 0; k < 3 && apart[i].needs[k]; k++)
+            all &= get(arg, apart[i].needs[k]) != NULL;
+        if (all && size > 1)
+            return (struct stni_job){.size = size, .apart = apart[i].starter, .by = apart[i].by};
     }
     return (struct stni_job){0};
 }

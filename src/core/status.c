@@ -35,9 +35,12 @@ stn_status stni_error_set(struct stni_error *error, stn_status status, const cha
 stn_status stni_fail(stn_context *context, stn_status status, const char *format, ...)
 {
     va_list args;
+    if (context->error.status != STN_OK)
+        return status;
     va_start(args, format);
     stni_error_set_v(&context->error, status, format, args);
     va_end(args);
+    stni_log(context, STN_LOG_DEBUG, "%s: %s", stn_status_text(status), context->error.text);
     return status;
 }
 
@@ -48,7 +51,7 @@ stn_status stni_fail_rank(stn_context *context, stn_status status, const char *f
     va_start(args, format);
     stni_error_set_v(&own, status, format, args);
     va_end(args);
-    stni_error_set(&context->error, status, "%s", own.text);
+    stni_fail(context, status, "%s", own.text);
     /* A peer that failed has told everybody itself. */
     if (status == STN_ERR_PEER)
         return status;

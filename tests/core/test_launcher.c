@@ -70,6 +70,26 @@ static void a_shell_in_an_allocation_of_slurm_starts_threads(void)
           NULL, 0);
 }
 
+static void check_apart(struct variable *environment, const char *starter, int size)
+{
+    struct stni_job job = stni_job_of(look_up, environment);
+    CHECK(job.launcher == NULL);
+    CHECK_STR(job.apart, starter);
+    if (starter)
+        CHECK_I64(job.size, size);
+}
+
+static void processes_that_were_started_apart_are_told(void)
+{
+    check_apart((struct variable[]){{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {0}}, "torchrun", 4);
+    check_apart((struct variable[]){{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}, {"MASTER_ADDR", "here"}, {0}}, NULL, 0);
+    check_apart((struct variable[]){{"RANK", "1"}, {"WORLD_SIZE", "4"}, {0}}, NULL, 0);
+    check_apart((struct variable[]){{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_PROCID", "3"}, {0}}, "srun without PMI", 8);
+    /* The shell of sbatch has SLURM_PROCID too, but no step. */
+    check_apart((struct variable[]){{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {0}}, NULL, 0);
+    check_apart((struct variable[]){{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}, {0}}, NULL, 0);
+}
+
 static void sizes_that_are_no_numbers_are_as_if_absent(void)
 {
     static const char *const bad[] = {"", "0", "-1", "four", "4 ranks", "99999999999999999999"};
@@ -91,6 +111,7 @@ int main(int argc, char **argv)
         {"pmix_alone_leaves_the_size_to_mpi", pmix_alone_leaves_the_size_to_mpi},
         {"srun_with_pmi2_is_a_job", srun_with_pmi2_is_a_job},
         {"a_shell_in_an_allocation_of_slurm_starts_threads", a_shell_in_an_allocation_of_slurm_starts_threads},
+        {"processes_that_were_started_apart_are_told", processes_that_were_started_apart_are_told},
         {"sizes_that_are_no_numbers_are_as_if_absent", sizes_that_are_no_numbers_are_as_if_absent},
     };
     return TEST_MAIN(argc, argv, cases);
