@@ -84,10 +84,11 @@ static stn_status rank_main(stn_context *ctx, void *arg)
 int main(void)
 {
     double result[2] = {0, 0};
-    stn_launch_options options = {.size = sizeof options, .ranks = 3};
+    char why[256] = "";
+    stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
     stn_status status = stn_launch(&options, rank_main, result);
     if (status != STN_OK) {
-        fprintf(stderr, "heat: %s\n", stn_status_text(status));
+        fprintf(stderr, "heat: %s: %s\n", stn_status_text(status), why);
         return 1;
     }
     printf("heat before %.3f, after %.3f\n", result[0], result[1]);

@@ -92,7 +92,11 @@ static stn_status rank_main(stn_context *ctx, void *arg)
 int main(void)
 {
     double slope = 0; /* 3 (1 + 4 + 9) = 42 */
-    stn_status status = stn_launch(NULL, rank_main, &slope);
+    char why[256] = "";
+    const stn_launch_options options = {.size = sizeof options, .context = {.error_text = why, .error_text_size = sizeof why}};
+    stn_status status = stn_launch(&options, rank_main, &slope);
+    if (status != STN_OK)
+        fprintf(stderr, "own_op: %s\n", why);
     printf("sum of slopes %g\n", slope);
     return status == STN_OK && fabs(slope - 42) < 1e-4 ? 0 : 1;
 }

@@ -5,10 +5,11 @@
 
 void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struct world *world)
 {
+    char why[256] = "";
     const stn_launch_options options = {
         .size = sizeof options,
         .ranks = ranks,
-        .context = {.size = sizeof options.context, .without = bench->without},
+        .context = {.size = sizeof options.context, .without = bench->without, .error_text = why, .error_text_size = sizeof why},
     };
     world->bench = bench;
     if (!team_init(&world->team, bench, ranks)) {
@@ -17,7 +18,7 @@ void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struc
     }
     stn_status status = stn_launch(&options, rank_main, world);
     if (status != STN_OK)
-        bench_fail(bench, "%d ranks: %s", ranks, stn_status_text(status));
+        bench_fail(bench, "%d ranks: %s: %s", ranks, stn_status_text(status), why);
     team_fini(&world->team);
 }
 

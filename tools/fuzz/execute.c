@@ -380,19 +380,22 @@ int execute_compare(struct program *p, const struct answers *answers, struct fin
 {
     struct finding findings[GRID_MAX_RANKS] = {{{0}, 0, 0}};
     struct comparing comparing = {p, answers, findings};
+    char why[256] = "";
     const stn_launch_options options = {
         .size = sizeof options,
         .ranks = p->grid.ranks,
         .context = {.size = sizeof options.context,
                     .queue = {.size = sizeof options.context.queue, .kind = p->queue, .delay_seed = p->queue == STN_QUEUE_WORKER ? p->seed | 1 : 0},
                     .deadline_seconds = DEADLINE_SECONDS,
-                    .without = p->without},
+                    .without = p->without,
+                    .error_text = why,
+                    .error_text_size = sizeof why},
     };
     const stn_status status = stn_launch(&options, rank_main, &comparing);
     *finding = findings[0];
     for (int r = 1; r < p->grid.ranks && finding->text[0] == '\0'; r++)
         *finding = findings[r];
     if (finding->text[0] == '\0' && (status != STN_OK || finding->compared == 0))
-        snprintf(finding->text, sizeof finding->text, "the ranks could not be run: %s", stn_status_text(status));
+        snprintf(finding->text, sizeof finding->text, "the ranks could not be run: %s: %s", stn_status_text(status), why);
     return finding->text[0] == '\0';
 }
