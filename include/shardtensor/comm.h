@@ -49,7 +49,10 @@ typedef struct stn_exchange {
 } stn_exchange;
 
 /** What a communicator does. Each verb is called on the thread that runs `queue`, and fails through stn_queue_fail(queue).
- *  Entries marked optional may be NULL: the library then builds them from the others. */
+ *
+ *  all_reduce, group, subset and destroy are needed. Every other entry may be NULL: the library builds the verb from `group` (a barrier from
+ *  all_reduce), reductions in the order of ranks. Without `abort` the peers of a rank that fails
+ *  learn of it by their own deadline alone, which is the table's to keep. */
 typedef struct stn_comm_ops {
     size_t size; /* sizeof(stn_comm_ops); entries behind it are absent */
     const char *name;
@@ -72,14 +75,14 @@ typedef struct stn_comm_ops {
     stn_status (*all_to_all)(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
                              const int64_t *recv_counts, stn_dtype dtype);
     /** Sends and receives between any ranks, started together: any order on the ranks is free of deadlock. Not collective:
-     *  only the ranks that are named take part. Pairs meet in the order of issue. */
+     *  only the ranks that are named take part. Pairs meet in the order of issue. All boxes are dense. */
     stn_status (*group)(void *impl, stn_queue *queue, const stn_exchange *messages);
     stn_status (*barrier)(void *impl, stn_queue *queue);
     /** Optional: the collective form of group, on strided boxes, without staging. */
     stn_status (*exchange)(void *impl, stn_queue *queue, const stn_exchange *messages);
     /** A communicator of the given ranks of this one, in that order; called by exactly those ranks. */
     stn_status (*subset)(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out);
-    /** Tells the whole family that this rank failed; returns at once. Any thread. */
+    /** Optional: tells the whole family that this rank failed; returns at once. Any thread. */
     void (*abort)(void *impl, stn_status status, const char *text);
     void (*destroy)(void *impl); /* local */
     /** Optional: a context that takes the communicator says how long its verbs may wait: above 0 or, negative, without end. Subsets
@@ -87,9 +90,24 @@ typedef struct stn_comm_ops {
     void (*set_deadline)(void *impl, double seconds);
 } stn_comm_ops;
 
-/** Wraps a table into a communicator. `impl` is owned by it from now on, and destroyed with it.
- *  Local. @return STN_ERR_VERSION where `ops->size` is none that this library knows, STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+/** Wraps a table into a communicator. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.
+ *  Local. @return STN_ERR_VERSION where `ops->size` is none that this library knows, STN_ERR_ARGUMENT (rank and size, or an entry that is needed is
+ *  NULL: stn_comm_ops_missing names it), STN_ERR_MEMORY. */
 STN_API stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out);
+
+/** The name of the first entry that a table needs and lacks, "size" where its size is none that this library knows; NULL if it is complete.
+ *  Local. */
+STN_API const char *stn_comm_ops_missing(const stn_comm_ops *ops);
+
+/** Communicators of `n` ranks that are threads of this process, the caller's own: out[r] is rank r's end, for its thread to make a context with
+ *  (stn_context_options.comm) or to call verbs on. One thread uses one end at a time; verbs wait for all n. Each end is destroyed by itself,
+ *  by its context or by stn_comm_destroy; one that is destroyed early is known to those that wait for it (STN_ERR_PEER). A verb waits 300 s, or
+ *  as long as its context's deadline_seconds say.
+ *  Local, once for all ranks. `out` is written on success only.
+ *  @param n    1 to 1024.
+ *  @param out  n entries.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+STN_API stn_status stn_comm_create_threads(int n, stn_comm **out);
 
 /** A communicator that moves nothing: it counts messages and bytes, and lets one process plan as any rank of a world of up to
  *  100,000 and more. What would be received stays as it was. `seconds_per_message` and `seconds_per_byte` drive its clock.
@@ -142,7 +160,8 @@ STN_API stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t coun
 STN_API stn_status stn_comm_all_to_all(stn_comm *comm, const void *send, const int64_t *send_counts, void *recv,
                                        const int64_t *recv_counts, stn_dtype dtype, stn_request **request);
 
-/** Sends and receives between any ranks, started together; only those named take part, not a collective. */
+/** Sends and receives between any ranks, started together; only those named take part, not a collective. Boxes are dense (the last dim has stride 1,
+ *  each other the elements of those behind it); stn_comm_exchange takes any. */
 STN_API stn_status stn_comm_group(stn_comm *comm, const stn_exchange *messages, stn_request **request);
 
 /** The collective form of stn_comm_group: every rank calls it, with no message or many. Boxes are read and written where they lie. */

@@ -209,8 +209,9 @@ static stn_status open_comm(const char *name, const stn_comm_options *options, s
     if (status != STN_OK) {
         if (ops->size >= STNI_COMM_OPS_LEAST && ops->destroy)
             ops->destroy(impl);
-        return stni_error_set(error, status, "module '%s': its communicator's table of %zu bytes, rank %d of %d: %s", name, ops->size,
-                              rank, size, stn_status_text(status));
+        const char *missing = stn_comm_ops_missing(ops);
+        return stni_error_set(error, status, "module '%s': its communicator's table of %zu bytes%s%s, rank %d of %d: %s", name, ops->size,
+                              missing ? " lacks a right " : "", missing ? missing : "", rank, size, stn_status_text(status));
     }
     return STN_OK;
 }

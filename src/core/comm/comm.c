@@ -8,10 +8,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static int complete(const stn_comm_ops *o)
+const char *stn_comm_ops_missing(const stn_comm_ops *ops)
 {
-    return o->all_reduce && o->reduce && o->all_gather && o->gather && o->reduce_scatter && o->scatter && o->broadcast &&
-           o->all_to_all && o->group && o->barrier && o->subset && o->abort && o->destroy;
+    if (!ops || ops->size < STNI_COMM_OPS_LEAST || ops->size > sizeof *ops)
+        return "size";
+    return !ops->all_reduce ? "all_reduce" : !ops->group ? "group" : !ops->subset ? "subset" : !ops->destroy ? "destroy" : NULL;
 }
 
 stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size, stn_comm **out)
@@ -37,7 +38,7 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
         return STN_ERR_ARGUMENT;
     if (ops->size < STNI_COMM_OPS_LEAST || ops->size > sizeof *ops)
         return STN_ERR_VERSION;
-    if (!complete(ops))
+    if (stn_comm_ops_missing(ops))
         return STN_ERR_ARGUMENT;
     return stni_comm_create(ops, stni_verb_run, impl, rank, size, out);
 }
@@ -130,7 +131,8 @@ stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out)
 
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text)
 {
-    comm->ops->abort(comm->impl, status, text);
+    if (comm->ops->abort)
+        comm->ops->abort(comm->impl, status, text);
 }
 
 static int position(const int *ranks, int n_ranks, int rank)

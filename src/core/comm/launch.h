@@ -41,6 +41,9 @@ stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format,
 /* Compares the verb over the ranks (checks mode); fails `queue` on all of them where they differ. */
 stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence);
 
+/* A verb that the table lacks, built from those that it has. */
+stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
+
 /* An exchange made of groups, for tables without the entry. */
 stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
 

@@ -239,3 +239,18 @@ stn_status stni_comm_create_threads(int size, double deadline_seconds, stn_comm 
         return STN_ERR_MEMORY;
     return create_members(family, size, deadline_seconds, comms);
 }
+
+stn_status stn_comm_create_threads(int n, stn_comm **out)
+{
+    enum { MOST = 1024 };
+    if (n < 1 || n > MOST || !out)
+        return STN_ERR_ARGUMENT;
+    stn_comm **comms = stni_calloc((size_t)n, sizeof *comms);
+    if (!comms)
+        return STN_ERR_MEMORY;
+    stn_status status = stni_comm_create_threads(n, 0, comms);
+    if (status == STN_OK)
+        memcpy(out, comms, (size_t)n * sizeof *out);
+    stni_free(comms);
+    return status;
+}

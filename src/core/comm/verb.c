@@ -148,10 +148,30 @@ struct stni_comm_stats stni_verb_cost(const struct stni_verb *verb, int rank, in
     return cost;
 }
 
+static int has(const stn_comm_ops *ops, enum stni_verb_kind kind)
+{
+    const int there[STNI_VERB_COUNT] = {
+        [STNI_VERB_ALL_REDUCE] = 1,
+        [STNI_VERB_REDUCE] = ops->reduce != NULL,
+        [STNI_VERB_ALL_GATHER] = ops->all_gather != NULL,
+        [STNI_VERB_GATHER] = ops->gather != NULL,
+        [STNI_VERB_REDUCE_SCATTER] = ops->reduce_scatter != NULL,
+        [STNI_VERB_SCATTER] = ops->scatter != NULL,
+        [STNI_VERB_BROADCAST] = ops->broadcast != NULL,
+        [STNI_VERB_ALL_TO_ALL] = ops->all_to_all != NULL,
+        [STNI_VERB_GROUP] = 1,
+        [STNI_VERB_EXCHANGE] = ops->exchange != NULL,
+        [STNI_VERB_BARRIER] = ops->barrier != NULL,
+    };
+    return there[kind];
+}
+
 stn_status stni_verb_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *v)
 {
     const stn_comm_ops *ops = comm->ops;
     void *impl = comm->impl;
+    if (v->kind < STNI_VERB_COUNT && !has(ops, v->kind))
+        return stni_comm_build(comm, queue, v);
     switch (v->kind) {
     case STNI_VERB_ALL_REDUCE:
         return ops->all_reduce(impl, queue, v->send, v->recv, v->count, v->dtype, v->op);
@@ -172,7 +192,7 @@ stn_status stni_verb_run(stn_comm *comm, stn_queue *queue, const struct stni_ver
     case STNI_VERB_GROUP:
         return ops->group(impl, queue, v->messages);
     case STNI_VERB_EXCHANGE:
-        return ops->exchange ? ops->exchange(impl, queue, v->messages) : stni_comm_exchange_staged(comm, queue, v->messages);
+        return ops->exchange(impl, queue, v->messages);
     case STNI_VERB_BARRIER:
         return ops->barrier(impl, queue);
     case STNI_VERB_COUNT:

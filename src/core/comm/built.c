@@ -1,0 +1,223 @@
+/* Verbs that a table lacks, built from its `group` (a barrier from its all_reduce): parts travel as messages, reductions combine what all ranks sent
+ * in the order of ranks, a piece of at most the staging memory at a time. */
+#include "core/comm/launch.h"
+
+#include "core/comm/dense.h"
+#include "core/host_alloc.h"
+
+#include <string.h>
+
+struct build {
+    stn_comm *comm;
+    stn_queue *queue;
+    const struct stni_verb *verb;
+    size_t element_size;
+    stn_message *send, *recv; /* one for each rank */
+    int n_send, n_recv;
+    const void **sources; /* for each rank */
+    int64_t *counts;
+};
+
+static char *element(const struct build *b, const void *data, int64_t at)
+{
+    return (char *)(uintptr_t)data + at * (int64_t)b->element_size;
+}
+
+static stn_message message(const struct build *b, int peer, const void *data, int64_t at, int64_t count)
+{
+    return (stn_message){peer, {element(b, data, at), 1, {count}, {1}}};
+}
+
+static void send(struct build *b, int peer, const void *data, int64_t at, int64_t count)
+{
+    if (count > 0 && peer != b->comm->rank)
+        b->send[b->n_send++] = message(b, peer, data, at, count);
+}
+
+static void receive(struct build *b, int peer, void *data, int64_t at, int64_t count)
+{
+    if (count > 0 && peer != b->comm->rank)
+        b->recv[b->n_recv++] = message(b, peer, data, at, count);
+}
+
+static stn_status pass(struct build *b)
+{
+    const stn_exchange group = {.dtype = b->verb->dtype, .n_send = b->n_send, .n_recv = b->n_recv, .send = b->send, .recv = b->recv};
+    const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = group.dtype, .messages = &group};
+    int none = b->n_send + b->n_recv == 0;
+    b->n_send = b->n_recv = 0;
+    return none ? STN_OK : b->comm->run(b->comm, b->queue, &verb);
+}
+
+static void copy(const struct build *b, void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count)
+{
+    char *to = element(b, dst, dst_at);
+    const char *from = element(b, src, src_at);
+    if (count > 0 && to != from)
+        memmove(to, from, (size_t)count * b->element_size);
+}
+
+static stn_status all_gather(struct build *b)
+{
+    const struct stni_verb *v = b->verb;
+    int rank = b->comm->rank;
+    int64_t at = 0;
+    for (int r = 0; r < b->comm->size; at += v->counts[r++]) {
+        if (r == rank)
+            copy(b, v->recv, at, v->send, 0, v->counts[r]);
+        send(b, r, v->send, 0, v->counts[rank]);
+        receive(b, r, v->recv, at, v->counts[r]);
+    }
+    return pass(b);
+}
+
+static stn_status gather(struct build *b)
+{
+    const struct stni_verb *v = b->verb;
+    int rank = b->comm->rank;
+    int64_t at = 0;
+    if (rank != v->root)
+        send(b, v->root, v->send, 0, v->counts[rank]);
+    for (int r = 0; r < b->comm->size && rank == v->root; at += v->counts[r++]) {
+        if (r == rank)
+            copy(b, v->recv, at, v->send, 0, v->counts[r]);
+        receive(b, r, v->recv, at, v->counts[r]);
+    }
+    return pass(b);
+}
+
+static stn_status scatter(struct build *b)
+{
+    const struct stni_verb *v = b->verb;
+    int rank = b->comm->rank;
+    int64_t at = 0;
+    if (rank != v->root)
+        receive(b, v->root, v->recv, 0, v->counts[rank]);
+    for (int r = 0; r < b->comm->size && rank == v->root; at += v->counts[r++]) {
+        if (r == rank)
+            copy(b, v->recv, 0, v->send, at, v->counts[r]);
+        send(b, r, v->send, at, v->counts[r]);
+    }
+    return pass(b);
+}
+
+static stn_status broadcast(struct build *b)
+{
+    const struct stni_verb *v = b->verb;
+    if (b->comm->rank != v->root)
+        receive(b, v->root, v->recv, 0, v->count);
+    for (int r = 0; r < b->comm->size && b->comm->rank == v->root; r++)
+        send(b, r, v->recv, 0, v->count);
+    return pass(b);
+}
+
+static stn_status all_to_all(struct build *b)
+{
+    const struct stni_verb *v = b->verb;
+    const int rank = b->comm->rank;
+    int64_t out = 0, in = 0;
+    if (v->counts[rank] != v->recv_counts[rank])
+        return stn_queue_fail(b->queue, STN_ERR_MISMATCH, "all_to_all: rank %d sends itself %lld elements and wants %lld", rank,
+                              (long long)v->counts[rank], (long long)v->recv_counts[rank]);
+    for (int r = 0; r < b->comm->size; r++) {
+        if (r == rank)
+            copy(b, v->recv, in, v->send, out, v->counts[r]);
+        send(b, r, v->send, out, v->counts[r]);
+        receive(b, r, v->recv, in, v->recv_counts[r]);
+        out += v->counts[r];
+        in += v->recv_counts[r];
+    }
+    return pass(b);
+}
+
+static stn_status barrier(struct build *b)
+{
+    int64_t one = 1;
+    const struct stni_verb verb = {.kind = STNI_VERB_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_SUM, .count = 1, .send = &one, .recv = &one};
+    return b->comm->run(b->comm, b->queue, &verb);
+}
+
+/* How much of `count` elements lies in the piece from `first` on. */
+static int64_t in_piece(int64_t count, int64_t first, int64_t piece)
+{
+    int64_t rest = count - first;
+    return rest < 0 ? 0 : rest < piece ? rest : piece;
+}
+
+/* A piece of every rank's part: sent to its owner, combined there. */
+static stn_status reduce_piece(struct build *b, int64_t first, int64_t piece, char *staging)
+{
+    const struct stni_verb *v = b->verb;
+    const int rank = b->comm->rank, size = b->comm->size;
+    int64_t at = 0, own_at = 0, own = in_piece(b->counts[rank], first, piece);
+    for (int r = 0; r < size; at += b->counts[r++]) {
+        own_at = r == rank ? at : own_at;
+        send(b, r, v->send, at + first, in_piece(b->counts[r], first, piece));
+        receive(b, r, staging, r * own, own);
+        b->sources[r] = element(b, staging, r * own);
+    }
+    STNI_TRY(pass(b));
+    b->sources[rank] = element(b, v->send, own_at + first);
+    if (own > 0 && stni_dense_reduce(element(b, v->recv, first), b->sources, size, own, v->dtype, v->op) != STN_OK)
+        return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_verb_name(v->kind));
+    return STN_OK;
+}
+
+static stn_status reduce_parts(struct build *b)
+{
+    const size_t size = (size_t)b->comm->size;
+    int64_t most = 0, piece = (int64_t)(b->comm->staging_limit / b->element_size / size);
+    for (size_t r = 0; r < size; r++)
+        most = b->counts[r] > most ? b->counts[r] : most;
+    if (piece < 1 || piece > most)
+        piece = piece < 1 ? 1 : most;
+    size_t bytes = size * (size_t)piece * b->element_size;
+    char *staging = stni_staging(b->comm, b->queue, bytes);
+    if (bytes > 0 && !staging)
+        return STN_ERR_MEMORY;
+    for (int64_t first = 0; first < most; first += piece)
+        STNI_TRY(reduce_piece(b, first, piece, staging));
+    return STN_OK;
+}
+
+static stn_status reduce(struct build *b)
+{
+    for (int r = 0; r < b->comm->size; r++)
+        b->counts[r] = r == b->verb->root ? b->verb->count : 0;
+    return reduce_parts(b);
+}
+
+static stn_status reduce_scatter(struct build *b)
+{
+    memcpy(b->counts, b->verb->counts, (size_t)b->comm->size * sizeof *b->counts);
+    return reduce_parts(b);
+}
+
+static stn_status (*const builders[STNI_VERB_COUNT])(struct build *b) = {
+    [STNI_VERB_REDUCE] = reduce,
+    [STNI_VERB_ALL_GATHER] = all_gather,
+    [STNI_VERB_GATHER] = gather,
+    [STNI_VERB_REDUCE_SCATTER] = reduce_scatter,
+    [STNI_VERB_SCATTER] = scatter,
+    [STNI_VERB_BROADCAST] = broadcast,
+    [STNI_VERB_ALL_TO_ALL] = all_to_all,
+    [STNI_VERB_BARRIER] = barrier,
+};
+
+stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
+{
+    if (verb->kind == STNI_VERB_EXCHANGE)
+        return stni_comm_exchange_staged(comm, queue, verb->messages);
+    size_t n = (size_t)comm->size, bytes = n * (2 * sizeof(stn_message) + sizeof(void *) + sizeof(int64_t));
+    char *memory = stni_malloc(bytes);
+    if (!memory)
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)", stni_verb_name(verb->kind), bytes);
+    struct build b = {.comm = comm, .queue = queue, .verb = verb, .element_size = stn_dtype_size(verb->dtype)};
+    b.send = (void *)memory;
+    b.recv = b.send + n;
+    b.counts = (void *)(b.recv + n);
+    b.sources = (void *)(b.counts + n);
+    stn_status status = builders[verb->kind](&b);
+    stni_free(memory);
+    return status;
+}
