@@ -2,6 +2,8 @@
  * one write to stderr, so that lines of several ranks do not mix. */
 #include "harness.h"
 
+#include <shardtensor/context.h>
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -28,6 +30,12 @@ enum test_queue test_queue(void)
 {
     const char *name = getenv("STN_TEST_QUEUE");
     return name != NULL && strcmp(name, "worker") == 0 ? TEST_QUEUE_WORKER : TEST_QUEUE_IMMEDIATE;
+}
+
+const char *test_isa(void)
+{
+    const char *name = getenv("STN_TEST_ISA");
+    return name != NULL && name[0] != '\0' ? name : NULL;
 }
 
 void test_skip(const char *reason)
@@ -131,11 +139,26 @@ static bool selected(const char *name, int argc, char **argv)
     return argc <= 1;
 }
 
+/* Whether contexts can be made with the instruction set that is asked for. */
+static bool isa_is_offered(void)
+{
+    char text[512] = "";
+    const stn_context_options options = {.size = sizeof options, .isa = test_isa(), .error_text = text, .error_text_size = sizeof text};
+    stn_context *context = NULL;
+    const stn_status status = test_isa() ? stn_context_create(&options, &context) : STN_OK;
+    stn_context_destroy(&context);
+    if (status == STN_ERR_UNSUPPORTED)
+        printf("skipped: %s\n", text);
+    return status != STN_ERR_UNSUPPORTED;
+}
+
 int test_main(int argc, char **argv, const struct test_case *cases, size_t count)
 {
     /* Line by line, so that the output of a program that is killed shows where it stood. */
     setvbuf(stdout, NULL, _IOLBF, 0);
 
+    if (!isa_is_offered())
+        return EXIT_SKIPPED;
     int outcomes[3] = {0};
     for (size_t i = 0; i < count; i++)
         if (selected(cases[i].name, argc, argv))

@@ -35,6 +35,10 @@ void test_set_rank(int rank);
 enum test_queue { TEST_QUEUE_IMMEDIATE, TEST_QUEUE_WORKER };
 enum test_queue test_queue(void);
 
+/** Which instruction set the build asks this run to use ($STN_TEST_ISA), for stn_context_options; NULL: the widest. Programs in the list marked
+ *  `kernels` run once with each; where the processor lacks it the whole program is skipped. */
+const char *test_isa(void);
+
 /** Marks the running case as skipped and says why; the case still has to return. */
 void test_skip(const char *reason);
 

@@ -36,11 +36,16 @@ typedef struct stn_context_options {
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
     size_t error_text_size;       /* bytes */
     const char *without;          /* libraries to do without, of "onednn" and "fftw", with commas between them: our own kernels serve, more slowly. NULL: none */
+    /** Which of the CPU kernels that are compiled once per instruction set run: "base", "avx2" (with FMA and F16C) or "avx512" (F, BW, DQ, VL);
+     *  NULL: the widest that processor and build offer. A narrower one than that gives what a lesser processor would; ranks may differ.
+     *  Libraries under them choose for themselves (oneDNN: ONEDNN_MAX_CPU_ISA). */
+    const char *isa;
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
  *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed, which tells the other ranks.
- *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION. */
+ *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION, STN_ERR_UNSUPPORTED (an `isa` that the
+ *  processor or the build lacks). */
 STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
 
 /** Closes a context: its open scopes release what they own, its communicator, its queue and what it had cached go. Local; accepts NULL.
@@ -133,6 +138,8 @@ typedef struct stn_launch_options {
  *      STN_DEADLINE=SECONDS    context.deadline_seconds; negative: none
  *      STN_THREADS=N           context.threads
  *      STN_LOG=LEVEL           error, warning, info or debug: lines to standard error, where context.log is NULL
+ *      STN_ISA=SET             context.isa: base, avx2 or avx512
+ *      STN_WITHOUT=LIST        context.without: onednn, fftw or both, with a comma
  *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
  *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes.
  *

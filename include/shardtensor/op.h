@@ -152,7 +152,9 @@ enum stn_op_flags {
 typedef struct stn_kernel {
     size_t size; /* sizeof(stn_kernel) */
     const char *name;
-    const char *device; /* "cpu", … */
+    /** "cpu", …; "cpu/avx2" and "cpu/avx512": for contexts whose instruction set (stn_context_options) is that one or a wider one. Of an op's
+     *  built-in kernels that fit a context the last one serves. */
+    const char *device;
     uint32_t dtypes;    /* bit d: serves stn_dtype d */
     size_t args_size;   /* of its argument struct: must equal the slot's */
     stn_kernel_fn function;

@@ -38,7 +38,7 @@ static int log2_size(int64_t bytes)
 }
 
 /* Returns 0 where there is nothing to copy. */
-static int copy_init(struct copy *copy, const stn_box *dst, const stn_box *src, int64_t element_size)
+static int copy_init(struct copy *copy, enum stni_isa isa, const stn_box *dst, const stn_box *src, int64_t element_size)
 {
     struct stni_box_walk walk;
     int64_t elements = stni_box_walk_begin(&walk, dst);
@@ -60,7 +60,7 @@ static int copy_init(struct copy *copy, const stn_box *dst, const stn_box *src, 
         copy->ndim--;
     }
     copy->streamed = elements * element_size >= STREAM_BYTES;
-    copy->kernels = STNI_ISA_PICK(stni_copy_kernels, stni_isa_best());
+    copy->kernels = STNI_ISA_PICK(stni_copy_kernels, isa);
     return 1;
 }
 
@@ -140,11 +140,11 @@ static void copy_outer(const struct copy *copy, int outer, char *dst, const char
     }
 }
 
-void stni_box_copy_now(const stn_box *dst, const stn_box *src, size_t element_size)
+void stni_box_copy_now(enum stni_isa isa, const stn_box *dst, const stn_box *src, size_t element_size)
 {
     struct copy copy;
     assert(dst->ndim == src->ndim && log2_size((int64_t)element_size) >= 0);
-    if (!copy_init(&copy, dst, src, (int64_t)element_size))
+    if (!copy_init(&copy, isa, dst, src, (int64_t)element_size))
         return;
     if (copy.ndim == 0) {
         if (copy.streamed)
@@ -162,9 +162,8 @@ void stni_box_copy_now(const stn_box *dst, const stn_box *src, size_t element_si
 
 static stn_status copy_kernel(stn_queue *queue, const void *args)
 {
-    (void)queue;
     const stn_box_copy_args *a = args;
-    stni_box_copy_now(&a->dst, &a->src, a->element_size);
+    stni_box_copy_now(queue->isa, &a->dst, &a->src, a->element_size);
     return STN_OK;
 }
 

@@ -20,6 +20,7 @@ enum {
 struct reduction {
     const struct stni_reduce_kernels *kernels;
     const struct stni_copy_kernels *copies;
+    enum stni_isa isa;
     enum stni_combine combine;
     struct stni_box_walk walk;
     int64_t size, divisor; /* bytes of an element; what AVG divides by */
@@ -44,7 +45,7 @@ static const enum stni_combine combines[STN_REDUCE_OP_COUNT] = {
 int stni_box_reduces(stn_dtype dtype, stn_reduce_op op)
 {
     return (unsigned)dtype < STN_DTYPE_COUNT && (unsigned)op < STN_REDUCE_OP_COUNT &&
-           stni_reduce_table_base.dtype[dtype].next[combines[op]] != NULL;
+           STNI_ISA_BASE_OF(stni_reduce_table).dtype[dtype].next[combines[op]] != NULL;
 }
 
 /* As many whole inner dims as fit into a block, and a part of the next. */
@@ -101,7 +102,7 @@ static const void *pack(const struct reduction *r, const stn_box *block, void *r
     if (is_dense(block))
         return block->data;
     stn_box dense = dense_block(block, room);
-    stni_box_copy_now(&dense, block, (size_t)r->size);
+    stni_box_copy_now(r->isa, &dense, block, (size_t)r->size);
     return room;
 }
 
@@ -113,7 +114,7 @@ static void unpack(const struct reduction *r, const stn_box *block, const void *
         memcpy(block->data, from, (size_t)(n * r->size));
     } else {
         stn_box dense = dense_block(block, (void *)(uintptr_t)from);
-        stni_box_copy_now(block, &dense, (size_t)r->size);
+        stni_box_copy_now(r->isa, block, &dense, (size_t)r->size);
     }
 }
 
@@ -176,21 +177,21 @@ static void reduce_blocks(const struct reduction *r)
 }
 
 /* One source: nothing is combined, and every op leaves the values as they are. */
-static void copy_to_all(int n_dst, const stn_box *dst, const stn_box *src, stn_dtype dtype)
+static void copy_to_all(enum stni_isa isa, int n_dst, const stn_box *dst, const stn_box *src, stn_dtype dtype)
 {
     for (int d = 0; d < n_dst; d++)
         if (dst[d].data != src->data)
-            stni_box_copy_now(&dst[d], src, stn_dtype_size(dtype));
+            stni_box_copy_now(isa, &dst[d], src, stn_dtype_size(dtype));
 }
 
-void stni_box_reduce_now(int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
+void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
 {
     assert(n_dst >= 1 && n_src >= 1 && stni_box_reduces(dtype, op));
     if (n_src == 1) {
-        copy_to_all(n_dst, dst, src, dtype);
+        copy_to_all(isa, n_dst, dst, src, dtype);
         return;
     }
-    struct reduction r = {.n_dst = n_dst, .dst = dst, .n_src = n_src, .src = src, .combine = combines[op]};
+    struct reduction r = {.n_dst = n_dst, .dst = dst, .n_src = n_src, .src = src, .combine = combines[op], .isa = isa};
     int64_t elements = stni_box_walk_begin(&r.walk, &dst[0]);
     if (elements == 0)
         return;
@@ -199,7 +200,6 @@ void stni_box_reduce_now(int n_dst, const stn_box *dst, int n_src, const stn_box
     stni_box_walk_end(&r.walk);
     if (r.walk.ndim == 0)
         r.walk = (struct stni_box_walk){.ndim = 1, .shape = {1}};
-    enum stni_isa isa = stni_isa_best();
     r.kernels = &STNI_ISA_PICK(stni_reduce_table, isa)->dtype[dtype];
     r.copies = STNI_ISA_PICK(stni_copy_kernels, isa);
     r.size = (int64_t)stn_dtype_size(dtype);

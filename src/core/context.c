@@ -38,7 +38,6 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->seed = options->seed;
     context->deadline_seconds = options->deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : options->deadline_seconds;
     context->threads = options->threads == 0 ? 1 : options->threads;
-    context->isa = stni_isa_best();
     stni_foreign_read(options->without, &context->foreign.without, NULL);
     context->rank = options->comm == NULL ? 0 : stn_comm_rank(options->comm);
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);
@@ -54,6 +53,7 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
         if (status != STN_OK)
             return stni_error_set(error, status, "context: no device: %s", stn_status_text(status));
     }
+    context->device->isa = context->isa;
     status = stni_queue_create(context->device, &options->queue, &context->queue);
     if (status != STN_OK)
         return stni_error_set(error, status, "context: no queue of kind %d: %s", (int)options->queue.kind, stn_status_text(status));
@@ -126,6 +126,7 @@ stn_status stni_context_create_core(const stn_context_options *given, stn_contex
     stn_status status;
     atomic_init(&context->keepers, 1);
     set_options(context, &options);
+    STNI_TRY_GOTO(stni_isa_choose(options.isa, &context->isa, error), fail);
     STNI_TRY_GOTO(keep_module_path(context, options.module_path), fail);
     STNI_TRY_GOTO(make_device(context, &options, error), fail);
     STNI_TRY_GOTO(make_memory(context), fail);

@@ -59,7 +59,7 @@ struct stn_context {
     uint64_t seed, random_stream; /* of random numbers; streams used so far */
     double deadline_seconds;
     int threads;
-    enum stni_isa isa; /* found out once: asking takes thirty instructions */
+    enum stni_isa isa; /* of kernels, chosen when the context was made; the queue has it too */
     int no_grad, no_sync; /* depths */
     int busy;             /* ops under way: while above 0, unreferenced specs are not collected */
     atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */

@@ -73,6 +73,21 @@ static int read_log(const char *text, struct filled *filled)
     return 1;
 }
 
+/* What the text names is checked where contexts are made. */
+static int read_isa(const char *text, struct filled *filled)
+{
+    if (!filled->options->isa)
+        filled->options->isa = text;
+    return 1;
+}
+
+static int read_without(const char *text, struct filled *filled)
+{
+    if (!filled->options->without)
+        filled->options->without = text;
+    return 1;
+}
+
 static int read_trace(const char *text, struct filled *filled)
 {
     *filled->trace = text;
@@ -88,6 +103,8 @@ static const struct row {
     {"STN_DEADLINE", read_deadline, "seconds, not 0 (negative: no deadline)"},
     {"STN_THREADS", read_threads, "a number from 1 on"},
     {"STN_LOG", read_log, "error, warning, info or debug"},
+    {"STN_ISA", read_isa, "an instruction set"},
+    {"STN_WITHOUT", read_without, "libraries"},
     {"STN_TRACE", read_trace, "the beginning of a file's name"},
 };
 

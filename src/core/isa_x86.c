@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 /* clang 14 has no "f16c" in __builtin_cpu_supports. The C library has asked the processor once; asking anew takes 9 us in a virtual
- * machine, which is much for something that is asked per call. That the system saves the registers follows from avx2. */
+ * machine. That the system saves the registers follows from avx2. */
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
 
@@ -22,14 +22,12 @@ static bool has_f16c(void)
 }
 #endif
 
-enum stni_isa stni_isa_best(void)
+enum stni_isa stni_isa_of_processor(void)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
         return STNI_ISA_BASE;
-#ifndef STNI_WITHOUT_AVX512
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         return STNI_ISA_AVX512;
-#endif
     return STNI_ISA_AVX2;
 }

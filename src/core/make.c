@@ -46,9 +46,9 @@ static stn_status copy_through_host(stn_context *context, const stn_spec *spec, 
     if (to_host) {
         status = wait(context, stni_queue_copy(context->queue, staging, device_data, bytes, STNI_COPY_TO_HOST));
         if (status == STN_OK)
-            stni_box_copy_now(host, &dense, element);
+            stni_box_copy_now(context->isa, host, &dense, element);
     } else {
-        stni_box_copy_now(&dense, host, element);
+        stni_box_copy_now(context->isa, &dense, host, element);
         status = wait(context, stni_queue_copy(context->queue, device_data, staging, bytes, STNI_COPY_TO_DEVICE));
     }
     stni_free(staging);

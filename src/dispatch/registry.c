@@ -30,7 +30,20 @@ static void slot_fill(struct stni_slot *slot, stn_kernel_fn *row, const stn_kern
     choose_winners(slot);
 }
 
-/* Built-in kernels of other devices are passed over. */
+/* Whether a kernel runs in a context: its device is the context's, or "cpu/SET" for a set that the context's instruction set includes. */
+static int runs_in(const stn_context *context, const stn_kernel *kernel)
+{
+    const char *device = context->device->name;
+    const size_t n = strlen(device);
+    if (strncmp(kernel->device, device, n) != 0)
+        return 0;
+    for (int isa = 0; context->device->is_cpu && kernel->device[n] == '/' && isa <= (int)context->isa; isa++)
+        if (strcmp(kernel->device + n + 1, stni_isa_name((enum stni_isa)isa)) == 0)
+            return 1;
+    return kernel->device[n] == '\0';
+}
+
+/* Built-in kernels of other devices and of wider instruction sets are passed over; of what is left the last stands. */
 static stn_status attach_builtin(stn_op *op)
 {
     for (int k = 0; k < op->desc->n_kernels; k++) {
@@ -39,7 +52,7 @@ static stn_status attach_builtin(stn_op *op)
         if (slot < 0 || kernel->args_size != op->desc->slots[slot].args_size)
             return stni_fail(op->context, STN_ERR_VERSION, "%s: kernel '%s' with %zu bytes of arguments fits no slot",
                              op->desc->name, kernel->name, kernel->args_size);
-        if (strcmp(kernel->device, op->context->device->name) == 0)
+        if (runs_in(op->context, kernel))
             slot_fill(&op->slots[slot], op->slots[slot].builtin, kernel);
     }
     return STN_OK;
@@ -227,7 +240,7 @@ stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel)
     if (kernel->args_size != op->desc->slots[slot].args_size)
         return stni_fail(context, STN_ERR_VERSION, "stn_kernel_register: '%s' takes %zu bytes of arguments, wanted %zu",
                          kernel->name, kernel->args_size, op->desc->slots[slot].args_size);
-    if (strcmp(kernel->device, context->device->name) == 0)
+    if (runs_in(context, kernel))
         slot_fill(&op->slots[slot], op->slots[slot].added, kernel);
     return STN_OK;
 }

@@ -4,6 +4,7 @@
 #include "core/box.h"
 #include "core/device/device.h"
 #include "core/dtype.h"
+#include "every_isa.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static int64_t wrong_after_copy(int ndim, const int64_t *shape, int64_t size, in
         do
             memcpy(want + (element(&dst.box, index, size) - dst.memory), element(&src.box, index, size), (size_t)size);
         while (next(&dst.box, index));
-    stni_box_copy_now(&dst.box, &src.box, (size_t)size);
+    stni_box_copy_now(next_isa(), &dst.box, &src.box, (size_t)size);
     int64_t wrong = 0;
     for (size_t i = 0; i < dst.bytes; i++)
         wrong += dst.memory[i] != want[i];
@@ -146,7 +147,7 @@ static void copy_from_a_broadcast_dim_repeats_its_element(void)
     int32_t src[3] = {5, 6, 7}, dst[12] = {0};
     stn_box from = {.data = src, .ndim = 2, .shape = {4, 3}, .strides = {0, 1}};
     stn_box to = {.data = dst, .ndim = 2, .shape = {4, 3}, .strides = {1, 4}};
-    stni_box_copy_now(&to, &from, sizeof *src);
+    stni_box_copy_now(next_isa(), &to, &from, sizeof *src);
     for (int i = 0; i < 12; i++)
         CHECK_I64(dst[i], src[i / 4]);
 }
@@ -293,7 +294,7 @@ static int64_t wrong_after_reduce(int ndim, const int64_t *shape, stn_dtype dtyp
                 for (int i = 0; i < 2; i++)
                     acc[i] = stni_dtype_is_integer(dtype) ? trunc(acc[i] / n_src) : rounded(dtype, acc[i] / n_src);
         } while (next(&from[0], index));
-    stni_box_reduce_now(n_dst, to, n_src, from, dtype, op);
+    stni_box_reduce_now(next_isa(), n_dst, to, n_src, from, dtype, op);
     for (int d = 0; d < n_dst && n > 0; d++) {
         at = 0;
         do {
@@ -350,10 +351,10 @@ static void integers_wrap_and_negative_averages_truncate(void)
 {
     int32_t a[2] = {INT32_MAX, -3}, b[2] = {1, -4}, out[2];
     stn_box src[2] = {{a, 1, {2}, {1}}, {b, 1, {2}, {1}}}, dst = {out, 1, {2}, {1}};
-    stni_box_reduce_now(1, &dst, 2, src, STN_DTYPE_I32, STN_SUM);
+    stni_box_reduce_now(next_isa(), 1, &dst, 2, src, STN_DTYPE_I32, STN_SUM);
     CHECK_I64(out[0], INT32_MIN);
     CHECK_I64(out[1], -7);
-    stni_box_reduce_now(1, &dst, 2, src, STN_DTYPE_I32, STN_AVG);
+    stni_box_reduce_now(next_isa(), 1, &dst, 2, src, STN_DTYPE_I32, STN_AVG);
     CHECK_I64(out[1], -3);
 }
 
@@ -367,7 +368,7 @@ static void sixteen_bit_sums_are_rounded_once(void)
         put(&cell[i], STN_DTYPE_F16, values[i]);
         src[i] = (stn_box){&cell[i], 0, {0}, {0}};
     }
-    stni_box_reduce_now(1, &dst, 3, src, STN_DTYPE_F16, STN_SUM);
+    stni_box_reduce_now(next_isa(), 1, &dst, 3, src, STN_DTYPE_F16, STN_SUM);
     get(&out, STN_DTYPE_F16, got);
     CHECK_NEAR(got[0], 4100, 0);
 }

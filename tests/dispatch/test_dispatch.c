@@ -170,6 +170,40 @@ static void kernels_are_replaced_and_switched(void)
     test_ranks(1, kernel_body, NULL);
 }
 
+/* Three rows of one slot: 2 x, 200 x for AVX2 and wider, 2 x for AVX-512. */
+static stn_status rows_body(stn_context *context, void *arg)
+{
+    const enum stni_isa isa = *(const enum stni_isa *)arg;
+    struct probe_counts counts = {0};
+    stn_op_desc desc = probe_scale(&counts);
+    stn_kernel rows[] = {desc.kernels[0], probe_scale_kernel_100, desc.kernels[0]}, other = desc.kernels[0];
+    const stn_op *op;
+    rows[1].device = "cpu/avx2";
+    rows[2].device = "cpu/avx512";
+    other.device = "cpu/sse9";
+    desc.kernels = rows;
+    desc.n_kernels = 3;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    CHECK_STATUS(stn_kernel_register(context, &other), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = line(context, NULL, NULL, 5), *y;
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    check_scaled(y, isa == STNI_ISA_AVX2 ? 200 : 2, 5);
+    CHECK_STATUS(stn_kernel_register(context, &rows[1]), STN_OK);
+    stn_op_apply(op, 1, &x, NULL, 1, &y);
+    check_scaled(y, isa >= STNI_ISA_AVX2 ? 200 : 2, 5);
+    return stn_scope_end(context);
+}
+
+static void the_kernel_of_the_context_s_instruction_set_serves(void)
+{
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+        const stn_context_options options = {.isa = stni_isa_name((enum stni_isa)isa)};
+        if (stni_isa_is_built((enum stni_isa)isa))
+            CHECK_STATUS(test_launch(1, &options, rows_body, &isa), STN_OK);
+    }
+}
+
 static stn_status fallback_body(stn_context *context, void *arg)
 {
     const int64_t *sizes = arg;
@@ -321,6 +355,7 @@ int main(int argc, char **argv)
         {"the_oldest_of_many_distinct_calls_are_placed_anew", the_oldest_of_many_distinct_calls_are_placed_anew},
         {"handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside", handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside},
         {"kernels_are_replaced_and_switched", kernels_are_replaced_and_switched},
+        {"the_kernel_of_the_context_s_instruction_set_serves", the_kernel_of_the_context_s_instruction_set_serves},
         {"without_a_rule_the_fallback_serves_forward_and_backward", without_a_rule_the_fallback_serves_forward_and_backward},
         {"each_output_has_its_own_spec", each_output_has_its_own_spec},
         {"bad_calls_are_refused_on_every_rank_before_anything_is_sent", bad_calls_are_refused_on_every_rank_before_anything_is_sent},

@@ -11,25 +11,26 @@ static stn_box line(const void *data, int64_t count)
 }
 
 /* For what the fold kernels leave to the boxes. */
-static stn_status reduce_boxes(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {
     stn_box *boxes = stni_malloc((size_t)n_src * sizeof *boxes), to = line(dst, count);
     if (!boxes)
         return STN_ERR_MEMORY;
     for (int s = 0; s < n_src; s++)
         boxes[s] = line(src[s], count);
-    stni_box_reduce_now(1, &to, n_src, boxes, dtype, op);
+    stni_box_reduce_now(isa, 1, &to, n_src, boxes, dtype, op);
     stni_free(boxes);
     return STN_OK;
 }
 
 stn_status stni_dense_reduce(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {
-    stni_fold_fn fold = stni_fold_for(dtype, op);
+    const enum stni_isa isa = stni_isa_best();
+    const stni_fold_fn fold = stni_fold_for(isa, dtype, op);
     if (count == 0)
         return STN_OK;
     if (!fold)
-        return reduce_boxes(dst, src, n_src, count, dtype, op);
+        return reduce_boxes(isa, dst, src, n_src, count, dtype, op);
     const struct stni_fold all = {1, n_src, &dst, src, count, op == STN_AVG ? n_src : 1};
     fold(&all);
     return STN_OK;

@@ -5,6 +5,7 @@
 #include <shardtensor/comm.h>
 
 /* dst[i] = src[0][i] op src[1][i] op …, in that order; the values are those of stni_box_reduce_now. `dst` may be one of the sources.
+ * A module has no context to ask for its instruction set: the best one, whose bits are those of every other.
  * @return STN_ERR_MEMORY. */
 stn_status stni_dense_reduce(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
 

@@ -48,7 +48,7 @@ static void copy(void *dst, int64_t dst_at, const void *src, int64_t src_at, int
 }
 
 /* What a rank sends to itself; the rest of what would be received stays. */
-static void copy_own(const stn_comm *comm, const struct stni_verb *v)
+static void copy_own(const stn_comm *comm, enum stni_isa isa, const struct stni_verb *v)
 {
     const int rank = comm->rank;
     switch (v->kind) {
@@ -68,7 +68,7 @@ static void copy_own(const stn_comm *comm, const struct stni_verb *v)
         break;
     case STNI_VERB_GROUP:
     case STNI_VERB_EXCHANGE:
-        stni_staged_self(comm, v->messages);
+        stni_staged_self(comm, isa, v->messages);
         break;
     default:
         break;
@@ -78,7 +78,7 @@ static void copy_own(const stn_comm *comm, const struct stni_verb *v)
 static stn_status run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
 {
     STNI_TRY(count(comm->impl, queue, verb));
-    copy_own(comm, verb);
+    copy_own(comm, queue->isa, verb);
     return STN_OK;
 }
 

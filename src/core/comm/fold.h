@@ -25,15 +25,9 @@ struct stni_fold_kernels {
 
 extern const struct stni_fold_kernels stni_fold_kernels_base, stni_fold_kernels_avx2, stni_fold_kernels_avx512;
 
-/* The best that this processor has. */
-static inline const struct stni_fold_kernels *stni_fold_kernels(void)
+static inline stni_fold_fn stni_fold_for(enum stni_isa isa, stn_dtype dtype, stn_reduce_op op)
 {
-    return STNI_ISA_PICK(stni_fold_kernels, stni_isa_best());
-}
-
-static inline stni_fold_fn stni_fold_for(stn_dtype dtype, stn_reduce_op op)
-{
-    return stni_fold_kernels()->run[dtype][op];
+    return STNI_ISA_PICK(stni_fold_kernels, isa)->run[dtype][op];
 }
 
 #endif

@@ -55,11 +55,11 @@ stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchan
 void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes);
 
 /* Elements [from, to) of a box, packed at or unpacked from `dense`. */
-void stni_staged_pack(void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
-void stni_staged_unpack(const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
+void stni_staged_pack(enum stni_isa isa, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
+void stni_staged_unpack(enum stni_isa isa, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
 
 /* Copies the messages from this rank to itself. */
-void stni_staged_self(const stn_comm *comm, const stn_exchange *messages);
+void stni_staged_self(const stn_comm *comm, enum stni_isa isa, const stn_exchange *messages);
 
 extern const stn_comm_ops stni_fake_ops;
 

@@ -9,6 +9,7 @@
 struct dense {
     char *data;
     size_t element_size;
+    enum stni_isa isa;
 };
 
 static stn_box dense_like(const struct dense *dense, const stn_box *part, int64_t at)
@@ -27,25 +28,25 @@ static void pack_part(void *arg, const stn_box *part, int64_t at)
 {
     const struct dense *dense = arg;
     stn_box box = dense_like(dense, part, at);
-    stni_box_copy_now(&box, part, dense->element_size);
+    stni_box_copy_now(dense->isa, &box, part, dense->element_size);
 }
 
 static void unpack_part(void *arg, const stn_box *part, int64_t at)
 {
     const struct dense *dense = arg;
     stn_box box = dense_like(dense, part, at);
-    stni_box_copy_now(part, &box, dense->element_size);
+    stni_box_copy_now(dense->isa, part, &box, dense->element_size);
 }
 
-void stni_staged_pack(void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size)
+void stni_staged_pack(enum stni_isa isa, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size)
 {
-    struct dense to_dense = {dense, element_size};
+    struct dense to_dense = {dense, element_size, isa};
     stni_box_range(box, element_size, from, to, pack_part, &to_dense);
 }
 
-void stni_staged_unpack(const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size)
+void stni_staged_unpack(enum stni_isa isa, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size)
 {
-    struct dense from_dense = {(char *)(uintptr_t)dense, element_size};
+    struct dense from_dense = {(char *)(uintptr_t)dense, element_size, isa};
     stni_box_range(box, element_size, from, to, unpack_part, &from_dense);
 }
 
@@ -61,7 +62,7 @@ void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes)
     return comm->staging;
 }
 
-void stni_staged_self(const stn_comm *comm, const stn_exchange *messages)
+void stni_staged_self(const stn_comm *comm, enum stni_isa isa, const stn_exchange *messages)
 {
     int at = 0;
     for (int i = 0; i < messages->n_recv; i++) {
@@ -72,7 +73,7 @@ void stni_staged_self(const stn_comm *comm, const stn_exchange *messages)
         if (at == messages->n_send)
             return;
         if (stni_box_numel(&messages->recv[i].box) > 0)
-            stni_box_copy_now(&messages->recv[i].box, &messages->send[at].box, stn_dtype_size(messages->dtype));
+            stni_box_copy_now(isa, &messages->recv[i].box, &messages->send[at].box, stn_dtype_size(messages->dtype));
         at++;
     }
 }
@@ -81,6 +82,6 @@ stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn
 {
     if (messages->reduce)
         return stni_staged_reduce(comm, queue, messages);
-    stni_staged_self(comm, messages);
+    stni_staged_self(comm, queue->isa, messages);
     return stni_staged_copy(comm, queue, messages);
 }

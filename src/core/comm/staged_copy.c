@@ -96,9 +96,9 @@ static void move_piece(const struct work *w, const struct piece *p)
             continue;
         char *at = p->data + (begin - n + from - p->from) * (int64_t)w->element_size;
         if (p->stream->receives)
-            stni_staged_unpack(&list[i].box, at, from, to, w->element_size);
+            stni_staged_unpack(w->queue->isa, &list[i].box, at, from, to, w->element_size);
         else
-            stni_staged_pack(at, &list[i].box, from, to, w->element_size);
+            stni_staged_pack(w->queue->isa, at, &list[i].box, from, to, w->element_size);
     }
 }
 

@@ -10,6 +10,7 @@
 
 struct round {
     stn_comm *comm;
+    stn_queue *queue;
     const stn_exchange *messages;
     size_t element_size;
     int64_t piece;  /* elements */
@@ -51,7 +52,7 @@ static void pack_all(const struct round *r, stn_exchange *group)
         int64_t n = count_in(r, &m->send[i].box);
         int to_self = m->send[i].peer == rank;
         char *data = to_self ? place(r, r->received, own++) : place(r, r->sent, i);
-        stni_staged_pack(data, &m->send[i].box, r->from, r->from + n, r->element_size);
+        stni_staged_pack(r->queue->isa, data, &m->send[i].box, r->from, r->from + n, r->element_size);
         if (!to_self && n > 0)
             r->send[group->n_send++] = message_of(r, &m->send[i], data);
     }
@@ -78,7 +79,7 @@ static void combine_part(void *arg, const stn_box *part, int64_t at)
         r->addends[k] = dense;
         r->addends[k].data = place(r, r->received, c->landings[k].index) + at * (int64_t)r->element_size;
     }
-    stni_box_reduce_now(1, part, c->n, r->addends, r->messages->dtype, r->messages->op);
+    stni_box_reduce_now(r->queue->isa, 1, part, c->n, r->addends, r->messages->dtype, r->messages->op);
 }
 
 static void combine_all(const struct round *r)
@@ -102,14 +103,14 @@ static int64_t longest_message(const stn_exchange *m)
     return longest;
 }
 
-static stn_status run_rounds(struct round *r, stn_queue *queue)
+static stn_status run_rounds(struct round *r)
 {
     int64_t longest = longest_message(r->messages);
     for (; r->from < longest; r->from += r->piece) {
         stn_exchange group = {.dtype = r->messages->dtype, .send = r->send, .recv = r->recv};
         pack_all(r, &group);
         const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = group.dtype, .messages = &group};
-        STNI_TRY(r->comm->run(r->comm, queue, &verb));
+        STNI_TRY(r->comm->run(r->comm, r->queue, &verb));
         combine_all(r);
     }
     return STN_OK;
@@ -129,7 +130,7 @@ static stn_status agree_on_piece(stn_comm *comm, stn_queue *queue, const stn_exc
 
 stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchange *messages)
 {
-    struct round r = {.comm = comm, .messages = messages, .element_size = stn_dtype_size(messages->dtype)};
+    struct round r = {.comm = comm, .queue = queue, .messages = messages, .element_size = stn_dtype_size(messages->dtype)};
     STNI_TRY(agree_on_piece(comm, queue, messages, &r.piece));
     int64_t longest = longest_message(messages);
     r.piece = r.piece < longest ? r.piece : longest > 0 ? longest : 1;
@@ -147,7 +148,7 @@ stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchan
     stni_landings_fill(messages, r.landings);
     r.sent = stni_staging(comm, queue, n * (size_t)r.piece * r.element_size);
     r.received = r.sent ? place(&r, r.sent, messages->n_send) : NULL;
-    stn_status status = r.sent ? run_rounds(&r, queue) : STN_ERR_MEMORY;
+    stn_status status = r.sent ? run_rounds(&r) : STN_ERR_MEMORY;
     stni_free(memory);
     return status;
 }

@@ -80,7 +80,6 @@ static struct stni_thread_member *member_create(struct stni_thread_group *group,
     member->group = group;
     member->rank = rank;
     member->deadline_seconds = deadline_seconds;
-    member->folds = stni_fold_kernels();
     group->refs++;
     group->joined++;
     group->has_joined[rank] = 1;
@@ -186,6 +185,7 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
 stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
 {
     struct stni_thread_member *member = comm->impl;
+    member->isa = queue->isa;
     stn_status status = verb->kind == STNI_VERB_GROUP ? stni_thread_group_verb(member, verb) : stni_thread_collective(member, verb);
     if (status != STN_OK)
         stn_queue_fail(queue, member->error.status, "%s", member->error.text);

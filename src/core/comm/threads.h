@@ -124,7 +124,7 @@ struct stni_thread_member {
     size_t scratch_bytes;
     struct stni_error error; /* of the verb in progress */
     const void *call;        /* group verb: what is still open */
-    const struct stni_fold_kernels *folds; /* of this processor */
+    enum stni_isa isa; /* of the queue that the verb runs on */
 };
 
 /* Waiting (threads_wait.c) */

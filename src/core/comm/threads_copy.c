@@ -38,7 +38,7 @@ static void line(stn_box *box, const void *data, int64_t elements, int64_t count
     box->strides[0] = 1;
 }
 
-static void copy_elements(void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count, size_t size)
+static void copy_elements(const struct stni_thread_view *view, void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count, size_t size)
 {
     char *to = (char *)dst + dst_at * (int64_t)size;
     const char *from = (const char *)src + src_at * (int64_t)size;
@@ -51,7 +51,7 @@ static void copy_elements(void *dst, int64_t dst_at, const void *src, int64_t sr
     stn_box dst_box, src_box;
     line(&dst_box, to, 0, count, size);
     line(&src_box, from, 0, count, size);
-    stni_box_copy_now(&dst_box, &src_box, size);
+    stni_box_copy_now(view->member->isa, &dst_box, &src_box, size);
 }
 
 static const void *sent_by(const struct stni_thread_view *view, int peer)
@@ -62,9 +62,9 @@ static const void *sent_by(const struct stni_thread_view *view, int peer)
 
 /* More data than the caches hold: chunk by chunk through a buffer that stays in the first one, then past the caches to every dst, so that no
  * load of a source runs ahead of a streaming store. */
-static void fold_streamed(stni_fold_fn fold, const struct stni_fold *all, int64_t size)
+static void fold_streamed(enum stni_isa isa, stni_fold_fn fold, const struct stni_fold *all, int64_t size)
 {
-    const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, stni_isa_best());
+    const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, isa);
     alignas(STNI_THREAD_LINE) char room[STNI_STREAMING_PAGE + CHUNK_BYTES];
     void *place = stni_streaming_place(room, all->n_dst, all->dst), *const to[] = {place};
     const void *from[STREAM_SOURCES];
@@ -91,10 +91,10 @@ static void combine(const struct stni_thread_view *view, int n_dst, int64_t from
         return;
     for (int r = 0; r < view->size; r++)
         src[r] = (const char *)sent_by(view, r) + from * (int64_t)size;
-    stni_fold_fn fold = view->member->folds->run[v->dtype][v->op];
+    stni_fold_fn fold = stni_fold_for(view->member->isa, v->dtype, v->op);
     struct stni_fold all = {n_dst, view->size, dst, src, count, v->op == STN_AVG ? view->size : 1};
     if (fold && v->count * (int64_t)size >= STREAM_BYTES && view->size <= STREAM_SOURCES) {
-        fold_streamed(fold, &all, (int64_t)size);
+        fold_streamed(view->member->isa, fold, &all, (int64_t)size);
         return;
     }
     if (fold) {
@@ -104,7 +104,7 @@ static void combine(const struct stni_thread_view *view, int n_dst, int64_t from
     stn_box *boxes = (stn_box *)(void *)(src + view->size);
     for (int i = 0; i < 2 * view->size; i++)
         line(&boxes[i], ((const void **)dst)[i], 0, count, size);
-    stni_box_reduce_now(n_dst, boxes, view->size, boxes + view->size, v->dtype, v->op);
+    stni_box_reduce_now(view->member->isa, n_dst, boxes, view->size, boxes + view->size, v->dtype, v->op);
 }
 
 static void combine_to(const struct stni_thread_view *view, void *dst, int64_t dst_at, int64_t from, int64_t count)
@@ -159,7 +159,7 @@ static stn_status all_gather(const struct stni_thread_view *view, int large)
     int64_t at = 0;
     for (int r = 0; r < view->size; at += v->counts[r++])
         if (!large || r != view->rank)
-            copy_elements(v->recv, at, sent_by(view, r), 0, v->counts[r], stn_dtype_size(v->dtype));
+            copy_elements(view, v->recv, at, sent_by(view, r), 0, v->counts[r], stn_dtype_size(v->dtype));
     return STN_OK;
 }
 
@@ -168,7 +168,7 @@ static stn_status gather(const struct stni_thread_view *view, int large)
     const struct stni_verb *v = view->verb;
     if (!large)
         return view->rank == v->root ? all_gather(view, 0) : STN_OK;
-    copy_elements(stni_thread_mail_of(view, v->root)->data.at.recv, sum_before(v->counts, view->rank), v->send, 0,
+    copy_elements(view, stni_thread_mail_of(view, v->root)->data.at.recv, sum_before(v->counts, view->rank), v->send, 0,
                   v->counts[view->rank], stn_dtype_size(v->dtype));
     return STN_OK;
 }
@@ -185,7 +185,7 @@ static stn_status scatter(const struct stni_thread_view *view, int large)
 {
     const struct stni_verb *v = view->verb;
     (void)large;
-    copy_elements(v->recv, 0, sent_by(view, v->root), sum_before(v->counts, view->rank), v->counts[view->rank],
+    copy_elements(view, v->recv, 0, sent_by(view, v->root), sum_before(v->counts, view->rank), v->counts[view->rank],
                   stn_dtype_size(v->dtype));
     return STN_OK;
 }
@@ -195,7 +195,7 @@ static stn_status broadcast(const struct stni_thread_view *view, int large)
     const struct stni_verb *v = view->verb;
     (void)large;
     if (view->rank != v->root)
-        copy_elements(v->recv, 0, sent_by(view, v->root), 0, v->count, stn_dtype_size(v->dtype));
+        copy_elements(view, v->recv, 0, sent_by(view, v->root), 0, v->count, stn_dtype_size(v->dtype));
     return STN_OK;
 }
 
@@ -225,7 +225,7 @@ static stn_status all_to_all(const struct stni_thread_view *view, int large)
             continue;
         const int64_t *counts = counts_in(view, mail);
         const void *data = mail->large ? mail->data.at.send : (const void *)(counts + view->size);
-        copy_elements(v->recv, at, data, sum_before(counts, view->rank), v->recv_counts[i], stn_dtype_size(v->dtype));
+        copy_elements(view, v->recv, at, data, sum_before(counts, view->rank), v->recv_counts[i], stn_dtype_size(v->dtype));
     }
     return STN_OK;
 }
@@ -242,9 +242,9 @@ void stni_thread_copy_own(const struct stni_thread_view *view, int second_half)
     if (!gathers && v->recv_counts[view->rank] != count)
         return; /* the copy phase will refuse it */
     if (second_half)
-        copy_elements(v->recv, to + half, v->send, from + half, count - half, stn_dtype_size(v->dtype));
+        copy_elements(view, v->recv, to + half, v->send, from + half, count - half, stn_dtype_size(v->dtype));
     else
-        copy_elements(v->recv, to, v->send, from, half, stn_dtype_size(v->dtype));
+        copy_elements(view, v->recv, to, v->send, from, half, stn_dtype_size(v->dtype));
 }
 
 static stn_status exchange(const struct stni_thread_view *view, int large)

@@ -49,7 +49,7 @@ static int same_shape(const stn_box *a, const stn_box *b)
 static void copy_box(const struct call *call, const stn_box *dst, const stn_box *src)
 {
     if (stni_box_numel(dst) > 0)
-        stni_box_copy_now(dst, src, stn_dtype_size(call->messages->dtype));
+        stni_box_copy_now(call->member->isa, dst, src, stn_dtype_size(call->messages->dtype));
 }
 
 /* Messages of this rank to itself, in their order. */

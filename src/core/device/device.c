@@ -26,6 +26,7 @@ stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char 
         return STN_ERR_MEMORY;
     device->ops = ops;
     device->impl = impl;
+    device->isa = stni_isa_best();
     snprintf(device->name, sizeof device->name, "%s", name);
     *out = device;
     return STN_OK;
@@ -64,6 +65,7 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *option
     if (!queue)
         return STN_ERR_MEMORY;
     queue->device = device;
+    queue->isa = device->isa;
     atomic_init(&queue->failed, STN_OK);
     atomic_init(&queue->kernels, 0);
     atomic_init(&queue->trace, NULL);

@@ -4,6 +4,7 @@
 
 #include <shardtensor/device.h>
 
+#include "core/isa.h"
 #include "core/status.h"
 
 #include <stdatomic.h>
@@ -16,6 +17,7 @@ struct stn_device {
     void *impl;
     char name[32];
     int is_cpu;
+    enum stni_isa isa; /* of host code that runs for the device: the best one unless the context chose another. Queues take it over */
     int index; /* of a module's device: "name:index" */
     stn_kernel_fn box_copy, fill; /* a module's core.box_copy and core.fill; NULL: the CPU's own */
 };
@@ -23,6 +25,7 @@ struct stn_device {
 struct stn_queue {
     stn_device *device;
     void *impl;
+    enum stni_isa isa; /* which of the kernels compiled once per instruction set run here */
     int immediate; /* CPU, caller's thread: launch is a plain call of the kernel */
     atomic_int failed; /* STN_OK, or the status that is kept in `error`; set after the text is complete */
     struct stni_error error;

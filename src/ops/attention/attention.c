@@ -108,8 +108,7 @@ static const stn_kernel_slot slots[] = {
 
 static const stn_kernel kernels[] = {
     STNI_KEPT_STREAM_KERNEL("scaled_dot_product_attention"),
-    {sizeof(stn_kernel), "scaled_dot_product_attention.forward", "cpu", STNI_ATTENTION_DTYPES, sizeof(struct stni_attention_args),
-     stni_attention_cpu},
+    STNI_ISA_ROWS("scaled_dot_product_attention.forward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention),
 };
 
 const stn_op_desc stni_op_scaled_dot_product_attention = {
@@ -132,5 +131,5 @@ const stn_op_desc stni_op_scaled_dot_product_attention = {
     .slots = slots,
     .n_slots = 2,
     .kernels = kernels,
-    .n_kernels = 2,
+    .n_kernels = sizeof kernels / sizeof *kernels,
 };

@@ -104,8 +104,7 @@ static const stn_attr_schema attrs_schema[] = {
 static const stn_kernel_slot slots[] = {{"scaled_dot_product_attention_backward.backward", sizeof(struct stni_attention_args)}};
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "scaled_dot_product_attention_backward.backward", "cpu", STNI_ATTENTION_DTYPES, sizeof(struct stni_attention_args),
-     stni_attention_backward_cpu},
+    STNI_ISA_ROWS("scaled_dot_product_attention_backward.backward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention_backward),
 };
 
 const stn_op_desc stni_op_scaled_dot_product_attention_backward = {
@@ -124,6 +123,6 @@ const stn_op_desc stni_op_scaled_dot_product_attention_backward = {
     .slots = slots,
     .n_slots = 1,
     .kernels = kernels,
-    .n_kernels = 1,
+    .n_kernels = sizeof kernels / sizeof *kernels,
     .flags = STN_OP_INTERNAL,
 };

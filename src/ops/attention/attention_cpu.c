@@ -105,7 +105,7 @@ static void multiply(size_t element, void *workspace, int accumulate, int64_t m,
     const struct stni_gemm g = {.dtype = element == sizeof(double) ? STN_DTYPE_F64 : STN_DTYPE_F32, .accumulate = accumulate,
                                 .m = m, .n = n, .k = k, .a = a.data, .b = b.data, .c = (void *)c.data, .a_row = a.row, .a_col = a.col,
                                 .b_row = b.row, .b_col = b.col, .c_row = c.row, .c_col = c.col};
-    stni_gemm_now(&g, workspace);
+    stni_gemm_now(STNI_ISA_THIS, &g, workspace);
 }
 
 #define TEMPLATE "ops/attention/attention_rows.inc"
@@ -153,5 +153,16 @@ static void backward(const struct stni_attention_args *p)
         close_sum(p, made[i]);
 }
 
-extern const struct stni_attention_kernels STNI_ISA_NAME(stni_attention_kernels);
-const struct stni_attention_kernels STNI_ISA_NAME(stni_attention_kernels) = {.forward = forward, .backward = backward};
+stn_status STNI_ISA_NAME(stni_attention)(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    forward(args);
+    return STN_OK;
+}
+
+stn_status STNI_ISA_NAME(stni_attention_backward)(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    backward(args);
+    return STN_OK;
+}

@@ -4,6 +4,8 @@
 
 #include <shardtensor/op.h>
 
+#include "core/isa.h"
+
 /* A batch of matrices, of rows of the first kind (query) or the second (key); strides in elements, 0 along what it is broadcast along. */
 struct stni_attention_operand {
     void *data;
@@ -46,15 +48,9 @@ enum { STNI_ATTENTION_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << ST
 /* Bytes that the CPU's kernels want: blocks of rows, whatever l and s. */
 size_t stni_attention_workspace(const struct stni_attention_args *args);
 
-stn_status stni_attention_cpu(stn_queue *queue, const void *args);
-stn_status stni_attention_backward_cpu(stn_queue *queue, const void *args);
-
-/* The CPU's, one table per instruction set. */
-struct stni_attention_kernels {
-    void (*forward)(const struct stni_attention_args *args);
-    void (*backward)(const struct stni_attention_args *args);
-};
-extern const struct stni_attention_kernels stni_attention_kernels_base, stni_attention_kernels_avx2, stni_attention_kernels_avx512;
+/* The CPU's. */
+STNI_ISA_KERNEL(stni_attention);
+STNI_ISA_KERNEL(stni_attention_backward);
 
 enum { STNI_ATTENTION_ROWS = 64, STNI_ATTENTION_KEYS = 128, STNI_ATTENTION_STATISTICS = 3 }; /* of a block; numbers of each row */
 

@@ -53,7 +53,7 @@ static stn_status solve_refused(stn_queue *queue, struct stni_onednn *library, c
     if (way.widen)
         status = solve_wide(queue, library, &a);
     else
-        stni_conv_reference(p, data, a.workspace);
+        stni_conv_reference(queue->isa, p, data, a.workspace);
     stni_device_deallocate(queue->device, a.workspace, bytes);
     return status;
 }
@@ -119,7 +119,7 @@ stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const s
                           const struct stni_conv_data *data, void *workspace)
 {
     if (library == NULL) {
-        stni_conv_reference(p, data, workspace);
+        stni_conv_reference(queue->isa, p, data, workspace);
         return STN_OK;
     }
     const int splits = p->kind == STNI_CONV_GRAD_WEIGHT && data->images == 1 && p->n > 1 && !is_empty(p);
@@ -136,7 +136,7 @@ int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_rol
 }
 
 /* To x, as libraries give adjoints without a bias; of complex problems to y too. */
-static void add_bias(const struct stni_conv_problem *p, const struct stni_conv_data *data)
+static void add_bias(stn_queue *queue, const struct stni_conv_problem *p, const struct stni_conv_data *data)
 {
     int to_y = p->kind == STNI_CONV_FORWARD;
     int64_t channels = to_y ? p->o : p->c, elements = stni_conv_elements(p, to_y ? STNI_CONV_Y : STNI_CONV_X);
@@ -148,7 +148,7 @@ static void add_bias(const struct stni_conv_problem *p, const struct stni_conv_d
     bias.data = data->bias;
     bias.strides[0] = bias.strides[1] = 0;
     const stn_box addends[] = {out, bias};
-    stni_box_reduce_now(1, &out, 2, addends, (stn_dtype)p->dtype, STN_SUM);
+    stni_box_reduce_now(queue->isa, 1, &out, 2, addends, (stn_dtype)p->dtype, STN_SUM);
 }
 
 static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a, const struct stni_conv_problem *p,
@@ -156,7 +156,7 @@ static stn_status solve(stn_queue *queue, struct stni_onednn *library, const str
 {
     STNI_TRY(stni_conv_real(queue, library, p, data, workspace));
     if (a->adds_bias)
-        add_bias(p, data);
+        add_bias(queue, p, data);
     return STN_OK;
 }
 
@@ -267,7 +267,7 @@ static stn_status solve_complex(stn_queue *queue, struct stni_onednn *library, c
 {
     STNI_TRY(stni_conv_complex(queue, library, a));
     if (a->data.bias != NULL)
-        add_bias(&a->problem, &a->data);
+        add_bias(queue, &a->problem, &a->data);
     return STN_OK;
 }
 
@@ -280,7 +280,7 @@ stn_status stni_conv_cpu(stn_queue *queue, const void *args)
     return way.widen ? solve_wide(queue, way.library, a) : solve(queue, way.library, a, &a->problem, &a->data, a->workspace);
 }
 
-static void add(stn_box dst, stn_box src, int from, stn_dtype dtype)
+static void add(enum stni_isa isa, stn_box dst, stn_box src, int from, stn_dtype dtype)
 {
     for (int d = from; d < dst.ndim; d++) {
         int64_t n = dst.shape[d], step = src.strides[d] * (int64_t)stn_dtype_size(dtype);
@@ -288,18 +288,17 @@ static void add(stn_box dst, stn_box src, int from, stn_dtype dtype)
             continue;
         dst.shape[d] = src.shape[d] = 1;
         for (int64_t i = 0; i < n; i++, src.data = (char *)src.data + step)
-            add(dst, src, d + 1, dtype);
+            add(isa, dst, src, d + 1, dtype);
         return;
     }
     const stn_box addends[] = {dst, src};
-    stni_box_reduce_now(1, &dst, 2, addends, dtype, STN_SUM);
+    stni_box_reduce_now(isa, 1, &dst, 2, addends, dtype, STN_SUM);
 }
 
 stn_status stni_conv_add_cpu(stn_queue *queue, const void *args)
 {
-    (void)queue;
     const struct stni_conv_add_args *a = args;
-    add(a->dst, a->src, 0, a->dtype);
+    add(queue->isa, a->dst, a->src, 0, a->dtype);
     return STN_OK;
 }
 

@@ -10,6 +10,7 @@ enum { COLUMNS_BYTES = 256 * 1024 };
 /* A problem with what follows from it. The windowed dims are always three: others of size 1 stand first. */
 struct layout {
     const struct stni_conv_problem *p;
+    enum stni_isa isa;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
     int64_t c, o, taps;         /* channels of a group; taps of the kernel */
     int64_t x_pixels, y_pixels; /* of the whole batch */
@@ -84,8 +85,9 @@ size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem)
     return l.weight_bytes + l.columns_bytes + l.gemm_bytes;
 }
 
-void stni_conv_reference(const struct stni_conv_problem *problem, const struct stni_conv_data *data, void *workspace)
+void stni_conv_reference(enum stni_isa isa, const struct stni_conv_problem *problem, const struct stni_conv_data *data, void *workspace)
 {
     struct layout l = lay_out(problem);
+    l.isa = isa;
     (problem->dtype == STN_DTYPE_F64 ? solve_f64 : solve_f32)(&l, data, workspace);
 }

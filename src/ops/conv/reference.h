@@ -2,12 +2,13 @@
 #ifndef STNI_OPS_CONV_REFERENCE_H
 #define STNI_OPS_CONV_REFERENCE_H
 
+#include "core/isa.h"
 #include "ops/util/conv_problem.h"
 
 /* Bytes of workspace, 64-byte aligned, that a problem needs: the weight, and a block of columns of bounded size. */
 size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem);
 
 /* Solves a problem in f32 or f64 (weight_dtype equal) on the calling thread. Sizes may be 0. */
-void stni_conv_reference(const struct stni_conv_problem *problem, const struct stni_conv_data *data, void *workspace);
+void stni_conv_reference(enum stni_isa isa, const struct stni_conv_problem *problem, const struct stni_conv_data *data, void *workspace);
 
 #endif

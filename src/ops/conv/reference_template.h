@@ -87,7 +87,7 @@ static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_
         g = (struct stni_gemm){g.dtype, 1, k, l->o, n, columns, pixels, w, 1, k, o, 1, l->o, 1};
         break;
     }
-    stni_gemm_now(&g, workspace);
+    stni_gemm_now(l->isa, &g, workspace);
     if (l->p->kind == STNI_CONV_GRAD_INPUT)
         NAME(columns)(l, first, n, group, x, columns, 1);
 }

@@ -211,18 +211,18 @@ static const stn_attr_schema attrs_schema[] = {
 
 #define FIELDS(text, n, outputs)                                                                                                          \
     .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = n, .attrs = attrs_schema, .n_attrs = 3,                      \
-    .attrs_size = sizeof(struct cdist_attrs), .attrs_init = &defaults, .n_outputs = outputs, .n_slots = 1, .n_kernels = 1
+    .attrs_size = sizeof(struct cdist_attrs), .attrs_init = &defaults, .n_outputs = outputs, .n_slots = 1, .n_kernels = STNI_ISA_COUNT
 #define SLOT(text) .slots = (const stn_kernel_slot[]){{text, sizeof(struct stni_cdist_args)}}
 #define KERNEL(text, function) \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text, "cpu", STNI_CDIST_DTYPES, sizeof(struct stni_cdist_args), function}}
+    .kernels = (const stn_kernel[]){STNI_ISA_ROWS(text, STNI_CDIST_DTYPES, struct stni_cdist_args, function)}
 
 const stn_op_desc stni_op_cdist = {
     FIELDS("cdist", 2, 1), .flags = STN_OP_FIRST_ORDER, .check = check, .place = place, .run = run, .saves = saves, .backward = backward,
-    SLOT("cdist.forward"), KERNEL("cdist.forward", stni_cdist_cpu),
+    SLOT("cdist.forward"), KERNEL("cdist.forward", stni_cdist),
 };
 
 const stn_op_desc stni_op_cdist_backward = {
     FIELDS("cdist_backward", 4, 2), .check = check_backward, .place = place_backward, .run = run_backward,
-    SLOT("cdist_backward.forward"), KERNEL("cdist_backward.forward", stni_cdist_backward_cpu),
+    SLOT("cdist_backward.forward"), KERNEL("cdist_backward.forward", stni_cdist_backward),
     .flags = STN_OP_INTERNAL,
 };

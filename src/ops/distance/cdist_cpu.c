@@ -120,5 +120,16 @@ static void backward(const struct stni_cdist_args *p)
         backward_first(&turned);
 }
 
-extern const struct stni_cdist_kernels STNI_ISA_NAME(stni_cdist_kernels);
-const struct stni_cdist_kernels STNI_ISA_NAME(stni_cdist_kernels) = {.forward = forward, .backward = backward};
+stn_status STNI_ISA_NAME(stni_cdist)(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    forward(args);
+    return STN_OK;
+}
+
+stn_status STNI_ISA_NAME(stni_cdist_backward)(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    backward(args);
+    return STN_OK;
+}

@@ -4,6 +4,8 @@
 
 #include <shardtensor/op.h>
 
+#include "core/isa.h"
+
 /* A batch of matrices; strides in elements, 0 along a batch dim that it is broadcast along. */
 struct stni_cdist_operand {
     void *data;
@@ -22,14 +24,8 @@ struct stni_cdist_args {
 
 enum { STNI_CDIST_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 
-stn_status stni_cdist_cpu(stn_queue *queue, const void *args);
-stn_status stni_cdist_backward_cpu(stn_queue *queue, const void *args);
-
-/* The CPU's, one table per instruction set. */
-struct stni_cdist_kernels {
-    void (*forward)(const struct stni_cdist_args *args);
-    void (*backward)(const struct stni_cdist_args *args);
-};
-extern const struct stni_cdist_kernels stni_cdist_kernels_base, stni_cdist_kernels_avx2, stni_cdist_kernels_avx512;
+/* The CPU's. */
+STNI_ISA_KERNEL(stni_cdist);
+STNI_ISA_KERNEL(stni_cdist_backward);
 
 #endif

@@ -2,6 +2,7 @@
  * loss_block.c over them. One pass over the data. */
 #include "ops/loss/loss_kernel.h"
 
+#include "core/device/device.h"
 #include "core/dtype.h"
 #include "ops/util/tile.h"
 
@@ -111,10 +112,9 @@ stn_status stni_loss_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_loss_args *a = raw;
     const int wide = a->compute == STN_DTYPE_F64, sums = !a->operand[LOSS_OUT].data;
-    const enum stni_isa isa = stni_isa_best();
+    const enum stni_isa isa = queue->isa;
     const struct stni_loss_kernels *kernels = STNI_ISA_PICK(stni_loss_kernels, isa);
     struct walk w;
-    (void)queue;
     if (sums)
         a->sum[0] = a->sum[1] = 0;
     if (a->empty)

@@ -27,11 +27,11 @@ void stni_matmul_index(const struct stni_matmul_args *p, int n, int64_t at, int6
 }
 
 /* One product by our own kernels. */
-static void solve_own(const struct stni_matmul_args *p, const void *a, const void *b, void *c, void *workspace)
+static void solve_own(enum stni_isa isa, const struct stni_matmul_args *p, const void *a, const void *b, void *c, void *workspace)
 {
     const struct stni_gemm g = {.dtype = p->dtype, .m = p->m, .n = p->n, .k = p->k, .a = a, .b = b, .c = c, .a_row = p->a.row, .a_col = p->a.col,
                                 .b_row = p->b.row, .b_col = p->b.col, .c_row = p->c.row, .c_col = p->c.col};
-    stni_gemm_now(&g, workspace);
+    stni_gemm_now(isa, &g, workspace);
 }
 
 /* What oneDNN refused after all: its products along the last dim of the batch, or the one. */
@@ -46,7 +46,7 @@ static stn_status solve_refused(stn_queue *queue, const struct stni_matmul_args 
     }
     for (int64_t i = 0; i < n; i++) {
         const int64_t steps = inner ? i * size : 0;
-        solve_own(p, a + steps * (inner ? p->a.batch[last] : 0), b + steps * (inner ? p->b.batch[last] : 0),
+        solve_own(queue->isa, p, a + steps * (inner ? p->a.batch[last] : 0), b + steps * (inner ? p->b.batch[last] : 0),
                   c + steps * (inner ? p->c.batch[last] : 0), w->made != NULL ? w->made : w->stack);
     }
     return STN_OK;
@@ -70,7 +70,7 @@ static stn_status solve(stn_queue *queue, struct stni_onednn *library, const str
 {
     void *a = stni_matmul_at(p, &p->a, index), *b = stni_matmul_at(p, &p->b, index), *c = stni_matmul_at(p, &p->c, index);
     if (library == NULL) {
-        solve_own(p, a, b, c, w->data != NULL ? w->data : w->stack);
+        solve_own(queue->isa, p, a, b, c, w->data != NULL ? w->data : w->stack);
         return STN_OK;
     }
     stn_status status = ask_library(library, p, inner, a, b, c);

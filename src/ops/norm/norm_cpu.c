@@ -1,6 +1,6 @@
 /* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of which there are few. */
 #include "core/dtype.h"
-#include "core/isa.h"
+#include "core/device/device.h"
 #include "ops/norm/norm_kernel.h"
 #include "ops/util/moments.h"
 
@@ -21,9 +21,9 @@ static const uint16_t one_bf16 = 0x3f80, one_f16 = 0x3c00;
 static const void *const ones[] = {&one_f32, &one_f64, &one_bf16, &one_f16};
 static const double zero;
 
-static const struct stni_norm_cpu *kernels(void)
+static const struct stni_norm_cpu *kernels(const stn_queue *queue)
 {
-    return STNI_ISA_PICK(stni_norm_cpu, stni_isa_best());
+    return STNI_ISA_PICK(stni_norm_cpu, queue->isa);
 }
 
 static int64_t coarse_of(const struct stni_norm_args *a, int64_t row, int64_t channel)
@@ -140,7 +140,6 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     const struct stni_norm_args *a = raw;
     const int64_t fine = a->rows * a->channels, coarse = coarse_count(a);
     double *shift = fine_array(a, 2);
-    (void)queue;
     clear(a->coarse, 3 * coarse);
     if (a->empty)
         return STN_OK;
@@ -150,7 +149,7 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     clear(a->fine, 3 * fine);
     if (!a->about_zero)
         take_shifts(a, shift);
-    kernels()->moments[a->dtype](&pass);
+    kernels(queue)->moments[a->dtype](&pass);
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
             double s = a->about_zero ? 0 : fine_array(a, 0)[f], m2 = fine_array(a, 1)[f] - s * (s / n);
@@ -165,16 +164,15 @@ stn_status stni_norm_weighted_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_norm_args *a = raw;
     double *shift = a->coarse + a->rows;
-    (void)queue;
     clear(a->coarse, STNI_WEIGHTED_PLANES * a->rows);
     if (a->empty)
         return STN_OK;
     struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = a->weight, .weight_step = 1, .target = NORM_STAT,
                                   .sum = {a->coarse + 2 * a->rows, a->coarse + 3 * a->rows}};
     take_weighted_shifts(a, shift);
-    kernels()->moments[a->dtype](&pass);
+    kernels(queue)->moments[a->dtype](&pass);
     pass.sum[0] = a->coarse;
-    kernels()->weights[a->dtype](&pass);
+    kernels(queue)->weights[a->dtype](&pass);
     return STN_OK;
 }
 
@@ -204,7 +202,7 @@ static const void *spread(const struct stni_norm_args *a, const void *coarse, in
     return to;
 }
 
-void stni_norm_normalise_parts(const struct stni_norm_args *a, int streamed, int64_t ahead)
+void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *a, int streamed, int64_t ahead)
 {
     merge_parts(a);
     if (a->empty)
@@ -214,7 +212,7 @@ void stni_norm_normalise_parts(const struct stni_norm_args *a, int streamed, int
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
         .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed, .ahead = ahead,
     };
-    kernels()->normalise[a->dtype](&pass);
+    kernels(queue)->normalise[a->dtype](&pass);
 }
 
 /* Backward */
@@ -238,7 +236,7 @@ static void fold_channels(const struct stni_norm_args *a, double *const sum[2])
 }
 
 /* Parameters that lie along the lines of which there are statistics: their sums are a pass of their own. */
-static void sum_params(const struct stni_norm_args *a, struct stni_norm_pass *pass)
+static void sum_params(const stn_queue *queue, const struct stni_norm_args *a, struct stni_norm_pass *pass)
 {
     double *sum = a->fine + 4 * a->rows * a->channels;
     clear(sum, 2 * a->params);
@@ -248,7 +246,7 @@ static void sum_params(const struct stni_norm_args *a, struct stni_norm_pass *pa
     pass->sum[0] = sum;
     pass->sum[1] = sum + a->params;
     if (!a->empty)
-        kernels()->sums[a->dtype](pass);
+        kernels(queue)->sums[a->dtype](pass);
     for (int64_t i = 0; i < a->params; i++) {
         set_element(a->dtype, a->grad_bias, i, sum[i]);
         set_element(a->dtype, a->grad_weight, i, sum[a->params + i]);
@@ -260,7 +258,6 @@ stn_status stni_norm_sums_cpu(stn_queue *queue, const void *raw)
     const struct stni_norm_args *a = raw;
     const int64_t fine = a->rows * a->channels;
     const int along = a->along;
-    (void)queue;
     clear(a->coarse, 2 * coarse_count(a));
     struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)}, .target = NORM_STAT,
@@ -270,9 +267,9 @@ stn_status stni_norm_sums_cpu(stn_queue *queue, const void *raw)
     if (!along)
         clear(fine_array(a, 2), 2 * fine);
     if (!a->empty)
-        kernels()->sums[a->dtype](&pass);
+        kernels(queue)->sums[a->dtype](&pass);
     if (along)
-        sum_params(a, &pass);
+        sum_params(queue, a, &pass);
     else
         fold_channels(a, pass.sum);
     return STN_OK;
@@ -284,7 +281,6 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
     const int64_t n = coarse_count(a);
     const stn_dtype stat = stat_dtype(a);
     void *minus = fine_array(a, 2), *slope = fine_array(a, 3);
-    (void)queue;
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
             int64_t i = coarse_of(a, row, c);
@@ -296,6 +292,6 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), minus, slope},
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL, .to = a->out,
     };
-    kernels()->apply[a->dtype](&pass);
+    kernels(queue)->apply[a->dtype](&pass);
     return STN_OK;
 }

@@ -64,30 +64,29 @@ static struct stni_norm_args slice(const struct stni_norm_args *a, int64_t at, i
     return s;
 }
 
-static void normalise(struct stni_norm_args *a, int streamed, int64_t ahead)
+static void normalise(stn_queue *queue, struct stni_norm_args *a, int streamed, int64_t ahead)
 {
-    stni_norm_moments_cpu(NULL, a);
+    stni_norm_moments_cpu(queue, a);
     a->parts = a->coarse;
     a->n_parts = 1;
-    stni_norm_normalise_parts(a, streamed, ahead);
+    stni_norm_normalise_parts(queue, a, streamed, ahead);
 }
 
 stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_norm_args *a = raw;
     struct stni_norm_args all = *a;
-    (void)queue;
     const int streamed = !a->empty && is_streamed(a);
     const int64_t least = a->empty || a->parts ? 1 : unit(a), bytes = a->empty ? 1 : elements(a) * size_of(a);
     const int64_t step = bytes * least < SLICE ? SLICE / (bytes * least) * least : least;
     if (a->parts)
-        stni_norm_normalise_parts(a, streamed, AHEAD);
+        stni_norm_normalise_parts(queue, a, streamed, AHEAD);
     else if (a->empty || step >= a->shape[0])
-        normalise(&all, streamed, AHEAD);
+        normalise(queue, &all, streamed, AHEAD);
     else
         for (int64_t at = 0; at < a->shape[0]; at += step) {
             struct stni_norm_args s = slice(a, at, a->shape[0] - at < step ? a->shape[0] - at : step);
-            normalise(&s, streamed, step * a->strides[NORM_X][0] * size_of(a)); /* the next slice */
+            normalise(queue, &s, streamed, step * a->strides[NORM_X][0] * size_of(a)); /* the next slice */
         }
     return STN_OK;
 }

@@ -104,9 +104,9 @@ static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}};
     .attrs_size = sizeof(struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1, .check = check,              \
     .place = place, .run = run, .backward = backward,                                                                               \
     .slots = &(const stn_kernel_slot){text ".forward", sizeof(struct stni_resample_args)}, .n_slots = 1,                            \
-    .kernels = &(const stn_kernel){sizeof(stn_kernel),  text ".forward", "cpu", STNI_RESAMPLE_DTYPES, sizeof(struct stni_resample_args), \
-                                   stni_resample_cpu},                                                                              \
-    .n_kernels = 1, .arg = (void *)kind
+    .kernels = (const stn_kernel[]){                                                                                                \
+        STNI_ISA_ROWS(text ".forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample)},                            \
+    .n_kernels = STNI_ISA_COUNT, .arg = (void *)kind
 
 #define OVER_WINDOWS(text, n_rows, d) {.inputs = inputs, AVG_FIELDS(text, stni_pool_avg_schema, n_rows, &stni_pool_windows[d - 1])}
 #define TO_SIZE(text, d) {.inputs = inputs, AVG_FIELDS(text, stni_pool_adaptive_schema, STNI_POOL_ADAPTIVE_ATTRS - 1, &stni_pool_adaptive[d - 1])}

@@ -33,4 +33,9 @@ static void run(const struct stni_max_args *args)
             images[a->dtype](a, &tables, i * a->outer_source[0] + j * a->outer_source[1], i * a->outer_target[0] + j * a->outer_target[1]);
 }
 
-const struct stni_max_kernels STNI_ISA_NAME(stni_max_kernels) = {.run = run};
+stn_status STNI_ISA_NAME(stni_max)(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    run(args);
+    return STN_OK;
+}

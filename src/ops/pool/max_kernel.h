@@ -15,12 +15,8 @@ enum { STNI_MAX_DTYPES = STNI_RESAMPLE_DTYPES | 1 << STN_DTYPE_I64 | 1 << STN_DT
 
 size_t stni_max_work(const struct stni_resample_args *args);
 
-stn_status stni_max_cpu(stn_queue *queue, const void *args);
-
-struct stni_max_kernels {
-    void (*run)(const struct stni_max_args *args);
-};
-extern const struct stni_max_kernels stni_max_kernels_base, stni_max_kernels_avx2, stni_max_kernels_avx512;
+/* The CPU's. */
+STNI_ISA_KERNEL(stni_max);
 
 /* Consecutive targets of a line that read equally many elements, at places that go on evenly. */
 struct stni_max_run {

@@ -186,7 +186,7 @@ static stn_status backward(stn_backward_call *call)
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_kernel_slot slots[] = {{"max_pool.forward", sizeof(struct stni_max_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "max_pool.forward", "cpu", STNI_MAX_DTYPES, sizeof(struct stni_max_args), stni_max_cpu}};
+    STNI_ISA_ROWS("max_pool.forward", STNI_MAX_DTYPES, struct stni_max_args, stni_max)};
 #define PUBLIC(text, rows, n_rows, kind)                                                                                     \
     {.size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = rows, .n_attrs = n_rows,           \
      .attrs_size = sizeof(struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2, .compose = pool,     \
@@ -219,7 +219,7 @@ const stn_op_desc stni_op_max_pool = {
     .slots = slots,
     .n_slots = 1,
     .kernels = kernels,
-    .n_kernels = 1,
+    .n_kernels = STNI_ISA_COUNT,
     .arg = (void *)&stni_pool_any,
     .flags = STN_OP_INTERNAL,
 };

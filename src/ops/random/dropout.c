@@ -177,13 +177,13 @@ static const struct dropout_attrs defaults = {.p = 0.5, .training = 1};
 #define SLOTS(op) [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT(op), [DROP] = {op ".drop", sizeof(struct stni_dropout_args)}
 #define KERNELS(op)              \
     STNI_KEPT_STREAM_KERNEL(op), \
-    {sizeof(stn_kernel), op ".drop", "cpu", STNI_DROPOUT_DTYPES, sizeof(struct stni_dropout_args), stni_dropout_cpu}
+    STNI_ISA_ROWS(op ".drop", STNI_DROPOUT_DTYPES, struct stni_dropout_args, stni_dropout)
 
 #define FORWARD_FIELDS(text)                                                                                           \
     .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 2,    \
     .attrs_size = sizeof(struct dropout_attrs), .attrs_init = &defaults, .n_outputs = 2, .n_private = 1, .flags = STN_OP_ALIAS,         \
     .check = check, .place = place, .run = run, .saves = saves, .backward = backward,                                  \
-    .slots = (const stn_kernel_slot[]){SLOTS(text)}, .n_slots = 2, .kernels = (const stn_kernel[]){KERNELS(text)}, .n_kernels = 2
+    .slots = (const stn_kernel_slot[]){SLOTS(text)}, .n_slots = 2, .kernels = (const stn_kernel[]){KERNELS(text)}, .n_kernels = 1 + STNI_ISA_COUNT
 
 const stn_op_desc stni_op_dropout = {FORWARD_FIELDS("dropout")};
 const stn_op_desc stni_op_dropout_channels = {FORWARD_FIELDS("dropout_channels"), .arg = (void *)&defaults};
@@ -206,6 +206,6 @@ const stn_op_desc stni_op_dropout_backward = {
     .slots = (const stn_kernel_slot[]){SLOTS("dropout_backward")},
     .n_slots = 2,
     .kernels = (const stn_kernel[]){KERNELS("dropout_backward")},
-    .n_kernels = 2,
+    .n_kernels = 1 + STNI_ISA_COUNT,
     .flags = STN_OP_INTERNAL,
 };

@@ -95,12 +95,14 @@ static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t ste
 #define TEMPLATE "ops/random/dropout_row.inc"
 #include "core/each_float.h"
 
-static void run(const struct stni_dropout_args *a)
+stn_status STNI_ISA_NAME(stni_dropout)(stn_queue *queue, const void *args)
 {
+    const struct stni_dropout_args *a = args;
     static void (*const rows[])(const struct stni_dropout_args *, int64_t, int64_t, uint64_t, struct drawn *) = {row_f32, row_f64, row_bf16, row_f16};
     int64_t index[STN_MAX_NDIM] = {0}, x_at = 0, out_at = 0;
     uint64_t number = a->base;
     struct drawn drawn = {.n = 0};
+    (void)queue;
     for (;;) {
         rows[a->dtype](a, x_at, out_at, number, &drawn);
         int d = a->ndim - 2;
@@ -114,8 +116,6 @@ static void run(const struct stni_dropout_args *a)
             index[d] = 0;
         }
         if (d < 0)
-            return;
+            return STN_OK;
     }
 }
-
-const struct stni_dropout_kernels STNI_ISA_NAME(stni_dropout_kernels) = {.run = run};

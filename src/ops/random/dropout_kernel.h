@@ -4,6 +4,8 @@
 
 #include <shardtensor/op.h>
 
+#include "core/isa.h"
+
 /* out = x m, m = 0 where the number of the element is below `threshold`, else `scale`. The number is word i of the stream, i = base + sum of
  * index[d] count[d]: the same wherever the element lies. Elements that differ along dims of count 0 alone share it. */
 struct stni_dropout_args {
@@ -21,12 +23,7 @@ struct stni_dropout_args {
 
 enum { STNI_DROPOUT_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 
-stn_status stni_dropout_cpu(stn_queue *queue, const void *args);
-
-typedef void (*stni_dropout_fn)(const struct stni_dropout_args *args);
-struct stni_dropout_kernels {
-    stni_dropout_fn run;
-};
-extern const struct stni_dropout_kernels stni_dropout_kernels_base, stni_dropout_kernels_avx2, stni_dropout_kernels_avx512;
+/* The CPU's. */
+STNI_ISA_KERNEL(stni_dropout);
 
 #endif

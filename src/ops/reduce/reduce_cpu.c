@@ -10,6 +10,7 @@
  * fold, bound the error of a sum, in f64 for every floating dtype. */
 #include "ops/reduce/reduce_kernel.h"
 
+#include "core/device/device.h"
 #include "ops/util/convert.h"
 
 #include <stdalign.h>
@@ -29,7 +30,7 @@ struct reduction {
     const struct stni_reduce_args *args;
     stn_dtype acc_dtype;
     int64_t in_size, acc_size, out_size; /* bytes of an element */
-    const struct stni_reduce_kernels *kernels;
+    const struct stni_reduction_kernels *kernels;
     const struct stni_convert_kernels *convert;
     int lane_dim; /* the kept dim along the lanes, -1: none */
     int row_dim;  /* the reduced dim from group to group and row to row, -1: none */
@@ -231,16 +232,15 @@ static void reduce_all(struct reduction *r)
 
 stn_status stni_reduce_cpu(stn_queue *queue, const void *raw)
 {
-    (void)queue;
     const struct stni_reduce_args *args = raw;
-    enum stni_isa isa = stni_isa_best();
+    const enum stni_isa isa = queue->isa;
     struct reduction r;
     r.args = args;
     r.acc_dtype = accumulator_dtype(args->op, args->in_dtype);
     r.in_size = (int64_t)stn_dtype_size(args->in_dtype);
     r.acc_size = (int64_t)stn_dtype_size(r.acc_dtype);
     r.out_size = (int64_t)stn_dtype_size(args->out_dtype);
-    r.kernels = STNI_ISA_PICK(stni_reduce_kernels, isa);
+    r.kernels = STNI_ISA_PICK(stni_reduction_kernels, isa);
     r.convert = STNI_ISA_PICK(stni_convert_kernels, isa);
     choose_lanes(&r);
     choose_run(&r);

@@ -52,7 +52,7 @@ struct stni_reduce_args {
 stn_status stni_reduce_cpu(stn_queue *queue, const void *args);
 
 /* For the CPU's kernel, compiled once per instruction set. */
-struct stni_reduce_kernels {
+struct stni_reduction_kernels {
     /* Row after row: acc[i] = combined(acc[i], x[r * row_stride + i * stride]), 0 <= i < n. */
     void (*accumulate[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t rows, int64_t row_stride, int64_t n,
                                         int64_t stride);
@@ -64,6 +64,6 @@ struct stni_reduce_kernels {
     void (*fold[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t groups, int64_t width);
 };
 
-extern const struct stni_reduce_kernels stni_reduce_kernels_base, stni_reduce_kernels_avx2, stni_reduce_kernels_avx512;
+extern const struct stni_reduction_kernels stni_reduction_kernels_base, stni_reduction_kernels_avx2, stni_reduction_kernels_avx512;
 
 #endif

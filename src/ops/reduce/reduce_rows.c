@@ -1,4 +1,5 @@
 /* The rows of reduce_kernel.h as loops: one function per dtype, compiled once per instruction set. */
+#include "core/box_kernel.h"
 #include "core/dtype.h"
 #include "ops/reduce/reduce_kernel.h"
 
@@ -86,7 +87,7 @@
 #define TEMPLATE "ops/reduce/reduce_accumulate.inc"
 #include "core/each_complex.h"
 
-const struct stni_reduce_kernels STNI_ISA_NAME(stni_reduce_kernels) = {
+const struct stni_reduction_kernels STNI_ISA_NAME(stni_reduction_kernels) = {
     .accumulate = {
         [STN_DTYPE_F32] = accumulate_f32,
         [STN_DTYPE_F64] = accumulate_f64,

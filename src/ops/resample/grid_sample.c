@@ -114,7 +114,7 @@ static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "grid"}, {
 static const struct stni_sample_attrs init = {.wanted = 3};
 static const stn_kernel_slot slots[] = {{"grid_sample.forward", sizeof(struct stni_sample_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "grid_sample.forward", "cpu", STNI_SAMPLE_DTYPES, sizeof(struct stni_sample_args), stni_sample_cpu}};
+    STNI_ISA_ROWS("grid_sample.forward", STNI_SAMPLE_DTYPES, struct stni_sample_args, stni_sample)};
 static const stn_kernel_slot backward_slots[] = {{"grid_sample_backward.forward", sizeof(struct stni_sample_args)}};
 static const stn_kernel backward_kernels[] = {{sizeof(stn_kernel), "grid_sample_backward.forward", "cpu", STNI_SAMPLE_GRAD_DTYPES,
                                                sizeof(struct stni_sample_args), stni_sample_grad_cpu}};
@@ -138,7 +138,7 @@ const stn_op_desc stni_op_grid_sample = {
     .slots = slots,
     .n_slots = 1,
     .kernels = kernels,
-    .n_kernels = 1,
+    .n_kernels = STNI_ISA_COUNT,
 };
 
 const stn_op_desc stni_op_grid_sample_backward = {

@@ -93,10 +93,9 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}};
 static const stn_kernel_slot slots[] = {{"interpolate.forward", sizeof(struct stni_resample_args)}};
 static const stn_kernel_slot adjoint_slots[] = {{"interpolate_backward.forward", sizeof(struct stni_resample_args)}};
-static const stn_kernel kernels[] = {{sizeof(stn_kernel), "interpolate.forward", "cpu", STNI_RESAMPLE_DTYPES,
-                                      sizeof(struct stni_resample_args), stni_resample_cpu}};
-static const stn_kernel adjoint_kernels[] = {{sizeof(stn_kernel), "interpolate_backward.forward", "cpu", STNI_RESAMPLE_DTYPES,
-                                              sizeof(struct stni_resample_args), stni_resample_cpu}};
+static const stn_kernel kernels[] = {STNI_ISA_ROWS("interpolate.forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample)};
+static const stn_kernel adjoint_kernels[] = {
+    STNI_ISA_ROWS("interpolate_backward.forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample)};
 
 const stn_op_desc stni_op_interpolate = {
     .size = sizeof(stn_op_desc),
@@ -115,7 +114,7 @@ const stn_op_desc stni_op_interpolate = {
     .slots = slots,
     .n_slots = 1,
     .kernels = kernels,
-    .n_kernels = 1,
+    .n_kernels = STNI_ISA_COUNT,
 };
 
 const stn_op_desc stni_op_interpolate_backward = {
@@ -135,7 +134,7 @@ const stn_op_desc stni_op_interpolate_backward = {
     .slots = adjoint_slots,
     .n_slots = 1,
     .kernels = adjoint_kernels,
-    .n_kernels = 1,
+    .n_kernels = STNI_ISA_COUNT,
     .arg = (void *)&stni_interpolate_init,
     .flags = STN_OP_INTERNAL,
 };

@@ -89,4 +89,9 @@ static void run(const struct stni_resample_args *a)
                              i * a->outer_target[0] + j * a->outer_target[1]);
 }
 
-const struct stni_resample_kernels STNI_ISA_NAME(stni_resample_kernels) = {.run = run};
+stn_status STNI_ISA_NAME(stni_resample)(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    run(args);
+    return STN_OK;
+}

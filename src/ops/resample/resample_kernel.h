@@ -2,6 +2,7 @@
 #ifndef STNI_OPS_RESAMPLE_RESAMPLE_KERNEL_H
 #define STNI_OPS_RESAMPLE_RESAMPLE_KERNEL_H
 
+#include "core/isa.h"
 #include "ops/resample/taps.h"
 
 #include <shardtensor/op.h>
@@ -31,12 +32,7 @@ size_t stni_resample_work(const struct stni_resample_args *args);
 /* Terms of one dim at most, all targets together. */
 int64_t stni_resample_terms(const struct stni_resample_args *args, int d);
 
-stn_status stni_resample_cpu(stn_queue *queue, const void *args);
-
-typedef void (*stni_resample_fn)(const struct stni_resample_args *args);
-struct stni_resample_kernels {
-    stni_resample_fn run;
-};
-extern const struct stni_resample_kernels stni_resample_kernels_base, stni_resample_kernels_avx2, stni_resample_kernels_avx512;
+/* The CPU's. */
+STNI_ISA_KERNEL(stni_resample);
 
 #endif

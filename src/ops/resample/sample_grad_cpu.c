@@ -1,15 +1,7 @@
 /* The gradients of grid_sample on the CPU: what each point's cotangent gives to the elements that it read, and to its coordinates. */
-#include "core/isa.h"
 #include "ops/resample/sample_kernel.h"
 
 #include <string.h>
-
-stn_status stni_sample_cpu(stn_queue *queue, const void *args)
-{
-    (void)queue;
-    STNI_ISA_PICK(stni_sample_kernels, stni_isa_best())->forward(args);
-    return STN_OK;
-}
 
 #define TEMPLATE "ops/resample/sample_grad_rows.inc"
 #define T float

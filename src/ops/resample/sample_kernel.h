@@ -2,6 +2,7 @@
 #ifndef STNI_OPS_RESAMPLE_SAMPLE_KERNEL_H
 #define STNI_OPS_RESAMPLE_SAMPLE_KERNEL_H
 
+#include "core/isa.h"
 #include "ops/resample/sample_taps.h"
 
 #include <shardtensor/op.h>
@@ -30,13 +31,9 @@ struct stni_sample_args {
 enum { STNI_SAMPLE_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 enum { STNI_SAMPLE_GRAD_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 };
 
-stn_status stni_sample_cpu(stn_queue *queue, const void *args);
+/* The CPU's. */
+STNI_ISA_KERNEL(stni_sample);
 stn_status stni_sample_grad_cpu(stn_queue *queue, const void *args);
-
-struct stni_sample_kernels {
-    void (*forward)(const struct stni_sample_args *args);
-};
-extern const struct stni_sample_kernels stni_sample_kernels_base, stni_sample_kernels_avx2, stni_sample_kernels_avx512;
 
 /* Points that are sampled at a time, and elements that one of them reads: 4 x 4, or 2 x 2 x 2. */
 enum { STNI_SAMPLE_BLOCK = 64, STNI_SAMPLE_READS = 16 };

@@ -84,13 +84,13 @@ static const struct stni_softmax_rule rule = {STNI_OP_softmax_backward, 0}, log_
 #define FIELDS(text, rule_)                                                                                                     \
     .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs, .n_attrs = 1,                   \
     .attrs_size = sizeof(struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, \
-    .run = run, .saves = saves, .backward = backward, .n_slots = 4, .n_kernels = 4, .arg = (void *)(rule_),                     \
+    .run = run, .saves = saves, .backward = backward, .n_slots = 4, .n_kernels = 4 * STNI_ISA_COUNT, .arg = (void *)(rule_),    \
     .slots = (const stn_kernel_slot[]){[FORWARD] = SLOT(text ".forward"), [MAX] = SLOT(text ".max"), [SUM] = SLOT(text ".sum"), \
                                        [SCALE] = SLOT(text ".scale")},                                                          \
-    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_forward_cpu),                             \
-                                    STNI_SOFTMAX_KERNEL(text ".max", stni_softmax_max_cpu),                                     \
-                                    STNI_SOFTMAX_KERNEL(text ".sum", stni_softmax_sum_cpu),                                     \
-                                    STNI_SOFTMAX_KERNEL(text ".scale", stni_softmax_scale_cpu)}
+    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_forward),                                 \
+                                    STNI_SOFTMAX_KERNEL(text ".max", stni_softmax_max),                                         \
+                                    STNI_SOFTMAX_KERNEL(text ".sum", stni_softmax_sum),                                         \
+                                    STNI_SOFTMAX_KERNEL(text ".scale", stni_softmax_scale)}
 
 const stn_op_desc stni_op_softmax = {FIELDS("softmax", &rule)};
 const stn_op_desc stni_op_log_softmax = {FIELDS("log_softmax", &log_rule)};

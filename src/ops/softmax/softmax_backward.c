@@ -103,12 +103,12 @@ static const struct stni_softmax_rule rule = {.logarithm = 0}, log_rule = {.loga
 #define FIELDS(text, backward_, rule_)                                                                                          \
     .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 1,                   \
     .attrs_size = sizeof(struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, \
-    .run = run, .saves = saves, .backward = backward_, .n_slots = 3, .n_kernels = 3, .arg = (void *)(rule_),                    \
+    .run = run, .saves = saves, .backward = backward_, .n_slots = 3, .n_kernels = 3 * STNI_ISA_COUNT, .arg = (void *)(rule_),   \
     .slots = (const stn_kernel_slot[]){[BACKWARD] = SLOT(text ".forward"), [DOT] = SLOT(text ".dot"),                           \
                                        [APPLY] = SLOT(text ".apply")},                                                          \
-    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_backward_cpu),                            \
-                                    STNI_SOFTMAX_KERNEL(text ".dot", stni_softmax_dot_cpu),                                     \
-                                    STNI_SOFTMAX_KERNEL(text ".apply", stni_softmax_apply_cpu)}
+    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_backward),                                \
+                                    STNI_SOFTMAX_KERNEL(text ".dot", stni_softmax_dot),                                         \
+                                    STNI_SOFTMAX_KERNEL(text ".apply", stni_softmax_apply)}
 
 const stn_op_desc stni_op_softmax_backward = {FIELDS("softmax_backward", backward, &rule), .flags = STN_OP_INTERNAL};
 const stn_op_desc stni_op_log_softmax_backward = {FIELDS("log_softmax_backward", log_backward, &log_rule), .flags = STN_OP_INTERNAL};

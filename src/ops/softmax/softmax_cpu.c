@@ -127,8 +127,10 @@ static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_
     }
 }
 
-static void forward(const struct stni_softmax_args *args)
+stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw)
 {
+    const struct stni_softmax_args *args = raw;
+    (void)queue;
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
     static const strip_fn of_turned[] = {forward_turned_f32, forward_turned_f64, forward_turned_bf16, forward_turned_f16};
@@ -141,50 +143,59 @@ static void forward(const struct stni_softmax_args *args)
         run_lines(args, of[args->dtype], 1, 0);
     if (streamed)
         stni_stream_fence();
+    return STN_OK;
 }
 
-static void max(const struct stni_softmax_args *args)
+stn_status STNI_ISA_NAME(stni_softmax_max)(stn_queue *queue, const void *raw)
 {
+    const struct stni_softmax_args *args = raw;
+    (void)queue;
     static const strip_fn of[] = {max_f32, max_f64, max_bf16, max_f16};
     run_lines(args, of[args->dtype], 1, 0);
+    return STN_OK;
 }
 
-static void sum(const struct stni_softmax_args *args)
+stn_status STNI_ISA_NAME(stni_softmax_sum)(stn_queue *queue, const void *raw)
 {
+    const struct stni_softmax_args *args = raw;
+    (void)queue;
     static const strip_fn of[] = {sum_f32, sum_f64, sum_bf16, sum_f16};
     run_lines(args, of[args->dtype], 1, 0);
+    return STN_OK;
 }
 
-static void scale(const struct stni_softmax_args *args)
+stn_status STNI_ISA_NAME(stni_softmax_scale)(stn_queue *queue, const void *raw)
 {
+    const struct stni_softmax_args *args = raw;
+    (void)queue;
     static const strip_fn of[] = {scale_f32, scale_f64, scale_bf16, scale_f16};
     run_lines(args, of[args->dtype], 1, 0);
+    return STN_OK;
 }
 
-static void backward(const struct stni_softmax_args *args)
+stn_status STNI_ISA_NAME(stni_softmax_backward)(stn_queue *queue, const void *raw)
 {
+    const struct stni_softmax_args *args = raw;
+    (void)queue;
     static const strip_fn of[] = {backward_f32, backward_f64, backward_bf16, backward_f16};
     run_lines(args, of[args->dtype], 1, 0);
+    return STN_OK;
 }
 
-static void dot(const struct stni_softmax_args *args)
+stn_status STNI_ISA_NAME(stni_softmax_dot)(stn_queue *queue, const void *raw)
 {
+    const struct stni_softmax_args *args = raw;
+    (void)queue;
     static const strip_fn of[] = {dot_f32, dot_f64, dot_bf16, dot_f16};
     run_lines(args, of[args->dtype], 1, 0);
+    return STN_OK;
 }
 
-static void apply(const struct stni_softmax_args *args)
+stn_status STNI_ISA_NAME(stni_softmax_apply)(stn_queue *queue, const void *raw)
 {
+    const struct stni_softmax_args *args = raw;
+    (void)queue;
     static const strip_fn of[] = {apply_f32, apply_f64, apply_bf16, apply_f16};
     run_lines(args, of[args->dtype], 1, 0);
+    return STN_OK;
 }
-
-const struct stni_softmax_cpu STNI_ISA_NAME(stni_softmax_cpu) = {
-    .forward = forward,
-    .max = max,
-    .sum = sum,
-    .scale = scale,
-    .backward = backward,
-    .dot = dot,
-    .apply = apply,
-};

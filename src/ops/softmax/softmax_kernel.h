@@ -2,6 +2,7 @@
 #ifndef STNI_OPS_SOFTMAX_SOFTMAX_KERNEL_H
 #define STNI_OPS_SOFTMAX_SOFTMAX_KERNEL_H
 
+#include "core/isa.h"
 #include "ops/util/lines.h"
 
 #include <shardtensor/op.h>
@@ -22,19 +23,13 @@ struct stni_softmax_args {
     void *stat, *total; /* one number per line: f64 for f64, else f32 */
 };
 
-stn_status stni_softmax_forward_cpu(stn_queue *queue, const void *args);
-stn_status stni_softmax_max_cpu(stn_queue *queue, const void *args);
-stn_status stni_softmax_sum_cpu(stn_queue *queue, const void *args);
-stn_status stni_softmax_scale_cpu(stn_queue *queue, const void *args);
-stn_status stni_softmax_backward_cpu(stn_queue *queue, const void *args);
-stn_status stni_softmax_dot_cpu(stn_queue *queue, const void *args);
-stn_status stni_softmax_apply_cpu(stn_queue *queue, const void *args);
-
-/* The CPU's, one table per instruction set. */
-typedef void (*stni_softmax_fn)(const struct stni_softmax_args *args);
-struct stni_softmax_cpu {
-    stni_softmax_fn forward, max, sum, scale, backward, dot, apply;
-};
-extern const struct stni_softmax_cpu stni_softmax_cpu_base, stni_softmax_cpu_avx2, stni_softmax_cpu_avx512;
+/* The CPU's. */
+STNI_ISA_KERNEL(stni_softmax_forward);
+STNI_ISA_KERNEL(stni_softmax_max);
+STNI_ISA_KERNEL(stni_softmax_sum);
+STNI_ISA_KERNEL(stni_softmax_scale);
+STNI_ISA_KERNEL(stni_softmax_backward);
+STNI_ISA_KERNEL(stni_softmax_dot);
+STNI_ISA_KERNEL(stni_softmax_apply);
 
 #endif

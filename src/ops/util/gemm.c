@@ -8,7 +8,7 @@
 
 int stni_gemm_serves(stn_dtype dtype)
 {
-    return stni_gemm_kernels_base.run[dtype] != NULL;
+    return STNI_ISA_BASE_OF(stni_gemm_kernels).run[dtype] != NULL;
 }
 
 /* Whether the product is computed as its transpose. */
@@ -60,23 +60,23 @@ static struct stni_gemm turned(const struct stni_gemm *g)
                               g->b_col, g->b_row, g->a_col, g->a_row, g->c_col, g->c_row};
 }
 
-static void multiply_vector(const struct stni_gemm *g)
+static void multiply_vector(enum stni_isa isa, const struct stni_gemm *g)
 {
     struct stni_gemv v = {g->m, g->k, g->a, g->b, g->c, g->a_row, g->a_col, g->b_row, g->c_row, g->accumulate};
     if (g->n != 1)
         v = (struct stni_gemv){g->n, g->k, g->b, g->a, g->c, g->b_col, g->b_row, g->a_col, g->c_col, g->accumulate};
-    STNI_ISA_PICK(stni_gemv_kernels, stni_isa_best())->run(&v);
+    STNI_ISA_PICK(stni_gemv_kernels, isa)->run(&v);
 }
 
-void stni_gemm_now(const struct stni_gemm *g, void *workspace)
+void stni_gemm_now(enum stni_isa isa, const struct stni_gemm *g, void *workspace)
 {
     if (g->m <= 0 || g->n <= 0)
         return;
     struct stni_gemm t = turned(g);
     if (stni_gemm_is_vector(g->dtype, g->m, g->n, g->k))
-        multiply_vector(g);
+        multiply_vector(isa, g);
     else if (g->k > 0)
-        STNI_ISA_PICK(stni_gemm_kernels, stni_isa_best())->run[g->dtype](turns(g->m, g->n) ? &t : g, workspace);
+        STNI_ISA_PICK(stni_gemm_kernels, isa)->run[g->dtype](turns(g->m, g->n) ? &t : g, workspace);
     else if (!g->accumulate)
         clear(g);
 }

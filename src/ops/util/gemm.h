@@ -2,6 +2,8 @@
 #ifndef STNI_OPS_UTIL_GEMM_H
 #define STNI_OPS_UTIL_GEMM_H
 
+#include "core/isa.h"
+
 #include <shardtensor/dtype.h>
 
 /* C (m, n) = A (m, k) B (k, n), or C += A B. Each matrix has a stride (elements, any sign) per row and per column; C overlaps neither
@@ -26,6 +28,6 @@ int stni_gemm_is_vector(stn_dtype dtype, int64_t m, int64_t n, int64_t k);
 size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k);
 
 /* Computes at once, on the calling thread: for kernels. `workspace` is 64-byte aligned. */
-void stni_gemm_now(const struct stni_gemm *g, void *workspace);
+void stni_gemm_now(enum stni_isa isa, const struct stni_gemm *g, void *workspace);
 
 #endif

@@ -1,5 +1,6 @@
 /* Filling and adding boxes, on the CPU. */
 #include "core/box.h"
+#include "core/device/device.h"
 #include "ops/util/remap_kernel.h"
 
 #include <string.h>
@@ -17,7 +18,6 @@ stn_status stni_remap_fill_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_remap_fill_args *a = args;
     stn_box from = a->box;
-    (void)queue;
     int64_t n = 1;
     int dense = 1;
     for (int d = a->box.ndim - 1; d >= 0; d--) {
@@ -30,7 +30,7 @@ stn_status stni_remap_fill_cpu(stn_queue *queue, const void *args)
     }
     from.data = (void *)(uintptr_t)a->value;
     memset(from.strides, 0, sizeof from.strides);
-    stni_box_copy_now(&a->box, &from, a->element_size);
+    stni_box_copy_now(queue->isa, &a->box, &from, a->element_size);
     return STN_OK;
 }
 
@@ -40,7 +40,6 @@ stn_status stni_remap_add_cpu(stn_queue *queue, const void *args)
     const struct stni_remap_add_args *a = args;
     stn_box dst = a->dst, src = a->src;
     int64_t repeats = 1, size = (int64_t)stn_dtype_size(a->dtype);
-    (void)queue;
     for (int d = 0; d < dst.ndim; d++)
         if (a->dst.strides[d] == 0) {
             repeats *= dst.shape[d];
@@ -55,7 +54,7 @@ stn_status stni_remap_add_cpu(stn_queue *queue, const void *args)
             }
         src.data = (char *)a->src.data + at * size;
         stn_box both[] = {dst, src};
-        stni_box_reduce_now(1, &dst, 2, both, a->dtype, STN_SUM);
+        stni_box_reduce_now(queue->isa, 1, &dst, 2, both, a->dtype, STN_SUM);
     }
     return STN_OK;
 }

@@ -96,7 +96,7 @@ static void compare(stni_fold_fn fold, const struct shape *s)
     }
     result = (stn_box){memory[2 * MAX], 1, {s->n}, {1}};
     if (s->n > 0)
-        stni_box_reduce_now(1, &result, s->n_src, boxes, s->dtype, s->op);
+        stni_box_reduce_now(stni_isa_best(), 1, &result, s->n_src, boxes, s->dtype, s->op);
     for (int i = 0; i < s->n_dst; i++)
         dst[i] = s->in_place && i < s->n_src ? (void *)(uintptr_t)src[i] : memory[MAX + i] + size * (i % 2);
     struct stni_fold f = {s->n_dst, s->n_src, dst, src, s->n, s->op == STN_AVG ? s->n_src : 1};
@@ -129,7 +129,7 @@ static void compare_all(const struct stni_fold_kernels *kernels)
 
 static void base_kernels_agree_with_box_reductions(void)
 {
-    compare_all(&stni_fold_kernels_base);
+    compare_all(STNI_ISA_PICK(stni_fold_kernels, STNI_ISA_BASE));
 }
 
 static void avx2_kernels_agree_with_box_reductions(void)
@@ -149,7 +149,7 @@ static void avx512_kernels_agree_with_box_reductions(void)
 /* Each upper half with the lower halves around a tie: rounding, carries into the exponent, infinities, every NaN. */
 static void bf16_sums_round_as_the_scalar_conversion(void)
 {
-    stni_fold_fn fold = stni_fold_for(STN_DTYPE_BF16, STN_SUM);
+    stni_fold_fn fold = stni_fold_for(stni_isa_best(), STN_DTYPE_BF16, STN_SUM);
     uint16_t a[256], b[256], got[256];
     const void *src[] = {a, b};
     void *dst[] = {got};

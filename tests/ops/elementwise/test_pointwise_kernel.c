@@ -1,6 +1,7 @@
 /* The CPU's pointwise kernel on raw memory against a plain loop: all dtypes, strides, broadcasting, odd sizes. Values are small whole
  * numbers, so that every result is exact. */
 #include "harness.h"
+#include "every_isa.h"
 
 #include "ops/elementwise/pointwise_kernel.h"
 #include "ops/elements.h"
@@ -86,13 +87,6 @@ static void merge(struct problem *p)
     p->index_ndim = p->args.ndim;
     memcpy(p->index_shape, p->args.shape, sizeof p->index_shape);
     p->args.ndim = stni_merge_dims(p->args.ndim, p->args.shape, n, strides);
-}
-
-/* Every instruction set in turn. */
-static enum stni_isa next_isa(void)
-{
-    static unsigned runs;
-    return (enum stni_isa)(runs++ % ((unsigned)stni_isa_best() + 1));
 }
 
 /* Runs the kernel; every element of the output is the plain loop's, and nothing beside them was written. */

@@ -1,6 +1,8 @@
 /* The CPU's reduction kernel on raw memory against a plain loop: all dtypes, every set of dims, strides, short and long runs. */
 #include "harness.h"
 
+#include "core/device/device.h"
+#include "every_isa.h"
 #include "ops/elements.h"
 #include "ops/reduce/reduce_kernel.h"
 #include "ops/util/strided.h"
@@ -18,6 +20,13 @@ struct problem {
     void *data, *result;
     int64_t size, out_size; /* elements of memory */
 };
+
+/* By each instruction set in turn. */
+static void run_kernel(const struct stni_reduce_args *args)
+{
+    stn_queue queue = {.isa = next_isa()};
+    CHECK_STATUS(stni_reduce_cpu(&queue, args), STN_OK);
+}
 
 static stn_dtype sum_dtype(stn_dtype dtype)
 {
@@ -72,7 +81,7 @@ static void run(const struct problem *p)
     }
     args.n_kept = stni_merge_dims(args.n_kept, args.kept, 2, (int64_t *[]){args.kept_in, args.kept_out});
     args.n_reduced = args.empty ? 0 : stni_merge_dims(args.n_reduced, args.reduced, 1, (int64_t *[]){args.reduced_in});
-    CHECK_STATUS(stni_reduce_cpu(NULL, &args), STN_OK);
+    run_kernel(&args);
 }
 
 /* Sums of small whole numbers are exact in the accumulator; the result is rounded once to the output's dtype. */
@@ -162,12 +171,12 @@ static void long_f32_sum_is_rounded_once(void)
     }
     struct stni_reduce_args args = {.op = STNI_REDUCTION_sum, .in_dtype = STN_DTYPE_F32, .out_dtype = STN_DTYPE_F32, .in = x, .out = &sum,
                                     .n_reduced = 1, .reduced = {N}, .reduced_in = {1}};
-    CHECK_STATUS(stni_reduce_cpu(NULL, &args), STN_OK);
+    run_kernel(&args);
     CHECK_NEAR(sum, wanted, 6e-8);
     args.n_reduced = 1;
     args.n_kept = 1;
     args.kept[0] = 1;
-    CHECK_STATUS(stni_reduce_cpu(NULL, &args), STN_OK);
+    run_kernel(&args);
     CHECK_NEAR(sum, wanted, 6e-8);
     free(x);
 }
@@ -177,10 +186,10 @@ static void nan_and_infinity_reach_the_sum(void)
     float x[5] = {1, INFINITY, 2, 3, 4}, sum;
     struct stni_reduce_args args = {.op = STNI_REDUCTION_sum, .in_dtype = STN_DTYPE_F32, .out_dtype = STN_DTYPE_F32, .in = x, .out = &sum,
                                     .n_reduced = 1, .reduced = {5}, .reduced_in = {1}};
-    CHECK_STATUS(stni_reduce_cpu(NULL, &args), STN_OK);
+    run_kernel(&args);
     CHECK(isinf(sum) && sum > 0);
     x[4] = NAN;
-    CHECK_STATUS(stni_reduce_cpu(NULL, &args), STN_OK);
+    run_kernel(&args);
     CHECK(isnan(sum));
 }
 

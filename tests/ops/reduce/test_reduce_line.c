@@ -2,6 +2,8 @@
  * a sum keeps. */
 #include "harness.h"
 
+#include "core/device/device.h"
+#include "every_isa.h"
 #include "ops/elements.h"
 #include "ops/reduce/reduce_kernel.h"
 
@@ -10,6 +12,13 @@
 #include <stdlib.h>
 
 enum { LONGEST = 150001 };
+
+/* By each instruction set in turn. */
+static void run_kernel(const struct stni_reduce_args *args)
+{
+    stn_queue queue = {.isa = next_isa()};
+    CHECK_STATUS(stni_reduce_cpu(&queue, args), STN_OK);
+}
 
 static double join(enum stni_reduction op, double p, double v)
 {
@@ -48,7 +57,7 @@ static void reduce(enum stni_reduction op, stn_dtype dtype, const void *x, int64
     char out[2 * 16];
     struct stni_reduce_args args = {.op = op, .in_dtype = dtype, .out_dtype = result(op, dtype), .in = x, .out = out, .n_kept = 1, .kept = {2},
                                     .kept_in = {n}, .kept_out = {1}, .n_reduced = 1, .reduced = {n}, .reduced_in = {1}};
-    CHECK_STATUS(stni_reduce_cpu(NULL, &args), STN_OK);
+    run_kernel(&args);
     for (int i = 0; i < 2; i++)
         got[i] = creal(element_get(args.out_dtype, out, i));
 }

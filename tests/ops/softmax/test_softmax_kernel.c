@@ -10,9 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct stni_softmax_cpu *table(enum stni_isa isa)
+struct kernels {
+    stn_kernel_fn forward, max, sum, scale, backward, dot, apply;
+};
+
+#define ALL(of) {of(stni_softmax_forward), of(stni_softmax_max), of(stni_softmax_sum), of(stni_softmax_scale), of(stni_softmax_backward), \
+                 of(stni_softmax_dot), of(stni_softmax_apply)}
+
+static const struct kernels *table(enum stni_isa isa)
 {
-    return STNI_ISA_PICK(stni_softmax_cpu, isa);
+    static const struct kernels tables[STNI_ISA_COUNT] = {ALL(STNI_ISA_BASE_OF), ALL(STNI_ISA_AVX2_OF), ALL(STNI_ISA_AVX512_OF)};
+    return &tables[isa];
 }
 
 static uint64_t seed;
@@ -147,7 +155,7 @@ static const int orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
 
 enum { N_SHAPES = sizeof shapes / sizeof *shapes, N_ORDERS = 3, N_DTYPES = 4 };
 
-static void for_problems(void (*run)(struct problem *p, const struct stni_softmax_cpu *kernels))
+static void for_problems(void (*run)(struct problem *p, const struct kernels *kernels))
 {
     seed = 1;
     for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
@@ -161,12 +169,12 @@ static void for_problems(void (*run)(struct problem *p, const struct stni_softma
                 }
 }
 
-static void run_whole(struct problem *p, const struct stni_softmax_cpu *kernels)
+static void run_whole(struct problem *p, const struct kernels *kernels)
 {
     struct stni_softmax_args args = args_of(p, 0, p->shape[1]);
-    kernels->forward(&args);
+    kernels->forward(NULL, &args);
     check_out(p, p->want);
-    kernels->backward(&args);
+    kernels->backward(NULL, &args);
     check_out(p, p->want_backward);
 }
 
@@ -185,7 +193,7 @@ static void combine(const struct problem *p, void *into, const void *from, int64
 }
 
 /* Four ranks: uneven chunks, one of them empty; what the all-reduces would do is done here. */
-static void run_in_pieces(struct problem *p, const struct stni_softmax_cpu *kernels)
+static void run_in_pieces(struct problem *p, const struct kernels *kernels)
 {
     int64_t n = p->shape[1], lines = p->shape[0] * p->shape[2], cut[] = {0, n / 3, n / 3, n - n / 4, n};
     double *stat = calloc((size_t)lines, 8), *total = calloc((size_t)lines, 8), *own = calloc((size_t)lines, 8);
@@ -194,32 +202,32 @@ static void run_in_pieces(struct problem *p, const struct stni_softmax_cpu *kern
         args[r] = args_of(p, cut[r], cut[r + 1]);
         CHECK_I64(stni_lines_count(&args[r].lines), lines);
         args[r].stat = r ? own : stat;
-        kernels->max(&args[r]);
+        kernels->max(NULL, &args[r]);
         if (r)
             combine(p, stat, own, lines, 1);
     }
     for (int r = 0; r < 4; r++) {
         args[r].stat = stat;
         args[r].total = r ? own : total;
-        kernels->sum(&args[r]);
+        kernels->sum(NULL, &args[r]);
         if (r)
             combine(p, total, own, lines, 0);
     }
     for (int r = 0; r < 4; r++) {
         args[r].total = total;
-        kernels->scale(&args[r]);
+        kernels->scale(NULL, &args[r]);
     }
     check_out(p, p->want);
 
     for (int r = 0; r < 4; r++) {
         args[r].stat = r ? own : stat;
-        kernels->dot(&args[r]);
+        kernels->dot(NULL, &args[r]);
         if (r)
             combine(p, stat, own, lines, 0);
     }
     for (int r = 0; r < 4; r++) {
         args[r].stat = stat;
-        kernels->apply(&args[r]);
+        kernels->apply(NULL, &args[r]);
     }
     check_out(p, p->want_backward);
     free(stat);
@@ -242,9 +250,9 @@ static void instruction_sets_give_the_same_values(void)
         size_t bytes = (size_t)(p.shape[0] * p.shape[1] * p.shape[2]) * sizeof(float);
         float *base = malloc(bytes);
         struct stni_softmax_args args = args_of(&p, 0, p.shape[1]);
-        table(STNI_ISA_BASE)->forward(&args);
+        table(STNI_ISA_BASE)->forward(NULL, &args);
         memcpy(base, p.data[2], bytes);
-        table(stni_isa_best())->forward(&args);
+        table(stni_isa_best())->forward(NULL, &args);
         for (size_t i = 0; i < bytes / sizeof(float); i++)
             CHECK_NEAR((double)((const float *)p.data[2])[i], (double)base[i], 1e-6);
         free(base);
@@ -253,7 +261,7 @@ static void instruction_sets_give_the_same_values(void)
 }
 
 /* Four lines, again and again. */
-static void special_lines(const struct stni_softmax_cpu *kernels, int64_t n, int64_t lines)
+static void special_lines(const struct kernels *kernels, int64_t n, int64_t lines)
 {
     float *x = calloc((size_t)(lines * n), sizeof *x), *y = calloc((size_t)(lines * n), sizeof *y);
     for (int64_t i = 0; i < lines * n; i++) {
@@ -266,7 +274,7 @@ static void special_lines(const struct stni_softmax_cpu *kernels, int64_t n, int
     const int64_t *strides[] = {step, NULL, step};
     struct stni_softmax_args args = {.dtype = STN_DTYPE_F32, .x = x, .out = y};
     stni_lines_make(&args.lines, 1, 2, shape, order, strides);
-    kernels->forward(&args);
+    kernels->forward(NULL, &args);
     for (int64_t i = 0; i < lines * n; i++) {
         const int64_t kind = i / n % 4, hot = kind == 1 ? n - 1 : 0;
         if (kind % 2 == 0)
@@ -300,7 +308,7 @@ static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64
 }
 
 /* Logarithms of a line whose elements are near `far` and one apart, against long doubles. */
-static void check_digits(const struct stni_softmax_cpu *kernels, stn_dtype dtype, double far, int64_t lines, int64_t n, int across)
+static void check_digits(const struct kernels *kernels, stn_dtype dtype, double far, int64_t lines, int64_t n, int across)
 {
     const double eps = dtype == STN_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
     char *x = malloc((size_t)(lines * n) * 8), *out = malloc((size_t)(lines * n) * 8);
@@ -311,7 +319,7 @@ static void check_digits(const struct stni_softmax_cpu *kernels, stn_dtype dtype
     stni_lines_make(&args.lines, 1, 2, shape, order, strides);
     for (int64_t i = 0; i < lines * n; i++)
         set(x, dtype, i, far + (double)(i * 7 % 5));
-    kernels->forward(&args);
+    kernels->forward(NULL, &args);
     for (int64_t l = 0; l < lines; l++) {
         long double total = 0, max = -INFINITY;
         for (int64_t i = 0; i < n; i++)
@@ -354,14 +362,14 @@ static void logarithms_of_equal_elements_do_not_depend_on_them(void)
                 for (int64_t k = 0; k < 2 * lines; k++)
                     x[k] = (float)equal[i];
                 const struct stni_softmax_args args = dense_args(STN_DTYPE_F32, 1, lines, 2, x, out);
-                table((enum stni_isa)isa)->forward(&args);
+                table((enum stni_isa)isa)->forward(NULL, &args);
                 for (int64_t k = 0; k < 2 * lines; k++)
                     CHECK_NEAR((double)out[k], -log(2), 1e-7);
             }
 }
 
 /* A large result at once, and in two parts that are not large, from the middle of a cache line. */
-static void check_large(const struct stni_softmax_cpu *kernels, stn_dtype dtype, int logarithm, int64_t n)
+static void check_large(const struct kernels *kernels, stn_dtype dtype, int logarithm, int64_t n)
 {
     enum { TOGETHER = 16 };
     const size_t size = stn_dtype_size(dtype), line = (size_t)n * size, pad = 3 * size;
@@ -375,9 +383,9 @@ static void check_large(const struct stni_softmax_cpu *kernels, stn_dtype dtype,
     const struct stni_softmax_args first = dense_args(dtype, logarithm, half, n, x, parts + pad);
     const struct stni_softmax_args second =
         dense_args(dtype, logarithm, lines - half, n, x + (size_t)half * line, parts + pad + (size_t)half * line);
-    kernels->forward(&all);
-    kernels->forward(&first);
-    kernels->forward(&second);
+    kernels->forward(NULL, &all);
+    kernels->forward(NULL, &first);
+    kernels->forward(NULL, &second);
     CHECK(memcmp(whole, parts, (size_t)lines * line + 2 * pad) == 0);
     free(x);
     free(whole);

@@ -1,6 +1,8 @@
 /* Matrix products of our own against plain loops: every dtype, odd sizes, blocks that end in the middle of a tile, any strides. */
 #include "harness.h"
 
+#include "every_isa.h"
+
 #include "ops/util/gemm.h"
 
 #include <complex.h>
@@ -98,7 +100,7 @@ static void compare(stn_dtype dtype, int64_t m, int64_t n, int64_t k, int form)
     memcpy(before, c, bytes);
     void *workspace = aligned_alloc(64, stni_gemm_workspace(dtype, m, n, k) + 64);
     g.a = a, g.b = b, g.c = c;
-    stni_gemm_now(&g, workspace);
+    stni_gemm_now(next_isa(), &g, workspace);
     double worst = worst_error(&g, before);
     CHECK(worst <= (dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64 ? 1e-6 : 1e-15));
     /* Memory between the elements of C is left alone. */
@@ -146,7 +148,7 @@ static void integers_wrap(void)
     int64_t a = INT64_MAX, b = 2, c = 0;
     struct stni_gemm g = {STN_DTYPE_I64, 0, 1, 1, 1, &a, &b, &c, 1, 1, 1, 1, 1, 1};
     void *workspace = aligned_alloc(64, stni_gemm_workspace(STN_DTYPE_I64, 1, 1, 1));
-    stni_gemm_now(&g, workspace);
+    stni_gemm_now(stni_isa_best(), &g, workspace);
     CHECK_I64(c, -2);
     free(workspace);
 }
@@ -181,7 +183,7 @@ static void long_sums_with_a_vector_err_as_sums_do(void)
                 g = (struct stni_gemm){.dtype = STN_DTYPE_F32, .accumulate = g.accumulate, .m = 1, .n = m, .k = K, .a = x, .b = a, .c = c,
                                        .a_row = 1, .a_col = step, .b_row = a_col, .b_col = a_row, .c_row = 1, .c_col = 1};
             c[0] = c[1] = c[2] = 5;
-            stni_gemm_now(&g, NULL);
+            stni_gemm_now(next_isa(), &g, NULL);
             for (int64_t i = 0; i < m; i++) {
                 double want = g.accumulate ? 5 : 0;
                 for (int64_t t = 0; t < K; t++)

@@ -1,5 +1,4 @@
-/* What the kernel of max pools needs, and its entry on the CPU. */
-#include "core/isa.h"
+/* What the kernel of max pools needs and looks up. */
 #include "ops/pool/max_kernel.h"
 
 static int64_t rows_of(const struct stni_resample_args *a)
@@ -42,11 +41,4 @@ void stni_max_fill_tables(const struct stni_max_args *args, struct stni_max_tabl
         out->row[r] = ((a->source[0].begin + r / ny) * a->dim[1].n_in + a->source[1].begin + r % ny) * a->dim[2].n_in;
     out->memory = out->row + rows_of(a);
     out->index = args->index;
-}
-
-stn_status stni_max_cpu(stn_queue *queue, const void *args)
-{
-    (void)queue;
-    STNI_ISA_PICK(stni_max_kernels, stni_isa_best())->run(args);
-    return STN_OK;
 }

@@ -1,5 +1,4 @@
-/* Entries of attention's kernels on the CPU, and their workspace. */
-#include "core/isa.h"
+/* The workspace of attention's kernels on the CPU. */
 #include "ops/attention/attention_kernel.h"
 #include "ops/util/gemm.h"
 #include "ops/util/widen.h"
@@ -24,18 +23,4 @@ size_t stni_attention_workspace(const struct stni_attention_args *p)
         product = bytes > product ? bytes : product;
     }
     return total + product;
-}
-
-stn_status stni_attention_cpu(stn_queue *queue, const void *args)
-{
-    (void)queue;
-    STNI_ISA_PICK(stni_attention_kernels, stni_isa_best())->forward(args);
-    return STN_OK;
-}
-
-stn_status stni_attention_backward_cpu(stn_queue *queue, const void *args)
-{
-    (void)queue;
-    STNI_ISA_PICK(stni_attention_kernels, stni_isa_best())->backward(args);
-    return STN_OK;
 }

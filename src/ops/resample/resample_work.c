@@ -1,5 +1,4 @@
-/* What the resampling kernel needs, and its entry on the CPU. */
-#include "core/isa.h"
+/* What the resampling kernel needs. */
 #include "ops/resample/resample_kernel.h"
 
 int64_t stni_resample_terms(const struct stni_resample_args *args, int d)
@@ -23,11 +22,4 @@ size_t stni_resample_work(const struct stni_resample_args *args)
         targets += stni_range_length(args->target[d]) + 1;
     }
     return (size_t)(terms + 2 * targets + row * stni_range_length(args->source[1]) + row + args->width + 64) * sizeof(double);
-}
-
-stn_status stni_resample_cpu(stn_queue *queue, const void *args)
-{
-    (void)queue;
-    STNI_ISA_PICK(stni_resample_kernels, stni_isa_best())->run(args);
-    return STN_OK;
 }
