@@ -4,6 +4,7 @@
 #include "core/isa.h"
 #include "ops/norm/norm_kernel.h"
 #include "ops/util/pieces.h"
+#include "ops/util/scalar_loop.h"
 
 #include <stdalign.h>
 

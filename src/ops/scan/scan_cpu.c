@@ -2,6 +2,7 @@
  * in order either way. Sums of floats are kept in f64 (complex ones in c128), as reductions keep them. */
 #include "core/dtype.h"
 #include "ops/scan/scan_kernel.h"
+#include "ops/util/scalar_loop.h"
 
 #include <complex.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "ops/util/convert.h"
 
 #include "ops/util/pieces.h"
+#include "ops/util/scalar_loop.h"
 
 /* How elements lie in memory; a bool is a byte, 0 or 1. The names are pasted by the templates, so stdbool.h stays out of this file. */
 typedef float f32_T;
