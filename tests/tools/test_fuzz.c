@@ -12,7 +12,7 @@
 static struct program *drawn(uint64_t seed, const char *only)
 {
     struct draw_counts counts = {0, 0};
-    struct program *p = malloc(sizeof *p);
+    struct program *p = calloc(1, sizeof *p);
     if (!CHECK_PTR(p) || !CHECK(draw_program(p, seed, only, &counts)))
         exit(EXIT_FAILURE);
     return p;

@@ -10,6 +10,7 @@ enum { BENCH_MAX_PAIRS = 15, BENCH_MAX_COUNTERS = 8 };
 
 struct bench {
     int json;      /* one object a line instead of a table */
+    const char *isa; /* instruction set of our kernels; NULL: the widest */
     int quick;     /* the short form: fewer and smaller cases, less time on each */
     const char *without; /* libraries that contexts do without; NULL: none */
     int pairs;     /* at least 7 */

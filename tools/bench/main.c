@@ -1,6 +1,8 @@
 /* stn-bench: measures the library beside its peers. */
 #include "bench.h"
 
+#include "common/isa_option.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +35,7 @@ enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short] [--without onednn,fftw]\n\n");
+    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short] [--without onednn,fftw] [--isa base|avx2|avx512]\n\n");
     for (int i = 0; i < ENTRIES; i++)
         fprintf(stderr, "  %-16s %s\n", entries[i].name, entries[i].work);
     return EXIT_USAGE;
@@ -64,6 +66,8 @@ int main(int argc, char **argv)
             bench.quick = 1;
         else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc)
             bench.without = argv[++i];
+        else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc)
+            bench.isa = argv[++i];
         else if (select_by(argv[i], &bench, 0))
             names++;
         else
@@ -71,6 +75,9 @@ int main(int argc, char **argv)
     }
     if (names == 0)
         return usage();
+    const int lacking = isa_option_check(bench.isa);
+    if (lacking)
+        return lacking;
     if (bench.quick) {
         bench.pairs = 7;
         bench.seconds = 0.005;

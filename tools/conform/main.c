@@ -1,5 +1,6 @@
 /* stn-conform: runs conformance cases on meshes of ranks, in many layouts, and compares with what one process gave. */
 #include "cast.h"
+#include "common/isa_option.h"
 #include "options.h"
 #include "report.h"
 
@@ -87,6 +88,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s%s%s", error, error[0] ? "\n" : "", error[0] ? "" : options_usage);
         return EXIT_USAGE;
     }
+    const int lacking = isa_option_check(options.run.isa);
+    if (lacking)
+        return lacking;
     FILE *out = options.run.processes ? join(&options) : stdout;
     if (out == NULL)
         return EXIT_USAGE;

@@ -7,7 +7,7 @@
 
 const char options_usage[] =
     "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device cpu|cuda] [--placements all|K]\n"
-    "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] FILE|DIR...\n"
+    "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET] FILE|DIR...\n"
     "\n"
     "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
     "compares. Exit status 0 only if every configuration passed.\n"
@@ -20,6 +20,7 @@ const char options_usage[] =
     "  --queue         immediate: kernels run at once; worker: on a thread, with random delays\n"
     "  --dtype D       f64, bf16 or f16: floating inputs are cast, and compared with one rank in f64 within the dtype's bounds (f32)\n"
     "  --without LIST  libraries to do without, of onednn,fftw: our own kernels serve\n"
+    "  --isa SET       instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
     "  --only N        one configuration, as a failure's line names it\n";
 
 /* A whole number and nothing else. */
@@ -126,6 +127,12 @@ static int parse_without(struct options *o, const char *text)
     return run_takes_without(text);
 }
 
+static int parse_isa(struct options *o, const char *text)
+{
+    o->run.isa = text;
+    return 1;
+}
+
 static const struct option_row {
     const char *name;
     int (*parse)(struct options *o, const char *text);
@@ -140,6 +147,7 @@ static const struct option_row {
     {"--queue", parse_queue, "immediate or worker"},
     {"--dtype", parse_dtype, "f32, f64, bf16 or f16"},
     {"--without", parse_without, "names of onednn and fftw with commas between them"},
+    {"--isa", parse_isa, "an instruction set"},
     {"--only", parse_only, "the number of a configuration"},
 };
 

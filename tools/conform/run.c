@@ -187,6 +187,7 @@ static void launch(struct batch *batch)
             .seed = batch->options->seed,
             .deadline_seconds = DEADLINE_SECONDS,
             .without = batch->options->without,
+            .isa = batch->options->isa,
         },
     };
     stn_status status = stn_launch(&options, rank_main, batch);

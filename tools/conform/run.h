@@ -14,6 +14,7 @@ struct run_options {
     int64_t only;       /* number of the only configuration to run; -1: all */
     stn_dtype dtype;    /* of floating inputs; F32: as the cases have them */
     const char *without; /* libraries that contexts do without; NULL: none */
+    const char *isa;    /* instruction set of the kernels; NULL: the widest */
     int processes;      /* ranks are the processes of a job: each runs this program */
 };
 

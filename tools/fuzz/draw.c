@@ -315,8 +315,10 @@ static void draw_grid(struct draft *d)
 int draw_program(struct program *p, uint64_t seed, const char *only, struct draw_counts *counts)
 {
     struct finding finding = {{0}, 0, 0};
+    const char *isa = p->isa;
     memset(p, 0, sizeof *p);
     p->seed = seed;
+    p->isa = isa;
     struct draft *d = calloc(1, sizeof *d);
     if (d == NULL)
         return 0;
@@ -324,7 +326,7 @@ int draw_program(struct program *p, uint64_t seed, const char *only, struct draw
     d->dtype = draw_chance(d, 5) ? STN_DTYPE_F32 : STN_DTYPE_F64;
     draw_grid(d);
     const int steps = draw_between(d, 2, MAX_STEPS);
-    int good = stn_context_create(NULL, &d->e.context) == STN_OK;
+    int good = execute_open(&d->e) == STN_OK;
     if (good) {
         stn_scope_begin(d->e.context);
         stn_no_grad_begin(d->e.context);

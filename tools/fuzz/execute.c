@@ -240,12 +240,18 @@ static int keep(struct execution *e, const struct program *p, struct answers *an
     return 1;
 }
 
+stn_status execute_open(struct execution *e)
+{
+    const stn_context_options options = {.size = sizeof options, .isa = e->program->isa};
+    return stn_context_create(&options, &e->context);
+}
+
 int execute_alone(struct program *p, struct answers *answers, struct finding *finding)
 {
     struct execution e = {.program = p, .finding = finding};
     memset(answers, 0, sizeof *answers);
     *finding = (struct finding){{0}, 0, 0};
-    if (stn_context_create(NULL, &e.context) != STN_OK)
+    if (execute_open(&e) != STN_OK)
         return 0;
     stn_scope_begin(e.context);
     int good = forward(&e);
@@ -388,6 +394,7 @@ int execute_compare(struct program *p, const struct answers *answers, struct fin
                     .queue = {.size = sizeof options.context.queue, .kind = p->queue, .delay_seed = p->queue == STN_QUEUE_WORKER ? p->seed | 1 : 0},
                     .deadline_seconds = DEADLINE_SECONDS,
                     .without = p->without,
+                    .isa = p->isa,
                     .error_text = why,
                     .error_text_size = sizeof why},
     };

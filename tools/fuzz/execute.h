@@ -29,6 +29,9 @@ struct execution {
     struct finding *finding;
 };
 
+/** Makes the context of one rank. @return the status. */
+stn_status execute_open(struct execution *e);
+
 /** Makes a leaf, or the cotangent of what a step made. */
 stn_tensor *execute_given(struct execution *e, int term);
 

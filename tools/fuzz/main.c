@@ -1,4 +1,5 @@
 /* stn-fuzz: random programs on random meshes and layouts, against one rank. */
+#include "common/isa_option.h"
 #include "draw.h"
 #include "generators.h"
 #include "print.h"
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--without LIST] [--print] [--list]\n"
+    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--without LIST] [--isa SET] [--print] [--list]\n"
     "\n"
     "Draws programs of 2 to 30 ops, runs each forward and backward on one rank and on a mesh with random layouts, and compares all that came. A\n"
     "program that fails is made small and printed as C. Exit status 0 only if none failed.\n"
@@ -22,13 +23,14 @@ static const char usage[] =
     "  --only N      one program, as a failure's line names it\n"
     "  --op NAME     programs of this op alone\n"
     "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw\n"
+    "  --isa SET     instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
     "  --print       programs as C, before they run\n"
     "  --list        the ops that programs are made of\n";
 
 struct options {
     double seconds;
     long long programs, seed, only;
-    const char *op, *without;
+    const char *op, *without, *isa;
     int print;
 };
 
@@ -76,6 +78,8 @@ static int read_options(int argc, char **argv, struct options *o)
             o->op = generator_of(value)->op;
         else if (strcmp(argv[i], "--without") == 0)
             o->without = value;
+        else if (strcmp(argv[i], "--isa") == 0)
+            o->isa = value;
         else
             return 0;
         if (*end != '\0' || *value == '\0' || !takes_without(o->without))
@@ -105,8 +109,9 @@ static void report(const struct options *o, long long number, struct program *p,
     printf("FAIL program %lld of %d steps: %s\n", number, p->n_steps, finding->text);
     fflush(stdout);
     const int tries = shrink_program(p, finding);
-    printf("after %d tries %d steps: %s\nagain: stn-fuzz --seed %lld --only %lld%s%s%s%s\n\n", tries, p->n_steps, finding->text, o->seed, number,
-           o->op ? " --op " : "", o->op ? o->op : "", o->without ? " --without " : "", o->without ? o->without : "");
+    printf("after %d tries %d steps: %s\nagain: stn-fuzz --seed %lld --only %lld%s%s%s%s%s%s\n\n", tries, p->n_steps, finding->text, o->seed, number,
+           o->op ? " --op " : "", o->op ? o->op : "", o->without ? " --without " : "", o->without ? o->without : "", o->isa ? " --isa " : "",
+           o->isa ? o->isa : "");
     print_program(stdout, p);
     printf("\n");
     fflush(stdout);
@@ -147,9 +152,13 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    struct program *p = malloc(sizeof *p);
+    const int lacking = isa_option_check(options.isa);
+    if (lacking)
+        return lacking;
+    struct program *p = calloc(1, sizeof *p);
     if (p == NULL)
         return 2;
+    p->isa = options.isa;
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
         signal(crashes[i], on_crash);

@@ -273,8 +273,10 @@ void print_program(FILE *out, const struct program *p)
 {
     fputs(preamble, out);
     print_body(out, p);
-    fprintf(out, "int main(void)\n{\n    stn_launch_options options = {.size = sizeof options, .ranks = 1, .context = {.size = sizeof options.context}};\n"
-                 "    stn_launch(&options, body, NULL);\n    options.ranks = %d;\n", p->grid.ranks);
+    fprintf(out, "int main(void)\n{\n    stn_launch_options options = {.size = sizeof options, .ranks = 1, .context = {.size = sizeof options.context}};\n");
+    if (p->isa != NULL)
+        fprintf(out, "    options.context.isa = \"%s\";\n", p->isa);
+    fprintf(out, "    stn_launch(&options, body, NULL);\n    options.ranks = %d;\n", p->grid.ranks);
     if (p->queue == STN_QUEUE_WORKER)
         fprintf(out, "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = STN_QUEUE_WORKER, .delay_seed = UINT64_C(%llu)};\n",
                 (unsigned long long)(p->seed | 1));

@@ -39,6 +39,7 @@ struct step {
 
 struct program {
     uint64_t seed;
+    const char *isa; /* instruction set of the kernels; NULL: the widest */
     stn_queue_kind queue;
     const char *without; /* libraries that contexts do without; NULL: none */
     struct grid grid;
