@@ -105,6 +105,12 @@ static stn_status local_input(struct local_call *local, int i, const stn_tensor 
     return STN_OK;
 }
 
+/* In place, want is the given layout: the local tensor is the caller's memory, and the caller's handle the result. */
+static int is_in_place(const stn_op_call *call)
+{
+    return (call->op->desc->flags & STN_OP_IN_PLACE) != 0;
+}
+
 static stn_status local_output(struct local_call *local, int k, const stn_spec *spec)
 {
     const struct stni_layout *l = &spec->layout;
@@ -112,6 +118,10 @@ static stn_status local_output(struct local_call *local, int k, const stn_spec *
     STNI_TRY(stni_spec_local(context, l->dtype, l->ndim, l->shape, &local->out_spec[k]));
     if (local->call.op->desc->flags & STN_OP_ALIAS)
         return STN_OK;
+    if (is_in_place(&local->call)) {
+        local->out[k] = stn_tensor_retain(local->in[0]);
+        return STN_OK;
+    }
     return stni_tensor_create(context, local->out_spec[k], &local->out[k]);
 }
 
@@ -150,7 +160,7 @@ static stn_status run_local(struct local_call *local, stn_op_call *call)
 /* Ranks outside the mesh have nothing to compute, but a handle with an empty chunk. */
 static stn_status outside(stn_op_call *call)
 {
-    for (int k = 0; k < call->n_out; k++)
+    for (int k = 0; k < call->n_out && !is_in_place(call); k++)
         STNI_TRY(stni_tensor_create(call->context, call->out_spec[k], &call->out[k]));
     return STN_OK;
 }
@@ -172,7 +182,7 @@ stn_status stni_fallback_run(stn_op_call *call)
     local.call.want = local.want;
     local.call.out_spec = local.out_spec;
     stn_status status = run_local(&local, call);
-    for (int k = 0; k < call->n_out && status == STN_OK; k++)
+    for (int k = 0; k < call->n_out && status == STN_OK && !is_in_place(call); k++)
         status = lay_out(call, k, local.out[k]);
     for (int k = 0; k < call->n_out; k++)
         stni_tensor_drop(&local.out[k]);

@@ -173,11 +173,58 @@ static void a_handler_that_gives_nothing_has_failed(void)
     test_ranks(2, handler_body, NULL);
 }
 
+static stn_status set_seven(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    **(float *const *)args = 7;
+    return STN_OK;
+}
+
+static stn_status change_run(stn_op_call *call)
+{
+    float *at = stn_tensor_data(call->in[0]);
+    return at ? stn_queue_launch(stn_context_queue(call->context), set_seven, &at, sizeof at) : STN_OK;
+}
+
+/* In place and without a rule, on a mesh of ranks 1 and 2 of three: the fallback changes what it was given. */
+static stn_status in_place_body(stn_context *context, void *arg)
+{
+    enum fault none = NONE;
+    const stn_op_desc desc = {.size = sizeof desc, .name = "change_", .inputs = two_inputs, .n_inputs = 1, .n_outputs = 1, .flags = STN_OP_IN_PLACE,
+                              .check = check, .run = change_run, .arg = &none};
+    const int two = 2, first = 1;
+    const int64_t n = 3;
+    const stn_placement whole = stn_replicate(), shard = stn_shard(0);
+    const stn_mesh *mesh;
+    const stn_op *op;
+    stn_tensor *y;
+    double got;
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    CHECK_STATUS(stn_mesh_create(context, 1, &two, NULL, &first, &mesh), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &whole, STN_DTYPE_F32, 1, &n, NULL, test_value);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), STN_OK);
+    CHECK(y == x);
+    CHECK_STATUS(stn_item(stn_select(x, 0, 0), &got), STN_OK);
+    CHECK(stn_mesh_contains_me(mesh) ? got == 7 : got != got);
+    x = test_tensor(context, mesh, &shard, STN_DTYPE_F32, 1, &n, NULL, test_value);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), STN_ERR_LAYOUT);
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_LAYOUT);
+    return stn_scope_end(context);
+}
+
+static void in_place_without_a_rule_changes_what_was_given(void)
+{
+    test_ranks(3, in_place_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"what_an_author_gets_wrong_is_an_error", what_an_author_gets_wrong_is_an_error},
         {"a_handler_that_gives_nothing_has_failed", a_handler_that_gives_nothing_has_failed},
+        {"in_place_without_a_rule_changes_what_was_given", in_place_without_a_rule_changes_what_was_given},
     };
     return TEST_MAIN(argc, argv, cases);
 }
