@@ -357,16 +357,16 @@ static void short_texts_are_specs_that_the_scope_owns(void)
     const stn_mesh *mesh = grid(context, 2, 3);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const stn_spec *wanted = globe_spec(context, mesh, rows[i], NULL);
-        const int refs = wanted->refs;
+        const int64_t held = atomic_load(&wanted->held);
         stn_scope_begin(context);
         for (int k = 0; k < 3; k++)
             if (!CHECK(stn_spec_of(mesh, STN_DTYPE_F32, texts[i][k], 2, globe) == wanted))
                 fprintf(stderr, "  \"%s\": %s\n", texts[i][k], world_error(context));
-        CHECK_I64(wanted->refs, refs + 3);
+        CHECK_I64(atomic_load(&wanted->held), held + 3);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
-        CHECK_I64(wanted->refs, refs);
+        CHECK_I64(atomic_load(&wanted->held), held);
         const stn_spec *own = stn_spec_of(mesh, STN_DTYPE_F32, texts[i][0], 2, globe);
-        CHECK_I64(wanted->refs, refs + 1);
+        CHECK_I64(atomic_load(&wanted->held), held + 1);
         stn_spec_release(&own);
         stn_spec_release(&wanted);
     }
