@@ -121,6 +121,10 @@ void stni_value_error(stn_context *context, const char *format, ...) STN_PRINTF(
 /* Each number becomes the least over the ranks of the world; at most 64. Collective; a failure is kept as a rank error. */
 stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n);
 
+/* Why work that returned `status` failed, where it gave no text: the queue's text, else that of the last call of a communicator, if it failed so,
+ * else the status's. */
+const char *stni_context_failure_text(const stn_context *context, stn_status status);
+
 /* Aborts every communicator of the context's family with a text. */
 void stni_context_abort(stn_context *context, stn_status status, const char *text);
 

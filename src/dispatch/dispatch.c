@@ -181,10 +181,8 @@ STNI_COLD static stn_status run_failed(const struct stni_walk *w, stn_status sta
     stn_context *context = w->call.context;
     if (status == STN_OK)
         status = context->error.status;
-    if (context->error.status == STN_OK) {
-        const char *text = stn_queue_error_text(context->queue);
-        stni_fail(context, status, "%s: %s", w->desc->name, text[0] ? text : stn_status_text(status));
-    }
+    if (context->error.status == STN_OK)
+        stni_fail(context, status, "%s: %s", w->desc->name, stni_context_failure_text(context, status));
     if (context->size > 1 && status != STN_ERR_PEER && status != STN_ERR_TIMEOUT)
         stni_context_abort(context, status, context->error.text);
     return status;

@@ -49,8 +49,11 @@ static void what_is_open_is_filled(void)
 {
     stn_context_options options = {.size = sizeof options};
     const char *trace;
-    struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "1"}, {"STN_LOG", "debug"}, {0}};
+    struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "1"}, {"STN_LOG", "debug"}, {"STN_ISA", "base"},
+                             {"STN_WITHOUT", "fftw"}, {0}};
     CHECK_STATUS(stni_environment_fill(look_up, all, &options, &trace, NULL), STN_OK);
+    CHECK_STR(options.isa, "base");
+    CHECK_STR(options.without, "fftw");
     CHECK_I64(options.threads, 8);
     CHECK_NEAR(options.deadline_seconds, -1, 0);
     CHECK_I64(options.checks, 1);

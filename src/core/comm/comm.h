@@ -71,7 +71,7 @@ struct stn_comm {
     struct stni_comm_stats own_stats;
     int64_t sequence; /* verbs called */
     struct stni_call_record ring[STNI_CALL_RING];
-    struct stni_error error; /* the last failure */
+    struct stni_error error; /* the text of the last failure; its status, until the next call of the public verbs */
     pthread_mutex_t blocks_lock;
     struct stni_comm_block *blocks; /* arrays of queued verbs that do not fit into kernel arguments */
     void *staging;                  /* exchange built from group: kept between calls */

@@ -3,9 +3,12 @@
 
 #include "core/box.h"
 
-static stn_status check_comm(const stn_comm *comm)
+static stn_status check_comm(stn_comm *comm)
 {
-    return comm ? STN_OK : STN_ERR_ARGUMENT;
+    if (!comm)
+        return STN_ERR_ARGUMENT;
+    comm->error.status = STN_OK;
+    return STN_OK;
 }
 
 static stn_status check_dtype(stn_comm *comm, const char *verb, stn_dtype dtype)
