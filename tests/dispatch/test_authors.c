@@ -5,7 +5,7 @@
 
 /* What the op of a case does wrong. */
 enum fault { NONE, CHECK_FAILS, CHECK_TELLS, PLACE_FAILS, PLACE_TELLS, RUN_TELLS, COMPOSE_FAILS, COMPOSE_GIVES_NOTHING, COMPOSE_RAISES, RAISES, DROPS,
-             WANTS_NOTHING, WANTS_ABSENT, MAKES_NOTHING, NO_RULE };
+             WANTS_NOTHING, WANTS_ABSENT, MAKES_NOTHING, NO_RULE, SENDS_STRIDED };
 
 static enum fault fault_of(const stn_op_call *call)
 {
@@ -40,9 +40,23 @@ static stn_status place(stn_op_call *call)
     return fault == PLACE_FAILS ? STN_ERR_LAYOUT : fault == NO_RULE ? STN_NO_RULE : STN_OK;
 }
 
+/* A box that is not dense; what the communicator said before is not the reason. */
+static stn_status send_strided(stn_op_call *call)
+{
+    double data[8] = {0};
+    stn_comm *comm = stn_context_comm(call->context);
+    const stn_message message = {0, {data, 2, {2, 2}, {4, 1}}};
+    const stn_exchange messages = {.dtype = STN_DTYPE_F64, .n_send = 1, .send = &message, .n_recv = 1, .recv = &message};
+    CHECK_STATUS(stn_comm_broadcast(comm, data, 1, STN_DTYPE_F64, 99, NULL), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
+    return stn_comm_group(comm, &messages, NULL);
+}
+
 static stn_status run(stn_op_call *call)
 {
     enum fault fault = fault_of(call);
+    if (fault == SENDS_STRIDED)
+        return send_strided(call);
     if (fault == RUN_TELLS)
         stn_op_fail(call, STN_ERR_DEVICE, "too hot");
     if (fault == MAKES_NOTHING)
@@ -91,6 +105,7 @@ static const struct wanted {
     {DROPS, STN_ERR_INTERNAL, "mine: its check gave n_out -1, wanted 0 to 1"},
     {WANTS_NOTHING, STN_ERR_INTERNAL, "mine: its place wants none of input 'input', which is there"},
     {WANTS_ABSENT, STN_ERR_INTERNAL, "mine: its place wants a spec of input 'other', which is absent"},
+    {SENDS_STRIDED, STN_ERR_ARGUMENT, "mine: group: a box has strides[0] = 4, wanted 2 (dense)"},
     {MAKES_NOTHING, STN_ERR_INTERNAL, "mine: its run made no output 0"},
 };
 
@@ -120,7 +135,7 @@ static void what_an_author_gets_wrong_is_an_error(void)
 {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         test_ranks(1, fault_body, (void *)&all[i]);
-        if (all[i].fault != RUN_TELLS)
+        if (all[i].fault != RUN_TELLS && all[i].fault != SENDS_STRIDED)
             test_ranks(3, fault_body, (void *)&all[i]);
     }
 }
