@@ -17,9 +17,9 @@
     X(selu,       x > 0 ? (R)STNI_SELU * x : (R)STNI_SELU_NEGATIVE * EXPM1(x), v > 0 ? (R)STNI_SELU : (R)STNI_SELU_NEGATIVE * EXP(v), \
                   v > 0 ? 0 : (R)STNI_SELU_NEGATIVE * EXP(v))                                                                \
     X(leaky_relu, x > 0 ? x : a * x,                   v > 0 ? 1 : a,                        0)                              \
-    X(relu6,      LIMIT(x, (T)0, (T)6),                v > 0 && v < 6,                       0)                              \
+    X(relu6,      WITHIN(x, 0, 6),                     v > 0 && v < 6,                       0)                              \
     X(hardtanh,   LIMIT(x, a, b),                      v > a && v < b,                       0)                              \
-    X(hardsigmoid, LIMIT(x / 6 + (R)0.5, (T)0, (T)1),  v > -3 && v < 3 ? (R)1 / 6 : 0,       0)                              \
-    X(hardswish,  x * LIMIT(x / 6 + (R)0.5, (T)0, (T)1), v < -3 ? 0 : v <= 3 ? v / 3 + (R)0.5 : 1, v > -3 && v < 3 ? (R)1 / 3 : 0)
+    X(hardsigmoid, WITHIN(x / 6 + (R)0.5, 0, 1),       v > -3 && v < 3 ? (R)1 / 6 : 0,       0)                              \
+    X(hardswish,  x * WITHIN(x / 6 + (R)0.5, 0, 1),    v <= -3 ? 0 : v >= 3 ? 1 : v / 3 + (R)0.5, v > -3 && v < 3 ? (R)1 / 3 : 0)
 
 #endif

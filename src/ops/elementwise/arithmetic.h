@@ -37,8 +37,8 @@
     X(maximum,     MAXIMUM(x, y),          MAXIMUM(x, y),        x | y,       NONE)                  \
     X(minimum,     MINIMUM(x, y),          MINIMUM(x, y),        x & y,       NONE)                  \
     X(clamp,       LIMIT(x, y, z),         LIMIT(x, y, z),       NONE,        NONE)                  \
-    X(relu,        MAXIMUM(x, (T)0),       MAXIMUM(x, (T)0),     NONE,        NONE)                  \
-    X(relu_backward, y > 0 ? x : 0,        NONE,                 NONE,        NONE)                  \
+    X(relu,        x < 0 ? 0 : x,          x < 0 ? 0 : x,        NONE,        NONE)                  \
+    X(relu_backward, y <= 0 ? 0 : x,       NONE,                 NONE,        NONE)                  \
     X(relu_curvature, 0,                   NONE,                 NONE,        NONE)                  \
     X(abs,         ABS(x),                 x < 0 ? -x : x,       x,           ABS(x))                \
     X(abs_backward, y > 0 ? x : y < 0 ? -x : 0, NONE,            NONE,        y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y))) \

@@ -129,9 +129,11 @@ static inline int64_t pow_i64(int64_t x, int64_t y)
 #define QUOTIENT(x, y) quotient_i64(x, y)
 #define FLOOR_QUOTIENT(x, y) WITH_INTEGERS(x, floor_quotient_f32, floor_quotient_f64, floor_quotient_i64)(x, y)
 
-/* NaN wins: the sum is NaN where neither comparison holds. */
-#define MAXIMUM(x, y) ((x) > (y) ? (x) : (x) <= (y) ? (y) : (x) + (y))
-#define MINIMUM(x, y) ((x) < (y) ? (x) : (x) >= (y) ? (y) : (x) + (y))
+/* NaN wins: the sum is NaN where neither comparison holds. Among equals it is x, so that a bound of 0 leaves -0 as it is. */
+#define MAXIMUM(x, y) ((x) < (y) ? (y) : (x) >= (y) ? (x) : (x) + (y))
+#define MINIMUM(x, y) ((x) > (y) ? (y) : (x) <= (y) ? (x) : (x) + (y))
 #define LIMIT(x, low, high) MINIMUM(MAXIMUM(x, low), high)
+/* Between constants. */
+#define WITHIN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
 
 #endif

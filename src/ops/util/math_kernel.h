@@ -68,7 +68,7 @@ STNI_KERNEL_INLINE float stni_log2_f32(float x)
 STNI_KERNEL_INLINE float stni_log1p_f32(float x)
 {
     float w = 1.0f + x, value = stni_log_f32(w);
-    return w > 0.0f && w <= FLT_MAX ? value - ((w - 1.0f) - x) / w : value;
+    return copysignf(w > 0.0f && w <= FLT_MAX ? value - ((w - 1.0f) - x) / w : value, x);
 }
 
 /* For 0 <= x <= 1: log(1 + x) = 2 atanh s, s = x / (2 + x) <= 1 / 3. */
@@ -117,7 +117,7 @@ STNI_KERNEL_INLINE float stni_expm1_taylor_f32(float x)
 STNI_KERNEL_INLINE float stni_expm1_f32(float x)
 {
     float small = stni_expm1_taylor_f32(x), large = stni_exp_f32(x) - 1.0f;
-    return fabsf(x) < 0.7f ? small : large;
+    return copysignf(fabsf(x) < 0.7f ? small : large, x);
 }
 
 /* tanh x = (1 - e^-2x) / (1 + e^-2x), x > 0; where that loses digits, x + x^3 times the polynomial in x^2 whose largest error for |x| <= 1/2

@@ -1,0 +1,281 @@
+/* Functions at zeros of both signs, at their corners, infinities, NaN, and the ends of each dtype: values against the definitions in f64 with the C
+ * library's functions, gradients against PyTorch's conventions, in every floating dtype. The sign of a zero is part of a value, not of a gradient. */
+#include "ops/elements.h"
+#include "ranks.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+static const double relative[] = {4e-6, 1e-12, 9e-3, 1.2e-3}, absolute[] = {1e-6, 1e-13, 1e-6, 1e-6};
+static const double of_slope[] = {1e-6, 1e-13, 1e-2, 1.5e-3}; /* which may be one of the rounded result */
+static const double most[] = {FLT_MAX, DBL_MAX, 0x1.fep127, 65504}, least[] = {0x1p-149, 0x1p-1074, 0x1p-133, 0x1p-24};
+
+enum { N_VALUES = 20 };
+
+/* Longer than a vector, so that what is left over is not all. */
+static void values_of(int dtype, double v[N_VALUES])
+{
+    const double values[N_VALUES] = {0,    -0.0, 1,  -1, 3,    -3,    6,   -6,   0.5,           -0.5,
+                                     25,   -25,  INFINITY, -INFINITY, NAN, 0.25, most[dtype], -most[dtype], least[dtype], -least[dtype]};
+    memcpy(v, values, sizeof values);
+}
+
+/* Definitions */
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double normal(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
+static double density(double x) { return exp(-0.5 * x * x) / sqrt(2 * M_PI); }
+static double limit(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+static double zero(double x) { return (void)x, 0; }
+static double minus_one(double x) { return (void)x, -1; }
+static double inside(double x, double low, double high) { return x > low && x < high; }
+
+static double square(double x) { return x * x; }
+static double double_x(double x) { return 2 * x; }
+static double negative(double x) { return -x; }
+static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+static double exp2_slope(double x) { return M_LN2 * exp2(x); }
+static double log_slope(double x) { return 1 / x; }
+static double log2_slope(double x) { return 1 / (x * M_LN2); }
+static double log1p_slope(double x) { return 1 / (1 + x); }
+static double sqrt_slope(double x) { return 1 / (2 * sqrt(x)); }
+static double rsqrt(double x) { return 1 / sqrt(x); }
+static double rsqrt_slope(double x) { return -0.5 * rsqrt(x) * rsqrt(x) * rsqrt(x); }
+static double reciprocal(double x) { return 1 / x; }
+static double reciprocal_slope(double x) { return -(1 / x) * (1 / x); }
+static double tanh_slope(double x) { return 1 - tanh(x) * tanh(x); }
+static double sigmoid_slope(double x) { return isnan(x) ? x : exp(-fabs(x)) / ((1 + exp(-fabs(x))) * (1 + exp(-fabs(x)))); }
+static double cos_slope(double x) { return -sin(x); }
+static double tan_slope(double x) { return 1 + tan(x) * tan(x); }
+static double asin_slope(double x) { return 1 / sqrt(1 - x * x); }
+static double acos_slope(double x) { return -1 / sqrt(1 - x * x); }
+static double atan_slope(double x) { return 1 / (1 + x * x); }
+static double erf_slope(double x) { return M_2_SQRTPI * exp(-x * x); }
+static double erfc_slope(double x) { return -erf_slope(x); }
+static double relu(double x) { return x < 0 ? 0 : x; }
+static double relu_slope(double x) { return x <= 0 ? 0 : 1; } /* 1 at NaN */
+static double relu6(double x) { return limit(x, 0, 6); }
+static double relu6_slope(double x) { return inside(x, 0, 6); }
+static double hardtanh(double x) { return limit(x, -1, 1); }
+static double hardtanh_slope(double x) { return inside(x, -1, 1); }
+static double clamp_slope(double x) { return x >= 0 && x <= 3; } /* both ends pass */
+static double clamp(double x) { return limit(x, 0, 3); }
+static double hardsigmoid(double x) { return limit(x / 6 + 0.5, 0, 1); }
+static double hardsigmoid_slope(double x) { return inside(x, -3, 3) / 6; }
+static double hardswish(double x) { return x * hardsigmoid(x); }
+static double hardswish_slope(double x) { return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5; } /* NaN at NaN */
+static double leaky_relu(double x) { return x > 0 ? x : 0.01 * x; }
+static double leaky_relu_slope(double x) { return x > 0 ? 1 : 0.01; }
+static double elu(double x) { return x > 0 ? x : 1.5 * expm1(x); }
+static double elu_slope(double x) { return x > 0 ? 1 : 1.5 * exp(x); }
+static double celu(double x) { return x > 0 ? x : 0.5 * expm1(x / 0.5); }
+static double celu_slope(double x) { return x > 0 ? 1 : exp(x / 0.5); }
+static double selu(double x) { return 1.0507009873554804934 * (x > 0 ? x : 1.6732632423543772848 * expm1(x)); }
+static double selu_slope(double x) { return 1.0507009873554804934 * (x > 0 ? 1 : 1.6732632423543772848 * exp(x)); }
+static double softplus(double x) { return x > 20 ? x : log1p(exp(x)); }
+static double softplus_slope(double x) { return x > 20 ? 1 : sigmoid(x); }
+static double logsigmoid(double x) { return -(fmax(-x, 0) + log1p(exp(-fabs(x)))); }
+static double logsigmoid_slope(double x) { return sigmoid(-x); }
+static double silu(double x) { return x * sigmoid(x); }
+static double silu_slope(double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); }
+static double mish_t(double x) { return tanh(x > 20 ? x : log1p(exp(x))); }
+static double mish(double x) { return x * mish_t(x); }
+static double mish_slope(double x) { return mish_t(x) + x * sigmoid(x) * (1 - mish_t(x) * mish_t(x)); }
+static double gelu(double x) { return x * normal(x); }
+static double gelu_slope(double x) { return normal(x) + x * density(x); }
+
+static stn_tensor *op_gelu(stn_tensor *x) { return stn_gelu(x, STN_GELU_ERF); }
+static stn_tensor *op_hardtanh(stn_tensor *x) { return stn_hardtanh(x, -1, 1); }
+static stn_tensor *op_clamp(stn_tensor *x) { return stn_clamp(x, 0, 3); }
+static stn_tensor *op_leaky_relu(stn_tensor *x) { return stn_leaky_relu(x, 0.01); }
+static stn_tensor *op_elu(stn_tensor *x) { return stn_elu(x, 1.5); }
+static stn_tensor *op_celu(stn_tensor *x) { return stn_celu(x, 0.5); }
+static stn_tensor *op_softplus(stn_tensor *x) { return stn_softplus(x, 1, 20); }
+static stn_tensor *op_round(stn_tensor *x) { return stn_round(x, 0); }
+
+struct function {
+    const char *name;
+    stn_tensor *(*op)(stn_tensor *x);
+    double (*value)(double x), (*slope)(double x);
+};
+
+static const struct function functions[] = {
+    {"square", stn_square, square, double_x},
+    {"neg", stn_neg, negative, minus_one},
+    {"abs", stn_abs, fabs, sign},
+    {"sign", stn_sign, sign, NULL},
+    {"floor", stn_floor, floor, zero},
+    {"ceil", stn_ceil, ceil, zero},
+    {"trunc", stn_trunc, trunc, zero},
+    {"round", op_round, rint, zero},
+    {"exp", stn_exp, exp, exp},
+    {"exp2", stn_exp2, exp2, exp2_slope},
+    {"expm1", stn_expm1, expm1, exp},
+    {"log", stn_log, log, log_slope},
+    {"log2", stn_log2, log2, log2_slope},
+    {"log1p", stn_log1p, log1p, log1p_slope},
+    {"sqrt", stn_sqrt, sqrt, sqrt_slope},
+    {"rsqrt", stn_rsqrt, rsqrt, rsqrt_slope},
+    {"reciprocal", stn_reciprocal, reciprocal, reciprocal_slope},
+    {"sinh", stn_sinh, sinh, cosh},
+    {"cosh", stn_cosh, cosh, sinh},
+    {"tanh", stn_tanh, tanh, tanh_slope},
+    {"sigmoid", stn_sigmoid, sigmoid, sigmoid_slope},
+    {"sin", stn_sin, sin, cos},
+    {"cos", stn_cos, cos, cos_slope},
+    {"tan", stn_tan, tan, tan_slope},
+    {"asin", stn_asin, asin, asin_slope},
+    {"acos", stn_acos, acos, acos_slope},
+    {"atan", stn_atan, atan, atan_slope},
+    {"erf", stn_erf, erf, erf_slope},
+    {"erfc", stn_erfc, erfc, erfc_slope},
+    {"relu", stn_relu, relu, relu_slope},
+    {"relu6", stn_relu6, relu6, relu6_slope},
+    {"hardtanh", op_hardtanh, hardtanh, hardtanh_slope},
+    {"clamp", op_clamp, clamp, clamp_slope},
+    {"hardsigmoid", stn_hardsigmoid, hardsigmoid, hardsigmoid_slope},
+    {"hardswish", stn_hardswish, hardswish, hardswish_slope},
+    {"leaky_relu", op_leaky_relu, leaky_relu, leaky_relu_slope},
+    {"elu", op_elu, elu, elu_slope},
+    {"celu", op_celu, celu, celu_slope},
+    {"selu", stn_selu, selu, selu_slope},
+    {"softplus", op_softplus, softplus, softplus_slope},
+    {"logsigmoid", stn_logsigmoid, logsigmoid, logsigmoid_slope},
+    {"silu", stn_silu, silu, silu_slope},
+    {"mish", stn_mish, mish, mish_slope},
+    {"gelu", op_gelu, gelu, gelu_slope},
+};
+
+/* What a dtype makes of a number. */
+static double rounded(stn_dtype dtype, double x)
+{
+    char element[16];
+    element_set(dtype, element, 0, x);
+    return creal(element_get(dtype, element, 0));
+}
+
+/* Zeros keep their signs. */
+static stn_tensor *tensor_of(stn_context *context, stn_dtype dtype, int64_t n, const double *values)
+{
+    const stn_spec *spec;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
+    stn_tensor *tensor = stn_detach(stn_cast(stn_from_host(context, spec, values), dtype));
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+static int same(int dtype, double got, double want, int with_sign)
+{
+    if (isnan(got) || isnan(want))
+        return isnan(got) && isnan(want);
+    if (isinf(got) || isinf(want) || want == 0)
+        return got == want && (!with_sign || !signbit(got) == !signbit(want));
+    const double bound = relative[dtype] * fabs(want) + (with_sign ? absolute : of_slope)[dtype];
+    return fabs(got - want) <= bound && (!with_sign || !signbit(got) == !signbit(want));
+}
+
+static void check_all(const struct function *f, int dtype, const char *what, const double *x, const double *got, double (*want)(double),
+                      int with_sign)
+{
+    for (int i = 0; i < N_VALUES; i++) {
+        const double wanted = rounded(dtypes[dtype], want(x[i]));
+        if (!CHECK(same(dtype, got[i], wanted, with_sign)))
+            fprintf(stderr, "  %s of %s, %s at %g: got %g, wanted %g\n", f->name, stn_dtype_name(dtypes[dtype]), what, x[i], got[i], wanted);
+    }
+}
+
+static stn_status functions_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    for (int d = 0; d < 4; d++) {
+        double x[N_VALUES], got[N_VALUES];
+        values_of(d, x);
+        for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+            const struct function *f = &functions[k];
+            stn_scope_begin(context);
+            stn_tensor *leaf = tensor_of(context, dtypes[d], N_VALUES, x), *grad;
+            CHECK_STATUS(stn_set_requires_grad(leaf, 1), STN_OK);
+            stn_tensor *y = f->op(leaf), *ones = stn_cast(stn_ne_number(stn_detach(leaf), 12345), dtypes[d]);
+            test_read(stn_cast(stn_detach(y), STN_DTYPE_F64), got, N_VALUES);
+            check_all(f, d, "value", x, got, f->value, 1);
+            if (f->slope) {
+                CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &leaf, 0, 0, &grad), STN_OK);
+                if (grad)
+                    test_read(stn_cast(grad, STN_DTYPE_F64), got, N_VALUES);
+                if (grad)
+                    check_all(f, d, "gradient", x, got, f->slope, 0);
+            }
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    }
+    return STN_OK;
+}
+
+static void functions_and_gradients_at_special_values_are_those_of_pytorch(void)
+{
+    test_ranks(1, functions_body, NULL);
+}
+
+/* Pairs: the quotient rounded down, the rests, the larger and the smaller. */
+static stn_status pairs_body(stn_context *context, void *arg)
+{
+    static const struct { double x, y, floor_divide, fmod, remainder, maximum, minimum; } pairs[] = {
+        {-1, -INFINITY, 0, -1, -1, -1, -INFINITY},
+        {1, -INFINITY, -1, 1, -INFINITY, 1, -INFINITY},
+        {-1, INFINITY, -1, -1, INFINITY, INFINITY, -1},
+        {1, INFINITY, 0, 1, 1, INFINITY, 1},
+        {-0.0, 5, -0.0, -0.0, -0.0, 5, -0.0},
+        {0, -5, -0.0, 0, 0, 0, -5},
+        {3, 5, 0, 3, 3, 5, 3},
+        {-7, 2, -4, -1, 1, 2, -7},
+        {7, -2, -4, 1, -1, 7, -2},
+        {1, 0, INFINITY, NAN, NAN, 1, 0},
+        {-1, 0, -INFINITY, NAN, NAN, 0, -1},
+        {INFINITY, 2, NAN, NAN, NAN, INFINITY, 2},
+        {NAN, 2, NAN, NAN, NAN, NAN, NAN},
+        {2, NAN, NAN, NAN, NAN, NAN, NAN},
+    };
+    enum { N = sizeof pairs / sizeof *pairs };
+    double x[N], y[N], got[5][N];
+    (void)arg;
+    for (int i = 0; i < N; i++) {
+        x[i] = pairs[i].x;
+        y[i] = pairs[i].y;
+    }
+    for (int d = 0; d < 4; d++) {
+        stn_scope_begin(context);
+        stn_tensor *a = tensor_of(context, dtypes[d], N, x);
+        stn_tensor *b = tensor_of(context, dtypes[d], N, y);
+        test_read(stn_cast(stn_floor_divide(a, b), STN_DTYPE_F64), got[0], N);
+        test_read(stn_cast(stn_fmod(a, b), STN_DTYPE_F64), got[1], N);
+        test_read(stn_cast(stn_remainder(a, b), STN_DTYPE_F64), got[2], N);
+        test_read(stn_cast(stn_maximum(a, b), STN_DTYPE_F64), got[3], N);
+        test_read(stn_cast(stn_minimum(a, b), STN_DTYPE_F64), got[4], N);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        for (int i = 0; i < N; i++) {
+            const double want[] = {pairs[i].floor_divide, pairs[i].fmod, pairs[i].remainder, pairs[i].maximum, pairs[i].minimum};
+            for (int k = 0; k < 5; k++)
+                if (!CHECK(same(d, got[k][i], want[k], 1)))
+                    fprintf(stderr, "  %d of %g and %g, %s: got %g, wanted %g\n", k, x[i], y[i], stn_dtype_name(dtypes[d]), got[k][i], want[k]);
+        }
+    }
+    return STN_OK;
+}
+
+static void quotients_rests_and_extremes_of_special_values_are_those_of_pytorch(void)
+{
+    test_ranks(1, pairs_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"functions_and_gradients_at_special_values_are_those_of_pytorch", functions_and_gradients_at_special_values_are_those_of_pytorch},
+        {"quotients_rests_and_extremes_of_special_values_are_those_of_pytorch",
+         quotients_rests_and_extremes_of_special_values_are_those_of_pytorch},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
