@@ -1,5 +1,5 @@
 /* Resampling on the CPU, compiled once per instruction set. Sums are taken in the same order whatever the cuts: those of a dim's terms in
- * ascending order, planes before rows before elements. */
+ * ascending order, of many terms in runs of a fixed length, planes before rows before elements. */
 #include "core/dtype.h"
 #include "core/isa.h"
 #include "ops/resample/resample_kernel.h"
@@ -17,6 +17,9 @@ struct table {
 
 /* Periods of a line that are computed together, and the longest period that is looked for. */
 enum { BLOCK = 128, PERIODS = 4 };
+
+/* Terms that are added one after the other in the type of arithmetic, sums of more terms that are made together, and partial sums of a line. */
+enum { RUN = 32, STRIP = 512, LANES = 8 };
 
 /* Whether target t has the terms of t - period, `apart` further. */
 static int continues(const struct table *x, int64_t t, int64_t period, int64_t apart)

@@ -220,6 +220,52 @@ static void halves_are_summed_in_f32(void)
     test_ranks(2, halves_body, NULL);
 }
 
+enum { MEANS = 5 };
+
+static stn_tensor *mean_of_many(stn_tensor *x, int which)
+{
+    const int64_t n = stn_spec_numel(stn_tensor_spec(x)), line[] = {1, 1, n}, square[] = {1, 1, n / 1000, 1000}, cube[] = {1, 1, 10, n / 500, 50};
+    const stn_pool_attrs long_windows = {.size = sizeof long_windows, .kernel_size = {5000}, .stride = {1000}};
+    const stn_interpolate_attrs area = {.size = sizeof area, .mode = STN_INTERPOLATE_AREA, .output_size = {3, 1}};
+    switch (which) {
+    case 0: return stn_adaptive_avg_pool1d(stn_view(x, 3, line), 1);
+    case 1: return stn_avg_pool1d(stn_view(x, 3, line), &long_windows);
+    case 2: return stn_adaptive_avg_pool2d(stn_view(x, 4, square), (int64_t[]){1, 2});
+    case 3: return stn_interpolate(stn_view(x, 4, square), &area);
+    default: return stn_adaptive_avg_pool3d(stn_view(x, 5, cube), (int64_t[]){2, 1, 1});
+    }
+}
+
+/* Numbers of one sign, so that sums grow. */
+static stn_status many_body(stn_context *context, void *arg)
+{
+    const struct random_shape shape = {1, {1000000}};
+    double *values = malloc(1000000 * sizeof *values), want[1024];
+    (void)arg;
+    for (int i = 0; i < 1000000; i++)
+        values[i] = (double)(float)(0.1 + 1e-3 * test_value(i));
+    stn_scope_begin(context);
+    stn_tensor *exact = against_one_local(context, STN_DTYPE_F64, &shape, values), *x = against_one_local(context, STN_DTYPE_F32, &shape, values);
+    for (int k = 0; k < MEANS; k++) {
+        stn_tensor *y = mean_of_many(exact, k);
+        const int64_t n = stn_spec_numel(stn_tensor_spec(y));
+        test_read(y, want, n);
+        against_one_compare(mean_of_many(x, k), want, 4 * 0x1p-23);
+    }
+    test_read(mean_of_many(exact, 0), want, 1);
+    long double sum = 0;
+    for (int i = 0; i < 1000000; i++)
+        sum += values[i];
+    CHECK_NEAR(want[0], (double)(sum / 1000000), 100 * 0x1p-52);
+    free(values);
+    return stn_scope_end(context);
+}
+
+static void means_of_a_million_are_as_exact_as_those_of_few(void)
+{
+    test_ranks(1, many_body, NULL);
+}
+
 static void expect(stn_context *context, stn_status status, const char *wanted)
 {
     char text[300];
@@ -269,6 +315,7 @@ int main(int argc, char **argv)
         {"only_rows_beyond_a_cut_travel", only_rows_beyond_a_cut_travel},
         {"equal_elements_and_nan_are_taken_in_order", equal_elements_and_nan_are_taken_in_order},
         {"halves_are_summed_in_f32", halves_are_summed_in_f32},
+        {"means_of_a_million_are_as_exact_as_those_of_few", means_of_a_million_are_as_exact_as_those_of_few},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);
