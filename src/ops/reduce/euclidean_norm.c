@@ -140,5 +140,6 @@ static const stn_kernel kernels[] = {
 const stn_op_desc stni_op_euclidean_norm = {
     .size = sizeof(stn_op_desc), .name = "euclidean_norm", .inputs = stni_reduction_inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 3,
     .attrs_size = sizeof(struct euclidean_attrs), .attrs_init = &defaults, .n_outputs = 1, .check = check, .place = place, .run = run,
-    .saves = saves, .backward = backward, .slots = slots, .n_slots = 2, .kernels = kernels, .n_kernels = 2, .arg = (void *)&rule,
+    .saves = saves, .backward = backward, .flags = STN_OP_INTERNAL, .slots = slots, .n_slots = 2, .kernels = kernels, .n_kernels = 2,
+    .arg = (void *)&rule,
 };
