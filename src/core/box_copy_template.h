@@ -51,7 +51,8 @@ static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, 
             b[2 * i] = LOW(a[i], a[i + LANES / 2]);
             b[2 * i + 1] = HIGH(a[i], a[i + LANES / 2]);
         }
-        memcpy(a, b, sizeof a);
+        for (int i = 0; i < LANES; i++) /* one by one: as a block, gcc takes it through memory, narrow stores into a wide load */
+            a[i] = b[i];
     }
     for (int i = 0; i < LANES; i++)
         memcpy(dst + i * dst_stride, &a[i], 16);
