@@ -186,6 +186,37 @@ static void equal_elements_and_nan_are_taken_in_order(void)
     test_ranks(1, order_body, NULL);
 }
 
+/* Maxima alone are compared in loops of their own. */
+static stn_status alone_body(stn_context *context, void *arg)
+{
+    enum { IMAGES = 2, HEIGHT = 19, WIDTH = 37 };
+    const struct random_shape shape = {3, {IMAGES, HEIGHT, WIDTH}};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    double in[IMAGES * HEIGHT * WIDTH];
+    (void)arg;
+    for (int i = 0; i < IMAGES * HEIGHT * WIDTH; i++)
+        in[i] = i % 41 == 0 ? (double)NAN : i % 7 == 0 ? -(double)INFINITY : (double)(i * 37 % 64);
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &shape, in), *places;
+    for (int i = 0; i < 4; i++)
+        for (int64_t stride = 1; stride <= 3; stride++) {
+            const stn_pool_attrs attrs = {.size = sizeof attrs, .kernel_size = {3, 3}, .stride = {stride, stride}, .padding = {1, 1}};
+            double with[sizeof in / sizeof *in], without[sizeof in / sizeof *in];
+            stn_tensor *alone = stn_max_pool2d(stn_cast(x, dtypes[i]), &attrs, NULL);
+            const int64_t n = stn_spec_numel(stn_tensor_spec(alone));
+            test_read(stn_cast(stn_max_pool2d(stn_cast(x, dtypes[i]), &attrs, &places), STN_DTYPE_F64), with, n);
+            test_read(stn_cast(alone, STN_DTYPE_F64), without, n);
+            for (int64_t k = 0; k < n; k++)
+                CHECK(without[k] == with[k] || (isnan(without[k]) && isnan(with[k])));
+        }
+    return stn_scope_end(context);
+}
+
+static void maxima_without_indices_are_those_with_them(void)
+{
+    test_ranks(1, alone_body, NULL);
+}
+
 /* 16-bit data is computed in f32 and rounded once: gradients of overlapping windows give what f32 gives, rounded. */
 static stn_status halves_body(stn_context *context, void *arg)
 {
@@ -314,6 +345,7 @@ int main(int argc, char **argv)
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"only_rows_beyond_a_cut_travel", only_rows_beyond_a_cut_travel},
         {"equal_elements_and_nan_are_taken_in_order", equal_elements_and_nan_are_taken_in_order},
+        {"maxima_without_indices_are_those_with_them", maxima_without_indices_are_those_with_them},
         {"halves_are_summed_in_f32", halves_are_summed_in_f32},
         {"means_of_a_million_are_as_exact_as_those_of_few", means_of_a_million_are_as_exact_as_those_of_few},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
