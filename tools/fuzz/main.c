@@ -1,4 +1,5 @@
 /* stn-fuzz: random programs on random meshes and layouts, against one rank. */
+#include "by_name.h"
 #include "common/isa_option.h"
 #include "draw.h"
 #include "generators.h"
@@ -14,9 +15,13 @@
 
 static const char usage[] =
     "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--without LIST] [--isa SET] [--print] [--list]\n"
+    "       stn-fuzz --by-name [--seconds S] [--calls N] [--seed S] [--only N] [--op NAME] [--ranks N] [--most N]\n"
+    "       [--without LIST] [--isa SET] [--print]\n"
     "\n"
     "Draws programs of 2 to 30 ops, runs each forward and backward on one rank and on a mesh with random layouts, and compares all that came. A\n"
     "program that fails is made small and printed as C. Exit status 0 only if none failed.\n"
+    "With --by-name it makes single calls of every op instead, right and wrong: counts, dtypes, shapes, layouts, attributes. One rank and\n"
+    "several have to give the same, be it numbers, gradients or a refusal. A call that fails is printed as C.\n"
     "  --seconds S   until so many seconds have passed (60; with --programs no limit)\n"
     "  --programs N  so many programs\n"
     "  --seed S      what is drawn (1)\n"
@@ -25,13 +30,16 @@ static const char usage[] =
     "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw\n"
     "  --isa SET     instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
     "  --print       programs as C, before they run\n"
+    "  --calls N     by name: so many calls\n"
+    "  --ranks N     by name: in worlds of N ranks (2, 3 and 4)\n"
+    "  --most N      by name: until so many calls have failed (5)\n"
     "  --list        the ops that programs are made of\n";
 
 struct options {
     double seconds;
-    long long programs, seed, only;
+    long long programs, seed, only, ranks, most;
     const char *op, *without, *isa;
-    int print;
+    int print, by_name;
 };
 
 /* Whether contexts take such a list of libraries to do without. */
@@ -44,53 +52,79 @@ static int takes_without(const char *without)
     return status == STN_OK;
 }
 
+enum { MAX_RANKS = 16 };
+
 struct totals {
     long long programs, steps, compared, failed;
     struct draw_counts draws;
 };
 
+static void list_ops(void)
+{
+    for (int g = 0; g < generator_count(); g++)
+        printf("%s\n", generator_at(g)->op);
+}
+
+/* 1 where it is an option without a value. */
+static int read_flag(const char *word, struct options *o)
+{
+    if (strcmp(word, "--list") == 0) {
+        list_ops();
+        exit(EXIT_SUCCESS);
+    }
+    if (strcmp(word, "--print") == 0)
+        return o->print = 1;
+    if (strcmp(word, "--by-name") == 0)
+        return o->by_name = 1;
+    return 0;
+}
+
+/* 0 where there is no such option, or its value is none. */
+static int read_value(const char *word, const char *value, struct options *o)
+{
+    const struct {
+        const char *name;
+        long long *to;
+    } numbers[] = {{"--programs", &o->programs}, {"--calls", &o->programs}, {"--seed", &o->seed}, {"--only", &o->only}, {"--ranks", &o->ranks},
+                   {"--most", &o->most}};
+    char *end = (char *)"";
+    if (strcmp(word, "--op") == 0) {
+        o->op = value;
+        return 1;
+    }
+    if (strcmp(word, "--isa") == 0) {
+        o->isa = value;
+        return 1;
+    }
+    if (strcmp(word, "--without") == 0) {
+        o->without = value;
+        return takes_without(value);
+    }
+    if (strcmp(word, "--seconds") == 0) {
+        o->seconds = strtod(value, &end);
+        return *end == '\0' && *value != '\0';
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(word, numbers[i].name) == 0) {
+            *numbers[i].to = strtoll(value, &end, 10);
+            return *end == '\0' && *value != '\0';
+        }
+    return 0;
+}
+
 static int read_options(int argc, char **argv, struct options *o)
 {
-    *o = (struct options){.seconds = -1, .programs = -1, .seed = 1, .only = -1};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--list") == 0) {
-            for (int g = 0; g < generator_count(); g++)
-                printf("%s\n", generator_at(g)->op);
-            exit(EXIT_SUCCESS);
-        }
-        if (strcmp(argv[i], "--print") == 0) {
-            o->print = 1;
-            continue;
-        }
-        if (i + 1 == argc)
+    *o = (struct options){.seconds = -1, .programs = -1, .seed = 1, .only = -1, .most = 5};
+    for (int i = 1; i < argc; i++)
+        if (!read_flag(argv[i], o) && (i + 1 == argc || !read_value(argv[i], argv[i + 1], o) || i++ > argc))
             return 0;
-        const char *value = argv[i + 1];
-        char *end = (char *)"";
-        if (strcmp(argv[i], "--seconds") == 0)
-            o->seconds = strtod(value, &end);
-        else if (strcmp(argv[i], "--programs") == 0)
-            o->programs = strtoll(value, &end, 10);
-        else if (strcmp(argv[i], "--seed") == 0)
-            o->seed = strtoll(value, &end, 10);
-        else if (strcmp(argv[i], "--only") == 0)
-            o->only = strtoll(value, &end, 10);
-        else if (strcmp(argv[i], "--op") == 0)
-            o->op = generator_of(value)->op;
-        else if (strcmp(argv[i], "--without") == 0)
-            o->without = value;
-        else if (strcmp(argv[i], "--isa") == 0)
-            o->isa = value;
-        else
-            return 0;
-        if (*end != '\0' || *value == '\0' || !takes_without(o->without))
-            return 0;
-        i++;
-    }
+    if (o->op && !o->by_name)
+        o->op = generator_of(o->op)->op;
     if (o->seconds < 0)
         o->seconds = o->programs < 0 ? 60 : 1e18;
     if (o->programs < 0)
         o->programs = INT64_MAX;
-    return 1;
+    return o->ranks >= 0 && o->ranks <= MAX_RANKS && o->ranks != 1 && o->most > 0;
 }
 
 /* A crash has no finding: the line tells which program it was. */
@@ -144,6 +178,13 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static int run_calls(const struct options *o)
+{
+    const struct by_name_options by_name = {.seconds = o->seconds, .calls = o->programs, .seed = o->seed, .only = o->only, .op = o->op,
+                                            .ranks = (int)o->ranks, .print = o->print, .most = (int)o->most, .without = o->without, .isa = o->isa};
+    return by_name_run(&by_name);
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -155,6 +196,8 @@ int main(int argc, char **argv)
     const int lacking = isa_option_check(options.isa);
     if (lacking)
         return lacking;
+    if (options.by_name)
+        return run_calls(&options);
     struct program *p = calloc(1, sizeof *p);
     if (p == NULL)
         return 2;

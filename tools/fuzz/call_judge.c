@@ -1,0 +1,206 @@
+/* What has to hold between ranks, and between one rank and many. */
+#include "call_run.h"
+
+#include "conform/number.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct judge {
+    const struct call *call;
+    const struct call_outcome *alone, *ranks;
+    int n;
+    char *text;
+    size_t size;
+};
+
+STN_PRINTF(2, 3)
+static int wrong(const struct judge *j, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(j->text, j->size, format, args);
+    va_end(args);
+    return 1;
+}
+
+/* Failures of a rank, after which its family is aborted; the others have a text of their own. */
+static int is_rank_error(stn_status status)
+{
+    return status == STN_ERR_MEMORY || status == STN_ERR_COMM || status == STN_ERR_PEER || status == STN_ERR_TIMEOUT || status == STN_ERR_DEVICE ||
+           status == STN_ERR_INTERNAL;
+}
+
+static stn_status rank_error(const struct call_outcome *o)
+{
+    const stn_status all[] = {o->status, o->later, o->gradient, o->last};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (is_rank_error(all[i]))
+            return all[i];
+    return STN_OK;
+}
+
+int call_aborted(int n, const struct call_outcome *ranks)
+{
+    for (int r = 0; r < n; r++)
+        if (rank_error(&ranks[r]) != STN_OK)
+            return 1;
+    return 0;
+}
+
+static int statuses_differ(const struct judge *j, const char *what, int rank, stn_status a, const char *a_text, stn_status b, const char *b_text)
+{
+    if (a == b && strcmp(a_text, b_text) == 0)
+        return 0;
+    return wrong(j, "%s: rank 0 %s '%s', rank %d %s '%s'", what, stn_status_text(a), a_text, rank, stn_status_text(b), b_text);
+}
+
+static int differ_between_ranks(const struct judge *j)
+{
+    const struct call_outcome *a = &j->ranks[0];
+    for (int r = 1; r < j->n; r++) {
+        const struct call_outcome *b = &j->ranks[r];
+        if (statuses_differ(j, "call", r, a->status, a->text, b->status, b->text) ||
+            statuses_differ(j, "agreement", r, a->later, a->later_text, b->later, b->later_text) ||
+            statuses_differ(j, "gradient", r, a->gradient, a->gradient_text, b->gradient, b->gradient_text) ||
+            statuses_differ(j, "agreement at the end", r, a->last, a->last_text, b->last, b->last_text))
+            return 1;
+    }
+    return 0;
+}
+
+static int fails_by_itself(const struct judge *j)
+{
+    if (j->alone->fault[0] != '\0')
+        return wrong(j, "on one rank: %s", j->alone->fault);
+    if (rank_error(j->alone) == STN_ERR_INTERNAL)
+        return wrong(j, "on one rank: %s %s", j->alone->text, j->alone->gradient_text);
+    for (int r = 0; r < j->n; r++) {
+        const struct call_outcome *o = &j->ranks[r];
+        if (rank_error(o) != STN_OK && rank_error(o) != STN_ERR_PEER)
+            return wrong(j, "rank %d was aborted: %s %s%s%s%s", r, stn_status_text(rank_error(o)), o->text, o->later_text, o->gradient_text,
+                         o->last_text);
+    }
+    for (int r = 0; r < j->n; r++)
+        if (j->ranks[r].fault[0] != '\0')
+            return wrong(j, "rank %d: %s", r, j->ranks[r].fault);
+    return 0;
+}
+
+/* An in-place op has to keep its input's spec, and is refused where it cannot. */
+static int may_be_refused(const struct judge *j, stn_status status)
+{
+    return (j->call->op->flags & STN_OP_IN_PLACE) != 0 && (status == STN_ERR_LAYOUT || status == STN_ERR_PARTIAL);
+}
+
+static int status_differs(const struct judge *j, const char *what, stn_status alone, const char *alone_text, stn_status many,
+                          const char *many_text)
+{
+    if (alone == many || may_be_refused(j, many))
+        return 0;
+    return wrong(j, "%s: one rank %s '%s', %d ranks %s '%s'", what, stn_status_text(alone), alone_text, j->n, stn_status_text(many), many_text);
+}
+
+/* Values */
+
+static double bound_of(stn_dtype dtype)
+{
+    if (number_parts(dtype) == 0)
+        return 0;
+    if (dtype == STN_DTYPE_F64 || dtype == STN_DTYPE_C128)
+        return 1e-9;
+    return dtype == STN_DTYPE_BF16 ? 0.03 : dtype == STN_DTYPE_F16 ? 0.005 : 2e-5;
+}
+
+/* What is worked out in the narrower of two dtypes has its digits, whatever it is kept in. */
+static double bound_of_call(const struct judge *j, stn_dtype dtype)
+{
+    double bound = bound_of(dtype);
+    for (int i = 0; i < j->call->n_inputs; i++)
+        bound = fmax(bound, number_parts(dtype) == 0 ? 0 : bound_of(j->call->inputs[i].dtype));
+    return bound;
+}
+
+/* How a pair is judged: by the largest number there is, and by what gradients are added up from, which may cancel. */
+struct scale {
+    double bound, largest;
+};
+
+/* Where numbers are extreme or parts of a sum, infinities and NaN follow from the order in which things are added up; where they are multiplied, from
+ * which zeros are. */
+static int is_near(const struct judge *j, double x, double y, const struct scale *scale)
+{
+    if (x == y || (isnan(x) && isnan(y)))
+        return 1;
+    if (!isfinite(x) || !isfinite(y)) {
+        const int large = (!isfinite(x) || fabs(x) > 1e15) && (!isfinite(y) || fabs(y) > 1e15);
+        return (j->call->special || j->call->pending) && (large || j->call->n_inputs > 1);
+    }
+    return fabs(x - y) <= scale->bound * scale->largest || fabs(x - y) <= 10 * scale->bound * fabs(x);
+}
+
+static int values_differ(const struct judge *j, const char *what, int at, const struct call_result *one, const struct call_result *many)
+{
+    const int64_t n = one->numel * (number_parts(one->dtype) == 2 ? 2 : 1);
+    struct scale scale = {bound_of_call(j, one->dtype), strcmp(what, "gradient") == 0 ? 1 : 1e-2};
+    for (int64_t i = 0; i < n; i++) {
+        const double x = fabs(call_number_at(one->dtype, one->data, i));
+        scale.largest = isfinite(x) && x > scale.largest ? x : scale.largest;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double x = call_number_at(one->dtype, one->data, i), y = call_number_at(many->dtype, many->data, i);
+        if (!is_near(j, x, y, &scale))
+            return wrong(j, "%s %d, number %lld: one rank %.9g, %d ranks %.9g", what, at, (long long)i, x, j->n, y);
+    }
+    return 0;
+}
+
+static int results_differ(const struct judge *j, const char *what, int n, const struct call_result *alone, int rank, const struct call_result *many,
+                          int64_t *compared)
+{
+    for (int k = 0; k < n; k++) {
+        const struct call_result *a = &alone[k], *b = &many[k];
+        if (a->present != b->present)
+            return wrong(j, "%s %d: %s on one rank, %s on %d", what, k, a->present ? "there" : "none", b->present ? "there" : "none", j->n);
+        if (a->present && (a->dtype != b->dtype || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim) != 0))
+            return wrong(j, "%s %d has another dtype or shape on rank %d", what, k, rank);
+        if (a->data && b->data && values_differ(j, what, k, a, b))
+            return 1;
+        *compared += a->data && b->data;
+    }
+    return 0;
+}
+
+static int differ_from_one(const struct judge *j, int64_t *compared)
+{
+    const struct call_outcome *a = j->alone, *b = &j->ranks[0];
+    if (status_differs(j, "call", a->status, a->text, b->status, b->text))
+        return 1;
+    if (a->status != STN_OK || b->status != STN_OK)
+        return 0;
+    if (status_differs(j, "agreement", a->later, a->later_text, b->later, b->later_text) ||
+        status_differs(j, "gradient", a->gradient, a->gradient_text, b->gradient, b->gradient_text))
+        return 1;
+    for (int r = 0; r < j->n; r++) {
+        const struct call_outcome *many = &j->ranks[r];
+        if (results_differ(j, "output", a->n_outputs, a->outputs, r, many->outputs, compared))
+            return 1;
+        if (a->gradient == STN_OK && many->gradient == STN_OK &&
+            results_differ(j, "gradient", a->n_gradients, a->gradients, r, many->gradients, compared))
+            return 1;
+    }
+    return 0;
+}
+
+int call_judge(const struct call *call, const struct call_outcome *alone, int n, const struct call_outcome *ranks, char *text, size_t size,
+               int64_t *compared)
+{
+    const struct judge judge = {call, alone, ranks, n, text, size};
+    if (fails_by_itself(&judge) || (!call_aborted(n, ranks) && differ_between_ranks(&judge)))
+        return 1;
+    if (n == 0 || alone->refused || call->mixed || (call->op->flags & STN_OP_PER_RANK) != 0 || call_aborted(n, ranks))
+        return 0;
+    return differ_from_one(&judge, compared);
+}
