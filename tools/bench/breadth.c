@@ -101,8 +101,10 @@ static stn_tensor *make_input(struct breadth_rank *rank, const stn_mesh *mesh, c
     int64_t shape[BREADTH_DIMS];
     const stn_spec *spec;
     memcpy(shape, input->shape, sizeof shape);
-    if (rank->world->world.bench->quick && input->cut >= 0)
-        shape[input->cut] = (shape[input->cut] + QUICK_PART - 1) / QUICK_PART;
+    if (rank->world->world.bench->quick && input->cut >= 0 && shape[input->cut] >= RANKS * QUICK_PART) /* no rank without a chunk */
+        shape[input->cut] /= QUICK_PART;
+    else if (rank->world->world.bench->quick && input->cut >= 0)
+        shape[input->cut] = RANKS;
     if (stn_spec_create(rank->context, mesh, &placement, STN_DTYPE_F32, input->ndim, shape, NULL, &spec) != STN_OK)
         return NULL;
     stn_tensor *tensor = world_tensor(rank->context, spec);
@@ -143,7 +145,8 @@ static stn_status make_peer(struct breadth_rank *rank)
     }
     if (c->other)
         return STN_OK;
-    rank->from = buffer_make_large((size_t)rank->chunk * sizeof(float));
+    const double most = c->written > 1 ? c->written : 1; /* chunks: an op may write more than its first input is */
+    rank->from = buffer_make_large((size_t)((double)rank->chunk * most + 1) * sizeof(float));
     rank->to = buffer_make_large((size_t)((double)rank->chunk * c->written + 1) * sizeof(float));
     return rank->from == NULL || rank->to == NULL ? STN_ERR_MEMORY : STN_OK;
 }
