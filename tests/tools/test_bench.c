@@ -1,6 +1,7 @@
 /* What the benchmarks compute themselves: scores of pairs, and copies that the peers make. */
 #include "bench/bench.h"
 #include "bench/copy.h"
+#include "bench/peer_torch.h"
 #include "harness.h"
 
 #include <math.h>
@@ -69,6 +70,18 @@ static void every_way_of_copying_gives_the_same(void)
             }
 }
 
+/* What is no Python ends at once, and a Python without PyTorch says so. */
+static void without_pytorch_there_is_no_peer(void)
+{
+    static const char *const none[] = {"/nonexistent/python", "true", "false", "cat"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char text[128] = "";
+        struct peer_torch *peer = peer_torch_open(none[i], 2, text, sizeof text);
+        CHECK(peer == NULL && text[0] != '\0');
+        peer_torch_close(&peer);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -77,6 +90,7 @@ int main(int argc, char **argv)
         {"what_was_not_measured_holds_no_number", what_was_not_measured_holds_no_number},
         {"an_allowance_is_held_as_often_as_it_fits_the_difference", an_allowance_is_held_as_often_as_it_fits_the_difference},
         {"every_way_of_copying_gives_the_same", every_way_of_copying_gives_the_same},
+        {"without_pytorch_there_is_no_peer", without_pytorch_there_is_no_peer},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -15,6 +15,8 @@ struct bench {
     const char *without; /* libraries that contexts do without; NULL: none */
     int pairs;     /* at least 7 */
     double seconds; /* that one measurement should last */
+    const char *python; /* in which PyTorch is looked for; NULL: python3 */
+    const char *only;   /* of breadth, cases whose name holds this; NULL: all */
     int failed;    /* rows that could not be measured */
 };
 
@@ -73,6 +75,7 @@ void bench_reshard(struct bench *bench);
 void bench_mpi_ranks(struct bench *bench);
 void bench_haloconv(struct bench *bench);
 void bench_index(struct bench *bench);
+void bench_breadth(struct bench *bench);
 void bench_norm(struct bench *bench);
 void bench_pool(struct bench *bench);
 void bench_pointwise(struct bench *bench);

@@ -1,115 +1,97 @@
-/* The course of every benchmark of ops on chunks: inputs, the peer, pairs. */
+/* 16. Ops of all families at 1 to 64 MB on two thread ranks, beside PyTorch on as many cores: the same operands, pair by pair. A pending sum is
+ * reduced, so that both give the whole answer. Where there is no PyTorch the peer copies the inputs, and the rows are only reported. */
 #include "breadth.h"
 #include "buffers.h"
-#include "copy.h"
+#include "peer_torch.h"
 #include "world.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 2, QUICK_PART = 16, LANES = 32 };
+enum { RANKS = 2, QUICK_STEP = 6 /* the short form takes every so manieth case */ };
 
 struct breadth_world {
     struct world world;
-    const char *name;
     const struct breadth_case *c;
+    struct peer_torch *torch; /* NULL: copies are the peer */
+    int with_gradient;
     struct samples samples;
 };
 
 struct breadth_rank {
     struct breadth_world *world;
     stn_context *context;
-    int rank;
-    stn_tensor *x[BREADTH_INPUTS], *given[BREADTH_INPUTS]; /* given: what the op gets; borrowed but for the prepared one */
-    int n_inputs;
-    int64_t chunk; /* floats of the first input's */
-    float *from, *to;
-    rows_fn copy;
-    struct peer_primitive *primitive;
-    float sum; /* keeps what was read from being unused */
+    stn_tensor *x[BREADTH_INPUTS], *leaves[BREADTH_INPUTS], *cotangent;
+    int n_inputs, n_leaves;
+    size_t bytes; /* of the inputs' chunks */
+    char *from, *to;
 };
 
-static double run_op(breadth_op op, stn_tensor *const *inputs, int64_t n)
+static int is_pending(const stn_tensor *tensor)
 {
-    const double start = bench_now();
-    for (int64_t i = 0; i < n; i++) {
-        stn_tensor *result = op(inputs);
-        if (stn_tensor_is_error(result))
-            return -1;
-        if (result != inputs[0])
-            stn_tensor_release(&result);
-    }
-    return bench_now() - start;
+    return stn_spec_placement(stn_tensor_spec(tensor), 0).kind == STN_PLACE_PARTIAL;
+}
+
+static stn_tensor *run_op(struct breadth_rank *rank)
+{
+    const stn_placement whole = stn_replicate();
+    stn_tensor *y = rank->world->c->ours(rank->x);
+    return !stn_tensor_is_error(y) && is_pending(y) ? stn_redistribute_to(y, &whole) : y;
 }
 
 static double run_ours(void *arg, int64_t n)
 {
     struct breadth_rank *rank = arg;
-    return run_op(rank->world->c->ours, rank->given, n);
-}
-
-static double run_other(void *arg, int64_t n)
-{
-    struct breadth_rank *rank = arg;
-    return run_op(rank->world->c->other, rank->x, n);
-}
-
-static float read_all(const float *x, int64_t n)
-{
-    float lane[LANES] = {0}, sum = 0;
-    for (int64_t i = 0; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            lane[l] += x[i + l];
-    for (int l = 0; l < LANES; l++)
-        sum += lane[l];
-    return sum;
-}
-
-/* Copies as much as is written, and reads the rest of what is read. */
-static double run_memory(void *arg, int64_t n)
-{
-    struct breadth_rank *rank = arg;
-    const struct breadth_case *c = rank->world->c;
-    const int64_t copied = (int64_t)((double)rank->chunk * c->written), rest = (int64_t)((double)rank->chunk * (c->read - c->written));
-    const struct rows rows = {.to = rank->to, .from = rank->from, .n = 1, .length = copied, .to_stride = copied, .from_stride = copied};
     const double start = bench_now();
     for (int64_t i = 0; i < n; i++) {
-        if (copied > 0)
-            rank->copy(&rows);
-        for (int64_t left = rest; left > 0; left -= rank->chunk)
-            rank->sum += read_all(rank->from, left < rank->chunk ? left : rank->chunk);
+        stn_tensor *gradients[BREADTH_INPUTS];
+        stn_scope_begin(rank->context);
+        stn_tensor *y = run_op(rank);
+        if (rank->cotangent)
+            stn_grad(rank->context, 1, &y, &rank->cotangent, rank->n_leaves, rank->leaves, 0, 0, gradients);
+        if (stn_scope_end(rank->context) != STN_OK)
+            return -1;
     }
     return bench_now() - start;
 }
 
-static double run_primitive(void *arg, int64_t n)
+/* One process with as many threads as there are ranks; the other ranks sleep meanwhile. */
+static double run_torch(void *arg, int64_t n)
+{
+    struct breadth_rank *rank = arg;
+    return stn_context_rank(rank->context) == 0 ? peer_torch_run(rank->world->torch, n) : 0;
+}
+
+static double run_copy(void *arg, int64_t n)
 {
     struct breadth_rank *rank = arg;
     const double start = bench_now();
-    return peer_primitive_run(rank->primitive, n) ? bench_now() - start : -1;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(rank->to, rank->from, rank->bytes);
+    return bench_now() - start;
 }
 
-static void choose_copy(void *arg, int way)
-{
-    ((struct breadth_rank *)arg)->copy = rows_ways()[way];
-}
+/* Inputs */
 
 static stn_tensor *make_input(struct breadth_rank *rank, const stn_mesh *mesh, const struct breadth_input *input)
 {
     const stn_placement placement = input->cut < 0 ? stn_replicate() : stn_shard(input->cut);
-    int64_t shape[BREADTH_DIMS];
+    const stn_dtype drawn = input->dtype == STN_DTYPE_I64 ? STN_DTYPE_I64 : STN_DTYPE_F32;
     const stn_spec *spec;
-    memcpy(shape, input->shape, sizeof shape);
-    if (rank->world->world.bench->quick && input->cut >= 0 && shape[input->cut] >= RANKS * QUICK_PART) /* no rank without a chunk */
-        shape[input->cut] /= QUICK_PART;
-    else if (rank->world->world.bench->quick && input->cut >= 0)
-        shape[input->cut] = RANKS;
-    if (stn_spec_create(rank->context, mesh, &placement, STN_DTYPE_F32, input->ndim, shape, NULL, &spec) != STN_OK)
+    if (stn_spec_create(rank->context, mesh, &placement, drawn, input->ndim, input->shape, NULL, &spec) != STN_OK)
         return NULL;
-    stn_tensor *tensor = world_tensor(rank->context, spec);
+    stn_tensor *x = drawn == STN_DTYPE_I64 ? stn_randint(rank->context, spec, 0, input->high) : stn_rand(rank->context, spec);
     stn_spec_release(&spec);
-    return tensor;
+    if (input->dtype == STN_DTYPE_C64)
+        return stn_complex(x, x);
+    return input->dtype == STN_DTYPE_BOOL ? stn_lt_number(x, 0.5) : input->dtype == STN_DTYPE_BF16 ? stn_cast(x, STN_DTYPE_BF16) : x;
+}
+
+static int is_leaf(const struct breadth_input *input)
+{
+    return !input->constant && (input->dtype == STN_DTYPE_F32 || input->dtype == STN_DTYPE_BF16);
 }
 
 static stn_status make_inputs(struct breadth_rank *rank)
@@ -119,82 +101,100 @@ static stn_status make_inputs(struct breadth_rank *rank)
     const stn_mesh *mesh;
     stn_status status = stn_mesh_create(rank->context, 1, sizes, NULL, NULL, &mesh);
     for (int i = 0; status == STN_OK && i < BREADTH_INPUTS && c->input[i].ndim > 0; i++) {
-        rank->x[i] = rank->given[i] = make_input(rank, mesh, &c->input[i]);
-        status = rank->x[i] == NULL ? STN_ERR_MEMORY : STN_OK;
-        rank->n_inputs++;
-    }
-    if (status == STN_OK && c->prepare) {
-        stn_tensor *prepared = c->prepare(rank->x);
-        status = stn_tensor_is_error(prepared) ? stn_context_status(rank->context) : STN_OK;
-        rank->given[rank->n_inputs - 1] = prepared;
+        stn_tensor *x = make_input(rank, mesh, &c->input[i]);
+        status = stn_context_status(rank->context);
+        if (status != STN_OK)
+            return status;
+        rank->x[rank->n_inputs++] = x;
+        rank->bytes += (size_t)stn_spec_local_numel(stn_tensor_spec(x)) * stn_dtype_size(c->input[i].dtype);
+        if (rank->world->with_gradient && is_leaf(&c->input[i])) {
+            rank->leaves[rank->n_leaves++] = x;
+            status = stn_set_requires_grad(x, 1);
+        }
     }
     return status;
 }
 
-static stn_status make_peer(struct breadth_rank *rank)
+static stn_status make_cotangent(struct breadth_rank *rank)
 {
-    const struct breadth_case *c = rank->world->c;
-    const int64_t *shape = stn_tensor_local_shape(rank->x[0]);
-    rank->chunk = stn_spec_local_numel(stn_tensor_spec(rank->x[0]));
-    if (c->primitive) {
-        struct peer_primitive_shape chunk = *c->primitive;
-        chunk.ndim = stn_tensor_ndim(rank->x[0]);
-        memcpy(chunk.dims, shape, (size_t)chunk.ndim * sizeof *shape);
-        rank->primitive = peer_primitive_create(&chunk);
-        return rank->primitive == NULL ? STN_ERR_UNSUPPORTED : STN_OK;
-    }
-    if (c->other)
-        return STN_OK;
-    const double most = c->written > 1 ? c->written : 1; /* chunks: an op may write more than its first input is */
-    rank->from = buffer_make_large((size_t)((double)rank->chunk * most + 1) * sizeof(float));
-    rank->to = buffer_make_large((size_t)((double)rank->chunk * c->written + 1) * sizeof(float));
-    return rank->from == NULL || rank->to == NULL ? STN_ERR_MEMORY : STN_OK;
+    stn_tensor *y = run_op(rank);
+    if (stn_context_status(rank->context) == STN_OK)
+        rank->cotangent = stn_ones(rank->context, stn_tensor_spec(y));
+    return stn_context_status(rank->context);
 }
+
+/* Measuring */
 
 static void measure(struct breadth_rank *rank)
 {
     struct breadth_world *world = rank->world;
-    const struct breadth_case *c = world->c;
-    const team_trial peer = c->primitive ? run_primitive : c->other ? run_other : run_memory;
-    if (peer == run_memory)
-        team_choose(&world->world.team, rank->rank, rows_n_ways(), choose_copy, run_memory, rank);
-    const struct contest contest = {.ours = run_ours, .peer = peer, .ours_arg = rank, .peer_arg = rank};
-    team_measure(&world->world.team, rank->rank, &contest, &world->samples);
-    struct row row = {.name = world->name, .unit = "us", .gate = c->gate, .goal = c->goal};
-    snprintf(row.label, sizeof row.label, "%s", c->label);
+    const int is_first = stn_context_rank(rank->context) == 0;
+    const struct contest contest = {.ours = run_ours, .peer = world->torch ? run_torch : run_copy, .ours_arg = rank, .peer_arg = rank};
+    team_measure(&world->world.team, stn_context_rank(rank->context), &contest, &world->samples);
+    struct row row = {.name = "breadth", .unit = "us", .gate = world->torch ? 0.8 : (double)NAN, .goal = world->torch ? 1 : (double)NAN};
+    snprintf(row.label, sizeof row.label, "%s%s", world->c->label, world->with_gradient ? ", gradients" : "");
     row_measure(&row, &world->samples, bench_times, 0, 1e-6);
-    stn_stats before = world_stats(rank->context);
+    const stn_stats before = world_stats(rank->context);
     run_ours(rank, 1);
-    stn_stats after = world_stats(rank->context);
+    const stn_stats after = world_stats(rank->context);
     row_count(&row, "bytes_sent", (double)(after.bytes_sent - before.bytes_sent));
     row_count(&row, "messages", (double)(after.messages - before.messages));
-    if (rank->rank == 0)
+    if (is_first)
         row_print(world->world.bench, &row);
 }
 
 static stn_status breadth_rank_main(stn_context *context, void *arg)
 {
-    struct breadth_rank rank = {.world = arg, .context = context, .rank = stn_context_rank(context)};
+    struct breadth_rank rank = {.world = arg, .context = context};
+    stn_scope_begin(context);
     stn_status status = make_inputs(&rank);
-    if (status == STN_OK)
-        status = make_peer(&rank);
+    if (status == STN_OK && rank.world->with_gradient)
+        status = make_cotangent(&rank);
+    rank.from = status == STN_OK ? buffer_make(rank.bytes) : NULL;
+    rank.to = status == STN_OK ? buffer_make(rank.bytes) : NULL;
+    if (status == STN_OK && (rank.from == NULL || rank.to == NULL))
+        status = STN_ERR_MEMORY;
     if (status == STN_OK)
         measure(&rank);
-    peer_primitive_destroy(&rank.primitive);
     free(rank.from);
     free(rank.to);
-    for (int i = 0; i < rank.n_inputs; i++) {
-        if (rank.given[i] != rank.x[i])
-            stn_tensor_release(&rank.given[i]);
-        stn_tensor_release(&rank.x[i]);
-    }
-    return status;
+    const stn_status end = stn_scope_end(context);
+    return status == STN_OK ? end : status;
 }
 
-void breadth_run(struct bench *bench, const char *name, const struct breadth_case *cases, int n)
+/* The peer's side of a case. @return 0 where it cannot. */
+static int tell_torch(const struct breadth_world *w)
 {
-    for (int i = 0; i < n; i++) {
-        struct breadth_world world = {.name = name, .c = &cases[i]};
-        world_launch(bench, RANKS, breadth_rank_main, &world.world);
+    int good = peer_torch_clear(w->torch);
+    for (int i = 0; good && i < BREADTH_INPUTS && w->c->input[i].ndim > 0; i++) {
+        const struct breadth_input *input = &w->c->input[i];
+        good = peer_torch_input(w->torch, stn_dtype_name(input->dtype), input->high, input->constant, input->ndim, input->shape);
     }
+    return good && peer_torch_op(w->torch, w->c->torch, w->with_gradient);
+}
+
+static void run_case(struct bench *bench, const struct breadth_case *c, struct peer_torch *torch, int with_gradient)
+{
+    struct breadth_world world = {.c = c, .torch = torch, .with_gradient = with_gradient};
+    if (torch && !tell_torch(&world)) {
+        bench_fail(bench, "breadth %s: the peer could not run it", c->label);
+        return;
+    }
+    world_launch(bench, RANKS, breadth_rank_main, &world.world);
+}
+
+void bench_breadth(struct bench *bench)
+{
+    char text[128];
+    struct peer_torch *torch = peer_torch_open(bench->python ? bench->python : "python3", RANKS, text, sizeof text);
+    fprintf(stderr, torch ? "breadth: beside PyTorch %s\n" : "breadth: beside copies of the inputs, without PyTorch (%s)\n", text);
+    for (int i = 0; i < breadth_n_cases; i++) {
+        const struct breadth_case *c = &breadth_cases[i];
+        if (bench->only ? strstr(c->label, bench->only) == NULL : bench->quick && i % QUICK_STEP != 0)
+            continue;
+        run_case(bench, c, torch, 0);
+        if (c->with_gradient)
+            run_case(bench, c, torch, 1);
+    }
+    peer_torch_close(&torch);
 }

@@ -1,34 +1,31 @@
-/* Ops that work on a rank's own chunk, on two thread ranks: beside memory, beside oneDNN's primitive on the same chunk, or beside the same op
- * on operands that lie better. */
+/* Ops of all families on two thread ranks, forward and with gradients, beside PyTorch with two threads. */
 #ifndef BENCH_BREADTH_H
 #define BENCH_BREADTH_H
 
-#include "bench.h"
-#include "peer_primitive.h"
+#include <shardtensor/shardtensor.h>
 
-enum { BREADTH_DIMS = 5, BREADTH_INPUTS = 3 };
+enum { BREADTH_INPUTS = 4, BREADTH_DIMS = 5 };
 
 struct breadth_input {
+    stn_dtype dtype;
+    int cut;  /* the dim that is cut over the ranks; -1: replicated */
     int ndim; /* 0: there is no such input */
     int64_t shape[BREADTH_DIMS];
-    int cut;  /* the dim that is cut over the ranks; -1: replicated */
+    int64_t high; /* integers are below it */
+    int constant; /* 1: no gradient of it is asked for */
 };
 
-typedef stn_tensor *(*breadth_op)(stn_tensor *const *inputs);
+typedef stn_tensor *(*breadth_op)(stn_tensor *const *x);
 
-/** A comparison. Exactly one peer is given. */
 struct breadth_case {
     const char *label;
-    struct breadth_input input[BREADTH_INPUTS];
-    breadth_op prepare; /* what the op is given as its last input, made once; NULL: the input itself */
     breadth_op ours;
-    double read, written;                    /* memory as the peer: in sizes of the first input's chunk */
-    const struct peer_primitive_shape *primitive; /* oneDNN as the peer, on this chunk with one thread a rank */
-    breadth_op other;                        /* another op as the peer, of the first inputs as they are */
-    double gate, goal;
+    const char *torch; /* the same in Python, of a list x */
+    int with_gradient; /* measured forward alone, and with the gradients of its floating inputs */
+    struct breadth_input input[BREADTH_INPUTS];
 };
 
-/** Measures every case. */
-void breadth_run(struct bench *bench, const char *name, const struct breadth_case *cases, int n);
+extern const struct breadth_case breadth_cases[];
+extern const int breadth_n_cases;
 
 #endif

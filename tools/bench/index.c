@@ -1,5 +1,5 @@
 /* Rows by random index, beside copying as many rows in order. */
-#include "breadth.h"
+#include "chunks.h"
 
 #include <math.h>
 
@@ -33,7 +33,7 @@ static stn_tensor *embed(stn_tensor *const *x) { return stn_embedding(x[1], x[0]
 static stn_tensor *gather(stn_tensor *const *x) { return stn_gather(x[0], 0, x[1]); }
 static stn_tensor *add_rows(stn_tensor *const *x) { return stn_index_add(x[0], 0, x[2], x[1], 1); }
 
-static const struct breadth_case cases[] = {
+static const struct chunks_case cases[] = {
     {.label = "index_select of 256 byte rows", .input = {TABLE(-1), CHOICE(0)}, .prepare = chosen, .ours = select_rows,
      .read = 0.25, .written = 0.25, REPORTED},
     {.label = "embedding", .input = {TABLE(-1), CHOICE(0)}, .prepare = chosen, .ours = embed, .read = 0.25, .written = 0.25, REPORTED},
@@ -47,5 +47,5 @@ static const struct breadth_case cases[] = {
 
 void bench_index(struct bench *bench)
 {
-    breadth_run(bench, "index", cases, sizeof cases / sizeof cases[0]);
+    chunks_run(bench, "index", cases, sizeof cases / sizeof cases[0]);
 }

@@ -27,6 +27,7 @@ static const struct entry {
     {"norm", bench_norm, "softmax, norms, resampling, beside oneDNN"},
     {"pool", bench_pool, "pools of windows, beside oneDNN"},
     {"index", bench_index, "rows by random index, beside copying"},
+    {"breadth", bench_breadth, "ops of all families, beside PyTorch"},
     {"plan-scale", bench_plan_scale, "plans of one rank among 2 to 100,000"},
     {"spec-mem", bench_spec_mem, "bytes of 10,000 tensors"},
 };
@@ -35,9 +36,12 @@ enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short] [--without onednn,fftw] [--isa base|avx2|avx512]\n\n");
+    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short] [--without onednn,fftw] [--isa base|avx2|avx512]\n"
+                    "                 [--python PATH] [--case TEXT]\n\n");
     for (int i = 0; i < ENTRIES; i++)
         fprintf(stderr, "  %-16s %s\n", entries[i].name, entries[i].work);
+    fprintf(stderr, "\n  --python PATH  the Python in which breadth looks for PyTorch (python3)\n"
+                    "  --case TEXT    of breadth, cases whose name holds it\n");
     return EXIT_USAGE;
 }
 
@@ -68,6 +72,10 @@ int main(int argc, char **argv)
             bench.without = argv[++i];
         else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc)
             bench.isa = argv[++i];
+        else if (strcmp(argv[i], "--python") == 0 && i + 1 < argc)
+            bench.python = argv[++i];
+        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc)
+            bench.only = argv[++i];
         else if (select_by(argv[i], &bench, 0))
             names++;
         else

@@ -1,5 +1,5 @@
 /* Softmax, norms and resampling beside oneDNN's primitive on the same chunk. 1.2 times its time is allowed. */
-#include "breadth.h"
+#include "chunks.h"
 
 #include <math.h>
 
@@ -26,7 +26,7 @@ static stn_tensor *bilinear(stn_tensor *const *x)
     return stn_interpolate(x[0], &attrs);
 }
 
-static const struct breadth_case cases[] = {
+static const struct chunks_case cases[] = {
     {.label = "softmax of 1024", .input = {{2, {TOKENS, WIDTH}, 0}}, .ours = softmax, .primitive = &softmax_peer, GATES},
     {.label = "softmax of 50", .input = {{2, {16 * TOKENS, 50}, 0}}, .ours = softmax, .primitive = &softmax_peer, GATES},
     {.label = "layer_norm of 1024", .input = {{2, {TOKENS, WIDTH}, 0}}, .ours = layer_norm, .primitive = &layer_norm_peer, GATES},
@@ -37,5 +37,5 @@ static const struct breadth_case cases[] = {
 
 void bench_norm(struct bench *bench)
 {
-    breadth_run(bench, "norm", cases, sizeof cases / sizeof cases[0]);
+    chunks_run(bench, "norm", cases, sizeof cases / sizeof cases[0]);
 }

@@ -1,6 +1,6 @@
 /* Pointwise ops: contiguous chunks beside memory, other forms beside the contiguous one. Functions that take longer to work out than to read
  * and write have oneDNN's primitive as their peer, and memory without a gate. */
-#include "breadth.h"
+#include "chunks.h"
 
 #include <math.h>
 
@@ -26,7 +26,7 @@ static stn_tensor *every_second(stn_tensor *const *x) { return stn_slice(x[1], 1
 static const struct peer_primitive_shape exp_peer = {.kind = PEER_EXP}, sigmoid_peer = {.kind = PEER_SIGMOID},
                                          gelu_peer = {.kind = PEER_GELU_TANH};
 
-static const struct breadth_case cases[] = {
+static const struct chunks_case cases[] = {
     {.label = "add", .input = {MATRIX, MATRIX}, .ours = add, .read = 2, .written = 1, .gate = 0.8, .goal = 0.95},
     {.label = "add_", .input = {MATRIX, MATRIX}, .ours = add_, .read = 2, .written = 1, .gate = 0.8, .goal = 0.95},
     {.label = "mul number", .input = {MATRIX}, .ours = scale, .read = 1, .written = 1, .gate = 0.8, .goal = 0.95},
@@ -50,5 +50,5 @@ static const struct breadth_case cases[] = {
 
 void bench_pointwise(struct bench *bench)
 {
-    breadth_run(bench, "pointwise", cases, sizeof cases / sizeof cases[0]);
+    chunks_run(bench, "pointwise", cases, sizeof cases / sizeof cases[0]);
 }

@@ -1,5 +1,5 @@
 /* Pools of windows beside oneDNN's primitive on the same chunk. 1.2 times its time is allowed. */
-#include "breadth.h"
+#include "chunks.h"
 
 #include <math.h>
 
@@ -22,7 +22,7 @@ static stn_tensor *avg2d_halves(stn_tensor *const *x) { return stn_avg_pool2d(x[
 static stn_tensor *max3d_halves(stn_tensor *const *x) { return stn_max_pool3d(x[0], &halves, NULL); }
 static stn_tensor *avg3d_thirds(stn_tensor *const *x) { return stn_avg_pool3d(x[0], &thirds); }
 
-static const struct breadth_case cases[] = {
+static const struct chunks_case cases[] = {
     {.label = "max_pool2d 3x3, stride 2", .input = {IMAGES(0)}, .ours = max2d_thirds, .primitive = &max_thirds, GATES},
     {.label = "max_pool2d 2x2", .input = {IMAGES(0)}, .ours = max2d_halves, .primitive = &max_halves, GATES},
     {.label = "avg_pool2d 3x3, stride 2", .input = {IMAGES(0)}, .ours = avg2d_thirds, .primitive = &avg_thirds, GATES},
@@ -34,5 +34,5 @@ static const struct breadth_case cases[] = {
 
 void bench_pool(struct bench *bench)
 {
-    breadth_run(bench, "pool", cases, sizeof cases / sizeof cases[0]);
+    chunks_run(bench, "pool", cases, sizeof cases / sizeof cases[0]);
 }

@@ -1,5 +1,5 @@
 /* Reductions of contiguous chunks beside reading them once. */
-#include "breadth.h"
+#include "chunks.h"
 
 enum { ROWS = 4096, COLUMNS = 4096 };
 
@@ -19,7 +19,7 @@ static stn_tensor *var_all(stn_tensor *const *x) { return stn_var(x[0], 0, NULL,
 static stn_tensor *var_rows(stn_tensor *const *x) { return stn_var(x[0], 1, columns, 1, 0); }
 static stn_tensor *counted(stn_tensor *const *x) { return stn_count_nonzero(x[0], 0, NULL); }
 
-static const struct breadth_case cases[] = {
+static const struct chunks_case cases[] = {
     {.label = "sum of all", .ours = sum_all, BESIDE_MEMORY},
     {.label = "sum of each row", .ours = sum_rows, BESIDE_MEMORY},
     {.label = "sum of each column", .ours = sum_columns, BESIDE_MEMORY},
@@ -34,5 +34,5 @@ static const struct breadth_case cases[] = {
 
 void bench_reduce(struct bench *bench)
 {
-    breadth_run(bench, "reduce", cases, sizeof cases / sizeof cases[0]);
+    chunks_run(bench, "reduce", cases, sizeof cases / sizeof cases[0]);
 }

@@ -1,0 +1,34 @@
+/* Ops that work on a rank's own chunk, on two thread ranks: beside memory, beside oneDNN's primitive on the same chunk, or beside the same op
+ * on operands that lie better. */
+#ifndef BENCH_CHUNKS_H
+#define BENCH_CHUNKS_H
+
+#include "bench.h"
+#include "peer_primitive.h"
+
+enum { CHUNKS_DIMS = 5, CHUNKS_INPUTS = 3 };
+
+struct chunks_input {
+    int ndim; /* 0: there is no such input */
+    int64_t shape[CHUNKS_DIMS];
+    int cut;  /* the dim that is cut over the ranks; -1: replicated */
+};
+
+typedef stn_tensor *(*chunks_op)(stn_tensor *const *inputs);
+
+/** A comparison. Exactly one peer is given. */
+struct chunks_case {
+    const char *label;
+    struct chunks_input input[CHUNKS_INPUTS];
+    chunks_op prepare; /* what the op is given as its last input, made once; NULL: the input itself */
+    chunks_op ours;
+    double read, written;                    /* memory as the peer: in sizes of the first input's chunk */
+    const struct peer_primitive_shape *primitive; /* oneDNN as the peer, on this chunk with one thread a rank */
+    chunks_op other;                        /* another op as the peer, of the first inputs as they are */
+    double gate, goal;
+};
+
+/** Measures every case. */
+void chunks_run(struct bench *bench, const char *name, const struct chunks_case *cases, int n);
+
+#endif
