@@ -50,7 +50,7 @@ STNI_KERNEL_INLINE double normal_f64(double x)
 #define ACTIVATION_F(name) name##_f64
 #include "ops/elementwise/activation_functions.inc"
 
-#define ERF(x) FLOATING(x, erff, erf)(x)
+#define ERF(x) FLOATING(x, stni_erf_f32, erf)(x)
 #define ERFC(x) FLOATING(x, erfcf, erfc)(x)
 #define NORMAL(x) FLOATING(x, normal_f32, normal_f64)(x)
 #define DENSITY(x) FLOATING(x, density_f32, density_f64)(x)

@@ -45,6 +45,7 @@ static const struct {
     {"cos", STNI_POINTWISE_cos, cos, 2e-7, 2},
     {"tan", STNI_POINTWISE_tan, tan, 4e-7, 2},
     {"atan", STNI_POINTWISE_atan, atan, 2e-7, 2},
+    {"erf", STNI_POINTWISE_erf, erf, 2e-7, 2},
     {"silu", STNI_POINTWISE_silu, silu, 5e-7, 200}, /* a subnormal sigmoid times x */
     {"softplus", STNI_POINTWISE_softplus, softplus, 6e-7, 2},
     {"logsigmoid", STNI_POINTWISE_logsigmoid, logsigmoid, 6e-7, 2},
@@ -109,6 +110,38 @@ static void ends_of_the_range_are_the_c_librarys(void)
                 fprintf(stderr, "%s(%.9g) got %.9g\n", functions[f].name, (double)x[i], (double)y[i]);
         }
     }
+}
+
+/* All pairs of magnitudes and signs, the ends among them. */
+static int64_t wrong_angles(enum stni_isa isa)
+{
+    enum { N = 512 };
+    static const float ends[] = {0.0f, INFINITY, NAN, FLT_MAX, FLT_MIN, 0x1p-149f, 1.0f, 0x1p-140f};
+    float all[N], y[N], x[N], got[N];
+    int64_t wrong = 0;
+    for (int i = 0; i < N; i++)
+        all[i] = (i & 1 ? -1.0f : 1.0f) * (i < 16 ? ends[i / 2] : ldexpf(1.0f + (float)(i * 37 % 64) / 64.0f, i < 128 ? i % 8 - 4 : i * 13 % 250 - 125));
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) {
+            y[j] = all[i];
+            x[j] = all[j];
+        }
+        struct stni_pointwise_block block = {.op = STNI_POINTWISE_atan2, .n = N, .out = got, .in = {y, x}};
+        stni_pointwise_block_of(STNI_POINTWISE_atan2, STN_DTYPE_F32, isa)(&block);
+        for (int j = 0; j < N; j++) {
+            const double want = atan2(y[j], x[j]);
+            const int right = isnan(want) ? isnan(got[j]) : fabs(got[j] - want) <= 2.4e-7 * fabs(want) + 2 * 0x1p-149 && !signbit(got[j]) == !signbit(want);
+            if (!right && wrong++ < 3)
+                fprintf(stderr, "atan2(%.9g, %.9g) got %.9g, wanted %.17g\n", (double)y[j], (double)x[j], (double)got[j], want);
+        }
+    }
+    return wrong;
+}
+
+static void angles_of_points_are_right_for_all_magnitudes(void)
+{
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        CHECK_I64(wrong_angles((enum stni_isa)isa), 0);
 }
 
 /* Every bf16 and f16: the result is f32's, rounded. */
@@ -247,6 +280,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"f32_functions_are_right_for_all_magnitudes", f32_functions_are_right_for_all_magnitudes},
         {"ends_of_the_range_are_the_c_librarys", ends_of_the_range_are_the_c_librarys},
+        {"angles_of_points_are_right_for_all_magnitudes", angles_of_points_are_right_for_all_magnitudes},
         {"sixteen_bit_floats_are_rounded_once", sixteen_bit_floats_are_rounded_once},
         {"special_values_follow_the_usual_rules", special_values_follow_the_usual_rules},
         {"complex_functions_are_the_c_librarys", complex_functions_are_the_c_librarys},
