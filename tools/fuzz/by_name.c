@@ -200,7 +200,12 @@ static int64_t run_world(const struct fuzzing *f, int64_t first)
     w->fuzzing = f;
     w->number = first;
     w->last = o->only >= 0 ? first : first / CALL_BATCH * CALL_BATCH + CALL_BATCH - 1;
-    stn_launch(&options, rank_main, w);
+    const stn_status status = stn_launch(&options, rank_main, w);
+    if (status != STN_OK && w->number == first) {
+        printf("FAIL the ranks could not be run: %s\n", stn_status_text(status));
+        f->progress->failed++;
+        w->stop = 1;
+    }
     const int64_t next = w->stop && w->number <= w->last ? -1 : w->number;
     stn_context_destroy(&w->alone);
     pthread_barrier_destroy(&w->barrier);
