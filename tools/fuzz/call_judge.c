@@ -89,10 +89,11 @@ static int fails_by_itself(const struct judge *j)
     return 0;
 }
 
-/* An in-place op has to keep its input's spec, and is refused where it cannot. */
+/* An op that changes its input in place, as embedding does a table with max_norm, has to keep its spec, and is refused where it cannot. */
 static int may_be_refused(const struct judge *j, stn_status status)
 {
-    return (j->call->op->flags & STN_OP_IN_PLACE) != 0 && (status == STN_ERR_LAYOUT || status == STN_ERR_PARTIAL);
+    const int in_place = (j->call->op->flags & STN_OP_IN_PLACE) != 0 || strcmp(j->call->op->name, "embedding") == 0;
+    return in_place && (status == STN_ERR_LAYOUT || status == STN_ERR_PARTIAL);
 }
 
 /* Indices are looked at where there are elements to move; in rows of none those of one rank are not, while ranks that exchange rows look at theirs. */
