@@ -119,8 +119,7 @@ static stn_status add_kernel(stn_queue *queue, const void *args)
 {
     const struct add_args *a = args;
     const stn_box addends[] = {a->to, a->from};
-    (void)queue;
-    stni_box_reduce_now(1, &a->to, 2, addends, a->dtype, STN_SUM);
+    stni_box_reduce_now(queue->isa, 1, &a->to, 2, addends, a->dtype, STN_SUM);
     return STN_OK;
 }
 
