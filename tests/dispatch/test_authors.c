@@ -207,7 +207,7 @@ static stn_status in_place_body(stn_context *context, void *arg)
     enum fault none = NONE;
     const stn_op_desc desc = {.size = sizeof desc, .name = "change_", .inputs = two_inputs, .n_inputs = 1, .n_outputs = 1, .flags = STN_OP_IN_PLACE,
                               .check = check, .run = change_run, .arg = &none};
-    const int two = 2, first = 1;
+    const int two = 2, ranks[] = {1, 2};
     const int64_t n = 3;
     const stn_placement whole = stn_replicate(), shard = stn_shard(0);
     const stn_mesh *mesh;
@@ -216,7 +216,7 @@ static stn_status in_place_body(stn_context *context, void *arg)
     double got;
     (void)arg;
     CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
-    CHECK_STATUS(stn_mesh_create(context, 1, &two, NULL, &first, &mesh), STN_OK);
+    CHECK_STATUS(stn_mesh_create(context, 1, &two, NULL, ranks, &mesh), STN_OK);
     stn_scope_begin(context);
     stn_tensor *x = test_tensor(context, mesh, &whole, STN_DTYPE_F32, 1, &n, NULL, test_value);
     CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), STN_OK);

@@ -2,6 +2,8 @@
 #include "ops/conv/cases.h"
 #include "ranks.h"
 
+#include "dispatch/registry.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +163,7 @@ static stn_status tensors_body(stn_context *context, void *arg)
     check_refused(context, stn_conv_transpose3d(in[0], in[1], NULL, NULL), STN_ERR_SHAPE, "'weight' got 4 dims, wanted 5");
     stn_call(context, "conv_transpose2d", 2, in, 1, &same, 1, &out);
     check_refused(context, out, STN_ERR_ARGUMENT, "padding");
-    stn_call(context, "conv2d_grad_input", 2, in, 0, NULL, 1, &out);
+    stn_op_invoke(stni_registry_find(context, "conv2d_grad_input"), 2, in, 0, NULL, 1, &out);
     check_refused(context, out, STN_ERR_ARGUMENT, "'input_size' got -1 numbers, wanted 2");
     stn_call(context, "conv2d", 2, in, 1, &lists, 1, &out);
     check_refused(context, out, STN_ERR_ARGUMENT, "'stride' got 3 numbers, wanted 1 or 2");

@@ -2,6 +2,8 @@
 #include "ops/conv/cases.h"
 #include "ranks.h"
 
+#include "dispatch/registry.h"
+
 #include <stdio.h>
 
 /* Specs of results */
@@ -197,7 +199,7 @@ static stn_status leading_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 4, x, x_rows), conv_filled(context, mesh, stn_shard(2), 4, y, y_rows)}, *out;
     stn_context_stats_reset(context);
-    CHECK_STATUS(stn_call(context, "conv2d_grad_weight", 2, in, 3, attrs, 1, &out), STN_OK);
+    CHECK_STATUS(stn_op_invoke(stni_registry_find(context, "conv2d_grad_weight"), 2, in, 3, attrs, 1, &out), STN_OK);
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
     CHECK(same_placement(stn_spec_placement(stn_tensor_spec(out), 0), stn_partial(STN_SUM)));
     /* Rank 0: a row of the cotangent; rank 1: input rows 2 and 3, which output 1 reads beyond row 1. */

@@ -367,11 +367,11 @@ static void ranks_outside_the_mesh_learn_the_shape(void)
 /* One rank outside the mesh: what it gets is a view there too, and has a history. */
 static stn_status outside_body(stn_context *context, void *arg)
 {
-    const int at_front = *(int *)arg, first = at_front ? 0 : 1, n = 2;
+    const int first = *(int *)arg ? 0 : 1, ranks[] = {first, first + 1}, n = 2;
     const stn_mesh *mesh;
     stn_placement rows[] = {stn_shard(0)};
     const int64_t shape[] = {2, 3};
-    CHECK_STATUS(stn_mesh_create(context, 1, &n, NULL, &first, &mesh), STN_OK);
+    CHECK_STATUS(stn_mesh_create(context, 1, &n, NULL, ranks, &mesh), STN_OK);
     stn_scope_begin(context);
     stn_tensor *local = stn_mesh_contains_me(mesh) ? filled(context, shape, 2) : NULL;
     stn_tensor *x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
