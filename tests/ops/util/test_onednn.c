@@ -91,7 +91,7 @@ static stn_status solve(const struct stni_conv_problem *p, int64_t images, int a
         CHECK_I64(solved, status == STN_OK ? images : 0);
     } else {
         void *workspace = aligned_alloc(64, stni_conv_reference_workspace(p) + 64);
-        stni_conv_reference(p, &data, workspace);
+        stni_conv_reference(stni_isa_best(), p, &data, workspace);
         free(workspace);
     }
     *error = distance(forward ? &y : gradient ? &w : &x, p->dtype);
