@@ -12,7 +12,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { MAX_THREAD_RANKS = 1024 };
 

@@ -74,6 +74,7 @@ static int tampered(struct program *p, int gradient)
     struct answers answers;
     int tried = 0, found = 0;
     CHECK(execute_alone(p, &answers, &finding));
+    CHECK_STR(finding.text, "");
     void *const *data = gradient ? answers.grad : answers.value;
     for (int t = p->n_terms - 1; t >= 0 && !tried; t--)
         if (p->terms[t].dtype == STN_DTYPE_F64 && data[t] && term_numel(&p->terms[t]) > 0) {
