@@ -1,0 +1,188 @@
+/* Calls by name: a number draws the same call, every op gets calls that it answers, and what differs is found. */
+#include "fuzz/call_run.h"
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRIES = 400 };
+
+static struct call *new_call(void)
+{
+    struct call *call = calloc(1, sizeof *call);
+    if (!CHECK_PTR(call))
+        exit(EXIT_FAILURE);
+    return call;
+}
+
+/* No block above 16 MiB: some shapes are drawn out of reason. */
+static void *allocate(void *arg, size_t bytes, size_t alignment)
+{
+    void *pointer = NULL;
+    (void)arg;
+    return bytes > (size_t)16 << 20 || posix_memalign(&pointer, alignment < 8 ? 8 : alignment, bytes ? bytes : 1) != 0 ? NULL : pointer;
+}
+
+static void deallocate(void *arg, void *pointer, size_t bytes)
+{
+    (void)arg;
+    (void)bytes;
+    free(pointer);
+}
+
+static stn_context *new_context(void)
+{
+    static const stn_allocator memory = {sizeof memory, NULL, allocate, deallocate};
+    const stn_context_options options = {.size = sizeof options, .allocator = &memory, .seed = 5};
+    stn_context *context = NULL;
+    CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
+    return context;
+}
+
+static void a_number_draws_the_same_call(void)
+{
+    stn_context *context = new_context();
+    const stn_op_desc *descs[] = {stn_op_descriptor(stn_op_find(context, "conv2d")), stn_op_descriptor(stn_op_find(context, "einsum"))};
+    const struct call_ops ops = {2, descs};
+    struct call *a = new_call(), *b = new_call();
+    int others = 0;
+    for (uint64_t n = 0; n < 200; n++) {
+        call_draw(a, &ops, 3, n, 0);
+        call_draw(b, &ops, 3, n, 0);
+        CHECK_BYTES(a, b, sizeof *a);
+        call_draw(b, &ops, 4, n, 0);
+        others += memcmp(a, b, sizeof *a) != 0;
+        CHECK(a->world.ranks >= 2 && a->world.ranks <= 4);
+    }
+    CHECK_I64(others, 200);
+    free(a);
+    free(b);
+    stn_context_destroy(&context);
+}
+
+/* Of one op: 1 if a call of it ran, 2 if a gradient came too. */
+static int reach(stn_context *context, const stn_op_desc *op, struct call *call, struct call_outcome *outcome)
+{
+    const struct call_ops ops = {1, &op};
+    int reached = 0;
+    for (uint64_t n = 0; n < TRIES && reached < 2; n++) {
+        call_draw(call, &ops, 7, n, 2);
+        call_run(context, call, NULL, outcome);
+        if (outcome->status == STN_OK && !outcome->refused && reached < 1)
+            reached = 1;
+        if (outcome->gradient == STN_OK && outcome->n_gradients > 0)
+            reached = 2;
+        if (!CHECK(outcome->fault[0] == '\0'))
+            fprintf(stderr, "  %s, call %llu: %s\n", op->name, (unsigned long long)n, outcome->fault);
+        call_outcome_free(outcome);
+    }
+    return reached;
+}
+
+/* All but those that refuse every call, need a mesh's number, or a length that follows from four lists. */
+static void every_op_gets_calls_that_run(void)
+{
+    static const char never[] = " masked_select nonzero unique dist_all_reduce fold ";
+    stn_context *context = new_context();
+    struct call *call = new_call();
+    struct call_outcome *outcome = calloc(1, sizeof *outcome);
+    int n = 0, with_gradient = 0;
+    for (const stn_op *op; (op = stn_op_at(context, n)) != NULL; n++) {
+        char word[CALL_NAME + 2];
+        const int reached = reach(context, stn_op_descriptor(op), call, outcome);
+        snprintf(word, sizeof word, " %s ", stn_op_descriptor(op)->name);
+        if (!CHECK(reached > 0 || strstr(never, word)))
+            fprintf(stderr, "  %s\n", word);
+        with_gradient += reached == 2;
+    }
+    CHECK(with_gradient * 4 >= n * 3);
+    free(outcome);
+    free(call);
+    stn_context_destroy(&context);
+}
+
+/* Judging */
+
+static float one_number, other_number;
+
+static struct call_outcome outcome_of(float *number)
+{
+    return (struct call_outcome){.n_outputs = 1, .outputs = {{.present = 1, .dtype = STN_DTYPE_F32, .numel = 1, .data = number}}};
+}
+
+static int judged(const struct call *call, const struct call_outcome *alone, const struct call_outcome *ranks, const char *word)
+{
+    char text[1024] = "";
+    int64_t compared = 0;
+    const int wrong = call_judge(call, alone, 2, ranks, text, sizeof text, &compared);
+    if (wrong && !CHECK(strstr(text, word) != NULL))
+        fprintf(stderr, "  %s\n", text);
+    return wrong;
+}
+
+static void what_differs_is_found(void)
+{
+    static const stn_op_desc op = {.size = sizeof op, .name = "probe"};
+    struct call *call = new_call();
+    struct call_outcome alone = outcome_of(&one_number), *ranks = calloc(2, sizeof *ranks);
+    call->op = &op;
+    for (float difference = 0; difference < 2; difference++) {
+        one_number = 1;
+        other_number = 1 + difference;
+        ranks[0] = ranks[1] = outcome_of(&other_number);
+        CHECK_I64(judged(call, &alone, ranks, "output 0, number 0: one rank 1, 2 ranks 2"), (int)difference);
+    }
+    one_number = other_number = NAN;
+    CHECK(!judged(call, &alone, ranks, ""));
+    other_number = 1;
+    CHECK(judged(call, &alone, ranks, "nan"));
+    one_number = 1;
+    ranks[1].status = STN_ERR_SHAPE;
+    CHECK(judged(call, &alone, ranks, "rank 1 shapes do not fit"));
+    ranks[0].status = STN_ERR_SHAPE;
+    CHECK(judged(call, &alone, ranks, "one rank ok"));
+    alone.status = STN_ERR_SHAPE;
+    CHECK(!judged(call, &alone, ranks, ""));
+    snprintf(ranks[1].text, sizeof ranks[1].text, "another text");
+    CHECK(judged(call, &alone, ranks, "another text"));
+    ranks[1].text[0] = '\0';
+    ranks[1].last = STN_ERR_TIMEOUT;
+    CHECK(judged(call, &alone, ranks, "rank 1 was aborted: deadline passed"));
+    snprintf(alone.fault, sizeof alone.fault, "1 tensors before, 2 after");
+    CHECK(judged(call, &alone, ranks, "1 tensors before, 2 after"));
+    free(ranks);
+    free(call);
+}
+
+static void a_printed_call_names_what_is_given(void)
+{
+    stn_context *context = new_context();
+    const stn_op_desc *desc = stn_op_descriptor(stn_op_find(context, "gather"));
+    const struct call_ops ops = {1, &desc};
+    struct call *call = new_call();
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    call_draw(call, &ops, 1, 4, 3);
+    call->way = WAY_NAME;
+    call_print(out, call);
+    fclose(out);
+    CHECK(strstr(text, "stn_call(c, \"gather\", 2, t,") != NULL);
+    CHECK(strstr(text, "options.ranks = 3;") != NULL);
+    free(text);
+    free(call);
+    stn_context_destroy(&context);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"a_number_draws_the_same_call", a_number_draws_the_same_call},
+        {"every_op_gets_calls_that_run", every_op_gets_calls_that_run},
+        {"what_differs_is_found", what_differs_is_found},
+        {"a_printed_call_names_what_is_given", a_printed_call_names_what_is_given},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
