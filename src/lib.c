@@ -1,9 +1,9 @@
 /* Wires the rooms together: contexts with registry, tape and place cache; ranks as threads, or as processes that a launcher started. */
 #include "autograd/tape.h"
-#include "core/context.h"
-#include "core/environment.h"
-#include "core/host_alloc.h"
-#include "core/launcher.h"
+#include "core/context/context.h"
+#include "core/context/environment.h"
+#include "core/base/host_alloc.h"
+#include "core/context/launcher.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "ops/table.h"

@@ -2,9 +2,9 @@
 #ifndef SHARDTENSOR_TESTS_EVERY_ISA_H
 #define SHARDTENSOR_TESTS_EVERY_ISA_H
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
-/** The next of the sets that processor and build offer; those that the build lacks are stood for by others (core/isa.h). */
+/** The next of the sets that processor and build offer; those that the build lacks are stood for by others (core/base/isa.h). */
 static inline enum stni_isa next_isa(void)
 {
     static int calls;

@@ -1,7 +1,7 @@
 /* Adding cotangents that arrive in different layouts (contract 15). */
 #include "autograd/accumulate.h"
 
-#include "core/shard/redistribute.h"
+#include "core/redistribute/redistribute.h"
 
 #include <shardtensor/ops.h>
 

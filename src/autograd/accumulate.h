@@ -2,7 +2,7 @@
 #ifndef STNI_AUTOGRAD_ACCUMULATE_H
 #define STNI_AUTOGRAD_ACCUMULATE_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 /* The layout in which two cotangents of a tensor of spec `forward` are added, axis by axis: where the tensor is Shard they become that Shard,
  * where it is Partial they become Replicate; where it is Replicate what both share stays, else both become Partial(sum). */

@@ -1,6 +1,6 @@
 /* Before a backward communicates, the ranks that it concerns compare what they are about to do, host to host (contracts 12 and 29). */
 #include "autograd/pass.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
 #include "autograd/accumulate.h"
 #include "autograd/pass.h"
 #include "autograd/sync.h"
-#include "core/guard.h"
-#include "core/host_alloc.h"
-#include "core/scope.h"
-#include "core/shard/redistribute.h"
-#include "core/trace.h"
+#include "core/base/thread_state.h"
+#include "core/base/host_alloc.h"
+#include "core/tensor/scope.h"
+#include "core/redistribute/redistribute.h"
+#include "core/device/trace.h"
 
 #include <string.h>
 

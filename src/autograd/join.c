@@ -4,7 +4,7 @@
  * joined find the same set, whatever else each of them may hold, so that one agreement over exactly them is enough, and no order of
  * several agreements can lead to a deadlock. */
 #include "autograd/pass.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "core/shard/group.h"
 
 static int n_specs(const struct stni_node *node)

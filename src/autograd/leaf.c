@@ -3,8 +3,8 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/tape.h"
-#include "core/host_alloc.h"
-#include "core/shard/redistribute.h"
+#include "core/base/host_alloc.h"
+#include "core/redistribute/redistribute.h"
 
 #include <shardtensor/ops.h>
 

@@ -4,7 +4,7 @@
 
 #include <shardtensor/autograd.h>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 struct stni_grad_hook_entry {
     stn_grad_hook hook;

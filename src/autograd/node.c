@@ -3,7 +3,7 @@
 
 #include "autograd/leaf.h"
 #include "autograd/tape.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <string.h>
 

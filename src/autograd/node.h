@@ -6,7 +6,7 @@
 
 #include <shardtensor/op.h>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 /* Where a logical value came from: output `output` of `node`, or a leaf, or (both NULL) nothing that requires grad. */
 struct stni_edge {

@@ -1,7 +1,7 @@
 /* Which nodes a backward runs. */
 #include "autograd/pass.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <stdlib.h>
 

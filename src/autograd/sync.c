@@ -3,10 +3,10 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/tape.h"
-#include "core/guard.h"
-#include "core/host_alloc.h"
-#include "core/scope.h"
-#include "core/shard/redistribute.h"
+#include "core/base/thread_state.h"
+#include "core/base/host_alloc.h"
+#include "core/tensor/scope.h"
+#include "core/redistribute/redistribute.h"
 
 enum { BUCKET_BYTES = 4 << 20, ALIGNMENT = 64 };
 

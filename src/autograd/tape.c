@@ -1,7 +1,7 @@
 /* The tape, grad mode, and the verbs of per-rank semantics. */
 #include "autograd/tape.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <shardtensor/autograd.h>
 

@@ -4,7 +4,7 @@
 
 #include "autograd/leaf.h"
 #include "autograd/node.h"
-#include "core/slab.h"
+#include "core/base/slab.h"
 
 /* Nodes come from slabs, one for each multiple of STNI_NODE_STEP bytes; larger ones, of ops with many inputs, from the heap. */
 enum { STNI_NODE_STEP = 64, STNI_NODE_SLABS = 16 };

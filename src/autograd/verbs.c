@@ -3,7 +3,7 @@
  * A verb's backward communicates, so it runs on every rank or on none. One that is reachable from any rank's loss sends cotangents to all ranks,
  * which makes what precedes it there reachable too: so ranks exchange what they reach until nothing new comes. */
 #include "autograd/pass.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 static stn_status all_max(stn_context *context, uint8_t *flags, int64_t n)
 {

@@ -1,9 +1,9 @@
 /* "No rule": correct first, and never silent about cost. */
 #include "dispatch/fallback.h"
 
-#include "core/guard.h"
-#include "core/shard/redistribute.h"
-#include "core/tensor.h"
+#include "core/base/thread_state.h"
+#include "core/redistribute/redistribute.h"
+#include "core/tensor/tensor.h"
 #include "dispatch/registry.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Handlers: an embedder's own versions of ops. */
-#include "core/guard.h"
+#include "core/base/thread_state.h"
 #include "dispatch/registry.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Calls by handle and by name. */
-#include "core/cold.h"
-#include "core/context.h"
+#include "core/base/cold.h"
+#include "core/context/context.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "dispatch/schema.h"

@@ -1,7 +1,7 @@
 /* What check and place found, kept by op, attributes and input specs. */
 #include "dispatch/place_cache.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
 
 #include <shardtensor/op.h>
 
-#include "core/context.h"
+#include "core/context/context.h"
 
-#include "core/hash.h"
+#include "core/base/hash.h"
 
 enum { STNI_PLACE_CACHE_MAX = 4096 };
 

@@ -1,7 +1,7 @@
 /* The ops of a context and their kernels. */
 #include "dispatch/registry.h"
 
-#include "core/module.h"
+#include "core/context/module.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/schema.h"
 

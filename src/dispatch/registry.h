@@ -4,9 +4,9 @@
 
 #include <shardtensor/op.h>
 
-#include "core/context.h"
+#include "core/context/context.h"
 
-#include "core/hash.h"
+#include "core/base/hash.h"
 
 /* Kernels of one slot on this context's device: the built-in one, and one added by an embedder or module that wins while it is on. Launches read
  * the winner alone. */

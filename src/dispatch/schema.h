@@ -4,7 +4,7 @@
 
 #include <shardtensor/op.h>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 enum { STNI_MAX_ATTRS_SIZE = 1024 }; /* bytes of an attribute struct */
 

@@ -1,9 +1,9 @@
 /* What the functions of an op may ask for. */
 #include "dispatch/services.h"
 
-#include "core/cold.h"
-#include "core/tensor.h"
-#include "core/trace.h"
+#include "core/base/cold.h"
+#include "core/tensor/tensor.h"
+#include "core/device/trace.h"
 #include "dispatch/registry.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Exponential means of parameters. */
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "train/average.h"
 #include "train/update.h"

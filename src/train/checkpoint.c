@@ -1,5 +1,5 @@
 /* A whole run in one file: an optimizer's, an average, the caller's tensors, and the numbers that the run goes on from. */
-#include "core/context.h"
+#include "core/context/context.h"
 #include "ops/redistribute/action.h"
 #include "train/average.h"
 #include "train/contents.h"

@@ -1,7 +1,7 @@
 /* What is done to the gradients of all parameters at once: clipping by their norm, undoing the scale of a loss. What is added up over them stays on the
  * device: the host waits only if it wants to know it. */
 #include "autograd/leaf.h"
-#include "core/shard/identity.h"
+#include "core/redistribute/identity.h"
 #include "ops/redistribute/action.h"
 #include "train/update.h"
 

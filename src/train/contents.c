@@ -1,6 +1,6 @@
 #include "train/contents.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>

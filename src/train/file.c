@@ -1,5 +1,5 @@
 /* A file of tensors, opened for reading: the one reader of the format. */
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "train/file.h"
 #include "train/file_bytes.h"
 #include "train/file_header.h"

@@ -2,7 +2,7 @@
  * whose bytes fit its shape and lie inside the file; no two share a name or a byte. */
 #include "train/file_header.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "train/file_layout.h"
 #include "train/file_text.h"
 #include "train/json.h"

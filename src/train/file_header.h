@@ -2,7 +2,7 @@
 #ifndef STNI_TRAIN_FILE_HEADER_H
 #define STNI_TRAIN_FILE_HEADER_H
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 #include <shardtensor/io.h>
 

@@ -1,6 +1,6 @@
 #include "train/file_layout.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #ifndef STNI_TRAIN_FILE_LAYOUT_H
 #define STNI_TRAIN_FILE_LAYOUT_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <shardtensor/io.h>
 

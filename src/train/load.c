@@ -1,8 +1,8 @@
 /* Loading: each rank reads the bytes of its own chunks, all of them before anything is changed. */
-#include "core/context.h"
-#include "core/host_alloc.h"
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
-#include "ops/util/dims.h"
+#include "ops/common/dims.h"
 #include "train/file.h"
 #include "train/file_layout.h"
 #include "train/load.h"

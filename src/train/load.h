@@ -2,7 +2,7 @@
 #ifndef STNI_TRAIN_LOAD_H
 #define STNI_TRAIN_LOAD_H
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 #include <shardtensor/io.h>
 

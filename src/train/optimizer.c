@@ -1,8 +1,8 @@
-/* Optimizers: options, parameter groups, steps. What a step computes stands in update_template.h. */
+/* Optimizers: options, parameter groups, steps. What a step computes stands in update_tmpl.h. */
 #include "train/optimizer.h"
 
-#include "core/host_alloc.h"
-#include "core/trace.h"
+#include "core/base/host_alloc.h"
+#include "core/device/trace.h"
 #include "ops/redistribute/action.h"
 
 #include <math.h>

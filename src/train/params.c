@@ -1,6 +1,6 @@
 /* Lists of parameters: names and leaves, side by side as the functions that work on all of them want them. */
-#include "core/host_alloc.h"
-#include "core/scope.h"
+#include "core/base/host_alloc.h"
+#include "core/tensor/scope.h"
 #include "ops/redistribute/action.h"
 
 #include <shardtensor/train.h>

@@ -2,7 +2,7 @@
 #ifndef STNI_TRAIN_PART_H
 #define STNI_TRAIN_PART_H
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 #include <limits.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* Saving: rank 0 makes a file of the right size with its header, each rank writes its own bytes, rank 0 gives the file its name. */
-#include "core/host_alloc.h"
-#include "core/shard/redistribute.h"
+#include "core/base/host_alloc.h"
+#include "core/redistribute/redistribute.h"
 #include "ops/redistribute/action.h"
 #include "train/file_bytes.h"
 #include "train/file_header.h"

@@ -1,7 +1,7 @@
 #include "train/update.h"
 
-#include "core/shard/redistribute.h"
-#include "core/trace.h"
+#include "core/redistribute/redistribute.h"
+#include "core/device/trace.h"
 
 #include <shardtensor/autograd.h>
 

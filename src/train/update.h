@@ -2,7 +2,7 @@
 #ifndef STNI_TRAIN_UPDATE_H
 #define STNI_TRAIN_UPDATE_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "train/update_kernel.h"
 
 /* A list in the making; launched where it is full, or where dtype or numbers change. */

@@ -4,7 +4,7 @@
 
 #include <shardtensor/device.h>
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
 enum { STNI_UPDATE_OPERANDS = 4, STNI_UPDATE_CHUNKS = 64 };
 

@@ -6,12 +6,12 @@
 #define T float
 #define SQRT sqrtf
 #define NAME(x) x##_f32
-#include "train/update_template.h"
+#include "train/update_tmpl.h"
 
 #define T double
 #define SQRT sqrt
 #define NAME(x) x##_f64
-#include "train/update_template.h"
+#include "train/update_tmpl.h"
 
 const struct stni_update_kernels STNI_ISA_NAME(stni_update_kernels) = {
     .f32 = {[STNI_UPDATE_SGD] = sgd_f32, [STNI_UPDATE_MOMENTUM] = momentum_f32, [STNI_UPDATE_ADAMW] = adamw_f32,

@@ -4,7 +4,7 @@
 
 usage: includes.py ROOT
 
-Includes of our own are written relative to src/ ("core/status.h") or as <shardtensor/x.h>. Tools and examples see public headers
+Includes of our own are written relative to src/ ("core/base/status.h") or as <shardtensor/x.h>. Tools and examples see public headers
 only; tests see everything but examples. Foreign libraries stay in the files made for them."""
 import fnmatch
 import pathlib

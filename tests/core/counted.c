@@ -1,7 +1,7 @@
 /* Counted memory. */
 #include "counted.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

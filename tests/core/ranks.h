@@ -3,7 +3,7 @@
 #ifndef SHARDTENSOR_TESTS_CORE_RANKS_H
 #define SHARDTENSOR_TESTS_CORE_RANKS_H
 
-#include "core/context.h"
+#include "core/context/context.h"
 
 /* Options that the tests share; edit a copy. */
 stn_context_options ranks_options(void);

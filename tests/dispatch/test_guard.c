@@ -2,7 +2,7 @@
  * each thread's own. */
 #include "ranks.h"
 
-#include "core/guard.h"
+#include "core/base/thread_state.h"
 
 #include <pthread.h>
 

@@ -2,7 +2,7 @@
 #ifndef SHARDTENSOR_TESTS_MODULE_DOOR_H
 #define SHARDTENSOR_TESTS_MODULE_DOOR_H
 
-#include "core/context.h"
+#include "core/context/context.h"
 
 /* The queue that the run asks for. */
 stn_queue_options door_queue(uint64_t seed);

@@ -1,8 +1,8 @@
 /* The modules' door: what is found, and what is refused. */
 #include "harness.h"
 
-#include "core/context.h"
-#include "core/module.h"
+#include "core/context/context.h"
+#include "core/context/module.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "harness.h"
 #include "module/door.h"
 
-#include "core/module.h"
-#include "core/tensor.h"
+#include "core/context/module.h"
+#include "core/tensor/tensor.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include "module/door.h"
 #include "module/probe.h"
 
-#include "core/module.h"
-#include "core/tensor.h"
+#include "core/context/module.h"
+#include "core/tensor/tensor.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "ops/against_one.h"
 
-#include "core/context.h"
+#include "core/context/context.h"
 #include "core/shard/world.h"
 #include "harness.h"
 

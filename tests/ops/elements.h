@@ -2,7 +2,7 @@
 #ifndef SHARDTENSOR_TESTS_OPS_ELEMENTS_H
 #define SHARDTENSOR_TESTS_OPS_ELEMENTS_H
 
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 
 #include <complex.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 
 #include "harness.h"
 
-#include "core/shard/redistribute.h"
+#include "core/redistribute/redistribute.h"
 
 #include <stdio.h>
 #include <stdlib.h>

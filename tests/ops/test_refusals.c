@@ -1,5 +1,5 @@
 /* Foreign libraries refuse: not asked at all, their n-th question, their n-th run. Values and gradients stay those of one process in f64. */
-#include "core/context.h"
+#include "core/context/context.h"
 #include "ops/against_one.h"
 #include "ranks.h"
 

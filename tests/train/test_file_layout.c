@@ -1,7 +1,7 @@
 /* Where a chunk's bytes lie in a file; the header's text. */
 #include "harness.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "train/file_layout.h"
 
 #include <string.h>

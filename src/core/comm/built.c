@@ -3,7 +3,7 @@
 #include "core/comm/launch.h"
 
 #include "core/comm/dense.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <string.h>
 

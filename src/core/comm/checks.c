@@ -1,7 +1,7 @@
 /* Checks mode: before a collective runs, its ranks compare what they are about to call, through the communicator itself. */
 #include "core/comm/launch.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #include "core/comm/comm.h"
 
 #include "core/comm/launch.h"
-#include "core/comm/threads.h"
-#include "core/host_alloc.h"
+#include "core/comm/threads/threads.h"
+#include "core/base/host_alloc.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* The fold kernels behind one call; what they lack is done by boxes. */
 #include "core/comm/dense.h"
 
-#include "core/box.h"
-#include "core/comm/fold.h"
-#include "core/host_alloc.h"
+#include "core/box/box.h"
+#include "core/comm/multi_reduce.h"
+#include "core/base/host_alloc.h"
 
 static stn_box line(const void *data, int64_t count)
 {

@@ -2,7 +2,7 @@
  * what a rank sends to itself, and leaves the rest of what would be received as it was. */
 #include "core/comm/launch.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * more than fits. */
 #include "core/comm/launch.h"
 
-#include "core/comm/threads.h"
-#include "core/host_alloc.h"
-#include "core/trace.h"
+#include "core/comm/threads/threads.h"
+#include "core/base/host_alloc.h"
+#include "core/device/trace.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef STNI_CORE_COMM_LAUNCH_H
 #define STNI_CORE_COMM_LAUNCH_H
 
-#include "core/comm/verb.h"
+#include "core/comm/collective.h"
 
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
 /* An exchange for communicators that offer groups only: boxes are packed into pieces, the pieces travel as groups, and are unpacked where they
  * land. Never more than `staging_limit` bytes of staging memory. */
-#include "core/comm/landing.h"
+#include "core/comm/recv_groups.h"
 #include "core/comm/launch.h"
 
-#include "core/box.h"
-#include "core/host_alloc.h"
+#include "core/box/box.h"
+#include "core/base/host_alloc.h"
 
 struct dense {
     char *data;

@@ -7,7 +7,7 @@
  * every rank might wait in what it sends for what its neighbour has not begun to receive.) */
 #include "core/comm/launch.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /* Exchanges with a reduction, by pieces: a piece of every message at a time, so that all that is combined into an element is at hand and is
  * combined in the order of ranks. The ranks agree on the size of pieces by the rank with the most messages: whoever sends a message and
  * whoever receives it cut it alike. */
-#include "core/comm/landing.h"
+#include "core/comm/recv_groups.h"
 #include "core/comm/launch.h"
 
-#include "core/box.h"
-#include "core/host_alloc.h"
+#include "core/box/box.h"
+#include "core/base/host_alloc.h"
 
 
 struct round {

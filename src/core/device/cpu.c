@@ -2,7 +2,7 @@
  * worker queue's work comes here. An event is a point of a worker; on an immediate queue it has passed when it is recorded. */
 #include "core/device/cpu_worker.h"
 #include "core/device/device.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <stdlib.h>
 #include <string.h>

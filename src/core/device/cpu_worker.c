@@ -5,7 +5,7 @@
  * which events share: they may outlive the queue. */
 #include "core/device/cpu_worker.h"
 
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 
 #include <pthread.h>
 #include <signal.h>

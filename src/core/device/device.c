@@ -2,10 +2,10 @@
  *
  * A failed queue runs nothing more: launches, copies and waits return the first failure. `failed` is set after the text is complete, so
  * that whoever sees it (acquire) may read the text without the lock. */
-#include "core/cold.h"
+#include "core/base/cold.h"
 #include "core/device/device.h"
-#include "core/host_alloc.h"
-#include "core/trace.h"
+#include "core/base/host_alloc.h"
+#include "core/device/trace.h"
 
 #include <assert.h>
 #include <stdarg.h>

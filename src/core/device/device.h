@@ -4,8 +4,8 @@
 
 #include <shardtensor/device.h>
 
-#include "core/isa.h"
-#include "core/status.h"
+#include "core/base/isa.h"
+#include "core/base/status.h"
 
 #include <stdatomic.h>
 

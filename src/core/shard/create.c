@@ -1,8 +1,8 @@
 /* stn_spec_create: judges what a caller asks for, and turns it into a layout. */
 #include "core/shard/spec.h"
 
-#include "core/context.h"
-#include "core/hash.h"
+#include "core/context/context.h"
+#include "core/base/hash.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * That a list is already known is the same finding on each of its ranks: the first use was collective over exactly them. */
 #include "core/shard/group.h"
 
-#include "core/context.h"
+#include "core/context/context.h"
 #include "core/shard/tables.h"
 
 #include <stdlib.h>

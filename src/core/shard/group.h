@@ -3,7 +3,7 @@
 #define STNI_CORE_SHARD_GROUP_H
 
 #include "core/comm/comm.h"
-#include "core/hash.h"
+#include "core/base/hash.h"
 #include "core/shard/mesh.h"
 
 struct stni_group_comm {

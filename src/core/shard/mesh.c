@@ -1,8 +1,8 @@
 /* Meshes: making and interning them. Nothing here communicates. */
 #include "core/shard/mesh.h"
 
-#include "core/context.h"
-#include "core/host_alloc.h"
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
 #include "core/shard/tables.h"
 
 #include <string.h>

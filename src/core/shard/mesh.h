@@ -4,7 +4,7 @@
 
 #include <shardtensor/mesh.h>
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 struct stni_group_comm;
 

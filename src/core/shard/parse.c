@@ -1,8 +1,8 @@
 /* Specs from text: placements as people write them ("S0,R") and as stn_spec_describe prints them
  * ("Shard(0) sizes 25 24 24, Replicate, memory order 1 0"). */
-#include "core/context.h"
-#include "core/host_alloc.h"
-#include "core/scope.h"
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
+#include "core/tensor/scope.h"
 #include "core/shard/spec.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Specs: interning, chunks and what callers ask. */
 #include "core/shard/spec.h"
 
-#include "core/context.h"
+#include "core/context/context.h"
 #include "core/shard/tables.h"
 
 #include <string.h>

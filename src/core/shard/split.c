@@ -1,7 +1,7 @@
 /* Splits: where pieces begin, who holds an element, and interning. */
 #include "core/shard/split.h"
 
-#include "core/context.h"
+#include "core/context/context.h"
 #include "core/shard/tables.h"
 
 #include <string.h>

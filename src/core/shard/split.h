@@ -6,11 +6,11 @@
 #ifndef STNI_CORE_SHARD_SPLIT_H
 #define STNI_CORE_SHARD_SPLIT_H
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 #include <shardtensor/mesh.h>
 
-#include "core/hash.h"
+#include "core/base/hash.h"
 
 struct stni_split {
     UT_hash_handle hh;

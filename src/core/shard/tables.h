@@ -2,7 +2,7 @@
 #ifndef STNI_CORE_SHARD_TABLES_H
 #define STNI_CORE_SHARD_TABLES_H
 
-#include "core/hash.h"
+#include "core/base/hash.h"
 
 #include <stdint.h>
 

@@ -1,16 +1,16 @@
 /* scaled_dot_product_attention: softmax(query key^T scale + mask) value, by blocks of rows.
  *
- * The layout of the result leads (ops/util/follow.h): batch, heads and query rows stay cut, keys and values are whole along their rows. Every rank
+ * The layout of the result leads (ops/placement/follow.h): batch, heads and query rows stay cut, keys and values are whole along their rows. Every rank
  * works on its own chunk; nothing is sent but what has to follow. Kept for backward: of each query row the logarithm of its sum of exponentials,
  * and the number of dropout's stream. */
 #include "ops/attention/attention.h"
 
-#include "core/context.h"
-#include "core/tensor.h"
+#include "core/context/context.h"
+#include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
-#include "ops/util/call.h"
-#include "ops/util/kept_stream.h"
+#include "ops/common/call.h"
+#include "ops/common/rng_stream.h"
 
 #include <shardtensor/ops.h>
 

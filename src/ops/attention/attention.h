@@ -21,7 +21,7 @@ stn_status stni_attention_check(const stn_op_call *call, stn_meta *out);
 /* Query heads to a head of keys. */
 int64_t stni_attention_group(const stn_op_call *call);
 
-/* The layout that leads in forward: that of the result (ops/util/follow.h). Cuts of heads keep those together that share keys, where every rank
+/* The layout that leads in forward: that of the result (ops/placement/follow.h). Cuts of heads keep those together that share keys, where every rank
  * can have some. */
 stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, struct stni_layout *leader);
 

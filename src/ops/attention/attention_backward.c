@@ -6,11 +6,11 @@
  * The layout of the result leads, as in forward; a gradient is pending over what its tensor lacks. Source: Dao et al. 2022, section 3.1. */
 #include "ops/attention/attention.h"
 
-#include "core/dtype.h"
-#include "core/tensor.h"
-#include "ops/util/check.h"
-#include "ops/util/kept_stream.h"
-#include "ops/util/widen.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/check.h"
+#include "ops/common/rng_stream.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

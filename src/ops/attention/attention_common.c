@@ -1,11 +1,11 @@
 #include "ops/attention/attention.h"
 
-#include "core/context.h"
-#include "core/tensor.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/follow.h"
-#include "ops/util/widen.h"
+#include "core/context/context.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/placement/follow.h"
+#include "ops/cpu/widen.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,10 @@
-/* Attention on the CPU, compiled once per instruction set: blocks of query rows against blocks of key rows. Products are those of ops/util/gemm.h. */
-#include "core/isa.h"
-#include "core/rng.h"
+/* Attention on the CPU, compiled once per instruction set: blocks of query rows against blocks of key rows. Products are those of ops/cpu/gemm.h. */
+#include "core/base/isa.h"
+#include "core/box/rng.h"
 #include "ops/attention/attention_kernel.h"
-#include "ops/util/exp_kernel.h"
-#include "ops/util/gemm.h"
-#include "ops/util/widen.h"
+#include "ops/cpu/exp.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/widen.h"
 
 #include <string.h>
 #include <tgmath.h>
@@ -108,8 +108,8 @@ static void multiply(size_t element, void *workspace, int accumulate, int64_t m,
     stni_gemm_now(STNI_ISA_THIS, &g, workspace);
 }
 
-#define TEMPLATE "ops/attention/attention_rows.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/attention/attention_rows_tmpl.h"
+#include "core/box/each_float.h"
 
 static void forward(const struct stni_attention_args *p)
 {

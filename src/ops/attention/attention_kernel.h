@@ -4,7 +4,7 @@
 
 #include <shardtensor/op.h>
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
 /* A batch of matrices, of rows of the first kind (query) or the second (key); strides in elements, 0 along what it is broadcast along. */
 struct stni_attention_operand {

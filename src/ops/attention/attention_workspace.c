@@ -1,7 +1,7 @@
 /* The workspace of attention's kernels on the CPU. */
 #include "ops/attention/attention_kernel.h"
-#include "ops/util/gemm.h"
-#include "ops/util/widen.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/widen.h"
 
 static int64_t least(int64_t a, int64_t b)
 {

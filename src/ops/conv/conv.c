@@ -3,10 +3,10 @@
 #include "ops/conv/conv.h"
 
 #include "ops/conv/conv_kernel.h"
-#include "ops/conv/labels.h"
-#include "ops/conv/solve.h"
+#include "ops/conv/conv_labels.h"
+#include "ops/conv/conv_solve.h"
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

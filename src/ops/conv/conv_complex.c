@@ -2,8 +2,8 @@
  * re = re a re b - im a im b and im = re a im b + im a re b. */
 #include "ops/conv/conv_kernel.h"
 
-#include "core/dtype.h"
-#include "core/status.h"
+#include "core/base/dtype.h"
+#include "core/base/status.h"
 #include "ops/conv/reference.h"
 
 /* A tensor's real and imaginary parts, or two real tensors of one shape. */
@@ -14,11 +14,11 @@ struct planes {
 
 #define REAL float
 #define NAME(f) f##_c64
-#include "ops/conv/conv_complex_template.h"
+#include "ops/conv/conv_complex_tmpl.h"
 
 #define REAL double
 #define NAME(f) f##_c128
-#include "ops/conv/conv_complex_template.h"
+#include "ops/conv/conv_complex_tmpl.h"
 
 static size_t plane_bytes(const struct stni_conv_problem *real, enum stni_conv_role role)
 {

@@ -1,12 +1,12 @@
 /* Convolutions on the CPU: by oneDNN, or by our own kernels for f64, for empty chunks, and where oneDNN has nothing fast. */
 #include "ops/conv/conv_kernel.h"
 
-#include "core/box.h"
+#include "core/box/box.h"
 #include "core/device/device.h"
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/conv/reference.h"
-#include "ops/util/onednn.h"
-#include "ops/util/widen.h"
+#include "ops/onednn/onednn.h"
+#include "ops/cpu/widen.h"
 
 #include <string.h>
 

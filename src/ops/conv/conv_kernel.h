@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_CONV_CONV_KERNEL_H
 #define STNI_OPS_CONV_CONV_KERNEL_H
 
-#include "ops/util/conv_problem.h"
+#include "ops/onednn/conv_problem.h"
 
 #include <shardtensor/op.h>
 

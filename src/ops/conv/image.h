@@ -2,8 +2,8 @@
 #ifndef STNI_OPS_CONV_IMAGE_H
 #define STNI_OPS_CONV_IMAGE_H
 
-#include "core/tensor.h"
-#include "ops/conv/geometry.h"
+#include "core/tensor/tensor.h"
+#include "ops/conv/conv_geometry.h"
 
 /* A chunk, or a buffer: its first element, channels, positions along the windowed dims. */
 struct stni_conv_image {

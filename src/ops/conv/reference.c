@@ -1,7 +1,7 @@
 /* Convolution as products of blocks of columns with the weight. The blocks are kept small enough for a cache. */
 #include "ops/conv/reference.h"
 
-#include "ops/util/gemm.h"
+#include "ops/cpu/gemm.h"
 
 #include <string.h>
 
@@ -73,11 +73,11 @@ static inline struct place locate(const struct layout *l, int64_t i)
 
 #define REAL float
 #define NAME(x) x##_f32
-#include "ops/conv/reference_template.h"
+#include "ops/conv/reference_tmpl.h"
 
 #define REAL double
 #define NAME(x) x##_f64
-#include "ops/conv/reference_template.h"
+#include "ops/conv/reference_tmpl.h"
 
 size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem)
 {

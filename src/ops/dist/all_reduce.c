@@ -1,8 +1,8 @@
 /* dist_all_reduce: a reduction over ranks of local tensors, differentiable under both conventions of docs/gradients.md. */
 #include "ops/dist/all_reduce.h"
 
-#include "core/dtype.h"
-#include "ops/util/call.h"
+#include "core/base/dtype.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/dist.h>
 #include <shardtensor/ops.h>

@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_DIST_ALL_REDUCE_H
 #define STNI_OPS_DIST_ALL_REDUCE_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <shardtensor/op.h>
 

@@ -1,6 +1,6 @@
 /* dist_others: the derivative of a product or an extreme over ranks, from the summed cotangent and every rank's value. Internal; its caller
  * refuses it where a graph of the backward is made. */
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "ops/dist/all_reduce.h"
 #include "ops/dist/all_reduce_kernel.h"
 #include "ops/table.h"

@@ -1,14 +1,14 @@
 /* cdist: distances between the rows of two tensors, and cdist_backward, both gradients from the distances. The layout of the distances leads
- * (ops/util/follow.h): x1 and x2 are whole along their rows' elements, and a gradient is pending over what its tensor lacks. */
-#include "core/dtype.h"
-#include "core/tensor.h"
+ * (ops/placement/follow.h): x1 and x2 are whole along their rows' elements, and a gradient is pending over what its tensor lacks. */
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/distance/cdist_kernel.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/follow.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/placement/follow.h"
 
 #include <shardtensor/ops.h>
 

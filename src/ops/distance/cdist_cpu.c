@@ -1,5 +1,5 @@
 /* Distances between rows on the CPU, compiled once per instruction set: tiles of R x J pairs, K elements of their rows at a time. */
-#include "core/isa.h"
+#include "core/base/isa.h"
 #include "ops/distance/cdist_kernel.h"
 
 #include <string.h>
@@ -61,8 +61,8 @@ static int step(const struct stni_cdist_args *p, struct walk *w)
     return 0;
 }
 
-#define TEMPLATE "ops/distance/cdist_rows.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/distance/cdist_rows_tmpl.h"
+#include "core/box/each_float.h"
 
 static void forward(const struct stni_cdist_args *p)
 {

@@ -4,7 +4,7 @@
 
 #include <shardtensor/op.h>
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
 /* A batch of matrices; strides in elements, 0 along a batch dim that it is broadcast along. */
 struct stni_cdist_operand {

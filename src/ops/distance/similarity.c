@@ -1,12 +1,12 @@
 /* cross, cosine_similarity, normalize: products, sums and norms of other ops put together. */
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "ops/reduce/vector_norm.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/pointwise.h"
-#include "ops/util/promote.h"
-#include "ops/util/widen.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/placement/pointwise.h"
+#include "ops/common/promote.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,6 +1,6 @@
 /* Activations: the typed functions of the curves of activation.h. */
-#include "ops/elementwise/curve.h"
-#include "ops/util/call.h"
+#include "ops/elementwise/unary_rule.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops_pointwise.h>
 

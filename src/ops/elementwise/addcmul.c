@@ -1,7 +1,7 @@
 /* addcmul and addcdiv: input + value * tensor1 * tensor2, input + value * tensor1 / tensor2. */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops_in_place.h>
 

@@ -1,7 +1,7 @@
 /* cast: the same values in another dtype. Reading an operand and writing the result convert, so that its arithmetic is x. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,7 +1,7 @@
 /* Complex numbers made of real ones and taken apart: real, imag, angle, complex, polar; and of points of the plane atan2 and hypot. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops_pointwise.h>
 

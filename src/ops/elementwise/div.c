@@ -1,7 +1,7 @@
 /* div: input / other, as it is or rounded to a whole quotient. */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops_pointwise.h>
 

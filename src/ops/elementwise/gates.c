@@ -1,8 +1,8 @@
 /* Activations whose gate is another tensor: prelu, the slope of which is learned, and glu, which halves a dim. Made of other ops. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "core/shard/spec.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

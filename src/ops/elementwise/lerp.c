@@ -1,7 +1,7 @@
 /* lerp: input + weight * (end - input), in place too, as a running mean is updated. */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops_pointwise.h>
 

@@ -1,5 +1,5 @@
-/* Curves without attributes, from exp to erfc: what there is to say of them stands in exponential.h, trigonometry.h and curve_list.h. */
-#include "ops/util/call.h"
+/* Curves without attributes, from exp to erfc: what there is to say of them stands in exponential.h, trigonometry.h and unary_list.h. */
+#include "ops/common/call.h"
 
 #include <shardtensor/ops_pointwise.h>
 

@@ -1,7 +1,7 @@
 /* mul: input * other. */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,8 +1,8 @@
-/* The pointwise ops' rows of the op table: curves, which have more facts (curve_list.h), and all others. */
+/* The pointwise ops' rows of the op table: curves, which have more facts (unary_list.h), and all others. */
 #ifndef STNI_OPS_ELEMENTWISE_OP_LIST_H
 #define STNI_OPS_ELEMENTWISE_OP_LIST_H
 
-#include "ops/elementwise/curve_list.h"
+#include "ops/elementwise/unary_list.h"
 
 #define STNI_POINTWISE_OP_LIST(X) \
     STNI_CURVE_LIST(STNI_CURVE_NAMES, X) \

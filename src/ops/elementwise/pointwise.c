@@ -1,12 +1,12 @@
 /* The functions of a descriptor that every pointwise op shares. */
 #include "ops/elementwise/pointwise.h"
 
-#include "core/tensor.h"
-#include "ops/util/convert.h"
-#include "ops/util/dims.h"
-#include "ops/util/promote.h"
-#include "ops/util/strided.h"
-#include "ops/util/sum_to.h"
+#include "core/tensor/tensor.h"
+#include "ops/cpu/convert.h"
+#include "ops/common/dims.h"
+#include "ops/common/promote.h"
+#include "ops/cpu/strided.h"
+#include "ops/common/sum_to.h"
 
 const stn_input_schema stni_unary_inputs[1] = {{"input", 0, 0}};
 const stn_input_schema stni_binary_inputs[2] = {{"input", 0, 0}, {"other", 1, 0}};

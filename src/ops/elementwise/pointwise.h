@@ -4,9 +4,9 @@
 #ifndef STNI_OPS_ELEMENTWISE_POINTWISE_H
 #define STNI_OPS_ELEMENTWISE_POINTWISE_H
 
-#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/elementwise/kernels/pointwise_kernel.h"
 #include "ops/table.h"
-#include "ops/util/pointwise.h"
+#include "ops/placement/pointwise.h"
 
 /* The numbers of a call, from its attributes and the specs of its inputs. */
 struct stni_pointwise_numbers {

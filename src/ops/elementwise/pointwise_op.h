@@ -2,11 +2,11 @@
 #ifndef STNI_OPS_ELEMENTWISE_POINTWISE_OP_H
 #define STNI_OPS_ELEMENTWISE_POINTWISE_OP_H
 
-#include "ops/elementwise/activation.h"
-#include "ops/elementwise/arithmetic.h"
-#include "ops/elementwise/comparison.h"
-#include "ops/elementwise/exponential.h"
-#include "ops/elementwise/trigonometry.h"
+#include "ops/elementwise/kernels/activation.h"
+#include "ops/elementwise/kernels/arithmetic.h"
+#include "ops/elementwise/kernels/comparison.h"
+#include "ops/elementwise/kernels/exponential.h"
+#include "ops/elementwise/kernels/trigonometry.h"
 
 #define STNI_POINTWISE_ROW(op, ...) STNI_POINTWISE_##op,
 #define STNI_POINTWISE_CURVE(op, ...) STNI_POINTWISE_##op, STNI_POINTWISE_##op##_backward, STNI_POINTWISE_##op##_curvature,

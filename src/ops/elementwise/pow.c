@@ -1,7 +1,7 @@
 /* pow: input to the power of a tensor or a number. */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops_in_place.h>
 

@@ -1,7 +1,7 @@
 /* What a division leaves: floor_divide, fmod (the rest has the sign of the dividend) and remainder (that of the divisor). */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops_in_place.h>
 

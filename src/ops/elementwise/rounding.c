@@ -1,7 +1,7 @@
 /* floor, ceil, trunc, round, which have no gradient; and nan_to_num. */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops_in_place.h>
 

@@ -1,7 +1,7 @@
 /* Pointwise ops of one operand that are no curves: neg, abs, sign, conj. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops_in_place.h>
 

@@ -1,7 +1,7 @@
 /* where and masked_fill: one of two values, as a bool says. */
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops_in_place.h>
 

@@ -1,10 +1,10 @@
 /* full, arange, linspace, eye: tensors made in the layout that is asked for, each rank its own chunk. Nothing is communicated. */
 #include "ops/factory/factory.h"
 
-#include "core/dtype.h"
-#include "core/scope.h"
-#include "core/shard/redistribute.h"
-#include "core/trace.h"
+#include "core/base/dtype.h"
+#include "core/tensor/scope.h"
+#include "core/redistribute/redistribute.h"
+#include "core/device/trace.h"
 
 #include <shardtensor/ops_factory.h>
 

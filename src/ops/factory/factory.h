@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_FACTORY_FACTORY_H
 #define STNI_OPS_FACTORY_FACTORY_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/factory/factory_kernel.h"
 
 /* A tensor of `spec` by the numbers in `args`, or the error tensor. Random values take a stream of the context. The caller has judged what `args`

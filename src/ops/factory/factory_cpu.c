@@ -1,8 +1,8 @@
 /* The CPU's kernel of factories. */
 #include "ops/factory/factory_kernel.h"
 
-#include "core/dtype.h"
-#include "core/rng.h"
+#include "core/base/dtype.h"
+#include "core/box/rng.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Random tensors and the usual initialisers: numbers belong to global elements, so that every layout has the same. */
 #include "ops/factory/factory.h"
 
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 
 #include <shardtensor/ops_factory.h>
 

@@ -1,10 +1,10 @@
 /* fft and its like: what n, s, dim and norm mean, as resized dims and the transforms of stages.h. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/fft/stages.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <shardtensor/ops.h>
 

@@ -11,12 +11,12 @@ enum way { REAL, PAIRED, PLAIN, HALF };
 #define R float
 #define C float _Complex
 #define NAME(f) f##_f32
-#include "ops/fft/fft_lines.inc"
+#include "ops/fft/fft_lines_tmpl.h"
 
 #define R double
 #define C double _Complex
 #define NAME(f) f##_f64
-#include "ops/fft/fft_lines.inc"
+#include "ops/fft/fft_lines_tmpl.h"
 
 static void run_lanes(const struct stni_fft_args *a, int64_t in, int64_t out, int64_t width)
 {

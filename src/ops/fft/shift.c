@@ -1,6 +1,6 @@
 /* fftshift, ifftshift: the zero frequency in the middle, and back. */
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include "core/shard/spec.h"
 

@@ -5,13 +5,13 @@
  * leads back to the input's layout. Only where a tensor has no other dim is it gathered. Linear: pending sums stay pending. */
 #include "ops/fft/stages.h"
 
-#include "core/dtype.h"
-#include "core/shard/redistribute.h"
+#include "core/base/dtype.h"
+#include "core/redistribute/redistribute.h"
 #include "ops/fft/fft_kernel.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/strided.h"
-#include "ops/util/whole.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/cpu/strided.h"
+#include "ops/placement/unshard.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,8 +1,8 @@
 /* Plans of a context. */
 #include "ops/fft/transform.h"
 
-#include "core/host_alloc.h"
-#include "ops/util/onednn.h"
+#include "core/base/host_alloc.h"
+#include "ops/onednn/onednn.h"
 
 enum { MAX_PLANS = 128 };
 

@@ -1,8 +1,8 @@
-/* One line's discrete Fourier transform, unnormalised: y_k = sum_j x_j exp(-+ 2 pi i j k / n). By FFTW where the build has it, else by own_transform.c. */
+/* One line's discrete Fourier transform, unnormalised: y_k = sum_j x_j exp(-+ 2 pi i j k / n). By FFTW where the build has it, else by mixed_radix.c. */
 #ifndef STNI_OPS_FFT_TRANSFORM_H
 #define STNI_OPS_FFT_TRANSFORM_H
 
-#include "core/context.h"
+#include "core/context/context.h"
 
 enum stni_transform_kind {
     STNI_TRANSFORM_FORWARD,  /* n complex to n complex, exponent -2 pi i j k / n */

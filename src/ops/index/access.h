@@ -8,7 +8,7 @@
 #ifndef STNI_OPS_INDEX_ACCESS_H
 #define STNI_OPS_INDEX_ACCESS_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/index/access_kernel.h"
 #include "ops/table.h"
 

@@ -5,7 +5,7 @@
  * owners (routed); or the table is not cut, and they need not. */
 #include "ops/index/access.h"
 
-#include "ops/util/cuts.h"
+#include "ops/placement/splits.h"
 
 #include <string.h>
 

@@ -10,19 +10,19 @@ struct reader {
 
 #define T uint8_t
 #define NAME(f) f##_1
-#include "ops/index/access_read.inc"
+#include "ops/index/access_read_tmpl.h"
 #define T uint16_t
 #define NAME(f) f##_2
-#include "ops/index/access_read.inc"
+#include "ops/index/access_read_tmpl.h"
 #define T uint32_t
 #define NAME(f) f##_4
-#include "ops/index/access_read.inc"
+#include "ops/index/access_read_tmpl.h"
 #define T uint64_t
 #define NAME(f) f##_8
-#include "ops/index/access_read.inc"
+#include "ops/index/access_read_tmpl.h"
 #define T double _Complex
 #define NAME(f) f##_16
-#include "ops/index/access_read.inc"
+#include "ops/index/access_read_tmpl.h"
 
 stn_status stni_access_read_cpu(stn_queue *queue, const void *args)
 {

@@ -1,6 +1,6 @@
 #include "ops/index/access_route.h"
 
-#include "ops/util/cuts.h"
+#include "ops/placement/splits.h"
 
 #include <string.h>
 

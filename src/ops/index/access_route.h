@@ -3,7 +3,7 @@
 #define STNI_OPS_INDEX_ACCESS_ROUTE_H
 
 #include "ops/index/access.h"
-#include "ops/util/route.h"
+#include "ops/exchange/row_router.h"
 
 struct stni_access_here {
     const stn_op_call *call;

@@ -1,8 +1,8 @@
 /* The walk over positions. */
 #include "ops/index/access_walk.h"
 
-#include "core/context.h"
-#include "ops/util/dims.h"
+#include "core/context/context.h"
+#include "ops/common/dims.h"
 
 #include <inttypes.h>
 #include <string.h>

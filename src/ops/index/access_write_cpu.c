@@ -1,6 +1,6 @@
 /* Writing by index on the CPU. */
 #include "ops/index/access_walk.h"
-#include "ops/util/widen.h"
+#include "ops/cpu/widen.h"
 
 #include <math.h>
 #include <stdalign.h>
@@ -12,17 +12,17 @@ static const int64_t least_i64 = INT64_MIN, most_i64 = INT64_MAX;
 static const int32_t least_i32 = INT32_MIN, most_i32 = INT32_MAX;
 static const uint8_t least_u8 = 0, most_u8 = UINT8_MAX;
 
-#define TEMPLATE "ops/index/access_order.inc"
-#include "core/each_float.h"
-#include "core/each_integer.h"
+#define TEMPLATE "ops/index/access_order_tmpl.h"
+#include "core/box/each_float.h"
+#include "core/box/each_integer.h"
 #undef TEMPLATE
-#define TEMPLATE "ops/index/access_complex.inc"
-#include "core/each_complex.h"
+#define TEMPLATE "ops/index/access_complex_tmpl.h"
+#include "core/box/each_complex.h"
 #undef TEMPLATE
-#define TEMPLATE "ops/index/access_write.inc"
-#include "core/each_complex.h"
-#include "core/each_float.h"
-#include "core/each_integer.h"
+#define TEMPLATE "ops/index/access_write_tmpl.h"
+#include "core/box/each_complex.h"
+#include "core/box/each_float.h"
+#include "core/box/each_integer.h"
 #undef TEMPLATE
 
 struct functions {

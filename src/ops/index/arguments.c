@@ -1,6 +1,6 @@
 #include "ops/index/arguments.h"
 
-#include "ops/util/dims.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,9 +1,9 @@
 /* diagonal: a view of the elements whose positions along two dims differ by `offset`; diagonal_backward, its adjoint, puts them back among zeros.
  * Data stays where it is while one of the dims is whole. */
-#include "ops/util/call.h"
-#include "ops/util/cuts.h"
-#include "ops/util/dims.h"
-#include "ops/util/remap_kernel.h"
+#include "ops/common/call.h"
+#include "ops/placement/splits.h"
+#include "ops/common/dims.h"
+#include "ops/exchange/remap_kernel.h"
 
 #include <shardtensor/ops.h>
 

@@ -3,8 +3,8 @@
 #include "ops/index/access.h"
 
 #include "core/shard/spec.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/ops.h>
 

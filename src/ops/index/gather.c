@@ -1,8 +1,8 @@
 /* gather, index_select and take_along_dim: elements, or slices, chosen by index. Layouts and gradients are index_read's. */
 #include "ops/index/arguments.h"
 
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

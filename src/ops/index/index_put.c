@@ -3,9 +3,9 @@
 #include "ops/index/arguments.h"
 #include "ops/index/put_keys.h"
 
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/pointwise.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/placement/pointwise.h"
 
 #include <shardtensor/ops.h>
 

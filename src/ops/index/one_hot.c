@@ -2,8 +2,8 @@
 #include "ops/index/access.h"
 
 #include "core/shard/spec.h"
-#include "ops/util/call.h"
-#include "ops/util/remap_kernel.h"
+#include "ops/common/call.h"
+#include "ops/exchange/remap_kernel.h"
 
 #include <shardtensor/ops.h>
 

@@ -2,8 +2,8 @@
 #include "ops/index/put_keys.h"
 
 #include "ops/index/access.h"
-#include "ops/util/call.h"
-#include "ops/util/pointwise.h"
+#include "ops/common/call.h"
+#include "ops/placement/pointwise.h"
 
 #include <stddef.h>
 #include <string.h>

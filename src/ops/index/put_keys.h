@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_INDEX_PUT_KEYS_H
 #define STNI_OPS_INDEX_PUT_KEYS_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <shardtensor/op.h>
 

@@ -1,8 +1,8 @@
 /* Several indices made one, on the CPU. */
 #include "ops/index/put_keys.h"
 
-#include "core/context.h"
-#include "ops/util/dims.h"
+#include "core/context/context.h"
+#include "ops/common/dims.h"
 
 #include <inttypes.h>
 

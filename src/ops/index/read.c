@@ -1,7 +1,7 @@
 /* index_read: elements, or slices, of a table by index along one dim. Linear in the table, so that a pending sum of it is kept. */
 #include "ops/index/access_route.h"
 
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <stddef.h>
 #include <string.h>

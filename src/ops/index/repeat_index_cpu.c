@@ -1,7 +1,7 @@
 /* Which element each of the repeated ones is, on the CPU. */
 #include "ops/index/repeat_index.h"
 
-#include "core/context.h"
+#include "core/context/context.h"
 
 #include <inttypes.h>
 

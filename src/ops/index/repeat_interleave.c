@@ -3,9 +3,9 @@
 #include "ops/index/arguments.h"
 #include "ops/index/repeat_index.h"
 
-#include "ops/util/call.h"
-#include "ops/util/cuts.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/placement/splits.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,8 +1,8 @@
 /* scatter, scatter_add and scatter_reduce: values go to elements by index, with all dims of the input. Layouts and gradients are index_write's. */
 #include "ops/index/arguments.h"
 
-#include "ops/util/call.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops.h>
 

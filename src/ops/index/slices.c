@@ -1,9 +1,9 @@
 /* index_add, index_copy and index_fill: slices along a dim by an index of one dim. Layouts and gradients are index_write's. */
 #include "ops/index/arguments.h"
 
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/promote.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops.h>
 

@@ -3,11 +3,11 @@
  * ranks: two runs give the same bits, and of values that replace the last one wins. */
 #include "ops/index/access_route.h"
 
-#include "core/box.h"
-#include "ops/util/call.h"
-#include "ops/util/like.h"
-#include "ops/util/remap_kernel.h"
-#include "ops/util/widen.h"
+#include "core/box/box.h"
+#include "ops/common/call.h"
+#include "ops/common/like.h"
+#include "ops/exchange/remap_kernel.h"
+#include "ops/cpu/widen.h"
 
 #include <stddef.h>
 #include <string.h>

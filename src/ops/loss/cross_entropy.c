@@ -1,9 +1,9 @@
 /* cross_entropy: log_softmax along the classes, and of it nll_loss or, where targets are probabilities, their product. */
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "ops/loss/nll.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,7 +1,7 @@
 /* gaussian_nll_loss: a row of loss_kernel.h whose third operand is the variance, seen so that it broadcasts. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/loss/loss.h"
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

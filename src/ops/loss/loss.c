@@ -5,15 +5,15 @@
 #include "ops/loss/loss.h"
 
 #include "core/comm/comm.h"
-#include "core/dtype.h"
-#include "core/tensor.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/convert.h"
-#include "ops/util/pointwise.h"
-#include "ops/util/promote.h"
-#include "ops/util/strided.h"
-#include "ops/util/sum_to.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/cpu/convert.h"
+#include "ops/placement/pointwise.h"
+#include "ops/common/promote.h"
+#include "ops/cpu/strided.h"
+#include "ops/common/sum_to.h"
 
 #include <shardtensor/ops.h>
 

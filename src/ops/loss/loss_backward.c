@@ -1,10 +1,10 @@
 /* loss_backward: out = grad weight term / total, one pass, for the first derivatives of a loss and for the second ones. It is linear in grad, so that its
  * own backward is itself. Weights, and with them the total, have no gradient. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/loss/loss.h"
-#include "ops/util/call.h"
-#include "ops/util/convert.h"
-#include "ops/util/sum_to.h"
+#include "ops/common/call.h"
+#include "ops/cpu/convert.h"
+#include "ops/common/sum_to.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,7 +1,7 @@
 /* The arithmetic of losses over dense runs, compiled once per instruction set. Sums are f64 in LANES lanes that are folded in halves,
  * in every set alike. */
 #include "ops/loss/loss_kernel.h"
-#include "ops/util/math_kernel.h"
+#include "ops/cpu/math.h"
 
 enum { LANES = 16 };
 
@@ -24,7 +24,7 @@ enum { LANES = 16 };
 #define LOG1P_UNIT stni_log1p_unit_f32
 #define EXP stni_exp_f32
 #define SIGMOID stni_sigmoid_f32
-#include "ops/loss/loss_block.inc"
+#include "ops/loss/loss_block_tmpl.h"
 #define T double
 #define MAP map_f64
 #define SUM sum_f64
@@ -33,6 +33,6 @@ enum { LANES = 16 };
 #define LOG1P_UNIT log1p
 #define EXP stni_exp_f64
 #define SIGMOID stni_sigmoid_f64
-#include "ops/loss/loss_block.inc"
+#include "ops/loss/loss_block_tmpl.h"
 
 const struct stni_loss_kernels STNI_ISA_NAME(stni_loss_kernels) = {.map = {map_f32, map_f64}, .sum = {sum_f32, sum_f64}};

@@ -3,8 +3,8 @@
 #include "ops/loss/loss_kernel.h"
 
 #include "core/device/device.h"
-#include "core/dtype.h"
-#include "ops/util/tile.h"
+#include "core/base/dtype.h"
+#include "ops/cpu/tile.h"
 
 #include <stdalign.h>
 

@@ -5,7 +5,7 @@
 #include <shardtensor/mesh.h>
 #include <shardtensor/op.h>
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
 /* Losses, one row each: the value and its derivatives by x, the input, y, the target, and z, the operand that some losses have more: the first by x y z, the
  * second by xx xy yy, xz yz zz. p and q are the loss's numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in capitals stand in

@@ -1,6 +1,6 @@
 /* The losses of input - target: what each computes is a row of loss_kernel.h. */
 #include "ops/loss/loss.h"
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,8 +1,8 @@
 /* Kernels of nll_loss on the CPU: one step per target. */
 #include "ops/loss/nll_kernel.h"
 
-#include "core/context.h"
-#include "core/dtype.h"
+#include "core/context/context.h"
+#include "core/base/dtype.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static inline int64_t class_at(const struct stni_nll_args *a, const struct posit
     return t >= 0 && t < a->classes ? t : ELSEWHERE;
 }
 
-#define TEMPLATE "ops/loss/nll_lanes.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/loss/nll_lanes_tmpl.h"
+#include "core/box/each_float.h"
 
 stn_status stni_nll_cpu(stn_queue *queue, const void *raw)
 {

@@ -1,10 +1,10 @@
 /* What nll_loss and its backward judge alike, where their operands lie, and the kernels' view of chunks. */
 #include "ops/loss/nll.h"
 
-#include "core/dtype.h"
-#include "core/tensor.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
 
 #include <string.h>
 

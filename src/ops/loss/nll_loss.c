@@ -6,8 +6,8 @@
 #include "ops/loss/nll.h"
 
 #include "core/comm/comm.h"
-#include "core/tensor.h"
-#include "ops/util/call.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

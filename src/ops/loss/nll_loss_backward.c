@@ -1,10 +1,10 @@
 /* nll_loss_backward: the gradient of nll_loss, in the layout of `like`. Linear in the cotangent; its adjoint is nll_loss. */
 #include "ops/loss/nll.h"
 
-#include "core/tensor.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/like.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/like.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* triplet_margin_loss: distances of rows, and how far one is beyond the other. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/loss/loss.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/ops.h>
 

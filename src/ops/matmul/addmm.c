@@ -1,13 +1,13 @@
 /* addmm, baddbmm: beta input + alpha (A B). The product is matmul's, and what is added follows it (contract 4): beside a pending sum it becomes
  * one, which moves nothing. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/matmul/matmul.h"
-#include "ops/util/bilinear.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/promote.h"
-#include "ops/util/sum_to.h"
+#include "ops/placement/bilinear.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/common/promote.h"
+#include "ops/common/sum_to.h"
 
 #include <shardtensor/ops.h>
 

@@ -4,14 +4,14 @@
  * A label is one of four: of both factors and the result (a batch), of one factor and the result (rows, columns), of both factors alone (terms of
  * the sum). Nothing is permuted or merged across ranks; on a rank, dims that follow each other in memory are merged, the largest of rows
  * and columns become those of a matrix product, and what is left is stepped through. */
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/matmul/contract.h"
 #include "ops/matmul/matmul.h"
-#include "ops/util/bilinear.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/placement/bilinear.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

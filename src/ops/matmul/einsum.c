@@ -1,10 +1,10 @@
 /* einsum: sums of products by an equation. Each operand is brought to distinct labels that others or the result have too (diagonals, sums); then
  * two at a time are multiplied, those first whose product is smallest, and summed over the labels that nobody wants any more. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/matmul/contract.h"
 #include "ops/matmul/equation.h"
-#include "ops/util/bilinear.h"
-#include "ops/util/call.h"
+#include "ops/placement/bilinear.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

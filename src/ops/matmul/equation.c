@@ -1,7 +1,7 @@
 #include "ops/matmul/equation.h"
 
 #include "core/shard/spec.h"
-#include "ops/util/dims.h"
+#include "ops/common/dims.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* linear: y = x W^T + b, the product of matmul with W read as it lies, and the addition of pointwise ops over its result. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/matmul/matmul.h"
-#include "ops/util/bilinear.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/gemm.h"
-#include "ops/util/sum_to.h"
-#include "ops/util/widen.h"
+#include "ops/placement/bilinear.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/cpu/gemm.h"
+#include "ops/common/sum_to.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

@@ -2,15 +2,15 @@
  *
  * Letters: A (…, m, k), B (…, k, n), C (…, m, n); of a vector on the left m is missing, of one on the right n. Every rank multiplies its
  * chunks; where k is cut, or an operand is Partial(sum), so is the result. */
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "ops/matmul/matmul.h"
-#include "ops/util/bilinear.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/gemm.h"
-#include "ops/util/sum_to.h"
-#include "ops/util/widen.h"
+#include "ops/placement/bilinear.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/cpu/gemm.h"
+#include "ops/common/sum_to.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

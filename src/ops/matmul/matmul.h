@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_MATMUL_MATMUL_H
 #define STNI_OPS_MATMUL_MATMUL_H
 
-#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/elementwise/kernels/pointwise_kernel.h"
 #include "ops/matmul/matmul_kernel.h"
 
 enum {

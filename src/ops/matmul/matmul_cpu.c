@@ -1,8 +1,8 @@
 /* Products on the CPU: by oneDNN or by our own kernels. 16-bit floats become f32 in the workspace first, unless oneDNN takes them. */
 #include "core/device/device.h"
 #include "ops/matmul/matmul_cpu.h"
-#include "ops/util/gemm.h"
-#include "ops/util/widen.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/widen.h"
 
 /* How products are computed: the same answer when the workspace is asked for and when the kernel runs. */
 struct way {

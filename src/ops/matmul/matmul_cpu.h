@@ -3,7 +3,7 @@
 #define STNI_OPS_MATMUL_MATMUL_CPU_H
 
 #include "ops/matmul/matmul_kernel.h"
-#include "ops/util/onednn.h"
+#include "ops/onednn/onednn.h"
 
 /* Bytes of workspace of our own kernels that are on the stack, which small products do with. */
 enum { STNI_MATMUL_STACK = 8192 };

@@ -1,7 +1,7 @@
 /* Batches of products on the CPU as they are. */
 #include "core/device/device.h"
 #include "ops/matmul/matmul_cpu.h"
-#include "ops/util/gemm.h"
+#include "ops/cpu/gemm.h"
 
 #include <string.h>
 

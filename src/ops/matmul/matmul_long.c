@@ -1,7 +1,7 @@
 /* Long sums on the CPU: chunks of their terms are products in f32, by whoever multiplies, and are added up in f64. */
 #include "ops/matmul/matmul_cpu.h"
-#include "ops/util/gemm.h"
-#include "ops/util/widen.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/widen.h"
 
 #include <string.h>
 

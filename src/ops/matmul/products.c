@@ -1,8 +1,8 @@
 /* mm, bmm, mv, dot, outer: matmul under names that say how many dims there are, and the product of two vectors' elements. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/matmul/matmul.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

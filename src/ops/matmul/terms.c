@@ -1,9 +1,9 @@
 /* What is added to products and multiplied with them: pointwise, over results where they lie. And the adjoint of a matrix. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/matmul/matmul.h"
-#include "ops/util/convert.h"
-#include "ops/util/strided.h"
+#include "ops/cpu/convert.h"
+#include "ops/cpu/strided.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,13 +1,13 @@
 /* batch_norm and instance_norm: channel_norm where statistics are the input's, and what becomes of running ones; else pointwise ops with those.
  *
  * Running statistics are numbers of their own: nothing is differentiated through them. */
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/norm/norm.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

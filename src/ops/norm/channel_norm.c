@@ -2,7 +2,7 @@
  * where statistics are the input's; it gives these too: y, mean, rstd, variance of all elements but one. */
 #include "ops/norm/norm.h"
 
-#include "ops/util/dims.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,8 +1,8 @@
 /* group_norm: (n, channels, …), normalised over each group of channels of an n. */
 #include "ops/norm/norm.h"
 
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,8 +1,8 @@
 /* layer_norm and rms_norm: normalised over the last dims, which `normalized_shape` names. */
 #include "ops/norm/norm.h"
 
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -5,10 +5,10 @@
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"
-#include "core/tensor.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/moments.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/moments.h"
 
 enum { MOMENTS, NORMALISE };
 

@@ -10,12 +10,12 @@
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/sum_to.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/sum_to.h"
 
 #include <shardtensor/ops.h>
 

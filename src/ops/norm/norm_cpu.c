@@ -1,8 +1,8 @@
 /* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of which there are few. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "core/device/device.h"
 #include "ops/norm/norm_kernel.h"
-#include "ops/util/moments.h"
+#include "ops/common/moments.h"
 
 #include <math.h>
 #include <string.h>

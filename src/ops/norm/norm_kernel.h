@@ -12,7 +12,7 @@
  * bias going forward, the index of a parameter's element (dense) going back. */
 enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERANDS };
 
-/* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/util/moments.h), of whatever weight;
+/* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/common/moments.h), of whatever weight;
  *            about zero: (count, 0, sum of squares), which is infinite, and not NaN, where an element is.
  * weighted:  coarse = (sum of weights, a number c, sums of weight (x - c) and weight (x - c)^2), four planes; the weight may be another for each
  *            element and of either sign; fine and coarse indices are the same.

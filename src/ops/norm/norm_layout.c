@@ -1,9 +1,9 @@
 /* Where statistics and parameters of a normalisation lie, and the kernels' view of chunks. */
 #include "ops/norm/norm.h"
 
-#include "core/tensor.h"
-#include "ops/util/check.h"
-#include "ops/util/strided.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/check.h"
+#include "ops/cpu/strided.h"
 
 #include <string.h>
 

@@ -1,16 +1,16 @@
-/* The passes of normalisations over a chunk, compiled once per instruction set (core/isa.h). */
-#include "core/box_kernel.h"
-#include "core/dtype.h"
-#include "core/isa.h"
+/* The passes of normalisations over a chunk, compiled once per instruction set (core/base/isa.h). */
+#include "core/box/box_kernel.h"
+#include "core/base/dtype.h"
+#include "core/base/isa.h"
 #include "ops/norm/norm_kernel.h"
-#include "ops/util/pieces.h"
-#include "ops/util/scalar_loop.h"
+#include "ops/cpu/nontemporal_blocks.h"
+#include "ops/cpu/scalar_loop.h"
 
 #include <stdalign.h>
 
 enum {
     LANES = 16, /* partial sums of a row, folded at its end */
-    WIDTH = 32, STEPS = 8, SPAN = WIDTH * STEPS, NEAR_BLOCK = 8 * SPAN, SAMPLES = 8, /* norm_moments.inc */
+    WIDTH = 32, STEPS = 8, SPAN = WIDTH * STEPS, NEAR_BLOCK = 8 * SPAN, SAMPLES = 8, /* norm_moments_tmpl.h */
     NEAR_LINE = 1 << 16, /* columns; what is longer comes from memory, out of which four streams are faster */
     AHEAD = 8192, /* bytes from what is read to what is fetched: processors do not look over the border of a page */
     BLOCK = 2048, /* columns with sums of their own that are passed over at once */
@@ -98,12 +98,12 @@ static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, ti
 /* Sums of squares of up to NEAR_BLOCK numbers between which none overflowed in f32, and none that counts lost bits for being small. */
 static const double least_squares = 0x1p-110, most_squares = 0x1p126;
 
-#define TEMPLATE "ops/norm/norm_moments.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/norm/norm_moments_tmpl.h"
+#include "core/box/each_float.h"
 #undef TEMPLATE
 
-#define TEMPLATE "ops/norm/norm_lanes.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/norm/norm_lanes_tmpl.h"
+#include "core/box/each_float.h"
 
 const struct stni_norm_cpu STNI_ISA_NAME(stni_norm_cpu) = {
     .moments = {moments_f32, moments_f64, moments_bf16, moments_f16},

@@ -1,7 +1,7 @@
 /* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each normalised while the second
  * cache still has it. */
-#include "core/dtype.h"
-#include "core/streaming.h"
+#include "core/base/dtype.h"
+#include "core/box/nontemporal.h"
 #include "ops/norm/norm_kernel.h"
 
 enum {

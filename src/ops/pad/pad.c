@@ -3,9 +3,9 @@
  * Both are remaps (util/remap.h): a dim's core and its two margins are a segment each, and what crosses ranks is one exchange. */
 #include "ops/pad/pad.h"
 
-#include "core/context.h"
-#include "core/dtype.h"
-#include "ops/util/call.h"
+#include "core/context/context.h"
+#include "core/base/dtype.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_PAD_PAD_H
 #define STNI_OPS_PAD_PAD_H
 
-#include "ops/util/remap.h"
+#include "ops/exchange/remap.h"
 
 enum stni_pad_mode { STNI_PAD_CONSTANT, STNI_PAD_REFLECT, STNI_PAD_REPLICATE, STNI_PAD_CIRCULAR };
 

@@ -1,11 +1,11 @@
 /* roll and flip: every element goes elsewhere in its dim, around the end or mirrored. Remaps within the input's own layout: one exchange moves
  * what another rank's chunk gets, and nothing else. Each is the other direction's adjoint. */
-#include "core/scope.h"
-#include "core/shard/redistribute.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/remap.h"
+#include "core/tensor/scope.h"
+#include "core/redistribute/redistribute.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/exchange/remap.h"
 
 #include <shardtensor/ops.h>
 

@@ -2,10 +2,10 @@
  *
  * They are resamplings: a window's average is a product of averages along its dims. Any dim may be cut: a rank that pools others'
  * elements gets these as a halo. */
-#include "core/context.h"
+#include "core/context/context.h"
 #include "ops/pool/pool.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/ops.h>
 

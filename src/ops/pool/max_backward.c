@@ -2,12 +2,12 @@
  * stand there. Each is the other's derivative, so that max pools can be differentiated to any order.
  *
  * Where pooled dims are cut, a rank gets the cotangents whose windows touch its chunk, with their places, as a halo. */
-#include "core/context.h"
+#include "core/context/context.h"
 #include "ops/pool/max.h"
 #include "ops/pool/pick_kernel.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/pointwise.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/placement/pointwise.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,6 +1,6 @@
 /* Max pools on the CPU, compiled once per instruction set. Rows of a window are compared first, then its columns: of equal elements the first
  * in row-major order is the maximum, of NaNs the last. */
-#include "core/isa.h"
+#include "core/base/isa.h"
 #include "ops/pool/max_kernel.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@ INLINE int nan_never(int64_t x) { return (void)x, 0; }
 #define IS_NAN(x) _Generic((x), float: nan_f32, double: nan_f64, default: nan_never)(x)
 #define LEAST(x) _Generic((x), float: -INFINITY, double: -INFINITY, int64_t: INT64_MIN, int32_t: INT32_MIN, uint8_t: 0)
 
-#define TEMPLATE "ops/pool/max_rows.inc"
-#include "core/each_float.h"
-#include "core/each_integer.h"
+#define TEMPLATE "ops/pool/max_rows_tmpl.h"
+#include "core/box/each_float.h"
+#include "core/box/each_integer.h"
 
 static void run(const struct stni_max_args *args)
 {

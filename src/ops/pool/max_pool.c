@@ -2,14 +2,14 @@
  *
  * Any dim may be cut: a rank that pools others' elements gets these as a halo, and places are those in the whole input. Places are
  * found only where somebody will read them. */
-#include "core/context.h"
-#include "core/dtype.h"
+#include "core/context/context.h"
+#include "core/base/dtype.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/pool/max.h"
 #include "ops/pool/max_kernel.h"
-#include "ops/util/call.h"
-#include "ops/util/stencil.h"
+#include "ops/common/call.h"
+#include "ops/exchange/stencil.h"
 
 #include <shardtensor/autograd.h>
 #include <shardtensor/ops.h>

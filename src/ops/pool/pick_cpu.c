@@ -44,8 +44,8 @@ static inline int64_t find(const struct finder *f, int64_t place)
     return offset;
 }
 
-#define TEMPLATE "ops/pool/pick_rows.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/pool/pick_rows_tmpl.h"
+#include "core/box/each_float.h"
 
 stn_status stni_pick_cpu(stn_queue *queue, const void *args)
 {

@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_POOL_POOL_H
 #define STNI_OPS_POOL_POOL_H
 
-#include "ops/resample/solve.h"
+#include "ops/resample/resample_solve.h"
 
 #include <shardtensor/ops_pool.h>
 

@@ -4,10 +4,10 @@
  * that: far less than the windows laid out. */
 #include "ops/pool/unfold.h"
 
-#include "core/context.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/halo.h"
+#include "core/context/context.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/exchange/halo.h"
 
 #include <shardtensor/ops.h>
 

@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_POOL_UNFOLD_H
 #define STNI_OPS_POOL_UNFOLD_H
 
-#include "ops/util/window.h"
+#include "ops/exchange/window.h"
 
 #include <shardtensor/op.h>
 

@@ -4,10 +4,10 @@
  * those that it has, and the sums stay pending. */
 #include "ops/pool/unfold.h"
 
-#include "core/context.h"
-#include "core/dtype.h"
-#include "ops/util/call.h"
-#include "ops/util/stencil.h"
+#include "core/context/context.h"
+#include "core/base/dtype.h"
+#include "ops/common/call.h"
+#include "ops/exchange/stencil.h"
 
 #include <shardtensor/ops.h>
 

@@ -3,9 +3,9 @@
 /* Lanes that are summed at a time. */
 enum { BLOCK = 128 };
 
-#define TEMPLATE "ops/pool/unfold_rows.inc"
-#include "core/each_complex.h"
-#include "core/each_float.h"
+#define TEMPLATE "ops/pool/unfold_rows_tmpl.h"
+#include "core/box/each_complex.h"
+#include "core/box/each_float.h"
 
 stn_status stni_unfold_backward_cpu(stn_queue *queue, const void *args)
 {

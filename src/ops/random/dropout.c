@@ -1,14 +1,14 @@
 /* dropout: each element, or each channel, is zeroed with probability p, and what stays is scaled by 1 / (1 - p).
  *
- * The numbers belong to global elements (core/rng.h), so that any layout drops the same ones. A call takes the next stream of its context and
+ * The numbers belong to global elements (core/box/rng.h), so that any layout drops the same ones. A call takes the next stream of its context and
  * keeps the stream's number in a second output, in device memory: backward draws the same numbers again, and no mask is stored. */
-#include "core/context.h"
-#include "core/tensor.h"
+#include "core/context/context.h"
+#include "core/tensor/tensor.h"
 #include "ops/random/dropout_kernel.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/kept_stream.h"
-#include "ops/util/strided.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/rng_stream.h"
+#include "ops/cpu/strided.h"
 
 #include <shardtensor/ops.h>
 

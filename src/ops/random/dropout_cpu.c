@@ -1,7 +1,7 @@
 /* Dropout on the CPU, compiled once per instruction set: random words by the chunk, so that the cipher's rounds become vectors. */
-#include "core/dtype.h"
-#include "core/isa.h"
-#include "core/rng.h"
+#include "core/base/dtype.h"
+#include "core/base/isa.h"
+#include "core/box/rng.h"
 #include "ops/random/dropout_kernel.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct blocks {
     uint32_t v[4][LANES];
 };
 
-/* The cipher of core/rng.h on the blocks of these numbers: the same words. Written out, so that rounds become vectors. */
+/* The cipher of core/box/rng.h on the blocks of these numbers: the same words. Written out, so that rounds become vectors. */
 static void cipher(const struct stni_dropout_args *a, const uint64_t *restrict number, struct blocks *restrict out)
 {
     const uint64_t stream = (uint64_t)*a->stream;
@@ -92,8 +92,8 @@ static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t ste
         draw_apart(a, index, step, n, words);
 }
 
-#define TEMPLATE "ops/random/dropout_row.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/random/dropout_row_tmpl.h"
+#include "core/box/each_float.h"
 
 stn_status STNI_ISA_NAME(stni_dropout)(stn_queue *queue, const void *args)
 {

@@ -2,7 +2,7 @@
 #include "ops/redistribute/action.h"
 
 #include "autograd/node.h"
-#include "core/shard/identity.h"
+#include "core/redistribute/identity.h"
 
 stn_status stni_action_begin(stn_context *context)
 {

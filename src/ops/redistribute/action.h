@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_REDISTRIBUTE_ACTION_H
 #define STNI_OPS_REDISTRIBUTE_ACTION_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <shardtensor/op.h>
 

@@ -1,6 +1,6 @@
 /* from_local for ranks that do not know each other's sizes: shapes are gathered first. */
 #include "autograd/node.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "ops/redistribute/local.h"
 

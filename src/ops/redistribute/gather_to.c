@@ -1,5 +1,5 @@
 /* gather_to: the whole tensor on one rank. The inverse of scatter: a redistribution to a mesh of that rank alone. */
-#include "core/shard/redistribute.h"
+#include "core/redistribute/redistribute.h"
 #include "ops/redistribute/action.h"
 
 /* The tensor's layout on a mesh of the root. */

@@ -1,6 +1,6 @@
 /* item: a single element as a number. */
-#include "core/dtype.h"
-#include "core/shard/redistribute.h"
+#include "core/base/dtype.h"
+#include "core/redistribute/redistribute.h"
 #include "ops/redistribute/action.h"
 
 #include <math.h>

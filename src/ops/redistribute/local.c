@@ -4,7 +4,7 @@
 #include "autograd/leaf.h"
 #include "autograd/node.h"
 #include "ops/redistribute/action.h"
-#include "ops/util/dims.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

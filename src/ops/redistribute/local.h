@@ -14,7 +14,7 @@
 #ifndef STNI_OPS_REDISTRIBUTE_LOCAL_H
 #define STNI_OPS_REDISTRIBUTE_LOCAL_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 /* Masks of mesh axes; sum_axes is take's only. */
 struct stni_local_axes {

@@ -2,10 +2,10 @@
  *
  * A cotangent is a logical tensor in any layout, so that of a redistribution is passed on as it is; only where the mesh changes does it
  * travel back. */
-#include "core/shard/redistribute.h"
+#include "core/redistribute/redistribute.h"
 
 #include "autograd/leaf.h"
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 
 #include <string.h>

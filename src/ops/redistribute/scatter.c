@@ -1,7 +1,7 @@
 /* scatter: one rank's local tensor, over a mesh. Each chunk is one message from the root, straight from its place in the tensor. */
-#include "core/host_alloc.h"
+#include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
-#include "ops/util/dims.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/autograd.h>
 

@@ -5,14 +5,14 @@
 #include "ops/reduce/vector_norm.h"
 
 #include "core/comm/comm.h"
-#include "core/context.h"
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/context/context.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "ops/reduce/reduction.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/widen.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

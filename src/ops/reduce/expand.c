@@ -1,8 +1,8 @@
 /* expand: a broadcast view; its adjoint is the sum. */
-#include "core/tensor.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/sum_to.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/common/sum_to.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* logsumexp: a reduction made of others. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/reduce/reduction.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/widen.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

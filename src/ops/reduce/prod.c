@@ -4,7 +4,7 @@
 
 #include "ops/scan/scan.h"
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/widen.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

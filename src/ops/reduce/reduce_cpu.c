@@ -11,7 +11,7 @@
 #include "ops/reduce/reduce_kernel.h"
 
 #include "core/device/device.h"
-#include "ops/util/convert.h"
+#include "ops/cpu/convert.h"
 
 #include <stdalign.h>
 

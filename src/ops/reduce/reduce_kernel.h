@@ -5,7 +5,7 @@
 #include <shardtensor/mesh.h>
 #include <shardtensor/op.h>
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* The rows of reduce_kernel.h as loops: one function per dtype, compiled once per instruction set. */
-#include "core/box_kernel.h"
-#include "core/dtype.h"
+#include "core/box/box_kernel.h"
+#include "core/base/dtype.h"
 #include "ops/reduce/reduce_kernel.h"
 
 #include <string.h>
@@ -14,20 +14,20 @@
 #define ACC double
 #define CLEAR clear_f64
 #define FOLD fold_f64
-#include "ops/reduce/reduce_accumulator.inc"
+#include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
 #define ACC float
 #define CLEAR clear_f32
 #define FOLD fold_f32
-#include "ops/reduce/reduce_accumulator.inc"
+#include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
 #define WIDE double
 #define OWN A
-#define TEMPLATE "ops/reduce/reduce_accumulate.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"
+#include "core/box/each_float.h"
 #undef TEMPLATE
-#define TEMPLATE "ops/reduce/reduce_along.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/reduce/reduce_along_tmpl.h"
+#include "core/box/each_float.h"
 #undef TEMPLATE
 #undef WIDE
 #undef OWN
@@ -40,7 +40,7 @@
 #define FOLD fold_i64
 #define LOWEST INT64_MIN
 #define HIGHEST INT64_MAX
-#include "ops/reduce/reduce_accumulator.inc"
+#include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
 #undef LOWEST
 #undef HIGHEST
@@ -49,7 +49,7 @@
 #define FOLD fold_i32
 #define LOWEST INT32_MIN
 #define HIGHEST INT32_MAX
-#include "ops/reduce/reduce_accumulator.inc"
+#include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
 #undef LOWEST
 #undef HIGHEST
@@ -58,17 +58,17 @@
 #define FOLD fold_u8
 #define LOWEST 0
 #define HIGHEST UINT8_MAX
-#include "ops/reduce/reduce_accumulator.inc"
+#include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
 #undef LOWEST
 #undef HIGHEST
 #define WIDE int64_t
 #define OWN A
-#define TEMPLATE "ops/reduce/reduce_accumulate.inc"
-#include "core/each_integer.h"
+#define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"
+#include "core/box/each_integer.h"
 #undef TEMPLATE
-#define TEMPLATE "ops/reduce/reduce_along.inc"
-#include "core/each_integer.h"
+#define TEMPLATE "ops/reduce/reduce_along_tmpl.h"
+#include "core/box/each_integer.h"
 #undef TEMPLATE
 #undef WIDE
 #undef OWN
@@ -81,11 +81,11 @@
 #define ACC double _Complex
 #define CLEAR clear_c128
 #define FOLD fold_c128
-#include "ops/reduce/reduce_accumulator.inc"
+#include "ops/reduce/reduce_accumulator_tmpl.h"
 #define WIDE double _Complex
 #define OWN double _Complex
-#define TEMPLATE "ops/reduce/reduce_accumulate.inc"
-#include "core/each_complex.h"
+#define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"
+#include "core/box/each_complex.h"
 
 const struct stni_reduction_kernels STNI_ISA_NAME(stni_reduction_kernels) = {
     .accumulate = {

@@ -1,10 +1,10 @@
 /* The functions of a descriptor that every reduction shares. */
 #include "ops/reduce/reduction.h"
 
-#include "core/tensor.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/strided.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/cpu/strided.h"
 
 #include <shardtensor/ops.h>
 

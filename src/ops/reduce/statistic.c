@@ -2,11 +2,11 @@
 #include "ops/reduce/statistic.h"
 
 #include "core/comm/comm.h"
-#include "core/tensor.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
-#include "ops/util/moments.h"
-#include "ops/util/strided.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
+#include "ops/common/moments.h"
+#include "ops/cpu/strided.h"
 
 #include <shardtensor/ops.h>
 

@@ -21,7 +21,7 @@ struct stni_statistic_rule {
     void (*backward)(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced);
 };
 
-/* out = the statistic of the joined moments, or weighted sums (ops/util/moments.h), of `count` results. */
+/* out = the statistic of the joined moments, or weighted sums (ops/common/moments.h), of `count` results. */
 struct stni_statistic_finish_args {
     stn_dtype dtype;
     enum stni_statistic what;

@@ -1,7 +1,7 @@
 /* The last step of statistics on the CPU. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/reduce/statistic.h"
-#include "ops/util/moments.h"
+#include "ops/common/moments.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* var and std: y = sum (x - mean)^2 / (n - correction), and its root. */
 #include "ops/reduce/statistic.h"
-#include "ops/util/call.h"
-#include "ops/util/widen.h"
+#include "ops/common/call.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,12 +1,12 @@
 /* vector_norm: of order 2 an op of its own (euclidean_norm.c), of other orders made of other reductions. */
 #include "ops/reduce/vector_norm.h"
 
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "ops/reduce/reduction.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
-#include "ops/util/widen.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

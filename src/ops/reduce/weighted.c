@@ -1,8 +1,8 @@
 /* weighted_mean and weighted_var: m = sum w x / W and sum w (x - m)^2 / W, W = sum w, the weights repeated for each element that they belong to. */
 #include "ops/reduce/statistic.h"
-#include "ops/util/call.h"
-#include "ops/util/sum_to.h"
-#include "ops/util/widen.h"
+#include "ops/common/call.h"
+#include "ops/common/sum_to.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,12 +1,12 @@
 /* grid_sample: an input read at the points of a grid, between its elements. And its backward, which gives both gradients at once and is not
  * differentiated again. sample.h tells how their tensors lie. */
-#include "core/context.h"
-#include "core/tensor.h"
+#include "core/context/context.h"
+#include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/resample/sample.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,11 +1,11 @@
 /* interpolate: resampling of the dims behind batch and channels, and its adjoint, which is an op of its own: each the other's derivative.
  *
  * Any dim may be cut: a rank that makes a target of others' elements gets these as a halo. */
-#include "core/context.h"
-#include "ops/resample/geometry.h"
-#include "ops/resample/solve.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
+#include "core/context/context.h"
+#include "ops/resample/resample_geometry.h"
+#include "ops/resample/resample_solve.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,7 +1,7 @@
 /* Resampling on the CPU, compiled once per instruction set. Sums are taken in the same order whatever the cuts: those of a dim's terms in
  * ascending order, of many terms in runs of a fixed length, planes before rows before elements. */
-#include "core/dtype.h"
-#include "core/isa.h"
+#include "core/base/dtype.h"
+#include "core/base/isa.h"
 #include "ops/resample/resample_kernel.h"
 
 #include <string.h>
@@ -75,8 +75,8 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
     return out->weight + stni_resample_terms(a, d);
 }
 
-#define TEMPLATE "ops/resample/resample_rows.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/resample/resample_rows_tmpl.h"
+#include "core/box/each_float.h"
 
 static void run(const struct stni_resample_args *a)
 {

@@ -1,9 +1,9 @@
 /* grid_sample on the CPU, compiled once per instruction set. What a block of points reads is found once and serves all channels. */
-#include "core/isa.h"
+#include "core/base/isa.h"
 #include "ops/resample/sample_kernel.h"
 
-#define TEMPLATE "ops/resample/sample_rows.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/resample/sample_rows_tmpl.h"
+#include "core/box/each_float.h"
 
 static void forward(const struct stni_sample_args *a)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define TEMPLATE "ops/resample/sample_grad_rows.inc"
+#define TEMPLATE "ops/resample/sample_grad_rows_tmpl.h"
 #define T float
 #define NAME(f) f##_f32
 #include TEMPLATE

@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_RESAMPLE_SAMPLE_KERNEL_H
 #define STNI_OPS_RESAMPLE_SAMPLE_KERNEL_H
 
-#include "core/isa.h"
+#include "core/base/isa.h"
 #include "ops/resample/sample_taps.h"
 
 #include <shardtensor/op.h>

@@ -1,8 +1,8 @@
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "core/base/dtype.h"
+#include "core/tensor/tensor.h"
 #include "ops/resample/sample.h"
-#include "ops/util/cuts.h"
-#include "ops/util/dims.h"
+#include "ops/placement/splits.h"
+#include "ops/common/dims.h"
 
 #include <inttypes.h>
 #include <stddef.h>

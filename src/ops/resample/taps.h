@@ -7,7 +7,7 @@
 #ifndef STNI_OPS_RESAMPLE_TAPS_H
 #define STNI_OPS_RESAMPLE_TAPS_H
 
-#include "ops/util/window.h"
+#include "ops/exchange/window.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* cumsum, cumprod, logcumsumexp, and the affine scan that gradients are made of. All of them are differentiable as often as one likes. */
 #include "ops/scan/scan.h"
 
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/widen.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 

@@ -5,11 +5,11 @@
  * own: with that its scan begins. An empty chunk brings the total of nothing. */
 #include "ops/scan/scan.h"
 
-#include "core/dtype.h"
-#include "core/host_alloc.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
+#include "core/base/dtype.h"
+#include "core/base/host_alloc.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

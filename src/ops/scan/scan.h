@@ -3,7 +3,7 @@
 #ifndef STNI_OPS_SCAN_SCAN_H
 #define STNI_OPS_SCAN_SCAN_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/scan/scan_kernel.h"
 #include "ops/table.h"
 

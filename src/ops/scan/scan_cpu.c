@@ -1,8 +1,8 @@
 /* The CPU's kernels of scans. Lines that lie side by side in memory are scanned up to LANES at once, row by row, others one by one: memory is read
  * in order either way. Sums of floats are kept in f64 (complex ones in c128), as reductions keep them. */
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/scan/scan_kernel.h"
-#include "ops/util/scalar_loop.h"
+#include "ops/cpu/scalar_loop.h"
 
 #include <complex.h>
 #include <math.h>
@@ -35,11 +35,11 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #define LOG log
 #define LOWEST (-INFINITY)
 #define PHASE(x) ((void)(x), 1.0)
-#include "ops/scan/scan_state.inc"
+#include "ops/scan/scan_state_tmpl.h"
 #define WIDE T
 #define WIDEN(x) STORE((A)(x))
-#define TEMPLATE "ops/scan/scan_lines.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/scan/scan_lines_tmpl.h"
+#include "core/box/each_float.h"
 #undef WIDE
 #undef WIDEN
 #undef S
@@ -60,10 +60,10 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #define LOG(x) (x)
 #define LOWEST 0
 #define PHASE(x) (x)
-#include "ops/scan/scan_state.inc"
+#include "ops/scan/scan_state_tmpl.h"
 #define WIDE int64_t
 #define WIDEN(x) (x)
-#include "core/each_integer.h"
+#include "core/box/each_integer.h"
 #undef WIDE
 #undef WIDEN
 #undef S
@@ -83,10 +83,10 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #define LOG clog
 #define LOWEST (-INFINITY)
 #define PHASE(x) cexp(__builtin_complex(0.0, cimag(x)))
-#include "ops/scan/scan_state.inc"
+#include "ops/scan/scan_state_tmpl.h"
 #define WIDE T
 #define WIDEN(x) ((T)(x))
-#include "core/each_complex.h"
+#include "core/box/each_complex.h"
 
 typedef void (*block_fn)(const struct stni_scan_args *args, const struct block *block);
 

@@ -2,11 +2,11 @@
 #ifndef STNI_OPS_SCAN_SCAN_KERNEL_H
 #define STNI_OPS_SCAN_SCAN_KERNEL_H
 
-#include "ops/util/lines.h"
+#include "ops/common/lines.h"
 
 #include <shardtensor/op.h>
 
-/* What is joined along a line. The arithmetic stands in scan_state.inc. */
+/* What is joined along a line. The arithmetic stands in scan_state_tmpl.h. */
 enum stni_scan_op {
     STNI_SCAN_SUM,
     STNI_SCAN_PROD,

@@ -2,15 +2,15 @@
  *
  * Layouts are aligned as those of pointwise ops are. Along a dim that nobody shards only local copies are made; along a sharded one every
  * rank sends what belongs elsewhere straight from its chunks, in one exchange for all tensors. */
-#include "core/context.h"
-#include "core/host_alloc.h"
-#include "core/scope.h"
-#include "ops/util/call.h"
-#include "ops/util/cuts.h"
-#include "ops/util/dims.h"
-#include "ops/util/promote.h"
-#include "ops/util/remap.h"
-#include "ops/util/sum_to.h"
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
+#include "core/tensor/scope.h"
+#include "ops/common/call.h"
+#include "ops/placement/splits.h"
+#include "ops/common/dims.h"
+#include "ops/common/promote.h"
+#include "ops/exchange/remap.h"
+#include "ops/common/sum_to.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,9 +1,9 @@
 /* permute, movedim: dims change places. No data moves: placements, cuts, memory order and strides follow their dims.
  *
  * Each op of the family is a way to read a permutation out of its attributes: output dim d is input dim from[d]. */
-#include "core/tensor.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -2,11 +2,11 @@
  * has of the range. */
 #include "ops/shape/slice.h"
 
-#include "core/context.h"
-#include "core/host_alloc.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -3,7 +3,7 @@
 #define STNI_OPS_SHAPE_SLICE_H
 
 #include "core/shard/spec.h"
-#include "ops/util/remap.h"
+#include "ops/exchange/remap.h"
 
 /* start, start + step, …, as far as they are below end. */
 struct stni_slice_attrs {

@@ -1,8 +1,8 @@
 /* transpose: two dims change places. No data moves: placements, cuts and memory order follow their dims, and strides are exchanged. */
-#include "core/tensor.h"
-#include "ops/util/call.h"
-#include "ops/util/check.h"
-#include "ops/util/dims.h"
+#include "core/tensor/tensor.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

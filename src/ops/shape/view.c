@@ -5,8 +5,8 @@
 #include "ops/shape/view_layout.h"
 
 #include "ops/shape/view_exchange.h"
-#include "ops/util/call.h"
-#include "ops/util/dims.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 

@@ -5,8 +5,8 @@
  * so on inwards); each combination of them over the groups is one message. Both ends enumerate them alike. */
 #include "ops/shape/view_exchange.h"
 
-#include "core/box.h"
-#include "core/host_alloc.h"
+#include "core/box/box.h"
+#include "core/base/host_alloc.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_SHAPE_VIEW_EXCHANGE_H
 #define STNI_OPS_SHAPE_VIEW_EXCHANGE_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/shape/view_layout.h"
 
 /* A box of a group's old dims: `n` entries. */

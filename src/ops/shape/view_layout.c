@@ -1,8 +1,8 @@
 /* Layouts of views (contract 2, "Views"). */
 #include "ops/shape/view_layout.h"
 
-#include "core/context.h"
-#include "core/host_alloc.h"
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * those ranks; an empty chunk brings -inf and 0. The shifted form is that of Goodfellow, Bengio and Courville 2016, section 4.1. */
 #include "ops/softmax/softmax.h"
 
-#include "ops/util/call.h"
+#include "ops/common/call.h"
 
 #include <shardtensor/ops.h>
 

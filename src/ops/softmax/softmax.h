@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_SOFTMAX_SOFTMAX_H
 #define STNI_OPS_SOFTMAX_SOFTMAX_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ops/softmax/softmax_kernel.h"
 #include "ops/table.h"
 

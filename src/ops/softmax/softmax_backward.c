@@ -2,8 +2,8 @@
  * formulas in ops and the first is one kernel, or one all-reduce of a number per line where ranks share lines. */
 #include "ops/softmax/softmax.h"
 
-#include "ops/util/call.h"
-#include "ops/util/check.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/ops.h>
 

@@ -1,9 +1,9 @@
 /* What softmax, log_softmax and their backwards share: metadata, lines, the ranks that share them. */
 #include "ops/softmax/softmax.h"
 
-#include "ops/util/check.h"
-#include "ops/util/cuts.h"
-#include "ops/util/dims.h"
+#include "ops/common/check.h"
+#include "ops/placement/splits.h"
+#include "ops/common/dims.h"
 
 int stni_softmax_dim(const stn_op_call *call)
 {

@@ -1,10 +1,10 @@
-/* Softmax kernels of the CPU, compiled once per instruction set (core/isa.h). */
-#include "core/box_kernel.h"
-#include "core/dtype.h"
-#include "core/isa.h"
+/* Softmax kernels of the CPU, compiled once per instruction set (core/base/isa.h). */
+#include "core/box/box_kernel.h"
+#include "core/base/dtype.h"
+#include "core/base/isa.h"
 #include "ops/softmax/softmax_kernel.h"
-#include "ops/util/math_kernel.h"
-#include "ops/util/pieces.h"
+#include "ops/cpu/math.h"
+#include "ops/cpu/nontemporal_blocks.h"
 
 #include <math.h>
 
@@ -30,14 +30,14 @@ struct strip {
 
 typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);
 
-#define TEMPLATE "ops/softmax/softmax_lanes.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/softmax/softmax_lanes_tmpl.h"
+#include "core/box/each_float.h"
 #undef TEMPLATE
-#define TEMPLATE "ops/softmax/softmax_short.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/softmax/softmax_short_tmpl.h"
+#include "core/box/each_float.h"
 #undef TEMPLATE
-#define TEMPLATE "ops/softmax/softmax_turned.inc"
-#include "core/each_float.h"
+#define TEMPLATE "ops/softmax/softmax_turned_tmpl.h"
+#include "core/box/each_float.h"
 
 /* Line by line where that reads memory in order or fills more lanes. */
 static int goes_along(const struct stni_lines *lines)

@@ -2,8 +2,8 @@
 #ifndef STNI_OPS_SOFTMAX_SOFTMAX_KERNEL_H
 #define STNI_OPS_SOFTMAX_SOFTMAX_KERNEL_H
 
-#include "core/isa.h"
-#include "ops/util/lines.h"
+#include "core/base/isa.h"
+#include "ops/common/lines.h"
 
 #include <shardtensor/op.h>
 

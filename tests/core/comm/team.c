@@ -1,7 +1,7 @@
 /* Values of buffers, and what reductions of them give. */
 #include "team.h"
 
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 
 #include <time.h>
 

@@ -4,7 +4,7 @@
 
 #include "harness.h"
 
-#include "core/comm/threads.h"
+#include "core/comm/threads/threads.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "team.h"
 
-#include "core/comm/threads.h"
+#include "core/comm/threads/threads.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* A rank that fails while its peers are in a verb: who learns what, how soon, and that nobody's memory is touched after its verb has returned.
- * All ranks free what they gave to a verb as soon as it returns (every_verb.h): run with the address or the thread sanitizer, these cases show
+ * All ranks free what they gave to a verb as soon as it returns (every_collective.h): run with the address or the thread sanitizer, these cases show
  * that no peer was still copying. */
-#include "every_verb.h"
+#include "every_collective.h"
 #include "ranks.h"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* A rank that does not come: who waits for it is told after the deadline, by the rank that is missing. */
-#include "every_verb.h"
+#include "every_collective.h"
 #include "ranks.h"
 
 #include <sched.h>

@@ -3,7 +3,7 @@
 #include "team.h"
 
 #include "core/comm/launch.h"
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 
 enum { MAX_MESSAGES = 3, MAX_RANKS = 8, BOXES = 3 };
 

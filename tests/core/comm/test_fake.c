@@ -1,7 +1,7 @@
 /* The communicator that moves nothing counts what each rank of any world would send, and runs a clock by it. */
 #include "harness.h"
 
-#include "core/comm/verb.h"
+#include "core/comm/collective.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Reductions of dense memory give the values of stni_box_reduce_now, on every instruction set that this processor has. */
 #include "harness.h"
 
-#include "core/box.h"
-#include "core/comm/fold.h"
-#include "core/dtype.h"
+#include "core/box/box.h"
+#include "core/comm/multi_reduce.h"
+#include "core/base/dtype.h"
 
 #include <math.h>
 #include <stdlib.h>

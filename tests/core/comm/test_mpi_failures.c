@@ -1,5 +1,5 @@
 /* Failures of ranks of MPI: who fails, does not come or calls something else is known to all others, by any verb. */
-#include "every_verb.h"
+#include "every_collective.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Verbs with a request run beside the caller, in the order of calls; verbs on a queue that runs later take their arrays along. */
 #include "team.h"
 
-#include "core/trace.h"
+#include "core/device/trace.h"
 
 #include <stdio.h>
 #include <unistd.h>

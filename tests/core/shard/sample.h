@@ -2,9 +2,9 @@
 #ifndef SHARDTENSOR_TESTS_SHARD_SAMPLE_H
 #define SHARDTENSOR_TESTS_SHARD_SAMPLE_H
 
-#include "core/context.h"
+#include "core/context/context.h"
 #include "core/shard/group.h"
-#include "core/shard/redistribute.h"
+#include "core/redistribute/redistribute.h"
 
 /* Ends the program with the context's error. */
 _Noreturn void sample_die(stn_context *context, const char *what, stn_status status);

@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "core/counted.h"
-#include "core/shard/redistribute.h"
+#include "core/redistribute/redistribute.h"
 #include "core/shard/world.h"
 
 #include <string.h>

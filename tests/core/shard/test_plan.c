@@ -2,7 +2,7 @@
  * counted against what brute force finds to be the least. */
 #include "harness.h"
 
-#include "core/shard/plan.h"
+#include "core/redistribute/plan.h"
 #include "core/shard/random_spec.h"
 #include "core/shard/sample.h"
 #include "core/shard/world.h"

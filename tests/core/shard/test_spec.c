@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "core/shard/spec.h"
-#include "core/scope.h"
+#include "core/tensor/scope.h"
 #include "core/shard/random_spec.h"
 #include "core/shard/world.h"
 

@@ -2,7 +2,7 @@
 #ifndef SHARDTENSOR_TESTS_SHARD_WORLD_H
 #define SHARDTENSOR_TESTS_SHARD_WORLD_H
 
-#include "core/context.h"
+#include "core/context/context.h"
 
 /** The context of rank `rank` of a world of `size`; ends the program where there is none. */
 stn_context *world_rank(int rank, int size);

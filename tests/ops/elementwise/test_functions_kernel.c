@@ -2,9 +2,9 @@
  * floats, which are rounded once. */
 #include "harness.h"
 
-#include "core/dtype.h"
+#include "core/base/dtype.h"
 #include "ops/elementwise/pointwise.h"
-#include "ops/util/convert.h"
+#include "ops/cpu/convert.h"
 
 #include <complex.h>
 #undef complex

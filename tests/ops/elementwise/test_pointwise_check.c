@@ -1,7 +1,7 @@
 /* Promotion, numbers, and what is refused: by name, on local tensors. */
 #include "harness.h"
 #include "ops/layouts.h"
-#include "ops/util/promote.h"
+#include "ops/common/promote.h"
 #include "ranks.h"
 
 #include <stdio.h>

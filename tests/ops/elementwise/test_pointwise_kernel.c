@@ -3,11 +3,11 @@
 #include "harness.h"
 #include "every_isa.h"
 
-#include "ops/elementwise/pointwise_kernel.h"
+#include "ops/elementwise/kernels/pointwise_kernel.h"
 #include "ops/elements.h"
-#include "ops/util/convert.h"
-#include "ops/util/pieces.h"
-#include "ops/util/strided.h"
+#include "ops/cpu/convert.h"
+#include "ops/cpu/nontemporal_blocks.h"
+#include "ops/cpu/strided.h"
 
 #include <math.h>
 #include <stdalign.h>

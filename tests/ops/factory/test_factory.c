@@ -1,5 +1,5 @@
 /* Factories: every layout has what one process has, by the definition; moments of random numbers; what is refused. */
-#include "core/rng.h"
+#include "core/box/rng.h"
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

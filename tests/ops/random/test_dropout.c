@@ -1,5 +1,5 @@
 /* Dropout: the same elements in every layout, forward and backward; how many; the stream of numbers. */
-#include "core/rng.h"
+#include "core/box/rng.h"
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -54,7 +54,7 @@ static double one(int64_t i)
     return 1;
 }
 
-/* The numbers are those of core/rng.h, in row-major order of the whole, whatever the memory order. */
+/* The numbers are those of core/box/rng.h, in row-major order of the whole, whatever the memory order. */
 static stn_status numbers_body(stn_context *context, void *arg)
 {
     enum { ROWS = 9, COLUMNS = 37 };

@@ -5,7 +5,7 @@
 #include "every_isa.h"
 #include "ops/elements.h"
 #include "ops/reduce/reduce_kernel.h"
-#include "ops/util/strided.h"
+#include "ops/cpu/strided.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* The CPU's softmax kernels on raw memory, for every instruction set that this processor has. */
-#include "core/dtype.h"
-#include "core/isa.h"
-#include "core/streaming.h"
+#include "core/base/dtype.h"
+#include "core/base/isa.h"
+#include "core/box/nontemporal.h"
 #include "harness.h"
 #include "ops/softmax/softmax_kernel.h"
-#include "ops/util/exp_kernel.h"
+#include "ops/cpu/exp.h"
 
 #include <math.h>
 #include <stdlib.h>

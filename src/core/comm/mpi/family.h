@@ -12,7 +12,7 @@
 
 #include "core/comm/mpi/process.h"
 
-#include "core/comm/verb.h"
+#include "core/comm/collective.h"
 
 #include <shardtensor/module.h>
 

@@ -2,7 +2,7 @@
 #ifndef STNI_CORE_COMM_MPI_PROCESS_H
 #define STNI_CORE_COMM_MPI_PROCESS_H
 
-#include "core/status.h"
+#include "core/base/status.h"
 
 #include <mpi.h>
 

@@ -1,0 +1,12 @@
+/* The library's own bookkeeping memory: one door, so that a test can make it fail (link with --wrap=stni_malloc and so on). */
+#ifndef STNI_CORE_BASE_HOST_ALLOC_H
+#define STNI_CORE_BASE_HOST_ALLOC_H
+
+#include <stddef.h>
+
+void *stni_malloc(size_t bytes);
+void *stni_calloc(size_t count, size_t bytes);
+void *stni_realloc(void *pointer, size_t bytes);
+void stni_free(void *pointer);
+
+#endif

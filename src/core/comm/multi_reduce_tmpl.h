@@ -1,0 +1,146 @@
+/* The ops of one dtype. Included with T (vector of accumulators), LANE (its element), NAME(x), UNPACK, PACK and STORED (vectors of a block in
+ * memory), ADD, MULTIPLY; where memory holds another type than LANE, with that (ELEMENT) and its conversions (WIDEN, NARROW). A comparison
+ * keeps the first operand where it is NaN, as core/box/box_reduce_kernel.c does. */
+#ifndef ELEMENT
+#define ELEMENT LANE
+#define WIDEN(x) (x)
+#define NARROW(x) (x)
+#endif
+
+enum { NAME(BLOCK) = STORED * WIDTH }; /* bytes */
+
+INLINE i64_vector NAME(step)(i64_vector x, i64_vector y, enum stn_reduce_op op)
+{
+    T a = (T)x, b = (T)y;
+    if (op == STN_SUM)
+        return (i64_vector)(ADD(a, b));
+    if (op == STN_PROD)
+        return (i64_vector)(MULTIPLY(a, b));
+    return op == STN_MIN ? SELECT((a <= b) | (a != a), a, b) : SELECT((a >= b) | (a != a), a, b);
+}
+
+INLINE void NAME(add)(i64_vector *acc, const char *from, enum stn_reduce_op op)
+{
+    i64_vector next[VECTORS];
+    UNPACK(next, from);
+    for (int i = 0; i < VECTORS; i++)
+        acc[i] = NAME(step)(acc[i], next[i], op);
+}
+
+/* From accumulators to the form that is stored. */
+INLINE void NAME(finish)(i64_vector *acc, int64_t divisor)
+{
+    if (divisor != 1)
+        for (int i = 0; i < VECTORS; i++)
+            acc[i] = (i64_vector)((T)acc[i] / (LANE)divisor);
+    PACK(acc);
+}
+
+/* The block at byte `at` of everything. `n_src` and `n_dst` are f's, as constants where speed counts. */
+INLINE void NAME(block)(const struct stni_fold *f, int64_t at, int n_src, int n_dst, enum stn_reduce_op op)
+{
+    i64_vector acc[VECTORS];
+    UNPACK(acc, (const char *)f->src[0] + at);
+    for (int s = 1; s < n_src; s++)
+        NAME(add)(acc, (const char *)f->src[s] + at, op);
+    NAME(finish)(acc, f->divisor);
+    for (int d = 0; d < n_dst; d++) {
+        char *to = (char *)f->dst[d] + at;
+        for (int i = 0; i < STORED; i++)
+            store(to + i * WIDTH, acc[i]);
+    }
+}
+
+INLINE LANE NAME(load_one)(const void *from, int64_t i)
+{
+    ELEMENT element;
+    memcpy(&element, (const char *)from + i * (int64_t)sizeof element, sizeof element);
+    return WIDEN(element);
+}
+
+INLINE LANE NAME(step_one)(LANE a, LANE b, enum stn_reduce_op op)
+{
+    return ((T)NAME(step)((i64_vector)(T){a}, (i64_vector)(T){b}, op))[0];
+}
+
+/* The last elements, fewer than a block, one by one; all there is where ranks reduce a number or two. */
+INLINE void NAME(rest)(const struct stni_fold *f, int64_t from, enum stn_reduce_op op)
+{
+    for (int64_t i = from; i < f->n; i++) {
+        __asm__ volatile(""); /* as vectors they would be twice the code for nothing */
+        LANE acc = NAME(load_one)(f->src[0], i);
+        for (int s = 1; s < f->n_src; s++)
+            acc = NAME(step_one)(acc, NAME(load_one)(f->src[s], i), op);
+        if (f->divisor != 1)
+            acc /= (LANE)f->divisor;
+        const ELEMENT result = NARROW(acc);
+        for (int d = 0; d < f->n_dst; d++)
+            memcpy((char *)f->dst[d] + i * (int64_t)sizeof result, &result, sizeof result);
+    }
+}
+
+INLINE void NAME(blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
+{
+    for (int64_t at = 0; at + NAME(BLOCK) <= bytes; at += NAME(BLOCK))
+        NAME(block)(f, at, n_src, n_dst, op);
+}
+
+/* With pointers of its own, which no store can change, and no divisor. `n_src` and `n_dst` are constants. */
+INLINE void NAME(few_blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
+{
+    const void *src[2];
+    void *dst[2];
+    struct stni_fold few = *f;
+    memcpy(src, f->src, (size_t)n_src * sizeof *src);
+    memcpy(dst, f->dst, (size_t)n_dst * sizeof *dst);
+    few.src = src;
+    few.dst = dst;
+    few.divisor = 1;
+    NAME(blocks)(&few, bytes, n_src, n_dst, op);
+}
+
+INLINE void NAME(all)(const struct stni_fold *fold, enum stn_reduce_op op)
+{
+    struct stni_fold f = *fold; /* nothing that is stored can change it */
+    const int64_t bytes = f.n * (int64_t)sizeof(ELEMENT);
+    const int pair = op == STN_SUM && f.n_src == 2 && f.divisor == 1;
+    if (pair && f.n_dst == 2)
+        NAME(few_blocks)(&f, bytes, 2, 2, op);
+    else if (pair && f.n_dst == 1)
+        NAME(few_blocks)(&f, bytes, 2, 1, op);
+    else
+        NAME(blocks)(&f, bytes, f.n_src, f.n_dst, op);
+    NAME(rest)(&f, bytes / NAME(BLOCK) * (NAME(BLOCK) / (int64_t)sizeof(ELEMENT)), op);
+}
+
+static void NAME(sum)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_SUM);
+}
+
+static void NAME(prod)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_PROD);
+}
+
+static void NAME(min)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_MIN);
+}
+
+static void NAME(max)(const struct stni_fold *f)
+{
+    NAME(all)(f, STN_MAX);
+}
+
+#undef T
+#undef LANE
+#undef ELEMENT
+#undef WIDEN
+#undef NARROW
+#undef NAME
+#undef UNPACK
+#undef PACK
+#undef ADD
+#undef MULTIPLY
+#undef STORED

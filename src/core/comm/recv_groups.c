@@ -1,0 +1,80 @@
+/* Which received messages go to one box, and a range of a box as few boxes. */
+#include "core/comm/recv_groups.h"
+
+#include "core/comm/collective.h"
+
+#include <stdlib.h>
+
+static int by_box(const void *a, const void *b)
+{
+    const struct stni_landing *x = a, *y = b;
+    if (x->data != y->data)
+        return (uintptr_t)x->data < (uintptr_t)y->data ? -1 : 1;
+    return x->index - y->index;
+}
+
+void stni_landings_fill(const stn_exchange *messages, struct stni_landing *landings)
+{
+    for (int i = 0; i < messages->n_recv; i++) {
+        const stn_box *box = &messages->recv[i].box;
+        landings[i] = (struct stni_landing){stni_box_numel(box) > 0 ? box->data : NULL, i};
+    }
+    if (messages->n_recv > 1)
+        qsort(landings, (size_t)messages->n_recv, sizeof *landings, by_box);
+}
+
+int stni_landings_run(const struct stni_landing *landings, int first, int n)
+{
+    int end = first + 1;
+    while (end < n && landings[end].data == landings[first].data)
+        end++;
+    return end - first;
+}
+
+struct range {
+    const stn_box *box;
+    stni_box_visit visit;
+    void *arg;
+    size_t element_size;
+    int64_t at;
+};
+
+/* Elements [from, to) of the box made of dims `dim` and after, whose first element is `offset` elements into memory. */
+static void visit_range(struct range *r, int dim, int64_t offset, int64_t from, int64_t to)
+{
+    const stn_box *box = r->box;
+    int64_t inner = 1;
+    for (int d = dim + 1; d < box->ndim; d++)
+        inner *= box->shape[d];
+    int64_t row = from / inner, end = to / inner, stride = box->strides[dim];
+    if (from % inner > 0) {
+        int64_t stop = row == end ? to % inner : inner;
+        visit_range(r, dim + 1, offset + row * stride, from % inner, stop);
+        if (row++ == end)
+            return;
+    }
+    if (row < end) {
+        stn_box part = *box;
+        part.ndim = box->ndim - dim;
+        part.data = (char *)box->data + (offset + row * stride) * (int64_t)r->element_size;
+        for (int d = 0; d < part.ndim; d++) {
+            part.shape[d] = d == 0 ? end - row : box->shape[dim + d];
+            part.strides[d] = box->strides[dim + d];
+        }
+        r->visit(r->arg, &part, r->at);
+        r->at += (end - row) * inner;
+    }
+    if (to % inner > 0)
+        visit_range(r, dim + 1, offset + end * stride, 0, to % inner);
+}
+
+void stni_box_range(const stn_box *box, size_t element_size, int64_t from, int64_t to, stni_box_visit visit, void *arg)
+{
+    struct range range = {box, visit, arg, element_size, 0};
+    if (from >= to)
+        return;
+    if (box->ndim == 0)
+        visit(arg, box, 0);
+    else
+        visit_range(&range, 0, 0, from, to);
+}

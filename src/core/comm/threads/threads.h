@@ -1,0 +1,230 @@
+/* The thread communicator: ranks are threads of one process and read each other's buffers in place.
+ *
+ * A family is one world and every communicator derived from it; a group is one communicator; a member is one rank's end of it, and owns
+ * one slot that all ranks of the group see. A collective of large data goes
+ *
+ *     publish the arguments in the own slot -> wait for every peer's -> copy -> wait until every peer has copied
+ *
+ * and one of small data carries it in the slot, so that the last wait is not needed. Everybody waits for everybody in each collective,
+ * hence a slot needs room for two of them only: who writes number s + 2 knows that all have finished reading number s.
+ *
+ * Copying waits on nothing. A rank enters it by `entered = s`, then looks whether the family was aborted, and ends it by `left = s`. A rank
+ * that sees the abort leaves the collective when each peer that has entered has left: with both orders sequentially consistent,
+ * whoever entered without seeing the abort is seen by everyone who leaves because of it. */
+#ifndef STNI_CORE_COMM_THREADS_THREADS_H
+#define STNI_CORE_COMM_THREADS_THREADS_H
+
+#include "core/comm/multi_reduce.h"
+#include "core/comm/collective.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+
+enum {
+    STNI_THREAD_LINE = 64,     /* bytes of a cache line */
+    STNI_THREAD_INLINE = 1024, /* bytes of data that travel in the slot */
+    STNI_THREAD_FEW = 4,
+    STNI_THREAD_ANY = -1       /* wait for whatever peer moves first */
+};
+
+typedef _Atomic(uint64_t) stni_thread_word;
+
+/* Where a verb is when the test hook is called. */
+enum stni_thread_phase {
+    STNI_PHASE_BEFORE_ARRIVE,
+    STNI_PHASE_AFTER_ARRIVE,
+    STNI_PHASE_IN_COPY,
+    STNI_PHASE_BEFORE_LEAVE,
+    STNI_PHASE_COUNT
+};
+
+/* Lets a test act in a phase. Set before the ranks start; NULL in any other use. */
+struct stni_thread_hook {
+    void (*call)(void *arg, int world_rank, enum stni_verb_kind kind, enum stni_thread_phase phase);
+    void *arg;
+};
+
+/* What a rank publishes of one collective; valid when arrived >= the collective's number. */
+struct stni_thread_mail {
+    alignas(STNI_THREAD_LINE) stni_thread_word arrived;
+    uint8_t kind, dtype, op, large; /* large: peers use the pointers below; else the bytes */
+    int32_t root;
+    int64_t count;
+    union {
+        struct {
+            const void *send;
+            void *recv;
+            const int64_t *counts;
+            const stn_exchange *messages;
+        } at;
+        struct {
+            const void *send;
+            int64_t counts[STNI_THREAD_FEW]; /* all_to_all of few ranks: no second line to fetch */
+        } few;
+        alignas(8) unsigned char bytes[STNI_THREAD_INLINE + 40]; /* with the fields above, whole lines */
+    } data;
+};
+
+/* A message of a group verb that waits for its receiver; lives in the sender's call. */
+struct stni_thread_letter {
+    int from, to;
+    stn_dtype dtype;
+    const stn_box *box;
+    struct stni_thread_letter *next;
+    atomic_int state; /* of threads_group.c */
+};
+
+struct stni_thread_slot {
+    alignas(STNI_THREAD_LINE) stni_thread_word entered; /* in a line that peers look at after an abort only */
+    alignas(STNI_THREAD_LINE) stni_thread_word left;
+    atomic_int gone;                                 /* the owner has destroyed its end */
+    alignas(STNI_THREAD_LINE) _Atomic(uint32_t) bell; /* what the owner sleeps on */
+    atomic_int asleep;                               /* 0, or the peer it waits for + 1; STNI_THREAD_ANY */
+    alignas(STNI_THREAD_LINE) stni_thread_word events; /* group verbs: letters that came or were taken */
+    pthread_mutex_t inbox_lock;
+    struct stni_thread_letter *inbox, **inbox_end; /* oldest first */
+    void *kept;                                    /* letters that the owner gave up while a peer had them; freed with the group */
+    struct stni_thread_mail mail[2];
+};
+
+struct stni_thread_family {
+    atomic_int refs;
+    atomic_int aborted; /* set after the three fields below are complete */
+    int failed_rank;    /* in the world */
+    stn_status failed_status;
+    char failed_text[STNI_ERROR_TEXT];
+    struct stni_thread_hook hook;
+    pthread_mutex_t lock; /* of `groups`, their chains and the abort's fields */
+    struct stni_thread_group *groups;
+    uint64_t last_id;
+};
+
+struct stni_thread_group {
+    struct stni_thread_family *family;
+    int size;
+    int *world_ranks;
+    int refs;                         /* members alive; under the family's lock, as what follows */
+    int joined;                       /* members made so far */
+    uint64_t id, parent_id;           /* unique in the family; whose subset it is */
+    unsigned char *has_joined;
+    struct stni_thread_group *prev, *next;
+    void *memory; /* that the group lies in */
+    struct stni_thread_slot slots[];
+};
+
+struct stni_thread_member {
+    struct stni_thread_group *group;
+    int rank;
+    uint64_t sequence;       /* collectives begun */
+    double deadline_seconds; /* negative: none */
+    int64_t waited;          /* for peers, nanoseconds; short waits are not counted */
+    int64_t until;           /* when the deadline of the verb in progress passes, nanoseconds; 0: not computed yet */
+    void *scratch;           /* for copying, which allocates nothing */
+    size_t scratch_bytes;
+    struct stni_error error; /* of the verb in progress */
+    const void *call;        /* group verb: what is still open */
+    enum stni_isa isa; /* of the queue that the verb runs on */
+};
+
+/* Waiting (threads_wait.c) */
+
+enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI_WAIT_LATE };
+
+/* Waits until *word >= value; `peer` of the group is who will write it. Looks at the abort flag where `heed_abort`. `*until`: when it
+ * is too late, nanoseconds; computed from the member's deadline when it is first needed (0). */
+enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
+                                       int heed_abort, int64_t *until);
+
+/* How long this rank has waited for its peers so far, nanoseconds; -1: no communicator of threads. */
+int64_t stni_thread_waited(const stn_comm *comm);
+
+/* Writes a word that peers wait for, and wakes those that sleep. */
+void stni_thread_post(struct stni_thread_member *member, stni_thread_word *word, uint64_t value);
+
+/* Wakes the owner of a slot, if it sleeps waiting for `by` or for anybody. */
+void stni_thread_wake(struct stni_thread_slot *slot, int by);
+
+/* Wakes the owner of a slot, whatever it waits for. */
+void stni_thread_ring(struct stni_thread_slot *slot);
+
+/* Failing (threads_abort.c) */
+
+static inline int stni_thread_aborted(const struct stni_thread_member *member)
+{
+    return atomic_load(&member->group->family->aborted);
+}
+
+void stni_thread_abort(void *impl, stn_status status, const char *text);
+
+/* All of these write member->error and return its status. */
+
+/* The family's error, as this rank sees it. */
+stn_status stni_thread_fail_aborted(struct stni_thread_member *member);
+
+/* Aborts the family because of what this rank found. */
+stn_status stni_thread_fail(struct stni_thread_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+
+/* An error that every rank finds by itself: nobody needs to be told. */
+stn_status stni_thread_fail_agreed(struct stni_thread_member *member, stn_status status, const char *format, ...)
+    STN_PRINTF(3, 4);
+
+/* The failure behind a wait that was not READY; `missing` tells which ranks are waited for, `what` what they have not done. */
+stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
+                                 const struct stni_verb *verb, int (*missing)(const struct stni_thread_member *, int peer),
+                                 const char *what);
+
+/* Verbs (threads.c, threads_collective.c, threads_group.c) */
+
+stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
+
+stn_status stni_thread_collective(struct stni_thread_member *member, const struct stni_verb *verb);
+stn_status stni_thread_group_verb(struct stni_thread_member *member, const struct stni_verb *verb);
+
+static inline void stni_thread_hook_call(const struct stni_thread_member *member, enum stni_verb_kind kind,
+                                         enum stni_thread_phase phase)
+{
+    const struct stni_thread_hook *hook = &member->group->family->hook;
+    if (hook->call)
+        hook->call(hook->arg, member->group->world_ranks[member->rank], kind, phase);
+}
+
+/* At least `bytes` bytes of scratch, before arrival. A failure aborts. */
+stn_status stni_thread_reserve(struct stni_thread_member *member, size_t bytes);
+
+/* Copying (threads_copy.c, threads_exchange.c): pure functions on what the ranks published. */
+
+struct stni_thread_view {
+    struct stni_thread_member *member;
+    const struct stni_verb *verb; /* this rank's */
+    int rank, size;
+    uint64_t sequence;
+};
+
+static inline const struct stni_thread_mail *stni_thread_mail_of(const struct stni_thread_view *view, int peer)
+{
+    return &view->member->group->slots[peer].mail[view->sequence & 1];
+}
+
+/* Whether this rank's part of the verb is large, and if it is not, its bytes into the mail. */
+int stni_thread_pack(const struct stni_verb *verb, int rank, int size, struct stni_thread_mail *mail);
+
+/* Bytes of scratch that the verb's copy needs. */
+size_t stni_thread_scratch(const struct stni_verb *verb, int size);
+
+/* What a rank of an all_gather or all_to_all sends to itself, which needs nobody else: copied while it would wait, half of it before the peers have come, half of it
+ * before they have left. */
+void stni_thread_copy_own(const struct stni_thread_view *view, int second_half);
+
+/* Not OK: the ranks' arguments do not fit; member->error says how. */
+stn_status stni_thread_copy(const struct stni_thread_view *view, int large);
+
+size_t stni_thread_exchange_scratch(const stn_exchange *messages);
+/* Orders what is received by its box, in scratch: before arrival. */
+void stni_thread_exchange_prepare(const stn_exchange *messages, void *scratch);
+stn_status stni_thread_exchange_copy(const struct stni_thread_view *view);
+
+/* Sets the deadline of one rank's end; seconds as in stn_context_options. */
+void stni_thread_set_deadline(void *impl, double seconds);
+
+#endif

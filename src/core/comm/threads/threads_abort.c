@@ -1,0 +1,92 @@
+/* Failures of thread ranks: the first one is kept by the family and wakes everybody. */
+#include "core/comm/threads/threads.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void stni_thread_abort(void *impl, stn_status status, const char *text)
+{
+    struct stni_thread_member *member = impl;
+    struct stni_thread_family *family = member->group->family;
+    pthread_mutex_lock(&family->lock);
+    if (!atomic_load(&family->aborted)) {
+        family->failed_rank = member->group->world_ranks[member->rank];
+        family->failed_status = status;
+        snprintf(family->failed_text, sizeof family->failed_text, "%s", text);
+        atomic_store(&family->aborted, 1);
+        for (struct stni_thread_group *g = family->groups; g; g = g->next)
+            for (int r = 0; r < g->size; r++)
+                stni_thread_ring(&g->slots[r]);
+    }
+    pthread_mutex_unlock(&family->lock);
+}
+
+static stn_status set_error(struct stni_thread_member *member, stn_status status, const char *format, va_list args)
+{
+    member->error.status = status;
+    vsnprintf(member->error.text, sizeof member->error.text, format, args);
+    return status;
+}
+
+stn_status stni_thread_fail_agreed(struct stni_thread_member *member, stn_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    set_error(member, status, format, args);
+    va_end(args);
+    return status;
+}
+
+stn_status stni_thread_fail_aborted(struct stni_thread_member *member)
+{
+    const struct stni_thread_family *family = member->group->family;
+    if (family->failed_rank == member->group->world_ranks[member->rank])
+        return stni_thread_fail_agreed(member, family->failed_status, "%s", family->failed_text);
+    return stni_thread_fail_agreed(member, STN_ERR_PEER, "rank %d: %s", family->failed_rank, family->failed_text);
+}
+
+stn_status stni_thread_fail(struct stni_thread_member *member, stn_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    set_error(member, status, format, args);
+    va_end(args);
+    stni_thread_abort(member, status, member->error.text);
+    return stni_thread_fail_aborted(member);
+}
+
+/* "rank 1", "ranks 1, 3", "ranks 0, 1, …": world ranks of the peers that are missing. */
+static void list_missing(const struct stni_thread_member *member, int (*missing)(const struct stni_thread_member *, int), char *text,
+                         size_t size)
+{
+    int n = 0;
+    size_t at = 0;
+    char list[256] = "";
+    for (int r = 0; r < member->group->size; r++) {
+        if (r == member->rank || !missing(member, r))
+            continue;
+        if (at + 32 > sizeof list) {
+            snprintf(list + at, sizeof list - at, ", …");
+            break;
+        }
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%d", n ? ", " : "", member->group->world_ranks[r]);
+        n++;
+    }
+    snprintf(text, size, "rank%s %s", n == 1 ? "" : "s", list);
+}
+
+stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
+                                 const struct stni_verb *verb, int (*missing)(const struct stni_thread_member *, int peer),
+                                 const char *what)
+{
+    if (wait == STNI_WAIT_ABORTED)
+        return stni_thread_fail_aborted(member);
+    char call[96], who[300];
+    stni_verb_describe(verb, call, sizeof call);
+    if (wait == STNI_WAIT_GONE)
+        return stni_thread_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", call,
+                                member->group->world_ranks[peer]);
+    list_missing(member, missing, who, sizeof who);
+    return stni_thread_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, %s %s", call, member->deadline_seconds,
+                            who, what);
+}

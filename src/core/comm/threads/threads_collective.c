@@ -1,0 +1,217 @@
+/* The course of every collective of thread ranks: arrive, wait, copy, leave (threads.h tells why it is safe). */
+#include "core/comm/threads/threads.h"
+
+#include <string.h>
+
+/* Fetches a line that this rank will write: its peers have read it since, and a store that has to take it back from them costs as much as
+ * the news takes to reach them. */
+#ifdef __x86_64__
+#define WILL_WRITE(at) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(at)))
+#else
+#define WILL_WRITE(at) ((void)(at))
+#endif
+
+static struct stni_thread_slot *own_slot(const struct stni_thread_member *member)
+{
+    return &member->group->slots[member->rank];
+}
+
+/* What peers need of a large collective. */
+static void publish_pointers(struct stni_thread_mail *mail, const struct stni_verb *verb, int size)
+{
+    mail->data.at.send = verb->send;
+    if (verb->kind == STNI_VERB_ALL_TO_ALL && size <= STNI_THREAD_FEW) {
+        memcpy(mail->data.few.counts, verb->counts, (size_t)size * sizeof *verb->counts);
+        return;
+    }
+    mail->data.at.recv = verb->recv;
+    mail->data.at.counts = verb->counts;
+    mail->data.at.messages = verb->messages;
+}
+
+/* The first line last and in one go: peers that wait look at it all the time, and each look between two stores takes it away. */
+static void publish(struct stni_thread_member *member, const struct stni_verb *verb)
+{
+    struct stni_thread_mail *mail = &own_slot(member)->mail[member->sequence & 1];
+    mail->large = (uint8_t)stni_thread_pack(verb, member->rank, member->group->size, mail);
+    mail->kind = (uint8_t)verb->kind;
+    mail->dtype = (uint8_t)verb->dtype;
+    mail->op = (uint8_t)verb->op;
+    mail->root = verb->root;
+    mail->count = verb->count;
+    if (mail->large)
+        publish_pointers(mail, verb, member->group->size);
+    stni_thread_post(member, &mail->arrived, member->sequence);
+}
+
+/* Whether some of what a rank receives is its own. */
+static int keeps_own(const struct stni_verb *verb)
+{
+    return verb->kind == STNI_VERB_ALL_GATHER || verb->kind == STNI_VERB_ALL_TO_ALL;
+}
+
+static int not_arrived(const struct stni_thread_member *member, int peer)
+{
+    return atomic_load(&member->group->slots[peer].mail[member->sequence & 1].arrived) < member->sequence;
+}
+
+static int not_left(const struct stni_thread_member *member, int peer)
+{
+    return atomic_load(&member->group->slots[peer].left) < member->sequence;
+}
+
+static stn_status await_arrivals(struct stni_thread_member *member, const struct stni_verb *verb)
+{
+    struct stni_thread_group *group = member->group;
+    const uint64_t sequence = member->sequence;
+    for (int r = 0; r < group->size; r++) {
+        const stni_thread_word *arrived = &group->slots[r].mail[sequence & 1].arrived;
+        if (r == member->rank || atomic_load_explicit(arrived, memory_order_acquire) >= sequence)
+            continue;
+        enum stni_thread_wait wait = stni_thread_wait(member, r, arrived, sequence, 1, &member->until);
+        if (wait != STNI_WAIT_READY)
+            return stni_thread_fail_wait(member, wait, r, verb, not_arrived, "had not arrived");
+    }
+    return STN_OK;
+}
+
+static stn_status await_leaves(struct stni_thread_member *member, const struct stni_verb *verb)
+{
+    struct stni_thread_group *group = member->group;
+    const uint64_t sequence = member->sequence;
+    for (int r = 0; r < group->size; r++) {
+        const stni_thread_word *left = &group->slots[r].left;
+        if (r == member->rank || atomic_load_explicit(left, memory_order_acquire) >= sequence)
+            continue;
+        enum stni_thread_wait wait = stni_thread_wait(member, r, left, sequence, 1, &member->until);
+        if (wait != STNI_WAIT_READY)
+            return stni_thread_fail_wait(member, wait, r, verb, not_left, "were still copying");
+    }
+    return STN_OK;
+}
+
+/* After a failure: returns when no peer touches this rank's buffers any more. A peer that is still copying after a second deadline
+ * is given up, and the text says so: it may touch what this rank frees. */
+static stn_status await_quiet(struct stni_thread_member *member, stn_status status)
+{
+    struct stni_thread_group *group = member->group;
+    int64_t until = 0;
+    for (int r = 0; r < group->size; r++) {
+        struct stni_thread_slot *slot = &group->slots[r];
+        if (r == member->rank || atomic_load(&slot->entered) < member->sequence)
+            continue;
+        if (stni_thread_wait(member, r, &slot->left, member->sequence, 0, &until) == STNI_WAIT_LATE)
+            status = stni_thread_fail_agreed(member, STN_ERR_PEER, "rank %d: %.300s; rank %d is still in its copy phase after a "
+                                             "second deadline and may touch this rank's buffers", group->family->failed_rank,
+                                             group->family->failed_text, group->world_ranks[r]);
+    }
+    return status;
+}
+
+static int differs(const struct stni_thread_mail *a, const struct stni_thread_mail *b)
+{
+    return a->kind != b->kind || a->dtype != b->dtype || a->op != b->op || a->root != b->root || a->count != b->count;
+}
+
+static void describe_mail(const struct stni_thread_mail *mail, char *text, size_t size)
+{
+    struct stni_verb verb = {.kind = (enum stni_verb_kind)mail->kind,
+                             .dtype = (stn_dtype)mail->dtype,
+                             .op = (stn_reduce_op)mail->op,
+                             .root = mail->root,
+                             .count = mail->count};
+    stni_verb_describe(&verb, text, size);
+}
+
+/* All ranks have arrived, so all see the same arguments and come to the same verdict. Also whether any of them is large. */
+static stn_status compare(const struct stni_thread_view *view, int *large)
+{
+    const struct stni_thread_mail *first = stni_thread_mail_of(view, 0);
+    *large = first->large;
+    for (int r = 1; r < view->size; r++) {
+        const struct stni_thread_mail *mail = stni_thread_mail_of(view, r);
+        *large |= mail->large;
+        if (!differs(first, mail))
+            continue;
+        char wanted[96], got[96];
+        describe_mail(first, wanted, sizeof wanted);
+        describe_mail(mail, got, sizeof got);
+        const int *world = view->member->group->world_ranks;
+        return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH, "collective %lld: rank %d calls %s, rank %d %s",
+                              (long long)view->sequence, world[r], got, world[0], wanted);
+    }
+    return STN_OK;
+}
+
+/* The ranks' arguments do not fit, which this rank alone may see. */
+static stn_status fail_copy(const struct stni_thread_view *view)
+{
+    struct stni_error why = view->member->error;
+    return stni_thread_fail(view->member, why.status, "%s", why.text);
+}
+
+/* The copy phase of large data. Who finds that arguments do not fit aborts before it leaves, so that everybody who sees it leave knows. */
+static stn_status copy_in_place(const struct stni_thread_view *view)
+{
+    struct stni_thread_member *member = view->member;
+    struct stni_thread_slot *slot = own_slot(member);
+    enum stni_verb_kind kind = view->verb->kind;
+    stn_status status = STN_OK;
+    atomic_store(&slot->entered, view->sequence);
+    int aborted = stni_thread_aborted(member);
+    if (!aborted) {
+        WILL_WRITE(&slot->left);
+        stni_thread_hook_call(member, kind, STNI_PHASE_IN_COPY);
+        status = stni_thread_copy(view, 1);
+        if (status != STN_OK)
+            status = fail_copy(view);
+    }
+    stni_thread_post(member, &slot->left, view->sequence);
+    if (aborted)
+        return stni_thread_fail_aborted(member);
+    STNI_TRY(status);
+    if (keeps_own(view->verb))
+        stni_thread_copy_own(view, 1);
+    stni_thread_hook_call(member, kind, STNI_PHASE_BEFORE_LEAVE);
+    STNI_TRY(await_leaves(member, view->verb));
+    return stni_thread_aborted(member) ? stni_thread_fail_aborted(member) : STN_OK;
+}
+
+static stn_status copy_from_mail(const struct stni_thread_view *view)
+{
+    enum stni_verb_kind kind = view->verb->kind;
+    stni_thread_hook_call(view->member, kind, STNI_PHASE_IN_COPY);
+    stn_status status = stni_thread_copy(view, 0);
+    if (status != STN_OK)
+        return fail_copy(view);
+    stni_thread_hook_call(view->member, kind, STNI_PHASE_BEFORE_LEAVE);
+    return STN_OK;
+}
+
+stn_status stni_thread_collective(struct stni_thread_member *member, const struct stni_verb *verb)
+{
+    stni_thread_hook_call(member, verb->kind, STNI_PHASE_BEFORE_ARRIVE);
+    if (stni_thread_aborted(member))
+        return stni_thread_fail_aborted(member);
+    STNI_TRY(stni_thread_reserve(member, stni_thread_scratch(verb, member->group->size)));
+    if (verb->kind == STNI_VERB_EXCHANGE)
+        stni_thread_exchange_prepare(verb->messages, member->scratch);
+
+    member->sequence++;
+    member->until = 0;
+    publish(member, verb);
+    stni_thread_hook_call(member, verb->kind, STNI_PHASE_AFTER_ARRIVE);
+
+    struct stni_thread_view view = {member, verb, member->rank, member->group->size, member->sequence};
+    int large;
+    if (keeps_own(verb))
+        stni_thread_copy_own(&view, 0);
+    stn_status status = await_arrivals(member, verb);
+    if (status == STN_OK)
+        WILL_WRITE(&own_slot(member)->mail[(member->sequence + 1) & 1]);
+    if (status == STN_OK)
+        status = compare(&view, &large);
+    if (status == STN_OK)
+        status = large ? copy_in_place(&view) : copy_from_mail(&view);
+    return status == STN_OK ? STN_OK : await_quiet(member, status);
+}

@@ -1,0 +1,331 @@
+/* What each collective copies, given what all ranks have published: no waiting, no allocation, nobody else's code.
+ *
+ * Reductions run in rank order on whichever rank does them, so that results are the same bits on all ranks and in all runs. */
+#include "core/comm/threads/threads.h"
+
+#include "core/box/box.h"
+#include "core/box/box_kernel.h"
+#include "core/box/nontemporal.h"
+
+#include <string.h>
+
+enum {
+    MEMCPY_BYTES = 1 << 15, /* up to here a copy needs no box */
+    STREAM_BYTES = 1 << 21, /* from here on results go past the caches, which they would not fit into */
+    STREAM_SOURCES = 64,    /* with more, plain stores do */
+    CHUNK_BYTES = 2048
+};
+
+static int64_t sum_before(const int64_t *counts, int rank)
+{
+    return stni_counts_sum(counts, rank);
+}
+
+static int64_t largest(const int64_t *counts, int n)
+{
+    int64_t max = 0;
+    for (int i = 0; i < n; i++)
+        max = counts[i] > max ? counts[i] : max;
+    return max;
+}
+
+/* A dense box; the entries that a box of one dim does not have stay unset. */
+static void line(stn_box *box, const void *data, int64_t elements, int64_t count, size_t size)
+{
+    box->data = (char *)(uintptr_t)data + elements * (int64_t)size;
+    box->ndim = 1;
+    box->shape[0] = count;
+    box->strides[0] = 1;
+}
+
+static void copy_elements(const struct stni_thread_view *view, void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count, size_t size)
+{
+    char *to = (char *)dst + dst_at * (int64_t)size;
+    const char *from = (const char *)src + src_at * (int64_t)size;
+    if (count == 0 || to == from)
+        return;
+    if (count * (int64_t)size <= MEMCPY_BYTES) {
+        memcpy(to, from, (size_t)count * size);
+        return;
+    }
+    stn_box dst_box, src_box;
+    line(&dst_box, to, 0, count, size);
+    line(&src_box, from, 0, count, size);
+    stni_box_copy_now(view->member->isa, &dst_box, &src_box, size);
+}
+
+static const void *sent_by(const struct stni_thread_view *view, int peer)
+{
+    const struct stni_thread_mail *mail = stni_thread_mail_of(view, peer);
+    return mail->large ? mail->data.at.send : mail->data.bytes;
+}
+
+/* More data than the caches hold: chunk by chunk through a buffer that stays in the first one, then past the caches to every dst, so that no
+ * load of a source runs ahead of a streaming store. */
+static void fold_streamed(enum stni_isa isa, stni_fold_fn fold, const struct stni_fold *all, int64_t size)
+{
+    const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, isa);
+    alignas(STNI_THREAD_LINE) char room[STNI_STREAMING_PAGE + CHUNK_BYTES];
+    void *place = stni_streaming_place(room, all->n_dst, all->dst), *const to[] = {place};
+    const void *from[STREAM_SOURCES];
+    struct stni_fold chunk = {1, all->n_src, to, from, CHUNK_BYTES / size, all->divisor};
+    for (int64_t at = 0; at < all->n; at += chunk.n) {
+        chunk.n = all->n - at < chunk.n ? all->n - at : chunk.n;
+        for (int s = 0; s < all->n_src; s++)
+            from[s] = (const char *)all->src[s] + at * size;
+        fold(&chunk);
+        for (int d = 0; d < all->n_dst; d++)
+            copies->stream((char *)all->dst[d] + at * size, place, chunk.n * size);
+    }
+    copies->fence();
+}
+
+/* Elements [from, from + count) of what every rank sends, combined into n_dst places; the first n_dst pointers of scratch say where. */
+static void combine(const struct stni_thread_view *view, int n_dst, int64_t from, int64_t count)
+{
+    const struct stni_verb *v = view->verb;
+    size_t size = stn_dtype_size(v->dtype);
+    void **dst = view->member->scratch;
+    const void **src = (const void **)dst + view->size;
+    if (count == 0)
+        return;
+    for (int r = 0; r < view->size; r++)
+        src[r] = (const char *)sent_by(view, r) + from * (int64_t)size;
+    stni_fold_fn fold = stni_fold_for(view->member->isa, v->dtype, v->op);
+    struct stni_fold all = {n_dst, view->size, dst, src, count, v->op == STN_AVG ? view->size : 1};
+    if (fold && v->count * (int64_t)size >= STREAM_BYTES && view->size <= STREAM_SOURCES) {
+        fold_streamed(view->member->isa, fold, &all, (int64_t)size);
+        return;
+    }
+    if (fold) {
+        fold(&all);
+        return;
+    }
+    stn_box *boxes = (stn_box *)(void *)(src + view->size);
+    for (int i = 0; i < 2 * view->size; i++)
+        line(&boxes[i], ((const void **)dst)[i], 0, count, size);
+    stni_box_reduce_now(view->member->isa, n_dst, boxes, view->size, boxes + view->size, v->dtype, v->op);
+}
+
+static void combine_to(const struct stni_thread_view *view, void *dst, int64_t dst_at, int64_t from, int64_t count)
+{
+    *(void **)view->member->scratch = (char *)dst + dst_at * (int64_t)stn_dtype_size(view->verb->dtype);
+    combine(view, 1, from, count);
+}
+
+/* This rank's part of the work on `count` elements of `size` bytes, a power of two: whole cache lines, so that no two ranks write the same
+ * one. */
+static void work_share(const struct stni_thread_view *view, size_t size, int64_t *from, int64_t *count)
+{
+    int64_t n = view->verb->count, line = STNI_THREAD_LINE / (int64_t)size;
+    int64_t share = ((n + view->size - 1) / view->size + line - 1) & -line;
+    *from = share * view->rank < n ? share * view->rank : n;
+    *count = n - *from < share ? n - *from : share;
+}
+
+static stn_status all_reduce(const struct stni_thread_view *view, int large)
+{
+    if (!large) {
+        combine_to(view, view->verb->recv, 0, 0, view->verb->count);
+        return STN_OK;
+    }
+    int64_t from, count;
+    const size_t size = stn_dtype_size(view->verb->dtype);
+    work_share(view, size, &from, &count);
+    void **dst = view->member->scratch;
+    for (int r = 0; r < view->size; r++)
+        dst[r] = (char *)stni_thread_mail_of(view, r)->data.at.recv + from * (int64_t)size;
+    combine(view, view->size, from, count);
+    return STN_OK;
+}
+
+static stn_status reduce(const struct stni_thread_view *view, int large)
+{
+    int root = view->verb->root;
+    if (!large) {
+        if (view->rank == root)
+            combine_to(view, view->verb->recv, 0, 0, view->verb->count);
+        return STN_OK;
+    }
+    int64_t from, count;
+    work_share(view, stn_dtype_size(view->verb->dtype), &from, &count);
+    combine_to(view, stni_thread_mail_of(view, root)->data.at.recv, from, from, count);
+    return STN_OK;
+}
+
+static stn_status all_gather(const struct stni_thread_view *view, int large)
+{
+    const struct stni_verb *v = view->verb;
+    int64_t at = 0;
+    for (int r = 0; r < view->size; at += v->counts[r++])
+        if (!large || r != view->rank)
+            copy_elements(view, v->recv, at, sent_by(view, r), 0, v->counts[r], stn_dtype_size(v->dtype));
+    return STN_OK;
+}
+
+static stn_status gather(const struct stni_thread_view *view, int large)
+{
+    const struct stni_verb *v = view->verb;
+    if (!large)
+        return view->rank == v->root ? all_gather(view, 0) : STN_OK;
+    copy_elements(view, stni_thread_mail_of(view, v->root)->data.at.recv, sum_before(v->counts, view->rank), v->send, 0,
+                  v->counts[view->rank], stn_dtype_size(v->dtype));
+    return STN_OK;
+}
+
+static stn_status reduce_scatter(const struct stni_thread_view *view, int large)
+{
+    const struct stni_verb *v = view->verb;
+    (void)large;
+    combine_to(view, v->recv, 0, sum_before(v->counts, view->rank), v->counts[view->rank]);
+    return STN_OK;
+}
+
+static stn_status scatter(const struct stni_thread_view *view, int large)
+{
+    const struct stni_verb *v = view->verb;
+    (void)large;
+    copy_elements(view, v->recv, 0, sent_by(view, v->root), sum_before(v->counts, view->rank), v->counts[view->rank],
+                  stn_dtype_size(v->dtype));
+    return STN_OK;
+}
+
+static stn_status broadcast(const struct stni_thread_view *view, int large)
+{
+    const struct stni_verb *v = view->verb;
+    (void)large;
+    if (view->rank != v->root)
+        copy_elements(view, v->recv, 0, sent_by(view, v->root), 0, v->count, stn_dtype_size(v->dtype));
+    return STN_OK;
+}
+
+/* What a rank sends to each; in a small mail the counts stand before the elements. */
+static const int64_t *counts_in(const struct stni_thread_view *view, const struct stni_thread_mail *mail)
+{
+    if (!mail->large)
+        return (const void *)mail->data.bytes;
+    return view->size <= STNI_THREAD_FEW ? mail->data.few.counts : mail->data.at.counts;
+}
+
+static stn_status all_to_all(const struct stni_thread_view *view, int large)
+{
+    const struct stni_verb *v = view->verb;
+    int64_t at = 0;
+    (void)large;
+    for (int i = 0; i < view->size; i++) {
+        const int64_t *counts = counts_in(view, stni_thread_mail_of(view, i));
+        if (counts[view->rank] != v->recv_counts[i])
+            return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH,
+                                           "all_to_all: rank %d sends %lld elements to rank %d, which wants %lld", i,
+                                           (long long)counts[view->rank], view->rank, (long long)v->recv_counts[i]);
+    }
+    for (int i = 0; i < view->size; at += v->recv_counts[i++]) {
+        const struct stni_thread_mail *mail = stni_thread_mail_of(view, i);
+        if (i == view->rank && mail->large)
+            continue;
+        const int64_t *counts = counts_in(view, mail);
+        const void *data = mail->large ? mail->data.at.send : (const void *)(counts + view->size);
+        copy_elements(view, v->recv, at, data, sum_before(counts, view->rank), v->recv_counts[i], stn_dtype_size(v->dtype));
+    }
+    return STN_OK;
+}
+
+void stni_thread_copy_own(const struct stni_thread_view *view, int second_half)
+{
+    const struct stni_verb *v = view->verb;
+    int gathers = v->kind == STNI_VERB_ALL_GATHER;
+    if (!stni_thread_mail_of(view, view->rank)->large)
+        return;
+    int64_t count = v->counts[view->rank], half = count / 2;
+    int64_t from = gathers ? 0 : sum_before(v->counts, view->rank);
+    int64_t to = sum_before(gathers ? v->counts : v->recv_counts, view->rank);
+    if (!gathers && v->recv_counts[view->rank] != count)
+        return; /* the copy phase will refuse it */
+    if (second_half)
+        copy_elements(view, v->recv, to + half, v->send, from + half, count - half, stn_dtype_size(v->dtype));
+    else
+        copy_elements(view, v->recv, to, v->send, from, half, stn_dtype_size(v->dtype));
+}
+
+static stn_status exchange(const struct stni_thread_view *view, int large)
+{
+    (void)large;
+    return stni_thread_exchange_copy(view);
+}
+
+static stn_status barrier(const struct stni_thread_view *view, int large)
+{
+    (void)view;
+    (void)large;
+    return STN_OK;
+}
+
+static stn_status (*const copies[STNI_VERB_COUNT])(const struct stni_thread_view *view, int large) = {
+    [STNI_VERB_ALL_REDUCE] = all_reduce,
+    [STNI_VERB_REDUCE] = reduce,
+    [STNI_VERB_ALL_GATHER] = all_gather,
+    [STNI_VERB_GATHER] = gather,
+    [STNI_VERB_REDUCE_SCATTER] = reduce_scatter,
+    [STNI_VERB_SCATTER] = scatter,
+    [STNI_VERB_BROADCAST] = broadcast,
+    [STNI_VERB_ALL_TO_ALL] = all_to_all,
+    [STNI_VERB_EXCHANGE] = exchange,
+    [STNI_VERB_BARRIER] = barrier,
+};
+
+stn_status stni_thread_copy(const struct stni_thread_view *view, int large)
+{
+    return copies[view->verb->kind](view, large);
+}
+
+/* Elements that decide whether a collective is large: alike on all ranks, but for all_to_all, where each sees what its peers did. */
+static int64_t deciding(const struct stni_verb *verb, int size)
+{
+    int gathers = verb->kind == STNI_VERB_ALL_GATHER || verb->kind == STNI_VERB_GATHER;
+    return gathers ? largest(verb->counts, size) : verb->count;
+}
+
+/* Elements that this rank has to give. */
+static int64_t given(const struct stni_verb *verb, int rank)
+{
+    if (verb->kind == STNI_VERB_ALL_GATHER || verb->kind == STNI_VERB_GATHER)
+        return verb->counts[rank];
+    if (verb->kind == STNI_VERB_SCATTER || verb->kind == STNI_VERB_BROADCAST)
+        return rank == verb->root ? verb->count : 0;
+    return verb->count;
+}
+
+static int pack_all_to_all(const struct stni_verb *verb, int size, struct stni_thread_mail *mail)
+{
+    size_t head = (size_t)size * sizeof *verb->counts, element = stn_dtype_size(verb->dtype);
+    int64_t n = stni_counts_sum(verb->counts, size);
+    if (head > STNI_THREAD_INLINE || n > (int64_t)((STNI_THREAD_INLINE - head) / element))
+        return 1;
+    memcpy(mail->data.bytes, verb->counts, head);
+    if (n > 0)
+        memcpy(mail->data.bytes + head, verb->send, (size_t)n * element);
+    return 0;
+}
+
+int stni_thread_pack(const struct stni_verb *verb, int rank, int size, struct stni_thread_mail *mail)
+{
+    if (verb->kind == STNI_VERB_EXCHANGE)
+        return 1;
+    if (verb->kind == STNI_VERB_ALL_TO_ALL)
+        return pack_all_to_all(verb, size, mail);
+    size_t element = stn_dtype_size(verb->dtype);
+    if (deciding(verb, size) > (int64_t)(STNI_THREAD_INLINE / element))
+        return 1;
+    int64_t n = given(verb, rank);
+    if (n > 0)
+        memcpy(mail->data.bytes, verb->send, (size_t)n * element);
+    return 0;
+}
+
+size_t stni_thread_scratch(const struct stni_verb *verb, int size)
+{
+    if (verb->kind == STNI_VERB_EXCHANGE)
+        return stni_thread_exchange_scratch(verb->messages);
+    int reduces = verb->kind == STNI_VERB_ALL_REDUCE || verb->kind == STNI_VERB_REDUCE || verb->kind == STNI_VERB_REDUCE_SCATTER;
+    return reduces ? 2 * (size_t)size * (sizeof(void *) + sizeof(stn_box)) : 0;
+}

@@ -1,0 +1,140 @@
+/* The context: what one rank owns. Registry, tape and place cache are opaque here: src/lib.c wires them. */
+#ifndef STNI_CORE_CONTEXT_CONTEXT_H
+#define STNI_CORE_CONTEXT_CONTEXT_H
+
+#include <shardtensor/tensor.h>
+
+#include "core/device/mempool.h"
+#include "core/comm/comm.h"
+#include "core/context/foreign.h"
+#include "core/base/isa.h"
+#include "core/shard/spec.h"
+#include "core/base/status.h"
+
+enum { STNI_SCOPE_MARKS = 64 };
+
+struct stni_scope_stack {
+    stn_tensor **items; /* handles owned, innermost last */
+    int64_t n, cap;
+    int64_t marks[STNI_SCOPE_MARKS]; /* where each open scope begins; deeper ones join the last */
+    int depth;
+    uint64_t agree; /* bit d: scope d agrees at its end */
+};
+
+/* The same for references to specs. */
+struct stni_scope_specs {
+    const stn_spec **items;
+    int64_t n, cap;
+    int64_t marks[STNI_SCOPE_MARKS];
+};
+
+/* Who moves NONE to WRITING owns value_text until it says KEPT; the agreement puts NONE back. */
+enum stni_value_state { STNI_VALUE_NONE, STNI_VALUE_WRITING, STNI_VALUE_KEPT };
+
+struct stn_context {
+    int rank, size;
+    stn_comm *comm;
+    stn_device *device;
+    stn_queue *queue;
+    struct stni_pool *pool;
+    struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
+    int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
+    stn_tensor *error_tensor;
+    void *error_block; /* the memory that it lies in */
+    int closed;        /* destroyed, but for what handles that are still alive need */
+    atomic_int keepers; /* who needs the context's memory: its handles, together; each reference that a caller has to a spec; optimizers */
+    struct stni_scope_stack scopes;
+    struct stni_shard_tables shard;
+    char *module_path;        /* where modules are looked for first; NULL: nowhere */
+    struct stni_trace *trace; /* NULL while off */
+    struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
+    _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action; STNI_NOBODY */
+    void *agree_buffer;         /* device memory of stn_agree's record */
+    size_t agree_capacity;
+    stn_stats stats;            /* what is counted here; the rest is put in by stn_context_stats */
+    struct stni_comm_stats comm_stats;
+    stn_log_fn log;
+    void *log_arg;
+    stn_log_level log_level;
+    uint64_t seed, random_stream; /* of random numbers; streams used so far */
+    double deadline_seconds;
+    int threads;
+    enum stni_isa isa; /* of kernels, chosen when the context was made; the queue has it too */
+    int no_grad, no_sync; /* depths */
+    int busy;             /* ops under way: while above 0, unreferenced specs are not collected */
+    atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */
+    struct stni_error value_text;
+
+    /* Owned by the rooms to the right of this one; set and freed by src/lib.c. */
+    struct stni_tape *tape;
+    struct stni_registry *registry;
+    struct stni_place_cache *places;
+    /* Called when the outermost scope has ended: the tape forgets its verbs. */
+    void (*outermost_ended)(stn_context *context);
+    /* Called when a tensor that took part in autograd dies. */
+    void (*drop_autograd)(stn_tensor *tensor);
+    /* Called when a new handle takes the history of another, whose logical value it is. */
+    void (*share_autograd)(const stn_tensor *from, stn_tensor *to);
+    /* Called when the last handle is gone: frees the registry, through which ops on handles of a closed context find their error. */
+    void (*free_registry)(stn_context *context);
+    /* Frees what ops cache per context (oneDNN primitives …). */
+    struct stni_op_cache { void (*destroy)(void *state); void *state; } op_cache[4];
+    struct stni_foreign foreign;
+    struct stni_scope_specs scope_specs;
+};
+
+/* Log line by printf; dropped where nobody listens at that level. Any thread. */
+void stni_log(stn_context *context, stn_log_level level, const char *format, ...) STN_PRINTF(3, 4);
+
+/* Creation without the rooms to the right: core alone. Writes its message to `error`. The communicator of the options is the
+ * context's on success only; else it is still the caller's. */
+stn_status stni_context_create_core(const stn_context_options *options, stn_context **out, struct stni_error *error);
+
+/* Releases what all open scopes own, and closes them without agreement. */
+void stni_scope_end_all(stn_context *context);
+
+/* The end of a context, in this order: stni_context_drop_graph waits for the queue, releases what open scopes own and
+ * takes every tensor's history (drop_autograd). The rooms to the right then free what they own, releasing tensors as usual.
+ * stni_context_destroy_core closes the context, with a warning that says how many tensors are left: communicators, queue and cached
+ * memory go at once; handles keep what they need (slabs, specs, meshes, the device, the registry) until the last one is gone. */
+void stni_context_drop_graph(stn_context *context);
+void stni_context_destroy_core(stn_context *context);
+
+/* One who needs a context's memory more, or less; the last one less frees it. Any thread. */
+void stni_context_keep(stn_context *context);
+void stni_context_unkeep(stn_context *context);
+
+/* A closed context belongs to whoever frees handles of it, as an open one to the thread that uses it: other threads leave theirs on
+ * `dead`. Frees what is there, and gives the context up or, after its last handle, ends it. */
+void stni_context_let_go(stn_context *context);
+
+/* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op, a scope or a
+ * reading of statistics begins, never in the middle of one. */
+void stni_context_reap(stn_context *context);
+
+/* Waits for the queue; a failure of it becomes the context's, as a rank error. Returns the kept status. */
+stn_status stni_context_sync(stn_context *context);
+
+/* A value error of contract 8: kept until the next agreement. Any thread. */
+void stni_value_error(stn_context *context, const char *format, ...) STN_PRINTF(2, 3);
+
+/* Each number becomes the least over the ranks of the world; at most 64. Collective; a failure is kept as a rank error. */
+stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n);
+
+/* Why work that returned `status` failed, where it gave no text: the queue's text, else that of the last call of a communicator, if it failed so,
+ * else the status's. */
+const char *stni_context_failure_text(const stn_context *context, stn_status status);
+
+/* Aborts every communicator of the context's family with a text. */
+void stni_context_abort(stn_context *context, stn_status status, const char *text);
+
+/* Returns the kept status and forgets it, the text stays; a queue that failed takes work again. */
+stn_status stni_context_take_status(stn_context *context);
+
+/* The kept status. For actions: `if (stni_context_failed(c)) return stni_context_failed(c);` or the error tensor. */
+static inline stn_status stni_context_failed(const stn_context *context)
+{
+    return context->error.status;
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* Settings of a launch by its environment: a row for each variable. */
+#include "core/context/environment.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct filled {
+    stn_context_options *options;
+    const char **trace;
+};
+
+static const char *const levels[] = {"error", "warning", "info", "debug"};
+
+static void log_to_stderr(void *arg, stn_log_level level, int rank, const char *text)
+{
+    (void)arg;
+    fprintf(stderr, "shardtensor %s, rank %d: %s\n", levels[level], rank, text);
+}
+
+static int read_int(const char *text, int least, int most, int *out)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    *out = (int)n;
+    return *end == '\0' && n >= least && n <= most;
+}
+
+static int read_checks(const char *text, struct filled *filled)
+{
+    int checks;
+    if (!read_int(text, 0, 1, &checks))
+        return 0;
+    if (!filled->options->checks)
+        filled->options->checks = checks;
+    return 1;
+}
+
+static int read_deadline(const char *text, struct filled *filled)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    if (*end != '\0' || !isfinite(seconds) || seconds == 0)
+        return 0;
+    if (filled->options->deadline_seconds == 0)
+        filled->options->deadline_seconds = seconds;
+    return 1;
+}
+
+static int read_threads(const char *text, struct filled *filled)
+{
+    int threads;
+    if (!read_int(text, 1, INT_MAX, &threads))
+        return 0;
+    if (filled->options->threads == 0)
+        filled->options->threads = threads;
+    return 1;
+}
+
+static int read_log(const char *text, struct filled *filled)
+{
+    int level = 0, n = sizeof levels / sizeof *levels;
+    while (level < n && strcmp(text, levels[level]) != 0)
+        level++;
+    if (level == n)
+        return 0;
+    if (!filled->options->log) {
+        filled->options->log = log_to_stderr;
+        filled->options->log_level = (stn_log_level)level;
+    }
+    return 1;
+}
+
+/* What the text names is checked where contexts are made. */
+static int read_isa(const char *text, struct filled *filled)
+{
+    if (!filled->options->isa)
+        filled->options->isa = text;
+    return 1;
+}
+
+static int read_without(const char *text, struct filled *filled)
+{
+    if (!filled->options->without)
+        filled->options->without = text;
+    return 1;
+}
+
+static int read_trace(const char *text, struct filled *filled)
+{
+    *filled->trace = text;
+    return 1;
+}
+
+static const struct row {
+    const char *name;
+    int (*read)(const char *text, struct filled *filled); /* 0: not understood */
+    const char *takes;
+} rows[] = {
+    {"STN_CHECKS", read_checks, "0 or 1"},
+    {"STN_DEADLINE", read_deadline, "seconds, not 0 (negative: no deadline)"},
+    {"STN_THREADS", read_threads, "a number from 1 on"},
+    {"STN_LOG", read_log, "error, warning, info or debug"},
+    {"STN_ISA", read_isa, "an instruction set"},
+    {"STN_WITHOUT", read_without, "libraries"},
+    {"STN_TRACE", read_trace, "the beginning of a file's name"},
+};
+
+stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, const char **trace, struct stni_error *error)
+{
+    struct filled filled = {options, trace};
+    *trace = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *text = get(arg, rows[i].name);
+        if (text && text[0] && !rows[i].read(text, &filled))
+            return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: the environment's %s got \"%.64s\", wanted %s", rows[i].name, text,
+                                  rows[i].takes);
+    }
+    return STN_OK;
+}
+
+static const char *from_process(void *arg, const char *name)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+stn_status stni_environment_fill_here(stn_context_options *options, const char **trace, struct stni_error *error)
+{
+    return stni_environment_fill(from_process, NULL, options, trace, error);
+}

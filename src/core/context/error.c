@@ -1,0 +1,64 @@
+/* The kept failure of a context: reading and taking it, the queue's failures, values out of range, abort. */
+#include "core/context/context.h"
+
+#include <stdio.h>
+
+stn_status stn_context_status(const stn_context *context)
+{
+    return context->error.status;
+}
+
+const char *stn_context_error_text(const stn_context *context)
+{
+    return context->error.text;
+}
+
+stn_status stni_context_take_status(stn_context *context)
+{
+    stn_status status = context->error.status;
+    if (context->closed)
+        return status;
+    context->error.status = STN_OK;
+    context->error_agreed = 0;
+    if (status != STN_OK && atomic_load_explicit(&context->queue->failed, memory_order_relaxed) != STN_OK)
+        stni_queue_recover(context->queue);
+    return status;
+}
+
+stn_status stn_context_take_error(stn_context *context, char *text, size_t size)
+{
+    stn_status status = stni_context_take_status(context);
+    if (text != NULL && size > 0)
+        snprintf(text, size, "%s", status == STN_OK ? "" : context->error.text);
+    if (!context->closed)
+        context->error.text[0] = '\0';
+    return status;
+}
+
+stn_status stni_context_sync(stn_context *context)
+{
+    stn_queue *queue = context->queue;
+    stn_status status = queue->immediate ? (stn_status)atomic_load_explicit(&queue->failed, memory_order_relaxed) : stn_queue_sync(queue);
+    if (context->error.status == STN_OK)
+        stni_fail_queue(context, status);
+    return context->error.status;
+}
+
+void stni_value_error(stn_context *context, const char *format, ...)
+{
+    int none = STNI_VALUE_NONE;
+    if (!atomic_compare_exchange_strong(&context->value_error, &none, STNI_VALUE_WRITING))
+        return;
+    va_list args;
+    va_start(args, format);
+    context->value_text.status = STN_OK;
+    stni_error_set_v(&context->value_text, STN_ERR_VALUE, format, args);
+    va_end(args);
+    atomic_store_explicit(&context->value_error, STNI_VALUE_KEPT, memory_order_release);
+}
+
+void stni_context_abort(stn_context *context, stn_status status, const char *text)
+{
+    if (context->comm != NULL)
+        stni_comm_abort(context->comm, status, text);
+}

@@ -1,0 +1,29 @@
+/* Which launcher started this process. */
+#ifndef STNI_CORE_CONTEXT_LAUNCHER_H
+#define STNI_CORE_CONTEXT_LAUNCHER_H
+
+/* A job of processes that was started for MPI. */
+struct stni_job {
+    const char *launcher; /* for texts; NULL: none, ranks are threads of this process */
+    int size;             /* ranks; 0: the launcher does not say */
+    const char *apart;    /* without a launcher: what started this process as one of several that nothing joins; NULL: nothing did */
+    const char *by;       /* the variables that say so */
+};
+
+/* The environment: the value of a variable, NULL where it is not set. */
+typedef const char *(*stni_environment)(void *arg, const char *name);
+
+/* A pure function of the environment:
+ *     OMPI_COMM_WORLD_SIZE               mpirun of Open MPI
+ *     PMIX_RANK                          srun --mpi=pmix, prterun; Slurm says the size of the step
+ *     PMI_RANK and PMI_SIZE              mpiexec of MPICH, srun --mpi=pmi2
+ *     SLURM_* alone                      a shell of salloc or sbatch: no job of MPI
+ *     SLURM_STEP_NUM_TASKS above 1       with SLURM_PROCID and none of the above: srun without PMI, processes apart
+ *     RANK, WORLD_SIZE above 1           with LOCAL_RANK and MASTER_ADDR: torchrun, processes apart
+ * A size that is no number from 1 on is as if it were not set. */
+struct stni_job stni_job_of(stni_environment get, void *arg);
+
+/* That of this process. */
+struct stni_job stni_job_here(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* The modules' door from the inside. */
+#ifndef STNI_CORE_CONTEXT_MODULE_H
+#define STNI_CORE_CONTEXT_MODULE_H
+
+#include <shardtensor/module.h>
+
+#include "core/device/device.h"
+
+/* Finds and opens a module, and checks its table. `path` is a folder that is searched first, or NULL. Entries that the module's table lacks
+ * are NULL in *out. The message of a failure goes to `error`. */
+stn_status stni_module_load(const char *name, const char *path, stn_module *out, struct stni_error *error);
+
+/* A device by its word in stn_context_options: "name" or "name:index". */
+stn_status stni_module_open_device(const char *device, const char *path, stn_device **out, struct stni_error *error);
+
+/* Whether the context has an op of that name, internal ones included: the registry, which stands above this folder, answers. */
+int stni_context_has_op(const stn_context *context, const char *name);
+
+#endif

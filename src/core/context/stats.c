@@ -1,0 +1,71 @@
+/* Counters of a context: what is counted elsewhere is put together when it is asked for. */
+#include "core/context/context.h"
+
+#include <string.h>
+
+static void add_memory(const stn_context *context, stn_stats *stats)
+{
+    const struct stni_pool_stats *pool = stni_pool_stats(context->pool);
+    stats->live_bytes = pool->live_bytes - (int64_t)context->agree_capacity;
+    stats->peak_bytes = pool->peak_bytes - (int64_t)context->agree_capacity;
+    stats->reserved_bytes = pool->reserved_bytes;
+    stats->allocations = pool->allocations;
+    stats->allocator_calls = pool->device_calls;
+}
+
+static void add_shard(const stn_context *context, stn_stats *stats)
+{
+    stats->specs = context->shard.n_specs;
+    stats->splits = context->shard.n_splits;
+    stats->meshes = context->shard.n_meshes;
+}
+
+static void add_work(stn_context *context, stn_stats *stats)
+{
+    stats->collectives = context->comm_stats.collectives;
+    stats->messages = context->comm_stats.messages;
+    stats->bytes_sent = context->comm_stats.bytes_sent;
+    stats->kernels = (int64_t)atomic_load_explicit(&context->queue->kernels, memory_order_relaxed);
+    stats->host_syncs = context->queue->syncs;
+}
+
+stn_status stn_context_stats(stn_context *context, stn_stats *out)
+{
+    if (context == NULL || out == NULL)
+        return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
+    size_t size = out->size;
+    if (size < sizeof out->size)
+        return stni_fail(context, STN_ERR_ARGUMENT, "stats: size got %zu bytes, wanted sizeof(stn_stats) = %zu", size, sizeof *out);
+    stni_context_reap(context);
+    stn_stats stats = context->stats;
+    stats.size = size;
+    add_memory(context, &stats);
+    add_shard(context, &stats);
+    add_work(context, &stats);
+    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
+    return STN_OK;
+}
+
+void stn_context_stats_reset(stn_context *context)
+{
+    if (context == NULL || context->closed)
+        return;
+    stni_context_reap(context);
+    struct stni_pool_stats *pool = stni_pool_stats(context->pool);
+    pool->peak_bytes = pool->live_bytes;
+    pool->allocations = pool->device_calls = 0;
+    context->stats = (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
+    context->comm_stats = (struct stni_comm_stats){0};
+    atomic_store_explicit(&context->queue->kernels, 0, memory_order_relaxed);
+    context->queue->syncs = 0;
+}
+
+void stn_context_trim(stn_context *context)
+{
+    if (context == NULL || context->closed)
+        return;
+    stni_context_reap(context);
+    stni_pool_trim(context->pool);
+}

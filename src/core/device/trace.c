@@ -1,0 +1,315 @@
+/* Recording spans. */
+#include "core/device/trace_spans.h"
+
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
+
+#include <shardtensor/trace.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+stn_status stni_trace_create(struct stni_trace **out)
+{
+    struct stni_trace *trace = stni_calloc(1, sizeof *trace);
+    if (!trace)
+        return STN_ERR_MEMORY;
+    pthread_mutex_init(&trace->mutex, NULL);
+    *out = trace;
+    return STN_OK;
+}
+
+void stni_trace_destroy(struct stni_trace **trace)
+{
+    if (!*trace)
+        return;
+    pthread_mutex_destroy(&(*trace)->mutex);
+    for (int64_t i = 0; i < (*trace)->n; i++) {
+        stni_free((*trace)->spans[i].own_name);
+        stni_free((*trace)->spans[i].args);
+    }
+    for (int i = 0; i < (*trace)->n_ranges && i < STNI_TRACE_RANGES; i++)
+        stni_free((*trace)->ranges[i].name);
+    stni_free((*trace)->spans);
+    stni_free((*trace)->kernels);
+    stni_free(*trace);
+    *trace = NULL;
+}
+
+int64_t stni_trace_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1;
+}
+
+/* With the mutex held. */
+static int thread_number(struct stni_trace *trace)
+{
+    pthread_t self = pthread_self();
+    int i = 0;
+    while (i < trace->n_threads && !pthread_equal(trace->threads[i], self))
+        i++;
+    if (i == STNI_TRACE_THREADS)
+        return STNI_TRACE_THREADS - 1;
+    if (i == trace->n_threads)
+        trace->threads[trace->n_threads++] = self;
+    return i;
+}
+
+/* With the mutex held. Without memory the span is dropped, and counted. */
+static struct stni_trace_span *span_new(struct stni_trace *trace)
+{
+    if (trace->n == trace->cap) {
+        int64_t cap = trace->cap ? 2 * trace->cap : 1024;
+        struct stni_trace_span *more = stni_realloc(trace->spans, (size_t)cap * sizeof *more);
+        if (!more) {
+            trace->dropped++;
+            return NULL;
+        }
+        trace->spans = more;
+        trace->cap = cap;
+    }
+    return &trace->spans[trace->n++];
+}
+
+static void add(struct stni_trace *trace, struct stni_trace_span span)
+{
+    span.end = stni_trace_now();
+    pthread_mutex_lock(&trace->mutex);
+    span.thread = thread_number(trace);
+    struct stni_trace_span *slot = span_new(trace);
+    if (slot)
+        *slot = span;
+    pthread_mutex_unlock(&trace->mutex);
+    if (!slot) {
+        stni_free(span.own_name);
+        stni_free(span.args);
+    }
+}
+
+void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start, int64_t bytes)
+{
+    add(trace, (struct stni_trace_span){.name = name, .start = start, .bytes = bytes, .category = category});
+}
+
+void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64_t start)
+{
+    add(trace, (struct stni_trace_span){.kernel = kernel, .start = start, .category = STNI_TRACE_KERNEL});
+}
+
+/* Without memory the span is there without them. */
+void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
+                         const struct stni_trace_args *args)
+{
+    struct stni_trace_span span = {.name = name, .start = start, .bytes = args->bytes, .messages = args->messages, .category = category};
+    span.args = args->size > 0 ? stni_malloc(args->size + 1) : NULL;
+    if (span.args)
+        memcpy(span.args, args->text, args->size + 1);
+    add(trace, span);
+}
+
+/* As JSON has it, or nothing where it does not fit; bytes from 0x80 on pass as the UTF-8 that they are. */
+static int put_string(struct stni_trace_args *args, const char *text)
+{
+    size_t at = args->size;
+    char *to = args->text;
+    to[at++] = '"';
+    for (; *text && at < STNI_TRACE_ARGS_BYTES - 8; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c < 0x20) {
+            at += (size_t)snprintf(to + at, 8, "\\u%04x", c);
+            continue;
+        }
+        if (c == '"' || c == '\\')
+            to[at++] = '\\';
+        to[at++] = (char)c;
+    }
+    if (*text)
+        return 0;
+    to[at++] = '"';
+    to[at] = '\0';
+    args->size = at;
+    return 1;
+}
+
+static int put_key(struct stni_trace_args *args, const char *key)
+{
+    if (args->size + 16 > STNI_TRACE_ARGS_BYTES)
+        return 0;
+    if (args->size > 0)
+        args->text[args->size++] = ',';
+    if (!put_string(args, key) || args->size + 16 > STNI_TRACE_ARGS_BYTES)
+        return 0;
+    args->text[args->size++] = ':';
+    return 1;
+}
+
+static void restore(struct stni_trace_args *args, size_t size)
+{
+    args->size = size;
+    args->text[size] = '\0';
+}
+
+void stni_trace_arg(struct stni_trace_args *args, const char *key, const char *value)
+{
+    const size_t before = args->size;
+    if (!put_key(args, key) || !put_string(args, value))
+        restore(args, before);
+}
+
+void stni_trace_arg_number(struct stni_trace_args *args, const char *key, int64_t value)
+{
+    const size_t before = args->size;
+    char text[24];
+    const size_t n = (size_t)snprintf(text, sizeof text, "%lld", (long long)value);
+    if (!put_key(args, key) || args->size + n >= STNI_TRACE_ARGS_BYTES) {
+        restore(args, before);
+        return;
+    }
+    memcpy(args->text + args->size, text, n + 1);
+    args->size += n;
+}
+
+void stni_trace_arg_spec(struct stni_trace_args *args, const char *key, const stn_spec *spec)
+{
+    char text[256];
+    if (!spec)
+        return;
+    stn_spec_describe(spec, text, sizeof text);
+    stni_trace_arg(args, key, text);
+}
+
+void stni_trace_arg_tensors(struct stni_trace_args *args, const char *key, int n, stn_tensor *const *tensors)
+{
+    char name[16];
+    for (int i = 0; tensors && i < n && i < 8; i++) {
+        snprintf(name, sizeof name, "%s%d", key, i);
+        stni_trace_arg_spec(args, name, stn_tensor_spec(tensors[i]));
+    }
+}
+
+const char *stni_trace_enter(struct stni_trace *trace, const char *op)
+{
+    const char *before = trace->op;
+    trace->op = op;
+    return before;
+}
+
+const char *stni_trace_op(const struct stni_trace *trace)
+{
+    return trace->op;
+}
+
+void stni_trace_range_begin(struct stni_trace *trace, const char *name)
+{
+    if (trace->n_ranges++ >= STNI_TRACE_RANGES)
+        return;
+    struct stni_trace_range *range = &trace->ranges[trace->n_ranges - 1];
+    *range = (struct stni_trace_range){stni_malloc(strlen(name) + 1), stni_trace_now()};
+    if (range->name)
+        strcpy(range->name, name);
+}
+
+void stni_trace_range_end(struct stni_trace *trace)
+{
+    if (trace->n_ranges == 0 || trace->n_ranges-- > STNI_TRACE_RANGES)
+        return;
+    const struct stni_trace_range *range = &trace->ranges[trace->n_ranges];
+    add(trace, (struct stni_trace_span){.name = range->name ? range->name : "range", .own_name = range->name, .start = range->start,
+                                        .category = STNI_TRACE_RANGE});
+}
+
+/* With the mutex held, or after recording. */
+static const char *kernel_name(const struct stni_trace *trace, stn_kernel_fn kernel)
+{
+    for (int i = 0; i < trace->n_kernels; i++)
+        if (trace->kernels[i].kernel == kernel)
+            return trace->kernels[i].name;
+    return NULL;
+}
+
+const char *stni_trace_span_name(const struct stni_trace *trace, const struct stni_trace_span *span)
+{
+    const char *name = span->name ? span->name : kernel_name(trace, span->kernel);
+    return !name ? "kernel" : name[0] || span->category != STNI_TRACE_KERNEL ? name : NULL;
+}
+
+/* Without memory the kernel stays nameless. */
+void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name)
+{
+    pthread_mutex_lock(&trace->mutex);
+    if (!kernel_name(trace, kernel)) {
+        if (trace->n_kernels == trace->cap_kernels) {
+            int cap = trace->cap_kernels ? 2 * trace->cap_kernels : 64;
+            struct stni_trace_kernel *more = stni_realloc(trace->kernels, (size_t)cap * sizeof *more);
+            trace->kernels = more ? more : trace->kernels;
+            trace->cap_kernels = more ? cap : trace->cap_kernels;
+        }
+        if (trace->n_kernels < trace->cap_kernels)
+            trace->kernels[trace->n_kernels++] = (struct stni_trace_kernel){kernel, name};
+    }
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size, const char *name)
+{
+    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_relaxed);
+    if (trace)
+        stni_trace_name_kernel(trace, kernel, name);
+    return stn_queue_launch(queue, kernel, args, args_size);
+}
+
+/* What the caller of tracing sees. Works on a context that has failed too: then a trace is wanted most. */
+
+stn_status stn_trace_begin(stn_context *context)
+{
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
+    if (context->trace)
+        return stni_fail(context, STN_ERR_STATE, "trace_begin: a trace is on already");
+    if (stni_trace_create(&context->trace) != STN_OK)
+        return stni_fail(context, STN_ERR_MEMORY, "trace_begin: out of memory");
+    atomic_store(&context->queue->trace, context->trace);
+    return STN_OK;
+}
+
+stn_status stn_trace_end(stn_context *context, const char *path)
+{
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
+    if (!path)
+        return stni_fail(context, STN_ERR_ARGUMENT, "trace_end: path got NULL");
+    if (!context->trace)
+        return stni_fail(context, STN_ERR_STATE, "trace_end: no trace is on");
+    stn_queue_sync(context->queue);
+    atomic_store(&context->queue->trace, NULL);
+    stn_status status = stni_trace_write(context->trace, context->rank, path);
+    stni_trace_destroy(&context->trace);
+    if (status != STN_OK)
+        return stni_fail(context, status, "trace_end: cannot write \"%s\"", path);
+    return STN_OK;
+}
+
+stn_status stn_trace_range_begin(stn_context *context, const char *text)
+{
+    if (!context || !text)
+        return STN_ERR_ARGUMENT;
+    if (context->trace)
+        stni_trace_range_begin(context->trace, text);
+    return STN_OK;
+}
+
+stn_status stn_trace_range_end(stn_context *context)
+{
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    if (context->trace)
+        stni_trace_range_end(context->trace);
+    return STN_OK;
+}

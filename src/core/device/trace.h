@@ -1,0 +1,77 @@
+/* The trace of one rank: what ran from when to when, for Chrome's and Perfetto's viewers, and for a summary.
+ *
+ * Off, it costs one test of a pointer. On, spans are added by the context's thread and by its queue's, under a lock. Names are kept as pointers:
+ * they outlive the trace. */
+#ifndef STNI_CORE_DEVICE_TRACE_H
+#define STNI_CORE_DEVICE_TRACE_H
+
+#include <shardtensor/tensor.h>
+
+struct stni_trace;
+
+enum stni_trace_category {
+    STNI_TRACE_OP,
+    STNI_TRACE_KERNEL,
+    STNI_TRACE_VERB,
+    STNI_TRACE_MOVE, /* a redistribution */
+    STNI_TRACE_RANGE,
+    STNI_TRACE_CATEGORY_COUNT
+};
+
+stn_status stni_trace_create(struct stni_trace **out);
+void stni_trace_destroy(struct stni_trace **trace);
+
+/* Writes what was recorded as JSON; `rank` becomes the process of the viewers. STN_ERR_IO where the file cannot be written. */
+stn_status stni_trace_write(struct stni_trace *trace, int rank, const char *path);
+
+int64_t stni_trace_now(void); /* nanoseconds, never 0 */
+void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start, int64_t bytes);
+
+/* What a span tells beside its name and times: members of a JSON object, and numbers for the summary. Zero at first. */
+enum { STNI_TRACE_ARGS_BYTES = 2048 };
+
+struct stni_trace_args {
+    int64_t bytes, messages; /* sent to other ranks; 0: not told */
+    size_t size;
+    char text[STNI_TRACE_ARGS_BYTES];
+};
+
+/* Adds a member; one that does not fit any more is left out. */
+void stni_trace_arg(struct stni_trace_args *args, const char *key, const char *value);
+void stni_trace_arg_number(struct stni_trace_args *args, const char *key, int64_t value);
+void stni_trace_arg_spec(struct stni_trace_args *args, const char *key, const stn_spec *spec); /* NULL: left out */
+void stni_trace_arg_tensors(struct stni_trace_args *args, const char *key, int n, stn_tensor *const *tensors); /* KEY0, KEY1, …: the first 8 */
+
+void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
+                         const struct stni_trace_args *args);
+
+/* Which op the context's thread is in: NULL outside of any. Entering gives the one around it, to be entered again at the end. */
+const char *stni_trace_enter(struct stni_trace *trace, const char *op);
+const char *stni_trace_op(const struct stni_trace *trace);
+
+/* Bands on the context's thread, one within the other; the name is copied. An end without a beginning is ignored. */
+void stni_trace_range_begin(struct stni_trace *trace, const char *name);
+void stni_trace_range_end(struct stni_trace *trace);
+
+/* Spans of kernels are recorded where they run, which knows the function alone: whoever launches one says what it is called. "": it is a verb's, whose
+ * own span tells more. */
+void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64_t start);
+void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name);
+
+/* stn_queue_launch of a kernel that is no op's slot, under this name. */
+stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size, const char *name);
+
+/* Around the work; `trace` may be NULL. `bytes` 0: not told. */
+static inline int64_t stni_trace_span_begin(const struct stni_trace *trace)
+{
+    return trace ? stni_trace_now() : 0;
+}
+
+static inline void stni_trace_span_end(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
+                                       int64_t bytes)
+{
+    if (trace && start)
+        stni_trace_add(trace, category, name, start, bytes);
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* Spans as trace events in JSON. */
+#include "core/device/trace_spans.h"
+
+#include <stdio.h>
+
+const char *const stni_trace_category_names[STNI_TRACE_CATEGORY_COUNT] = {
+    [STNI_TRACE_OP] = "op", [STNI_TRACE_KERNEL] = "kernel", [STNI_TRACE_VERB] = "verb", [STNI_TRACE_MOVE] = "redistribute", [STNI_TRACE_RANGE] = "range"};
+
+/* A JSON string; bytes from 0x80 on pass as the UTF-8 that they are. */
+static void write_string(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(file, "\\u%04x", c);
+        else
+            fputc(c, file);
+    }
+    fputc('"', file);
+}
+
+static void write_args(FILE *file, const struct stni_trace_span *span)
+{
+    if (!span->args && span->bytes == 0)
+        return;
+    fprintf(file, ",\"args\":{%s", span->args ? span->args : "");
+    if (span->bytes > 0)
+        fprintf(file, "%s\"bytes\":%lld", span->args ? "," : "", (long long)span->bytes);
+    fputc('}', file);
+}
+
+static void write_span(FILE *file, const struct stni_trace *trace, const struct stni_trace_span *span, int rank)
+{
+    const char *name = stni_trace_span_name(trace, span);
+    int64_t start = span->start, length = span->end - span->start;
+    if (!name)
+        return;
+    fprintf(file, ",\n{\"name\":");
+    write_string(file, name);
+    fprintf(file, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%lld.%03lld,\"dur\":%lld.%03lld",
+            stni_trace_category_names[span->category], rank, span->thread, (long long)(start / 1000), (long long)(start % 1000),
+            (long long)(length / 1000), (long long)(length % 1000));
+    write_args(file, span);
+    fputc('}', file);
+}
+
+stn_status stni_trace_write(struct stni_trace *trace, int rank, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return STN_ERR_IO;
+    fprintf(file, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":%d,\"dropped\":%lld},\"traceEvents\":[\n", rank,
+            (long long)trace->dropped);
+    fprintf(file, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank, rank);
+    for (int64_t i = 0; i < trace->n; i++)
+        write_span(file, trace, &trace->spans[i], rank);
+    fprintf(file, "\n]}\n");
+    int failed = ferror(file);
+    failed |= fclose(file) != 0;
+    return failed ? STN_ERR_IO : STN_OK;
+}

@@ -1,7 +1,0 @@
-/* Processors for which only the base kernels are compiled. */
-#include "core/isa.h"
-
-enum stni_isa stni_isa_of_processor(void)
-{
-    return STNI_ISA_BASE;
-}

@@ -1,7 +1,0 @@
-/* Processors that are not x86-64. */
-#include "core/processor.h"
-
-int stni_processor_is_intel(void)
-{
-    return 0;
-}

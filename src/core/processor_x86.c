@@ -1,7 +1,0 @@
-/* An x86-64 processor's maker. */
-#include "core/processor.h"
-
-int stni_processor_is_intel(void)
-{
-    return __builtin_cpu_is("intel") != 0;
-}

@@ -1,0 +1,155 @@
+/* Tensors to and from DLPack, without a copy in either direction. */
+#include "core/tensor/dlpack.h"
+
+#include "core/base/host_alloc.h"
+#include "core/tensor/tensor.h"
+
+#include <string.h>
+
+static const struct stni_dl_data_type types[STN_DTYPE_COUNT] = {
+    [STN_DTYPE_F32] = {STNI_DL_FLOAT, 32, 1},   [STN_DTYPE_F64] = {STNI_DL_FLOAT, 64, 1},
+    [STN_DTYPE_BF16] = {STNI_DL_BFLOAT, 16, 1}, [STN_DTYPE_F16] = {STNI_DL_FLOAT, 16, 1},
+    [STN_DTYPE_I64] = {STNI_DL_INT, 64, 1},     [STN_DTYPE_I32] = {STNI_DL_INT, 32, 1},
+    [STN_DTYPE_U8] = {STNI_DL_UINT, 8, 1},      [STN_DTYPE_BOOL] = {STNI_DL_BOOL, 8, 1},
+    [STN_DTYPE_C64] = {STNI_DL_COMPLEX, 64, 1}, [STN_DTYPE_C128] = {STNI_DL_COMPLEX, 128, 1},
+};
+
+static const struct {
+    const char *name;
+    int32_t type;
+} devices[] = {{"cpu", STNI_DL_CPU}, {"cuda", STNI_DL_CUDA}, {"rocm", STNI_DL_ROCM}};
+
+/* 0 where DLPack has no word for the device. */
+static int32_t device_type(const stn_device *device)
+{
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        if (strcmp(devices[i].name, device->name) == 0)
+            return devices[i].type;
+    return 0;
+}
+
+/* What is handed out: the struct, its arrays, and the reference that the consumer's deleter gives back. */
+struct handed_out {
+    struct DLManagedTensorVersioned managed;
+    stn_tensor *tensor;
+    int64_t shape[STN_MAX_NDIM], strides[STN_MAX_NDIM];
+};
+
+static void give_back(struct DLManagedTensorVersioned *self)
+{
+    struct handed_out *out = self->manager_ctx;
+    stn_tensor_release(&out->tensor);
+    stni_free(out);
+}
+
+static stn_status check_to(stn_tensor *tensor)
+{
+    stn_context *context = tensor->context;
+    if (tensor->flags & STNI_TENSOR_REQUIRES_GRAD)
+        return stni_fail(context, STN_ERR_STATE, "to_dlpack: tensor got one that requires grad; detach it first");
+    if (device_type(context->device) == 0)
+        return stni_fail(context, STN_ERR_DEVICE, "to_dlpack: DLPack has no name for device '%s'", context->device->name);
+    if (!context->queue->immediate)
+        return stni_context_sync(context);
+    return STN_OK;
+}
+
+static void fill_out(struct handed_out *out, stn_tensor *tensor)
+{
+    const stn_spec *spec = tensor->spec;
+    const stn_device *device = tensor->context->device;
+    int ndim = spec->layout.ndim;
+    out->tensor = stn_tensor_retain(tensor);
+    memcpy(out->shape, spec->local_shape, sizeof out->shape);
+    memcpy(out->strides, tensor->strides, sizeof out->strides);
+    out->managed = (struct DLManagedTensorVersioned){
+        .version = {STNI_DLPACK_MAJOR, STNI_DLPACK_MINOR},
+        .manager_ctx = out,
+        .deleter = give_back,
+        .dl_tensor = {.data = tensor->data, .device = {device_type(device), device->index}, .ndim = ndim,
+                      .dtype = types[spec->layout.dtype], .shape = out->shape, .strides = out->strides},
+    };
+}
+
+stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out)
+{
+    STNI_TRY(stni_tensor_require(tensor, "to_dlpack: tensor"));
+    if (!out)
+        return stni_fail(tensor->context, STN_ERR_ARGUMENT, "to_dlpack: out got NULL");
+    STNI_TRY(check_to(tensor));
+    struct handed_out *made = stni_calloc(1, sizeof *made);
+    if (!made)
+        return stni_fail_memory(tensor->context, "to_dlpack", sizeof *made);
+    fill_out(made, tensor);
+    *out = &made->managed;
+    return STN_OK;
+}
+
+/* STN_DTYPE_COUNT where we have no such type. */
+static stn_dtype dtype_of(struct stni_dl_data_type type)
+{
+    int d = 0;
+    while (d < STN_DTYPE_COUNT && (types[d].code != type.code || types[d].bits != type.bits || types[d].lanes != type.lanes))
+        d++;
+    return (stn_dtype)d;
+}
+
+static stn_status check_layout(stn_context *context, const struct stni_dl_tensor *t)
+{
+    if (t->ndim < 0 || t->ndim > STN_MAX_NDIM)
+        return stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: ndim got %d, wanted 0 to %d", t->ndim, STN_MAX_NDIM);
+    for (int d = 0; d < t->ndim; d++) {
+        if (t->shape[d] < 0)
+            return stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: shape[%d] got %lld", d, (long long)t->shape[d]);
+        if (t->strides && t->strides[d] < 0 && t->shape[d] > 1)
+            return stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: strides[%d] got %lld, wanted at least 0", d,
+                             (long long)t->strides[d]);
+    }
+    return STN_OK;
+}
+
+static stn_status check_from(stn_context *context, const struct DLManagedTensorVersioned *managed)
+{
+    const struct stni_dl_tensor *t = &managed->dl_tensor;
+    const stn_device *device = context->device;
+    if (managed->version.major != STNI_DLPACK_MAJOR)
+        return stni_fail(context, STN_ERR_VERSION, "from_dlpack: managed got DLPack %u.%u, wanted %d", managed->version.major,
+                         managed->version.minor, STNI_DLPACK_MAJOR);
+    if (managed->flags & STNI_DL_READ_ONLY)
+        return stni_fail(context, STN_ERR_UNSUPPORTED, "from_dlpack: managed got a read-only tensor, wanted one that may be written to");
+    if (t->device.device_type != device_type(device) || t->device.device_id != device->index)
+        return stni_fail(context, STN_ERR_DEVICE, "from_dlpack: device got type %d, id %d, wanted type %d, id %d (%s)",
+                         t->device.device_type, t->device.device_id, device_type(device), device->index, device->name);
+    if (dtype_of(t->dtype) == STN_DTYPE_COUNT)
+        return stni_fail(context, STN_ERR_DTYPE, "from_dlpack: dtype got code %d with %d bits and %d lanes", t->dtype.code,
+                         t->dtype.bits, t->dtype.lanes);
+    return check_layout(context, t);
+}
+
+static void delete_managed(void *arg)
+{
+    struct DLManagedTensorVersioned *managed = arg;
+    if (managed->deleter)
+        managed->deleter(managed);
+}
+
+stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed)
+{
+    if (!context)
+        return NULL;
+    if (stni_context_failed(context) != STN_OK)
+        return context->error_tensor;
+    if (!managed)
+        stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: managed got NULL");
+    else
+        check_from(context, managed);
+    if (stni_context_failed(context) != STN_OK)
+        return context->error_tensor;
+    const struct stni_dl_tensor *t = &managed->dl_tensor;
+    char *data = t->data;
+    int64_t strides[STN_MAX_NDIM] = {0};
+    for (int d = 0; t->strides && d < t->ndim; d++)
+        strides[d] = t->shape[d] > 1 ? t->strides[d] : 0; /* of one element a stride says nothing */
+    return stn_wrap(context, dtype_of(t->dtype), t->ndim, t->shape, t->strides ? strides : NULL, data ? data + t->byte_offset : NULL,
+                    delete_managed, managed);
+}

@@ -1,0 +1,60 @@
+/* Storage: bytes of a device that tensors share. Counted; freed in the order of the context's queue. */
+#ifndef STNI_CORE_TENSOR_STORAGE_H
+#define STNI_CORE_TENSOR_STORAGE_H
+
+#include "core/context/context.h"
+#include "core/base/slab.h"
+
+struct stni_storage {
+    atomic_int refs;
+    atomic_int views;   /* live views of tensors on it: the handle outlives its memory for them */
+    uint32_t version;   /* counts changes in place */
+    stn_context *context; /* NULL while the slab holds it */
+    void *data;
+    size_t bytes, capacity;      /* asked for; what the pool wants back (0: not the pool's) */
+    void (*release)(void *arg);  /* caller's memory: called on the queue's behalf once earlier work has ended */
+    void *release_arg;
+};
+
+/* Drops a reference; 1 if it was the last. Who holds the only one needs no locked instruction: nobody else can add to it. */
+static inline int stni_ref_drop(atomic_int *refs)
+{
+    return atomic_load_explicit(refs, memory_order_acquire) == 1 || atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+}
+
+/* Gives up a storage that got no memory (NULL: not even a handle), and keeps the failure. */
+STNI_COLD stn_status stni_storage_refused(stn_context *context, struct stni_storage *storage, size_t bytes);
+
+/* One reference, the caller's. Contents are whatever was there. A failure is a rank error, kept by the context. Here, because every
+ * op makes its outputs with it. */
+static inline stn_status stni_storage_create(stn_context *context, size_t bytes, struct stni_storage **out)
+{
+    struct stni_storage *storage = (struct stni_storage *)stni_slab_take(context->storage_slab);
+    if (storage == NULL || stni_pool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK)
+        return stni_storage_refused(context, storage, bytes);
+    atomic_init(&storage->refs, 1);
+    atomic_init(&storage->views, 0);
+    storage->version = 0;
+    storage->context = context;
+    storage->bytes = bytes;
+    storage->release = NULL;
+    context->stats.live_storages++;
+    *out = storage;
+    return STN_OK;
+}
+
+/* The caller's memory; `release` may be NULL, and is not called where this fails. */
+stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, void (*release)(void *), void *arg,
+                             struct stni_storage **out);
+
+struct stni_storage *stni_storage_retain(struct stni_storage *storage); /* any thread */
+void stni_storage_release(struct stni_storage *storage);                /* on the context's thread; accepts NULL */
+
+/* Frees a storage whatever its references: for the end of a context. */
+void stni_storage_free(struct stni_storage *storage);
+
+/* One view more, one less. On the context's thread, which the storage itself may no longer know. */
+void stni_storage_add_view(struct stni_storage *storage);
+void stni_storage_drop_view(stn_context *context, struct stni_storage *storage);
+
+#endif

@@ -1,0 +1,186 @@
+/* Tensor handles: making, counting, freeing. */
+#include "core/tensor/tensor.h"
+
+#include "core/base/host_alloc.h"
+#include "core/base/slab.h"
+
+#include <string.h>
+
+/* On memory that exists; takes over the caller's reference to `storage` on success. Every op makes its outputs here: fields are set
+ * one by one, which costs less than clearing the whole. */
+static inline stn_status new_tensor(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
+                                    const int64_t *strides, stn_tensor **out)
+{
+    stn_tensor *tensor = stni_slab_take(context->tensor_slab);
+    if (tensor == NULL)
+        return stni_fail_memory(context, "a tensor's handle", sizeof *tensor);
+    atomic_init(&tensor->refs, 1);
+    tensor->flags = 0;
+    tensor->context = context;
+    tensor->spec = stni_spec_retain(spec);
+    tensor->storage = storage;
+    tensor->data = data;
+    memcpy(tensor->strides, strides, sizeof tensor->strides);
+    tensor->node = NULL;
+    tensor->leaf = NULL;
+    tensor->output = 0;
+    tensor->scoped = 0;
+    tensor->margin = NULL;
+    context->stats.live_tensors++;
+    *out = tensor;
+    return STN_OK;
+}
+
+stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out)
+{
+    struct stni_storage *storage = NULL;
+    STNI_TRY(stni_storage_create(context, spec->local_bytes, &storage));
+    stn_status status = new_tensor(context, spec, storage, storage->data, spec->strides, out);
+    if (status != STN_OK)
+        stni_storage_release(storage);
+    return status;
+}
+
+/* Strides of a chunk whose dims are `extent` long in memory, in the spec's memory order; returns elements in all, -1 where that is
+ * no int64_t. */
+static int64_t strides_of(const stn_spec *spec, const int64_t *extent, int64_t *strides)
+{
+    int64_t numel = 1;
+    for (int i = spec->layout.ndim; i-- > 0;) {
+        int dim = spec->layout.memory_order[i];
+        strides[dim] = numel;
+        if (__builtin_mul_overflow(numel, extent[dim], &numel))
+            return -1;
+    }
+    return numel;
+}
+
+static stn_status margin_memory(stn_context *context, const stn_spec *spec, const struct stni_margin *margin, int64_t *strides,
+                                struct stni_storage **out)
+{
+    int64_t extent[STN_MAX_NDIM];
+    for (int dim = 0; dim < spec->layout.ndim; dim++)
+        extent[dim] = margin->low[dim] + spec->local_shape[dim] + margin->high[dim];
+    int64_t numel = strides_of(spec, extent, strides);
+    size_t bytes;
+    if (numel < 0 || __builtin_mul_overflow((size_t)numel, stn_dtype_size(spec->layout.dtype), &bytes))
+        return stni_fail_memory(context, "a tensor with margins", SIZE_MAX);
+    return stni_storage_create(context, bytes, out);
+}
+
+static stn_status create_with_margin(stn_context *context, const stn_spec *spec, struct stni_margin *margin, stn_tensor **out)
+{
+    struct stni_storage *storage = NULL;
+    int64_t strides[STN_MAX_NDIM] = {0}, first = 0;
+    STNI_TRY(margin_memory(context, spec, margin, strides, &storage));
+    for (int dim = 0; dim < spec->layout.ndim; dim++)
+        first += margin->low[dim] * strides[dim];
+    char *data = (char *)storage->data + first * (int64_t)stn_dtype_size(spec->layout.dtype);
+    stn_status status = new_tensor(context, spec, storage, data, strides, out);
+    if (status != STN_OK)
+        stni_storage_release(storage);
+    else
+        (*out)->margin = margin;
+    return status;
+}
+
+stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec, const int64_t *low, const int64_t *high,
+                                     stn_tensor **out)
+{
+    if (spec->local_numel == 0) /* nothing to stand beside */
+        return stni_tensor_create(context, spec, out);
+    struct stni_margin *margin = stni_calloc(1, sizeof *margin);
+    if (margin == NULL)
+        return stni_fail_memory(context, "a tensor's margins", sizeof *margin);
+    memcpy(margin->low, low, (size_t)spec->layout.ndim * sizeof *low);
+    memcpy(margin->high, high, (size_t)spec->layout.ndim * sizeof *high);
+    stn_status status = create_with_margin(context, spec, margin, out);
+    if (status != STN_OK)
+        stni_free(margin);
+    return status;
+}
+
+stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
+                          const int64_t *given, uint32_t flags, stn_tensor **out)
+{
+    int64_t strides[STN_MAX_NDIM] = {0};
+    if (given != NULL)
+        memcpy(strides, given, (size_t)spec->layout.ndim * sizeof *strides);
+    STNI_TRY(new_tensor(context, spec, storage, data, given != NULL ? strides : spec->strides, out));
+    stni_storage_retain(storage);
+    (*out)->flags = flags;
+    return STN_OK;
+}
+
+void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base)
+{
+    struct stni_storage *root = stni_tensor_root(base);
+    stni_storage_add_view(root);
+    stni_tensor_show_nothing(tensor);
+    tensor->shown = root;
+    tensor->flags |= STNI_TENSOR_VIEW;
+}
+
+void stni_tensor_show_nothing(stn_tensor *tensor)
+{
+    if (tensor->flags & STNI_TENSOR_VIEW)
+        stni_storage_drop_view(tensor->context, tensor->shown);
+    tensor->flags &= ~(uint32_t)STNI_TENSOR_VIEW;
+}
+
+void stni_tensor_free(stn_tensor *tensor)
+{
+    stn_context *context = tensor->context;
+    if ((tensor->node != NULL || tensor->leaf != NULL) && context->drop_autograd != NULL)
+        context->drop_autograd(tensor);
+    if (tensor->flags & STNI_TENSOR_VIEW)
+        stni_tensor_show_nothing(tensor);
+    if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))
+        stni_storage_free(tensor->storage);
+    stni_spec_release(tensor->spec);
+    if (tensor->margin != NULL)
+        stni_free(tensor->margin);
+    context->stats.live_tensors--;
+    tensor->context = NULL;
+    stni_slab_put(context->tensor_slab, tensor);
+}
+
+stn_tensor *stn_tensor_retain(stn_tensor *tensor)
+{
+    if (tensor != NULL && stni_is_counted(tensor))
+        atomic_fetch_add_explicit(&tensor->refs, 1, memory_order_relaxed);
+    return tensor;
+}
+
+void stni_tensor_release_here(stn_tensor *tensor)
+{
+    if (tensor != NULL && stni_is_counted(tensor) && stni_ref_drop(&tensor->refs))
+        stni_tensor_free(tensor);
+}
+
+void stn_tensor_release(stn_tensor **handle)
+{
+    if (handle == NULL || *handle == NULL)
+        return;
+    stn_tensor *tensor = *handle;
+    *handle = NULL;
+    if (!stni_is_counted(tensor) || atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    stn_context *context = tensor->context;
+    stn_tensor *first = atomic_load_explicit(&context->dead, memory_order_relaxed);
+    do
+        tensor->next_dead = first == STNI_NOBODY ? NULL : first;
+    while (!atomic_compare_exchange_weak_explicit(&context->dead, &first, tensor, memory_order_acq_rel, memory_order_relaxed));
+    if (first == STNI_NOBODY)
+        stni_context_let_go(context);
+}
+
+stn_status stni_tensor_require(const stn_tensor *tensor, const char *what)
+{
+    if (tensor == NULL)
+        return STN_ERR_ARGUMENT;
+    stn_context *context = tensor->context;
+    if (stni_is_error(tensor) && context->error.status == STN_OK)
+        return stni_fail(context, STN_ERR_STATE, "%s got an error tensor whose failure was taken already", what);
+    return context->error.status;
+}

@@ -1,0 +1,118 @@
+/* Tensors inside the library. */
+#ifndef STNI_CORE_TENSOR_TENSOR_H
+#define STNI_CORE_TENSOR_TENSOR_H
+
+#include "core/box/box.h"
+#include "core/tensor/storage.h"
+
+struct stni_node;
+struct stni_leaf;
+struct stni_margin;
+
+/* context->dead of a closed context that no thread is freeing handles of. */
+#define STNI_NOBODY ((stn_tensor *)(uintptr_t)1)
+
+enum stni_tensor_flags {
+    STNI_TENSOR_ERROR = 1,
+    STNI_TENSOR_VIEW = 2,          /* shows another tensor's elements, in its memory or not */
+    STNI_TENSOR_REQUIRES_GRAD = 4  /* a leaf that requires grad, or the result of a node */
+};
+
+/* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its address tells it apart
+ * (stni_is_counted), so that releasing it is harmless even when its context is gone. */
+struct stn_tensor {
+    atomic_int refs;
+    uint32_t flags;
+    stn_context *context; /* NULL while the slab holds it */
+    const stn_spec *spec; /* retained; a local tensor's has no mesh */
+    struct stni_storage *storage;
+    struct stni_storage *shown; /* of a view: that of the tensor that it shows, which may be the same */
+    void *data; /* first element of this rank's chunk */
+    int64_t strides[STN_MAX_NDIM]; /* elements */
+    /* Autograd's: exactly one of node and leaf, or neither. Handles of the same logical value (redistributed inside a
+     * call) share them. */
+    struct stni_node *node;
+    struct stni_leaf *leaf;
+    int output; /* which output of the node */
+    int scoped; /* references that scopes own */
+    struct stni_margin *margin; /* NULL: none */
+    stn_tensor *next_dead; /* context->dead */
+};
+
+/* Margins: extra elements around a chunk inside its storage, `low` before and `high` after along each dim; strides include them.
+ * The tag tells what they hold: a reader whose tag differs fetches again. */
+struct stni_margin {
+    int64_t low[STN_MAX_NDIM], high[STN_MAX_NDIM];
+    int64_t valid_low[STN_MAX_NDIM], valid_high[STN_MAX_NDIM]; /* how much of them holds neighbours' elements */
+    uint8_t boundary[STN_MAX_NDIM];
+    uint32_t version; /* storage version at which they were filled; differs: stale */
+};
+
+/* A dense tensor of `spec`, elements not set, not yet in any scope: one reference, the caller's. */
+stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out);
+
+/* The same with margins of the given widths (elements, per dim). */
+stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec, const int64_t *low, const int64_t *high,
+                                     stn_tensor **out);
+
+/* A tensor of `spec` on existing memory: `data` inside `storage`, which is retained. strides NULL: dense. */
+stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
+                          const int64_t *strides, uint32_t flags, stn_tensor **out);
+
+/* Makes a tensor a view of `base`, or of what that is a view of; or takes that back. Whether it is one follows from the program and not from
+ * the layout: a chunk that had to move, or is empty on this rank, is one in memory of its own. */
+void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base);
+void stni_tensor_show_nothing(stn_tensor *tensor);
+
+/* Where the elements lie that a tensor has or shows. */
+static inline struct stni_storage *stni_tensor_root(const stn_tensor *tensor)
+{
+    return tensor->flags & STNI_TENSOR_VIEW ? tensor->shown : tensor->storage;
+}
+
+/* Drops a reference on the context's thread; the last one frees at once, its memory is the next tensor's. Accepts NULL. (The
+ * public stn_tensor_release may run on any thread, so that it leaves the handle to stni_context_reap.) */
+void stni_tensor_release_here(stn_tensor *tensor);
+
+/* The same for a variable: accepts NULL and sets it to NULL. */
+static inline void stni_tensor_drop(stn_tensor **tensor)
+{
+    if (*tensor)
+        stni_tensor_release_here(*tensor);
+    *tensor = NULL;
+}
+
+/* Frees a handle whatever its references. */
+void stni_tensor_free(stn_tensor *tensor);
+
+/* Handles begin at multiples of 16 bytes, error tensors in the middle between two. */
+enum { STNI_ERROR_TENSOR_OFFSET = 8 };
+
+static inline int stni_is_counted(const stn_tensor *tensor)
+{
+    return ((uintptr_t)tensor & STNI_ERROR_TENSOR_OFFSET) == 0;
+}
+
+/* For actions on a tensor that `what` names ("to_host: tensor"): the kept error of its context, or STN_ERR_STATE, then kept, for an error
+ * tensor whose failure was taken. STN_ERR_ARGUMENT for NULL, which no context can keep. */
+stn_status stni_tensor_require(const stn_tensor *tensor, const char *what);
+
+/* Hands a new tensor's reference to the innermost scope if one is open; returns it for the caller to return. Where the scope
+ * cannot grow the tensor is released, and the error tensor returned. */
+stn_tensor *stni_tensor_publish(stn_tensor *tensor);
+
+/* 1 if the chunk is dense in its spec's memory order. */
+int stni_tensor_is_dense(const stn_tensor *tensor);
+
+/* The chunk as a box of the tensor's dims, without its margins; outside the mesh, of a tensor without dims, one dim of no elements. */
+void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
+
+static inline int stni_is_error(const stn_tensor *t) { return (t->flags & STNI_TENSOR_ERROR) != 0; }
+
+/* Copies the chunk from host memory, row-major, and waits for it. */
+stn_status stni_tensor_fill(stn_tensor *tensor, const void *data);
+
+/* Dense in the spec's memory order: `tensor` itself, retained, or a dense copy (without history). */
+stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out);
+
+#endif

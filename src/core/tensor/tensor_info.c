@@ -1,0 +1,119 @@
+/* What a tensor says about itself: the public accessors, density, its chunk as a box. All accept NULL and error tensors. */
+#include "core/tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t zeros[STN_MAX_NDIM] = {0};
+
+static const stn_spec *spec_of(const stn_tensor *tensor)
+{
+    return tensor == NULL ? NULL : tensor->spec;
+}
+
+int stn_tensor_is_error(const stn_tensor *tensor)
+{
+    return tensor == NULL || stni_is_error(tensor);
+}
+
+stn_context *stn_tensor_context(const stn_tensor *tensor)
+{
+    return tensor == NULL ? NULL : tensor->context;
+}
+
+const stn_spec *stn_tensor_spec(const stn_tensor *tensor)
+{
+    return spec_of(tensor);
+}
+
+stn_dtype stn_tensor_dtype(const stn_tensor *tensor)
+{
+    const stn_spec *spec = spec_of(tensor);
+    return spec == NULL ? STN_DTYPE_F32 : spec->layout.dtype;
+}
+
+int stn_tensor_ndim(const stn_tensor *tensor)
+{
+    const stn_spec *spec = spec_of(tensor);
+    return spec == NULL ? 0 : spec->layout.ndim;
+}
+
+const int64_t *stn_tensor_shape(const stn_tensor *tensor)
+{
+    const stn_spec *spec = spec_of(tensor);
+    return spec == NULL ? zeros : spec->layout.shape;
+}
+
+const int64_t *stn_tensor_local_shape(const stn_tensor *tensor)
+{
+    const stn_spec *spec = spec_of(tensor);
+    return spec == NULL ? zeros : spec->local_shape;
+}
+
+const int64_t *stn_tensor_strides(const stn_tensor *tensor)
+{
+    return tensor == NULL ? zeros : tensor->strides;
+}
+
+void *stn_tensor_data(const stn_tensor *tensor)
+{
+    return spec_of(tensor) == NULL || tensor->spec->local_numel == 0 ? NULL : tensor->data;
+}
+
+int stni_tensor_is_dense(const stn_tensor *tensor)
+{
+    const stn_spec *spec = tensor->spec;
+    if (spec->local_numel <= 1)
+        return 1;
+    for (int dim = 0; dim < spec->layout.ndim; dim++)
+        if (spec->local_shape[dim] > 1 && tensor->strides[dim] != spec->strides[dim])
+            return 0;
+    return 1;
+}
+
+void stni_tensor_box(const stn_tensor *tensor, stn_box *box)
+{
+    int ndim = tensor->spec->layout.ndim;
+    memset(box, 0, sizeof *box);
+    box->data = tensor->data;
+    box->ndim = ndim;
+    memcpy(box->shape, tensor->spec->local_shape, (size_t)ndim * sizeof *box->shape);
+    memcpy(box->strides, tensor->strides, (size_t)ndim * sizeof *box->strides);
+    if (ndim == 0 && tensor->spec->local_numel == 0)
+        box->ndim = 1; /* of length 0: without dims it would be a box of one element, which a rank outside the mesh does not have */
+}
+
+stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out)
+{
+    if (stni_tensor_is_dense(tensor)) {
+        *out = stn_tensor_retain(tensor);
+        return STN_OK;
+    }
+    stn_tensor *dense;
+    stn_box from, to;
+    STNI_TRY(stni_tensor_create(tensor->context, tensor->spec, &dense));
+    stni_tensor_box(tensor, &from);
+    stni_tensor_box(dense, &to);
+    stn_status status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(tensor->spec->layout.dtype));
+    if (status != STN_OK) {
+        stni_tensor_release_here(dense);
+        return stni_fail_queue(tensor->context, status);
+    }
+    *out = dense;
+    return STN_OK;
+}
+
+static const char *const flag_words[] = {[0] = "", [STNI_TENSOR_VIEW] = ", view", [STNI_TENSOR_REQUIRES_GRAD] = ", requires grad",
+                                         [STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD] = ", view, requires grad"};
+
+int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size)
+{
+    if (tensor == NULL)
+        return snprintf(text, size, "no tensor");
+    if (stni_is_error(tensor))
+        return snprintf(text, size, "error tensor: %s", tensor->context->error.text);
+    int n = stn_spec_describe(tensor->spec, text, size);
+    size_t at = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size;
+    return n + snprintf(text + at, size - at, "%s%s", flag_words[tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD)],
+                        tensor->margin != NULL ? ", margins" : "");
+}

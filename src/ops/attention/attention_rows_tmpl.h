@@ -1,0 +1,198 @@
+/* One dtype's attention (core/box/each_float.h). Blocks are dense, computed in A. */
+
+struct NAME(space) {
+    A *query, *key, *value;  /* (rows, e), multiplied by the scale; (keys, e); (keys, v) */
+    A *weight, *slope;       /* (rows, KEYS): probabilities; their gradients */
+    A *sum, *largest, *mean; /* of each row */
+    A *out, *grad;           /* (rows, v) */
+    void *product;           /* the products' own */
+};
+
+static void NAME(open)(const struct stni_attention_args *p, struct NAME(space) *s)
+{
+    const int64_t rows = least(ROWS, p->l), keys = least(KEYS, p->s);
+    char *space = p->workspace;
+    s->query = take(&space, rows * p->e, sizeof(A));
+    s->key = take(&space, keys * p->e, sizeof(A));
+    s->value = take(&space, keys * p->v, sizeof(A));
+    s->weight = take(&space, rows * KEYS, sizeof(A));
+    s->slope = take(&space, rows * KEYS, sizeof(A));
+    s->sum = take(&space, STNI_ATTENTION_STATISTICS * rows, sizeof(A));
+    s->largest = s->sum + rows;
+    s->mean = s->largest + rows;
+    s->out = take(&space, rows * p->v, sizeof(A));
+    s->grad = take(&space, rows * p->v, sizeof(A));
+    s->product = space;
+}
+
+/* Rows of an operand, times a factor. */
+static void NAME(load)(const struct stni_attention_operand *o, int64_t at, int64_t first, int64_t rows, int64_t cols, A factor, A *out)
+{
+    const T *from = (const T *)o->data + at + first * o->row;
+    for (int64_t r = 0; r < rows; r++, from += o->row, out += cols) {
+        if (o->col == 1)
+            for (int64_t c = 0; c < cols; c++)
+                out[c] = LOAD(from[c]) * factor;
+        else
+            for (int64_t c = 0; c < cols; c++)
+                out[c] = LOAD(from[c * o->col]) * factor;
+    }
+}
+
+static void NAME(mask_row)(const struct stni_attention_args *p, int64_t at, int64_t n, A *row)
+{
+    if (p->mask_kind == STNI_ATTENTION_ALLOWS) {
+        const uint8_t *mask = (const uint8_t *)p->mask.data + at;
+        for (int64_t c = 0; c < n; c++)
+            row[c] = mask[c * p->mask.col] ? row[c] : -(A)INFINITY;
+    } else if (p->mask_kind == STNI_ATTENTION_ADDS) {
+        const T *mask = (const T *)p->mask.data + at;
+        for (int64_t c = 0; c < n; c++)
+            row[c] += LOAD(mask[c * p->mask.col]);
+    }
+}
+
+/* Scores of a block: query key^T + mask; -infinity where one may not attend. */
+static void NAME(score)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
+{
+    NAME(load)(&p->key, at->key, b->j, b->keys, p->e, 1, s->key);
+    multiply(sizeof(A), s->product, 0, b->rows, b->keys, p->e, (struct factor){s->query, p->e, 1}, (struct factor){s->key, 1, p->e},
+             (struct factor){s->weight, KEYS, 1});
+    for (int64_t r = 0; r < b->rows; r++) {
+        A *row = s->weight + r * KEYS;
+        NAME(mask_row)(p, at->mask + (b->i + r) * p->mask.row + b->j * p->mask.col, b->keys, row);
+        for (int64_t c = p->is_causal ? p->row_offset + b->i + r - b->j + 1 : b->keys; c < b->keys; c++)
+            if (c >= 0)
+                row[c] = -(A)INFINITY;
+    }
+}
+
+/* Multiplies by what dropout makes of ones. */
+static void NAME(drop)(const struct stni_attention_args *p, const struct at *at, const struct block *b, A *block)
+{
+    struct stni_philox words = {{0}};
+    for (int64_t r = 0; r < b->rows && p->threshold > 0; r++) {
+        const uint64_t first = at->number + (uint64_t)(b->i + r) * (uint64_t)p->s + (uint64_t)b->j;
+        for (int64_t c = 0; c < b->keys; c++) {
+            const uint64_t number = first + (uint64_t)c;
+            if (c == 0 || number % 4 == 0)
+                words = stni_rng_block(p->seed, (uint64_t)*p->stream, number / 4);
+            block[r * KEYS + c] *= words.v[number % 4] < p->threshold ? 0 : (A)p->kept_scale;
+        }
+    }
+}
+
+/* Scores become exponentials above the largest so far; what was summed before is brought to the same measure. */
+static void NAME(raise)(const struct stni_attention_args *p, const struct block *b, struct NAME(space) *s)
+{
+    for (int64_t r = 0; r < b->rows; r++) {
+        A *row = s->weight + r * KEYS, largest = s->largest[r], sum = 0;
+#pragma omp simd reduction(max : largest)
+        for (int64_t c = 0; c < b->keys; c++)
+            largest = row[c] > largest ? row[c] : largest;
+        const A measure = largest > -(A)INFINITY ? largest : 0;
+        const A before = s->largest[r] > -(A)INFINITY ? MATH(exp_negative)(s->largest[r] - measure) : 0;
+        for (int64_t c = 0; c < b->keys; c++)
+            row[c] = MATH(exp_negative)(row[c] - measure);
+#pragma omp simd reduction(+ : sum)
+        for (int64_t c = 0; c < b->keys; c++)
+            sum += row[c];
+        s->sum[r] = s->sum[r] * before + sum;
+        s->largest[r] = largest;
+        for (int64_t c = 0; c < p->v && before != 1; c++)
+            s->out[r * p->v + c] *= before;
+    }
+}
+
+static void NAME(forward)(const struct stni_attention_args *p, const struct at *at, struct block *b)
+{
+    struct NAME(space) s;
+    NAME(open)(p, &s);
+    NAME(load)(&p->query, at->query, b->i, b->rows, p->e, (A)p->scale, s.query);
+    memset(s.out, 0, (size_t)(b->rows * p->v) * sizeof(A));
+    for (int64_t r = 0; r < b->rows; r++) {
+        s.sum[r] = 0;
+        s.largest[r] = -(A)INFINITY;
+    }
+    while (next_keys(p, b)) {
+        NAME(score)(p, at, b, &s);
+        NAME(raise)(p, b, &s);
+        NAME(drop)(p, at, b, s.weight);
+        NAME(load)(&p->value, at->value, b->j, b->keys, p->v, 1, s.value);
+        multiply(sizeof(A), s.product, 1, b->rows, p->v, b->keys, (struct factor){s.weight, KEYS, 1}, (struct factor){s.value, p->v, 1},
+                 (struct factor){s.out, p->v, 1});
+    }
+    for (int64_t r = 0; r < b->rows; r++) {
+        T *out = (T *)p->out.data + at->out + (b->i + r) * p->out.row;
+        const A sum = s.sum[r];
+        for (int64_t c = 0; c < p->v; c++)
+            out[c * p->out.col] = STORE(sum == 0 ? 0 : s.out[r * p->v + c] / sum);
+        ((A *)p->lse.data)[at->lse + (b->i + r) * p->lse.row] = sum == 0 ? (A)INFINITY : s.largest[r] + log(sum);
+    }
+}
+
+/* The cotangent's rows, and of each its product with the result's row: the mean of the scores' slopes. */
+static void NAME(load_grad)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
+{
+    NAME(load)(&p->grad, at->grad, b->i, b->rows, p->v, 1, s->grad);
+    NAME(load)(&p->out, at->out, b->i, b->rows, p->v, 1, s->out);
+    for (int64_t r = 0; r < b->rows; r++) {
+        s->mean[r] = 0;
+        for (int64_t c = 0; c < p->v; c++)
+            s->mean[r] += s->grad[r * p->v + c] * s->out[r * p->v + c];
+    }
+}
+
+/* Probabilities again, and the gradient of the scores: weight (slope - mean). */
+static void NAME(slopes)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
+{
+    for (int64_t r = 0; r < b->rows; r++) {
+        const A lse = ((const A *)p->lse.data)[at->lse + (b->i + r) * p->lse.row];
+        A *weight = s->weight + r * KEYS, *slope = s->slope + r * KEYS;
+        for (int64_t c = 0; c < b->keys; c++) {
+            weight[c] = MATH(exp)(weight[c] - lse);
+            slope[c] = weight[c] * (slope[c] - s->mean[r]);
+        }
+    }
+}
+
+static void NAME(add_to_mask)(const struct stni_attention_args *p, const struct at *at, const struct block *b, const struct NAME(space) *s)
+{
+    const struct stni_attention_operand *o = &p->grad_mask.at;
+    for (int64_t r = 0; r < b->rows && o->data != NULL; r++) {
+        A *sum = (A *)o->data + at->grad_mask + (b->i + r) * o->row + b->j * o->col;
+        for (int64_t c = 0; c < b->keys; c++)
+            sum[c * o->col] += s->slope[r * KEYS + c];
+    }
+}
+
+static struct factor NAME(sum_of)(const struct stni_attention_sum *sum, int64_t at, int64_t row)
+{
+    return (struct factor){(A *)sum->at.data + at + row * sum->at.row, sum->at.row, sum->at.col};
+}
+
+static void NAME(backward)(const struct stni_attention_args *p, const struct at *at, struct block *b)
+{
+    struct NAME(space) s;
+    NAME(open)(p, &s);
+    NAME(load)(&p->query, at->query, b->i, b->rows, p->e, (A)p->scale, s.query);
+    NAME(load_grad)(p, at, b, &s);
+    while (next_keys(p, b)) {
+        const struct factor turned = {s.weight, 1, KEYS}, slope = {s.slope, KEYS, 1}, slope_turned = {s.slope, 1, KEYS};
+        NAME(load)(&p->value, at->value, b->j, b->keys, p->v, 1, s.value);
+        multiply(sizeof(A), s.product, 0, b->rows, b->keys, p->v, (struct factor){s.grad, p->v, 1}, (struct factor){s.value, 1, p->v}, slope);
+        NAME(drop)(p, at, b, s.slope);
+        NAME(score)(p, at, b, &s);
+        NAME(slopes)(p, at, b, &s);
+        NAME(add_to_mask)(p, at, b, &s);
+        NAME(drop)(p, at, b, s.weight);
+        multiply(sizeof(A), s.product, 1, b->keys, p->v, b->rows, turned, (struct factor){s.grad, p->v, 1},
+                 NAME(sum_of)(&p->grad_value, at->grad_value, b->j));
+        multiply(sizeof(A), s.product, 1, b->keys, p->e, b->rows, slope_turned, (struct factor){s.query, p->e, 1},
+                 NAME(sum_of)(&p->grad_key, at->grad_key, b->j));
+        for (int64_t k = 0; k < b->keys * p->e; k++)
+            s.key[k] *= (A)p->scale;
+        multiply(sizeof(A), s.product, 1, b->rows, p->e, b->keys, slope, (struct factor){s.key, p->e, 1},
+                 NAME(sum_of)(&p->grad_query, at->grad_query, b->i));
+    }
+}

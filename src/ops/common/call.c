@@ -1,0 +1,34 @@
+#include "ops/common/call.h"
+
+#include "core/tensor/tensor.h"
+#include "dispatch/dispatch.h"
+#include "dispatch/registry.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in, const void *attrs)
+{
+    for (int i = 0; i < n_in; i++) {
+        if (!in[i])
+            continue;
+        stn_tensor *out;
+        stni_dispatch(in[i]->context->registry->ops[index], n_in, in, attrs, 1, &out);
+        return out;
+    }
+    return NULL;
+}
+
+stn_tensor *stni_call_fail(stn_tensor *any, stn_status status, const char *format, ...)
+{
+    stn_context *context = stn_tensor_context(any);
+    if (!context)
+        return NULL;
+    char text[STNI_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    stni_fail(context, status, "%s", text);
+    return context->error_tensor;
+}

@@ -1,0 +1,24 @@
+/* What checks of ops ask of an input, and what they take over from it. The messages name it as the op's schema does. */
+#ifndef STNI_OPS_COMMON_CHECK_H
+#define STNI_OPS_COMMON_CHECK_H
+
+#include "core/shard/spec.h"
+
+#include <shardtensor/op.h>
+
+/* A floating dtype. @return STN_ERR_DTYPE. */
+stn_status stni_check_floating(const stn_op_call *call, int input);
+
+/* This dtype. `whose` says in the message whose it is, as "input's" does; NULL: nobody's. @return STN_ERR_DTYPE. */
+stn_status stni_check_dtype(const stn_op_call *call, int input, stn_dtype dtype, const char *whose);
+
+/* This shape. @return STN_ERR_SHAPE. */
+stn_status stni_check_shape(const stn_op_call *call, int input, int ndim, const int64_t *shape, const char *whose);
+
+/* A shape that broadcasts to this one. @return STN_ERR_SHAPE. */
+stn_status stni_check_broadcasts(const stn_op_call *call, int input, int ndim, const int64_t *shape, const char *whose);
+
+/* The dtype and the shape of a layout: those of a result like it. */
+stn_meta stni_meta_of(const struct stni_layout *layout);
+
+#endif

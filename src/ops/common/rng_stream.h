@@ -1,0 +1,21 @@
+/* The stream of random numbers that an op draws from. It takes the next one of its context and keeps the number of it in an output of its own, in
+ * device memory: backward draws the same numbers again, and no mask is stored. */
+#ifndef STNI_OPS_COMMON_RNG_STREAM_H
+#define STNI_OPS_COMMON_RNG_STREAM_H
+
+#include "core/tensor/tensor.h"
+#include "ops/exchange/remap_kernel.h"
+
+/* The spec of the number: one i64 on every rank of `mesh`. */
+stn_status stni_kept_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out);
+
+/* Takes a stream and writes its number into output `k`, by the op's slot `slot`. */
+stn_status stni_kept_stream_take(const stn_op_call *call, int k, int slot);
+
+/* The slot and its kernel, for the descriptor of op `text`. */
+#define STNI_KEPT_STREAM_SLOT(text) {text ".stream", sizeof(struct stni_remap_fill_args)}
+#define STNI_KEPT_STREAM_KERNEL(text)                                                                            \
+    {sizeof(stn_kernel), text ".stream", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args),        \
+     stni_remap_fill_cpu}
+
+#endif

@@ -1,0 +1,171 @@
+#include "ops/conv/conv_plan.h"
+
+#include <string.h>
+
+/* Outputs whose reads lie in `x`, a chunk of the input, or in zeros beyond the input's ends. */
+static struct stni_range inside_forward(const struct stni_window *w, struct stni_range x, struct stni_range y)
+{
+    int zero = w->boundary == STNI_BOUNDARY_ZERO;
+    struct stni_range inner = {stni_ceil_div(x.begin + w->pad, w->stride),
+                               stni_floor_div(x.end + w->pad - stni_window_extent(w), w->stride) + 1};
+    if (zero && x.begin == 0)
+        inner.begin = y.begin;
+    if (zero && x.end == w->n_in)
+        inner.end = y.end;
+    return stni_range_intersect(inner, y);
+}
+
+/* Inputs that are read by outputs in `y`, a chunk of them, alone. */
+static struct stni_range inside_backward(const struct stni_window *w, struct stni_range x, struct stni_range y)
+{
+    int64_t extent = stni_window_extent(w);
+    struct stni_range inner = x;
+    if (y.begin > 0)
+        inner.begin = (y.begin - 1) * w->stride - w->pad + extent;
+    if (y.end < w->n_out)
+        inner.end = y.end * w->stride - w->pad;
+    inner = stni_range_intersect(inner, x);
+    /* What stands before the first output's reads needs pads below zero. */
+    int64_t first = stni_window_readers(w, inner).begin;
+    first = first > y.begin ? first : y.begin;
+    if (first * w->stride - w->pad > inner.begin)
+        inner.begin = first * w->stride - w->pad;
+    /* So does what lies a stride and more behind the last one's. */
+    int64_t last = (y.end - 1) * w->stride - w->pad + extent + w->stride - 1;
+    inner.end = inner.end < last ? inner.end : last;
+    return inner;
+}
+
+/* Outputs that read the positions, at least one more where pads would be below zero otherwise; also ones that do not exist. */
+static struct stni_range readers(const struct stni_window *w, struct stni_range positions)
+{
+    struct stni_range r = stni_window_readers(w, positions);
+    if (r.begin * w->stride - w->pad > positions.begin || r.begin >= r.end)
+        r.begin = stni_floor_div(positions.begin + w->pad, w->stride);
+    if (r.end <= r.begin)
+        r.end = r.begin + 1;
+    return r;
+}
+
+static struct stni_range source_of(const struct stni_window *w, enum stni_conv_kind kind, struct stni_range target)
+{
+    return kind == STNI_CONV_GRAD_INPUT ? readers(w, target) : stni_window_reads(w, target);
+}
+
+static void add_part(const struct stni_conv *conv, struct stni_conv_plan *plan, const struct stni_run *place, int dim, int adds)
+{
+    struct stni_conv_part *part = &plan->parts[plan->n_parts];
+    for (int d = 0; d < conv->dims; d++) {
+        if (place[d].length <= 0)
+            return;
+        part->place[d] = place[d];
+        part->target[d] = (struct stni_range){place[d].at, place[d].at + place[d].length};
+        part->source[d] = source_of(&conv->window[d], conv->kind, part->target[d]);
+    }
+    part->dim = dim;
+    part->adds = adds;
+    plan->n_parts++;
+}
+
+static struct stni_run plainly(struct stni_range r)
+{
+    return (struct stni_run){r.begin, stni_range_length(r), r.begin, 1};
+}
+
+/* What is left of the target around the interior: along dim d, below and above it, with the interior's extent in the dims before and
+ * the target's in those after. So rows come in full width. */
+static void add_strips(const struct stni_conv *conv, struct stni_conv_plan *plan)
+{
+    for (int d = 0; d < conv->dims; d++)
+        for (int high = 0; high < 2; high++) {
+            struct stni_run place[STNI_CONV_MAX_DIMS];
+            for (int e = 0; e < conv->dims; e++)
+                place[e] = plainly(e < d ? plan->interior[e] : plan->own_target[e]);
+            struct stni_range rest = plan->own_target[d];
+            if (high)
+                rest.begin = plan->interior[d].end;
+            else
+                rest.end = plan->interior[d].begin;
+            place[d] = plainly(rest);
+            add_part(conv, plan, place, d, 0);
+        }
+}
+
+/* Where the chunk's elements stand once more beyond the ends of dim d; at most two runs. */
+static int images(const struct stni_conv *conv, int d, struct stni_range x, struct stni_run *runs)
+{
+    const struct stni_window *w = &conv->window[d];
+    struct stni_range sides[] = {{-w->pad, 0}, {w->n_in, w->n_in + conv->pad_high[d]}};
+    int n = 0;
+    for (int s = 0; s < 2; s++)
+        for (int64_t at = sides[s].begin; at < sides[s].end;) {
+            struct stni_run run = stni_boundary_run(w->boundary, w->n_in, at, sides[s].end);
+            at += run.length;
+            run = stni_run_clip(run, x);
+            if (run.length > 0)
+                runs[n++] = run;
+        }
+    return n;
+}
+
+/* Every combination of images and, in the other dims, the chunk itself. Pads are not larger than the input, so that there are two images
+ * of a dim at most. */
+static void add_images(const struct stni_conv *conv, struct stni_conv_plan *plan)
+{
+    struct stni_run runs[STNI_CONV_MAX_DIMS][3], place[STNI_CONV_MAX_DIMS];
+    int n[STNI_CONV_MAX_DIMS], count = 1;
+    for (int d = 0; d < conv->dims; d++) {
+        runs[d][0] = plainly(plan->own_target[d]);
+        n[d] = 1 + images(conv, d, plan->own_target[d], runs[d] + 1);
+        count *= n[d];
+    }
+    for (int i = 1; i < count; i++) {
+        for (int d = conv->dims - 1, rest = i; d >= 0; rest /= n[d], d--)
+            place[d] = runs[d][rest % n[d]];
+        add_part(conv, plan, place, -1, 1);
+    }
+}
+
+struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct stni_conv_plan *plan, struct stni_range target)
+{
+    const struct stni_window *w = &conv->window[0];
+    struct stni_range read = conv->kind == STNI_CONV_GRAD_INPUT ? stni_window_readers(w, target) : stni_window_reads(w, target);
+    return stni_range_intersect(read, plan->own_source[0]);
+}
+
+/* A base is worth while if it computes at least half of the target, and possible if only rows would have to be cut. */
+static int has_base(const struct stni_conv *conv, const struct stni_conv_plan *plan)
+{
+    int64_t inner = 1, all = 1;
+    for (int d = 0; d < conv->dims; d++) {
+        int backward = conv->kind == STNI_CONV_GRAD_INPUT;
+        inner *= stni_range_length(plan->interior[d]);
+        all *= stni_range_length(plan->own_target[d]);
+        if (d > 0 && !stni_conv_fits(conv, d, backward ? plan->own_target[d] : plan->own_source[d],
+                                     backward ? plan->own_source[d] : plan->own_target[d]))
+            return 0;
+    }
+    return inner > 0 && 2 * inner >= all && stni_range_length(stni_conv_base_rows(conv, plan, plan->interior[0])) > 0;
+}
+
+void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y, struct stni_conv_plan *plan)
+{
+    int backward = conv->kind == STNI_CONV_GRAD_INPUT;
+    plan->n_parts = 0;
+    for (int d = 0; d < conv->dims; d++) {
+        plan->own_source[d] = backward ? y[d] : x[d];
+        plan->own_target[d] = backward ? x[d] : y[d];
+        plan->interior[d] = (backward ? inside_backward : inside_forward)(&conv->window[d], x[d], y[d]);
+    }
+    plan->has_base = has_base(conv, plan);
+    if (plan->has_base) {
+        add_strips(conv, plan);
+    } else {
+        struct stni_run place[STNI_CONV_MAX_DIMS];
+        for (int d = 0; d < conv->dims; d++)
+            place[d] = plainly(plan->own_target[d]);
+        add_part(conv, plan, place, -1, 0);
+    }
+    if (backward)
+        add_images(conv, plan);
+}

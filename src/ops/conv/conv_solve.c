@@ -1,0 +1,285 @@
+#include "ops/conv/conv_solve.h"
+
+#include "core/box/box.h"
+#include "ops/conv/conv_fetch.h"
+#include "ops/cpu/widen.h"
+
+#include <string.h>
+
+struct solver {
+    const stn_op_call *call;
+    const struct stni_conv *conv;
+    enum stni_conv_kind kind;
+    stn_dtype dtype;
+    struct stni_conv_images images;
+    struct stni_conv_image x, y; /* this rank's chunks */
+    void *weight, *bias;         /* bias NULL: none */
+    stn_dtype weight_dtype;
+    int windowed; /* the base is computed for the interior's rows alone, image by image */
+    int64_t block;   /* rows of the target that it computes at once */
+    int started;     /* something was launched: the weight is known, its gradient is there to add to */
+    void *workspace; /* of the kernels, one after the other */
+    size_t workspace_bytes;
+    struct stni_conv_plan plan;
+};
+
+/* Of one batch entry. */
+static int64_t elements(const struct solver *s, const struct stni_conv_image *image)
+{
+    return stni_conv_image_elements(s->conv, image);
+}
+
+static struct stni_conv_problem problem(const struct solver *s, const struct stni_conv_image *x, const struct stni_conv_image *y)
+{
+    const struct stni_conv *conv = s->conv;
+    struct stni_conv_problem p;
+    memset(&p, 0, sizeof p);
+    p.kind = (int32_t)s->kind, p.dims = conv->dims;
+    p.dtype = (int32_t)s->dtype, p.weight_dtype = (int32_t)s->weight_dtype, p.has_bias = s->bias != NULL && s->kind == STNI_CONV_FORWARD;
+    p.n = s->images.n, p.c = x->channels, p.o = y->channels;
+    /* Of groups that are shared out, the channels here are whole ones. */
+    int64_t group = conv->c / conv->groups;
+    p.groups = conv->groups == 1 || group == 0 || x->channels < group ? 1 : x->channels / group;
+    for (int d = 0; d < conv->dims; d++) {
+        p.in[d] = stni_range_length(x->range[d]);
+        p.out[d] = stni_range_length(y->range[d]);
+        p.kernel[d] = conv->window[d].kernel;
+        p.stride[d] = conv->window[d].stride;
+        p.dilation[d] = conv->window[d].dilation;
+        p.pad_low[d] = stni_conv_pad_low(conv, d, x->range[d], y->range[d]);
+        p.pad_high[d] = stni_conv_pad_high(conv, d, x->range[d], y->range[d]);
+    }
+    return p;
+}
+
+static stn_status take_workspace(struct solver *s, struct stni_conv_args *a)
+{
+    size_t bytes = s->call->context->device->is_cpu ? stni_conv_cpu_workspace(s->call->context->queue, a) : 0;
+    if (bytes > s->workspace_bytes) {
+        STNI_TRY(stn_op_scratch(s->call, bytes, &s->workspace));
+        s->workspace_bytes = bytes;
+    }
+    a->workspace = s->workspace;
+    return STN_OK;
+}
+
+/* One launch: the whole batch at once, or image by image where x or y is a window of rows, with so many elements from one to the next. */
+enum { AT_ONCE = -1 };
+static stn_status launch(struct solver *s, const struct stni_conv_image *x, const struct stni_conv_image *y, int64_t x_step, int64_t y_step)
+{
+    struct stni_conv_args a;
+    memset(&a, 0, sizeof a);
+    a.problem = problem(s, x, y);
+    a.data = (struct stni_conv_data){x->data, y->data, s->weight, s->bias, 1, 0, 0, s->started, s->started};
+    a.adds_bias = s->bias != NULL && s->kind == STNI_CONV_GRAD_INPUT;
+    if (x_step != AT_ONCE && s->images.n > 1) {
+        a.problem.n = 1;
+        a.data.images = s->images.n, a.data.x_step = x_step, a.data.y_step = y_step;
+    }
+    STNI_TRY(take_workspace(s, &a));
+    s->started = 1;
+    return stn_op_launch(s->call, STNI_CONV_SOLVE, s->dtype, &a, sizeof a);
+}
+
+/* The base */
+
+static const struct stni_conv_image *target_of(const struct solver *s)
+{
+    return s->kind == STNI_CONV_GRAD_INPUT ? &s->x : &s->y;
+}
+
+/* Multiplications that a row of the target takes, of one image. */
+static int64_t row_work(const struct solver *s)
+{
+    int64_t work = stni_conv_row_elements(s->conv, &s->y) * s->x.channels / s->conv->groups;
+    for (int d = 0; d < s->conv->dims; d++)
+        work *= s->conv->window[d].kernel;
+    return s->kind == STNI_CONV_GRAD_INPUT ? work / s->conv->window[0].stride : work;
+}
+
+/* Rows to compute at once, as the device likes it. 0: all. */
+static int64_t choose_block(const struct solver *s)
+{
+    const stn_context *context = s->call->context;
+    const struct stni_window *w = &s->conv->window[0];
+    const int64_t x = stni_conv_row_elements(s->conv, &s->x), y = stni_conv_row_elements(s->conv, &s->y);
+    const int64_t touched = s->kind == STNI_CONV_GRAD_INPUT ? x + y / w->stride : y + x * w->stride;
+    const int64_t terms = s->kind == STNI_CONV_GRAD_WEIGHT && s->y.channels > 0 ? y / s->y.channels : 0;
+    const struct stni_conv_row row = {s->dtype, touched * (int64_t)stn_dtype_size(s->dtype), row_work(s), terms};
+    if (!context->device->is_cpu || w->stride > stni_window_extent(w) || row.bytes == 0 || row.work == 0)
+        return 0;
+    const int64_t rows = stni_ceil_div(stni_conv_cpu_rows(context->queue, &row), w->stride) * w->stride; /* so that the blocks are alike */
+    return 2 * rows <= stni_range_length(s->plan.interior[0]) ? rows : 0;
+}
+
+/* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image where they are few. */
+static int choose_windowed(const struct solver *s)
+{
+    enum { CHEAP = 1000 * 1000 }; /* multiplications: about 10 us */
+    int64_t rows = stni_range_length(s->plan.own_target[0]) - stni_range_length(s->plan.interior[0]);
+    if (s->block > 0 || !stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]))
+        return 1;
+    if (rows == 0 || s->images.n == 1)
+        return rows != 0;
+    return s->kind != STNI_CONV_GRAD_WEIGHT && rows * row_work(s) > CHEAP;
+}
+
+static stn_status solve_rows(struct solver *s, struct stni_range target)
+{
+    struct stni_range source = stni_conv_base_rows(s->conv, &s->plan, target);
+    int backward = s->kind == STNI_CONV_GRAD_INPUT;
+    struct stni_conv_image x = stni_conv_image_rows(&s->images, &s->x, backward ? target : source);
+    struct stni_conv_image y = stni_conv_image_rows(&s->images, &s->y, backward ? source : target);
+    return launch(s, &x, &y, elements(s, &s->x), elements(s, &s->y));
+}
+
+static stn_status solve_base(struct solver *s)
+{
+    struct stni_range rows = s->plan.interior[0];
+    if (!s->windowed)
+        return launch(s, &s->x, &s->y, AT_ONCE, 0);
+    if (s->block == 0)
+        return solve_rows(s, rows);
+    for (int64_t at = rows.begin; at < rows.end; at += s->block)
+        STNI_TRY(solve_rows(s, (struct stni_range){at, at + s->block < rows.end ? at + s->block : rows.end}));
+    return STN_OK;
+}
+
+/* The parts */
+
+/* Rows in full width lie dense in each image, so that a part of them needs no copy. */
+static int is_rows(const struct stni_conv_part *part)
+{
+    return !part->adds && part->dim <= 0;
+}
+
+/* Adds an image of the boundary to the elements of x that it stands for. */
+static stn_status add_part(const struct solver *s, const struct stni_conv_part *part, const struct stni_conv_image *from)
+{
+    struct stni_conv_add_args a;
+    struct stni_range first[STNI_CONV_MAX_DIMS];
+    memset(&a, 0, sizeof a);
+    a.dtype = s->dtype;
+    a.src = stni_conv_image_box(&s->images, from, part->target);
+    for (int d = 0; d < s->conv->dims; d++)
+        first[d] = (struct stni_range){part->place[d].first, part->place[d].first + part->place[d].length};
+    a.dst = stni_conv_image_box(&s->images, &s->x, first);
+    for (int d = 0; d < s->conv->dims; d++)
+        a.dst.strides[stni_conv_dim(s->conv, d)] *= part->place[d].step;
+    return stn_op_launch(s->call, STNI_CONV_ADD, s->dtype, &a, sizeof a);
+}
+
+/* Computes a part of x or y from a buffer of the other. */
+static stn_status solve_part(struct solver *s, const struct stni_conv_part *part, const struct stni_conv_image *source)
+{
+    const struct stni_conv_image *own = target_of(s);
+    struct stni_conv_image target;
+    int backward = s->kind == STNI_CONV_GRAD_INPUT, rows = is_rows(part);
+    if (rows)
+        target = stni_conv_image_rows(&s->images, own, part->target[0]);
+    else
+        STNI_TRY(stni_conv_image_make(&s->images, own->channels, part->target, &target));
+    const struct stni_conv_image *x = backward ? &target : source, *y = backward ? source : &target;
+    int64_t x_step = elements(s, backward && rows ? own : x), y_step = elements(s, !backward && rows ? own : y);
+    int whole = elements(s, own) == elements(s, &target);
+    STNI_TRY(launch(s, x, y, rows && !whole ? x_step : AT_ONCE, y_step));
+    if (rows)
+        return STN_OK;
+    if (part->adds)
+        return add_part(s, part, &target);
+    stn_box from = stni_conv_image_box(&s->images, &target, part->target), to = stni_conv_image_box(&s->images, own, part->target);
+    return stni_box_copy(s->call->context->queue, &to, &from, stn_dtype_size(s->dtype));
+}
+
+/* Adds a part's share to the gradient by the weight. */
+static stn_status sum_part(struct solver *s, const struct stni_conv_part *part, const struct stni_conv_image *x)
+{
+    struct stni_conv_image y = stni_conv_image_rows(&s->images, &s->y, part->target[0]);
+    if (!is_rows(part) || (s->images.n > 1 && elements(s, &y) != elements(s, &s->y))) {
+        STNI_TRY(stni_conv_image_make(&s->images, s->y.channels, part->target, &y));
+        stn_box from = stni_conv_image_box(&s->images, &s->y, part->target), to = stni_conv_image_box(&s->images, &y, part->target);
+        STNI_TRY(stni_box_copy(s->call->context->queue, &to, &from, stn_dtype_size(s->dtype)));
+    }
+    return launch(s, x, &y, AT_ONCE, 0);
+}
+
+/* Set-up */
+
+/* Parts that take this rank's own elements too: of the gradient by the weight the base has taken what lies in the chunk, but for rows that it
+ * left out. */
+static uint64_t take_own(const struct solver *s)
+{
+    uint64_t own = 0;
+    for (int i = 0; i < s->plan.n_parts; i++) {
+        const struct stni_conv_part *part = &s->plan.parts[i];
+        if (s->kind != STNI_CONV_GRAD_WEIGHT || part->dim < 0 || (part->dim == 0 && s->windowed))
+            own |= UINT64_C(1) << i;
+    }
+    return own;
+}
+
+static stn_status solve(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader)
+{
+    struct stni_conv_image buffers[STNI_CONV_MAX_PARTS];
+    stni_conv_plan(s->conv, s->x.range, s->y.range, &s->plan);
+    s->block = s->plan.has_base ? choose_block(s) : 0;
+    s->windowed = s->plan.has_base && choose_windowed(s);
+    if (s->plan.n_parts > 0 || stni_conv_exchanges(reader))
+        STNI_TRY(stni_conv_fetch(&s->images, reader, &s->plan, source, take_own(s), buffers));
+    if (s->plan.has_base)
+        STNI_TRY(solve_base(s));
+    for (int i = 0; i < s->plan.n_parts; i++) {
+        if (s->kind == STNI_CONV_GRAD_WEIGHT)
+            STNI_TRY(sum_part(s, &s->plan.parts[i], &buffers[i]));
+        else
+            STNI_TRY(solve_part(s, &s->plan.parts[i], &buffers[i]));
+    }
+    /* The sum over nothing. */
+    if (s->kind == STNI_CONV_GRAD_WEIGHT && !s->started)
+        STNI_TRY(launch(s, &s->x, &s->y, AT_ONCE, 0));
+    return STN_OK;
+}
+
+/* The gradient of a 16-bit weight is summed in f32 and rounded at the end. */
+static stn_status solve_weight(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader, const stn_tensor *weight)
+{
+    int64_t n = weight->spec->local_numel;
+    if (stni_wide_dtype(s->dtype) == s->dtype)
+        return solve(s, source, reader);
+    s->weight_dtype = STN_DTYPE_F32;
+    STNI_TRY(stn_op_scratch(s->call, (size_t)n * sizeof(float), &s->weight));
+    STNI_TRY(solve(s, source, reader));
+    struct stni_conv_narrow_args a;
+    memset(&a, 0, sizeof a);
+    a.dtype = s->dtype, a.n = n, a.dst = weight->data, a.src = s->weight;
+    return stn_op_launch(s->call, STNI_CONV_NARROW, s->dtype, &a, sizeof a);
+}
+
+stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, stn_tensor *x, stn_tensor *y, stn_tensor *weight,
+                           stn_tensor *bias)
+{
+    const enum stni_conv_kind kind = conv->kind;
+    const stn_dtype dtype = x->spec->layout.dtype;
+    const int64_t n = conv->batched ? x->spec->local_shape[0] : 1;
+    struct solver s = {.call = call, .conv = conv, .kind = kind, .dtype = dtype, .weight_dtype = dtype, .images = {call, conv, dtype, n}};
+    const struct stni_conv_reader reader = {conv, x->spec, y->spec};
+    stn_tensor *held[4] = {NULL};
+    stn_status status;
+    if (x->spec->layout.mesh != NULL && !x->spec->layout.mesh->member)
+        return STN_OK;
+    STNI_TRY_GOTO(stni_conv_image_take(conv, x, &held[0], &s.x), out);
+    STNI_TRY_GOTO(stni_conv_image_take(conv, y, &held[1], &s.y), out);
+    STNI_TRY_GOTO(stni_tensor_dense(weight, &held[2]), out);
+    s.weight = held[2]->data;
+    if (bias != NULL) {
+        STNI_TRY_GOTO(stni_tensor_dense(bias, &held[3]), out);
+        s.bias = held[3]->data;
+    }
+    stn_tensor *source = held[kind == STNI_CONV_GRAD_INPUT];
+    status = kind == STNI_CONV_GRAD_WEIGHT ? solve_weight(&s, source, &reader, weight) : solve(&s, source, &reader);
+out:
+    for (int i = 0; i < 4; i++)
+        if (held[i] != NULL)
+            stni_tensor_release_here(held[i]);
+    return status;
+}

@@ -1,0 +1,276 @@
+/* Elementary functions of f32 for kernels: branch-free, so that loops over them become vectors. Their errors are a few units in the last
+ * place over the whole range; NaN, infinities, signed zeros where they matter and subnormal results are as the C library's.
+ *
+ * The polynomials are Taylor's, long enough that what is left out is below half a unit in the last place. */
+#ifndef STNI_OPS_CPU_MATH_H
+#define STNI_OPS_CPU_MATH_H
+
+#include "ops/cpu/exp.h"
+
+#include <float.h>
+#include <math.h>
+
+/* A function that is not inlined keeps its loop from becoming vectors, and compilers stop inlining large ones. */
+#if defined(__GNUC__)
+#define STNI_KERNEL_INLINE static inline __attribute__((always_inline))
+#else
+#define STNI_KERNEL_INLINE static inline
+#endif
+
+/* log m and *k for x = 2^k m > 0, sqrt(1/2) <= m < sqrt(2). With f = m - 1 and s = f / (2 + f): log m = 2 atanh s
+ * = 2 s + 2 s^3 / 3 + 2 s^5 / 5 …, and 2 s = f - s f, in which the leading term is exact. */
+STNI_KERNEL_INLINE float stni_log_split_f32(float x, float *k)
+{
+    const uint32_t root_half = 0x3f3504f3u;
+    int subnormal = x < FLT_MIN;
+    float scaled = subnormal ? x * 0x1p25f : x, m;
+    uint32_t bits;
+    memcpy(&bits, &scaled, sizeof bits);
+    int32_t exponent = (int32_t)(bits - root_half) >> 23;
+    bits -= (uint32_t)exponent << 23;
+    memcpy(&m, &bits, sizeof m);
+    float f = m - 1.0f, s = f / (2.0f + f), z = s * s;
+    float p = 2.0f / 9.0f;
+    p = STNI_FMA_F32(p, z, 2.0f / 7.0f);
+    p = STNI_FMA_F32(p, z, 2.0f / 5.0f);
+    p = STNI_FMA_F32(p, z, 2.0f / 3.0f);
+    *k = (float)exponent - (subnormal ? 25.0f : 0.0f);
+    return f - s * (f - p * z);
+}
+
+/* What a logarithm of x is where the formula above does not hold, else `value`. */
+STNI_KERNEL_INLINE float stni_log_ends_f32(float x, float value)
+{
+    value = x > FLT_MAX ? x : value;
+    value = x == 0.0f ? -INFINITY : value;
+    return x >= 0.0f ? value : NAN;
+}
+
+STNI_KERNEL_INLINE float stni_log_f32(float x)
+{
+    float k, m = stni_log_split_f32(x, &k);
+    /* ln 2 in two parts; k times the first is exact. */
+    return stni_log_ends_f32(x, k * 0.693145752f + (m + k * 1.42860677e-6f));
+}
+
+STNI_KERNEL_INLINE double stni_log_f64(double x)
+{
+    return log(x);
+}
+
+STNI_KERNEL_INLINE float stni_log2_f32(float x)
+{
+    float k, m = stni_log_split_f32(x, &k);
+    return stni_log_ends_f32(x, k + m * 1.44269504f);
+}
+
+/* With w = 1 + x rounded, log(1 + x) is log w less what the rounding added, over w. */
+STNI_KERNEL_INLINE float stni_log1p_f32(float x)
+{
+    float w = 1.0f + x, value = stni_log_f32(w);
+    return copysignf(w > 0.0f && w <= FLT_MAX ? value - ((w - 1.0f) - x) / w : value, x);
+}
+
+/* For 0 <= x <= 1: log(1 + x) = 2 atanh s, s = x / (2 + x) <= 1 / 3. */
+STNI_KERNEL_INLINE float stni_log1p_unit_f32(float x)
+{
+    float s = x / (2.0f + x), z = s * s;
+    float p = 2.0f / 15.0f;
+    p = STNI_FMA_F32(p, z, 2.0f / 13.0f);
+    p = STNI_FMA_F32(p, z, 2.0f / 11.0f);
+    p = STNI_FMA_F32(p, z, 2.0f / 9.0f);
+    p = STNI_FMA_F32(p, z, 2.0f / 7.0f);
+    p = STNI_FMA_F32(p, z, 2.0f / 5.0f);
+    p = STNI_FMA_F32(p, z, 2.0f / 3.0f);
+    return s * (p * z + 2.0f);
+}
+
+STNI_KERNEL_INLINE float stni_exp2_f32(float x)
+{
+    const float round = 12582912.0f; /* added to a small number, it leaves the nearest integer in the low bits */
+    x = x < -151.0f ? -151.0f : x;
+    x = x > 129.0f ? 129.0f : x;
+    float shifted = x + round;
+    float p = stni_exp_near_f32((x - (shifted - round)) * 0.693147181f);
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits -= 0x4b400000u;
+    uint32_t half = (uint32_t)((int32_t)bits >> 1);
+    return p * stni_pow2_f32(half) * stni_pow2_f32(bits - half);
+}
+
+/* For |x| <= 1. */
+STNI_KERNEL_INLINE float stni_expm1_taylor_f32(float x)
+{
+    float p = 1.0f / 3628800.0f;
+    p = STNI_FMA_F32(p, x, 1.0f / 362880.0f);
+    p = STNI_FMA_F32(p, x, 1.0f / 40320.0f);
+    p = STNI_FMA_F32(p, x, 1.0f / 5040.0f);
+    p = STNI_FMA_F32(p, x, 1.0f / 720.0f);
+    p = STNI_FMA_F32(p, x, 1.0f / 120.0f);
+    p = STNI_FMA_F32(p, x, 1.0f / 24.0f);
+    p = STNI_FMA_F32(p, x, 1.0f / 6.0f);
+    p = STNI_FMA_F32(p, x, 0.5f);
+    return x + x * x * p;
+}
+
+STNI_KERNEL_INLINE float stni_expm1_f32(float x)
+{
+    float small = stni_expm1_taylor_f32(x), large = stni_exp_f32(x) - 1.0f;
+    return copysignf(fabsf(x) < 0.7f ? small : large, x);
+}
+
+/* tanh x = (1 - e^-2x) / (1 + e^-2x), x > 0; where that loses digits, x + x^3 times the polynomial in x^2 whose largest error for |x| <= 1/2
+ * is least (2e-8). */
+STNI_KERNEL_INLINE float stni_tanh_f32(float x)
+{
+    float a = fabsf(x), e = stni_exp_negative_f32(-2.0f * a), z = x * x;
+    float p = 0.017241491f;
+    p = STNI_FMA_F32(p, z, -0.0530454926f);
+    p = STNI_FMA_F32(p, z, 0.13325879f);
+    p = STNI_FMA_F32(p, z, -0.333331436f);
+    return copysignf(a < 0.5f ? STNI_FMA_F32(p * z, a, a) : (1.0f - e) / (1.0f + e), x);
+}
+
+/* Halves of the argument, so that neither overflows before the result does. */
+STNI_KERNEL_INLINE float stni_sinh_f32(float x)
+{
+    float z = x * x, h = stni_exp_f32(0.5f * fabsf(x));
+    float p = 1.0f / 362880.0f;
+    p = STNI_FMA_F32(p, z, 1.0f / 5040.0f);
+    p = STNI_FMA_F32(p, z, 1.0f / 120.0f);
+    p = STNI_FMA_F32(p, z, 1.0f / 6.0f);
+    return fabsf(x) < 1.0f ? x + x * z * p : copysignf(0.5f * h * h - 0.5f / (h * h), x);
+}
+
+STNI_KERNEL_INLINE float stni_cosh_f32(float x)
+{
+    float h = stni_exp_f32(0.5f * fabsf(x));
+    return 0.5f * h * h + 0.5f / (h * h);
+}
+
+/* 1 / (1 + e^-x); e is at most 1, so that nothing overflows and small results keep their digits. */
+STNI_KERNEL_INLINE float stni_sigmoid_f32(float x)
+{
+    float e = stni_exp_negative_f32(-fabsf(x));
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+STNI_KERNEL_INLINE double stni_sigmoid_f64(double x)
+{
+    double e = stni_exp_negative_f64(-fabs(x));
+    return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
+
+/* erf x = x + x P(x^2) for |x| < 1, beyond it 1 - e^(-a Q(a)) with a = |x|; from 4 on it is 1. Both polynomials are those of least largest error in the
+ * result (1.2e-9, 4e-10). */
+STNI_KERNEL_INLINE float stni_erf_f32(float x)
+{
+    float a = fabsf(x), z = a * a;
+    float p = 7.853858e-05f;
+    p = STNI_FMA_F32(p, z, -0.00080101925f);
+    p = STNI_FMA_F32(p, z, 0.0051883277f);
+    p = STNI_FMA_F32(p, z, -0.026853811f);
+    p = STNI_FMA_F32(p, z, 0.112835854f);
+    p = STNI_FMA_F32(p, z, -0.37612626f);
+    p = STNI_FMA_F32(p, z, 0.12837917f);
+    float b = a > 4.0f ? 4.0f : a;
+    float q = 1.3541946e-05f;
+    q = STNI_FMA_F32(q, b, -0.00034620275f);
+    q = STNI_FMA_F32(q, b, 0.0037388096f);
+    q = STNI_FMA_F32(q, b, -0.02396865f);
+    q = STNI_FMA_F32(q, b, 0.10648028f);
+    q = STNI_FMA_F32(q, b, 0.6350018f);
+    q = STNI_FMA_F32(q, b, 1.128686f);
+    float near = a + a * p, far = 1.0f - stni_exp_negative_f32(-b * q);
+    return copysignf(a < 1.0f ? near : far, x);
+}
+
+/* atan t for 0 <= t <= 1: t + t^3 P(t^2), the polynomial of least largest relative error (2.6e-9). */
+STNI_KERNEL_INLINE float stni_atan_unit_f32(float t)
+{
+    float z = t * t;
+    float p = -0.0017935939f;
+    p = STNI_FMA_F32(p, z, 0.010914481f);
+    p = STNI_FMA_F32(p, z, -0.031177614f);
+    p = STNI_FMA_F32(p, z, 0.057957359f);
+    p = STNI_FMA_F32(p, z, -0.084034368f);
+    p = STNI_FMA_F32(p, z, 0.10952181f);
+    p = STNI_FMA_F32(p, z, -0.14264241f);
+    p = STNI_FMA_F32(p, z, 0.19998549f);
+    p = STNI_FMA_F32(p, z, -0.33333299f);
+    return STNI_FMA_F32(p * z, t, t);
+}
+
+/* The angle of the smaller coordinate over the larger, then by symmetry; pi and pi / 2 in two parts. Two zeros count as 0 / 1, two infinities as 1. */
+STNI_KERNEL_INLINE float stni_atan2_f32(float y, float x)
+{
+    float a = fabsf(x), b = fabsf(y), small = b < a ? b : a, large = b < a ? a : b;
+    float t = small / (large == 0.0f ? 1.0f : large);
+    t = small > FLT_MAX ? 1.0f : t;
+    float angle = stni_atan_unit_f32(t);
+    angle = b > a ? (1.57079637f - angle) - 4.37113883e-8f : angle;
+    angle = copysignf(1.0f, x) < 0.0f ? (3.14159274f - angle) - 8.74227766e-8f : angle;
+    return x != x || y != y ? x + y : copysignf(angle, y);
+}
+
+STNI_KERNEL_INLINE float stni_atan_f32(float x)
+{
+    float a = fabsf(x), angle = stni_atan_unit_f32(a > 1.0f ? 1.0f / a : a);
+    return copysignf(a > 1.0f ? (1.57079637f - angle) - 4.37113883e-8f : angle, x);
+}
+
+/* Sine, cosine and tangent where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is worked out in f64 with pi / 2 in two parts, of which k times the
+ * first is exact: so r keeps its digits beside a multiple of pi. */
+#define STNI_NEAR_F32 524288.0f
+
+STNI_KERNEL_INLINE float stni_reduce_near_f32(float x, int32_t *quadrant)
+{
+    const double round = 6755399441055744.0; /* added to a small number, it leaves the nearest integer */
+    double d = (double)x, k = (d * 0.63661977236758134308 + round) - round;
+    *quadrant = (int32_t)k;
+    return (float)((d - k * 0x1.921fb544p+0) - k * 0x1.0b4611a626331p-34);
+}
+
+/* In quadrant 0 the sine of r, in the others by symmetry. */
+STNI_KERNEL_INLINE float stni_sine_f32(float r, int32_t quadrant)
+{
+    float z = r * r;
+    float s = -1.0f / 39916800.0f;
+    s = STNI_FMA_F32(s, z, 1.0f / 362880.0f);
+    s = STNI_FMA_F32(s, z, -1.0f / 5040.0f);
+    s = STNI_FMA_F32(s, z, 1.0f / 120.0f);
+    s = STNI_FMA_F32(s, z, -1.0f / 6.0f);
+    s = r + r * z * s;
+    float c = -1.0f / 3628800.0f;
+    c = STNI_FMA_F32(c, z, 1.0f / 40320.0f);
+    c = STNI_FMA_F32(c, z, -1.0f / 720.0f);
+    c = STNI_FMA_F32(c, z, 1.0f / 24.0f);
+    c = STNI_FMA_F32(c, z, -0.5f);
+    c = 1.0f + z * c;
+    float value = quadrant & 1 ? c : s;
+    return quadrant & 2 ? -value : value;
+}
+
+STNI_KERNEL_INLINE float stni_sin_near_f32(float x)
+{
+    int32_t quadrant;
+    float r = stni_reduce_near_f32(x, &quadrant);
+    return stni_sine_f32(r, quadrant);
+}
+
+STNI_KERNEL_INLINE float stni_cos_near_f32(float x)
+{
+    int32_t quadrant;
+    float r = stni_reduce_near_f32(x, &quadrant);
+    return stni_sine_f32(r, quadrant + 1);
+}
+
+STNI_KERNEL_INLINE float stni_tan_near_f32(float x)
+{
+    int32_t quadrant;
+    float r = stni_reduce_near_f32(x, &quadrant);
+    return stni_sine_f32(r, quadrant) / stni_sine_f32(r, quadrant + 1);
+}
+
+#endif

@@ -1,0 +1,9 @@
+/* Loops that stay scalar. */
+#ifndef STNI_OPS_CPU_SCALAR_LOOP_H
+#define STNI_OPS_CPU_SCALAR_LOOP_H
+
+/* First in the body of a loop whose elements lie apart. Vectors of them would be put together element by element, which is no faster and many times
+ * the code; gcc 12 has no pragma that forbids it. */
+#define STNI_SCALAR_LOOP __asm__ volatile("");
+
+#endif

@@ -1,0 +1,192 @@
+/* One dtype's distances (core/box/each_float.h). Letters: R and J rows of the two sides in a tile, K elements of a row at a time; x[i][k] and, where
+ * vectors run over j, its transpose. A metric is what one element adds to R x J sums (`add`), what the sums become (`finish`), and for the
+ * gradient a factor of each pair (`weight`) and what it gives elements of a row (`slope`). */
+
+struct NAME(metric) {
+    void (*add)(A *restrict sum, A x, const A *restrict y, A p);
+    A (*finish)(A sum, A p);
+    A (*weight)(A grad, A distance, A p);
+    void (*slope)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n);
+};
+
+static void NAME(add_zero)(A *restrict sum, A x, const A *restrict y, A p)
+{
+    (void)p;
+    for (int j = 0; j < J; j++)
+        sum[j] += (A)(x != y[j]);
+}
+
+static void NAME(add_one)(A *restrict sum, A x, const A *restrict y, A p)
+{
+    (void)p;
+    for (int j = 0; j < J; j++)
+        sum[j] += fabs(x - y[j]);
+}
+
+static void NAME(add_two)(A *restrict sum, A x, const A *restrict y, A p)
+{
+    (void)p;
+    for (int j = 0; j < J; j++)
+        sum[j] += (x - y[j]) * (x - y[j]);
+}
+
+/* NaN stays. */
+static void NAME(add_largest)(A *restrict sum, A x, const A *restrict y, A p)
+{
+    (void)p;
+    for (int j = 0; j < J; j++) {
+        const A d = fabs(x - y[j]);
+        sum[j] = d > sum[j] || d != d ? d : sum[j];
+    }
+}
+
+static void NAME(add_other)(A *restrict sum, A x, const A *restrict y, A p)
+{
+    for (int j = 0; j < J; j++)
+        sum[j] += pow(fabs(x - y[j]), p);
+}
+
+static A NAME(finish_none)(A sum, A p)
+{
+    (void)p;
+    return sum;
+}
+
+static A NAME(finish_two)(A sum, A p)
+{
+    (void)p;
+    return sqrt(sum);
+}
+
+static A NAME(finish_other)(A sum, A p)
+{
+    return pow(sum, 1 / p);
+}
+
+static A NAME(weight_none)(A grad, A distance, A p)
+{
+    (void)p;
+    return distance == 0 ? 0 : grad;
+}
+
+static A NAME(weight_other)(A grad, A distance, A p)
+{
+    return distance == 0 ? 0 : grad / (p == 2 ? distance : pow(distance, p - 1));
+}
+
+static void NAME(slope_zero)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+{
+    (void)out, (void)x, (void)y, (void)weight, (void)distance, (void)p, (void)n;
+}
+
+static void NAME(slope_one)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+{
+    (void)distance, (void)p;
+    for (int k = 0; k < n; k++)
+        out[k] += x[k] > y[k] ? weight : x[k] < y[k] ? -weight : 0;
+}
+
+static void NAME(slope_two)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+{
+    (void)distance, (void)p;
+    for (int k = 0; k < n; k++)
+        out[k] += (x[k] - y[k]) * weight;
+}
+
+/* Each of several largest differences gets the whole, as PyTorch gives it. */
+static void NAME(slope_largest)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+{
+    (void)p;
+    for (int k = 0; k < n; k++)
+        if (LOAD(STORE(fabs(x[k] - y[k]))) == distance)
+            out[k] += x[k] > y[k] ? weight : -weight;
+}
+
+static void NAME(slope_other)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+{
+    (void)distance;
+    for (int k = 0; k < n; k++)
+        if (x[k] != y[k])
+            out[k] += pow(fabs(x[k] - y[k]), p - 1) * (x[k] > y[k] ? weight : -weight);
+}
+
+static const struct NAME(metric) NAME(metrics)[] = {
+    [ZERO] = {NAME(add_zero), NAME(finish_none), NAME(weight_none), NAME(slope_zero)},
+    [ONE] = {NAME(add_one), NAME(finish_none), NAME(weight_none), NAME(slope_one)},
+    [TWO] = {NAME(add_two), NAME(finish_two), NAME(weight_other), NAME(slope_two)},
+    [LARGEST] = {NAME(add_largest), NAME(finish_none), NAME(weight_none), NAME(slope_largest)},
+    [OTHER] = {NAME(add_other), NAME(finish_other), NAME(weight_other), NAME(slope_other)},
+};
+
+/* Loads rows x n elements; the first index of `out` is that of the row, or of the element where `turned`. */
+static void NAME(load)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, int turned, A *out)
+{
+    const T *from = (const T *)x->data + at;
+    for (int r = 0; r < rows; r++)
+        for (int k = 0; k < n; k++)
+            out[turned ? k * J + r : r * K + k] = LOAD(from[r * x->row + k * x->col]);
+}
+
+/* Distances of R rows of one side and J of the other. */
+static void NAME(tile)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t j)
+{
+    const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
+    A x[R * K], y[K * J], sum[R][J];
+    int rows = least(R, p->rows1 - i), cols = least(J, p->rows2 - j);
+    memset(sum, 0, sizeof sum);
+    memset(y, 0, sizeof y);
+    for (int64_t k = 0; k < p->m; k += K) {
+        int n = least(K, p->m - k);
+        NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, 0, x);
+        NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, cols, n, 1, y);
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < n; c++)
+                metric->add(sum[r], x[r * K + c], y + c * J, (A)p->p);
+    }
+    T *out = (T *)p->distance.data + at->distance + i * p->distance.row + j * p->distance.col;
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            out[r * p->distance.row + c * p->distance.col] = STORE(metric->finish(sum[r][c], (A)p->p));
+}
+
+static void NAME(forward)(const struct stni_cdist_args *p, const struct at *at)
+{
+    for (int64_t i = 0; i < p->rows1; i += R)
+        for (int64_t j = 0; j < p->rows2; j += J)
+            NAME(tile)(p, at, i, j);
+}
+
+/* What the rows of the other side give R rows x K elements of x1's gradient, for one element of the batch. */
+static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t k, A *sum)
+{
+    const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
+    A x[R * K], y[K];
+    int rows = least(R, p->rows1 - i), n = least(K, p->m - k);
+    NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, 0, x);
+    for (int64_t j = 0; j < p->rows2; j++) {
+        const T *grad = (const T *)p->grad.data + at->grad + i * p->grad.row + j * p->grad.col;
+        const T *distance = (const T *)p->distance.data + at->distance + i * p->distance.row + j * p->distance.col;
+        NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, 1, n, 0, y);
+        for (int r = 0; r < rows; r++) {
+            const A d = LOAD(distance[r * p->distance.row]);
+            metric->slope(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (A)p->p), d, (A)p->p, n);
+        }
+    }
+}
+
+/* x1's gradient for one element of its own batch, summed over `summed`, which it lacks. */
+static void NAME(backward)(const struct stni_cdist_args *p, const struct stni_cdist_args *summed, const struct at *at)
+{
+    A sum[R * K];
+    for (int64_t i = 0; i < p->rows1; i += R)
+        for (int64_t k = 0; k < p->m; k += K) {
+            struct walk walk = {.at = *at};
+            memset(sum, 0, sizeof sum);
+            for (int more = begin(summed, &walk); more; more = step(summed, &walk))
+                NAME(gather)(p, &walk.at, i, k, sum);
+            T *out = (T *)p->grad1.data + at->grad1 + i * p->grad1.row + k * p->grad1.col;
+            for (int r = 0; r < R && r < p->rows1 - i; r++)
+                for (int c = 0; c < K && c < p->m - k; c++)
+                    out[r * p->grad1.row + c * p->grad1.col] = STORE(sum[r * K + c]);
+        }
+}

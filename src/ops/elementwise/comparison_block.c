@@ -1,4 +1,0 @@
-/* The rows of comparison.h as loops over dense runs. */
-#define ROWS STNI_COMPARISON_LIST
-#define KERNELS stni_comparison_kernels
-#include "ops/elementwise/value_kernels.inc"

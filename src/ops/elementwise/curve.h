@@ -1,9 +1,0 @@
-/* Attributes of curves that have numbers. */
-#ifndef STNI_OPS_ELEMENTWISE_CURVE_H
-#define STNI_OPS_ELEMENTWISE_CURVE_H
-
-struct stni_curve_attrs {
-    double a, b; /* of the arithmetic */
-};
-
-#endif

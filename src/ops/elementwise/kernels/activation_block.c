@@ -1,0 +1,6 @@
+/* The curves of activation.h as loops over dense runs. */
+#include "ops/elementwise/kernels/activation_functions.h"
+
+#define ROWS STNI_ACTIVATION_LIST
+#define KERNELS stni_activation_kernels
+#include "ops/elementwise/kernels/unary_kernels_tmpl.h"

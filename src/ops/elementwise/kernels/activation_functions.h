@@ -1,0 +1,68 @@
+/* Functions that the rows of activation.h name.
+ *
+ * gelu(x) = x P(x), P the normal distribution, or its tanh approximation; with first and second derivatives. Hendrycks and Gimpel 2016.
+ * f32: P's upper tail is 7.1.26 of Abramowitz and Stegun (absolute error below 1.5e-7) with exp as a polynomial, so that loops become
+ * vectors. f64: the C library's erfc. */
+#ifndef STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_FUNCTIONS_H
+#define STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_FUNCTIONS_H
+
+#include "ops/elementwise/kernels/functions.h"
+
+#define STNI_2RSQRTPI 1.12837916709551257390 /* 2 / sqrt(pi) */
+/* The scale of selu, and its product with alpha. Klambauer et al. 2017. */
+#define STNI_SELU 1.0507009873554804934
+#define STNI_SELU_NEGATIVE 1.7580993408473768599
+
+/* sqrt(1 / 2), 1 / sqrt(2 pi), sqrt(2 / pi), and the cubic term of the approximation. */
+#define GELU_R2 0.70710678118654752440
+#define GELU_DENSITY 0.39894228040143267794
+#define GELU_K 0.79788456080286535588
+#define GELU_C 0.044715
+
+STNI_KERNEL_INLINE float density_f32(float x)
+{
+    return (float)GELU_DENSITY * stni_exp_negative_f32(-0.5f * x * x);
+}
+
+STNI_KERNEL_INLINE double density_f64(double x)
+{
+    return GELU_DENSITY * exp(-0.5 * x * x);
+}
+
+STNI_KERNEL_INLINE float normal_f32(float x)
+{
+    float z = fabsf(x) * (float)GELU_R2, t = 1.0f / (1.0f + 0.3275911f * z);
+    float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+    float tail = 0.5f * p * stni_exp_negative_f32(-0.5f * x * x);
+    return x < 0 ? tail : 1.0f - tail;
+}
+
+STNI_KERNEL_INLINE double normal_f64(double x)
+{
+    return 0.5 * erfc(-x * GELU_R2);
+}
+
+/* One set of formulas for both types. */
+#define ACTIVATION_T float
+#define ACTIVATION_F(name) name##_f32
+#include "ops/elementwise/kernels/activation_functions_tmpl.h"
+#define ACTIVATION_T double
+#define ACTIVATION_F(name) name##_f64
+#include "ops/elementwise/kernels/activation_functions_tmpl.h"
+
+#define ERF(x) FLOATING(x, stni_erf_f32, erf)(x)
+#define ERFC(x) FLOATING(x, erfcf, erfc)(x)
+#define NORMAL(x) FLOATING(x, normal_f32, normal_f64)(x)
+#define DENSITY(x) FLOATING(x, density_f32, density_f64)(x)
+#define GELU_SLOPE(x) FLOATING(x, gelu_slope_f32, gelu_slope_f64)(x)
+#define GELU_TANH(x) FLOATING(x, gelu_tanh_f32, gelu_tanh_f64)(x)
+#define GELU_TANH_SLOPE(x) FLOATING(x, gelu_tanh_slope_f32, gelu_tanh_slope_f64)(x)
+#define GELU_TANH_BEND(x) FLOATING(x, gelu_tanh_bend_f32, gelu_tanh_bend_f64)(x)
+#define SOFTPLUS(x) FLOATING(x, softplus_f32, softplus_f64)(x)
+#define SILU_SLOPE(x) FLOATING(x, silu_slope_f32, silu_slope_f64)(x)
+#define SILU_BEND(x) FLOATING(x, silu_bend_f32, silu_bend_f64)(x)
+#define MISH_T(x) FLOATING(x, mish_t_f32, mish_t_f64)(x)
+#define MISH_SLOPE(x) FLOATING(x, mish_slope_f32, mish_slope_f64)(x)
+#define MISH_BEND(x) FLOATING(x, mish_bend_f32, mish_bend_f64)(x)
+
+#endif

@@ -1,0 +1,51 @@
+/* The arithmetic of pointwise ops, one row each: sums, products, quotients, choices. Kernels of every device are made from such lists
+ * (pointwise_op.h has them all).
+ *
+ * x, y, z are the operands and a, b, c the op's numbers, of the type in which is computed; the value of the expression is the result. The
+ * columns are the classes of element types:
+ *   floating  f32 and f64; 16-bit floats compute in f32
+ *   integer   i64, which wraps; results of narrower integers are cut
+ *   boolean   0 or 1
+ *   complex   c64 and c128; a, b and c are real. COMPLEX_MUL(x, y) and CONJUGATE(x) vectorise, C's own product does not
+ * NONE stands where the op's rule (pointwise.h) admits no operand of the class. A row of more than a line calls a function, static inline,
+ * of functions.h. Functions of one operand whose derivative is one kernel too are rows of another kind: exponential.h. */
+#ifndef STNI_OPS_ELEMENTWISE_KERNELS_ARITHMETIC_H
+#define STNI_OPS_ELEMENTWISE_KERNELS_ARITHMETIC_H
+
+/*    op           floating                integer               boolean      complex */
+#define STNI_ARITHMETIC_LIST(X)                                                                      \
+    X(add,         x + a * y,              x + a * y,            x | (a & y), x + a * y)             \
+    X(sub,         x - a * y,              x - a * y,            NONE,        x - a * y)             \
+    X(mul,         x * y,                  x * y,                x & y,       COMPLEX_MUL(x, y))     \
+    X(div,         x / y,                  NONE,                 NONE,        x / y)                 \
+    X(div_trunc,   TRUNC(x / y),           QUOTIENT(x, y),       NONE,        NONE)                  \
+    X(div_floor,   FLOOR_QUOTIENT(x, y),   FLOOR_QUOTIENT(x, y), NONE,        NONE)                  \
+    X(fmod,        FMOD(x, y),             FMOD(x, y),           NONE,        NONE)                  \
+    X(remainder,   REMAINDER(x, y),        REMAINDER(x, y),      NONE,        NONE)                  \
+    X(neg,         -x,                     -x,                   NONE,        -x)                    \
+    X(square,      x * x,                  x * x,                NONE,        COMPLEX_MUL(x, x))     \
+    X(square_backward, 2 * x * y,          NONE,                 NONE,        2 * COMPLEX_MUL(x, CONJUGATE(y))) \
+    X(square_curvature, 2 * x * y,         NONE,                 NONE,        2 * COMPLEX_MUL(x, y)) \
+    X(pow,         POW(x, y),              POW(x, y),            NONE,        POW(x, y))             \
+    X(conj,        x,                      x,                    x,           CONJUGATE(x))          \
+    X(cast,        x,                      x,                    x,           x)                     \
+    X(lerp,        LERP(x, y, z),          NONE,                 NONE,        x + COMPLEX_MUL(z, y - x)) \
+    X(addcmul,     x + a * (y * z),        x + a * (y * z),      NONE,        x + a * COMPLEX_MUL(y, z)) \
+    X(addcdiv,     x + a * (y / z),        NONE,                 NONE,        x + a * (y / z))       \
+    X(where,       x != 0 ? y : z,         x != 0 ? y : z,       x ? y : z,   x != 0 ? y : z)        \
+    X(masked_fill, y != 0 ? z : x,         y != 0 ? z : x,       y ? z : x,   y != 0 ? z : x)        \
+    X(maximum,     MAXIMUM(x, y),          MAXIMUM(x, y),        x | y,       NONE)                  \
+    X(minimum,     MINIMUM(x, y),          MINIMUM(x, y),        x & y,       NONE)                  \
+    X(clamp,       LIMIT(x, y, z),         LIMIT(x, y, z),       NONE,        NONE)                  \
+    X(relu,        x < 0 ? 0 : x,          x < 0 ? 0 : x,        NONE,        NONE)                  \
+    X(relu_backward, y <= 0 ? 0 : x,       NONE,                 NONE,        NONE)                  \
+    X(relu_curvature, 0,                   NONE,                 NONE,        NONE)                  \
+    X(abs,         ABS(x),                 x < 0 ? -x : x,       x,           ABS(x))                \
+    X(abs_backward, y > 0 ? x : y < 0 ? -x : 0, NONE,            NONE,        y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y))) \
+    X(sign,        (x > 0) - (x < 0),      (x > 0) - (x < 0),    x,           NONE)                  \
+    /* Gates let the cotangent x through where y and z compare so. */                                \
+    X(gate_equal,  y == z ? x : 0,         NONE,                 NONE,        NONE)                  \
+    X(gate_greater, y > z ? x : 0,         NONE,                 NONE,        NONE)                  \
+    X(gate_maximum, y > z ? x : y == z ? x / 2 : 0, NONE,        NONE,        NONE)
+
+#endif

@@ -1,0 +1,34 @@
+/* Rows that compare, test, round, and take complex numbers apart. As arithmetic.h. */
+#ifndef STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
+#define STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
+
+/*    op           floating             integer boolean complex */
+#define STNI_COMPARISON_LIST(X)                                                                       \
+    X(eq,          x == y,              x == y, x == y, x == y)                                       \
+    X(ne,          x != y,              x != y, x != y, x != y)                                       \
+    X(lt,          x < y,               x < y,  x < y,  NONE)                                         \
+    X(le,          x <= y,              x <= y, x <= y, NONE)                                         \
+    X(gt,          x > y,               x > y,  x > y,  NONE)                                         \
+    X(ge,          x >= y,              x >= y, x >= y, NONE)                                         \
+    X(logical_and, NONE,                NONE,   x & y,  NONE)                                         \
+    X(logical_or,  NONE,                NONE,   x | y,  NONE)                                         \
+    X(logical_xor, NONE,                NONE,   x ^ y,  NONE)                                         \
+    X(logical_not, NONE,                NONE,   x ^ 1,  NONE)                                         \
+    X(isnan,       x != x,              0,      0,      x != x)                                       \
+    X(isfinite,    x - x == 0,          1,      1,      x - x == 0)                                   \
+    X(nan_to_num,  x != x ? a : x > MOST ? b : x < -MOST ? c : x, x, x, NONE)                          \
+    X(floor,       FLOOR(x),            x,      NONE,   NONE)                                         \
+    X(ceil,        CEIL(x),             x,      NONE,   NONE)                                         \
+    X(trunc,       TRUNC(x),            x,      NONE,   NONE)                                         \
+    X(round,       ROUND(x, a, b),      x,      NONE,   NONE)                                         \
+    X(atan2,       ATAN2(x, y),         NONE,   NONE,   NONE)                                         \
+    X(hypot,       HYPOT(x, y),         NONE,   NONE,   NONE)                                         \
+    X(real,        x,                   x,      x,      x)                                            \
+    X(imag,        NONE,                NONE,   NONE,   __imag__ x)                                   \
+    X(imag_backward, NONE,              NONE,   NONE,   __builtin_complex((R)0, __real__ x))          \
+    X(angle,       x < 0 ? (R)STNI_PI : x != x ? x : 0, NONE, NONE, ATAN2(__imag__ x, __real__ x))    \
+    X(angle_backward, 0,                NONE,   NONE,   COMPLEX_MUL(x, __builtin_complex(-__imag__ y, __real__ y)) / SQUARED(y)) \
+    X(complex,     NONE,                NONE,   NONE,   __builtin_complex(__real__ x, __real__ y))    \
+    X(polar,       NONE,                NONE,   NONE,   __real__ x * __builtin_complex(COS(__real__ y), SIN(__real__ y)))
+
+#endif

@@ -1,0 +1,26 @@
+/* Curves: functions of one operand that are differentiable twice. One row gives the function, its slope and the slope's derivative, and
+ * becomes three ops with a kernel each:
+ *   op             value                  of the operand x
+ *   op_backward    cotangent times slope  of v: the function's operand or its result, whichever is handier (unary_list.h says)
+ *   op_curvature   two cotangents times bend, the derivative of the slope by v
+ * a and b are the op's numbers, R is the real type. Complex types use the same formulas, conjugated where cotangents need it. */
+#ifndef STNI_OPS_ELEMENTWISE_KERNELS_EXPONENTIAL_H
+#define STNI_OPS_ELEMENTWISE_KERNELS_EXPONENTIAL_H
+
+/*    op          value        slope              bend */
+#define STNI_EXPONENTIAL_LIST(X)                                                \
+    X(exp,        EXP(x),      v,                 1)                            \
+    X(exp2,       EXP2(x),     (R)STNI_LN2 * v,   (R)STNI_LN2)                  \
+    X(expm1,      EXPM1(x),    1 + v,             1)                            \
+    X(log,        LOG(x),      1 / v,             -1 / (v * v))                 \
+    X(log2,       LOG2(x),     (R)STNI_RLN2 / v,  -(R)STNI_RLN2 / (v * v))      \
+    X(log1p,      LOG1P(x),    1 / (1 + v),       -1 / ((1 + v) * (1 + v)))     \
+    X(sqrt,       SQRT(x),     1 / (2 * v),       -1 / (2 * v * v))             \
+    X(rsqrt,      1 / SQRT(x), -v * v * v / 2,    -3 * v * v / 2)               \
+    X(reciprocal, 1 / x,       -v * v,            -2 * v)                       \
+    X(sinh,       SINH(x),     COSH(v),           SINH(v))                      \
+    X(cosh,       COSH(x),     SINH(v),           COSH(v))                      \
+    X(tanh,       TANH(x),     1 - v * v,         -2 * v)                       \
+    X(sigmoid,    SIGMOID(x),  v * (1 - v),       1 - 2 * v)
+
+#endif

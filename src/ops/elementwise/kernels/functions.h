@@ -1,0 +1,139 @@
+/* The functions that rows of arithmetic name, for the types of a column: on C types, for kernels of the CPU. */
+#ifndef STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_H
+#define STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_H
+
+#include "ops/cpu/math.h"
+
+#include <complex.h>
+#undef complex /* a row has that name */
+#undef I
+
+#include <stdint.h>
+
+#define STNI_PI 3.14159265358979323846
+#define STNI_LN2 0.69314718055994530942
+#define STNI_RLN2 1.44269504088896340736    /* 1 / ln 2 */
+
+/* Products keep their own rounding: gcc 12 makes fused multiply-adds of the pairs of a complex product even where contraction is off, and
+ * then the bits would depend on the instruction set. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_assoc_barrier)
+#define ROUNDED(product) __builtin_assoc_barrier(product)
+#endif
+#endif
+#ifndef ROUNDED
+#define ROUNDED(product) (product)
+#endif
+
+/* Without the case for infinite parts of ISO C's annex G, which would be a call per element. */
+static inline float _Complex mul_c64(float _Complex x, float _Complex y)
+{
+    float a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
+    return __builtin_complex(ROUNDED(a * c) - ROUNDED(b * d), ROUNDED(a * d) + ROUNDED(b * c));
+}
+
+static inline double _Complex mul_c128(double _Complex x, double _Complex y)
+{
+    double a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
+    return __builtin_complex(ROUNDED(a * c) - ROUNDED(b * d), ROUNDED(a * d) + ROUNDED(b * c));
+}
+
+/* An integer divided by 0 gives 0, as does its rest; by -1 it wraps. */
+static inline int64_t quotient_i64(int64_t x, int64_t y)
+{
+    return y == 0 ? 0 : y == -1 ? -x : x / y;
+}
+
+static inline int64_t fmod_i64(int64_t x, int64_t y)
+{
+    return y == 0 || y == -1 ? 0 : x % y;
+}
+
+static inline int64_t remainder_i64(int64_t x, int64_t y)
+{
+    int64_t rest = fmod_i64(x, y);
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+static inline int64_t floor_quotient_i64(int64_t x, int64_t y)
+{
+    return quotient_i64(x, y) - (fmod_i64(x, y) != 0 && (x < 0) != (y < 0));
+}
+
+/* By squaring; a negative exponent leaves of 1 and -1 what they are, of others 0. */
+static inline int64_t pow_i64(int64_t x, int64_t y)
+{
+    int64_t power = 1;
+    if (y < 0)
+        return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
+    for (; y > 0; y >>= 1, x *= x)
+        power *= y & 1 ? x : 1;
+    return power;
+}
+
+#define FUNCTIONS_T float
+#define FUNCTIONS_F(name) name##_f32
+#define FUNCTIONS_C(name) name##f
+#define FUNCTIONS_Z(name) name##_c64
+#include "ops/elementwise/kernels/functions_tmpl.h"
+#define FUNCTIONS_T double
+#define FUNCTIONS_F(name) name##_f64
+#define FUNCTIONS_C(name) name
+#define FUNCTIONS_Z(name) name##_c128
+#include "ops/elementwise/kernels/functions_tmpl.h"
+
+#define FLOATING(x, f32, f64) _Generic((x), float: f32, default: f64)
+#define ANALYTIC(x, f32, f64, c64, c128) _Generic((x), float: f32, double: f64, float _Complex: c64, double _Complex: c128)
+#define WITH_INTEGERS(x, f32, f64, i64) _Generic((x), float: f32, double: f64, int64_t: i64)
+
+#define COMPLEX_MUL(x, y) _Generic((x), float _Complex: mul_c64, double _Complex: mul_c128)(x, y)
+#define CONJUGATE(x) (~(x))
+#define SQUARED(x) (__real__(x) * __real__(x) + __imag__(x) * __imag__(x))
+
+#define EXP(x) ANALYTIC(x, stni_exp_f32, stni_exp_f64, cexpf, cexp)(x)
+#define EXP2(x) ANALYTIC(x, stni_exp2_f32, exp2, exp2_c64, exp2_c128)(x)
+#define EXPM1(x) ANALYTIC(x, stni_expm1_f32, expm1, expm1_c64, expm1_c128)(x)
+#define LOG(x) ANALYTIC(x, stni_log_f32, log, clogf, clog)(x)
+#define LOG2(x) ANALYTIC(x, stni_log2_f32, log2, log2_c64, log2_c128)(x)
+#define LOG1P(x) ANALYTIC(x, stni_log1p_f32, log1p, log1p_c64, log1p_c128)(x)
+#define LOG1P_UNIT(x) FLOATING(x, stni_log1p_unit_f32, log1p)(x)
+#define SQRT(x) ANALYTIC(x, sqrtf, sqrt, csqrtf, csqrt)(x)
+#define SINH(x) ANALYTIC(x, stni_sinh_f32, sinh, csinhf, csinh)(x)
+#define COSH(x) ANALYTIC(x, stni_cosh_f32, cosh, ccoshf, ccosh)(x)
+#define TANH(x) ANALYTIC(x, stni_tanh_f32, tanh, ctanhf, ctanh)(x)
+#define SIGMOID(x) ANALYTIC(x, stni_sigmoid_f32, stni_sigmoid_f64, sigmoid_c64, sigmoid_c128)(x)
+/* trigonometry_block.c has its own. */
+#define SIN_F32 sinf
+#define COS_F32 cosf
+#define TAN_F32 tanf
+#define SIN(x) ANALYTIC(x, SIN_F32, sin, csinf, csin)(x)
+#define COS(x) ANALYTIC(x, COS_F32, cos, ccosf, ccos)(x)
+#define TAN(x) ANALYTIC(x, TAN_F32, tan, ctanf, ctan)(x)
+#define ASIN(x) ANALYTIC(x, asinf, asin, casinf, casin)(x)
+#define ACOS(x) ANALYTIC(x, acosf, acos, cacosf, cacos)(x)
+#define ATAN(x) ANALYTIC(x, stni_atan_f32, atan, catanf, catan)(x)
+#define ABS(x) ANALYTIC(x, fabsf, fabs, cabsf, cabs)(x)
+#define POW(x, y) \
+    _Generic((x), float: powf, double: pow, float _Complex: cpowf, double _Complex: cpow, int64_t: pow_i64)(x, y)
+
+#define ATAN2(x, y) FLOATING(x, stni_atan2_f32, atan2)(x, y)
+#define HYPOT(x, y) FLOATING(x, hypotf, hypot)(x, y)
+#define FLOOR(x) FLOATING(x, floorf, floor)(x)
+#define CEIL(x) FLOATING(x, ceilf, ceil)(x)
+#define TRUNC(x) FLOATING(x, truncf, trunc)(x)
+#define ROUND(x, a, b) FLOATING(x, round_f32, round_f64)(x, a, b)
+#define LERP(x, y, z) FLOATING(x, lerp_f32, lerp_f64)(x, y, z)
+#define MOST FLOATING(x, FLT_MAX, DBL_MAX)
+#define FMOD(x, y) WITH_INTEGERS(x, fmodf, fmod, fmod_i64)(x, y)
+#define REMAINDER(x, y) WITH_INTEGERS(x, remainder_f32, remainder_f64, remainder_i64)(x, y)
+#define QUOTIENT(x, y) quotient_i64(x, y)
+#define FLOOR_QUOTIENT(x, y) WITH_INTEGERS(x, floor_quotient_f32, floor_quotient_f64, floor_quotient_i64)(x, y)
+
+/* NaN wins: the sum is NaN where neither comparison holds. Among equals it is x, so that a bound of 0 leaves -0 as it is. */
+#define MAXIMUM(x, y) ((x) < (y) ? (y) : (x) >= (y) ? (x) : (x) + (y))
+#define MINIMUM(x, y) ((x) > (y) ? (y) : (x) <= (y) ? (x) : (x) + (y))
+#define LIMIT(x, low, high) MINIMUM(MAXIMUM(x, low), high)
+/* Between constants. */
+#define WITHIN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
+
+#endif

@@ -1,0 +1,67 @@
+/* The kernel of every pointwise op: an expression of a list of arithmetic over strided operands of any dtypes. */
+#ifndef STNI_OPS_ELEMENTWISE_KERNELS_POINTWISE_KERNEL_H
+#define STNI_OPS_ELEMENTWISE_KERNELS_POINTWISE_KERNEL_H
+
+#include <shardtensor/mesh.h>
+#include <shardtensor/op.h>
+
+#include "core/base/isa.h"
+#include "ops/elementwise/pointwise_op.h"
+
+enum { STNI_POINTWISE_MAX_IN = 3 };
+
+/* A number as every class of types reads it. */
+struct stni_pointwise_number {
+    double f;
+    int64_t i;
+};
+
+struct stni_pointwise_operand {
+    void *data; /* NULL: a number stands for it */
+    stn_dtype dtype;
+    int64_t strides[STN_MAX_NDIM]; /* elements; 0 along broadcast dims */
+};
+
+/* out may be the memory of an operand where both have the same strides. No dim has size 0. */
+struct stni_pointwise_args {
+    enum stni_pointwise_op op;
+    enum stni_isa isa;
+    stn_dtype compute; /* a compute type (ops/cpu/convert.h) */
+    int ndim, n_in;
+    int64_t shape[STN_MAX_NDIM]; /* slowest dim first; ndim may be 0 */
+    struct stni_pointwise_operand out, in[STNI_POINTWISE_MAX_IN];
+    struct stni_pointwise_number a, b, c, number[STNI_POINTWISE_MAX_IN];
+    stn_context *divides; /* the context that is told where integers of operand 1 are 0, by which the op divides; NULL: it does not */
+    const char *name;     /* the op's, for that message */
+};
+
+stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);
+
+/* Dense runs of one compute type, n elements each; `out` may be one of `in`. For the CPU's kernel; compiled once per instruction set. */
+struct stni_pointwise_block {
+    enum stni_pointwise_op op;
+    int64_t n;
+    void *out;
+    const void *in[STNI_POINTWISE_MAX_IN]; /* all valid: those that the op has not are in[0] */
+    struct stni_pointwise_number a, b, c;
+    char *room;                            /* NULL, or what `out` goes past the caches through (ops/cpu/nontemporal_blocks.h) */
+    size_t ahead[STNI_POINTWISE_MAX_IN];   /* then: how far ahead each operand is asked for, bytes; 0: not at all */
+};
+
+typedef void (*stni_pointwise_block_fn)(const struct stni_pointwise_block *block);
+
+/* The blocks of one list, by compute type; NULL where its rows admit no operand of the type. */
+struct stni_pointwise_kernels {
+    stni_pointwise_block_fn block[STN_DTYPE_COUNT];
+};
+
+extern const struct stni_pointwise_kernels stni_arithmetic_kernels_base, stni_arithmetic_kernels_avx2, stni_arithmetic_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_comparison_kernels_base, stni_comparison_kernels_avx2, stni_comparison_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_exponential_kernels_base, stni_exponential_kernels_avx2, stni_exponential_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_trigonometry_kernels_base, stni_trigonometry_kernels_avx2, stni_trigonometry_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_activation_kernels_base, stni_activation_kernels_avx2, stni_activation_kernels_avx512;
+
+/* The block that computes an op in a type; NULL where its list has none for it. */
+stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_dtype compute, enum stni_isa isa);
+
+#endif

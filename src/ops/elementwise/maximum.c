@@ -1,0 +1,166 @@
+/* maximum, minimum, clamp. Their cotangents go through gates, which let them pass where two operands compare so; where maximum's or
+ * minimum's operands are equal, half goes to each. */
+#include "ops/elementwise/pointwise.h"
+#include "ops/common/call.h"
+#include "ops/common/promote.h"
+
+#include <shardtensor/ops_in_place.h>
+
+#include <math.h>
+#include <stddef.h>
+
+/* Gates: of the cotangent, by two operands. They are linear in the cotangent and constant in the others but where they jump. */
+
+static stn_tensor *gate(enum stni_op_index op, stn_tensor *grad, stn_tensor *left, stn_tensor *right)
+{
+    return stni_call(op, 3, (stn_tensor *[]){grad, left, right}, NULL);
+}
+
+static stn_tensor *equal_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    return gate(STNI_OP_gate_equal, grad, call->in[1], call->in[2]);
+}
+
+static stn_tensor *greater_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    return gate(STNI_OP_gate_greater, grad, call->in[1], call->in[2]);
+}
+
+static stn_tensor *maximum_gate_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    return gate(STNI_OP_gate_maximum, grad, call->in[1], call->in[2]);
+}
+
+static const stn_input_schema gate_inputs[] = {{.name = "grad"}, {.name = "left"}, {.name = "right"}};
+
+#define GATE(name, function)                                                                                               \
+    .inputs = gate_inputs, .n_inputs = 3,                                                                                  \
+    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .dtypes = STNI_FLOATING, .linear = {1},                      \
+                          .derivative = {{function, STNI_READS_IN(1) | STNI_READS_IN(2)}})
+
+const stn_op_desc stni_op_gate_equal = {GATE(gate_equal, equal_derivative), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_gate_greater = {GATE(gate_greater, greater_derivative), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_gate_maximum = {GATE(gate_maximum, maximum_gate_derivative), .flags = STN_OP_INTERNAL};
+
+/* maximum, minimum */
+
+stn_tensor *stn_maximum(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_maximum, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+stn_tensor *stn_minimum(stn_tensor *input, stn_tensor *other)
+{
+    return stni_call(STNI_OP_minimum, 2, (stn_tensor *[]){input, other}, NULL);
+}
+
+/* To the first operand where it is the greater. */
+static stn_tensor *to_input_if_greater(const stn_backward_call *call, stn_tensor *grad)
+{
+    return gate(STNI_OP_gate_maximum, grad, call->in[0], call->in[1]);
+}
+
+static stn_tensor *to_input_if_less(const stn_backward_call *call, stn_tensor *grad)
+{
+    return gate(STNI_OP_gate_maximum, grad, call->in[1], call->in[0]);
+}
+
+static const stn_input_schema pair_inputs[] = {{"input", 0, 0}, {"other", 0, 0}};
+
+enum { BOTH = STNI_READS_IN(0) | STNI_READS_IN(1), REALS = STNI_FLOATING | STNI_INTEGER };
+
+const stn_op_desc stni_op_maximum = {
+    .inputs = pair_inputs, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("maximum", .op = STNI_POINTWISE_maximum, .dtypes = REALS | STNI_BOOL,
+                          .derivative = {{to_input_if_greater, BOTH}, {to_input_if_less, BOTH}}),
+};
+
+const stn_op_desc stni_op_minimum = {
+    .inputs = pair_inputs, .n_inputs = 2,
+    STNI_POINTWISE_FIELDS("minimum", .op = STNI_POINTWISE_minimum, .dtypes = REALS | STNI_BOOL,
+                          .derivative = {{to_input_if_less, BOTH}, {to_input_if_greater, BOTH}}),
+};
+
+/* clamp */
+
+struct clamp_attrs {
+    stn_number min, max;
+};
+
+enum { INPUT, MIN, MAX };
+
+static stn_number bound(double value)
+{
+    return isinf(value) ? (stn_number){STN_NUMBER_NONE, 0, 0} : stni_number(value);
+}
+
+stn_tensor *stn_clamp(stn_tensor *input, double min, double max)
+{
+    const struct clamp_attrs attrs = {bound(min), bound(max)};
+    return stni_call(STNI_OP_clamp, 3, (stn_tensor *[]){input, NULL, NULL}, &attrs);
+}
+
+stn_tensor *stn_clamp_tensor(stn_tensor *input, stn_tensor *min, stn_tensor *max)
+{
+    return stni_call(STNI_OP_clamp, 3, (stn_tensor *[]){input, min, max}, NULL);
+}
+
+stn_tensor *stn_clamp_(stn_tensor *input, double min, double max)
+{
+    const struct clamp_attrs attrs = {bound(min), bound(max)};
+    return stni_call(STNI_OP_clamp_, 3, (stn_tensor *[]){input, NULL, NULL}, &attrs);
+}
+
+stn_tensor *stn_clamp_tensor_(stn_tensor *input, stn_tensor *min, stn_tensor *max)
+{
+    return stni_call(STNI_OP_clamp_, 3, (stn_tensor *[]){input, min, max}, NULL);
+}
+
+/* What stands for one bound that is absent: it bounds nothing, and as the lowest kind of number it changes no dtype. */
+static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    static const stn_number lowest = {STN_NUMBER_BOOL, INT64_MIN, -INFINITY}, highest = {STN_NUMBER_BOOL, INT64_MAX, INFINITY};
+    const struct clamp_attrs *attrs = call->attrs;
+    int has_min = call->in_spec[MIN] || attrs->min.kind != STN_NUMBER_NONE, has_max = call->in_spec[MAX] || attrs->max.kind != STN_NUMBER_NONE;
+    out->operand[MIN] = has_min || !has_max ? attrs->min : lowest;
+    out->operand[MAX] = has_max || !has_min ? attrs->max : highest;
+}
+
+static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    return gate(STNI_OP_gate_equal, grad, call->in[INPUT], call->out[0]);
+}
+
+/* A bound takes the cotangent where it decides, and the upper one decides where both do. */
+static stn_tensor *min_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *above = gate(STNI_OP_gate_greater, grad, call->in[MIN], call->in[INPUT]);
+    return gate(STNI_OP_gate_equal, above, call->in[MIN], call->out[0]);
+}
+
+static stn_tensor *max_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    const struct clamp_attrs *attrs = call->attrs;
+    stn_tensor *decided = call->in[INPUT];
+    if (call->in[MIN])
+        decided = stn_maximum(decided, call->in[MIN]);
+    else if (attrs->min.kind != STN_NUMBER_NONE)
+        decided = stn_clamp(decided, attrs->min.f, INFINITY);
+    return gate(STNI_OP_gate_greater, grad, decided, call->in[MAX]);
+}
+
+static const stn_input_schema clamp_inputs[] = {{"input", 0, 0}, {"min", 1, 0}, {"max", 1, 0}};
+static const stn_attr_schema clamp_schema[] = {
+    {"min", STN_ATTR_NUMBER, offsetof(struct clamp_attrs, min), NULL},
+    {"max", STN_ATTR_NUMBER, offsetof(struct clamp_attrs, max), NULL},
+};
+
+#define CLAMP(name)                                                                                                            \
+    .inputs = clamp_inputs, .n_inputs = 3, .attrs = clamp_schema, .n_attrs = 2, .attrs_size = sizeof(struct clamp_attrs),      \
+    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_clamp, .dtypes = REALS, .numbers = take_numbers,                          \
+                          .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(INPUT) | STNI_READS_OUT},                  \
+                                         [MIN] = {min_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_OUT}, \
+                                         [MAX] = {max_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_IN(MAX)}})
+
+const stn_op_desc stni_op_clamp = {CLAMP("clamp")};
+const stn_op_desc stni_op_clamp_ = {CLAMP("clamp_"), .flags = STN_OP_IN_PLACE};

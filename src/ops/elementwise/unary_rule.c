@@ -1,0 +1,124 @@
+/* The descriptors of curves: four for each row of unary_list.h. backward is linear in the cotangent, so that its derivative by that is backward
+ * again; its derivative by what the slope is a function of is curvature. */
+#include "core/tensor/tensor.h"
+#include "ops/elementwise/unary_rule.h"
+#include "ops/elementwise/pointwise.h"
+#include "ops/common/call.h"
+
+#include <shardtensor/ops.h>
+
+#include <stddef.h>
+
+/* Derivatives */
+
+static const struct stni_pointwise_rule *rule_of(const stn_backward_call *call)
+{
+    return call->arg;
+}
+
+static stn_tensor *value_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *in[] = {grad, call->in[0] ? call->in[0] : call->out[0]};
+    return stni_call(rule_of(call)->backward, 2, in, call->attrs);
+}
+
+static stn_tensor *backward_by_grad(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *in[] = {grad, stni_conjugate(call->in[1])};
+    return stni_call(rule_of(call)->backward, 2, in, call->attrs);
+}
+
+static stn_tensor *backward_by_operand(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *in[] = {stni_conjugate(grad), call->in[0], call->in[1]};
+    return stni_call(rule_of(call)->curvature, 3, in, call->attrs);
+}
+
+static stn_tensor *third_derivative(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stni_call_fail(grad, STN_ERR_UNSUPPORTED, "%s: there is no third derivative", stn_op_descriptor(call->op)->name);
+}
+
+/* Attributes */
+
+static void take_ab(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    const struct stni_curve_attrs *attrs = call->attrs;
+    out->a = (stn_number){STN_NUMBER_FLOAT, 0, attrs->a};
+    out->b = (stn_number){STN_NUMBER_FLOAT, 0, attrs->b};
+}
+
+/* The rows of the choices stand one after another, and each is three ops. */
+static void take_choice(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    out->op += 3 * (unsigned)*(const int64_t *)call->attrs;
+}
+
+#define A(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_curve_attrs, a), NULL}
+#define B(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_curve_attrs, b), NULL}
+static const stn_attr_schema softplus_attrs[] = {A("beta"), B("threshold")}, elu_attrs[] = {A("alpha")}, celu_attrs[] = {A("alpha")},
+                             leaky_relu_attrs[] = {A("negative_slope")}, hardtanh_attrs[] = {A("min_val"), B("max_val")};
+static const struct stni_curve_attrs softplus_defaults = {1, 20}, elu_defaults = {1, 0}, celu_defaults = {1, 0},
+                                     leaky_relu_defaults = {0.01, 0}, hardtanh_defaults = {-1, 1};
+
+static const char *const gelu_choices[] = {"none", "tanh", NULL};
+static const stn_attr_schema gelu_attrs[] = {{"approximate", STN_ATTR_CHOICE, 0, gelu_choices}};
+
+/* Descriptors */
+
+static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "operand"}};
+static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.name = "grad"}, {.name = "operand"}};
+
+#define DTYPES_ANALYTIC STNI_FLOATING | STNI_COMPLEX
+#define DTYPES_REAL STNI_FLOATING
+#define DTYPES_FLOATS STNI_FLOATING
+#define DTYPES_NUMBERS STNI_FLOATING | STNI_COMPLEX
+#define DTYPES_REALS STNI_FLOATING
+
+#define VALUE_ANALYTIC .result = stni_dtype_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX
+#define VALUE_REAL .result = stni_dtype_floating, .dtypes = STNI_FLOATING
+#define VALUE_FLOATS .dtypes = STNI_FLOATING
+#define VALUE_NUMBERS .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX
+#define VALUE_REALS .dtypes = STNI_FLOATING | STNI_INTEGER
+
+#define READS_IN STNI_READS_IN(0)
+#define READS_OUT STNI_READS_OUT
+
+#define ATTRS_NONE(name)
+#define ATTRS_NUMBERS(name)                                                                                           \
+    .attrs = name##_attrs, .n_attrs = sizeof name##_attrs / sizeof name##_attrs[0], .attrs_size = sizeof(struct stni_curve_attrs), \
+    .attrs_init = &name##_defaults,
+#define ATTRS_CHOICE(name) .attrs = name##_attrs, .n_attrs = 1, .attrs_size = sizeof(int64_t),
+
+#define FROM_NONE
+#define FROM_NUMBERS .numbers = take_ab,
+#define FROM_CHOICE .numbers = take_choice,
+
+#define NEXT(name) .backward = STNI_OP_##name##_backward, .curvature = STNI_OP_##name##_curvature
+
+#define VALUE(text, name_, class, reads, attributes)                                                                           \
+    STNI_UNARY_INPUTS, ATTRS_##attributes(name_)                                                                               \
+    STNI_POINTWISE_FIELDS(text, .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                     \
+                          .derivative = {{value_derivative, READS_##reads}})
+
+#define DESCRIPTORS(unused, name_, class, reads, attributes)                                                                   \
+    const stn_op_desc stni_op_##name_ = {VALUE(#name_, name_, class, reads, attributes)};                                      \
+    const stn_op_desc stni_op_##name_##_ = {VALUE(#name_ "_", name_, class, reads, attributes), .flags = STN_OP_IN_PLACE};     \
+    const stn_op_desc stni_op_##name_##_backward = {                                                                           \
+        .inputs = backward_inputs, .n_inputs = 2, ATTRS_##attributes(name_)                                                    \
+        STNI_POINTWISE_FIELDS(#name_ "_backward", .op = STNI_POINTWISE_##name_##_backward, .dtypes = DTYPES_##class,            \
+                              .linear = {1}, FROM_##attributes NEXT(name_),                                                    \
+                              .derivative = {{backward_by_grad, STNI_READS_IN(1)},                                             \
+                                             {backward_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1)}}),                     \
+        .flags = STN_OP_INTERNAL,                                                                                              \
+    };                                                                                                                         \
+    const stn_op_desc stni_op_##name_##_curvature = {                                                                          \
+        .inputs = curvature_inputs, .n_inputs = 3, ATTRS_##attributes(name_)                                                   \
+        STNI_POINTWISE_FIELDS(#name_ "_curvature", .op = STNI_POINTWISE_##name_##_curvature, .dtypes = DTYPES_##class,          \
+                              .linear = {1, 2}, FROM_##attributes NEXT(name_),                                                 \
+                              .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},   \
+                                             {third_derivative, STNI_READS_NOTHING}}),                                         \
+        .flags = STN_OP_INTERNAL,                                                                                              \
+    };
+
+STNI_CURVE_LIST(DESCRIPTORS, )

@@ -1,0 +1,9 @@
+/* Attributes of curves that have numbers. */
+#ifndef STNI_OPS_ELEMENTWISE_UNARY_RULE_H
+#define STNI_OPS_ELEMENTWISE_UNARY_RULE_H
+
+struct stni_curve_attrs {
+    double a, b; /* of the arithmetic */
+};
+
+#endif

@@ -1,0 +1,78 @@
+#include "ops/exchange/messages.h"
+
+#include "core/context/context.h"
+#include "core/base/host_alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct stni_message_entry {
+    stn_message message;
+    int order;
+};
+
+int stni_mesh_is_self(const stn_mesh *mesh, const int *coordinate)
+{
+    return mesh == NULL || memcmp(coordinate, mesh->coordinate, (size_t)mesh->ndim * sizeof *coordinate) == 0;
+}
+
+/* Rank in the communicator of the axes: row-major over their coordinates. */
+static int comm_rank(const struct stni_messages *m, const int *coordinate)
+{
+    int rank = 0;
+    for (int a = 0; a < m->mesh->ndim; a++)
+        if (m->axes >> a & 1)
+            rank = rank * m->mesh->sizes[a] + coordinate[a];
+    return rank;
+}
+
+stn_status stni_messages_add(const struct stni_messages *m, struct stni_message_list *list, const int *coordinate, const stn_box *box)
+{
+    if (list->n == list->cap) {
+        int cap = list->cap > 0 ? 2 * list->cap : 16;
+        struct stni_message_entry *entries = stni_realloc(list->entries, (size_t)cap * sizeof *entries);
+        if (entries == NULL)
+            return stni_fail_memory(m->context, "list of messages", (size_t)cap * sizeof *entries);
+        list->entries = entries;
+        list->cap = cap;
+    }
+    list->entries[list->n] = (struct stni_message_entry){{comm_rank(m, coordinate), *box}, list->n};
+    list->n++;
+    return STN_OK;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct stni_message_entry *x = a, *y = b;
+    if (x->message.peer != y->message.peer)
+        return x->message.peer < y->message.peer ? -1 : 1;
+    return x->order - y->order;
+}
+
+/* Sorts by peer and gives the plain messages, in the list's own memory. */
+static const stn_message *sorted(struct stni_message_list *list)
+{
+    if (list->n == 0)
+        return NULL;
+    qsort(list->entries, (size_t)list->n, sizeof *list->entries, compare_entries);
+    stn_message *messages = (stn_message *)(void *)list->entries;
+    for (int i = 0; i < list->n; i++)
+        memmove(&messages[i], &list->entries[i].message, sizeof *messages);
+    return messages;
+}
+
+stn_status stni_messages_exchange(struct stni_messages *m, stn_dtype dtype)
+{
+    stn_comm *comm;
+    STNI_TRY(stni_mesh_comm(m->mesh, m->axes, &comm));
+    stn_exchange exchange = {.dtype = dtype, .n_send = m->send.n, .n_recv = m->recv.n};
+    exchange.send = sorted(&m->send);
+    exchange.recv = sorted(&m->recv);
+    return stni_comm_exchange(comm, m->context->queue, &exchange);
+}
+
+void stni_messages_fini(struct stni_messages *m)
+{
+    stni_free(m->send.entries);
+    stni_free(m->recv.entries);
+}

@@ -1,0 +1,34 @@
+/* Messages between the ranks of some axes of a mesh, collected in the order in which an op meets them and exchanged at once. */
+#ifndef STNI_OPS_EXCHANGE_MESSAGES_H
+#define STNI_OPS_EXCHANGE_MESSAGES_H
+
+#include <shardtensor/op.h>
+
+#include "core/shard/mesh.h"
+
+/* Of one direction, in the order of addition until they are sorted by peer. */
+struct stni_message_list {
+    int n, cap;
+    struct stni_message_entry *entries;
+};
+
+/* All zero but context, mesh and axes (bit a: axis a) is an empty set. */
+struct stni_messages {
+    stn_context *context;
+    const stn_mesh *mesh;
+    uint32_t axes;
+    struct stni_message_list send, recv;
+};
+
+/* Whether the coordinates are this rank's; without a mesh they are. */
+int stni_mesh_is_self(const stn_mesh *mesh, const int *coordinate);
+
+/* Adds a box that goes to, or comes from, the rank at the coordinates; `list` is one of the set's. */
+stn_status stni_messages_add(const struct stni_messages *messages, struct stni_message_list *list, const int *coordinate, const stn_box *box);
+
+/* Exchanges them all, on the context's queue. Collective over the axes. The lists cannot be added to after it. */
+stn_status stni_messages_exchange(struct stni_messages *messages, stn_dtype dtype);
+
+void stni_messages_fini(struct stni_messages *messages);
+
+#endif

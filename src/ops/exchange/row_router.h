@@ -1,0 +1,54 @@
+/* Routed rows: a table is cut by rows over some ranks, and every rank has indices of rows that may lie anywhere.
+ *
+ *     open    each rank sends the distinct rows that it asks for to their owners (one exchange of counts, one of indices)
+ *     reply   the owners send one row per index back (one exchange)
+ *     send    the other way: one row per index goes to its owner, to be added there (one exchange)
+ *     close
+ *
+ * The number of rows that a rank gets depends on data, so open waits for the queue once; all else is queued. Reading and writing of rows is the
+ * caller's; the op lists the kernel of plans in its slots. */
+#ifndef STNI_OPS_EXCHANGE_ROW_ROUTER_H
+#define STNI_OPS_EXCHANGE_ROW_ROUTER_H
+
+#include "core/tensor/tensor.h"
+#include "ops/exchange/row_router_kernel.h"
+
+/* The rows that ranks own. */
+struct stni_rows_owners {
+    const stn_spec *spec; /* of the table */
+    int dim;              /* of its rows */
+    uint32_t axes;        /* mesh axes to route along; along others that cut `dim` a rank asks for rows at its own coordinate only */
+    int64_t rows_each;    /* rows per element of `dim`, numbered one element after the other; 0 is 1 */
+};
+
+struct stni_rows_route {
+    const stn_op_call *call;
+    stn_comm *comm;
+    int n_ranks;
+    int64_t *host;                      /* what follows lies in it */
+    int64_t *send_counts, *recv_counts; /* rows asked of each rank; that each asks of this one */
+    int64_t *send_sized, *recv_sized;   /* the same in elements, for one exchange */
+    int64_t n_asked, n_received;
+    /* Device memory that lasts as long as the call. */
+    int64_t *slot;             /* per index: which of `asked` it is, -1: none */
+    int64_t *asked, *counts;   /* distinct rows, rank by rank; how many of each rank, and in all */
+    int64_t *received;         /* rows that ranks ask of this one, rank by rank */
+};
+
+/* Plans, and tells the owners. `plan` is the slot of stni_rows_plan_cpu's kind; `args` says what to look up: its fields rows and n.
+ * Collective over the owners' axes. On failure nothing is left open. */
+stn_status stni_rows_open(const stn_op_call *call, int plan, const struct stni_rows_owners *owners,
+                           struct stni_rows_plan_args *args, struct stni_rows_route *route);
+
+/* Dense rows of `width` elements: `rows`, one per `received`, go to `out`, one per `asked`. */
+stn_status stni_rows_reply(struct stni_rows_route *route, const void *rows, void *out, int64_t width, stn_dtype dtype);
+
+/* The other way: `rows`, one per `asked`, go to `out`, one per `received`. */
+stn_status stni_rows_send(struct stni_rows_route *route, const void *rows, void *out, int64_t width, stn_dtype dtype);
+
+void stni_rows_close(struct stni_rows_route *route);
+
+/* Device memory of `n` elements of `size` bytes; at least one element. */
+stn_status stni_rows_memory(const stn_op_call *call, int64_t n, size_t size, void *out);
+
+#endif

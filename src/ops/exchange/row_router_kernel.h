@@ -1,0 +1,22 @@
+/* The kernel of routed rows (route.h tells what for), for the slots of the ops that use them. */
+#ifndef STNI_OPS_EXCHANGE_ROW_ROUTER_KERNEL_H
+#define STNI_OPS_EXCHANGE_ROW_ROUTER_KERNEL_H
+
+#include <shardtensor/op.h>
+
+/* Which distinct rows are asked for, from whom. A row outside 0 … n_rows - 1, and one that no rank of the list has, gets slot -1; every other one
+ * its place in `unique`. */
+struct stni_rows_plan_args {
+    const int64_t *rows; /* n of them */
+    int64_t n, n_rows;
+    int n_ranks;
+    const int64_t *ranges; /* rank r has rows ranges[r] to ranges[n_ranks + r] - 1 */
+    int64_t *work;   /* 4 n */
+    int64_t *unique; /* n: rows, rank by rank, ascending within a rank's part */
+    int64_t *slot;   /* n */
+    int64_t *counts; /* n_ranks + 1: rows asked of each rank, then all of them */
+};
+
+stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args);
+
+#endif

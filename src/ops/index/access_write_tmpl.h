@@ -1,0 +1,79 @@
+/* Writing of one element type, included once per type (core/box/each_float.h).
+ *   T   the values     A   the table     LOAD   from one to the other     NAME(f)   f of this type */
+
+/* What stands for all values: the number, or what a mode begins with. */
+static void NAME(constant)(const struct stni_access_write_args *a, void *out)
+{
+    A *value = out;
+    *value = a->value.kind == STN_NUMBER_FLOAT ? (A)a->value.f : (A)a->value.i;
+    if (a->mode == STNI_ACCESS_RESET)
+        *value = NAME(identity)(a->reset_for);
+}
+
+static void NAME(spread)(void *table, int64_t step, int64_t n, const void *constant)
+{
+    const A value = *(const A *)constant;
+    A *t = table;
+    for (int64_t i = 0; i < n; i++)
+        t[i * step] = value;
+}
+
+static A NAME(scale)(const stn_number *scale)
+{
+    return scale->kind == STN_NUMBER_NONE ? (A)1 : scale->kind == STN_NUMBER_FLOAT ? (A)scale->f : (A)scale->i;
+}
+
+static inline A NAME(joined)(enum stni_access_mode mode, A t, A v, A scale)
+{
+    switch (mode) {
+    case STNI_ACCESS_ADD:
+        return (A)(t + v * scale);
+    case STNI_ACCESS_MUL:
+        return (A)(t * v);
+    case STNI_ACCESS_MAX:
+    case STNI_ACCESS_MIN:
+        return NAME(extreme)(mode, t, v);
+    case STNI_ACCESS_SET:
+    case STNI_ACCESS_RESET:
+        break;
+    }
+    return v;
+}
+
+/* A line of the table; compiled for each mode, and for steps of 1. */
+static inline void NAME(write_steps)(enum stni_access_mode mode, A scale, A *t, int64_t step, const T *v, int64_t value_step, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        t[i * step] = NAME(joined)(mode, t[i * step], LOAD(v[i * value_step]), scale);
+}
+
+static void NAME(write)(const struct stni_access_write_args *a, void *table, int64_t step, const void *values, int64_t value_step, int64_t n)
+{
+    const A scale = NAME(scale)(&a->scale);
+    const int dense = step == 1 && value_step == 1;
+    if (a->mode == STNI_ACCESS_ADD && dense)
+        NAME(write_steps)(STNI_ACCESS_ADD, scale, table, 1, values, 1, n);
+    else if (a->mode == STNI_ACCESS_SET && dense)
+        NAME(write_steps)(STNI_ACCESS_SET, scale, table, 1, values, 1, n);
+    else
+        NAME(write_steps)(a->mode, scale, table, step, values, value_step, n);
+}
+
+/* Single elements; an offset of -1 is none. */
+static void NAME(write_each)(const struct stni_access_write_args *a, void *table, const int64_t *offset, const void *values, int64_t value_step,
+                             int64_t n)
+{
+    const A scale = NAME(scale)(&a->scale);
+    const enum stni_access_mode mode = a->mode;
+    const T *v = values;
+    A *t = table;
+    if (mode == STNI_ACCESS_ADD) {
+        for (int64_t i = 0; i < n; i++)
+            if (offset[i] >= 0)
+                t[offset[i]] = NAME(joined)(STNI_ACCESS_ADD, t[offset[i]], LOAD(v[i * value_step]), scale);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        if (offset[i] >= 0)
+            t[offset[i]] = NAME(joined)(mode, t[offset[i]], LOAD(v[i * value_step]), scale);
+}

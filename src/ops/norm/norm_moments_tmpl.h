@@ -1,0 +1,132 @@
+/* Moments of dense lines: a template of core/box/each_float.h. Sums of z and z^2, z = x - shift.
+ *
+ * For what is computed in f32. Sums are taken near: about the mean of a block, or nearly so, in f32 lanes of which each takes no more than
+ * STEPS numbers before it is folded into f64. With roundings of z, z^2 and two foldings they are exact to (STEPS + 4) 2^-24, relative to the
+ * sums of |z| and of z^2, which is no more than twice that about the mean: a mean far from 0 costs nothing. */
+
+static inline __attribute__((always_inline)) double NAME(fold8)(const double *v)
+{
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+/* In f64, about the shift itself. */
+static inline void NAME(sum_wide)(const T *restrict x, int64_t n, double shift, double *sum)
+{
+    double a[LANES], b[LANES];
+    int64_t i = 0;
+    _Pragma("omp simd")
+    for (int l = 0; l < LANES; l++)
+        a[l] = b[l] = 0;
+    for (; i + LANES <= n; i += LANES)
+        _Pragma("omp simd")
+        for (int l = 0; l < LANES; l++) {
+            double z = (double)LOAD(x[i + l]) - shift;
+            a[l] += z;
+            b[l] += z * z;
+        }
+    for (int l = 0; i + l < n; l++) {
+        double z = (double)LOAD(x[i + l]) - shift;
+        a[l] += z;
+        b[l] += z * z;
+    }
+    _Pragma("omp simd")
+    for (int l = 0; l < LANES / 2; l++) {
+        a[l] += a[l + LANES / 2];
+        b[l] += b[l + LANES / 2];
+    }
+    sum[0] += NAME(fold8)(a);
+    sum[1] += NAME(fold8)(b);
+}
+
+static inline __attribute__((always_inline)) void NAME(widen)(A *restrict v, double *restrict sum)
+{
+    _Pragma("omp simd")
+    for (int l = 0; l < WIDTH / 2; l++)
+        v[l] += v[l + WIDTH / 2];
+    _Pragma("omp simd")
+    for (int l = 0; l < WIDTH / 4; l++)
+        v[l] += v[l + WIDTH / 4];
+    _Pragma("omp simd")
+    for (int l = 0; l < WIDTH / 4; l++)
+        sum[l] += (double)v[l];
+}
+
+/* About `about`, of a multiple of SPAN. */
+static inline void NAME(sum_spans)(const T *restrict x, int64_t n, A about, double *sum)
+{
+    double a[WIDTH / 4], b[WIDTH / 4];
+    _Pragma("omp simd")
+    for (int l = 0; l < WIDTH / 4; l++)
+        a[l] = b[l] = 0;
+    for (int64_t i = 0; i < n; i += SPAN) {
+        A u[WIDTH], v[WIDTH];
+        stni_piece_ask(x + i, SPAN * sizeof(T), AHEAD);
+        _Pragma("omp simd")
+        for (int l = 0; l < WIDTH; l++) {
+            A z = LOAD(x[i + l]) - about;
+            u[l] = z;
+            v[l] = z * z;
+        }
+        for (int k = 1; k < STEPS; k++)
+            _Pragma("omp simd")
+            for (int l = 0; l < WIDTH; l++) {
+                A z = LOAD(x[i + k * WIDTH + l]) - about;
+                u[l] += z;
+                v[l] += z * z;
+            }
+        NAME(widen)(u, a);
+        NAME(widen)(v, b);
+    }
+    sum[0] = NAME(fold8)(a);
+    sum[1] = NAME(fold8)(b);
+}
+
+/* Of SAMPLES of n numbers. */
+static inline A NAME(sample_mean)(const T *x, int64_t n)
+{
+    const int64_t step = n / SAMPLES - n / 64 - 1; /* no period that rows are likely to have */
+    A a[SAMPLES];
+    for (int k = 0; k < SAMPLES; k++)
+        a[k] = LOAD(x[k * step]);
+    return (((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))) / SAMPLES;
+}
+
+/* A multiple of SPAN: about the mean of some, where that is no farther from the mean of all than deviations are, else about what then is known
+ * as the mean. What f32 has no room for is summed in f64. */
+static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, double *sum)
+{
+    A about = NAME(sample_mean)(x, n);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        double own[2];
+        NAME(sum_spans)(x, n, about, own);
+        if (!(own[1] >= least_squares && own[1] <= most_squares))
+            break;
+        if (2 * own[0] * own[0] <= (double)n * own[1]) {
+            const double d = (double)about - shift;
+            sum[0] += own[0] + (double)n * d;
+            sum[1] += own[1] + d * (2 * own[0] + (double)n * d);
+            return;
+        }
+        about = (A)((double)about + own[0] / (double)n);
+    }
+    NAME(sum_wide)(x, n, shift, sum);
+}
+
+static void NAME(moments_lines)(const struct stni_norm_pass *p, const struct tile *t)
+{
+    for (int64_t r = 0; r < t->rows; r++) {
+        const T *x = (const T *)p->args->x + t->at[NORM_X] + r * t->row[NORM_X];
+        const double shift = ((const double *)p->stat[0])[t->at[NORM_STAT] + r * t->row[NORM_STAT]];
+        const int64_t target = t->at[p->target] + r * t->row[p->target];
+        double sum[2] = {0, 0};
+        int64_t i = 0;
+        for (int64_t n; t->cols - i >= SPAN; i += n) {
+            n = least(t->cols - i, NEAR_BLOCK) / SPAN * SPAN;
+            NAME(sum_near)(x + i, n, shift, sum);
+        }
+        if (i < t->cols)
+            NAME(sum_wide)(x + i, t->cols - i, shift, sum);
+        p->sum[0][target] += sum[0];
+        p->sum[1][target] += sum[1];
+    }
+}

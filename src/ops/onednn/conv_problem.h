@@ -1,0 +1,47 @@
+/* One convolution of dense chunks: what a kernel is asked for. Channels-last x (n, in…, c) and y (n, out…, o), row-major weight
+ * (o, c / groups, kernel…), bias (o):
+ *
+ *     y[n, p, o] = bias[o] + sum over taps t and channels c of o's group of x[n, p * stride - pad_low + t * dilation, c] weight[o, c, t],
+ *
+ * x being zero outside. pad_high is what makes `out` the size of the result: (out - 1) * stride + (kernel - 1) * dilation + 1
+ * = in + pad_low + pad_high, so it may be negative where the last elements are not read. */
+#ifndef STNI_OPS_ONEDNN_CONV_PROBLEM_H
+#define STNI_OPS_ONEDNN_CONV_PROBLEM_H
+
+#include <shardtensor/dtype.h>
+
+enum stni_conv_kind {
+    STNI_CONV_FORWARD,    /* y from x, weight and bias */
+    STNI_CONV_GRAD_INPUT, /* x from y and weight: the adjoint of the above in x */
+    STNI_CONV_GRAD_WEIGHT /* weight from x and y: the adjoint in weight */
+};
+
+/* The three tensors, in the order of the kinds that give them. */
+enum stni_conv_role { STNI_CONV_Y, STNI_CONV_X, STNI_CONV_WEIGHT, STNI_CONV_ROLES };
+
+enum { STNI_CONV_MAX_DIMS = 3 };
+
+/* Compared by its bytes: set whole from {0}, entries past `dims` left zero. */
+struct stni_conv_problem {
+    int32_t kind;         /* stni_conv_kind */
+    int32_t dims;         /* windowed ones: 1, 2 or 3 */
+    int32_t dtype;        /* of x and y */
+    int32_t weight_dtype; /* f32 may stand for bf16, so that gradients are summed in it; else dtype */
+    int32_t has_bias;     /* FORWARD */
+    int32_t unused;
+    int64_t n, groups, c, o;
+    int64_t in[STNI_CONV_MAX_DIMS], out[STNI_CONV_MAX_DIMS], kernel[STNI_CONV_MAX_DIMS];
+    int64_t stride[STNI_CONV_MAX_DIMS], dilation[STNI_CONV_MAX_DIMS];
+    int64_t pad_low[STNI_CONV_MAX_DIMS], pad_high[STNI_CONV_MAX_DIMS];
+};
+
+/* Where the data is. The problem is solved `images` times, x and y moving on by their steps (elements): windows of rows of a batch
+ * are dense image by image only. */
+struct stni_conv_data {
+    void *x, *y, *weight, *bias;
+    int64_t images, x_step, y_step;
+    int accumulate;  /* GRAD_WEIGHT: add to weight. Gradients of several images are added up in any case */
+    int same_weight; /* else: the weight is that of the last problem solved, unchanged since */
+};
+
+#endif

@@ -1,0 +1,239 @@
+/* Rows of one dtype: a template of core/box/each_float.h. */
+
+#define FROM T
+#define READ(x) LOAD(x)
+#define SUM_LONG NAME(sum_long_rows)
+#include "ops/resample/resample_long_tmpl.h"
+#undef FROM
+#undef READ
+#undef SUM_LONG
+#define FROM A
+#define READ(x) (x)
+#define SUM_LONG NAME(sum_long)
+#include "ops/resample/resample_long_tmpl.h"
+#undef FROM
+#undef READ
+#undef SUM_LONG
+
+/* One sum of many terms that follow each other: lanes of f64, folded pairwise, run after run. */
+static A NAME(sum_line)(const A *from, const double *w, int64_t terms)
+{
+    double total = 0;
+    for (int64_t k = 0, end; k < terms; k = end) {
+        double lane[LANES] = {0};
+        end = terms - k < LANES * RUN ? terms : k + LANES * RUN;
+        for (; k + LANES <= end; k += LANES)
+            for (int l = 0; l < LANES; l++)
+                lane[l] += w[k + l] * (double)from[k + l];
+        for (int l = 0; k + l < end; l++)
+            lane[l] += w[k + l] * (double)from[k + l];
+        for (int half = LANES / 2; half > 0; half /= 2)
+            for (int l = 0; l < half; l++)
+                lane[l] += lane[l + half];
+        total += lane[0];
+    }
+    return (A)total;
+}
+
+/* sums = sum over k of w[k] rows[k], for n elements; rows begin `apart` elements from each other. */
+static void NAME(combine)(A *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n)
+{
+    for (int64_t i = 0; i < n && terms > RUN; i += STRIP)
+        NAME(sum_long_rows)(sums + i, rows + i, 1, apart, w, terms, n - i < STRIP ? n - i : STRIP);
+    if (terms > RUN)
+        return;
+    if (terms == 0)
+        memset(sums, 0, (size_t)n * sizeof *sums);
+    else if (terms == 1)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = (A)w[0] * LOAD(rows[i]);
+    else if (terms > 2)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = (A)w[0] * LOAD(rows[i]) + (A)w[1] * LOAD(rows[i + apart]) + (A)w[2] * LOAD(rows[i + 2 * apart]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            sums[i] = (A)w[0] * LOAD(rows[i]) + (A)w[1] * LOAD(rows[i + apart]);
+    for (int64_t k = 3; k < terms; k++)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] += (A)w[k] * LOAD(rows[i + k * apart]);
+}
+
+/* The same from rows whose elements do not lie dense: groups of `width`, `step` apart. */
+static void NAME(gather)(A *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n, int64_t width,
+                         int64_t step)
+{
+    if (step == width) {
+        NAME(combine)(sums, rows, apart, w, terms, n * width);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        NAME(combine)(sums + i * width, rows + i * step, apart, w, terms, width);
+}
+
+/* The same from rows of sums. */
+static void NAME(fold)(A *restrict sums, const A *rows, int64_t apart, const double *w, int64_t terms, int64_t n)
+{
+    for (int64_t i = 0; i < n && terms > RUN; i += STRIP)
+        NAME(sum_long)(sums + i, rows + i, 1, apart, w, terms, n - i < STRIP ? n - i : STRIP);
+    if (terms > RUN)
+        return;
+    if (terms == 0)
+        memset(sums, 0, (size_t)n * sizeof *sums);
+    for (int64_t i = 0; i < n && terms > 0; i++)
+        sums[i] = (A)w[0] * rows[i];
+    for (int64_t k = 1; k < terms; k++)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] += (A)w[k] * rows[i + k * apart];
+}
+
+/* n periods of targets: the terms of `x` from target t on, `gap` elements from each other, and those of the next period `apart` further. */
+static inline __attribute__((always_inline)) void NAME(even)(const struct table *x, int64_t t, const A *row, int64_t period, int64_t apart,
+                                                             int64_t gap, T *restrict to, int64_t step, int64_t n)
+{
+    A sums[PERIODS][BLOCK];
+    for (int64_t p = 0; p < period; p++) {
+        const double *w = x->weight + x->begin[t + p];
+        const A *from = row + (x->first[t + p] - x->first[t]) * gap;
+        const int64_t terms = x->begin[t + p + 1] - x->begin[t + p];
+        if (terms > RUN) {
+            NAME(sum_long)(sums[p], from, apart, gap, w, terms, n);
+            continue;
+        }
+        if (terms > 1)
+            for (int64_t i = 0; i < n; i++)
+                sums[p][i] = (A)w[0] * from[i * apart] + (A)w[1] * from[i * apart + gap];
+        else
+            for (int64_t i = 0; i < n; i++)
+                sums[p][i] = terms > 0 ? (A)w[0] * from[i * apart] : 0;
+        for (int64_t k = 2; k < terms; k++)
+            for (int64_t i = 0; i < n; i++)
+                sums[p][i] += (A)w[k] * from[i * apart + k * gap];
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t p = 0; p < period; p++)
+            to[(i * period + p) * step] = STORE(sums[p][i]);
+}
+
+/* The even run of a line of groups of `width`, which lie dense and have period 1 where that is not 1. */
+static void NAME(evenly)(const struct table *x, const A *row, int64_t width, T *to, int64_t step)
+{
+    const int64_t t = x->even.begin, apart = x->apart, all = stni_range_length(x->even) / x->period * width;
+    const int64_t each = width > 1 ? 1 : step;
+    const int64_t kind = each == 1 && apart < 3 ? (apart - 1) * PERIODS + x->period : 0; /* which numbers the compiler may know */
+    row += x->first[t] * width;
+    to += t * step;
+    for (int64_t i = 0; i < all; i += BLOCK) {
+        const int64_t n = all - i < BLOCK ? all - i : BLOCK;
+        const A *from = row + i * apart;
+        T *out = to + i * x->period * each;
+        switch (kind) {
+        case 1:
+            NAME(even)(x, t, from, 1, 1, width, out, 1, n);
+            break;
+        case 2:
+            NAME(even)(x, t, from, 2, 1, 1, out, 1, n);
+            break;
+        case 3:
+            NAME(even)(x, t, from, 3, 1, 1, out, 1, n);
+            break;
+        case 4:
+            NAME(even)(x, t, from, 4, 1, 1, out, 1, n);
+            break;
+        case PERIODS + 1:
+            NAME(even)(x, t, from, 1, 2, 1, out, 1, n);
+            break;
+        default:
+            NAME(even)(x, t, from, x->period, apart, 1, out, each, n);
+        }
+    }
+}
+
+/* Single elements, one after the other. */
+static void NAME(points)(const struct table *x, struct stni_range targets, const A *row, T *restrict to, int64_t step)
+{
+    for (int64_t t = targets.begin; t < targets.end; t++) {
+        const int64_t begin = x->begin[t], end = x->begin[t + 1];
+        const A *from = row + x->first[t];
+        if (end - begin == 2) {
+            to[t * step] = STORE((A)x->weight[begin] * from[0] + (A)x->weight[begin + 1] * from[1]);
+            continue;
+        }
+        if (end - begin > RUN) {
+            to[t * step] = STORE(NAME(sum_line)(from, x->weight + begin, end - begin));
+            continue;
+        }
+        A sum = begin < end ? (A)x->weight[begin] * from[0] : 0;
+        for (int64_t k = begin + 1; k < end; k++)
+            sum += (A)x->weight[k] * from[k - begin];
+        to[t * step] = STORE(sum);
+    }
+}
+
+/* Groups of `width` neighbours, one after the other. */
+static void NAME(groups)(const struct table *x, struct stni_range targets, const A *row, int64_t width, A *restrict sums, T *restrict to,
+                         int64_t step)
+{
+    for (int64_t t = targets.begin; t < targets.end; t++) {
+        const double *w = x->weight + x->begin[t];
+        const int64_t terms = x->begin[t + 1] - x->begin[t];
+        const A *from = row + x->first[t] * width;
+        T *restrict out = to + t * step;
+        if (terms == 2) {
+            for (int64_t v = 0; v < width; v++)
+                out[v] = STORE((A)w[0] * from[v] + (A)w[1] * from[v + width]);
+        } else if (terms == 3) {
+            for (int64_t v = 0; v < width; v++)
+                out[v] = STORE((A)w[0] * from[v] + (A)w[1] * from[v + width] + (A)w[2] * from[v + 2 * width]);
+        } else if (terms == 1) {
+            for (int64_t v = 0; v < width; v++)
+                out[v] = STORE((A)w[0] * from[v]);
+        } else {
+            NAME(fold)(sums, from, width, w, terms, width);
+            for (int64_t v = 0; v < width; v++)
+                out[v] = STORE(sums[v]);
+        }
+    }
+}
+
+/* One line of targets from a row of sums. */
+static void NAME(line)(const struct stni_resample_args *a, const struct table *x, const A *row, A *restrict sums, T *to)
+{
+    const int64_t width = a->width, step = a->target_stride[2];
+    const int is_dense = width == 1 || (x->apart == 1 && x->period == 1 && step == width);
+    const int evenly = is_dense && stni_range_length(x->even) > 3;
+    const struct stni_range rest[] = {{0, evenly ? x->even.begin : x->n}, {evenly ? x->even.end : x->n, x->n}};
+    if (evenly)
+        NAME(evenly)(x, row, width, to, step);
+    for (int i = 0; i < 2; i++)
+        if (width == 1)
+            NAME(points)(x, rest[i], row, to, step);
+        else
+            NAME(groups)(x, rest[i], row, width, sums, to, step);
+}
+
+/* One image, or one channel of one: planes are combined first, then rows, then elements. */
+static void NAME(image)(const struct stni_resample_args *a, const struct table *table, void *memory, int64_t from_at, int64_t to_at)
+{
+    const T *from = (const T *)a->from + from_at;
+    T *to = (T *)a->to + to_at;
+    const int64_t ny = stni_range_length(a->source[1]), nx = stni_range_length(a->source[2]), row_n = nx * a->width;
+    A *plane = memory, *row = plane + ny * row_n, *sums = row + row_n;
+    const struct table *z = &table[0], *y = &table[1];
+    const int flat = stni_range_length(a->source[0]) == 1 && z->n == 1 && z->begin[1] == 1 && z->weight[0] == 1;
+    for (int64_t tz = 0; tz < z->n; tz++) {
+        const double *wz = z->weight + z->begin[tz];
+        for (int64_t r = 0; r < ny && !flat; r++)
+            NAME(gather)(plane + r * row_n, from + z->first[tz] * a->source_stride[0] + r * a->source_stride[1], a->source_stride[0], wz,
+                         z->begin[tz + 1] - z->begin[tz], nx, a->width, a->source_stride[2]);
+        for (int64_t ty = 0; ty < y->n; ty++) {
+            const double *wy = y->weight + y->begin[ty];
+            const int64_t terms = y->begin[ty + 1] - y->begin[ty];
+            if (flat)
+                NAME(gather)(row, from + y->first[ty] * a->source_stride[1], a->source_stride[1], wy, terms, nx, a->width,
+                             a->source_stride[2]);
+            else
+                NAME(fold)(row, plane + y->first[ty] * row_n, row_n, wy, terms, row_n);
+            NAME(line)(a, &table[2], row, sums, to + tz * a->target_stride[0] + ty * a->target_stride[1]);
+        }
+    }
+}

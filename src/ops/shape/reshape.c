@@ -1,0 +1,180 @@
+/* reshape, squeeze, unsqueeze, flatten and unflatten: views whose shape is told in other ways. */
+#include "core/shard/spec.h"
+#include "ops/common/call.h"
+#include "ops/common/dims.h"
+
+#include <shardtensor/ops.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+struct shape_attrs {
+    stn_ints shape;
+};
+
+struct dims_attrs {
+    stn_ints dim;
+};
+
+struct dim_attrs {
+    int64_t dim;
+};
+
+struct flatten_attrs {
+    int64_t start_dim, end_dim;
+};
+
+struct unflatten_attrs {
+    int64_t dim;
+    stn_ints sizes;
+};
+
+stn_tensor *stn_reshape(stn_tensor *input, int ndim, const int64_t *shape)
+{
+    return stn_view(input, ndim, shape);
+}
+
+stn_tensor *stn_squeeze(stn_tensor *input, int n, const int *dims)
+{
+    struct dims_attrs attrs = {{.n = n > 0 ? n : -1}};
+    if (n > STN_MAX_NDIM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "squeeze: 'n' got %d, wanted at most %d", n, STN_MAX_NDIM);
+    for (int i = 0; i < n; i++)
+        attrs.dim.v[i] = dims[i];
+    return stni_call(STNI_OP_squeeze, 1, &input, &attrs);
+}
+
+stn_tensor *stn_unsqueeze(stn_tensor *input, int dim)
+{
+    struct dim_attrs attrs = {dim};
+    return stni_call(STNI_OP_unsqueeze, 1, &input, &attrs);
+}
+
+stn_tensor *stn_flatten(stn_tensor *input, int start_dim, int end_dim)
+{
+    struct flatten_attrs attrs = {start_dim, end_dim};
+    return stni_call(STNI_OP_flatten, 1, &input, &attrs);
+}
+
+stn_tensor *stn_unflatten(stn_tensor *input, int dim, int n, const int64_t *sizes)
+{
+    struct unflatten_attrs attrs = {dim, {.n = n}};
+    if (n < 1 || n > STN_MAX_NDIM)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "unflatten: 'n' got %d, wanted 1 to %d", n, STN_MAX_NDIM);
+    memcpy(attrs.sizes.v, sizes, (size_t)n * sizeof *sizes);
+    return stni_call(STNI_OP_unflatten, 1, &input, &attrs);
+}
+
+static stn_status reshape(stn_op_call *call)
+{
+    const stn_ints *shape = &((const struct shape_attrs *)call->attrs)->shape;
+    if (shape->n < 0)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' is missing");
+    call->out[0] = stn_view(call->in[0], (int)shape->n, shape->v);
+    return STN_OK;
+}
+
+/* Dims that are named and are not 1 stay. */
+static stn_status squeeze(stn_op_call *call)
+{
+    const stn_ints *dims = &((const struct dims_attrs *)call->attrs)->dim;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int64_t shape[STN_MAX_NDIM];
+    uint32_t named = ~0u;
+    int n = 0;
+    if (dims->n >= 0 && in->ndim > 0)
+        STNI_TRY(stni_dims_mask(call, "dim", dims, in->ndim, &named));
+    if (dims->n == 0)
+        named = 0;
+    for (int d = 0; d < in->ndim; d++)
+        if (in->shape[d] != 1 || !(named >> d & 1))
+            shape[n++] = in->shape[d];
+    call->out[0] = stn_view(call->in[0], n, shape);
+    return STN_OK;
+}
+
+static stn_status unsqueeze(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int64_t shape[STN_MAX_NDIM + 1];
+    int dim;
+    STNI_TRY(stni_dim_wrap(call, "dim", ((const struct dim_attrs *)call->attrs)->dim, in->ndim + 1, &dim));
+    for (int d = 0; d <= in->ndim; d++)
+        shape[d] = d == dim ? 1 : in->shape[d - (d > dim)];
+    call->out[0] = stn_view(call->in[0], in->ndim + 1, shape);
+    return STN_OK;
+}
+
+static stn_status flatten(stn_op_call *call)
+{
+    const struct flatten_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int64_t shape[STN_MAX_NDIM], merged = 1;
+    int first, last, n = 0;
+    STNI_TRY(stni_dim_wrap(call, "start_dim", attrs->start_dim, in->ndim, &first));
+    STNI_TRY(stni_dim_wrap(call, "end_dim", attrs->end_dim, in->ndim, &last));
+    if (first > last)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'end_dim' got %" PRId64 ", wanted one not before start_dim, %" PRId64, attrs->end_dim,
+                           attrs->start_dim);
+    for (int d = 0; d < first; d++)
+        shape[n++] = in->shape[d];
+    for (int d = first; d <= last && d < in->ndim; d++)
+        merged *= in->shape[d];
+    shape[n++] = merged;
+    for (int d = last + 1; d < in->ndim; d++)
+        shape[n++] = in->shape[d];
+    call->out[0] = stn_view(call->in[0], n, shape);
+    return STN_OK;
+}
+
+static stn_status unflatten(stn_op_call *call)
+{
+    const struct unflatten_attrs *attrs = call->attrs;
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    int64_t shape[2 * STN_MAX_NDIM], known = 1;
+    int dim, n = 0;
+    STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, in->ndim, &dim));
+    if (attrs->sizes.n < 1 || in->ndim == 0 || in->ndim - 1 + attrs->sizes.n > STN_MAX_NDIM)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'sizes' got %" PRId64 " numbers for a tensor of %d dims, wanted 1 or more, and at most %d dims",
+                           attrs->sizes.n < 0 ? 0 : attrs->sizes.n, in->ndim, STN_MAX_NDIM);
+    for (int64_t i = 0; i < attrs->sizes.n; i++)
+        if (attrs->sizes.v[i] != -1 && __builtin_mul_overflow(known, attrs->sizes.v[i], &known))
+            known = 0; /* no size that is a dim's */
+    for (int d = 0; d < in->ndim; d++) {
+        if (d != dim) {
+            shape[n++] = in->shape[d];
+            continue;
+        }
+        for (int64_t i = 0; i < attrs->sizes.n; i++)
+            shape[n++] = attrs->sizes.v[i] == -1 && known != 0 && in->shape[d] % known == 0 ? in->shape[d] / known : attrs->sizes.v[i];
+    }
+    call->out[0] = stn_view(call->in[0], n, shape);
+    return STN_OK;
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema shape_schema[] = {{"shape", STN_ATTR_INTS, offsetof(struct shape_attrs, shape), NULL}};
+static const stn_attr_schema dims_schema[] = {{"dim", STN_ATTR_INTS, offsetof(struct dims_attrs, dim), NULL}};
+static const stn_attr_schema dim_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct dim_attrs, dim), NULL}};
+static const stn_attr_schema flatten_schema[] = {
+    {"start_dim", STN_ATTR_INT, offsetof(struct flatten_attrs, start_dim), NULL},
+    {"end_dim", STN_ATTR_INT, offsetof(struct flatten_attrs, end_dim), NULL},
+};
+static const stn_attr_schema unflatten_schema[] = {
+    {"dim", STN_ATTR_INT, offsetof(struct unflatten_attrs, dim), NULL},
+    {"sizes", STN_ATTR_INTS, offsetof(struct unflatten_attrs, sizes), NULL},
+};
+static const struct shape_attrs shape_init = {{.n = -1}};
+static const struct dims_attrs dims_init = {{.n = -1}};
+static const struct flatten_attrs flatten_init = {.end_dim = -1};
+static const struct unflatten_attrs unflatten_init = {.sizes = {.n = -1}};
+
+#define FORM_FIELDS(text, function, schema, n, type)                                                            \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = n,   \
+    .attrs_size = sizeof(struct type), .n_outputs = 1, .compose = function
+
+const stn_op_desc stni_op_reshape = {FORM_FIELDS("reshape", reshape, shape_schema, 1, shape_attrs), .attrs_init = &shape_init};
+const stn_op_desc stni_op_squeeze = {FORM_FIELDS("squeeze", squeeze, dims_schema, 1, dims_attrs), .attrs_init = &dims_init};
+const stn_op_desc stni_op_unsqueeze = {FORM_FIELDS("unsqueeze", unsqueeze, dim_schema, 1, dim_attrs)};
+const stn_op_desc stni_op_flatten = {FORM_FIELDS("flatten", flatten, flatten_schema, 2, flatten_attrs), .attrs_init = &flatten_init};
+const stn_op_desc stni_op_unflatten = {FORM_FIELDS("unflatten", unflatten, unflatten_schema, 2, unflatten_attrs), .attrs_init = &unflatten_init};

@@ -1,0 +1,84 @@
+/* tril and triu: zeros above or below a diagonal of the last two dims. Linear and diagonal: each is its own adjoint, and whatever is pending
+ * stays. */
+#include "core/tensor/tensor.h"
+#include "ops/shape/tril_kernel.h"
+#include "ops/common/call.h"
+#include "ops/common/check.h"
+
+#include <shardtensor/ops.h>
+
+#include <string.h>
+
+struct triangle_attrs {
+    int64_t diagonal; /* 0: the main one; above it: positive */
+};
+
+stn_tensor *stn_tril(stn_tensor *input, int64_t diagonal)
+{
+    struct triangle_attrs attrs = {diagonal};
+    return stni_call(STNI_OP_tril, 1, &input, &attrs);
+}
+
+stn_tensor *stn_triu(stn_tensor *input, int64_t diagonal)
+{
+    struct triangle_attrs attrs = {diagonal};
+    return stni_call(STNI_OP_triu, 1, &input, &attrs);
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    if (in->ndim < 2)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at least 2", in->ndim);
+    call->out_meta[0] = stni_meta_of(in);
+    return STN_OK;
+}
+
+static stn_status place(stn_op_call *call)
+{
+    call->out_spec[0] = call->in_spec[0];
+    return STN_OK;
+}
+
+/* All diagonals beyond the corners are one: no element is on their other side. */
+static int64_t clamp(int64_t diagonal, int64_t rows, int64_t columns)
+{
+    return diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const stn_spec *spec = call->out[0]->spec;
+    struct stni_triangle_args a;
+    int ndim = spec->layout.ndim;
+    if (spec->local_numel == 0)
+        return STN_OK;
+    memset(&a, 0, sizeof a);
+    stni_tensor_box(call->in[0], &a.src);
+    stni_tensor_box(call->out[0], &a.dst);
+    a.element_size = stn_dtype_size(spec->layout.dtype);
+    a.upper = call->arg != NULL;
+    a.diagonal = clamp(((const struct triangle_attrs *)call->attrs)->diagonal, spec->layout.shape[ndim - 2], spec->layout.shape[ndim - 1]);
+    a.row = spec->local_offset[ndim - 2];
+    a.column = spec->local_offset[ndim - 1];
+    return stn_op_launch(call, 0, spec->layout.dtype, &a, sizeof a);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    call->grad_in[0] = stni_call(call->arg ? STNI_OP_triu : STNI_OP_tril, 1, &call->grad_out[0], call->attrs);
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema schema[] = {{"diagonal", STN_ATTR_INT, offsetof(struct triangle_attrs, diagonal), NULL}};
+
+#define TRIANGLE_FIELDS(text)                                                                                                       \
+    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,                       \
+    .attrs_size = sizeof(struct triangle_attrs), .n_outputs = 1, .check = check, .place = place, .run = run, .backward = backward,   \
+    .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_triangle_args)}}, .n_slots = 1, .n_kernels = 1,          \
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".forward", "cpu", (1u << STN_DTYPE_COUNT) - 1,                        \
+                                     sizeof(struct stni_triangle_args), stni_triangle_cpu}}
+
+const stn_op_desc stni_op_tril = {TRIANGLE_FIELDS("tril")};
+const stn_op_desc stni_op_triu = {TRIANGLE_FIELDS("triu"), .arg = (void *)&inputs};

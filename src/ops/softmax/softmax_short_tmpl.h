@@ -1,0 +1,98 @@
+/* Softmax of a line that fits in a buffer of the type of arithmetic, in the first cache: read once, written once, its exponentials worked out
+ * once. The end is padded by what adds nothing, so that no loop but the reading and the writing has a rest. A template of
+ * core/box/each_float.h. */
+
+/* -infinity behind the line. */
+static inline void NAME(read_line)(A *line, const T *x, int64_t n, int64_t padded, int64_t step)
+{
+    for (int64_t i = padded - LANES; i < padded; i++)
+        line[i] = -(A)INFINITY;
+    if (step == 1)
+        for (int64_t i = 0; i < n; i++)
+            line[i] = LOAD(x[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            line[i] = LOAD(x[i * step]);
+}
+
+static inline A NAME(largest)(const A *line, int64_t padded)
+{
+    A max = -(A)INFINITY;
+#pragma omp simd reduction(max : max)
+    for (int64_t i = 0; i < padded; i++)
+        max = line[i] > max ? line[i] : max;
+    return max;
+}
+
+/* The terms of the sum, which is returned, take the line's place. */
+static inline A NAME(raise)(A *line, int64_t padded, A max)
+{
+    A total = 0;
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < padded; i++) {
+        line[i] = MATH(exp_negative)(line[i] - max);
+        total += line[i];
+    }
+    return total;
+}
+
+/* The same sum; differences from the largest take the line's place. The logarithm of the sum is subtracted from these, never added to the largest,
+ * beside which it may have no digits. */
+static inline A NAME(lower)(A *line, int64_t padded, A max)
+{
+    A total = 0;
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < padded; i++) {
+        line[i] -= max;
+        total += MATH(exp_negative)(line[i]);
+    }
+    return total;
+}
+
+/* out = (line - less) factor */
+static inline void NAME(write_line)(T *out, const A *line, int64_t n, int64_t step, A less, A factor)
+{
+    if (step == 1)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = STORE((line[i] - less) * factor);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i * step] = STORE((line[i] - less) * factor);
+}
+
+/* Memory is written and read meanwhile: what later lines need is asked for. */
+static inline void NAME(ask)(const struct strip *s, const T *x, int64_t n)
+{
+    if (s->streamed)
+        stni_piece_ask(x, (size_t)(s->lines * n) * sizeof *x, STNI_PIECE_AHEAD);
+}
+
+static inline void NAME(send)(const struct strip *s, T *out, const T *from, int64_t n)
+{
+    if (s->streamed)
+        stni_piece_send(out, from, (size_t)(s->lines * n) * sizeof *out);
+}
+
+static void NAME(forward_short)(const struct stni_softmax_args *a, const struct strip *s)
+{
+    _Alignas(STNI_LINE) A line[SHORT];
+    _Alignas(STNI_LINE) char room[STNI_STREAMING_PAGE + sizeof(T) * SHORT];
+    const int64_t n = a->lines.n, padded = (n + LANES - 1) / LANES * LANES, x_step = a->lines.step[SOFTMAX_X], step = a->lines.step[SOFTMAX_OUT];
+    const int64_t *x_next = a->lines.strides[SOFTMAX_X], *next = a->lines.strides[SOFTMAX_OUT], last = a->lines.ndim - 1;
+    const T *x = (const T *)a->x + s->at[SOFTMAX_X];
+    T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_piece_place(room, out) : out;
+    A max[LANES], total[LANES];
+    NAME(ask)(s, x, n);
+    for (int64_t l = 0; l < s->lines; l++)
+        NAME(read_line)(line + l * padded, x + l * x_next[last], n, padded, x_step);
+    for (int64_t l = 0; l < s->lines; l++)
+        max[l] = NAME(largest)(line + l * padded, padded);
+    for (int64_t l = 0; l < s->lines; l++)
+        total[l] = a->logarithm ? NAME(lower)(line + l * padded, padded, max[l]) : NAME(raise)(line + l * padded, padded, max[l]);
+    for (int64_t l = 0; l < s->lines; l++)
+        if (a->logarithm)
+            NAME(write_line)(to + l * next[last], line + l * padded, n, step, MATH(log)(total[l]), 1);
+        else
+            NAME(write_line)(to + l * next[last], line + l * padded, n, step, 0, 1 / total[l]);
+    NAME(send)(s, out, to, n);
+}

@@ -1,0 +1,84 @@
+/* Histograms on the CPU, in f64. */
+#include "core/context/context.h"
+#include "ops/sort/order_line.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TEMPLATE "ops/sort/histogram_tmpl.h"
+#include "core/box/each_float.h"
+#include "core/box/each_integer.h"
+
+/* The next elements of the line as f64; returns how many. */
+static int64_t next(const struct stni_order_histogram_args *a, struct order_walk *walk, double *out)
+{
+    static void (*const widen[STN_DTYPE_COUNT])(const void *, int64_t, int64_t, double *) = {
+        [STN_DTYPE_F32] = widen_f32, [STN_DTYPE_F64] = widen_f64, [STN_DTYPE_BF16] = widen_bf16, [STN_DTYPE_F16] = widen_f16,
+        [STN_DTYPE_I64] = widen_i64, [STN_DTYPE_I32] = widen_i32, [STN_DTYPE_U8] = widen_u8,
+    };
+    struct order_block b;
+    if (!order_walk_next(walk, &b))
+        return 0;
+    widen[a->dtype]((const char *)a->in + b.at * (int64_t)stn_dtype_size(a->dtype), b.step, b.n, out);
+    return b.n;
+}
+
+stn_status stni_order_range_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_order_histogram_args *a = args;
+    struct order_walk walk = {&a->lines, 0, 0};
+    double x[ORDER_BLOCK], low = INFINITY, high = -INFINITY;
+    (void)queue;
+    for (int64_t n; (n = next(a, &walk, x)) > 0;)
+        for (int64_t i = 0; i < n; i++) { /* NaN stays */
+            low = x[i] < low || x[i] != x[i] ? x[i] : low;
+            high = x[i] > high || x[i] != x[i] ? x[i] : high;
+        }
+    a->range[0] = -low;
+    a->range[1] = high;
+    return STN_OK;
+}
+
+stn_status stni_order_histogram_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_order_histogram_args *a = args;
+    struct order_walk walk = {&a->lines, 0, 0};
+    double x[ORDER_BLOCK], low = a->range ? -a->range[0] : a->low, high = a->range ? a->range[1] : a->high;
+    (void)queue;
+    memset(a->counts, 0, (size_t)a->bins * sizeof *a->counts);
+    if (!isfinite(low) || !isfinite(high)) {
+        stni_value_error(a->context, "histc: elements from %g to %g, wanted finite ones, or 'min' and 'max'", low, high);
+        return STN_OK;
+    }
+    if (low == high) {
+        low -= 1;
+        high += 1;
+    }
+    for (int64_t n; (n = next(a, &walk, x)) > 0;)
+        for (int64_t i = 0; i < n; i++)
+            if (x[i] >= low && x[i] <= high) {
+                int64_t bin = (int64_t)((x[i] - low) * (double)a->bins / (high - low));
+                a->counts[bin < a->bins ? bin : a->bins - 1]++;
+            }
+    return STN_OK;
+}
+
+stn_status stni_order_histogram_store_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_order_histogram_args *a = args;
+    (void)queue;
+    for (int64_t i = 0; i < a->bins; i++) {
+        int64_t n = a->counts[i];
+        if (a->dtype == STN_DTYPE_F32)
+            ((float *)a->out)[i] = (float)n;
+        else if (a->dtype == STN_DTYPE_F64)
+            ((double *)a->out)[i] = (double)n;
+        else if (a->dtype == STN_DTYPE_BF16)
+            ((uint16_t *)a->out)[i] = stni_f32_to_bf16((float)n);
+        else if (a->dtype == STN_DTYPE_F16)
+            ((uint16_t *)a->out)[i] = stni_f32_to_f16((float)n);
+        else
+            stni_order_store(a->out, i, stn_dtype_size(a->dtype), (uint64_t)n);
+    }
+    return STN_OK;
+}

@@ -1,0 +1,88 @@
+/* Walking along lines, for the CPU's kernels. */
+#ifndef STNI_OPS_SORT_ORDER_LINE_H
+#define STNI_OPS_SORT_ORDER_LINE_H
+
+#include "ops/sort/order_kernel.h"
+
+enum { ORDER_BLOCK = 256 };
+
+/* Up to ORDER_BLOCK neighbours of a line: element i lies at `at` + i `step` and has the number `index` + i `index_step`. */
+struct order_block {
+    int64_t at, step, index, index_step, n;
+};
+
+/* Begins at the first element of a line that lies at `base`. */
+struct order_walk {
+    const struct stni_order_lines *lines;
+    int64_t base, done; /* elements walked over */
+};
+
+static inline int64_t order_line_count(const struct stni_order_lines *lines)
+{
+    int64_t n = 1;
+    for (int d = 0; d < lines->ndim; d++)
+        n *= lines->shape[d];
+    return n;
+}
+
+/* Where line l begins in a tensor. */
+static inline int64_t order_line_at(const struct stni_order_lines *lines, int tensor, int64_t l)
+{
+    int64_t at = 0;
+    for (int d = lines->ndim - 1; d >= 0; d--) {
+        at += l % lines->shape[d] * lines->strides[tensor][d];
+        l /= lines->shape[d];
+    }
+    return at;
+}
+
+/* The next block; 0 at the end. */
+static inline int order_walk_next(struct order_walk *w, struct order_block *block)
+{
+    const struct stni_order_lines *lines = w->lines;
+    const int last = lines->n_along - 1;
+    if (w->done >= lines->n)
+        return 0;
+    int64_t rest = w->done, row = lines->along[last], i = rest % row;
+    *block = (struct order_block){w->base + i * lines->along_in[last], lines->along_in[last],
+                                  lines->first + i * lines->along_index[last], lines->along_index[last],
+                                  row - i < ORDER_BLOCK ? row - i : ORDER_BLOCK};
+    rest /= row;
+    for (int d = last - 1; d >= 0; d--) {
+        block->at += rest % lines->along[d] * lines->along_in[d];
+        block->index += rest % lines->along[d] * lines->along_index[d];
+        rest /= lines->along[d];
+    }
+    w->done += block->n;
+    return 1;
+}
+
+/* All elements of a line that begins at `base`, in the order of their indices. */
+void stni_order_collect(const struct stni_order *order, const struct stni_order_lines *lines, const void *in, int64_t base,
+                        struct stni_order_entry *out);
+
+/* The key of NaN. */
+uint64_t stni_order_nan(const struct stni_order *order);
+
+/* Elements as bits, whatever they stand for. */
+uint64_t stni_order_load(const void *data, int64_t at, size_t size);
+void stni_order_store(void *data, int64_t at, size_t size, uint64_t bits);
+
+/* Whether a comes before b. */
+static inline int order_before(const struct stni_order_entry *a, const struct stni_order_entry *b)
+{
+    return a->key < b->key || (a->key == b->key && a->index < b->index);
+}
+
+/* The first k of all that is put in, the last of them at the root. */
+struct order_heap {
+    struct stni_order_entry *entries;
+    int64_t n, k;
+};
+
+void stni_order_heap_put(struct order_heap *heap, struct stni_order_entry entry);
+
+/* Puts the entries in order; the heap is none afterwards. */
+void stni_order_heap_sort(struct order_heap *heap);
+
+#endif

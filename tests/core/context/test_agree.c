@@ -1,0 +1,240 @@
+/* Agreement: what one rank found, all ranks know. */
+#include "harness.h"
+#include "core/ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void report_nothing(stn_context *context, void *arg)
+{
+    (void)arg;
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+    CHECK_STATUS(stn_agree(context, STN_OK, "a text without a status is not sent"), STN_OK);
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+    CHECK_STR(stn_context_error_text(context), "");
+}
+
+static void report_from_last(stn_context *context, void *arg)
+{
+    (void)arg;
+    int finder = context->rank == context->size - 1;
+    stn_status got = stn_agree(context, finder ? STN_ERR_IO : STN_OK, finder ? "no file" : NULL);
+    CHECK_STATUS(got, STN_ERR_IO);
+    CHECK_STATUS(stn_context_status(context), STN_ERR_IO);
+    char want[64] = "no file";
+    if (context->size > 1)
+        snprintf(want, sizeof want, "rank %d: no file", context->size - 1);
+    CHECK_STR(stn_context_error_text(context), want);
+    /* The mesh stays usable. */
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_IO);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+}
+
+static void report_from_two(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_status mine = context->rank == 1 ? STN_ERR_SHAPE : context->rank == 2 ? STN_ERR_ARGUMENT : STN_OK;
+    CHECK_STATUS(stn_agree(context, mine, context->rank == 1 ? "one" : "two"), STN_ERR_SHAPE);
+    CHECK_STR(stn_context_error_text(context), "rank 1: one");
+}
+
+static void report_kept(stn_context *context, void *arg)
+{
+    (void)arg;
+    if (context->rank > 0)
+        stni_fail(context, context->rank == 1 ? STN_ERR_DTYPE : STN_ERR_LAYOUT, "kept by %d", context->rank);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_DTYPE);
+    CHECK_STR(stn_context_error_text(context), "rank 1: kept by 1");
+    /* What was agreed on before keeps its rank. */
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_DTYPE);
+    CHECK_STR(stn_context_error_text(context), "rank 1: kept by 1");
+    stn_context_take_error(context, NULL, 0);
+    stni_fail(context, STN_ERR_STATE, "on all");
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_STATE);
+    CHECK_STR(stn_context_error_text(context), "rank 0: on all");
+}
+
+struct value_args {
+    stn_context *context;
+    int64_t index;
+};
+
+static stn_status value_kernel(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    const struct value_args *a = args;
+    stni_value_error(a->context, "index got %lld, wanted below 5", (long long)a->index);
+    return STN_OK;
+}
+
+/* The kernels may still be waiting in the queue when the agreement begins. */
+static void report_value(stn_context *context, void *arg)
+{
+    (void)arg;
+    if (context->rank == 2)
+        for (int i = 7; i < 10; i++) {
+            struct value_args args = {context, i};
+            CHECK_STATUS(stn_queue_launch(context->queue, value_kernel, &args, sizeof args), STN_OK);
+        }
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
+    CHECK_STR(stn_context_error_text(context), "rank 2: index got 7, wanted below 5");
+    stn_context_take_error(context, NULL, 0);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+}
+
+static void report_in_scope(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_scope_begin(context);
+    stn_scope_begin(context);
+    stn_scope_agree(context);
+    if (context->rank == 1)
+        stni_value_error(context, "a value");
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_VALUE); /* the inner one agrees */
+    int64_t verbs = context->comm_stats.collectives;
+    CHECK(verbs > 0);
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_VALUE); /* the outer one does not */
+    CHECK_I64(context->comm_stats.collectives, verbs);
+    CHECK_STR(stn_context_error_text(context), "rank 1: a value");
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+    for (int depth = 0; depth < 2; depth++)
+        stn_scope_begin(context);
+    for (int depth = 0; depth < 2; depth++)
+        CHECK_STATUS(stn_scope_end(context), STN_OK); /* nobody asked these to */
+    CHECK_I64(context->comm_stats.collectives, verbs);
+}
+
+static void report_long_text(stn_context *context, void *arg)
+{
+    (void)arg;
+    char text[2 * STNI_ERROR_TEXT];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    CHECK_STATUS(stn_agree(context, context->rank == 1 ? STN_ERR_IO : STN_OK, text), STN_ERR_IO);
+    CHECK_I64((int64_t)strlen(stn_context_error_text(context)), STNI_ERROR_TEXT - 1);
+}
+
+static void fail_rank(stn_context *context, void *arg)
+{
+    (void)arg;
+    if (context->rank == 1) {
+        CHECK_STATUS(stni_fail_memory(context, "something", 12345), STN_ERR_MEMORY);
+        CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_MEMORY);
+        return;
+    }
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_PEER);
+    const char *text = stn_context_error_text(context);
+    CHECK(strstr(text, "rank 1") != NULL);
+    CHECK(strstr(text, "something (12345 bytes)") != NULL);
+    /* An abort is for good. */
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_PEER);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_PEER);
+}
+
+static void fail_queue(stn_context *context, void *arg)
+{
+    (void)arg;
+    if (context->rank == 0)
+        stn_queue_fail(context->queue, STN_ERR_DEVICE, "the device is gone");
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), context->rank == 0 ? STN_ERR_DEVICE : STN_ERR_PEER);
+    CHECK(strstr(stn_context_error_text(context), "the device is gone") != NULL);
+}
+
+/* Costs of the good case, which long loops pay at each step. */
+static void count_verbs(stn_context *context, void *arg)
+{
+    (void)arg;
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+    int64_t verbs = context->comm_stats.collectives;
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+    CHECK_I64(context->comm_stats.collectives - verbs, 1);
+}
+
+static void find_least(stn_context *context, void *arg)
+{
+    (void)arg;
+    int64_t numbers[] = {context->rank + 5, -context->rank, INT64_MAX};
+    CHECK_STATUS(stni_agree_least(context, numbers, 3), STN_OK);
+    CHECK_I64(numbers[0], 5);
+    CHECK_I64(numbers[1], 1 - context->size);
+    CHECK_I64(numbers[2], INT64_MAX);
+}
+
+static void nothing_to_report_is_ok_on_every_rank(void)
+{
+    on_one_rank(report_nothing, NULL);
+    on_ranks(2, report_nothing, NULL);
+    on_ranks(5, report_nothing, NULL);
+}
+
+static void finding_of_one_rank_is_heard_by_all(void)
+{
+    on_one_rank(report_from_last, NULL);
+    on_ranks(2, report_from_last, NULL);
+    on_ranks(5, report_from_last, NULL);
+}
+
+static void lowest_rank_that_reports_is_the_one_heard(void)
+{
+    on_ranks(3, report_from_two, NULL);
+}
+
+static void kept_error_of_one_rank_replaces_what_others_kept(void)
+{
+    on_ranks(3, report_kept, NULL);
+}
+
+static void value_out_of_range_is_known_at_the_next_agreement(void)
+{
+    on_ranks(3, report_value, NULL);
+}
+
+static void scope_that_asks_for_it_agrees_at_its_end(void)
+{
+    on_ranks(3, report_in_scope, NULL);
+}
+
+static void long_texts_are_cut_and_ended(void)
+{
+    on_ranks(3, report_long_text, NULL);
+}
+
+static void rank_error_reaches_peers_that_agree(void)
+{
+    on_ranks(3, fail_rank, NULL);
+}
+
+static void failed_queue_is_a_rank_error(void)
+{
+    on_ranks(3, fail_queue, NULL);
+}
+
+static void agreement_without_a_finding_is_one_verb(void)
+{
+    on_ranks(3, count_verbs, NULL);
+}
+
+static void least_numbers_are_known_to_all_ranks(void)
+{
+    on_one_rank(find_least, NULL);
+    on_ranks(3, find_least, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"nothing_to_report_is_ok_on_every_rank", nothing_to_report_is_ok_on_every_rank},
+        {"finding_of_one_rank_is_heard_by_all", finding_of_one_rank_is_heard_by_all},
+        {"lowest_rank_that_reports_is_the_one_heard", lowest_rank_that_reports_is_the_one_heard},
+        {"kept_error_of_one_rank_replaces_what_others_kept", kept_error_of_one_rank_replaces_what_others_kept},
+        {"value_out_of_range_is_known_at_the_next_agreement", value_out_of_range_is_known_at_the_next_agreement},
+        {"scope_that_asks_for_it_agrees_at_its_end", scope_that_asks_for_it_agrees_at_its_end},
+        {"long_texts_are_cut_and_ended", long_texts_are_cut_and_ended},
+        {"rank_error_reaches_peers_that_agree", rank_error_reaches_peers_that_agree},
+        {"failed_queue_is_a_rank_error", failed_queue_is_a_rank_error},
+        {"least_numbers_are_known_to_all_ranks", least_numbers_are_known_to_all_ranks},
+        {"agreement_without_a_finding_is_one_verb", agreement_without_a_finding_is_one_verb},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
