@@ -1,4 +1,4 @@
-/* Wires the rooms together: contexts with registry, tape and place cache; ranks as threads, or as processes that a launcher started. */
+/* Wires the layers together: contexts with registry, tape and place cache; ranks as threads, or as processes that a launcher started. */
 #include "autograd/tape.h"
 #include "core/context/context.h"
 #include "core/context/environment.h"

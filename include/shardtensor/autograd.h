@@ -27,14 +27,14 @@ STN_API stn_tensor *stn_detach(stn_tensor *tensor);
 
 /** Gradients of a loss (one element) into the leaves that require them; adds to what is there. The graph is consumed.
  *  Collective over the ranks that the graph's meshes join (meshes that share a rank, or that an op of the graph is between), whose graphs must
- *  communicate the same, which is checked first; over the world once a verb of dist.h was recorded in the scope. Groups of ranks that nothing
+ *  communicate the same, which is checked first; over the world once a collective of dist.h was recorded in the scope. Groups of ranks that nothing
  *  joins may differ in everything; ranks outside the meshes may call it or not.
  *  @return STN_ERR_SHAPE (not one element), STN_ERR_STATE (no graph; or a saved tensor was changed in place since),
  *  STN_ERR_MISMATCH (ranks would communicate differently: nothing was done), or what a backward function returned. */
 STN_API stn_status stn_backward(stn_tensor *loss);
 
 /** The general form, for n >= 0 losses and their cotangents (NULL, or an entry NULL: ones, for a loss of one element). With
- *  verbs of dist.h in the scope, n may be 0 on ranks that have no loss. */
+ *  collectives of dist.h in the scope, n may be 0 on ranks that have no loss. */
 STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents,
                                      int retain_graph);
 
@@ -49,7 +49,7 @@ STN_API void stn_no_grad_begin(stn_context *context);
 STN_API void stn_no_grad_end(stn_context *context);
 STN_API int stn_grad_enabled(const stn_context *context);
 
-/** While inside, backward leaves replicas' gradients pending: they are reduced once, later. Where the leaf is cut (Shard), its gradient is
+/** While inside, backward leaves replicas' gradients pending: they are reduced once, later. Where the leaf is sharded (Shard), its gradient is
  *  brought to its chunks in every backward, and pending are only the axes along which it is Replicate. Hooks wait, too. Nests. Local. */
 STN_API void stn_no_sync_begin(stn_context *context);
 STN_API void stn_no_sync_end(stn_context *context);

@@ -1,14 +1,14 @@
-/* Communicators: the verbs by which bytes go from one rank to another.
+/* Communicators: the collectives by which bytes go from one rank to another.
  *
  * A communicator is a table of functions over a group of ranks. Thread ranks and the counting stand-in are built in; MPI and
  * NCCL come through the modules' door (module.h), and an embedder can bring its own.
  *
- * Every verb is collective over the group: all ranks call the same verbs in the same order. All counts are elements; every rank
- * passes the same ones. Buffers are dense. `send` and `recv` may be the same pointer where a verb says "in place".
+ * All of them are collective over the group: all ranks call the same collectives in the same order. All counts are elements; every rank
+ * passes the same ones. Buffers are dense. `send` and `recv` may be the same pointer where a collective says "in place".
  * Reductions of integers and bool: SUM of bool is "or", PROD is "and". 16-bit floats are accumulated in f32.
  *
  * A rank that fails aborts the family (every communicator derived from the same world): each peer gets STN_ERR_PEER, with the
- * failed rank and its text, from the verb that it is in or from its next one. No verb waits longer than the deadline. */
+ * failed rank and its text, from the collective that it is in or from its next one. No collective waits longer than the deadline. */
 #ifndef SHARDTENSOR_COMM_H
 #define SHARDTENSOR_COMM_H
 
@@ -48,9 +48,9 @@ typedef struct stn_exchange {
     const stn_message *send, *recv;
 } stn_exchange;
 
-/** What a communicator does. Each verb is called on the thread that runs `queue`, and fails through stn_queue_fail(queue).
+/** What a communicator does. Each collective is called on the thread that runs `queue`, and fails through stn_queue_fail(queue).
  *
- *  all_reduce, group, subset and destroy are needed. Every other entry may be NULL: the library builds the verb from `group` (a barrier from
+ *  all_reduce, group, subset and destroy are needed. Every other entry may be NULL: the library builds the collective from `group` (a barrier from
  *  all_reduce), reductions in the order of ranks. Without `abort` the peers of a rank that fails
  *  learn of it by their own deadline alone, which is the table's to keep. */
 typedef struct stn_comm_ops {
@@ -85,7 +85,7 @@ typedef struct stn_comm_ops {
     /** Optional: tells the whole family that this rank failed; returns at once. Any thread. */
     void (*abort)(void *impl, stn_status status, const char *text);
     void (*destroy)(void *impl); /* local */
-    /** Optional: a context that takes the communicator says how long its verbs may wait: above 0 or, negative, without end. Subsets
+    /** Optional: a context that takes the communicator says how long its collectives may wait: above 0 or, negative, without end. Subsets
      *  made later inherit it. Until then it is 300 s. */
     void (*set_deadline)(void *impl, double seconds);
 } stn_comm_ops;
@@ -100,8 +100,8 @@ STN_API stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank
 STN_API const char *stn_comm_ops_missing(const stn_comm_ops *ops);
 
 /** Communicators of `n` ranks that are threads of this process, the caller's own: out[r] is rank r's end, for its thread to make a context with
- *  (stn_context_options.comm) or to call verbs on. One thread uses one end at a time; verbs wait for all n. Each end is destroyed by itself,
- *  by its context or by stn_comm_destroy; one that is destroyed early is known to those that wait for it (STN_ERR_PEER). A verb waits 300 s, or
+ *  (stn_context_options.comm) or to call collectives on. One thread uses one end at a time; collectives wait for all n. Each end is destroyed by itself,
+ *  by its context or by stn_comm_destroy; one that is destroyed early is known to those that wait for it (STN_ERR_PEER). A collective waits 300 s, or
  *  as long as its context's deadline_seconds say.
  *  Local, once for all ranks. `out` is written on success only.
  *  @param n    1 to 1024.
@@ -124,8 +124,8 @@ STN_API void stn_comm_destroy(stn_comm **comm);
 STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size. */
 STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
 
-/* The verbs. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the verb runs beside the caller, the
- * buffers stay untouched until stn_request_wait, and verbs of one communicator run in the order of their calls. Each returns STN_OK, STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER,
+/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller, the
+ * buffers stay untouched until stn_request_wait, and collectives of one communicator run in the order of their calls. Each returns STN_OK, STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER,
  * STN_ERR_TIMEOUT, STN_ERR_MEMORY or STN_ERR_COMM. */
 
 /** recv = op over all ranks' send, on every rank, the same bits. May be in place. */
@@ -170,10 +170,10 @@ STN_API stn_status stn_comm_exchange(stn_comm *comm, const stn_exchange *message
 /** Returns on no rank before all have called it. */
 STN_API stn_status stn_comm_barrier(stn_comm *comm, stn_request **request);
 
-/** Waits for a verb that was started with a request, frees the request and sets it to NULL. @return the verb's status. */
+/** Waits for a collective that was started with a request, frees the request and sets it to NULL. @return the collective's status. */
 STN_API stn_status stn_request_wait(stn_request **request);
 
-/** A communicator of some ranks of `comm`, in the order given; called by exactly those ranks. @return as a verb does. */
+/** A communicator of some ranks of `comm`, in the order given; called by exactly those ranks. @return as a collective does. */
 STN_API stn_status stn_comm_subset(stn_comm *comm, const int *ranks, int n_ranks, stn_comm **out);
 
 /** The text of the last failure on this communicator, "" if none. */

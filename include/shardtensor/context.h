@@ -30,7 +30,7 @@ typedef struct stn_context_options {
     void *log_arg;
     stn_log_level log_level;
     uint64_t seed;                /* of the random numbers; the same on every rank */
-    double deadline_seconds;      /* no verb waits longer; 0: 300; negative: no deadline */
+    double deadline_seconds;      /* no collective waits longer; 0: 300; negative: no deadline */
     int threads;                  /* compute threads of this rank; 0: 1 */
     int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
@@ -60,7 +60,7 @@ STN_API void stn_context_destroy(stn_context **context);
 STN_API int stn_context_rank(const stn_context *context); /**< This rank in the world. */
 STN_API int stn_context_size(const stn_context *context); /**< Ranks of the world. */
 
-/** The world's communicator, borrowed. Its verbs may be called between ops; the queue is synchronised first. */
+/** The world's communicator, borrowed. Its collectives may be called between ops; the queue is synchronised first. */
 STN_API stn_comm *stn_context_comm(stn_context *context);
 
 /** Where this context's kernels are launched, borrowed. */
@@ -164,7 +164,7 @@ typedef struct stn_stats {
     int64_t allocations;       /* storages and buffers asked for */
     int64_t allocator_calls;   /* of them, those that reached the allocator */
     int64_t specs, splits, meshes; /* interned now */
-    int64_t collectives;       /* verbs called */
+    int64_t collectives;       /* collectives called */
     int64_t messages;          /* sent by this rank to another */
     int64_t bytes_sent;        /* by this rank to another */
     int64_t redistributions;   /* that moved data */
@@ -183,13 +183,13 @@ STN_API void stn_context_stats_reset(stn_context *context);
 /** Gives cached memory back to the allocator. Local; waits for the queue. */
 STN_API void stn_context_trim(stn_context *context);
 
-/** Starts recording ops, kernels and verbs of this rank. Local. @return STN_ERR_STATE (already on), STN_ERR_MEMORY. */
+/** Starts recording ops, kernels and collectives of this rank. Local. @return STN_ERR_STATE (already on), STN_ERR_MEMORY. */
 STN_API stn_status stn_trace_begin(stn_context *context);
 
 /** Stops recording and writes Chrome/Perfetto JSON (microseconds) to `path`. Local. @return STN_ERR_STATE, STN_ERR_IO. */
 STN_API stn_status stn_trace_end(stn_context *context, const char *path);
 
-/** Writes the rings of the last verbs of this rank through the log at STN_LOG_INFO, oldest first: those on the world, then those on
+/** Writes the rings of the last collectives of this rank through the log at STN_LOG_INFO, oldest first: those on the world, then those on
  *  each group of ranks that a mesh uses. Local. */
 STN_API void stn_context_dump_calls(stn_context *context);
 

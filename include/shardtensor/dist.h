@@ -1,5 +1,5 @@
 /* Differentiable collectives under per-rank semantics: local tensors, one program per rank. docs/gradients.md tells them apart from
- * ops on sharded tensors. In grad mode every verb is recorded on every rank, and backward is then collective over the world. */
+ * ops on sharded tensors. In grad mode every collective is recorded on every rank, and backward is then collective over the world. */
 #ifndef SHARDTENSOR_DIST_H
 #define SHARDTENSOR_DIST_H
 

@@ -39,7 +39,7 @@ STN_API stn_status stn_load(stn_context *context, const char *path, int n, const
 STN_API stn_status stn_load_metadata(const char *path, const char *key, char *value, size_t size);
 
 /* A file as it lies there, without a context: for tools, and for whoever asks what a file holds before there is a mesh. The file is not
- * trusted: everything it says is judged when it is opened, with memory in proportion to its header. */
+ * trusted: everything it says is checked when it is opened, with memory in proportion to its header. */
 
 typedef struct stn_file stn_file; /* opened for reading; used by one thread at a time */
 
@@ -55,7 +55,7 @@ typedef struct stn_file_tensor {
     int64_t begin, bytes; /* among the bytes of all tensors, in no tensor's but this one's */
 } stn_file_tensor;
 
-/** Opens a file and judges its header. Local.
+/** Opens a file and checks its header. Local.
  *
  * Refused: what is no file; a header that is longer than the file or than 16 MiB, no JSON object in UTF-8, nested deeper than 8, or of more
  * values than its length can hold in this format; metadata that is no strings; names and keys that stand twice; a dtype that the format does not have; more than

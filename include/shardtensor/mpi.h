@@ -22,7 +22,7 @@ STN_BEGIN_DECLS
  *  communicator: destroy that before MPI_Finalize. `options` may be NULL: module_path and error_text are taken from it. `deadline_seconds`:
  *  how long to wait for the other ranks; 0: 300; negative: without end.
  *  MPI must have been initialised, for as many threads as use the library: below MPI_THREAD_SERIALIZED, contexts and
- *  communicators are used on the main thread alone. MPICH hands errors of messages (ranks that call verbs with different sizes, among
+ *  communicators are used on the main thread alone. MPICH hands errors of messages (ranks that call collectives with different sizes, among
  *  others) to the error handler of MPI_COMM_SELF or MPI_COMM_WORLD, which by default ends the process: set MPI_ERRORS_RETURN there.
  *  Collective over `comm`. @return as stn_comm_open; STN_ERR_ARGUMENT (an inter-communicator), STN_ERR_VERSION (the module is of another MPI),
  *  STN_ERR_TIMEOUT. */

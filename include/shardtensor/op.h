@@ -1,7 +1,7 @@
 /* Ops: descriptors, calls by name, handlers, kernels. For frameworks, and for whoever writes an op.
  *
  * An op is a descriptor: a schema (inputs, attributes, outputs) and up to four functions.
- *   check    metadata in, metadata out: judges shapes, dtypes and attributes, and gives the outputs' dtypes and shapes.
+ *   check    metadata in, metadata out: checks shapes, dtypes and attributes, and gives the outputs' dtypes and shapes.
  *   place    from the input specs, the specs it wants and the specs it will give; STN_NO_RULE where it has none.
  *   run      launches kernels and starts collectives. Its inputs have the specs that place wanted; its outputs exist.
  *   backward from cotangents of the outputs, cotangents of the inputs, written with ops.
@@ -140,7 +140,7 @@ enum stn_op_flags {
     STN_OP_IN_PLACE = 1, /* changes in[0] and returns it */
     STN_OP_ALIAS = 2,    /* may return a tensor on in[0]'s memory (views); run makes out[k] itself with stn_op_alias */
     STN_OP_FIRST_ORDER = 4, /* backward cannot be differentiated again: create_graph is refused with the op's name */
-    STN_OP_PER_RANK = 8, /* a verb of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad
+    STN_OP_PER_RANK = 8, /* a collective of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad
                             there; its backward runs on every rank, with `needs` 0 and zero cotangents where nothing depends on it */
     STN_OP_VIEW = 16, /* beside STN_OP_ALIAS: its results are views of in[0] in every layout and on every rank, where they have memory of
                          their own too: neither is changed in place while both live */

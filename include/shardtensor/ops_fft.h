@@ -20,7 +20,7 @@ typedef enum stn_fft_norm {
  * Placement:  kept, a cut of another length in proportion; Partial(sum) is kept for floating and complex input, other pending reductions are done
  *             first. A cut dim becomes whole by one exchange, which cuts other dims instead, and one leads back. A tensor of one dim is
  *             gathered along it.
- * Collective: over the mesh where the dim is cut or Partial is reduced.
+ * Collective: over the mesh where the dim is sharded or Partial is reduced.
  * Gradient:   yes, differentiable as often as one likes: the adjoint transform.
  * @param n    0: as many as there are.
  * @param dim  -ndim <= dim < ndim.
@@ -44,7 +44,7 @@ STN_API stn_tensor *stn_hfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm
 /** Its inverse: the first half of stn_ifft of real input. As stn_rfft. */
 STN_API stn_tensor *stn_ihfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm);
 
-/** Over `n` dims. As stn_fft: each dim that is whole is transformed where it is, those that are cut after one exchange, and one leads back.
+/** Over `n` dims. As stn_fft: each dim that is whole is transformed where it is, those that are sharded after one exchange, and one leads back.
  * @param s     sizes, one per dim; -1: as it is. NULL: all as they are.
  * @param dims  distinct. NULL: the last n where `s` is given, else all. */
 STN_API stn_tensor *stn_fftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm);
@@ -85,7 +85,7 @@ STN_API stn_tensor *stn_ifftshift(stn_tensor *input, int n_dims, const int *dims
  * @return new tensor; STN_ERR_DTYPE, STN_ERR_SHAPE (STN_MAX_NDIM dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_view_as_real(stn_tensor *input);
 
-/** Pairs as complex numbers: the way back. Where the last dim is cut, its axes cut another dim instead: one exchange. It shares memory where pairs lie
+/** Pairs as complex numbers: the way back. Where the last dim is sharded, its axes cut another dim instead: one exchange. It shares memory where pairs lie
  *  side by side. @return as stn_view_as_real; STN_ERR_SHAPE where the last dim is not 2. */
 STN_API stn_tensor *stn_view_as_complex(stn_tensor *input);
 

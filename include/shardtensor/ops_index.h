@@ -23,13 +23,13 @@ STN_API stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const i
 /* In all ops below `index` is of i64 or i32. One that is out of range is found when the op runs: it reads 0 or writes nothing, and is
  * STN_ERR_VALUE at the next agreement (stn_agree). Negative ones are out of range but where it is said otherwise.
  *
- * Collective: over the mesh where `dim` is cut and the index too: the indices go to the owners of what they name, and values come back or go
+ * Collective: over the mesh where `dim` is sharded and the index too: the indices go to the owners of what they name, and values come back or go
  * with them, three exchanges in all; the host then waits once, since the amount of data depends on values. Elsewhere nothing is exchanged. */
 
 /** Elements by index along `dim`: y[p] = input[p with p[dim] replaced by index[p]].
  *
  * Shapes:     input and index have the same number of dims, index is no longer in any dim but `dim` -> index's shape.
- * Placement:  dims of the input other than `dim` stay cut, and the index is cut like them; where the input is whole, the index's cuts stay.
+ * Placement:  dims of the input other than `dim` stay cut, and the index is sharded like them; where the input is whole, the index's cuts stay.
  *             `dim` cut: under a Replicate index each rank reads what it has and the result is Partial(sum), else indices are routed.
  *             Partial(sum) of the input is kept under a Replicate index.
  * Gradient:   of input: the cotangent added up by index. Twice differentiable.
@@ -49,7 +49,7 @@ STN_API stn_tensor *stn_take_along_dim(stn_tensor *input, stn_tensor *indices, c
  *  order, wins.
  *
  * Shapes:     input, index, src with the same number of dims; index is no longer than src, nor than input but in `dim` -> input's.
- * Placement:  the input's cuts stay, index and src are cut like them. `dim` cut: under a Replicate index and src each rank writes what is its own,
+ * Placement:  the input's cuts stay, index and src are sharded like them. `dim` cut: under a Replicate index and src each rank writes what is its own,
  *             else both are routed. An input that is whole gets the cuts of src, `dim` among them. Kept Partial(sum) where both are.
  * Gradient:   of input: 0 where an index points; of src: the cotangent by index, for each of several that name one element. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (src's is not input's). */
@@ -60,7 +60,7 @@ STN_API stn_tensor *stn_scatter_number(stn_tensor *input, int dim, stn_tensor *i
 
 /** As stn_scatter_from, but src is added: in row-major order on a rank, then in the order of ranks. 16-bit floats are added in f32.
  *
- * Placement:  as stn_scatter_from's; an input that is whole beside a src that is cut along `dim` gives Partial(sum), and nothing is exchanged.
+ * Placement:  as stn_scatter_from's; an input that is whole beside a src that is sharded along `dim` gives Partial(sum), and nothing is exchanged.
  * Gradient:   of input: the cotangent; of src: it by index. Twice differentiable. */
 STN_API stn_tensor *stn_scatter_add(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
 
@@ -118,7 +118,7 @@ STN_API stn_tensor *stn_one_hot(stn_tensor *input, int64_t num_classes);
 /** The elements whose positions along dim2 and dim1 differ by `offset`: y[…, k] = input[…, k + max(-offset, 0), …, k + max(offset, 0), …].
  *
  * Shapes:     dim1 and dim2 leave, the diagonal is the last dim.
- * Placement:  a view: what a rank has stays, cut as dim1 or dim2 is. Where both are cut, dim2's axes cut dim1 first: one exchange. Partial is kept.
+ * Placement:  a view: what a rank has stays, cut as dim1 or dim2 is. Where both are sharded, dim2's axes cut dim1 first: one exchange. Partial is kept.
  * Gradient:   yes, twice differentiable. */
 STN_API stn_tensor *stn_diagonal(stn_tensor *input, int64_t offset, int dim1, int dim2);
 

@@ -18,7 +18,7 @@ typedef enum stn_loss_reduction {
  * Shapes:     input, target and weight (NULL: 1) broadcast; the result is a number, with STN_REDUCE_NONE of the common shape. Floating.
  * Placement:  operands meet as in stn_add; Partial is reduced first. A number is Partial(sum) on the axes that cut the elements; a weighted
  *             mean is Replicate: one all-reduce of two numbers.
- * Collective: over the mesh where an input has to move, and for a weighted mean of what is cut.
+ * Collective: over the mesh where an input has to move, and for a weighted mean of what is sharded.
  * Gradient:   of input and target, twice differentiable; none of weight.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (reduction), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_mse_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction);
@@ -69,9 +69,9 @@ STN_API stn_tensor *stn_hinge_embedding_loss(stn_tensor *input, stn_tensor *targ
  *
  * Shapes:     input (n, classes, …) and target (n, …), or (classes) and (); weight (classes) or NULL: 1. The result is a number, with STN_REDUCE_NONE
  *             of target's shape. input and weight floating of one dtype, target i64, i32 or u8.
- * Placement:  input stays where it is, Partial(sum) too; target and weight are cut as it is. Where the classes are cut each rank takes the targets
+ * Placement:  input stays where it is, Partial(sum) too; target and weight are sharded as it is. Where the classes are sharded each rank takes the targets
  *             that it has. What is summed is Partial(sum) on the axes that cut it; a mean is Replicate: one all-reduce of two numbers.
- * Collective: over the mesh where target or weight has to move, and for a mean of what is cut.
+ * Collective: over the mesh where target or weight has to move, and for a mean of what is sharded.
  * Gradient:   of input, twice differentiable (it is linear); in input's layout.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (reduction), STN_ERR_MEMORY, STN_ERR_COMM. A target that is no class counts as
  *         ignored and is a value error (STN_ERR_VALUE at the next agreement). */

@@ -24,10 +24,10 @@ STN_API stn_tensor *stn_log_softmax(stn_tensor *input, int dim);
  *  channels of the group and all dims after them.
  *
  * Shapes:     input (n, channels, …), weight, bias (channels) or NULL -> input's shape and dtype.
- * Placement:  keeps input's Shards and memory order, whatever is cut. Where ranks share groups: forward one all-gather of three numbers per
+ * Placement:  keeps input's Shards and memory order, whatever is sharded. Where ranks share groups: forward one all-gather of three numbers per
  *             (n, group) and rank, backward one all-reduce of two. The parameters' gradients are Partial(sum) on the axes that cut n or
  *             the last dims. Partial input is reduced first.
- * Collective: over input's mesh where groups are cut, or inputs have to move.
+ * Collective: over input's mesh where groups are sharded, or inputs have to move.
  * Gradient:   yes, twice differentiable.
  * @param groups  divides the channels.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE (not floating, or they differ), STN_ERR_ARGUMENT (groups), STN_ERR_MEMORY, STN_ERR_COMM.
@@ -35,7 +35,7 @@ STN_API stn_tensor *stn_log_softmax(stn_tensor *input, int dim);
 STN_API stn_tensor *stn_group_norm(stn_tensor *input, int64_t groups, stn_tensor *weight, stn_tensor *bias, double eps);
 
 /** Normalises over the last `n_dims` dims, whose sizes are `normalized_shape`; weight and bias have that shape, or are NULL. As stn_group_norm
- *  otherwise; ranks share statistics where one of these dims is cut.
+ *  otherwise; ranks share statistics where one of these dims is sharded.
  *  @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (n_dims), STN_ERR_MEMORY, STN_ERR_COMM.
  *  Source: Ba, Kiros and Hinton, "Layer normalization", 2016. */
 STN_API stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, stn_tensor *bias,
@@ -50,7 +50,7 @@ STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *n
  *
  * Shapes:     input (n, channels, …); the others (channels), weight and bias NULL for 1 and 0, both running statistics NULL in training alone.
  * Placement:  as stn_group_norm; in training one all-gather of three numbers per channel and rank on the axes that cut other dims. The new
- *             statistics are cut as input's channels are.
+ *             statistics are sharded as input's channels are.
  * Collective: as stn_group_norm.
  * Gradient:   of input, weight and bias, twice differentiable; running statistics neither have nor give one.
  * @param new_mean, new_var  in training with running statistics: (1 - momentum) running + momentum batch's, the variance of all elements but one.

@@ -9,7 +9,7 @@ STN_BEGIN_DECLS
 /** The greatest element of all; NaN wins.
  *
  * Shapes:     any with at least one element -> (), of input's dtype, which is not complex.
- * Placement:  Partial(max) where input is cut; Partial(max) is kept, other pending reductions are done first.
+ * Placement:  Partial(max) where input is sharded; Partial(max) is kept, other pending reductions are done first.
  * Collective: over the mesh where Partial is reduced.
  * Gradient:   yes: the cotangent, in equal parts, to the elements that are the result.
  * @return new tensor; STN_ERR_SHAPE (no elements), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -21,9 +21,9 @@ STN_API stn_tensor *stn_min(stn_tensor *input);
 /** The greatest element along a dim, and where it is: the first among equals, the first NaN where there is one. By name: max with `dim`.
  *
  * Shapes:     (…, n, …) -> (…, …), or (…, 1, …) with `keepdim`; values of input's dtype, indices i64. n > 0.
- * Placement:  Shards of other dims are kept. Where the dim is cut, results are Replicate: one all-gather of an element and its index per
+ * Placement:  Shards of other dims are kept. Where the dim is sharded, results are Replicate: one all-gather of an element and its index per
  *             result and rank. Partial is reduced first.
- * Collective: over the mesh where the dim is cut, or input is Partial.
+ * Collective: over the mesh where the dim is sharded, or input is Partial.
  * Gradient:   yes, twice differentiable: the cotangent at the elements' places.
  * @param indices  the second result; may be NULL.
  * @return values; STN_ERR_ARGUMENT (dim), STN_ERR_SHAPE (n = 0), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -42,10 +42,10 @@ STN_API stn_tensor *stn_argmin(stn_tensor *input, const int *dim, int keepdim);
 /** A dim in ascending order, or `descending`, and where each element was. Equal elements keep their order (by name: `stable` changes nothing).
  *
  * Shapes:     any -> the same, twice: values of input's dtype, which is not complex, and indices along the dim, i64.
- * Placement:  input's. Where the dim is cut, what cuts it cuts the longest other dim meanwhile: one exchange there, and one back for each
+ * Placement:  input's. Where the dim is sharded, what cuts it cuts the longest other dim meanwhile: one exchange there, and one back for each
  *             result. Where no other dim is long enough, ranks sort the line together: sums of 256 counts per digit and rank, and one exchange
  *             for each result. Partial is reduced first.
- * Collective: over the mesh where the dim is cut, or input is Partial. The host then waits once where ranks sort together.
+ * Collective: over the mesh where the dim is sharded, or input is Partial. The host then waits once where ranks sort together.
  * Gradient:   yes, twice differentiable: the cotangent at the elements' places.
  * @param indices  the second result; may be NULL.
  * @return values; STN_ERR_ARGUMENT (dim), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM.
@@ -58,9 +58,9 @@ STN_API stn_tensor *stn_argsort(stn_tensor *input, int dim, int descending);
 /** The k greatest elements along a dim, or where `largest` is 0 the least, in order, and where they are; of equals those that come first.
  *
  * Shapes:     (…, n, …) -> (…, k, …), twice: values of input's dtype, which is not complex, and indices, i64.
- * Placement:  Shards of other dims are kept. Where the dim is cut, ranks gather k candidates each, and results are Replicate; where these would
+ * Placement:  Shards of other dims are kept. Where the dim is sharded, ranks gather k candidates each, and results are Replicate; where these would
  *             be more than the elements themselves, the dim is sorted (stn_sort). Partial is reduced first.
- * Collective: over the mesh where the dim is cut, or input is Partial.
+ * Collective: over the mesh where the dim is sharded, or input is Partial.
  * Gradient:   yes, twice differentiable: the cotangent at the elements' places.
  * @param indices  the second result; may be NULL.
  * @return values; STN_ERR_ARGUMENT (dim, k), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -69,9 +69,9 @@ STN_API stn_tensor *stn_topk(stn_tensor *input, int64_t k, int dim, int largest,
 /** The k-th smallest element along a dim, k = 1 for the least, and where it is; among equals the one that a stable sort puts there.
  *
  * Shapes:     (…, n, …) -> (…, …), or (…, 1, …) with `keepdim`, twice: values of input's dtype, which is not complex, and indices, i64. n > 0.
- * Placement:  where the dim is cut, what cuts it cuts the longest other dim instead, after one exchange. Where no other dim is long enough, ranks
+ * Placement:  where the dim is sharded, what cuts it cuts the longest other dim instead, after one exchange. Where no other dim is long enough, ranks
  *             choose by counting, a sum of 256 numbers per digit and line; the result is Replicate. Partial is reduced first.
- * Collective: over the mesh where the dim is cut, or input is Partial.
+ * Collective: over the mesh where the dim is sharded, or input is Partial.
  * Gradient:   yes, twice differentiable: the cotangent at the element's place.
  * @param indices  the second result; may be NULL.
  * @return values; STN_ERR_ARGUMENT (dim, k), STN_ERR_SHAPE (n = 0), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -89,11 +89,11 @@ STN_API stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_
  *
  * Shapes:     sequence (n) and input (…), or sequence (…, n) and input (…, m) -> input's, i64 (by name: i32 with `out_int32`). By name, input
  *             may be a number beside a sequence of one dim, and `side` "left" or "right". Dtypes are promoted.
- * Placement:  input's. A sequence whose last dim is cut gives Partial(sum): each rank counts its own elements; where the same axis cuts both,
+ * Placement:  input's. A sequence whose last dim is sharded gives Partial(sum): each rank counts its own elements; where the same axis cuts both,
  *             the smaller of the two is gathered. Partial is reduced first.
  * Collective: over the mesh where an operand has to move.
  * Gradient:   none.
- * @param sorter  NULL, or indices that put the sequence in ascending order; where its last dim is cut, the sequence is sorted instead.
+ * @param sorter  NULL, or indices that put the sequence in ascending order; where its last dim is sharded, the sequence is sorted instead.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (input absent; side and right differ), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_searchsorted(stn_tensor *sorted_sequence, stn_tensor *input, int right, stn_tensor *sorter);
 
@@ -104,8 +104,8 @@ STN_API stn_tensor *stn_bucketize(stn_tensor *input, stn_tensor *boundaries, int
  *  Where min equals max, bins go from the least element to the greatest, or where these are equal from 1 below to 1 above.
  *
  * Shapes:     any -> (bins), of input's dtype: floating or integer.
- * Placement:  Partial(sum) where input is cut; of bf16, f16 and u8 Replicate, so that counts are rounded once. Partial is reduced first.
- * Collective: over the mesh where input is Partial; where it is cut and min equals max, or its dtype is one of those three.
+ * Placement:  Partial(sum) where input is sharded; of bf16, f16 and u8 Replicate, so that counts are rounded once. Partial is reduced first.
+ * Collective: over the mesh where input is Partial; where it is sharded and min equals max, or its dtype is one of those three.
  * Gradient:   none.
  * @return new tensor; elements without finite range are STN_ERR_VALUE at the next agreement. STN_ERR_ARGUMENT (bins, min, max), STN_ERR_DTYPE,
  *         STN_ERR_MEMORY, STN_ERR_COMM. */

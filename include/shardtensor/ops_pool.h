@@ -25,7 +25,7 @@ typedef struct stn_pool_attrs {
  *             for f64.
  * Placement:  kept, in the input's memory order; cuts: balanced from balanced, else offset' = ceil(offset e / d). Partial(sum) is kept, other
  *             pending reductions are done first.
- * Collective: over the mesh where a pooled dim is cut: what a rank lacks is fetched as a halo.
+ * Collective: over the mesh where a pooled dim is sharded: what a rank lacks is fetched as a halo.
  * Gradient:   yes, to any order: the adjoint, by global indices.
  * @return new tensor; STN_ERR_SHAPE (dims, empty dims, windows that do not fit), STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY,
  *         STN_ERR_COMM.
@@ -54,7 +54,7 @@ STN_API stn_tensor *stn_adaptive_avg_pool3d(stn_tensor *input, const int64_t *ou
  *
  * Shapes:     as stn_avg_pool1d, a window's extent being (kernel_size - 1) dilation + 1. Floating and integer dtypes.
  * Placement:  as stn_avg_pool1d; pending reductions are done first.
- * Collective: over the mesh where a pooled dim is cut: what a rank lacks is fetched as a halo.
+ * Collective: over the mesh where a pooled dim is sharded: what a rank lacks is fetched as a halo.
  * Gradient:   yes, to any order: to the maxima, by their places.
  * @param indices  NULL, or where to put a new i64 tensor that lies as the result does: the maxima's places in the pooled dims of the whole input,
  *                 row-major.
@@ -80,8 +80,8 @@ STN_API stn_tensor *stn_adaptive_max_pool3d(stn_tensor *input, const int64_t *ou
  *
  * Shapes:     (…, n, …) -> (…, (n - size) / step + 1, …, size). Any dtype. A tensor without dims counts as one of a single element.
  * Placement:  kept, pending reductions too; the cut of `dimension`: balanced from balanced, else offset' = ceil(offset windows / n).
- * Memory:     a view; where `dimension` is cut and windows reach beyond a chunk, of a run of elements that holds them all.
- * Collective: over the mesh where `dimension` is cut: what a rank lacks is fetched as a halo.
+ * Memory:     a view; where `dimension` is sharded and windows reach beyond a chunk, of a run of elements that holds them all.
+ * Collective: over the mesh where `dimension` is sharded: what a rank lacks is fetched as a halo.
  * Gradient:   yes, to any order.
  * @param dimension  -ndim <= dimension < ndim.
  * @param size  0 <= size <= n. @param step  at least 1.
@@ -93,7 +93,7 @@ STN_API stn_tensor *stn_unfold(stn_tensor *input, int dimension, int64_t size, i
  * Shapes:     (n, c, h, w) or (c, h, w) -> (…, c k0 k1, e0 e1), e as for stn_avg_pool1d; of `attrs` kernel_size, stride (0: 1), padding (any)
  *             and dilation are read.
  * Placement:  kept for batch and channels; rows cut in proportion stay cut; columns are exchanged to a cut of the merged dim. Partial is kept.
- * Collective: over the mesh where rows or columns are cut.
+ * Collective: over the mesh where rows or columns are sharded.
  * Gradient:   yes, to any order: stn_fold.
  * @return new tensor; STN_ERR_SHAPE (dims, windows that do not fit), STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_im2col(stn_tensor *input, const stn_pool_attrs *attrs);
@@ -122,7 +122,7 @@ typedef enum stn_sample_padding {
  *
  * Shapes:     (n, c, h, w), (n, p, q, 2) -> (n, c, p, q); (n, c, d, h, w), (n, o, p, q, 3) -> (n, c, o, p, q). Floating dtypes, both the same;
  *             positions are computed in f64, sums in f32, f64 for f64.
- * Placement:  per mesh axis what is cut of batch, channels or points stays cut, the larger operand's first; a cut of channels brings the whole
+ * Placement:  per mesh axis what is sharded of batch, channels or points stays cut, the larger operand's first; a cut of channels brings the whole
  *             grid to each rank, one of points the whole input. A cut of the input's pixels is exchanged for one of channels or batch;
  *             where these are too few, or the points much fewer than the pixels, it stays, each rank sums over its own pixels, and the result
  *             is Partial(sum). A Partial(sum) input is kept, other pending reductions are done first.

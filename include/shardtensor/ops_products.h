@@ -99,7 +99,7 @@ STN_API stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const
  *  difference. Differences are taken before anything is squared, whatever the size, so that close rows keep their distance.
  *
  * Shapes:     x1 (…, r1, m), x2 (…, r2, m) -> (…, r1, r2); batches broadcast. Dtypes are equal, floating.
- * Placement:  per axis: a batch dim or rows sharded stay sharded, the larger operand's first; what is cut along m, or Partial, goes to a cut of
+ * Placement:  per axis: a batch dim or rows sharded stay sharded, the larger operand's first; what is sharded along m, or Partial, goes to a cut of
  *             its rows (of a batch dim where these are fewer) by one exchange, and the other operand follows the result.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once; a distance of 0 has the gradient 0.
@@ -121,7 +121,7 @@ typedef struct stn_attention_attrs {
  * Shapes:     query (…, l, e), key (…, s, e), value (…, s, v) -> (…, l, v); batch dims broadcast. attn_mask broadcasts to (…, l, s): bool says where
  *             one may attend, a floating one is added. Dtypes are equal, floating; a floating mask has the same.
  *             is_causal: query row i sees key rows 0 … i, whatever l and s. A row that may attend to nothing gives zeros.
- * Placement:  per axis: a batch dim, heads or query rows sharded stay sharded, and key, value and mask follow: whole along s. What is cut
+ * Placement:  per axis: a batch dim, heads or query rows sharded stay sharded, and key, value and mask follow: whole along s. What is sharded
  *             otherwise, or Partial, goes to a cut of the longest of these dims.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once, also of a floating mask; products are computed again by blocks of rows.

@@ -41,22 +41,22 @@ STN_API stn_tensor *stn_amax(stn_tensor *input, int n_dims, const int *dims, int
 /** The smallest one. As stn_amax. */
 STN_API stn_tensor *stn_amin(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
-/** Whether any element along dims is other than 0 (of none: false), as bool: Partial(max) where a reduced dim is cut. No gradient. */
+/** Whether any element along dims is other than 0 (of none: false), as bool: Partial(max) where a reduced dim is sharded. No gradient. */
 STN_API stn_tensor *stn_any(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
-/** Whether all are (of none: true): Partial(min) where a reduced dim is cut. No gradient. */
+/** Whether all are (of none: true): Partial(min) where a reduced dim is sharded. No gradient. */
 STN_API stn_tensor *stn_all(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
 /** How many elements along dims are other than 0, as i64. As stn_sum; no gradient. */
 STN_API stn_tensor *stn_count_nonzero(stn_tensor *input, int n_dims, const int *dims);
 
 /** log of the sum of exp over dims, shifted by the largest element; floating, 16-bit floats in f32. Made of stn_amax and stn_sum, and placed as
- *  their results when reduced: Replicate where a reduced dim is cut. Gradient: yes, twice differentiable. */
+ *  their results when reduced: Replicate where a reduced dim is sharded. Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_logsumexp(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
 /** (sum |x|^ord)^(1/ord) over dims; INFINITY: the largest |x|, -INFINITY: the smallest, 0: how many are not 0. Floating or complex; the result is
  *  real. Powers of 16-bit floats are computed in f32, squares of f32 are added in f64. Of order 2: one pass over x, Partial is reduced first, and
- *  where a reduced dim is cut one all-reduce of a number per result, which is Replicate. Other orders are made of stn_sum, stn_amax and stn_amin, and
+ *  where a reduced dim is sharded one all-reduce of a number per result, which is Replicate. Other orders are made of stn_sum, stn_amax and stn_amin, and
  *  placed as their results when reduced; order 1 leaves its sum pending. Of a negative order a norm is 0 where an element is 0, and infinity where
  *  all are infinite. Gradient: yes, twice differentiable; 0 where the norm is 0 (ord other than 1). */
 STN_API stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim);
@@ -66,7 +66,7 @@ STN_API stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, c
  * Shapes:     as of stn_sum; floating.
  * Placement:  Shards of other dims are kept. Where ranks share results, these are Replicate: one all-gather of three numbers per result and
  *             rank (count, mean, sum of squared deviations). Partial is reduced first.
- * Collective: over the mesh where a reduced dim is cut, or input is Partial.
+ * Collective: over the mesh where a reduced dim is sharded, or input is Partial.
  * Gradient:   yes, twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM.
  * Source: Chan, Golub and LeVeque 1979, for the union of ranks. */

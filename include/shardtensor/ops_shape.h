@@ -108,12 +108,12 @@ STN_API stn_tensor *stn_unflatten(stn_tensor *input, int dim, int n, const int64
 /** Tensors of one shape along a new dim. @return new tensor; STN_ERR_SHAPE, else as stn_cat. */
 STN_API stn_tensor *stn_stack(int n, stn_tensor *const *tensors, int dim);
 
-/** The tensor repeats[d] times along each dim d; more entries than dims are new dims in front. A dim that is cut and repeated is
+/** The tensor repeats[d] times along each dim d; more entries than dims are new dims in front. A dim that is sharded and repeated is
  *  laid out anew. */
 STN_API stn_tensor *stn_repeat(stn_tensor *input, int n, const int64_t *repeats);
 
 /** Differences of neighbours along a dim, `n` times. `prepend` and `append` (NULL: none) go before and behind the input first. Where the dim
- *  is cut, a rank gets one row from the next. */
+ *  is sharded, a rank gets one row from the next. */
 STN_API stn_tensor *stn_diff(stn_tensor *input, int64_t n, int dim, stn_tensor *prepend, stn_tensor *append);
 
 /** (…, c r r, h, w) -> (…, c, h r, w r): channels become pixels. */

@@ -14,7 +14,7 @@ typedef enum stn_placement_kind { STN_PLACE_REPLICATE, STN_PLACE_SHARD, STN_PLAC
 /** What one mesh axis does to a tensor. Made by the three functions below. */
 typedef struct stn_placement {
     uint8_t kind; /* stn_placement_kind */
-    int8_t dim;   /* SHARD: which dim is cut; else 0 */
+    int8_t dim;   /* SHARD: which dim is sharded; else 0 */
     uint8_t op;   /* PARTIAL: the stn_reduce_op that is pending; else 0 */
     uint8_t unused;
 } stn_placement;
@@ -26,7 +26,7 @@ static inline stn_placement stn_replicate(void)
     return p;
 }
 
-/** `dim` (0 <= dim < ndim) is cut among the ranks along the axis. */
+/** `dim` (0 <= dim < ndim) is sharded among the ranks along the axis. */
 static inline stn_placement stn_shard(int dim)
 {
     stn_placement p = {STN_PLACE_SHARD, (int8_t)dim, 0, 0};

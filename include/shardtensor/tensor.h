@@ -65,7 +65,7 @@ STN_API stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size);
  * Shapes:     local (d0, …) on `root` -> the same global shape, spec `spec`. Elsewhere `local` is NULL.
  * Collective: over the world; only the chunks travel, nobody but the root holds the whole.
  * Gradient:   none: the result is a leaf that obeys `requires_grad`.
- * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (agreed: the root judges), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (agreed: the root checks), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int root, const stn_spec *spec, int requires_grad);
 
 /** The whole tensor on each rank of the mesh, as a local tensor; a pending reduction is done.

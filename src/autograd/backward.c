@@ -158,15 +158,15 @@ static void capture(struct stni_pass *pass, const struct stni_node *node)
 
 static stn_status run_node(struct stni_pass *pass, struct stni_node *node)
 {
-    int verb = (node->desc->flags & STN_OP_PER_RANK) != 0;
-    if (!has_cotangent(node) && !verb)
+    int coll = (node->desc->flags & STN_OP_PER_RANK) != 0;
+    if (!has_cotangent(node) && !coll)
         return STN_OK;
     if (pass->create_graph && (node->desc->flags & STN_OP_FIRST_ORDER))
         return stni_fail(node->context, STN_ERR_UNSUPPORTED, "stn_grad: the backward of %s cannot be differentiated again", node->desc->name);
     capture(pass, node);
-    if (pass->capturing && node->mark != pass->mark + 1 && !verb)
+    if (pass->capturing && node->mark != pass->mark + 1 && !coll)
         return STN_OK; /* captured itself, leads nowhere further */
-    if (verb)
+    if (coll)
         STNI_TRY(zero_missing(node));
     STNI_TRY(check_versions(node));
     stni_scope_enter(node->context);
@@ -212,18 +212,18 @@ static stn_status finish_captures(struct stni_pass *pass)
     return STN_OK;
 }
 
-/* Verbs that a backward has consumed leave the tape. */
-static void forget_consumed_verbs(stn_context *context)
+/* Collectives that a backward has consumed leave the tape. */
+static void forget_consumed_collectives(stn_context *context)
 {
     struct stni_tape *tape = context->tape;
     int kept = 0;
-    for (int v = 0; v < tape->n_verbs; v++) {
-        if (tape->verbs[v]->consumed)
-            stni_node_release(tape->verbs[v]);
+    for (int v = 0; v < tape->n_collectives; v++) {
+        if (tape->collectives[v]->consumed)
+            stni_node_release(tape->collectives[v]);
         else
-            tape->verbs[kept++] = tape->verbs[v];
+            tape->collectives[kept++] = tape->collectives[v];
     }
-    tape->n_verbs = kept;
+    tape->n_collectives = kept;
 }
 
 static stn_status reach_roots(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
@@ -242,7 +242,7 @@ static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *out
     pass->status = reach_roots(pass, n, outputs, cotangents);
     stni_pass_sort(pass);
     STNI_TRY(stni_pass_agree(pass));
-    STNI_TRY(stni_pass_reach_verbs(pass));
+    STNI_TRY(stni_pass_reach_collectives(pass));
     stni_pass_sort(pass);
     if (pass->capturing)
         stni_pass_prune(pass);
@@ -260,19 +260,19 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     int no_grad = context->no_grad;
     if (context->trace)
         stni_trace_range_begin(context->trace, "backward");
-    struct stni_guard guard = stni_guard_clear();
+    struct stni_thread_state guard = stni_thread_state_clear();
     context->no_grad = pass->create_graph ? 0 : no_grad + 1;
     context->busy++;
     pass->mark = context->tape->mark += 2; /* the odd mark after it means "leads to a capture" */
     stni_scope_enter(context);
     stn_status status = run_pass(pass, n, outputs, cotangents);
     if (context->error.status == STN_OK)
-        status = stni_fail_queue(context, status); /* what a verb between the nodes returned */
+        status = stni_fail_queue(context, status); /* what a collective between the nodes returned */
     stni_scope_leave(context);
-    forget_consumed_verbs(context);
+    forget_consumed_collectives(context);
     context->busy--;
     context->no_grad = no_grad;
-    stni_guard_restore(guard);
+    stni_thread_state_restore(guard);
     if (context->trace)
         stni_trace_range_end(context->trace);
     return status;

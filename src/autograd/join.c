@@ -122,7 +122,7 @@ stn_status stni_pass_join(struct stni_pass *pass, stn_comm **out)
 {
     stn_context *context = pass->context;
     STNI_TRY(touch_all(pass));
-    if (context->tape->n_verbs > 0 || has_whole_world(pass)) { /* verbs of dist.h concern the world */
+    if (context->tape->n_collectives > 0 || has_whole_world(pass)) { /* collectives of dist.h concern the world */
         pass->n_joined = pass->n_meshes;
         *out = context->comm;
         return STN_OK;

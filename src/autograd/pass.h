@@ -38,24 +38,24 @@ stn_status stni_pass_touch(struct stni_pass *pass, const stn_mesh *mesh);
 /* Strict reverse order of recording. */
 void stni_pass_sort(struct stni_pass *pass);
 
-/* Capturing: leaves in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the verbs. After sorting. */
+/* Capturing: leaves in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the collectives. After sorting. */
 void stni_pass_prune(struct stni_pass *pass);
 
 void stni_pass_fini(struct stni_pass *pass);
 
 /* Finds the ranks that the graph's meshes join with this one, puts those meshes first, and gives the ranks' communicator; NULL where this rank is
- * alone. All ranks, and all meshes, where the tape holds verbs. Collective over them at its first use. */
+ * alone. All ranks, and all meshes, where the tape holds collectives. Collective over them at its first use. */
 stn_status stni_pass_join(struct stni_pass *pass, stn_comm **out);
 
 /* 1 if the node is on one of those meshes: what lies wholly on others is their ranks' affair. */
 int stni_pass_concerns(const struct stni_pass *pass, const struct stni_node *node);
 
 /* Contracts 12 and 29, global semantics: one hash of the nodes on meshes is compared by the ranks that the graph's meshes join (over the world where
- * the tape holds verbs). STN_ERR_MISMATCH on all of them if they differ, with the first difference; a rank's own `status` differs too.
+ * the tape holds collectives). STN_ERR_MISMATCH on all of them if they differ, with the first difference; a rank's own `status` differs too.
  * Collective over them. */
 stn_status stni_pass_agree(struct stni_pass *pass);
 
-/* Contract 12, per-rank semantics: adds the verbs that are reachable from any rank's loss. Collective when the tape holds verbs. */
-stn_status stni_pass_reach_verbs(struct stni_pass *pass);
+/* Contract 12, per-rank semantics: adds the collectives that are reachable from any rank's loss. Collective when the tape holds collectives. */
+stn_status stni_pass_reach_collectives(struct stni_pass *pass);
 
 #endif

@@ -185,7 +185,7 @@ static stn_status sync_and_tell(stn_context *context, int n, struct stni_leaf *c
 /* The frame is that of a backward: hooks run in it. */
 static stn_status sync_framed(stn_context *context, int n, struct stni_leaf *const *leaves)
 {
-    struct stni_guard guard = stni_guard_clear();
+    struct stni_thread_state guard = stni_thread_state_clear();
     context->no_grad++;
     context->busy++;
     stni_scope_enter(context);
@@ -196,7 +196,7 @@ static stn_status sync_framed(stn_context *context, int n, struct stni_leaf *con
     stni_scope_leave(context);
     context->busy--;
     context->no_grad--;
-    stni_guard_restore(guard);
+    stni_thread_state_restore(guard);
     return status;
 }
 

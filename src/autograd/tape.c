@@ -1,4 +1,4 @@
-/* The tape, grad mode, and the verbs of per-rank semantics. */
+/* The tape, grad mode, and the collectives of per-rank semantics. */
 #include "autograd/tape.h"
 
 #include "core/base/host_alloc.h"
@@ -12,26 +12,26 @@ stn_status stni_tape_create(stn_context *context)
         return stni_fail_memory(context, "tape", sizeof *context->tape);
     context->drop_autograd = stni_drop_autograd;
     context->share_autograd = stni_share_autograd;
-    context->outermost_ended = stni_tape_clear_verbs;
+    context->outermost_ended = stni_tape_clear_collectives;
     return STN_OK;
 }
 
-void stni_tape_clear_verbs(stn_context *context)
+void stni_tape_clear_collectives(stn_context *context)
 {
     struct stni_tape *tape = context->tape;
-    while (tape->n_verbs > 0)
-        stni_node_release(tape->verbs[--tape->n_verbs]);
+    while (tape->n_collectives > 0)
+        stni_node_release(tape->collectives[--tape->n_collectives]);
 }
 
 void stni_tape_destroy(stn_context *context)
 {
     if (!context->tape)
         return;
-    stni_tape_clear_verbs(context);
+    stni_tape_clear_collectives(context);
     while (context->tape->n_open > 0)
         stni_leaf_release(context->tape->open[--context->tape->n_open]);
     stni_free(context->tape->open);
-    stni_free(context->tape->verbs);
+    stni_free(context->tape->collectives);
     for (int i = 0; i < STNI_NODE_SLABS; i++)
         stni_slab_destroy(&context->tape->slabs[i]);
     stni_free(context->tape);
@@ -52,13 +52,13 @@ static stn_status grow(stn_context *context, void **list, int n, int *cap)
     return STN_OK;
 }
 
-stn_status stni_tape_add_verb(stn_context *context, struct stni_node *node)
+stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node)
 {
     struct stni_tape *tape = context->tape;
-    void *list = tape->verbs;
-    STNI_TRY(grow(context, &list, tape->n_verbs, &tape->cap_verbs));
-    tape->verbs = list;
-    tape->verbs[tape->n_verbs++] = stni_node_retain(node);
+    void *list = tape->collectives;
+    STNI_TRY(grow(context, &list, tape->n_collectives, &tape->cap_collectives));
+    tape->collectives = list;
+    tape->collectives[tape->n_collectives++] = stni_node_retain(node);
     return STN_OK;
 }
 

@@ -20,10 +20,10 @@ struct stni_tape {
      * same on every rank. */
     struct stni_leaf **open;
     int n_open, cap_open;
-    /* Verbs of per-rank semantics, in the order in which every rank made them; owned until the outermost scope ends or, outside scopes, until
+    /* Collectives of per-rank semantics, in the order in which every rank made them; owned until the outermost scope ends or, outside scopes, until
      * a backward has run. */
-    struct stni_node **verbs;
-    int n_verbs, cap_verbs;
+    struct stni_node **collectives;
+    int n_collectives, cap_collectives;
 };
 
 stn_status stni_tape_create(stn_context *context);
@@ -35,8 +35,8 @@ stn_status stni_tape_add_open(stn_context *context, struct stni_leaf *leaf);
 /* Forgets the leaves that are open no more. */
 void stni_tape_settle(stn_context *context);
 
-/* Keeps a verb's node. */
-stn_status stni_tape_add_verb(stn_context *context, struct stni_node *node);
-void stni_tape_clear_verbs(stn_context *context);
+/* Keeps a collective's node. */
+stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node);
+void stni_tape_clear_collectives(stn_context *context);
 
 #endif

@@ -1,6 +1,6 @@
-/* Per-rank semantics: which verbs a backward runs (contract 12).
+/* Per-rank semantics: which collectives a backward runs (contract 12).
  *
- * A verb's backward communicates, so it runs on every rank or on none. One that is reachable from any rank's loss sends cotangents to all ranks,
+ * A collective's backward communicates, so it runs on every rank or on none. One that is reachable from any rank's loss sends cotangents to all ranks,
  * which makes what precedes it there reachable too: so ranks exchange what they reach until nothing new comes. */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
@@ -23,15 +23,15 @@ static stn_status same_number(stn_context *context, int n)
                      (long long)-pair[1], (long long)pair[0]);
 }
 
-/* Reaches verbs that others reach; *new tells whether there were any. */
+/* Reaches collectives that others reach; *new tells whether there were any. */
 static stn_status reach_flagged(struct stni_pass *pass, const uint8_t *flags, int *new)
 {
     const struct stni_tape *tape = pass->context->tape;
     *new = 0;
-    for (int v = 0; v < tape->n_verbs; v++)
-        if (flags[v] && tape->verbs[v]->mark != pass->mark) {
+    for (int v = 0; v < tape->n_collectives; v++)
+        if (flags[v] && tape->collectives[v]->mark != pass->mark) {
             *new = 1;
-            STNI_TRY(stni_pass_reach(pass, (struct stni_edge){tape->verbs[v], NULL, 0}));
+            STNI_TRY(stni_pass_reach(pass, (struct stni_edge){tape->collectives[v], NULL, 0}));
         }
     return STN_OK;
 }
@@ -43,9 +43,9 @@ static stn_status reach_until_closed(struct stni_pass *pass, uint8_t *flags)
     uint8_t any = 1;
     while (any) {
         int new;
-        for (int v = 0; v < tape->n_verbs; v++)
-            flags[v] = tape->verbs[v]->mark == pass->mark;
-        STNI_TRY(all_max(context, flags, tape->n_verbs));
+        for (int v = 0; v < tape->n_collectives; v++)
+            flags[v] = tape->collectives[v]->mark == pass->mark;
+        STNI_TRY(all_max(context, flags, tape->n_collectives));
         STNI_TRY(reach_flagged(pass, flags, &new));
         any = (uint8_t)new;
         STNI_TRY(all_max(context, &any, 1));
@@ -53,10 +53,10 @@ static stn_status reach_until_closed(struct stni_pass *pass, uint8_t *flags)
     return STN_OK;
 }
 
-stn_status stni_pass_reach_verbs(struct stni_pass *pass)
+stn_status stni_pass_reach_collectives(struct stni_pass *pass)
 {
     stn_context *context = pass->context;
-    int n = context->tape->n_verbs;
+    int n = context->tape->n_collectives;
     if (n == 0)
         return STN_OK;
     STNI_TRY(same_number(context, n));

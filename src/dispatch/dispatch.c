@@ -220,8 +220,8 @@ static stn_status record(struct stni_walk *w)
     if (!w->desc->backward || !((w->flags & STNI_TENSOR_REQUIRES_GRAD) || (w->desc->flags & STN_OP_PER_RANK)))
         return STN_OK;
     uint32_t needs = stni_needs_grad(context, w->call.n_in, w->in);
-    int verb = (w->desc->flags & STN_OP_PER_RANK) && stn_grad_enabled(context);
-    return needs || verb ? stni_node_record(&w->call, w->desc, needs) : STN_OK;
+    int coll = (w->desc->flags & STN_OP_PER_RANK) && stn_grad_enabled(context);
+    return needs || coll ? stni_node_record(&w->call, w->desc, needs) : STN_OK;
 }
 
 /* Hands out what the caller asked for; nothing was visible before. What an op changed in place is the caller's all along: its reference is
@@ -301,8 +301,8 @@ static void begin(stn_context *context)
 static const struct stni_handler *handler_of(const stn_op *op)
 {
     const struct stni_handler *handler = stni_registry_handler(op);
-    const struct stni_guard *guard = stni_guard_here();
-    return guard->conversion_depth == 0 && !stni_guard_masks(guard, op) ? handler : NULL;
+    const struct stni_thread_state *guard = stni_thread_state_here();
+    return guard->conversion_depth == 0 && !stni_thread_state_masks(guard, op) ? handler : NULL;
 }
 
 /* Sets out on the walk. */

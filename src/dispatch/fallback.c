@@ -148,7 +148,7 @@ static stn_status run_local(struct local_call *local, stn_op_call *call)
         STNI_TRY(local_input(local, i, call->in[i]));
     for (int k = 0; k < call->n_out; k++)
         STNI_TRY(local_output(local, k, call->out_spec[k]));
-    struct stni_guard *guard = stni_guard_here();
+    struct stni_thread_state *guard = stni_thread_state_here();
     guard->conversion_depth++;
     stn_no_grad_begin(call->context);
     stn_status status = call->op->desc->run(&local->call);

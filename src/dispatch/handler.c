@@ -97,12 +97,12 @@ static stn_status check_handled(const stn_op *op, stn_tensor *const *in, int n_o
 stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in,
                               const void *attrs, int n_out, stn_tensor **out)
 {
-    struct stni_guard *guard = stni_guard_here();
+    struct stni_thread_state *guard = stni_thread_state_here();
     struct stni_handler_frame frame = {op, guard->frames};
-    struct stni_guard saved = *guard;
+    struct stni_thread_state saved = *guard;
     for (int k = 0; k < n_out; k++)
         out[k] = NULL;
-    *guard = (struct stni_guard){0, &frame};
+    *guard = (struct stni_thread_state){0, &frame};
     stn_status status = handler->function(op, n_in, in, attrs, n_out, out, handler->arg);
     *guard = saved;
     if (status == STN_OK)

@@ -70,7 +70,7 @@ stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **out)
     struct stni_registry *registry = context->registry;
     STNI_TRY(grow_scratch(context));
     struct stni_scratch *s = &registry->scratch[registry->n_scratch];
-    if (stni_pool_take(context->pool, bytes, &s->pointer, &s->capacity) != STN_OK)
+    if (stni_mempool_take(context->pool, bytes, &s->pointer, &s->capacity) != STN_OK)
         return stni_fail_memory(context, "scratch", bytes);
     registry->n_scratch++;
     *out = s->pointer;
@@ -82,7 +82,7 @@ void stni_scratch_release(stn_context *context, int mark)
     struct stni_registry *registry = context->registry;
     while (registry->n_scratch > mark) {
         struct stni_scratch *s = &registry->scratch[--registry->n_scratch];
-        stni_pool_release(context->pool, s->pointer, s->capacity);
+        stni_mempool_release(context->pool, s->pointer, s->capacity);
     }
 }
 

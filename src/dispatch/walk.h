@@ -28,7 +28,7 @@ stn_status stni_check_attrs(const struct stni_walk *w);
  * it returned. */
 stn_status stni_answer_of(const struct stni_walk *w, const char *function, stn_status status);
 
-/* Whether `function` left n_out at what the arrays of a walk have room for. */
+/* Whether `function` left n_out at what the arrays of a walk have space for. */
 stn_status stni_check_n_out(const struct stni_walk *w, const char *function);
 
 #endif

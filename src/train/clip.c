@@ -130,11 +130,11 @@ static stn_status unscale_all(const struct clip *clip, double divisor, double *b
 static stn_status with_sum(struct clip *clip, stn_status (*work)(const struct clip *clip, double number, double *out), double number, double *out)
 {
     size_t capacity;
-    struct stni_pool *pool = clip->context->pool;
-    if (stni_pool_take(pool, sizeof(double), &clip->sum, &capacity) != STN_OK)
+    struct stni_mempool *pool = clip->context->pool;
+    if (stni_mempool_take(pool, sizeof(double), &clip->sum, &capacity) != STN_OK)
         return stni_fail_memory(clip->context, "a sum over gradients", sizeof(double));
     const stn_status status = work(clip, number, out);
-    stni_pool_release(pool, clip->sum, capacity);
+    stni_mempool_release(pool, clip->sum, capacity);
     return status;
 }
 

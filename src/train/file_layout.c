@@ -29,10 +29,10 @@ void stni_file_place(struct stni_file_entry *entries, int n)
     }
 }
 
-/* Text that grows; `size` counts on where there is no room, so that a first pass tells how much is needed. */
+/* Text that grows; `size` counts on where there is no space, so that a first pass tells how much is needed. */
 struct text {
     char *at;
-    size_t size, room;
+    size_t size, space;
 };
 
 static void put(struct text *text, const char *format, ...) STN_PRINTF(2, 3);
@@ -40,7 +40,7 @@ static void put(struct text *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    size_t left = text->size < text->room ? text->room - text->size : 0;
+    size_t left = text->size < text->space ? text->space - text->size : 0;
     int n = vsnprintf(left ? text->at + text->size : NULL, left, format, args);
     va_end(args);
     text->size += n > 0 ? (size_t)n : 0;

@@ -196,7 +196,7 @@ static int64_t collectives(stn_context *context)
     return stats.collectives;
 }
 
-/* The rows of x are cut, so that what comes back for a row of weights is Partial. Verbs of a backward inside no-sync. */
+/* The rows of x are sharded, so that what comes back for a row of weights is Partial. Collectives of a backward inside no-sync. */
 static int64_t verbs_of_backward(stn_context *context, stn_tensor *x, stn_tensor *weights)
 {
     stn_tensor *loss = stn_sum(stn_mul(x, weights), 0, NULL, 0);

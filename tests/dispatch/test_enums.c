@@ -207,7 +207,7 @@ static void modes_of_windows(void) { run(try_windows); }
 static void ways_to_scatter(void) { run(try_indices); }
 static void fans_and_gains(void) { run(try_factories); }
 static void conventions_placements_and_dtypes_of_layouts(void) { run(try_layouts); }
-static void dtypes_and_operations_of_verbs(void) { run(try_communicators); }
+static void dtypes_and_operations_of_collectives(void) { run(try_communicators); }
 static void element_types(void) { run(try_types); }
 static void queues_of_contexts(void) { run(try_contexts); }
 
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
         {"ways_to_scatter", ways_to_scatter},
         {"fans_and_gains", fans_and_gains},
         {"conventions_placements_and_dtypes_of_layouts", conventions_placements_and_dtypes_of_layouts},
-        {"dtypes_and_operations_of_verbs", dtypes_and_operations_of_verbs},
+        {"dtypes_and_operations_of_verbs", dtypes_and_operations_of_collectives},
         {"element_types", element_types},
         {"queues_of_contexts", queues_of_contexts},
     };

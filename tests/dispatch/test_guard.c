@@ -8,8 +8,8 @@
 
 static void expect_clear(void)
 {
-    CHECK_I64(stni_guard_here()->conversion_depth, 0);
-    CHECK(stni_guard_here()->frames == NULL);
+    CHECK_I64(stni_thread_state_here()->conversion_depth, 0);
+    CHECK(stni_thread_state_here()->frames == NULL);
 }
 
 static stn_tensor *numbers(stn_context *context)
@@ -160,7 +160,7 @@ static stn_status like_input(stn_op_call *call)
 static stn_status uses_ops(stn_op_call *call)
 {
     struct plan *plan = call->arg;
-    CHECK_I64(stni_guard_here()->conversion_depth, call->local && stn_context_size(call->context) > 1 ? 1 : 0);
+    CHECK_I64(stni_thread_state_here()->conversion_depth, call->local && stn_context_size(call->context) > 1 ? 1 : 0);
     int calls = plan->calls;
     stn_tensor *y = stn_relu(call->in[0]);
     CHECK(!stn_tensor_is_error(y));
@@ -217,7 +217,7 @@ static stn_status go_back(stn_context *context, struct plan *plan)
     CHECK_STATUS(stn_backward(stn_sum(stn_neg(x), 0, NULL, 0)), STN_OK);
     CHECK_I64(plan->calls, 2);
     CHECK(plan->of_others >= 2); /* neg's backward is a neg */
-    CHECK(stni_guard_here()->frames != NULL);
+    CHECK(stni_thread_state_here()->frames != NULL);
     return STN_OK;
 }
 

@@ -1,4 +1,4 @@
-/* What a trace of a step tells: shapes and layouts of ops, redistributions and what they are for, verbs, bands; and the summary over ranks. */
+/* What a trace of a step tells: shapes and layouts of ops, redistributions and what they are for, collectives, bands; and the summary over ranks. */
 #include "ranks.h"
 
 #include <stdio.h>
@@ -95,7 +95,7 @@ static void check_trace(const char *text, int ranks)
     CHECK((count(text, "\"waited_ns\":") > 0) == (ranks > 1));
 }
 
-static void a_trace_tells_layouts_redistributions_verbs_and_bands(void)
+static void a_trace_tells_layouts_redistributions_collectives_and_bands(void)
 {
     for (int ranks = 1; ranks <= 2; ranks++) {
         test_ranks(ranks, spans_body, NULL);
@@ -180,7 +180,7 @@ static void a_summary_is_the_same_on_every_rank_and_has_a_row_a_name(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"a_trace_tells_layouts_redistributions_verbs_and_bands", a_trace_tells_layouts_redistributions_verbs_and_bands},
+        {"a_trace_tells_layouts_redistributions_collectives_and_bands", a_trace_tells_layouts_redistributions_collectives_and_bands},
         {"a_summary_is_the_same_on_every_rank_and_has_a_row_a_name", a_summary_is_the_same_on_every_rank_and_has_a_row_a_name},
     };
     if (!mkdtemp(folder))

@@ -18,7 +18,7 @@ struct family {
     char text[256];
 };
 
-/* What a rank brings to a verb. */
+/* What a rank brings to a collective. */
 struct post {
     const void *send;
     const int64_t *counts;
@@ -310,7 +310,7 @@ static void *copied(const char *data, int64_t from, int64_t n, stn_dtype dtype)
     return result;
 }
 
-/* Verbs */
+/* Collectives */
 
 static stn_status probe_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
                                    stn_reduce_op op)

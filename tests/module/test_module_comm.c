@@ -69,8 +69,8 @@ static double value(int rank, int64_t i)
     return (double)(rank * 1000 + i) + 0.25;
 }
 
-/* A rank's send buffer of n elements, and room for as many results. */
-struct verb {
+/* A rank's send buffer of n elements, and space for as many results. */
+struct coll {
     stn_context *context;
     stn_comm *comm;
     int rank, size;
@@ -78,9 +78,9 @@ struct verb {
     void *send, *recv;
 };
 
-static struct verb verb_begin(stn_context *context, int64_t n)
+static struct coll coll_begin(stn_context *context, int64_t n)
 {
-    struct verb v = {.context = context, .comm = context->comm, .rank = context->rank, .size = context->size};
+    struct coll v = {.context = context, .comm = context->comm, .rank = context->rank, .size = context->size};
     for (int64_t i = 0; i < n; i++)
         v.host[i] = value(v.rank, i);
     v.send = door_upload(context, v.host, sizeof v.host);
@@ -90,13 +90,13 @@ static struct verb verb_begin(stn_context *context, int64_t n)
     return v;
 }
 
-static void verb_end(struct verb *v)
+static void coll_end(struct coll *v)
 {
     door_discard(v->context, v->send, sizeof v->host);
     door_discard(v->context, v->recv, sizeof v->host);
 }
 
-static void fetch(struct verb *v)
+static void fetch(struct coll *v)
 {
     door_download(v->context, v->recv, v->host, sizeof v->host);
 }
@@ -122,7 +122,7 @@ static void reductions(stn_context *context)
 {
     enum { N = 17 };
     int64_t counts[8], all = counts_of(context->size, counts), at = 0;
-    struct verb v = verb_begin(context, MOST);
+    struct coll v = coll_begin(context, MOST);
     CHECK_STATUS(stn_comm_all_reduce(v.comm, v.send, v.recv, N, STN_DTYPE_F64, STN_SUM, NULL), STN_OK);
     fetch(&v);
     for (int64_t i = 0; i < N; i++)
@@ -138,13 +138,13 @@ static void reductions(stn_context *context)
     for (int64_t i = 0; i < counts[v.rank]; i++)
         CHECK_NEAR(v.host[i], sum_of(v.size, at + i), 0);
     CHECK(all > 0);
-    verb_end(&v);
+    coll_end(&v);
 }
 
 static void moves(stn_context *context)
 {
     int64_t counts[8], all = counts_of(context->size, counts), at = 0;
-    struct verb v = verb_begin(context, MOST);
+    struct coll v = coll_begin(context, MOST);
     CHECK_STATUS(stn_comm_all_gather(v.comm, v.send, v.recv, counts, STN_DTYPE_F64, NULL), STN_OK);
     fetch(&v);
     for (int r = 0; r < v.size; r++)
@@ -168,14 +168,14 @@ static void moves(stn_context *context)
     if (v.rank == 0 && v.size > 2)
         CHECK_NEAR(v.host[counts[0]], value(2, 0), 0);
     CHECK_STATUS(stn_comm_barrier(v.comm, NULL), STN_OK);
-    verb_end(&v);
+    coll_end(&v);
 }
 
-/* Rank r sends r + s + 1 elements to rank s, by a verb and by a request. */
+/* Rank r sends r + s + 1 elements to rank s, by a collective and by a request. */
 static void all_to_all(stn_context *context)
 {
     int64_t send_counts[8], recv_counts[8], from = 0, at = 0;
-    struct verb v = verb_begin(context, MOST);
+    struct coll v = coll_begin(context, MOST);
     stn_request *request = NULL;
     for (int r = 0; r < v.size; r++)
         send_counts[r] = recv_counts[r] = v.rank + r + 1;
@@ -189,7 +189,7 @@ static void all_to_all(stn_context *context)
         for (int64_t i = 0; i < recv_counts[r]; i++, at++)
             CHECK_NEAR(v.host[at], value(r, from + i), 0);
     }
-    verb_end(&v);
+    coll_end(&v);
 }
 
 static stn_box box_at(void *data, int64_t offset, int64_t rows, int64_t columns, int64_t stride)
@@ -200,7 +200,7 @@ static stn_box box_at(void *data, int64_t offset, int64_t rows, int64_t columns,
 /* Each rank sends a 2 x 3 window of its 10 columns to every rank, which transposes nothing but places it in its own columns. */
 static void exchanges(stn_context *context)
 {
-    struct verb v = verb_begin(context, MOST);
+    struct coll v = coll_begin(context, MOST);
     stn_message send[8], recv[8];
     for (int r = 0; r < v.size; r++) {
         send[r] = (stn_message){r, box_at(v.send, 4 + r, 2, 3, 10)};
@@ -220,13 +220,13 @@ static void exchanges(stn_context *context)
     CHECK_STATUS(stn_comm_exchange(v.comm, &exchange, NULL), STN_OK);
     fetch(&v);
     CHECK_NEAR(v.host[121], sum_of(v.size, 4 + v.rank + 11) / v.size, 1e-15);
-    verb_end(&v);
+    coll_end(&v);
 }
 
 /* A ring: not all ranks need to be in a group. */
 static void groups(stn_context *context)
 {
-    struct verb v = verb_begin(context, MOST);
+    struct coll v = coll_begin(context, MOST);
     int next = (v.rank + 1) % v.size, last = (v.rank + v.size - 1) % v.size;
     stn_message send = {next, {.data = v.send, .ndim = 1, .shape = {6}, .strides = {1}}};
     stn_message recv = {last, {.data = v.recv, .ndim = 1, .shape = {6}, .strides = {1}}};
@@ -235,14 +235,14 @@ static void groups(stn_context *context)
     fetch(&v);
     for (int64_t i = 0; i < 6; i++)
         CHECK_NEAR(v.host[i], value(last, i), 0);
-    verb_end(&v);
+    coll_end(&v);
 }
 
 static void subsets(stn_context *context)
 {
     int ranks[8], n = 0, parity = context->rank % 2;
     stn_comm *half = NULL;
-    struct verb v = verb_begin(context, MOST);
+    struct coll v = coll_begin(context, MOST);
     double want = 0;
     for (int r = context->size - 1; r >= 0; r--)
         if (r % 2 == parity) {
@@ -256,7 +256,7 @@ static void subsets(stn_context *context)
     fetch(&v);
     CHECK_NEAR(v.host[2], want, 0);
     stn_comm_destroy(&half);
-    verb_end(&v);
+    coll_end(&v);
 }
 
 static void reductions_match_serial_sums(void) { run_worlds(reductions); }

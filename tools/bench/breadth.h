@@ -8,7 +8,7 @@ enum { BREADTH_INPUTS = 4, BREADTH_DIMS = 5 };
 
 struct breadth_input {
     stn_dtype dtype;
-    int cut;  /* the dim that is cut over the ranks; -1: replicated */
+    int cut;  /* the dim that is sharded over the ranks; -1: replicated */
     int ndim; /* 0: there is no such input */
     int64_t shape[BREADTH_DIMS];
     int64_t high; /* integers are below it */

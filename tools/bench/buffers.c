@@ -1,4 +1,4 @@
-/* Buffers of the verbs' benchmarks. */
+/* Buffers of the collectives' benchmarks. */
 #include "buffers.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Host memory for the verbs: aligned, and every page touched. */
+/* Host memory for the collectives: aligned, and every page touched. */
 #ifndef BENCH_BUFFERS_H
 #define BENCH_BUFFERS_H
 

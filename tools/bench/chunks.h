@@ -11,7 +11,7 @@ enum { CHUNKS_DIMS = 5, CHUNKS_INPUTS = 3 };
 struct chunks_input {
     int ndim; /* 0: there is no such input */
     int64_t shape[CHUNKS_DIMS];
-    int cut;  /* the dim that is cut over the ranks; -1: replicated */
+    int cut;  /* the dim that is sharded over the ranks; -1: replicated */
 };
 
 typedef stn_tensor *(*chunks_op)(stn_tensor *const *inputs);

@@ -1,4 +1,4 @@
-/* 3. The smallest verbs between two thread ranks, beside the installed MPI between two processes. */
+/* 3. The smallest collectives between two thread ranks, beside the installed MPI between two processes. */
 #include "peer_mpi.h"
 #include "world.h"
 

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG = 1, VERBS = 6, MOST_RANKS = 64, WAKE = SIGUSR1 };
+enum { TAG = 1, COLLECTIVES = 6, MOST_RANKS = 64, WAKE = SIGUSR1 };
 
 struct order {
-    long long verb, first, second, n; /* verb -1: the end */
+    long long coll, first, second, n; /* collective -1: the end */
 };
 
 struct buffers {
@@ -21,7 +21,7 @@ struct buffers {
     long long capacity; /* elements */
 };
 
-static const char *const verbs[VERBS] = {"barrier", "allreduce", "alltoallv", "our-barrier", "our-allreduce", "our-alltoallv"};
+static const char *const collectives[COLLECTIVES] = {"barrier", "allreduce", "alltoallv", "our-barrier", "our-allreduce", "our-alltoallv"};
 
 static int reserve(struct buffers *b, long long n)
 {
@@ -40,14 +40,14 @@ static int reserve(struct buffers *b, long long n)
 static stn_status run_ours(const struct order *o, struct buffers *b, stn_comm *comm)
 {
     const int64_t counts[2] = {stn_comm_rank(comm) == 0 ? o->first : o->second, stn_comm_rank(comm) == 0 ? o->second : o->first};
-    if (o->verb == 3)
+    if (o->coll == 3)
         return stn_comm_barrier(comm, NULL);
-    if (o->verb == 4)
+    if (o->coll == 4)
         return stn_comm_all_reduce(comm, b->send, b->recv, o->first, STN_DTYPE_F32, STN_SUM, NULL);
     return stn_comm_all_to_all(comm, b->send, counts, b->recv, counts, STN_DTYPE_F32, NULL);
 }
 
-static void run_verb(const struct order *o, struct buffers *b, int rank)
+static void run_collective(const struct order *o, struct buffers *b, int rank)
 {
     int counts[2] = {(int)o->first, (int)o->second}, at[2];
     if (rank == 1) {
@@ -56,9 +56,9 @@ static void run_verb(const struct order *o, struct buffers *b, int rank)
     }
     at[0] = 0;
     at[1] = counts[0];
-    if (o->verb == 0)
+    if (o->coll == 0)
         MPI_Barrier(MPI_COMM_WORLD);
-    else if (o->verb == 1)
+    else if (o->coll == 1)
         MPI_Allreduce(b->send, b->recv, (int)o->first, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     else /* the counts are symmetric: what goes to the other comes from it */
         MPI_Alltoallv(b->send, counts, at, MPI_FLOAT, b->recv, counts, at, MPI_FLOAT, MPI_COMM_WORLD);
@@ -66,7 +66,7 @@ static void run_verb(const struct order *o, struct buffers *b, int rank)
 
 static double run_order(const struct order *o, struct buffers *b, int rank, stn_comm *comm)
 {
-    int ours = o->verb >= 3, good = reserve(b, o->first + o->second + 1) && (!ours || comm != NULL), all;
+    int ours = o->coll >= 3, good = reserve(b, o->first + o->second + 1) && (!ours || comm != NULL), all;
     MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (!all)
         return -1;
@@ -74,7 +74,7 @@ static double run_order(const struct order *o, struct buffers *b, int rank, stn_
     double seconds = -MPI_Wtime(), slowest;
     for (long long i = 0; i < o->n && good; i++)
         if (!ours)
-            run_verb(o, b, rank);
+            run_collective(o, b, rank);
         else
             good = run_ours(o, b, comm) == STN_OK;
     seconds += MPI_Wtime();
@@ -85,12 +85,12 @@ static double run_order(const struct order *o, struct buffers *b, int rank, stn_
 
 static void read_order(struct order *o, int size, const int *processes)
 {
-    char line[256], verb[32];
-    o->verb = -1;
-    if (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %lld %lld %lld", verb, &o->first, &o->second, &o->n) == 4)
-        for (int v = 0; v < VERBS; v++)
-            if (strcmp(verb, verbs[v]) == 0)
-                o->verb = v;
+    char line[256], coll[32];
+    o->coll = -1;
+    if (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %lld %lld %lld", coll, &o->first, &o->second, &o->n) == 4)
+        for (int v = 0; v < COLLECTIVES; v++)
+            if (strcmp(coll, collectives[v]) == 0)
+                o->coll = v;
     for (int r = 1; r < size; r++) {
         kill(processes[r], WAKE);
         MPI_Send(o, 4, MPI_LONG_LONG, r, TAG, MPI_COMM_WORLD);
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
             read_order(&order, size, processes);
         else
             await_order(&order, &wake);
-        if (order.verb < 0)
+        if (order.coll < 0)
             break;
         double seconds = run_order(&order, &buffers, rank, comm);
         if (rank == 0) {

@@ -10,19 +10,19 @@ enum { RANKS = 2, QUICK_SIZES = 2 };
 
 struct trial {
     struct peer_mpi *mpi;
-    const char *verb;
+    const char *coll;
     int64_t first, second; /* elements */
 };
 
 static double run(void *arg, int64_t n)
 {
     const struct trial *t = arg;
-    return peer_mpi_run(t->mpi, t->verb, t->first, t->second, n);
+    return peer_mpi_run(t->mpi, t->coll, t->first, t->second, n);
 }
 
-static void measure(struct bench *bench, struct peer_mpi *mpi, const char *label, const char *const verbs[2], int64_t first, int64_t second)
+static void measure(struct bench *bench, struct peer_mpi *mpi, const char *label, const char *const collectives[2], int64_t first, int64_t second)
 {
-    struct trial ours = {mpi, verbs[0], first, second}, peer = {mpi, verbs[1], first, second};
+    struct trial ours = {mpi, collectives[0], first, second}, peer = {mpi, collectives[1], first, second};
     const struct contest contest = {.ours = run, .peer = run, .ours_arg = &ours, .peer_arg = &peer};
     struct team team;
     struct samples samples;

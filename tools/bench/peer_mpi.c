@@ -82,10 +82,10 @@ void peer_mpi_stop(struct peer_mpi **peer)
     *peer = NULL;
 }
 
-double peer_mpi_run(struct peer_mpi *peer, const char *verb, int64_t first, int64_t second, int64_t n)
+double peer_mpi_run(struct peer_mpi *peer, const char *coll, int64_t first, int64_t second, int64_t n)
 {
     char line[256];
-    fprintf(peer->orders, "%s %lld %lld %lld\n", verb, (long long)first, (long long)second, (long long)n);
+    fprintf(peer->orders, "%s %lld %lld %lld\n", coll, (long long)first, (long long)second, (long long)n);
     if (fflush(peer->orders) != 0 || fgets(line, sizeof line, peer->answers) == NULL)
         return -1;
     char *end;

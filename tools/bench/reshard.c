@@ -13,7 +13,7 @@ static const struct reshard_case {
     const char *label;
     int ndim, sizes[MAX_AXES];
     stn_placement from[MAX_AXES], to[MAX_AXES];
-    int uneven; /* the source's rows are cut 1:3 */
+    int uneven; /* the source's rows are sharded 1:3 */
 } cases[] = {
     {"S(0)->S(1)", 1, {2}, {{STN_PLACE_SHARD, 0, 0, 0}}, {{STN_PLACE_SHARD, 1, 0, 0}}, 0},
     {"S(0)S(1)->S(1)S(0) on 2x2", 2, {2, 2}, {{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_SHARD, 1, 0, 0}},

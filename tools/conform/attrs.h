@@ -17,7 +17,7 @@ int attrs_parse(const char *text, struct attrs *attrs, char *error, size_t error
 void attrs_free(struct attrs *attrs);
 
 /** Writes the attributes as an op's schema wants them: a whole FLOAT becomes the INT that is asked for, "inf" and "-inf" the number.
- *  What fits nothing stays as it is, for the op to refuse. `out` has room for attrs->n. */
+ *  What fits nothing stays as it is, for the op to refuse. `out` has space for attrs->n. */
 void attrs_fit(const struct attrs *attrs, const stn_op_desc *desc, stn_attr *out);
 
 #endif

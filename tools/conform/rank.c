@@ -144,7 +144,7 @@ static void check_chunk(struct rank_run *run, const char *name, stn_tensor *tens
     if (got != NULL && want != NULL && stn_to_host(tensor, got, bytes) == STN_OK && !pending) {
         parts_fill(expected, spec, 0, want);
         struct comparison c = compare(expected->dtype, stn_spec_local_numel(spec), want, got);
-        /* A chunk is judged by the scale of the whole. */
+        /* A chunk is checked by the scale of the whole. */
         c.diff_norm = 0;
         c.max_expected = scale;
         compare_with(run, name, " (chunk)", &c);

@@ -204,7 +204,7 @@ static void run_batch(struct batch *batch, run_report_fn report, void *arg)
     batch->next = 0;
     while (batch->next < batch->n) {
         launch(batch);
-        /* At least one is judged, so that this ends also where no rank could be started. */
+        /* At least one is checked, so that this ends also where no rank could be started. */
         do {
             const struct verdict verdict = judge(batch, batch->next);
             report(arg, batch->c, batch->grid, &batch->configurations[batch->next], &verdict);

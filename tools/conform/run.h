@@ -31,7 +31,7 @@ struct outcome {
     int begun;
     stn_status status; /* of the library; STN_OK also where only values differ */
     int refused;       /* the op itself returned the status */
-    int communicated;  /* it did so after a verb or a message */
+    int communicated;  /* it did so after a collective or a message */
     char text[RUN_MAX_TEXT]; /* the first thing that is wrong, "" if nothing is */
     int compared;      /* tensors */
     double error;      /* the worst norm(diff) / norm(expected) */

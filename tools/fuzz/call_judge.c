@@ -134,7 +134,7 @@ static double bound_of_call(const struct judge *j, stn_dtype dtype)
     return bound;
 }
 
-/* How a pair is judged: by the largest number there is, and by what gradients are added up from, which may cancel. */
+/* How a pair is checked: by the largest number there is, and by what gradients are added up from, which may cancel. */
 struct scale {
     double bound, largest;
 };

@@ -276,7 +276,7 @@ void answers_free(struct answers *answers)
 
 /* Comparing */
 
-/* Rounding errors are judged by the scale of the whole, at least 1: what ought to cancel leaves some. */
+/* Rounding errors are checked by the scale of the whole, at least 1: what ought to cancel leaves some. */
 static int same(struct execution *e, const char *what, int t, const void *want, const void *got, double largest, double slack)
 {
     const struct term *term = &e->program->terms[t];

@@ -13,19 +13,19 @@ struct stni_handler_frame {
     const struct stni_handler_frame *outer;
 };
 
-struct stni_guard {
+struct stni_thread_state {
     int conversion_depth;
     const struct stni_handler_frame *frames;
 };
 
 /* The words of the calling thread. */
-struct stni_guard *stni_guard_here(void);
+struct stni_thread_state *stni_thread_state_here(void);
 
 /* 1 inside a handler for `op` on this thread. */
-int stni_guard_masks(const struct stni_guard *guard, const stn_op *op);
+int stni_thread_state_masks(const struct stni_thread_state *guard, const stn_op *op);
 
 /* Zeroes the words and returns what they were; restore puts them back. */
-struct stni_guard stni_guard_clear(void);
-void stni_guard_restore(struct stni_guard saved);
+struct stni_thread_state stni_thread_state_clear(void);
+void stni_thread_state_restore(struct stni_thread_state saved);
 
 #endif

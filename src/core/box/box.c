@@ -1,7 +1,7 @@
 /* Strided copies of boxes.
  *
  * The dims are sorted by the destination's strides and merged. What is dense in both boxes is a run. Without a run, where another dim is
- * dense in the source, the copy is a transpose; otherwise it is rows of runs. Much data goes by streaming stores: ordinary ones read
+ * dense in the source, the copy is a transpose; otherwise it is rows of runs. Much data goes by non-temporal stores: ordinary ones read
  * the destination first, which costs half the time, and drive everything else out of the caches. */
 #include "core/box/box.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    STREAM_BYTES = 1 << 20, /* copies of this much go by streaming stores */
+    STREAM_BYTES = 1 << 20, /* copies of this much go by non-temporal stores */
     STREAM_RUN = 256,       /* where runs are at least this long or whole lines */
     BLOCK = 32              /* short runs in transposed order go by squares of so many */
 };

@@ -70,7 +70,7 @@ static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, 
 static inline void NAME(ask)(const char *src, int64_t src_stride, int64_t ahead)
 {
     for (int64_t i = 0; i < LANES; i++)
-        stni_ask((const void *)((uintptr_t)src + (uintptr_t)(i * src_stride + ahead)));
+        stni_prefetch((const void *)((uintptr_t)src + (uintptr_t)(i * src_stride + ahead)));
 }
 
 /* dst[j, i] = src[i, j]; what is left over at the edges of whole squares goes element by element. */

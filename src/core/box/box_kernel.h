@@ -14,13 +14,13 @@ enum { STNI_BOX_SIZES = 5 };
 /* `n` single elements. */
 typedef void (*stni_elements_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n);
 
-/* dst[j, i] = src[i, j] for i < n, j < m: i is dense in dst, j in src; `streamed`: by streaming stores where lines are aligned; else `ahead`:
- * how far ahead src is asked for, bytes; 0: not at all. */
+/* dst[j, i] = src[i, j] for i < n, j < m: i is dense in dst, j in src; `streamed`: by non-temporal stores where lines are aligned; else `ahead`:
+ * how far ahead src is prefetched, bytes; 0: not at all. */
 typedef void (*stni_transpose_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int streamed,
                                   int64_t ahead);
 
 struct stni_copy_kernels {
-    /* One piece by streaming stores. Any alignment. */
+    /* One piece by non-temporal stores. Any alignment. */
     void (*stream)(char *dst, const char *src, int64_t bytes);
     /* `n` runs of `bytes` each. */
     void (*runs)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t bytes);
@@ -35,9 +35,9 @@ extern const struct stni_copy_kernels stni_copy_kernels_base, stni_copy_kernels_
 /* SUM serves AVG too: `finish` divides. */
 enum stni_combine { STNI_COMBINE_SUM, STNI_COMBINE_PROD, STNI_COMBINE_MIN, STNI_COMBINE_MAX, STNI_COMBINE_COUNT };
 
-/* Combining dense pieces of one dtype in its accumulators: f32 for 16-bit floats, in an order of their own and with room for a multiple of
+/* Combining dense pieces of one dtype in its accumulators: f32 for 16-bit floats, in an order of their own and with space for a multiple of
  * 16; else the dtype itself. */
-struct stni_reduce_kernels {
+struct stni_box_reduce_kernels {
     int64_t accumulator_size; /* bytes */
     void (*first[STNI_COMBINE_COUNT])(void *acc, const void *a, const void *b, int64_t n); /* acc = a op b */
     void (*next[STNI_COMBINE_COUNT])(void *acc, const void *b, int64_t n);             /* acc = acc op b */
@@ -50,7 +50,7 @@ struct stni_reduce_kernels {
 
 /* Entry per dtype; functions that a dtype lacks are NULL. */
 struct stni_reduce_table {
-    struct stni_reduce_kernels dtype[STN_DTYPE_COUNT];
+    struct stni_box_reduce_kernels dtype[STN_DTYPE_COUNT];
 };
 
 extern const struct stni_reduce_table stni_reduce_table_base, stni_reduce_table_avx2, stni_reduce_table_avx512;

@@ -1,6 +1,6 @@
 /* Reductions over boxes: several addends, one or several results.
  *
- * The walk cuts the boxes into blocks that fit into the first cache with their accumulators. Of each block, every source is read once, in
+ * The walk cuts the boxes into blocks that fit into the L1 cache with their accumulators. Of each block, every source is read once, in
  * order; then every destination is written once. A piece that is not dense in memory is packed or unpacked by a box copy. */
 #include "core/box/box.h"
 
@@ -18,7 +18,7 @@ enum {
 };
 
 struct reduction {
-    const struct stni_reduce_kernels *kernels;
+    const struct stni_box_reduce_kernels *kernels;
     const struct stni_copy_kernels *copies;
     enum stni_isa isa;
     enum stni_combine combine;
@@ -51,11 +51,11 @@ int stni_box_reduces(stn_dtype dtype, stn_reduce_op op)
 /* As many whole inner dims as fit into a block, and a part of the next. */
 static void choose_block(struct reduction *r)
 {
-    int64_t room = BLOCK_BYTES / r->kernels->accumulator_size, inner = 1;
+    int64_t buffer = BLOCK_BYTES / r->kernels->accumulator_size, inner = 1;
     r->cut = r->walk.ndim - 1;
-    while (r->cut > 0 && inner * r->walk.shape[r->cut] <= room)
+    while (r->cut > 0 && inner * r->walk.shape[r->cut] <= buffer)
         inner *= r->walk.shape[r->cut--];
-    r->step = room / inner;
+    r->step = buffer / inner;
 }
 
 /* The block at `index`, with `rows` of the cut dim, as a box of `box`'s memory. */
@@ -96,14 +96,14 @@ static int is_dense(const stn_box *block)
     return 1;
 }
 
-/* Where the elements of a block lie in one piece: in place, or packed into `room`. */
-static const void *pack(const struct reduction *r, const stn_box *block, void *room)
+/* Where the elements of a block lie in one piece: in place, or packed into `buffer`. */
+static const void *pack(const struct reduction *r, const stn_box *block, void *buffer)
 {
     if (is_dense(block))
         return block->data;
-    stn_box dense = dense_block(block, room);
+    stn_box dense = dense_block(block, buffer);
     stni_box_copy_now(r->isa, &dense, block, (size_t)r->size);
-    return room;
+    return buffer;
 }
 
 static void unpack(const struct reduction *r, const stn_box *block, const void *from, int64_t n)
@@ -119,16 +119,16 @@ static void unpack(const struct reduction *r, const stn_box *block, const void *
 }
 
 /* Source `s` at a block. */
-static const void *addend(const struct reduction *r, int s, const int64_t *index, int64_t rows, void *room)
+static const void *addend(const struct reduction *r, int s, const int64_t *index, int64_t rows, void *buffer)
 {
     stn_box block = block_of(r, &r->src[s], index, rows);
-    return pack(r, &block, room);
+    return pack(r, &block, buffer);
 }
 
 /* All sources at a block of n elements, combined; where they lie in `scratch`. */
 static const void *combined(const struct reduction *r, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
 {
-    const struct stni_reduce_kernels *k = r->kernels;
+    const struct stni_box_reduce_kernels *k = r->kernels;
     int op = (int)r->combine, narrow = k->pair[op] != NULL, last = r->n_src - 1;
     const void *a = addend(r, 0, index, rows, scratch->a), *b = addend(r, 1, index, rows, scratch->b);
     if (narrow && last == 1) {

@@ -8,17 +8,17 @@ static int meets(const void *to, const char *from)
     return ahead > 0 && ahead <= 1024;
 }
 
-char *stni_streaming_place(char *room, int n_dst, void *const *dst)
+char *stni_streaming_place(char *buffer, int n_dst, void *const *dst)
 {
-    char *best = room;
+    char *best = buffer;
     for (int at = 0, least = n_dst + 1; at < STNI_STREAMING_PAGE && least > 0; at += 512) {
         int met = 0;
         for (int d = 0; d < n_dst; d++)
-            met += meets(dst[d], room + at);
+            met += meets(dst[d], buffer + at);
         if (met >= least)
             continue;
         least = met;
-        best = room + at;
+        best = buffer + at;
     }
     return best;
 }

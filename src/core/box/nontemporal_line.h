@@ -55,7 +55,7 @@ static inline void stni_stream_line(void *dst, const void *src)
 #endif
 
 /* Asks for the line of `at`, which need not be anybody's memory. (gcc 12 drops a loop that counts in size_t and calls nothing but the built-in.) */
-static inline void stni_ask(const void *at)
+static inline void stni_prefetch(const void *at)
 {
 #ifdef __x86_64__
     __asm__ volatile("prefetcht0 %0" : : "m"(*(const char *)at));

@@ -1,4 +1,4 @@
-/* Verbs that a table lacks, built from its `group` (a barrier from its all_reduce): parts travel as messages, reductions combine what all ranks sent
+/* Collectives that a table lacks, built from its `group` (a barrier from its all_reduce): parts travel as messages, reductions combine what all ranks sent
  * in the order of ranks, a piece of at most the staging memory at a time. */
 #include "core/comm/launch.h"
 
@@ -10,7 +10,7 @@
 struct build {
     stn_comm *comm;
     stn_queue *queue;
-    const struct stni_verb *verb;
+    const struct stni_coll *coll;
     size_t element_size;
     stn_message *send, *recv; /* one for each rank */
     int n_send, n_recv;
@@ -42,11 +42,11 @@ static void receive(struct build *b, int peer, void *data, int64_t at, int64_t c
 
 static stn_status pass(struct build *b)
 {
-    const stn_exchange group = {.dtype = b->verb->dtype, .n_send = b->n_send, .n_recv = b->n_recv, .send = b->send, .recv = b->recv};
-    const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = group.dtype, .messages = &group};
+    const stn_exchange group = {.dtype = b->coll->dtype, .n_send = b->n_send, .n_recv = b->n_recv, .send = b->send, .recv = b->recv};
+    const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = group.dtype, .messages = &group};
     int none = b->n_send + b->n_recv == 0;
     b->n_send = b->n_recv = 0;
-    return none ? STN_OK : b->comm->run(b->comm, b->queue, &verb);
+    return none ? STN_OK : b->comm->run(b->comm, b->queue, &coll);
 }
 
 static void copy(const struct build *b, void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count)
@@ -59,7 +59,7 @@ static void copy(const struct build *b, void *dst, int64_t dst_at, const void *s
 
 static stn_status all_gather(struct build *b)
 {
-    const struct stni_verb *v = b->verb;
+    const struct stni_coll *v = b->coll;
     int rank = b->comm->rank;
     int64_t at = 0;
     for (int r = 0; r < b->comm->size; at += v->counts[r++]) {
@@ -73,7 +73,7 @@ static stn_status all_gather(struct build *b)
 
 static stn_status gather(struct build *b)
 {
-    const struct stni_verb *v = b->verb;
+    const struct stni_coll *v = b->coll;
     int rank = b->comm->rank;
     int64_t at = 0;
     if (rank != v->root)
@@ -88,7 +88,7 @@ static stn_status gather(struct build *b)
 
 static stn_status scatter(struct build *b)
 {
-    const struct stni_verb *v = b->verb;
+    const struct stni_coll *v = b->coll;
     int rank = b->comm->rank;
     int64_t at = 0;
     if (rank != v->root)
@@ -103,7 +103,7 @@ static stn_status scatter(struct build *b)
 
 static stn_status broadcast(struct build *b)
 {
-    const struct stni_verb *v = b->verb;
+    const struct stni_coll *v = b->coll;
     if (b->comm->rank != v->root)
         receive(b, v->root, v->recv, 0, v->count);
     for (int r = 0; r < b->comm->size && b->comm->rank == v->root; r++)
@@ -113,7 +113,7 @@ static stn_status broadcast(struct build *b)
 
 static stn_status all_to_all(struct build *b)
 {
-    const struct stni_verb *v = b->verb;
+    const struct stni_coll *v = b->coll;
     const int rank = b->comm->rank;
     int64_t out = 0, in = 0;
     if (v->counts[rank] != v->recv_counts[rank])
@@ -133,8 +133,8 @@ static stn_status all_to_all(struct build *b)
 static stn_status barrier(struct build *b)
 {
     int64_t one = 1;
-    const struct stni_verb verb = {.kind = STNI_VERB_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_SUM, .count = 1, .send = &one, .recv = &one};
-    return b->comm->run(b->comm, b->queue, &verb);
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_SUM, .count = 1, .send = &one, .recv = &one};
+    return b->comm->run(b->comm, b->queue, &coll);
 }
 
 /* How much of `count` elements lies in the piece from `first` on. */
@@ -147,7 +147,7 @@ static int64_t in_piece(int64_t count, int64_t first, int64_t piece)
 /* A piece of every rank's part: sent to its owner, combined there. */
 static stn_status reduce_piece(struct build *b, int64_t first, int64_t piece, char *staging)
 {
-    const struct stni_verb *v = b->verb;
+    const struct stni_coll *v = b->coll;
     const int rank = b->comm->rank, size = b->comm->size;
     int64_t at = 0, own_at = 0, own = in_piece(b->counts[rank], first, piece);
     for (int r = 0; r < size; at += b->counts[r++]) {
@@ -159,7 +159,7 @@ static stn_status reduce_piece(struct build *b, int64_t first, int64_t piece, ch
     STNI_TRY(pass(b));
     b->sources[rank] = element(b, v->send, own_at + first);
     if (own > 0 && stni_dense_reduce(element(b, v->recv, first), b->sources, size, own, v->dtype, v->op) != STN_OK)
-        return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_verb_name(v->kind));
+        return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_coll_name(v->kind));
     return STN_OK;
 }
 
@@ -183,41 +183,41 @@ static stn_status reduce_parts(struct build *b)
 static stn_status reduce(struct build *b)
 {
     for (int r = 0; r < b->comm->size; r++)
-        b->counts[r] = r == b->verb->root ? b->verb->count : 0;
+        b->counts[r] = r == b->coll->root ? b->coll->count : 0;
     return reduce_parts(b);
 }
 
 static stn_status reduce_scatter(struct build *b)
 {
-    memcpy(b->counts, b->verb->counts, (size_t)b->comm->size * sizeof *b->counts);
+    memcpy(b->counts, b->coll->counts, (size_t)b->comm->size * sizeof *b->counts);
     return reduce_parts(b);
 }
 
-static stn_status (*const builders[STNI_VERB_COUNT])(struct build *b) = {
-    [STNI_VERB_REDUCE] = reduce,
-    [STNI_VERB_ALL_GATHER] = all_gather,
-    [STNI_VERB_GATHER] = gather,
-    [STNI_VERB_REDUCE_SCATTER] = reduce_scatter,
-    [STNI_VERB_SCATTER] = scatter,
-    [STNI_VERB_BROADCAST] = broadcast,
-    [STNI_VERB_ALL_TO_ALL] = all_to_all,
-    [STNI_VERB_BARRIER] = barrier,
+static stn_status (*const builders[STNI_COLL_COUNT])(struct build *b) = {
+    [STNI_COLL_REDUCE] = reduce,
+    [STNI_COLL_ALL_GATHER] = all_gather,
+    [STNI_COLL_GATHER] = gather,
+    [STNI_COLL_REDUCE_SCATTER] = reduce_scatter,
+    [STNI_COLL_SCATTER] = scatter,
+    [STNI_COLL_BROADCAST] = broadcast,
+    [STNI_COLL_ALL_TO_ALL] = all_to_all,
+    [STNI_COLL_BARRIER] = barrier,
 };
 
-stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
+stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
-    if (verb->kind == STNI_VERB_EXCHANGE)
-        return stni_comm_exchange_staged(comm, queue, verb->messages);
+    if (coll->kind == STNI_COLL_EXCHANGE)
+        return stni_comm_exchange_staged(comm, queue, coll->messages);
     size_t n = (size_t)comm->size, bytes = n * (2 * sizeof(stn_message) + sizeof(void *) + sizeof(int64_t));
     char *memory = stni_malloc(bytes);
     if (!memory)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)", stni_verb_name(verb->kind), bytes);
-    struct build b = {.comm = comm, .queue = queue, .verb = verb, .element_size = stn_dtype_size(verb->dtype)};
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)", stni_coll_name(coll->kind), bytes);
+    struct build b = {.comm = comm, .queue = queue, .coll = coll, .element_size = stn_dtype_size(coll->dtype)};
     b.send = (void *)memory;
     b.recv = b.send + n;
     b.counts = (void *)(b.recv + n);
     b.sources = (void *)(b.counts + n);
-    stn_status status = builders[verb->kind](&b);
+    stn_status status = builders[coll->kind](&b);
     stni_free(memory);
     return status;
 }

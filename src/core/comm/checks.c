@@ -8,24 +8,24 @@
 /* What all ranks have to agree on. */
 enum { SEQUENCE, KIND, COUNT, DTYPE, OP, ROOT, FIELDS };
 
-static void fill(int64_t *fields, const struct stni_verb *verb, int64_t sequence)
+static void fill(int64_t *fields, const struct stni_coll *coll, int64_t sequence)
 {
     fields[SEQUENCE] = sequence;
-    fields[KIND] = verb->kind;
-    fields[COUNT] = verb->count;
-    fields[DTYPE] = verb->dtype;
-    fields[OP] = verb->op;
-    fields[ROOT] = verb->root;
+    fields[KIND] = coll->kind;
+    fields[COUNT] = coll->count;
+    fields[DTYPE] = coll->dtype;
+    fields[OP] = coll->op;
+    fields[ROOT] = coll->root;
 }
 
 static void describe(const int64_t *fields, char *text, size_t size)
 {
-    struct stni_verb verb = {.kind = (enum stni_verb_kind)fields[KIND],
+    struct stni_coll coll = {.kind = (enum stni_coll_kind)fields[KIND],
                              .count = fields[COUNT],
                              .dtype = (stn_dtype)fields[DTYPE],
                              .op = (stn_reduce_op)fields[OP],
                              .root = (int)fields[ROOT]};
-    stni_verb_describe(&verb, text, size);
+    stni_coll_describe(&coll, text, size);
 }
 
 static stn_status compare(stn_queue *queue, const int64_t *all, int size)
@@ -43,10 +43,10 @@ static stn_status compare(stn_queue *queue, const int64_t *all, int size)
     return STN_OK;
 }
 
-stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence)
+stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence)
 {
     /* A group is called by whom it concerns; the fake has no peers to ask. */
-    if (verb->kind == STNI_VERB_GROUP || comm->ops == &stni_fake_ops || comm->size == 1)
+    if (coll->kind == STNI_COLL_GROUP || comm->ops == &stni_fake_ops || comm->size == 1)
         return STN_OK;
     size_t n = (size_t)comm->size, bytes = (n + n * FIELDS) * sizeof(int64_t);
     int64_t own[FIELDS], *counts = stni_malloc(bytes), *all = counts + n;
@@ -54,8 +54,8 @@ stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_v
         return stn_queue_fail(queue, STN_ERR_MEMORY, "checks: out of memory (%zu bytes)", bytes);
     for (size_t r = 0; r < n; r++)
         counts[r] = FIELDS;
-    fill(own, verb, sequence);
-    struct stni_verb gather = {.kind = STNI_VERB_ALL_GATHER, .dtype = STN_DTYPE_I64, .count = (int64_t)n * FIELDS,
+    fill(own, coll, sequence);
+    struct stni_coll gather = {.kind = STNI_COLL_ALL_GATHER, .dtype = STN_DTYPE_I64, .count = (int64_t)n * FIELDS,
                                .send = own, .recv = all, .counts = counts};
     stn_status status = comm->run(comm, queue, &gather);
     if (status == STN_OK)

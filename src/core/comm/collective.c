@@ -1,50 +1,50 @@
-/* Verbs as values: names, costs, and the call into a communicator's table. */
+/* Collectives as values: names, costs, and the call into a communicator's table. */
 #include "core/comm/launch.h"
 
 #include <stdio.h>
 
-static const char *const names[STNI_VERB_COUNT] = {
+static const char *const names[STNI_COLL_COUNT] = {
     "all_reduce", "reduce",     "all_gather", "gather",   "reduce_scatter", "scatter",
     "broadcast",  "all_to_all", "group",      "exchange", "barrier",
 };
 
 static const char *const op_names[STN_REDUCE_OP_COUNT] = {"sum", "avg", "prod", "min", "max"};
 
-/* Which arguments a verb has beside its buffers. */
+/* Which arguments a collective has beside its buffers. */
 enum { HAS_COUNT = 1, HAS_OP = 2, HAS_ROOT = 4, HAS_DTYPE = 8 };
 
-static const int traits[STNI_VERB_COUNT] = {
-    [STNI_VERB_ALL_REDUCE] = HAS_DTYPE | HAS_COUNT | HAS_OP,
-    [STNI_VERB_REDUCE] = HAS_DTYPE | HAS_COUNT | HAS_OP | HAS_ROOT,
-    [STNI_VERB_ALL_GATHER] = HAS_DTYPE | HAS_COUNT,
-    [STNI_VERB_GATHER] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
-    [STNI_VERB_REDUCE_SCATTER] = HAS_DTYPE | HAS_COUNT | HAS_OP,
-    [STNI_VERB_SCATTER] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
-    [STNI_VERB_BROADCAST] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
-    [STNI_VERB_ALL_TO_ALL] = HAS_DTYPE,
-    [STNI_VERB_GROUP] = HAS_DTYPE,
-    [STNI_VERB_EXCHANGE] = HAS_DTYPE,
-    [STNI_VERB_BARRIER] = 0,
+static const int traits[STNI_COLL_COUNT] = {
+    [STNI_COLL_ALL_REDUCE] = HAS_DTYPE | HAS_COUNT | HAS_OP,
+    [STNI_COLL_REDUCE] = HAS_DTYPE | HAS_COUNT | HAS_OP | HAS_ROOT,
+    [STNI_COLL_ALL_GATHER] = HAS_DTYPE | HAS_COUNT,
+    [STNI_COLL_GATHER] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
+    [STNI_COLL_REDUCE_SCATTER] = HAS_DTYPE | HAS_COUNT | HAS_OP,
+    [STNI_COLL_SCATTER] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
+    [STNI_COLL_BROADCAST] = HAS_DTYPE | HAS_COUNT | HAS_ROOT,
+    [STNI_COLL_ALL_TO_ALL] = HAS_DTYPE,
+    [STNI_COLL_GROUP] = HAS_DTYPE,
+    [STNI_COLL_EXCHANGE] = HAS_DTYPE,
+    [STNI_COLL_BARRIER] = 0,
 };
 
-const char *stni_verb_name(enum stni_verb_kind kind)
+const char *stni_coll_name(enum stni_coll_kind kind)
 {
     return names[kind];
 }
 
-int stni_verb_describe(const struct stni_verb *verb, char *text, size_t size)
+int stni_coll_describe(const struct stni_coll *coll, char *text, size_t size)
 {
-    int has = traits[verb->kind];
+    int has = traits[coll->kind];
     char dtype[16] = "", count[40] = "", op[16] = "", root[24] = "";
     if (has & HAS_DTYPE)
-        snprintf(dtype, sizeof dtype, " %s", stn_dtype_name(verb->dtype));
+        snprintf(dtype, sizeof dtype, " %s", stn_dtype_name(coll->dtype));
     if (has & HAS_COUNT)
-        snprintf(count, sizeof count, " count %lld", (long long)verb->count);
+        snprintf(count, sizeof count, " count %lld", (long long)coll->count);
     if (has & HAS_OP)
-        snprintf(op, sizeof op, " %s", (unsigned)verb->op < STN_REDUCE_OP_COUNT ? op_names[verb->op] : "?");
+        snprintf(op, sizeof op, " %s", (unsigned)coll->op < STN_REDUCE_OP_COUNT ? op_names[coll->op] : "?");
     if (has & HAS_ROOT)
-        snprintf(root, sizeof root, " root %d", verb->root);
-    return snprintf(text, size, "%s%s%s%s%s", names[verb->kind], dtype, count, op, root);
+        snprintf(root, sizeof root, " root %d", coll->root);
+    return snprintf(text, size, "%s%s%s%s%s", names[coll->kind], dtype, count, op, root);
 }
 
 int64_t stni_counts_sum(const int64_t *counts, int n)
@@ -110,92 +110,92 @@ static struct stni_comm_stats cost_of_all_reduce(int64_t n, int rank, int size)
     return cost;
 }
 
-static struct stni_comm_stats cost_in_elements(const struct stni_verb *v, int rank, int size)
+static struct stni_comm_stats cost_in_elements(const struct stni_coll *v, int rank, int size)
 {
     switch (v->kind) {
-    case STNI_VERB_ALL_REDUCE:
+    case STNI_COLL_ALL_REDUCE:
         return cost_of_all_reduce(v->count, rank, size);
-    case STNI_VERB_REDUCE:
+    case STNI_COLL_REDUCE:
         return cost_repeated(rank != v->root, v->count);
-    case STNI_VERB_ALL_GATHER:
+    case STNI_COLL_ALL_GATHER:
         return cost_repeated(size - 1, v->counts[rank]);
-    case STNI_VERB_GATHER:
+    case STNI_COLL_GATHER:
         return cost_repeated(rank != v->root, v->counts[rank]);
-    case STNI_VERB_SCATTER:
+    case STNI_COLL_SCATTER:
         if (rank != v->root)
             return (struct stni_comm_stats){0};
         return cost_of_counts(v->counts, rank, size);
-    case STNI_VERB_REDUCE_SCATTER:
-    case STNI_VERB_ALL_TO_ALL:
+    case STNI_COLL_REDUCE_SCATTER:
+    case STNI_COLL_ALL_TO_ALL:
         return cost_of_counts(v->counts, rank, size);
-    case STNI_VERB_BROADCAST:
+    case STNI_COLL_BROADCAST:
         return cost_repeated(rank == v->root ? size - 1 : 0, v->count);
-    case STNI_VERB_GROUP:
-    case STNI_VERB_EXCHANGE:
+    case STNI_COLL_GROUP:
+    case STNI_COLL_EXCHANGE:
         return cost_of_messages(v->messages, rank);
-    case STNI_VERB_BARRIER:
-    case STNI_VERB_COUNT:
+    case STNI_COLL_BARRIER:
+    case STNI_COLL_COUNT:
         break;
     }
     return (struct stni_comm_stats){0};
 }
 
-struct stni_comm_stats stni_verb_cost(const struct stni_verb *verb, int rank, int size)
+struct stni_comm_stats stni_coll_cost(const struct stni_coll *coll, int rank, int size)
 {
-    struct stni_comm_stats cost = cost_in_elements(verb, rank, size);
+    struct stni_comm_stats cost = cost_in_elements(coll, rank, size);
     cost.collectives = 1;
-    cost.bytes_sent *= (int64_t)stn_dtype_size(verb->dtype);
+    cost.bytes_sent *= (int64_t)stn_dtype_size(coll->dtype);
     return cost;
 }
 
-static int has(const stn_comm_ops *ops, enum stni_verb_kind kind)
+static int has(const stn_comm_ops *ops, enum stni_coll_kind kind)
 {
-    const int there[STNI_VERB_COUNT] = {
-        [STNI_VERB_ALL_REDUCE] = 1,
-        [STNI_VERB_REDUCE] = ops->reduce != NULL,
-        [STNI_VERB_ALL_GATHER] = ops->all_gather != NULL,
-        [STNI_VERB_GATHER] = ops->gather != NULL,
-        [STNI_VERB_REDUCE_SCATTER] = ops->reduce_scatter != NULL,
-        [STNI_VERB_SCATTER] = ops->scatter != NULL,
-        [STNI_VERB_BROADCAST] = ops->broadcast != NULL,
-        [STNI_VERB_ALL_TO_ALL] = ops->all_to_all != NULL,
-        [STNI_VERB_GROUP] = 1,
-        [STNI_VERB_EXCHANGE] = ops->exchange != NULL,
-        [STNI_VERB_BARRIER] = ops->barrier != NULL,
+    const int there[STNI_COLL_COUNT] = {
+        [STNI_COLL_ALL_REDUCE] = 1,
+        [STNI_COLL_REDUCE] = ops->reduce != NULL,
+        [STNI_COLL_ALL_GATHER] = ops->all_gather != NULL,
+        [STNI_COLL_GATHER] = ops->gather != NULL,
+        [STNI_COLL_REDUCE_SCATTER] = ops->reduce_scatter != NULL,
+        [STNI_COLL_SCATTER] = ops->scatter != NULL,
+        [STNI_COLL_BROADCAST] = ops->broadcast != NULL,
+        [STNI_COLL_ALL_TO_ALL] = ops->all_to_all != NULL,
+        [STNI_COLL_GROUP] = 1,
+        [STNI_COLL_EXCHANGE] = ops->exchange != NULL,
+        [STNI_COLL_BARRIER] = ops->barrier != NULL,
     };
     return there[kind];
 }
 
-stn_status stni_verb_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *v)
+stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *v)
 {
     const stn_comm_ops *ops = comm->ops;
     void *impl = comm->impl;
-    if (v->kind < STNI_VERB_COUNT && !has(ops, v->kind))
+    if (v->kind < STNI_COLL_COUNT && !has(ops, v->kind))
         return stni_comm_build(comm, queue, v);
     switch (v->kind) {
-    case STNI_VERB_ALL_REDUCE:
+    case STNI_COLL_ALL_REDUCE:
         return ops->all_reduce(impl, queue, v->send, v->recv, v->count, v->dtype, v->op);
-    case STNI_VERB_REDUCE:
+    case STNI_COLL_REDUCE:
         return ops->reduce(impl, queue, v->send, v->recv, v->count, v->dtype, v->op, v->root);
-    case STNI_VERB_ALL_GATHER:
+    case STNI_COLL_ALL_GATHER:
         return ops->all_gather(impl, queue, v->send, v->recv, v->counts, v->dtype);
-    case STNI_VERB_GATHER:
+    case STNI_COLL_GATHER:
         return ops->gather(impl, queue, v->send, v->recv, v->counts, v->dtype, v->root);
-    case STNI_VERB_REDUCE_SCATTER:
+    case STNI_COLL_REDUCE_SCATTER:
         return ops->reduce_scatter(impl, queue, v->send, v->recv, v->counts, v->dtype, v->op);
-    case STNI_VERB_SCATTER:
+    case STNI_COLL_SCATTER:
         return ops->scatter(impl, queue, v->send, v->recv, v->counts, v->dtype, v->root);
-    case STNI_VERB_BROADCAST:
+    case STNI_COLL_BROADCAST:
         return ops->broadcast(impl, queue, v->recv, v->count, v->dtype, v->root);
-    case STNI_VERB_ALL_TO_ALL:
+    case STNI_COLL_ALL_TO_ALL:
         return ops->all_to_all(impl, queue, v->send, v->counts, v->recv, v->recv_counts, v->dtype);
-    case STNI_VERB_GROUP:
+    case STNI_COLL_GROUP:
         return ops->group(impl, queue, v->messages);
-    case STNI_VERB_EXCHANGE:
+    case STNI_COLL_EXCHANGE:
         return ops->exchange(impl, queue, v->messages);
-    case STNI_VERB_BARRIER:
+    case STNI_COLL_BARRIER:
         return ops->barrier(impl, queue);
-    case STNI_VERB_COUNT:
+    case STNI_COLL_COUNT:
         break;
     }
     return stn_queue_fail(queue, STN_ERR_INTERNAL, "verb %d does not exist", (int)v->kind);

@@ -1,16 +1,16 @@
-/* A verb as a value: which one, and its arguments. What the launchers queue, what is counted, compared, and published to other ranks. */
+/* A collective as a value: which one, and its arguments. What the launchers queue, what is counted, compared, and published to other ranks. */
 #ifndef STNI_CORE_COMM_COLLECTIVE_H
 #define STNI_CORE_COMM_COLLECTIVE_H
 
 #include "core/comm/comm.h"
 
-/* Fields that a verb does not have are zero. A broadcast's buffer is both `send` and `recv`. */
-struct stni_verb {
-    enum stni_verb_kind kind;
+/* Fields that a collective does not have are zero. A broadcast's buffer is both `send` and `recv`. */
+struct stni_coll {
+    enum stni_coll_kind kind;
     stn_dtype dtype;
     stn_reduce_op op;
     int root;
-    int64_t count; /* of one buffer; for verbs with `counts`, their sum */
+    int64_t count; /* of one buffer; for collectives with `counts`, their sum */
     const void *send;
     void *recv;
     const int64_t *counts;      /* per rank; of an all_to_all: what is sent */
@@ -19,10 +19,10 @@ struct stni_verb {
 };
 
 /* "all_reduce", … */
-const char *stni_verb_name(enum stni_verb_kind kind);
+const char *stni_coll_name(enum stni_coll_kind kind);
 
-/* "f32", "sum" and so on as far as the verb has them: for texts. As snprintf. */
-int stni_verb_describe(const struct stni_verb *verb, char *text, size_t size);
+/* "f32", "sum" and so on as far as the collective has them: for texts. As snprintf. */
+int stni_coll_describe(const struct stni_coll *coll, char *text, size_t size);
 
 int64_t stni_counts_sum(const int64_t *counts, int n);
 
@@ -40,9 +40,9 @@ int64_t stni_box_numel(const stn_box *box);
  *     broadcast       the root: size - 1 messages, (size - 1) n elements
  *     all_to_all, group, exchange: as the arguments say
  *     barrier         none */
-struct stni_comm_stats stni_verb_cost(const struct stni_verb *verb, int rank, int size);
+struct stni_comm_stats stni_coll_cost(const struct stni_coll *coll, int rank, int size);
 
-/* Runs the verb through the communicator's table; an exchange that the table lacks, through others of its entries. A stni_comm_run_fn. */
-stn_status stni_verb_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
+/* Runs the collective through the communicator's table; an exchange that the table lacks, through others of its entries. A stni_comm_run_fn. */
+stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
 #endif

@@ -1,4 +1,4 @@
-/* Communicators: making, adoption by a context, subsets, failure texts, the ring of calls. The verbs are in verbs.c. */
+/* Communicators: making, adoption by a context, subsets, failure texts, the ring of calls. The collectives are in collectives.c. */
 #include "core/comm/comm.h"
 
 #include "core/comm/launch.h"
@@ -40,10 +40,10 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
         return STN_ERR_VERSION;
     if (stn_comm_ops_missing(ops))
         return STN_ERR_ARGUMENT;
-    return stni_comm_create(ops, stni_verb_run, impl, rank, size, out);
+    return stni_comm_create(ops, stni_coll_run, impl, rank, size, out);
 }
 
-/* Verbs that are still queued run first, wherever that is. Those that wait for a peer that does not come end with the deadline. */
+/* Collectives that are still queued run first, wherever that is. Those that wait for a peer that does not come end with the deadline. */
 void stn_comm_destroy(stn_comm **comm_at)
 {
     if (!comm_at || !*comm_at)
@@ -192,8 +192,8 @@ void stni_comm_dump_calls(const stn_comm *comm, void (*line)(void *arg, const ch
     for (int64_t i = from; i < comm->sequence; i++) {
         const struct stni_call_record *r = &comm->ring[i % STNI_CALL_RING];
         char call[96], text[160];
-        struct stni_verb verb = {.kind = r->kind, .dtype = r->dtype, .op = r->op, .root = r->root, .count = r->count};
-        stni_verb_describe(&verb, call, sizeof call);
+        struct stni_coll coll = {.kind = r->kind, .dtype = r->dtype, .op = r->op, .root = r->root, .count = r->count};
+        stni_coll_describe(&coll, call, sizeof call);
         snprintf(text, sizeof text, "call %lld: %s", (long long)r->sequence, call);
         line(arg, text);
     }

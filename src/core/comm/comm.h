@@ -14,25 +14,25 @@ enum {
     STNI_STAGING_LIMIT = 64 << 20   /* bytes of staging memory of an exchange built from group */
 };
 
-enum stni_verb_kind {
-    STNI_VERB_ALL_REDUCE,
-    STNI_VERB_REDUCE,
-    STNI_VERB_ALL_GATHER,
-    STNI_VERB_GATHER,
-    STNI_VERB_REDUCE_SCATTER,
-    STNI_VERB_SCATTER,
-    STNI_VERB_BROADCAST,
-    STNI_VERB_ALL_TO_ALL,
-    STNI_VERB_GROUP,
-    STNI_VERB_EXCHANGE,
-    STNI_VERB_BARRIER,
-    STNI_VERB_COUNT
+enum stni_coll_kind {
+    STNI_COLL_ALL_REDUCE,
+    STNI_COLL_REDUCE,
+    STNI_COLL_ALL_GATHER,
+    STNI_COLL_GATHER,
+    STNI_COLL_REDUCE_SCATTER,
+    STNI_COLL_SCATTER,
+    STNI_COLL_BROADCAST,
+    STNI_COLL_ALL_TO_ALL,
+    STNI_COLL_GROUP,
+    STNI_COLL_EXCHANGE,
+    STNI_COLL_BARRIER,
+    STNI_COLL_COUNT
 };
 
-/* One remembered verb. `count` as in struct stni_verb. */
+/* One remembered collective. `count` as in struct stni_coll. */
 struct stni_call_record {
     int64_t sequence; /* from 1 */
-    enum stni_verb_kind kind;
+    enum stni_coll_kind kind;
     int64_t count;
     stn_dtype dtype;
     stn_reduce_op op;
@@ -50,48 +50,48 @@ struct stni_comm_stats {
 #define STNI_DEADLINE_SECONDS 300.0
 
 struct stni_comm_block;
-struct stni_verb;
+struct stni_coll;
 
-/* Runs a verb on the calling thread, which is the queue's; fails the queue. */
-typedef stn_status (*stni_comm_run_fn)(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
+/* Runs a collective on the calling thread, which is the queue's; fails the queue. */
+typedef stn_status (*stni_comm_run_fn)(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
 struct stn_comm {
     const stn_comm_ops *ops;
-    stni_comm_run_fn run; /* through the verbs in `ops`, or past them: those of the library's own communicators have none */
+    stni_comm_run_fn run; /* through the collectives in `ops`, or past them: those of the library's own communicators have none */
     void *impl;
     int rank, size;
-    stn_queue *queue;       /* where verbs without a request run: the context's once it has adopted the communicator, else own_queue */
+    stn_queue *queue;       /* where collectives without a request run: the context's once it has adopted the communicator, else own_queue */
     stn_device *own_device; /* of a communicator that no context owns; made on first use */
     stn_queue *own_queue;
-    stn_queue *side_queue;  /* verbs with a request; made on first use */
+    stn_queue *side_queue;  /* collectives with a request; made on first use */
     stn_request *requests;  /* not waited for */
-    stn_event *side_end;    /* the last of them; NULL where verbs on `queue` need not wait for it */
+    stn_event *side_end;    /* the last of them; NULL where collectives on `queue` need not wait for it */
     int checks;
     struct stni_comm_stats *stats; /* shared by a family's communicators of one rank; own_stats unless adopted */
     struct stni_comm_stats own_stats;
-    int64_t sequence; /* verbs called */
+    int64_t sequence; /* collectives called */
     struct stni_call_record ring[STNI_CALL_RING];
-    struct stni_error error; /* the text of the last failure; its status, until the next call of the public verbs */
+    struct stni_error error; /* the text of the last failure; its status, until the next call of the public collectives */
     pthread_mutex_t blocks_lock;
-    struct stni_comm_block *blocks; /* arrays of queued verbs that do not fit into kernel arguments */
+    struct stni_comm_block *blocks; /* arrays of queued collectives that do not fit into kernel arguments */
     void *staging;                  /* exchange built from group: kept between calls */
     size_t staging_bytes, staging_limit;
 };
 
-/* stn_comm_create for the library's own communicators, whose verbs `run` runs. */
+/* stn_comm_create for the library's own communicators, whose collectives `run` runs. */
 stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size, stn_comm **out);
 
 /* The thread communicator: `size` linked communicators, one per rank thread, made before the threads start.
  * `deadline_seconds` as in stn_context_options. */
 stn_status stni_comm_create_threads(int size, double deadline_seconds, stn_comm **comms);
 
-/* A context takes a communicator: its verbs run on `queue` and are counted in `stats`. */
+/* A context takes a communicator: its collectives run on `queue` and are counted in `stats`. */
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds);
 
 /* Undoes that, for a context that could not be completed: the communicator is its giver's again. */
 void stni_comm_give_back(stn_comm *comm);
 
-/* The verbs on a given queue: what ops use. They launch on `queue` (an immediate queue: run), and copy what they need from
+/* The collectives on a given queue: what ops use. They launch on `queue` (an immediate queue: run), and copy what they need from
  * arrays that they are given. */
 stn_status stni_comm_all_reduce(stn_comm *comm, stn_queue *queue, const void *send, void *recv, int64_t count,
                                 stn_dtype dtype, stn_reduce_op op);

@@ -1,4 +1,4 @@
-/* The fold kernels behind one call; what they lack is done by boxes. */
+/* The multi-reduce kernels behind one call; what they lack is done by boxes. */
 #include "core/comm/dense.h"
 
 #include "core/box/box.h"
@@ -10,7 +10,7 @@ static stn_box line(const void *data, int64_t count)
     return (stn_box){(void *)(uintptr_t)data, 1, {count}, {1}};
 }
 
-/* For what the fold kernels leave to the boxes. */
+/* For what the multi-reduce kernels leave to the boxes. */
 static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {
     stn_box *boxes = stni_malloc((size_t)n_src * sizeof *boxes), to = line(dst, count);
@@ -26,12 +26,12 @@ static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *
 stn_status stni_dense_reduce(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {
     const enum stni_isa isa = stni_isa_best();
-    const stni_fold_fn fold = stni_fold_for(isa, dtype, op);
+    const stni_multi_reduce_fn fold = stni_multi_reduce_for(isa, dtype, op);
     if (count == 0)
         return STN_OK;
     if (!fold)
         return reduce_boxes(isa, dst, src, n_src, count, dtype, op);
-    const struct stni_fold all = {1, n_src, &dst, src, count, op == STN_AVG ? n_src : 1};
+    const struct stni_multi_reduce all = {1, n_src, &dst, src, count, op == STN_AVG ? n_src : 1};
     fold(&all);
     return STN_OK;
 }

@@ -1,4 +1,4 @@
-/* The communicator that moves nothing: one process acts as any rank of any world. It advances a clock by what the verb would send, copies
+/* The communicator that moves nothing: one process acts as any rank of any world. It advances a clock by what the collective would send, copies
  * what a rank sends to itself, and leaves the rest of what would be received as it was. */
 #include "core/comm/launch.h"
 
@@ -27,13 +27,13 @@ static void advance(struct fake_family *family, double seconds)
     }
 }
 
-static stn_status count(const struct fake *fake, stn_queue *queue, const struct stni_verb *verb)
+static stn_status count(const struct fake *fake, stn_queue *queue, const struct stni_coll *coll)
 {
     struct fake_family *family = fake->family;
     int aborted = atomic_load(&family->status);
     if (aborted)
         return stn_queue_fail(queue, (stn_status)aborted, "%s", family->text);
-    struct stni_comm_stats cost = stni_verb_cost(verb, fake->rank, fake->size);
+    struct stni_comm_stats cost = stni_coll_cost(coll, fake->rank, fake->size);
     advance(family, (double)cost.messages * family->seconds_per_message + (double)cost.bytes_sent * family->seconds_per_byte);
     return STN_OK;
 }
@@ -48,26 +48,26 @@ static void copy(void *dst, int64_t dst_at, const void *src, int64_t src_at, int
 }
 
 /* What a rank sends to itself; the rest of what would be received stays. */
-static void copy_own(const stn_comm *comm, enum stni_isa isa, const struct stni_verb *v)
+static void copy_own(const stn_comm *comm, enum stni_isa isa, const struct stni_coll *v)
 {
     const int rank = comm->rank;
     switch (v->kind) {
-    case STNI_VERB_ALL_GATHER:
+    case STNI_COLL_ALL_GATHER:
         copy(v->recv, stni_counts_sum(v->counts, rank), v->send, 0, v->counts[rank], v->dtype);
         break;
-    case STNI_VERB_GATHER:
+    case STNI_COLL_GATHER:
         if (rank == v->root)
             copy(v->recv, stni_counts_sum(v->counts, rank), v->send, 0, v->counts[rank], v->dtype);
         break;
-    case STNI_VERB_SCATTER:
+    case STNI_COLL_SCATTER:
         if (rank == v->root)
             copy(v->recv, 0, v->send, stni_counts_sum(v->counts, rank), v->counts[rank], v->dtype);
         break;
-    case STNI_VERB_ALL_TO_ALL:
+    case STNI_COLL_ALL_TO_ALL:
         copy(v->recv, stni_counts_sum(v->recv_counts, rank), v->send, stni_counts_sum(v->counts, rank), v->counts[rank], v->dtype);
         break;
-    case STNI_VERB_GROUP:
-    case STNI_VERB_EXCHANGE:
+    case STNI_COLL_GROUP:
+    case STNI_COLL_EXCHANGE:
         stni_staged_self(comm, isa, v->messages);
         break;
     default:
@@ -75,10 +75,10 @@ static void copy_own(const stn_comm *comm, enum stni_isa isa, const struct stni_
     }
 }
 
-static stn_status run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
+static stn_status run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
-    STNI_TRY(count(comm->impl, queue, verb));
-    copy_own(comm, queue->isa, verb);
+    STNI_TRY(count(comm->impl, queue, coll));
+    copy_own(comm, queue->isa, coll);
     return STN_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Verbs as kernels. On a queue that runs them later, what a verb needs travels in the kernel's arguments, in a block of the heap where it is
+/* Collectives as kernels. On a queue that runs them later, what a collective needs travels in the kernel's arguments, in a block of the heap where it is
  * more than fits. */
 #include "core/comm/launch.h"
 
@@ -8,20 +8,20 @@
 
 #include <string.h>
 
-/* One call of a verb. */
+/* One call of a collective. */
 struct call {
     stn_comm *comm;
-    const struct stni_verb *verb;
+    const struct stni_coll *coll;
     int64_t sequence;
     stn_request *request;
     const stn_queue *traced; /* whose trace gets the span: the main queue's for the side queue too */
 };
 
-/* The arguments of a call that runs later, when the caller's verb and its arrays are gone. */
+/* The arguments of a call that runs later, when the caller's collective and its arrays are gone. */
 struct queued_call {
     struct call call;
-    struct stni_verb verb;
-    stn_exchange exchange;         /* the copy of verb.messages */
+    struct stni_coll coll;
+    stn_exchange exchange;         /* the copy of collective.messages */
     struct stni_comm_block *block; /* where the arrays are; NULL: behind this */
 };
 
@@ -43,11 +43,11 @@ static size_t messages_bytes(int n)
     return (size_t)n * sizeof(stn_message);
 }
 
-static size_t arrays_bytes(const stn_comm *comm, const struct stni_verb *verb)
+static size_t arrays_bytes(const stn_comm *comm, const struct stni_coll *coll)
 {
-    size_t bytes = counts_bytes(comm, verb->counts) + counts_bytes(comm, verb->recv_counts);
-    if (verb->messages)
-        bytes += messages_bytes(verb->messages->n_send) + messages_bytes(verb->messages->n_recv);
+    size_t bytes = counts_bytes(comm, coll->counts) + counts_bytes(comm, coll->recv_counts);
+    if (coll->messages)
+        bytes += messages_bytes(coll->messages->n_send) + messages_bytes(coll->messages->n_recv);
     return bytes;
 }
 
@@ -61,35 +61,35 @@ static char *append(char *at, const void *array, size_t bytes)
 static void pack_arrays(struct queued_call *queued, char *at)
 {
     const stn_comm *comm = queued->call.comm;
-    const struct stni_verb *verb = &queued->verb;
-    at = append(at, verb->counts, counts_bytes(comm, verb->counts));
-    at = append(at, verb->recv_counts, counts_bytes(comm, verb->recv_counts));
-    if (!verb->messages)
+    const struct stni_coll *coll = &queued->coll;
+    at = append(at, coll->counts, counts_bytes(comm, coll->counts));
+    at = append(at, coll->recv_counts, counts_bytes(comm, coll->recv_counts));
+    if (!coll->messages)
         return;
-    queued->exchange = *verb->messages;
-    at = append(at, verb->messages->send, messages_bytes(verb->messages->n_send));
-    append(at, verb->messages->recv, messages_bytes(verb->messages->n_recv));
+    queued->exchange = *coll->messages;
+    at = append(at, coll->messages->send, messages_bytes(coll->messages->n_send));
+    append(at, coll->messages->recv, messages_bytes(coll->messages->n_recv));
 }
 
-/* The verb with its arrays where they now are. `exchange` is filled where the verb has messages. */
-static struct stni_verb unpack_arrays(const struct queued_call *queued, stn_exchange *exchange)
+/* The collective with its arrays where they now are. `exchange` is filled where the collective has messages. */
+static struct stni_coll unpack_arrays(const struct queued_call *queued, stn_exchange *exchange)
 {
     const stn_comm *comm = queued->call.comm;
-    struct stni_verb verb = queued->verb;
+    struct stni_coll coll = queued->coll;
     const char *at = queued->block ? (const char *)queued->block->data : (const char *)((const struct packed_call *)queued)->arrays;
-    const char *counts = at, *recv_counts = at + counts_bytes(comm, verb.counts);
-    at = recv_counts + counts_bytes(comm, verb.recv_counts);
-    if (verb.counts)
-        verb.counts = (const void *)counts;
-    if (verb.recv_counts)
-        verb.recv_counts = (const void *)recv_counts;
-    if (!verb.messages)
-        return verb;
+    const char *counts = at, *recv_counts = at + counts_bytes(comm, coll.counts);
+    at = recv_counts + counts_bytes(comm, coll.recv_counts);
+    if (coll.counts)
+        coll.counts = (const void *)counts;
+    if (coll.recv_counts)
+        coll.recv_counts = (const void *)recv_counts;
+    if (!coll.messages)
+        return coll;
     *exchange = queued->exchange;
     exchange->send = (const void *)at;
     exchange->recv = (const void *)(at + messages_bytes(exchange->n_send));
-    verb.messages = exchange;
-    return verb;
+    coll.messages = exchange;
+    return coll;
 }
 
 static struct stni_comm_block *block_create(stn_comm *comm, size_t bytes)
@@ -123,36 +123,36 @@ static stn_status run(stn_queue *queue, const struct call *call)
 {
     stn_comm *comm = call->comm;
     if (comm->checks)
-        STNI_TRY(stni_comm_check(comm, queue, call->verb, call->sequence));
-    return comm->run(comm, queue, call->verb);
+        STNI_TRY(stni_comm_check(comm, queue, call->coll, call->sequence));
+    return comm->run(comm, queue, call->coll);
 }
 
-static stn_status verb_kernel(stn_queue *queue, const void *args);
+static stn_status coll_kernel(stn_queue *queue, const void *args);
 static stn_status queued_kernel(stn_queue *queue, const void *args);
 
-/* The span tells the verb; the queue's own, of the kernel, would tell no more than that it was one. */
+/* The span tells the collective; the queue's own, of the kernel, would tell no more than that it was one. */
 STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, const struct call *call)
 {
     const stn_comm *comm = call->comm;
-    const struct stni_verb *verb = call->verb;
-    const struct stni_comm_stats cost = stni_verb_cost(verb, comm->rank, comm->size);
+    const struct stni_coll *coll = call->coll;
+    const struct stni_comm_stats cost = stni_coll_cost(coll, comm->rank, comm->size);
     const int64_t start = stni_trace_span_begin(trace), waited = stni_thread_waited(comm);
     struct stni_trace_args args = {.bytes = cost.bytes_sent, .messages = cost.messages};
     char text[96];
-    stni_verb_describe(verb, text, sizeof text);
+    stni_coll_describe(coll, text, sizeof text);
     stni_trace_arg(&args, "verb", text);
     stni_trace_arg_number(&args, "ranks", comm->size);
     stni_trace_arg_number(&args, "rank", comm->rank);
     stn_status status = run(queue, call);
     if (waited >= 0)
         stni_trace_arg_number(&args, "waited_ns", stni_thread_waited(comm) - waited);
-    stni_trace_name_kernel(trace, verb_kernel, "");
+    stni_trace_name_kernel(trace, coll_kernel, "");
     stni_trace_name_kernel(trace, queued_kernel, "");
-    stni_trace_add_args(trace, STNI_TRACE_VERB, stni_verb_name(verb->kind), start, &args);
+    stni_trace_add_args(trace, STNI_TRACE_COLL, stni_coll_name(coll->kind), start, &args);
     return status;
 }
 
-static stn_status verb_kernel(stn_queue *queue, const void *args)
+static stn_status coll_kernel(stn_queue *queue, const void *args)
 {
     const struct call *call = args;
     struct stni_trace *trace = atomic_load_explicit(&call->traced->trace, memory_order_relaxed);
@@ -164,25 +164,25 @@ static stn_status queued_kernel(stn_queue *queue, const void *args)
     const struct queued_call *queued = args;
     struct call call = queued->call;
     stn_exchange exchange;
-    struct stni_verb verb = unpack_arrays(queued, &exchange);
-    call.verb = &verb;
-    stn_status status = verb_kernel(queue, &call);
+    struct stni_coll coll = unpack_arrays(queued, &exchange);
+    call.coll = &coll;
+    stn_status status = coll_kernel(queue, &call);
     block_destroy(call.comm, queued->block);
     if (call.request)
         atomic_store(&call.request->status, (int)status);
     return status;
 }
 
-static void record(stn_comm *comm, const struct stni_verb *verb)
+static void record(stn_comm *comm, const struct stni_coll *coll)
 {
     struct stni_call_record *r = &comm->ring[comm->sequence++ % STNI_CALL_RING];
     r->sequence = comm->sequence;
-    r->kind = verb->kind;
-    r->count = verb->count;
-    r->dtype = verb->dtype;
-    r->op = verb->op;
-    r->root = verb->root;
-    struct stni_comm_stats cost = stni_verb_cost(verb, comm->rank, comm->size);
+    r->kind = coll->kind;
+    r->count = coll->count;
+    r->dtype = coll->dtype;
+    r->op = coll->op;
+    r->root = coll->root;
+    struct stni_comm_stats cost = stni_coll_cost(coll, comm->rank, comm->size);
     comm->stats->collectives += cost.collectives;
     comm->stats->messages += cost.messages;
     comm->stats->bytes_sent += cost.bytes_sent;
@@ -192,14 +192,14 @@ static stn_status launch_queued(stn_queue *queue, const struct call *call)
 {
     struct packed_call packed;
     struct queued_call *queued = &packed.queued;
-    *queued = (struct queued_call){.call = *call, .verb = *call->verb};
-    size_t bytes = arrays_bytes(call->comm, call->verb);
+    *queued = (struct queued_call){.call = *call, .coll = *call->coll};
+    size_t bytes = arrays_bytes(call->comm, call->coll);
     char *at = (char *)packed.arrays;
     if (bytes > ARRAY_BYTES) {
         queued->block = block_create(call->comm, bytes);
         if (!queued->block)
             return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: arguments (%zu bytes)",
-                                  stni_verb_name(call->verb->kind), bytes);
+                                  stni_coll_name(call->coll->kind), bytes);
         at = (char *)queued->block->data;
         bytes = 0;
     }
@@ -207,7 +207,7 @@ static stn_status launch_queued(stn_queue *queue, const struct call *call)
     return stn_queue_launch(queue, queued_kernel, &packed, sizeof *queued + bytes);
 }
 
-/* A queue that has failed runs no verb, so the peers would wait for this rank: it tells them. */
+/* A queue that has failed runs no collective, so the peers would wait for this rank: it tells them. */
 static stn_status fail_for_queue(stn_comm *comm, const stn_queue *queue)
 {
     stn_status status = (stn_status)atomic_load(&queue->failed);
@@ -215,7 +215,7 @@ static stn_status fail_for_queue(stn_comm *comm, const stn_queue *queue)
     return status;
 }
 
-stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, stn_request *request)
+stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request)
 {
     if (atomic_load_explicit(&queue->failed, memory_order_acquire))
         return fail_for_queue(comm, queue);
@@ -223,9 +223,9 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
         STNI_TRY(stni_queue_wait(queue, comm->side_end));
         stni_event_destroy(&comm->side_end);
     }
-    record(comm, verb);
-    struct call call = {comm, verb, comm->sequence, request, request ? comm->queue : queue};
-    return queue->immediate ? stn_queue_launch(queue, verb_kernel, &call, sizeof call) : launch_queued(queue, &call);
+    record(comm, coll);
+    struct call call = {comm, coll, comm->sequence, request, request ? comm->queue : queue};
+    return queue->immediate ? stn_queue_launch(queue, coll_kernel, &call, sizeof call) : launch_queued(queue, &call);
 }
 
 static stn_status side_queue(stn_comm *comm, stn_queue **out)
@@ -241,7 +241,7 @@ static stn_status side_queue(stn_comm *comm, stn_queue **out)
     return STN_OK;
 }
 
-/* Work that is on the main queue now, earlier verbs among it, comes before. */
+/* Work that is on the main queue now, earlier collectives among it, comes before. */
 static stn_status follow_main(stn_comm *comm, stn_queue *side)
 {
     stn_event *event = NULL;
@@ -264,7 +264,7 @@ static stn_status mark_end(stn_comm *comm, stn_queue *side, stn_request *request
     return stni_event_record(request->end, side);
 }
 
-stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_verb *verb, stn_request **out)
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, stn_request **out)
 {
     stn_queue *side;
     stn_status status = side_queue(comm, &side);
@@ -272,13 +272,13 @@ stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_verb *verb
     if (status != STN_OK || !request) {
         stni_free(request);
         return stni_comm_fail(comm, status != STN_OK ? status : STN_ERR_MEMORY, "%s: no queue for a request",
-                              stni_verb_name(verb->kind));
+                              stni_coll_name(coll->kind));
     }
     request->comm = comm;
     atomic_init(&request->status, STNI_REQUEST_NOT_RUN);
     STNI_TRY_GOTO(stni_event_create(side->device, &request->end), fail);
     STNI_TRY_GOTO(follow_main(comm, side), fail);
-    STNI_TRY_GOTO(stni_comm_launch(comm, side, verb, request), fail);
+    STNI_TRY_GOTO(stni_comm_launch(comm, side, coll, request), fail);
     STNI_TRY_GOTO(mark_end(comm, side, request), fail);
     request->next = comm->requests;
     if (request->next)
@@ -290,7 +290,7 @@ fail:
     stn_queue_sync(side); /* the kernel may know the request */
     stni_event_destroy(&request->end);
     stni_free(request);
-    return stni_comm_fail(comm, status, "%s: %s", stni_verb_name(verb->kind),
+    return stni_comm_fail(comm, status, "%s: %s", stni_coll_name(coll->kind),
                           atomic_load(&side->failed) ? stn_queue_error_text(side) : stn_status_text(status));
 }
 

@@ -1,4 +1,4 @@
-/* From a verb to a kernel on a queue. */
+/* From a collective to a kernel on a queue. */
 #ifndef STNI_CORE_COMM_LAUNCH_H
 #define STNI_CORE_COMM_LAUNCH_H
 
@@ -10,10 +10,10 @@ struct stn_request {
     stn_comm *comm;  /* NULL once that is destroyed; then `end` is too */
     stn_request *prev, *next; /* of the communicator's list */
     stn_event *end;
-    atomic_int status; /* of the verb; NOT_RUN until it has */
+    atomic_int status; /* of the collective; NOT_RUN until it has */
 };
 
-/* Arrays of a queued verb; the kernel frees them, and the communicator's end those of a verb that never ran. */
+/* Arrays of a queued collective; the kernel frees them, and the communicator's end those of a collective that never ran. */
 struct stni_comm_block {
     struct stni_comm_block *prev, *next;
     max_align_t data[];
@@ -21,28 +21,28 @@ struct stni_comm_block {
 
 enum { STNI_REQUEST_NOT_RUN = -1 };
 
-/* Launches a verb on `queue`: records, counts, waits for verbs with a request that were called before. Arrays are copied where the
+/* Launches a collective on `queue`: records, counts, waits for collectives with a request that were called before. Arrays are copied where the
  * queue runs it later. `request`: NULL, or filled by the kernel. */
-stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, stn_request *request);
+stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request);
 
-/* Launches a verb on the communicator's side queue. */
-stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_verb *verb, stn_request **out);
+/* Launches a collective on the communicator's side queue. */
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, stn_request **out);
 
-/* The communicator goes and nothing runs any more: requests that nobody has waited for keep what became of their verbs. `unrun` is for those that
+/* The communicator goes and nothing runs any more: requests that nobody has waited for keep what became of their collectives. `unrun` is for those that
  * never ran. */
 void stni_comm_leave_requests(stn_comm *comm, stn_status unrun);
 
-/* The queue of verbs without a request; made on first use. Ready to run where it is the communicator's own. */
+/* The queue of collectives without a request; made on first use. Ready to run where it is the communicator's own. */
 stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out);
 
 /* Keeps a text as the communicator's last failure; returns `status`. */
 stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
-/* Compares the verb over the ranks (checks mode); fails `queue` on all of them where they differ. */
-stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb, int64_t sequence);
+/* Compares the collective over the ranks (checks mode); fails `queue` on all of them where they differ. */
+stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence);
 
-/* A verb that the table lacks, built from those that it has. */
-stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
+/* A collective that the table lacks, built from those that it has. */
+stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
 /* An exchange made of groups, for tables without the entry. */
 stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);

@@ -7,7 +7,7 @@
 
 #include <shardtensor/comm.h>
 
-struct stni_fold {
+struct stni_multi_reduce {
     int n_dst, n_src;
     void *const *dst;
     const void *const *src;
@@ -17,17 +17,17 @@ struct stni_fold {
 
 /* dst[0][i] = … = src[0][i] op src[1][i] op …, in that order; the values are those of stni_box_reduce_now. A dst may be one of the
  * sources. */
-typedef void (*stni_fold_fn)(const struct stni_fold *c);
+typedef void (*stni_multi_reduce_fn)(const struct stni_multi_reduce *c);
 
-struct stni_fold_kernels {
-    stni_fold_fn run[STN_DTYPE_COUNT][STN_REDUCE_OP_COUNT]; /* NULL: box.h has to do it */
+struct stni_multi_reduce_kernels {
+    stni_multi_reduce_fn run[STN_DTYPE_COUNT][STN_REDUCE_OP_COUNT]; /* NULL: box.h has to do it */
 };
 
-extern const struct stni_fold_kernels stni_fold_kernels_base, stni_fold_kernels_avx2, stni_fold_kernels_avx512;
+extern const struct stni_multi_reduce_kernels stni_multi_reduce_kernels_base, stni_multi_reduce_kernels_avx2, stni_multi_reduce_kernels_avx512;
 
-static inline stni_fold_fn stni_fold_for(enum stni_isa isa, stn_dtype dtype, stn_reduce_op op)
+static inline stni_multi_reduce_fn stni_multi_reduce_for(enum stni_isa isa, stn_dtype dtype, stn_reduce_op op)
 {
-    return STNI_ISA_PICK(stni_fold_kernels, isa)->run[dtype][op];
+    return STNI_ISA_PICK(stni_multi_reduce_kernels, isa)->run[dtype][op];
 }
 
 #endif

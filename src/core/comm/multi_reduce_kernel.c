@@ -153,25 +153,25 @@ INLINE void pack_bf16(i64_vector *acc)
 #include "core/comm/multi_reduce_tmpl.h"
 
 /* Sums of complex numbers are those of their parts. */
-static void twice(const struct stni_fold *c, stni_fold_fn real)
+static void twice(const struct stni_multi_reduce *c, stni_multi_reduce_fn real)
 {
-    struct stni_fold parts = *c;
+    struct stni_multi_reduce parts = *c;
     parts.n *= 2;
     real(&parts);
 }
 
-static void sum_c64(const struct stni_fold *c)
+static void sum_c64(const struct stni_multi_reduce *c)
 {
     twice(c, sum_f32);
 }
 
-static void sum_c128(const struct stni_fold *c)
+static void sum_c128(const struct stni_multi_reduce *c)
 {
     twice(c, sum_f64);
 }
 
-extern const struct stni_fold_kernels STNI_ISA_NAME(stni_fold_kernels);
-const struct stni_fold_kernels STNI_ISA_NAME(stni_fold_kernels) = {{
+extern const struct stni_multi_reduce_kernels STNI_ISA_NAME(stni_multi_reduce_kernels);
+const struct stni_multi_reduce_kernels STNI_ISA_NAME(stni_multi_reduce_kernels) = {{
     [STN_DTYPE_F32] = {sum_f32, sum_f32, prod_f32, min_f32, max_f32},
     [STN_DTYPE_F64] = {sum_f64, sum_f64, prod_f64, min_f64, max_f64},
     [STN_DTYPE_BF16] = {sum_bf16, sum_bf16, prod_bf16, min_bf16, max_bf16},

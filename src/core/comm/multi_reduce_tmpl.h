@@ -37,7 +37,7 @@ INLINE void NAME(finish)(i64_vector *acc, int64_t divisor)
 }
 
 /* The block at byte `at` of everything. `n_src` and `n_dst` are f's, as constants where speed counts. */
-INLINE void NAME(block)(const struct stni_fold *f, int64_t at, int n_src, int n_dst, enum stn_reduce_op op)
+INLINE void NAME(block)(const struct stni_multi_reduce *f, int64_t at, int n_src, int n_dst, enum stn_reduce_op op)
 {
     i64_vector acc[VECTORS];
     UNPACK(acc, (const char *)f->src[0] + at);
@@ -64,7 +64,7 @@ INLINE LANE NAME(step_one)(LANE a, LANE b, enum stn_reduce_op op)
 }
 
 /* The last elements, fewer than a block, one by one; all there is where ranks reduce a number or two. */
-INLINE void NAME(rest)(const struct stni_fold *f, int64_t from, enum stn_reduce_op op)
+INLINE void NAME(rest)(const struct stni_multi_reduce *f, int64_t from, enum stn_reduce_op op)
 {
     for (int64_t i = from; i < f->n; i++) {
         __asm__ volatile(""); /* as vectors they would be twice the code for nothing */
@@ -79,18 +79,18 @@ INLINE void NAME(rest)(const struct stni_fold *f, int64_t from, enum stn_reduce_
     }
 }
 
-INLINE void NAME(blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
+INLINE void NAME(blocks)(const struct stni_multi_reduce *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
 {
     for (int64_t at = 0; at + NAME(BLOCK) <= bytes; at += NAME(BLOCK))
         NAME(block)(f, at, n_src, n_dst, op);
 }
 
 /* With pointers of its own, which no store can change, and no divisor. `n_src` and `n_dst` are constants. */
-INLINE void NAME(few_blocks)(const struct stni_fold *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
+INLINE void NAME(few_blocks)(const struct stni_multi_reduce *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
 {
     const void *src[2];
     void *dst[2];
-    struct stni_fold few = *f;
+    struct stni_multi_reduce few = *f;
     memcpy(src, f->src, (size_t)n_src * sizeof *src);
     memcpy(dst, f->dst, (size_t)n_dst * sizeof *dst);
     few.src = src;
@@ -99,9 +99,9 @@ INLINE void NAME(few_blocks)(const struct stni_fold *f, int64_t bytes, int n_src
     NAME(blocks)(&few, bytes, n_src, n_dst, op);
 }
 
-INLINE void NAME(all)(const struct stni_fold *fold, enum stn_reduce_op op)
+INLINE void NAME(all)(const struct stni_multi_reduce *fold, enum stn_reduce_op op)
 {
-    struct stni_fold f = *fold; /* nothing that is stored can change it */
+    struct stni_multi_reduce f = *fold; /* nothing that is stored can change it */
     const int64_t bytes = f.n * (int64_t)sizeof(ELEMENT);
     const int pair = op == STN_SUM && f.n_src == 2 && f.divisor == 1;
     if (pair && f.n_dst == 2)
@@ -113,22 +113,22 @@ INLINE void NAME(all)(const struct stni_fold *fold, enum stn_reduce_op op)
     NAME(rest)(&f, bytes / NAME(BLOCK) * (NAME(BLOCK) / (int64_t)sizeof(ELEMENT)), op);
 }
 
-static void NAME(sum)(const struct stni_fold *f)
+static void NAME(sum)(const struct stni_multi_reduce *f)
 {
     NAME(all)(f, STN_SUM);
 }
 
-static void NAME(prod)(const struct stni_fold *f)
+static void NAME(prod)(const struct stni_multi_reduce *f)
 {
     NAME(all)(f, STN_PROD);
 }
 
-static void NAME(min)(const struct stni_fold *f)
+static void NAME(min)(const struct stni_multi_reduce *f)
 {
     NAME(all)(f, STN_MIN);
 }
 
-static void NAME(max)(const struct stni_fold *f)
+static void NAME(max)(const struct stni_multi_reduce *f)
 {
     NAME(all)(f, STN_MAX);
 }

@@ -5,16 +5,16 @@
 #include <shardtensor/comm.h>
 
 /* A received message by the memory it goes to. */
-struct stni_landing {
+struct stni_recv_group {
     const void *data; /* NULL where there are no elements */
     int index;        /* among messages->recv */
 };
 
 /* One entry per received message; those to one box stand together, in the order of their senders. */
-void stni_landings_fill(const stn_exchange *messages, struct stni_landing *landings);
+void stni_recv_groups_fill(const stn_exchange *messages, struct stni_recv_group *recv_groups);
 
 /* How many messages from `first` on go to the same box. */
-int stni_landings_run(const struct stni_landing *landings, int first, int n);
+int stni_recv_groups_run(const struct stni_recv_group *recv_groups, int first, int n);
 
 /* Visits elements [from, to) of a box in row-major order as at most 2 ndim - 1 boxes; `at`: elements visited before. */
 typedef void (*stni_box_visit)(void *arg, const stn_box *part, int64_t at);

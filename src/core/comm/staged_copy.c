@@ -34,7 +34,7 @@ struct work {
     struct piece *pieces;
     stn_message *send, *recv;
     int n_streams, n_pieces;
-    int64_t piece_elements, room; /* of the staging memory, elements */
+    int64_t piece_elements, space; /* of the staging memory, elements */
     char *staging;
 };
 
@@ -123,11 +123,11 @@ static stn_status pass_pieces(struct work *w)
         else
             w->send[group.n_send++] = m;
     }
-    const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = group.dtype, .messages = &group};
-    STNI_TRY(w->comm->run(w->comm, w->queue, &verb));
+    const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = group.dtype, .messages = &group};
+    STNI_TRY(w->comm->run(w->comm, w->queue, &coll));
     move_pieces(w, 1);
     w->n_pieces = 0;
-    w->room = 2 * w->piece_elements;
+    w->space = 2 * w->piece_elements;
     return STN_OK;
 }
 
@@ -143,19 +143,19 @@ static void add_piece(struct work *w, const struct stream *s, int64_t number)
     int64_t n = piece_length(w, s, number), from = number * w->piece_elements;
     if (n == 0)
         return;
-    char *data = w->staging + (2 * w->piece_elements - w->room) * (int64_t)w->element_size;
+    char *data = w->staging + (2 * w->piece_elements - w->space) * (int64_t)w->element_size;
     if (s->direct)
         data = (char *)list_of(w, s)->box.data + from * (int64_t)w->element_size;
     w->pieces[w->n_pieces] = (struct piece){s, from, from + n, data, w->n_pieces};
     w->n_pieces++;
-    w->room -= n;
+    w->space -= n;
 }
 
 /* The pieces with one key: at a distance this rank has at most two streams. */
 static stn_status add_key(struct work *w, const struct stream *streams, int n, int64_t number)
 {
     int64_t elements = piece_length(w, &streams[0], number) + (n > 1 ? piece_length(w, &streams[1], number) : 0);
-    if (elements > w->room)
+    if (elements > w->space)
         STNI_TRY(pass_pieces(w));
     for (int i = 0; i < n; i++)
         add_piece(w, &streams[i], number);
@@ -197,7 +197,7 @@ stn_status stni_staged_copy(stn_comm *comm, stn_queue *queue, const stn_exchange
     w.streams = (void *)(w.recv + n + 2);
     w.pieces = (void *)(w.streams + n);
     w.piece_elements = (int64_t)(comm->staging_limit / 2 / w.element_size);
-    w.room = 2 * w.piece_elements;
+    w.space = 2 * w.piece_elements;
     find_streams(&w, messages->send, messages->n_send, 0);
     find_streams(&w, messages->recv, messages->n_recv, 1);
     if (w.n_streams > 1)

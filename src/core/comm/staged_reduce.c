@@ -16,7 +16,7 @@ struct round {
     int64_t piece;  /* elements */
     int64_t from;   /* elements of each message that are through */
     char *sent, *received; /* a piece per message */
-    struct stni_landing *landings;
+    struct stni_recv_group *recv_groups;
     stn_box *addends;
     stn_message *send, *recv;
 };
@@ -60,7 +60,7 @@ static void pack_all(const struct round *r, stn_exchange *group)
 
 struct combination {
     const struct round *round;
-    const struct stni_landing *landings;
+    const struct stni_recv_group *recv_groups;
     int n;
 };
 
@@ -77,7 +77,7 @@ static void combine_part(void *arg, const stn_box *part, int64_t at)
     }
     for (int k = 0; k < c->n; k++) {
         r->addends[k] = dense;
-        r->addends[k].data = place(r, r->received, c->landings[k].index) + at * (int64_t)r->element_size;
+        r->addends[k].data = place(r, r->received, c->recv_groups[k].index) + at * (int64_t)r->element_size;
     }
     stni_box_reduce_now(r->queue->isa, 1, part, c->n, r->addends, r->messages->dtype, r->messages->op);
 }
@@ -86,9 +86,9 @@ static void combine_all(const struct round *r)
 {
     const stn_exchange *m = r->messages;
     for (int i = 0, n; i < m->n_recv; i += n) {
-        const stn_box *box = &m->recv[r->landings[i].index].box;
-        n = stni_landings_run(r->landings, i, m->n_recv);
-        struct combination c = {r, r->landings + i, n};
+        const stn_box *box = &m->recv[r->recv_groups[i].index].box;
+        n = stni_recv_groups_run(r->recv_groups, i, m->n_recv);
+        struct combination c = {r, r->recv_groups + i, n};
         stni_box_range(box, r->element_size, r->from, r->from + count_in(r, box), combine_part, &c);
     }
 }
@@ -109,8 +109,8 @@ static stn_status run_rounds(struct round *r)
     for (; r->from < longest; r->from += r->piece) {
         stn_exchange group = {.dtype = r->messages->dtype, .send = r->send, .recv = r->recv};
         pack_all(r, &group);
-        const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = group.dtype, .messages = &group};
-        STNI_TRY(r->comm->run(r->comm, r->queue, &verb));
+        const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = group.dtype, .messages = &group};
+        STNI_TRY(r->comm->run(r->comm, r->queue, &coll));
         combine_all(r);
     }
     return STN_OK;
@@ -120,9 +120,9 @@ static stn_status run_rounds(struct round *r)
 static stn_status agree_on_piece(stn_comm *comm, stn_queue *queue, const stn_exchange *m, int64_t *piece)
 {
     int64_t most = (int64_t)m->n_send + m->n_recv;
-    const struct stni_verb verb = {.kind = STNI_VERB_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MAX, .count = 1, .send = &most,
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MAX, .count = 1, .send = &most,
                                    .recv = &most};
-    STNI_TRY(comm->run(comm, queue, &verb));
+    STNI_TRY(comm->run(comm, queue, &coll));
     *piece = (int64_t)(comm->staging_limit / stn_dtype_size(m->dtype)) / (most > 0 ? most : 1);
     *piece = *piece > 0 ? *piece : 1;
     return STN_OK;
@@ -137,15 +137,15 @@ stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchan
     size_t n_send = (size_t)messages->n_send, n_recv = (size_t)messages->n_recv, n = n_send + n_recv;
     if (n == 0)
         return STN_OK;
-    size_t bytes = n * sizeof *r.send + n_recv * (sizeof *r.addends + sizeof *r.landings);
+    size_t bytes = n * sizeof *r.send + n_recv * (sizeof *r.addends + sizeof *r.recv_groups);
     char *memory = stni_malloc(bytes);
     if (!memory)
         return stn_queue_fail(queue, STN_ERR_MEMORY, "exchange: out of memory: plan (%zu bytes)", bytes);
     r.send = (void *)memory;
     r.recv = r.send + n_send;
     r.addends = (void *)(r.recv + n_recv);
-    r.landings = (void *)(r.addends + n_recv);
-    stni_landings_fill(messages, r.landings);
+    r.recv_groups = (void *)(r.addends + n_recv);
+    stni_recv_groups_fill(messages, r.recv_groups);
     r.sent = stni_staging(comm, queue, n * (size_t)r.piece * r.element_size);
     r.received = r.sent ? place(&r, r.sent, messages->n_send) : NULL;
     stn_status status = r.sent ? run_rounds(&r) : STN_ERR_MEMORY;

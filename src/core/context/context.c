@@ -63,7 +63,7 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
 
 static stn_status make_memory(stn_context *context)
 {
-    STNI_TRY(stni_pool_create(context->queue, &context->pool));
+    STNI_TRY(stni_mempool_create(context->queue, &context->pool));
     context->tensor_slab = stni_slab_create(sizeof(stn_tensor));
     context->storage_slab = stni_slab_create(sizeof(struct stni_storage));
     context->error_block = stni_calloc(1, STNI_ERROR_TENSOR_OFFSET + sizeof(stn_tensor));
@@ -72,7 +72,7 @@ static stn_status make_memory(stn_context *context)
     context->error_tensor = (stn_tensor *)((char *)context->error_block + STNI_ERROR_TENSOR_OFFSET);
     context->error_tensor->flags = STNI_TENSOR_ERROR;
     context->error_tensor->context = context;
-    return stni_pool_take(context->pool, STNI_ERROR_TEXT + sizeof(int64_t), &context->agree_buffer, &context->agree_capacity);
+    return stni_mempool_take(context->pool, STNI_ERROR_TEXT + sizeof(int64_t), &context->agree_buffer, &context->agree_capacity);
 }
 
 /* Last, because from here on the communicator is ours. */
@@ -104,7 +104,7 @@ static stn_status keep_module_path(stn_context *context, const char *path)
 /* What handles need, and the context itself. */
 static void free_rest(stn_context *context)
 {
-    stni_pool_destroy(&context->pool);
+    stni_mempool_destroy(&context->pool);
     stni_slab_destroy(&context->tensor_slab);
     stni_slab_destroy(&context->storage_slab);
     stni_device_destroy(&context->device);
@@ -135,7 +135,7 @@ stn_status stni_context_create_core(const stn_context_options *given, stn_contex
     return STN_OK;
 fail:
     if (context->pool != NULL)
-        stni_pool_close(context->pool);
+        stni_mempool_close(context->pool);
     stni_queue_destroy(&context->queue);
     free_rest(context);
     return stni_error_set(error, status, "context: %s", stn_status_text(status));
@@ -176,14 +176,14 @@ static void stop(stn_context *context)
 {
     stni_groups_destroy(context);
     stn_comm_destroy(&context->comm);
-    stni_pool_release(context->pool, context->agree_buffer, context->agree_capacity);
-    stni_pool_close(context->pool);
+    stni_mempool_release(context->pool, context->agree_buffer, context->agree_capacity);
+    stni_mempool_close(context->pool);
     stni_queue_destroy(&context->queue);
     destroy_op_caches(context); /* their last kernels have ended */
     stni_trace_destroy(&context->trace);
 }
 
-/* No call reaches the caller's functions or the rooms to the right any more, and every op returns the error that is kept for ever. */
+/* No call reaches the caller's functions or the layers to the right any more, and every op returns the error that is kept for ever. */
 static void close_context(stn_context *context)
 {
     context->log = NULL;

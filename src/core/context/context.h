@@ -36,7 +36,7 @@ struct stn_context {
     stn_comm *comm;
     stn_device *device;
     stn_queue *queue;
-    struct stni_pool *pool;
+    struct stni_mempool *pool;
     struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
     int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
     stn_tensor *error_tensor;
@@ -65,11 +65,11 @@ struct stn_context {
     atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */
     struct stni_error value_text;
 
-    /* Owned by the rooms to the right of this one; set and freed by src/lib.c. */
+    /* Owned by the layers to the right of this one; set and freed by src/lib.c. */
     struct stni_tape *tape;
     struct stni_registry *registry;
     struct stni_place_cache *places;
-    /* Called when the outermost scope has ended: the tape forgets its verbs. */
+    /* Called when the outermost scope has ended: the tape forgets its collectives. */
     void (*outermost_ended)(stn_context *context);
     /* Called when a tensor that took part in autograd dies. */
     void (*drop_autograd)(stn_tensor *tensor);
@@ -86,7 +86,7 @@ struct stn_context {
 /* Log line by printf; dropped where nobody listens at that level. Any thread. */
 void stni_log(stn_context *context, stn_log_level level, const char *format, ...) STN_PRINTF(3, 4);
 
-/* Creation without the rooms to the right: core alone. Writes its message to `error`. The communicator of the options is the
+/* Creation without the layers to the right: core alone. Writes its message to `error`. The communicator of the options is the
  * context's on success only; else it is still the caller's. */
 stn_status stni_context_create_core(const stn_context_options *options, stn_context **out, struct stni_error *error);
 
@@ -94,7 +94,7 @@ stn_status stni_context_create_core(const stn_context_options *options, stn_cont
 void stni_scope_end_all(stn_context *context);
 
 /* The end of a context, in this order: stni_context_drop_graph waits for the queue, releases what open scopes own and
- * takes every tensor's history (drop_autograd). The rooms to the right then free what they own, releasing tensors as usual.
+ * takes every tensor's history (drop_autograd). The layers to the right then free what they own, releasing tensors as usual.
  * stni_context_destroy_core closes the context, with a warning that says how many tensors are left: communicators, queue and cached
  * memory go at once; handles keep what they need (slabs, specs, meshes, the device, the registry) until the last one is gone. */
 void stni_context_drop_graph(stn_context *context);

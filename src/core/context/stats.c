@@ -5,7 +5,7 @@
 
 static void add_memory(const stn_context *context, stn_stats *stats)
 {
-    const struct stni_pool_stats *pool = stni_pool_stats(context->pool);
+    const struct stni_mempool_stats *pool = stni_mempool_stats(context->pool);
     stats->live_bytes = pool->live_bytes - (int64_t)context->agree_capacity;
     stats->peak_bytes = pool->peak_bytes - (int64_t)context->agree_capacity;
     stats->reserved_bytes = pool->reserved_bytes;
@@ -53,7 +53,7 @@ void stn_context_stats_reset(stn_context *context)
     if (context == NULL || context->closed)
         return;
     stni_context_reap(context);
-    struct stni_pool_stats *pool = stni_pool_stats(context->pool);
+    struct stni_mempool_stats *pool = stni_mempool_stats(context->pool);
     pool->peak_bytes = pool->live_bytes;
     pool->allocations = pool->device_calls = 0;
     context->stats = (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
@@ -67,5 +67,5 @@ void stn_context_trim(stn_context *context)
     if (context == NULL || context->closed)
         return;
     stni_context_reap(context);
-    stni_pool_trim(context->pool);
+    stni_mempool_trim(context->pool);
 }

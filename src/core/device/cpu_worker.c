@@ -190,7 +190,7 @@ void stni_worker_destroy(struct stni_worker *worker)
     stni_free(worker);
 }
 
-/* With the mutex held: room for `bytes` in one piece at the tail. */
+/* With the mutex held: space for `bytes` in one piece at the tail. */
 static struct task *task_reserve(struct stni_worker *worker, uint32_t bytes)
 {
     uint32_t to_end = (uint32_t)(RING_BYTES - worker->tail % RING_BYTES);

@@ -19,7 +19,7 @@ enum {
 };
 
 struct size_class {
-    void **free; /* a stack; has room for every block of the class, so that a release cannot fail */
+    void **free; /* a stack; has space for every block of the class, so that a release cannot fail */
     size_t n_free, cap, n_blocks;
 };
 
@@ -28,11 +28,11 @@ struct block {
     size_t bytes;
 };
 
-struct stni_pool {
+struct stni_mempool {
     stn_queue *queue; /* NULL once the pool is closed; `blocks` is in the order of addresses then */
     stn_device *device;
     int immediate; /* the queue is, or was */
-    struct stni_pool_stats stats;
+    struct stni_mempool_stats stats;
     struct block *blocks; /* all that the device gave */
     size_t n_blocks, cap_blocks;
     struct size_class classes[N_CLASSES];
@@ -71,7 +71,7 @@ static int grow(void **items, size_t *cap, size_t need, size_t item_bytes)
 }
 
 /* Room to remember one more block, before there is one. */
-static int make_room(struct stni_pool *pool, struct size_class *class)
+static int make_room(struct stni_mempool *pool, struct size_class *class)
 {
     void *blocks = pool->blocks, *stack = class->free;
     int made = grow(&blocks, &pool->cap_blocks, pool->n_blocks + 1, sizeof(struct block)) &&
@@ -81,17 +81,17 @@ static int make_room(struct stni_pool *pool, struct size_class *class)
     return made;
 }
 
-static stn_status device_take(struct stni_pool *pool, size_t bytes, void **out)
+static stn_status device_take(struct stni_mempool *pool, size_t bytes, void **out)
 {
     pool->stats.device_calls++;
     if (stni_device_allocate(pool->device, bytes, out) == STN_OK)
         return STN_OK;
-    stni_pool_trim(pool);
+    stni_mempool_trim(pool);
     pool->stats.device_calls++;
     return stni_device_allocate(pool->device, bytes, out);
 }
 
-static stn_status new_block(struct stni_pool *pool, int c, void **out)
+static stn_status new_block(struct stni_mempool *pool, int c, void **out)
 {
     struct size_class *class = &pool->classes[c];
     size_t bytes = class_bytes(c);
@@ -105,20 +105,20 @@ static stn_status new_block(struct stni_pool *pool, int c, void **out)
 }
 
 /* On an immediate queue nothing reads released memory any more, so that whoever does is at fault. */
-static void poison_released(struct stni_pool *pool, void *pointer, size_t bytes)
+static void poison_released(struct stni_mempool *pool, void *pointer, size_t bytes)
 {
     if (pool->immediate)
         stni_poison(pointer, bytes);
 }
 
 /* Memory of other devices is not for the sanitizer to know: its addresses may be none of the host's. */
-static void unpoison(struct stni_pool *pool, void *pointer, size_t bytes)
+static void unpoison(struct stni_mempool *pool, void *pointer, size_t bytes)
 {
     if (pool->immediate)
         stni_unpoison(pointer, bytes);
 }
 
-static inline stn_status hand_out(struct stni_pool *pool, void *pointer, size_t bytes, void **out, size_t *capacity)
+static inline stn_status hand_out(struct stni_mempool *pool, void *pointer, size_t bytes, void **out, size_t *capacity)
 {
     *out = pointer;
     *capacity = bytes;
@@ -128,7 +128,7 @@ static inline stn_status hand_out(struct stni_pool *pool, void *pointer, size_t 
     return STN_OK;
 }
 
-STNI_COLD static stn_status take_new(struct stni_pool *pool, int c, size_t bytes, void **out, size_t *capacity)
+STNI_COLD static stn_status take_new(struct stni_mempool *pool, int c, size_t bytes, void **out, size_t *capacity)
 {
     void *pointer;
     *out = NULL;
@@ -145,7 +145,7 @@ STNI_COLD static stn_status take_nothing(size_t bytes, void **out, size_t *capac
     return bytes == 0 ? STN_OK : STN_ERR_MEMORY;
 }
 
-stn_status stni_pool_take(struct stni_pool *pool, size_t bytes, void **out, size_t *capacity)
+stn_status stni_mempool_take(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
 {
     if (bytes - 1 >= PTRDIFF_MAX)
         return take_nothing(bytes, out, capacity);
@@ -165,13 +165,13 @@ static int compare_blocks(const void *a, const void *b)
     return (x->pointer > y->pointer) - (x->pointer < y->pointer);
 }
 
-static struct block *find_block(const struct stni_pool *pool, void *pointer)
+static struct block *find_block(const struct stni_mempool *pool, void *pointer)
 {
     struct block key = {pointer, 0};
     return bsearch(&key, pool->blocks, pool->n_blocks, sizeof key, compare_blocks);
 }
 
-static void give_back(struct stni_pool *pool, const struct block *block)
+static void give_back(struct stni_mempool *pool, const struct block *block)
 {
     unpoison(pool, block->pointer, block->bytes);
     stni_device_deallocate(pool->device, block->pointer, block->bytes);
@@ -179,7 +179,7 @@ static void give_back(struct stni_pool *pool, const struct block *block)
 }
 
 /* The block stays in the list, with no bytes, so that a thousand releases move nothing. */
-STNI_COLD static void release_closed(struct stni_pool *pool, void *pointer, size_t capacity)
+STNI_COLD static void release_closed(struct stni_mempool *pool, void *pointer, size_t capacity)
 {
     struct block *block = find_block(pool, pointer);
     give_back(pool, block);
@@ -187,7 +187,7 @@ STNI_COLD static void release_closed(struct stni_pool *pool, void *pointer, size
     pool->stats.live_bytes -= (int64_t)capacity;
 }
 
-void stni_pool_release(struct stni_pool *pool, void *pointer, size_t capacity)
+void stni_mempool_release(struct stni_mempool *pool, void *pointer, size_t capacity)
 {
     if (capacity == 0)
         return;
@@ -203,7 +203,7 @@ void stni_pool_release(struct stni_pool *pool, void *pointer, size_t capacity)
 }
 
 /* Sizes are multiples of 64: the lowest bit of a block's size marks it as free. Empties the stacks. */
-static void mark_free_blocks(struct stni_pool *pool)
+static void mark_free_blocks(struct stni_mempool *pool)
 {
     qsort(pool->blocks, pool->n_blocks, sizeof *pool->blocks, compare_blocks);
     for (int c = 0; c < N_CLASSES; c++) {
@@ -215,7 +215,7 @@ static void mark_free_blocks(struct stni_pool *pool)
     }
 }
 
-void stni_pool_trim(struct stni_pool *pool)
+void stni_mempool_trim(struct stni_mempool *pool)
 {
     if (pool->n_blocks == 0)
         return;
@@ -234,14 +234,14 @@ void stni_pool_trim(struct stni_pool *pool)
     pool->n_blocks = kept;
 }
 
-struct stni_pool_stats *stni_pool_stats(struct stni_pool *pool)
+struct stni_mempool_stats *stni_mempool_stats(struct stni_mempool *pool)
 {
     return &pool->stats;
 }
 
-stn_status stni_pool_create(stn_queue *queue, struct stni_pool **out)
+stn_status stni_mempool_create(stn_queue *queue, struct stni_mempool **out)
 {
-    struct stni_pool *pool = stni_calloc(1, sizeof *pool);
+    struct stni_mempool *pool = stni_calloc(1, sizeof *pool);
     if (pool == NULL)
         return STN_ERR_MEMORY;
     pool->queue = queue;
@@ -251,13 +251,13 @@ stn_status stni_pool_create(stn_queue *queue, struct stni_pool **out)
     return STN_OK;
 }
 
-void stni_pool_close(struct stni_pool *pool)
+void stni_mempool_close(struct stni_mempool *pool)
 {
-    stni_pool_trim(pool);
+    stni_mempool_trim(pool);
     pool->queue = NULL;
 }
 
-void stni_pool_destroy(struct stni_pool **pool)
+void stni_mempool_destroy(struct stni_mempool **pool)
 {
     if (*pool == NULL)
         return;

@@ -12,7 +12,7 @@ struct stni_trace;
 enum stni_trace_category {
     STNI_TRACE_OP,
     STNI_TRACE_KERNEL,
-    STNI_TRACE_VERB,
+    STNI_TRACE_COLL,
     STNI_TRACE_MOVE, /* a redistribution */
     STNI_TRACE_RANGE,
     STNI_TRACE_CATEGORY_COUNT
@@ -53,7 +53,7 @@ const char *stni_trace_op(const struct stni_trace *trace);
 void stni_trace_range_begin(struct stni_trace *trace, const char *name);
 void stni_trace_range_end(struct stni_trace *trace);
 
-/* Spans of kernels are recorded where they run, which knows the function alone: whoever launches one says what it is called. "": it is a verb's, whose
+/* Spans of kernels are recorded where they run, which knows the function alone: whoever launches one says what it is called. "": it is a collective's, whose
  * own span tells more. */
 void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64_t start);
 void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name);

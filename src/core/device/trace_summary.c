@@ -38,7 +38,7 @@ static int64_t find_row(struct row *rows, int64_t n, const struct stni_trace_spa
     return i;
 }
 
-/* Rows of this rank; `rows` has room for one per distinct name. */
+/* Rows of this rank; `rows` has space for one per distinct name. */
 static int64_t add_up(const struct stni_trace *trace, struct row *rows, int64_t cap)
 {
     int64_t n = 0;
@@ -147,7 +147,7 @@ static void put_table(struct table *table, const struct line *lines, int64_t n, 
         put_line(table, &lines[i]);
 }
 
-/* Line by line, so that none is cut. */
+/* Line by line, so that none is sharded. */
 static void log_table(stn_context *context, char *text)
 {
     for (char *end; context->rank == 0 && (end = strchr(text, '\n')) != NULL; text = end + 1) {

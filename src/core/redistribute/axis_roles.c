@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-static stn_placement placement_of(const struct stni_route_side *side, int k)
+static stn_placement placement_of(const struct stni_axis_roles_side *side, int k)
 {
     return side->spec->layout.placement[side->axis[k]];
 }
 
-static void make_side(struct stni_route_side *side, const stn_spec *spec)
+static void make_side(struct stni_axis_roles_side *side, const stn_spec *spec)
 {
     memset(side, 0, sizeof *side);
     side->spec = spec;
@@ -30,7 +30,7 @@ static void make_side(struct stni_route_side *side, const stn_spec *spec)
 }
 
 /* Row-major steps over the axes in `mask`; the others add nothing. */
-static void set_steps(struct stni_route_side *side, uint32_t mask)
+static void set_steps(struct stni_axis_roles_side *side, uint32_t mask)
 {
     int step = 1;
     for (int k = side->n - 1; k >= 0; k--) {
@@ -55,10 +55,10 @@ static int same_prefix(const struct stni_split *a, const struct stni_split *b, i
 }
 
 /* Axes that cut a dim in both specs, at the same places, before any axis that differs: no element changes its coordinate there. */
-static uint32_t unmoved_axes(const struct stni_route *route)
+static uint32_t unmoved_axes(const struct stni_axis_roles *route)
 {
     uint32_t unmoved = 0;
-    const struct stni_route_side *src = &route->src, *dst = &route->dst;
+    const struct stni_axis_roles_side *src = &route->src, *dst = &route->dst;
     for (int d = 0; d < src->spec->layout.ndim; d++) {
         const struct stni_split *a = src->spec->layout.split[d], *b = dst->spec->layout.split[d];
         for (int l = 0; l < src->n_levels[d] && l < dst->n_levels[d] && src->level[d][l] == dst->level[d][l]; l++) {
@@ -79,7 +79,7 @@ static int may_change_places(int op, uint32_t others)
 }
 
 /* Which pending reductions stay pending: those of the same op on both sides, unless one of another op after them is taken now. */
-static uint32_t kept_axes(const struct stni_route *route)
+static uint32_t kept_axes(const struct stni_axis_roles *route)
 {
     uint32_t kept = 0, taken = 0;
     for (int k = route->src.n - 1; k >= 0; k--) {
@@ -95,7 +95,7 @@ static uint32_t kept_axes(const struct stni_route *route)
     return kept;
 }
 
-static void note_source(struct stni_route *route, int k, uint32_t kept)
+static void note_source(struct stni_axis_roles *route, int k, uint32_t kept)
 {
     uint32_t bit = 1u << k;
     stn_placement s = placement_of(&route->src, k);
@@ -113,7 +113,7 @@ static void note_source(struct stni_route *route, int k, uint32_t kept)
 
 /* A fresh Partial leaves each element where it is: a Shard is coupled, of others coordinate 0 is the holder. The average has no identity:
  * each coordinate holds the value, as under Replicate. */
-static void note_destination(struct stni_route *route, int k, uint32_t kept)
+static void note_destination(struct stni_axis_roles *route, int k, uint32_t kept)
 {
     uint32_t bit = 1u << k;
     stn_placement t = placement_of(&route->dst, k);
@@ -131,7 +131,7 @@ static void note_destination(struct stni_route *route, int k, uint32_t kept)
         route->first_only |= bit;
 }
 
-void stni_route_make(const stn_spec *src, const stn_spec *dst, struct stni_route *route)
+void stni_axis_roles_make(const stn_spec *src, const stn_spec *dst, struct stni_axis_roles *route)
 {
     memset(route, 0, sizeof *route);
     make_side(&route->src, src);
@@ -152,7 +152,7 @@ void stni_route_make(const stn_spec *src, const stn_spec *dst, struct stni_route
             route->axes |= 1u << route->src.axis[k];
 }
 
-int stni_route_find(const struct stni_route_side *side, int rank, int coordinate[STN_MAX_MESH_NDIM])
+int stni_axis_roles_find(const struct stni_axis_roles_side *side, int rank, int coordinate[STN_MAX_MESH_NDIM])
 {
     int at[STN_MAX_MESH_NDIM];
     if (!stni_mesh_find(side->mesh, rank, at))

@@ -11,7 +11,7 @@
 #include "core/shard/spec.h"
 
 /* A spec seen along its wide axes. */
-struct stni_route_side {
+struct stni_axis_roles_side {
     const stn_spec *spec;
     const stn_mesh *mesh;
     int n;                           /* wide axes */
@@ -22,8 +22,8 @@ struct stni_route_side {
     int level[STN_MAX_NDIM][STN_MAX_MESH_NDIM]; /* … major to minor */
 };
 
-struct stni_route {
-    struct stni_route_side src, dst;
+struct stni_axis_roles {
+    struct stni_axis_roles_side src, dst;
     int same_grid;
     /* Bit k: wide axis k, of src and dst alike where same_grid. */
     uint32_t coupled;
@@ -38,13 +38,13 @@ struct stni_route {
 };
 
 /* `src` and `dst` are on meshes and have equal shapes. */
-void stni_route_make(const stn_spec *src, const stn_spec *dst, struct stni_route *route);
+void stni_axis_roles_make(const stn_spec *src, const stn_spec *dst, struct stni_axis_roles *route);
 
 /* Coordinates of a world rank along the wide axes; returns membership. */
-int stni_route_find(const struct stni_route_side *side, int rank, int coordinate[STN_MAX_MESH_NDIM]);
+int stni_axis_roles_find(const struct stni_axis_roles_side *side, int rank, int coordinate[STN_MAX_MESH_NDIM]);
 
 /* 1 where one exchange would send the same sum to several receivers: reduce to fewer pieces first, then gather. */
-static inline int stni_route_reduces_twice(const struct stni_route *route)
+static inline int stni_axis_roles_reduces_twice(const struct stni_axis_roles *route)
 {
     return route->addends != 0 && route->fan_out != 0;
 }

@@ -17,7 +17,7 @@ static stn_status plan_of(stn_context *context, struct stni_plan **out)
     return STN_OK;
 }
 
-static void drop_own(struct stni_messages *messages, int self)
+static void drop_own(struct stni_plan_messages *messages, int self)
 {
     int kept = 0;
     for (int i = 0; i < messages->n; i++)
@@ -49,13 +49,13 @@ static int place_of(const struct stni_group_comm *group, int rank)
 }
 
 /* World ranks become places among the group's, which are sorted. */
-static void name_places(const struct stni_group_comm *group, struct stni_messages *messages)
+static void name_places(const struct stni_group_comm *group, struct stni_plan_messages *messages)
 {
     for (int i = 0; i < messages->n; i++)
         messages->items[i].peer = place_of(group, messages->items[i].peer);
 }
 
-static stn_status find_comm(const struct stni_route *route, struct stni_plan *plan, stn_comm **out)
+static stn_status find_comm(const struct stni_axis_roles *route, struct stni_plan *plan, stn_comm **out)
 {
     if (route->same_grid)
         return stni_mesh_comm(route->src.mesh, route->axes, out);
@@ -77,7 +77,7 @@ static stn_reduce_op only_op(uint32_t ops)
     return (stn_reduce_op)op;
 }
 
-stn_status stni_exchange_chunks(stn_context *context, const struct stni_route *route, stn_dtype dtype, const struct stni_frame *src,
+stn_status stni_exchange_chunks(stn_context *context, const struct stni_axis_roles *route, stn_dtype dtype, const struct stni_frame *src,
                                 const struct stni_frame *dst)
 {
     if (!route->src.mesh->member && !route->dst.mesh->member)

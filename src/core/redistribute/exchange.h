@@ -7,7 +7,7 @@
 /* Moves the chunks of route->src, which lie in `src`, to those of route->dst in `dst`. Addends have one op. Where both frames are the same
  * memory, what a rank keeps is left where it is. Collective over the ranks of both meshes, or those along route->axes; nothing is done
  * on others. */
-stn_status stni_exchange_chunks(stn_context *context, const struct stni_route *route, stn_dtype dtype, const struct stni_frame *src,
+stn_status stni_exchange_chunks(stn_context *context, const struct stni_axis_roles *route, stn_dtype dtype, const struct stni_frame *src,
                                 const struct stni_frame *dst);
 
 #endif

@@ -13,7 +13,7 @@ struct list {
 };
 
 struct lists {
-    const struct stni_walk *walk;
+    const struct stni_overlap *walk;
     struct stni_plan *plan; /* whose entries hold those of all lists */
     int64_t n_entries;
     struct list list[MAX_LISTS];
@@ -92,7 +92,7 @@ static void cursor_next(struct cursor *c)
 }
 
 /* The first piece at or after i whose parts are as pinned; n_parts or more where there is none. */
-static int next_pinned(const struct stni_walk *walk, int dim, const struct stni_split *split, int i)
+static int next_pinned(const struct stni_overlap *walk, int dim, const struct stni_split *split, int i)
 {
     int n_levels = walk->side->n_levels[dim];
     for (int below = split->n_parts, l = 0; l < n_levels && i < split->n_parts; l++) {
@@ -114,7 +114,7 @@ static int next_pinned(const struct stni_walk *walk, int dim, const struct stni_
 }
 
 /* What piece i's coordinates add to the peer's number. */
-static int64_t piece_peer(const struct stni_route_side *side, int dim, const struct stni_split *split, int i)
+static int64_t piece_peer(const struct stni_axis_roles_side *side, int dim, const struct stni_split *split, int i)
 {
     int64_t peer = 0;
     for (int l = side->n_levels[dim] - 1; l >= 0; l--) {
@@ -126,7 +126,7 @@ static int64_t piece_peer(const struct stni_route_side *side, int dim, const str
 
 static stn_status list_pieces(stn_context *context, struct lists *lists, int dim, int pinned)
 {
-    const struct stni_walk *walk = lists->walk;
+    const struct stni_overlap *walk = lists->walk;
     const struct stni_split *split = walk->side->spec->layout.split[dim];
     int64_t x = walk->offset[dim], end = x + walk->shape[dim];
     int flat = split->n_levels == 1, step = walk->side->step[walk->side->level[dim][0]];
@@ -153,7 +153,7 @@ static stn_status list_pieces(stn_context *context, struct lists *lists, int dim
 /* The list of a dim that the side's axes cut. */
 static stn_status list_dim(stn_context *context, struct lists *lists, int dim)
 {
-    const struct stni_walk *walk = lists->walk;
+    const struct stni_overlap *walk = lists->walk;
     int pinned = 0, step = 0;
     for (int l = 0; l < walk->side->n_levels[dim]; l++) {
         int k = walk->side->level[dim][l];
@@ -166,7 +166,7 @@ static stn_status list_dim(stn_context *context, struct lists *lists, int dim)
 
 static stn_status list_axis(stn_context *context, struct lists *lists, int k)
 {
-    const struct stni_route_side *side = lists->walk->side;
+    const struct stni_axis_roles_side *side = lists->walk->side;
     begin_list(lists, -1, side->step[k]);
     for (int c = 0; c < side->size[k]; c++)
         STNI_TRY(add_entry(context, lists, 0, 0, (int64_t)c * side->step[k]));
@@ -174,10 +174,10 @@ static stn_status list_axis(stn_context *context, struct lists *lists, int k)
 }
 
 /* Pinned coordinates of axes that cut no dim are the same for all peers. */
-static int64_t common_peer(const struct stni_walk *walk)
+static int64_t common_peer(const struct stni_overlap *walk)
 {
     int64_t peer = 0;
-    const struct stni_route_side *side = walk->side;
+    const struct stni_axis_roles_side *side = walk->side;
     for (int k = 0; k < side->n; k++)
         if (side->spec->layout.placement[side->axis[k]].kind != STN_PLACE_SHARD && (walk->each >> k & 1) == 0)
             peer += (int64_t)walk->pin[k] * side->step[k];
@@ -195,7 +195,7 @@ static void sort_lists(struct lists *lists)
         }
 }
 
-static stn_status reserve(stn_context *context, const struct lists *lists, struct stni_messages *out)
+static stn_status reserve(stn_context *context, const struct lists *lists, struct stni_plan_messages *out)
 {
     int64_t n = 1;
     for (int f = 0; f < lists->n; f++)
@@ -237,7 +237,7 @@ static void put(stn_message *message, int64_t peer, char *data, const stn_box *b
 /* The walk's box, and where it begins in the frame but for the dims that have lists. */
 static int64_t whole_box(const struct lists *lists, const struct stni_frame *frame, stn_box *box)
 {
-    const struct stni_walk *walk = lists->walk;
+    const struct stni_overlap *walk = lists->walk;
     int64_t at = 0;
     box->ndim = walk->side->spec->layout.ndim;
     for (int d = 0; d < box->ndim; d++) {
@@ -249,7 +249,7 @@ static int64_t whole_box(const struct lists *lists, const struct stni_frame *fra
 }
 
 /* The product of all lists but the last, each combination with every entry of the last. */
-static void multiply(const struct lists *lists, const struct stni_frame *frame, struct stni_messages *out, int *ordered)
+static void multiply(const struct lists *lists, const struct stni_frame *frame, struct stni_plan_messages *out, int *ordered)
 {
     static const struct list nothing = {-1, 0, 1, 0};
     static const struct stni_plan_entry zero = {0, 0, 0};
@@ -275,8 +275,8 @@ static void multiply(const struct lists *lists, const struct stni_frame *frame, 
     }
 }
 
-stn_status stni_walk_peers(stn_context *context, const struct stni_walk *walk, const struct stni_frame *frame, struct stni_plan *plan,
-                           struct stni_messages *out, int *ordered)
+stn_status stni_overlap_peers(stn_context *context, const struct stni_overlap *walk, const struct stni_frame *frame, struct stni_plan *plan,
+                           struct stni_plan_messages *out, int *ordered)
 {
     struct lists lists;
     lists.walk = walk;

@@ -7,7 +7,7 @@
 
 enum { FEW = 32, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-static void insert_each(struct stni_messages *messages)
+static void insert_each(struct stni_plan_messages *messages)
 {
     for (int i = 1; i < messages->n; i++) {
         stn_message moved = messages->items[i];
@@ -31,7 +31,7 @@ static void sort_digit(const int *peer, int n, int shift, const int *from, int *
         to[begin[peer[from[i]] >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-static stn_status sort_many(stn_context *context, struct stni_messages *messages)
+static stn_status sort_many(stn_context *context, struct stni_plan_messages *messages)
 {
     size_t n = (size_t)messages->n, bytes = n * sizeof *messages->items;
     int *peer = stni_malloc(3 * n * sizeof *peer);
@@ -61,7 +61,7 @@ static stn_status sort_many(stn_context *context, struct stni_messages *messages
     return STN_OK;
 }
 
-stn_status stni_order_by_peer(stn_context *context, struct stni_messages *messages)
+stn_status stni_peers_sort(stn_context *context, struct stni_plan_messages *messages)
 {
     if (messages->n > FEW)
         return sort_many(context, messages);

@@ -5,6 +5,6 @@
 #include "core/redistribute/plan.h"
 
 /* Sorts by peer; peers are distinct. Time proportional to the messages. */
-stn_status stni_order_by_peer(stn_context *context, struct stni_messages *messages);
+stn_status stni_peers_sort(stn_context *context, struct stni_plan_messages *messages);
 
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 
 /* Which replica serves a receiver: itself where it is one, so that what it has it keeps; else they take turns. */
-static void choose_replica(const struct stni_route *route, int rank, int position, int pin[STN_MAX_MESH_NDIM])
+static void choose_replica(const struct stni_axis_roles *route, int rank, int position, int pin[STN_MAX_MESH_NDIM])
 {
     int own[STN_MAX_MESH_NDIM];
-    int member = stni_route_find(&route->src, rank, own);
+    int member = stni_axis_roles_find(&route->src, rank, own);
     for (int k = route->src.n - 1; k >= 0; k--) {
         if ((route->replicas >> k & 1) == 0)
             continue;
@@ -20,7 +20,7 @@ static void choose_replica(const struct stni_route *route, int rank, int positio
     }
 }
 
-static int is_empty(const struct stni_walk *walk)
+static int is_empty(const struct stni_overlap *walk)
 {
     for (int d = 0; d < walk->side->spec->layout.ndim; d++)
         if (walk->shape[d] == 0)
@@ -37,13 +37,13 @@ static int beyond_first(const int *coordinate, int n, uint32_t mask)
     return 0;
 }
 
-static stn_status plan_receives(stn_context *context, const struct stni_route *route, int rank, const struct stni_frame *frame,
+static stn_status plan_receives(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *frame,
                                 struct stni_plan *plan, int *ordered)
 {
     int at[STN_MAX_MESH_NDIM];
-    if (!stni_route_find(&route->dst, rank, at) || beyond_first(at, route->dst.n, route->first_only))
+    if (!stni_axis_roles_find(&route->dst, rank, at) || beyond_first(at, route->dst.n, route->first_only))
         return STN_OK;
-    struct stni_walk walk = {.side = &route->src, .each = route->addends};
+    struct stni_overlap walk = {.side = &route->src, .each = route->addends};
     stn_spec_chunk(route->dst.spec, rank, walk.shape, walk.offset);
     if (is_empty(&walk))
         return STN_OK;
@@ -51,29 +51,29 @@ static stn_status plan_receives(stn_context *context, const struct stni_route *r
         walk.pin[k] = (route->coupled >> k & 1) != 0 ? at[k] : -1;
     if (route->replicas != 0)
         choose_replica(route, rank, stni_mesh_position(route->dst.mesh, rank), walk.pin);
-    return stni_walk_peers(context, &walk, frame, plan, &plan->recv, ordered);
+    return stni_overlap_peers(context, &walk, frame, plan, &plan->recv, ordered);
 }
 
-static stn_status plan_sends(stn_context *context, const struct stni_route *route, int rank, const struct stni_frame *frame,
+static stn_status plan_sends(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *frame,
                              struct stni_plan *plan, int *ordered)
 {
     int at[STN_MAX_MESH_NDIM];
-    if (!stni_route_find(&route->src, rank, at) || beyond_first(at, route->src.n, route->coupled & route->first_only))
+    if (!stni_axis_roles_find(&route->src, rank, at) || beyond_first(at, route->src.n, route->coupled & route->first_only))
         return STN_OK;
-    struct stni_walk walk = {.side = &route->dst, .each = route->fan_out};
+    struct stni_overlap walk = {.side = &route->dst, .each = route->fan_out};
     stn_spec_chunk(route->src.spec, rank, walk.shape, walk.offset);
     if (is_empty(&walk))
         return STN_OK;
     for (int k = 0; k < route->dst.n; k++)
         walk.pin[k] = (route->coupled >> k & 1) != 0 ? at[k] : (route->first_only >> k & 1) != 0 ? 0 : -1;
-    return stni_walk_peers(context, &walk, frame, plan, &plan->send, ordered);
+    return stni_overlap_peers(context, &walk, frame, plan, &plan->send, ordered);
 }
 
 /* Of the receivers that meet this rank's chunk, those that other replicas serve go. Peers are positions of the destination. */
-static void drop_others(const struct stni_route *route, int rank, struct stni_messages *send)
+static void drop_others(const struct stni_axis_roles *route, int rank, struct stni_plan_messages *send)
 {
     int own[STN_MAX_MESH_NDIM] = {0}, kept = 0;
-    stni_route_find(&route->src, rank, own);
+    stni_axis_roles_find(&route->src, rank, own);
     for (int i = 0; i < send->n; i++) {
         int pin[STN_MAX_MESH_NDIM], mine = 1, position = send->items[i].peer;
         choose_replica(route, stni_mesh_rank(route->dst.mesh, position), position, pin);
@@ -86,7 +86,7 @@ static void drop_others(const struct stni_route *route, int rank, struct stni_me
 }
 
 /* Peers become world ranks; those of a list are in no order. */
-static void name_world_ranks(struct stni_messages *messages, const stn_mesh *mesh, int *ordered)
+static void name_world_ranks(struct stni_plan_messages *messages, const stn_mesh *mesh, int *ordered)
 {
     int before = -1;
     *ordered = 1;
@@ -98,19 +98,19 @@ static void name_world_ranks(struct stni_messages *messages, const stn_mesh *mes
     }
 }
 
-int stni_plan_self(const struct stni_route *route, int rank)
+int stni_plan_self(const struct stni_axis_roles *route, int rank)
 {
     int at[STN_MAX_MESH_NDIM], number = 0;
     if (!route->same_grid)
         return rank;
-    if (!stni_route_find(&route->src, rank, at))
+    if (!stni_axis_roles_find(&route->src, rank, at))
         return -1;
     for (int k = 0; k < route->src.n; k++)
         number += at[k] * route->src.step[k];
     return number;
 }
 
-stn_status stni_plan_make(stn_context *context, const struct stni_route *route, int rank, const struct stni_frame *src,
+stn_status stni_plan_make(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *src,
                           const struct stni_frame *dst, struct stni_plan *plan)
 {
     int send_ordered = 1, recv_ordered = 1;
@@ -124,8 +124,8 @@ stn_status stni_plan_make(stn_context *context, const struct stni_route *route, 
         name_world_ranks(&plan->send, route->dst.mesh, &send_ordered);
     }
     if (!recv_ordered)
-        STNI_TRY(stni_order_by_peer(context, &plan->recv));
-    return send_ordered ? STN_OK : stni_order_by_peer(context, &plan->send);
+        STNI_TRY(stni_peers_sort(context, &plan->recv));
+    return send_ordered ? STN_OK : stni_peers_sort(context, &plan->send);
 }
 
 void stni_plan_free(struct stni_plan *plan)

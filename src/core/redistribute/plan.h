@@ -17,7 +17,7 @@ struct stni_frame {
 };
 
 /* Messages of one direction, sorted by peer: where same_grid, its rank in the communicator of route->axes; else its world rank. */
-struct stni_messages {
+struct stni_plan_messages {
     stn_message *items;
     int n, cap;
 };
@@ -28,18 +28,18 @@ struct stni_plan_entry {
 };
 
 struct stni_plan {
-    struct stni_messages send, recv;
+    struct stni_plan_messages send, recv;
     struct stni_plan_entry *entries; /* while planning */
     int64_t cap_entries;
 };
 
 /* The exchange of `route`, whose addends have one op, seen from a world rank. `plan` begins as zeros, and its memory serves again when
  * it is made anew. */
-stn_status stni_plan_make(stn_context *context, const struct stni_route *route, int rank, const struct stni_frame *src,
+stn_status stni_plan_make(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *src,
                           const struct stni_frame *dst, struct stni_plan *plan);
 void stni_plan_free(struct stni_plan *plan);
 
 /* This rank's own number among the peers; -1 outside the meshes. */
-int stni_plan_self(const struct stni_route *route, int rank);
+int stni_plan_self(const struct stni_axis_roles *route, int rank);
 
 #endif

@@ -56,9 +56,9 @@ static stn_status copy_chunk(const stn_tensor *from, const stn_tensor *to)
 }
 
 /* Whether nothing but pending reductions, of one op, end: each rank has the same chunk before and after, and sums meet in it. */
-static int only_reduces(const struct stni_route *route)
+static int only_reduces(const struct stni_axis_roles *route)
 {
-    const struct stni_route_side *src = &route->src, *dst = &route->dst;
+    const struct stni_axis_roles_side *src = &route->src, *dst = &route->dst;
     if (!route->same_grid || route->addends != route->fan_out || route->fresh != 0)
         return 0;
     if ((route->addends | route->coupled) != (1u << src->n) - 1)
@@ -77,7 +77,7 @@ static int first_op(uint32_t ops)
 }
 
 /* Reads the source where it is dense in the result's order; else the result takes a copy and is reduced in place. */
-static stn_status all_reduce(const stn_tensor *from, const struct stni_route *route, const stn_tensor *to)
+static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to)
 {
     stn_context *context = to->context;
     const stn_spec *spec = to->spec;
@@ -97,10 +97,10 @@ static stn_status all_reduce(const stn_tensor *from, const struct stni_route *ro
 /* Which identity this rank holds where no data comes to it; -1: none, data comes everywhere. From the last axis to the first: along an
  * axis that is reduced later, ranks beyond coordinate 0 stand for its identity, and among these again along each axis before. The first
  * coordinate keeps what is asked for, so that the reduction gives just that. */
-static int missing_op(const struct stni_route *route, int rank)
+static int missing_op(const struct stni_axis_roles *route, int rank)
 {
     int at[STN_MAX_MESH_NDIM], op = -1;
-    if (route->fresh == 0 || !stni_route_find(&route->dst, rank, at))
+    if (route->fresh == 0 || !stni_axis_roles_find(&route->dst, rank, at))
         return -1;
     for (int k = route->dst.n - 1; k >= 0; k--) {
         stn_placement p = route->dst.spec->layout.placement[route->dst.axis[k]];
@@ -113,7 +113,7 @@ static int missing_op(const struct stni_route *route, int rank)
     return op;
 }
 
-static stn_status fill_missing(const struct stni_route *route, const stn_tensor *to)
+static stn_status fill_missing(const struct stni_axis_roles *route, const stn_tensor *to)
 {
     stn_context *context = to->context;
     int op = missing_op(route, context->rank);
@@ -126,16 +126,16 @@ static stn_status fill_missing(const struct stni_route *route, const stn_tensor 
 /* Sums first meet in pieces of what receivers will hold, at their final place in memory; then those who share them gather. */
 static stn_status reduce_and_gather(const stn_tensor *from, const stn_spec *pieces, const stn_tensor *to)
 {
-    struct stni_route route;
+    struct stni_axis_roles route;
     struct stni_frame src = frame_of(from), dst = frame_of(to);
     stn_dtype dtype = to->spec->layout.dtype;
-    stni_route_make(from->spec, pieces, &route);
+    stni_axis_roles_make(from->spec, pieces, &route);
     STNI_TRY(stni_exchange_chunks(to->context, &route, dtype, &src, &dst));
-    stni_route_make(pieces, to->spec, &route);
+    stni_axis_roles_make(pieces, to->spec, &route);
     return stni_exchange_chunks(to->context, &route, dtype, &dst, &dst);
 }
 
-static stn_status fill(const stn_tensor *from, const struct stni_route *route, const stn_tensor *to)
+static stn_status fill(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to)
 {
     if (to->spec->numel == 0)
         return STN_OK;
@@ -143,7 +143,7 @@ static stn_status fill(const stn_tensor *from, const struct stni_route *route, c
         return all_reduce(from, route, to);
     STNI_TRY(fill_missing(route, to));
     const stn_spec *pieces = NULL;
-    if (stni_route_reduces_twice(route))
+    if (stni_axis_roles_reduces_twice(route))
         STNI_TRY(stni_refine(route, &pieces));
     if (pieces != NULL)
         return reduce_and_gather(from, pieces, to);
@@ -157,7 +157,7 @@ static int is_one_op(uint32_t ops)
 }
 
 /* The source with its first pending reductions of one op taken: those of different ops are taken from the first axis to the last. */
-static stn_status take_first_op(const struct stni_route *route, const stn_spec **out)
+static stn_status take_first_op(const struct stni_axis_roles *route, const stn_spec **out)
 {
     struct stni_layout layout = route->src.spec->layout;
     int op = -1;
@@ -174,7 +174,7 @@ static stn_status take_first_op(const struct stni_route *route, const stn_spec *
 }
 
 /* The destination with replicas where reductions are to be pending. */
-static stn_status before_spreading(const struct stni_route *route, const stn_spec **out)
+static stn_status before_spreading(const struct stni_axis_roles *route, const stn_spec **out)
 {
     struct stni_layout layout = route->dst.spec->layout;
     for (int k = 0; k < route->dst.n; k++)
@@ -184,7 +184,7 @@ static stn_status before_spreading(const struct stni_route *route, const stn_spe
 }
 
 /* Whether ranks stand for identities of different ops by the elements: only from replicas they do so by their coordinates alone. */
-static int spreads_by_element(const struct stni_route *route)
+static int spreads_by_element(const struct stni_axis_roles *route)
 {
     uint32_t ops = 0;
     for (int k = 0; k < route->dst.n; k++) {
@@ -195,7 +195,7 @@ static int spreads_by_element(const struct stni_route *route)
 }
 
 /* A spec on the way where one exchange, or a reduction and a gathering, does not lead to the goal; else NULL. */
-static stn_status stop_between(const struct stni_route *route, const stn_spec **out)
+static stn_status stop_between(const struct stni_axis_roles *route, const stn_spec **out)
 {
     *out = NULL;
     if (!is_one_op(route->ops))
@@ -205,8 +205,8 @@ static stn_status stop_between(const struct stni_route *route, const stn_spec **
 
 static stn_status move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
 {
-    struct stni_route route;
-    stni_route_make(tensor->spec, spec, &route);
+    struct stni_axis_roles route;
+    stni_axis_roles_make(tensor->spec, spec, &route);
     STNI_TRY(check_reductions(tensor->context, spec->layout.dtype, route.ops | route.fresh_ops));
     const stn_spec *between = NULL;
     stn_tensor *to;

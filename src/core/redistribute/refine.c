@@ -29,8 +29,8 @@ stn_status stni_layout_cut_further(stn_context *context, struct stni_layout *lay
     return stni_split_refined(context, layout->split[dim], layout->shape[dim], layout->mesh->sizes[axis], &layout->split[dim]);
 }
 
-/* Where the source is cut along the axis too, its own dim: what a rank has of it stays. */
-static int dim_for(const struct stni_route *route, const struct stni_layout *layout, int k)
+/* Where the source is sharded along the axis too, its own dim: what a rank has of it stays. */
+static int dim_for(const struct stni_axis_roles *route, const struct stni_layout *layout, int k)
 {
     if (!route->same_grid)
         return longest_dim(layout);
@@ -38,7 +38,7 @@ static int dim_for(const struct stni_route *route, const struct stni_layout *lay
     return p.kind == STN_PLACE_SHARD ? p.dim : longest_dim(layout);
 }
 
-stn_status stni_refine(const struct stni_route *route, const stn_spec **out)
+stn_status stni_refine(const struct stni_axis_roles *route, const stn_spec **out)
 {
     const stn_spec *dst = route->dst.spec;
     struct stni_layout layout = dst->layout;

@@ -9,6 +9,6 @@ stn_status stni_layout_cut_further(stn_context *context, struct stni_layout *lay
 
 /* The destination's layout with each axis along which the same sum would be received several times cutting a dim further: every piece
  * lies inside its rank's chunk of the destination. *out is NULL where there is no dim to cut. Not retained. */
-stn_status stni_refine(const struct stni_route *route, const stn_spec **out);
+stn_status stni_refine(const struct stni_axis_roles *route, const stn_spec **out);
 
 #endif

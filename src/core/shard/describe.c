@@ -17,8 +17,8 @@ static void put(struct text *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    size_t room = text->length < text->size ? text->size - text->length : 0;
-    int n = vsnprintf(room > 0 ? text->to + text->length : NULL, room, format, args);
+    size_t space = text->length < text->size ? text->size - text->length : 0;
+    int n = vsnprintf(space > 0 ? text->to + text->length : NULL, space, format, args);
     va_end(args);
     text->length += n > 0 ? (size_t)n : 0;
 }

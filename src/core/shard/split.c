@@ -111,7 +111,7 @@ static struct stni_split *find_key(stn_context *context, const int64_t *key, siz
     return found;
 }
 
-/* A split with room for `words` of key, of which the first are written. */
+/* A split with space for `words` of key, of which the first are written. */
 static struct stni_split *allocate(int64_t n, int n_levels, const int *parts, size_t words)
 {
     struct stni_split *split = stni_calloc(1, sizeof *split + words * sizeof split->key[0]);

@@ -1,4 +1,4 @@
-/* A split: how n elements of a dim are cut among the ranks that shard it.
+/* A split: how n elements of a dim are sharded among the ranks that shard it.
  *
  * Several axes cut major first, each piece by the next, so a split has levels. A balanced one is closed form and stores nothing but its
  * numbers; an explicit one is one cumulative array over all pieces. Interned: equal splits of a context are the same pointer, and an

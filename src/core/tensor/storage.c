@@ -97,6 +97,6 @@ void stni_storage_free(struct stni_storage *storage)
         return;
     }
     if (storage->capacity > 0)
-        stni_pool_release(storage->context->pool, storage->data, storage->capacity);
+        stni_mempool_release(storage->context->pool, storage->data, storage->capacity);
     put_back(storage);
 }

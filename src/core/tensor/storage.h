@@ -30,7 +30,7 @@ STNI_COLD stn_status stni_storage_refused(stn_context *context, struct stni_stor
 static inline stn_status stni_storage_create(stn_context *context, size_t bytes, struct stni_storage **out)
 {
     struct stni_storage *storage = (struct stni_storage *)stni_slab_take(context->storage_slab);
-    if (storage == NULL || stni_pool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK)
+    if (storage == NULL || stni_mempool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK)
         return stni_storage_refused(context, storage, bytes);
     atomic_init(&storage->refs, 1);
     atomic_init(&storage->views, 0);

@@ -56,7 +56,7 @@ static stn_status place(stn_op_call *call)
         if (call->in_spec[k])
             STNI_TRY(stni_attention_follow(call, &leader, k, 0, &call->want[k]));
     STNI_TRY(stni_attention_lse_spec(call, &leader, &call->out_spec[LSE]));
-    STNI_TRY(stni_kept_stream_spec(call, leader.mesh, &call->out_spec[STREAM]));
+    STNI_TRY(stni_rng_stream_spec(call, leader.mesh, &call->out_spec[STREAM]));
     return stni_spec_intern(call->context, &leader, &call->out_spec[OUT]);
 }
 
@@ -64,7 +64,7 @@ static stn_status run(stn_op_call *call)
 {
     struct stni_attention_args p;
     if (((const struct stni_attention_attrs *)call->attrs)->dropout_p > 0)
-        STNI_TRY(stni_kept_stream_take(call, STREAM, KEEP_STREAM));
+        STNI_TRY(stni_rng_stream_take(call, STREAM, KEEP_STREAM));
     if (call->out[LSE]->spec->local_numel == 0)
         return STN_OK;
     STNI_TRY(stni_attention_describe(call, call->out[OUT], call->out[LSE], call->out[STREAM], &p));

@@ -61,7 +61,7 @@ static stn_status place(stn_op_call *call)
     for (int k = QUERY; k < call->n_out; k++)
         STNI_TRY(stni_attention_follow(call, leader, k, 1, &call->out_spec[k]));
     STNI_TRY(stni_attention_lse_spec(call, leader, &call->want[LSE]));
-    return stni_kept_stream_spec(call, leader->mesh, &call->want[STREAM]);
+    return stni_rng_stream_spec(call, leader->mesh, &call->want[STREAM]);
 }
 
 /* Where a gradient is summed; 16-bit floats in f32. */

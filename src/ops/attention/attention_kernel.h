@@ -30,7 +30,7 @@ struct stni_attention_args {
     int64_t batch[STN_MAX_NDIM], l, s, e, v;
     int64_t row_offset;                /* of the first query row in the whole */
     int64_t group, head, key_head;     /* query heads to a key head; where more than one: of the last batch dim, the first of query and key in the
-                                          whole. Elsewhere each operand is cut as the result is, or broadcast */
+                                          whole. Elsewhere each operand is sharded as the result is, or broadcast */
     int is_causal;
     enum stni_attention_mask mask_kind;
     double scale;

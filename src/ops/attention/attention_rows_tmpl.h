@@ -178,7 +178,7 @@ static void NAME(backward)(const struct stni_attention_args *p, const struct at 
     NAME(load)(&p->query, at->query, b->i, b->rows, p->e, (A)p->scale, s.query);
     NAME(load_grad)(p, at, b, &s);
     while (next_keys(p, b)) {
-        const struct factor turned = {s.weight, 1, KEYS}, slope = {s.slope, KEYS, 1}, slope_turned = {s.slope, 1, KEYS};
+        const struct factor transposed = {s.weight, 1, KEYS}, slope = {s.slope, KEYS, 1}, slope_transposed = {s.slope, 1, KEYS};
         NAME(load)(&p->value, at->value, b->j, b->keys, p->v, 1, s.value);
         multiply(sizeof(A), s.product, 0, b->rows, b->keys, p->v, (struct factor){s.grad, p->v, 1}, (struct factor){s.value, 1, p->v}, slope);
         NAME(drop)(p, at, b, s.slope);
@@ -186,9 +186,9 @@ static void NAME(backward)(const struct stni_attention_args *p, const struct at 
         NAME(slopes)(p, at, b, &s);
         NAME(add_to_mask)(p, at, b, &s);
         NAME(drop)(p, at, b, s.weight);
-        multiply(sizeof(A), s.product, 1, b->keys, p->v, b->rows, turned, (struct factor){s.grad, p->v, 1},
+        multiply(sizeof(A), s.product, 1, b->keys, p->v, b->rows, transposed, (struct factor){s.grad, p->v, 1},
                  NAME(sum_of)(&p->grad_value, at->grad_value, b->j));
-        multiply(sizeof(A), s.product, 1, b->keys, p->e, b->rows, slope_turned, (struct factor){s.query, p->e, 1},
+        multiply(sizeof(A), s.product, 1, b->keys, p->e, b->rows, slope_transposed, (struct factor){s.query, p->e, 1},
                  NAME(sum_of)(&p->grad_key, at->grad_key, b->j));
         for (int64_t k = 0; k < b->keys * p->e; k++)
             s.key[k] *= (A)p->scale;

@@ -7,14 +7,14 @@
 /* Streams of ops, apart from those that others draw from. */
 static const uint64_t STREAMS = UINT64_C(1) << 62;
 
-stn_status stni_kept_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out)
+stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out)
 {
     struct stni_layout layout;
     stni_layout_init(&layout, mesh, STN_DTYPE_I64, 0, NULL);
     return stni_spec_intern(call->context, &layout, out);
 }
 
-stn_status stni_kept_stream_take(const stn_op_call *call, int k, int slot)
+stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot)
 {
     const uint64_t stream = STREAMS | call->context->random_stream++;
     struct stni_remap_fill_args a;

@@ -7,10 +7,10 @@
 #include "ops/exchange/remap_kernel.h"
 
 /* The spec of the number: one i64 on every rank of `mesh`. */
-stn_status stni_kept_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out);
+stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out);
 
 /* Takes a stream and writes its number into output `k`, by the op's slot `slot`. */
-stn_status stni_kept_stream_take(const stn_op_call *call, int k, int slot);
+stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot);
 
 /* The slot and its kernel, for the descriptor of op `text`. */
 #define STNI_KEPT_STREAM_SLOT(text) {text ".stream", sizeof(struct stni_remap_fill_args)}

@@ -1,5 +1,5 @@
 /* The functions that the ops of the family share, and their descriptors. plan.h tells how a rank computes its share where windowed dims
- * are cut. */
+ * are sharded. */
 #include "ops/conv/conv.h"
 
 #include "ops/conv/conv_kernel.h"
@@ -56,7 +56,7 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* In the gradient by the weight the windowed dims are cut as x is. */
+/* In the gradient by the weight the windowed dims are sharded as x is. */
 static stn_status place(stn_op_call *call)
 {
     const struct stni_conv_roles *roles = roles_of(call->arg);

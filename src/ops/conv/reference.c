@@ -64,8 +64,8 @@ static inline struct place locate(const struct layout *l, int64_t i)
     at.n = i;
     at.first = at.x[2] < 0 ? (-at.x[2] + l->dilation[2] - 1) / l->dilation[2] : 0;
     at.first = at.first < l->kernel[2] ? at.first : l->kernel[2];
-    int64_t room = l->in[2] - at.x[2];
-    at.last = room > 0 ? (room + l->dilation[2] - 1) / l->dilation[2] : 0;
+    int64_t space = l->in[2] - at.x[2];
+    at.last = space > 0 ? (space + l->dilation[2] - 1) / l->dilation[2] : 0;
     at.last = at.last < l->kernel[2] ? at.last : l->kernel[2];
     at.last = at.last > at.first ? at.last : at.first;
     return at;

@@ -3,7 +3,7 @@
  *
  * A compute type is one in which arithmetic is done: f32 (also for 16-bit floats), f64, i64 (for all integers), bool, c64, c128. Every
  * dtype is read into every compute type, and a compute type is written to the dtypes that compute in it. From complex to real the
- * real part is taken; a floating value outside i64 gives the smallest i64; to bool x != 0; i64 to a narrower integer is cut. */
+ * real part is taken; a floating value outside i64 gives the smallest i64; to bool x != 0; i64 to a narrower integer is truncated. */
 #ifndef STNI_OPS_CPU_CONVERT_H
 #define STNI_OPS_CPU_CONVERT_H
 
@@ -14,8 +14,8 @@
 struct stni_tile {
     int64_t rows, cols;
     int64_t to_row, to_col, from_row, from_col;
-    int streamed;  /* dense rows of dense sources go past the caches (core/box/nontemporal_line.h) */
-    int64_t ahead; /* how far ahead the source is asked for, bytes; 0: not at all */
+    int streamed;  /* dense rows of dense sources are written by non-temporal stores (core/box/nontemporal_line.h) */
+    int64_t ahead; /* how far ahead the source is prefetched, bytes; 0: not at all */
 };
 
 /* The two sides do not overlap. */

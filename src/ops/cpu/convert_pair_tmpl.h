@@ -19,7 +19,7 @@ static void PAIR(void *to, const void *from, const struct stni_tile *tile)
                     t[c] = CONVERTED(f[c]);
                 for (; c + LINE <= n; c += LINE) {
                     TO_T line[LINE];
-                    stni_piece_ask(f + c, LINE * sizeof *f, (size_t)tile->ahead);
+                    stni_block_prefetch(f + c, LINE * sizeof *f, (size_t)tile->ahead);
                     for (int64_t k = 0; k < LINE; k++)
                         line[k] = CONVERTED(f[c + k]);
                     stni_stream_line(t + c, line);

@@ -54,7 +54,7 @@ static void clear(const struct stni_gemm *g)
 }
 
 /* C' = B' A': a product with few columns fills the rows of a tile better than its columns, of which there are more. */
-static struct stni_gemm turned(const struct stni_gemm *g)
+static struct stni_gemm transposed(const struct stni_gemm *g)
 {
     return (struct stni_gemm){g->dtype, g->accumulate, g->n, g->m, g->k, g->b, g->a, g->c,
                               g->b_col, g->b_row, g->a_col, g->a_row, g->c_col, g->c_row};
@@ -72,7 +72,7 @@ void stni_gemm_now(enum stni_isa isa, const struct stni_gemm *g, void *workspace
 {
     if (g->m <= 0 || g->n <= 0)
         return;
-    struct stni_gemm t = turned(g);
+    struct stni_gemm t = transposed(g);
     if (stni_gemm_is_vector(g->dtype, g->m, g->n, g->k))
         multiply_vector(isa, g);
     else if (g->k > 0)

@@ -1,5 +1,5 @@
-/* Results that go past the caches (core/box/nontemporal.h), for loops over dense runs that are compiled once per instruction set: piece by piece through
- * a room that stays in the first cache, so that memory is written while the next piece is worked on. */
+/* Results that are written by non-temporal stores (core/box/nontemporal.h), for loops over dense runs that are compiled once per instruction set: piece by piece through
+ * a buffer that stays in the L1 cache, so that memory is written while the next piece is worked on. */
 #ifndef STNI_OPS_CPU_NONTEMPORAL_BLOCKS_H
 #define STNI_OPS_CPU_NONTEMPORAL_BLOCKS_H
 
@@ -10,24 +10,24 @@
 
 enum {
     STNI_PIECE = 512,                                   /* bytes; pieces end where a multiple of it does */
-    STNI_PIECE_ROOM = STNI_STREAMING_PAGE + STNI_PIECE, /* bytes, at an address that is a multiple of a line */
-    STNI_PIECE_AHEAD = 4096                             /* bytes: what is read so much later is asked for */
+    STNI_BLOCK_ROOM = STNI_STREAMING_PAGE + STNI_PIECE, /* bytes, at an address that is a multiple of a line */
+    STNI_BLOCK_AHEAD = 4096                             /* bytes: what is read so much later is asked for */
 };
 
 /* Elements of the first piece of a run of n at `to`. */
-static inline int64_t stni_piece_length(const void *to, int64_t n, size_t size)
+static inline int64_t stni_block_length(const void *to, int64_t n, size_t size)
 {
     int64_t most = (STNI_PIECE - (int64_t)((uintptr_t)to % STNI_PIECE)) / (int64_t)size;
     return n > most ? most : n;
 }
 
 /* Where a piece that goes to `to` is put: half a page away, as far from stores on their way as it can be (core/box/nontemporal.h). */
-static inline void *stni_piece_place(char *room, const void *to)
+static inline void *stni_block_place(char *buffer, const void *to)
 {
-    return room + ((uintptr_t)to + STNI_STREAMING_PAGE / 2) % STNI_STREAMING_PAGE;
+    return buffer + ((uintptr_t)to + STNI_STREAMING_PAGE / 2) % STNI_STREAMING_PAGE;
 }
 
-static inline void stni_piece_send(void *to, const void *piece, size_t bytes)
+static inline void stni_block_send(void *to, const void *piece, size_t bytes)
 {
     char *dst = to;
     const char *src = piece;
@@ -41,11 +41,11 @@ static inline void stni_piece_send(void *to, const void *piece, size_t bytes)
 }
 
 /* Asks for what lies `ahead` bytes after `bytes` that are read now; 0: for nothing. Past the end of what there is to read it does no harm. */
-static inline void stni_piece_ask(const void *from, size_t bytes, size_t ahead)
+static inline void stni_block_prefetch(const void *from, size_t bytes, size_t ahead)
 {
     if (ahead > 0)
         for (size_t at = 0; at < bytes; at += STNI_LINE)
-            stni_ask((const void *)((uintptr_t)from + ahead + at));
+            stni_prefetch((const void *)((uintptr_t)from + ahead + at));
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* Tiles of strided operands: dense rows are converted as they are, elements with a step between them are gathered first, and columns that are
- * runs are turned over. */
+ * runs are transposed. */
 #include "ops/cpu/tile.h"
 
 #include "core/box/nontemporal_line.h"
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-    SCRATCH = 4096, /* bytes that are converted before they are turned over */
+    SCRATCH = 4096, /* bytes that are converted before they are transposed */
     SOME = 128,     /* elements of a row that are read between two times of asking */
     SHORT = 8       /* elements of a row that are not worth it */
 };
@@ -30,26 +30,26 @@ struct stni_tile_kernels stni_tile_kernels(stn_dtype to, stn_dtype from, enum st
                                       to_size, from_size, to == from};
 }
 
-/* Asks for the lines of n elements with a step between them, both in bytes, `ahead` bytes away. Nobody's memory may be asked for. */
-static void ask(const char *from, int64_t step, int64_t n, int64_t ahead)
+/* Prefetches the lines of n elements with a step between them, both in bytes, `ahead` bytes away. Prefetching an address outside the operand is harmless. */
+static void prefetch(const char *from, int64_t step, int64_t n, int64_t ahead)
 {
     const int64_t first = step < 0 ? (n - 1) * step : 0, bytes = n * (step < 0 ? -step : step);
     for (int64_t at = 0; at < bytes; at += STNI_LINE)
-        stni_ask((const void *)((uintptr_t)from + (uintptr_t)(first + at + ahead)));
+        stni_prefetch((const void *)((uintptr_t)from + (uintptr_t)(first + at + ahead)));
 }
 
-/* A row, some elements at a time: what is asked for then is on its way while these are worked on. */
+/* A row, some elements at a time: what is prefetched then is on its way while these are worked on. */
 static void read_row(const struct stni_tile_kernels *k, char *to, const char *from, const struct stni_tile *tile)
 {
     alignas(STNI_LINE) char scratch[SOME * sizeof(double _Complex)];
     const int64_t step = tile->from_col * k->from_size, apart = step != k->from_size && step != 0;
-    const int asks = tile->ahead != 0 && step <= STNI_LINE && step >= -STNI_LINE;
-    const int64_t most = asks || (apart && !k->same_dtype) ? SOME : tile->cols;
+    const int prefetches = tile->ahead != 0 && step <= STNI_LINE && step >= -STNI_LINE;
+    const int64_t most = prefetches || (apart && !k->same_dtype) ? SOME : tile->cols;
     for (int64_t c = 0; c < tile->cols; c += most) {
         const int64_t n = tile->cols - c < most ? tile->cols - c : most;
         const struct stni_tile some = {.rows = 1, .cols = n, .to_col = 1, .from_col = apart ? 1 : tile->from_col};
-        if (asks)
-            ask(from + c * step, step, n, tile->ahead);
+        if (prefetches)
+            prefetch(from + c * step, step, n, tile->ahead);
         if (apart)
             k->elements(k->same_dtype ? to + c * k->to_size : scratch, k->from_size, from + c * step, step, n);
         if (!apart || !k->same_dtype)
@@ -67,7 +67,7 @@ static void turn_converted(const struct stni_tile_kernels *k, char *to, const ch
         for (int64_t col = 0; col < n; col++) {
             const struct stni_tile one = {.rows = 1, .cols = tile->rows, .to_col = 1, .from_col = 1};
             if (tile->ahead != 0)
-                ask(from + (c + col) * apart, k->from_size, tile->rows, tile->ahead);
+                prefetch(from + (c + col) * apart, k->from_size, tile->rows, tile->ahead);
             k->convert(scratch + col * run, from + (c + col) * apart, &one);
         }
         k->transpose(to + c * k->to_size, tile->to_row * k->to_size, scratch, run, n, tile->rows, 0, 0);
@@ -99,10 +99,10 @@ static void read_rows(const struct stni_tile_kernels *k, char *to, const char *f
 void stni_tile_read(const struct stni_tile_kernels *kernels, void *to, const void *from, const struct stni_tile *tile)
 {
     const int64_t size = kernels->to_size;
-    const int turned = tile->from_row == 1 && tile->from_col > 1 && tile->rows > 1;
-    if (turned && kernels->same_dtype)
+    const int transposed = tile->from_row == 1 && tile->from_col > 1 && tile->rows > 1;
+    if (transposed && kernels->same_dtype)
         kernels->transpose(to, tile->to_row * size, from, tile->from_col * size, tile->cols, tile->rows, 0, tile->ahead);
-    else if (turned && tile->rows * size <= SCRATCH)
+    else if (transposed && tile->rows * size <= SCRATCH)
         turn_converted(kernels, to, from, tile);
     else
         read_rows(kernels, to, from, tile);

@@ -1,4 +1,4 @@
-/* Activations: the typed functions of the curves of activation.h. */
+/* Activations: the typed functions of the unary functions of activation.h. */
 #include "ops/elementwise/unary_rule.h"
 #include "ops/common/call.h"
 
@@ -54,30 +54,30 @@ stn_tensor *stn_hardswish(stn_tensor *input)
 
 stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold)
 {
-    const struct stni_curve_attrs attrs = {beta, threshold};
+    const struct stni_unary_attrs attrs = {beta, threshold};
     return stni_call(STNI_OP_softplus, 1, &input, &attrs);
 }
 
 stn_tensor *stn_elu(stn_tensor *input, double alpha)
 {
-    const struct stni_curve_attrs attrs = {alpha, 0};
+    const struct stni_unary_attrs attrs = {alpha, 0};
     return stni_call(STNI_OP_elu, 1, &input, &attrs);
 }
 
 stn_tensor *stn_celu(stn_tensor *input, double alpha)
 {
-    const struct stni_curve_attrs attrs = {alpha, 0};
+    const struct stni_unary_attrs attrs = {alpha, 0};
     return stni_call(STNI_OP_celu, 1, &input, &attrs);
 }
 
 stn_tensor *stn_leaky_relu(stn_tensor *input, double negative_slope)
 {
-    const struct stni_curve_attrs attrs = {negative_slope, 0};
+    const struct stni_unary_attrs attrs = {negative_slope, 0};
     return stni_call(STNI_OP_leaky_relu, 1, &input, &attrs);
 }
 
 stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_val)
 {
-    const struct stni_curve_attrs attrs = {min_val, max_val};
+    const struct stni_unary_attrs attrs = {min_val, max_val};
     return stni_call(STNI_OP_hardtanh, 1, &input, &attrs);
 }

@@ -1,4 +1,4 @@
-/* Activations whose gate is another tensor: prelu, the slope of which is learned, and glu, which halves a dim. Made of other ops. */
+/* Activations whose gate is another tensor: prelu, the derivative of which is learned, and glu, which halves a dim. Made of other ops. */
 #include "core/base/dtype.h"
 #include "core/shard/spec.h"
 #include "ops/common/call.h"

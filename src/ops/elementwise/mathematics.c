@@ -1,4 +1,4 @@
-/* Curves without attributes, from exp to erfc: what there is to say of them stands in exponential.h, trigonometry.h and unary_list.h. */
+/* Unary functions without attributes, from exp to erfc: what there is to say of them stands in exponential.h, trigonometry.h and unary_list.h. */
 #include "ops/common/call.h"
 
 #include <shardtensor/ops_pointwise.h>

@@ -1,4 +1,4 @@
-/* The pointwise ops' rows of the op table: curves, which have more facts (unary_list.h), and all others. */
+/* The pointwise ops' rows of the op table: unary functions, which have more facts (unary_list.h), and all others. */
 #ifndef STNI_OPS_ELEMENTWISE_OP_LIST_H
 #define STNI_OPS_ELEMENTWISE_OP_LIST_H
 

@@ -9,7 +9,7 @@
 #include "ops/elementwise/kernels/trigonometry.h"
 
 #define STNI_POINTWISE_ROW(op, ...) STNI_POINTWISE_##op,
-#define STNI_POINTWISE_CURVE(op, ...) STNI_POINTWISE_##op, STNI_POINTWISE_##op##_backward, STNI_POINTWISE_##op##_curvature,
+#define STNI_POINTWISE_CURVE(op, ...) STNI_POINTWISE_##op, STNI_POINTWISE_##op##_backward, STNI_POINTWISE_##op##_double_backward,
 enum stni_pointwise_op {
     STNI_ARITHMETIC_LIST(STNI_POINTWISE_ROW)
     STNI_COMPARISON_LIST(STNI_POINTWISE_ROW)

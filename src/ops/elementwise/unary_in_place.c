@@ -1,4 +1,4 @@
-/* Curves in place: the typed functions. */
+/* Unary functions in place: the typed functions. */
 #include "ops/elementwise/unary_rule.h"
 #include "ops/common/call.h"
 
@@ -139,7 +139,7 @@ stn_tensor *stn_mish_(stn_tensor *input)
 
 stn_tensor *stn_softplus_(stn_tensor *input, double beta, double threshold)
 {
-    const struct stni_curve_attrs attrs = {beta, threshold};
+    const struct stni_unary_attrs attrs = {beta, threshold};
     return stni_call(STNI_OP_softplus_, 1, &input, &attrs);
 }
 
@@ -150,13 +150,13 @@ stn_tensor *stn_logsigmoid_(stn_tensor *input)
 
 stn_tensor *stn_elu_(stn_tensor *input, double alpha)
 {
-    const struct stni_curve_attrs attrs = {alpha, 0};
+    const struct stni_unary_attrs attrs = {alpha, 0};
     return stni_call(STNI_OP_elu_, 1, &input, &attrs);
 }
 
 stn_tensor *stn_celu_(stn_tensor *input, double alpha)
 {
-    const struct stni_curve_attrs attrs = {alpha, 0};
+    const struct stni_unary_attrs attrs = {alpha, 0};
     return stni_call(STNI_OP_celu_, 1, &input, &attrs);
 }
 
@@ -167,7 +167,7 @@ stn_tensor *stn_selu_(stn_tensor *input)
 
 stn_tensor *stn_leaky_relu_(stn_tensor *input, double negative_slope)
 {
-    const struct stni_curve_attrs attrs = {negative_slope, 0};
+    const struct stni_unary_attrs attrs = {negative_slope, 0};
     return stni_call(STNI_OP_leaky_relu_, 1, &input, &attrs);
 }
 
@@ -178,7 +178,7 @@ stn_tensor *stn_relu6_(stn_tensor *input)
 
 stn_tensor *stn_hardtanh_(stn_tensor *input, double min_val, double max_val)
 {
-    const struct stni_curve_attrs attrs = {min_val, max_val};
+    const struct stni_unary_attrs attrs = {min_val, max_val};
     return stni_call(STNI_OP_hardtanh_, 1, &input, &attrs);
 }
 

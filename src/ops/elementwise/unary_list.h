@@ -1,12 +1,12 @@
-/* The facts of curves (exponential.h), one row each. A row makes four ops: the function, the same in place, its backward, its curvature.
+/* The facts of unary functions (exponential.h), one row each. A row makes four ops: the function, the same in place, its backward, its double backward.
  *
  *     ROW(X, name, class, reads, attributes)
  *
  * class       which dtypes it takes: ANALYTIC floating and complex; REAL floating; both turn integers and bool into f32.
  *             FLOATS floating only. NUMBERS all but bool, REALS all but bool and complex, in which it computes itself
- * reads       what slope and bend are functions of: the input IN, or the output OUT
+ * reads       what derivative and second derivative are functions of: the input IN, or the output OUT
  * attributes  NONE; NUMBERS, up to two of type double, a and b of the arithmetic; CHOICE, one that chooses among this row of arithmetic and
- *             those after it. Their names and defaults stand in curve.c */
+ *             those after it. Their names and defaults stand in unary function.c */
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 #define STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 
@@ -49,6 +49,6 @@
     ROW(X, hardswish,   FLOATS,   IN,  NONE)
 
 /* The names of a row's ops, for the op table. */
-#define STNI_CURVE_NAMES(X, name, class, reads, attributes) X(name) X(name##_) X(name##_backward) X(name##_curvature)
+#define STNI_CURVE_NAMES(X, name, class, reads, attributes) X(name) X(name##_) X(name##_backward) X(name##_double_backward)
 
 #endif

@@ -1,5 +1,5 @@
-/* The descriptors of curves: four for each row of unary_list.h. backward is linear in the cotangent, so that its derivative by that is backward
- * again; its derivative by what the slope is a function of is curvature. */
+/* The descriptors of unary functions: four for each row of unary_list.h. backward is linear in the cotangent, so that its derivative by that is backward
+ * again; its derivative by what the derivative is a function of is double backward. */
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/unary_rule.h"
 #include "ops/elementwise/pointwise.h"
@@ -43,7 +43,7 @@ static stn_tensor *third_derivative(const stn_backward_call *call, stn_tensor *g
 
 static void take_ab(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
-    const struct stni_curve_attrs *attrs = call->attrs;
+    const struct stni_unary_attrs *attrs = call->attrs;
     out->a = (stn_number){STN_NUMBER_FLOAT, 0, attrs->a};
     out->b = (stn_number){STN_NUMBER_FLOAT, 0, attrs->b};
 }
@@ -54,11 +54,11 @@ static void take_choice(const stn_op_call *call, struct stni_pointwise_numbers *
     out->op += 3 * (unsigned)*(const int64_t *)call->attrs;
 }
 
-#define A(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_curve_attrs, a), NULL}
-#define B(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_curve_attrs, b), NULL}
+#define A(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_unary_attrs, a), NULL}
+#define B(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_unary_attrs, b), NULL}
 static const stn_attr_schema softplus_attrs[] = {A("beta"), B("threshold")}, elu_attrs[] = {A("alpha")}, celu_attrs[] = {A("alpha")},
                              leaky_relu_attrs[] = {A("negative_slope")}, hardtanh_attrs[] = {A("min_val"), B("max_val")};
-static const struct stni_curve_attrs softplus_defaults = {1, 20}, elu_defaults = {1, 0}, celu_defaults = {1, 0},
+static const struct stni_unary_attrs softplus_defaults = {1, 20}, elu_defaults = {1, 0}, celu_defaults = {1, 0},
                                      leaky_relu_defaults = {0.01, 0}, hardtanh_defaults = {-1, 1};
 
 static const char *const gelu_choices[] = {"none", "tanh", NULL};
@@ -86,7 +86,7 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
 
 #define ATTRS_NONE(name)
 #define ATTRS_NUMBERS(name)                                                                                           \
-    .attrs = name##_attrs, .n_attrs = sizeof name##_attrs / sizeof name##_attrs[0], .attrs_size = sizeof(struct stni_curve_attrs), \
+    .attrs = name##_attrs, .n_attrs = sizeof name##_attrs / sizeof name##_attrs[0], .attrs_size = sizeof(struct stni_unary_attrs), \
     .attrs_init = &name##_defaults,
 #define ATTRS_CHOICE(name) .attrs = name##_attrs, .n_attrs = 1, .attrs_size = sizeof(int64_t),
 
@@ -94,7 +94,7 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
 #define FROM_NUMBERS .numbers = take_ab,
 #define FROM_CHOICE .numbers = take_choice,
 
-#define NEXT(name) .backward = STNI_OP_##name##_backward, .curvature = STNI_OP_##name##_curvature
+#define NEXT(name) .backward = STNI_OP_##name##_backward, .curvature = STNI_OP_##name##_double_backward
 
 #define VALUE(text, name_, class, reads, attributes)                                                                           \
     STNI_UNARY_INPUTS, ATTRS_##attributes(name_)                                                                               \
@@ -112,9 +112,9 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
                                              {backward_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1)}}),                     \
         .flags = STN_OP_INTERNAL,                                                                                              \
     };                                                                                                                         \
-    const stn_op_desc stni_op_##name_##_curvature = {                                                                          \
+    const stn_op_desc stni_op_##name_##_double_backward = {                                                                          \
         .inputs = curvature_inputs, .n_inputs = 3, ATTRS_##attributes(name_)                                                   \
-        STNI_POINTWISE_FIELDS(#name_ "_curvature", .op = STNI_POINTWISE_##name_##_curvature, .dtypes = DTYPES_##class,          \
+        STNI_POINTWISE_FIELDS(#name_ "_curvature", .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class,          \
                               .linear = {1, 2}, FROM_##attributes NEXT(name_),                                                 \
                               .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},   \
                                              {third_derivative, STNI_READS_NOTHING}}),                                         \

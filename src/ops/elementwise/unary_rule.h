@@ -1,8 +1,8 @@
-/* Attributes of curves that have numbers. */
+/* Attributes of unary functions that have numbers. */
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_RULE_H
 #define STNI_OPS_ELEMENTWISE_UNARY_RULE_H
 
-struct stni_curve_attrs {
+struct stni_unary_attrs {
     double a, b; /* of the arithmetic */
 };
 

@@ -1,4 +1,4 @@
-/* Routed rows: a table is cut by rows over some ranks, and every rank has indices of rows that may lie anywhere.
+/* Routed rows: a table is sharded by rows over some ranks, and every rank has indices of rows that may lie anywhere.
  *
  *     open    each rank sends the distinct rows that it asks for to their owners (one exchange of counts, one of indices)
  *     reply   the owners send one row per index back (one exchange)

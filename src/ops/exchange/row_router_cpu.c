@@ -39,7 +39,7 @@ static void sort_digit(int64_t m, struct asked from, struct asked to, int shift)
     }
 }
 
-/* Stable radix sort by row; `a` holds the result, `b` is room. */
+/* Stable radix sort by row; `a` holds the result, `b` is space. */
 static void sort_asked(int64_t m, int64_t n_rows, struct asked *a, struct asked *b)
 {
     for (int shift = 0; shift < 63 && (n_rows - 1) >> shift > 0; shift += DIGIT_BITS) {
@@ -88,17 +88,17 @@ stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_rows_plan_args *a = args;
     int64_t n = a->n, n_distinct = 0;
-    struct asked asked = {a->work, a->work + n}, room = {a->work + 2 * n, a->work + 3 * n};
+    struct asked asked = {a->work, a->work + n}, space = {a->work + 2 * n, a->work + 3 * n};
     (void)queue;
     int64_t m = collect(a, asked);
-    sort_asked(m, a->n_rows, &asked, &room);
+    sort_asked(m, a->n_rows, &asked, &space);
     for (int64_t k = 0; k < m; k++)
         if (k == 0 || asked.row[k] != asked.row[k - 1])
-            room.row[n_distinct++] = asked.row[k];
-    list_by_rank(a, n_distinct, room.row, room.place);
+            space.row[n_distinct++] = asked.row[k];
+    list_by_rank(a, n_distinct, space.row, space.place);
     for (int64_t k = 0, u = -1; k < m; k++) {
         u += k == 0 || asked.row[k] != asked.row[k - 1];
-        a->slot[asked.place[k]] = room.place[u];
+        a->slot[asked.place[k]] = space.place[u];
     }
     return STN_OK;
 }

@@ -14,7 +14,7 @@ enum { STNI_STENCIL_DIMS = 3, STNI_STENCIL_SOURCES = 2 };
 
 struct stni_stencil {
     int dims;  /* 1 to STNI_STENCIL_DIMS */
-    int first; /* they are the tensors' dims first, first + 1, …; source and target are cut there by the same axes */
+    int first; /* they are the tensors' dims first, first + 1, …; source and target are sharded there by the same axes */
     const void *arg;
     /* The sources of target t along dim `first` + d. Both ends never decrease with t; the range may be empty. */
     struct stni_range (*sources)(const void *arg, int d, int64_t t);

@@ -82,7 +82,7 @@ static stn_status complex_place(stn_op_call *call)
     const int last = in.ndim - 1;
     int n = 0;
     stni_layout_reduce(&in, 1u << STN_SUM);
-    STNI_TRY(stni_layout_make_whole(call->context, &in, 1u << last));
+    STNI_TRY(stni_layout_unshard(call->context, &in, 1u << last));
     for (int k = 0; k < in.ndim; k++)
         if (in.memory_order[k] != last)
             in.memory_order[n++] = in.memory_order[k];

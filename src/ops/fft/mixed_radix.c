@@ -2,7 +2,7 @@
  *
  * Decimation in time, one prime factor of n after the other: n/r transforms of length r on the r transforms of every r-th element (Cooley and
  * Tukey 1965). Where n has a large prime factor, the transform is a convolution with a chirp, jk = (j^2 + k^2 - (k - j)^2) / 2, done at a
- * power of two that has room for it (Bluestein 1970). Real lines go through complex ones. */
+ * power of two that has space for it (Bluestein 1970). Real lines go through complex ones. */
 #include "ops/fft/transform.h"
 
 #include "core/base/host_alloc.h"
@@ -100,22 +100,22 @@ static number chirp_at(int64_t k, int64_t n, int sign)
 
 static stn_status bluestein_init(struct own *own, int64_t n, int sign)
 {
-    int64_t room = 1;
-    while (room < 2 * n - 1)
-        room *= 2;
-    STNI_TRY(line_init(&own->line, room, -1));
+    int64_t space = 1;
+    while (space < 2 * n - 1)
+        space *= 2;
+    STNI_TRY(line_init(&own->line, space, -1));
     own->chirp = stni_malloc((size_t)n * sizeof *own->chirp);
-    own->kernel = stni_malloc((size_t)room * sizeof *own->kernel);
-    number *wrapped = stni_calloc((size_t)room, sizeof *wrapped);
+    own->kernel = stni_malloc((size_t)space * sizeof *own->kernel);
+    number *wrapped = stni_calloc((size_t)space, sizeof *wrapped);
     if (!own->chirp || !own->kernel || !wrapped) {
         stni_free(wrapped);
         return STN_ERR_MEMORY;
     }
     for (int64_t k = 0; k < n; k++) {
         own->chirp[k] = chirp_at(k, n, sign);
-        wrapped[k] = wrapped[k > 0 ? room - k : 0] = conj(own->chirp[k]);
+        wrapped[k] = wrapped[k > 0 ? space - k : 0] = conj(own->chirp[k]);
     }
-    transform(&own->line, 0, room, 1, wrapped, own->kernel);
+    transform(&own->line, 0, space, 1, wrapped, own->kernel);
     stni_free(wrapped);
     return STN_OK;
 }
@@ -123,17 +123,17 @@ static stn_status bluestein_init(struct own *own, int64_t n, int sign)
 /* y_k = chirp_k sum_j (x_j chirp_j) conj(chirp_{k-j}): the convolution by two transforms, the second of conjugates, so that it goes back. */
 static void bluestein(const struct own *own, int64_t n, const number *in, number *out, number *work)
 {
-    const int64_t room = own->line.n;
-    number *a = work, *b = work + room;
-    memset(a, 0, (size_t)room * sizeof *a);
+    const int64_t space = own->line.n;
+    number *a = work, *b = work + space;
+    memset(a, 0, (size_t)space * sizeof *a);
     for (int64_t k = 0; k < n; k++)
         a[k] = times(in[k], own->chirp[k]);
-    transform(&own->line, 0, room, 1, a, b);
-    for (int64_t k = 0; k < room; k++)
+    transform(&own->line, 0, space, 1, a, b);
+    for (int64_t k = 0; k < space; k++)
         b[k] = conj(times(b[k], own->kernel[k]));
-    transform(&own->line, 0, room, 1, b, a);
+    transform(&own->line, 0, space, 1, b, a);
     for (int64_t k = 0; k < n; k++)
-        out[k] = times(conj(a[k]) / (double)room, own->chirp[k]);
+        out[k] = times(conj(a[k]) / (double)space, own->chirp[k]);
 }
 
 /* Element k of a line as stored: real or complex, f32 or f64. */

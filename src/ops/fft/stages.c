@@ -1,6 +1,6 @@
-/* Fourier transforms over dims, wherever these are cut.
+/* Fourier transforms over dims, wherever these are sharded.
  *
- * Dims that lie whole on the ranks are transformed where they are. Those that are cut become whole by one exchange, which cuts other dims instead:
+ * Dims that lie whole on the ranks are transformed where they are. Those that are sharded become whole by one exchange, which cuts other dims instead:
  * dims that are not transformed, or have been, or (where those are too short) another one whose turn comes later. At the end one exchange
  * leads back to the input's layout. Only where a tensor has no other dim is it gathered. Linear: pending sums stay pending. */
 #include "ops/fft/stages.h"
@@ -66,7 +66,7 @@ static stn_dtype dtype_after(const stn_op_call *call, stn_dtype dtype)
     return is_f64 ? STN_DTYPE_C128 : STN_DTYPE_C64;
 }
 
-/* Dtypes and lengths are those that fft.c lets through; calls by name are judged here. */
+/* Dtypes and lengths are those that fft.c lets through; calls by name are checked here. */
 static stn_status check(stn_op_call *call)
 {
     const struct stage_attrs *attrs = call->attrs;
@@ -95,7 +95,7 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* As the input; a dim of another length is cut in proportion. */
+/* As the input; a dim of another length is sharded in proportion. */
 static stn_status place(stn_op_call *call)
 {
     const stn_meta *meta = &call->out_meta[0];
@@ -198,7 +198,7 @@ static stn_status travel(const stn_op_call *call, struct journey *j, uint32_t le
             continue;
         struct stni_layout layout = j->at->spec->layout;
         const stn_spec *spec;
-        STNI_TRY(stni_layout_make_whole(call->context, &layout, left));
+        STNI_TRY(stni_layout_unshard(call->context, &layout, left));
         STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
         STNI_TRY(go(j, spec));
     }

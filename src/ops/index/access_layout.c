@@ -1,8 +1,8 @@
 /* Layouts of indexed access: what each mesh axis does to table, index and values.
  *
- * All but `dim` of the table's dims are dims of positions too, and must be cut alike where the table's are cut. Along `dim` there are three
- * ways: every rank along the axis has all indices, and does what concerns its own piece (no exchange); or indices are cut, and go to the
- * owners (routed); or the table is not cut, and they need not. */
+ * All but `dim` of the table's dims are dims of positions too, and must be cut alike where the table's are sharded. Along `dim` there are three
+ * ways: every rank along the axis has all indices, and does what concerns its own piece (no exchange); or indices are sharded, and go to the
+ * owners (routed); or the table is not sharded, and they need not. */
 #include "ops/index/access.h"
 
 #include "ops/placement/splits.h"
@@ -82,7 +82,7 @@ static void begin(const stn_op_call *call, struct layouts *l)
 
 /* Reading */
 
-/* Slices are cut along the axis, and the index too: which of the two is to be whole. */
+/* Slices are sharded along the axis, and the index too: which of the two is to be whole. */
 static int table_is_smaller(const struct layouts *l)
 {
     int64_t table = (int64_t)stn_dtype_size(l->table.dtype), index = (int64_t)stn_dtype_size(l->index.dtype);
@@ -155,7 +155,7 @@ static struct write_rule write_rule(const stn_op_call *call)
     };
 }
 
-/* Along one axis the values are cut in dim d of positions. */
+/* Along one axis the values are sharded in dim d of positions. */
 static void cut_values(struct layouts *l, int a, int d)
 {
     l->values.placement[a] = stn_shard(d);
@@ -234,13 +234,13 @@ static stn_status table_spec(const stn_op_call *call, struct layouts *l, const s
     const stn_spec *table = call->in_spec[STNI_ACCESS_TABLE], *like = call->n_in > STNI_ACCESS_LIKE ? call->in_spec[STNI_ACCESS_LIKE] : NULL;
     const stn_spec *values = call->n_in > STNI_ACCESS_VALUES ? call->in_spec[STNI_ACCESS_VALUES] : NULL, *index = call->in_spec[STNI_ACCESS_INDEX];
     memset(l->table.split, 0, sizeof l->table.split);
-    stni_cuts_take(&l->table, 0, table ? &table->layout : &like->layout, 0, l->table.ndim);
+    stni_splits_take(&l->table, 0, table ? &table->layout : &like->layout, 0, l->table.ndim);
     for (int p = 0; p < l->values.ndim; p++) {
         int t = stni_table_dim(&l->dims, p), i = stni_index_dim(&l->dims, p);
         if (t >= 0 && values && values->layout.shape[p] == l->table.shape[t])
-            stni_cuts_take(&l->table, t, &values->layout, p, 1);
+            stni_splits_take(&l->table, t, &values->layout, p, 1);
         if (t >= 0 && i >= 0 && index->layout.shape[i] == l->table.shape[t])
-            stni_cuts_take(&l->table, t, &index->layout, i, 1);
+            stni_splits_take(&l->table, t, &index->layout, i, 1);
     }
     return stni_spec_intern(call->context, &l->table, out);
 }
@@ -255,7 +255,7 @@ static int in_order(const struct stni_layout *layout, int dim)
     return 1;
 }
 
-/* Positions lie where the table's elements lie in dims in which it is cut by the same axes; else as `own`, then as the index. */
+/* Positions lie where the table's elements lie in dims in which it is sharded by the same axes; else as `own`, then as the index. */
 static stn_status values_spec(const stn_op_call *call, struct layouts *l, const stn_spec *table, const stn_spec *own, const stn_spec **out)
 {
     const struct stni_layout *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
@@ -265,11 +265,11 @@ static stn_status values_spec(const stn_op_call *call, struct layouts *l, const 
     for (int p = 0; p < l->values.ndim; p++) {
         int t = stni_table_dim(&l->dims, p), i = stni_index_dim(&l->dims, p), ordered = l->ordered && t < 0;
         if (t >= 0)
-            STNI_TRY(stni_cuts_take_part(call->context, &l->values, p, &table->layout, t, 0));
+            STNI_TRY(stni_splits_take_part(call->context, &l->values, p, &table->layout, t, 0));
         if (own && !(ordered && !in_order(&own->layout, p)))
-            stni_cuts_take(&l->values, p, &own->layout, p, 1);
+            stni_splits_take(&l->values, p, &own->layout, p, 1);
         if (i >= 0 && !(ordered && !in_order(index, i)))
-            stni_cuts_take(&l->values, p, index, i, 1);
+            stni_splits_take(&l->values, p, index, i, 1);
     }
     return stni_spec_intern(call->context, &l->values, out);
 }
@@ -281,7 +281,7 @@ static stn_status index_spec(const stn_op_call *call, struct layouts *l, const s
         if (is_shard(l->index.placement[a]))
             l->index.placement[a].dim = (int8_t)(l->index.placement[a].dim - first);
     memset(l->index.split, 0, sizeof l->index.split);
-    stni_cuts_take(&l->index, 0, &values->layout, first, l->index.ndim);
+    stni_splits_take(&l->index, 0, &values->layout, first, l->index.ndim);
     return stni_spec_intern(call->context, &l->index, out);
 }
 

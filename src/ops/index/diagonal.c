@@ -97,7 +97,7 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* Where axes cut both dims, those of dim2 cut dim1 instead: one exchange. Returns which of the two is cut. */
+/* Where axes cut both dims, those of dim2 cut dim1 instead: one exchange. Returns which of the two is sharded. */
 static int cut_one(struct stni_layout *in, const struct diagonal *d)
 {
     uint32_t first = stni_layout_axes_mask(in, d->dim[0]), second = stni_layout_axes_mask(in, d->dim[1]);
@@ -130,8 +130,8 @@ static stn_status place(stn_op_call *call)
         out.placement[a] = p.kind == STN_PLACE_SHARD ? stn_shard(becomes[p.dim]) : p;
     }
     for (int k = 0; k < last; k++)
-        stni_cuts_take(&out, k, want, dims[k], 1);
-    STNI_TRY(stni_cuts_take_part(call->context, &out, last, want, cut, d.start[cut == d.dim[1]]));
+        stni_splits_take(&out, k, want, dims[k], 1);
+    STNI_TRY(stni_splits_take_part(call->context, &out, last, want, cut, d.start[cut == d.dim[1]]));
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
@@ -223,8 +223,8 @@ static stn_status place_backward(stn_op_call *call)
         out.placement[a] = p.kind == STN_PLACE_SHARD ? stn_shard(dims[p.dim]) : p;
     }
     for (int k = 0; k < n; k++)
-        stni_cuts_take(&out, dims[k], grad, k, 1);
-    STNI_TRY(stni_cuts_take_whole(call->context, &out, d.dim[0], grad, n, d.start[0]));
+        stni_splits_take(&out, dims[k], grad, k, 1);
+    STNI_TRY(stni_splits_take_whole(call->context, &out, d.dim[0], grad, n, d.start[0]));
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 

@@ -133,7 +133,7 @@ static stn_status put(stn_op_call *call)
     flat = stn_spec_numel(stn_tensor_spec(keys));
     attrs.mode = ((const struct put_attrs *)call->attrs)->accumulate ? STNI_ACCESS_ADD : STNI_ACCESS_SET;
     attrs.wrap = n == 1;
-    attrs.quiet = n > 1; /* the keys were judged */
+    attrs.quiet = n > 1; /* the keys were checked */
     stn_tensor *out = stni_index_write(table, stn_reshape(keys, 1, &flat), values, &attrs);
     call->out[0] = n > 1 ? stn_reshape(out, input->ndim, input->shape) : out;
     return STN_OK;

@@ -11,7 +11,7 @@ stn_tensor *stni_index_read(stn_tensor *table, stn_tensor *index, const struct s
     return stni_call(STNI_OP_index_read, 2, (stn_tensor *[]){table, index}, attrs);
 }
 
-/* Arguments were judged by the ops that users call. */
+/* Arguments were checked by the ops that users call. */
 static stn_status check(stn_op_call *call)
 {
     const struct stni_access_attrs *attrs = call->attrs;

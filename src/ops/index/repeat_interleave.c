@@ -110,7 +110,7 @@ const stn_op_desc stni_op_repeat_interleave = {
     .attrs_size = sizeof(struct interleave_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .compose = repeat_interleave,
 };
 
-/* repeat_index: the index by which repeat_interleave reads. It is cut as `like` is along the dim, in proportion. */
+/* repeat_index: the index by which repeat_interleave reads. It is sharded as `like` is along the dim, in proportion. */
 
 enum { NUMBERS, LIKE };
 
@@ -136,7 +136,7 @@ static stn_status place_index(stn_op_call *call)
     }
     memset(repeats.split, 0, sizeof repeats.split);
     if (like->split[attrs->dim]) {
-        stni_cuts_take(&out, 0, like, (int)attrs->dim, 1);
+        stni_splits_take(&out, 0, like, (int)attrs->dim, 1);
         STNI_TRY(stni_split_scaled(call->context, like->split[attrs->dim], attrs->output_size, &out.split[0]));
     }
     STNI_TRY(stni_spec_intern(call->context, &repeats, &call->want[NUMBERS]));

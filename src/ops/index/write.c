@@ -27,7 +27,7 @@ stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_
     return out;
 }
 
-/* Arguments were judged by the ops that users call. */
+/* Arguments were checked by the ops that users call. */
 static stn_status check(stn_op_call *call)
 {
     const struct stni_access_attrs *attrs = call->attrs;

@@ -37,7 +37,7 @@
     X(hinge_embedding_loss, (y == 1 ? 0 : x < p ? p - x : 0) + (y == -1 ? 0 : x),                                            \
       (y == 1 ? 0 : x < p ? -1 : 0) + (y == -1 ? 0 : 1), 0, 0, 0, 0, 0, 0, 0, 0)
 
-/* Those of d alone: value, slope and curvature. Their derivatives by y are those by x with the other sign, and are not asked for. */
+/* Those of d alone: value, derivative and double backward. Their derivatives by y are those by x with the other sign, and are not asked for. */
 #define STNI_LOSS_OF_DIFFERENCE(X)                                                                                           \
     STNI_LOSS_OF_D(X, mse_loss, d * d, 2 * d, 2)                                                                             \
     STNI_LOSS_OF_D(X, l1_loss, a, one, 0)                                                                                    \

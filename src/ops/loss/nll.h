@@ -32,7 +32,7 @@ stn_status stni_nll_check(const stn_op_call *call, const struct stni_layout *x, 
 void stni_nll_layout(const struct stni_layout *x, const stn_spec *target, int kept, struct stni_layout *out);
 
 /* A tensor of the targets' shape, and one of the classes, cut as x is; on axes that do not cut them Replicate or, `partial`, Partial(sum) where x is
- * Partial or its classes are cut. */
+ * Partial or its classes are sharded. */
 void stni_nll_place_targets(const struct stni_layout *x, int partial, struct stni_layout *target);
 void stni_nll_place_classes(const struct stni_layout *x, struct stni_layout *weight);
 

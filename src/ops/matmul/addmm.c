@@ -92,13 +92,13 @@ static stn_status place(stn_op_call *call)
     struct stni_layout out = call->in_spec[A]->layout;
     struct stni_labels added = labels_of(call, &call->in_spec[INPUT]->layout, M, N);
     struct stni_bilinear rule = {.in = {labels_of(call, &in[0]->layout, M, K), labels_of(call, &in[1]->layout, K, N)}, .added = &added};
-    stn_op_call turned = *call;
+    stn_op_call transposed = *call;
     memcpy(out.shape, call->out_meta[0].shape, sizeof out.shape);
     rule.out = labels_of(call, &out, M, N);
-    turned.in_spec = in;
-    turned.want = want;
-    turned.n_in = attrs->beta.f == 0 ? 2 : 3;
-    STNI_TRY(stni_bilinear_place(&turned, &rule));
+    transposed.in_spec = in;
+    transposed.want = want;
+    transposed.n_in = attrs->beta.f == 0 ? 2 : 3;
+    STNI_TRY(stni_bilinear_place(&transposed, &rule));
     call->want[A] = want[0];
     call->want[B] = want[1];
     call->want[INPUT] = want[2];

@@ -18,7 +18,7 @@ struct stni_equation {
     int64_t size[STNI_EINSUM_LABELS]; /* 1 where no operand has more */
 };
 
-/* Reads an equation for the inputs of the call, and judges their dims. @return STN_ERR_ARGUMENT, STN_ERR_SHAPE. */
+/* Reads an equation for the inputs of the call, and checks their dims. @return STN_ERR_ARGUMENT, STN_ERR_SHAPE. */
 stn_status stni_equation_read(const stn_op_call *call, const char *text, struct stni_equation *out);
 
 #endif

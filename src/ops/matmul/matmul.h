@@ -11,7 +11,7 @@ enum {
 };
 
 /* C = A B, or A B^T where `b_turned`, of the chunks; launches slot 0 of the op, which takes struct stni_matmul_args. */
-stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_turned, const stn_tensor *c);
+stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_transposed, const stn_tensor *c);
 
 /* The same for products that are described already; collapses their dims. */
 stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *args);

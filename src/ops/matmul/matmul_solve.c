@@ -28,7 +28,7 @@ static struct stni_matmul_operand operand(const stn_tensor *t, int row, int col,
     return o;
 }
 
-static struct stni_matmul_args describe(const stn_tensor *a, const stn_tensor *b, int b_turned, const stn_tensor *c)
+static struct stni_matmul_args describe(const stn_tensor *a, const stn_tensor *b, int b_transposed, const stn_tensor *c)
 {
     int na = a->spec->layout.ndim, nb = b->spec->layout.ndim, nc = c->spec->layout.ndim;
     int batch = max(batch_dims(na), batch_dims(nb)), col = nb > 1 ? nc - 1 : -1;
@@ -37,13 +37,13 @@ static struct stni_matmul_args describe(const stn_tensor *a, const stn_tensor *b
     if (na > 1)
         p.m = a->spec->local_shape[na - 2];
     if (nb > 1)
-        p.n = b->spec->local_shape[b_turned ? nb - 2 : nb - 1];
+        p.n = b->spec->local_shape[b_transposed ? nb - 2 : nb - 1];
     for (int d = 0; d < batch; d++) {
         p.batch[d] = c->spec->local_shape[d];
         p.c.batch[d] = c->strides[d];
     }
     p.a = operand(a, na - 2, na - 1, batch);
-    p.b = b_turned ? operand(b, nb - 1, nb - 2, batch) : operand(b, nb > 1 ? nb - 2 : 0, nb > 1 ? nb - 1 : -1, batch);
+    p.b = b_transposed ? operand(b, nb - 1, nb - 2, batch) : operand(b, nb > 1 ? nb - 2 : 0, nb > 1 ? nb - 1 : -1, batch);
     p.c.data = c->data;
     p.c.row = na > 1 ? c->strides[batch] : 1;
     p.c.col = col < 0 ? 1 : c->strides[col];
@@ -103,11 +103,11 @@ stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *p)
     return stn_op_launch(call, 0, p->dtype, p, sizeof *p);
 }
 
-stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_turned, const stn_tensor *c)
+stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_transposed, const stn_tensor *c)
 {
     if (c->spec->local_numel == 0)
         return STN_OK;
-    struct stni_matmul_args p = describe(a, b, b_turned, c);
+    struct stni_matmul_args p = describe(a, b, b_transposed, c);
     return stni_matmul_launch(call, &p);
 }
 
@@ -122,7 +122,7 @@ stn_tensor *stni_matmul_unsqueeze(stn_tensor *t, int dim)
     return stn_view(t, ndim + 1, shape);
 }
 
-/* Whether the dims before the last can be merged without moving data: only dims of size 1 stand before one that is cut. */
+/* Whether the dims before the last can be merged without moving data: only dims of size 1 stand before one that is sharded. */
 static int merges(const stn_tensor *t)
 {
     const struct stni_layout *layout = &t->spec->layout;

@@ -66,7 +66,7 @@ static stn_dtype stat_dtype(const struct stni_norm_args *a)
     return a->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
 }
 
-/* The n-th array of one number per fine index in the scratch, each with room for an f64. */
+/* The n-th array of one number per fine index in the scratch, each with space for an f64. */
 static double *fine_array(const struct stni_norm_args *a, int n)
 {
     return a->fine + n * a->rows * a->channels;

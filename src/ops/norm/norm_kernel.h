@@ -53,7 +53,7 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_sums_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_apply_cpu(stn_queue *queue, const void *args);
 
-/* normalise with parts, on the CPU. `streamed`: the result goes past the caches, and of x what lies `ahead` bytes further is asked for. */
+/* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and of x what lies `ahead` bytes further is asked for. */
 void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *args, int streamed, int64_t ahead);
 
 /* The passes over the chunk of the CPU's kernels, one table per instruction set. */
@@ -67,8 +67,8 @@ struct stni_norm_pass {
     int target;           /* NORM_STAT or NORM_PARAM: what sums belong to */
     double *sum[2];
     void *to;             /* the result of normalise and apply */
-    int streamed;         /* normalise: the result goes past the caches */
-    int64_t ahead;        /* then: how far ahead x is asked for, bytes */
+    int streamed;         /* normalise: the result is written by non-temporal stores */
+    int64_t ahead;        /* then: how far ahead x is prefetched, bytes */
 };
 typedef void (*stni_norm_pass_fn)(const struct stni_norm_pass *pass);
 struct stni_norm_cpu {

@@ -60,7 +60,7 @@ static inline void NAME(sum_spans)(const T *restrict x, int64_t n, A about, doub
         a[l] = b[l] = 0;
     for (int64_t i = 0; i < n; i += SPAN) {
         A u[WIDTH], v[WIDTH];
-        stni_piece_ask(x + i, SPAN * sizeof(T), AHEAD);
+        stni_block_prefetch(x + i, SPAN * sizeof(T), AHEAD);
         _Pragma("omp simd")
         for (int l = 0; l < WIDTH; l++) {
             A z = LOAD(x[i + l]) - about;
@@ -92,7 +92,7 @@ static inline A NAME(sample_mean)(const T *x, int64_t n)
 }
 
 /* A multiple of SPAN: about the mean of some, where that is no farther from the mean of all than deviations are, else about what then is known
- * as the mean. What f32 has no room for is summed in f64. */
+ * as the mean. What f32 has no space for is summed in f64. */
 static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, double *sum)
 {
     A about = NAME(sample_mean)(x, n);

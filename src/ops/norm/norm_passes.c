@@ -69,14 +69,14 @@ static void ask_for_x(const struct stni_norm_pass *p, const struct tile *t, int6
 {
     const char *x = (const char *)p->args->x + t->at[NORM_X] * size;
     for (int64_t r = 0; r < t->rows && t->col[NORM_X] == 1; r++)
-        stni_piece_ask(x + r * t->row[NORM_X] * size, (size_t)(t->cols * size), (size_t)p->ahead);
+        stni_block_prefetch(x + r * t->row[NORM_X] * size, (size_t)(t->cols * size), (size_t)p->ahead);
 }
 
-/* A tile whose result goes past the caches, piece by piece through a buffer: rows, several of which are a piece where they are short and
+/* A tile whose result is written by non-temporal stores, piece by piece through a buffer: rows, several of which are a piece where they are short and
  * follow each other, or parts of one. */
 static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, tile_fn run, int out, int64_t size)
 {
-    alignas(64) char room[STNI_STREAMING_PAGE + PIECE];
+    alignas(64) char buffer[STNI_STREAMING_PAGE + PIECE];
     const int64_t cols = least(t->cols, PIECE / size), rows = t->row[out] == cols ? least(t->rows, PIECE / size / cols) : 1;
     for (int64_t r = 0; r < t->rows; r += rows)
         for (int64_t i = 0; i < t->cols; i += cols) {
@@ -84,7 +84,7 @@ static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, ti
             for (int k = 0; k < NORM_OPERANDS; k++)
                 piece.at[k] += r * t->row[k] + i * t->col[k];
             void *to = (char *)t->to + piece.at[out] * size;
-            piece.to = stni_streaming_place(room, 1, &to);
+            piece.to = stni_streaming_place(buffer, 1, &to);
             piece.rows = least(t->rows - r, rows);
             piece.cols = least(t->cols - i, cols);
             piece.at[out] = 0;

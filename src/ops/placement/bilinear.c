@@ -7,7 +7,7 @@
 /* What a mesh axis does to the product, if no label: */
 enum { NOTHING = -1, PARTIAL_0 = -2, PARTIAL_1 = -3 };
 
-/* How a label is cut: by which axes, major to minor, and where, for a dim of split->n elements (NULL: balanced). */
+/* How a label is sharded: by which axes, major to minor, and where, for a dim of split->n elements (NULL: balanced). */
 struct cut {
     int n_axes, axes[STN_MAX_MESH_NDIM];
     const struct stni_split *split;

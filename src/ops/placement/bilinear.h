@@ -20,14 +20,14 @@ struct stni_bilinear {
     const struct stni_labels *added; /* of input 2, which is added to the result if it is there; NULL: no such input */
     /* Parts that a label's dims consist of and that no cut divides (groups of channels): their sizes are multiples of it. 0: any cut. */
     int64_t parts[STNI_MAX_LABELS];
-    uint32_t leading; /* bit l: label l is cut as operand 0 is, even where operand 1 is larger */
+    uint32_t leading; /* bit l: label l is sharded as operand 0 is, even where operand 1 is larger */
 };
 
 /* Fills want and out_spec[0], whose shape and dtype are those of out_meta[0].
  *
  * Per mesh axis: what only one operand has there (a cut label, or Partial(sum)) is kept, and the other goes where that wants it; of two that
  * differ the larger operand's is kept. The cut of a label is that of the largest operand which has it cut by the same axes; dims of
- * other sizes are cut in proportion (stni_split_scaled); else balanced, in mesh order. What is added goes to the result's
+ * other sizes are sharded in proportion (stni_split_scaled); else balanced, in mesh order. What is added goes to the result's
  * placement, which for a Partial(sum) moves nothing. */
 stn_status stni_bilinear_place(stn_op_call *call, const struct stni_bilinear *rule);
 

@@ -42,7 +42,7 @@ static void take_cut(const stn_op_call *call, int n, const struct stni_follower 
         const struct stni_layout *in = &call->in_spec[followers[i].input]->layout;
         for (int d = 0; d < in->ndim; d++)
             if (leads(leader, in, followers[i].of, d) == dim)
-                stni_cuts_take(leader, dim, in, d, 1);
+                stni_splits_take(leader, dim, in, d, 1);
     }
 }
 

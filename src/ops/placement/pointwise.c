@@ -138,12 +138,12 @@ static void take_cut(struct placing *p, int d)
     const stn_spec *best = NULL;
     for (int i = 0; i < p->n; i++) {
         const stn_spec *in = p->in[i];
-        if (in && has_dim(p, in, d) && stni_cuts_match(&p->out, d, &in->layout, d - shift_of(in, p->out.ndim)) &&
+        if (in && has_dim(p, in, d) && stni_splits_match(&p->out, d, &in->layout, d - shift_of(in, p->out.ndim)) &&
             (!best || in->numel > best->numel))
             best = in;
     }
     if (best)
-        stni_cuts_take(&p->out, d, &best->layout, d - shift_of(best, p->out.ndim), 1);
+        stni_splits_take(&p->out, d, &best->layout, d - shift_of(best, p->out.ndim), 1);
 }
 
 static int is_full_size(const struct placing *p, const stn_spec *in)

@@ -11,7 +11,7 @@ uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim)
     return mask;
 }
 
-int stni_cuts_match(const struct stni_layout *a, int a_dim, const struct stni_layout *b, int b_dim)
+int stni_splits_match(const struct stni_layout *a, int a_dim, const struct stni_layout *b, int b_dim)
 {
     const uint32_t axes = stni_layout_axes_mask(a, a_dim);
     return axes && axes == stni_layout_axes_mask(b, b_dim);
@@ -21,7 +21,7 @@ int stni_cuts_match(const struct stni_layout *a, int a_dim, const struct stni_la
 static int join(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim)
 {
     int axes[STN_MAX_MESH_NDIM];
-    if (to->split[to_dim] || !stni_cuts_match(to, to_dim, from, from_dim))
+    if (to->split[to_dim] || !stni_splits_match(to, to_dim, from, from_dim))
         return 0;
     const uint32_t mask = stni_layout_axes_mask(to, to_dim);
     stni_layout_dim_axes(from, from_dim, axes);
@@ -31,7 +31,7 @@ static int join(struct stni_layout *to, int to_dim, const struct stni_layout *fr
     return 1;
 }
 
-void stni_cuts_take(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim, int dims)
+void stni_splits_take(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim, int dims)
 {
     for (int d = 0; d < dims; d++)
         if (join(to, to_dim + d, from, from_dim + d))
@@ -70,7 +70,7 @@ static int64_t in_whole(int64_t offset, int64_t start, int64_t n, int64_t n_from
     return offset == 0 ? 0 : offset == n_from ? n : offset + start;
 }
 
-stn_status stni_cuts_take_part(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
+stn_status stni_splits_take_part(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
                                int64_t start)
 {
     if (!join(to, to_dim, from, from_dim))
@@ -81,7 +81,7 @@ stn_status stni_cuts_take_part(stn_context *context, struct stni_layout *to, int
     return STN_OK;
 }
 
-stn_status stni_cuts_take_whole(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
+stn_status stni_splits_take_whole(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
                                 int64_t start)
 {
     const struct stni_split *part = from->split[from_dim], *balanced, *again;

@@ -79,7 +79,7 @@ static void gather(struct stni_layout *layout, uint32_t wanted)
 }
 
 /* All at once; else the first that can be without starving ranks; else the first that can be at all. */
-stn_status stni_layout_make_whole(stn_context *context, struct stni_layout *layout, uint32_t wanted)
+stn_status stni_layout_unshard(stn_context *context, struct stni_layout *layout, uint32_t wanted)
 {
     const struct stni_layout start = *layout;
     struct stni_layout starved = start;

@@ -21,6 +21,6 @@ uint32_t stni_cut_dims(const struct stni_layout *layout);
 
 /* Makes at least one of the dims in `wanted` whole, and all of them where that leaves each rank elements: what cuts them cuts the longest of the
  * others. Where no other dim has more than one element they become Replicate. */
-stn_status stni_layout_make_whole(stn_context *context, struct stni_layout *layout, uint32_t wanted);
+stn_status stni_layout_unshard(stn_context *context, struct stni_layout *layout, uint32_t wanted);
 
 #endif

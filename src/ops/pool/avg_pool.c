@@ -61,7 +61,7 @@ stn_tensor *stn_adaptive_avg_pool3d(stn_tensor *input, const int64_t *output_siz
 static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    struct stni_pool pool;
+    struct stni_pooling pool;
     STNI_TRY(stni_check_floating(call, 0));
     STNI_TRY(stni_pool_read(call, &pool));
     call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
@@ -72,7 +72,7 @@ static stn_status check(stn_op_call *call)
 /* The note: whether ranks exchange. */
 static stn_status place(stn_op_call *call)
 {
-    struct stni_pool pool;
+    struct stni_pooling pool;
     int exchanges;
     STNI_TRY(stni_pool_read(call, &pool));
     STNI_TRY(stni_resample_place(call, &pool.geometry, stni_pool_is_adjoint(call), &exchanges));
@@ -82,7 +82,7 @@ static stn_status place(stn_op_call *call)
 
 static stn_status run(stn_op_call *call)
 {
-    struct stni_pool pool;
+    struct stni_pooling pool;
     STNI_TRY(stni_pool_read(call, &pool));
     return stni_resample_solve(call, &pool.geometry, stni_pool_is_adjoint(call), call->in[0], call->out[0], (int)call->note);
 }

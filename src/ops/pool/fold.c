@@ -85,11 +85,11 @@ static stn_status read_attrs(const stn_op_call *call, int ndim, struct fold *out
 static stn_status count_windows(const stn_op_call *call, struct fold *f)
 {
     for (int d = 0; d < DIMS; d++) {
-        int64_t room = f->size[d] + 2 * f->pad[d] - (f->kernel[d] - 1) * f->dilation[d] - 1;
-        if (f->size[d] < 1 || room < 0)
+        int64_t space = f->size[d] + 2 * f->pad[d] - (f->kernel[d] - 1) * f->dilation[d] - 1;
+        if (f->size[d] < 1 || space < 0)
             return stn_op_fail(call, STN_ERR_SHAPE, "a window of %" PRId64 " does not fit into %" PRId64 " elements with pads of %" PRId64,
                                (f->kernel[d] - 1) * f->dilation[d] + 1, f->size[d], f->pad[d]);
-        f->windows[d] = room / f->stride[d] + 1;
+        f->windows[d] = space / f->stride[d] + 1;
     }
     return STN_OK;
 }

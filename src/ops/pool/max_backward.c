@@ -1,7 +1,7 @@
 /* What goes by a max pool's places: max_pool_backward adds cotangents up at the places, and max_pool_pick, its adjoint, takes the elements that
  * stand there. Each is the other's derivative, so that max pools can be differentiated to any order.
  *
- * Where pooled dims are cut, a rank gets the cotangents whose windows touch its chunk, with their places, as a halo. */
+ * Where pooled dims are sharded, a rank gets the cotangents whose windows touch its chunk, with their places, as a halo. */
 #include "core/context/context.h"
 #include "ops/pool/max.h"
 #include "ops/pool/pick_kernel.h"
@@ -45,7 +45,7 @@ stn_tensor *stni_max_pool_pick(stn_tensor *x, stn_tensor *indices, const struct 
 static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *given = &call->in_spec[GIVEN]->layout;
-    struct stni_pool pool;
+    struct stni_pooling pool;
     STNI_TRY(stni_check_floating(call, GIVEN));
     STNI_TRY(stni_check_dtype(call, INDICES, STN_DTYPE_I64, NULL));
     STNI_TRY(stni_pool_read(call, &pool));
@@ -57,7 +57,7 @@ static stn_status check(stn_op_call *call)
 
 struct solver {
     const stn_op_call *call;
-    const struct stni_pool *pool;
+    const struct stni_pooling *pool;
     int adjoint;
 };
 
@@ -73,7 +73,7 @@ static struct stni_stencil stencil_of(const struct solver *s, const stn_spec *so
 }
 
 /* The cotangent and its places go where pointwise operands would; a pending sum stays beside places that every rank has. */
-static stn_status place_adjoint(stn_op_call *call, const struct stni_pool *pool)
+static stn_status place_adjoint(stn_op_call *call, const struct stni_pooling *pool)
 {
     static const uint8_t linear[STNI_POINTWISE_MASKS] = {1u << GIVEN};
     stn_op_call like = *call;
@@ -89,7 +89,7 @@ static stn_status place_adjoint(stn_op_call *call, const struct stni_pool *pool)
 }
 
 /* Of the field stays what may; places go where its picks will be. */
-static stn_status place_pick(stn_op_call *call, const struct stni_pool *pool)
+static stn_status place_pick(stn_op_call *call, const struct stni_pooling *pool)
 {
     struct stni_layout want = call->in_spec[GIVEN]->layout, out;
     stni_layout_reduce(&want, 1u << STN_SUM);
@@ -104,7 +104,7 @@ static stn_status place_pick(stn_op_call *call, const struct stni_pool *pool)
 /* The note: whether ranks exchange. */
 static stn_status place(stn_op_call *call)
 {
-    struct stni_pool pool;
+    struct stni_pooling pool;
     struct solver s = {call, &pool, stni_pool_is_adjoint(call)};
     STNI_TRY(stni_pool_read(call, &pool));
     STNI_TRY(s.adjoint ? place_adjoint(call, &pool) : place_pick(call, &pool));
@@ -174,7 +174,7 @@ static stn_status launch(void *arg, const struct stni_stencil_part *part, const 
 
 static stn_status run(stn_op_call *call)
 {
-    struct stni_pool pool;
+    struct stni_pooling pool;
     struct solver s = {call, &pool, stni_pool_is_adjoint(call)};
     STNI_TRY(stni_pool_read(call, &pool));
     struct stni_stencil stencil = stencil_of(&s, call->in[GIVEN]->spec, call->out[0]->spec);

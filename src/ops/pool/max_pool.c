@@ -75,7 +75,7 @@ stn_tensor *stn_adaptive_max_pool3d(stn_tensor *input, const int64_t *output_siz
     return call_public(STNI_OP_adaptive_max_pool3d, input, &attrs, indices);
 }
 
-static stn_status judge(const stn_op_call *call, struct stni_pool *pool)
+static stn_status judge(const stn_op_call *call, struct stni_pooling *pool)
 {
     stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (!(STNI_MAX_DTYPES >> dtype & 1))
@@ -88,7 +88,7 @@ static stn_status pool(stn_op_call *call)
 {
     const struct stni_pool_attrs *given = call->attrs;
     stn_context *context = call->context;
-    struct stni_pool read;
+    struct stni_pooling read;
     STNI_TRY(judge(call, &read));
     struct stni_pool_attrs attrs = stni_pool_attrs_of(given, call->arg, &call->in_spec[0]->layout);
     attrs.return_indices = given->return_indices || (stn_requires_grad(call->in[0]) && stn_grad_enabled(context));
@@ -101,7 +101,7 @@ static stn_status pool(stn_op_call *call)
 static stn_status check(stn_op_call *call)
 {
     const struct stni_pool_attrs *attrs = call->attrs;
-    struct stni_pool pool;
+    struct stni_pooling pool;
     STNI_TRY(judge(call, &pool));
     call->n_out = attrs->return_indices ? 2 : 1;
     for (int k = 0; k < call->n_out; k++) {
@@ -113,11 +113,11 @@ static stn_status check(stn_op_call *call)
 
 static struct stni_range sources_of(const void *arg, int d, int64_t t)
 {
-    const struct stni_pool *pool = arg;
+    const struct stni_pooling *pool = arg;
     return stni_resample_reads(&pool->geometry.dim[d], t);
 }
 
-static struct stni_stencil stencil_of(const struct stni_pool *pool, const stn_spec *source, const stn_spec *target)
+static struct stni_stencil stencil_of(const struct stni_pooling *pool, const stn_spec *source, const stn_spec *target)
 {
     return (struct stni_stencil){pool->geometry.dims, pool->geometry.first, pool, sources_of, source, target};
 }
@@ -126,7 +126,7 @@ static struct stni_stencil stencil_of(const struct stni_pool *pool, const stn_sp
 static stn_status place(stn_op_call *call)
 {
     struct stni_layout want = call->in_spec[0]->layout, out;
-    struct stni_pool pool;
+    struct stni_pooling pool;
     STNI_TRY(stni_pool_read(call, &pool));
     stni_layout_reduce(&want, 0);
     STNI_TRY(stni_resample_layout(call->context, &want, &pool.geometry, pool.out, &out));
@@ -142,7 +142,7 @@ static stn_status place(stn_op_call *call)
 
 struct solver {
     const stn_op_call *call;
-    const struct stni_pool *pool;
+    const struct stni_pooling *pool;
 };
 
 static stn_status launch(void *arg, const struct stni_stencil_part *part, const stn_box *from)
@@ -160,7 +160,7 @@ static stn_status launch(void *arg, const struct stni_stencil_part *part, const 
 
 static stn_status run(stn_op_call *call)
 {
-    struct stni_pool pool;
+    struct stni_pooling pool;
     STNI_TRY(stni_pool_read(call, &pool));
     struct stni_stencil stencil = stencil_of(&pool, call->in[0]->spec, call->out[VALUES]->spec);
     struct solver s = {call, &pool};

@@ -33,14 +33,14 @@ extern const stn_attr_schema stni_pool_max_schema[], stni_pool_avg_schema[], stn
 enum { STNI_POOL_MAX_ATTRS = 6, STNI_POOL_AVG_ATTRS = 6, STNI_POOL_ADAPTIVE_ATTRS = 2, STNI_POOL_ADJOINT_ATTRS = 11 };
 
 /* An average pool is a resampling (ops/resample) of its last dims; a max pool has the same windows. */
-struct stni_pool {
+struct stni_pooling {
     struct stni_resample geometry;
     int64_t in[STN_MAX_NDIM], out[STN_MAX_NDIM]; /* shapes */
     int ndim;
 };
 
 /* From the op's first input and attributes. Fails through the call. */
-stn_status stni_pool_read(const stn_op_call *call, struct stni_pool *out);
+stn_status stni_pool_read(const stn_op_call *call, struct stni_pooling *out);
 
 static inline int stni_pool_is_adjoint(const stn_op_call *call)
 {

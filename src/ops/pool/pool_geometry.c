@@ -49,8 +49,8 @@ static stn_status read_list(const stn_op_call *call, const char *name, const stn
 /* How many windows there are. With ceil_mode one more may reach beyond the end, but each begins inside or in the pad before. */
 static int64_t count_windows(const struct stni_resample_dim *dim, int ceil_mode)
 {
-    int64_t room = dim->n_in + 2 * dim->pad - (dim->kernel - 1) * dim->dilation - 1;
-    int64_t n = stni_floor_div(room + (ceil_mode ? dim->stride - 1 : 0), dim->stride) + 1;
+    int64_t space = dim->n_in + 2 * dim->pad - (dim->kernel - 1) * dim->dilation - 1;
+    int64_t n = stni_floor_div(space + (ceil_mode ? dim->stride - 1 : 0), dim->stride) + 1;
     return ceil_mode && (n - 1) * dim->stride >= dim->n_in + dim->pad ? n - 1 : n;
 }
 
@@ -93,7 +93,7 @@ static stn_status read_sizes(const stn_op_call *call, const struct stni_pool_att
     return STN_OK;
 }
 
-static stn_status read_input(const stn_op_call *call, int dims, int adjoint, struct stni_pool *out)
+static stn_status read_input(const stn_op_call *call, int dims, int adjoint, struct stni_pooling *out)
 {
     const struct stni_pool_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
@@ -119,7 +119,7 @@ static stn_status read_input(const stn_op_call *call, int dims, int adjoint, str
     return STN_OK;
 }
 
-stn_status stni_pool_read(const stn_op_call *call, struct stni_pool *out)
+stn_status stni_pool_read(const stn_op_call *call, struct stni_pooling *out)
 {
     const struct stni_pool_attrs *attrs = call->attrs;
     const struct stni_pool_kind *kind = call->arg;

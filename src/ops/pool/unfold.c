@@ -1,6 +1,6 @@
 /* unfold: windows of a dim, each an entry of that dim, their elements a last dim. A view: windows share the memory of what they have in common.
  *
- * Where the dim is cut, a rank whose windows reach beyond its chunk gets a run of elements that holds them all, and the result is a view of
+ * Where the dim is sharded, a rank whose windows reach beyond its chunk gets a run of elements that holds them all, and the result is a view of
  * that: far less than the windows laid out. */
 #include "ops/pool/unfold.h"
 
@@ -124,7 +124,7 @@ static int exchanges(const struct stni_unfold *u, const struct stni_split *in, c
     return 0;
 }
 
-/* The input's layout, pending reductions too; windows are cut in proportion. The note: whether ranks exchange. */
+/* The input's layout, pending reductions too; windows are sharded in proportion. The note: whether ranks exchange. */
 static stn_status place(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;

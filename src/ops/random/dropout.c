@@ -76,8 +76,8 @@ static stn_status place(stn_op_call *call)
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     call->out_spec[0] = call->want[0];
     if (call->n_in > 1)
-        return stni_kept_stream_spec(call, layout.mesh, &call->want[1]);
-    return call->n_out > 1 ? stni_kept_stream_spec(call, layout.mesh, &call->out_spec[1]) : STN_OK;
+        return stni_rng_stream_spec(call, layout.mesh, &call->want[1]);
+    return call->n_out > 1 ? stni_rng_stream_spec(call, layout.mesh, &call->out_spec[1]) : STN_OK;
 }
 
 static void fill_args(const stn_op_call *call, const stn_tensor *x, const stn_tensor *out, const stn_tensor *stream,
@@ -127,7 +127,7 @@ static stn_status run(stn_op_call *call)
     if (!draws(call->attrs))
         return stn_op_alias(call, 0, call->in[0], 0, call->in[0]->strides);
     STNI_TRY(stni_tensor_create(call->context, call->out_spec[0], &call->out[0]));
-    STNI_TRY(stni_kept_stream_take(call, 1, KEEP_STREAM));
+    STNI_TRY(stni_rng_stream_take(call, 1, KEEP_STREAM));
     return drop(call, call->in[0], call->out[0], call->out[1]);
 }
 

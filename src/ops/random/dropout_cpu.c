@@ -12,7 +12,7 @@ enum { CHUNK = 256, LANES = 16 };
 struct drawn {
     uint64_t index, step;
     int64_t n; /* 0: none */
-    double factor[CHUNK]; /* room for any type */
+    double factor[CHUNK]; /* space for any type */
 };
 
 /* LANES blocks side by side: each is four words. */
@@ -81,7 +81,7 @@ static void draw_apart(const struct stni_dropout_args *a, uint64_t index, uint64
     }
 }
 
-/* At most CHUNK words of a row. LANES divides CHUNK: there is room for whole groups. */
+/* At most CHUNK words of a row. LANES divides CHUNK: there is space for whole groups. */
 static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int64_t n, uint32_t *words)
 {
     if (n == 1)

@@ -65,7 +65,7 @@ static stn_status find_axes(const stn_mesh *mesh, const stn_placement *placement
     return STN_OK;
 }
 
-/* All members have the same dtype and number of dims, and those with the same coordinate along a dim's axis the same size. `sizes[d]` has room
+/* All members have the same dtype and number of dims, and those with the same coordinate along a dim's axis the same size. `sizes[d]` has space
  * for the pieces of dim d. The same verdict on every rank. */
 static stn_status join(const stn_mesh *mesh, const struct told *all, const int *axis_of, int64_t *const *sizes, int64_t *shape)
 {
@@ -94,7 +94,7 @@ static stn_status join(const stn_mesh *mesh, const struct told *all, const int *
     return STN_OK;
 }
 
-/* `memory` has room for all pieces of all sharded dims. */
+/* `memory` has space for all pieces of all sharded dims. */
 static stn_status make_spec(const stn_mesh *mesh, const stn_placement *placements, const struct told *all, const int *axis_of,
                             int64_t *memory, const stn_spec **out)
 {

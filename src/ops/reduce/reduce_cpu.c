@@ -94,8 +94,8 @@ static void choose_run(struct reduction *r)
 static void choose_groups(struct reduction *r)
 {
     const struct stni_reduce_args *a = r->args;
-    const int64_t extent = r->folds ? a->reduced[r->row_dim] : 1, room = r->folds ? MAX_GROUPED / r->lanes : 1;
-    const int64_t most = extent < room ? extent : room, few = r->run > 0 ? r->run : FEW_LANES / r->lanes;
+    const int64_t extent = r->folds ? a->reduced[r->row_dim] : 1, space = r->folds ? MAX_GROUPED / r->lanes : 1;
+    const int64_t most = extent < space ? extent : space, few = r->run > 0 ? r->run : FEW_LANES / r->lanes;
     int64_t groups = 1;
     for (int d = 0; d < a->n_reduced; d++)
         groups *= a->reduced[d];

@@ -158,7 +158,7 @@ static void take_cuts(const struct placing *p, dim_fn dim_of, struct stni_layout
             int d = dim_of(label), from = dims[i](label);
             const struct stni_layout *operand = &p->call->in_spec[i]->layout;
             if (d >= 0 && d < to->ndim && from >= 0 && from < operand->ndim && to->shape[d] == operand->shape[from])
-                stni_cuts_take(to, d, operand, from, 1);
+                stni_splits_take(to, d, operand, from, 1);
         }
 }
 

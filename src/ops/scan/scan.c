@@ -115,7 +115,7 @@ static void make_args(const stn_op_call *call, struct stni_scan_args *args)
 }
 
 /* Which ranks share lines, as the kernel asks for their totals. Its communicator numbers them row-major over the axes in the mesh's order,
- * the dim is cut major to minor in an order of its own. Returns the axes as bits. */
+ * the dim is sharded major to minor in an order of its own. Returns the axes as bits. */
 static uint32_t find_pieces(const stn_op_call *call, struct stni_scan_prefix_args *args)
 {
     const stn_spec *spec = call->in[0]->spec;

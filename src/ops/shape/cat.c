@@ -110,12 +110,12 @@ static stn_status take_cut(const stn_op_call *call, int cat_dim, int d, struct s
     const stn_spec *best = NULL;
     for (int i = 0; i < call->n_in; i++) {
         const stn_spec *in = call->in_spec[i];
-        if (counts(call, i, out->ndim) && stni_cuts_match(&in->layout, d, out, d) && (!best || in->numel > best->numel))
+        if (counts(call, i, out->ndim) && stni_splits_match(&in->layout, d, out, d) && (!best || in->numel > best->numel))
             best = in;
     }
     if (!best)
         return STN_OK;
-    stni_cuts_take(out, d, &best->layout, d, 1);
+    stni_splits_take(out, d, &best->layout, d, 1);
     return d == cat_dim ? stni_split_scaled(call->context, best->layout.split[d], out->shape[d], &out->split[d]) : STN_OK;
 }
 

@@ -63,7 +63,7 @@ void stni_view_groups_make(int old_ndim, const int64_t *old_shape, int new_ndim,
         find_cut(&out->group[g], new_shape);
 }
 
-/* How a group of the old shape is cut: by which axes, major to minor, and at which flat indices: those of `split`, times `scale`. */
+/* How a group of the old shape is sharded: by which axes, major to minor, and at which flat indices: those of `split`, times `scale`. */
 struct group_cut {
     int n_axes, axes[STN_MAX_MESH_NDIM];
     int in_place; /* the chunks are already ranges of the flat index; else they move to a balanced cut, and split is NULL */

@@ -10,10 +10,10 @@
 
 enum {
     LANES = 16,
-    SHORT = 2048, /* elements of a line that is worked on in the first cache */
+    SHORT = 2048, /* elements of a line that is worked on in the L1 cache */
     FEW = 1024,   /* of lines that are worked on there together, */
     TOGETHER = 8, /* and how many at most */
-    TURNED = 128, /* elements of a line up to which LANES of them are turned over */
+    TRANSPOSED = 128, /* elements of a line up to which LANES of them are transposed */
     PARTS = 4     /* partial sums of a line then */
 };
 
@@ -25,7 +25,7 @@ struct strip {
     int64_t blocks;
     int64_t full, last; /* lanes that a block uses; that the last one uses */
     int64_t at[SOFTMAX_TENSORS], step[SOFTMAX_TENSORS], c[SOFTMAX_TENSORS];
-    int streamed; /* the result goes past the caches */
+    int streamed; /* the result is written by non-temporal stores */
 };
 
 typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);
@@ -62,7 +62,7 @@ static int is_streamed(const struct stni_softmax_args *a)
 /* Lines so short that adding up each would take longer than everything else. */
 static int can_turn(const struct stni_lines *lines)
 {
-    return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TURNED && lines->shape[lines->ndim - 1] >= LANES;
+    return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED && lines->shape[lines->ndim - 1] >= LANES;
 }
 
 /* How many lines are worked on in the buffer; 0: one is too long. Short ones are worked on together, step by step: adding up one does not wait for another. */
@@ -133,12 +133,12 @@ stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw
     (void)queue;
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
-    static const strip_fn of_turned[] = {forward_turned_f32, forward_turned_f64, forward_turned_bf16, forward_turned_f16};
-    const int turned = can_turn(&args->lines);
-    const int64_t together = turned ? LANES : goes_along(&args->lines) ? lines_together(&args->lines) : 0;
+    static const strip_fn of_transposed[] = {forward_transposed_f32, forward_transposed_f64, forward_transposed_bf16, forward_transposed_f16};
+    const int transposed = can_turn(&args->lines);
+    const int64_t together = transposed ? LANES : goes_along(&args->lines) ? lines_together(&args->lines) : 0;
     const int streamed = together && is_streamed(args);
     if (together)
-        run_lines(args, (turned ? of_turned : of_short)[args->dtype], together, streamed);
+        run_lines(args, (transposed ? of_transposed : of_short)[args->dtype], together, streamed);
     else
         run_lines(args, of[args->dtype], 1, 0);
     if (streamed)

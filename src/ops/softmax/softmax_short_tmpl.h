@@ -1,4 +1,4 @@
-/* Softmax of a line that fits in a buffer of the type of arithmetic, in the first cache: read once, written once, its exponentials worked out
+/* Softmax of a line that fits in a buffer of the type of arithmetic, in the L1 cache: read once, written once, its exponentials worked out
  * once. The end is padded by what adds nothing, so that no loop but the reading and the writing has a rest. A template of
  * core/box/each_float.h. */
 
@@ -61,28 +61,28 @@ static inline void NAME(write_line)(T *out, const A *line, int64_t n, int64_t st
 }
 
 /* Memory is written and read meanwhile: what later lines need is asked for. */
-static inline void NAME(ask)(const struct strip *s, const T *x, int64_t n)
+static inline void NAME(prefetch)(const struct strip *s, const T *x, int64_t n)
 {
     if (s->streamed)
-        stni_piece_ask(x, (size_t)(s->lines * n) * sizeof *x, STNI_PIECE_AHEAD);
+        stni_block_prefetch(x, (size_t)(s->lines * n) * sizeof *x, STNI_BLOCK_AHEAD);
 }
 
 static inline void NAME(send)(const struct strip *s, T *out, const T *from, int64_t n)
 {
     if (s->streamed)
-        stni_piece_send(out, from, (size_t)(s->lines * n) * sizeof *out);
+        stni_block_send(out, from, (size_t)(s->lines * n) * sizeof *out);
 }
 
 static void NAME(forward_short)(const struct stni_softmax_args *a, const struct strip *s)
 {
     _Alignas(STNI_LINE) A line[SHORT];
-    _Alignas(STNI_LINE) char room[STNI_STREAMING_PAGE + sizeof(T) * SHORT];
+    _Alignas(STNI_LINE) char buffer[STNI_STREAMING_PAGE + sizeof(T) * SHORT];
     const int64_t n = a->lines.n, padded = (n + LANES - 1) / LANES * LANES, x_step = a->lines.step[SOFTMAX_X], step = a->lines.step[SOFTMAX_OUT];
     const int64_t *x_next = a->lines.strides[SOFTMAX_X], *next = a->lines.strides[SOFTMAX_OUT], last = a->lines.ndim - 1;
     const T *x = (const T *)a->x + s->at[SOFTMAX_X];
-    T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_piece_place(room, out) : out;
+    T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_block_place(buffer, out) : out;
     A max[LANES], total[LANES];
-    NAME(ask)(s, x, n);
+    NAME(prefetch)(s, x, n);
     for (int64_t l = 0; l < s->lines; l++)
         NAME(read_line)(line + l * padded, x + l * x_next[last], n, padded, x_step);
     for (int64_t l = 0; l < s->lines; l++)

@@ -1,4 +1,4 @@
-/* Softmax of LANES short lines at once, turned over in the first cache, so that each has a lane to itself: nothing is added up across lanes, and no
+/* Softmax of LANES short lines at once, transposed in the L1 cache, so that each has a lane to itself: nothing is added up across lanes, and no
  * loop has a rest. What remains of the lines goes one beside the other (softmax_short_tmpl.h). A template of core/box/each_float.h. */
 
 static inline void NAME(turn)(T *to, int64_t to_stride, const T *from, int64_t from_stride, int64_t n, int64_t m)
@@ -8,7 +8,7 @@ static inline void NAME(turn)(T *to, int64_t to_stride, const T *from, int64_t f
     STNI_ISA_NAME(stni_copy_kernels).transpose[LOG]((char *)to, to_stride * size, (const char *)from, from_stride * size, n, m, 0, 0);
 }
 
-static inline void NAME(largest_turned)(const T *tile, int64_t n, A *max)
+static inline void NAME(largest_transposed)(const T *tile, int64_t n, A *max)
 {
     for (int l = 0; l < LANES; l++)
         max[l] = -(A)INFINITY;
@@ -21,7 +21,7 @@ static inline void NAME(largest_turned)(const T *tile, int64_t n, A *max)
 }
 
 /* The terms of the sums, and these. */
-static inline void NAME(raise_turned)(const T *tile, int64_t n, const A *max, A *term, A *total)
+static inline void NAME(raise_transposed)(const T *tile, int64_t n, const A *max, A *term, A *total)
 {
     A part[PARTS][LANES] = {{0}};
     for (int64_t i = 0; i < n; i++)
@@ -35,7 +35,7 @@ static inline void NAME(raise_turned)(const T *tile, int64_t n, const A *max, A 
 }
 
 /* What the lines become takes the place of what they were. */
-static inline void NAME(finish_turned)(T *tile, int64_t n, int logarithm, const A *max, const A *term, A *total)
+static inline void NAME(finish_transposed)(T *tile, int64_t n, int logarithm, const A *max, const A *term, A *total)
 {
     for (int l = 0; l < LANES; l++)
         total[l] = logarithm ? MATH(log)(total[l]) : 1 / total[l];
@@ -45,24 +45,24 @@ static inline void NAME(finish_turned)(T *tile, int64_t n, int logarithm, const 
             tile[i * LANES + l] = logarithm ? STORE((LOAD(tile[i * LANES + l]) - max[l]) - total[l]) : STORE(term[i * LANES + l] * total[l]);
 }
 
-static void NAME(forward_turned)(const struct stni_softmax_args *a, const struct strip *s)
+static void NAME(forward_transposed)(const struct stni_softmax_args *a, const struct strip *s)
 {
-    _Alignas(STNI_LINE) T tile[TURNED * LANES];
-    _Alignas(STNI_LINE) A term[TURNED * LANES];
-    _Alignas(STNI_LINE) char room[STNI_STREAMING_PAGE + sizeof tile];
+    _Alignas(STNI_LINE) T tile[TRANSPOSED * LANES];
+    _Alignas(STNI_LINE) A term[TRANSPOSED * LANES];
+    _Alignas(STNI_LINE) char buffer[STNI_STREAMING_PAGE + sizeof tile];
     const int64_t n = a->lines.n, last = a->lines.ndim - 1;
     const T *x = (const T *)a->x + s->at[SOFTMAX_X];
-    T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_piece_place(room, out) : out;
+    T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_block_place(buffer, out) : out;
     A max[LANES], total[LANES];
     if (s->lines < LANES) {
         NAME(forward_short)(a, s);
         return;
     }
-    NAME(ask)(s, x, n);
+    NAME(prefetch)(s, x, n);
     NAME(turn)(tile, LANES, x, a->lines.strides[SOFTMAX_X][last], LANES, n);
-    NAME(largest_turned)(tile, n, max);
-    NAME(raise_turned)(tile, n, max, term, total);
-    NAME(finish_turned)(tile, n, a->logarithm, max, term, total);
+    NAME(largest_transposed)(tile, n, max);
+    NAME(raise_transposed)(tile, n, max, term, total);
+    NAME(finish_transposed)(tile, n, a->logarithm, max, term, total);
     NAME(turn)(to, a->lines.strides[SOFTMAX_OUT][last], tile, LANES, n, LANES);
     NAME(send)(s, out, to, n);
 }

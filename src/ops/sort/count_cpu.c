@@ -5,22 +5,22 @@
 
 #include <string.h>
 
-struct stni_order_digits stni_order_digits(stn_dtype dtype, int64_t n)
+struct stni_sort_digits stni_sort_digits(stn_dtype dtype, int64_t n)
 {
-    struct stni_order_digits digits = {stni_order_key_bits(dtype) / 8, 0};
+    struct stni_sort_digits digits = {stni_sort_key_bits(dtype) / 8, 0};
     for (int64_t left = n - 1; left > 0; left >>= 8)
         digits.of_index++;
     return digits;
 }
 
 /* The bits behind the digit of a round, in the key or in the index. */
-static int shift_of(const struct stni_order_digits *digits, int round)
+static int shift_of(const struct stni_sort_digits *digits, int round)
 {
     return 8 * (round < digits->of_key ? digits->of_key - 1 - round : digits->of_key + digits->of_index - 1 - round);
 }
 
 /* The digit of an element that begins like the target, else -1. */
-static int digit_of(const struct stni_order_count_args *a, const struct stni_order_target *t, uint64_t key, int64_t index)
+static int digit_of(const struct stni_sort_count_args *a, const struct stni_sort_target *t, uint64_t key, int64_t index)
 {
     const int shift = shift_of(&a->digits, a->round), of_index = a->round >= a->digits.of_key;
     const uint64_t at = (of_index ? (uint64_t)index : key) >> shift;
@@ -29,14 +29,14 @@ static int digit_of(const struct stni_order_count_args *a, const struct stni_ord
     return (int)(at & 255);
 }
 
-static void count_line(const struct stni_order_count_args *a, int64_t base, const struct stni_order_target *target, int64_t *counts)
+static void count_line(const struct stni_sort_count_args *a, int64_t base, const struct stni_sort_target *target, int64_t *counts)
 {
     const int64_t size = (int64_t)stn_dtype_size(a->order.dtype);
     struct order_walk walk = {&a->lines, base, 0};
     struct order_block b;
     uint64_t keys[ORDER_BLOCK];
     while (order_walk_next(&walk, &b)) {
-        stni_order_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
+        stni_sort_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++) {
             int digit = digit_of(a, target, keys[i], b.index + i * b.index_step);
             if (digit >= 0)
@@ -61,7 +61,7 @@ static int64_t count_before(const struct sorted *s, uint64_t key, int key_shift,
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         uint64_t own;
-        stni_order_keys(s->order, (const char *)s->values + middle * size, 1, 1, &own);
+        stni_sort_keys(s->order, (const char *)s->values + middle * size, 1, 1, &own);
         own >>= key_shift;
         if (own < key || (own == key && (uint64_t)s->indices[middle] >> index_shift < index))
             low = middle + 1;
@@ -71,7 +71,7 @@ static int64_t count_before(const struct sorted *s, uint64_t key, int key_shift,
     return low;
 }
 
-static void count_sorted(const struct stni_order_count_args *a, const struct stni_order_target *t, int64_t *counts)
+static void count_sorted(const struct stni_sort_count_args *a, const struct stni_sort_target *t, int64_t *counts)
 {
     const struct sorted line = {&a->order, a->in, a->sorted_indices, a->lines.n};
     const int shift = shift_of(&a->digits, a->round), of_index = a->round >= a->digits.of_key;
@@ -87,9 +87,9 @@ static void count_sorted(const struct stni_order_count_args *a, const struct stn
     }
 }
 
-stn_status stni_order_count_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_count_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_count_args *a = args;
+    const struct stni_sort_count_args *a = args;
     (void)queue;
     memset(a->counts, 0, (size_t)a->n_targets * ORDER_DIGITS * sizeof *a->counts);
     for (int64_t t = 0; t < a->n_targets; t++)
@@ -100,15 +100,15 @@ stn_status stni_order_count_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-stn_status stni_order_narrow_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_narrow_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_narrow_args *a = args;
+    const struct stni_sort_narrow_args *a = args;
     (void)queue;
     for (int64_t i = 0; i < a->n_targets; i++) {
-        struct stni_order_target *t = &a->targets[i];
+        struct stni_sort_target *t = &a->targets[i];
         const int64_t *counts = a->counts + i * ORDER_DIGITS;
         if (a->round < 0) {
-            *t = (struct stni_order_target){0, 0, a->nans && a->nans[i] > 0 ? 0 : a->place};
+            *t = (struct stni_sort_target){0, 0, a->nans && a->nans[i] > 0 ? 0 : a->place};
             continue;
         }
         uint64_t digit = 0;
@@ -122,11 +122,11 @@ stn_status stni_order_narrow_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-stn_status stni_order_nans_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_nans_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_nans_args *a = args;
+    const struct stni_sort_nans_args *a = args;
     const int64_t size = (int64_t)stn_dtype_size(a->order.dtype), count = order_line_count(&a->lines);
-    const uint64_t nan = stni_order_nan(&a->order);
+    const uint64_t nan = stni_sort_nan(&a->order);
     uint64_t keys[ORDER_BLOCK];
     struct order_block b;
     (void)queue;
@@ -134,7 +134,7 @@ stn_status stni_order_nans_cpu(stn_queue *queue, const void *args)
         struct order_walk walk = {&a->lines, order_line_at(&a->lines, ORDER_IN, l), 0};
         a->nans[l] = 0;
         while (order_walk_next(&walk, &b)) {
-            stni_order_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
+            stni_sort_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
             for (int64_t i = 0; i < b.n; i++)
                 a->nans[l] += keys[i] == nan;
         }
@@ -142,9 +142,9 @@ stn_status stni_order_nans_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-stn_status stni_order_find_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_find_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_find_args *a = args;
+    const struct stni_sort_find_args *a = args;
     const size_t size = stn_dtype_size(a->order.dtype);
     const int64_t count = order_line_count(&a->lines);
     struct order_block b;
@@ -155,40 +155,40 @@ stn_status stni_order_find_cpu(stn_queue *queue, const void *args)
         while (order_walk_next(&walk, &b)) {
             int64_t i = ((int64_t)a->targets[l].index - b.index) / (b.index_step > 0 ? b.index_step : 1);
             if (i >= 0 && i < b.n && b.index + i * b.index_step == (int64_t)a->targets[l].index)
-                a->bits[l] = stni_order_load(a->in, b.at + i * b.step, size);
+                a->bits[l] = stni_sort_load(a->in, b.at + i * b.step, size);
         }
     }
     return STN_OK;
 }
 
-stn_status stni_order_store_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_store_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_find_args *a = args;
+    const struct stni_sort_find_args *a = args;
     const size_t size = stn_dtype_size(a->order.dtype);
     const int64_t count = order_line_count(&a->lines);
     (void)queue;
     for (int64_t l = 0; l < count; l++) {
-        stni_order_store(a->values, order_line_at(&a->lines, ORDER_VALUES, l), size, a->bits[l]);
+        stni_sort_store(a->values, order_line_at(&a->lines, ORDER_VALUES, l), size, a->bits[l]);
         a->indices[order_line_at(&a->lines, ORDER_INDICES, l)] = (int64_t)a->targets[l].index;
     }
     return STN_OK;
 }
 
 /* Where piece `piece` begins among the elements of this rank. */
-static int64_t begin_of(const struct stni_order_deal_args *a, int64_t piece)
+static int64_t begin_of(const struct stni_sort_deal_args *a, int64_t piece)
 {
     const struct sorted line = {&a->order, a->values, a->indices, a->n};
     if (piece == 0)
         return 0;
     if (piece == a->n_pieces || a->begins[piece] == a->n_all)
         return a->n;
-    const struct stni_order_target *t = &a->targets[piece - 1];
+    const struct stni_sort_target *t = &a->targets[piece - 1];
     return count_before(&line, t->key, 0, t->index, 0);
 }
 
-stn_status stni_order_deal_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_deal_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_deal_args *a = args;
+    const struct stni_sort_deal_args *a = args;
     (void)queue;
     for (int r = 0; r < a->n_pieces; r++)
         a->counts[r] = begin_of(a, a->pieces[r] + 1) - begin_of(a, a->pieces[r]);

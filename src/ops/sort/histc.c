@@ -61,7 +61,7 @@ static stn_status place(stn_op_call *call)
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
-static stn_status find_range(const stn_op_call *call, stn_comm *comm, struct stni_order_histogram_args *args)
+static stn_status find_range(const stn_op_call *call, stn_comm *comm, struct stni_sort_histogram_args *args)
 {
     void *range;
     STNI_TRY(stn_op_scratch(call, 2 * sizeof(double), &range));
@@ -74,7 +74,7 @@ static stn_status run(stn_op_call *call)
 {
     const struct histc_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0];
-    struct stni_order_histogram_args args = {.dtype = in->spec->layout.dtype, .in = in->data, .low = attrs->min, .high = attrs->max,
+    struct stni_sort_histogram_args args = {.dtype = in->spec->layout.dtype, .in = in->data, .low = attrs->min, .high = attrs->max,
                                              .bins = attrs->bins, .out = call->out[0]->data, .context = call->context};
     stn_comm *comm = NULL;
     void *counts;
@@ -82,7 +82,7 @@ static stn_status run(stn_op_call *call)
         return STN_OK;
     if (call->note)
         STNI_TRY(stni_mesh_comm(in->spec->layout.mesh, (uint32_t)call->note, &comm));
-    stni_order_lines_make(&args.lines, (1u << in->spec->layout.ndim) - 1, 0, in, NULL, NULL);
+    stni_sort_lines_make(&args.lines, (1u << in->spec->layout.ndim) - 1, 0, in, NULL, NULL);
     if (attrs->min == attrs->max && in->spec->numel > 0)
         STNI_TRY(find_range(call, comm, &args));
     STNI_TRY(stn_op_scratch(call, (size_t)args.bins * sizeof *args.counts, &counts));
@@ -102,17 +102,17 @@ static const stn_attr_schema attrs_schema[] = {
 static const struct histc_attrs attrs_init = {.bins = 100};
 
 static const stn_kernel_slot slots[] = {
-    [RANGE] = {"histc.range", sizeof(struct stni_order_histogram_args)},
-    [COUNT] = {"histc.count", sizeof(struct stni_order_histogram_args)},
-    [STORE] = {"histc.store", sizeof(struct stni_order_histogram_args)},
+    [RANGE] = {"histc.range", sizeof(struct stni_sort_histogram_args)},
+    [COUNT] = {"histc.count", sizeof(struct stni_sort_histogram_args)},
+    [STORE] = {"histc.store", sizeof(struct stni_sort_histogram_args)},
 };
 
-#define KERNEL(slot, function) {sizeof(stn_kernel), "histc." slot, "cpu", DTYPES, sizeof(struct stni_order_histogram_args), function}
+#define KERNEL(slot, function) {sizeof(stn_kernel), "histc." slot, "cpu", DTYPES, sizeof(struct stni_sort_histogram_args), function}
 
 static const stn_kernel kernels[] = {
-    KERNEL("range", stni_order_range_cpu),
-    KERNEL("count", stni_order_histogram_cpu),
-    KERNEL("store", stni_order_histogram_store_cpu),
+    KERNEL("range", stni_sort_range_cpu),
+    KERNEL("count", stni_sort_histogram_cpu),
+    KERNEL("store", stni_sort_histogram_store_cpu),
 };
 
 const stn_op_desc stni_op_histc = {

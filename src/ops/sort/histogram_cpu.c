@@ -10,7 +10,7 @@
 #include "core/box/each_integer.h"
 
 /* The next elements of the line as f64; returns how many. */
-static int64_t next(const struct stni_order_histogram_args *a, struct order_walk *walk, double *out)
+static int64_t next(const struct stni_sort_histogram_args *a, struct order_walk *walk, double *out)
 {
     static void (*const widen[STN_DTYPE_COUNT])(const void *, int64_t, int64_t, double *) = {
         [STN_DTYPE_F32] = widen_f32, [STN_DTYPE_F64] = widen_f64, [STN_DTYPE_BF16] = widen_bf16, [STN_DTYPE_F16] = widen_f16,
@@ -23,9 +23,9 @@ static int64_t next(const struct stni_order_histogram_args *a, struct order_walk
     return b.n;
 }
 
-stn_status stni_order_range_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_range_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_histogram_args *a = args;
+    const struct stni_sort_histogram_args *a = args;
     struct order_walk walk = {&a->lines, 0, 0};
     double x[ORDER_BLOCK], low = INFINITY, high = -INFINITY;
     (void)queue;
@@ -39,9 +39,9 @@ stn_status stni_order_range_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-stn_status stni_order_histogram_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_histogram_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_histogram_args *a = args;
+    const struct stni_sort_histogram_args *a = args;
     struct order_walk walk = {&a->lines, 0, 0};
     double x[ORDER_BLOCK], low = a->range ? -a->range[0] : a->low, high = a->range ? a->range[1] : a->high;
     (void)queue;
@@ -63,9 +63,9 @@ stn_status stni_order_histogram_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-stn_status stni_order_histogram_store_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_histogram_store_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_histogram_args *a = args;
+    const struct stni_sort_histogram_args *a = args;
     (void)queue;
     for (int64_t i = 0; i < a->bins; i++) {
         int64_t n = a->counts[i];
@@ -78,7 +78,7 @@ stn_status stni_order_histogram_store_cpu(stn_queue *queue, const void *args)
         else if (a->dtype == STN_DTYPE_F16)
             ((uint16_t *)a->out)[i] = stni_f32_to_f16((float)n);
         else
-            stni_order_store(a->out, i, stn_dtype_size(a->dtype), (uint64_t)n);
+            stni_sort_store(a->out, i, stn_dtype_size(a->dtype), (uint64_t)n);
     }
     return STN_OK;
 }

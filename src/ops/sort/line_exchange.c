@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static stn_status allocate_host(struct stni_order_swap *swap)
+static stn_status allocate_host(struct stni_sort_swap *swap)
 {
     const size_t p = (size_t)swap->p, bytes = 2 * p * sizeof *swap->messages + (4 * p + 1) * sizeof(int64_t);
     swap->host = stni_malloc(bytes);
@@ -20,7 +20,7 @@ static stn_status allocate_host(struct stni_order_swap *swap)
 }
 
 /* Which piece each rank of the communicator of `axes` has. */
-static void find_pieces(struct stni_order_swap *swap, uint32_t axes)
+static void find_pieces(struct stni_sort_swap *swap, uint32_t axes)
 {
     const stn_mesh *mesh = swap->spec->layout.mesh;
     int coordinate[STN_MAX_MESH_NDIM];
@@ -37,7 +37,7 @@ static void find_pieces(struct stni_order_swap *swap, uint32_t axes)
         swap->host_begins[i] = stni_split_offset(swap->spec->layout.split[swap->dim], i);
 }
 
-stn_status stni_order_copy_in(const stn_op_call *call, const void *from, size_t bytes, void *out)
+stn_status stni_sort_copy_in(const stn_op_call *call, const void *from, size_t bytes, void *out)
 {
     void *to;
     STNI_TRY(stn_op_scratch(call, bytes, &to));
@@ -45,19 +45,19 @@ stn_status stni_order_copy_in(const stn_op_call *call, const void *from, size_t 
     return stni_queue_copy(call->context->queue, to, from, bytes, STNI_COPY_TO_DEVICE);
 }
 
-stn_status stni_order_swap_begin(struct stni_order_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim, uint32_t axes)
+stn_status stni_sort_swap_begin(struct stni_sort_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim, uint32_t axes)
 {
-    *swap = (struct stni_order_swap){.call = call, .spec = spec, .dim = dim};
+    *swap = (struct stni_sort_swap){.call = call, .spec = spec, .dim = dim};
     STNI_TRY(stni_mesh_comm(spec->layout.mesh, axes, &swap->comm));
     swap->p = swap->comm->size;
     STNI_TRY(allocate_host(swap));
     find_pieces(swap, axes);
-    STNI_TRY(stni_order_copy_in(call, swap->host_begins, (size_t)(swap->p + 1) * sizeof(int64_t), &swap->begins));
-    STNI_TRY(stni_order_copy_in(call, swap->host_pieces, (size_t)swap->p * sizeof(int64_t), &swap->pieces));
+    STNI_TRY(stni_sort_copy_in(call, swap->host_begins, (size_t)(swap->p + 1) * sizeof(int64_t), &swap->begins));
+    STNI_TRY(stni_sort_copy_in(call, swap->host_pieces, (size_t)swap->p * sizeof(int64_t), &swap->pieces));
     return stni_rows_memory(call, swap->p, sizeof(int64_t), &swap->theirs);
 }
 
-stn_status stni_order_swap_counts(struct stni_order_swap *swap, const int64_t *counts)
+stn_status stni_sort_swap_counts(struct stni_sort_swap *swap, const int64_t *counts)
 {
     stn_queue *queue = swap->call->context->queue;
     const size_t bytes = (size_t)swap->p * sizeof(int64_t);
@@ -70,7 +70,7 @@ stn_status stni_order_swap_counts(struct stni_order_swap *swap, const int64_t *c
 }
 
 /* Messages to or from each rank. Returns how many there are. */
-static int make_messages(const struct stni_order_swap *swap, const int64_t *counts, void *data, size_t size, stn_message *out)
+static int make_messages(const struct stni_sort_swap *swap, const int64_t *counts, void *data, size_t size, stn_message *out)
 {
     int n = 0;
     for (int r = 0; r < swap->p; r++) {
@@ -83,7 +83,7 @@ static int make_messages(const struct stni_order_swap *swap, const int64_t *coun
     return n;
 }
 
-stn_status stni_order_swap_send(const struct stni_order_swap *swap, stn_dtype dtype, void *from, void *to)
+stn_status stni_sort_swap_send(const struct stni_sort_swap *swap, stn_dtype dtype, void *from, void *to)
 {
     const size_t size = stn_dtype_size(dtype);
     stn_exchange exchange = {.dtype = dtype, .send = swap->messages, .recv = swap->messages + swap->p};
@@ -92,7 +92,7 @@ stn_status stni_order_swap_send(const struct stni_order_swap *swap, stn_dtype dt
     return stni_comm_exchange(swap->comm, swap->call->context->queue, &exchange);
 }
 
-stn_status stni_order_swap_end(struct stni_order_swap *swap, stn_status status)
+stn_status stni_sort_swap_end(struct stni_sort_swap *swap, stn_status status)
 {
     if (status != STN_OK)
         stn_queue_sync(swap->call->context->queue); /* copies from and to the host's memory */

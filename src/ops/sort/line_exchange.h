@@ -11,7 +11,7 @@
 
 #include "ops/sort/order.h"
 
-struct stni_order_swap {
+struct stni_sort_swap {
     const stn_op_call *call;
     const stn_spec *spec;
     stn_comm *comm;
@@ -24,18 +24,18 @@ struct stni_order_swap {
     stn_message *messages; /* 2 p */
 };
 
-/* On failure, as at the end, stni_order_swap_end is called. */
-stn_status stni_order_swap_begin(struct stni_order_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim, uint32_t axes);
+/* On failure, as at the end, stni_sort_swap_end is called. */
+stn_status stni_sort_swap_begin(struct stni_sort_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim, uint32_t axes);
 
 /* `counts`: this rank's for each rank, on the device. */
-stn_status stni_order_swap_counts(struct stni_order_swap *swap, const int64_t *counts);
+stn_status stni_sort_swap_counts(struct stni_sort_swap *swap, const int64_t *counts);
 
-stn_status stni_order_swap_send(const struct stni_order_swap *swap, stn_dtype dtype, void *from, void *to);
+stn_status stni_sort_swap_send(const struct stni_sort_swap *swap, stn_dtype dtype, void *from, void *to);
 
 /* Returns `status`. */
-stn_status stni_order_swap_end(struct stni_order_swap *swap, stn_status status);
+stn_status stni_sort_swap_end(struct stni_sort_swap *swap, stn_status status);
 
 /* Copies an array to the device, where it lasts as long as the call. The host's is not touched before the queue was waited for. */
-stn_status stni_order_copy_in(const stn_op_call *call, const void *from, size_t bytes, void *out);
+stn_status stni_sort_copy_in(const stn_op_call *call, const void *from, size_t bytes, void *out);
 
 #endif

@@ -21,44 +21,44 @@ struct extreme {
 
 stn_tensor *stn_max(stn_tensor *input)
 {
-    return stni_order_call(STNI_OP_max, input, NULL, NULL);
+    return stni_sort_call(STNI_OP_max, input, NULL, NULL);
 }
 
 stn_tensor *stn_min(stn_tensor *input)
 {
-    return stni_order_call(STNI_OP_min, input, NULL, NULL);
+    return stni_sort_call(STNI_OP_min, input, NULL, NULL);
 }
 
 stn_tensor *stn_max_dim(stn_tensor *input, int dim, int keepdim, stn_tensor **indices)
 {
-    const struct extreme_attrs attrs = {stni_order_dim(&dim), keepdim != 0};
-    return stni_order_call(STNI_OP_max, input, &attrs, indices);
+    const struct extreme_attrs attrs = {stni_sort_dim(&dim), keepdim != 0};
+    return stni_sort_call(STNI_OP_max, input, &attrs, indices);
 }
 
 stn_tensor *stn_min_dim(stn_tensor *input, int dim, int keepdim, stn_tensor **indices)
 {
-    const struct extreme_attrs attrs = {stni_order_dim(&dim), keepdim != 0};
-    return stni_order_call(STNI_OP_min, input, &attrs, indices);
+    const struct extreme_attrs attrs = {stni_sort_dim(&dim), keepdim != 0};
+    return stni_sort_call(STNI_OP_min, input, &attrs, indices);
 }
 
 stn_tensor *stn_argmax(stn_tensor *input, const int *dim, int keepdim)
 {
-    const struct extreme_attrs attrs = {stni_order_dim(dim), keepdim != 0};
-    return stni_order_call(STNI_OP_argmax, input, &attrs, NULL);
+    const struct extreme_attrs attrs = {stni_sort_dim(dim), keepdim != 0};
+    return stni_sort_call(STNI_OP_argmax, input, &attrs, NULL);
 }
 
 stn_tensor *stn_argmin(stn_tensor *input, const int *dim, int keepdim)
 {
-    const struct extreme_attrs attrs = {stni_order_dim(dim), keepdim != 0};
-    return stni_order_call(STNI_OP_argmin, input, &attrs, NULL);
+    const struct extreme_attrs attrs = {stni_sort_dim(dim), keepdim != 0};
+    return stni_sort_call(STNI_OP_argmin, input, &attrs, NULL);
 }
 
 static stn_tensor *first(const stn_op_call *call, stn_tensor **indices)
 {
     const struct extreme_attrs *attrs = call->attrs;
     const struct extreme *extreme = call->arg;
-    const struct stni_order_top_attrs top = {attrs->dim, 1, extreme->largest, 1, attrs->keepdim};
-    return stni_order_call(STNI_OP_order_top, call->in[0], &top, indices);
+    const struct stni_sort_top_attrs top = {attrs->dim, 1, extreme->largest, 1, attrs->keepdim};
+    return stni_sort_call(STNI_OP_order_top, call->in[0], &top, indices);
 }
 
 static stn_status element(stn_op_call *call)
@@ -66,7 +66,7 @@ static stn_status element(stn_op_call *call)
     const struct extreme_attrs *attrs = call->attrs;
     const struct extreme *extreme = call->arg;
     uint32_t dims;
-    STNI_TRY(stni_order_check(call, &attrs->dim, 1, &dims));
+    STNI_TRY(stni_sort_check(call, &attrs->dim, 1, &dims));
     if (attrs->dim.n <= 0) {
         call->n_out = 1;
         call->out[0] = stni_call(extreme->all, 1, call->in, NULL);
@@ -80,7 +80,7 @@ static stn_status place_of(stn_op_call *call)
 {
     const struct extreme_attrs *attrs = call->attrs;
     uint32_t dims;
-    STNI_TRY(stni_order_check(call, &attrs->dim, 1, &dims));
+    STNI_TRY(stni_sort_check(call, &attrs->dim, 1, &dims));
     first(call, &call->out[0]);
     return STN_OK;
 }
@@ -106,7 +106,7 @@ const stn_op_desc stni_op_argmin = {EXTREME_FIELDS("argmin", 1, place_of, 0, STN
 static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
 {
     (void)reduced;
-    return stni_order_share(grad, call->in[0], call->out[0]);
+    return stni_sort_share(grad, call->in[0], call->out[0]);
 }
 
 #define ALL_FIELDS(text, which, joined)                                                                                          \

@@ -20,43 +20,43 @@ struct median_attrs {
 stn_tensor *stn_kthvalue(stn_tensor *input, int64_t k, int dim, int keepdim, stn_tensor **indices)
 {
     const struct kth_attrs attrs = {k, dim, keepdim != 0};
-    return stni_order_call(STNI_OP_kthvalue, input, &attrs, indices);
+    return stni_sort_call(STNI_OP_kthvalue, input, &attrs, indices);
 }
 
 stn_tensor *stn_median(stn_tensor *input)
 {
-    return stni_order_call(STNI_OP_median, input, NULL, NULL);
+    return stni_sort_call(STNI_OP_median, input, NULL, NULL);
 }
 
 stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_tensor **indices)
 {
-    const struct median_attrs attrs = {stni_order_dim(&dim), keepdim != 0};
-    return stni_order_call(STNI_OP_median, input, &attrs, indices);
+    const struct median_attrs attrs = {stni_sort_dim(&dim), keepdim != 0};
+    return stni_sort_call(STNI_OP_median, input, &attrs, indices);
 }
 
 static stn_status kthvalue(stn_op_call *call)
 {
     const struct kth_attrs *attrs = call->attrs;
     const int dim = (int)attrs->dim;
-    const struct stni_order_select_attrs select = {stni_order_dim(&dim), attrs->k, 0, attrs->keepdim};
+    const struct stni_sort_select_attrs select = {stni_sort_dim(&dim), attrs->k, 0, attrs->keepdim};
     uint32_t dims;
-    STNI_TRY(stni_order_check(call, &select.dim, 1, &dims));
+    STNI_TRY(stni_sort_check(call, &select.dim, 1, &dims));
     int64_t n = stni_reduction_count(call->in_spec[0], dims);
     if (attrs->k < 1 || attrs->k > n)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted 1 <= k <= %" PRId64, attrs->k, n);
-    call->out[0] = stni_order_call(STNI_OP_order_select, call->in[0], &select, &call->out[1]);
+    call->out[0] = stni_sort_call(STNI_OP_order_select, call->in[0], &select, &call->out[1]);
     return STN_OK;
 }
 
 static stn_status median(stn_op_call *call)
 {
     const struct median_attrs *attrs = call->attrs;
-    struct stni_order_select_attrs select = {attrs->dim, 1, stni_dtype_is_floating(call->in_spec[0]->layout.dtype), attrs->keepdim};
+    struct stni_sort_select_attrs select = {attrs->dim, 1, stni_dtype_is_floating(call->in_spec[0]->layout.dtype), attrs->keepdim};
     uint32_t dims;
-    STNI_TRY(stni_order_check(call, &attrs->dim, attrs->dim.n > 0, &dims));
+    STNI_TRY(stni_sort_check(call, &attrs->dim, attrs->dim.n > 0, &dims));
     select.k = (stni_reduction_count(call->in_spec[0], dims) + 1) / 2;
     if (attrs->dim.n > 0) {
-        call->out[0] = stni_order_call(STNI_OP_order_select, call->in[0], &select, &call->out[1]);
+        call->out[0] = stni_sort_call(STNI_OP_order_select, call->in[0], &select, &call->out[1]);
         return STN_OK;
     }
     select.keepdim = 0;
@@ -65,7 +65,7 @@ static stn_status median(stn_op_call *call)
         call->out[0] = stn_mean(call->in[0], 0, NULL, 0);
         return STN_OK;
     }
-    call->out[0] = stni_order_call(STNI_OP_order_select, call->in[0], &select, NULL);
+    call->out[0] = stni_sort_call(STNI_OP_order_select, call->in[0], &select, NULL);
     return STN_OK;
 }
 

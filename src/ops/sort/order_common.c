@@ -1,4 +1,4 @@
-/* Lines of tensors, pieces of ranks, and what every op of the family judges. */
+/* Lines of tensors, pieces of ranks, and what every op of the family checks. */
 #include "ops/sort/order.h"
 
 #include "core/base/host_alloc.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static void add_dim(struct stni_order_lines *lines, int d, const int *to, const stn_tensor *const *tensors)
+static void add_dim(struct stni_sort_lines *lines, int d, const int *to, const stn_tensor *const *tensors)
 {
     const int i = lines->ndim++;
     lines->shape[i] = tensors[ORDER_IN]->spec->local_shape[d];
@@ -21,7 +21,7 @@ static void add_dim(struct stni_order_lines *lines, int d, const int *to, const 
         lines->strides[t][i] = tensors[t] ? tensors[t]->strides[to[d]] : 0;
 }
 
-static void add_along(struct stni_order_lines *lines, int d, int64_t index_step, const stn_tensor *in)
+static void add_along(struct stni_sort_lines *lines, int d, int64_t index_step, const stn_tensor *in)
 {
     const int i = lines->n_along++;
     lines->along[i] = in->spec->local_shape[d];
@@ -31,7 +31,7 @@ static void add_along(struct stni_order_lines *lines, int d, int64_t index_step,
     lines->n *= lines->along[i];
 }
 
-void stni_order_lines_make(struct stni_order_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in, const stn_tensor *values,
+void stni_sort_lines_make(struct stni_sort_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in, const stn_tensor *values,
                            const stn_tensor *indices)
 {
     const struct stni_layout *layout = &in->spec->layout;
@@ -57,7 +57,7 @@ void stni_order_lines_make(struct stni_order_lines *lines, uint32_t dims, int ke
         lines->along[lines->n_along++] = 1;
 }
 
-stn_status stni_order_check(const stn_op_call *call, const stn_ints *dim, int needs_elements, uint32_t *dims)
+stn_status stni_sort_check(const stn_op_call *call, const stn_ints *dim, int needs_elements, uint32_t *dims)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     char text[STNI_SHAPE_TEXT];
@@ -73,13 +73,13 @@ stn_status stni_order_check(const stn_op_call *call, const stn_ints *dim, int ne
     return STN_OK;
 }
 
-uint32_t stni_order_dims(const stn_op_call *call, const stn_ints *dim)
+uint32_t stni_sort_dims(const stn_op_call *call, const stn_ints *dim)
 {
     const int ndim = call->in_spec[0]->layout.ndim;
     return stni_dims_mask_of(dim, ndim) & ((1u << ndim) - 1);
 }
 
-void stni_order_line_metas(stn_op_call *call, uint32_t dims, int keepdim, int64_t n)
+void stni_sort_line_metas(stn_op_call *call, uint32_t dims, int keepdim, int64_t n)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     stn_meta *values = &call->out_meta[0];
@@ -93,7 +93,7 @@ void stni_order_line_metas(stn_op_call *call, uint32_t dims, int keepdim, int64_
     call->out_meta[1].dtype = STN_DTYPE_I64;
 }
 
-stn_status stni_order_line_specs(stn_op_call *call, struct stni_layout *in, uint32_t dims, int keepdim)
+stn_status stni_sort_line_specs(stn_op_call *call, struct stni_layout *in, uint32_t dims, int keepdim)
 {
     struct stni_layout out;
     int to[STN_MAX_NDIM];
@@ -106,14 +106,14 @@ stn_status stni_order_line_specs(stn_op_call *call, struct stni_layout *in, uint
     return stni_spec_intern(call->context, &out, &call->out_spec[1]);
 }
 
-stn_ints stni_order_dim(const int *dim)
+stn_ints stni_sort_dim(const int *dim)
 {
     stn_ints ints = {.n = dim ? 1 : -1};
     ints.v[0] = dim ? *dim : 0;
     return ints;
 }
 
-stn_tensor *stni_order_call(enum stni_op_index op, stn_tensor *input, const void *attrs, stn_tensor **indices)
+stn_tensor *stni_sort_call(enum stni_op_index op, stn_tensor *input, const void *attrs, stn_tensor **indices)
 {
     stn_tensor *out[2] = {NULL, NULL};
     if (input)
@@ -123,7 +123,7 @@ stn_tensor *stni_order_call(enum stni_op_index op, stn_tensor *input, const void
     return out[0];
 }
 
-int stni_order_has_lines(const stn_spec *spec, int dim)
+int stni_sort_has_lines(const stn_spec *spec, int dim)
 {
     if (spec->layout.mesh && !spec->layout.mesh->member)
         return 0;
@@ -133,7 +133,7 @@ int stni_order_has_lines(const stn_spec *spec, int dim)
     return spec->numel > 0;
 }
 
-int64_t stni_order_lines_of(const struct stni_layout *layout, int dim)
+int64_t stni_sort_lines_of(const struct stni_layout *layout, int dim)
 {
     int64_t n = 1;
     for (int d = 0; d < layout->ndim; d++)
@@ -142,7 +142,7 @@ int64_t stni_order_lines_of(const struct stni_layout *layout, int dim)
 }
 
 /* A dim is long enough where no rank comes to hold more than about twice its share. */
-enum stni_order_way stni_order_way(const struct stni_layout *layout, int dim, int *other)
+enum stni_sort_way stni_sort_way(const struct stni_layout *layout, int dim, int *other)
 {
     int64_t length;
     uint32_t axes;
@@ -153,17 +153,17 @@ enum stni_order_way stni_order_way(const struct stni_layout *layout, int dim, in
     return *other >= 0 && length > 1 && 2 * length >= ranks ? STNI_ORDER_RECUT : STNI_ORDER_SHARED;
 }
 
-stn_status stni_order_choose(struct stni_order_choice *choice, struct stni_order_target *targets)
+stn_status stni_sort_choose(struct stni_sort_choice *choice, struct stni_sort_target *targets)
 {
     const stn_op_call *call = choice->call;
-    struct stni_order_count_args *count = &choice->count;
+    struct stni_sort_count_args *count = &choice->count;
     const int64_t n_counts = count->n_targets * ORDER_DIGITS;
     void *counts;
     STNI_TRY(stn_op_scratch(call, (size_t)n_counts * sizeof(int64_t), &counts));
     count->targets = targets;
     count->counts = counts;
-    count->digits = stni_order_digits(count->order.dtype, choice->n);
-    struct stni_order_narrow_args narrow = {.digits = count->digits, .n_targets = count->n_targets, .counts = counts, .targets = targets};
+    count->digits = stni_sort_digits(count->order.dtype, choice->n);
+    struct stni_sort_narrow_args narrow = {.digits = count->digits, .n_targets = count->n_targets, .counts = counts, .targets = targets};
     for (int round = 0; round < count->digits.of_key + count->digits.of_index; round++) {
         count->round = narrow.round = round;
         STNI_TRY(stn_op_launch(call, choice->count_slot, count->order.dtype, count, sizeof *count));
@@ -173,7 +173,7 @@ stn_status stni_order_choose(struct stni_order_choice *choice, struct stni_order
     return STN_OK;
 }
 
-stn_status stni_order_gather(const stn_op_call *call, stn_comm *comm, const void *own, void *all, int64_t count)
+stn_status stni_sort_gather(const stn_op_call *call, stn_comm *comm, const void *own, void *all, int64_t count)
 {
     const size_t bytes = (size_t)comm->size * sizeof(int64_t);
     int64_t *counts = stni_malloc(bytes);
@@ -187,7 +187,7 @@ stn_status stni_order_gather(const stn_op_call *call, stn_comm *comm, const void
 }
 
 /* NaN equals NaN here. */
-stn_tensor *stni_order_share(stn_tensor *grad, stn_tensor *input, stn_tensor *value)
+stn_tensor *stni_sort_share(stn_tensor *grad, stn_tensor *input, stn_tensor *value)
 {
     const int ndim = stn_tensor_ndim(input);
     const int64_t *shape = stn_tensor_shape(input);

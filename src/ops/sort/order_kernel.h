@@ -14,16 +14,16 @@ struct stni_order {
 };
 
 /* out[i] = key of x[i * stride]. +0 and -0 have one key, and so have all NaN. */
-void stni_order_keys(const struct stni_order *order, const void *x, int64_t stride, int64_t n, uint64_t *out);
+void stni_sort_keys(const struct stni_order *order, const void *x, int64_t stride, int64_t n, uint64_t *out);
 
 /* Bits of a key that can differ: 8, 32 or 64. */
-int stni_order_key_bits(stn_dtype dtype);
+int stni_sort_key_bits(stn_dtype dtype);
 
 enum { ORDER_IN, ORDER_VALUES, ORDER_INDICES, ORDER_TENSORS };
 
 /* Lines of the input and of what comes of them, which lies along one dim of the outputs. A line is one dim of the input, or all of them: then its
  * indices count all elements, row-major. Strides in elements. */
-struct stni_order_lines {
+struct stni_sort_lines {
     int ndim; /* dims beside the line, slowest first */
     int64_t shape[STN_MAX_NDIM];
     int64_t strides[ORDER_TENSORS][STN_MAX_NDIM];
@@ -35,50 +35,50 @@ struct stni_order_lines {
 };
 
 /* An element on its way to another rank: its bits, zeros above them, and its index; -1: none. */
-struct stni_order_pair {
+struct stni_sort_pair {
     uint64_t bits;
     int64_t index;
 };
 
 /* An element while it is put in order. `at`: where it lies in the input. */
-struct stni_order_entry {
+struct stni_sort_entry {
     uint64_t key;
     int64_t index, at;
 };
 
 /* The first k of each of some lines, in order. */
-struct stni_order_top_args {
+struct stni_sort_top_args {
     struct stni_order order;
-    struct stni_order_lines lines;
+    struct stni_sort_lines lines;
     int64_t k;
     const void *in;
     void *values;
     int64_t *indices;
-    struct stni_order_pair *pairs; /* not NULL: k candidates per line are written here instead */
-    struct stni_order_entry *heap; /* k entries */
+    struct stni_sort_pair *pairs; /* not NULL: k candidates per line are written here instead */
+    struct stni_sort_entry *heap; /* k entries */
     int64_t first_line, n_lines;
 };
 
 /* The same of candidates: n_parts parts of k pairs per line; the first k_out are the result. */
-struct stni_order_merge_args {
+struct stni_sort_merge_args {
     struct stni_order order;
-    struct stni_order_lines lines;
+    struct stni_sort_lines lines;
     int64_t k, k_out;
     int n_parts;
-    const struct stni_order_pair *pairs;
+    const struct stni_sort_pair *pairs;
     void *values;
     int64_t *indices;
-    struct stni_order_entry *heap; /* k_out entries */
+    struct stni_sort_entry *heap; /* k_out entries */
     int64_t first_line, n_lines;
 };
 
-stn_status stni_order_top_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_merge_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_top_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_merge_cpu(stn_queue *queue, const void *args);
 
 /* place: the elements of `part` to their indices' places in `whole`, zeros elsewhere. take: the elements of `whole` at the indices, zeros for those
  * that are not here. `lines` are those of whole (IN), part (VALUES) and indices. */
-struct stni_order_along_args {
-    struct stni_order_lines lines;
+struct stni_sort_along_args {
+    struct stni_sort_lines lines;
     size_t size; /* bytes of an element */
     size_t whole_bytes;
     int64_t k; /* elements of a line of part */
@@ -86,11 +86,11 @@ struct stni_order_along_args {
     const int64_t *indices;
 };
 
-stn_status stni_order_place_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_take_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_place_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_take_cpu(stn_queue *queue, const void *args);
 
 /* Elements of a line and their indices, sorted by the piece in which the index lies, and how many there are for each rank. */
-struct stni_order_pack_args {
+struct stni_sort_pack_args {
     size_t size; /* bytes of an element */
     int64_t n;
     const void *grad;
@@ -105,12 +105,12 @@ struct stni_order_pack_args {
     int64_t *work; /* n_pieces */
 };
 
-stn_status stni_order_pack_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_pack_cpu(stn_queue *queue, const void *args);
 
 /* Each line, one dim of the input, in order; equal elements keep theirs. */
-struct stni_order_sort_args {
+struct stni_sort_sort_args {
     struct stni_order order;
-    struct stni_order_lines lines;
+    struct stni_sort_lines lines;
     const void *in;
     void *values;
     int64_t *indices;
@@ -118,19 +118,19 @@ struct stni_order_sort_args {
 };
 
 /* Bytes of work for a line of n elements. */
-size_t stni_order_sort_bytes(stn_dtype dtype, int64_t n);
+size_t stni_sort_sort_bytes(stn_dtype dtype, int64_t n);
 
-stn_status stni_order_sort_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_sort_cpu(stn_queue *queue, const void *args);
 
 /* What is left of a run, and the key of its next element. */
-struct stni_order_run {
+struct stni_sort_run {
     uint64_t key;
     int64_t at, end;
     int64_t piece;
 };
 
 /* Dense runs in order, one from each rank, that lie in the order of the pieces of these ranks, as one: equal elements keep their order. */
-struct stni_order_runs_args {
+struct stni_sort_runs_args {
     struct stni_order order;
     int n_pieces;
     const int64_t *counts, *pieces; /* of each rank */
@@ -138,78 +138,78 @@ struct stni_order_runs_args {
     const int64_t *in_indices;
     void *values;
     int64_t *indices;
-    struct stni_order_run *runs; /* n_pieces */
+    struct stni_sort_run *runs; /* n_pieces */
 };
 
-stn_status stni_order_runs_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_runs_cpu(stn_queue *queue, const void *args);
 
 /* Choosing by counting. The element of a given place in a line that ranks share is found digit by digit of its key, then of its index: each rank
  * counts how many of its elements that begin like it have which next digit, the counts are added up, and all know the digit. */
 enum { ORDER_DIGITS = 256 };
 
 /* What is known of it, and its place among those that begin so. */
-struct stni_order_target {
+struct stni_sort_target {
     uint64_t key, index;
     int64_t place;
 };
 
 /* Digits of a key come first, then those of an index below n. */
-struct stni_order_digits {
+struct stni_sort_digits {
     int of_key, of_index;
 };
 
-struct stni_order_digits stni_order_digits(stn_dtype dtype, int64_t n);
+struct stni_sort_digits stni_sort_digits(stn_dtype dtype, int64_t n);
 
 /* counts[target][digit]: of each line, whose target is the one of its number; or, where the one line is in order and dense with its indices, of each
  * target. */
-struct stni_order_count_args {
+struct stni_sort_count_args {
     struct stni_order order;
-    struct stni_order_lines lines;
-    struct stni_order_digits digits;
+    struct stni_sort_lines lines;
+    struct stni_sort_digits digits;
     int round;
     const void *in;
     const int64_t *sorted_indices; /* NULL: lines */
     int64_t n_targets;
-    const struct stni_order_target *targets;
+    const struct stni_sort_target *targets;
     int64_t *counts;
 };
 
 /* The next digit of each target. Round -1 begins: all want `place`, or where `nans` counts some in its line, the first of them. */
-struct stni_order_narrow_args {
-    struct stni_order_digits digits;
+struct stni_sort_narrow_args {
+    struct stni_sort_digits digits;
     int round;
     int64_t n_targets, place;
     const int64_t *counts, *nans;
-    struct stni_order_target *targets;
+    struct stni_sort_target *targets;
 };
 
 /* nans[line]: how many there are here. */
-struct stni_order_nans_args {
+struct stni_sort_nans_args {
     struct stni_order order;
-    struct stni_order_lines lines;
+    struct stni_sort_lines lines;
     const void *in;
     int64_t *nans;
 };
 
 /* find: bits[line] = the target's where it is here, else 0. store: values and indices, from the sum of these. */
-struct stni_order_find_args {
+struct stni_sort_find_args {
     struct stni_order order;
-    struct stni_order_lines lines;
-    const struct stni_order_target *targets;
+    struct stni_sort_lines lines;
+    const struct stni_sort_target *targets;
     uint64_t *bits;
     const void *in;
     void *values;
     int64_t *indices;
 };
 
-stn_status stni_order_count_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_narrow_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_nans_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_find_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_store_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_count_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_narrow_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_nans_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_find_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_store_cpu(stn_queue *queue, const void *args);
 
 /* How many elements of a line in order come before each of the places where pieces begin, and so go to each rank. */
-struct stni_order_deal_args {
+struct stni_sort_deal_args {
     struct stni_order order;
     int64_t n; /* elements of this rank */
     const void *values;
@@ -218,33 +218,33 @@ struct stni_order_deal_args {
     int64_t n_all;
     const int64_t *begins; /* of pieces; what begins at n_all has nothing behind it */
     const int64_t *pieces; /* of each rank */
-    const struct stni_order_target *targets; /* the first element of pieces 1, 2, … */
+    const struct stni_sort_target *targets; /* the first element of pieces 1, 2, … */
     int64_t *counts;       /* for each rank */
 };
 
-stn_status stni_order_deal_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_deal_cpu(stn_queue *queue, const void *args);
 
 /* Element `place` of each line, counted from 0; with `nans`, the first NaN where there is one. */
-struct stni_order_select_args {
+struct stni_sort_select_args {
     struct stni_order order;
-    struct stni_order_lines lines;
+    struct stni_sort_lines lines;
     int64_t place;
     int nans;
     const void *in;
     void *values;
     int64_t *indices;
-    struct stni_order_entry *work; /* lines.n entries, for lines of up to ORDER_SHORT_LINE */
+    struct stni_sort_entry *work; /* lines.n entries, for lines of up to ORDER_SHORT_LINE */
 };
 
 enum { ORDER_SHORT_LINE = 2048 };
 
-stn_status stni_order_select_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_select_cpu(stn_queue *queue, const void *args);
 
 /* out[i] = how many elements of a sequence in order come before value i, or are equal to it and `right`. Lines are those of the sequence (IN), of the
  * values (VALUES) and of out (INDICES); the dims along them are those of the values alone, with along_index the strides of out. */
-struct stni_order_search_args {
+struct stni_sort_search_args {
     struct stni_order order;
-    struct stni_order_lines lines;
+    struct stni_sort_lines lines;
     int64_t n, step; /* of a sequence */
     int right;
     stn_dtype out_dtype;
@@ -254,13 +254,13 @@ struct stni_order_search_args {
     uint64_t *keys; /* n, to make them once; or NULL */
 };
 
-stn_status stni_order_search_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_search_cpu(stn_queue *queue, const void *args);
 
 /* range: lowest negated and highest element, -inf where there is none. count: elements by bins of equal width from low to high, or from the
  * range where these are equal. store: counts as elements of out. */
-struct stni_order_histogram_args {
+struct stni_sort_histogram_args {
     stn_dtype dtype;
-    struct stni_order_lines lines; /* one */
+    struct stni_sort_lines lines; /* one */
     const void *in;
     double low, high;
     int64_t bins;
@@ -270,8 +270,8 @@ struct stni_order_histogram_args {
     stn_context *context; /* learns of a range without ends */
 };
 
-stn_status stni_order_range_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_histogram_cpu(stn_queue *queue, const void *args);
-stn_status stni_order_histogram_store_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_range_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_histogram_cpu(stn_queue *queue, const void *args);
+stn_status stni_sort_histogram_store_cpu(stn_queue *queue, const void *args);
 
 #endif

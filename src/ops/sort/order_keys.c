@@ -1,6 +1,6 @@
 /* Keys: numbers of every dtype as whole numbers in the same order.
  *
- * An IEEE number's bits, read as a whole number, grow with its magnitude: with all of them turned over where it is negative, and the sign's alone
+ * An IEEE number's bits, read as a whole number, grow with its magnitude: with all of them transposed where it is negative, and the sign's alone
  * where it is not, they grow with the number. -inf is above 0 then and +inf below all ones, so that both ends are free for NaN. */
 #include "ops/sort/order_line.h"
 
@@ -49,7 +49,7 @@ static inline uint64_t key_u8(uint8_t v, uint64_t nan)
 #include "core/box/each_float.h"
 #include "core/box/each_integer.h"
 
-int stni_order_key_bits(stn_dtype dtype)
+int stni_sort_key_bits(stn_dtype dtype)
 {
     const size_t size = stn_dtype_size(dtype);
     return size == 8 ? 64 : size == 1 ? 8 : 32;
@@ -57,18 +57,18 @@ int stni_order_key_bits(stn_dtype dtype)
 
 static struct key_rule rule_of(const struct stni_order *order)
 {
-    const uint64_t all = UINT64_MAX >> (64 - stni_order_key_bits(order->dtype));
+    const uint64_t all = UINT64_MAX >> (64 - stni_sort_key_bits(order->dtype));
     const int last = order->nan_first ? order->descending : 1;
     return (struct key_rule){last ? all : 0, order->descending ? all : 0};
 }
 
-uint64_t stni_order_nan(const struct stni_order *order)
+uint64_t stni_sort_nan(const struct stni_order *order)
 {
     struct key_rule rule = rule_of(order);
     return rule.nan ^ rule.flip;
 }
 
-void stni_order_keys(const struct stni_order *order, const void *x, int64_t stride, int64_t n, uint64_t *out)
+void stni_sort_keys(const struct stni_order *order, const void *x, int64_t stride, int64_t n, uint64_t *out)
 {
     static void (*const by_dtype[STN_DTYPE_COUNT])(const struct key_rule *, const void *, int64_t, int64_t, uint64_t *) = {
         [STN_DTYPE_F32] = keys_f32, [STN_DTYPE_F64] = keys_f64, [STN_DTYPE_BF16] = keys_bf16, [STN_DTYPE_F16] = keys_f16,

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-uint64_t stni_order_load(const void *data, int64_t at, size_t size)
+uint64_t stni_sort_load(const void *data, int64_t at, size_t size)
 {
     const char *from = (const char *)data + at * (int64_t)size;
     uint64_t bits = 0;
@@ -25,7 +25,7 @@ uint64_t stni_order_load(const void *data, int64_t at, size_t size)
     return bits;
 }
 
-void stni_order_store(void *data, int64_t at, size_t size, uint64_t bits)
+void stni_sort_store(void *data, int64_t at, size_t size, uint64_t bits)
 {
     char *to = (char *)data + at * (int64_t)size;
     const uint32_t word = (uint32_t)bits;
@@ -40,29 +40,29 @@ void stni_order_store(void *data, int64_t at, size_t size, uint64_t bits)
         *(unsigned char *)to = (unsigned char)bits;
 }
 
-void stni_order_collect(const struct stni_order *order, const struct stni_order_lines *lines, const void *in, int64_t base,
-                        struct stni_order_entry *out)
+void stni_sort_collect(const struct stni_order *order, const struct stni_sort_lines *lines, const void *in, int64_t base,
+                        struct stni_sort_entry *out)
 {
     const int64_t size = (int64_t)stn_dtype_size(order->dtype);
     struct order_walk walk = {lines, base, 0};
     struct order_block b;
     uint64_t keys[ORDER_BLOCK];
     while (order_walk_next(&walk, &b)) {
-        stni_order_keys(order, (const char *)in + b.at * size, b.step, b.n, keys);
+        stni_sort_keys(order, (const char *)in + b.at * size, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++)
-            *out++ = (struct stni_order_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step};
+            *out++ = (struct stni_sort_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step};
     }
 }
 
-static void swap(struct stni_order_entry *a, struct stni_order_entry *b)
+static void swap(struct stni_sort_entry *a, struct stni_sort_entry *b)
 {
-    struct stni_order_entry held = *a;
+    struct stni_sort_entry held = *a;
     *a = *b;
     *b = held;
 }
 
 /* Entry i goes down to where none below comes after it. */
-static void sink(struct stni_order_entry *e, int64_t n, int64_t i)
+static void sink(struct stni_sort_entry *e, int64_t n, int64_t i)
 {
     for (int64_t child = 2 * i + 1; child < n; i = child, child = 2 * i + 1) {
         if (child + 1 < n && order_before(&e[child], &e[child + 1]))
@@ -73,9 +73,9 @@ static void sink(struct stni_order_entry *e, int64_t n, int64_t i)
     }
 }
 
-void stni_order_heap_put(struct order_heap *heap, struct stni_order_entry entry)
+void stni_sort_heap_put(struct order_heap *heap, struct stni_sort_entry entry)
 {
-    struct stni_order_entry *e = heap->entries;
+    struct stni_sort_entry *e = heap->entries;
     if (heap->n == heap->k) {
         if (!order_before(&entry, &e[0]))
             return;
@@ -89,7 +89,7 @@ void stni_order_heap_put(struct order_heap *heap, struct stni_order_entry entry)
         swap(&e[(i - 1) / 2], &e[i]);
 }
 
-void stni_order_heap_sort(struct order_heap *heap)
+void stni_sort_heap_sort(struct order_heap *heap)
 {
     for (int64_t n = heap->n - 1; n > 0; n--) {
         swap(&heap->entries[0], &heap->entries[n]);

@@ -13,11 +13,11 @@ struct order_block {
 
 /* Begins at the first element of a line that lies at `base`. */
 struct order_walk {
-    const struct stni_order_lines *lines;
+    const struct stni_sort_lines *lines;
     int64_t base, done; /* elements walked over */
 };
 
-static inline int64_t order_line_count(const struct stni_order_lines *lines)
+static inline int64_t order_line_count(const struct stni_sort_lines *lines)
 {
     int64_t n = 1;
     for (int d = 0; d < lines->ndim; d++)
@@ -26,7 +26,7 @@ static inline int64_t order_line_count(const struct stni_order_lines *lines)
 }
 
 /* Where line l begins in a tensor. */
-static inline int64_t order_line_at(const struct stni_order_lines *lines, int tensor, int64_t l)
+static inline int64_t order_line_at(const struct stni_sort_lines *lines, int tensor, int64_t l)
 {
     int64_t at = 0;
     for (int d = lines->ndim - 1; d >= 0; d--) {
@@ -39,7 +39,7 @@ static inline int64_t order_line_at(const struct stni_order_lines *lines, int te
 /* The next block; 0 at the end. */
 static inline int order_walk_next(struct order_walk *w, struct order_block *block)
 {
-    const struct stni_order_lines *lines = w->lines;
+    const struct stni_sort_lines *lines = w->lines;
     const int last = lines->n_along - 1;
     if (w->done >= lines->n)
         return 0;
@@ -58,31 +58,31 @@ static inline int order_walk_next(struct order_walk *w, struct order_block *bloc
 }
 
 /* All elements of a line that begins at `base`, in the order of their indices. */
-void stni_order_collect(const struct stni_order *order, const struct stni_order_lines *lines, const void *in, int64_t base,
-                        struct stni_order_entry *out);
+void stni_sort_collect(const struct stni_order *order, const struct stni_sort_lines *lines, const void *in, int64_t base,
+                        struct stni_sort_entry *out);
 
 /* The key of NaN. */
-uint64_t stni_order_nan(const struct stni_order *order);
+uint64_t stni_sort_nan(const struct stni_order *order);
 
 /* Elements as bits, whatever they stand for. */
-uint64_t stni_order_load(const void *data, int64_t at, size_t size);
-void stni_order_store(void *data, int64_t at, size_t size, uint64_t bits);
+uint64_t stni_sort_load(const void *data, int64_t at, size_t size);
+void stni_sort_store(void *data, int64_t at, size_t size, uint64_t bits);
 
 /* Whether a comes before b. */
-static inline int order_before(const struct stni_order_entry *a, const struct stni_order_entry *b)
+static inline int order_before(const struct stni_sort_entry *a, const struct stni_sort_entry *b)
 {
     return a->key < b->key || (a->key == b->key && a->index < b->index);
 }
 
 /* The first k of all that is put in, the last of them at the root. */
 struct order_heap {
-    struct stni_order_entry *entries;
+    struct stni_sort_entry *entries;
     int64_t n, k;
 };
 
-void stni_order_heap_put(struct order_heap *heap, struct stni_order_entry entry);
+void stni_sort_heap_put(struct order_heap *heap, struct stni_sort_entry entry);
 
 /* Puts the entries in order; the heap is none afterwards. */
-void stni_order_heap_sort(struct order_heap *heap);
+void stni_sort_heap_sort(struct order_heap *heap);
 
 #endif

@@ -1,6 +1,6 @@
 /* order_sort: a dim in order, and where its elements were. Equal elements keep their order.
  *
- * A dim that is cut is made whole where another can be cut instead, and the result lies so; its lines else are sorted by their ranks together
+ * A dim that is sharded is made whole where another can be cut instead, and the result lies so; its lines else are sorted by their ranks together
  * (sort_shared.c), one line at a time: sort.c sees to that. */
 #include "ops/sort/order.h"
 
@@ -17,7 +17,7 @@ enum { VALUES, INDICES };
 
 static int dim_of(const stn_op_call *call)
 {
-    const struct stni_order_sort_attrs *attrs = call->attrs;
+    const struct stni_sort_sort_attrs *attrs = call->attrs;
     int dim = 0;
     stni_dim_wrap(call, "dim", attrs->dim, call->in_spec[0]->layout.ndim, &dim);
     return dim;
@@ -26,10 +26,10 @@ static int dim_of(const stn_op_call *call)
 static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    const int dim = (int)((const struct stni_order_sort_attrs *)call->attrs)->dim;
-    const stn_ints given = stni_order_dim(&dim);
+    const int dim = (int)((const struct stni_sort_sort_attrs *)call->attrs)->dim;
+    const stn_ints given = stni_sort_dim(&dim);
     uint32_t dims;
-    STNI_TRY(stni_order_check(call, &given, 0, &dims));
+    STNI_TRY(stni_sort_check(call, &given, 0, &dims));
     for (int k = 0; k < call->n_out; k++) {
         call->out_meta[k].dtype = k == INDICES ? STN_DTYPE_I64 : in->dtype;
         call->out_meta[k].ndim = in->ndim;
@@ -46,8 +46,8 @@ static stn_status place(stn_op_call *call)
     uint32_t axes = 0;
     int other;
     stni_layout_reduce(&in, 0);
-    enum stni_order_way way = stni_order_way(&in, dim, &other);
-    const int one_line = stni_order_lines_of(&in, dim) == 1;
+    enum stni_sort_way way = stni_sort_way(&in, dim, &other);
+    const int one_line = stni_sort_lines_of(&in, dim) == 1;
     if (way == STNI_ORDER_RECUT || (way == STNI_ORDER_SHARED && !one_line && other >= 0))
         STNI_TRY(stni_layout_recut(call->context, &in, dim, other));
     else if (way == STNI_ORDER_SHARED)
@@ -61,20 +61,20 @@ static stn_status place(stn_op_call *call)
 
 static stn_status run(stn_op_call *call)
 {
-    const struct stni_order_sort_attrs *attrs = call->attrs;
+    const struct stni_sort_sort_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
-    struct stni_order_sort_args args = {.order = {in->spec->layout.dtype, attrs->descending != 0, 0}, .in = in->data, .values = values->data,
+    struct stni_sort_sort_args args = {.order = {in->spec->layout.dtype, attrs->descending != 0, 0}, .in = in->data, .values = values->data,
                                         .indices = indices->data};
     const int dim = dim_of(call);
     void *work;
-    if (!stni_order_has_lines(in->spec, dim))
+    if (!stni_sort_has_lines(in->spec, dim))
         return STN_OK;
     if (call->note)
-        return stni_order_sort_shared(call, dim, (uint32_t)call->note, args.order);
+        return stni_sort_sort_shared(call, dim, (uint32_t)call->note, args.order);
     if (in->spec->local_numel == 0)
         return STN_OK;
-    stni_order_lines_make(&args.lines, in->spec->layout.ndim > 0 ? 1u << dim : 0, 1, in, values, indices);
-    STNI_TRY(stn_op_scratch(call, stni_order_sort_bytes(args.order.dtype, args.lines.n), &work));
+    stni_sort_lines_make(&args.lines, in->spec->layout.ndim > 0 ? 1u << dim : 0, 1, in, values, indices);
+    STNI_TRY(stn_op_scratch(call, stni_sort_sort_bytes(args.order.dtype, args.lines.n), &work));
     args.work = work;
     return stn_op_launch(call, STNI_ORDER_SORT, args.order.dtype, &args, sizeof args);
 }
@@ -88,41 +88,41 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_status backward(stn_backward_call *call)
 {
     const stn_spec *spec = call->want[0];
-    int dim = (int)((const struct stni_order_sort_attrs *)call->attrs)->dim;
+    int dim = (int)((const struct stni_sort_sort_attrs *)call->attrs)->dim;
     uint32_t axes;
     dim = dim < 0 ? dim + (spec->layout.ndim > 0 ? spec->layout.ndim : 1) : dim;
     if (!call->grad_out[VALUES])
         return STN_OK;
     if (spec->layout.ndim > 0 && stni_dim_ranks(&spec->layout, dim, &axes) > 1)
-        call->grad_in[0] = stni_order_send_back(call->grad_out[VALUES], call->out[INDICES], dim);
+        call->grad_in[0] = stni_sort_send_back(call->grad_out[VALUES], call->out[INDICES], dim);
     else
-        call->grad_in[0] = stni_order_place(call->grad_out[VALUES], call->out[INDICES], spec, dim, 1);
+        call->grad_in[0] = stni_sort_place(call->grad_out[VALUES], call->out[INDICES], spec, dim, 1);
     return stn_context_status(call->context);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema attrs_schema[] = {
-    {"dim", STN_ATTR_INT, offsetof(struct stni_order_sort_attrs, dim), NULL},
-    {"descending", STN_ATTR_BOOL, offsetof(struct stni_order_sort_attrs, descending), NULL},
+    {"dim", STN_ATTR_INT, offsetof(struct stni_sort_sort_attrs, dim), NULL},
+    {"descending", STN_ATTR_BOOL, offsetof(struct stni_sort_sort_attrs, descending), NULL},
 };
-static const struct stni_order_sort_attrs attrs_init = {.dim = -1};
+static const struct stni_sort_sort_attrs attrs_init = {.dim = -1};
 
 static const stn_kernel_slot slots[] = {
-    [STNI_ORDER_SORT] = {"order_sort.sort", sizeof(struct stni_order_sort_args)},
-    [STNI_ORDER_COUNT] = {"order_sort.count", sizeof(struct stni_order_count_args)},
-    [STNI_ORDER_NARROW] = {"order_sort.narrow", sizeof(struct stni_order_narrow_args)},
-    [STNI_ORDER_DEAL] = {"order_sort.deal", sizeof(struct stni_order_deal_args)},
-    [STNI_ORDER_RUNS] = {"order_sort.runs", sizeof(struct stni_order_runs_args)},
+    [STNI_ORDER_SORT] = {"order_sort.sort", sizeof(struct stni_sort_sort_args)},
+    [STNI_ORDER_COUNT] = {"order_sort.count", sizeof(struct stni_sort_count_args)},
+    [STNI_ORDER_NARROW] = {"order_sort.narrow", sizeof(struct stni_sort_narrow_args)},
+    [STNI_ORDER_DEAL] = {"order_sort.deal", sizeof(struct stni_sort_deal_args)},
+    [STNI_ORDER_RUNS] = {"order_sort.runs", sizeof(struct stni_sort_runs_args)},
 };
 
 #define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_sort." slot, "cpu", STNI_ORDER_DTYPES, sizeof(struct type), function}
 
 static const stn_kernel kernels[] = {
-    KERNEL("sort", stni_order_sort_args, stni_order_sort_cpu),
-    KERNEL("count", stni_order_count_args, stni_order_count_cpu),
-    KERNEL("narrow", stni_order_narrow_args, stni_order_narrow_cpu),
-    KERNEL("deal", stni_order_deal_args, stni_order_deal_cpu),
-    KERNEL("runs", stni_order_runs_args, stni_order_runs_cpu),
+    KERNEL("sort", stni_sort_sort_args, stni_sort_sort_cpu),
+    KERNEL("count", stni_sort_count_args, stni_sort_count_cpu),
+    KERNEL("narrow", stni_sort_narrow_args, stni_sort_narrow_cpu),
+    KERNEL("deal", stni_sort_deal_args, stni_sort_deal_cpu),
+    KERNEL("runs", stni_sort_runs_args, stni_sort_runs_cpu),
 };
 
 const stn_op_desc stni_op_order_sort = {
@@ -132,7 +132,7 @@ const stn_op_desc stni_op_order_sort = {
     .n_inputs = 1,
     .attrs = attrs_schema,
     .n_attrs = 2,
-    .attrs_size = sizeof(struct stni_order_sort_attrs),
+    .attrs_size = sizeof(struct stni_sort_sort_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 2,
     .check = check,

@@ -27,7 +27,7 @@ static int part_dims(const stn_op_call *call, const struct stni_layout *whole, u
     return stni_reduction_dims(whole->ndim, *dims, attrs->keepdim, to);
 }
 
-stn_tensor *stni_order_place(stn_tensor *grad, stn_tensor *indices, const stn_spec *like, int dim, int keepdim)
+stn_tensor *stni_sort_place(stn_tensor *grad, stn_tensor *indices, const stn_spec *like, int dim, int keepdim)
 {
     struct along_attrs attrs = {dim < 0 ? dim + (like->layout.ndim > 0 ? like->layout.ndim : 1) : dim, keepdim};
     stn_tensor *in[] = {grad, indices, NULL};
@@ -104,7 +104,7 @@ static stn_status want_part(const stn_op_call *call, int i, const struct stni_la
     }
     for (int d = 0; part.mesh && d < whole->ndim; d++)
         if (!(dims >> d & 1))
-            stni_cuts_take(&part, to[d], whole, d, 1);
+            stni_splits_take(&part, to[d], whole, d, 1);
     return stni_spec_intern(call->context, &part, &call->want[i]);
 }
 
@@ -127,25 +127,25 @@ static stn_status place_place(stn_op_call *call)
         out.placement[a] = cuts(like->placement[a]) ? like->placement[a] : p;
     }
     for (int d = 0; out.mesh && d < out.ndim; d++) {
-        stni_cuts_take(&out, d, like, d, 1);
+        stni_splits_take(&out, d, like, d, 1);
         for (int i = INDICES; i >= PART && !(dims >> d & 1); i--)
-            stni_cuts_take(&out, d, &call->in_spec[i]->layout, to[d], 1);
+            stni_splits_take(&out, d, &call->in_spec[i]->layout, to[d], 1);
     }
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
     STNI_TRY(want_part(call, PART, &call->out_spec[0]->layout, dims, to));
     return want_part(call, INDICES, &call->out_spec[0]->layout, dims, to);
 }
 
-static struct stni_order_along_args make_args(const stn_op_call *call, const stn_tensor *whole, const stn_tensor *part,
+static struct stni_sort_along_args make_args(const stn_op_call *call, const stn_tensor *whole, const stn_tensor *part,
                                               const stn_tensor *indices)
 {
     const struct along_attrs *attrs = call->attrs;
-    struct stni_order_along_args args = {.size = stn_dtype_size(whole->spec->layout.dtype), .whole = whole->data, .part = part->data,
+    struct stni_sort_along_args args = {.size = stn_dtype_size(whole->spec->layout.dtype), .whole = whole->data, .part = part->data,
                                          .whole_bytes = whole->spec->local_bytes, .indices = indices->data, .k = 1};
     uint32_t dims;
     int to[STN_MAX_NDIM];
     part_dims(call, &whole->spec->layout, &dims, to);
-    stni_order_lines_make(&args.lines, dims, attrs->keepdim != 0, whole, part, indices);
+    stni_sort_lines_make(&args.lines, dims, attrs->keepdim != 0, whole, part, indices);
     if (dims && attrs->keepdim)
         args.k = indices->spec->local_shape[attrs->dim];
     return args;
@@ -154,7 +154,7 @@ static struct stni_order_along_args make_args(const stn_op_call *call, const stn
 static stn_status place_run(stn_op_call *call)
 {
     const stn_tensor *whole = call->out[0];
-    struct stni_order_along_args args = make_args(call, whole, call->in[PART], call->in[INDICES]);
+    struct stni_sort_along_args args = make_args(call, whole, call->in[PART], call->in[INDICES]);
     return whole->spec->local_numel > 0 ? stn_op_launch(call, 0, whole->spec->layout.dtype, &args, sizeof args) : STN_OK;
 }
 
@@ -194,9 +194,9 @@ static stn_status take_place(stn_op_call *call)
     }
     memset(whole.split, 0, sizeof whole.split);
     for (int d = 0; whole.mesh && d < whole.ndim; d++) {
-        stni_cuts_take(&whole, d, &call->in_spec[WHOLE]->layout, d, 1);
+        stni_splits_take(&whole, d, &call->in_spec[WHOLE]->layout, d, 1);
         if (!(dims >> d & 1))
-            stni_cuts_take(&whole, d, &out, to[d], 1);
+            stni_splits_take(&whole, d, &out, to[d], 1);
     }
     STNI_TRY(stni_spec_intern(call->context, &whole, &call->want[WHOLE]));
     whole = call->want[WHOLE]->layout;
@@ -214,7 +214,7 @@ static stn_status take_place(stn_op_call *call)
 static stn_status take_run(stn_op_call *call)
 {
     const stn_tensor *part = call->out[0];
-    struct stni_order_along_args args = make_args(call, call->in[WHOLE], part, call->in[TAKE_INDICES]);
+    struct stni_sort_along_args args = make_args(call, call->in[WHOLE], part, call->in[TAKE_INDICES]);
     return part->spec->local_numel > 0 ? stn_op_launch(call, 0, part->spec->layout.dtype, &args, sizeof args) : STN_OK;
 }
 
@@ -228,7 +228,7 @@ static stn_status take_backward(stn_backward_call *call)
 {
     const struct along_attrs *attrs = call->attrs;
     if (call->grad_out[0] && call->needs >> WHOLE & 1)
-        call->grad_in[WHOLE] = stni_order_place(call->grad_out[0], call->in[TAKE_INDICES], call->want[WHOLE], (int)attrs->dim,
+        call->grad_in[WHOLE] = stni_sort_place(call->grad_out[0], call->in[TAKE_INDICES], call->want[WHOLE], (int)attrs->dim,
                                                 attrs->keepdim != 0);
     return stn_context_status(call->context);
 }
@@ -243,11 +243,11 @@ static const stn_attr_schema attrs_schema[] = {
 #define ALONG_FIELDS(text, kernel)                                                                                              \
     .size = sizeof(stn_op_desc), .name = text, .attrs = attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct along_attrs),   \
     .n_outputs = 1, .n_slots = 1, .n_kernels = 1,                                                                               \
-    .slots = (const stn_kernel_slot[]){{text ".move", sizeof(struct stni_order_along_args)}},                                   \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".move", "cpu", STNI_ORDER_ALL, sizeof(struct stni_order_along_args), kernel}}
+    .slots = (const stn_kernel_slot[]){{text ".move", sizeof(struct stni_sort_along_args)}},                                   \
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".move", "cpu", STNI_ORDER_ALL, sizeof(struct stni_sort_along_args), kernel}}
 
 const stn_op_desc stni_op_order_place = {
-    ALONG_FIELDS("order_place", stni_order_place_cpu),
+    ALONG_FIELDS("order_place", stni_sort_place_cpu),
     .inputs = place_inputs,
     .n_inputs = 3,
     .check = place_check,
@@ -259,7 +259,7 @@ const stn_op_desc stni_op_order_place = {
 };
 
 const stn_op_desc stni_op_order_take = {
-    ALONG_FIELDS("order_take", stni_order_take_cpu),
+    ALONG_FIELDS("order_take", stni_sort_take_cpu),
     .inputs = take_inputs,
     .n_inputs = 2,
     .check = take_check,

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-typedef void (*move_fn)(const struct stni_order_along_args *args, int64_t whole, int64_t part);
+typedef void (*move_fn)(const struct stni_sort_along_args *args, int64_t whole, int64_t part);
 
-static void put(const struct stni_order_along_args *a, int64_t whole, int64_t part)
+static void put(const struct stni_sort_along_args *a, int64_t whole, int64_t part)
 {
     memcpy((char *)a->whole + whole * (int64_t)a->size, (const char *)a->part + part * (int64_t)a->size, a->size);
 }
 
-static void get(const struct stni_order_along_args *a, int64_t whole, int64_t part)
+static void get(const struct stni_sort_along_args *a, int64_t whole, int64_t part)
 {
     char *to = (char *)a->part + part * (int64_t)a->size;
     if (whole < 0)
@@ -20,9 +20,9 @@ static void get(const struct stni_order_along_args *a, int64_t whole, int64_t pa
 }
 
 /* Calls `move` for each index; `absent` too where its element is on another rank, with -1 for its place. */
-static void each(const struct stni_order_along_args *a, move_fn move, int absent)
+static void each(const struct stni_sort_along_args *a, move_fn move, int absent)
 {
-    const struct stni_order_lines *lines = &a->lines;
+    const struct stni_sort_lines *lines = &a->lines;
     const int64_t count = order_line_count(lines);
     for (int64_t l = 0; l < count; l++) {
         int64_t whole = order_line_at(lines, ORDER_IN, l), part = order_line_at(lines, ORDER_VALUES, l);
@@ -36,16 +36,16 @@ static void each(const struct stni_order_along_args *a, move_fn move, int absent
     }
 }
 
-stn_status stni_order_place_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_place_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_along_args *a = args;
+    const struct stni_sort_along_args *a = args;
     (void)queue;
     memset(a->whole, 0, a->whole_bytes);
     each(a, put, 0);
     return STN_OK;
 }
 
-stn_status stni_order_take_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_take_cpu(stn_queue *queue, const void *args)
 {
     (void)queue;
     each(args, get, 1);
@@ -53,7 +53,7 @@ stn_status stni_order_take_cpu(stn_queue *queue, const void *args)
 }
 
 /* The piece in which an index lies: the last one that begins at or before it. */
-static int64_t piece_of(const struct stni_order_pack_args *a, int64_t index)
+static int64_t piece_of(const struct stni_sort_pack_args *a, int64_t index)
 {
     int64_t low = 0, high = a->n_pieces;
     while (high - low > 1) {
@@ -66,9 +66,9 @@ static int64_t piece_of(const struct stni_order_pack_args *a, int64_t index)
     return low;
 }
 
-stn_status stni_order_pack_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_pack_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_pack_args *a = args;
+    const struct stni_sort_pack_args *a = args;
     int64_t before = 0;
     (void)queue;
     memset(a->work, 0, (size_t)a->n_pieces * sizeof *a->work);

@@ -1,5 +1,5 @@
 /* order_search: how many elements of a sequence in order come before each value. A rank that has a part of the sequence counts those of its part: so
- * where the sequence is cut, counts are a pending sum, and values that are cut stay where they are. */
+ * where the sequence is sharded, counts are a pending sum, and values that are sharded stay where they are. */
 #include "ops/sort/order.h"
 
 #include "core/base/dtype.h"
@@ -26,7 +26,7 @@ static int shared_dims(const stn_op_call *call)
 
 static stn_status check(stn_op_call *call)
 {
-    const struct stni_order_search_attrs *attrs = call->attrs;
+    const struct stni_sort_search_attrs *attrs = call->attrs;
     const struct stni_layout *sequence = layout_of(call, SEQUENCE), *values = call->in_spec[VALUES] ? layout_of(call, VALUES) : NULL;
     stn_meta *meta = &call->out_meta[0];
     if (sequence->ndim == 0 || (values && values->dtype != sequence->dtype) || !((unsigned)STNI_ORDER_DTYPES >> sequence->dtype & 1))
@@ -74,9 +74,9 @@ static stn_status want(const stn_op_call *call, int i, const struct stni_layout 
             in.placement[a] = cuts(p) && p.dim < dims ? p : stn_replicate();
     }
     if (in.mesh)
-        stni_cuts_take(&in, 0, out, 0, dims);
+        stni_splits_take(&in, 0, out, 0, dims);
     if (in.mesh && i == SEQUENCE)
-        stni_cuts_take(&in, last, layout_of(call, i), last, 1);
+        stni_splits_take(&in, last, layout_of(call, i), last, 1);
     return stni_spec_intern(call->context, &in, &call->want[i]);
 }
 
@@ -89,9 +89,9 @@ static stn_status place(stn_op_call *call)
     for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
         out.placement[a] = place_axis(call, a);
     if (out.mesh && call->in_spec[VALUES])
-        stni_cuts_take(&out, 0, layout_of(call, VALUES), 0, out.ndim);
+        stni_splits_take(&out, 0, layout_of(call, VALUES), 0, out.ndim);
     if (out.mesh)
-        stni_cuts_take(&out, 0, sequence, 0, shared_dims(call));
+        stni_splits_take(&out, 0, sequence, 0, shared_dims(call));
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
     if (call->in_spec[VALUES])
         STNI_TRY(want(call, VALUES, &call->out_spec[0]->layout));
@@ -133,7 +133,7 @@ static uint64_t as_stored(stn_dtype dtype, uint64_t bits)
 }
 
 /* Lines are the dims shared; the others of the values lie along them. */
-static void make_lines(const stn_op_call *call, struct stni_order_lines *lines)
+static void make_lines(const stn_op_call *call, struct stni_sort_lines *lines)
 {
     const stn_tensor *sequence = call->in[SEQUENCE], *values = call->in[VALUES], *out = call->out[0];
     const int shared = shared_dims(call);
@@ -158,11 +158,11 @@ static void make_lines(const stn_op_call *call, struct stni_order_lines *lines)
 
 static stn_status run(stn_op_call *call)
 {
-    const struct stni_order_search_attrs *attrs = call->attrs;
+    const struct stni_sort_search_attrs *attrs = call->attrs;
     const stn_tensor *sequence = call->in[SEQUENCE], *values = call->in[VALUES], *out = call->out[0];
     const stn_dtype dtype = sequence->spec->layout.dtype;
     const int last = shared_dims(call);
-    struct stni_order_search_args args = {.order = {.dtype = dtype}, .n = sequence->spec->local_shape[last], .step = sequence->strides[last],
+    struct stni_sort_search_args args = {.order = {.dtype = dtype}, .n = sequence->spec->local_shape[last], .step = sequence->strides[last],
                                           .right = attrs->right != 0, .out_dtype = out->spec->layout.dtype, .sequence = sequence->data,
                                           .values = values ? values->data : NULL, .out = out->data};
     void *keys;
@@ -179,9 +179,9 @@ static stn_status run(stn_op_call *call)
 
 static const stn_input_schema inputs[] = {[SEQUENCE] = {.name = "sequence"}, [VALUES] = {.name = "values", .optional = 1}};
 static const stn_attr_schema attrs_schema[] = {
-    {"value", STN_ATTR_NUMBER, offsetof(struct stni_order_search_attrs, value), NULL},
-    {"right", STN_ATTR_BOOL, offsetof(struct stni_order_search_attrs, right), NULL},
-    {"out_int32", STN_ATTR_BOOL, offsetof(struct stni_order_search_attrs, out_int32), NULL},
+    {"value", STN_ATTR_NUMBER, offsetof(struct stni_sort_search_attrs, value), NULL},
+    {"right", STN_ATTR_BOOL, offsetof(struct stni_sort_search_attrs, right), NULL},
+    {"out_int32", STN_ATTR_BOOL, offsetof(struct stni_sort_search_attrs, out_int32), NULL},
 };
 
 const stn_op_desc stni_op_order_search = {
@@ -191,15 +191,15 @@ const stn_op_desc stni_op_order_search = {
     .n_inputs = 2,
     .attrs = attrs_schema,
     .n_attrs = 3,
-    .attrs_size = sizeof(struct stni_order_search_attrs),
+    .attrs_size = sizeof(struct stni_sort_search_attrs),
     .n_outputs = 1,
     .check = check,
     .place = place,
     .run = run,
-    .slots = (const stn_kernel_slot[]){{"order_search.search", sizeof(struct stni_order_search_args)}},
+    .slots = (const stn_kernel_slot[]){{"order_search.search", sizeof(struct stni_sort_search_args)}},
     .n_slots = 1,
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), "order_search.search", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_order_search_args),
-                                     stni_order_search_cpu}},
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), "order_search.search", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_sort_search_args),
+                                     stni_sort_search_cpu}},
     .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
 };

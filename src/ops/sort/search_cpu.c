@@ -3,16 +3,16 @@
 
 #include <shardtensor/dtype.h>
 
-static uint64_t key_at(const struct stni_order_search_args *a, const char *sequence, int64_t i)
+static uint64_t key_at(const struct stni_sort_search_args *a, const char *sequence, int64_t i)
 {
     uint64_t key;
     if (a->keys)
         return a->keys[i];
-    stni_order_keys(&a->order, sequence + i * a->step * (int64_t)stn_dtype_size(a->order.dtype), 1, 1, &key);
+    stni_sort_keys(&a->order, sequence + i * a->step * (int64_t)stn_dtype_size(a->order.dtype), 1, 1, &key);
     return key;
 }
 
-static int64_t find(const struct stni_order_search_args *a, const char *sequence, uint64_t key)
+static int64_t find(const struct stni_sort_search_args *a, const char *sequence, uint64_t key)
 {
     int64_t low = 0, high = a->n;
     while (low < high) {
@@ -26,7 +26,7 @@ static int64_t find(const struct stni_order_search_args *a, const char *sequence
     return low;
 }
 
-static void store(const struct stni_order_search_args *a, int64_t at, int64_t place)
+static void store(const struct stni_sort_search_args *a, int64_t at, int64_t place)
 {
     if (a->out_dtype == STN_DTYPE_I32)
         ((int32_t *)a->out)[at] = (int32_t)place;
@@ -34,7 +34,7 @@ static void store(const struct stni_order_search_args *a, int64_t at, int64_t pl
         ((int64_t *)a->out)[at] = place;
 }
 
-static void search_line(const struct stni_order_search_args *a, int64_t line)
+static void search_line(const struct stni_sort_search_args *a, int64_t line)
 {
     const int64_t size = (int64_t)stn_dtype_size(a->order.dtype), out = order_line_at(&a->lines, ORDER_INDICES, line);
     const char *sequence = (const char *)a->sequence + order_line_at(&a->lines, ORDER_IN, line) * size;
@@ -42,18 +42,18 @@ static void search_line(const struct stni_order_search_args *a, int64_t line)
     struct order_block b;
     uint64_t keys[ORDER_BLOCK];
     if (a->keys)
-        stni_order_keys(&a->order, sequence, a->step, a->n, a->keys);
+        stni_sort_keys(&a->order, sequence, a->step, a->n, a->keys);
     while (order_walk_next(&walk, &b)) {
         const void *values = a->values ? (const char *)a->values + b.at * size : (const char *)&a->bits;
-        stni_order_keys(&a->order, values, b.step, b.n, keys);
+        stni_sort_keys(&a->order, values, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++)
             store(a, out + b.index + i * b.index_step, find(a, sequence, keys[i]));
     }
 }
 
-stn_status stni_order_search_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_search_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_search_args *a = args;
+    const struct stni_sort_search_args *a = args;
     const int64_t count = order_line_count(&a->lines);
     (void)queue;
     for (int64_t l = 0; l < count; l++)

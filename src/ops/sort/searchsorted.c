@@ -65,7 +65,7 @@ static stn_status judge(const stn_op_call *call, const struct operands *o)
 
 static stn_tensor *search(const stn_op_call *call, const struct operands *o, stn_tensor *sequence, int64_t right, int64_t out_int32)
 {
-    const struct stni_order_search_attrs attrs = {*o->number, right, out_int32};
+    const struct stni_sort_search_attrs attrs = {*o->number, right, out_int32};
     const stn_spec *specs[] = {call->in_spec[o->sequence], call->in_spec[o->value]};
     const stn_number numbers[] = {{0}, *o->number};
     const stn_dtype dtype = stni_promote(2, specs, numbers);

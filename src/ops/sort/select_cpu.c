@@ -5,7 +5,7 @@
 #include <shardtensor/dtype.h>
 
 /* Keeps, in their order, those whose digit is that of the element `*place`, which becomes its place among them. Returns how many are left. */
-static int64_t keep_digit(struct stni_order_entry *e, int64_t n, int shift, int64_t *place)
+static int64_t keep_digit(struct stni_sort_entry *e, int64_t n, int shift, int64_t *place)
 {
     int64_t counts[ORDER_DIGITS] = {0}, kept = 0;
     for (int64_t i = 0; i < n; i++)
@@ -21,22 +21,22 @@ static int64_t keep_digit(struct stni_order_entry *e, int64_t n, int shift, int6
     return kept;
 }
 
-static struct stni_order_entry select_short(const struct stni_order_select_args *a, int64_t base)
+static struct stni_sort_entry select_short(const struct stni_sort_select_args *a, int64_t base)
 {
     int64_t n = a->lines.n, place = a->place;
-    const uint64_t nan = stni_order_nan(&a->order);
-    stni_order_collect(&a->order, &a->lines, a->in, base, a->work);
+    const uint64_t nan = stni_sort_nan(&a->order);
+    stni_sort_collect(&a->order, &a->lines, a->in, base, a->work);
     for (int64_t i = 0; a->nans && i < n; i++)
         if (a->work[i].key == nan)
             return a->work[i];
-    for (int shift = stni_order_key_bits(a->order.dtype) - 8; shift >= 0 && n > 1; shift -= 8)
+    for (int shift = stni_sort_key_bits(a->order.dtype) - 8; shift >= 0 && n > 1; shift -= 8)
         n = keep_digit(a->work, n, shift, &place);
     return a->work[place];
 }
 
 /* Reads a line, block by block with its keys. */
 struct reader {
-    const struct stni_order_select_args *args;
+    const struct stni_sort_select_args *args;
     struct order_walk walk;
     struct order_block block;
     uint64_t keys[ORDER_BLOCK];
@@ -44,26 +44,26 @@ struct reader {
 
 static int read_next(struct reader *r)
 {
-    const struct stni_order_select_args *a = r->args;
+    const struct stni_sort_select_args *a = r->args;
     if (!order_walk_next(&r->walk, &r->block))
         return 0;
-    stni_order_keys(&a->order, (const char *)a->in + r->block.at * (int64_t)stn_dtype_size(a->order.dtype), r->block.step, r->block.n, r->keys);
+    stni_sort_keys(&a->order, (const char *)a->in + r->block.at * (int64_t)stn_dtype_size(a->order.dtype), r->block.step, r->block.n, r->keys);
     return 1;
 }
 
 /* The element of this key with `place` of the same before it; index -1: there is none. */
-static struct stni_order_entry occurrence(const struct stni_order_select_args *a, int64_t base, uint64_t key, int64_t place)
+static struct stni_sort_entry occurrence(const struct stni_sort_select_args *a, int64_t base, uint64_t key, int64_t place)
 {
     struct reader r = {.args = a, .walk = {&a->lines, base, 0}};
     while (read_next(&r))
         for (int64_t i = 0; i < r.block.n; i++)
             if (r.keys[i] == key && place-- == 0)
-                return (struct stni_order_entry){key, r.block.index + i * r.block.index_step, r.block.at + i * r.block.step};
-    return (struct stni_order_entry){0, -1, 0};
+                return (struct stni_sort_entry){key, r.block.index + i * r.block.index_step, r.block.at + i * r.block.step};
+    return (struct stni_sort_entry){0, -1, 0};
 }
 
 /* The next digit of the key that begins with `key`; *place becomes the place among those that begin so. */
-static uint64_t next_digit(const struct stni_order_select_args *a, int64_t base, uint64_t key, int shift, int64_t *place)
+static uint64_t next_digit(const struct stni_sort_select_args *a, int64_t base, uint64_t key, int shift, int64_t *place)
 {
     struct reader r = {.args = a, .walk = {&a->lines, base, 0}};
     int64_t counts[ORDER_DIGITS] = {0};
@@ -76,31 +76,31 @@ static uint64_t next_digit(const struct stni_order_select_args *a, int64_t base,
     return digit;
 }
 
-static struct stni_order_entry select_long(const struct stni_order_select_args *a, int64_t base)
+static struct stni_sort_entry select_long(const struct stni_sort_select_args *a, int64_t base)
 {
     uint64_t key = 0;
     int64_t place = a->place;
     if (a->nans) {
-        struct stni_order_entry nan = occurrence(a, base, stni_order_nan(&a->order), 0);
+        struct stni_sort_entry nan = occurrence(a, base, stni_sort_nan(&a->order), 0);
         if (nan.index >= 0)
             return nan;
     }
-    for (int shift = stni_order_key_bits(a->order.dtype) - 8; shift >= 0; shift -= 8)
+    for (int shift = stni_sort_key_bits(a->order.dtype) - 8; shift >= 0; shift -= 8)
         key = key << 8 | next_digit(a, base, key, shift, &place);
     return occurrence(a, base, key, place);
 }
 
-stn_status stni_order_select_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_select_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_select_args *a = args;
-    const struct stni_order_lines *lines = &a->lines;
+    const struct stni_sort_select_args *a = args;
+    const struct stni_sort_lines *lines = &a->lines;
     const size_t size = stn_dtype_size(a->order.dtype);
     const int64_t count = order_line_count(lines);
     (void)queue;
     for (int64_t l = 0; l < count; l++) {
         int64_t base = order_line_at(lines, ORDER_IN, l);
-        struct stni_order_entry e = lines->n <= ORDER_SHORT_LINE ? select_short(a, base) : select_long(a, base);
-        stni_order_store(a->values, order_line_at(lines, ORDER_VALUES, l), size, stni_order_load(a->in, e.at, size));
+        struct stni_sort_entry e = lines->n <= ORDER_SHORT_LINE ? select_short(a, base) : select_long(a, base);
+        stni_sort_store(a->values, order_line_at(lines, ORDER_VALUES, l), size, stni_sort_load(a->in, e.at, size));
         a->indices[order_line_at(lines, ORDER_INDICES, l)] = e.index;
     }
     return STN_OK;

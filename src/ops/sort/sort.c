@@ -22,19 +22,19 @@ struct topk_attrs {
 stn_tensor *stn_sort(stn_tensor *input, int dim, int descending, stn_tensor **indices)
 {
     const struct sort_attrs attrs = {dim, descending != 0, 1};
-    return stni_order_call(STNI_OP_sort, input, &attrs, indices);
+    return stni_sort_call(STNI_OP_sort, input, &attrs, indices);
 }
 
 stn_tensor *stn_argsort(stn_tensor *input, int dim, int descending)
 {
     const struct sort_attrs attrs = {dim, descending != 0, 1};
-    return stni_order_call(STNI_OP_argsort, input, &attrs, NULL);
+    return stni_sort_call(STNI_OP_argsort, input, &attrs, NULL);
 }
 
 stn_tensor *stn_topk(stn_tensor *input, int64_t k, int dim, int largest, stn_tensor **indices)
 {
     const struct topk_attrs attrs = {k, dim, largest != 0, 1};
-    return stni_order_call(STNI_OP_topk, input, &attrs, indices);
+    return stni_sort_call(STNI_OP_topk, input, &attrs, indices);
 }
 
 struct result {
@@ -57,9 +57,9 @@ static stn_tensor *lay_like(stn_tensor *t, const stn_spec *like)
 
 static struct result sort_whole(stn_tensor *input, int dim, int64_t descending)
 {
-    const struct stni_order_sort_attrs attrs = {dim, descending};
+    const struct stni_sort_sort_attrs attrs = {dim, descending};
     struct result r = {0};
-    r.values = stni_order_call(STNI_OP_order_sort, input, &attrs, &r.indices);
+    r.values = stni_sort_call(STNI_OP_order_sort, input, &attrs, &r.indices);
     return r;
 }
 
@@ -85,9 +85,9 @@ static struct result sort_lines(stn_tensor *input, int dim, int64_t descending, 
 static struct result sort_dim(stn_tensor *input, int dim, int64_t descending)
 {
     struct stni_layout layout = input->spec->layout;
-    const int64_t n_lines = stni_order_lines_of(&layout, dim);
+    const int64_t n_lines = stni_sort_lines_of(&layout, dim);
     int other;
-    if (stni_order_way(&layout, dim, &other) == STNI_ORDER_SHARED && n_lines > 1 && n_lines <= STN_MAX_INPUTS)
+    if (stni_sort_way(&layout, dim, &other) == STNI_ORDER_SHARED && n_lines > 1 && n_lines <= STN_MAX_INPUTS)
         return sort_lines(input, dim, descending, n_lines);
     return sort_whole(input, dim, descending);
 }
@@ -95,10 +95,10 @@ static struct result sort_dim(stn_tensor *input, int dim, int64_t descending)
 static stn_status judge(const stn_op_call *call, int64_t given, int *dim)
 {
     const int unwrapped = (int)given;
-    const stn_ints dims = stni_order_dim(&unwrapped);
+    const stn_ints dims = stni_sort_dim(&unwrapped);
     uint32_t mask;
     STNI_TRY(stni_dim_wrap(call, "dim", given, call->in_spec[0]->layout.ndim, dim));
-    return stni_order_check(call, &dims, 0, &mask);
+    return stni_sort_check(call, &dims, 0, &mask);
 }
 
 static stn_status sort(stn_op_call *call)
@@ -126,7 +126,7 @@ static stn_status topk(stn_op_call *call)
 {
     const struct topk_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    const struct stni_order_top_attrs top = {{1, {attrs->dim}}, attrs->k, attrs->largest, 0, 1};
+    const struct stni_sort_top_attrs top = {{1, {attrs->dim}}, attrs->k, attrs->largest, 0, 1};
     int dim;
     uint32_t axes;
     STNI_TRY(judge(call, attrs->dim, &dim));
@@ -135,7 +135,7 @@ static stn_status topk(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted %" PRId64 " <= k <= %" PRId64, attrs->k, least, n);
     const int ranks = in->ndim > 0 ? stni_dim_ranks(in, dim, &axes) : 1;
     if (ranks == 1 || attrs->k <= 1 || attrs->k * ranks <= n) {
-        call->out[0] = stni_order_call(STNI_OP_order_top, call->in[0], &top, &call->out[1]);
+        call->out[0] = stni_sort_call(STNI_OP_order_top, call->in[0], &top, &call->out[1]);
         return STN_OK;
     }
     struct result r = sort_dim(call->in[0], dim, attrs->largest);

@@ -20,7 +20,7 @@ struct send_back_attrs {
     int64_t dim; /* 0 <= dim < ndim */
 };
 
-stn_tensor *stni_order_send_back(stn_tensor *grad, stn_tensor *indices, int dim)
+stn_tensor *stni_sort_send_back(stn_tensor *grad, stn_tensor *indices, int dim)
 {
     const struct send_back_attrs attrs = {dim};
     return stni_call(STNI_OP_order_send_back, 2, (stn_tensor *[]){grad, indices}, &attrs);
@@ -30,7 +30,7 @@ static stn_status check(stn_op_call *call)
 {
     const struct send_back_attrs *attrs = call->attrs;
     const struct stni_layout *grad = &call->in_spec[GRAD]->layout, *indices = &call->in_spec[INDICES]->layout;
-    if (attrs->dim < 0 || attrs->dim >= indices->ndim || stni_order_lines_of(indices, (int)attrs->dim) != 1)
+    if (attrs->dim < 0 || attrs->dim >= indices->ndim || stni_sort_lines_of(indices, (int)attrs->dim) != 1)
         return stn_op_fail(call, STN_ERR_SHAPE, "'indices' got %d dims, wanted all of size 1 but 'dim', which got %d", indices->ndim,
                            (int)attrs->dim);
     if (indices->dtype != STN_DTYPE_I64 || grad->ndim != indices->ndim || memcmp(grad->shape, indices->shape, sizeof grad->shape) != 0)
@@ -54,17 +54,17 @@ static stn_status place(stn_op_call *call)
 static stn_status place_own(const stn_op_call *call, int dim, const void *grad, const int64_t *indices)
 {
     const stn_tensor *out = call->out[0];
-    struct stni_order_along_args args = {.size = stn_dtype_size(out->spec->layout.dtype), .whole_bytes = out->spec->local_bytes,
+    struct stni_sort_along_args args = {.size = stn_dtype_size(out->spec->layout.dtype), .whole_bytes = out->spec->local_bytes,
                                          .k = out->spec->local_shape[dim], .whole = out->data, .part = (void *)grad, .indices = indices};
-    args.lines = (struct stni_order_lines){.step = {1, 1, 1}, .n_along = 1, .along = {args.k}, .along_in = {out->strides[dim]},
+    args.lines = (struct stni_sort_lines){.step = {1, 1, 1}, .n_along = 1, .along = {args.k}, .along_in = {out->strides[dim]},
                                            .along_index = {1}, .first = out->spec->local_offset[dim], .n = args.k};
     return args.k > 0 ? stn_op_launch(call, PLACE, out->spec->layout.dtype, &args, sizeof args) : STN_OK;
 }
 
-static stn_status pack_args(const stn_op_call *call, const struct stni_order_swap *swap, struct stni_order_pack_args *args)
+static stn_status pack_args(const stn_op_call *call, const struct stni_sort_swap *swap, struct stni_sort_pack_args *args)
 {
     const stn_tensor *grad = call->in[GRAD], *indices = call->in[INDICES];
-    *args = (struct stni_order_pack_args){.size = stn_dtype_size(grad->spec->layout.dtype), .n = grad->spec->local_shape[swap->dim],
+    *args = (struct stni_sort_pack_args){.size = stn_dtype_size(grad->spec->layout.dtype), .n = grad->spec->local_shape[swap->dim],
                                           .grad = grad->data, .grad_step = grad->strides[swap->dim], .indices = indices->data,
                                           .indices_step = indices->strides[swap->dim], .n_pieces = swap->p, .begins = swap->begins,
                                           .pieces = swap->pieces};
@@ -73,31 +73,31 @@ static stn_status pack_args(const stn_op_call *call, const struct stni_order_swa
 }
 
 /* Gives back what it took. */
-static stn_status send_indices(const stn_op_call *call, struct stni_order_swap *swap, struct stni_order_pack_args args, int64_t *came)
+static stn_status send_indices(const stn_op_call *call, struct stni_sort_swap *swap, struct stni_sort_pack_args args, int64_t *came)
 {
     const int mark = stni_scratch_mark(call->context);
     STNI_TRY(stni_rows_memory(call, args.n, sizeof(int64_t), &args.packed_indices));
     STNI_TRY(stn_op_launch(call, PACK, call->in[GRAD]->spec->layout.dtype, &args, sizeof args));
-    STNI_TRY(stni_order_swap_counts(swap, args.counts));
-    stn_status status = stni_order_swap_send(swap, STN_DTYPE_I64, args.packed_indices, came);
+    STNI_TRY(stni_sort_swap_counts(swap, args.counts));
+    stn_status status = stni_sort_swap_send(swap, STN_DTYPE_I64, args.packed_indices, came);
     stni_scratch_release(call->context, mark);
     return status;
 }
 
-static stn_status send_grad(const stn_op_call *call, const struct stni_order_swap *swap, struct stni_order_pack_args args, void *came)
+static stn_status send_grad(const stn_op_call *call, const struct stni_sort_swap *swap, struct stni_sort_pack_args args, void *came)
 {
     const stn_dtype dtype = call->in[GRAD]->spec->layout.dtype;
     STNI_TRY(stni_rows_memory(call, args.n, args.size, &args.packed));
     STNI_TRY(stn_op_launch(call, PACK, dtype, &args, sizeof args));
-    return stni_order_swap_send(swap, dtype, args.packed, came);
+    return stni_sort_swap_send(swap, dtype, args.packed, came);
 }
 
-static stn_status run_shared(const stn_op_call *call, struct stni_order_swap *swap, int dim, uint32_t axes)
+static stn_status run_shared(const stn_op_call *call, struct stni_sort_swap *swap, int dim, uint32_t axes)
 {
-    struct stni_order_pack_args args;
+    struct stni_sort_pack_args args;
     void *came;
     int64_t *came_indices;
-    STNI_TRY(stni_order_swap_begin(swap, call, call->in[GRAD]->spec, dim, axes));
+    STNI_TRY(stni_sort_swap_begin(swap, call, call->in[GRAD]->spec, dim, axes));
     STNI_TRY(pack_args(call, swap, &args));
     STNI_TRY(stni_rows_memory(call, args.n, sizeof(int64_t), &came_indices));
     STNI_TRY(send_indices(call, swap, args, came_indices));
@@ -110,13 +110,13 @@ static stn_status run(stn_op_call *call)
 {
     const int dim = (int)((const struct send_back_attrs *)call->attrs)->dim;
     const stn_spec *spec = call->in[GRAD]->spec;
-    struct stni_order_swap swap = {.call = call};
+    struct stni_sort_swap swap = {.call = call};
     uint32_t axes;
-    if (!stni_order_has_lines(spec, dim))
+    if (!stni_sort_has_lines(spec, dim))
         return STN_OK;
     if (stni_dim_ranks(&spec->layout, dim, &axes) == 1)
         return place_own(call, dim, call->in[GRAD]->data, call->in[INDICES]->data);
-    return stni_order_swap_end(&swap, run_shared(call, &swap, dim, axes));
+    return stni_sort_swap_end(&swap, run_shared(call, &swap, dim, axes));
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
@@ -139,13 +139,13 @@ static const stn_input_schema inputs[] = {[GRAD] = {.name = "grad"}, [INDICES] =
 static const stn_attr_schema attrs_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct send_back_attrs, dim), NULL}};
 
 static const stn_kernel_slot slots[] = {
-    [PACK] = {"order_send_back.pack", sizeof(struct stni_order_pack_args)},
-    [PLACE] = {"order_send_back.place", sizeof(struct stni_order_along_args)},
+    [PACK] = {"order_send_back.pack", sizeof(struct stni_sort_pack_args)},
+    [PLACE] = {"order_send_back.place", sizeof(struct stni_sort_along_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "order_send_back.pack", "cpu", STNI_ORDER_ALL, sizeof(struct stni_order_pack_args), stni_order_pack_cpu},
-    {sizeof(stn_kernel), "order_send_back.place", "cpu", STNI_ORDER_ALL, sizeof(struct stni_order_along_args), stni_order_place_cpu},
+    {sizeof(stn_kernel), "order_send_back.pack", "cpu", STNI_ORDER_ALL, sizeof(struct stni_sort_pack_args), stni_sort_pack_cpu},
+    {sizeof(stn_kernel), "order_send_back.place", "cpu", STNI_ORDER_ALL, sizeof(struct stni_sort_along_args), stni_sort_place_cpu},
 };
 
 const stn_op_desc stni_op_order_send_back = {

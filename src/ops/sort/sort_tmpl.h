@@ -5,14 +5,14 @@ struct NAME(entry) {
     P place;
 };
 
-static void NAME(collect)(const struct stni_order_sort_args *a, int64_t base, struct NAME(entry) *out)
+static void NAME(collect)(const struct stni_sort_sort_args *a, int64_t base, struct NAME(entry) *out)
 {
     const int64_t size = (int64_t)stn_dtype_size(a->order.dtype);
     struct order_walk walk = {&a->lines, base, 0};
     struct order_block b;
     uint64_t keys[ORDER_BLOCK];
     for (int64_t place = 0; order_walk_next(&walk, &b);) {
-        stni_order_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
+        stni_sort_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++)
             *out++ = (struct NAME(entry)){(K)keys[i], (P)place++};
     }
@@ -64,12 +64,12 @@ static const struct NAME(entry) *NAME(sort)(struct NAME(entry) *work, int64_t n,
     return from;
 }
 
-static void NAME(sort_lines)(const struct stni_order_sort_args *a)
+static void NAME(sort_lines)(const struct stni_sort_sort_args *a)
 {
-    const struct stni_order_lines *lines = &a->lines;
+    const struct stni_sort_lines *lines = &a->lines;
     const size_t size = stn_dtype_size(a->order.dtype);
     const int64_t count = order_line_count(lines), step = lines->along_in[0];
-    const int bits = stni_order_key_bits(a->order.dtype);
+    const int bits = stni_sort_key_bits(a->order.dtype);
     for (int64_t l = 0; l < count; l++) {
         int64_t in = order_line_at(lines, ORDER_IN, l), value = order_line_at(lines, ORDER_VALUES, l);
         int64_t index = order_line_at(lines, ORDER_INDICES, l);
@@ -77,7 +77,7 @@ static void NAME(sort_lines)(const struct stni_order_sort_args *a)
         const struct NAME(entry) *e = NAME(sort)(a->work, lines->n, bits);
         for (int64_t i = 0; i < lines->n; i++) {
             const int64_t place = (int64_t)e[i].place;
-            stni_order_store(a->values, value + i * lines->step[ORDER_VALUES], size, stni_order_load(a->in, in + place * step, size));
+            stni_sort_store(a->values, value + i * lines->step[ORDER_VALUES], size, stni_sort_load(a->in, in + place * step, size));
             a->indices[index + i * lines->step[ORDER_INDICES]] = lines->first + place;
         }
     }

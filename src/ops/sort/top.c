@@ -18,23 +18,23 @@ enum { VALUES, INDICES };
 
 static stn_status check(stn_op_call *call)
 {
-    const struct stni_order_top_attrs *attrs = call->attrs;
+    const struct stni_sort_top_attrs *attrs = call->attrs;
     uint32_t dims;
-    STNI_TRY(stni_order_check(call, &attrs->dim, 0, &dims));
+    STNI_TRY(stni_sort_check(call, &attrs->dim, 0, &dims));
     int64_t n = stni_reduction_count(call->in_spec[0], dims);
     int along_one = attrs->dim.n == 1 && call->in_spec[0]->layout.ndim > 0 && attrs->keepdim;
     if (attrs->k < 0 || attrs->k > n || (attrs->k != 1 && !along_one))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted 0 <= k <= %" PRId64 ", and 1 without a dim for it", attrs->k, n);
-    stni_order_line_metas(call, dims, attrs->keepdim != 0, attrs->k);
+    stni_sort_line_metas(call, dims, attrs->keepdim != 0, attrs->k);
     return STN_OK;
 }
 
 /* The note: the axes along which candidates are gathered. */
 static stn_status place(stn_op_call *call)
 {
-    const struct stni_order_top_attrs *attrs = call->attrs;
+    const struct stni_sort_top_attrs *attrs = call->attrs;
     struct stni_layout in = call->in_spec[0]->layout;
-    return stni_order_line_specs(call, &in, stni_order_dims(call, &attrs->dim), attrs->keepdim != 0);
+    return stni_sort_line_specs(call, &in, stni_sort_dims(call, &attrs->dim), attrs->keepdim != 0);
 }
 
 /* The most elements of a line that any rank has. */
@@ -54,16 +54,16 @@ static int64_t longest_part(const stn_spec *spec, uint32_t dims)
 }
 
 /* Some lines after the others, so that candidates never fill more than BUFFER bytes, if there is more than one line. */
-static stn_status run_shared(stn_op_call *call, struct stni_order_top_args *top)
+static stn_status run_shared(stn_op_call *call, struct stni_sort_top_args *top)
 {
-    const struct stni_order_top_attrs *attrs = call->attrs;
+    const struct stni_sort_top_attrs *attrs = call->attrs;
     enum { BUFFER = 128 << 10 };
     const stn_tensor *in = call->in[0];
-    const int64_t longest = longest_part(in->spec, stni_order_dims(call, &attrs->dim)), n_lines = top->n_lines;
+    const int64_t longest = longest_part(in->spec, stni_sort_dims(call, &attrs->dim)), n_lines = top->n_lines;
     stn_comm *comm;
     void *own, *all;
     STNI_TRY(stni_mesh_comm(in->spec->layout.mesh, (uint32_t)call->note, &comm));
-    struct stni_order_merge_args merge = {.order = top->order, .lines = top->lines, .k_out = top->k, .n_parts = comm->size,
+    struct stni_sort_merge_args merge = {.order = top->order, .lines = top->lines, .k_out = top->k, .n_parts = comm->size,
                                           .values = top->values, .indices = top->indices, .heap = top->heap};
     merge.k = top->k = top->k < longest ? top->k : longest;
     const int64_t line_bytes = top->k * (int64_t)sizeof *top->pairs, fit = BUFFER / (line_bytes * comm->size);
@@ -76,7 +76,7 @@ static stn_status run_shared(stn_op_call *call, struct stni_order_top_args *top)
         top->first_line = merge.first_line = line;
         top->n_lines = merge.n_lines = n_lines - line < at_once ? n_lines - line : at_once;
         STNI_TRY(stn_op_launch(call, TOP, top->order.dtype, top, sizeof *top));
-        STNI_TRY(stni_order_gather(call, comm, own, all, 2 * top->k * top->n_lines));
+        STNI_TRY(stni_sort_gather(call, comm, own, all, 2 * top->k * top->n_lines));
         STNI_TRY(stn_op_launch(call, MERGE, top->order.dtype, &merge, sizeof merge));
     }
     return STN_OK;
@@ -84,16 +84,16 @@ static stn_status run_shared(stn_op_call *call, struct stni_order_top_args *top)
 
 static stn_status run(stn_op_call *call)
 {
-    const struct stni_order_top_attrs *attrs = call->attrs;
+    const struct stni_sort_top_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
-    struct stni_order_top_args args = {.order = {in->spec->layout.dtype, attrs->largest != 0, attrs->nan_first != 0}, .k = attrs->k,
+    struct stni_sort_top_args args = {.order = {in->spec->layout.dtype, attrs->largest != 0, attrs->nan_first != 0}, .k = attrs->k,
                                        .in = in->data, .values = values->data, .indices = indices->data};
     void *heap;
     if (values->spec->local_numel == 0)
         return STN_OK;
     STNI_TRY(stn_op_scratch(call, (size_t)args.k * sizeof *args.heap, &heap));
     args.heap = heap;
-    stni_order_lines_make(&args.lines, stni_order_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
+    stni_sort_lines_make(&args.lines, stni_sort_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
     args.n_lines = order_line_count(&args.lines);
     return call->note ? run_shared(call, &args) : stn_op_launch(call, TOP, args.order.dtype, &args, sizeof args);
 }
@@ -106,30 +106,30 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 
 static stn_status backward(stn_backward_call *call)
 {
-    const struct stni_order_top_attrs *attrs = call->attrs;
+    const struct stni_sort_top_attrs *attrs = call->attrs;
     if (call->grad_out[VALUES])
-        call->grad_in[0] = stni_order_place(call->grad_out[VALUES], call->out[INDICES], call->want[0], (int)attrs->dim.v[0], attrs->keepdim != 0);
+        call->grad_in[0] = stni_sort_place(call->grad_out[VALUES], call->out[INDICES], call->want[0], (int)attrs->dim.v[0], attrs->keepdim != 0);
     return stn_context_status(call->context);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema attrs[] = {
-    {"dim", STN_ATTR_INTS, offsetof(struct stni_order_top_attrs, dim), NULL},
-    {"k", STN_ATTR_INT, offsetof(struct stni_order_top_attrs, k), NULL},
-    {"largest", STN_ATTR_BOOL, offsetof(struct stni_order_top_attrs, largest), NULL},
-    {"nan_first", STN_ATTR_BOOL, offsetof(struct stni_order_top_attrs, nan_first), NULL},
-    {"keepdim", STN_ATTR_BOOL, offsetof(struct stni_order_top_attrs, keepdim), NULL},
+    {"dim", STN_ATTR_INTS, offsetof(struct stni_sort_top_attrs, dim), NULL},
+    {"k", STN_ATTR_INT, offsetof(struct stni_sort_top_attrs, k), NULL},
+    {"largest", STN_ATTR_BOOL, offsetof(struct stni_sort_top_attrs, largest), NULL},
+    {"nan_first", STN_ATTR_BOOL, offsetof(struct stni_sort_top_attrs, nan_first), NULL},
+    {"keepdim", STN_ATTR_BOOL, offsetof(struct stni_sort_top_attrs, keepdim), NULL},
 };
-static const struct stni_order_top_attrs attrs_init = {.dim = {.n = -1}, .k = 1, .largest = 1};
+static const struct stni_sort_top_attrs attrs_init = {.dim = {.n = -1}, .k = 1, .largest = 1};
 
 static const stn_kernel_slot slots[] = {
-    [TOP] = {"order_top.top", sizeof(struct stni_order_top_args)},
-    [MERGE] = {"order_top.merge", sizeof(struct stni_order_merge_args)},
+    [TOP] = {"order_top.top", sizeof(struct stni_sort_top_args)},
+    [MERGE] = {"order_top.merge", sizeof(struct stni_sort_merge_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "order_top.top", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_order_top_args), stni_order_top_cpu},
-    {sizeof(stn_kernel), "order_top.merge", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_order_merge_args), stni_order_merge_cpu},
+    {sizeof(stn_kernel), "order_top.top", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_sort_top_args), stni_sort_top_cpu},
+    {sizeof(stn_kernel), "order_top.merge", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_sort_merge_args), stni_sort_merge_cpu},
 };
 
 const stn_op_desc stni_op_order_top = {
@@ -139,7 +139,7 @@ const stn_op_desc stni_op_order_top = {
     .n_inputs = 1,
     .attrs = attrs,
     .n_attrs = 5,
-    .attrs_size = sizeof(struct stni_order_top_attrs),
+    .attrs_size = sizeof(struct stni_sort_top_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 2,
     .check = check,

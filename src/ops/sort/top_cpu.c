@@ -13,49 +13,49 @@ static uint64_t least(const uint64_t *keys, int64_t n)
 
 /* Most blocks of a long line come after all that is kept: the least of their keys tells. Elements come in the order of their indices, so that
  * of equals those that are kept stay. */
-static void collect(const struct stni_order_top_args *a, int64_t base, struct order_heap *heap)
+static void collect(const struct stni_sort_top_args *a, int64_t base, struct order_heap *heap)
 {
     struct order_walk walk = {&a->lines, base, 0};
     struct order_block b;
     uint64_t keys[ORDER_BLOCK];
     const size_t size = stn_dtype_size(a->order.dtype);
     while (order_walk_next(&walk, &b)) {
-        stni_order_keys(&a->order, (const char *)a->in + b.at * (int64_t)size, b.step, b.n, keys);
+        stni_sort_keys(&a->order, (const char *)a->in + b.at * (int64_t)size, b.step, b.n, keys);
         if (heap->n == heap->k && least(keys, b.n) >= heap->entries[0].key)
             continue;
         for (int64_t i = 0; i < b.n; i++)
             if (heap->n < heap->k || keys[i] < heap->entries[0].key)
-                stni_order_heap_put(heap, (struct stni_order_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step});
+                stni_sort_heap_put(heap, (struct stni_sort_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step});
     }
 }
 
-static void write_pairs(const struct stni_order_top_args *a, const struct order_heap *heap, struct stni_order_pair *out)
+static void write_pairs(const struct stni_sort_top_args *a, const struct order_heap *heap, struct stni_sort_pair *out)
 {
     const size_t size = stn_dtype_size(a->order.dtype);
     for (int64_t i = 0; i < a->k; i++) {
-        const struct stni_order_entry *e = &heap->entries[i];
-        out[i] = i < heap->n ? (struct stni_order_pair){stni_order_load(a->in, e->at, size), e->index} : (struct stni_order_pair){0, -1};
+        const struct stni_sort_entry *e = &heap->entries[i];
+        out[i] = i < heap->n ? (struct stni_sort_pair){stni_sort_load(a->in, e->at, size), e->index} : (struct stni_sort_pair){0, -1};
     }
 }
 
-stn_status stni_order_top_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_top_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_top_args *a = args;
-    const struct stni_order_lines *lines = &a->lines;
+    const struct stni_sort_top_args *a = args;
+    const struct stni_sort_lines *lines = &a->lines;
     const size_t size = stn_dtype_size(a->order.dtype);
     (void)queue;
     for (int64_t i = 0; i < a->n_lines; i++) {
         const int64_t l = a->first_line + i;
         struct order_heap heap = {a->heap, 0, a->k};
         collect(a, order_line_at(lines, ORDER_IN, l), &heap);
-        stni_order_heap_sort(&heap);
+        stni_sort_heap_sort(&heap);
         if (a->pairs) {
             write_pairs(a, &heap, a->pairs + i * a->k);
             continue;
         }
         int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
         for (int64_t j = 0; j < heap.n; j++) {
-            stni_order_store(a->values, value + j * lines->step[ORDER_VALUES], size, stni_order_load(a->in, heap.entries[j].at, size));
+            stni_sort_store(a->values, value + j * lines->step[ORDER_VALUES], size, stni_sort_load(a->in, heap.entries[j].at, size));
             a->indices[index + j * lines->step[ORDER_INDICES]] = heap.entries[j].index;
         }
     }
@@ -63,7 +63,7 @@ stn_status stni_order_top_cpu(stn_queue *queue, const void *args)
 }
 
 /* The candidates of a line, by its number among these; `at` becomes a pair's number. */
-static void collect_pairs(const struct stni_order_merge_args *a, int64_t line, struct order_heap *heap)
+static void collect_pairs(const struct stni_sort_merge_args *a, int64_t line, struct order_heap *heap)
 {
     const size_t size = stn_dtype_size(a->order.dtype);
     for (int part = 0; part < a->n_parts; part++)
@@ -72,16 +72,16 @@ static void collect_pairs(const struct stni_order_merge_args *a, int64_t line, s
             uint64_t element, key;
             if (a->pairs[at].index < 0)
                 break;
-            stni_order_store(&element, 0, size, a->pairs[at].bits);
-            stni_order_keys(&a->order, &element, 1, 1, &key);
-            stni_order_heap_put(heap, (struct stni_order_entry){key, a->pairs[at].index, at});
+            stni_sort_store(&element, 0, size, a->pairs[at].bits);
+            stni_sort_keys(&a->order, &element, 1, 1, &key);
+            stni_sort_heap_put(heap, (struct stni_sort_entry){key, a->pairs[at].index, at});
         }
 }
 
-stn_status stni_order_merge_cpu(stn_queue *queue, const void *args)
+stn_status stni_sort_merge_cpu(stn_queue *queue, const void *args)
 {
-    const struct stni_order_merge_args *a = args;
-    const struct stni_order_lines *lines = &a->lines;
+    const struct stni_sort_merge_args *a = args;
+    const struct stni_sort_lines *lines = &a->lines;
     const size_t size = stn_dtype_size(a->order.dtype);
     (void)queue;
     for (int64_t i = 0; i < a->n_lines; i++) {
@@ -89,9 +89,9 @@ stn_status stni_order_merge_cpu(stn_queue *queue, const void *args)
         struct order_heap heap = {a->heap, 0, a->k_out};
         int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
         collect_pairs(a, i, &heap);
-        stni_order_heap_sort(&heap);
+        stni_sort_heap_sort(&heap);
         for (int64_t j = 0; j < heap.n; j++) {
-            stni_order_store(a->values, value + j * lines->step[ORDER_VALUES], size, a->pairs[heap.entries[j].at].bits);
+            stni_sort_store(a->values, value + j * lines->step[ORDER_VALUES], size, a->pairs[heap.entries[j].at].bits);
             a->indices[index + j * lines->step[ORDER_INDICES]] = heap.entries[j].index;
         }
     }

@@ -49,41 +49,41 @@ static void memory_destroy(struct memory *m, int size, int64_t n)
     free(m->messages);
 }
 
-static stn_status call(stn_comm *comm, enum stni_verb_kind kind, int64_t n, const struct memory *m)
+static stn_status call(stn_comm *comm, enum stni_coll_kind kind, int64_t n, const struct memory *m)
 {
     int is_root = stn_comm_rank(comm) == ROOT;
     switch (kind) {
-    case STNI_VERB_ALL_REDUCE: return stn_comm_all_reduce(comm, m->send, m->recv, n, STN_DTYPE_I32, STN_SUM, NULL);
-    case STNI_VERB_REDUCE: return stn_comm_reduce(comm, m->send, m->recv, n, STN_DTYPE_I32, STN_SUM, ROOT, NULL);
-    case STNI_VERB_ALL_GATHER: return stn_comm_all_gather(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, NULL);
-    case STNI_VERB_GATHER: return stn_comm_gather(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, ROOT, NULL);
-    case STNI_VERB_REDUCE_SCATTER:
+    case STNI_COLL_ALL_REDUCE: return stn_comm_all_reduce(comm, m->send, m->recv, n, STN_DTYPE_I32, STN_SUM, NULL);
+    case STNI_COLL_REDUCE: return stn_comm_reduce(comm, m->send, m->recv, n, STN_DTYPE_I32, STN_SUM, ROOT, NULL);
+    case STNI_COLL_ALL_GATHER: return stn_comm_all_gather(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, NULL);
+    case STNI_COLL_GATHER: return stn_comm_gather(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, ROOT, NULL);
+    case STNI_COLL_REDUCE_SCATTER:
         return stn_comm_reduce_scatter(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, STN_SUM, NULL);
-    case STNI_VERB_SCATTER: return stn_comm_scatter(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, ROOT, NULL);
-    case STNI_VERB_BROADCAST: return stn_comm_broadcast(comm, is_root ? m->send : m->recv, n, STN_DTYPE_I32, ROOT, NULL);
-    case STNI_VERB_ALL_TO_ALL:
+    case STNI_COLL_SCATTER: return stn_comm_scatter(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, ROOT, NULL);
+    case STNI_COLL_BROADCAST: return stn_comm_broadcast(comm, is_root ? m->send : m->recv, n, STN_DTYPE_I32, ROOT, NULL);
+    case STNI_COLL_ALL_TO_ALL:
         return stn_comm_all_to_all(comm, m->send, m->counts, m->recv, m->counts, STN_DTYPE_I32, NULL);
-    case STNI_VERB_GROUP: return stn_comm_group(comm, m->messages, NULL);
-    case STNI_VERB_EXCHANGE: return stn_comm_exchange(comm, m->messages, NULL);
-    case STNI_VERB_BARRIER: return stn_comm_barrier(comm, NULL);
-    case STNI_VERB_COUNT: break;
+    case STNI_COLL_GROUP: return stn_comm_group(comm, m->messages, NULL);
+    case STNI_COLL_EXCHANGE: return stn_comm_exchange(comm, m->messages, NULL);
+    case STNI_COLL_BARRIER: return stn_comm_barrier(comm, NULL);
+    case STNI_COLL_COUNT: break;
     }
     return STN_ERR_INTERNAL;
 }
 
 /* Elements that arrive in recv, and what each of them is. */
-static void expected(enum stni_verb_kind kind, int rank, int size, int64_t n, int64_t *count, int32_t *value)
+static void expected(enum stni_coll_kind kind, int rank, int size, int64_t n, int64_t *count, int32_t *value)
 {
-    int reduces = kind == STNI_VERB_ALL_REDUCE || kind == STNI_VERB_REDUCE || kind == STNI_VERB_REDUCE_SCATTER;
-    int to_root = kind == STNI_VERB_REDUCE || kind == STNI_VERB_GATHER, from_root = kind == STNI_VERB_BROADCAST;
-    int one_part = reduces || kind == STNI_VERB_SCATTER || from_root;
+    int reduces = kind == STNI_COLL_ALL_REDUCE || kind == STNI_COLL_REDUCE || kind == STNI_COLL_REDUCE_SCATTER;
+    int to_root = kind == STNI_COLL_REDUCE || kind == STNI_COLL_GATHER, from_root = kind == STNI_COLL_BROADCAST;
+    int one_part = reduces || kind == STNI_COLL_SCATTER || from_root;
     *value = reduces ? size : 1;
     *count = one_part ? n : size * n;
-    if (kind == STNI_VERB_BARRIER || (to_root && rank != ROOT) || (from_root && rank == ROOT))
+    if (kind == STNI_COLL_BARRIER || (to_root && rank != ROOT) || (from_root && rank == ROOT))
         *count = 0;
 }
 
-static int received(const struct memory *m, enum stni_verb_kind kind, int rank, int size, int64_t n)
+static int received(const struct memory *m, enum stni_coll_kind kind, int rank, int size, int64_t n)
 {
     int64_t count, i = 0;
     int32_t value;
@@ -93,22 +93,22 @@ static int received(const struct memory *m, enum stni_verb_kind kind, int rank, 
     return i == count;
 }
 
-stn_status every_verb_call(stn_comm *comm, enum stni_verb_kind kind, int64_t n)
+stn_status every_collective_call(stn_comm *comm, enum stni_coll_kind kind, int64_t n)
 {
     int size = stn_comm_size(comm);
     struct memory m = memory_create(size, n);
     stn_status status = call(comm, kind, n, &m);
     if (status == STN_OK && !CHECK(received(&m, kind, stn_comm_rank(comm), size, n)))
-        fprintf(stderr, "%s of %lld elements\n", stni_verb_name(kind), (long long)n);
+        fprintf(stderr, "%s of %lld elements\n", stni_coll_name(kind), (long long)n);
     memory_destroy(&m, size, n);
     return status;
 }
 
-void every_verb_fails(stn_comm *comm, stn_status status, const char *text)
+void every_collective_fails(stn_comm *comm, stn_status status, const char *text)
 {
-    for (int kind = 0; kind < STNI_VERB_COUNT; kind++)
+    for (int kind = 0; kind < STNI_COLL_COUNT; kind++)
         for (int many = 0; many < 2; many++) {
-            CHECK_STATUS(every_verb_call(comm, (enum stni_verb_kind)kind, many ? MANY_ELEMENTS : FEW_ELEMENTS), status);
+            CHECK_STATUS(every_collective_call(comm, (enum stni_coll_kind)kind, many ? MANY_ELEMENTS : FEW_ELEMENTS), status);
             CHECK_STR(stn_comm_error_text(comm), text);
         }
 }

@@ -1,4 +1,4 @@
-/* A job in which rank 1 is killed, or stopped, while all ranks reduce. Each other rank writes a line: what its verb returned, after how many
+/* A job in which rank 1 is killed, or stopped, while all ranks reduce. Each other rank writes a line: what its collective returned, after how many
  * seconds, and the text. test_killed.py reads the lines.
  *
  * usage: mpi_killed kill|stop DEADLINE_SECONDS ELEMENTS */
@@ -29,7 +29,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Strikes while the rank is in a verb, or between two. */
+/* Strikes while the rank is in a collective, or between two. */
 static void *strike(void *arg)
 {
     const struct plan *plan = arg;

@@ -5,16 +5,16 @@
 
 static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {
-    const struct stni_verb verb = {.kind = STNI_VERB_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
     stn_comm *inner = impl;
-    return inner->run(inner, queue, &verb);
+    return inner->run(inner, queue, &coll);
 }
 
 static stn_status group(void *impl, stn_queue *queue, const stn_exchange *messages)
 {
-    const struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = messages->dtype, .messages = messages};
+    const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = messages->dtype, .messages = messages};
     stn_comm *inner = impl;
-    return inner->run(inner, queue, &verb);
+    return inner->run(inner, queue, &coll);
 }
 
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)

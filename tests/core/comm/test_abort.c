@@ -1,5 +1,5 @@
-/* A rank that fails while its peers are in a verb: who learns what, how soon, and that nobody's memory is touched after its verb has returned.
- * All ranks free what they gave to a verb as soon as it returns (every_collective.h): run with the address or the thread sanitizer, these cases show
+/* A rank that fails while its peers are in a collective: who learns what, how soon, and that nobody's memory is touched after its collective has returned.
+ * All ranks free what they gave to a collective as soon as it returns (every_collective.h): run with the address or the thread sanitizer, these cases show
  * that no peer was still copying. */
 #include "every_collective.h"
 #include "ranks.h"
@@ -10,7 +10,7 @@
 
 enum { RANKS = 3, ROUNDS = 3 };
 
-/* Where a rank fails: in a phase of its verb, or without calling it. */
+/* Where a rank fails: in a phase of its collective, or without calling it. */
 enum stage { ABORT_OUTSIDE = STNI_PHASE_COUNT, DESTROY, STAGES };
 
 static const char *const stage_names[] = {"before it arrives", "after it arrived", "in its copy phase", "before it leaves", "outside of the verb",
@@ -20,7 +20,7 @@ static const double deadline = 30; /* seconds; none of these cases comes near */
 static const char what[] = "the fuse has blown";
 
 struct trial {
-    enum stni_verb_kind verb;
+    enum stni_coll_kind coll;
     int64_t n;
     int failing, stage; /* the rank, and a phase or one of enum stage */
     int lingering;      /* the rank that stays in its copy phase; -1: none */
@@ -70,10 +70,10 @@ static void linger(struct trial *t)
     atomic_store(&t->inside, 0);
 }
 
-static void on_phase(void *arg, int rank, enum stni_verb_kind kind, enum stni_thread_phase phase)
+static void on_phase(void *arg, int rank, enum stni_coll_kind kind, enum stni_thread_phase phase)
 {
     struct trial *t = arg;
-    if (kind != t->verb)
+    if (kind != t->coll)
         return;
     if (rank != t->failing && phase == STNI_PHASE_AFTER_ARRIVE)
         atomic_fetch_add(&t->arrived, 1);
@@ -93,13 +93,13 @@ static void peer_knows(struct trial *t)
         ;
 }
 
-/* The verb's status; where the failure came too late for it, that of the next. */
+/* The collective's status; where the failure came too late for it, that of the next. */
 static stn_status call_until_it_fails(stn_comm *comm, const struct trial *t)
 {
-    stn_status status = every_verb_call(comm, t->verb, t->n);
+    stn_status status = every_collective_call(comm, t->coll, t->n);
     if (t->lingering >= 0 && stn_comm_rank(comm) != t->lingering)
         CHECK_I64(atomic_load(&t->inside), 0);
-    return status == STN_OK ? every_verb_call(comm, t->verb, t->n) : status;
+    return status == STN_OK ? every_collective_call(comm, t->coll, t->n) : status;
 }
 
 static void failing_body(stn_comm *comm, struct trial *t)
@@ -111,7 +111,7 @@ static void failing_body(stn_comm *comm, struct trial *t)
         return;
     CHECK_STATUS(call_until_it_fails(comm, t), STN_ERR_DEVICE);
     CHECK_STR(stn_comm_error_text(comm), what);
-    every_verb_fails(comm, STN_ERR_DEVICE, what);
+    every_collective_fails(comm, STN_ERR_DEVICE, what);
 }
 
 static void peer_body(stn_comm *comm, struct trial *t)
@@ -126,7 +126,7 @@ static void peer_body(stn_comm *comm, struct trial *t)
         CHECK(strstr(got, wanted) != NULL);
     else
         CHECK_STR(got, wanted);
-    every_verb_fails(comm, status, got);
+    every_collective_fails(comm, status, got);
 }
 
 static void trial_body(stn_comm *comm, void *arg)
@@ -143,16 +143,16 @@ static double try_once(struct trial *t)
     CHECK(t->began > 0);
     double seconds = atomic_load(&t->known) - t->began;
     if (!CHECK(seconds < deadline))
-        fprintf(stderr, "%s of %lld elements, rank %d fails %s\n", stni_verb_name(t->verb), (long long)t->n, t->failing, stage_names[t->stage]);
+        fprintf(stderr, "%s of %lld elements, rank %d fails %s\n", stni_coll_name(t->coll), (long long)t->n, t->failing, stage_names[t->stage]);
     return seconds;
 }
 
-static double worst_of(enum stni_verb_kind verb, int64_t n, int stage)
+static double worst_of(enum stni_coll_kind coll, int64_t n, int stage)
 {
     double worst = 0;
     for (int failing = 0; failing < RANKS; failing++)
         for (int round = 0; round < ROUNDS; round++) {
-            struct trial t = {.verb = verb, .n = n, .failing = failing, .stage = stage, .lingering = -1, .delay = round * 120e-6};
+            struct trial t = {.coll = coll, .n = n, .failing = failing, .stage = stage, .lingering = -1, .delay = round * 120e-6};
             double seconds = try_once(&t);
             worst = seconds > worst ? seconds : worst;
         }
@@ -163,8 +163,8 @@ static void worst_of_stage(int stage)
 {
     double worst[2] = {0, 0};
     for (int many = 0; many < 2; many++)
-        for (int verb = 0; verb < STNI_VERB_COUNT; verb++) {
-            double seconds = worst_of((enum stni_verb_kind)verb, many ? MANY_ELEMENTS : FEW_ELEMENTS, stage);
+        for (int coll = 0; coll < STNI_COLL_COUNT; coll++) {
+            double seconds = worst_of((enum stni_coll_kind)coll, many ? MANY_ELEMENTS : FEW_ELEMENTS, stage);
             worst[many] = seconds > worst[many] ? seconds : worst[many];
         }
     printf("a rank fails %-31s  the last peer knows after at most %7.3f ms (few elements) %7.3f ms (many)\n", stage_names[stage],
@@ -191,7 +191,7 @@ static void who_fails_before_it_leaves_is_named_by_all(void)
     worst_of_stage(STNI_PHASE_BEFORE_LEAVE);
 }
 
-static void who_fails_outside_of_the_verb_is_named_by_all(void)
+static void who_fails_outside_of_the_collective_is_named_by_all(void)
 {
     worst_of_stage(ABORT_OUTSIDE);
 }
@@ -202,16 +202,16 @@ static void who_destroys_its_communicator_is_named_by_all(void)
 }
 
 /* Whatever is copied in place by all ranks at once. */
-static int has_copy_phase(int verb)
+static int has_copy_phase(int coll)
 {
-    return verb != STNI_VERB_BARRIER && verb != STNI_VERB_GROUP;
+    return coll != STNI_COLL_BARRIER && coll != STNI_COLL_GROUP;
 }
 
 static void nobody_returns_while_the_failed_rank_copies(void)
 {
-    for (int verb = 0; verb < STNI_VERB_COUNT; verb++)
-        for (int failing = 0; failing < RANKS && has_copy_phase(verb); failing++) {
-            struct trial t = {.verb = (enum stni_verb_kind)verb, .n = MANY_ELEMENTS, .failing = failing, .stage = STNI_PHASE_IN_COPY,
+    for (int coll = 0; coll < STNI_COLL_COUNT; coll++)
+        for (int failing = 0; failing < RANKS && has_copy_phase(coll); failing++) {
+            struct trial t = {.coll = (enum stni_coll_kind)coll, .n = MANY_ELEMENTS, .failing = failing, .stage = STNI_PHASE_IN_COPY,
                               .lingering = failing};
             try_once(&t);
         }
@@ -219,9 +219,9 @@ static void nobody_returns_while_the_failed_rank_copies(void)
 
 static void nobody_returns_while_a_peer_copies(void)
 {
-    for (int verb = 0; verb < STNI_VERB_COUNT; verb++)
-        for (int failing = 0; failing < RANKS && has_copy_phase(verb); failing++) {
-            struct trial t = {.verb = (enum stni_verb_kind)verb, .n = MANY_ELEMENTS, .failing = failing, .stage = STNI_PHASE_BEFORE_LEAVE,
+    for (int coll = 0; coll < STNI_COLL_COUNT; coll++)
+        for (int failing = 0; failing < RANKS && has_copy_phase(coll); failing++) {
+            struct trial t = {.coll = (enum stni_coll_kind)coll, .n = MANY_ELEMENTS, .failing = failing, .stage = STNI_PHASE_BEFORE_LEAVE,
                               .lingering = (failing + 1) % RANKS};
             try_once(&t);
         }
@@ -245,13 +245,13 @@ static void sender_body(stn_comm *comm, void *arg)
     }
     memset(data, 0x5a, MANY_ELEMENTS * sizeof *data);
     free(data);
-    every_verb_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER, rank == 2 ? what : "rank 2: the fuse has blown");
+    every_collective_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER, rank == 2 ? what : "rank 2: the fuse has blown");
 }
 
 static void nobody_returns_while_its_message_is_copied(void)
 {
     for (int round = 0; round < 10; round++) {
-        struct trial t = {.verb = STNI_VERB_GROUP, .failing = 2, .stage = ABORT_OUTSIDE, .lingering = 1};
+        struct trial t = {.coll = STNI_COLL_GROUP, .failing = 2, .stage = ABORT_OUTSIDE, .lingering = 1};
         struct stni_thread_hook hook = {on_phase, &t};
         team_run_hooked(RANKS, deadline, &hook, sender_body, &t);
     }
@@ -269,12 +269,12 @@ static void foreign_body(stn_comm *comm, void *arg)
         stni_comm_abort(t->comm, STN_ERR_DEVICE, what);
     }
     CHECK_STATUS(stn_comm_barrier(comm, NULL), rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER);
-    every_verb_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER, rank == 2 ? what : "rank 2: the fuse has blown");
+    every_collective_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER, rank == 2 ? what : "rank 2: the fuse has blown");
 }
 
 static void any_thread_can_tell_that_a_rank_failed(void)
 {
-    struct trial t = {.verb = STNI_VERB_BARRIER, .failing = 0, .stage = ABORT_OUTSIDE, .lingering = -1};
+    struct trial t = {.coll = STNI_COLL_BARRIER, .failing = 0, .stage = ABORT_OUTSIDE, .lingering = -1};
     struct stni_thread_hook hook = {on_phase, &t};
     team_run_hooked(RANKS, deadline, &hook, foreign_body, &t);
 }
@@ -324,16 +324,16 @@ static void subset_body(stn_comm *comm, void *arg)
     }
     stn_status wanted = rank == 3 ? STN_ERR_DEVICE : STN_ERR_PEER;
     CHECK_STATUS(stn_comm_barrier(rank == 2 ? comm : half, NULL), wanted);
-    every_verb_fails(half, wanted, text);
-    every_verb_fails(comm, wanted, text);
+    every_collective_fails(half, wanted, text);
+    every_collective_fails(comm, wanted, text);
     CHECK_STATUS(stn_comm_subset(comm, pair, 2, &again), wanted);
     CHECK_STR(stn_comm_error_text(comm), text);
     stn_comm_destroy(&half);
 }
 
-static void a_failure_ends_the_verbs_of_all_communicators_of_the_family(void)
+static void a_failure_ends_the_collectives_of_all_communicators_of_the_family(void)
 {
-    struct trial t = {.verb = STNI_VERB_BARRIER, .failing = 3, .stage = ABORT_OUTSIDE, .lingering = -1};
+    struct trial t = {.coll = STNI_COLL_BARRIER, .failing = 3, .stage = ABORT_OUTSIDE, .lingering = -1};
     struct stni_thread_hook hook = {on_phase, &t};
     team_run_hooked(4, deadline, &hook, subset_body, &t);
 }
@@ -358,10 +358,10 @@ static void request_body(stn_comm *comm, void *arg)
     CHECK_STR(stn_comm_error_text(comm), rank == 2 ? what : "rank 2: the fuse has blown");
 }
 
-static void a_verb_with_a_request_ends_too(void)
+static void a_collective_with_a_request_ends_too(void)
 {
     for (int round = 0; round < 20; round++) {
-        struct trial t = {.verb = STNI_VERB_ALL_REDUCE, .failing = 2, .stage = ABORT_OUTSIDE, .lingering = -1, .delay = round * 20e-6};
+        struct trial t = {.coll = STNI_COLL_ALL_REDUCE, .failing = 2, .stage = ABORT_OUTSIDE, .lingering = -1, .delay = round * 20e-6};
         struct stni_thread_hook hook = {on_phase, &t};
         team_run_hooked(RANKS, deadline, &hook, request_body, &t);
     }
@@ -427,15 +427,15 @@ int main(int argc, char **argv)
         {"who_fails_after_it_arrived_is_named_by_all", who_fails_after_it_arrived_is_named_by_all},
         {"who_fails_in_its_copy_phase_is_named_by_all", who_fails_in_its_copy_phase_is_named_by_all},
         {"who_fails_before_it_leaves_is_named_by_all", who_fails_before_it_leaves_is_named_by_all},
-        {"who_fails_outside_of_the_verb_is_named_by_all", who_fails_outside_of_the_verb_is_named_by_all},
+        {"who_fails_outside_of_the_collective_is_named_by_all", who_fails_outside_of_the_collective_is_named_by_all},
         {"who_destroys_its_communicator_is_named_by_all", who_destroys_its_communicator_is_named_by_all},
         {"nobody_returns_while_the_failed_rank_copies", nobody_returns_while_the_failed_rank_copies},
         {"nobody_returns_while_a_peer_copies", nobody_returns_while_a_peer_copies},
         {"nobody_returns_while_its_message_is_copied", nobody_returns_while_its_message_is_copied},
         {"any_thread_can_tell_that_a_rank_failed", any_thread_can_tell_that_a_rank_failed},
         {"of_two_failures_all_ranks_name_the_same", of_two_failures_all_ranks_name_the_same},
-        {"a_failure_ends_the_verbs_of_all_communicators_of_the_family", a_failure_ends_the_verbs_of_all_communicators_of_the_family},
-        {"a_verb_with_a_request_ends_too", a_verb_with_a_request_ends_too},
+        {"a_failure_ends_the_collectives_of_all_communicators_of_the_family", a_failure_ends_the_collectives_of_all_communicators_of_the_family},
+        {"a_collective_with_a_request_ends_too", a_collective_with_a_request_ends_too},
         {"launch_returns_the_status_and_text_of_the_rank_that_failed", launch_returns_the_status_and_text_of_the_rank_that_failed},
     };
     return TEST_MAIN(argc, argv, cases);

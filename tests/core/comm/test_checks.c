@@ -7,7 +7,7 @@
 enum { RANKS = 3, ODD = 2 };
 
 /* What the odd rank does otherwise. */
-enum difference { COUNT, DTYPE, OP, ROOT, VERB, NUMBER, DIFFERENCES };
+enum difference { COUNT, DTYPE, OP, ROOT, COLLECTIVE, NUMBER, DIFFERENCES };
 
 static const char *const texts[DIFFERENCES] = {
     "reduce f32 count 7 sum root 1", "reduce i32 count 6 sum root 1", "reduce f32 count 6 max root 1",
@@ -25,7 +25,7 @@ static stn_status differ(stn_comm *comm, int difference, void *x, void *y)
     case DTYPE: return stn_comm_reduce(comm, x, y, 6, STN_DTYPE_I32, STN_SUM, 1, NULL);
     case OP: return stn_comm_reduce(comm, x, y, 6, STN_DTYPE_F32, STN_MAX, 1, NULL);
     case ROOT: return stn_comm_reduce(comm, x, y, 6, STN_DTYPE_F32, STN_SUM, 0, NULL);
-    case VERB: return stn_comm_barrier(comm, NULL);
+    case COLLECTIVE: return stn_comm_barrier(comm, NULL);
     case NUMBER: comm->sequence += 5; return stn_comm_reduce(comm, x, y, 6, STN_DTYPE_F32, STN_SUM, 1, NULL);
     }
     return STN_ERR_INTERNAL;

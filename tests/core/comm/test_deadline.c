@@ -11,13 +11,13 @@ enum { RANKS = 3 };
 static const double patience = 60; /* seconds: more than any of these cases takes */
 
 struct late {
-    enum stni_verb_kind verb;
+    enum stni_coll_kind coll;
     int64_t n;
     int rank; /* who is late */
     double deadline;
     atomic_int told;      /* ranks that no longer wait */
     atomic_int timed_out; /* of them, those whose own deadline passed */
-    int32_t *data[RANKS]; /* of the ranks, longer-lived than their verbs */
+    int32_t *data[RANKS]; /* of the ranks, longer-lived than their collectives */
     stn_message messages[RANKS];
 };
 
@@ -56,7 +56,7 @@ static void check_told(stn_comm *comm, struct late *late, stn_status status)
     if (status == STN_ERR_TIMEOUT)
         atomic_fetch_add(&late->timed_out, 1);
     CHECK(status == STN_ERR_TIMEOUT || status == STN_ERR_PEER);
-    CHECK(names(stn_comm_error_text(comm), late->rank, late->verb == STNI_VERB_GROUP ? "have not sent" : "had not arrived"));
+    CHECK(names(stn_comm_error_text(comm), late->rank, late->coll == STNI_COLL_GROUP ? "have not sent" : "had not arrived"));
 }
 
 static void late_body(stn_comm *comm, void *arg)
@@ -66,21 +66,21 @@ static void late_body(stn_comm *comm, void *arg)
     if (rank == late->rank)
         be_late(late);
     double began = team_seconds();
-    stn_status status = every_verb_call(comm, late->verb, late->n);
+    stn_status status = every_collective_call(comm, late->coll, late->n);
     double took = team_seconds() - began;
     check_told(comm, late, status);
     CHECK(rank == late->rank ? status == STN_ERR_PEER : status == STN_ERR_PEER || took >= late->deadline);
     CHECK(took < late->deadline + patience / 2);
     char text[STNI_ERROR_TEXT];
     snprintf(text, sizeof text, "%s", stn_comm_error_text(comm));
-    every_verb_fails(comm, status, text);
+    every_collective_fails(comm, status, text);
     if (rank != late->rank)
         atomic_fetch_add(&late->told, 1);
 }
 
-static void miss(enum stni_verb_kind verb, int64_t n, int rank, double deadline)
+static void miss(enum stni_coll_kind coll, int64_t n, int rank, double deadline)
 {
-    struct late late = {.verb = verb, .n = n, .rank = rank, .deadline = deadline};
+    struct late late = {.coll = coll, .n = n, .rank = rank, .deadline = deadline};
     team_run_hooked(RANKS, deadline, NULL, late_body, &late);
     CHECK(atomic_load(&late.timed_out) >= 1);
 }
@@ -88,14 +88,14 @@ static void miss(enum stni_verb_kind verb, int64_t n, int rank, double deadline)
 static void the_missing_rank_is_named_after_the_deadline(void)
 {
     for (int rank = 0; rank < RANKS; rank++)
-        miss(STNI_VERB_ALL_REDUCE, MANY_ELEMENTS, rank, 0.3);
+        miss(STNI_COLL_ALL_REDUCE, MANY_ELEMENTS, rank, 0.3);
 }
 
-static void every_verb_has_the_deadline(void)
+static void every_collective_has_the_deadline(void)
 {
-    for (int verb = 0; verb < STNI_VERB_COUNT; verb++)
+    for (int coll = 0; coll < STNI_COLL_COUNT; coll++)
         for (int many = 0; many < 2; many++)
-            miss((enum stni_verb_kind)verb, many ? MANY_ELEMENTS : FEW_ELEMENTS, verb % RANKS, 0.05);
+            miss((enum stni_coll_kind)coll, many ? MANY_ELEMENTS : FEW_ELEMENTS, coll % RANKS, 0.05);
 }
 
 /* Ranks 0 and 1 do not come: both are named. */
@@ -118,10 +118,10 @@ static void all_missing_ranks_are_named(void)
 }
 
 /* Stays in the copy phase until the others have given up on it; only then does it copy. */
-static void stay_in_copy(void *arg, int rank, enum stni_verb_kind kind, enum stni_thread_phase phase)
+static void stay_in_copy(void *arg, int rank, enum stni_coll_kind kind, enum stni_thread_phase phase)
 {
     struct late *late = arg;
-    if (kind == late->verb && rank == late->rank && phase == STNI_PHASE_IN_COPY)
+    if (kind == late->coll && rank == late->rank && phase == STNI_PHASE_IN_COPY)
         be_late(late);
 }
 
@@ -145,7 +145,7 @@ static void stuck_body(stn_comm *comm, void *arg)
 
 static void who_stays_in_its_copy_phase_is_given_up_after_a_second_deadline(void)
 {
-    struct late late = {.verb = STNI_VERB_ALL_REDUCE, .rank = 1, .deadline = 1};
+    struct late late = {.coll = STNI_COLL_ALL_REDUCE, .rank = 1, .deadline = 1};
     struct stni_thread_hook hook = {stay_in_copy, &late};
     for (int r = 0; r < RANKS; r++)
         late.data[r] = calloc(MANY_ELEMENTS, sizeof *late.data[r]);
@@ -172,7 +172,7 @@ static void stuck_message_body(stn_comm *comm, void *arg)
 
 static void a_message_that_stays_taken_is_given_up_after_a_second_deadline(void)
 {
-    struct late late = {.verb = STNI_VERB_GROUP, .rank = 1, .deadline = 0.5};
+    struct late late = {.coll = STNI_COLL_GROUP, .rank = 1, .deadline = 0.5};
     struct stni_thread_hook hook = {stay_in_copy, &late};
     for (int r = 0; r < 2; r++)
         late.data[r] = calloc(MANY_ELEMENTS, sizeof *late.data[r]);
@@ -181,18 +181,18 @@ static void a_message_that_stays_taken_is_given_up_after_a_second_deadline(void)
         free(late.data[r]);
 }
 
-/* Rank 0 is late by a fifth of a second, once for each verb. */
+/* Rank 0 is late by a fifth of a second, once for each collective. */
 static void in_time_body(stn_comm *comm, void *arg)
 {
     (void)arg;
-    for (int verb = 0; verb < STNI_VERB_COUNT; verb++) {
+    for (int coll = 0; coll < STNI_COLL_COUNT; coll++) {
         if (stn_comm_rank(comm) == 0)
             be_late_for(0.2);
-        CHECK_STATUS(every_verb_call(comm, (enum stni_verb_kind)verb, MANY_ELEMENTS), STN_OK);
+        CHECK_STATUS(every_collective_call(comm, (enum stni_coll_kind)coll, MANY_ELEMENTS), STN_OK);
     }
 }
 
-/* Each verb has the whole deadline, not what its predecessors left of it. */
+/* Each collective has the whole deadline, not what its predecessors left of it. */
 static void who_comes_in_time_is_no_error(void)
 {
     team_run_hooked(RANKS, 2, NULL, in_time_body, NULL);
@@ -266,7 +266,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"the_missing_rank_is_named_after_the_deadline", the_missing_rank_is_named_after_the_deadline},
-        {"every_verb_has_the_deadline", every_verb_has_the_deadline},
+        {"every_collective_has_the_deadline", every_collective_has_the_deadline},
         {"all_missing_ranks_are_named", all_missing_ranks_are_named},
         {"who_stays_in_its_copy_phase_is_given_up_after_a_second_deadline",
          who_stays_in_its_copy_phase_is_given_up_after_a_second_deadline},

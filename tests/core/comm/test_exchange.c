@@ -33,11 +33,11 @@ static struct setup setup_of(uint32_t seed, stn_dtype dtype, size_t staging)
     return (struct setup){seed, dtype, staging};
 }
 
-static stn_status run_without_exchange(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
+static stn_status run_without_exchange(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
-    if (verb->kind == STNI_VERB_EXCHANGE)
-        return stni_comm_exchange_staged(comm, queue, verb->messages);
-    return stni_thread_run(comm, queue, verb);
+    if (coll->kind == STNI_COLL_EXCHANGE)
+        return stni_comm_exchange_staged(comm, queue, coll->messages);
+    return stni_thread_run(comm, queue, coll);
 }
 
 static void apply(stn_comm *comm, const struct setup *setup)

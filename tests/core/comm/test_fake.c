@@ -21,8 +21,8 @@ static void expect(stn_comm *comm, int64_t messages, int64_t bytes)
     *comm->stats = (struct stni_comm_stats){0};
 }
 
-/* The clock is compared from zero: each verb gets a communicator of its own. */
-static void each_verb_costs_what_its_model_says(void)
+/* The clock is compared from zero: each collective gets a communicator of its own. */
+static void each_collective_costs_what_its_model_says(void)
 {
     static const int64_t counts[4] = {7, 0, 5, 2}, in[4] = {1, 2, 3, 4};
     double send[14] = {0}, recv[14];
@@ -154,7 +154,7 @@ static void abort_is_kept(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"each_verb_costs_what_its_model_says", each_verb_costs_what_its_model_says},
+        {"each_collective_costs_what_its_model_says", each_collective_costs_what_its_model_says},
         {"messages_to_itself_are_copied_and_the_rest_is_left", messages_to_itself_are_copied_and_the_rest_is_left},
         {"subsets_share_the_clock", subsets_share_the_clock},
         {"worlds_of_100000_ranks_cost_no_more_than_their_counts", worlds_of_100000_ranks_cost_no_more_than_their_counts},

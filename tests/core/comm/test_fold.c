@@ -77,7 +77,7 @@ struct shape {
 };
 
 /* Buffers at odd places, with guards behind their ends. */
-static void compare(stni_fold_fn fold, const struct shape *s)
+static void compare(stni_multi_reduce_fn fold, const struct shape *s)
 {
     int64_t size = (int64_t)stn_dtype_size(s->dtype), bytes = s->n * size;
     char *memory[2 * MAX + 1];
@@ -99,7 +99,7 @@ static void compare(stni_fold_fn fold, const struct shape *s)
         stni_box_reduce_now(stni_isa_best(), 1, &result, s->n_src, boxes, s->dtype, s->op);
     for (int i = 0; i < s->n_dst; i++)
         dst[i] = s->in_place && i < s->n_src ? (void *)(uintptr_t)src[i] : memory[MAX + i] + size * (i % 2);
-    struct stni_fold f = {s->n_dst, s->n_src, dst, src, s->n, s->op == STN_AVG ? s->n_src : 1};
+    struct stni_multi_reduce f = {s->n_dst, s->n_src, dst, src, s->n, s->op == STN_AVG ? s->n_src : 1};
     fold(&f);
     for (int i = 0; i < s->n_dst; i++) {
         CHECK_I64(differences(dst[i], result.data, s->n, s->dtype), 0);
@@ -109,13 +109,13 @@ static void compare(stni_fold_fn fold, const struct shape *s)
         free(memory[i]);
 }
 
-static void compare_all(const struct stni_fold_kernels *kernels)
+static void compare_all(const struct stni_multi_reduce_kernels *kernels)
 {
     static const int64_t sizes[] = {0, 1, 7, 31, 32, 33, 64, 129, 1000, N};
     state = 1;
     for (int dtype = 0; dtype < STN_DTYPE_COUNT; dtype++)
         for (int op = 0; op < STN_REDUCE_OP_COUNT; op++) {
-            stni_fold_fn fold = kernels->run[dtype][op];
+            stni_multi_reduce_fn fold = kernels->run[dtype][op];
             if (!fold)
                 continue;
             for (int n_src = 2; n_src <= MAX; n_src++)
@@ -129,31 +129,31 @@ static void compare_all(const struct stni_fold_kernels *kernels)
 
 static void base_kernels_agree_with_box_reductions(void)
 {
-    compare_all(STNI_ISA_PICK(stni_fold_kernels, STNI_ISA_BASE));
+    compare_all(STNI_ISA_PICK(stni_multi_reduce_kernels, STNI_ISA_BASE));
 }
 
 static void avx2_kernels_agree_with_box_reductions(void)
 {
     if (stni_isa_best() < STNI_ISA_AVX2)
         SKIP("no AVX2");
-    compare_all(STNI_ISA_PICK(stni_fold_kernels, STNI_ISA_AVX2));
+    compare_all(STNI_ISA_PICK(stni_multi_reduce_kernels, STNI_ISA_AVX2));
 }
 
 static void avx512_kernels_agree_with_box_reductions(void)
 {
     if (stni_isa_best() < STNI_ISA_AVX512)
         SKIP("no AVX-512");
-    compare_all(STNI_ISA_PICK(stni_fold_kernels, STNI_ISA_AVX512));
+    compare_all(STNI_ISA_PICK(stni_multi_reduce_kernels, STNI_ISA_AVX512));
 }
 
 /* Each upper half with the lower halves around a tie: rounding, carries into the exponent, infinities, every NaN. */
 static void bf16_sums_round_as_the_scalar_conversion(void)
 {
-    stni_fold_fn fold = stni_fold_for(stni_isa_best(), STN_DTYPE_BF16, STN_SUM);
+    stni_multi_reduce_fn fold = stni_multi_reduce_for(stni_isa_best(), STN_DTYPE_BF16, STN_SUM);
     uint16_t a[256], b[256], got[256];
     const void *src[] = {a, b};
     void *dst[] = {got};
-    struct stni_fold f = {1, 2, dst, src, 256, 1};
+    struct stni_multi_reduce f = {1, 2, dst, src, 256, 1};
     int64_t wrong = 0;
     for (uint32_t high = 0; high < 0x10000; high += 256) {
         for (uint32_t shift = 1; shift < 20; shift += 3) {

@@ -121,7 +121,7 @@ static void no_communicator_and_another_mpi_are_refused(void)
     CHECK(out == NULL);
 }
 
-/* MPI was initialised for the main thread alone, and a verb with a request runs on another. */
+/* MPI was initialised for the main thread alone, and a collective with a request runs on another. */
 static void another_thread_is_refused_where_mpi_has_one(void)
 {
     stn_comm *comm = from(MPI_COMM_WORLD);

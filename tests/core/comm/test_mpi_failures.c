@@ -1,4 +1,4 @@
-/* Failures of ranks of MPI: who fails, does not come or calls something else is known to all others, by any verb. */
+/* Failures of ranks of MPI: who fails, does not come or calls something else is known to all others, by any collective. */
 #include "every_collective.h"
 
 #include <sched.h>
@@ -15,19 +15,19 @@ static void wait_seconds(double seconds)
 }
 
 struct trial {
-    int verb;
+    int coll;
     int64_t n;
     int failing;
     double delay;
 };
 
-/* Verbs whose other end is not the failed rank may well succeed, for a while. */
+/* Collectives whose other end is not the failed rank may well succeed, for a while. */
 static stn_status call_until_it_fails(stn_comm *comm, const struct trial *t)
 {
     double until = team_seconds() + deadline / 2;
     stn_status status = STN_OK;
     while (status == STN_OK && team_seconds() < until)
-        status = every_verb_call(comm, (enum stni_verb_kind)t->verb, t->n);
+        status = every_collective_call(comm, (enum stni_coll_kind)t->coll, t->n);
     return status;
 }
 
@@ -45,21 +45,21 @@ static void abort_body(stn_comm *comm, void *arg)
         snprintf(text, sizeof text, "%s", what);
     CHECK_STATUS(call_until_it_fails(comm, t), fails ? STN_ERR_DEVICE : STN_ERR_PEER);
     CHECK_STR(stn_comm_error_text(comm), text);
-    every_verb_fails(comm, fails ? STN_ERR_DEVICE : STN_ERR_PEER, text);
+    every_collective_fails(comm, fails ? STN_ERR_DEVICE : STN_ERR_PEER, text);
 }
 
-static void who_fails_is_named_by_all_in_every_verb(void)
+static void who_fails_is_named_by_all_in_every_collective(void)
 {
-    for (int verb = 0; verb < STNI_VERB_COUNT; verb++)
+    for (int coll = 0; coll < STNI_COLL_COUNT; coll++)
         for (int i = 0; i < 4; i++) {
-            struct trial t = {verb, i % 2 ? MANY_ELEMENTS : FEW_ELEMENTS, i / 2, 0.002 * (i % 2)};
+            struct trial t = {coll, i % 2 ? MANY_ELEMENTS : FEW_ELEMENTS, i / 2, 0.002 * (i % 2)};
             team_run_hooked(4, deadline, NULL, abort_body, &t);
         }
 }
 
-/* Verbs in which each rank waits for each other. */
-static const enum stni_verb_kind waiting[] = {STNI_VERB_ALL_REDUCE, STNI_VERB_ALL_GATHER, STNI_VERB_REDUCE_SCATTER, STNI_VERB_ALL_TO_ALL,
-                                              STNI_VERB_GROUP,      STNI_VERB_EXCHANGE,   STNI_VERB_BARRIER};
+/* Collectives in which each rank waits for each other. */
+static const enum stni_coll_kind waiting[] = {STNI_COLL_ALL_REDUCE, STNI_COLL_ALL_GATHER, STNI_COLL_REDUCE_SCATTER, STNI_COLL_ALL_TO_ALL,
+                                              STNI_COLL_GROUP,      STNI_COLL_EXCHANGE,   STNI_COLL_BARRIER};
 
 static void late_body(stn_comm *comm, void *arg)
 {
@@ -69,7 +69,7 @@ static void late_body(stn_comm *comm, void *arg)
     if (late)
         wait_seconds(t->delay + 1);
     double began = team_seconds();
-    stn_status status = every_verb_call(comm, (enum stni_verb_kind)t->verb, t->n);
+    stn_status status = every_collective_call(comm, (enum stni_coll_kind)t->coll, t->n);
     double took = team_seconds() - began;
     if (late && status == STN_OK) /* its peers' messages were there already */
         status = call_until_it_fails(comm, t);
@@ -80,7 +80,7 @@ static void late_body(stn_comm *comm, void *arg)
     /* On a busy machine others can be late beside it. */
     if (!CHECK(strstr(text, named) || strstr(text, " s passed, ranks ")))
         fprintf(stderr, "\"%s\"\n", text);
-    every_verb_fails(comm, status, text);
+    every_collective_fails(comm, status, text);
 }
 
 static void who_does_not_come_is_named_after_the_deadline(void)
@@ -91,7 +91,7 @@ static void who_does_not_come_is_named_after_the_deadline(void)
     }
 }
 
-/* Rank 0 calls one verb with other sizes than its peers. */
+/* Rank 0 calls one collective with other sizes than its peers. */
 static void misfit_body(stn_comm *comm, void *arg)
 {
     int kind = *(int *)arg, odd = stn_comm_rank(comm) == 0, peer = 1 - stn_comm_rank(comm);
@@ -108,7 +108,7 @@ static void misfit_body(stn_comm *comm, void *arg)
     else
         status = odd ? stn_comm_barrier(comm, NULL) : stn_comm_all_reduce(comm, data, data, 5, STN_DTYPE_I64, STN_SUM, NULL);
     if (status == STN_OK)
-        status = call_until_it_fails(comm, &(struct trial){STNI_VERB_BARRIER, FEW_ELEMENTS, 0, 0});
+        status = call_until_it_fails(comm, &(struct trial){STNI_COLL_BARRIER, FEW_ELEMENTS, 0, 0});
     CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
     if (!CHECK(strstr(stn_comm_error_text(comm), "a message from rank") && strstr(stn_comm_error_text(comm), "bytes, wanted")))
         fprintf(stderr, "kind %d: \"%s\"\n", kind, stn_comm_error_text(comm));
@@ -168,7 +168,7 @@ static void large_misfit_body(stn_comm *comm, void *arg)
     double began = team_seconds();
     stn_status status = stn_comm_group(comm, &e, NULL);
     if (status == STN_OK)
-        status = call_until_it_fails(comm, &(struct trial){STNI_VERB_BARRIER, FEW_ELEMENTS, 0, 0});
+        status = call_until_it_fails(comm, &(struct trial){STNI_COLL_BARRIER, FEW_ELEMENTS, 0, 0});
     CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
     CHECK(team_seconds() - began < deadline / 2);
     if (!CHECK(strstr(stn_comm_error_text(comm), "a message from rank") && strstr(stn_comm_error_text(comm), "bytes, wanted")))
@@ -185,7 +185,7 @@ static void large_messages_of_other_lengths_are_refused_and_write_nothing_behind
         team_run_hooked(2, deadline, NULL, large_misfit_body, &kind);
 }
 
-/* Small and large messages of one group verb, in every order: each meets its own, also where the other end is a verb ahead. */
+/* Small and large messages of one group collective, in every order: each meets its own, also where the other end is a collective ahead. */
 static void mixed_body(stn_comm *comm, void *arg)
 {
     (void)arg;
@@ -211,7 +211,7 @@ static void mixed_body(stn_comm *comm, void *arg)
     }
 }
 
-static void small_and_large_messages_of_one_verb_meet_their_own(void)
+static void small_and_large_messages_of_one_collective_meet_their_own(void)
 {
     team_run_hooked(4, deadline, NULL, mixed_body, NULL);
 }
@@ -247,7 +247,7 @@ static void request_body(stn_comm *comm, void *arg)
     CHECK_STR(stn_comm_error_text(comm), fails ? what : "rank 1: the fuse has blown");
 }
 
-static void a_verb_with_a_request_ends_too(void)
+static void a_collective_with_a_request_ends_too(void)
 {
     team_run_hooked(4, deadline, NULL, request_body, NULL);
 }
@@ -286,15 +286,15 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"chains_of_subsets_keep_their_messages_apart", chains_of_subsets_keep_their_messages_apart},
-        {"who_fails_is_named_by_all_in_every_verb", who_fails_is_named_by_all_in_every_verb},
+        {"who_fails_is_named_by_all_in_every_verb", who_fails_is_named_by_all_in_every_collective},
         {"who_does_not_come_is_named_after_the_deadline", who_does_not_come_is_named_after_the_deadline},
         {"messages_of_other_lengths_are_refused", messages_of_other_lengths_are_refused},
         {"large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer",
          large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer},
-        {"small_and_large_messages_of_one_verb_meet_their_own", small_and_large_messages_of_one_verb_meet_their_own},
+        {"small_and_large_messages_of_one_collective_meet_their_own", small_and_large_messages_of_one_collective_meet_their_own},
         {"a_failure_on_a_subset_ends_the_whole_family", a_failure_on_a_subset_ends_the_whole_family},
         {"subsets_that_differ_are_refused", subsets_that_differ_are_refused},
-        {"a_verb_with_a_request_ends_too", a_verb_with_a_request_ends_too},
+        {"a_collective_with_a_request_ends_too", a_collective_with_a_request_ends_too},
     };
     return TEST_MAIN(argc, argv, cases);
 }

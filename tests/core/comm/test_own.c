@@ -59,12 +59,12 @@ enum { RANKS = 3 };
 
 struct rank {
     stn_comm *comm;
-    int leaves; /* before the verbs */
+    int leaves; /* before the collectives */
     stn_status status;
     char text[256];
 };
 
-/* A context over the end, and the same sum by a tensor and by a verb. */
+/* A context over the end, and the same sum by a tensor and by a collective. */
 static void *context_thread(void *arg)
 {
     struct rank *rank = arg;

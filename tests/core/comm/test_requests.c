@@ -1,4 +1,4 @@
-/* Verbs with a request run beside the caller, in the order of calls; verbs on a queue that runs later take their arrays along. */
+/* Collectives with a request run beside the caller, in the order of calls; collectives on a queue that runs later take their arrays along. */
 #include "team.h"
 
 #include "core/device/trace.h"
@@ -22,7 +22,7 @@ static void check_all(const int64_t *x, int64_t n, int64_t first, int64_t step)
     CHECK_I64(wrong, 0);
 }
 
-/* Each result is the next verb's input: any other order gives other numbers. */
+/* Each result is the next collective's input: any other order gives other numbers. */
 static void chain_body(stn_comm *comm, void *arg)
 {
     enum { LINKS = 12 };
@@ -33,7 +33,7 @@ static void chain_body(stn_comm *comm, void *arg)
     for (int i = 0; i < LINKS; i++)
         CHECK_STATUS(i % 2 ? stn_comm_broadcast(comm, x, N, STN_DTYPE_I64, i % RANKS, &requests[i])
                            : stn_comm_all_reduce(comm, x, x, N, STN_DTYPE_I64, STN_SUM, &requests[i]), STN_OK);
-    /* A blocking verb comes after them all. */
+    /* A blocking collective comes after them all. */
     CHECK_STATUS(stn_comm_all_reduce(comm, x, x, N, STN_DTYPE_I64, STN_SUM, NULL), STN_OK);
     check_all(x, N, 2187, 2187); /* 3 to the 7th */
     for (int i = LINKS - 1; i >= 0; i--) {
@@ -43,7 +43,7 @@ static void chain_body(stn_comm *comm, void *arg)
     free(x);
 }
 
-static void requests_and_blocking_verbs_run_in_the_order_of_calls(void)
+static void requests_and_blocking_collectives_run_in_the_order_of_calls(void)
 {
     for (int i = 0; i < 10; i++)
         team_run(RANKS, chain_body, NULL);
@@ -167,7 +167,7 @@ static void adopted_communicators_run_on_the_queue_and_count_there(void)
     }
 }
 
-/* Verbs leave spans in the trace of the communicator's queue, those with a request too. */
+/* Collectives leave spans in the trace of the communicator's queue, those with a request too. */
 static void trace_body(stn_comm *comm, void *arg)
 {
     struct stni_trace **traces = arg, *trace = traces[stn_comm_rank(comm)];
@@ -228,7 +228,7 @@ static void failing_body(stn_comm *comm, void *arg)
     CHECK_STATUS(stn_request_wait(&request), STN_ERR_ARGUMENT);
 }
 
-static void a_request_returns_the_status_of_its_verb(void)
+static void a_request_returns_the_status_of_its_collective(void)
 {
     team_run(2, failing_body, NULL);
 }
@@ -251,11 +251,11 @@ static void communicators_with_a_side_queue_come_and_go(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"requests_and_blocking_verbs_run_in_the_order_of_calls", requests_and_blocking_verbs_run_in_the_order_of_calls},
+        {"requests_and_blocking_collectives_run_in_the_order_of_calls", requests_and_blocking_collectives_run_in_the_order_of_calls},
         {"arrays_are_free_when_a_request_has_begun", arrays_are_free_when_a_request_has_begun},
         {"adopted_communicators_run_on_the_queue_and_count_there", adopted_communicators_run_on_the_queue_and_count_there},
         {"verbs_are_traced_with_their_bytes", verbs_are_traced_with_their_bytes},
-        {"a_request_returns_the_status_of_its_verb", a_request_returns_the_status_of_its_verb},
+        {"a_request_returns_the_status_of_its_verb", a_request_returns_the_status_of_its_collective},
         {"communicators_with_a_side_queue_come_and_go", communicators_with_a_side_queue_come_and_go},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -1,4 +1,4 @@
-/* Every verb of the thread communicator against a serial computation: all dtypes and ops, 1 to 8 ranks, uneven sizes with zeros, sizes that
+/* Every collective of the thread communicator against a serial computation: all dtypes and ops, 1 to 8 ranks, uneven sizes with zeros, sizes that
  * travel in the slots and sizes that are copied in place. */
 #include "team.h"
 

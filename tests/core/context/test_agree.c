@@ -92,17 +92,17 @@ static void report_in_scope(stn_context *context, void *arg)
     if (context->rank == 1)
         stni_value_error(context, "a value");
     CHECK_STATUS(stn_scope_end(context), STN_ERR_VALUE); /* the inner one agrees */
-    int64_t verbs = context->comm_stats.collectives;
-    CHECK(verbs > 0);
+    int64_t collectives = context->comm_stats.collectives;
+    CHECK(collectives > 0);
     CHECK_STATUS(stn_scope_end(context), STN_ERR_VALUE); /* the outer one does not */
-    CHECK_I64(context->comm_stats.collectives, verbs);
+    CHECK_I64(context->comm_stats.collectives, collectives);
     CHECK_STR(stn_context_error_text(context), "rank 1: a value");
     CHECK_STATUS(stn_context_status(context), STN_OK);
     for (int depth = 0; depth < 2; depth++)
         stn_scope_begin(context);
     for (int depth = 0; depth < 2; depth++)
         CHECK_STATUS(stn_scope_end(context), STN_OK); /* nobody asked these to */
-    CHECK_I64(context->comm_stats.collectives, verbs);
+    CHECK_I64(context->comm_stats.collectives, collectives);
 }
 
 static void report_long_text(stn_context *context, void *arg)
@@ -142,13 +142,13 @@ static void fail_queue(stn_context *context, void *arg)
 }
 
 /* Costs of the good case, which long loops pay at each step. */
-static void count_verbs(stn_context *context, void *arg)
+static void count_collectives(stn_context *context, void *arg)
 {
     (void)arg;
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
-    int64_t verbs = context->comm_stats.collectives;
+    int64_t collectives = context->comm_stats.collectives;
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
-    CHECK_I64(context->comm_stats.collectives - verbs, 1);
+    CHECK_I64(context->comm_stats.collectives - collectives, 1);
 }
 
 static void find_least(stn_context *context, void *arg)
@@ -210,9 +210,9 @@ static void failed_queue_is_a_rank_error(void)
     on_ranks(3, fail_queue, NULL);
 }
 
-static void agreement_without_a_finding_is_one_verb(void)
+static void agreement_without_a_finding_is_one_collective(void)
 {
-    on_ranks(3, count_verbs, NULL);
+    on_ranks(3, count_collectives, NULL);
 }
 
 static void least_numbers_are_known_to_all_ranks(void)
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         {"rank_error_reaches_peers_that_agree", rank_error_reaches_peers_that_agree},
         {"failed_queue_is_a_rank_error", failed_queue_is_a_rank_error},
         {"least_numbers_are_known_to_all_ranks", least_numbers_are_known_to_all_ranks},
-        {"agreement_without_a_finding_is_one_verb", agreement_without_a_finding_is_one_verb},
+        {"agreement_without_a_finding_is_one_verb", agreement_without_a_finding_is_one_collective},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -9,7 +9,7 @@
 struct fixture {
     stn_device *device;
     stn_queue *queue;
-    struct stni_pool *pool;
+    struct stni_mempool *pool;
 };
 
 static bool open_pool(struct fixture *f)
@@ -19,12 +19,12 @@ static bool open_pool(struct fixture *f)
         options = (stn_queue_options){.size = sizeof options, .kind = STN_QUEUE_WORKER, .delay_seed = 7};
     return CHECK_STATUS(stni_device_create_cpu(&counted_allocator, &f->device), STN_OK) &&
            CHECK_STATUS(stni_queue_create(f->device, &options, &f->queue), STN_OK) &&
-           CHECK_STATUS(stni_pool_create(f->queue, &f->pool), STN_OK);
+           CHECK_STATUS(stni_mempool_create(f->queue, &f->pool), STN_OK);
 }
 
 static void close_pool(struct fixture *f)
 {
-    stni_pool_destroy(&f->pool);
+    stni_mempool_destroy(&f->pool);
     stni_queue_destroy(&f->queue);
     stni_device_destroy(&f->device);
     CHECK_I64(counted_live(), 0);
@@ -35,15 +35,15 @@ static void take_and_check(struct fixture *f, size_t bytes)
 {
     void *p;
     size_t capacity;
-    stni_pool_trim(f->pool);
+    stni_mempool_trim(f->pool);
     int64_t before = counted_device_bytes();
-    CHECK_STATUS(stni_pool_take(f->pool, bytes, &p, &capacity), STN_OK);
+    CHECK_STATUS(stni_mempool_take(f->pool, bytes, &p, &capacity), STN_OK);
     int64_t got = counted_device_bytes() - before, asked = (int64_t)bytes;
     CHECK_I64((int64_t)((uintptr_t)p % 64), 0);
     CHECK(got >= asked);
     CHECK(got - asked < 64 || (got - asked) * 8 <= asked);
     memset(p, 0xa5, bytes);
-    stni_pool_release(f->pool, p, capacity);
+    stni_mempool_release(f->pool, p, capacity);
 }
 
 static void no_size_loses_more_than_an_eighth(void)
@@ -67,18 +67,18 @@ static void what_was_released_last_is_taken_first(void)
     size_t size_a, size_b, size_c;
     if (!open_pool(&f))
         return;
-    stni_pool_take(f.pool, 100000, &a, &size_a);
-    stni_pool_take(f.pool, 100000, &b, &size_b);
+    stni_mempool_take(f.pool, 100000, &a, &size_a);
+    stni_mempool_take(f.pool, 100000, &b, &size_b);
     CHECK(a != b);
-    stni_pool_release(f.pool, a, size_a);
-    stni_pool_release(f.pool, b, size_b);
+    stni_mempool_release(f.pool, a, size_a);
+    stni_mempool_release(f.pool, b, size_b);
     int64_t calls = counted_calls();
-    stni_pool_take(f.pool, 99990, &c, &size_c); /* of the same class */
+    stni_mempool_take(f.pool, 99990, &c, &size_c); /* of the same class */
     CHECK(c == b);
-    stni_pool_take(f.pool, 100000, &b, &size_b);
+    stni_mempool_take(f.pool, 100000, &b, &size_b);
     CHECK(b == a);
     CHECK_I64(counted_calls(), calls);
-    CHECK_I64(stni_pool_stats(f.pool)->device_calls, 2);
+    CHECK_I64(stni_mempool_stats(f.pool)->device_calls, 2);
     close_pool(&f);
 }
 
@@ -89,11 +89,11 @@ static void zero_bytes_are_no_memory(void)
     size_t capacity = 1;
     if (!open_pool(&f))
         return;
-    CHECK_STATUS(stni_pool_take(f.pool, 0, &p, &capacity), STN_OK);
+    CHECK_STATUS(stni_mempool_take(f.pool, 0, &p, &capacity), STN_OK);
     CHECK(p == NULL);
     CHECK_I64((int64_t)capacity, 0);
-    stni_pool_release(f.pool, p, capacity);
-    CHECK_I64(stni_pool_stats(f.pool)->allocations, 0);
+    stni_mempool_release(f.pool, p, capacity);
+    CHECK_I64(stni_mempool_stats(f.pool)->allocations, 0);
     close_pool(&f);
 }
 
@@ -106,10 +106,10 @@ static void impossible_sizes_are_a_status(void)
     if (!open_pool(&f))
         return;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        CHECK_STATUS(stni_pool_take(f.pool, sizes[i], &p, &capacity), STN_ERR_MEMORY);
+        CHECK_STATUS(stni_mempool_take(f.pool, sizes[i], &p, &capacity), STN_ERR_MEMORY);
         CHECK(p == NULL && capacity == 0);
     }
-    CHECK_I64(stni_pool_stats(f.pool)->live_bytes, 0);
+    CHECK_I64(stni_mempool_stats(f.pool)->live_bytes, 0);
     close_pool(&f);
 }
 
@@ -122,26 +122,26 @@ static void trim_gives_back_what_is_free_and_keeps_what_is_live(void)
     if (!open_pool(&f))
         return;
     for (int i = 0; i < N; i++) {
-        stni_pool_take(f.pool, (size_t)(1 + i * i), (void **)&p[i], &capacity[i]);
+        stni_mempool_take(f.pool, (size_t)(1 + i * i), (void **)&p[i], &capacity[i]);
         memset(p[i], i % 128, (size_t)(1 + i * i));
     }
     for (int i = 0; i < N; i += 2)
-        stni_pool_release(f.pool, p[i], capacity[i]);
-    stni_pool_trim(f.pool);
+        stni_mempool_release(f.pool, p[i], capacity[i]);
+    stni_mempool_trim(f.pool);
     int64_t asked = 0;
     for (int i = 1; i < N; i += 2) {
         CHECK_I64(p[i][0], i % 128);
         CHECK_I64(p[i][i * i], i % 128);
         asked += 1 + i * i;
     }
-    CHECK_I64(stni_pool_stats(f.pool)->live_bytes, asked);
-    CHECK_I64(stni_pool_stats(f.pool)->reserved_bytes, counted_device_bytes());
+    CHECK_I64(stni_mempool_stats(f.pool)->live_bytes, asked);
+    CHECK_I64(stni_mempool_stats(f.pool)->reserved_bytes, counted_device_bytes());
     CHECK(counted_device_bytes() <= asked + asked / 8 + N / 2 * 64);
     for (int i = 1; i < N; i += 2)
-        stni_pool_release(f.pool, p[i], capacity[i]);
-    stni_pool_trim(f.pool);
+        stni_mempool_release(f.pool, p[i], capacity[i]);
+    stni_mempool_trim(f.pool);
     CHECK_I64(counted_device_bytes(), 0);
-    CHECK_I64(stni_pool_stats(f.pool)->reserved_bytes, 0);
+    CHECK_I64(stni_mempool_stats(f.pool)->reserved_bytes, 0);
     close_pool(&f);
 }
 
@@ -152,18 +152,18 @@ static void a_refusal_is_answered_with_what_was_cached(void)
     size_t size_p, size_q;
     if (!open_pool(&f))
         return;
-    stni_pool_take(f.pool, 4096, &p, &size_p);
-    stni_pool_release(f.pool, p, size_p);
-    stni_pool_take(f.pool, 100000, &q, &size_q); /* so that the class is known: the device alone is asked next */
+    stni_mempool_take(f.pool, 4096, &p, &size_p);
+    stni_mempool_release(f.pool, p, size_p);
+    stni_mempool_take(f.pool, 100000, &q, &size_q); /* so that the class is known: the device alone is asked next */
     counted_fail_at(2, 0);
-    CHECK_STATUS(stni_pool_take(f.pool, 1 << 20, &p, &size_p), STN_OK);
+    CHECK_STATUS(stni_mempool_take(f.pool, 1 << 20, &p, &size_p), STN_OK);
     counted_fail_at(0, 0);
-    CHECK_I64(stni_pool_stats(f.pool)->reserved_bytes, counted_device_bytes());
+    CHECK_I64(stni_mempool_stats(f.pool)->reserved_bytes, counted_device_bytes());
     CHECK(counted_device_bytes() < (1 << 20) + 110000); /* without the 4096 */
     counted_fail_at(1, 1);
-    CHECK_STATUS(stni_pool_take(f.pool, 1 << 21, &p, &size_p), STN_ERR_MEMORY);
+    CHECK_STATUS(stni_mempool_take(f.pool, 1 << 21, &p, &size_p), STN_ERR_MEMORY);
     counted_fail_at(0, 0);
-    CHECK_STATUS(stni_pool_take(f.pool, 1 << 21, &p, &size_p), STN_OK);
+    CHECK_STATUS(stni_mempool_take(f.pool, 1 << 21, &p, &size_p), STN_OK);
     close_pool(&f);
 }
 
@@ -174,14 +174,14 @@ static void counters_tell_live_peak_and_calls(void)
     size_t size_a, size_b;
     if (!open_pool(&f))
         return;
-    struct stni_pool_stats *stats = stni_pool_stats(f.pool);
-    stni_pool_take(f.pool, 1000, &a, &size_a);
-    stni_pool_take(f.pool, 77, &b, &size_b);
+    struct stni_mempool_stats *stats = stni_mempool_stats(f.pool);
+    stni_mempool_take(f.pool, 1000, &a, &size_a);
+    stni_mempool_take(f.pool, 77, &b, &size_b);
     CHECK_I64(stats->live_bytes, 1077);
-    stni_pool_release(f.pool, a, size_a);
+    stni_mempool_release(f.pool, a, size_a);
     CHECK_I64(stats->live_bytes, 77);
     CHECK_I64(stats->peak_bytes, 1077);
-    stni_pool_take(f.pool, 1000, &a, &size_a);
+    stni_mempool_take(f.pool, 1000, &a, &size_a);
     CHECK_I64(stats->peak_bytes, 1077);
     CHECK_I64(stats->allocations, 3);
     CHECK_I64(stats->device_calls, 2);
@@ -212,16 +212,16 @@ static void released_memory_serves_later_work_of_the_queue(void)
     if (!open_pool(&f))
         return;
     for (int round = 0; round < 50; round++) {
-        stni_pool_take(f.pool, sizeof host, (void **)&p, &capacity);
+        stni_mempool_take(f.pool, sizeof host, (void **)&p, &capacity);
         struct fill_args args = {p, sizeof host, (unsigned char)round};
         CHECK_STATUS(stn_queue_launch(f.queue, fill_kernel, &args, sizeof args), STN_OK);
         stni_queue_copy(f.queue, host, p, sizeof host, STNI_COPY_TO_HOST);
-        stni_pool_release(f.pool, p, capacity);
+        stni_mempool_release(f.pool, p, capacity);
     }
-    stni_pool_trim(f.pool); /* waits */
+    stni_mempool_trim(f.pool); /* waits */
     CHECK_I64(host[0], 49);
     CHECK_I64(host[sizeof host - 1], 49);
-    CHECK_I64(stni_pool_stats(f.pool)->device_calls, 1);
+    CHECK_I64(stni_mempool_stats(f.pool)->device_calls, 1);
     close_pool(&f);
 }
 

@@ -131,7 +131,7 @@ static void names_are_escaped_and_the_file_is_json(void)
     CHECK_STATUS(stni_trace_create(&trace), STN_OK);
     int64_t start = stni_trace_span_begin(trace);
     stni_trace_span_end(trace, STNI_TRACE_OP, "a \"quoted\"\\ name\n\twith \x01 and \xc3\xa4", start, 0);
-    stni_trace_span_end(trace, STNI_TRACE_VERB, "all_reduce", start, 4096);
+    stni_trace_span_end(trace, STNI_TRACE_COLL, "all_reduce", start, 4096);
     CHECK_STATUS(stni_trace_write(trace, 3, file.path), STN_OK);
     stni_trace_destroy(&trace);
     CHECK(trace == NULL);

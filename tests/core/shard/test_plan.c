@@ -17,7 +17,7 @@ enum { MAX_WORLD = 8 };
 struct exchange {
     stn_context *context;
     const stn_spec *src, *dst;
-    struct stni_route route;
+    struct stni_axis_roles route;
     struct stni_plan plan[MAX_WORLD];
 };
 
@@ -179,12 +179,12 @@ static void check_mirror(const struct exchange *x)
 {
     int sends = 0, receives = 0;
     for (int r = 0; r < x->context->size; r++) {
-        const struct stni_messages *send = &x->plan[r].send, *recv = &x->plan[r].recv;
+        const struct stni_plan_messages *send = &x->plan[r].send, *recv = &x->plan[r].recv;
         sends += send->n;
         receives += recv->n;
         for (int i = 0; i < send->n; i++) {
             int to = peer_rank(x, r, send->items[i].peer), found = 0;
-            const struct stni_messages *other = &x->plan[to].recv;
+            const struct stni_plan_messages *other = &x->plan[to].recv;
             for (int j = 0; j < other->n; j++)
                 found += peer_rank(x, to, other->items[j].peer) == r && same_box(&other->items[j].box, &send->items[i].box);
             CHECK_I64(found, 1);
@@ -198,7 +198,7 @@ static void check_mirror(const struct exchange *x)
 
 static int64_t elements_sent(const struct exchange *x, int rank)
 {
-    const struct stni_messages *send = &x->plan[rank].send;
+    const struct stni_plan_messages *send = &x->plan[rank].send;
     int64_t sum = 0;
     for (int i = 0; i < send->n; i++)
         if (send->items[i].peer != stni_plan_self(&x->route, rank))
@@ -209,7 +209,7 @@ static int64_t elements_sent(const struct exchange *x, int rank)
 /* Applies the receives of a rank: sums of what arrives, and how often. */
 static void receive(const struct exchange *x, int rank, uint64_t *sum, int *times)
 {
-    const struct stni_messages *recv = &x->plan[rank].recv;
+    const struct stni_plan_messages *recv = &x->plan[rank].recv;
     for (int i = 0; i < recv->n; i++) {
         int from = peer_rank(x, rank, recv->items[i].peer);
         const stn_box *box = &recv->items[i].box;
@@ -252,7 +252,7 @@ static int64_t check_exchange(stn_context *context, const stn_spec *src, const s
     struct exchange x = {.context = context, .src = src, .dst = dst};
     int64_t sent = 0, least = 0, strides[STN_MAX_NDIM] = {0};
     struct stni_frame frame = whole_frame(src, strides);
-    stni_route_make(src, dst, &x.route);
+    stni_axis_roles_make(src, dst, &x.route);
     for (int r = 0; r < context->size; r++) {
         CHECK_STATUS(stni_plan_make(context, &x.route, r, &frame, &frame, &x.plan[r]), STN_OK);
         sent += elements_sent(&x, r);
@@ -327,9 +327,9 @@ static double time_plan(stn_context *context, const stn_spec *src, const stn_spe
     struct stni_frame frame = whole_frame(src, strides);
     struct stni_plan plan = {0};
     for (int i = 0; i < 15; i++) {
-        struct stni_route route;
+        struct stni_axis_roles route;
         double begin = seconds();
-        stni_route_make(src, dst, &route);
+        stni_axis_roles_make(src, dst, &route);
         CHECK_STATUS(stni_plan_make(context, &route, context->rank, &frame, &frame, &plan), STN_OK);
         double took = seconds() - begin;
         best = took < best ? took : best;
@@ -350,7 +350,7 @@ static const stn_spec *make(stn_context *context, const stn_mesh *mesh, stn_plac
     return spec;
 }
 
-/* Prints the time; what is asserted has room for slow machines, sanitizers and neighbours. */
+/* Prints the time; what is asserted has space for slow machines, sanitizers and neighbours. */
 static void report(const char *what, int world, double took, int messages, double limit)
 {
     printf("     %-34s world %6d: %8.1f us, %6d messages\n", what, world, 1e6 * took, messages);

@@ -59,7 +59,7 @@ static void check_cut(stn_context *context, const struct conv_case *s, int rows,
 {
     struct random_shape xs = conv_input_shape(s), ws = conv_weight_shape(s), bs = conv_bias_shape(s);
     uint64_t state = 23;
-    /* Of three dims now the first two are cut, now the last. */
+    /* Of three dims now the first two are sharded, now the last. */
     int height = xs.ndim - s->dims + (s->dims == 3 && form % 2), has_columns = columns && s->dims > 1;
     int64_t cut[2][8];
     const int64_t *sizes[STN_MAX_NDIM] = {NULL};

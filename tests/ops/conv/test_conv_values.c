@@ -183,7 +183,7 @@ static void compare_complex(stn_tensor *got, double *const *want, double toleran
     against_one_compare(stn_imag(got), want[1], tolerance);
 }
 
-/* The input's first windowed dim is cut over all ranks. */
+/* The input's first windowed dim is sharded over all ranks. */
 static void check_complex(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype real, double tolerance)
 {
     struct random_shape of[] = {conv_input_shape(s), conv_weight_shape(s), conv_bias_shape(s), conv_output_shape(s)};

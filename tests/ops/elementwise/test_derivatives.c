@@ -1,4 +1,4 @@
-/* Gradients of pointwise ops and the derivatives of those gradients, against central differences in f64: every curve, and the ops of
+/* Gradients of pointwise ops and the derivatives of those gradients, against central differences in f64: every unary function, and the ops of
  * several operands; of some also in drawn layouts. */
 #include "harness.h"
 #include "ops/against_one.h"
@@ -196,7 +196,7 @@ static stn_status refused_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_grad(context, 1, &g, &one, 1, &x, 1, 1, &h), STN_OK);
     CHECK_STATUS(stn_grad(context, 1, &h, &one, 1, &x, 0, 0, &third), STN_ERR_UNSUPPORTED);
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_UNSUPPORTED);
-    CHECK_STR(text, "tanh_curvature: there is no third derivative");
+    CHECK_STR(text, "tanh_double_backward: there is no third derivative");
     stn_tensor *angle = stn_angle(stn_complex(x, x));
     CHECK_STATUS(stn_grad(context, 1, &angle, &one, 1, &x, 0, 1, &g), STN_ERR_UNSUPPORTED);
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_UNSUPPORTED);
@@ -209,7 +209,7 @@ static void what_has_no_further_derivative_is_refused_by_name(void)
     test_ranks(1, refused_body, NULL);
 }
 
-/* A curve and its backward on cut tensors: one op each, nothing sent. */
+/* A unary function and its backward on cut tensors: one op each, nothing sent. */
 static stn_status local_body(stn_context *context, void *arg)
 {
     (void)arg;

@@ -238,7 +238,7 @@ static void check_matrices(stn_dtype dtype, int64_t rows, int64_t cols, int64_t 
 }
 
 /* Operands and results that lie column by column beside others that lie row by row: wider and longer than a tile, and about as wide as a row
- * must be for a call of its own, or as a tile that is turned over is at most. */
+ * must be for a call of its own, or as a tile that is transposed is at most. */
 static void matrices_that_lie_across_match_a_plain_loop(void)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_BOOL, STN_DTYPE_C128};
@@ -419,7 +419,7 @@ static void instruction_sets_agree_bit_for_bit_but_for_fused_polynomials(void)
 static void every_block_streams_what_it_stores(void)
 {
     enum { N = 1003, OPERANDS = 3 };
-    static alignas(64) char in[OPERANDS][N * 16], got[(N + 2) * 16], wanted[(N + 2) * 16], room[STNI_PIECE_ROOM];
+    static alignas(64) char in[OPERANDS][N * 16], got[(N + 2) * 16], wanted[(N + 2) * 16], buffer[STNI_BLOCK_ROOM];
     uint64_t seed = 15;
     for (int d = 0; d < STN_DTYPE_COUNT; d++) {
         const size_t size = stn_dtype_size((stn_dtype)d);
@@ -436,8 +436,8 @@ static void every_block_streams_what_it_stores(void)
                 memset(got, 42, sizeof got);
                 compute(&block);
                 block.out = got + size;
-                block.room = room;
-                block.ahead[1] = STNI_PIECE_AHEAD;
+                block.buffer = buffer;
+                block.ahead[1] = STNI_BLOCK_AHEAD;
                 compute(&block);
                 CHECK_I64(first_difference((stn_dtype)d, got + size, wanted + size, N, 0), -1);
                 CHECK(memcmp(got, wanted, size) == 0 && memcmp(got + (N + 1) * size, wanted + (N + 1) * size, size) == 0);

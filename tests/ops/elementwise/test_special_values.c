@@ -10,7 +10,7 @@
 
 static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
 static const double relative[] = {4e-6, 1e-12, 9e-3, 1.2e-3}, absolute[] = {1e-6, 1e-13, 1e-6, 1e-6};
-static const double of_slope[] = {1e-6, 1e-13, 1e-2, 1.5e-3}; /* which may be one of the rounded result */
+static const double of_derivative[] = {1e-6, 1e-13, 1e-2, 1.5e-3}; /* which may be one of the rounded result */
 static const double most[] = {FLT_MAX, DBL_MAX, 0x1.fep127, 65504}, least[] = {0x1p-149, 0x1p-1074, 0x1p-133, 0x1p-24};
 
 enum { N_VALUES = 20 };
@@ -37,55 +37,55 @@ static double square(double x) { return x * x; }
 static double double_x(double x) { return 2 * x; }
 static double negative(double x) { return -x; }
 static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
-static double exp2_slope(double x) { return M_LN2 * exp2(x); }
-static double log_slope(double x) { return 1 / x; }
-static double log2_slope(double x) { return 1 / (x * M_LN2); }
-static double log1p_slope(double x) { return 1 / (1 + x); }
-static double sqrt_slope(double x) { return 1 / (2 * sqrt(x)); }
+static double exp2_derivative(double x) { return M_LN2 * exp2(x); }
+static double log_derivative(double x) { return 1 / x; }
+static double log2_derivative(double x) { return 1 / (x * M_LN2); }
+static double log1p_derivative(double x) { return 1 / (1 + x); }
+static double sqrt_derivative(double x) { return 1 / (2 * sqrt(x)); }
 static double rsqrt(double x) { return 1 / sqrt(x); }
-static double rsqrt_slope(double x) { return -0.5 * rsqrt(x) * rsqrt(x) * rsqrt(x); }
+static double rsqrt_derivative(double x) { return -0.5 * rsqrt(x) * rsqrt(x) * rsqrt(x); }
 static double reciprocal(double x) { return 1 / x; }
-static double reciprocal_slope(double x) { return -(1 / x) * (1 / x); }
-static double tanh_slope(double x) { return 1 - tanh(x) * tanh(x); }
-static double sigmoid_slope(double x) { return isnan(x) ? x : exp(-fabs(x)) / ((1 + exp(-fabs(x))) * (1 + exp(-fabs(x)))); }
-static double cos_slope(double x) { return -sin(x); }
-static double tan_slope(double x) { return 1 + tan(x) * tan(x); }
-static double asin_slope(double x) { return 1 / sqrt(1 - x * x); }
-static double acos_slope(double x) { return -1 / sqrt(1 - x * x); }
-static double atan_slope(double x) { return 1 / (1 + x * x); }
-static double erf_slope(double x) { return M_2_SQRTPI * exp(-x * x); }
-static double erfc_slope(double x) { return -erf_slope(x); }
+static double reciprocal_derivative(double x) { return -(1 / x) * (1 / x); }
+static double tanh_derivative(double x) { return 1 - tanh(x) * tanh(x); }
+static double sigmoid_derivative(double x) { return isnan(x) ? x : exp(-fabs(x)) / ((1 + exp(-fabs(x))) * (1 + exp(-fabs(x)))); }
+static double cos_derivative(double x) { return -sin(x); }
+static double tan_derivative(double x) { return 1 + tan(x) * tan(x); }
+static double asin_derivative(double x) { return 1 / sqrt(1 - x * x); }
+static double acos_derivative(double x) { return -1 / sqrt(1 - x * x); }
+static double atan_derivative(double x) { return 1 / (1 + x * x); }
+static double erf_derivative(double x) { return M_2_SQRTPI * exp(-x * x); }
+static double erfc_derivative(double x) { return -erf_derivative(x); }
 static double relu(double x) { return x < 0 ? 0 : x; }
-static double relu_slope(double x) { return x <= 0 ? 0 : 1; } /* 1 at NaN */
+static double relu_derivative(double x) { return x <= 0 ? 0 : 1; } /* 1 at NaN */
 static double relu6(double x) { return limit(x, 0, 6); }
-static double relu6_slope(double x) { return inside(x, 0, 6); }
+static double relu6_derivative(double x) { return inside(x, 0, 6); }
 static double hardtanh(double x) { return limit(x, -1, 1); }
-static double hardtanh_slope(double x) { return inside(x, -1, 1); }
-static double clamp_slope(double x) { return x >= 0 && x <= 3; } /* both ends pass */
+static double hardtanh_derivative(double x) { return inside(x, -1, 1); }
+static double clamp_derivative(double x) { return x >= 0 && x <= 3; } /* both ends pass */
 static double clamp(double x) { return limit(x, 0, 3); }
 static double hardsigmoid(double x) { return limit(x / 6 + 0.5, 0, 1); }
-static double hardsigmoid_slope(double x) { return inside(x, -3, 3) / 6; }
+static double hardsigmoid_derivative(double x) { return inside(x, -3, 3) / 6; }
 static double hardswish(double x) { return x * hardsigmoid(x); }
-static double hardswish_slope(double x) { return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5; } /* NaN at NaN */
+static double hardswish_derivative(double x) { return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5; } /* NaN at NaN */
 static double leaky_relu(double x) { return x > 0 ? x : 0.01 * x; }
-static double leaky_relu_slope(double x) { return x > 0 ? 1 : 0.01; }
+static double leaky_relu_derivative(double x) { return x > 0 ? 1 : 0.01; }
 static double elu(double x) { return x > 0 ? x : 1.5 * expm1(x); }
-static double elu_slope(double x) { return x > 0 ? 1 : 1.5 * exp(x); }
+static double elu_derivative(double x) { return x > 0 ? 1 : 1.5 * exp(x); }
 static double celu(double x) { return x > 0 ? x : 0.5 * expm1(x / 0.5); }
-static double celu_slope(double x) { return x > 0 ? 1 : exp(x / 0.5); }
+static double celu_derivative(double x) { return x > 0 ? 1 : exp(x / 0.5); }
 static double selu(double x) { return 1.0507009873554804934 * (x > 0 ? x : 1.6732632423543772848 * expm1(x)); }
-static double selu_slope(double x) { return 1.0507009873554804934 * (x > 0 ? 1 : 1.6732632423543772848 * exp(x)); }
+static double selu_derivative(double x) { return 1.0507009873554804934 * (x > 0 ? 1 : 1.6732632423543772848 * exp(x)); }
 static double softplus(double x) { return x > 20 ? x : log1p(exp(x)); }
-static double softplus_slope(double x) { return x > 20 ? 1 : sigmoid(x); }
+static double softplus_derivative(double x) { return x > 20 ? 1 : sigmoid(x); }
 static double logsigmoid(double x) { return -(fmax(-x, 0) + log1p(exp(-fabs(x)))); }
-static double logsigmoid_slope(double x) { return sigmoid(-x); }
+static double logsigmoid_derivative(double x) { return sigmoid(-x); }
 static double silu(double x) { return x * sigmoid(x); }
-static double silu_slope(double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); }
+static double silu_derivative(double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); }
 static double mish_t(double x) { return tanh(x > 20 ? x : log1p(exp(x))); }
 static double mish(double x) { return x * mish_t(x); }
-static double mish_slope(double x) { return mish_t(x) + x * sigmoid(x) * (1 - mish_t(x) * mish_t(x)); }
+static double mish_derivative(double x) { return mish_t(x) + x * sigmoid(x) * (1 - mish_t(x) * mish_t(x)); }
 static double gelu(double x) { return x * normal(x); }
-static double gelu_slope(double x) { return normal(x) + x * density(x); }
+static double gelu_derivative(double x) { return normal(x) + x * density(x); }
 
 static stn_tensor *op_gelu(stn_tensor *x) { return stn_gelu(x, STN_GELU_ERF); }
 static stn_tensor *op_hardtanh(stn_tensor *x) { return stn_hardtanh(x, -1, 1); }
@@ -112,41 +112,41 @@ static const struct function functions[] = {
     {"trunc", stn_trunc, trunc, zero},
     {"round", op_round, rint, zero},
     {"exp", stn_exp, exp, exp},
-    {"exp2", stn_exp2, exp2, exp2_slope},
+    {"exp2", stn_exp2, exp2, exp2_derivative},
     {"expm1", stn_expm1, expm1, exp},
-    {"log", stn_log, log, log_slope},
-    {"log2", stn_log2, log2, log2_slope},
-    {"log1p", stn_log1p, log1p, log1p_slope},
-    {"sqrt", stn_sqrt, sqrt, sqrt_slope},
-    {"rsqrt", stn_rsqrt, rsqrt, rsqrt_slope},
-    {"reciprocal", stn_reciprocal, reciprocal, reciprocal_slope},
+    {"log", stn_log, log, log_derivative},
+    {"log2", stn_log2, log2, log2_derivative},
+    {"log1p", stn_log1p, log1p, log1p_derivative},
+    {"sqrt", stn_sqrt, sqrt, sqrt_derivative},
+    {"rsqrt", stn_rsqrt, rsqrt, rsqrt_derivative},
+    {"reciprocal", stn_reciprocal, reciprocal, reciprocal_derivative},
     {"sinh", stn_sinh, sinh, cosh},
     {"cosh", stn_cosh, cosh, sinh},
-    {"tanh", stn_tanh, tanh, tanh_slope},
-    {"sigmoid", stn_sigmoid, sigmoid, sigmoid_slope},
+    {"tanh", stn_tanh, tanh, tanh_derivative},
+    {"sigmoid", stn_sigmoid, sigmoid, sigmoid_derivative},
     {"sin", stn_sin, sin, cos},
-    {"cos", stn_cos, cos, cos_slope},
-    {"tan", stn_tan, tan, tan_slope},
-    {"asin", stn_asin, asin, asin_slope},
-    {"acos", stn_acos, acos, acos_slope},
-    {"atan", stn_atan, atan, atan_slope},
-    {"erf", stn_erf, erf, erf_slope},
-    {"erfc", stn_erfc, erfc, erfc_slope},
-    {"relu", stn_relu, relu, relu_slope},
-    {"relu6", stn_relu6, relu6, relu6_slope},
-    {"hardtanh", op_hardtanh, hardtanh, hardtanh_slope},
-    {"clamp", op_clamp, clamp, clamp_slope},
-    {"hardsigmoid", stn_hardsigmoid, hardsigmoid, hardsigmoid_slope},
-    {"hardswish", stn_hardswish, hardswish, hardswish_slope},
-    {"leaky_relu", op_leaky_relu, leaky_relu, leaky_relu_slope},
-    {"elu", op_elu, elu, elu_slope},
-    {"celu", op_celu, celu, celu_slope},
-    {"selu", stn_selu, selu, selu_slope},
-    {"softplus", op_softplus, softplus, softplus_slope},
-    {"logsigmoid", stn_logsigmoid, logsigmoid, logsigmoid_slope},
-    {"silu", stn_silu, silu, silu_slope},
-    {"mish", stn_mish, mish, mish_slope},
-    {"gelu", op_gelu, gelu, gelu_slope},
+    {"cos", stn_cos, cos, cos_derivative},
+    {"tan", stn_tan, tan, tan_derivative},
+    {"asin", stn_asin, asin, asin_derivative},
+    {"acos", stn_acos, acos, acos_derivative},
+    {"atan", stn_atan, atan, atan_derivative},
+    {"erf", stn_erf, erf, erf_derivative},
+    {"erfc", stn_erfc, erfc, erfc_derivative},
+    {"relu", stn_relu, relu, relu_derivative},
+    {"relu6", stn_relu6, relu6, relu6_derivative},
+    {"hardtanh", op_hardtanh, hardtanh, hardtanh_derivative},
+    {"clamp", op_clamp, clamp, clamp_derivative},
+    {"hardsigmoid", stn_hardsigmoid, hardsigmoid, hardsigmoid_derivative},
+    {"hardswish", stn_hardswish, hardswish, hardswish_derivative},
+    {"leaky_relu", op_leaky_relu, leaky_relu, leaky_relu_derivative},
+    {"elu", op_elu, elu, elu_derivative},
+    {"celu", op_celu, celu, celu_derivative},
+    {"selu", stn_selu, selu, selu_derivative},
+    {"softplus", op_softplus, softplus, softplus_derivative},
+    {"logsigmoid", stn_logsigmoid, logsigmoid, logsigmoid_derivative},
+    {"silu", stn_silu, silu, silu_derivative},
+    {"mish", stn_mish, mish, mish_derivative},
+    {"gelu", op_gelu, gelu, gelu_derivative},
 };
 
 /* What a dtype makes of a number. */
@@ -173,7 +173,7 @@ static int same(int dtype, double got, double want, int with_sign)
         return isnan(got) && isnan(want);
     if (isinf(got) || isinf(want) || want == 0)
         return got == want && (!with_sign || !signbit(got) == !signbit(want));
-    const double bound = relative[dtype] * fabs(want) + (with_sign ? absolute : of_slope)[dtype];
+    const double bound = relative[dtype] * fabs(want) + (with_sign ? absolute : of_derivative)[dtype];
     return fabs(got - want) <= bound && (!with_sign || !signbit(got) == !signbit(want));
 }
 

@@ -148,7 +148,7 @@ static void random_layouts_give_what_one_process_gives(void)
         test_ranks(worlds[i], layouts_body, NULL);
 }
 
-/* Labels that are cut stay where they are, in whatever dims they stand. */
+/* Labels that are sharded stay where they are, in whatever dims they stand. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
     const int64_t a[] = {4, 6, 2, 8}, b[] = {8, 2, 6, 10};

@@ -252,7 +252,7 @@ static double point_value(int64_t i)
 }
 
 /* Rows of pixels on 2 ranks: with channels to cut, half of the input changes ranks, and nothing is left pending; with one channel nothing moves but
- * the grid, if that is cut, and the sum is pending. */
+ * the grid, if that is sharded, and the sum is pending. */
 static stn_status rule_body(stn_context *context, void *arg)
 {
     const int64_t grid_shape[] = {1, 4, 4, 2};

@@ -120,7 +120,7 @@ static void cuts_of_views_are_those_of_contract_2(void)
     }
 }
 
-/* (4, 6) over a 2 x 3 mesh, both dims cut: the merged dim is cut by both axes, that of the earlier dim major. */
+/* (4, 6) over a 2 x 3 mesh, both dims cut: the merged dim is sharded by both axes, that of the earlier dim major. */
 static void shards_of_several_dims_are_merged_in_the_order_of_dims(void)
 {
     stn_context *context = world_rank(0, 6);

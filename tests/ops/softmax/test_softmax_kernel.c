@@ -338,7 +338,7 @@ static void check_digits(const struct kernels *kernels, stn_dtype dtype, double 
     free(out);
 }
 
-/* Lines that are turned over, short, long, and those side by side. */
+/* Lines that are transposed, short, long, and those side by side. */
 static void logarithms_far_from_0_keep_their_digits(void)
 {
     static const int64_t sizes[][2] = {{1, 1}, {1, 4}, {3, 40}, {40, 4}, {37, 100}, {5, 300}, {2, 2000}, {1, 5000}};

@@ -24,14 +24,14 @@ static int all_told(struct stni_mpi_family *family)
  * connect first: that gets a moment, as this process may end next. */
 static void tell(struct stni_mpi_family *family)
 {
-    struct stni_mpi_pace pace = {0};
+    struct stni_mpi_backoff backoff = {0};
     family->told = 1;
     stni_mpi_lock();
     for (int r = 0; r < family->size; r++)
         if (r != family->rank && (r != family->failed.rank || family->failed.status != STN_ERR_PEER))
             MPI_Isend(&family->failed, (int)sizeof family->failed, MPI_BYTE, r, STNI_MPI_NOTICE_TAG, family->comm, &family->telling[r]);
     while (!all_told(family))
-        if (stni_mpi_wait_a_little(&pace) && pace.now - pace.begin > TELLING)
+        if (stni_mpi_wait_a_little(&backoff) && backoff.now - backoff.begin > TELLING)
             break;
     stni_mpi_unlock();
 }
@@ -82,7 +82,7 @@ static void take_in(struct stni_mpi_family *family, const struct stni_mpi_notice
     atomic_store(&family->aborted, 1);
 }
 
-void stni_mpi_heed(struct stni_mpi_family *family)
+void stni_mpi_poll_abort(struct stni_mpi_family *family)
 {
     struct stni_mpi_notice notice;
     pthread_mutex_lock(&family->lock);
@@ -129,7 +129,7 @@ stn_status stni_mpi_fail_gone(struct stni_mpi_member *member, int peer)
     char text[96];
     int rank = member->world[peer];
     if (atomic_load(&member->family->has_left[rank]))
-        return stni_mpi_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", stni_mpi_verb_name(member->kind), rank);
+        return stni_mpi_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", stni_mpi_coll_name(member->kind), rank);
     snprintf(text, sizeof text, "its process %lld has ended", (long long)member->family->peers[rank].pid);
     stni_mpi_abort(member->family, rank, STN_ERR_PEER, text);
     return stni_mpi_fail_aborted(member);
@@ -159,7 +159,7 @@ stn_status stni_mpi_fail_late(struct stni_mpi_member *member)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%d", n ? ", " : "", member->world[r]);
         n++;
     }
-    return stni_mpi_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, rank%s %s %s", stni_mpi_verb_name(member->kind),
+    return stni_mpi_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, rank%s %s %s", stni_mpi_coll_name(member->kind),
                          member->deadline_seconds, n == 1 ? "" : "s", list,
-                         member->kind == STNI_VERB_GROUP ? "have not sent or taken their messages" : "had not arrived");
+                         member->kind == STNI_COLL_GROUP ? "have not sent or taken their messages" : "had not arrived");
 }

@@ -17,19 +17,19 @@ static int64_t now(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-int stni_mpi_wait_a_little(struct stni_mpi_pace *pace)
+int stni_mpi_wait_a_little(struct stni_mpi_backoff *backoff)
 {
     static const struct timespec sleep = {.tv_nsec = SLEEP};
-    int polls = ++pace->polls;
+    int polls = ++backoff->polls;
     if (polls < SPINS)
         return 0;
-    int64_t patience = pace->sleep_after ? pace->sleep_after : STNI_MPI_SLEEP_AFTER;
-    if (pace->begin && pace->now - pace->begin > patience)
+    int64_t patience = backoff->sleep_after ? backoff->sleep_after : STNI_MPI_SLEEP_AFTER;
+    if (backoff->begin && backoff->now - backoff->begin > patience)
         nanosleep(&sleep, NULL);
     else if (sched_yield() == 0 && polls % LOOK_EVERY != 0)
         return 0;
-    pace->now = now();
-    if (!pace->begin)
-        pace->begin = pace->now;
+    backoff->now = now();
+    if (!backoff->begin)
+        backoff->begin = backoff->now;
     return 1;
 }

@@ -1,20 +1,20 @@
-/* Verbs that move data without combining it, and the choice among all verbs. */
+/* Collectives that move data without combining it, and the choice among all collectives. */
 #include "core/comm/mpi/family.h"
 
 #include <string.h>
 
-/* A rank that only sends never waits: it looks for notices of failure in one verb of so many. */
+/* A rank that only sends never waits: it looks for notices of failure in one collective of so many. */
 enum { HEED_EVERY = 16 };
 
 /* Up to here the root of a broadcast sends to everyone; above, to each its part, and the ranks pass them on. */
 enum { BROADCAST_DIRECT = 1 << 16 /* bytes */ };
 
-static const char *const names[STNI_VERB_COUNT] = {
+static const char *const names[STNI_COLL_COUNT] = {
     "all_reduce", "reduce",     "all_gather", "gather",   "reduce_scatter", "scatter",
     "broadcast",  "all_to_all", "group",      "exchange", "barrier",
 };
 
-const char *stni_mpi_verb_name(enum stni_verb_kind kind)
+const char *stni_mpi_coll_name(enum stni_coll_kind kind)
 {
     return names[kind];
 }
@@ -102,7 +102,7 @@ stn_status stni_mpi_spread(struct stni_mpi_member *m, const void *all, void *par
     return stni_mpi_complete(m);
 }
 
-static stn_status all_gather(struct stni_mpi_member *m, const struct stni_verb *v)
+static stn_status all_gather(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     size_t size = stni_mpi_size(v->dtype);
     stni_mpi_cut(m, v->counts);
@@ -110,19 +110,19 @@ static stn_status all_gather(struct stni_mpi_member *m, const struct stni_verb *
     return stni_mpi_share(m, v->recv, size);
 }
 
-static stn_status gather(struct stni_mpi_member *m, const struct stni_verb *v)
+static stn_status gather(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     stni_mpi_cut(m, v->counts);
     return stni_mpi_collect(m, v->send, v->recv, stni_mpi_size(v->dtype), v->root);
 }
 
-static stn_status scatter(struct stni_mpi_member *m, const struct stni_verb *v)
+static stn_status scatter(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     stni_mpi_cut(m, v->counts);
     return stni_mpi_spread(m, v->send, v->recv, stni_mpi_size(v->dtype), v->root);
 }
 
-static stn_status broadcast(struct stni_mpi_member *m, const struct stni_verb *v)
+static stn_status broadcast(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     size_t size = stni_mpi_size(v->dtype);
     int64_t bytes = v->count * (int64_t)size;
@@ -141,7 +141,7 @@ static stn_status broadcast(struct stni_mpi_member *m, const struct stni_verb *v
 }
 
 /* Empty messages are sent too: ranks that count differently are found. */
-static stn_status all_to_all(struct stni_mpi_member *m, const struct stni_verb *v)
+static stn_status all_to_all(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     size_t size = stni_mpi_size(v->dtype);
     stni_mpi_cut(m, v->counts);
@@ -165,7 +165,7 @@ static stn_status all_to_all(struct stni_mpi_member *m, const struct stni_verb *
     return stni_mpi_complete(m);
 }
 
-static stn_status barrier(struct stni_mpi_member *m, const struct stni_verb *v)
+static stn_status barrier(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     (void)v;
     STNI_TRY(stni_mpi_reserve(m, 2 * (int64_t)m->size, 0));
@@ -203,7 +203,7 @@ static stn_status copy_to_self(struct stni_mpi_member *m, const stn_exchange *e,
 }
 
 /* Boxes are dense: the library packs others. */
-static stn_status group(struct stni_mpi_member *m, const struct stni_verb *v)
+static stn_status group(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     const stn_exchange *e = v->messages;
     size_t size = stni_mpi_size(e->dtype);
@@ -223,26 +223,26 @@ static stn_status group(struct stni_mpi_member *m, const struct stni_verb *v)
     return stni_mpi_complete(m);
 }
 
-static stn_status (*const verbs[STNI_VERB_COUNT])(struct stni_mpi_member *m, const struct stni_verb *v) = {
-    [STNI_VERB_ALL_REDUCE] = stni_mpi_all_reduce,
-    [STNI_VERB_REDUCE] = stni_mpi_reduce,
-    [STNI_VERB_ALL_GATHER] = all_gather,
-    [STNI_VERB_GATHER] = gather,
-    [STNI_VERB_REDUCE_SCATTER] = stni_mpi_reduce_scatter,
-    [STNI_VERB_SCATTER] = scatter,
-    [STNI_VERB_BROADCAST] = broadcast,
-    [STNI_VERB_ALL_TO_ALL] = all_to_all,
-    [STNI_VERB_GROUP] = group,
-    [STNI_VERB_BARRIER] = barrier,
+static stn_status (*const collectives[STNI_COLL_COUNT])(struct stni_mpi_member *m, const struct stni_coll *v) = {
+    [STNI_COLL_ALL_REDUCE] = stni_mpi_all_reduce,
+    [STNI_COLL_REDUCE] = stni_mpi_reduce,
+    [STNI_COLL_ALL_GATHER] = all_gather,
+    [STNI_COLL_GATHER] = gather,
+    [STNI_COLL_REDUCE_SCATTER] = stni_mpi_reduce_scatter,
+    [STNI_COLL_SCATTER] = scatter,
+    [STNI_COLL_BROADCAST] = broadcast,
+    [STNI_COLL_ALL_TO_ALL] = all_to_all,
+    [STNI_COLL_GROUP] = group,
+    [STNI_COLL_BARRIER] = barrier,
 };
 
-stn_status stni_mpi_run(struct stni_mpi_member *m, const struct stni_verb *v)
+stn_status stni_mpi_run(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     m->kind = v->kind;
     if (!stni_mpi_thread_allowed())
         return stni_mpi_fail(m, STN_ERR_UNSUPPORTED, "%s: MPI was initialised for its main thread alone, and this is another",
-                             stni_mpi_verb_name(v->kind));
+                             stni_mpi_coll_name(v->kind));
     if (m->calls++ % HEED_EVERY == 0 || atomic_load(&m->family->aborted))
-        stni_mpi_heed(m->family);
-    return atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : verbs[v->kind](m, v);
+        stni_mpi_poll_abort(m->family);
+    return atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : collectives[v->kind](m, v);
 }

@@ -127,7 +127,7 @@ static stn_status introduce(struct stni_mpi_member *world, int64_t opening, stru
     own->peer = family->peers[family->rank] = stni_mpi_this_process();
     own->id = own_id(&own->peer);
     own->opening = opening;
-    world->kind = STNI_VERB_ALL_GATHER;
+    world->kind = STNI_COLL_ALL_GATHER;
     stni_mpi_cut_evenly(world, 0, family->size);
     stn_status status = stni_mpi_share(world, cards, sizeof *cards);
     if (status == STN_OK) {
@@ -188,7 +188,7 @@ static stn_status create(MPI_Comm comm, int64_t opening, double seconds, struct 
 stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error)
 {
     struct stni_mpi_openings *openings = stni_mpi_openings_of(from);
-    struct stni_mpi_pace pace = {0};
+    struct stni_mpi_backoff backoff = {0};
     struct openings found = {0};
     struct stni_mpi_member *world = NULL;
     MPI_Comm comm;
@@ -196,7 +196,7 @@ stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct
         return stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: a communicator");
     const int64_t opening = ++openings->begun;
     for (;;) {
-        STNI_TRY(stni_mpi_duplicate(from, openings, &pace, deadline_seconds, &comm, error));
+        STNI_TRY(stni_mpi_duplicate(from, openings, &backoff, deadline_seconds, &comm, error));
         STNI_TRY(create(comm, opening, deadline_seconds, &world, &found, error));
         if (found.earliest == found.latest)
             break;

@@ -1,7 +1,7 @@
 /* The MPI communicator: its families, groups and members, as the module's files share them.
  *
- * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every verb is made of messages between two ranks that know
- * their counts, so that the ranks that have not come can be named. A group is a set of ranks with four tags of its own (collectives, the group verb;
+ * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every collective is made of messages between two ranks that know
+ * their counts, so that the ranks that have not come can be named. A group is a set of ranks with four tags of its own (collectives, the group collective;
  * small and large messages of each), not a communicator of MPI: making and destroying one calls nothing collective. Of all groups that hold a rank each has tags
  * of its own, because its ranks agreed on a number that none of them had used.
  *
@@ -76,8 +76,8 @@ struct stni_mpi_member {
     int number; /* of the group */
     unsigned calls;
     double deadline_seconds; /* negative: none */
-    struct stni_error error; /* of the verb in progress */
-    enum stni_verb_kind kind;
+    struct stni_error error; /* of the collective in progress */
+    enum stni_coll_kind kind;
     MPI_Request *requests;
     struct stni_mpi_part *parts;
     int n, capacity, open, first; /* requests; those not completed, and where they begin */
@@ -100,7 +100,7 @@ static inline size_t stni_mpi_size(stn_dtype dtype)
 /* Openings (opening.c). Those of a communicator of MPI, NULL without memory; and the duplicate of it, after at most `seconds` of `pace`: the one that
  * was not finished before, or a new one. */
 struct stni_mpi_openings *stni_mpi_openings_of(MPI_Comm comm);
-stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_pace *pace, double seconds, MPI_Comm *out,
+stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff, double seconds, MPI_Comm *out,
                               struct stni_error *error);
 
 /* Leaving (leaving.c). The family goes when all its ranks have left; those that can go now do. */
@@ -121,7 +121,7 @@ void stni_mpi_member_destroy(void *impl);
 void stni_mpi_abort(struct stni_mpi_family *family, int rank, stn_status status, const char *text);
 
 /* Takes in what peers tell, and tells what another thread could not. */
-void stni_mpi_heed(struct stni_mpi_family *family);
+void stni_mpi_poll_abort(struct stni_mpi_family *family);
 
 stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 stn_status stni_mpi_fail_aborted(struct stni_mpi_member *member);
@@ -138,10 +138,10 @@ stn_status stni_mpi_receive(struct stni_mpi_member *member, int peer, void *data
 /* Waits for all that was begun. */
 stn_status stni_mpi_complete(struct stni_mpi_member *member);
 
-/* Verbs (collective.c, reduce.c) */
+/* Collectives (collective.c, reduce.c) */
 
-stn_status stni_mpi_run(struct stni_mpi_member *member, const struct stni_verb *verb);
-const char *stni_mpi_verb_name(enum stni_verb_kind kind);
+stn_status stni_mpi_run(struct stni_mpi_member *member, const struct stni_coll *coll);
+const char *stni_mpi_coll_name(enum stni_coll_kind kind);
 
 /* Cuts member->from and member->counts: by given counts, or balanced, `count` elements from element `first` on. */
 void stni_mpi_cut(struct stni_mpi_member *member, const int64_t *counts);
@@ -156,8 +156,8 @@ stn_status stni_mpi_collect(struct stni_mpi_member *member, const void *part, vo
 /* The root has all parts; each rank gets its own. */
 stn_status stni_mpi_spread(struct stni_mpi_member *member, const void *all, void *part, size_t size, int root);
 
-stn_status stni_mpi_all_reduce(struct stni_mpi_member *member, const struct stni_verb *verb);
-stn_status stni_mpi_reduce(struct stni_mpi_member *member, const struct stni_verb *verb);
-stn_status stni_mpi_reduce_scatter(struct stni_mpi_member *member, const struct stni_verb *verb);
+stn_status stni_mpi_all_reduce(struct stni_mpi_member *member, const struct stni_coll *coll);
+stn_status stni_mpi_reduce(struct stni_mpi_member *member, const struct stni_coll *coll);
+stn_status stni_mpi_reduce_scatter(struct stni_mpi_member *member, const struct stni_coll *coll);
 
 #endif

@@ -54,7 +54,7 @@ static int try_to_end(struct stni_mpi_family *family)
         return 1;
     if (!family->told_leaving)
         tell(family);
-    stni_mpi_heed(family);
+    stni_mpi_poll_abort(family);
     if (atomic_load(&family->aborted)) {
         family->told = 1; /* MPI may still read what is told */
         return 1;

@@ -1,4 +1,4 @@
-/* The MPI module: the table of verbs, opening and subsets. */
+/* The MPI module: the table of collectives, opening and subsets. */
 #include "core/comm/mpi/family.h"
 
 #include "core/comm/comm.h"
@@ -14,10 +14,10 @@ static const stn_host *host(void)
     return atomic_load(&stni_mpi_host);
 }
 
-static stn_status run(void *impl, stn_queue *queue, const struct stni_verb *verb)
+static stn_status run(void *impl, stn_queue *queue, const struct stni_coll *coll)
 {
     struct stni_mpi_member *m = impl;
-    stn_status status = stni_mpi_run(m, verb);
+    stn_status status = stni_mpi_run(m, coll);
     if (status != STN_OK)
         host()->queue_fail(queue, status, "%s", m->error.text);
     return status;
@@ -26,65 +26,65 @@ static stn_status run(void *impl, stn_queue *queue, const struct stni_verb *verb
 static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
                              stn_reduce_op op)
 {
-    struct stni_verb verb = {STNI_VERB_ALL_REDUCE, dtype, op, 0, count, send, recv, NULL, NULL, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_ALL_REDUCE, dtype, op, 0, count, send, recv, NULL, NULL, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
                          stn_reduce_op op, int root)
 {
-    struct stni_verb verb = {STNI_VERB_REDUCE, dtype, op, root, count, send, recv, NULL, NULL, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_REDUCE, dtype, op, root, count, send, recv, NULL, NULL, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype)
 {
-    struct stni_verb verb = {STNI_VERB_ALL_GATHER, dtype, 0, 0, 0, send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_ALL_GATHER, dtype, 0, 0, 0, send, recv, counts, NULL, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root)
 {
-    struct stni_verb verb = {STNI_VERB_GATHER, dtype, 0, root, 0, send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_GATHER, dtype, 0, root, 0, send, recv, counts, NULL, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
                                  stn_reduce_op op)
 {
-    struct stni_verb verb = {STNI_VERB_REDUCE_SCATTER, dtype, op, 0, 0, send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_REDUCE_SCATTER, dtype, op, 0, 0, send, recv, counts, NULL, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root)
 {
-    struct stni_verb verb = {STNI_VERB_SCATTER, dtype, 0, root, 0, send, recv, counts, NULL, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_SCATTER, dtype, 0, root, 0, send, recv, counts, NULL, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status broadcast(void *impl, stn_queue *queue, void *buffer, int64_t count, stn_dtype dtype, int root)
 {
-    struct stni_verb verb = {STNI_VERB_BROADCAST, dtype, 0, root, count, buffer, buffer, NULL, NULL, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_BROADCAST, dtype, 0, root, count, buffer, buffer, NULL, NULL, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status all_to_all(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
                              const int64_t *recv_counts, stn_dtype dtype)
 {
-    struct stni_verb verb = {STNI_VERB_ALL_TO_ALL, dtype, 0, 0, 0, send, recv, send_counts, recv_counts, NULL};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {STNI_COLL_ALL_TO_ALL, dtype, 0, 0, 0, send, recv, send_counts, recv_counts, NULL};
+    return run(impl, queue, &coll);
 }
 
 static stn_status group(void *impl, stn_queue *queue, const stn_exchange *messages)
 {
-    struct stni_verb verb = {.kind = STNI_VERB_GROUP, .dtype = messages->dtype, .messages = messages};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = messages->dtype, .messages = messages};
+    return run(impl, queue, &coll);
 }
 
 static stn_status barrier(void *impl, stn_queue *queue)
 {
-    struct stni_verb verb = {.kind = STNI_VERB_BARRIER};
-    return run(impl, queue, &verb);
+    struct stni_coll coll = {.kind = STNI_COLL_BARRIER};
+    return run(impl, queue, &coll);
 }
 
 /* What the ranks of a subset tell each other: the first number that this rank has not used, and the subset that it means. */
@@ -101,7 +101,7 @@ static uint64_t hash_ranks(const struct stni_mpi_member *m, const int *ranks, in
     return hash;
 }
 
-/* Messages on the parent's own tag: each pair of ranks calls its verbs and subsets in the same order. */
+/* Messages on the parent's own tag: each pair of ranks calls its collectives and subsets in the same order. */
 static stn_status exchange_proposals(struct stni_mpi_member *m, const int *ranks, int n, int at, struct proposal *all)
 {
     STNI_TRY(stni_mpi_reserve(m, 2 * (int64_t)n, 0));
@@ -160,7 +160,7 @@ static stn_status make_subset(struct stni_mpi_member *m, const int *ranks, int n
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
 {
     struct stni_mpi_member *m = impl, *made = NULL;
-    m->kind = STNI_VERB_BARRIER;
+    m->kind = STNI_COLL_BARRIER;
     stn_status status = atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : make_subset(m, ranks, n_ranks, &made);
     if (status != STN_OK)
         return host()->queue_fail(queue, status, "%s", m->error.text);

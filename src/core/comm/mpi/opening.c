@@ -33,7 +33,7 @@ int stni_mpi_openings_delete(MPI_Comm comm, int keyval, void *attribute, void *e
     return MPI_SUCCESS;
 }
 
-static int wait_for(MPI_Request *request, struct stni_mpi_pace *pace, double seconds)
+static int wait_for(MPI_Request *request, struct stni_mpi_backoff *backoff, double seconds)
 {
     for (int there = 0; !there;) {
         stni_mpi_lock();
@@ -41,7 +41,7 @@ static int wait_for(MPI_Request *request, struct stni_mpi_pace *pace, double sec
         stni_mpi_unlock();
         if (code != MPI_SUCCESS)
             return 0;
-        if (!there && stni_mpi_wait_a_little(pace) && seconds >= 0 && (double)(pace->now - pace->begin) > seconds * 1e9)
+        if (!there && stni_mpi_wait_a_little(backoff) && seconds >= 0 && (double)(backoff->now - backoff->begin) > seconds * 1e9)
             return 0;
     }
     return 1;
@@ -63,13 +63,13 @@ static stn_status begin(MPI_Comm from, struct stni_mpi_openings *openings, struc
     return STN_OK;
 }
 
-stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_pace *pace, double seconds, MPI_Comm *out,
+stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff, double seconds, MPI_Comm *out,
                               struct stni_error *error)
 {
     if (!openings->unfinished)
         STNI_TRY(begin(from, openings, error));
-    pace->polls = 0;
-    if (!wait_for(&openings->request, pace, seconds)) {
+    backoff->polls = 0;
+    if (!wait_for(&openings->request, backoff, seconds)) {
         stni_mpi_give_up();
         return stni_mpi_say(error, STN_ERR_TIMEOUT, "deadline of %g s passed, not all ranks had come to open the communicator", seconds);
     }

@@ -91,7 +91,7 @@ static int all_live(void)
 static int all_leave(void)
 {
     MPI_Request request;
-    struct stni_mpi_pace pace = {0};
+    struct stni_mpi_backoff backoff = {0};
     int64_t looked = 0;
     int there = 0;
     if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS)
@@ -101,13 +101,13 @@ static int all_leave(void)
             return 0;
         if (there)
             return 1;
-        if (!stni_mpi_wait_a_little(&pace))
+        if (!stni_mpi_wait_a_little(&backoff))
             continue;
-        if (process.patience >= 0 && (double)(pace.now - pace.begin) > process.patience * 1e9)
+        if (process.patience >= 0 && (double)(backoff.now - backoff.begin) > process.patience * 1e9)
             return 0;
-        if (pace.now - looked < STNI_MPI_PEERS_EVERY)
+        if (backoff.now - looked < STNI_MPI_PEERS_EVERY)
             continue;
-        looked = pace.now;
+        looked = backoff.now;
         if (!all_live())
             return 0;
     }

@@ -37,7 +37,7 @@ void stni_mpi_expect(double seconds, const struct stni_mpi_peer *peers, int n_pe
 
 /* How to wait for others (pace.c) */
 
-struct stni_mpi_pace {
+struct stni_mpi_backoff {
     int polls;
     int64_t begin; /* nanoseconds, 0 until it was looked at */
     int64_t now;
@@ -48,7 +48,7 @@ enum { STNI_MPI_SLEEP_AFTER = 4000000 };
 
 /* Lets time pass between two polls: none at first, then the processor is offered to others, then sleep. 1: it is time to look at more
  * than the requests; pace->now is set. */
-int stni_mpi_wait_a_little(struct stni_mpi_pace *pace);
+int stni_mpi_wait_a_little(struct stni_mpi_backoff *backoff);
 
 /* Who a process is on its machine, and whether it still runs (peers.c) */
 

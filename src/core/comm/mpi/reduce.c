@@ -27,7 +27,7 @@ static char *slot(const struct stni_mpi_member *m, int peer, size_t size)
 }
 
 /* The part of the cut that falls to this rank, combined from all ranks; dst NULL: behind the addends in scratch. Parts may overlap. */
-static stn_status combine(struct stni_mpi_member *m, const struct stni_verb *v, void *dst)
+static stn_status combine(struct stni_mpi_member *m, const struct stni_coll *v, void *dst)
 {
     size_t size = stni_mpi_size(v->dtype);
     const stn_host *host = atomic_load(&stni_mpi_host);
@@ -58,23 +58,23 @@ static stn_status combine(struct stni_mpi_member *m, const struct stni_verb *v, 
     return STN_OK;
 }
 
-static char *at(const struct stni_verb *v, int64_t element)
+static char *at(const struct stni_coll *v, int64_t element)
 {
     return (char *)v->recv + element * (int64_t)stni_mpi_size(v->dtype);
 }
 
-static int is_direct(const struct stni_mpi_member *m, const struct stni_verb *v)
+static int is_direct(const struct stni_mpi_member *m, const struct stni_coll *v)
 {
     return v->count <= DIRECT / (int64_t)stni_mpi_size(v->dtype) / (m->size > 1 ? m->size - 1 : 1);
 }
 
 /* Elements that are reduced at a time. */
-static int64_t piece(const struct stni_verb *v)
+static int64_t piece(const struct stni_coll *v)
 {
     return STNI_MPI_PIECE / (int64_t)stni_mpi_size(v->dtype);
 }
 
-stn_status stni_mpi_all_reduce(struct stni_mpi_member *m, const struct stni_verb *v)
+stn_status stni_mpi_all_reduce(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     if (is_direct(m, v)) {
         for (int r = 0; r < m->size; r++) {
@@ -92,7 +92,7 @@ stn_status stni_mpi_all_reduce(struct stni_mpi_member *m, const struct stni_verb
     return STN_OK;
 }
 
-stn_status stni_mpi_reduce(struct stni_mpi_member *m, const struct stni_verb *v)
+stn_status stni_mpi_reduce(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     int is_root = m->rank == v->root;
     size_t size = stni_mpi_size(v->dtype);
@@ -114,7 +114,7 @@ stn_status stni_mpi_reduce(struct stni_mpi_member *m, const struct stni_verb *v)
 }
 
 /* A piece of every rank's part at a time. */
-stn_status stni_mpi_reduce_scatter(struct stni_mpi_member *m, const struct stni_verb *v)
+stn_status stni_mpi_reduce_scatter(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     int64_t most = 0, step = piece(v) / m->size, first = 0;
     step = step > 0 ? step : 1;

@@ -45,12 +45,12 @@ static stn_status fail_mpi(struct stni_mpi_member *m, const char *what, int code
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     MPI_Error_string(code, text, &length);
-    return stni_mpi_fail(m, STN_ERR_COMM, "%s: %s: %.200s", stni_mpi_verb_name(m->kind), what, text);
+    return stni_mpi_fail(m, STN_ERR_COMM, "%s: %s: %.200s", stni_mpi_coll_name(m->kind), what, text);
 }
 
 static int tag_of(const struct stni_mpi_member *m, int large)
 {
-    return 1 + STNI_MPI_TAGS * m->number + 2 * large + (m->kind == STNI_VERB_GROUP);
+    return 1 + STNI_MPI_TAGS * m->number + 2 * large + (m->kind == STNI_COLL_GROUP);
 }
 
 static int is_large(const struct stni_mpi_part *part)
@@ -104,7 +104,7 @@ stn_status stni_mpi_receive(struct stni_mpi_member *m, int peer, void *data, int
 static stn_status mismatch(struct stni_mpi_member *m, const struct stni_mpi_part *part, const char *got, int n)
 {
     return stni_mpi_fail(m, STN_ERR_MISMATCH, "%s: a message from rank %d to rank %d has %s%d bytes, wanted %d",
-                         stni_mpi_verb_name(m->kind), m->world[part->peer], m->world[m->rank], got, n, part->bytes);
+                         stni_mpi_coll_name(m->kind), m->world[part->peer], m->world[m->rank], got, n, part->bytes);
 }
 
 /* Of a message that has come: whether it is the one that was waited for. */
@@ -243,7 +243,7 @@ static int find_gone(const struct stni_mpi_member *m)
 }
 
 struct wait {
-    struct stni_mpi_pace pace;
+    struct stni_mpi_backoff backoff;
     int64_t looked; /* at the processes of peers */
     int gone;       /* a peer that was found gone the last time; -1: none */
 };
@@ -252,12 +252,12 @@ struct wait {
 static stn_status look_at_peers(struct stni_mpi_member *m, struct wait *wait)
 {
     int gone = -1, moved;
-    if (wait->pace.now - wait->looked < STNI_MPI_PEERS_EVERY)
+    if (wait->backoff.now - wait->looked < STNI_MPI_PEERS_EVERY)
         return STN_OK;
     STNI_TRY(poll(m, m->n, &moved));
     if (wait->looked)
         gone = find_gone(m);
-    wait->looked = wait->pace.now;
+    wait->looked = wait->backoff.now;
     if (gone >= 0 && gone == wait->gone)
         return stni_mpi_fail_gone(m, gone);
     wait->gone = gone;
@@ -267,12 +267,12 @@ static stn_status look_at_peers(struct stni_mpi_member *m, struct wait *wait)
 static stn_status look(struct stni_mpi_member *m, struct wait *wait)
 {
     int moved;
-    stni_mpi_heed(m->family);
+    stni_mpi_poll_abort(m->family);
     if (atomic_load(&m->family->aborted))
         return stni_mpi_fail_aborted(m);
     STNI_TRY(poll(m, m->n, &moved));
     STNI_TRY(look_at_lengths(m));
-    if (m->deadline_seconds < 0 || (double)(wait->pace.now - wait->pace.begin) <= m->deadline_seconds * 1e9)
+    if (m->deadline_seconds < 0 || (double)(wait->backoff.now - wait->backoff.begin) <= m->deadline_seconds * 1e9)
         return look_at_peers(m, wait);
     return m->open > 0 ? stni_mpi_fail_late(m) : STN_OK;
 }
@@ -280,10 +280,10 @@ static stn_status look(struct stni_mpi_member *m, struct wait *wait)
 /* Whether a message that MPI has begun to receive may still be written: its sender lives, and the deadline has not passed a second time. */
 static int may_be_written(struct stni_mpi_member *m, struct wait *wait)
 {
-    if (m->deadline_seconds >= 0 && (double)(wait->pace.now - wait->pace.begin) > m->deadline_seconds * 1e9)
+    if (m->deadline_seconds >= 0 && (double)(wait->backoff.now - wait->backoff.begin) > m->deadline_seconds * 1e9)
         return 0;
-    if (wait->pace.now - wait->looked >= STNI_MPI_PEERS_EVERY) {
-        wait->looked = wait->pace.now;
+    if (wait->backoff.now - wait->looked >= STNI_MPI_PEERS_EVERY) {
+        wait->looked = wait->backoff.now;
         wait->gone = 1;
         for (int i = 0; i < m->n && wait->gone; i++)
             if (m->parts[i].receives && m->requests[i] != MPI_REQUEST_NULL)
@@ -329,7 +329,7 @@ static void withdraw(struct stni_mpi_member *m)
     stni_mpi_unlock();
     while (m->open > 0) {
         int receiving = end_what_can(m);
-        if (m->open > 0 && stni_mpi_wait_a_little(&wait.pace) && wait.pace.now - wait.pace.begin > GRACE && !(receiving && may_be_written(m, &wait)))
+        if (m->open > 0 && stni_mpi_wait_a_little(&wait.backoff) && wait.backoff.now - wait.backoff.begin > GRACE && !(receiving && may_be_written(m, &wait)))
             return;
     }
 }
@@ -339,20 +339,20 @@ static stn_status look_once(struct stni_mpi_member *m)
 {
     if (m->bytes < EAGER)
         return STN_OK;
-    stni_mpi_heed(m->family);
+    stni_mpi_poll_abort(m->family);
     return atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : STN_OK;
 }
 
 stn_status stni_mpi_complete(struct stni_mpi_member *m)
 {
-    struct wait wait = {.gone = -1, .pace.sleep_after = m->bytes >= LARGE ? LARGE_SLEEP_AFTER : STNI_MPI_SLEEP_AFTER};
+    struct wait wait = {.gone = -1, .backoff.sleep_after = m->bytes >= LARGE ? LARGE_SLEEP_AFTER : STNI_MPI_SLEEP_AFTER};
     stn_status status = STN_OK;
     while (m->open > 0 && status == STN_OK) {
         int moved = 0;
         status = poll(m, WINDOW, &moved);
         if (moved)
-            wait.pace.polls = 0;
-        else if (status == STN_OK && stni_mpi_wait_a_little(&wait.pace))
+            wait.backoff.polls = 0;
+        else if (status == STN_OK && stni_mpi_wait_a_little(&wait.backoff))
             status = look(m, &wait);
     }
     if (status == STN_OK)

@@ -136,7 +136,7 @@ static struct stni_thread_group *find_group(const struct stni_thread_member *mem
     return oldest;
 }
 
-/* With the family's lock held. Nobody waits: who never comes is missed by the first verb. */
+/* With the family's lock held. Nobody waits: who never comes is missed by the first collective. */
 static struct stni_thread_member *join(struct stni_thread_member *member, const int *world_ranks, int n, int rank)
 {
     struct stni_thread_family *family = member->group->family;
@@ -182,11 +182,11 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
     return STN_OK;
 }
 
-stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb)
+stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     struct stni_thread_member *member = comm->impl;
     member->isa = queue->isa;
-    stn_status status = verb->kind == STNI_VERB_GROUP ? stni_thread_group_verb(member, verb) : stni_thread_collective(member, verb);
+    stn_status status = coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);
     if (status != STN_OK)
         stn_queue_fail(queue, member->error.status, "%s", member->error.text);
     return status;

@@ -6,7 +6,7 @@
  *     publish the arguments in the own slot -> wait for every peer's -> copy -> wait until every peer has copied
  *
  * and one of small data carries it in the slot, so that the last wait is not needed. Everybody waits for everybody in each collective,
- * hence a slot needs room for two of them only: who writes number s + 2 knows that all have finished reading number s.
+ * hence a slot needs space for two of them only: who writes number s + 2 knows that all have finished reading number s.
  *
  * Copying waits on nothing. A rank enters it by `entered = s`, then looks whether the family was aborted, and ends it by `left = s`. A rank
  * that sees the abort leaves the collective when each peer that has entered has left: with both orders sequentially consistent,
@@ -30,7 +30,7 @@ enum {
 
 typedef _Atomic(uint64_t) stni_thread_word;
 
-/* Where a verb is when the test hook is called. */
+/* Where a collective is when the test hook is called. */
 enum stni_thread_phase {
     STNI_PHASE_BEFORE_ARRIVE,
     STNI_PHASE_AFTER_ARRIVE,
@@ -41,7 +41,7 @@ enum stni_thread_phase {
 
 /* Lets a test act in a phase. Set before the ranks start; NULL in any other use. */
 struct stni_thread_hook {
-    void (*call)(void *arg, int world_rank, enum stni_verb_kind kind, enum stni_thread_phase phase);
+    void (*call)(void *arg, int world_rank, enum stni_coll_kind kind, enum stni_thread_phase phase);
     void *arg;
 };
 
@@ -66,12 +66,12 @@ struct stni_thread_mail {
     } data;
 };
 
-/* A message of a group verb that waits for its receiver; lives in the sender's call. */
-struct stni_thread_letter {
+/* A message of a group collective that waits for its receiver; lives in the sender's call. */
+struct stni_thread_pending_send {
     int from, to;
     stn_dtype dtype;
     const stn_box *box;
-    struct stni_thread_letter *next;
+    struct stni_thread_pending_send *next;
     atomic_int state; /* of threads_group.c */
 };
 
@@ -81,10 +81,10 @@ struct stni_thread_slot {
     atomic_int gone;                                 /* the owner has destroyed its end */
     alignas(STNI_THREAD_LINE) _Atomic(uint32_t) bell; /* what the owner sleeps on */
     atomic_int asleep;                               /* 0, or the peer it waits for + 1; STNI_THREAD_ANY */
-    alignas(STNI_THREAD_LINE) stni_thread_word events; /* group verbs: letters that came or were taken */
+    alignas(STNI_THREAD_LINE) stni_thread_word events; /* group collectives: pending sends that came or were taken */
     pthread_mutex_t inbox_lock;
-    struct stni_thread_letter *inbox, **inbox_end; /* oldest first */
-    void *kept;                                    /* letters that the owner gave up while a peer had them; freed with the group */
+    struct stni_thread_pending_send *inbox, **inbox_end; /* oldest first */
+    void *kept;                                    /* pending sends that the owner gave up while a peer had them; freed with the group */
     struct stni_thread_mail mail[2];
 };
 
@@ -119,22 +119,22 @@ struct stni_thread_member {
     uint64_t sequence;       /* collectives begun */
     double deadline_seconds; /* negative: none */
     int64_t waited;          /* for peers, nanoseconds; short waits are not counted */
-    int64_t until;           /* when the deadline of the verb in progress passes, nanoseconds; 0: not computed yet */
+    int64_t until;           /* when the deadline of the collective in progress passes, nanoseconds; 0: not computed yet */
     void *scratch;           /* for copying, which allocates nothing */
     size_t scratch_bytes;
-    struct stni_error error; /* of the verb in progress */
-    const void *call;        /* group verb: what is still open */
-    enum stni_isa isa; /* of the queue that the verb runs on */
+    struct stni_error error; /* of the collective in progress */
+    const void *call;        /* group collective: what is still open */
+    enum stni_isa isa; /* of the queue that the collective runs on */
 };
 
 /* Waiting (threads_wait.c) */
 
 enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI_WAIT_LATE };
 
-/* Waits until *word >= value; `peer` of the group is who will write it. Looks at the abort flag where `heed_abort`. `*until`: when it
+/* Waits until *word >= value; `peer` of the group is who will write it. Looks at the abort flag where `poll_abort`. `*until`: when it
  * is too late, nanoseconds; computed from the member's deadline when it is first needed (0). */
 enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
-                                       int heed_abort, int64_t *until);
+                                       int poll_abort, int64_t *until);
 
 /* How long this rank has waited for its peers so far, nanoseconds; -1: no communicator of threads. */
 int64_t stni_thread_waited(const stn_comm *comm);
@@ -171,17 +171,17 @@ stn_status stni_thread_fail_agreed(struct stni_thread_member *member, stn_status
 
 /* The failure behind a wait that was not READY; `missing` tells which ranks are waited for, `what` what they have not done. */
 stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
-                                 const struct stni_verb *verb, int (*missing)(const struct stni_thread_member *, int peer),
+                                 const struct stni_coll *coll, int (*missing)(const struct stni_thread_member *, int peer),
                                  const char *what);
 
-/* Verbs (threads.c, threads_collective.c, threads_group.c) */
+/* Collectives (threads.c, threads_collective.c, threads_group.c) */
 
-stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_verb *verb);
+stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
-stn_status stni_thread_collective(struct stni_thread_member *member, const struct stni_verb *verb);
-stn_status stni_thread_group_verb(struct stni_thread_member *member, const struct stni_verb *verb);
+stn_status stni_thread_collective(struct stni_thread_member *member, const struct stni_coll *coll);
+stn_status stni_thread_group_coll(struct stni_thread_member *member, const struct stni_coll *coll);
 
-static inline void stni_thread_hook_call(const struct stni_thread_member *member, enum stni_verb_kind kind,
+static inline void stni_thread_hook_call(const struct stni_thread_member *member, enum stni_coll_kind kind,
                                          enum stni_thread_phase phase)
 {
     const struct stni_thread_hook *hook = &member->group->family->hook;
@@ -196,7 +196,7 @@ stn_status stni_thread_reserve(struct stni_thread_member *member, size_t bytes);
 
 struct stni_thread_view {
     struct stni_thread_member *member;
-    const struct stni_verb *verb; /* this rank's */
+    const struct stni_coll *coll; /* this rank's */
     int rank, size;
     uint64_t sequence;
 };
@@ -206,11 +206,11 @@ static inline const struct stni_thread_mail *stni_thread_mail_of(const struct st
     return &view->member->group->slots[peer].mail[view->sequence & 1];
 }
 
-/* Whether this rank's part of the verb is large, and if it is not, its bytes into the mail. */
-int stni_thread_pack(const struct stni_verb *verb, int rank, int size, struct stni_thread_mail *mail);
+/* Whether this rank's part of the collective is large, and if it is not, its bytes into the mail. */
+int stni_thread_pack(const struct stni_coll *coll, int rank, int size, struct stni_thread_mail *mail);
 
-/* Bytes of scratch that the verb's copy needs. */
-size_t stni_thread_scratch(const struct stni_verb *verb, int size);
+/* Bytes of scratch that the collective's copy needs. */
+size_t stni_thread_scratch(const struct stni_coll *coll, int size);
 
 /* What a rank of an all_gather or all_to_all sends to itself, which needs nobody else: copied while it would wait, half of it before the peers have come, half of it
  * before they have left. */

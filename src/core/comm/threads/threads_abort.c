@@ -76,13 +76,13 @@ static void list_missing(const struct stni_thread_member *member, int (*missing)
 }
 
 stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
-                                 const struct stni_verb *verb, int (*missing)(const struct stni_thread_member *, int peer),
+                                 const struct stni_coll *coll, int (*missing)(const struct stni_thread_member *, int peer),
                                  const char *what)
 {
     if (wait == STNI_WAIT_ABORTED)
         return stni_thread_fail_aborted(member);
     char call[96], who[300];
-    stni_verb_describe(verb, call, sizeof call);
+    stni_coll_describe(coll, call, sizeof call);
     if (wait == STNI_WAIT_GONE)
         return stni_thread_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", call,
                                 member->group->world_ranks[peer]);

@@ -17,37 +17,37 @@ static struct stni_thread_slot *own_slot(const struct stni_thread_member *member
 }
 
 /* What peers need of a large collective. */
-static void publish_pointers(struct stni_thread_mail *mail, const struct stni_verb *verb, int size)
+static void publish_pointers(struct stni_thread_mail *mail, const struct stni_coll *coll, int size)
 {
-    mail->data.at.send = verb->send;
-    if (verb->kind == STNI_VERB_ALL_TO_ALL && size <= STNI_THREAD_FEW) {
-        memcpy(mail->data.few.counts, verb->counts, (size_t)size * sizeof *verb->counts);
+    mail->data.at.send = coll->send;
+    if (coll->kind == STNI_COLL_ALL_TO_ALL && size <= STNI_THREAD_FEW) {
+        memcpy(mail->data.few.counts, coll->counts, (size_t)size * sizeof *coll->counts);
         return;
     }
-    mail->data.at.recv = verb->recv;
-    mail->data.at.counts = verb->counts;
-    mail->data.at.messages = verb->messages;
+    mail->data.at.recv = coll->recv;
+    mail->data.at.counts = coll->counts;
+    mail->data.at.messages = coll->messages;
 }
 
 /* The first line last and in one go: peers that wait look at it all the time, and each look between two stores takes it away. */
-static void publish(struct stni_thread_member *member, const struct stni_verb *verb)
+static void publish(struct stni_thread_member *member, const struct stni_coll *coll)
 {
     struct stni_thread_mail *mail = &own_slot(member)->mail[member->sequence & 1];
-    mail->large = (uint8_t)stni_thread_pack(verb, member->rank, member->group->size, mail);
-    mail->kind = (uint8_t)verb->kind;
-    mail->dtype = (uint8_t)verb->dtype;
-    mail->op = (uint8_t)verb->op;
-    mail->root = verb->root;
-    mail->count = verb->count;
+    mail->large = (uint8_t)stni_thread_pack(coll, member->rank, member->group->size, mail);
+    mail->kind = (uint8_t)coll->kind;
+    mail->dtype = (uint8_t)coll->dtype;
+    mail->op = (uint8_t)coll->op;
+    mail->root = coll->root;
+    mail->count = coll->count;
     if (mail->large)
-        publish_pointers(mail, verb, member->group->size);
+        publish_pointers(mail, coll, member->group->size);
     stni_thread_post(member, &mail->arrived, member->sequence);
 }
 
 /* Whether some of what a rank receives is its own. */
-static int keeps_own(const struct stni_verb *verb)
+static int keeps_own(const struct stni_coll *coll)
 {
-    return verb->kind == STNI_VERB_ALL_GATHER || verb->kind == STNI_VERB_ALL_TO_ALL;
+    return coll->kind == STNI_COLL_ALL_GATHER || coll->kind == STNI_COLL_ALL_TO_ALL;
 }
 
 static int not_arrived(const struct stni_thread_member *member, int peer)
@@ -60,7 +60,7 @@ static int not_left(const struct stni_thread_member *member, int peer)
     return atomic_load(&member->group->slots[peer].left) < member->sequence;
 }
 
-static stn_status await_arrivals(struct stni_thread_member *member, const struct stni_verb *verb)
+static stn_status await_arrivals(struct stni_thread_member *member, const struct stni_coll *coll)
 {
     struct stni_thread_group *group = member->group;
     const uint64_t sequence = member->sequence;
@@ -70,12 +70,12 @@ static stn_status await_arrivals(struct stni_thread_member *member, const struct
             continue;
         enum stni_thread_wait wait = stni_thread_wait(member, r, arrived, sequence, 1, &member->until);
         if (wait != STNI_WAIT_READY)
-            return stni_thread_fail_wait(member, wait, r, verb, not_arrived, "had not arrived");
+            return stni_thread_fail_wait(member, wait, r, coll, not_arrived, "had not arrived");
     }
     return STN_OK;
 }
 
-static stn_status await_leaves(struct stni_thread_member *member, const struct stni_verb *verb)
+static stn_status await_leaves(struct stni_thread_member *member, const struct stni_coll *coll)
 {
     struct stni_thread_group *group = member->group;
     const uint64_t sequence = member->sequence;
@@ -85,7 +85,7 @@ static stn_status await_leaves(struct stni_thread_member *member, const struct s
             continue;
         enum stni_thread_wait wait = stni_thread_wait(member, r, left, sequence, 1, &member->until);
         if (wait != STNI_WAIT_READY)
-            return stni_thread_fail_wait(member, wait, r, verb, not_left, "were still copying");
+            return stni_thread_fail_wait(member, wait, r, coll, not_left, "were still copying");
     }
     return STN_OK;
 }
@@ -115,12 +115,12 @@ static int differs(const struct stni_thread_mail *a, const struct stni_thread_ma
 
 static void describe_mail(const struct stni_thread_mail *mail, char *text, size_t size)
 {
-    struct stni_verb verb = {.kind = (enum stni_verb_kind)mail->kind,
+    struct stni_coll coll = {.kind = (enum stni_coll_kind)mail->kind,
                              .dtype = (stn_dtype)mail->dtype,
                              .op = (stn_reduce_op)mail->op,
                              .root = mail->root,
                              .count = mail->count};
-    stni_verb_describe(&verb, text, size);
+    stni_coll_describe(&coll, text, size);
 }
 
 /* All ranks have arrived, so all see the same arguments and come to the same verdict. Also whether any of them is large. */
@@ -155,7 +155,7 @@ static stn_status copy_in_place(const struct stni_thread_view *view)
 {
     struct stni_thread_member *member = view->member;
     struct stni_thread_slot *slot = own_slot(member);
-    enum stni_verb_kind kind = view->verb->kind;
+    enum stni_coll_kind kind = view->coll->kind;
     stn_status status = STN_OK;
     atomic_store(&slot->entered, view->sequence);
     int aborted = stni_thread_aborted(member);
@@ -170,16 +170,16 @@ static stn_status copy_in_place(const struct stni_thread_view *view)
     if (aborted)
         return stni_thread_fail_aborted(member);
     STNI_TRY(status);
-    if (keeps_own(view->verb))
+    if (keeps_own(view->coll))
         stni_thread_copy_own(view, 1);
     stni_thread_hook_call(member, kind, STNI_PHASE_BEFORE_LEAVE);
-    STNI_TRY(await_leaves(member, view->verb));
+    STNI_TRY(await_leaves(member, view->coll));
     return stni_thread_aborted(member) ? stni_thread_fail_aborted(member) : STN_OK;
 }
 
 static stn_status copy_from_mail(const struct stni_thread_view *view)
 {
-    enum stni_verb_kind kind = view->verb->kind;
+    enum stni_coll_kind kind = view->coll->kind;
     stni_thread_hook_call(view->member, kind, STNI_PHASE_IN_COPY);
     stn_status status = stni_thread_copy(view, 0);
     if (status != STN_OK)
@@ -188,25 +188,25 @@ static stn_status copy_from_mail(const struct stni_thread_view *view)
     return STN_OK;
 }
 
-stn_status stni_thread_collective(struct stni_thread_member *member, const struct stni_verb *verb)
+stn_status stni_thread_collective(struct stni_thread_member *member, const struct stni_coll *coll)
 {
-    stni_thread_hook_call(member, verb->kind, STNI_PHASE_BEFORE_ARRIVE);
+    stni_thread_hook_call(member, coll->kind, STNI_PHASE_BEFORE_ARRIVE);
     if (stni_thread_aborted(member))
         return stni_thread_fail_aborted(member);
-    STNI_TRY(stni_thread_reserve(member, stni_thread_scratch(verb, member->group->size)));
-    if (verb->kind == STNI_VERB_EXCHANGE)
-        stni_thread_exchange_prepare(verb->messages, member->scratch);
+    STNI_TRY(stni_thread_reserve(member, stni_thread_scratch(coll, member->group->size)));
+    if (coll->kind == STNI_COLL_EXCHANGE)
+        stni_thread_exchange_prepare(coll->messages, member->scratch);
 
     member->sequence++;
     member->until = 0;
-    publish(member, verb);
-    stni_thread_hook_call(member, verb->kind, STNI_PHASE_AFTER_ARRIVE);
+    publish(member, coll);
+    stni_thread_hook_call(member, coll->kind, STNI_PHASE_AFTER_ARRIVE);
 
-    struct stni_thread_view view = {member, verb, member->rank, member->group->size, member->sequence};
+    struct stni_thread_view view = {member, coll, member->rank, member->group->size, member->sequence};
     int large;
-    if (keeps_own(verb))
+    if (keeps_own(coll))
         stni_thread_copy_own(&view, 0);
-    stn_status status = await_arrivals(member, verb);
+    stn_status status = await_arrivals(member, coll);
     if (status == STN_OK)
         WILL_WRITE(&own_slot(member)->mail[(member->sequence + 1) & 1]);
     if (status == STN_OK)

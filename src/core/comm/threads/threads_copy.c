@@ -11,7 +11,7 @@
 
 enum {
     MEMCPY_BYTES = 1 << 15, /* up to here a copy needs no box */
-    STREAM_BYTES = 1 << 21, /* from here on results go past the caches, which they would not fit into */
+    STREAM_BYTES = 1 << 21, /* from here on results are written by non-temporal stores, which they would not fit into */
     STREAM_SOURCES = 64,    /* with more, plain stores do */
     CHUNK_BYTES = 2048
 };
@@ -62,13 +62,13 @@ static const void *sent_by(const struct stni_thread_view *view, int peer)
 
 /* More data than the caches hold: chunk by chunk through a buffer that stays in the first one, then past the caches to every dst, so that no
  * load of a source runs ahead of a streaming store. */
-static void fold_streamed(enum stni_isa isa, stni_fold_fn fold, const struct stni_fold *all, int64_t size)
+static void multi_reduce_streamed(enum stni_isa isa, stni_multi_reduce_fn fold, const struct stni_multi_reduce *all, int64_t size)
 {
     const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, isa);
-    alignas(STNI_THREAD_LINE) char room[STNI_STREAMING_PAGE + CHUNK_BYTES];
-    void *place = stni_streaming_place(room, all->n_dst, all->dst), *const to[] = {place};
+    alignas(STNI_THREAD_LINE) char buffer[STNI_STREAMING_PAGE + CHUNK_BYTES];
+    void *place = stni_streaming_place(buffer, all->n_dst, all->dst), *const to[] = {place};
     const void *from[STREAM_SOURCES];
-    struct stni_fold chunk = {1, all->n_src, to, from, CHUNK_BYTES / size, all->divisor};
+    struct stni_multi_reduce chunk = {1, all->n_src, to, from, CHUNK_BYTES / size, all->divisor};
     for (int64_t at = 0; at < all->n; at += chunk.n) {
         chunk.n = all->n - at < chunk.n ? all->n - at : chunk.n;
         for (int s = 0; s < all->n_src; s++)
@@ -83,7 +83,7 @@ static void fold_streamed(enum stni_isa isa, stni_fold_fn fold, const struct stn
 /* Elements [from, from + count) of what every rank sends, combined into n_dst places; the first n_dst pointers of scratch say where. */
 static void combine(const struct stni_thread_view *view, int n_dst, int64_t from, int64_t count)
 {
-    const struct stni_verb *v = view->verb;
+    const struct stni_coll *v = view->coll;
     size_t size = stn_dtype_size(v->dtype);
     void **dst = view->member->scratch;
     const void **src = (const void **)dst + view->size;
@@ -91,10 +91,10 @@ static void combine(const struct stni_thread_view *view, int n_dst, int64_t from
         return;
     for (int r = 0; r < view->size; r++)
         src[r] = (const char *)sent_by(view, r) + from * (int64_t)size;
-    stni_fold_fn fold = stni_fold_for(view->member->isa, v->dtype, v->op);
-    struct stni_fold all = {n_dst, view->size, dst, src, count, v->op == STN_AVG ? view->size : 1};
+    stni_multi_reduce_fn fold = stni_multi_reduce_for(view->member->isa, v->dtype, v->op);
+    struct stni_multi_reduce all = {n_dst, view->size, dst, src, count, v->op == STN_AVG ? view->size : 1};
     if (fold && v->count * (int64_t)size >= STREAM_BYTES && view->size <= STREAM_SOURCES) {
-        fold_streamed(view->member->isa, fold, &all, (int64_t)size);
+        multi_reduce_streamed(view->member->isa, fold, &all, (int64_t)size);
         return;
     }
     if (fold) {
@@ -109,7 +109,7 @@ static void combine(const struct stni_thread_view *view, int n_dst, int64_t from
 
 static void combine_to(const struct stni_thread_view *view, void *dst, int64_t dst_at, int64_t from, int64_t count)
 {
-    *(void **)view->member->scratch = (char *)dst + dst_at * (int64_t)stn_dtype_size(view->verb->dtype);
+    *(void **)view->member->scratch = (char *)dst + dst_at * (int64_t)stn_dtype_size(view->coll->dtype);
     combine(view, 1, from, count);
 }
 
@@ -117,7 +117,7 @@ static void combine_to(const struct stni_thread_view *view, void *dst, int64_t d
  * one. */
 static void work_share(const struct stni_thread_view *view, size_t size, int64_t *from, int64_t *count)
 {
-    int64_t n = view->verb->count, line = STNI_THREAD_LINE / (int64_t)size;
+    int64_t n = view->coll->count, line = STNI_THREAD_LINE / (int64_t)size;
     int64_t share = ((n + view->size - 1) / view->size + line - 1) & -line;
     *from = share * view->rank < n ? share * view->rank : n;
     *count = n - *from < share ? n - *from : share;
@@ -126,11 +126,11 @@ static void work_share(const struct stni_thread_view *view, size_t size, int64_t
 static stn_status all_reduce(const struct stni_thread_view *view, int large)
 {
     if (!large) {
-        combine_to(view, view->verb->recv, 0, 0, view->verb->count);
+        combine_to(view, view->coll->recv, 0, 0, view->coll->count);
         return STN_OK;
     }
     int64_t from, count;
-    const size_t size = stn_dtype_size(view->verb->dtype);
+    const size_t size = stn_dtype_size(view->coll->dtype);
     work_share(view, size, &from, &count);
     void **dst = view->member->scratch;
     for (int r = 0; r < view->size; r++)
@@ -141,21 +141,21 @@ static stn_status all_reduce(const struct stni_thread_view *view, int large)
 
 static stn_status reduce(const struct stni_thread_view *view, int large)
 {
-    int root = view->verb->root;
+    int root = view->coll->root;
     if (!large) {
         if (view->rank == root)
-            combine_to(view, view->verb->recv, 0, 0, view->verb->count);
+            combine_to(view, view->coll->recv, 0, 0, view->coll->count);
         return STN_OK;
     }
     int64_t from, count;
-    work_share(view, stn_dtype_size(view->verb->dtype), &from, &count);
+    work_share(view, stn_dtype_size(view->coll->dtype), &from, &count);
     combine_to(view, stni_thread_mail_of(view, root)->data.at.recv, from, from, count);
     return STN_OK;
 }
 
 static stn_status all_gather(const struct stni_thread_view *view, int large)
 {
-    const struct stni_verb *v = view->verb;
+    const struct stni_coll *v = view->coll;
     int64_t at = 0;
     for (int r = 0; r < view->size; at += v->counts[r++])
         if (!large || r != view->rank)
@@ -165,7 +165,7 @@ static stn_status all_gather(const struct stni_thread_view *view, int large)
 
 static stn_status gather(const struct stni_thread_view *view, int large)
 {
-    const struct stni_verb *v = view->verb;
+    const struct stni_coll *v = view->coll;
     if (!large)
         return view->rank == v->root ? all_gather(view, 0) : STN_OK;
     copy_elements(view, stni_thread_mail_of(view, v->root)->data.at.recv, sum_before(v->counts, view->rank), v->send, 0,
@@ -175,7 +175,7 @@ static stn_status gather(const struct stni_thread_view *view, int large)
 
 static stn_status reduce_scatter(const struct stni_thread_view *view, int large)
 {
-    const struct stni_verb *v = view->verb;
+    const struct stni_coll *v = view->coll;
     (void)large;
     combine_to(view, v->recv, 0, sum_before(v->counts, view->rank), v->counts[view->rank]);
     return STN_OK;
@@ -183,7 +183,7 @@ static stn_status reduce_scatter(const struct stni_thread_view *view, int large)
 
 static stn_status scatter(const struct stni_thread_view *view, int large)
 {
-    const struct stni_verb *v = view->verb;
+    const struct stni_coll *v = view->coll;
     (void)large;
     copy_elements(view, v->recv, 0, sent_by(view, v->root), sum_before(v->counts, view->rank), v->counts[view->rank],
                   stn_dtype_size(v->dtype));
@@ -192,7 +192,7 @@ static stn_status scatter(const struct stni_thread_view *view, int large)
 
 static stn_status broadcast(const struct stni_thread_view *view, int large)
 {
-    const struct stni_verb *v = view->verb;
+    const struct stni_coll *v = view->coll;
     (void)large;
     if (view->rank != v->root)
         copy_elements(view, v->recv, 0, sent_by(view, v->root), 0, v->count, stn_dtype_size(v->dtype));
@@ -209,7 +209,7 @@ static const int64_t *counts_in(const struct stni_thread_view *view, const struc
 
 static stn_status all_to_all(const struct stni_thread_view *view, int large)
 {
-    const struct stni_verb *v = view->verb;
+    const struct stni_coll *v = view->coll;
     int64_t at = 0;
     (void)large;
     for (int i = 0; i < view->size; i++) {
@@ -232,8 +232,8 @@ static stn_status all_to_all(const struct stni_thread_view *view, int large)
 
 void stni_thread_copy_own(const struct stni_thread_view *view, int second_half)
 {
-    const struct stni_verb *v = view->verb;
-    int gathers = v->kind == STNI_VERB_ALL_GATHER;
+    const struct stni_coll *v = view->coll;
+    int gathers = v->kind == STNI_COLL_ALL_GATHER;
     if (!stni_thread_mail_of(view, view->rank)->large)
         return;
     int64_t count = v->counts[view->rank], half = count / 2;
@@ -260,72 +260,72 @@ static stn_status barrier(const struct stni_thread_view *view, int large)
     return STN_OK;
 }
 
-static stn_status (*const copies[STNI_VERB_COUNT])(const struct stni_thread_view *view, int large) = {
-    [STNI_VERB_ALL_REDUCE] = all_reduce,
-    [STNI_VERB_REDUCE] = reduce,
-    [STNI_VERB_ALL_GATHER] = all_gather,
-    [STNI_VERB_GATHER] = gather,
-    [STNI_VERB_REDUCE_SCATTER] = reduce_scatter,
-    [STNI_VERB_SCATTER] = scatter,
-    [STNI_VERB_BROADCAST] = broadcast,
-    [STNI_VERB_ALL_TO_ALL] = all_to_all,
-    [STNI_VERB_EXCHANGE] = exchange,
-    [STNI_VERB_BARRIER] = barrier,
+static stn_status (*const copies[STNI_COLL_COUNT])(const struct stni_thread_view *view, int large) = {
+    [STNI_COLL_ALL_REDUCE] = all_reduce,
+    [STNI_COLL_REDUCE] = reduce,
+    [STNI_COLL_ALL_GATHER] = all_gather,
+    [STNI_COLL_GATHER] = gather,
+    [STNI_COLL_REDUCE_SCATTER] = reduce_scatter,
+    [STNI_COLL_SCATTER] = scatter,
+    [STNI_COLL_BROADCAST] = broadcast,
+    [STNI_COLL_ALL_TO_ALL] = all_to_all,
+    [STNI_COLL_EXCHANGE] = exchange,
+    [STNI_COLL_BARRIER] = barrier,
 };
 
 stn_status stni_thread_copy(const struct stni_thread_view *view, int large)
 {
-    return copies[view->verb->kind](view, large);
+    return copies[view->coll->kind](view, large);
 }
 
 /* Elements that decide whether a collective is large: alike on all ranks, but for all_to_all, where each sees what its peers did. */
-static int64_t deciding(const struct stni_verb *verb, int size)
+static int64_t deciding(const struct stni_coll *coll, int size)
 {
-    int gathers = verb->kind == STNI_VERB_ALL_GATHER || verb->kind == STNI_VERB_GATHER;
-    return gathers ? largest(verb->counts, size) : verb->count;
+    int gathers = coll->kind == STNI_COLL_ALL_GATHER || coll->kind == STNI_COLL_GATHER;
+    return gathers ? largest(coll->counts, size) : coll->count;
 }
 
 /* Elements that this rank has to give. */
-static int64_t given(const struct stni_verb *verb, int rank)
+static int64_t given(const struct stni_coll *coll, int rank)
 {
-    if (verb->kind == STNI_VERB_ALL_GATHER || verb->kind == STNI_VERB_GATHER)
-        return verb->counts[rank];
-    if (verb->kind == STNI_VERB_SCATTER || verb->kind == STNI_VERB_BROADCAST)
-        return rank == verb->root ? verb->count : 0;
-    return verb->count;
+    if (coll->kind == STNI_COLL_ALL_GATHER || coll->kind == STNI_COLL_GATHER)
+        return coll->counts[rank];
+    if (coll->kind == STNI_COLL_SCATTER || coll->kind == STNI_COLL_BROADCAST)
+        return rank == coll->root ? coll->count : 0;
+    return coll->count;
 }
 
-static int pack_all_to_all(const struct stni_verb *verb, int size, struct stni_thread_mail *mail)
+static int pack_all_to_all(const struct stni_coll *coll, int size, struct stni_thread_mail *mail)
 {
-    size_t head = (size_t)size * sizeof *verb->counts, element = stn_dtype_size(verb->dtype);
-    int64_t n = stni_counts_sum(verb->counts, size);
+    size_t head = (size_t)size * sizeof *coll->counts, element = stn_dtype_size(coll->dtype);
+    int64_t n = stni_counts_sum(coll->counts, size);
     if (head > STNI_THREAD_INLINE || n > (int64_t)((STNI_THREAD_INLINE - head) / element))
         return 1;
-    memcpy(mail->data.bytes, verb->counts, head);
+    memcpy(mail->data.bytes, coll->counts, head);
     if (n > 0)
-        memcpy(mail->data.bytes + head, verb->send, (size_t)n * element);
+        memcpy(mail->data.bytes + head, coll->send, (size_t)n * element);
     return 0;
 }
 
-int stni_thread_pack(const struct stni_verb *verb, int rank, int size, struct stni_thread_mail *mail)
+int stni_thread_pack(const struct stni_coll *coll, int rank, int size, struct stni_thread_mail *mail)
 {
-    if (verb->kind == STNI_VERB_EXCHANGE)
+    if (coll->kind == STNI_COLL_EXCHANGE)
         return 1;
-    if (verb->kind == STNI_VERB_ALL_TO_ALL)
-        return pack_all_to_all(verb, size, mail);
-    size_t element = stn_dtype_size(verb->dtype);
-    if (deciding(verb, size) > (int64_t)(STNI_THREAD_INLINE / element))
+    if (coll->kind == STNI_COLL_ALL_TO_ALL)
+        return pack_all_to_all(coll, size, mail);
+    size_t element = stn_dtype_size(coll->dtype);
+    if (deciding(coll, size) > (int64_t)(STNI_THREAD_INLINE / element))
         return 1;
-    int64_t n = given(verb, rank);
+    int64_t n = given(coll, rank);
     if (n > 0)
-        memcpy(mail->data.bytes, verb->send, (size_t)n * element);
+        memcpy(mail->data.bytes, coll->send, (size_t)n * element);
     return 0;
 }
 
-size_t stni_thread_scratch(const struct stni_verb *verb, int size)
+size_t stni_thread_scratch(const struct stni_coll *coll, int size)
 {
-    if (verb->kind == STNI_VERB_EXCHANGE)
-        return stni_thread_exchange_scratch(verb->messages);
-    int reduces = verb->kind == STNI_VERB_ALL_REDUCE || verb->kind == STNI_VERB_REDUCE || verb->kind == STNI_VERB_REDUCE_SCATTER;
+    if (coll->kind == STNI_COLL_EXCHANGE)
+        return stni_thread_exchange_scratch(coll->messages);
+    int reduces = coll->kind == STNI_COLL_ALL_REDUCE || coll->kind == STNI_COLL_REDUCE || coll->kind == STNI_COLL_REDUCE_SCATTER;
     return reduces ? 2 * (size_t)size * (sizeof(void *) + sizeof(stn_box)) : 0;
 }

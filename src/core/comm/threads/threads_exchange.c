@@ -8,7 +8,7 @@
 #include "core/comm/recv_groups.h"
 
 struct plan {
-    struct stni_landing *landings;
+    struct stni_recv_group *recv_groups;
     const stn_box **sources; /* by index of the received message */
     stn_box *addends;
 };
@@ -17,21 +17,21 @@ static struct plan plan_at(void *scratch, int n_recv)
 {
     struct plan plan;
     plan.addends = scratch;
-    plan.landings = (void *)(plan.addends + n_recv);
-    plan.sources = (void *)(plan.landings + n_recv);
+    plan.recv_groups = (void *)(plan.addends + n_recv);
+    plan.sources = (void *)(plan.recv_groups + n_recv);
     return plan;
 }
 
 size_t stni_thread_exchange_scratch(const stn_exchange *messages)
 {
-    return (size_t)messages->n_recv * (sizeof(stn_box) + sizeof(struct stni_landing) + sizeof(const stn_box *));
+    return (size_t)messages->n_recv * (sizeof(stn_box) + sizeof(struct stni_recv_group) + sizeof(const stn_box *));
 }
 
 void stni_thread_exchange_prepare(const stn_exchange *messages, void *scratch)
 {
     if (!messages->reduce)
         return;
-    stni_landings_fill(messages, plan_at(scratch, messages->n_recv).landings);
+    stni_recv_groups_fill(messages, plan_at(scratch, messages->n_recv).recv_groups);
 }
 
 /* The first of a peer's messages to `rank`; n_send if there is none. */
@@ -65,7 +65,7 @@ static stn_status mismatch(const struct stni_thread_view *view, int from, int k,
 /* Pairs the messages received from `peer`, which begin at `at`, with those it sends; returns where they end in *end. */
 static stn_status pair_with(const struct stni_thread_view *view, int peer, int at, const stn_box **sources, int *end)
 {
-    const stn_exchange *mine = view->verb->messages;
+    const stn_exchange *mine = view->coll->messages;
     const stn_exchange *theirs = stni_thread_mail_of(view, peer)->data.at.messages;
     int k = first_to(theirs, view->rank), begin = k;
     for (; at < mine->n_recv && mine->recv[at].peer == peer; at++, k++) {
@@ -92,18 +92,18 @@ static stn_status pair_all(const struct stni_thread_view *view, const stn_box **
 static void combine_all(enum stni_isa isa, const stn_exchange *mine, const struct plan *plan)
 {
     for (int i = 0, n; i < mine->n_recv; i += n) {
-        const stn_box *dst = &mine->recv[plan->landings[i].index].box;
-        n = stni_landings_run(plan->landings, i, mine->n_recv);
+        const stn_box *dst = &mine->recv[plan->recv_groups[i].index].box;
+        n = stni_recv_groups_run(plan->recv_groups, i, mine->n_recv);
         for (int k = 0; k < n; k++)
-            plan->addends[k] = *plan->sources[plan->landings[i + k].index];
-        if (plan->landings[i].data)
+            plan->addends[k] = *plan->sources[plan->recv_groups[i + k].index];
+        if (plan->recv_groups[i].data)
             stni_box_reduce_now(isa, 1, dst, n, plan->addends, mine->dtype, mine->op);
     }
 }
 
 stn_status stni_thread_exchange_copy(const struct stni_thread_view *view)
 {
-    const stn_exchange *mine = view->verb->messages;
+    const stn_exchange *mine = view->coll->messages;
     struct plan plan = plan_at(view->member->scratch, mine->n_recv);
     STNI_TRY(pair_all(view, plan.sources));
     if (mine->reduce) {

@@ -1,7 +1,7 @@
-/* Sends and receives between thread ranks. A sender puts a letter that points to its box into the receiver's inbox; the receiver takes it,
+/* Sends and receives between thread ranks. A sender puts a pending send that points to its box into the receiver's inbox; the receiver takes it,
  * copies straight from the box, and says so. Everything is sent before anything is waited for, so no order of calls can deadlock.
  *
- * A letter is posted, then taken (under the inbox's lock), then done; after that the receiver knows it no more. A sender that
+ * A pending send is posted, then taken (under the inbox's lock), then done; after that the receiver knows it no more. A sender that
  * leaves because of an abort withdraws what is only posted and waits for what is taken, so its boxes are free when it returns. */
 #include "core/comm/threads/threads.h"
 
@@ -14,7 +14,7 @@ enum { POSTED, TAKEN, DONE };
 struct call {
     struct stni_thread_member *member;
     const stn_exchange *messages;
-    struct stni_thread_letter *letters; /* one per message sent */
+    struct stni_thread_pending_send *sends; /* one per message sent */
     unsigned char *received;            /* one per message wanted */
     int open;                           /* messages wanted and not received yet */
 };
@@ -73,46 +73,46 @@ static stn_status copy_to_self(struct call *call)
     return STN_OK;
 }
 
-static void post_letters(struct call *call)
+static void post_pending_sends(struct call *call)
 {
     const stn_exchange *m = call->messages;
     int rank = call->member->rank;
     for (int i = 0; i < m->n_send; i++) {
-        struct stni_thread_letter *letter = &call->letters[i];
+        struct stni_thread_pending_send *send = &call->sends[i];
         int peer = m->send[i].peer;
-        *letter = (struct stni_thread_letter){.from = rank, .to = peer, .dtype = m->dtype, .box = &m->send[i].box};
-        atomic_init(&letter->state, peer == rank ? DONE : POSTED);
+        *send = (struct stni_thread_pending_send){.from = rank, .to = peer, .dtype = m->dtype, .box = &m->send[i].box};
+        atomic_init(&send->state, peer == rank ? DONE : POSTED);
         if (peer == rank)
             continue;
         struct stni_thread_slot *slot = slot_of(call, peer);
         pthread_mutex_lock(&slot->inbox_lock);
-        *slot->inbox_end = letter;
-        slot->inbox_end = &letter->next;
+        *slot->inbox_end = send;
+        slot->inbox_end = &send->next;
         pthread_mutex_unlock(&slot->inbox_lock);
         tell(call, peer);
     }
 }
 
-/* With the inbox's lock held: unlinks the letter that *link points to. */
-static void unlink_letter(struct stni_thread_slot *slot, struct stni_thread_letter **link)
+/* With the inbox's lock held: unlinks the pending send that *link points to. */
+static void unlink_pending_send(struct stni_thread_slot *slot, struct stni_thread_pending_send **link)
 {
-    struct stni_thread_letter *letter = *link;
-    *link = letter->next;
-    if (!letter->next)
+    struct stni_thread_pending_send *send = *link;
+    *link = send->next;
+    if (!send->next)
         slot->inbox_end = link;
 }
 
-/* The oldest letter from `peer`, now taken; NULL if none has come. */
-static struct stni_thread_letter *take_letter(const struct call *call, int peer)
+/* The oldest pending send from `peer`, now taken; NULL if none has come. */
+static struct stni_thread_pending_send *take_pending_send(const struct call *call, int peer)
 {
     struct stni_thread_slot *slot = slot_of(call, call->member->rank);
-    struct stni_thread_letter *found = NULL;
+    struct stni_thread_pending_send *found = NULL;
     pthread_mutex_lock(&slot->inbox_lock);
-    for (struct stni_thread_letter **link = &slot->inbox; *link; link = &(*link)->next) {
+    for (struct stni_thread_pending_send **link = &slot->inbox; *link; link = &(*link)->next) {
         if ((*link)->from != peer)
             continue;
         found = *link;
-        unlink_letter(slot, link);
+        unlink_pending_send(slot, link);
         atomic_store(&found->state, TAKEN);
         break;
     }
@@ -120,20 +120,20 @@ static struct stni_thread_letter *take_letter(const struct call *call, int peer)
     return found;
 }
 
-/* Copies what a taken letter points to, unless the family was aborted, and gives it back. */
-static stn_status receive(struct call *call, int i, struct stni_thread_letter *letter)
+/* Copies what a taken pending send points to, unless the family was aborted, and gives it back. */
+static stn_status receive(struct call *call, int i, struct stni_thread_pending_send *send)
 {
     struct stni_thread_member *member = call->member;
     const stn_box *dst = &call->messages->recv[i].box;
-    int from = letter->from, aborted = stni_thread_aborted(member);
-    const char *bad = letter->dtype != call->messages->dtype ? "has different dtypes at its ends"
-                      : !same_shape(dst, letter->box)        ? "has different shapes at its ends"
+    int from = send->from, aborted = stni_thread_aborted(member);
+    const char *bad = send->dtype != call->messages->dtype ? "has different dtypes at its ends"
+                      : !same_shape(dst, send->box)        ? "has different shapes at its ends"
                                                              : NULL;
     if (!aborted && !bad) {
-        stni_thread_hook_call(member, STNI_VERB_GROUP, STNI_PHASE_IN_COPY);
-        copy_box(call, dst, letter->box);
+        stni_thread_hook_call(member, STNI_COLL_GROUP, STNI_PHASE_IN_COPY);
+        copy_box(call, dst, send->box);
     }
-    atomic_store(&letter->state, DONE);
+    atomic_store(&send->state, DONE);
     tell(call, from);
     if (aborted)
         return stni_thread_fail_aborted(member);
@@ -153,10 +153,10 @@ static stn_status receive_all(struct call *call, int *moved)
         if (call->received[i])
             continue;
         int peer = m->recv[i].peer;
-        struct stni_thread_letter *letter = take_letter(call, peer);
-        if (letter) {
+        struct stni_thread_pending_send *send = take_pending_send(call, peer);
+        if (send) {
             *moved = 1;
-            STNI_TRY(receive(call, i, letter));
+            STNI_TRY(receive(call, i, send));
             continue;
         }
         while (i + 1 < m->n_recv && m->recv[i + 1].peer == peer)
@@ -169,7 +169,7 @@ static int all_taken(const struct call *call)
 {
     int done = 1;
     for (int i = 0; done && i < call->messages->n_send; i++)
-        done = atomic_load(&call->letters[i].state) == DONE;
+        done = atomic_load(&call->sends[i].state) == DONE;
     return done;
 }
 
@@ -181,21 +181,21 @@ static int waits_for(const struct stni_thread_member *member, int peer)
     for (int i = 0; !waits && i < call->messages->n_recv; i++)
         waits = call->messages->recv[i].peer == peer && !call->received[i];
     for (int i = 0; !waits && i < call->messages->n_send; i++)
-        waits = call->messages->send[i].peer == peer && atomic_load(&call->letters[i].state) != DONE;
+        waits = call->messages->send[i].peer == peer && atomic_load(&call->sends[i].state) != DONE;
     return waits;
 }
 
 /* A peer that has destroyed its end sends and takes nothing more. `gone` is read first: what it did before is then visible. */
-static stn_status check_gone(const struct call *call, const struct stni_verb *verb)
+static stn_status check_gone(const struct call *call, const struct stni_coll *coll)
 {
     const struct stni_thread_group *group = call->member->group;
     for (int r = 0; r < group->size; r++)
         if (r != call->member->rank && atomic_load(&group->slots[r].gone) && waits_for(call->member, r))
-            return stni_thread_fail_wait(call->member, STNI_WAIT_GONE, r, verb, waits_for, "");
+            return stni_thread_fail_wait(call->member, STNI_WAIT_GONE, r, coll, waits_for, "");
     return STN_OK;
 }
 
-static stn_status complete(struct call *call, const struct stni_verb *verb)
+static stn_status complete(struct call *call, const struct stni_coll *coll)
 {
     struct stni_thread_member *member = call->member;
     const stni_thread_word *events = &slot_of(call, member->rank)->events;
@@ -206,21 +206,21 @@ static stn_status complete(struct call *call, const struct stni_verb *verb)
         STNI_TRY(receive_all(call, &moved));
         if (call->open == 0 && !leaving) {
             leaving = 1;
-            stni_thread_hook_call(member, STNI_VERB_GROUP, STNI_PHASE_BEFORE_LEAVE);
+            stni_thread_hook_call(member, STNI_COLL_GROUP, STNI_PHASE_BEFORE_LEAVE);
         }
         if (call->open == 0 && all_taken(call))
             return STN_OK;
         if (moved)
             continue;
-        STNI_TRY(check_gone(call, verb));
+        STNI_TRY(check_gone(call, coll));
         enum stni_thread_wait wait = stni_thread_wait(member, STNI_THREAD_ANY, events, seen + 1, 1, &member->until);
         if (wait != STNI_WAIT_READY)
-            return stni_thread_fail_wait(member, wait, STNI_THREAD_ANY, verb, waits_for, "have not sent or taken their messages");
+            return stni_thread_fail_wait(member, wait, STNI_THREAD_ANY, coll, waits_for, "have not sent or taken their messages");
     }
 }
 
-/* A peer may still write that it is done: the letters outlive this rank's end. At most once, as no verb runs after a failure. */
-static void keep_letters(const struct call *call)
+/* A peer may still write that it is done: the pending sends outlive this rank's end. At most once, as no collective runs after a failure. */
+static void keep_pending_sends(const struct call *call)
 {
     struct stni_thread_member *member = call->member;
     slot_of(call, member->rank)->kept = member->scratch;
@@ -228,20 +228,20 @@ static void keep_letters(const struct call *call)
     member->scratch_bytes = 0;
 }
 
-/* After a failure: unlinks the letters that nobody has taken, then waits for the others. */
+/* After a failure: unlinks the pending sends that nobody has taken, then waits for the others. */
 static stn_status withdraw(struct call *call, stn_status status)
 {
     struct stni_thread_member *member = call->member;
     const stni_thread_word *events = &slot_of(call, member->rank)->events;
     for (int i = 0; i < call->messages->n_send; i++) {
-        struct stni_thread_slot *slot = slot_of(call, call->letters[i].to);
+        struct stni_thread_slot *slot = slot_of(call, call->sends[i].to);
         pthread_mutex_lock(&slot->inbox_lock);
-        struct stni_thread_letter **link = &slot->inbox;
-        while (*link && *link != &call->letters[i])
+        struct stni_thread_pending_send **link = &slot->inbox;
+        while (*link && *link != &call->sends[i])
             link = &(*link)->next;
         if (*link) {
-            unlink_letter(slot, link);
-            atomic_store(&call->letters[i].state, DONE);
+            unlink_pending_send(slot, link);
+            atomic_store(&call->sends[i].state, DONE);
         }
         pthread_mutex_unlock(&slot->inbox_lock);
     }
@@ -252,31 +252,31 @@ static stn_status withdraw(struct call *call, stn_status status)
             return status;
         if (stni_thread_wait(member, STNI_THREAD_ANY, events, seen + 1, 0, &until) != STNI_WAIT_LATE)
             continue;
-        keep_letters(call);
+        keep_pending_sends(call);
         return stni_thread_fail_agreed(member, STN_ERR_PEER, "group: a message is still being copied after a second deadline, "
                                        "by a rank that may touch this rank's buffers");
     }
 }
 
-stn_status stni_thread_group_verb(struct stni_thread_member *member, const struct stni_verb *verb)
+stn_status stni_thread_group_coll(struct stni_thread_member *member, const struct stni_coll *coll)
 {
-    const stn_exchange *m = verb->messages;
-    size_t letters = (size_t)m->n_send * sizeof(struct stni_thread_letter);
-    stni_thread_hook_call(member, verb->kind, STNI_PHASE_BEFORE_ARRIVE);
+    const stn_exchange *m = coll->messages;
+    size_t sends = (size_t)m->n_send * sizeof(struct stni_thread_pending_send);
+    stni_thread_hook_call(member, coll->kind, STNI_PHASE_BEFORE_ARRIVE);
     if (stni_thread_aborted(member))
         return stni_thread_fail_aborted(member);
-    STNI_TRY(stni_thread_reserve(member, letters + (size_t)m->n_recv));
+    STNI_TRY(stni_thread_reserve(member, sends + (size_t)m->n_recv));
 
-    struct call call = {.member = member, .messages = m, .letters = member->scratch, .open = m->n_recv};
-    call.received = (unsigned char *)member->scratch + letters;
+    struct call call = {.member = member, .messages = m, .sends = member->scratch, .open = m->n_recv};
+    call.received = (unsigned char *)member->scratch + sends;
     if (m->n_recv > 0)
         memset(call.received, 0, (size_t)m->n_recv);
     member->until = 0;
     STNI_TRY(copy_to_self(&call));
     member->call = &call;
-    post_letters(&call);
-    stni_thread_hook_call(member, verb->kind, STNI_PHASE_AFTER_ARRIVE);
-    stn_status status = complete(&call, verb);
+    post_pending_sends(&call);
+    stni_thread_hook_call(member, coll->kind, STNI_PHASE_AFTER_ARRIVE);
+    stn_status status = complete(&call, coll);
     if (status != STN_OK)
         status = withdraw(&call, status);
     member->call = NULL;

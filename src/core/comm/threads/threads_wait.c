@@ -72,7 +72,7 @@ struct waiting {
     int peer;
     const stni_thread_word *word;
     uint64_t value;
-    int heed_abort;
+    int poll_abort;
 };
 
 /* 1 when the wait is over, for whichever reason. */
@@ -83,7 +83,7 @@ static int over(const struct waiting *w, enum stni_thread_wait *result)
     if (atomic_load(w->word) >= w->value)
         return 1;
     *result = STNI_WAIT_ABORTED;
-    if (w->heed_abort && stni_thread_aborted(w->member))
+    if (w->poll_abort && stni_thread_aborted(w->member))
         return 1;
     *result = STNI_WAIT_GONE;
     return gone;
@@ -110,14 +110,14 @@ static enum stni_thread_wait sleep_until(const struct waiting *w, int64_t *until
 }
 
 enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
-                                       int heed_abort, int64_t *until)
+                                       int poll_abort, int64_t *until)
 {
     for (int i = 0; i < PAUSES; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) >= value)
             return STNI_WAIT_READY;
         CPU_PAUSE();
     }
-    struct waiting w = {member, peer, word, value, heed_abort};
+    struct waiting w = {member, peer, word, value, poll_abort};
     enum stni_thread_wait result;
     /* On a machine that others use too, a yield can last as long as their turn: whoever sleeps is woken sooner. */
     int64_t begin = now();

@@ -1,8 +1,8 @@
-/* Curves of neural networks, and the error function. As exponential.h; floating types only. */
+/* Unary functions of neural networks, and the error function. As exponential.h; floating types only. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_H
 
-/*    op          value                                slope                                 bend */
+/*    op          value                                derivative                                 second derivative */
 #define STNI_ACTIVATION_LIST(X)                                                                                              \
     X(erf,        ERF(x),                              (R)STNI_2RSQRTPI * EXP(-v * v),       -2 * v * (R)STNI_2RSQRTPI * EXP(-v * v)) \
     X(erfc,       ERFC(x),                             -(R)STNI_2RSQRTPI * EXP(-v * v),      2 * v * (R)STNI_2RSQRTPI * EXP(-v * v))  \

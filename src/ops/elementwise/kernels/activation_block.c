@@ -1,4 +1,4 @@
-/* The curves of activation.h as loops over dense runs. */
+/* The unary functions of activation.h as loops over dense runs. */
 #include "ops/elementwise/kernels/activation_functions.h"
 
 #define ROWS STNI_ACTIVATION_LIST

@@ -1,5 +1,5 @@
 /* Activations and their derivatives in one type: ACTIVATION_T is the type, ACTIVATION_F(name) the name of its functions. */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_slope)(ACTIVATION_T x)
+STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_derivative)(ACTIVATION_T x)
 {
     return ACTIVATION_F(normal)(x) + x * ACTIVATION_F(density)(x);
 }
@@ -20,13 +20,13 @@ STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh)(ACTIVATION_T x)
     return x * SIGMOID(2 * ACTIVATION_F(gelu_u)(x));
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh_slope)(ACTIVATION_T x)
+STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh_derivative)(ACTIVATION_T x)
 {
     ACTIVATION_T u = ACTIVATION_F(gelu_u)(x), s = SIGMOID(2 * u);
     return s * (1 + 2 * x * SIGMOID(-2 * u) * ACTIVATION_F(gelu_du)(x));
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh_bend)(ACTIVATION_T x)
+STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh_second_derivative)(ACTIVATION_T x)
 {
     ACTIVATION_T u = ACTIVATION_F(gelu_u)(x), s = SIGMOID(2 * u), c = SIGMOID(-2 * u), du = ACTIVATION_F(gelu_du)(x);
     return 4 * s * c * (du + 3 * (ACTIVATION_T)(GELU_K * GELU_C) * x * x + x * (c - s) * du * du);
@@ -39,13 +39,13 @@ STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(softplus)(ACTIVATION_T x)
 }
 
 /* With s the sigmoid, (x s)' = s + x s (1 - s). */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(silu_slope)(ACTIVATION_T x)
+STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(silu_derivative)(ACTIVATION_T x)
 {
     ACTIVATION_T s = SIGMOID(x);
     return s * (1 + x * SIGMOID(-x));
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(silu_bend)(ACTIVATION_T x)
+STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(silu_second_derivative)(ACTIVATION_T x)
 {
     ACTIVATION_T s = SIGMOID(x), c = SIGMOID(-x);
     return s * c * (2 + x * (c - s));
@@ -59,13 +59,13 @@ STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_t)(ACTIVATION_T x)
 }
 
 /* mish(x) = x t, t' = (1 - t^2) s. */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_slope)(ACTIVATION_T x)
+STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_derivative)(ACTIVATION_T x)
 {
     ACTIVATION_T t = ACTIVATION_F(mish_t)(x);
     return t + x * SIGMOID(x) * (1 - t * t);
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_bend)(ACTIVATION_T x)
+STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_second_derivative)(ACTIVATION_T x)
 {
     ACTIVATION_T s = SIGMOID(x), t = ACTIVATION_F(mish_t)(x);
     return s * (1 - t * t) * (2 + x * (SIGMOID(-x) - 2 * t * s));

@@ -4,7 +4,7 @@
  * x, y, z are the operands and a, b, c the op's numbers, of the type in which is computed; the value of the expression is the result. The
  * columns are the classes of element types:
  *   floating  f32 and f64; 16-bit floats compute in f32
- *   integer   i64, which wraps; results of narrower integers are cut
+ *   integer   i64, which wraps; results of narrower integers are truncated
  *   boolean   0 or 1
  *   complex   c64 and c128; a, b and c are real. COMPLEX_MUL(x, y) and CONJUGATE(x) vectorise, C's own product does not
  * NONE stands where the op's rule (pointwise.h) admits no operand of the class. A row of more than a line calls a function, static inline,
@@ -25,7 +25,7 @@
     X(neg,         -x,                     -x,                   NONE,        -x)                    \
     X(square,      x * x,                  x * x,                NONE,        COMPLEX_MUL(x, x))     \
     X(square_backward, 2 * x * y,          NONE,                 NONE,        2 * COMPLEX_MUL(x, CONJUGATE(y))) \
-    X(square_curvature, 2 * x * y,         NONE,                 NONE,        2 * COMPLEX_MUL(x, y)) \
+    X(square_double_backward, 2 * x * y,         NONE,                 NONE,        2 * COMPLEX_MUL(x, y)) \
     X(pow,         POW(x, y),              POW(x, y),            NONE,        POW(x, y))             \
     X(conj,        x,                      x,                    x,           CONJUGATE(x))          \
     X(cast,        x,                      x,                    x,           x)                     \
@@ -39,7 +39,7 @@
     X(clamp,       LIMIT(x, y, z),         LIMIT(x, y, z),       NONE,        NONE)                  \
     X(relu,        x < 0 ? 0 : x,          x < 0 ? 0 : x,        NONE,        NONE)                  \
     X(relu_backward, y <= 0 ? 0 : x,       NONE,                 NONE,        NONE)                  \
-    X(relu_curvature, 0,                   NONE,                 NONE,        NONE)                  \
+    X(relu_double_backward, 0,                   NONE,                 NONE,        NONE)                  \
     X(abs,         ABS(x),                 x < 0 ? -x : x,       x,           ABS(x))                \
     X(abs_backward, y > 0 ? x : y < 0 ? -x : 0, NONE,            NONE,        y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y))) \
     X(sign,        (x > 0) - (x < 0),      (x > 0) - (x < 0),    x,           NONE)                  \

@@ -15,21 +15,21 @@ struct piece {
 static __attribute__((noinline)) struct piece open_piece(const struct stni_pointwise_block *block, int64_t at, size_t size)
 {
     const char *out = (const char *)block->out + at * (int64_t)size;
-    const struct piece piece = {stni_piece_place(block->room, out), stni_piece_length(out, block->n - at, size)};
+    const struct piece piece = {stni_block_place(block->buffer, out), stni_block_length(out, block->n - at, size)};
     for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
-        stni_piece_ask((const char *)block->in[i] + at * (int64_t)size, (size_t)piece.n * size, block->ahead[i]);
+        stni_block_prefetch((const char *)block->in[i] + at * (int64_t)size, (size_t)piece.n * size, block->ahead[i]);
     return piece;
 }
 
 static __attribute__((noinline)) void send_piece(void *to, struct piece piece, size_t size)
 {
-    stni_piece_send(to, piece.to, (size_t)piece.n * size);
+    stni_block_send(to, piece.to, (size_t)piece.n * size);
 }
 
 /* What decides how the loop goes on changes within it, or the compiler would make two loops. */
 #define EACH_PIECE(third, last, result)                                                                             \
     {                                                                                                               \
-        struct piece piece = block->room ? open_piece(block, 0, sizeof(T)) : (struct piece){out, n};                \
+        struct piece piece = block->buffer ? open_piece(block, 0, sizeof(T)) : (struct piece){out, n};                \
         for (int64_t at = 0; at < n; piece = open_piece(block, at, sizeof(T))) {                                    \
             const T *from0 = in0 + at, *from1 = in1 + at, *from2 = (last) + at;                                     \
             T *to = piece.to;                                                                                       \

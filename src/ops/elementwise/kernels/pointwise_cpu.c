@@ -34,7 +34,7 @@ enum list { ARITHMETIC, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
 
 static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #define ROW(op, ...) [STNI_POINTWISE_##op] = LIST,
-#define CURVE(op, ...) [STNI_POINTWISE_##op] = LIST, [STNI_POINTWISE_##op##_backward] = LIST, [STNI_POINTWISE_##op##_curvature] = LIST,
+#define CURVE(op, ...) [STNI_POINTWISE_##op] = LIST, [STNI_POINTWISE_##op##_backward] = LIST, [STNI_POINTWISE_##op##_double_backward] = LIST,
 #define LIST ARITHMETIC
     STNI_ARITHMETIC_LIST(ROW)
 #undef LIST
@@ -82,7 +82,7 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
         stni_pointwise_tiles(args, block);
         return STN_OK;
     }
-    run.room = NULL;
+    run.buffer = NULL;
     run.op = args->op;
     run.a = args->a;
     run.b = args->b;

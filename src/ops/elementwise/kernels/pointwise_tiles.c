@@ -18,9 +18,9 @@ enum {
     NUMBERS = 16 << 10,       /* of a number's, where only numbers have buffers and the rows are long: fewer tiles for more to fill */
     LONG_ROW = 256 << 10,     /* bytes of such a row */
     BUFFERS = 40 << 10,       /* of all that are needed together */
-    ACROSS_ROWS = 64,         /* of a tile that is turned over */
+    ACROSS_ROWS = 64,         /* of a tile that is transposed */
     FAR = 32 << 10,           /* bytes between rows, up to which the same place in the next ones is asked for */
-    ACROSS_AHEAD = 8,         /* rows, and columns that are turned over, so much later in it are asked for: more push each other out of the caches */
+    ACROSS_AHEAD = 8,         /* rows, and columns that are transposed, so much later in it are asked for: more push each other out of the caches */
     ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
     STREAM_RUN = 256          /* bytes of a tile's row that are worth streaming */
 };
@@ -33,7 +33,7 @@ struct lane {
     int64_t row, col; /* strides of the two inner dims, elements */
     int same;        /* one value for the whole space: the buffer holds it already */
     char *buffer;    /* of a tile, where the block cannot work on the memory itself */
-    int64_t ahead;   /* how far ahead it is asked for, bytes; 0: not at all */
+    int64_t ahead;   /* how far ahead it is prefetched, bytes; 0: not at all */
     struct stni_tile_kernels kernels;
 };
 
@@ -45,8 +45,8 @@ struct space {
     int64_t tile_rows, tile_cols; /* at most */
     int64_t pad;                  /* bytes between two rows in a lane's buffer */
     struct lane lane[LANES];
-    char *room;                   /* NULL, or what the output goes past the caches through: */
-    alignas(STNI_LINE) char place[STNI_PIECE_ROOM];
+    char *buffer;                   /* NULL, or what the output is written by non-temporal stores through: */
+    alignas(STNI_LINE) char place[STNI_BLOCK_ROOM];
     alignas(STNI_LINE) char buffers[BUFFERS];
 };
 
@@ -111,7 +111,7 @@ static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, i
     return (struct view){lane->buffer, dense};
 }
 
-/* What the block asks for beside row r of an operand: nothing where it reads a buffer. After the last rows of a tile that is turned over come the
+/* What the block asks for beside row r of an operand: nothing where it reads a buffer. After the last rows of a tile that is transposed come the
  * first of the next. */
 static size_t ahead_of_row(const struct space *s, const struct lane *lane, const struct view *view, int64_t r, int64_t rows)
 {
@@ -126,7 +126,7 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
 {
     const struct stni_pointwise_args *args = s->args;
     struct stni_pointwise_block block = {.op = args->op, .n = cols, .a = args->a, .b = args->b, .c = args->c};
-    block.room = view[OUT].at == s->lane[OUT].buffer ? NULL : s->room;
+    block.buffer = view[OUT].at == s->lane[OUT].buffer ? NULL : s->buffer;
     int follow = 1;
     for (int l = 0; l < LANES; l++)
         follow = follow && view[l].row == cols * s->compute_size;
@@ -146,11 +146,11 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     }
 }
 
-/* Whether the block puts the output where it belongs. Short rows that go past the caches are better off in one piece. */
+/* Whether the block puts the output where it belongs. Short rows that are written by non-temporal stores are better off in one piece. */
 static int is_out_direct(const struct space *s, int64_t rows, int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
-    return is_direct(s, out, rows, cols) && (!s->room || s->cols * (int64_t)out->size >= STREAM_RUN);
+    return is_direct(s, out, rows, cols) && (!s->buffer || s->cols * (int64_t)out->size >= STREAM_RUN);
 }
 
 /* From where the block has put the output's tile, or from the operand of a cast, to where it belongs. */
@@ -162,7 +162,7 @@ static void put_tile(const struct space *s, char *to, const struct view *from, i
         cols *= rows;
         rows = 1;
     }
-    const struct stni_tile tile = {rows, cols, out->row, out->col, from_row, 1, s->room != NULL, ahead};
+    const struct stni_tile tile = {rows, cols, out->row, out->col, from_row, 1, s->buffer != NULL, ahead};
     stni_tile_write(&out->kernels, to, from->at, &tile);
 }
 
@@ -292,19 +292,19 @@ static int any_runs_across(const struct space *s)
 static int64_t ahead_of(const struct space *s, const struct lane *lane, int across)
 {
     const int64_t size = (int64_t)lane->size;
-    if (!s->room || lane->same || lane->col == 0 || (lane->row == 0 && s->rows > 1))
+    if (!s->buffer || lane->same || lane->col == 0 || (lane->row == 0 && s->rows > 1))
         return 0;
     if (across)
         return ACROSS_AHEAD * (runs_across(lane) ? lane->col : lane->row) * size;
     const int64_t rows = s->tile_rows * lane->row * size, cols = s->tile_cols * lane->col * size;
     if ( s->rows > s->tile_rows && lane->row != s->cols * lane->col && rows <= FAR && rows >= -FAR)
         return rows;
-    return is_direct(s, lane, s->rows, s->cols) ? STNI_PIECE_AHEAD : cols;
+    return is_direct(s, lane, s->rows, s->cols) ? STNI_BLOCK_AHEAD : cols;
 }
 
 /* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to
  * row than within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow, up to a piece. Their
- * rows lie a line further apart than they are long: at powers of two they would get into each other's way in the first cache. */
+ * rows lie a line further apart than they are long: at powers of two they would get into each other's way in the L1 cache. */
 static void set_tiles(struct space *s)
 {
     int numbers;
@@ -355,12 +355,12 @@ void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
     set_lanes(&s);
-    s.room = is_streamed(&s) ? s.place : NULL;
+    s.buffer = is_streamed(&s) ? s.place : NULL;
     set_tiles(&s);
     for (int l = 0; l < args->n_in; l++)
         if (s.lane[l].same)
             fill(&s, l);
     run_outer(&s);
-    if (s.room)
+    if (s.buffer)
         STNI_ISA_PICK(stni_copy_kernels, args->isa)->fence();
 }

@@ -1,4 +1,4 @@
-/* The curves of trigonometry.h as loops over dense runs. In f32, sine, cosine and tangent of arguments that are not large are loops of vectors; a piece
+/* The unary functions of trigonometry.h as loops over dense runs. In f32, sine, cosine and tangent of arguments that are not large are loops of vectors; a piece
  * of a run in which some argument is large goes through the C library, which reduces it by any multiple of pi. */
 #include "ops/elementwise/kernels/each_block.h"
 #include "ops/elementwise/kernels/functions.h"
@@ -47,7 +47,7 @@ static int are_near(int64_t n, const float *x)
 /* The argument is the last operand, and cotangents are seldom large: all of them are looked at. */
 static void block_pieces_f32(const struct stni_pointwise_block *block)
 {
-    if (block->op < STNI_POINTWISE_sin || block->op > STNI_POINTWISE_tan) { /* the slope of tan reads its result */
+    if (block->op < STNI_POINTWISE_sin || block->op > STNI_POINTWISE_tan) { /* the derivative of tan reads its result */
         block_f32(block);
         return;
     }

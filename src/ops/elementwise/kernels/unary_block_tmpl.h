@@ -1,19 +1,19 @@
-/* Curves on dense runs of one compute type. Included once per type with
+/* Unary functions on dense runs of one compute type. Included once per type with
  *   T, R           the type, and its real type
  *   BLOCK          the function's name
- *   ROWS(X)        the list of curves (exponential.h)
+ *   ROWS(X)        the list of unary functions (exponential.h)
  *   PRODUCT(x, y)  x y
- *   DUAL(x)        the conjugate of a complex slope, a real one itself */
+ *   DUAL(x)        the conjugate of a complex derivative, a real one itself */
 #define LOOP(name, last, result)                       \
     case STNI_POINTWISE_##name:                        \
         EACH_PIECE(v, last, result)                    \
         break;
 
-/* What a slope and a bend are functions of is the last operand, where backward and curvature have it. */
+/* What a derivative and a second derivative are functions of is the last operand, where backward and double backward have it. */
 #define CASES(op, value, slope, bend)                          \
     LOOP(op, in0, (T)(value))                                  \
     LOOP(op##_backward, in1, PRODUCT(x, DUAL((T)(slope))))     \
-    LOOP(op##_curvature, in2, PRODUCT(PRODUCT(x, y), DUAL((T)(bend))))
+    LOOP(op##_double_backward, in2, PRODUCT(PRODUCT(x, y), DUAL((T)(bend))))
 
 static void BLOCK(const struct stni_pointwise_block *block)
 {

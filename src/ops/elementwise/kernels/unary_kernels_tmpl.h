@@ -1,4 +1,4 @@
-/* The blocks of one list of curves for the floating types and, where it is analytic, the complex ones. Included with ROWS, the list,
+/* The blocks of one list of unary functions for the floating types and, where it is analytic, the complex ones. Included with ROWS, the list,
  * KERNELS, the name of the table, and, where a list has one, BLOCK_F32, what stands before the block of f32. */
 #include "ops/elementwise/kernels/each_block.h"
 #include "ops/elementwise/kernels/functions.h"
