@@ -1,4 +1,4 @@
-/* Communicators: making, adoption by a context, subsets, failure texts, the ring of calls. The collectives are in collectives.c. */
+/* Communicators: making, adoption by a context, subsets, failure texts, the ring of calls. The collectives are in comm_api.c. */
 #include "core/comm/comm.h"
 
 #include "core/comm/launch.h"

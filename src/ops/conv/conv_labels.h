@@ -1,4 +1,4 @@
-/* Placement of convolutions: what each dim of x, y, weight and bias stands for (util/bilinear.h). */
+/* Placement of convolutions: what each dim of x, y, weight and bias stands for (ops/placement/bilinear.h). */
 #ifndef STNI_OPS_CONV_CONV_LABELS_H
 #define STNI_OPS_CONV_CONV_LABELS_H
 

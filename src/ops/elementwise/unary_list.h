@@ -6,7 +6,7 @@
  *             FLOATS floating only. NUMBERS all but bool, REALS all but bool and complex, in which it computes itself
  * reads       what derivative and second derivative are functions of: the input IN, or the output OUT
  * attributes  NONE; NUMBERS, up to two of type double, a and b of the arithmetic; CHOICE, one that chooses among this row of arithmetic and
- *             those after it. Their names and defaults stand in unary function.c */
+ *             those after it. Their names and defaults stand in unary_rule.c */
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 #define STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 

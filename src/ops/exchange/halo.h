@@ -1,6 +1,6 @@
 /* Halos: boxes of positions around and inside a tensor's chunks, brought to the ranks that read them (contracts 18 and 19).
  *
- * Each rank reads some boxes of positions along the windowed dims (util/window.h), and along the other dims its own chunk. What a box
+ * Each rank reads some boxes of positions along the windowed dims (window.h), and along the other dims its own chunk. What a box
  * holds comes from wherever it lies: this rank's chunk, other ranks' (any number of hops away, corners, wrapped around), or the boundary.
  * One exchange moves it straight from the owners' chunks into the readers' buffers; the input is never copied whole. */
 #ifndef STNI_OPS_EXCHANGE_HALO_H

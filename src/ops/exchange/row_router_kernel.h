@@ -1,4 +1,4 @@
-/* The kernel of routed rows (route.h tells what for), for the slots of the ops that use them. */
+/* The kernel of routed rows (row_router.h tells what for), for the slots of the ops that use them. */
 #ifndef STNI_OPS_EXCHANGE_ROW_ROUTER_KERNEL_H
 #define STNI_OPS_EXCHANGE_ROW_ROUTER_KERNEL_H
 

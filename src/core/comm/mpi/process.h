@@ -35,7 +35,7 @@ struct stni_mpi_peer;
  * leaves at once where one of `peers`, copied, has ended. */
 void stni_mpi_expect(double seconds, const struct stni_mpi_peer *peers, int n_peers);
 
-/* How to wait for others (pace.c) */
+/* How to wait for others (backoff.c) */
 
 struct stni_mpi_backoff {
     int polls;
