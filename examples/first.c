@@ -37,6 +37,10 @@ static stn_status rank_main(stn_context *ctx, void *arg)
 
 int main(void)
 {
-    stn_launch_options options = {.size = sizeof options, .ranks = 3};
-    return stn_launch(&options, rank_main, NULL) == STN_OK ? 0 : 1;
+    char why[256] = "";
+    stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
+    if (stn_launch(&options, rank_main, NULL) == STN_OK)
+        return 0;
+    fprintf(stderr, "first: %s\n", why);
+    return 1;
 }
