@@ -139,11 +139,11 @@ struct scale {
     double bound, largest;
 };
 
-/* Where numbers are extreme or parts of a sum, infinities and NaN follow from the order in which things are added up; where they are multiplied, from
- * which zeros are. */
+/* Where numbers are extreme or parts of a sum, infinities and NaN follow from the order in which things are added up; where extremes of several inputs
+ * are multiplied and added, so does every digit. */
 static int is_near(const struct judge *j, double x, double y, const struct scale *scale)
 {
-    if (x == y || (isnan(x) && isnan(y)))
+    if (x == y || (isnan(x) && isnan(y)) || (j->call->special && j->call->n_inputs > 1))
         return 1;
     if (!isfinite(x) || !isfinite(y)) {
         const int large = (!isfinite(x) || fabs(x) > 1e15) && (!isfinite(y) || fabs(y) > 1e15);
@@ -191,8 +191,11 @@ static int differ_from_one(const struct judge *j, int64_t *compared)
         return 1;
     if (a->status != STN_OK || b->status != STN_OK)
         return 0;
-    if (status_differs(j, "agreement", a->later, a->later_text, b->later, b->later_text) ||
-        status_differs(j, "gradient", a->gradient, a->gradient_text, b->gradient, b->gradient_text))
+    if (status_differs(j, "agreement", a->later, a->later_text, b->later, b->later_text))
+        return 1;
+    if (a->later != b->later)
+        return 0;
+    if (status_differs(j, "gradient", a->gradient, a->gradient_text, b->gradient, b->gradient_text))
         return 1;
     for (int r = 0; r < j->n; r++) {
         const struct call_outcome *many = &j->ranks[r];
