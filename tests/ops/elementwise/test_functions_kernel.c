@@ -126,7 +126,7 @@ static int64_t wrong_angles(enum stni_isa isa)
             y[j] = all[i];
             x[j] = all[j];
         }
-        struct stni_pointwise_block block = {.op = STNI_POINTWISE_atan2, .n = N, .out = got, .in = {y, x}};
+        struct stni_pointwise_block block = {.op = STNI_POINTWISE_atan2, .n = N, .out = got, .in = {y, x, x}};
         stni_pointwise_block_of(STNI_POINTWISE_atan2, STN_DTYPE_F32, isa)(&block);
         for (int j = 0; j < N; j++) {
             const double want = atan2(y[j], x[j]);
