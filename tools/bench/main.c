@@ -62,7 +62,7 @@ static int select_by(const char *word, struct bench *bench, int run)
 int main(int argc, char **argv)
 {
     struct bench bench = {.pairs = 9, .seconds = 0.1};
-    int names = 0;
+    int names = 0; /* they come to the front of argv */
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             bench.json = 1;
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc)
             bench.only = argv[++i];
         else if (select_by(argv[i], &bench, 0))
-            names++;
+            argv[names++] = argv[i];
         else
             return usage();
     }
@@ -92,8 +92,7 @@ int main(int argc, char **argv)
     }
     if (!bench.json)
         printf("%-14s %-34s %11s %11s %-4s %8s %6s\n", "name", "case", "ours", "peer", "unit", "ratio", "spread");
-    for (int i = 1; i < argc; i++)
-        if (strncmp(argv[i], "--", 2) != 0 && argv[i] != bench.without)
-            select_by(argv[i], &bench, 1);
+    for (int i = 0; i < names; i++)
+        select_by(argv[i], &bench, 1);
     return bench.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
