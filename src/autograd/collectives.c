@@ -62,7 +62,7 @@ stn_status stni_pass_reach_collectives(struct stni_pass *pass)
     STNI_TRY(same_number(context, n));
     uint8_t *flags = stni_malloc((size_t)n);
     if (!flags)
-        return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory for %d verbs", n);
+        return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory for %d collectives", n);
     stn_status status = reach_until_closed(pass, flags);
     stni_free(flags);
     return status;

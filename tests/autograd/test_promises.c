@@ -197,7 +197,7 @@ static int64_t collectives(stn_context *context)
 }
 
 /* The rows of x are sharded, so that what comes back for a row of weights is Partial. Collectives of a backward inside no-sync. */
-static int64_t verbs_of_backward(stn_context *context, stn_tensor *x, stn_tensor *weights)
+static int64_t collectives_of_backward(stn_context *context, stn_tensor *x, stn_tensor *weights)
 {
     stn_tensor *loss = stn_sum(stn_mul(x, weights), 0, NULL, 0);
     int64_t before = collectives(context);
@@ -217,7 +217,7 @@ static stn_status no_sync_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *whole = leaf(context, mesh, stn_replicate()), *cut = leaf(context, mesh, stn_shard(0));
     stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, shape, NULL, test_value);
-    int64_t kept = verbs_of_backward(context, x, whole), reduced = verbs_of_backward(context, x, cut);
+    int64_t kept = collectives_of_backward(context, x, whole), reduced = collectives_of_backward(context, x, cut);
     CHECK_I64(kept, 1); /* the agreement */
     CHECK_I64(reduced, 2);
     CHECK_STATUS(stn_grad_of(cut, &grad), STN_OK);

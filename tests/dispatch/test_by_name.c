@@ -156,7 +156,7 @@ static stn_status list_body(stn_context *context, void *arg)
         const stn_op_desc *desc = stn_op_descriptor(op);
         CHECK(stn_op_find(context, desc->name) == op);
         CHECK(!(desc->flags & STN_OP_INTERNAL));
-        CHECK(!ends_with(desc->name, "_backward") && !ends_with(desc->name, "_curvature"));
+        CHECK(!ends_with(desc->name, "_backward") && !ends_with(desc->name, "_double_backward"));
         for (size_t k = 0; k < sizeof internal / sizeof *internal; k++)
             CHECK(strcmp(desc->name, internal[k]) != 0);
         softmax += strcmp(desc->name, "softmax") == 0;

@@ -221,7 +221,7 @@ int main(int argc, char **argv)
         {"ways_to_scatter", ways_to_scatter},
         {"fans_and_gains", fans_and_gains},
         {"conventions_placements_and_dtypes_of_layouts", conventions_placements_and_dtypes_of_layouts},
-        {"dtypes_and_operations_of_verbs", dtypes_and_operations_of_collectives},
+        {"dtypes_and_operations_of_collectives", dtypes_and_operations_of_collectives},
         {"element_types", element_types},
         {"queues_of_contexts", queues_of_contexts},
     };

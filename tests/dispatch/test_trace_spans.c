@@ -85,12 +85,12 @@ static void check_trace(const char *text, int ranks)
     CHECK_I64(count(text, "{\"name\":\"step\",\"cat\":\"range\""), 1);
     CHECK_I64(count(text, "\"cat\":\"range\""), 3);
     CHECK_I64(count(text, "{\"name\":\"kernel\""), 0);
-    CHECK_I64(count(text, "{\"name\":\"verb\""), 0);
+    CHECK_I64(count(text, "{\"name\":\"collective\""), 0);
     CHECK(count(text, "{\"name\":\"factory\",\"cat\":\"kernel\"") == 2);
     CHECK((count(text, "\"cat\":\"redistribute\"") > 0) == (ranks > 1));
     CHECK((count(text, "\"for\":\"mul\"") > 0) == (ranks > 1));
     CHECK((count(text, "\"from\":\"f64 (6, 6) on y=2: Shard(") > 0) == (ranks > 1));
-    CHECK((count(text, "\"verb\":\"all_reduce f64 count 1 sum\"") > 0) == (ranks > 1));
+    CHECK((count(text, "\"call\":\"all_reduce f64 count 1 sum\"") > 0) == (ranks > 1));
     CHECK((count(text, wanted) > 0) == (ranks > 1));
     CHECK((count(text, "\"waited_ns\":") > 0) == (ranks > 1));
 }
@@ -162,7 +162,7 @@ static void a_summary_is_the_same_on_every_rank_and_has_a_row_a_name(void)
     CHECK_STATUS(test_launch(3, &options, summary_body, NULL), STN_OK);
     CHECK_STR(summaries[1], summaries[0]);
     CHECK_STR(summaries[2], summaries[0]);
-    const char *mul = row(summaries[0], "op", "mul"), *alone = row(summaries[0], "range", "of one rank"), *reduce = row(summaries[0], "verb", "all_reduce");
+    const char *mul = row(summaries[0], "op", "mul"), *alone = row(summaries[0], "range", "of one rank"), *reduce = row(summaries[0], "collective", "all_reduce");
     long long calls = 0, bytes = 0, messages = 0;
     double most = 0, least = -1, ratio = 0;
     if (CHECK_PTR(mul) && CHECK(sscanf(mul, "%lld %lf %lf %lf %lld %lld", &calls, &most, &least, &ratio, &bytes, &messages) == 6)) {

@@ -20,7 +20,7 @@ static const struct entry {
     {"allreduce", bench_allreduce, "all-reduce of 64 KiB to 128 MiB"},
     {"alltoallv", bench_alltoallv, "all-to-all, even and 1:3"},
     {"reshard", bench_reshard, "redistribution of 4096 x 4096 f32"},
-    {"mpi-ranks", bench_mpi_ranks, "verbs of MPI ranks, beside MPI's own"},
+    {"mpi-ranks", bench_mpi_ranks, "collectives of MPI ranks, beside MPI's own"},
     {"haloconv", bench_haloconv, "conv2d over sharded rows"},
     {"pointwise", bench_pointwise, "ops of one element each, beside memory"},
     {"reduce", bench_reduce, "reductions, beside memory"},

@@ -70,7 +70,7 @@ static const struct generator table[] = {
     {.op = "logsumexp", .draw = draw_reduced},
     {.op = "amax", .draw = draw_reduced, .distinct = 1, .keeps_result = 1},
     {.op = "amin", .draw = draw_reduced, .distinct = 1, .keeps_result = 1},
-    {.op = "vector_norm", .draw = draw_reduced, .lo = 0.1, .hi = 100},
+    {.op = "vector_norm", .draw = draw_reduced, .lo = 0.1, .hi = 100, .keeps_result = 1},
     {.op = "prod", .draw = draw_reduced_one, .lo = 0.5, .hi = 1.5},
     {.op = "var", .draw = draw_spread, .distinct = 1},
     {.op = "std", .draw = draw_spread, .distinct = 1, .keeps_result = 1},

@@ -198,5 +198,5 @@ stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_col
     case STNI_COLL_COUNT:
         break;
     }
-    return stn_queue_fail(queue, STN_ERR_INTERNAL, "verb %d does not exist", (int)v->kind);
+    return stn_queue_fail(queue, STN_ERR_INTERNAL, "collective %d does not exist", (int)v->kind);
 }

@@ -140,7 +140,7 @@ STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queu
     struct stni_trace_args args = {.bytes = cost.bytes_sent, .messages = cost.messages};
     char text[96];
     stni_coll_describe(coll, text, sizeof text);
-    stni_trace_arg(&args, "verb", text);
+    stni_trace_arg(&args, "call", text);
     stni_trace_arg_number(&args, "ranks", comm->size);
     stni_trace_arg_number(&args, "rank", comm->rank);
     stn_status status = run(queue, call);

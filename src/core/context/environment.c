@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct filled {
     stn_context_options *options;
@@ -17,7 +18,7 @@ static const char *const levels[] = {"error", "warning", "info", "debug"};
 static void log_to_stderr(void *arg, stn_log_level level, int rank, const char *text)
 {
     (void)arg;
-    fprintf(stderr, "shardtensor %s, rank %d: %s\n", levels[level], rank, text);
+    dprintf(STDERR_FILENO, "shardtensor %s, rank %d: %s\n", levels[level], rank, text);
 }
 
 static int read_int(const char *text, int least, int most, int *out)

@@ -43,7 +43,7 @@ struct stni_pointwise_rule {
         stni_pointwise_derivative function; /* NULL: no gradient reaches this input */
         uint64_t reads;                     /* inputs and output that the function reads: STNI_READS_… */
     } derivative[STNI_POINTWISE_MAX_IN];
-    enum stni_op_index backward, curvature; /* a unary function's other ops (unary_rule.c) */
+    enum stni_op_index backward, double_backward; /* a unary function's other ops (unary_rule.c) */
     /* The rule that holds for these attributes, NULL: this one. Of the descriptor's rule only. */
     const struct stni_pointwise_rule *(*variant)(const void *attrs);
 };

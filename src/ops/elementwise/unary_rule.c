@@ -31,7 +31,7 @@ static stn_tensor *backward_by_grad(const stn_backward_call *call, stn_tensor *g
 static stn_tensor *backward_by_operand(const stn_backward_call *call, stn_tensor *grad)
 {
     stn_tensor *in[] = {stni_conjugate(grad), call->in[0], call->in[1]};
-    return stni_call(rule_of(call)->curvature, 3, in, call->attrs);
+    return stni_call(rule_of(call)->double_backward, 3, in, call->attrs);
 }
 
 static stn_tensor *third_derivative(const stn_backward_call *call, stn_tensor *grad)
@@ -67,7 +67,7 @@ static const stn_attr_schema gelu_attrs[] = {{"approximate", STN_ATTR_CHOICE, 0,
 /* Descriptors */
 
 static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "operand"}};
-static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.name = "grad"}, {.name = "operand"}};
+static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"}, {.name = "grad"}, {.name = "operand"}};
 
 #define DTYPES_ANALYTIC STNI_FLOATING | STNI_COMPLEX
 #define DTYPES_REAL STNI_FLOATING
@@ -94,7 +94,7 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
 #define FROM_NUMBERS .numbers = take_ab,
 #define FROM_CHOICE .numbers = take_choice,
 
-#define NEXT(name) .backward = STNI_OP_##name##_backward, .curvature = STNI_OP_##name##_double_backward
+#define NEXT(name) .backward = STNI_OP_##name##_backward, .double_backward = STNI_OP_##name##_double_backward
 
 #define VALUE(text, name_, class, reads, attributes)                                                                           \
     STNI_UNARY_INPUTS, ATTRS_##attributes(name_)                                                                               \
@@ -113,8 +113,8 @@ static const stn_input_schema curvature_inputs[] = {{.name = "grad_grad"}, {.nam
         .flags = STN_OP_INTERNAL,                                                                                              \
     };                                                                                                                         \
     const stn_op_desc stni_op_##name_##_double_backward = {                                                                          \
-        .inputs = curvature_inputs, .n_inputs = 3, ATTRS_##attributes(name_)                                                   \
-        STNI_POINTWISE_FIELDS(#name_ "_curvature", .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class,          \
+        .inputs = double_backward_inputs, .n_inputs = 3, ATTRS_##attributes(name_)                                                   \
+        STNI_POINTWISE_FIELDS(#name_ "_double_backward", .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class,          \
                               .linear = {1, 2}, FROM_##attributes NEXT(name_),                                                 \
                               .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},   \
                                              {third_derivative, STNI_READS_NOTHING}}),                                         \

@@ -13,7 +13,7 @@ enum { RANKS = 3, ROUNDS = 3 };
 /* Where a rank fails: in a phase of its collective, or without calling it. */
 enum stage { ABORT_OUTSIDE = STNI_PHASE_COUNT, DESTROY, STAGES };
 
-static const char *const stage_names[] = {"before it arrives", "after it arrived", "in its copy phase", "before it leaves", "outside of the verb",
+static const char *const stage_names[] = {"before it arrives", "after it arrived", "in its copy phase", "before it leaves", "outside of the collective",
                                           "by destroying its communicator"};
 
 static const double deadline = 30; /* seconds; none of these cases comes near */

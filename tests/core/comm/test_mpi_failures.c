@@ -286,7 +286,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"chains_of_subsets_keep_their_messages_apart", chains_of_subsets_keep_their_messages_apart},
-        {"who_fails_is_named_by_all_in_every_verb", who_fails_is_named_by_all_in_every_collective},
+        {"who_fails_is_named_by_all_in_every_collective", who_fails_is_named_by_all_in_every_collective},
         {"who_does_not_come_is_named_after_the_deadline", who_does_not_come_is_named_after_the_deadline},
         {"messages_of_other_lengths_are_refused", messages_of_other_lengths_are_refused},
         {"large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer",

@@ -192,19 +192,19 @@ static int file_has(const char *path, const char *text)
     return strstr(content, text) != NULL;
 }
 
-static void verbs_are_traced_with_their_bytes(void)
+static void collectives_are_traced_with_their_bytes(void)
 {
     struct stni_trace *traces[2];
-    char path[] = "/tmp/stn-verbs-XXXXXX";
+    char path[] = "/tmp/stn-collectives-XXXXXX";
     CHECK(close(mkstemp(path)) == 0);
     for (int r = 0; r < 2; r++)
         CHECK_STATUS(stni_trace_create(&traces[r]), STN_OK);
     team_run(2, trace_body, traces);
     for (int r = 0; r < 2; r++) {
         CHECK_STATUS(stni_trace_write(traces[r], r, path), STN_OK);
-        CHECK(file_has(path, "\"name\":\"all_reduce\",\"cat\":\"verb\""));
-        CHECK(file_has(path, "\"name\":\"broadcast\",\"cat\":\"verb\""));
-        CHECK(file_has(path, "\"args\":{\"bytes\":48}"));
+        CHECK(file_has(path, "\"name\":\"all_reduce\",\"cat\":\"collective\""));
+        CHECK(file_has(path, "\"name\":\"broadcast\",\"cat\":\"collective\""));
+        CHECK(file_has(path, "\"bytes\":48"));
         CHECK(!file_has(path, "barrier"));
         stni_trace_destroy(&traces[r]);
     }
@@ -254,8 +254,8 @@ int main(int argc, char **argv)
         {"requests_and_blocking_collectives_run_in_the_order_of_calls", requests_and_blocking_collectives_run_in_the_order_of_calls},
         {"arrays_are_free_when_a_request_has_begun", arrays_are_free_when_a_request_has_begun},
         {"adopted_communicators_run_on_the_queue_and_count_there", adopted_communicators_run_on_the_queue_and_count_there},
-        {"verbs_are_traced_with_their_bytes", verbs_are_traced_with_their_bytes},
-        {"a_request_returns_the_status_of_its_verb", a_request_returns_the_status_of_its_collective},
+        {"collectives_are_traced_with_their_bytes", collectives_are_traced_with_their_bytes},
+        {"a_request_returns_the_status_of_its_collective", a_request_returns_the_status_of_its_collective},
         {"communicators_with_a_side_queue_come_and_go", communicators_with_a_side_queue_come_and_go},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         {"rank_error_reaches_peers_that_agree", rank_error_reaches_peers_that_agree},
         {"failed_queue_is_a_rank_error", failed_queue_is_a_rank_error},
         {"least_numbers_are_known_to_all_ranks", least_numbers_are_known_to_all_ranks},
-        {"agreement_without_a_finding_is_one_verb", agreement_without_a_finding_is_one_collective},
+        {"agreement_without_a_finding_is_one_collective", agreement_without_a_finding_is_one_collective},
     };
     return TEST_MAIN(argc, argv, cases);
 }

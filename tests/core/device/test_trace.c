@@ -138,7 +138,7 @@ static void names_are_escaped_and_the_file_is_json(void)
     file_read(&file);
     CHECK(is_json(file.text));
     CHECK(strstr(file.text, "a \\\"quoted\\\"\\\\ name\\u000a\\u0009with \\u0001 and \xc3\xa4") != NULL);
-    CHECK(strstr(file.text, "\"cat\":\"verb\",\"ph\":\"X\",\"pid\":3,\"tid\":0") != NULL);
+    CHECK(strstr(file.text, "\"cat\":\"collective\",\"ph\":\"X\",\"pid\":3,\"tid\":0") != NULL);
     CHECK_I64(count(file.text, "\"args\":{\"bytes\":4096}"), 1);
     CHECK_I64(count(file.text, "\"ph\":\"X\""), 2);
     free(file.text);
