@@ -34,7 +34,7 @@ static inline uint16_t stni_f32_to_bf16(float f)
 }
 
 /* IEEE binary16. Selects instead of branches, so that loops over them become vector code; no subnormal f32 is computed with, so the
- * results do not hang on the processor's flush-to-zero mode. */
+ * results do not depend on the processor's flush-to-zero mode. */
 static inline float stni_f16_to_f32(uint16_t h)
 {
     uint32_t u = (uint32_t)(h & 0x7fffu) << 13;

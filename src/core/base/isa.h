@@ -8,9 +8,9 @@
  *     extern const struct copy_kernels stni_copy_kernels_base, stni_copy_kernels_avx2, stni_copy_kernels_avx512;
  *     const struct copy_kernels *kernels = STNI_ISA_PICK(stni_copy_kernels, queue->isa);
  *
- * Contraction is off in all of them, so arithmetic agrees bit for bit; what works out polynomials fuses them by name (ops/cpu/fused.h), so
+ * Contraction is off in all of them, so arithmetic agrees bit for bit; code that evaluates polynomials fuses explicitly (ops/cpu/fused.h), so
  * that there the base set differs in the last places; a kernel that sums must fix its order itself. gcc 12 has one
- * gap: where a loop holds the products and sums of a complex product, it makes them one rounding all the same (fmaddsub); compute the
+ * gap: where a loop holds the products and sums of a complex product, it contracts them into one rounding all the same (fmaddsub); compute the
  * products in a loop of their own. */
 #ifndef STNI_CORE_BASE_ISA_H
 #define STNI_CORE_BASE_ISA_H
@@ -20,7 +20,7 @@
 /* Each includes those before it. */
 enum stni_isa { STNI_ISA_BASE, STNI_ISA_AVX2, STNI_ISA_AVX512, STNI_ISA_COUNT };
 
-/** The widest set that this processor and its operating system offer, whatever the build has kernels for. Asks the processor. */
+/** The widest set that this processor and its operating system offer, whatever the build has kernels for. Queries the processor. */
 enum stni_isa stni_isa_of_processor(void);
 
 /** The widest set that the processor offers and that the build has kernels for; the narrowest of the build where the processor lacks them
@@ -43,7 +43,7 @@ stn_status stni_isa_choose(const char *name, enum stni_isa *out, struct stni_err
 #define STNI_WITHOUT_AVX512
 #endif
 
-/* What stands for a set: itself, or where the build lacks it another that it has, so that there is always a name to link. */
+/* The set whose name is linked for a set: itself, or another one where the build lacks it. */
 #define STNI_ISA_JOIN(name, isa) name##_##isa
 #define STNI_ISA_JOIN_EXPANDED(name, isa) STNI_ISA_JOIN(name, isa)
 #define STNI_ISA_NAME(name) STNI_ISA_JOIN_EXPANDED(name, STNI_ISA_SUFFIX)

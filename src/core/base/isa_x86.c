@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* clang 14 has no "f16c" in __builtin_cpu_supports. The C library has asked the processor once; asking anew takes 9 us in a virtual
+/* clang 14 has no "f16c" in __builtin_cpu_supports. The C library has queried the processor once; querying it again takes 9 us in a virtual
  * machine. That the system saves the registers follows from avx2. */
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>

@@ -50,7 +50,7 @@ int stni_slab_grow(struct stni_slab *slab)
         return 0;
     chunk->next = slab->chunks;
     slab->chunks = chunk;
-    /* Backwards, so that objects are taken in the order of their addresses. */
+    /* Backwards, so that objects are handed out in the order of their addresses. */
     for (size_t i = objects_per_chunk(slab); i-- > 0;)
         stni_slab_put(slab, object_at(slab, chunk, i));
     return 1;

@@ -52,7 +52,7 @@ stn_status stni_fail_rank(stn_context *context, stn_status status, const char *f
     stni_error_set_v(&own, status, format, args);
     va_end(args);
     stni_fail(context, status, "%s", own.text);
-    /* A peer that failed has told everybody itself. */
+    /* A peer that failed has told every rank by itself. */
     if (status == STN_ERR_PEER)
         return status;
     stni_log(context, STN_LOG_ERROR, "%s: %s", stn_status_text(status), own.text);

@@ -1,4 +1,4 @@
-/* Failing inside the library: who detects an error writes its message, callers pass the status on. */
+/* Failing inside the library: the function that detects an error writes its message, callers pass the status on. */
 #ifndef STNI_CORE_BASE_STATUS_H
 #define STNI_CORE_BASE_STATUS_H
 

@@ -1,8 +1,8 @@
 /* Strided copies of boxes.
  *
  * The dims are sorted by the destination's strides and merged. What is dense in both boxes is a run. Without a run, where another dim is
- * dense in the source, the copy is a transpose; otherwise it is rows of runs. Much data goes by non-temporal stores: ordinary ones read
- * the destination first, which costs half the time, and drive everything else out of the caches. */
+ * dense in the source, the copy is a transpose; otherwise it is rows of runs. Large copies use non-temporal stores: ordinary ones read
+ * the destination first, which costs half the time, and evict everything else from the caches. */
 #include "core/box/box.h"
 
 #include "core/box/box_kernel.h"
@@ -19,7 +19,7 @@
 enum {
     STREAM_BYTES = 1 << 20, /* copies of this much go by non-temporal stores */
     STREAM_RUN = 256,       /* where runs are at least this long or whole lines */
-    BLOCK = 32              /* short runs in transposed order go by squares of so many */
+    BLOCK = 32              /* short runs in transposed order are copied in squares of so many */
 };
 
 /* A copy with its strides in bytes; outermost dim first. */

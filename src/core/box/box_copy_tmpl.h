@@ -1,11 +1,12 @@
-/* Strided elements and transposes of one element size. Included with TYPE, LANES (of 16 bytes), ROWS (of the destination in a staged block), NAME(x),
- * and LOW and HIGH, which interleave the lower and upper halves of two vectors.
+/* Strided elements and transposes of one element size. Included with TYPE, LANES (of 16 bytes), ROWS (of the destination in a staged block),
+ * NAME(x), and LOW and HIGH, which interleave the lower and upper halves of two vectors.
  *
- * A transpose goes by squares of LANES x LANES: log2(LANES) rounds, each of which interleaves the vectors of the first half with those of
- * the second, transpose a square. Streamed, whole lines of the destination are put together first:
- *   - where its rows begin at lines, in tiles one line wide: every line of the source is read once, by a strip of rows that the
- *     prefetcher is told of one strip ahead;
- *   - elsewhere in blocks one line longer than they advance, because each row's lines begin at a phase of its own. */
+ * A transpose is done in squares of LANES x LANES. A square is transposed in log2(LANES) rounds, each of which interleaves the vectors of the first
+ * half with those of the second. With non-temporal stores, whole cache lines of the destination are assembled first:
+ *   - where its rows begin at cache lines, in tiles one line wide: every line of the source is read once, in strips of rows, and the
+ *     next strip is prefetched meanwhile;
+ *   - elsewhere in blocks that are one line longer than the step from block to block, because the cache lines of each row begin at an
+ *     offset of their own. */
 
 enum {
     NAME(LINE) = STNI_LINE / (int)sizeof(TYPE),
@@ -51,7 +52,7 @@ static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, 
             b[2 * i] = LOW(a[i], a[i + LANES / 2]);
             b[2 * i + 1] = HIGH(a[i], a[i + LANES / 2]);
         }
-        for (int i = 0; i < LANES; i++) /* one by one: as a block, gcc takes it through memory, narrow stores into a wide load */
+        for (int i = 0; i < LANES; i++) /* one by one: as a block, gcc copies it through memory, by narrow stores and a wide load */
             a[i] = b[i];
     }
     for (int i = 0; i < LANES; i++)
@@ -66,14 +67,14 @@ static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, 
 }
 #endif
 
-/* Asks for the line of LANES runs that is `ahead` bytes away. */
+/* Prefetches, for each of LANES runs, the cache line that is `ahead` bytes further. */
 static inline void NAME(ask)(const char *src, int64_t src_stride, int64_t ahead)
 {
     for (int64_t i = 0; i < LANES; i++)
         stni_prefetch((const void *)((uintptr_t)src + (uintptr_t)(i * src_stride + ahead)));
 }
 
-/* dst[j, i] = src[i, j]; what is left over at the edges of whole squares goes element by element. */
+/* dst[j, i] = src[i, j]; what is left over beside whole squares is copied element by element. */
 static inline void NAME(turn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int64_t ahead)
 {
     int64_t size = (int64_t)sizeof(TYPE), n_whole = n / LANES * LANES, m_whole = m / LANES * LANES;

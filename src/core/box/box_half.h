@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-/* That a vector is returned otherwise without AVX concerns nobody: all is inlined. */
+/* Without AVX the ABI returns vectors in another way, which does not matter here: all of these functions are inlined. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef float vector __attribute__((vector_size(32)));

@@ -27,7 +27,7 @@ struct stni_copy_kernels {
     void (*runs_streamed)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t bytes);
     stni_elements_fn elements[STNI_BOX_SIZES];
     stni_transpose_fn transpose[STNI_BOX_SIZES];
-    void (*fence)(void); /* after streaming, before anyone reads */
+    void (*fence)(void); /* after non-temporal stores, before anyone reads */
 };
 
 extern const struct stni_copy_kernels stni_copy_kernels_base, stni_copy_kernels_avx2, stni_copy_kernels_avx512;

@@ -1,7 +1,7 @@
 /* Reductions over boxes: several addends, one or several results.
  *
- * The walk cuts the boxes into blocks that fit into the L1 cache with their accumulators. Of each block, every source is read once, in
- * order; then every destination is written once. A piece that is not dense in memory is packed or unpacked by a box copy. */
+ * The walk divides the boxes into blocks that fit into the L1 cache with their accumulators. Of each block, every source is read once, in order;
+ * then every destination is written once. A piece that is not dense in memory is packed or unpacked by a box copy. */
 #include "core/box/box.h"
 
 #include "core/box/box_kernel.h"
@@ -32,7 +32,7 @@ struct reduction {
     int64_t step;
 };
 
-/* Room for one block. */
+/* Buffers of one block. */
 struct scratch {
     alignas(64) char acc[BLOCK_BYTES], a[BLOCK_BYTES], b[BLOCK_BYTES];
 };
@@ -58,7 +58,7 @@ static void choose_block(struct reduction *r)
     r->step = buffer / inner;
 }
 
-/* The block at `index`, with `rows` of the cut dim, as a box of `box`'s memory. */
+/* The block at `index`, with `rows` elements of the dim that is divided, as a box of the memory of `box`. */
 static stn_box block_of(const struct reduction *r, const stn_box *box, const int64_t *index, int64_t rows)
 {
     const struct stni_box_walk *walk = &r->walk;
@@ -96,7 +96,7 @@ static int is_dense(const stn_box *block)
     return 1;
 }
 
-/* Where the elements of a block lie in one piece: in place, or packed into `buffer`. */
+/* A block as one dense piece: where it lies, or packed into `buffer`. */
 static const void *pack(const struct reduction *r, const stn_box *block, void *buffer)
 {
     if (is_dense(block))

@@ -11,7 +11,7 @@ static void NAME(sum)(void *restrict acc, const void *b, int64_t n)
     REAL(sum)(acc, b, 2 * n);
 }
 
-/* Products in one loop and sums in another: where both stand in one, gcc 12 makes them one rounding (fmaddsub) although contraction is
+/* Products in one loop and sums in another: where both stand in one, gcc 12 contracts them into one rounding (fmaddsub) although contraction is
  * off. `x` may be `to`. */
 static void NAME(piece)(T *to, const T *x, const T *y, int64_t n)
 {

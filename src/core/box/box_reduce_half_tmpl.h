@@ -1,7 +1,8 @@
 /* One way of combining for one 16-bit float. Included once per dtype and op, with NAME(x), LOAD and STORE of 16 elements (box_half.h), and OP on
  * vectors.
  *
- * From memory to memory in registers: a pass of its own for each conversion would take longer than memory does. */
+ * Elements are converted, combined and converted back in registers: separate passes for the conversions would take longer than the memory
+ * accesses. */
 
 static inline struct wide NAME(both)(struct wide x, struct wide y)
 {

@@ -1,5 +1,5 @@
 /* Combining pieces of memory element by element. Compiled once per instruction set; every element is a chain of its own, so the results do
- * not hang on the width of vectors. */
+ * not depend on the width of vectors. */
 #include "core/box/box_half.h"
 #include "core/box/box_kernel.h"
 #include "core/base/dtype.h"

@@ -10,7 +10,8 @@ enum { STNI_LINE = 64 }; /* bytes */
 #ifdef __SSE2__
 #include <immintrin.h>
 
-/* Orders streamed lines before what this thread writes next. Whoever streamed calls it before anyone may read the result. */
+/* A store fence: orders non-temporal stores before what this thread writes next. To be called after them, before another thread may read the
+ * result. */
 static inline void stni_stream_fence(void)
 {
     _mm_sfence();
@@ -54,7 +55,7 @@ static inline void stni_stream_line(void *dst, const void *src)
 }
 #endif
 
-/* Asks for the line of `at`, which need not be anybody's memory. (gcc 12 drops a loop that counts in size_t and calls nothing but the built-in.) */
+/* Prefetches the cache line of `at`, which may be any address. (gcc 12 drops a loop that counts in size_t and calls nothing but the built-in.) */
 static inline void stni_prefetch(const void *at)
 {
 #ifdef __x86_64__

@@ -1,5 +1,5 @@
-/* Collectives that a table lacks, built from its `group` (a barrier from its all_reduce): parts travel as messages, reductions combine what all ranks sent
- * in the order of ranks, a piece of at most the staging memory at a time. */
+/* Collectives that a table lacks, built from its `group` (a barrier from its all_reduce). Each part travels as a message; a reduction receives
+ * what all ranks sent, a piece of at most the staging memory at a time, and combines it in the order of ranks. */
 #include "core/comm/launch.h"
 
 #include "core/comm/dense.h"

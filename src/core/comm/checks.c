@@ -45,7 +45,7 @@ static stn_status compare(stn_queue *queue, const int64_t *all, int size)
 
 stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence)
 {
-    /* A group is called by whom it concerns; the fake has no peers to ask. */
+    /* A group of messages is called only by the ranks that take part in it, so no collective can compare it; the fake has no peers. */
     if (coll->kind == STNI_COLL_GROUP || comm->ops == &stni_fake_ops || comm->size == 1)
         return STN_OK;
     size_t n = (size_t)comm->size, bytes = (n + n * FIELDS) * sizeof(int64_t);

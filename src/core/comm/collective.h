@@ -1,4 +1,5 @@
-/* A collective as a value: which one, and its arguments. What the launchers queue, what is counted, compared, and published to other ranks. */
+/* A collective as a value: which one, and its arguments. It is queued by the launchers, counted, compared (checks mode), and published to other
+ * ranks. */
 #ifndef STNI_CORE_COMM_COLLECTIVE_H
 #define STNI_CORE_COMM_COLLECTIVE_H
 
@@ -30,7 +31,7 @@ int64_t stni_counts_sum(const int64_t *counts, int n);
 int64_t stni_box_numel(const stn_box *box);
 
 /* What rank `rank` of `size` sends to other ranks, whatever the communicator: the model behind stats and the fake's clock. Messages
- * without elements are not counted. With n = count, n_r = what rank r holds under the balanced cut, e the element size:
+ * without elements are not counted. With n = count, n_r = what rank r holds under the balanced split, e the element size:
  *     all_reduce      2 (size - 1) messages, n + (size - 2) n_r elements: a reduce-scatter and an all-gather
  *     reduce          1 message, n elements; the root none
  *     all_gather      size - 1 messages, (size - 1) counts[r] elements

@@ -57,7 +57,7 @@ typedef stn_status (*stni_comm_run_fn)(stn_comm *comm, stn_queue *queue, const s
 
 struct stn_comm {
     const stn_comm_ops *ops;
-    stni_comm_run_fn run; /* through the collectives in `ops`, or past them: those of the library's own communicators have none */
+    stni_comm_run_fn run; /* stni_coll_run, which calls the entries of `ops`; the library's own communicators have a function of their own instead */
     void *impl;
     int rank, size;
     stn_queue *queue;       /* where collectives without a request run: the context's once it has adopted the communicator, else own_queue */
@@ -85,10 +85,10 @@ stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void 
  * `deadline_seconds` as in stn_context_options. */
 stn_status stni_comm_create_threads(int size, double deadline_seconds, stn_comm **comms);
 
-/* A context takes a communicator: its collectives run on `queue` and are counted in `stats`. */
+/* A context adopts a communicator: its collectives run on `queue` from then on and are counted in `stats`. */
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds);
 
-/* Undoes that, for a context that could not be completed: the communicator is its giver's again. */
+/* Undoes stni_comm_adopt, for a context that could not be completed: whoever gave the communicator owns it again. */
 void stni_comm_give_back(stn_comm *comm);
 
 /* The collectives on a given queue: what ops use. They launch on `queue` (an immediate queue: run), and copy what they need from

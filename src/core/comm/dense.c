@@ -1,4 +1,4 @@
-/* The multi-reduce kernels behind one call; what they lack is done by boxes. */
+/* The multi-reduce kernels behind one call; a dtype and op that they lack is reduced as boxes. */
 #include "core/comm/dense.h"
 
 #include "core/box/box.h"
@@ -10,7 +10,7 @@ static stn_box line(const void *data, int64_t count)
     return (stn_box){(void *)(uintptr_t)data, 1, {count}, {1}};
 }
 
-/* For what the multi-reduce kernels leave to the boxes. */
+/* For a dtype and op that the multi-reduce kernels lack. */
 static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {
     stn_box *boxes = stni_malloc((size_t)n_src * sizeof *boxes), to = line(dst, count);

@@ -1,5 +1,5 @@
-/* Collectives as kernels. On a queue that runs them later, what a collective needs travels in the kernel's arguments, in a block of the heap where it is
- * more than fits. */
+/* Collectives as kernels. On a queue that runs them later, what a collective needs is copied into the kernel's arguments, or into a block of the
+ * heap where it does not fit there. */
 #include "core/comm/launch.h"
 
 #include "core/comm/threads/threads.h"
@@ -21,11 +21,11 @@ struct call {
 struct queued_call {
     struct call call;
     struct stni_coll coll;
-    stn_exchange exchange;         /* the copy of collective.messages */
+    stn_exchange exchange;         /* a copy of *coll.messages */
     struct stni_comm_block *block; /* where the arrays are; NULL: behind this */
 };
 
-/* Room behind queued_call. */
+/* Space for arrays behind queued_call in the arguments of a kernel. */
 enum { ARRAY_BYTES = STN_MAX_KERNEL_ARGS - sizeof(struct queued_call) };
 
 struct packed_call {
@@ -130,7 +130,7 @@ static stn_status run(stn_queue *queue, const struct call *call)
 static stn_status coll_kernel(stn_queue *queue, const void *args);
 static stn_status queued_kernel(stn_queue *queue, const void *args);
 
-/* The span tells the collective; the queue's own, of the kernel, would tell no more than that it was one. */
+/* The trace gets a span that describes the collective. The span that the queue would record says only that a kernel ran. */
 STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, const struct call *call)
 {
     const stn_comm *comm = call->comm;
@@ -207,7 +207,7 @@ static stn_status launch_queued(stn_queue *queue, const struct call *call)
     return stn_queue_launch(queue, queued_kernel, &packed, sizeof *queued + bytes);
 }
 
-/* A queue that has failed runs no collective, so the peers would wait for this rank: it tells them. */
+/* A queue that has failed runs no collective, and the peers would wait for this rank: so it aborts the family. */
 static stn_status fail_for_queue(stn_comm *comm, const stn_queue *queue)
 {
     stn_status status = (stn_status)atomic_load(&queue->failed);
@@ -287,7 +287,7 @@ stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll
     *out = request;
     return STN_OK;
 fail:
-    stn_queue_sync(side); /* the kernel may know the request */
+    stn_queue_sync(side); /* a kernel may still write to the request */
     stni_event_destroy(&request->end);
     stni_free(request);
     return stni_comm_fail(comm, status, "%s: %s", stni_coll_name(coll->kind),

@@ -28,8 +28,8 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
 /* Launches a collective on the communicator's side queue. */
 stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, stn_request **out);
 
-/* The communicator goes and nothing runs any more: requests that nobody has waited for keep what became of their collectives. `unrun` is for those that
- * never ran. */
+/* The communicator is destroyed and nothing runs any more: requests that nobody has waited for keep the status of their collectives. `unrun` is
+ * the status of those that never ran. */
 void stni_comm_leave_requests(stn_comm *comm, stn_status unrun);
 
 /* The queue of collectives without a request; made on first use. Ready to run where it is the communicator's own. */

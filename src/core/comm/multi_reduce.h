@@ -1,5 +1,5 @@
-/* Reductions of dense memory in one pass: several sources into several destinations. What box.h offers for boxes of any stride, for the dtypes
- * and sizes that collectives live on: no detour through accumulators in memory. Once per instruction set (core/base/isa.h). */
+/* Reductions of dense memory in one pass: several sources into several destinations. The same as box.h does for boxes of any strides, for the
+ * dtypes and sizes that collectives mostly have, without accumulators in memory. Once per instruction set (core/base/isa.h). */
 #ifndef STNI_CORE_COMM_MULTI_REDUCE_H
 #define STNI_CORE_COMM_MULTI_REDUCE_H
 

@@ -1,4 +1,4 @@
-/* Exchanges without a reduction, by pieces. All messages between two ranks in one direction are one stream of elements, which is cut into
+/* Exchanges without a reduction, by pieces. All messages between two ranks in one direction are one stream of elements, which is divided into
  * pieces of half the staging memory. A piece has a key: the distance from sender to receiver around the ring of ranks, then its number. Each
  * rank passes its pieces, those it sends and those it receives, in the order of keys, as many keys at once as fit.
  *

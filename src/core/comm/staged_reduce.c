@@ -1,6 +1,6 @@
-/* Exchanges with a reduction, by pieces: a piece of every message at a time, so that all that is combined into an element is at hand and is
- * combined in the order of ranks. The ranks agree on the size of pieces by the rank with the most messages: whoever sends a message and
- * whoever receives it cut it alike. */
+/* Exchanges with a reduction, by pieces: a piece of every message at a time, so that everything that is combined into an element is at hand and
+ * is combined in the order of ranks. The ranks agree on the size of pieces by the rank with the most messages: sender and receiver of a message
+ * divide it alike. */
 #include "core/comm/recv_groups.h"
 #include "core/comm/launch.h"
 
@@ -64,7 +64,7 @@ struct combination {
     int n;
 };
 
-/* `part` of the box takes what begins `at` elements into the pieces. */
+/* Combines into `part` of the box the elements that begin at element `at` of the pieces. */
 static void combine_part(void *arg, const stn_box *part, int64_t at)
 {
     const struct combination *c = arg;

@@ -76,8 +76,8 @@ static const char *failure_text(stn_context *context)
     return text[0] != '\0' ? text : stn_comm_error_text(context->comm);
 }
 
-/* Every rank enters, also one that has kept an error: the others cannot know. Only a broken queue cannot take part; its rank has
- * told the family so. */
+/* Every rank takes part, also one that has kept an error, because the others cannot know of it. Only a rank whose queue is broken cannot take
+ * part; it has aborted the family. */
 stn_status stn_agree(stn_context *context, stn_status status, const char *text)
 {
     if (context == NULL)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The caller's options in our size: fields that a caller did not know are zero. */
+/* The caller's options in a struct of this library's size: fields that the caller's version lacks are zero. */
 static stn_status read_options(const stn_context_options *given, stn_context_options *options, struct stni_error *error)
 {
     memset(options, 0, sizeof *options);
@@ -183,7 +183,7 @@ static void stop(stn_context *context)
     stni_trace_destroy(&context->trace);
 }
 
-/* No call reaches the caller's functions or the layers to the right any more, and every op returns the error that is kept for ever. */
+/* From here on no call reaches the functions of the caller or the layers above, and every op returns the error that is kept for ever. */
 static void close_context(stn_context *context)
 {
     context->log = NULL;
@@ -213,7 +213,7 @@ static void free_storage(void *object, void *arg)
         stni_storage_free(storage);
 }
 
-/* What is left of storages then is nobody's. */
+/* Storages that are left then have no owner. */
 static void finish(stn_context *context)
 {
     stni_slab_each(context->storage_slab, free_storage, NULL);

@@ -65,7 +65,7 @@ struct stn_context {
     atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */
     struct stni_error value_text;
 
-    /* Owned by the layers to the right of this one; set and freed by src/lib.c. */
+    /* Owned by the layers above this one; set and freed by src/lib.c. */
     struct stni_tape *tape;
     struct stni_registry *registry;
     struct stni_place_cache *places;
@@ -86,7 +86,7 @@ struct stn_context {
 /* Log line by printf; dropped where nobody listens at that level. Any thread. */
 void stni_log(stn_context *context, stn_log_level level, const char *format, ...) STN_PRINTF(3, 4);
 
-/* Creation without the layers to the right: core alone. Writes its message to `error`. The communicator of the options is the
+/* Creation without the layers above: core alone. Writes its message to `error`. The communicator of the options is the
  * context's on success only; else it is still the caller's. */
 stn_status stni_context_create_core(const stn_context_options *options, stn_context **out, struct stni_error *error);
 
@@ -94,18 +94,18 @@ stn_status stni_context_create_core(const stn_context_options *options, stn_cont
 void stni_scope_end_all(stn_context *context);
 
 /* The end of a context, in this order: stni_context_drop_graph waits for the queue, releases what open scopes own and
- * takes every tensor's history (drop_autograd). The layers to the right then free what they own, releasing tensors as usual.
+ * takes every tensor's history (drop_autograd). The layers above then free what they own, releasing tensors as usual.
  * stni_context_destroy_core closes the context, with a warning that says how many tensors are left: communicators, queue and cached
  * memory go at once; handles keep what they need (slabs, specs, meshes, the device, the registry) until the last one is gone. */
 void stni_context_drop_graph(stn_context *context);
 void stni_context_destroy_core(stn_context *context);
 
-/* One who needs a context's memory more, or less; the last one less frees it. Any thread. */
+/* Adds or removes a keeper of the context's memory (see `keepers`); removing the last one frees it. Any thread. */
 void stni_context_keep(stn_context *context);
 void stni_context_unkeep(stn_context *context);
 
-/* A closed context belongs to whoever frees handles of it, as an open one to the thread that uses it: other threads leave theirs on
- * `dead`. Frees what is there, and gives the context up or, after its last handle, ends it. */
+/* A closed context belongs to the thread that is freeing handles of it, as an open one belongs to the thread that uses it: other threads leave
+ * their handles on `dead`. Frees what is there, and gives the context up or, after its last handle, ends it. */
 void stni_context_let_go(stn_context *context);
 
 /* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op, a scope or a

@@ -1,4 +1,4 @@
-/* What a launch takes from the environment. */
+/* What a launch reads from the environment. */
 #ifndef STNI_CORE_CONTEXT_ENVIRONMENT_H
 #define STNI_CORE_CONTEXT_ENVIRONMENT_H
 
@@ -7,7 +7,7 @@
 
 /* Fills what `options` leave open (is 0) from the variables that <shardtensor/context.h> lists at stn_launch, and checks those that it does not need
  * as well. `*trace`: STN_TRACE, NULL where it is not set; borrowed. An empty value is as if it were not set.
- * @return STN_ERR_ARGUMENT with a text that lists what the variable takes. */
+ * @return STN_ERR_ARGUMENT with a text that lists what the variable accepts. */
 stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, const char **trace, struct stni_error *error);
 
 /* The same of this process. */

@@ -1,5 +1,5 @@
-/* Foreign libraries that do what kernels of our own can do too. Any of them may be absent and may refuse anything; a context can be told to do without
- * one, and a test has one refuse what it chooses. */
+/* Foreign libraries that do what kernels of our own can do too. Any of them may be absent and may refuse anything; a context can be told to do
+ * without one, and a test has one refuse what it chooses. */
 #ifndef STNI_CORE_CONTEXT_FOREIGN_H
 #define STNI_CORE_CONTEXT_FOREIGN_H
 
@@ -7,14 +7,15 @@
 
 enum stni_library { STNI_LIBRARY_ONEDNN, STNI_LIBRARY_FFTW, STNI_LIBRARY_COUNT };
 
-/* What a test has a library refuse: the n-th question or run from now on, so 1 the next; -1 every one, 0 none. A question is whether the library
- * has code for a problem, asked once and remembered; a run may fail where the library said that it had. Set while no kernel is under way. */
+/* What a test makes a library refuse: the n-th query or run from now on, so 1 is the next one; -1 every one, 0 none. A query is whether the
+ * library has code for a problem, which is made once and remembered; a run may fail although the library has code. Set while no kernel is under
+ * way. */
 struct stni_refusals {
     int64_t question, run;
 };
 
 struct stni_foreign {
-    unsigned without; /* bit l: library l is not asked at all */
+    unsigned without; /* bit l: library l is not used at all */
     struct stni_refusals refusals[STNI_LIBRARY_COUNT];
 };
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { LINE = 2048 }; /* bytes; longer lines are divided */
+enum { LINE = 2048 }; /* bytes; longer lines are truncated */
 
 void stni_log(stn_context *context, stn_log_level level, const char *format, ...)
 {

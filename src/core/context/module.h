@@ -1,4 +1,4 @@
-/* The modules' door from the inside. */
+/* Modules inside the library: loading them, and making what they offer. */
 #ifndef STNI_CORE_CONTEXT_MODULE_H
 #define STNI_CORE_CONTEXT_MODULE_H
 

@@ -1,4 +1,4 @@
-/* Counters of a context: what is counted elsewhere is put together when it is asked for. */
+/* Counters of a context: what is counted elsewhere is added when the counters are read. */
 #include "core/context/context.h"
 
 #include <string.h>

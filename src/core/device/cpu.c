@@ -17,7 +17,7 @@ struct cpu {
     stn_allocator allocator; /* allocate NULL: the C library */
 };
 
-/* Large pieces ask for huge pages, which make the first touch six times as fast and save the misses of strided walks. */
+/* Large allocations request huge pages, which make the first touch six times as fast and avoid TLB misses of strided walks. */
 static void *library_allocate(size_t bytes)
 {
     size_t alignment = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
@@ -26,7 +26,7 @@ static void *library_allocate(size_t bytes)
     void *pointer = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 #ifdef MADV_HUGEPAGE
     if (pointer && alignment == HUGE_PAGE)
-        madvise(pointer, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a wish: that it fails is no failure */
+        madvise(pointer, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a hint: failing does no harm */
 #endif
     return pointer;
 }

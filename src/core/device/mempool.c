@@ -1,6 +1,6 @@
 /* The caching allocator: one LIFO stack of free blocks per size class.
  *
- * Up to 512 bytes the classes are the multiples of 64; above, each power of two is cut into eight, so that less than 1/8 is
+ * Up to 512 bytes the classes are the multiples of 64; above, each power of two is divided into eight, so that less than 1/8 is
  * lost. Free blocks are listed outside themselves: queued kernels may still be writing to them, and a device's memory
  * may not be the host's to write. */
 #include "core/device/mempool.h"
@@ -70,7 +70,7 @@ static int grow(void **items, size_t *cap, size_t need, size_t item_bytes)
     return 1;
 }
 
-/* Room to remember one more block, before there is one. */
+/* Makes space in the lists for one more block, before it is allocated. */
 static int make_room(struct stni_mempool *pool, struct size_class *class)
 {
     void *blocks = pool->blocks, *stack = class->free;
@@ -104,14 +104,14 @@ static stn_status new_block(struct stni_mempool *pool, int c, void **out)
     return STN_OK;
 }
 
-/* On an immediate queue nothing reads released memory any more, so that whoever does is at fault. */
+/* On an immediate queue no kernel reads released memory any more, so that any access to it is a bug. */
 static void poison_released(struct stni_mempool *pool, void *pointer, size_t bytes)
 {
     if (pool->immediate)
         stni_poison(pointer, bytes);
 }
 
-/* Memory of other devices is not for the sanitizer to know: its addresses may be none of the host's. */
+/* Memory of other devices is not marked for the sanitizer: its addresses may not be those of the host. */
 static void unpoison(struct stni_mempool *pool, void *pointer, size_t bytes)
 {
     if (pool->immediate)

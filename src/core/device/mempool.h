@@ -11,20 +11,20 @@
 struct stni_mempool;
 
 struct stni_mempool_stats {
-    int64_t reserved_bytes;  /* taken from the device */
-    int64_t live_bytes, peak_bytes; /* asked for and not yet released */
+    int64_t reserved_bytes;  /* allocated from the device */
+    int64_t live_bytes, peak_bytes; /* requested and not yet released */
     int64_t allocations, device_calls;
 };
 
 stn_status stni_mempool_create(stn_queue *queue, struct stni_mempool **out);
-void stni_mempool_destroy(struct stni_mempool **pool); /* everything that was taken is given back, live or not */
+void stni_mempool_destroy(struct stni_mempool **pool); /* all memory goes back to the device, whether still in use or not */
 
-/* Waits for the queue and leaves it for good: from here on nothing is taken, and what is released goes back to the device at once. */
+/* Waits for the queue and does not use it any more: from here on nothing can be allocated, and what is released goes back to the device at once. */
 void stni_mempool_close(struct stni_mempool *pool);
 
 /* At least `bytes` bytes, 64-byte aligned; their contents are whatever was there. `bytes` may be 0: *out becomes NULL.
- * `*capacity` is what stni_mempool_release wants back, 0 for no memory. When the device has no more, what is cached is given back and
- * the device asked again. @return STN_ERR_MEMORY, without a message: the caller knows what it was for. */
+ * `*capacity` is to be passed to stni_mempool_release, 0 for no memory. When the device has no more, what is cached is given back and
+ * the allocation is tried again. @return STN_ERR_MEMORY, without a message: the caller knows what it was for. */
 stn_status stni_mempool_take(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity);
 void stni_mempool_release(struct stni_mempool *pool, void *pointer, size_t capacity); /* accepts NULL with 0 */
 void stni_mempool_trim(struct stni_mempool *pool);

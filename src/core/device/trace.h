@@ -53,8 +53,8 @@ const char *stni_trace_op(const struct stni_trace *trace);
 void stni_trace_range_begin(struct stni_trace *trace, const char *name);
 void stni_trace_range_end(struct stni_trace *trace);
 
-/* Spans of kernels are recorded where they run, which knows the function alone: whoever launches one says what it is called. "": it is a collective's, whose
- * own span tells more. */
+/* Spans of kernels are recorded where they run, where only the function is known: whoever launches a kernel tells its name. "" stands for the
+ * kernel of a collective, which records a span of its own that tells more. */
 void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64_t start);
 void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name);
 

@@ -147,7 +147,7 @@ static void put_table(struct table *table, const struct line *lines, int64_t n, 
         put_line(table, &lines[i]);
 }
 
-/* Line by line, so that none is sharded. */
+/* Line by line, so that none is truncated. */
 static void log_table(stn_context *context, char *text)
 {
     for (char *end; context->rank == 0 && (end = strchr(text, '\n')) != NULL; text = end + 1) {

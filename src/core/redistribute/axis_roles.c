@@ -39,7 +39,7 @@ static void set_steps(struct stni_axis_roles_side *side, uint32_t mask)
     }
 }
 
-/* Whether two cuts of a dim have the same first `levels` levels, pieces taken whole. */
+/* Whether two splits of a dim have the same first `levels` levels, pieces taken whole. */
 static int same_prefix(const struct stni_split *a, const struct stni_split *b, int levels)
 {
     if (a == b || (a->offsets == NULL && b->offsets == NULL))
@@ -54,7 +54,7 @@ static int same_prefix(const struct stni_split *a, const struct stni_split *b, i
     return 1;
 }
 
-/* Axes that cut a dim in both specs, at the same places, before any axis that differs: no element changes its coordinate there. */
+/* Axes that shard a dim in both specs, at the same places, before any axis that differs: no element changes its coordinate there. */
 static uint32_t unmoved_axes(const struct stni_axis_roles *route)
 {
     uint32_t unmoved = 0;
@@ -70,7 +70,7 @@ static uint32_t unmoved_axes(const struct stni_axis_roles *route)
     return unmoved;
 }
 
-/* Reductions are taken from the first axis to the last. Sum and average may change places, other ops may not. */
+/* Pending reductions are done from the first axis to the last. Sum and average may change places, other ops may not. */
 static int may_change_places(int op, uint32_t others)
 {
     uint32_t linear = 1u << STN_SUM | 1u << STN_AVG;
@@ -78,7 +78,7 @@ static int may_change_places(int op, uint32_t others)
     return (others & ~same) == 0 || ((same & linear) != 0 && (others & ~linear) == 0);
 }
 
-/* Which pending reductions stay pending: those of the same op on both sides, unless one of another op after them is taken now. */
+/* Which pending reductions stay pending: those of the same op on both sides, unless one of another op on a later axis is done now. */
 static uint32_t kept_axes(const struct stni_axis_roles *route)
 {
     uint32_t kept = 0, taken = 0;

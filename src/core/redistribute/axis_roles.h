@@ -1,10 +1,11 @@
-/* Routes: what a redistribution from one spec to another means for each mesh axis. The same on every rank; no rank is named.
+/* Axis roles (`route` in variables): what a redistribution from one spec to another means for each mesh axis. The same on every rank; no rank is
+ * named.
  *
- * Axes of one rank do not count: the "wide" ones are numbered 0, 1, … in mesh order, here and in plans. Where both meshes have the same
- * ranks along the same wide axes (same_grid), a wide axis k of one is that of the other, and each k has one of three meanings:
+ * Axes of one rank do not count: the "wide" ones are numbered 0, 1, … in mesh order, here and in plans. Where both meshes have the same ranks along
+ * the same wide axes (same_grid), a wide axis k of one is that of the other, and each k has one of three meanings:
  *     coupled    sender and receiver have the same coordinate: nothing travels along k
- *     addends    a receiver hears from every coordinate, and combines
- *     otherwise  the elements' own places tell the coordinates */
+ *     addends    a receiver receives from every coordinate, and combines
+ *     otherwise  the places of the elements tell the coordinates */
 #ifndef STNI_CORE_REDISTRIBUTE_AXIS_ROLES_H
 #define STNI_CORE_REDISTRIBUTE_AXIS_ROLES_H
 
@@ -18,7 +19,7 @@ struct stni_axis_roles_side {
     int axis[STN_MAX_MESH_NDIM];     /* the mesh's number of wide axis k */
     int size[STN_MAX_MESH_NDIM];
     int step[STN_MAX_MESH_NDIM];     /* what a coordinate adds to a peer's number; 0 where coupled */
-    int n_levels[STN_MAX_NDIM];      /* wide axes that cut each dim, … */
+    int n_levels[STN_MAX_NDIM];      /* wide axes that shard each dim, … */
     int level[STN_MAX_NDIM][STN_MAX_MESH_NDIM]; /* … major to minor */
 };
 

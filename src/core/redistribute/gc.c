@@ -1,4 +1,4 @@
-/* Keeping the tables of specs and splits small: what nobody uses goes, in bulk, between ops. */
+/* Garbage collection of the tables of specs and splits: unused ones are freed together, between ops. */
 #include "core/context/context.h"
 #include "core/base/hash.h"
 #include "core/shard/group.h"

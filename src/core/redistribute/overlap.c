@@ -45,13 +45,13 @@ static void begin_list(struct lists *lists, int dim, int step)
     lists->list[lists->n++] = (struct list){dim, lists->n_entries, 0, step};
 }
 
-/* One piece of a split after another. In a balanced cut the pieces of one parent (of the levels above) follow each other without a
+/* One piece of a split after another. In a balanced split the pieces of one parent (of the levels above) follow each other without a
  * division: the first r have q + 1 elements, the others q. */
 struct cursor {
     const struct stni_split *split;
     int i;
     int64_t begin, end;
-    int width; /* pieces of one parent; 0 where the cut is explicit */
+    int width; /* pieces of one parent; 0 where the split is explicit */
     int at;    /* among them */
     int64_t q, r;
 };
@@ -104,7 +104,7 @@ static int next_pinned(const struct stni_overlap *walk, int dim, const struct st
         if (i >= wanted + below)
             wanted += block;
         if (wanted > i) {
-            /* the levels above may have changed: judge them again */
+            /* the levels above may have changed: check them again */
             i = wanted;
             l = -1;
             below = split->n_parts;
@@ -150,7 +150,7 @@ static stn_status list_pieces(stn_context *context, struct lists *lists, int dim
     }
 }
 
-/* The list of a dim that the side's axes cut. */
+/* The list of a dim that axes of the side shard. */
 static stn_status list_dim(stn_context *context, struct lists *lists, int dim)
 {
     const struct stni_overlap *walk = lists->walk;
@@ -173,7 +173,7 @@ static stn_status list_axis(stn_context *context, struct lists *lists, int k)
     return STN_OK;
 }
 
-/* Pinned coordinates of axes that cut no dim are the same for all peers. */
+/* Pinned coordinates of axes that shard no dim are the same for all peers. */
 static int64_t common_peer(const struct stni_overlap *walk)
 {
     int64_t peer = 0;

@@ -1,4 +1,4 @@
-/* Walking over the ranks of a side whose chunks meet a box. */
+/* Finding the ranks of a side whose chunks overlap a box. */
 #ifndef STNI_CORE_REDISTRIBUTE_OVERLAP_H
 #define STNI_CORE_REDISTRIBUTE_OVERLAP_H
 

@@ -1,4 +1,4 @@
-/* The plan of one exchange: which boxes this rank sends to whom, and which it receives. A pure function of a route, a rank and where the
+/* The plan of one exchange: which boxes this rank sends to whom, and which it receives. A pure function of the axis roles, a rank and where the
  * rank's chunks lie in memory, in time proportional to the messages that the rank has.
  *
  * Every element that a rank lacks comes from exactly one rank (per addend), and never from another if it has it itself: a box that a

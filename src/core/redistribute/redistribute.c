@@ -156,7 +156,7 @@ static int is_one_op(uint32_t ops)
     return (ops & (ops - 1)) == 0;
 }
 
-/* The source with its first pending reductions of one op taken: those of different ops are taken from the first axis to the last. */
+/* The source with its first pending reductions of one op done: those of different ops are done from the first axis to the last. */
 static stn_status take_first_op(const struct stni_axis_roles *route, const stn_spec **out)
 {
     struct stni_layout layout = route->src.spec->layout;
@@ -254,7 +254,7 @@ static stn_status change(stn_tensor *tensor, const stn_spec *spec, int same_chun
     return STN_OK;
 }
 
-/* Told beside from and to: for which op. */
+/* Recorded beside from and to: for which op. */
 STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks, stn_tensor **out)
 {
     stn_context *context = tensor->context;

@@ -1,9 +1,9 @@
-/* Finer cuts. */
+/* Finer splits. */
 #include "core/redistribute/refine.h"
 
 #include <string.h>
 
-/* The dim with the longest pieces: the one that can best be cut among more ranks. */
+/* The dim with the longest pieces, which can best be divided among more ranks. */
 static int longest_dim(const struct stni_layout *layout)
 {
     int longest = 0;

@@ -1,4 +1,4 @@
-/* stn_spec_create: checks what a caller asks for, and turns it into a layout. */
+/* stn_spec_create: checks what a caller passes, and turns it into a layout. */
 #include "core/shard/spec.h"
 
 #include "core/context/context.h"

@@ -14,7 +14,7 @@ struct reader {
     const char *text, *at;
     int ndim;
     stn_placement placements[STN_MAX_MESH_NDIM];
-    int within[STN_MAX_MESH_NDIM]; /* the axis that cuts the same dim just before this one; -1: not told */
+    int within[STN_MAX_MESH_NDIM]; /* the axis that shards the same dim just before this one; -1: not told */
     int64_t *sizes[STN_MAX_NDIM];  /* NULL: balanced */
     int memory_order[STN_MAX_NDIM], has_memory_order;
 };
@@ -82,7 +82,7 @@ static stn_status take_dim(struct reader *r, int *dim)
     return fail(r, wanted);
 }
 
-/* Into how many pieces the axes cut a dim. */
+/* Into how many pieces the axes divide a dim. */
 static int parts_of(const struct reader *r, int dim)
 {
     int n = 1;
@@ -197,7 +197,7 @@ static stn_status read_all(struct reader *r)
     return *r->at ? fail(r, "its end: every axis of the mesh has a placement") : STN_OK;
 }
 
-/* An axis comes after the one that it cuts within; else mesh order holds. */
+/* An axis comes after the one within whose pieces it shards; else mesh order holds. */
 static stn_status order_axes(const struct reader *r, int order[STN_MAX_MESH_NDIM])
 {
     uint32_t placed = 0;

@@ -1,4 +1,4 @@
-/* Specs: interning, chunks and what callers ask. */
+/* Specs: interning, chunks and the public accessors. */
 #include "core/shard/spec.h"
 
 #include "core/context/context.h"

@@ -53,8 +53,8 @@ void stni_layout_init(struct stni_layout *layout, const stn_mesh *mesh, stn_dtyp
 /* The axes that shard `dim`, major to minor; returns how many. */
 int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN_MAX_MESH_NDIM]);
 
-/* Replicate wherever a reduction is pending, but for those of `kept` (bit op: stn_reduce_op op): the layout that an op asks for in which it is
- * not linear. Returns the axes that changed. */
+/* Replicate wherever a reduction is pending, but for those of `kept` (bit op: stn_reduce_op op): the layout that an op wants of an input in which
+ * it is not linear. Returns the axes that changed. */
 uint32_t stni_layout_reduce(struct stni_layout *layout, uint32_t kept);
 
 /* Gives each sharded dim the balanced split where it has none (NULL) or one that does not fit its axes and size. */

@@ -19,7 +19,7 @@ static int piece_count(int n_levels, const int *parts)
     return n;
 }
 
-/* Offset of piece i where each level is balanced: level by level, a piece of [low, low + n) is cut again. */
+/* Offset of piece i where each level is balanced: level by level, a piece of [low, low + n) is divided again. */
 static int64_t nested_offset(const struct stni_split *split, int i)
 {
     if (i == split->n_parts)
@@ -37,7 +37,7 @@ static int64_t nested_offset(const struct stni_split *split, int i)
     return low;
 }
 
-/* The part of a balanced cut of n elements that holds element x. */
+/* The part of a balanced split of n elements that holds element x. */
 static int64_t balanced_find(int64_t n, int64_t parts, int64_t x)
 {
     int64_t q = n / parts, longer = n % parts * (q + 1);
@@ -227,7 +227,7 @@ stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, 
     return scale_each(context, in, n_out, in->n, out);
 }
 
-/* Whether ceil(offset / k) of the balanced cut of m k elements over p parts is the balanced cut of m elements. With m = a p + b (b < p),
+/* Whether ceil(offset / k) of the balanced split of m k elements over p parts is the balanced split of m elements. With m = a p + b (b < p),
  * b k = f p + r (r < p), offset[i] = i a k + i f + min(i, r), so ceil(offset[i] / k) = i a + ceil((i f + min(i, r)) / k), and the
  * last term must be min(i, b). It never exceeds that; it falls short at some i <= b exactly if it does at the last i of each of
  * the two linear pieces, i <= r and i > r. */

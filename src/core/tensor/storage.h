@@ -11,7 +11,7 @@ struct stni_storage {
     uint32_t version;   /* counts changes in place */
     stn_context *context; /* NULL while the slab holds it */
     void *data;
-    size_t bytes, capacity;      /* asked for; what the pool wants back (0: not the pool's) */
+    size_t bytes, capacity;      /* requested; what goes to stni_mempool_release (0: not the pool's) */
     void (*release)(void *arg);  /* caller's memory: called on the queue's behalf once earlier work has ended */
     void *release_arg;
 };

@@ -1,5 +1,5 @@
-/* Failures: the first that a rank knows of is kept by its family and told to all its ranks by small messages, as is that a rank has left.
- * MPI_Abort is never called. */
+/* Failures: a family keeps the first failure that a rank knows of, and sends it to all its ranks as small messages. That a rank has left the
+ * family is sent in the same way. MPI_Abort is never called. */
 #include "core/comm/mpi/family.h"
 
 #include <stdio.h>
@@ -7,14 +7,14 @@
 
 enum { TELLING = 100000000 /* nanoseconds */ };
 
-/* 1 when MPI has taken all notices. */
+/* 1 when the sends of all notices are complete. */
 static int all_told(struct stni_mpi_family *family)
 {
     int all = 1, done;
     for (int r = 0; r < family->size; r++) {
         done = 1;
         if (family->telling[r] != MPI_REQUEST_NULL && MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-            family->telling[r] = MPI_REQUEST_NULL; /* it cannot be told */
+            family->telling[r] = MPI_REQUEST_NULL; /* the notice cannot be sent to it */
         all &= done;
     }
     return all;
@@ -123,7 +123,8 @@ stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, cons
     return stni_mpi_fail_aborted(member);
 }
 
-/* In the name of the rank that cannot tell any more; one that has left has nothing to tell. */
+/* A rank whose process has ended cannot report it: the abort is in its name. A rank that has left the family did not fail: the abort is in this
+ * rank's name. */
 stn_status stni_mpi_fail_gone(struct stni_mpi_member *member, int peer)
 {
     char text[96];

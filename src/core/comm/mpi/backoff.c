@@ -7,7 +7,7 @@
 enum {
     SPINS = 40,       /* polls without anything between them */
     LOOK_EVERY = 64,  /* polls */
-    SLEEP = 50000     /* nanoseconds: yields alone would take a busy rank's processor */
+    SLEEP = 50000     /* nanoseconds: yields alone would take processor time from busy ranks */
 };
 
 static int64_t now(void)

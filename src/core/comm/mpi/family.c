@@ -160,7 +160,7 @@ static stn_status make_world(struct stni_mpi_family *family, double seconds, str
     return *out ? STN_OK : STN_ERR_MEMORY;
 }
 
-/* A family on `comm`, which it takes. */
+/* A family on `comm`, which it owns from then on. */
 static stn_status create(MPI_Comm comm, int64_t opening, double seconds, struct stni_mpi_member **out, struct openings *found,
                          struct stni_error *error)
 {

@@ -1,12 +1,13 @@
 /* The MPI communicator: its families, groups and members, as the module's files share them.
  *
- * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every collective is made of messages between two ranks that know
- * their counts, so that the ranks that have not come can be named. A group is a set of ranks with four tags of its own (collectives, the group collective;
- * small and large messages of each), not a communicator of MPI: making and destroying one calls nothing collective. Of all groups that hold a rank each has tags
- * of its own, because its ranks agreed on a number that none of them had used.
+ * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every collective is made of messages between two ranks that both
+ * know their lengths, so that the ranks that have not come can be named. A group is a set of ranks with four tags of its own (two for collectives
+ * and two for groups of sends and receives, each for small and for large messages), not a communicator of MPI: making and destroying one calls no
+ * collective of MPI. No two groups that have a rank in common share tags, because the ranks of a group agree on a number that none of them has used
+ * before.
  *
- * Nothing waits inside MPI. A wait polls its requests, and every now and then the clock, notices of failure, and whether the processes of peers
- * on this machine still run. */
+ * Nothing waits inside MPI. A wait polls its requests, and every now and then the clock, notices of failure, and whether the processes of peers on
+ * this machine still run. */
 #ifndef STNI_CORE_COMM_MPI_FAMILY_H
 #define STNI_CORE_COMM_MPI_FAMILY_H
 
@@ -54,7 +55,7 @@ struct stni_mpi_family {
     int told;
     struct stni_mpi_notice failed, leaving;
     MPI_Request *telling; /* a request for each rank, made early: failing and leaving allocate nothing */
-    atomic_int *has_left; /* for each rank: nothing more comes from it, and it takes nothing */
+    atomic_int *has_left; /* for each rank: it sends and receives nothing more */
     atomic_int n_left;
     int told_leaving;
     struct stni_mpi_family *next; /* of those that this process has left */
@@ -86,7 +87,7 @@ struct stni_mpi_member {
     char *scratch;
     size_t scratch_bytes;
     const void **sources;   /* a pointer for each rank */
-    int64_t *from, *counts; /* the cut in progress: elements, for each rank */
+    int64_t *from, *counts; /* the split in use: elements, for each rank */
 };
 
 /* Set once, before anything else of the module runs. */
@@ -97,18 +98,18 @@ static inline size_t stni_mpi_size(stn_dtype dtype)
     return atomic_load_explicit(&stni_mpi_host, memory_order_relaxed)->dtype_size(dtype);
 }
 
-/* Openings (opening.c). Those of a communicator of MPI, NULL without memory; and the duplicate of it, after at most `seconds` of `pace`: the one that
- * was not finished before, or a new one. */
+/* Openings (opening.c). The openings of a communicator of MPI, NULL without memory; and a duplicate of it: the one that was not finished before,
+ * or a new one. It is waited for with `backoff`, at most `seconds`. */
 struct stni_mpi_openings *stni_mpi_openings_of(MPI_Comm comm);
 stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff, double seconds, MPI_Comm *out,
                               struct stni_error *error);
 
-/* Leaving (leaving.c). The family goes when all its ranks have left; those that can go now do. */
+/* Leaving (leaving.c). A family is freed when all its ranks have left; leaving also frees the others for which that holds by now. */
 void stni_mpi_leave(struct stni_mpi_family *family);
 void stni_mpi_end_families(void);
 void stni_mpi_family_free(struct stni_mpi_family *family);
 
-/* Making (family.c). Collective over `from`, whose duplicate the family takes. */
+/* Making (family.c). Collective over `from`, of which the family owns a duplicate. */
 stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error);
 
 /* This rank's end of a group of `size` ranks, `world` of them (copied), with a number of its own. Local. */
@@ -120,7 +121,7 @@ void stni_mpi_member_destroy(void *impl);
 /* Tells the family that rank `rank` of it failed. Any thread. */
 void stni_mpi_abort(struct stni_mpi_family *family, int rank, stn_status status, const char *text);
 
-/* Takes in what peers tell, and tells what another thread could not. */
+/* Receives notices of peers, and sends those that another thread could not send. */
 void stni_mpi_poll_abort(struct stni_mpi_family *family);
 
 stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
@@ -130,7 +131,7 @@ stn_status stni_mpi_fail_late(struct stni_mpi_member *member);
 
 /* Messages (transfer.c) */
 
-/* Room for `n` more buffers of `bytes` together. */
+/* Makes space in the lists for `n` more messages, of `bytes` bytes together. */
 stn_status stni_mpi_reserve(struct stni_mpi_member *member, int64_t n, int64_t bytes);
 stn_status stni_mpi_send(struct stni_mpi_member *member, int peer, const void *data, int64_t bytes);
 stn_status stni_mpi_receive(struct stni_mpi_member *member, int peer, void *data, int64_t bytes);
@@ -143,17 +144,17 @@ stn_status stni_mpi_complete(struct stni_mpi_member *member);
 stn_status stni_mpi_run(struct stni_mpi_member *member, const struct stni_coll *coll);
 const char *stni_mpi_coll_name(enum stni_coll_kind kind);
 
-/* Cuts member->from and member->counts: by given counts, or balanced, `count` elements from element `first` on. */
+/* Fills member->from and member->counts: from given counts, or with the balanced split of `count` elements from element `first` on. */
 void stni_mpi_cut(struct stni_mpi_member *member, const int64_t *counts);
 void stni_mpi_cut_evenly(struct stni_mpi_member *member, int64_t first, int64_t count);
 
-/* Each rank has its part of the cut in `data`, and gets those of all others. `size`: bytes of an element. */
+/* All-gather in place: each rank has its part of the split in `data`, and gets those of all others. `size`: bytes of an element. */
 stn_status stni_mpi_share(struct stni_mpi_member *member, void *data, size_t size);
 
-/* Each rank has its part; the root gets them all. */
+/* Gather: each rank has its part; the root gets them all. */
 stn_status stni_mpi_collect(struct stni_mpi_member *member, const void *part, void *all, size_t size, int root);
 
-/* The root has all parts; each rank gets its own. */
+/* Scatter: the root has all parts; each rank gets its own. */
 stn_status stni_mpi_spread(struct stni_mpi_member *member, const void *all, void *part, size_t size, int root);
 
 stn_status stni_mpi_all_reduce(struct stni_mpi_member *member, const struct stni_coll *coll);

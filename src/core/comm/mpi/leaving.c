@@ -23,7 +23,8 @@ static void tell(struct stni_mpi_family *family)
     stni_mpi_unlock();
 }
 
-/* What nobody took would be taken by another family: the number stays in use for ever. */
+/* Whether no message is left. One that nobody has received would be received by another family; then the communicator of MPI is kept for ever, so
+ * that its number stays in use. */
 static int is_empty(struct stni_mpi_family *family)
 {
     int there = 0;
@@ -47,7 +48,7 @@ static int all_taken(struct stni_mpi_family *family)
     return all;
 }
 
-/* MPI calls the free collective; both implementations only drop a reference. */
+/* The standard calls MPI_Comm_free collective, but both implementations only drop a reference. */
 static int try_to_end(struct stni_mpi_family *family)
 {
     if (stni_mpi_is_finalised())

@@ -101,7 +101,7 @@ static uint64_t hash_ranks(const struct stni_mpi_member *m, const int *ranks, in
     return hash;
 }
 
-/* Messages on the parent's own tag: each pair of ranks calls its collectives and subsets in the same order. */
+/* Messages on the tag of the parent: each pair of ranks calls its collectives, groups and subsets in the same order. */
 static stn_status exchange_proposals(struct stni_mpi_member *m, const int *ranks, int n, int at, struct proposal *all)
 {
     STNI_TRY(stni_mpi_reserve(m, 2 * (int64_t)n, 0));
@@ -114,7 +114,7 @@ static stn_status exchange_proposals(struct stni_mpi_member *m, const int *ranks
     return stni_mpi_complete(m);
 }
 
-/* The largest first unused number of all members: whatever holds one of them has another. */
+/* The largest of the first unused numbers of all members: every group that contains one of them has another number. */
 static stn_status agree_on_number(struct stni_mpi_member *m, const int *ranks, int n, struct proposal *all, int *number)
 {
     int at = 0;

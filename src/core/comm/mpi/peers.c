@@ -16,7 +16,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* The state pending send and field 22 of /proc/PID/stat; the name before them, in parentheses, may hold anything. */
+/* The state letter and field 22 (the start time) of /proc/PID/stat; the name before them, in parentheses, may hold anything. */
 static int read_stat(int64_t pid, char *state, int64_t *started)
 {
     char path[48], text[1024];

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* MPI is one for the whole process, and so is this. */
+/* MPI is initialised once for the whole process, so this state belongs to the process too. */
 static struct {
     pthread_mutex_t starting, calling;
     int started;
@@ -113,7 +113,8 @@ static int all_leave(void)
     }
 }
 
-/* At the end of a process whose MPI is ours. To the launcher, a process that ends without MPI_Finalize is one that failed: so it is. */
+/* At the end of a process whose MPI was initialised by the module. A launcher takes a process that ends without MPI_Finalize as failed, and here
+ * it has failed. */
 static void finish(void)
 {
     if (!stni_mpi_is_finalised() && !atomic_load(&process.given_up) && all_leave())
@@ -122,8 +123,8 @@ static void finish(void)
     process.peers = NULL;
 }
 
-/* What fails in a request goes to the handler of one of these in some MPIs, and that ends the process unless told. Where MPI is the caller's, so
- * are they. */
+/* Some MPIs pass the error of a request to the error handler of one of these communicators, which by default ends the process. Where the caller
+ * has initialised MPI, these handlers are the caller's. */
 static void return_errors(void)
 {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -24,7 +24,7 @@ void stni_mpi_unlock(void);
 /* 0: MPI was initialised for one thread, and the calling one is another. */
 int stni_mpi_thread_allowed(void);
 
-/* After an abort, MPI_Finalize could wait for a rank that is dead or for a message that nobody takes: this process will not call it. */
+/* After an abort, MPI_Finalize could wait for a rank that is dead or for a message that nobody receives: this process will not call it. */
 void stni_mpi_give_up(void);
 
 int stni_mpi_is_finalised(void);
@@ -46,8 +46,8 @@ struct stni_mpi_backoff {
 
 enum { STNI_MPI_SLEEP_AFTER = 4000000 };
 
-/* Lets time pass between two polls: none at first, then the processor is offered to others, then sleep. 1: it is time to look at more
- * than the requests; pace->now is set. */
+/* Lets time pass between two polls: none at first, then the processor is yielded, then sleep. Returns 1 when it is time to
+ * look at more than the requests; backoff->now is set then. */
 int stni_mpi_wait_a_little(struct stni_mpi_backoff *backoff);
 
 /* Who a process is on its machine, and whether it still runs (peers.c) */

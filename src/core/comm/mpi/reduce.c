@@ -26,7 +26,7 @@ static char *slot(const struct stni_mpi_member *m, int peer, size_t size)
     return m->scratch + (distance - 1) * m->counts[m->rank] * (int64_t)size;
 }
 
-/* The part of the cut that falls to this rank, combined from all ranks; dst NULL: behind the addends in scratch. Parts may overlap. */
+/* This rank's part of the split, combined from all ranks; dst NULL: behind the addends in scratch. Parts may overlap. */
 static stn_status combine(struct stni_mpi_member *m, const struct stni_coll *v, void *dst)
 {
     size_t size = stni_mpi_size(v->dtype);

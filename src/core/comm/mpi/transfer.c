@@ -199,8 +199,8 @@ static int has_seen_all(const struct stni_mpi_member *m, int peer)
     return m->last[peer] < 0 || !m->parts[m->last[peer]].unseen;
 }
 
-/* What is wanted as a small message and sent as a large one, or the other way round, has another tag and would never come. Between two ranks
- * messages are matched in the order in which they were sent: where one that nobody wants has come, all before it have. */
+/* A message that is expected as a small one and was sent as a large one, or the other way round, has another tag and would never be received.
+ * Between two ranks messages are matched in the order in which they were sent: where one has come that nobody expects, all before it have come. */
 static stn_status look_at_lengths(struct stni_mpi_member *m)
 {
     for (int i = m->first, looked = 0; i < m->n && looked < WINDOW; i++) {
@@ -313,8 +313,8 @@ static int end_what_can(struct stni_mpi_member *m)
     return receiving;
 }
 
-/* What can be taken back is. What is being received ends before the caller has its buffer again; what is being sent may end within the grace, and
- * stays with MPI after it: whoever reads it knows of the failure. */
+/* Cancels the receives that can be cancelled. A message that is being received ends before the caller has its buffer again; one that is being
+ * sent may end within the grace, and is left to MPI after it: its receiver knows of the failure. */
 static void withdraw(struct stni_mpi_member *m)
 {
     struct wait wait = {.gone = 0};

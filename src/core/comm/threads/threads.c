@@ -136,7 +136,7 @@ static struct stni_thread_group *find_group(const struct stni_thread_member *mem
     return oldest;
 }
 
-/* With the family's lock held. Nobody waits: who never comes is missed by the first collective. */
+/* With the family's lock held. Nothing waits here: a rank that never joins is found by the first collective. */
 static struct stni_thread_member *join(struct stni_thread_member *member, const int *world_ranks, int n, int rank)
 {
     struct stni_thread_family *family = member->group->family;

@@ -6,7 +6,7 @@
  *     publish the arguments in the own slot -> wait for every peer's -> copy -> wait until every peer has copied
  *
  * and one of small data carries it in the slot, so that the last wait is not needed. Everybody waits for everybody in each collective,
- * hence a slot needs space for two of them only: who writes number s + 2 knows that all have finished reading number s.
+ * hence a slot holds the data of two collectives only: a rank that writes collective s + 2 knows that all have finished reading collective s.
  *
  * Copying waits on nothing. A rank enters it by `entered = s`, then looks whether the family was aborted, and ends it by `left = s`. A rank
  * that sees the abort leaves the collective when each peer that has entered has left: with both orders sequentially consistent,
@@ -66,7 +66,7 @@ struct stni_thread_mail {
     } data;
 };
 
-/* A message of a group collective that waits for its receiver; lives in the sender's call. */
+/* A send of a group of messages (stn_comm_group) that is not received yet. It lives in the sender's call. */
 struct stni_thread_pending_send {
     int from, to;
     stn_dtype dtype;
@@ -81,10 +81,10 @@ struct stni_thread_slot {
     atomic_int gone;                                 /* the owner has destroyed its end */
     alignas(STNI_THREAD_LINE) _Atomic(uint32_t) bell; /* what the owner sleeps on */
     atomic_int asleep;                               /* 0, or the peer it waits for + 1; STNI_THREAD_ANY */
-    alignas(STNI_THREAD_LINE) stni_thread_word events; /* group collectives: pending sends that came or were taken */
+    alignas(STNI_THREAD_LINE) stni_thread_word events; /* of groups of messages: sends that were posted or matched */
     pthread_mutex_t inbox_lock;
     struct stni_thread_pending_send *inbox, **inbox_end; /* oldest first */
-    void *kept;                                    /* pending sends that the owner gave up while a peer had them; freed with the group */
+    void *kept;                                    /* pending sends that the owner gave up while a peer copied them; freed with the group */
     struct stni_thread_mail mail[2];
 };
 
@@ -123,7 +123,7 @@ struct stni_thread_member {
     void *scratch;           /* for copying, which allocates nothing */
     size_t scratch_bytes;
     struct stni_error error; /* of the collective in progress */
-    const void *call;        /* group collective: what is still open */
+    const void *call;        /* of a group of messages: what is still open */
     enum stni_isa isa; /* of the queue that the collective runs on */
 };
 
@@ -131,8 +131,8 @@ struct stni_thread_member {
 
 enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI_WAIT_LATE };
 
-/* Waits until *word >= value; `peer` of the group is who will write it. Looks at the abort flag where `poll_abort`. `*until`: when it
- * is too late, nanoseconds; computed from the member's deadline when it is first needed (0). */
+/* Waits until *word >= value, which rank `peer` of the group will write. Reads the abort flag too where `poll_abort` is set. `*until`: when it is
+ * too late, nanoseconds; computed from the member's deadline when it is first needed (0). */
 enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
                                        int poll_abort, int64_t *until);
 
@@ -165,7 +165,7 @@ stn_status stni_thread_fail_aborted(struct stni_thread_member *member);
 /* Aborts the family because of what this rank found. */
 stn_status stni_thread_fail(struct stni_thread_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
-/* An error that every rank finds by itself: nobody needs to be told. */
+/* An error that every rank finds by itself, so that the family is not aborted. */
 stn_status stni_thread_fail_agreed(struct stni_thread_member *member, stn_status status, const char *format, ...)
     STN_PRINTF(3, 4);
 
@@ -212,8 +212,8 @@ int stni_thread_pack(const struct stni_coll *coll, int rank, int size, struct st
 /* Bytes of scratch that the collective's copy needs. */
 size_t stni_thread_scratch(const struct stni_coll *coll, int size);
 
-/* What a rank of an all_gather or all_to_all sends to itself, which needs nobody else: copied while it would wait, half of it before the peers have come, half of it
- * before they have left. */
+/* Copies what a rank of an all_gather or all_to_all sends to itself, which needs no peer: half of it before the peers have arrived, half of it
+ * before they have left, where the rank would wait otherwise. */
 void stni_thread_copy_own(const struct stni_thread_view *view, int second_half);
 
 /* Not OK: the ranks' arguments do not fit; member->error says how. */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Fetches a line that this rank will write: its peers have read it since, and a store that has to take it back from them costs as much as
- * the news takes to reach them. */
+/* Prefetches for writing a line that this rank will write: its peers have read it since the last write, and a store that has to invalidate their
+ * copies first takes as long as the new value takes to reach them. */
 #ifdef __x86_64__
 #define WILL_WRITE(at) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(at)))
 #else
@@ -29,7 +29,8 @@ static void publish_pointers(struct stni_thread_mail *mail, const struct stni_co
     mail->data.at.messages = coll->messages;
 }
 
-/* The first line last and in one go: peers that wait look at it all the time, and each look between two stores takes it away. */
+/* The first line is written last and in one go: waiting peers poll it all the time, and each poll between two stores moves the line to another
+ * core. */
 static void publish(struct stni_thread_member *member, const struct stni_coll *coll)
 {
     struct stni_thread_mail *mail = &own_slot(member)->mail[member->sequence & 1];
@@ -150,7 +151,8 @@ static stn_status fail_copy(const struct stni_thread_view *view)
     return stni_thread_fail(view->member, why.status, "%s", why.text);
 }
 
-/* The copy phase of large data. Who finds that arguments do not fit aborts before it leaves, so that everybody who sees it leave knows. */
+/* The copy phase of large data. A rank that finds that arguments do not fit aborts before it leaves, so that every rank that sees it leave also
+ * sees the abort. */
 static stn_status copy_in_place(const struct stni_thread_view *view)
 {
     struct stni_thread_member *member = view->member;

@@ -11,7 +11,7 @@
 
 enum {
     MEMCPY_BYTES = 1 << 15, /* up to here a copy needs no box */
-    STREAM_BYTES = 1 << 21, /* from here on results are written by non-temporal stores, which they would not fit into */
+    STREAM_BYTES = 1 << 21, /* from here on results do not fit into the caches, and are written by non-temporal stores */
     STREAM_SOURCES = 64,    /* with more, plain stores do */
     CHUNK_BYTES = 2048
 };
@@ -60,8 +60,8 @@ static const void *sent_by(const struct stni_thread_view *view, int peer)
     return mail->large ? mail->data.at.send : mail->data.bytes;
 }
 
-/* More data than the caches hold: chunk by chunk through a buffer that stays in the first one, then past the caches to every dst, so that no
- * load of a source runs ahead of a streaming store. */
+/* For more data than the caches hold: each chunk is reduced into a buffer that stays in the L1 cache, then written to every dst by non-temporal
+ * stores, so that no load of a source runs ahead of such a store. */
 static void multi_reduce_streamed(enum stni_isa isa, stni_multi_reduce_fn fold, const struct stni_multi_reduce *all, int64_t size)
 {
     const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, isa);

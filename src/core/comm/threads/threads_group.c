@@ -1,8 +1,8 @@
-/* Sends and receives between thread ranks. A sender puts a pending send that points to its box into the receiver's inbox; the receiver takes it,
- * copies straight from the box, and says so. Everything is sent before anything is waited for, so no order of calls can deadlock.
+/* Sends and receives between thread ranks. A sender puts a pending send, which points to its box, into the receiver's inbox; the receiver takes
+ * it out, copies straight from the box, and marks it done. Everything is sent before anything is waited for, so no order of calls can deadlock.
  *
- * A pending send is posted, then taken (under the inbox's lock), then done; after that the receiver knows it no more. A sender that
- * leaves because of an abort withdraws what is only posted and waits for what is taken, so its boxes are free when it returns. */
+ * A pending send is posted, then taken (under the inbox's lock), then done; after that the receiver does not touch it any more. A sender that leaves
+ * because of an abort withdraws the sends that are only posted and waits for those that are taken, so its boxes are free when it returns. */
 #include "core/comm/threads/threads.h"
 
 #include "core/box/box.h"
@@ -120,7 +120,7 @@ static struct stni_thread_pending_send *take_pending_send(const struct call *cal
     return found;
 }
 
-/* Copies what a taken pending send points to, unless the family was aborted, and gives it back. */
+/* Copies the box of a taken send, unless the family was aborted, and marks the send done. */
 static stn_status receive(struct call *call, int i, struct stni_thread_pending_send *send)
 {
     struct stni_thread_member *member = call->member;
@@ -185,7 +185,7 @@ static int waits_for(const struct stni_thread_member *member, int peer)
     return waits;
 }
 
-/* A peer that has destroyed its end sends and takes nothing more. `gone` is read first: what it did before is then visible. */
+/* A peer that has destroyed its end sends and receives nothing more. `gone` is read first: what the peer did before is then visible. */
 static stn_status check_gone(const struct call *call, const struct stni_coll *coll)
 {
     const struct stni_thread_group *group = call->member->group;

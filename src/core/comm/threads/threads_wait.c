@@ -119,7 +119,7 @@ enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int pe
     }
     struct waiting w = {member, peer, word, value, poll_abort};
     enum stni_thread_wait result;
-    /* On a machine that others use too, a yield can last as long as their turn: whoever sleeps is woken sooner. */
+    /* On a machine that others use too, a yield can last as long as their time slice: a sleeping rank is woken sooner. */
     int64_t begin = now();
     for (int i = 0; i < YIELDS && now() - begin < YIELD_NANOSECONDS; i++) {
         if (over(&w, &result)) {
