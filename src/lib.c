@@ -192,7 +192,7 @@ static void launch_threads(const struct launch *launch, struct stni_error *error
 
 /* Ranks of a job */
 
-/* The job's world, of as many ranks as were asked for. */
+/* The job's world, of as many ranks as were requested. */
 static stn_status join(const stn_launch_options *options, const struct stni_job *job, stn_comm **out, struct stni_error *error)
 {
     char text[64] = "", why[STNI_ERROR_TEXT] = "";

@@ -10,7 +10,7 @@ static int same_placement(stn_placement a, stn_placement b)
     return a.kind == b.kind && a.dim == b.dim && a.op == b.op;
 }
 
-/* A placement that both cotangents have may stay only if they also cut the dim alike. */
+/* A placement that both cotangents have may stay only if they also split the dim alike. */
 static int shared(const stn_spec *a, const stn_spec *b, int axis)
 {
     stn_placement p = a->layout.placement[axis];

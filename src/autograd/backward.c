@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* A tensor of `spec` filled with `value` (0 or 1): cotangents that nobody gave. */
+/* A tensor of `spec` filled with `value` (0 or 1): for cotangents that the caller did not give. */
 static stn_status constant(stn_context *context, const stn_spec *spec, int value, stn_tensor **out)
 {
     size_t size = stn_dtype_size(spec->layout.dtype), n = (size_t)spec->local_numel;
@@ -29,7 +29,7 @@ static stn_status constant(stn_context *context, const stn_spec *spec, int value
     return context->error.status;
 }
 
-/* Adds a cotangent where an edge leads. Leaves that a stn_grad did not ask for are left alone. */
+/* Adds a cotangent where an edge leads. Leaves whose gradient a stn_grad does not want are left alone. */
 static stn_status deliver(struct stni_pass *pass, const struct stni_edge *edge, const stn_spec *forward, stn_tensor *cotangent)
 {
     if (edge->node && edge->node->mark >= pass->mark)
@@ -51,7 +51,7 @@ static stn_status seed(struct stni_pass *pass, stn_tensor *output, stn_tensor *c
     return deliver(pass, &edge, output->spec, cotangent);
 }
 
-/* What a root must be, from this rank's view alone; told to the others by the agreement. */
+/* Checks a root, from what this rank alone knows; the agreement tells the others the result. */
 static stn_status check_root(stn_context *context, int i, const stn_tensor *output, const stn_tensor *cotangent)
 {
     if (!output || stni_is_error(output) || output->context != context)
@@ -253,7 +253,7 @@ static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *out
     return pass->capturing ? finish_captures(pass) : finish_leaves(pass);
 }
 
-/* The frame of every backward: its own scope, grad mode as asked, specs kept, both thread-local words zero. */
+/* The frame of every backward: its own scope, grad mode as requested, specs kept, both thread-local words zero. */
 static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
     stn_context *context = pass->context;

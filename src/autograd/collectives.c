@@ -1,7 +1,7 @@
 /* Per-rank semantics: which collectives a backward runs (contract 12).
  *
- * A collective's backward communicates, so it runs on every rank or on none. One that is reachable from any rank's loss sends cotangents to all ranks,
- * which makes what precedes it there reachable too: so ranks exchange what they reach until nothing new comes. */
+ * The backward of a collective communicates, so it runs on every rank or on none. A collective that is reachable from any rank's loss sends
+ * cotangents to all ranks, which makes what precedes it there reachable too: so ranks exchange what they reach until nothing new is added. */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 
@@ -23,7 +23,7 @@ static stn_status same_number(stn_context *context, int n)
                      (long long)-pair[1], (long long)pair[0]);
 }
 
-/* Reaches collectives that others reach; *new tells whether there were any. */
+/* Marks collectives as reached that other ranks reach; *new tells whether there were any. */
 static stn_status reach_flagged(struct stni_pass *pass, const uint8_t *flags, int *new)
 {
     const struct stni_tape *tape = pass->context->tape;

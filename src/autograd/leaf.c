@@ -126,8 +126,8 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
 {
     const stn_spec *whole;
-    /* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which is free. Where the leaf itself
-     * is sharded, what is Partial is reduced to its chunks at once: waiting would take the memory of the whole. */
+    /* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which costs nothing. Where the
+     * leaf itself is sharded, a Partial cotangent is reduced to its chunks at once: deferring that would take the memory of the whole tensor. */
     uint32_t axes = cotangent->spec->partial_axes | (leaf->context->no_sync ? cotangent->spec->shard_axes : 0);
     leaf->due |= leaf->hooks != NULL;
     if (leaf->due)

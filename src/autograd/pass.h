@@ -6,7 +6,7 @@
 #include "autograd/node.h"
 #include "autograd/tape.h"
 
-/* A tensor whose gradient stn_grad asked for. */
+/* A tensor whose gradient stn_grad wants. */
 struct stni_capture {
     struct stni_edge edge;
     const stn_spec *spec; /* forward */
@@ -38,7 +38,7 @@ stn_status stni_pass_touch(struct stni_pass *pass, const stn_mesh *mesh);
 /* Strict reverse order of recording. */
 void stni_pass_sort(struct stni_pass *pass);
 
-/* Capturing: leaves in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the collectives. After sorting. */
+/* Capturing: keeps in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the collectives. After sorting. */
 void stni_pass_prune(struct stni_pass *pass);
 
 void stni_pass_fini(struct stni_pass *pass);

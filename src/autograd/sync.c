@@ -145,7 +145,7 @@ stn_status stni_leaves_sync(stn_context *context, int n, struct stni_leaf *const
     return status;
 }
 
-/* A hook may run a backward of its own, which tells the rest and shortens the list. */
+/* A hook may run a backward of its own, which runs the other hooks and shortens the list. */
 static stn_status tell_open_leaves(stn_context *context)
 {
     const struct stni_tape *tape = context->tape;

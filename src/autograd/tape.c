@@ -38,7 +38,7 @@ void stni_tape_destroy(stn_context *context)
     context->tape = NULL;
 }
 
-/* Room for one more in a list of pointers. */
+/* Makes space for one more in a list of pointers. */
 static stn_status grow(stn_context *context, void **list, int n, int *cap)
 {
     if (n < *cap)

@@ -13,15 +13,16 @@ struct stni_tape {
     struct stni_slab *slabs[STNI_NODE_SLABS]; /* of (i + 1) * STNI_NODE_STEP bytes; NULL before the first */
     uint64_t sequence; /* of the last node */
     uint64_t mark;     /* of the last traversal */
-    /* Nodes whose last reference went while another was being freed: graphs of any length die with the stack of one. */
+    /* Nodes whose last reference was dropped while another node was being freed: they are freed in a loop, without recursion, so graphs of any
+     * length need no deep stack. */
     struct stni_node *dead;
     int freeing;
     /* Leaves that hold something pending, or whose hooks have not run since they got something, in the order in which they got it, which is the
      * same on every rank. */
     struct stni_leaf **open;
     int n_open, cap_open;
-    /* Collectives of per-rank semantics, in the order in which every rank made them; owned until the outermost scope ends or, outside scopes, until
-     * a backward has run. */
+    /* Collectives of per-rank semantics, in the order in which every rank called them; owned until the outermost scope ends or, outside scopes,
+     * until a backward has run. */
     struct stni_node **collectives;
     int n_collectives, cap_collectives;
 };

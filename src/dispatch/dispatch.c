@@ -283,7 +283,7 @@ static const void *default_attrs(const stn_op_desc *desc)
     return desc->attrs_init ? desc->attrs_init : zeros;
 }
 
-/* What grows is cut between ops, when none reads it. */
+/* Caches that have grown are trimmed between ops, when no op reads them. */
 static void begin(stn_context *context)
 {
     context->stats.dispatches++;

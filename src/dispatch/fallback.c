@@ -37,7 +37,7 @@ static const stn_spec *layout_source(const stn_op_call *call, const stn_meta *me
     return sharded;
 }
 
-/* Shards stay where the output has the dim; the cut is the source's where shapes are equal, else balanced. */
+/* Shards stay where the output has the dim; the split is that of the source where shapes are equal, else balanced. */
 static stn_status output_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_meta *meta, const stn_spec **out)
 {
     struct stni_layout layout;

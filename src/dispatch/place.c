@@ -1,4 +1,4 @@
-/* What a call never seen before asks of its op: check and place, and whether their answers make sense. */
+/* The first call with these specs and attributes: check and place of the op, and whether their answers make sense. */
 #include "core/shard/spec.h"
 #include "dispatch/fallback.h"
 #include "dispatch/place_cache.h"
@@ -76,7 +76,7 @@ static stn_status ask_place(struct stni_walk *w, int *no_rule)
     return check_wanted(w);
 }
 
-/* Asks check and place, whose answers go to the call's arrays, and keeps these. */
+/* Calls check and place, which write to the arrays of the call, and keeps what they wrote. */
 static stn_status ask(struct stni_walk *w)
 {
     stn_op_call *call = &w->call;

@@ -13,7 +13,7 @@ static inline uint64_t mix(uint64_t hash, uint64_t word)
     return ((hash << 5 | hash >> 59) ^ word) * 0xff51afd7ed558ccdu;
 }
 
-/* A multiply carries upwards only: the upper half is folded into the lower, which the table looks at. */
+/* A multiplication carries to higher bits only: the upper half is folded into the lower half, from which the table takes its bits. */
 static inline unsigned mixed(uint64_t hash)
 {
     return (unsigned)(mix(hash, hash >> 32) >> 32);

@@ -36,7 +36,7 @@ static inline int stni_place_cache_is_full(const struct stni_place_cache *cache)
 /* Drops the oldest entries. Between ops only: an op under way reads its entry. */
 void stni_place_cache_trim(struct stni_place_cache *cache);
 
-/* Finds the entry of a call; NULL if there is none. It stays at least until the op that asked has ended. `attrs_size` 0: the call's attributes
+/* Finds the entry of a call; NULL if there is none. It stays at least until the op that called this has ended. `attrs_size` 0: the call's attributes
  * are the op's defaults. */
 const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size);
 

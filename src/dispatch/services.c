@@ -1,4 +1,4 @@
-/* What the functions of an op may ask for. */
+/* The services that the functions of an op may use. */
 #include "dispatch/services.h"
 
 #include "core/base/cold.h"

@@ -89,7 +89,7 @@ static stn_status check_kernels(const stn_op_desc *desc, struct stni_error *erro
     return STN_OK;
 }
 
-/* Flags that ask for a first input, which a call cannot leave out. */
+/* Flags that require a first input, which a call cannot leave out. */
 static stn_status check_flags(const stn_op_desc *desc, struct stni_error *error)
 {
     const unsigned known = STN_OP_IN_PLACE | STN_OP_ALIAS | STN_OP_FIRST_ORDER | STN_OP_PER_RANK | STN_OP_VIEW | STN_OP_INTERNAL;
