@@ -1,14 +1,14 @@
 /* Communicators: the collectives by which bytes go from one rank to another.
  *
- * A communicator is a table of functions over a group of ranks. Thread ranks and the counting stand-in are built in; MPI and
- * NCCL come through the modules' door (module.h), and an embedder can bring its own.
+ * A communicator is a table of functions over a group of ranks. Thread ranks and the counting stand-in are built in; MPI and NCCL come from modules
+ * (module.h), and an embedder can bring its own.
  *
- * All of them are collective over the group: all ranks call the same collectives in the same order. All counts are elements; every rank
- * passes the same ones. Buffers are dense. `send` and `recv` may be the same pointer where a collective says "in place".
- * Reductions of integers and bool: SUM of bool is "or", PROD is "and". 16-bit floats are accumulated in f32.
+ * All ranks of the group call the same collectives in the same order; sends and receives (stn_comm_group) are called only by the ranks that take
+ * part. Counts are in elements; to all but all_to_all every rank passes the same ones. Buffers are dense. `send` and `recv` may be the same pointer
+ * where a collective says "in place". Reductions of integers and bool: SUM of bool is "or", PROD is "and". 16-bit floats are accumulated in f32.
  *
- * A rank that fails aborts the family (every communicator derived from the same world): each peer gets STN_ERR_PEER, with the
- * failed rank and its text, from the collective that it is in or from its next one. No collective waits longer than the deadline. */
+ * A rank that fails aborts the family (every communicator derived from the same world): each peer gets STN_ERR_PEER, with the failed rank and its
+ * text, from the collective that it is in or from its next one. No collective waits longer than the deadline. */
 #ifndef SHARDTENSOR_COMM_H
 #define SHARDTENSOR_COMM_H
 
@@ -85,12 +85,12 @@ typedef struct stn_comm_ops {
     /** Optional: tells the whole family that this rank failed; returns at once. Any thread. */
     void (*abort)(void *impl, stn_status status, const char *text);
     void (*destroy)(void *impl); /* local */
-    /** Optional: a context that takes the communicator says how long its collectives may wait: above 0 or, negative, without end. Subsets
-     *  made later inherit it. Until then it is 300 s. */
+    /** Optional: a context that takes the communicator says how long its collectives may wait: above 0 or, negative, without end. Subsets made
+     *  later inherit it. Until then it is 300 s. */
     void (*set_deadline)(void *impl, double seconds);
 } stn_comm_ops;
 
-/** Wraps a table into a communicator. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.
+/** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.
  *  Local. @return STN_ERR_VERSION where `ops->size` is none that this library knows, STN_ERR_ARGUMENT (rank and size, or an entry that is needed is
  *  NULL: stn_comm_ops_missing names it), STN_ERR_MEMORY. */
 STN_API stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out);
@@ -100,9 +100,9 @@ STN_API stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank
 STN_API const char *stn_comm_ops_missing(const stn_comm_ops *ops);
 
 /** Communicators of `n` ranks that are threads of this process, the caller's own: out[r] is rank r's end, for its thread to make a context with
- *  (stn_context_options.comm) or to call collectives on. One thread uses one end at a time; collectives wait for all n. Each end is destroyed by itself,
- *  by its context or by stn_comm_destroy; one that is destroyed early is known to those that wait for it (STN_ERR_PEER). A collective waits 300 s, or
- *  as long as its context's deadline_seconds say.
+ *  (stn_context_options.comm) or to call collectives on. One thread uses one end at a time; collectives wait for all n. Each end is destroyed by
+ *  itself, by its context or by stn_comm_destroy; one that is destroyed early is known to those that wait for it (STN_ERR_PEER). A collective waits
+ *  300 s, or as long as its context's deadline_seconds say.
  *  Local, once for all ranks. `out` is written on success only.
  *  @param n    1 to 1024.
  *  @param out  n entries.
@@ -124,9 +124,9 @@ STN_API void stn_comm_destroy(stn_comm **comm);
 STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size. */
 STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
 
-/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller, the
- * buffers stay untouched until stn_request_wait, and collectives of one communicator run in the order of their calls. Each returns STN_OK, STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER,
- * STN_ERR_TIMEOUT, STN_ERR_MEMORY or STN_ERR_COMM. */
+/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller, the buffers
+ * stay untouched until stn_request_wait, and collectives of one communicator run in the order of their calls. Each returns STN_OK,
+ * STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY or STN_ERR_COMM. */
 
 /** recv = op over all ranks' send, on every rank, the same bits. May be in place. */
 STN_API stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
@@ -160,8 +160,9 @@ STN_API stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t coun
 STN_API stn_status stn_comm_all_to_all(stn_comm *comm, const void *send, const int64_t *send_counts, void *recv,
                                        const int64_t *recv_counts, stn_dtype dtype, stn_request **request);
 
-/** Sends and receives between any ranks, started together; only those named take part, not a collective. Boxes are dense (the last dim has stride 1,
- *  each other the elements of those behind it); stn_comm_exchange takes any. */
+/** Sends and receives between any ranks, started together. Not a collective: only the ranks that are named take part. Boxes are dense and
+ *  row-major (the last dim has stride 1, the stride of each other dim is the number of elements of the dims behind it); stn_comm_exchange allows
+ *  any strides. */
 STN_API stn_status stn_comm_group(stn_comm *comm, const stn_exchange *messages, stn_request **request);
 
 /** The collective form of stn_comm_group: every rank calls it, with no message or many. Boxes are read and written where they lie. */

@@ -44,8 +44,8 @@ typedef struct stn_context_options {
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
  *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed, which tells the other ranks.
- *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION, STN_ERR_UNSUPPORTED (an `isa` that the
- *  processor or the build lacks). */
+ *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION, STN_ERR_UNSUPPORTED (an `isa` that
+ *  the processor or the build lacks). */
 STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
 
 /** Closes a context: its open scopes release what they own, its communicator, its queue and what it had cached go. Local; accepts NULL.
@@ -79,7 +79,7 @@ STN_API const char *stn_context_error_text(const stn_context *context);
  *  Up to `size` bytes of the message go to `text` where it is not NULL. Local. */
 STN_API stn_status stn_context_take_error(stn_context *context, char *text, size_t size);
 
-/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can judge; STN_OK if none), else the error
+/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if none), else the error
  *  that it has kept, else a value out of range; all ranks return and keep the first that is not STN_OK, by rank, with its rank's
  *  text. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays usable. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);
@@ -131,7 +131,7 @@ typedef struct stn_launch_options {
  *  given up gets STN_ERR_PEER from it, and can meet them in the next.
  *
  *  In a process that was started as one of several in a way that gives it no world (torchrun, srun without PMI) `ranks` 0 is refused with a text
- *  that says what was found: each process would be a world of one. `ranks` from 1 on asks for threads of each process.
+ *  that says what was found: each process would be a world of one. `ranks` from 1 on starts threads in each process.
  *
  *  What `options` leaves open is taken from the environment, by this function alone; what they set (is not 0) wins:
  *      STN_CHECKS=0|1          context.checks
@@ -158,13 +158,13 @@ typedef struct stn_stats {
     size_t size;               /* sizeof(stn_stats), set by the caller */
     int64_t live_tensors;      /* handles */
     int64_t live_storages;
-    int64_t live_bytes;        /* asked for by storages and by buffers of running ops; not the caller's memory */
+    int64_t live_bytes;        /* requested by storages and by buffers of running ops; not the caller's memory */
     int64_t peak_bytes;        /* the largest live_bytes since the last reset */
     int64_t reserved_bytes;    /* taken from the allocator, cached ones included */
-    int64_t allocations;       /* storages and buffers asked for */
+    int64_t allocations;       /* storages and buffers requested */
     int64_t allocator_calls;   /* of them, those that reached the allocator */
     int64_t specs, splits, meshes; /* interned now */
-    int64_t collectives;       /* collectives called */
+    int64_t collectives;       /* called */
     int64_t messages;          /* sent by this rank to another */
     int64_t bytes_sent;        /* by this rank to another */
     int64_t redistributions;   /* that moved data */

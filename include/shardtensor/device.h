@@ -1,8 +1,8 @@
 /* Devices: memory, queues, events and launch.
  *
- * A device is a table of functions. The CPU's is built in; others come through the modules' door (module.h).
+ * A device is a table of functions. The CPU's is built in; others come from modules (module.h).
  * All work on data is put on a queue and runs there in order. A queue of the CPU is either immediate (the caller's
- * thread runs each kernel at once) or a worker thread (kernels run later, with random delays when asked for).
+ * thread runs each kernel at once) or a worker thread (kernels run later, with random delays where the options say so).
  *
  * Memory is ordered by queues: bytes released on a queue are reused by later work of that queue only, so nobody has to wait
  * before releasing what a queued kernel still reads. */

@@ -29,7 +29,7 @@ STN_API stn_status stn_save(stn_context *context, const char *path, int n, const
 /** Reads tensors into the given ones, in place, by name: same shape and dtype, any layout but Partial. Others in the file are left alone.
  *
  * All ranks read the same file, also while another job saves to the path.
- * Collective: over the world. Nothing is changed unless the file has all that is asked for.
+ * Collective: over the world. Nothing is changed unless the file has all of them.
  * @return agreed on all ranks: STN_ERR_IO (not readable, truncated, damaged), STN_ERR_NOT_FOUND (a name), STN_ERR_SHAPE, STN_ERR_DTYPE, or
  *  the kept error. */
 STN_API stn_status stn_load(stn_context *context, const char *path, int n, const stn_named_tensor *tensors);
@@ -58,9 +58,9 @@ typedef struct stn_file_tensor {
 /** Opens a file and checks its header. Local.
  *
  * Refused: what is no file; a header that is longer than the file or than 16 MiB, no JSON object in UTF-8, nested deeper than 8, or of more
- * values than its length can hold in this format; metadata that is no strings; names and keys that stand twice; a dtype that the format does not have; more than
- * STN_MAX_NDIM dims; sizes that are not written in digits alone or whose product passes 2^53; offsets outside the file, of another number of
- * bytes than dtype and shape have, or of bytes that another tensor has too.
+ * values than its length can hold in this format; metadata that is no strings; names and keys that stand twice; a dtype that the format does not
+ * have; more than STN_MAX_NDIM dims; sizes that are not written in digits alone or whose product passes 2^53; offsets outside the file, of another
+ * number of bytes than dtype and shape have, or of bytes that another tensor has too.
  * @param error  gets the reason of a failure, without the path: up to `error_size` bytes; may be NULL.
  * @return STN_ERR_IO, STN_ERR_MEMORY, STN_ERR_ARGUMENT; `*out` is written on success only. */
 STN_API stn_status stn_file_open(const char *path, stn_file **out, char *error, size_t error_size);

@@ -23,8 +23,8 @@ STN_API stn_status stn_mesh_create(stn_context *context, int ndim, const int *si
  *  Local. @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, const stn_mesh **out);
 
-/** The communicator of the ranks that differ from this one along the given axes only, numbered row-major in the mesh's order of axes: for the run of an op of
- *  one's own, whose collectives go on stn_context_queue, and between ops. Borrowed: it lives as long as the context.
+/** The communicator of the ranks that differ from this one along the given axes only, numbered row-major in the mesh's order of axes: for the run of
+ *  an op of one's own, whose collectives go on stn_context_queue, and between ops. Borrowed: it lives as long as the context.
  *
  * Collective: over those ranks at its first use; local later.
  * @param axes  n_axes distinct axes; NULL with 0: all.

@@ -1,4 +1,4 @@
-/* The modules' door: devices and communicators that live in shared objects of their own.
+/* Modules: devices and communicators that live in shared objects of their own.
  *
  * A module is libshardtensor-<name>.so (or is linked in), and exports one function, stn_module_<name>, that takes the host's table and
  * returns its own. Both tables begin with their size and the ABI number: another number is STN_ERR_VERSION; a smaller size means

@@ -123,7 +123,7 @@ typedef struct stn_backward_call {
     const void *attrs;
     int n_in, n_out;
     uint32_t needs;                  /* bit i: input i needs a cotangent */
-    stn_tensor *const *in;           /* those that `saves` asked for, else NULL */
+    stn_tensor *const *in;           /* those that `saves` named, else NULL */
     stn_tensor *const *out;          /* likewise */
     const stn_spec *const *in_spec;  /* forward specs of the inputs, as given */
     const stn_spec *const *want;     /* forward specs of the inputs, as run saw them */

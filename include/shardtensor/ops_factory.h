@@ -1,10 +1,10 @@
-/* Factories: tensors made in the layout that is asked for, and the usual initialisers of weights.
+/* Factories: tensors made in a given layout, and the usual initialisers of weights.
  *
  * All: `spec` is one of the context's, of any layout; under Partial the values are those of the reduced tensor. Local, nothing is communicated, but
  * every rank of the world calls it. The result is no leaf that requires grad until it is made one. Failures: the error tensor with
  * STN_ERR_ARGUMENT, STN_ERR_DTYPE, STN_ERR_SHAPE or STN_ERR_MEMORY; NULL without a context.
  *
- * Random numbers are counter-based and belong to global elements: the same on any number of ranks, for any layout. Each call that draws takes one
+ * Random numbers are counter-based and belong to global elements: the same on any number of ranks, for any layout. Each call that draws uses one
  * stream of the context (stn_context_random_state), on every rank alike. */
 #ifndef SHARDTENSOR_OPS_FACTORY_H
 #define SHARDTENSOR_OPS_FACTORY_H

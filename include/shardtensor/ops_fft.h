@@ -15,10 +15,10 @@ typedef enum stn_fft_norm {
 
 /** y_k = sum_j x_j exp(-2 pi i j k / n) along a dim.
  *
- * Shapes:     (…, m, …) -> (…, n, …), complex. Real input too; integers and bool are taken as f32. The line is cut off, or filled up with zeros,
+ * Shapes:     (…, m, …) -> (…, n, …), complex. Real input too; integers and bool are taken as f32. The line is truncated, or padded with zeros,
  *             to n elements.
- * Placement:  kept, a cut of another length in proportion; Partial(sum) is kept for floating and complex input, other pending reductions are done
- *             first. A cut dim becomes whole by one exchange, which cuts other dims instead, and one leads back. A tensor of one dim is
+ * Placement:  kept, a split of another length in proportion; Partial(sum) is kept for floating and complex input, other pending reductions are done
+ *             first. A sharded dim becomes whole by one exchange, which shards other dims instead, and one leads back. A tensor of one dim is
  *             gathered along it.
  * Collective: over the mesh where the dim is sharded or Partial is reduced.
  * Gradient:   yes, differentiable as often as one likes: the adjoint transform.
@@ -34,7 +34,7 @@ STN_API stn_tensor *stn_ifft(stn_tensor *input, int64_t n, int dim, stn_fft_norm
 /** The first n / 2 + 1 elements of stn_fft of real input: the others are conjugates of these. As stn_fft; complex input is refused. */
 STN_API stn_tensor *stn_rfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm);
 
-/** The real n elements whose stn_rfft the input is: what it has beyond n / 2 + 1 is cut off, the imaginary parts of the first and, for an even n, of
+/** The real n elements whose stn_rfft the input is: elements beyond n / 2 + 1 are dropped, the imaginary parts of the first and, for an even n, of
  *  the last are not read. As stn_fft. @param n  0: 2 (m - 1). */
 STN_API stn_tensor *stn_irfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm);
 
@@ -85,8 +85,8 @@ STN_API stn_tensor *stn_ifftshift(stn_tensor *input, int n_dims, const int *dims
  * @return new tensor; STN_ERR_DTYPE, STN_ERR_SHAPE (STN_MAX_NDIM dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_view_as_real(stn_tensor *input);
 
-/** Pairs as complex numbers: the way back. Where the last dim is sharded, its axes cut another dim instead: one exchange. It shares memory where pairs lie
- *  side by side. @return as stn_view_as_real; STN_ERR_SHAPE where the last dim is not 2. */
+/** Pairs as complex numbers: the way back. Where the last dim is sharded, its axes shard another dim instead: one exchange. It shares memory where
+ *  pairs lie side by side. @return as stn_view_as_real; STN_ERR_SHAPE where the last dim is not 2. */
 STN_API stn_tensor *stn_view_as_complex(stn_tensor *input);
 
 STN_END_DECLS

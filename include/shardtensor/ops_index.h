@@ -29,8 +29,8 @@ STN_API stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const i
 /** Elements by index along `dim`: y[p] = input[p with p[dim] replaced by index[p]].
  *
  * Shapes:     input and index have the same number of dims, index is no longer in any dim but `dim` -> index's shape.
- * Placement:  dims of the input other than `dim` stay cut, and the index is sharded like them; where the input is whole, the index's cuts stay.
- *             `dim` cut: under a Replicate index each rank reads what it has and the result is Partial(sum), else indices are routed.
+ * Placement:  dims of the input other than `dim` stay sharded, the index like them; where the input is whole, the index stays sharded.
+ *             `dim` sharded: under a Replicate index each rank reads what it has and the result is Partial(sum), else indices are routed.
  *             Partial(sum) of the input is kept under a Replicate index.
  * Gradient:   of input: the cotangent added up by index. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE. */
@@ -49,8 +49,8 @@ STN_API stn_tensor *stn_take_along_dim(stn_tensor *input, stn_tensor *indices, c
  *  order, wins.
  *
  * Shapes:     input, index, src with the same number of dims; index is no longer than src, nor than input but in `dim` -> input's.
- * Placement:  the input's cuts stay, index and src are sharded like them. `dim` cut: under a Replicate index and src each rank writes what is its own,
- *             else both are routed. An input that is whole gets the cuts of src, `dim` among them. Kept Partial(sum) where both are.
+ * Placement:  the input stays sharded, index and src like it. `dim` sharded: under a Replicate index and src each rank writes what it owns,
+ *             else both are routed. An input that is whole gets the Shards of src, `dim` among them. Kept Partial(sum) where both are.
  * Gradient:   of input: 0 where an index points; of src: the cotangent by index, for each of several that name one element. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (src's is not input's). */
 STN_API stn_tensor *stn_scatter_from(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
@@ -92,24 +92,25 @@ STN_API stn_tensor *stn_index_fill(stn_tensor *input, int dim, stn_tensor *index
  *
  * Shapes:     indices broadcast to one shape; values to that and the input's other dims -> input's. A bool tensor may stand for the first dims that
  *             it has, alone, and where every element that it names gets the same: how many there are depends on data.
- * Placement:  other dims stay cut. Of several dims with an index, the first stays cut, else one exchange each way; then as stn_index_copy, stn_index_add.
+ * Placement:  other dims stay sharded. Of several dims with an index, the first stays sharded, else one exchange each way; then as
+ *             stn_index_copy, stn_index_add.
  * Gradient:   of input and values. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_UNSUPPORTED (other masks). */
 STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, stn_tensor *values, int accumulate);
 
 /** Every element along *dim `repeats` times, one after the other; `dim` NULL: the input is taken flat.
  *
- * Placement:  cuts stay, each rank repeats what it has.
+ * Placement:  Shards stay, each rank repeats what it has.
  * Gradient:   yes, twice differentiable. */
 STN_API stn_tensor *stn_repeat_interleave(stn_tensor *input, int64_t repeats, const int *dim);
 
 /** The same with a number for each element, `repeats` (n) or (1) or () of i64 or i32, which add up to `output_size`: what else they add up to is
  *  STN_ERR_VALUE at the next agreement.
  *
- * Placement:  `repeats` is gathered; the input's cuts stay, that of the dim in proportion: what straddles is routed as by stn_index_select. */
+ * Placement:  `repeats` is gathered; the input's Shards stay, the split of the dim in proportion: what straddles is routed as by stn_index_select. */
 STN_API stn_tensor *stn_repeat_interleave_each(stn_tensor *input, stn_tensor *repeats, const int *dim, int64_t output_size);
 
-/** Zeros, and a one where input[i…] says along a new last dim: (i0, …) -> (i0, …, num_classes) of i64, cut as the input.
+/** Zeros, and a one where input[i…] says along a new last dim: (i0, …) -> (i0, …, num_classes) of i64, sharded as the input.
  *
  * Gradient:   none.
  * @param num_classes  at least 1; -1 is STN_ERR_UNSUPPORTED: the largest index depends on data. */
@@ -118,7 +119,7 @@ STN_API stn_tensor *stn_one_hot(stn_tensor *input, int64_t num_classes);
 /** The elements whose positions along dim2 and dim1 differ by `offset`: y[…, k] = input[…, k + max(-offset, 0), …, k + max(offset, 0), …].
  *
  * Shapes:     dim1 and dim2 leave, the diagonal is the last dim.
- * Placement:  a view: what a rank has stays, cut as dim1 or dim2 is. Where both are sharded, dim2's axes cut dim1 first: one exchange. Partial is kept.
+ * Placement:  a view: what a rank has stays, sharded as dim1 or dim2 is. Where both are, dim2's axes shard dim1 first: one exchange. Partial is kept.
  * Gradient:   yes, twice differentiable. */
 STN_API stn_tensor *stn_diagonal(stn_tensor *input, int64_t offset, int dim1, int dim2);
 

@@ -25,7 +25,7 @@ STN_API stn_tensor *stn_log_softmax(stn_tensor *input, int dim);
  *
  * Shapes:     input (n, channels, …), weight, bias (channels) or NULL -> input's shape and dtype.
  * Placement:  keeps input's Shards and memory order, whatever is sharded. Where ranks share groups: forward one all-gather of three numbers per
- *             (n, group) and rank, backward one all-reduce of two. The parameters' gradients are Partial(sum) on the axes that cut n or
+ *             (n, group) and rank, backward one all-reduce of two. The parameters' gradients are Partial(sum) on the axes that shard n or
  *             the last dims. Partial input is reduced first.
  * Collective: over input's mesh where groups are sharded, or inputs have to move.
  * Gradient:   yes, twice differentiable.
@@ -49,7 +49,7 @@ STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *n
  *  together; else they are the running ones.
  *
  * Shapes:     input (n, channels, …); the others (channels), weight and bias NULL for 1 and 0, both running statistics NULL in training alone.
- * Placement:  as stn_group_norm; in training one all-gather of three numbers per channel and rank on the axes that cut other dims. The new
+ * Placement:  as stn_group_norm; in training one all-gather of three numbers per channel and rank on the axes that shard other dims. The new
  *             statistics are sharded as input's channels are.
  * Collective: as stn_group_norm.
  * Gradient:   of input, weight and bias, twice differentiable; running statistics neither have nor give one.

@@ -42,7 +42,7 @@ STN_API stn_tensor *stn_argmin(stn_tensor *input, const int *dim, int keepdim);
 /** A dim in ascending order, or `descending`, and where each element was. Equal elements keep their order (by name: `stable` changes nothing).
  *
  * Shapes:     any -> the same, twice: values of input's dtype, which is not complex, and indices along the dim, i64.
- * Placement:  input's. Where the dim is sharded, what cuts it cuts the longest other dim meanwhile: one exchange there, and one back for each
+ * Placement:  input's. Where the dim is sharded, its axes shard the longest other dim meanwhile: one exchange there, and one back for each
  *             result. Where no other dim is long enough, ranks sort the line together: sums of 256 counts per digit and rank, and one exchange
  *             for each result. Partial is reduced first.
  * Collective: over the mesh where the dim is sharded, or input is Partial. The host then waits once where ranks sort together.
@@ -69,7 +69,7 @@ STN_API stn_tensor *stn_topk(stn_tensor *input, int64_t k, int dim, int largest,
 /** The k-th smallest element along a dim, k = 1 for the least, and where it is; among equals the one that a stable sort puts there.
  *
  * Shapes:     (…, n, …) -> (…, …), or (…, 1, …) with `keepdim`, twice: values of input's dtype, which is not complex, and indices, i64. n > 0.
- * Placement:  where the dim is sharded, what cuts it cuts the longest other dim instead, after one exchange. Where no other dim is long enough, ranks
+ * Placement:  where the dim is sharded, its axes shard the longest other dim instead, after one exchange. Where no other dim is long enough, ranks
  *             choose by counting, a sum of 256 numbers per digit and line; the result is Replicate. Partial is reduced first.
  * Collective: over the mesh where the dim is sharded, or input is Partial.
  * Gradient:   yes, twice differentiable: the cotangent at the element's place.
@@ -89,7 +89,7 @@ STN_API stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_
  *
  * Shapes:     sequence (n) and input (…), or sequence (…, n) and input (…, m) -> input's, i64 (by name: i32 with `out_int32`). By name, input
  *             may be a number beside a sequence of one dim, and `side` "left" or "right". Dtypes are promoted.
- * Placement:  input's. A sequence whose last dim is sharded gives Partial(sum): each rank counts its own elements; where the same axis cuts both,
+ * Placement:  input's. A sequence whose last dim is sharded gives Partial(sum): each rank counts its own elements; where the same axis shards both,
  *             the smaller of the two is gathered. Partial is reduced first.
  * Collective: over the mesh where an operand has to move.
  * Gradient:   none.

@@ -9,7 +9,7 @@ STN_BEGIN_DECLS
 /** input + other.
  *
  * Shapes:     broadcast (d0, …), (e0, …) -> the common shape. Dtype: promoted.
- * Placement:  Shard beats Replicate, among Shards the largest operand's; the cut of the largest operand that is sharded there.
+ * Placement:  Shard beats Replicate, among Shards the largest operand's; the split of the largest operand that is sharded there.
  *             Partial(sum) is kept on axes where both are Partial(sum), else reduced first.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, twice differentiable: each input's is the cotangent, summed over the dims it was broadcast along.
@@ -274,7 +274,7 @@ STN_API stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_v
  *  @return as stn_relu; STN_ERR_SHAPE (weight), STN_ERR_DTYPE (they differ). Source: He et al. 2015. */
 STN_API stn_tensor *stn_prelu(stn_tensor *input, stn_tensor *weight);
 
-/** The first half of `dim` times the sigmoid of the second. A cut of `dim` follows stn_narrow.
+/** The first half of `dim` times the sigmoid of the second. Where `dim` is sharded, its halves lie as results of stn_narrow.
  *  @return as stn_relu, with half the size along dim; STN_ERR_ARGUMENT (dim), STN_ERR_SHAPE (its size is odd).
  *  Source: Dauphin et al. 2017. */
 STN_API stn_tensor *stn_glu(stn_tensor *input, int dim);

@@ -23,7 +23,7 @@ typedef struct stn_pool_attrs {
  *
  * Shapes:     (n, c, d0) or (c, d0) -> (…, e0), e = floor((d + 2 padding - kernel_size) / stride) + 1. Floating dtypes; computed in f32, f64
  *             for f64.
- * Placement:  kept, in the input's memory order; cuts: balanced from balanced, else offset' = ceil(offset e / d). Partial(sum) is kept, other
+ * Placement:  kept, in the input's memory order; splits: balanced from balanced, else offset' = ceil(offset e / d). Partial(sum) is kept, other
  *             pending reductions are done first.
  * Collective: over the mesh where a pooled dim is sharded: what a rank lacks is fetched as a halo.
  * Gradient:   yes, to any order: the adjoint, by global indices.
@@ -79,7 +79,7 @@ STN_API stn_tensor *stn_adaptive_max_pool3d(stn_tensor *input, const int64_t *ou
 /** Windows of a dim: window w holds elements w step, w step + 1, …
  *
  * Shapes:     (…, n, …) -> (…, (n - size) / step + 1, …, size). Any dtype. A tensor without dims counts as one of a single element.
- * Placement:  kept, pending reductions too; the cut of `dimension`: balanced from balanced, else offset' = ceil(offset windows / n).
+ * Placement:  kept, pending reductions too; the split of `dimension`: balanced from balanced, else offset' = ceil(offset windows / n).
  * Memory:     a view; where `dimension` is sharded and windows reach beyond a chunk, of a run of elements that holds them all.
  * Collective: over the mesh where `dimension` is sharded: what a rank lacks is fetched as a halo.
  * Gradient:   yes, to any order.
@@ -92,7 +92,8 @@ STN_API stn_tensor *stn_unfold(stn_tensor *input, int dimension, int64_t size, i
  *
  * Shapes:     (n, c, h, w) or (c, h, w) -> (…, c k0 k1, e0 e1), e as for stn_avg_pool1d; of `attrs` kernel_size, stride (0: 1), padding (any)
  *             and dilation are read.
- * Placement:  kept for batch and channels; rows cut in proportion stay cut; columns are exchanged to a cut of the merged dim. Partial is kept.
+ * Placement:  kept for batch and channels; sharded rows stay sharded, in proportion; columns are exchanged to a Shard of the merged dim. Partial
+ *             is kept.
  * Collective: over the mesh where rows or columns are sharded.
  * Gradient:   yes, to any order: stn_fold.
  * @return new tensor; STN_ERR_SHAPE (dims, windows that do not fit), STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -122,8 +123,8 @@ typedef enum stn_sample_padding {
  *
  * Shapes:     (n, c, h, w), (n, p, q, 2) -> (n, c, p, q); (n, c, d, h, w), (n, o, p, q, 3) -> (n, c, o, p, q). Floating dtypes, both the same;
  *             positions are computed in f64, sums in f32, f64 for f64.
- * Placement:  per mesh axis what is sharded of batch, channels or points stays cut, the larger operand's first; a cut of channels brings the whole
- *             grid to each rank, one of points the whole input. A cut of the input's pixels is exchanged for one of channels or batch;
+ * Placement:  per mesh axis what is sharded of batch, channels or points stays so, the larger operand's first; sharded channels bring the whole
+ *             grid to each rank, sharded points the whole input. A Shard of the input's pixels is exchanged for one of channels or batch;
  *             where these are too few, or the points much fewer than the pixels, it stays, each rank sums over its own pixels, and the result
  *             is Partial(sum). A Partial(sum) input is kept, other pending reductions are done first.
  * Memory:     nothing but inputs and result; the result lies in the input's memory order.

@@ -99,7 +99,7 @@ STN_API stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const
  *  difference. Differences are taken before anything is squared, whatever the size, so that close rows keep their distance.
  *
  * Shapes:     x1 (…, r1, m), x2 (…, r2, m) -> (…, r1, r2); batches broadcast. Dtypes are equal, floating.
- * Placement:  per axis: a batch dim or rows sharded stay sharded, the larger operand's first; what is sharded along m, or Partial, goes to a cut of
+ * Placement:  per axis: a batch dim or rows sharded stay sharded, the larger operand's first; what is sharded along m, or Partial, goes to a Shard of
  *             its rows (of a batch dim where these are fewer) by one exchange, and the other operand follows the result.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once; a distance of 0 has the gradient 0.
@@ -122,7 +122,7 @@ typedef struct stn_attention_attrs {
  *             one may attend, a floating one is added. Dtypes are equal, floating; a floating mask has the same.
  *             is_causal: query row i sees key rows 0 … i, whatever l and s. A row that may attend to nothing gives zeros.
  * Placement:  per axis: a batch dim, heads or query rows sharded stay sharded, and key, value and mask follow: whole along s. What is sharded
- *             otherwise, or Partial, goes to a cut of the longest of these dims.
+ *             otherwise, or Partial, goes to a Shard of the longest of these dims.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once, also of a floating mask; products are computed again by blocks of rows.
  * Numbers:    dropout takes a stream of the context, and its numbers belong to global elements of (…, l, s): the same in any layout.
@@ -148,9 +148,9 @@ typedef struct stn_conv_attrs {
  *
  * Shapes:     input (n, c, h, w) or (c, h, w), weight (o, c / groups, kh, kw), bias (o) or NULL
  *             -> (n, o, h', w'), h' = floor((h + 2 p - d (kh - 1) - 1) / s) + 1. Floating and complex dtypes, all equal.
- * Placement:  n, h and w stay sharded, with rows and columns of neighbours' chunks fetched as halos, of any width, over any cut;
+ * Placement:  n, h and w stay sharded, with rows and columns of neighbours' chunks fetched as halos, of any width, over any split;
  *             o sharded in weight (and bias) stays sharded; c sharded in both gives Partial(sum); Partial(sum) as in matmul.
- *             The cut of h', w': balanced from balanced, else offset' = ceil(offset h' / h). Memory order: channels last.
+ *             The split of h', w': balanced from balanced, else offset' = ceil(offset h' / h). Memory order: channels last.
  * Collective: over the mesh where halos or inputs have to move.
  * Gradient:   yes, twice differentiable.
  * @param attrs  NULL: defaults.

@@ -1,6 +1,6 @@
 /* Operations that draw random numbers.
  *
- * Numbers are counter-based and belong to global elements: the same on any number of ranks, for any layout. Each call that draws takes one
+ * Numbers are counter-based and belong to global elements: the same on any number of ranks, for any layout. Each call that draws uses one
  * stream of the context (stn_context_random_state), on every rank alike, with or without grad mode. */
 #ifndef SHARDTENSOR_OPS_RANDOM_H
 #define SHARDTENSOR_OPS_RANDOM_H

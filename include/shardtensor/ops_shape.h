@@ -9,7 +9,7 @@ STN_BEGIN_DECLS
 /** The same elements, in row-major order, under another shape.
  *
  * Shapes:     (d0, …) -> `shape`, of as many elements; one entry may be -1 and is inferred.
- * Placement:  data stays where it is wherever a cut of the new dims can describe it; else one exchange.
+ * Placement:  data stays where it is wherever a split of the new dims can describe it; else one exchange.
  * Collective: over the mesh where rows straddle.
  * Gradient:   yes, twice differentiable. The result may share memory: a view cannot be changed in place.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -18,7 +18,7 @@ STN_API stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape);
 /** Two dims change places.
  *
  * Shapes:     (…, di, …, dj, …) -> (…, dj, …, di, …). Any dtype.
- * Placement:  Shards, cuts and memory order follow their dims: no data moves.
+ * Placement:  Shards, splits and memory order follow their dims: no data moves.
  * Collective: no.
  * Gradient:   yes, twice differentiable. The result shares memory: it cannot be changed in place.
  * @param dim0, dim1  -ndim <= dim < ndim.
@@ -37,7 +37,7 @@ STN_API stn_tensor *stn_expand(stn_tensor *input, int ndim, const int64_t *shape
 /** Dims in another order: output dim d is input dim dims[d].
  *
  * Shapes:     (d0, …) -> the same sizes, reordered. Any dtype.
- * Placement:  Shards, cuts and memory order follow their dims: no data moves.
+ * Placement:  Shards, splits and memory order follow their dims: no data moves.
  * Collective: no.
  * Gradient:   yes, twice differentiable. The result shares memory: it cannot be changed in place.
  * @param dims  `ndim` distinct dims, -ndim <= dims[d] < ndim.
@@ -48,10 +48,10 @@ STN_API stn_tensor *stn_permute(stn_tensor *input, int ndim, const int *dims);
 STN_API stn_tensor *stn_movedim(stn_tensor *input, int n, const int *source, const int *destination);
 
 /** Every step-th element from `start` up to but not `end` along a dim, as Python's slices: negative places count from the end, what is
- *  outside is cut off.
+ *  outside is dropped.
  *
  * Shapes:     (…, n, …) -> (…, m, …), m = ceil((end - start) / step), at least 0. Any dtype.
- * Placement:  kept, pending reductions too. Along a sharded dim each rank keeps what it has: no data moves, and the cut is explicit.
+ * Placement:  kept, pending reductions too. Along a sharded dim each rank keeps what it has: no data moves, and the split is explicit.
  * Collective: no.
  * Gradient:   yes, twice differentiable: the cotangent among zeros. The result shares memory: it cannot be changed in place.
  * @param end   INT64_MAX: to the last.
@@ -63,7 +63,7 @@ STN_API stn_tensor *stn_slice(stn_tensor *input, int dim, int64_t start, int64_t
  *
  * Shapes:     (…, n0, …), (…, n1, …), … -> (…, n0 + n1 + …, …); other sizes are equal. Tensors of shape (0) are passed over. Dtypes are
  *             promoted.
- * Placement:  per axis as pointwise: Shard beats Replicate, among Shards the largest tensor's. The cut along `dim`: balanced from balanced,
+ * Placement:  per axis as pointwise: Shard beats Replicate, among Shards the largest tensor's. The split along `dim`: balanced from balanced,
  *             else in proportion to the largest tensor's. What all have pending stays pending; else it is reduced first.
  * Collective: over the mesh where a tensor has to move; where `dim` is sharded, one exchange. No data moves where it is not.
  * Gradient:   yes, twice differentiable: slices of the cotangent.

@@ -26,7 +26,7 @@ typedef struct stn_interpolate_attrs {
 /** Resampling of all dims behind the first two; positions outside are clamped to the edge.
  *
  * Shapes:     (n, c, d0, …) with one to three more dims -> (n, c, e0, …). Floating dtypes; computed in f32, f64 for f64.
- * Placement:  kept, in the input's memory order; cuts: balanced from balanced, else offset' = ceil(offset e / d). Partial(sum) is kept, other
+ * Placement:  kept, in the input's memory order; splits: balanced from balanced, else offset' = ceil(offset e / d). Partial(sum) is kept, other
  *             pending reductions are done first.
  * Collective: over the mesh where a resampled dim is sharded: the rows that a rank lacks are fetched as a halo.
  * Gradient:   yes, twice differentiable: the adjoint, by global indices.
@@ -41,10 +41,10 @@ typedef enum stn_pad_mode {
     STN_PAD_CIRCULAR   /* around */
 } stn_pad_mode;
 
-/** Margins along dims, or with negative numbers cuts.
+/** Margins along dims; negative ones remove elements.
  *
  * Shapes:     (…, n, …) -> (…, n + below + above, …). Any dtype.
- * Placement:  kept; cuts of padded dims: balanced from balanced, else offset' = ceil(offset n' / n). Partial(sum) is kept unless `value` is
+ * Placement:  kept; splits of padded dims: balanced from balanced, else offset' = ceil(offset n' / n). Partial(sum) is kept unless `value` is
  *             other than 0; other pending reductions are done first.
  * Collective: over the mesh where a padded dim is sharded: one exchange of what changes ranks.
  * Gradient:   yes, twice differentiable: what margins repeat is added up at its place.

@@ -52,12 +52,12 @@ STN_API stn_placement stn_placement_partial(stn_reduce_op op);
 /** What a spec is made from. Zero fields mean the default. */
 typedef struct stn_spec_options {
     size_t size; /* sizeof(stn_spec_options) */
-    /** Axes in the order in which they cut a dim that several shard: an earlier one is major. NULL: mesh order. */
+    /** Axes in the order in which they divide a dim that several shard: an earlier one is major. NULL: mesh order. */
     const int *axis_order;
     /** Dims from the slowest to the fastest in memory. NULL: 0, 1, …. */
     const int *memory_order;
-    /** sizes[dim]: how many elements each piece of a sharded dim has, one entry per combination of the axes that cut it, the
-     *  major one slowest; they add up to shape[dim]. NULL, or sizes[dim] NULL: balanced, the first n mod p pieces get one more. */
+    /** sizes[dim]: how many elements each piece of a sharded dim has, one entry per combination of the axes that shard it, the major one slowest;
+     *  they add up to shape[dim]. NULL, or sizes[dim] NULL: balanced, the first n mod p pieces get one more. */
     const int64_t *const *sizes;
 } stn_spec_options;
 
@@ -73,7 +73,7 @@ STN_API stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, c
 /** Makes or finds a spec from a text: stn_spec_of(mesh, STN_DTYPE_F32, "S0,R", 2, shape). Local; every rank passes the same.
  *
  * One placement per mesh axis, between commas: R or Replicate; S and a dim, or Shard(dim); P (a sum), P(op) or Partial(op), op one of sum, avg,
- * prod, min, max. What stn_spec_describe prints behind the colon is read as well: sizes of a cut, "within" an axis, the memory order.
+ * prod, min, max. What stn_spec_describe prints behind the colon is read as well: sizes of pieces, "within" an axis, the memory order.
  * @return a spec that the innermost scope owns (retain it to keep it); outside of any, one reference is the caller's. NULL with
  *  STN_ERR_ARGUMENT (the message has the text and the place), or a status of stn_spec_create. */
 STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim, const int64_t *shape);

@@ -86,7 +86,7 @@ STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
  *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes; STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
 
-/** As stn_redistribute, to balanced cuts on the tensor's own mesh. `placements` has one entry per mesh axis. */
+/** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis. */
 STN_API stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placements);
 
 /** This rank's chunk as a local tensor that shares its memory. A Partial chunk is this rank's addend.
@@ -107,7 +107,7 @@ STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_me
 
 /** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
  *  `*value` is written on success only. On ranks outside the mesh it is NaN, which no comparison but != holds for: write the conditions of
- *  loops so that these ranks leave (`while (residual > limit)`), or ask stn_mesh_contains_me. Nothing that members do on their mesh needs
+ *  loops so that these ranks leave (`while (residual > limit)`), or call stn_mesh_contains_me. Nothing that members do on their mesh needs
  *  them, backwards included. @return STN_ERR_SHAPE (not one element), or the kept error. */
 STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 

@@ -1,7 +1,7 @@
 /* Traces beyond their beginning and end (context.h): bands of the caller's, and where the time went, over all ranks.
  *
- * A trace has a slice for each op (shapes and layouts of what it takes and gives), for each redistribution (from, to, for which op), for each kernel, and
- * for each collective (dtype, count, ranks, bytes; how long it waited for peers, where the communicator knows). */
+ * A trace has a slice for each op (shapes and layouts of its inputs and outputs), for each redistribution (from, to, for which op), for each
+ * kernel, and for each collective (dtype, count, ranks, bytes; how long it waited for peers, where the communicator knows). */
 #ifndef SHARDTENSOR_TRACE_H
 #define SHARDTENSOR_TRACE_H
 
@@ -16,8 +16,8 @@ STN_API stn_status stn_trace_range_begin(stn_context *context, const char *text)
 /** Ends the innermost band; does nothing where none is open. Local. @return STN_ERR_ARGUMENT (NULL). */
 STN_API stn_status stn_trace_range_end(stn_context *context);
 
-/** Writes a table of what was traced so far, a row for each op, redistribution, kernel, collective and band: how often, the time of the slowest and the
- *  fastest rank and their ratio, bytes and messages sent by all ranks. Times include what ran inside. The same text on every rank.
+/** Writes a table of what was traced so far, a row for each op, redistribution, kernel, collective and band: how often, the time of the slowest and
+ *  the fastest rank and their ratio, bytes and messages sent by all ranks. Times include what ran inside. The same text on every rank.
  *
  * Collective: over the world; every rank has a trace on. Waits for the queue.
  * @param text  up to `size` bytes, ended by a zero; NULL: the table goes to the log at STN_LOG_INFO, on rank 0.

@@ -30,7 +30,8 @@ typedef stn_tensor *(*stn_initialiser)(stn_context *context, const stn_spec *spe
 STN_API stn_status stn_params_create(stn_context *context, stn_params **out);
 
 /** Adds a leaf, which requires grad from now on; the name is copied, the tensor retained. Local; every rank adds the same.
- *  @return STN_ERR_ARGUMENT (a name that is empty or there already; NULL), STN_ERR_STATE (no leaf), STN_ERR_DTYPE (no gradients exist), STN_ERR_MEMORY. */
+ *  @return STN_ERR_ARGUMENT (a name that is empty or there already; NULL), STN_ERR_STATE (no leaf), STN_ERR_DTYPE (no gradients exist),
+ *  STN_ERR_MEMORY. */
 STN_API stn_status stn_params_add(stn_params *params, const char *name, stn_tensor *tensor);
 
 /** Makes a parameter and adds it: `initialiser` runs without grad mode, in a scope of its own. Every rank of the world makes the same.
@@ -152,8 +153,8 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
  * Source: Pascanu, Mikolov and Bengio 2013. */
 STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *parameters, double most, double *norm);
 
-/** Divides the gradients of some parameters by the number that the loss was multiplied with, and tells whether all results are finite on all ranks: where
- *  one is not, the step is to be left out and the next scale smaller.
+/** Divides the gradients of some parameters by the number that the loss was multiplied with, and tells whether all results are finite on all ranks:
+ *  where one is not, the step is to be left out and the next scale smaller.
  *
  * Parameters without a gradient count for nothing. Gradients are divided also where some are not finite.
  * Collective: over the world, one all-reduce of a number.
