@@ -1,4 +1,4 @@
-/* exp for kernels: branch-free, so that loops over it become vectors. NaN, infinities and subnormal results are as the C library's.
+/* exp for kernels: branch-free, so that loops over it are vectorised. NaN, infinities and subnormal results are as the C library's.
  *
  * x = k ln 2 + r, |r| <= ln 2 / 2, and e^r is a polynomial: for f32 the one of degree 6 whose largest relative error there is least among
  * those that begin with 1 + r (4e-9), for f64 Taylor's of degree 13 (5e-18). 2^k is multiplied in two steps, so that nothing overflows

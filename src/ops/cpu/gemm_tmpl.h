@@ -1,9 +1,8 @@
 /* One dtype's matrix product; included once per dtype by gemm_kernels.c.
  *
- * Letters: M, N, K the sizes; a tile is MR rows by NR columns of C and lives in registers; a block is MC x KC of A and KC x NC of B,
- * packed so that a tile reads both consecutively. A complex matrix is packed as two planes: of each k, MR (NR) real parts, then
- * as many imaginary ones.
- * Source: the loops of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34 (2008).
+ * M, N and K are the sizes; a tile is MR rows by NR columns of C and lives in registers; a block is MC x KC of A and KC x NC of B, packed so that a
+ * tile reads both consecutively. A complex matrix is packed as two planes: of each k, MR (NR) real parts, then as many imaginary ones. Source: the
+ * loops of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34 (2008).
  *
  * Wanted: REAL, the type of a plane; PLANES, 1 or 2; MR; NAME(x). */
 

@@ -33,7 +33,7 @@ static inline double add_lanes(vector v)
     return sum;
 }
 
-/* The sum of at most BLOCK products of neighbours. */
+/* The sum of at most BLOCK products of contiguous elements. */
 static inline double dot_block(int64_t k, const float *a, const float *x)
 {
     vector sum[UNROLL] = {{0}};
@@ -65,7 +65,7 @@ static inline double dot(int64_t k, const float *a, const float *x)
     return sum;
 }
 
-/* Rows of neighbours, each from its first element on as far as x stays in L2. */
+/* Rows whose elements are contiguous, each from its first element on as far as x stays in the L2 cache. */
 static void along_rows(const struct stni_gemv *g)
 {
     enum { ROWS = 64, COPIED = 2048, CACHED = 1 << 15 };
@@ -107,7 +107,7 @@ static inline void add_chain(const struct stni_gemv *g, int64_t first, int64_t n
             part[i] += x[t * g->x_step] * a[t * g->a_col + i];
 }
 
-/* Columns of neighbours: as many rows at a time as have their sums in L1. */
+/* Columns whose elements are contiguous: as many rows at a time as have their sums in the L1 cache. */
 static void along_columns(const struct stni_gemv *g)
 {
     enum { ROWS = 1024 };
@@ -126,7 +126,7 @@ static void along_columns(const struct stni_gemv *g)
     }
 }
 
-/* A matrix without neighbours. */
+/* A matrix with no contiguous dim. */
 static void one_by_one(const struct stni_gemv *g)
 {
     for (int64_t i = 0; i < g->rows; i++) {

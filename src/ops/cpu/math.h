@@ -1,5 +1,5 @@
-/* Elementary functions of f32 for kernels: branch-free, so that loops over them become vectors. Their errors are a few units in the last
- * place over the whole range; NaN, infinities, signed zeros where they matter and subnormal results are as the C library's.
+/* Elementary functions of f32 for kernels: branch-free, so that loops over them are vectorised. Their errors are a few units in the last place over
+ * the whole range; NaN, infinities, signed zeros where they matter and subnormal results are as the C library's.
  *
  * The polynomials are Taylor's, long enough that what is left out is below half a unit in the last place. */
 #ifndef STNI_OPS_CPU_MATH_H
@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-/* A function that is not inlined keeps its loop from becoming vectors, and compilers stop inlining large ones. */
+/* A loop with a call that is not inlined is not vectorised, and compilers stop inlining large functions. */
 #if defined(__GNUC__)
 #define STNI_KERNEL_INLINE static inline __attribute__((always_inline))
 #else
@@ -162,8 +162,8 @@ STNI_KERNEL_INLINE double stni_sigmoid_f64(double x)
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-/* erf x = x + x P(x^2) for |x| < 1, beyond it 1 - e^(-a Q(a)) with a = |x|; from 4 on it is 1. Both polynomials are those of least largest error in the
- * result (1.2e-9, 4e-10). */
+/* erf x = x + x P(x^2) for |x| < 1, beyond it 1 - e^(-a Q(a)) with a = |x|; from 4 on it is 1. Both polynomials are those of least largest error in
+ * the result (1.2e-9, 4e-10). */
 STNI_KERNEL_INLINE float stni_erf_f32(float x)
 {
     float a = fabsf(x), z = a * a;
@@ -202,7 +202,8 @@ STNI_KERNEL_INLINE float stni_atan_unit_f32(float t)
     return STNI_FMA_F32(p * z, t, t);
 }
 
-/* The angle of the smaller coordinate over the larger, then by symmetry; pi and pi / 2 in two parts. Two zeros count as 0 / 1, two infinities as 1. */
+/* The angle of the smaller coordinate over the larger, then by symmetry; pi and pi / 2 in two parts. Of two zeros the quotient counts as 0 / 1, of
+ * two infinities as 1. */
 STNI_KERNEL_INLINE float stni_atan2_f32(float y, float x)
 {
     float a = fabsf(x), b = fabsf(y), small = b < a ? b : a, large = b < a ? a : b;
@@ -220,8 +221,8 @@ STNI_KERNEL_INLINE float stni_atan_f32(float x)
     return copysignf(a > 1.0f ? (1.57079637f - angle) - 4.37113883e-8f : angle, x);
 }
 
-/* Sine, cosine and tangent where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is worked out in f64 with pi / 2 in two parts, of which k times the
- * first is exact: so r keeps its digits beside a multiple of pi. */
+/* Sine, cosine and tangent where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is computed in f64 with pi / 2 in two parts, of which k times
+ * the first is exact: so r keeps its digits beside a multiple of pi. */
 #define STNI_NEAR_F32 524288.0f
 
 STNI_KERNEL_INLINE float stni_reduce_near_f32(float x, int32_t *quadrant)

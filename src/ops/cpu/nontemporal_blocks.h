@@ -1,5 +1,5 @@
-/* Results that are written by non-temporal stores (core/box/nontemporal.h), for loops over dense runs that are compiled once per instruction set: piece by piece through
- * a buffer that stays in the L1 cache, so that memory is written while the next piece is worked on. */
+/* Non-temporal stores (core/box/nontemporal.h) of results, for loops over dense runs that are compiled once per instruction set. A loop writes one
+ * piece after the other into a buffer that stays in the L1 cache, and each piece goes from there to memory while the loop computes the next one. */
 #ifndef STNI_OPS_CPU_NONTEMPORAL_BLOCKS_H
 #define STNI_OPS_CPU_NONTEMPORAL_BLOCKS_H
 
@@ -11,7 +11,7 @@
 enum {
     STNI_PIECE = 512,                                   /* bytes; pieces end where a multiple of it does */
     STNI_BLOCK_ROOM = STNI_STREAMING_PAGE + STNI_PIECE, /* bytes, at an address that is a multiple of a line */
-    STNI_BLOCK_AHEAD = 4096                             /* bytes: what is read so much later is asked for */
+    STNI_BLOCK_AHEAD = 4096                             /* bytes: how far ahead operands are prefetched */
 };
 
 /* Elements of the first piece of a run of n at `to`. */
@@ -21,7 +21,8 @@ static inline int64_t stni_block_length(const void *to, int64_t n, size_t size)
     return n > most ? most : n;
 }
 
-/* Where a piece that goes to `to` is put: half a page away, as far from stores on their way as it can be (core/box/nontemporal.h). */
+/* Where in the buffer a piece that goes to `to` is put: half a page away from it, as far from pending stores as it can be
+ * (core/box/nontemporal.h). */
 static inline void *stni_block_place(char *buffer, const void *to)
 {
     return buffer + ((uintptr_t)to + STNI_STREAMING_PAGE / 2) % STNI_STREAMING_PAGE;
@@ -40,7 +41,8 @@ static inline void stni_block_send(void *to, const void *piece, size_t bytes)
         memcpy(dst + at, src + at, bytes - at);
 }
 
-/* Asks for what lies `ahead` bytes after `bytes` that are read now; 0: for nothing. Past the end of what there is to read it does no harm. */
+/* Prefetches what lies `ahead` bytes after the `bytes` that are read now; nothing where `ahead` is 0. Prefetching past the end of an operand is
+ * harmless. */
 static inline void stni_block_prefetch(const void *from, size_t bytes, size_t ahead)
 {
     if (ahead > 0)

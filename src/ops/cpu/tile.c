@@ -9,7 +9,7 @@
 
 enum {
     SCRATCH = 4096, /* bytes that are converted before they are transposed */
-    SOME = 128,     /* elements of a row that are read between two times of asking */
+    SOME = 128,     /* elements of a row that are read between two rounds of prefetching */
     SHORT = 8       /* elements of a row that are not worth it */
 };
 
@@ -30,7 +30,8 @@ struct stni_tile_kernels stni_tile_kernels(stn_dtype to, stn_dtype from, enum st
                                       to_size, from_size, to == from};
 }
 
-/* Prefetches the lines of n elements with a step between them, both in bytes, `ahead` bytes away. Prefetching an address outside the operand is harmless. */
+/* Prefetches the cache lines of n elements, `step` bytes apart, at `ahead` bytes from where they lie. Prefetching an address outside the operand is
+ * harmless. */
 static void prefetch(const char *from, int64_t step, int64_t n, int64_t ahead)
 {
     const int64_t first = step < 0 ? (n - 1) * step : 0, bytes = n * (step < 0 ? -step : step);
@@ -38,7 +39,7 @@ static void prefetch(const char *from, int64_t step, int64_t n, int64_t ahead)
         stni_prefetch((const void *)((uintptr_t)from + (uintptr_t)(first + at + ahead)));
 }
 
-/* A row, some elements at a time: what is prefetched then is on its way while these are worked on. */
+/* Reads a row, some elements at a time: the next ones are prefetched while these are worked on. */
 static void read_row(const struct stni_tile_kernels *k, char *to, const char *from, const struct stni_tile *tile)
 {
     alignas(STNI_LINE) char scratch[SOME * sizeof(double _Complex)];
@@ -57,7 +58,7 @@ static void read_row(const struct stni_tile_kernels *k, char *to, const char *fr
     }
 }
 
-/* Columns that are runs, some at a time through a scratch, in which they are converted. */
+/* Reads a tile whose columns are dense, some columns at a time through a scratch buffer in which they are converted. */
 static void turn_converted(const struct stni_tile_kernels *k, char *to, const char *from, const struct stni_tile *tile)
 {
     alignas(STNI_LINE) char scratch[SCRATCH];

@@ -16,8 +16,8 @@ struct stni_tile_kernels {
 
 struct stni_tile_kernels stni_tile_kernels(stn_dtype to, stn_dtype from, enum stni_isa isa);
 
-/* Brings a tile to dense rows (to_col is 1). Where the operand's elements lie apart they are put next to each other first, or transposed,
- * then converted. `ahead` is kept to wherever the operand is read by whole lines. */
+/* Brings a tile to dense rows (to_col is 1). Where the operand's elements are not contiguous they are gathered first, or transposed, and then
+ * converted. `ahead` is heeded wherever the operand is read by whole cache lines. */
 void stni_tile_read(const struct stni_tile_kernels *kernels, void *to, const void *from, const struct stni_tile *tile);
 
 /* Brings dense rows (from_col is 1) to a tile. */

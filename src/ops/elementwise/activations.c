@@ -1,4 +1,4 @@
-/* Activations: the typed functions of the unary functions of activation.h. */
+/* The typed functions of the activations of activation.h. */
 #include "ops/elementwise/unary_rule.h"
 #include "ops/common/call.h"
 

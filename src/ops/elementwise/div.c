@@ -59,7 +59,7 @@ static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *g
     return stn_neg(stn_div(stn_mul(grad, stni_conjugate(call->out[0])), stni_conjugate(call->in[1])));
 }
 
-/* A rounded quotient is constant but where it jumps. */
+/* A rounded quotient is piecewise constant. */
 static const struct stni_pointwise_rule *variant(const void *attrs)
 {
     static const struct stni_pointwise_rule

@@ -1,4 +1,5 @@
-/* Activations whose gate is another tensor: prelu, the derivative of which is learned, and glu, which halves a dim. Made of other ops. */
+/* Activations that read a second tensor or a second half: prelu, whose negative slope is a learned tensor, and glu, which halves a dim. Both are made
+ * of other ops. */
 #include "core/base/dtype.h"
 #include "core/shard/spec.h"
 #include "ops/common/call.h"

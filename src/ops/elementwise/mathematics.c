@@ -1,4 +1,5 @@
-/* Unary functions without attributes, from exp to erfc: what there is to say of them stands in exponential.h, trigonometry.h and unary_list.h. */
+/* The typed functions of unary functions without attributes, from exp to erfc. exponential.h, trigonometry.h, activation.h and unary_list.h describe
+ * them. */
 #include "ops/common/call.h"
 
 #include <shardtensor/ops_pointwise.h>

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Gates: of the cotangent, by two operands. They are linear in the cotangent and constant in the others but where they jump. */
+/* Gates: of the cotangent, by two operands. They are linear in the cotangent and piecewise constant in the others. */
 
 static stn_tensor *gate(enum stni_op_index op, stn_tensor *grad, stn_tensor *left, stn_tensor *right)
 {

@@ -1,4 +1,4 @@
-/* What a division leaves: floor_divide, fmod (the rest has the sign of the dividend) and remainder (that of the divisor). */
+/* Integer quotients and remainders: floor_divide, fmod (its result has the sign of the dividend) and remainder (the sign of the divisor). */
 #include "ops/elementwise/pointwise.h"
 #include "ops/common/call.h"
 #include "ops/common/promote.h"
@@ -82,7 +82,7 @@ static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers 
     out->operand[1] = ((const struct rest_attrs *)call->attrs)->other;
 }
 
-/* The rest is x - q y with a whole q, which is constant but where it jumps. */
+/* The remainder is x - q y with an integer q, which is piecewise constant. */
 static stn_tensor *fmod_by_other(const stn_backward_call *call, stn_tensor *grad)
 {
     return stn_neg(stn_mul(grad, stn_div_rounded(call->in[0], call->in[1], STN_ROUND_TRUNC)));

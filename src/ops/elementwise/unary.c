@@ -1,4 +1,4 @@
-/* Pointwise ops of one operand that are no unary functions: neg, abs, sign, conj. */
+/* Pointwise ops of one operand that are not rows of unary_list.h: neg, abs, sign, conj. */
 #include "core/base/dtype.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/common/call.h"
@@ -52,7 +52,8 @@ static stn_tensor *conj_derivative(const stn_backward_call *call, stn_tensor *gr
     return stni_conjugate(grad);
 }
 
-/* abs_backward: the cotangent times sign(x), or times x / |x|, 0 at 0. A real derivative is constant but where it jumps. */
+/* abs_backward: the cotangent times sign(x), or times x / |x|, 0 at 0. For real inputs sign(x) is piecewise constant, so that nothing flows back to x
+ * through it. */
 
 static stn_tensor *abs_derivative(const stn_backward_call *call, stn_tensor *grad)
 {

@@ -1,10 +1,11 @@
-/* The facts of unary functions (exponential.h), one row each. A row makes four ops: the function, the same in place, its backward, its double backward.
+/* The facts of unary functions (exponential.h), one row each. A row makes four ops: the function, the function in place, its backward and its double
+ * backward.
  *
  *     ROW(X, name, class, reads, attributes)
  *
  * class       which dtypes it takes: ANALYTIC floating and complex; REAL floating; both turn integers and bool into f32.
  *             FLOATS floating only. NUMBERS all but bool, REALS all but bool and complex, in which it computes itself
- * reads       what derivative and second derivative are functions of: the input IN, or the output OUT
+ * reads       what the derivatives are functions of: the input IN, or the output OUT
  * attributes  NONE; NUMBERS, up to two of type double, a and b of the arithmetic; CHOICE, one that chooses among this row of arithmetic and
  *             those after it. Their names and defaults stand in unary_rule.c */
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_LIST_H

@@ -1,4 +1,4 @@
-/* Attributes of unary functions that have numbers. */
+/* Attributes of those unary functions that have numbers. */
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_RULE_H
 #define STNI_OPS_ELEMENTWISE_UNARY_RULE_H
 

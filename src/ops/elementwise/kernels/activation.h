@@ -1,8 +1,8 @@
-/* Unary functions of neural networks, and the error function. As exponential.h; floating types only. */
+/* Activation functions of neural networks, and the error function, in rows as in exponential.h; floating types only. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_H
 
-/*    op          value                                derivative                                 second derivative */
+/*    op          value                                derivative                            second derivative */
 #define STNI_ACTIVATION_LIST(X)                                                                                              \
     X(erf,        ERF(x),                              (R)STNI_2RSQRTPI * EXP(-v * v),       -2 * v * (R)STNI_2RSQRTPI * EXP(-v * v)) \
     X(erfc,       ERFC(x),                             -(R)STNI_2RSQRTPI * EXP(-v * v),      2 * v * (R)STNI_2RSQRTPI * EXP(-v * v))  \

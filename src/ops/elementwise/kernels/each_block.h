@@ -1,5 +1,5 @@
-/* The loop of every block (pointwise_kernel.h): over the whole run, or piece by piece past the caches. Expands where T, n, in0, in1, in2, out and
- * `block` are what their names say: `result` of x, y and `third`, the elements of in0, in1 and `last`. */
+/* The loop of every block (pointwise_kernel.h): over the whole run, or piece by piece where the result is written by non-temporal stores. Expands
+ * where T, n, in0, in1, in2, out and `block` are what their names say: `result` of x, y and `third`, the elements of in0, in1 and `last`. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 
@@ -11,7 +11,7 @@ struct piece {
     int64_t n;
 };
 
-/* The piece from element `at` on. Apart from the loops, which have no registers to spare, as what follows. */
+/* The piece from element `at` on. This function and the next are not inlined: the loops have no registers to spare. */
 static __attribute__((noinline)) struct piece open_piece(const struct stni_pointwise_block *block, int64_t at, size_t size)
 {
     const char *out = (const char *)block->out + at * (int64_t)size;
@@ -26,7 +26,7 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
     stni_block_send(to, piece.to, (size_t)piece.n * size);
 }
 
-/* What decides how the loop goes on changes within it, or the compiler would make two loops. */
+/* What decides how the loop goes on changes inside the loop; otherwise the compiler would make two loops of it. */
 #define EACH_PIECE(third, last, result)                                                                             \
     {                                                                                                               \
         struct piece piece = block->buffer ? open_piece(block, 0, sizeof(T)) : (struct piece){out, n};                \

@@ -44,7 +44,7 @@ struct stni_pointwise_block {
     void *out;
     const void *in[STNI_POINTWISE_MAX_IN]; /* all valid: those that the op has not are in[0] */
     struct stni_pointwise_number a, b, c;
-    char *buffer;                            /* NULL, or what `out` is written by non-temporal stores through (ops/cpu/nontemporal_blocks.h) */
+    char *buffer;                          /* NULL, or where blocks of `out` wait for non-temporal stores (ops/cpu/nontemporal_blocks.h) */
     size_t ahead[STNI_POINTWISE_MAX_IN];   /* then: how far ahead each operand is prefetched, bytes; 0: not at all */
 };
 

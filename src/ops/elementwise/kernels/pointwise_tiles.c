@@ -1,6 +1,6 @@
-/* Pointwise ops over an iteration space that is not one dense run: cuts it into tiles of the two inner dims, brings each operand's tile to a
- * dense run of the compute type (where it lies so already, nothing is copied), and lets the op's block do the arithmetic. A result that
- * the caches will not keep is written past them, so that they need not fetch what is overwritten. */
+/* Pointwise ops over an iteration space that is not one dense run: cuts it into tiles of the two inner dims, brings each operand's tile to a dense
+ * run of the compute type (where it lies so already, nothing is copied), and lets the op's block do the arithmetic. A result that is too large to
+ * stay in the caches is written by non-temporal stores, which do not read the lines that they overwrite. */
 #include "ops/elementwise/kernels/pointwise_tiles.h"
 
 #include "core/box/box_kernel.h"
@@ -19,10 +19,10 @@ enum {
     LONG_ROW = 256 << 10,     /* bytes of such a row */
     BUFFERS = 40 << 10,       /* of all that are needed together */
     ACROSS_ROWS = 64,         /* of a tile that is transposed */
-    FAR = 32 << 10,           /* bytes between rows, up to which the same place in the next ones is asked for */
-    ACROSS_AHEAD = 8,         /* rows, and columns that are transposed, so much later in it are asked for: more push each other out of the caches */
+    FAR = 32 << 10,           /* bytes between rows, up to which the same place in the next rows is prefetched */
+    ACROSS_AHEAD = 8,         /* rows, or columns to transpose, to prefetch ahead: more of them would evict each other from the caches */
     ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
-    STREAM_RUN = 256          /* bytes of a tile's row that are worth streaming */
+    STREAM_RUN = 256          /* bytes of a tile's row that are worth non-temporal stores */
 };
 
 /* One operand, or the output, on its way through the tiles. */
@@ -45,7 +45,7 @@ struct space {
     int64_t tile_rows, tile_cols; /* at most */
     int64_t pad;                  /* bytes between two rows in a lane's buffer */
     struct lane lane[LANES];
-    char *buffer;                   /* NULL, or what the output is written by non-temporal stores through: */
+    char *buffer;                 /* NULL, or where blocks of the output wait for non-temporal stores: */
     alignas(STNI_LINE) char place[STNI_BLOCK_ROOM];
     alignas(STNI_LINE) char buffers[BUFFERS];
 };
@@ -111,8 +111,8 @@ static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, i
     return (struct view){lane->buffer, dense};
 }
 
-/* What the block asks for beside row r of an operand: nothing where it reads a buffer. After the last rows of a tile that is transposed come the
- * first of the next. */
+/* How far ahead, in bytes, the block prefetches while it reads row r of an operand; 0 where it reads a buffer. After the last rows of a tile that is
+ * transposed it prefetches the first rows of the next tile. */
 static size_t ahead_of_row(const struct space *s, const struct lane *lane, const struct view *view, int64_t r, int64_t rows)
 {
     int64_t ahead = view->at == lane->buffer ? 0 : lane->ahead;
@@ -146,7 +146,8 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     }
 }
 
-/* Whether the block puts the output where it belongs. Short rows that are written by non-temporal stores are better off in one piece. */
+/* Whether the block writes the output where it belongs. Short rows go through the buffer first where non-temporal stores write them, which are faster
+ * for one long run than for many short ones. */
 static int is_out_direct(const struct space *s, int64_t rows, int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
@@ -287,8 +288,8 @@ static int any_runs_across(const struct space *s)
     return across;
 }
 
-/* How far ahead an operand is asked for, so that reads go on beside the writes that keep memory busy: the same place in the next rows, where these
- * do not follow each other and are near, else what comes next in the row. */
+/* How far ahead an operand is prefetched, so that reads go on while writes keep memory busy: the same place in the next rows, where the rows are not
+ * contiguous but near each other, else what comes next in the row. */
 static int64_t ahead_of(const struct space *s, const struct lane *lane, int across)
 {
     const int64_t size = (int64_t)lane->size;
@@ -302,9 +303,9 @@ static int64_t ahead_of(const struct space *s, const struct lane *lane, int acro
     return is_direct(s, lane, s->rows, s->cols) ? STNI_BLOCK_AHEAD : cols;
 }
 
-/* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to
- * row than within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow, up to a piece. Their
- * rows lie a line further apart than they are long: at powers of two they would get into each other's way in the L1 cache. */
+/* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to row than
+ * within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow, up to a piece. Their rows lie a
+ * line further apart than they are long: at distances that are powers of two they would map to the same sets of the L1 cache. */
 static void set_tiles(struct space *s)
 {
     int numbers;

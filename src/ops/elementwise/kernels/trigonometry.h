@@ -1,8 +1,8 @@
-/* Unary functions of the circle. As exponential.h. */
+/* Trigonometric functions and their inverses, in rows as in exponential.h. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_TRIGONOMETRY_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_TRIGONOMETRY_H
 
-/*    op    value    derivative                 second derivative */
+/*    op    value    derivative            second derivative */
 #define STNI_TRIGONOMETRY_LIST(X)                                                       \
     X(sin,  SIN(x),  COS(v),               -SIN(v))                                     \
     X(cos,  COS(x),  -SIN(v),              -COS(v))                                     \

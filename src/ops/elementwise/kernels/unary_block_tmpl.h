@@ -3,13 +3,13 @@
  *   BLOCK          the function's name
  *   ROWS(X)        the list of unary functions (exponential.h)
  *   PRODUCT(x, y)  x y
- *   DUAL(x)        the conjugate of a complex derivative, a real one itself */
+ *   DUAL(x)        the conjugate of a complex derivative; a real derivative as it is */
 #define LOOP(name, last, result)                       \
     case STNI_POINTWISE_##name:                        \
         EACH_PIECE(v, last, result)                    \
         break;
 
-/* What a derivative and a second derivative are functions of is the last operand, where backward and double backward have it. */
+/* The derivatives are functions of v, which is the last operand of backward and of double backward. */
 #define CASES(op, value, slope, bend)                          \
     LOOP(op, in0, (T)(value))                                  \
     LOOP(op##_backward, in1, PRODUCT(x, DUAL((T)(slope))))     \
