@@ -12,17 +12,17 @@ struct stni_attention_attrs {
     int64_t is_causal;
     double scale; /* NaN: 1 / sqrt(e) */
     int64_t enable_gqa;
-    int64_t wants_mask; /* of the backward alone: the mask's gradient too */
+    int64_t wants_mask; /* of the backward only: whether the mask's gradient is wanted too */
 };
 
-/* Judges the four inputs and the attributes; gives the result's dtype and shape. */
+/* Checks the four inputs and the attributes; gives the result's dtype and shape. */
 stn_status stni_attention_check(const stn_op_call *call, stn_meta *out);
 
 /* Query heads to a head of keys. */
 int64_t stni_attention_group(const stn_op_call *call);
 
-/* The layout that leads in forward: that of the result (ops/placement/follow.h). Cuts of heads keep those together that share keys, where every rank
- * can have some. */
+/* The layout that leads in forward: that of the result (ops/placement/follow.h). Heads that share keys are kept on one rank, where every rank can
+ * have some. */
 stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, struct stni_layout *leader);
 
 /* The spec of input `k` beside a leader; `is_sum`: that of its gradient. */

@@ -1,5 +1,5 @@
-/* scaled_dot_product_attention_backward: the gradients of query, key, value and a floating mask. With weights P again from the rows' sums, dropout's
- * factors M, and D the product of each row of the result with its cotangent,
+/* scaled_dot_product_attention_backward: the gradients of query, key, value and a floating mask. With the probabilities P recomputed from the rows'
+ * log-sum-exp, dropout's factors M, and D the product of each row of the result with its cotangent,
  *
  *     dV = (P M)^T dO,   dS = P (M (dO V^T) - D),   dQ = scale dS K,   dK = scale dS^T Q,   dmask = dS.
  *

@@ -159,7 +159,7 @@ stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, str
     return cut_groups(call, leader);
 }
 
-/* Heads of keys follow those of queries where these are sharded by whole groups. */
+/* Heads of keys are sharded as those of queries where these are sharded by whole groups. */
 static stn_status follow_groups(const stn_op_call *call, const struct stni_layout *leader, struct stni_layout *layout, const stn_spec **out)
 {
     const int64_t group = stni_attention_group(call);

@@ -21,9 +21,8 @@ struct stni_attention_sum {
 
 enum stni_attention_mask { STNI_ATTENTION_NO_MASK, STNI_ATTENTION_ALLOWS, STNI_ATTENTION_ADDS };
 
-/* Letters: l query rows, s key rows, e and v elements of their rows.
- * forward: out (l, v) and lse (l), the logarithm of the sum of exponentials; infinity where a row attends to nothing.
- * backward: from grad, out and lse the gradients. */
+/* Sizes: l query rows, s key rows, e and v elements of their rows. forward: out (l, v) and lse (l), the logarithm of the sum of exponentials;
+ * infinity where a row attends to nothing. backward: from grad, out and lse the gradients. */
 struct stni_attention_args {
     stn_dtype dtype;
     int n_batch;

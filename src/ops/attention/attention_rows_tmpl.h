@@ -2,7 +2,7 @@
 
 struct NAME(space) {
     A *query, *key, *value;  /* (rows, e), multiplied by the scale; (keys, e); (keys, v) */
-    A *weight, *slope;       /* (rows, KEYS): probabilities; their gradients */
+    A *weight, *slope;       /* (rows, KEYS): probabilities; gradients of these, then of the scores */
     A *sum, *largest, *mean; /* of each row */
     A *out, *grad;           /* (rows, v) */
     void *product;           /* the products' own */
@@ -67,7 +67,7 @@ static void NAME(score)(const struct stni_attention_args *p, const struct at *at
     }
 }
 
-/* Multiplies by what dropout makes of ones. */
+/* Multiplies by dropout's factors: 0, or the scale of what is kept. */
 static void NAME(drop)(const struct stni_attention_args *p, const struct at *at, const struct block *b, A *block)
 {
     struct stni_philox words = {{0}};
@@ -82,7 +82,7 @@ static void NAME(drop)(const struct stni_attention_args *p, const struct at *at,
     }
 }
 
-/* Scores become exponentials above the largest so far; what was summed before is brought to the same measure. */
+/* Scores become exponentials relative to the largest score so far; what was summed before is rescaled to the new largest score (online softmax). */
 static void NAME(raise)(const struct stni_attention_args *p, const struct block *b, struct NAME(space) *s)
 {
     for (int64_t r = 0; r < b->rows; r++) {
@@ -131,7 +131,8 @@ static void NAME(forward)(const struct stni_attention_args *p, const struct at *
     }
 }
 
-/* The cotangent's rows, and of each its product with the result's row: the mean of the scores' slopes. */
+/* Loads the cotangent's rows, and computes the product of each with the result's row: the mean over the keys, weighted by the probabilities, of the
+ * probabilities' gradients. */
 static void NAME(load_grad)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
 {
     NAME(load)(&p->grad, at->grad, b->i, b->rows, p->v, 1, s->grad);
@@ -143,7 +144,7 @@ static void NAME(load_grad)(const struct stni_attention_args *p, const struct at
     }
 }
 
-/* Probabilities again, and the gradient of the scores: weight (slope - mean). */
+/* Recomputes the probabilities, and from their gradients, in `slope`, makes those of the scores: weight (slope - mean). */
 static void NAME(slopes)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
 {
     for (int64_t r = 0; r < b->rows; r++) {

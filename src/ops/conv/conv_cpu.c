@@ -21,7 +21,7 @@ static int is_empty(const struct stni_conv_problem *p)
     return least <= 0;
 }
 
-/* How problems are solved: the same answer when the workspace is asked for and when the kernel runs. */
+/* How problems are solved: the same choice when the size of the workspace is computed and when the kernel runs. */
 struct way {
     struct stni_onednn *library; /* NULL: our own kernels */
     int widen;                   /* x and y become f32 first, and the weight unless it is so */

@@ -5,7 +5,7 @@
 #include "ops/conv/image.h"
 #include "ops/conv/conv_plan.h"
 
-/* Who reads what: the same on every rank. */
+/* Which positions each rank reads: the same answer on every rank. */
 struct stni_conv_reader {
     const struct stni_conv *conv;
     const stn_spec *x, *y;

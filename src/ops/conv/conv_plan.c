@@ -25,18 +25,18 @@ static struct stni_range inside_backward(const struct stni_window *w, struct stn
     if (y.end < w->n_out)
         inner.end = y.end * w->stride - w->pad;
     inner = stni_range_intersect(inner, x);
-    /* What stands before the first output's reads needs pads below zero. */
+    /* Elements before those that the first output reads need negative pads. */
     int64_t first = stni_window_readers(w, inner).begin;
     first = first > y.begin ? first : y.begin;
     if (first * w->stride - w->pad > inner.begin)
         inner.begin = first * w->stride - w->pad;
-    /* So does what lies a stride and more behind the last one's. */
+    /* So do elements a stride or more behind those that the last output reads. */
     int64_t last = (y.end - 1) * w->stride - w->pad + extent + w->stride - 1;
     inner.end = inner.end < last ? inner.end : last;
     return inner;
 }
 
-/* Outputs that read the positions, at least one more where pads would be below zero otherwise; also ones that do not exist. */
+/* Outputs that read the positions, and at least one more where pads would be negative otherwise; some of them may not exist. */
 static struct stni_range readers(const struct stni_window *w, struct stni_range positions)
 {
     struct stni_range r = stni_window_readers(w, positions);
@@ -133,7 +133,7 @@ struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct
     return stni_range_intersect(read, plan->own_source[0]);
 }
 
-/* A base is worth while if it computes at least half of the target, and possible if only rows would have to be cut. */
+/* A base is worth while if it computes at least half of the target, and possible if only rows (dim 0) would have to be cropped. */
 static int has_base(const struct stni_conv *conv, const struct stni_conv_plan *plan)
 {
     int64_t inner = 1, all = 1;

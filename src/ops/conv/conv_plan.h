@@ -40,8 +40,8 @@ static inline int64_t stni_conv_pad_high(const struct stni_conv *conv, int d, st
     return stni_window_reads(&conv->window[d], y).end - x.end;
 }
 
-/* Whether a problem of these ranges reads x from its first element on, and to its last but for what a stride leaves over: a longer
- * chunk would have to be cut, and only rows (dim 0) can be. */
+/* Whether a problem of these ranges reads x from its first element on, and to its last but for what a stride leaves over: a longer chunk would have
+ * to be cropped, and only rows (dim 0) can be. */
 static inline int stni_conv_fits(const struct stni_conv *conv, int d, struct stni_range x, struct stni_range y)
 {
     return stni_conv_pad_low(conv, d, x, y) >= 0 && stni_conv_pad_high(conv, d, x, y) > -conv->window[d].stride;

@@ -88,7 +88,7 @@ static const struct stni_conv_image *target_of(const struct solver *s)
     return s->kind == STNI_CONV_GRAD_INPUT ? &s->x : &s->y;
 }
 
-/* Multiplications that a row of the target takes, of one image. */
+/* Multiplications for a row of the target of one image. */
 static int64_t row_work(const struct solver *s)
 {
     int64_t work = stni_conv_row_elements(s->conv, &s->y) * s->x.channels / s->conv->groups;
@@ -205,8 +205,8 @@ static stn_status sum_part(struct solver *s, const struct stni_conv_part *part, 
 
 /* Set-up */
 
-/* Parts that take this rank's own elements too: of the gradient by the weight the base has taken what lies in the chunk, but for rows that it
- * left out. */
+/* Parts that read this rank's own elements too: for the gradient by the weight the base has read what lies in the chunk, except for rows that it left
+ * out. */
 static uint64_t take_own(const struct solver *s)
 {
     uint64_t own = 0;

@@ -1,8 +1,8 @@
 /* One dtype's convolution; included once per dtype by reference.c.
  *
- * Letters: P pixels of y in a block; T taps; C, O channels of x and y in a group; K = T C. A block of columns holds, for each pixel, the
- * K elements of x that it reads; with the weight as a (K, O) matrix each kind is one product per group and block:
- * y = columns weight, columns = y weight', weight += columns' y. Wanted: REAL; NAME(x). */
+ * Sizes: P pixels of y in a block; T taps; C, O channels of x and y in a group; K = T C. A block of columns holds, for each pixel, the K elements of
+ * x that it reads; with the weight as a (K, O) matrix each kind is one product per group and block: y = columns weight, columns = y weight', weight
+ * += columns' y. Wanted: REAL; NAME(x). */
 
 /* Taps first … last - 1 of a line of x, `line` being where tap 0 would read; the others are zeros. To columns, or added from them. */
 static void NAME(line)(const struct layout *l, REAL *line, int64_t first, int64_t last, REAL *columns, int add)

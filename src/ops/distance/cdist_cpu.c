@@ -72,7 +72,7 @@ static void forward(const struct stni_cdist_args *p)
         of[p->dtype](p, &walk.at);
 }
 
-/* Takes the batch dims that x1 lacks out of `own` into `summed`. */
+/* Moves the batch dims that x1 lacks from `own` to `summed`. */
 static void part(struct stni_cdist_args *own, struct stni_cdist_args *summed)
 {
     const struct stni_cdist_args all = *own;
@@ -106,7 +106,7 @@ static struct stni_cdist_operand transposed(struct stni_cdist_operand x)
     return x;
 }
 
-/* Distances do not ask which side is the first. */
+/* x2's gradient is x1's with the sides exchanged: distances are symmetric. */
 static void backward(const struct stni_cdist_args *p)
 {
     struct stni_cdist_args turned = *p;

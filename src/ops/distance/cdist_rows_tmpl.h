@@ -1,6 +1,6 @@
-/* One dtype's distances (core/box/each_float.h). Letters: R and J rows of the two sides in a tile, K elements of a row at a time; x[i][k] and, where
- * vectors run over j, its transpose. A metric is what one element adds to R x J sums (`add`), what the sums become (`finish`), and for the
- * gradient a factor of each pair (`weight`) and what it gives elements of a row (`slope`). */
+/* One dtype's distances (core/box/each_float.h). Sizes: R and J rows of the two sides in a tile, K elements of a row at a time; x[i][k] and, where
+ * vectors run over j, its transpose. A metric is what one element adds to R x J sums (`add`), what the sums become (`finish`), and for the gradient a
+ * factor of each pair (`weight`) and the derivative of its distance with respect to the elements of a row (`slope`). */
 
 struct NAME(metric) {
     void (*add)(A *restrict sum, A x, const A *restrict y, A p);
@@ -118,7 +118,7 @@ static const struct NAME(metric) NAME(metrics)[] = {
     [OTHER] = {NAME(add_other), NAME(finish_other), NAME(weight_other), NAME(slope_other)},
 };
 
-/* Loads rows x n elements; the first index of `out` is that of the row, or of the element where `turned`. */
+/* Loads rows x n elements; the first index of `out` is that of the row, or, where `turned` is set, that of the element (transposed). */
 static void NAME(load)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, int turned, A *out)
 {
     const T *from = (const T *)x->data + at;
@@ -156,7 +156,7 @@ static void NAME(forward)(const struct stni_cdist_args *p, const struct at *at)
             NAME(tile)(p, at, i, j);
 }
 
-/* What the rows of the other side give R rows x K elements of x1's gradient, for one element of the batch. */
+/* Adds what the rows of the other side contribute to R rows x K elements of x1's gradient, for one element of the batch. */
 static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t k, A *sum)
 {
     const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];

@@ -30,7 +30,7 @@ struct rule {
     const char *length; /* the attribute that gives lengths */
 };
 
-/* What is asked for: sizes that dims shall have, the last being the one that is halved or restored. */
+/* The call's sizes of the dims to transform; the last dim is the one that is halved or restored. */
 struct task {
     int n;
     int dims[STN_MAX_NDIM];
@@ -127,7 +127,8 @@ static stn_status check_dtype(const stn_op_call *call)
     return STN_OK;
 }
 
-/* The size of the task's i-th dim: as asked for (ABSENT, or -1 in a list: as it is), of what restores the whole line's. */
+/* The size of the task's i-th dim: the attribute's (ABSENT, or -1 in a list: the dim's own), for an op that restores lines the size of the whole
+ * line. */
 static stn_status set_size(const stn_op_call *call, struct task *task, int i, int64_t asked)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;

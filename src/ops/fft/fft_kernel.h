@@ -6,8 +6,8 @@
 
 #include <shardtensor/op.h>
 
-/* Lines are packed into buffers, transformed, and stored: `scale` times what comes out. Strides in elements of `in` and of `out`, which may be the same
- * memory where elements are. */
+/* Lines are packed into buffers, transformed, and stored: `scale` times what comes out. Strides in elements of `in` and of `out`, which may be the
+ * same memory where elements are. */
 struct stni_fft_args {
     const struct stni_transform *transform;
     int real_in; /* complex lines of real elements */

@@ -1,8 +1,8 @@
 /* Transforms of our own, for builds without FFTW, in f64 whatever the dtype.
  *
- * Decimation in time, one prime factor of n after the other: n/r transforms of length r on the r transforms of every r-th element (Cooley and
- * Tukey 1965). Where n has a large prime factor, the transform is a convolution with a chirp, jk = (j^2 + k^2 - (k - j)^2) / 2, done at a
- * power of two that has space for it (Bluestein 1970). Real lines go through complex ones. */
+ * Decimation in time, one prime factor of n after the other: n/r transforms of length r on the r transforms of every r-th element (Cooley and Tukey
+ * 1965). Where n has a large prime factor, the transform is a convolution with a chirp, jk = (j^2 + k^2 - (k - j)^2) / 2, computed by transforms
+ * whose length is a power of two that is large enough for it (Bluestein 1970). Real lines go through complex ones. */
 #include "ops/fft/transform.h"
 
 #include "core/base/host_alloc.h"
@@ -13,7 +13,7 @@
 
 typedef double _Complex number;
 
-/* Without the detours that C's own product makes for infinities. */
+/* Without the special cases for infinities of C's own complex product. */
 static inline number times(number a, number b)
 {
     return __builtin_complex(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
@@ -61,7 +61,7 @@ static stn_status line_init(struct line *line, int64_t n, int sign)
     return STN_OK;
 }
 
-/* The transforms of length r of elements k, k + m, …, m = n / r, of `out`, each turned by its place first. */
+/* The transforms of length r of elements k, k + m, …, m = n / r, of `out`, each element multiplied by its twiddle factor first. */
 static void join_parts(const struct line *line, int r, int64_t m, int64_t stride, number *out)
 {
     number part[LARGE_PRIME + 1];

@@ -1,4 +1,5 @@
-/* One line's discrete Fourier transform, unnormalised: y_k = sum_j x_j exp(-+ 2 pi i j k / n). By FFTW where the build has it, else by mixed_radix.c. */
+/* One line's discrete Fourier transform, unnormalised: y_k = sum_j x_j exp(-+ 2 pi i j k / n). By FFTW where the build has it, else by
+ * mixed_radix.c. */
 #ifndef STNI_OPS_FFT_TRANSFORM_H
 #define STNI_OPS_FFT_TRANSFORM_H
 
@@ -8,7 +9,7 @@ enum stni_transform_kind {
     STNI_TRANSFORM_FORWARD,  /* n complex to n complex, exponent -2 pi i j k / n */
     STNI_TRANSFORM_BACKWARD, /* the same with + */
     STNI_TRANSFORM_HALVE,    /* n real to the first n / 2 + 1 complex ones, forward */
-    STNI_TRANSFORM_RESTORE   /* back to n real: the others are the conjugates; imaginary parts of the first and, for an even n, the last are not read */
+    STNI_TRANSFORM_RESTORE   /* back to n real ones; imaginary parts of the first and, for an even n, of the last are not read */
 };
 
 /* Lines are contiguous and begin at addresses that are multiples of 64 bytes. */

@@ -1,5 +1,5 @@
-/* einsum: sums of products by an equation. Each operand is brought to distinct labels that others or the result have too (diagonals, sums); then
- * two at a time are multiplied, those first whose product is smallest, and summed over the labels that nobody wants any more. */
+/* einsum: sums of products by an equation. Each operand is brought to distinct labels that others or the result have too (diagonals, sums); then two
+ * at a time are multiplied, those first whose product is smallest, and summed over the labels that neither the result nor a remaining operand has. */
 #include "core/tensor/tensor.h"
 #include "ops/matmul/contract.h"
 #include "ops/matmul/equation.h"
@@ -99,7 +99,7 @@ static void squeeze(struct factors *f, int i)
         }
 }
 
-/* Sums over the labels that nobody else has. */
+/* Sums over the labels that neither another factor nor the result has. */
 static void sum_alone(struct factors *f, int i)
 {
     struct stni_einsum_term *term = &f->term[i];

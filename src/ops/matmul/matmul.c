@@ -1,7 +1,7 @@
 /* matmul: batches of matrix products.
  *
- * Letters: A (…, m, k), B (…, k, n), C (…, m, n); of a vector on the left m is missing, of one on the right n. Every rank multiplies its
- * chunks; where k is sharded, or an operand is Partial(sum), so is the result. */
+ * Shapes: A (…, m, k), B (…, k, n), C (…, m, n); a vector on the left has no m, one on the right no n. Every rank multiplies its chunks; where k is
+ * sharded, or an operand is Partial(sum), so is the result. */
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
 #include "ops/matmul/matmul.h"

@@ -10,7 +10,7 @@ enum {
                          1 << STN_DTYPE_I32 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
 };
 
-/* C = A B, or A B^T where `b_turned`, of the chunks; launches slot 0 of the op, which takes struct stni_matmul_args. */
+/* C = A B of the chunks, or A B^T where `b_turned` is set (B is transposed); launches slot 0 of the op, which takes struct stni_matmul_args. */
 stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_transposed, const stn_tensor *c);
 
 /* The same for products that are described already; collapses their dims. */
@@ -20,7 +20,7 @@ stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *args);
 stn_status stni_matmul_add(stn_op_call *call, int slot, const stn_tensor *y, const stn_tensor *t, struct stni_pointwise_number number);
 stn_status stni_matmul_scale(stn_op_call *call, int slot, const stn_tensor *y, struct stni_pointwise_number number);
 
-/* Judges that the `n` inputs from `first` on have one dtype, which products serve. */
+/* Checks that the `n` inputs from `first` on have one dtype, for which there are products. */
 stn_status stni_matmul_check_dtypes(const stn_op_call *call, int first, int n);
 
 /* Conjugated and transposed. */

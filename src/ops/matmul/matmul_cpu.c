@@ -1,22 +1,22 @@
-/* Products on the CPU: by oneDNN or by our own kernels. 16-bit floats become f32 in the workspace first, unless oneDNN takes them. */
+/* Products on the CPU: by oneDNN or by our own kernels. 16-bit floats are converted to f32 in the workspace first, unless oneDNN supports them. */
 #include "core/device/device.h"
 #include "ops/matmul/matmul_cpu.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/widen.h"
 
-/* How products are computed: the same answer when the workspace is asked for and when the kernel runs. */
+/* How products are computed: the same choice when the size of the workspace is computed and when the kernel runs. */
 struct way {
     struct stni_onednn *library; /* NULL: our own kernels */
     int widen;                   /* 16-bit floats are multiplied as f32 */
 };
 
-/* Whether oneDNN takes a factor of so many rows and columns as it lies. */
+/* Whether oneDNN supports the strides of a factor of so many rows and columns. */
 static int suits(const struct stni_matmul_operand *o, int64_t rows, int64_t cols)
 {
     return (o->col == 1 && (rows == 1 || o->row >= cols)) || (o->row == 1 && (cols == 1 || o->col >= rows));
 }
 
-/* Our own kernels are for other dtypes, for strides that oneDNN does not take, for small products, where they start sooner, and for those with a
+/* Our own kernels are for other dtypes, for strides that oneDNN does not support, for small products, where they start sooner, and for those with a
  * vector, where their sums err less. 16-bit floats that become f32 are dense then; those of long sums do, to be summed up in f64. */
 static struct way choose(const stn_queue *queue, const struct stni_matmul_args *p)
 {

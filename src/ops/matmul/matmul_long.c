@@ -1,4 +1,4 @@
-/* Long sums on the CPU: chunks of their terms are products in f32, by whoever multiplies, and are added up in f64. */
+/* Long sums on the CPU: chunks of their terms are products in f32, by oneDNN or by our own kernels, and are added up in f64. */
 #include "ops/matmul/matmul_cpu.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/widen.h"

@@ -31,13 +31,14 @@ struct stni_norm {
 
 struct stni_norm_rule {
     enum stni_op_index forward, backward;
-    /* Judges x's shape against the attributes. */
+    /* Checks x's shape against the attributes. */
     stn_status (*describe)(const stn_op_call *call, const struct stni_layout *x, struct stni_norm *out);
-    /* Backward of backward: the mean of t over the elements that share a statistic, repeated for each of them. */
+    /* For the double backward: the mean of t over the elements that share a statistic, repeated for each of them. */
     stn_tensor *(*group_mean)(stn_tensor *t, const struct stni_norm_attrs *attrs);
 };
 
-/* Inputs of the two ops; outputs are y, mean, rstd (and of channel_norm the variance of all elements but one) of the first, the gradients of input, weight, bias of the second. */
+/* Inputs of the two ops; outputs are y, mean, rstd (and of channel_norm the variance of all elements but one) of the first, the gradients of input,
+ * weight, bias of the second. */
 enum { STNI_NORM_INPUT, STNI_NORM_WEIGHT, STNI_NORM_BIAS };
 enum { STNI_NORM_GRAD, STNI_NORM_SAVED, STNI_NORM_MEAN, STNI_NORM_RSTD, STNI_NORM_SAVED_WEIGHT };
 
@@ -48,15 +49,16 @@ enum { STNI_NORM_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTY
 void stni_norm_stat_meta(const struct stni_norm *norm, const struct stni_layout *x, stn_meta *out);
 void stni_norm_param_meta(const struct stni_norm *norm, const struct stni_layout *x, stn_meta *out);
 
-/* The statistics of an input so laid out: cut as its stat dims are, else Replicate; a cut through groups is none. */
+/* The layout of the statistics of an input of this layout: sharded as its stat dims are, else Replicate; a cut through groups counts as none. */
 stn_status stni_norm_stat_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
                                const stn_spec **out);
 
-/* A parameter, cut as x's dims that it runs along; on the axes that cut other dims Replicate or, `partial`, Partial(sum). */
+/* The layout of a parameter: sharded as the dims of x that it runs along; on the axes that cut other dims Replicate or, where `partial` is set,
+ * Partial(sum). */
 stn_status stni_norm_param_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
                                 int partial, const uint8_t *memory_order, const stn_spec **out);
 
-/* Judges an input that must have this dtype and shape. */
+/* Checks an input that must have this dtype and shape. */
 stn_status stni_norm_check_like(const stn_op_call *call, int i, const stn_meta *want);
 
 /* The ranks whose elements go into the same statistics as this one's; NULL: it has them all. */

@@ -5,8 +5,9 @@
  *
  * about zero J has no P(g).
  *
- * Two passes over the chunk, sums and dx, and between them, where ranks share statistics, one all-reduce of two numbers per statistic. The
- * gradients of the parameters stay pending. Mean and rstd are functions of x: its gradient is the whole derivative, and they get none. */
+ * Two passes over the chunk, sums and dx, and between them, where ranks share statistics, one all-reduce of two numbers per statistic. The gradients
+ * of the parameters stay pending. Mean and rstd are functions of x: the gradient of x includes what flows through them, and they get none of their
+ * own. */
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"
@@ -113,7 +114,7 @@ stn_status stni_norm_gradients(const struct stni_norm_rule *rule, const struct s
     return stni_dispatch(x->context->registry->ops[rule->backward], 5, in, attrs, 3, out);
 }
 
-/* One call of backward, of backward. */
+/* One call of the double backward. */
 struct again {
     const stn_backward_call *call;
     const struct stni_norm_rule *rule;
@@ -146,7 +147,7 @@ static stn_tensor *as_x(const struct again *s, stn_tensor *param)
     return param ? stn_view(param, ndim, shape) : NULL;
 }
 
-/* 1 / sqrt(var + eps) for every element, from x: mean and rstd as they were saved know nothing of it. */
+/* 1 / sqrt(var + eps) for every element, computed from x: the saved mean and rstd carry no gradient to x. */
 static stn_tensor *spread_rstd(const struct again *s)
 {
     stn_tensor *deviation = s->norm.about_zero ? s->x : stn_sub(s->x, group_mean(s, s->x));

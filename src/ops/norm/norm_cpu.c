@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Of an empty chunk there may be no memory. */
+/* An empty chunk may have no memory. */
 static void clear(double *sums, int64_t n)
 {
     if (n > 0)
         memset(sums, 0, (size_t)n * sizeof *sums);
 }
 
-/* What stands for a weight or a bias that is not there, as any of the four dtypes. */
+/* Stands for a weight or a bias that is absent, in any of the four dtypes. */
 static const float one_f32 = 1;
 static const double one_f64 = 1;
 static const uint16_t one_bf16 = 0x3f80, one_f16 = 0x3c00;

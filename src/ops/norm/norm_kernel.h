@@ -53,7 +53,7 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_sums_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_apply_cpu(stn_queue *queue, const void *args);
 
-/* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and of x what lies `ahead` bytes further is asked for. */
+/* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and x is prefetched `ahead` bytes further on. */
 void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *args, int streamed, int64_t ahead);
 
 /* The passes over the chunk of the CPU's kernels, one table per instruction set. */

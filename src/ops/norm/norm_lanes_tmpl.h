@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void NAME(add_terms)(const struct N
     }
 }
 
-/* The loops twice: with steps that the compiler knows they are vectors, with any others not. */
+/* The loops are compiled twice: with constant steps, for which they are vectorised, and with any others, for which they are not. */
 #define FORM(function) NAME(function)
 #define SIMD _Pragma("omp simd")
 #define ALONE

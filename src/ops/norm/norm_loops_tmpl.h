@@ -1,7 +1,8 @@
 /* Loops over the rows of a tile: a part of norm_lanes_tmpl.h, with FORM(function) the functions' names, SIMD what stands before loops without
  * dependences, and ALONE what stands first in their bodies. */
 
-/* Rows whose sums are one number each: lanes are folded in halves. Each row is read in four streams, which a core fetches ahead better than one. */
+/* Rows whose sums are one number each: the partial sums of lanes are added pairwise, half to half. Each row is read as four concurrent streams, which
+ * hardware prefetchers serve better than one. */
 static inline __attribute__((always_inline)) void FORM(along)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind,
                                                               struct steps s)
 {

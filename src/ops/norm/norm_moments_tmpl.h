@@ -1,8 +1,9 @@
 /* Moments of dense lines: a template of core/box/each_float.h. Sums of z and z^2, z = x - shift.
  *
- * For what is computed in f32. Sums are taken near: about the mean of a block, or nearly so, in f32 lanes of which each takes no more than
- * STEPS numbers before it is folded into f64. With roundings of z, z^2 and two foldings they are exact to (STEPS + 4) 2^-24, relative to the
- * sums of |z| and of z^2, which is no more than twice that about the mean: a mean far from 0 costs nothing. */
+ * For dtypes that compute in f32. Sums are taken about a number near the mean of a block, in f32 lanes, each of which adds up no more than STEPS
+ * numbers before it is added to a sum in f64. With the roundings of z, of z^2 and of two pairwise additions of lanes they are exact to (STEPS + 4)
+ * 2^-24, relative to the sums of |z| and of z^2; the latter is no more than twice the sum of squares about the mean, so that a mean far from 0 costs
+ * no digits. */
 
 static inline __attribute__((always_inline)) double NAME(fold8)(const double *v)
 {
@@ -81,7 +82,7 @@ static inline void NAME(sum_spans)(const T *restrict x, int64_t n, A about, doub
     sum[1] = NAME(fold8)(b);
 }
 
-/* Of SAMPLES of n numbers. */
+/* The mean of SAMPLES of the n numbers. */
 static inline A NAME(sample_mean)(const T *x, int64_t n)
 {
     const int64_t step = n / SAMPLES - n / 64 - 1; /* no period that rows are likely to have */
@@ -91,8 +92,9 @@ static inline A NAME(sample_mean)(const T *x, int64_t n)
     return (((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))) / SAMPLES;
 }
 
-/* A multiple of SPAN: about the mean of some, where that is no farther from the mean of all than deviations are, else about what then is known
- * as the mean. What f32 has no space for is summed in f64. */
+/* A multiple of SPAN: about the mean of a few samples, where that is no farther from the mean of all than the deviations are, else about the mean
+ * that this pass has found. Where a sum of squares leaves the range that f32 holds with all digits, or neither mean is near enough, the sums are
+ * taken in f64. */
 static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, double *sum)
 {
     A about = NAME(sample_mean)(x, n);

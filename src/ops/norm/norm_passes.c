@@ -9,12 +9,12 @@
 #include <stdalign.h>
 
 enum {
-    LANES = 16, /* partial sums of a row, folded at its end */
+    LANES = 16, /* partial sums of a row, added up at its end */
     WIDTH = 32, STEPS = 8, SPAN = WIDTH * STEPS, NEAR_BLOCK = 8 * SPAN, SAMPLES = 8, /* norm_moments_tmpl.h */
-    NEAR_LINE = 1 << 16, /* columns; what is longer comes from memory, out of which four streams are faster */
-    AHEAD = 8192, /* bytes from what is read to what is fetched: processors do not look over the border of a page */
+    NEAR_LINE = 1 << 16, /* columns; longer rows come from memory, which four concurrent streams read faster */
+    AHEAD = 8192, /* bytes to prefetch ahead: hardware prefetchers stop at the end of a page */
     BLOCK = 2048, /* columns with sums of their own that are passed over at once */
-    PIECE = 2048 /* bytes of a result that are streamed at once */
+    PIECE = 2048 /* bytes of a result that go out in one run of non-temporal stores */
 };
 
 /* The two fastest dims at one index of the others. */
@@ -64,7 +64,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* While memory is written it is read too: what is normalised later is asked for. */
+/* Prefetches what is normalised later, so that reads go on while the result is written to memory. */
 static void ask_for_x(const struct stni_norm_pass *p, const struct tile *t, int64_t size)
 {
     const char *x = (const char *)p->args->x + t->at[NORM_X] * size;
@@ -72,8 +72,8 @@ static void ask_for_x(const struct stni_norm_pass *p, const struct tile *t, int6
         stni_block_prefetch(x + r * t->row[NORM_X] * size, (size_t)(t->cols * size), (size_t)p->ahead);
 }
 
-/* A tile whose result is written by non-temporal stores, piece by piece through a buffer: rows, several of which are a piece where they are short and
- * follow each other, or parts of one. */
+/* Normalises a tile whose result is written by non-temporal stores, piece by piece through a buffer. A piece is several rows where these are short
+ * and contiguous, else a part of one row. */
 static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, tile_fn run, int out, int64_t size)
 {
     alignas(64) char buffer[STNI_STREAMING_PAGE + PIECE];

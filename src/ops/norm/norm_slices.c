@@ -1,13 +1,13 @@
-/* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each normalised while the second
- * cache still has it. */
+/* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each normalised while the L2 cache still holds
+ * it. */
 #include "core/base/dtype.h"
 #include "core/box/nontemporal.h"
 #include "ops/norm/norm_kernel.h"
 
 enum {
     SLICE = 64 << 10,        /* bytes of x */
-    AHEAD = 8192,            /* bytes, where there is no next slice */
-    STREAM_ROW = 1024        /* bytes of a row that is worth streaming by itself */
+    AHEAD = 8192,            /* bytes to prefetch ahead where there is no next slice */
+    STREAM_ROW = 1024        /* bytes of a row that is worth non-temporal stores by itself */
 };
 
 static int64_t size_of(const struct stni_norm_args *a)
@@ -31,7 +31,8 @@ static int is_streamed(const struct stni_norm_args *a)
     return a->shape[0] * elements(a) * size_of(a) >= STNI_STREAMING_RESULT && y[a->ndim - 1] == 1 && in_rows;
 }
 
-/* By how many indices of the first dim slices advance at least: whole groups. All of them where the groups of slices would not follow each other. */
+/* The least number of indices of the first dim in a slice, so that a slice has whole groups; all of them where the groups of consecutive slices would
+ * not be consecutive. */
 static int64_t unit(const struct stni_norm_args *a)
 {
     const int64_t fine = a->strides[NORM_STAT][0];

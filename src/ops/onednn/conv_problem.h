@@ -1,5 +1,5 @@
-/* One convolution of dense chunks: what a kernel is asked for. Channels-last x (n, in…, c) and y (n, out…, o), row-major weight
- * (o, c / groups, kernel…), bias (o):
+/* One convolution of dense chunks: what a kernel computes. Channels-last x (n, in…, c) and y (n, out…, o), row-major weight (o, c / groups, kernel…),
+ * bias (o):
  *
  *     y[n, p, o] = bias[o] + sum over taps t and channels c of o's group of x[n, p * stride - pad_low + t * dilation, c] weight[o, c, t],
  *

@@ -100,8 +100,8 @@ static stn_status create(stn_context *context, struct stni_onednn *library)
     return make_add_attr(library);
 }
 
-/* Made at first use. A context that could not make it does without it from then on: the answer may not change between the question for a kernel's
- * workspace and the kernel. */
+/* Made at first use. A context that could not make it does without it from then on: the choice of kernel must be the same when the workspace size is
+ * computed and when the kernel runs. */
 STNI_COLD static struct stni_onednn *make_library(stn_context *context)
 {
     struct stni_onednn *library = stni_calloc(1, sizeof *library);
@@ -138,7 +138,7 @@ static stn_status make(struct stni_onednn *library, struct stni_onednn_primitive
     return p->key.conv.n > 0 ? stni_onednn_make_conv(library, p) : stni_onednn_make_product(library, p);
 }
 
-/* Finds or makes a primitive; what oneDNN refused is remembered too, so that it is not asked again. */
+/* Finds or makes a primitive; a problem that oneDNN refused is remembered too, so that no second attempt is made. */
 static stn_status find(struct stni_onednn *library, const struct stni_onednn_key *key, struct stni_onednn_primitive **out)
 {
     struct stni_onednn_primitive *p;

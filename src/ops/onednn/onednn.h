@@ -14,8 +14,8 @@ enum { STNI_OP_CACHE_ONEDNN, STNI_OP_CACHE_TRANSFORMS };
 /* Engine, stream, primitives by problem, and work space: one per context. */
 struct stni_onednn;
 
-/* The context's; NULL where oneDNN is not available, or the context does without it. First asked by the context's thread, which makes it; kernels ask
- * again, and get the same answer. */
+/* The context's; NULL where oneDNN is not available, or the context does without it. The first call comes from the context's thread and makes it;
+ * kernels call again and get the same result. */
 struct stni_onednn *stni_onednn_of(stn_context *context);
 
 /* 1 where the processor multiplies bf16 itself, and is faster at it than in f32. */

@@ -20,8 +20,8 @@ struct stni_onednn_buffer {
     size_t bytes;
 };
 
-/* A primitive with its memory objects, whose addresses are set before each run. A plain weight and the weight as the primitive wants it
- * are one where their layouts agree; reorders turn one into the other. */
+/* A primitive with its memory objects, whose addresses are set before each run. A plain weight and the weight as the primitive wants it are one where
+ * their layouts agree; reorders convert one into the other. */
 struct stni_onednn_primitive {
     UT_hash_handle hh;
     struct stni_onednn_key key;

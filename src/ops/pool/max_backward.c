@@ -72,7 +72,7 @@ static struct stni_stencil stencil_of(const struct solver *s, const stn_spec *so
     return (struct stni_stencil){s->pool->geometry.dims, s->pool->geometry.first, s, sources_of, source, target};
 }
 
-/* The cotangent and its places go where pointwise operands would; a pending sum stays beside places that every rank has. */
+/* The cotangent and the indices are placed as pointwise operands are; a pending sum stays one beside indices that every rank has. */
 static stn_status place_adjoint(stn_op_call *call, const struct stni_pooling *pool)
 {
     static const uint8_t linear[STNI_POINTWISE_MASKS] = {1u << GIVEN};
@@ -88,7 +88,7 @@ static stn_status place_adjoint(stn_op_call *call, const struct stni_pooling *po
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
-/* Of the field stays what may; places go where its picks will be. */
+/* The field keeps its layout where it may; the indices are placed where the picked elements will be. */
 static stn_status place_pick(stn_op_call *call, const struct stni_pooling *pool)
 {
     struct stni_layout want = call->in_spec[GIVEN]->layout, out;

@@ -152,7 +152,7 @@ static int boxes_at(const void *arg, const int *coordinate, struct stni_halo_box
     return 1;
 }
 
-/* Elements between windows are part of a run too: whoever has the window before them and the one behind gets them. */
+/* Elements between windows are part of a run too: a rank that has the window before them and the window behind them gets them. */
 static int readers_of(const void *arg, int d, struct stni_range elements, struct stni_range *pieces)
 {
     const struct windows *w = arg;

@@ -8,7 +8,7 @@
 
 enum { CHUNK = 256, LANES = 16 };
 
-/* What was drawn last: factors of words index, index + step, … */
+/* The factors that were drawn last: those of words index, index + step, … */
 struct drawn {
     uint64_t index, step;
     int64_t n; /* 0: none */

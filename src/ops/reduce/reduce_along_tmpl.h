@@ -1,5 +1,5 @@
 /* Elements that follow each other in memory join a few accumulators, which stay in registers. A template as reduce_accumulate_tmpl.h, of real
- * numbers. Four streams are read at once: so many a core fetches ahead better than one. */
+ * numbers. Four streams are read at once, which hardware prefetchers serve better than one. */
 #define JOIN(acc_type, element, combined, stream)                 \
     {                                                             \
         acc_type v = (acc_type)LOAD(x[(stream) * apart + k + i]); \

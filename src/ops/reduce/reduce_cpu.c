@@ -1,13 +1,14 @@
 /* The CPU's kernel of reductions. Everything is one scheme: a row of lanes, evenly spaced in the input, joins as many accumulators.
  *
- * A row has `groups` x `width` lanes. The `width` lanes of a group belong to as many outputs; the groups are elements along one reduced
- * dim, and are folded in halves when all rows have been read, which also keeps long sums exact. Reducing the innermost dim is the
- * case of width 1; reducing an outer dim whose rows are long is the case of one group. So every shape reads its input in long runs.
+ * A row has `groups` x `width` lanes. The `width` lanes of a group belong to as many outputs; the groups are elements along one reduced dim, and are
+ * combined pairwise, half with half, when all rows have been read, which also keeps long sums exact. Reducing the innermost dim is the case of width
+ * 1; reducing an outer dim whose rows are long is the case of one group. So every shape reads its input in long runs.
  *
- * A long line of elements that belong to one output is read otherwise: slices of it join a few accumulators in registers each, set after set.
+ * A long line of elements that belong to one output is read in another way: each slice of it joins a few accumulators that stay in registers, one set
+ * of accumulators after the other.
  *
- * Where groups are folded, an accumulator takes LONG_LANE of n elements, or n / MAX_GROUPED if that is more. So many roundings, and ten of the
- * fold, bound the error of a sum, in f64 for every floating dtype. */
+ * Where there are several groups, an accumulator combines LONG_LANE of n elements, or n / MAX_GROUPED if that is more. So many roundings, and ten
+ * more for combining the groups, bound the error of a sum, which is f64 for every floating dtype. */
 #include "ops/reduce/reduce_kernel.h"
 
 #include "core/device/device.h"
@@ -19,10 +20,10 @@ enum {
     MAX_LANES = STNI_REDUCE_LANES,
     MAX_GROUPED = 1024,  /* lanes where there are several groups, */
     FEW_LANES = 64,      /* but no more than these where more */
-    LONG_LANE = 128,     /* would take fewer elements each */
+    LONG_LANE = 128,     /* would combine fewer elements each */
     SHORT_RUN = 32,      /* elements: a reduced run below that is read across, one element of many outputs at a time */
     STREAMS = 4,
-    LONG_STREAM = 16384, /* elements: streams through more memory than that are no faster */
+    LONG_STREAM = 16384, /* elements of a stream: longer ones are no faster */
     SHORT_LINE = 8       /* runs: a line below that is read in rows */
 };
 
@@ -34,7 +35,7 @@ struct reduction {
     const struct stni_convert_kernels *convert;
     int lane_dim; /* the kept dim along the lanes, -1: none */
     int row_dim;  /* the reduced dim from group to group and row to row, -1: none */
-    int folds;    /* its elements follow the lanes, so that a row may take several */
+    int folds;    /* its elements follow the lanes in memory, so that a row may have several groups */
     int64_t lane_in, lane_out;  /* strides between lanes */
     int64_t lanes;              /* outputs along the lanes in all */
     int64_t groups;             /* of lanes in a row */
@@ -90,7 +91,7 @@ static void choose_run(struct reduction *r)
     r->run = line ? run : 0;
 }
 
-/* Each group costs a fold, and gives the others shorter sums. */
+/* Each group costs a combination at the end, and makes the sums of the others shorter. */
 static void choose_groups(struct reduction *r)
 {
     const struct stni_reduce_args *a = r->args;

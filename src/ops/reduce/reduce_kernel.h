@@ -12,8 +12,8 @@
 /* Reductions, one row each: the accumulator's type, what nothing gives, as a floating number and as an integer, what of a real element v joins, and
  * how that joins what was accumulated in p, of real and of complex numbers; what was accumulated of two parts is joined alike. WIDE is f64, i64 or
  * c128, so that a long sum of f32 is as exact as its result can be; OWN, of what is one of the elements or a truth, is the type in which the elements
- * compute. NaN wins. What has no order is not asked for its largest element, nor complex numbers for their squares. Elements that are not 0 are
- * counted before they join. */
+ * compute. NaN wins. Rows that need an order are never used with dtypes that have none, nor rows of squares with complex numbers. Elements that are
+ * not 0 are counted before they join. */
 /*    name     accumulator floating   integer    element  real                     complex */
 #define STNI_REDUCTION_LIST(X)                                                                        \
     X(sum,     WIDE,       0,         0,         v,       p + v,                   p + v)             \

@@ -48,7 +48,8 @@ enum { STNI_STATISTIC_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << ST
 
 extern const stn_input_schema stni_statistic_inputs[2];
 
-/* A descriptor but for its attributes' schema; `n`: inputs, 2 with weights; `moments`: the kernel. What comes after is the rule, as an initialiser. */
+/* A descriptor but for its attributes' schema; `n`: inputs, 2 with weights; `moments`: the kernel. What comes after is the rule, as an
+ * initialiser. */
 #define STNI_STATISTIC_FIELDS(text, n, moments, ...)                                                                                 \
     .size = sizeof(stn_op_desc), .name = text, .inputs = stni_statistic_inputs, .n_inputs = n,                                       \
     .attrs_size = sizeof(struct stni_statistic_attrs), .n_outputs = 1, .check = stni_statistic_check, .place = stni_statistic_place, \

@@ -1,6 +1,6 @@
 /* interpolate: resampling of the dims behind batch and channels, and its adjoint, which is an op of its own: each the other's derivative.
  *
- * Any dim may be cut: a rank that makes a target of others' elements gets these as a halo. */
+ * Any dim may be sharded: a rank whose targets read other ranks' elements gets these as a halo. */
 #include "core/context/context.h"
 #include "ops/resample/resample_geometry.h"
 #include "ops/resample/resample_solve.h"

@@ -15,7 +15,7 @@
 #undef READ
 #undef SUM_LONG
 
-/* One sum of many terms that follow each other: lanes of f64, folded pairwise, run after run. */
+/* One sum of many terms that follow each other: f64 lanes, which are added pairwise, run after run. */
 static A NAME(sum_line)(const A *from, const double *w, int64_t terms)
 {
     double total = 0;

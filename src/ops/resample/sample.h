@@ -26,9 +26,9 @@ struct stni_sample_layouts {
 /* From the operands as they are given; a cotangent may be absent. `shape` is the output's.
  *
  * Per mesh axis one thing is sharded, which is that of the larger of input and grid, else of the other, else of the cotangent: the batch (of all
- * tensors), the channels, the points, or the input's pixels. A cut of channels or pixels needs the whole grid on each rank, one of points the
- * whole input. Where pixels are sharded each rank sums over its own, and the output is a pending sum; but where they are not more than what the
- * ranks would have to add up, they are exchanged for a cut of channels or batch, if there are enough. */
+ * tensors), the channels, the points, or the input's pixels. If channels or pixels are sharded each rank needs the whole grid; if points are sharded,
+ * the whole input. Where pixels are sharded each rank sums over its own, and the output is a pending sum; but where the input is no larger than the
+ * ranks' partial outputs together, the axis cuts channels or batch instead, if there are enough of them. */
 stn_status stni_sample_place(const stn_op_call *call, const int64_t *shape, struct stni_sample_layouts *out);
 
 /* What kernels need but for the data of gradients. */

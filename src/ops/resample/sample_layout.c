@@ -53,7 +53,7 @@ stn_status stni_sample_check(const stn_op_call *call, uint32_t dtypes, int64_t *
     return STN_OK;
 }
 
-/* What a mesh axis cuts, if nothing: */
+/* What a mesh axis cuts, where that is no dim: */
 enum { NOTHING = -1, INPUT_SUM = -2, GRAD_SUM = -3 };
 
 /* The others carry numbers: the dims of the input, then those of the points. */
@@ -75,7 +75,7 @@ static int64_t numel_of(int ndim, const int64_t *shape)
     return n;
 }
 
-/* What the operand has cut on the axis. */
+/* What the axis cuts in the operand. */
 static int choice_of(const struct placing *p, int operand, int axis)
 {
     const struct stni_layout *layout = &p->call->in_spec[operand]->layout;
@@ -89,7 +89,7 @@ static int choice_of(const struct placing *p, int operand, int axis)
     return placement.dim < PIXELS || operand == STNI_SAMPLE_INPUT ? placement.dim : POINTS + placement.dim - PIXELS;
 }
 
-/* Pixels for channels or batch, where that is possible and worth while. */
+/* Moves an axis from pixels to channels or batch, where that is possible and worth while. */
 static int exchange_pixels(struct placing *p, int axis, int grid_choice)
 {
     const struct stni_layout *input = &p->call->in_spec[STNI_SAMPLE_INPUT]->layout;

@@ -17,7 +17,7 @@ struct stni_sample_rule {
 
 struct stni_sample_taps {
     int64_t index[STNI_SAMPLE_TAPS]; /* below 0 or beyond the end: reads zero */
-    double weight[STNI_SAMPLE_TAPS], slope[STNI_SAMPLE_TAPS]; /* slope: the weight's derivative by the coordinate */
+    double weight[STNI_SAMPLE_TAPS], slope[STNI_SAMPLE_TAPS]; /* slope: the weight's derivative with respect to the coordinate */
 };
 
 static inline int stni_sample_n_taps(enum stni_sample_mode mode)

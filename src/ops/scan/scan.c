@@ -114,8 +114,8 @@ static void make_args(const stn_op_call *call, struct stni_scan_args *args)
     stni_lines_make(&args->lines, dim, spec->layout.ndim, spec->local_shape, spec->layout.memory_order, strides);
 }
 
-/* Which ranks share lines, as the kernel asks for their totals. Its communicator numbers them row-major over the axes in the mesh's order,
- * the dim is sharded major to minor in an order of its own. Returns the axes as bits. */
+/* Which ranks share lines, in the form in which the kernel takes their totals. Its communicator numbers them row-major over the axes in the mesh's
+ * order, the dim is sharded major to minor in an order of its own. Returns the axes as bits. */
 static uint32_t find_pieces(const stn_op_call *call, struct stni_scan_prefix_args *args)
 {
     const stn_spec *spec = call->in[0]->spec;

@@ -51,7 +51,7 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #undef LOWEST
 #undef PHASE
 
-/* Integers have no logarithms: those rows are never asked for. */
+/* Integers have no logarithms: those rows are never used. */
 #define S int64_t
 #define STATE(f) f##_integer
 #define RE(x) (x)

@@ -20,7 +20,7 @@ enum { STNI_SOFTMAX_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_
 /* The dim, counted from the front; a 0-d tensor is one line of one element. */
 int stni_softmax_dim(const stn_op_call *call);
 
-/* Judges dtype and dim of input `k`; gives output 0 its dtype and shape. */
+/* Checks dtype and dim of input `k`; gives output 0 its dtype and shape. */
 stn_status stni_softmax_check(stn_op_call *call, int k);
 
 /* Arguments for inputs x and (where not NULL) y, and output out. */

@@ -1,5 +1,6 @@
-/* softmax_backward: the gradient of softmax from its output, y (g - sum g y) along the dim; log_softmax_backward: g - exp(y) sum g. Ops of their own, so that second derivatives are
- * formulas in ops and the first is one kernel, or one all-reduce of a number per line where ranks share lines. */
+/* softmax_backward: the gradient of softmax from its output, y (g - sum g y) along the dim; log_softmax_backward: g - exp(y) sum g. They are ops of
+ * their own, so that the first backward is one kernel (plus one all-reduce of a number per line where ranks share lines), while the double backward
+ * is composed of other ops. */
 #include "ops/softmax/softmax.h"
 
 #include "ops/common/call.h"

@@ -39,7 +39,7 @@ typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct stri
 #define TEMPLATE "ops/softmax/softmax_turned_tmpl.h"
 #include "core/box/each_float.h"
 
-/* Line by line where that reads memory in order or fills more lanes. */
+/* Whether lanes run along a line: where that reads memory in order or fills more lanes. */
 static int goes_along(const struct stni_lines *lines)
 {
     int64_t beside = lines->shape[lines->ndim - 1];
@@ -48,7 +48,7 @@ static int goes_along(const struct stni_lines *lines)
     return beside < LANES / 2 && beside < lines->n;
 }
 
-/* A result in one piece that the caches will not keep. */
+/* Whether the result is contiguous and too large to stay in the caches: then non-temporal stores write it. */
 static int is_streamed(const struct stni_softmax_args *a)
 {
     const struct stni_lines *lines = &a->lines;
@@ -59,13 +59,14 @@ static int is_streamed(const struct stni_softmax_args *a)
     return in_order && stni_lines_count(lines) * lines->n * (int64_t)stn_dtype_size(a->dtype) >= STNI_STREAMING_RESULT;
 }
 
-/* Lines so short that adding up each would take longer than everything else. */
+/* Whether lines are so short that a horizontal sum of each would cost more than everything else: then LANES of them are transposed. */
 static int can_turn(const struct stni_lines *lines)
 {
     return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED && lines->shape[lines->ndim - 1] >= LANES;
 }
 
-/* How many lines are worked on in the buffer; 0: one is too long. Short ones are worked on together, step by step: adding up one does not wait for another. */
+/* How many lines are worked on in the buffer at once; 0: one line is too long for it. Short lines are worked on together, so that the sum of one does
+ * not wait for that of another. */
 static int64_t lines_together(const struct stni_lines *lines)
 {
     const int64_t padded = (lines->n + LANES - 1) / LANES * LANES;

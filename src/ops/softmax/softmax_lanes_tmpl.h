@@ -13,7 +13,7 @@ static inline struct NAME(lanes) NAME(all)(A value)
     return out;
 }
 
-/* Of a block that is not LANES neighbours: w elements, c apart; the other lanes get `fill`. */
+/* Loads a block that is not LANES contiguous elements: w elements, c apart; the other lanes get `fill`. */
 static __attribute__((noinline)) void NAME(load_apart)(A *v, const T *x, int64_t c, int64_t w, A fill)
 {
     if (c == 1) {

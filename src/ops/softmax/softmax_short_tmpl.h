@@ -1,8 +1,7 @@
-/* Softmax of a line that fits in a buffer of the type of arithmetic, in the L1 cache: read once, written once, its exponentials worked out
- * once. The end is padded by what adds nothing, so that no loop but the reading and the writing has a rest. A template of
- * core/box/each_float.h. */
+/* Softmax of a line that fits in a buffer of the type of arithmetic, in the L1 cache: read once, written once, its exponentials computed once. The
+ * end is padded by what adds nothing, so that no loop but those that read and write has a scalar remainder. A template of core/box/each_float.h. */
 
-/* -infinity behind the line. */
+/* Pads the line with -infinity. */
 static inline void NAME(read_line)(A *line, const T *x, int64_t n, int64_t padded, int64_t step)
 {
     for (int64_t i = padded - LANES; i < padded; i++)
@@ -60,7 +59,7 @@ static inline void NAME(write_line)(T *out, const A *line, int64_t n, int64_t st
             out[i * step] = STORE((line[i] - less) * factor);
 }
 
-/* Memory is written and read meanwhile: what later lines need is asked for. */
+/* Prefetches what later lines read, so that reads go on while the results are written to memory. */
 static inline void NAME(prefetch)(const struct strip *s, const T *x, int64_t n)
 {
     if (s->streamed)

@@ -1,5 +1,6 @@
-/* Softmax of LANES short lines at once, transposed in the L1 cache, so that each has a lane to itself: nothing is added up across lanes, and no
- * loop has a rest. What remains of the lines goes one beside the other (softmax_short_tmpl.h). A template of core/box/each_float.h. */
+/* Softmax of LANES short lines at once, transposed in the L1 cache, so that each has a lane to itself: nothing is added up across lanes, and no loop
+ * has a scalar remainder. Lines that are left over, fewer than LANES, are computed as in softmax_short_tmpl.h. A template of
+ * core/box/each_float.h. */
 
 static inline void NAME(turn)(T *to, int64_t to_stride, const T *from, int64_t from_stride, int64_t n, int64_t m)
 {
@@ -20,7 +21,7 @@ static inline void NAME(largest_transposed)(const T *tile, int64_t n, A *max)
         }
 }
 
-/* The terms of the sums, and these. */
+/* The terms of the sums, and the sums. */
 static inline void NAME(raise_transposed)(const T *tile, int64_t n, const A *max, A *term, A *total)
 {
     A part[PARTS][LANES] = {{0}};
@@ -34,7 +35,7 @@ static inline void NAME(raise_transposed)(const T *tile, int64_t n, const A *max
         total[l] = (part[0][l] + part[2][l]) + (part[1][l] + part[3][l]);
 }
 
-/* What the lines become takes the place of what they were. */
+/* The results overwrite the transposed lines. */
 static inline void NAME(finish_transposed)(T *tile, int64_t n, int logarithm, const A *max, const A *term, A *total)
 {
     for (int l = 0; l < LANES; l++)

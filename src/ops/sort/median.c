@@ -61,7 +61,7 @@ static stn_status median(stn_op_call *call)
     }
     select.keepdim = 0;
     call->n_out = 1;
-    if (select.k == 0) { /* of nothing: NaN, as a mean is */
+    if (select.k == 0) { /* a line without elements: NaN, as its mean is */
         call->out[0] = stn_mean(call->in[0], 0, NULL, 0);
         return STN_OK;
     }

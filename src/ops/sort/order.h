@@ -16,8 +16,8 @@ enum {
 void stni_sort_lines_make(struct stni_sort_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in, const stn_tensor *values,
                            const stn_tensor *indices);
 
-/* Judges input 0: its dtype has an order, `dim` is one of its dims, and a line has at least one element where `needs_elements`. `dim` absent
- * means all dims; *dims is a mask. */
+/* Checks input 0: its dtype has an order, `dim` is one of its dims, and a line has at least one element where `needs_elements`. `dim` absent means
+ * all dims; *dims is a mask. */
 stn_status stni_sort_check(const stn_op_call *call, const stn_ints *dim, int needs_elements, uint32_t *dims);
 
 /* The same of a call that has been checked. */
@@ -57,7 +57,8 @@ struct stni_sort_sort_attrs {
     int64_t dim, descending;
 };
 
-/* One line that ranks share, sorted by them together: each ends with the part of it that its layout asks for. `axes`: those that cut the dim. */
+/* One line that ranks share, sorted by them together: each rank ends with the part of the line that its layout gives it. `axes`: those that cut the
+ * dim. */
 enum { STNI_ORDER_SORT, STNI_ORDER_COUNT, STNI_ORDER_NARROW, STNI_ORDER_DEAL, STNI_ORDER_RUNS, STNI_ORDER_SORT_SLOTS };
 stn_status stni_sort_sort_shared(const stn_op_call *call, int dim, uint32_t axes, struct stni_order order);
 
@@ -91,7 +92,8 @@ stn_status stni_sort_gather(const stn_op_call *call, stn_comm *comm, const void 
 /* Whether this rank has lines along `dim`: a dim beside them may be empty here, and then is so for all that share them. */
 int stni_sort_has_lines(const stn_spec *spec, int dim);
 
-/* order_send_back: of a sorted line that is sharded, the elements where they were. `indices` are those of the sort. */
+/* order_send_back: the elements of a sorted line that is sharded, put back where they were before the sort. `indices` are those that the sort
+ * gave. */
 stn_tensor *stni_sort_send_back(stn_tensor *grad, stn_tensor *indices, int dim);
 
 /* grad's elements, one per index, at their places along `dim` of a tensor of spec `like`, zeros elsewhere. No line names an element twice. Without

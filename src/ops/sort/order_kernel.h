@@ -143,11 +143,12 @@ struct stni_sort_runs_args {
 
 stn_status stni_sort_runs_cpu(stn_queue *queue, const void *args);
 
-/* Choosing by counting. The element of a given place in a line that ranks share is found digit by digit of its key, then of its index: each rank
- * counts how many of its elements that begin like it have which next digit, the counts are added up, and all know the digit. */
+/* Selection by counting (a distributed radix select). The element of a given place in a line that ranks share is found digit by digit of its key,
+ * then of its index: each rank counts, for every value of the next digit, its elements that share the digits found so far; the counts are summed over
+ * the ranks, and every rank then knows the next digit. */
 enum { ORDER_DIGITS = 256 };
 
-/* What is known of it, and its place among those that begin so. */
+/* The digits that are known of the target, and its place among the elements that share them. */
 struct stni_sort_target {
     uint64_t key, index;
     int64_t place;

@@ -1,7 +1,8 @@
 /* Keys: numbers of every dtype as whole numbers in the same order.
  *
- * An IEEE number's bits, read as a whole number, grow with its magnitude: with all of them transposed where it is negative, and the sign's alone
- * where it is not, they grow with the number. -inf is above 0 then and +inf below all ones, so that both ends are free for NaN. */
+ * An IEEE number's bits, read as a whole number, grow with its magnitude: with all bits inverted where the number is negative, and only the sign bit
+ * inverted where it is not, they grow with the number. The key of -inf is then above 0 and that of +inf below all ones, so that both ends are free
+ * for NaN. */
 #include "ops/sort/order_line.h"
 
 #include <string.h>

@@ -82,7 +82,7 @@ struct order_heap {
 
 void stni_sort_heap_put(struct order_heap *heap, struct stni_sort_entry entry);
 
-/* Puts the entries in order; the heap is none afterwards. */
+/* Sorts the entries; they are no heap afterwards. */
 void stni_sort_heap_sort(struct order_heap *heap);
 
 #endif

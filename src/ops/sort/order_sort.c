@@ -1,7 +1,7 @@
 /* order_sort: a dim in order, and where its elements were. Equal elements keep their order.
  *
- * A dim that is sharded is made whole where another can be cut instead, and the result lies so; its lines else are sorted by their ranks together
- * (sort_shared.c), one line at a time: sort.c sees to that. */
+ * A sharded dim is made whole where another dim can be sharded instead, and the result has that layout. Elsewhere the ranks that share a line sort it
+ * together (sort_shared.c), one line per call: sort.c makes the calls. */
 #include "ops/sort/order.h"
 
 #include "ops/common/call.h"

@@ -1,4 +1,4 @@
-/* Places of values in a sequence that is in order, on the CPU. */
+/* Places of values in a sorted sequence, on the CPU. */
 #include "ops/sort/order_line.h"
 
 #include <shardtensor/dtype.h>

@@ -1,7 +1,7 @@
 /* order_select: the element of a given place in each line, and where it is.
  *
- * A dim that is sharded is made whole where another can be cut instead. Else its ranks choose by counting (order_kernel.h): a few sums of 256 numbers per
- * line, whatever the lines' length. So do all ranks where a line is all of the tensor. */
+ * A sharded dim is made whole where another dim can be sharded instead. Elsewhere its ranks select by counting (order_kernel.h): a few sums of 256
+ * numbers per line, whatever the lines' length. So do all ranks where a line is all of the tensor. */
 #include "ops/sort/order.h"
 #include "ops/sort/order_line.h"
 #include "ops/reduce/reduction.h"

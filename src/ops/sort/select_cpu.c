@@ -1,5 +1,5 @@
-/* The element of a given place in each line, on the CPU: by the digits of keys, the first one first. The elements of a short line that are left are kept
- * in memory of their own; a long line is read again for each digit, so that none is wanted. */
+/* The element of a given place in each line, on the CPU: by the digits of keys, the first one first. The remaining candidates of a short line are
+ * kept in a buffer; a long line is read again for each digit, so that it needs no buffer. */
 #include "ops/sort/order_line.h"
 
 #include <shardtensor/dtype.h>

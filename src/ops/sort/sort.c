@@ -63,7 +63,7 @@ static struct result sort_whole(stn_tensor *input, int dim, int64_t descending)
     return r;
 }
 
-/* A few lines that ranks share, one after the other. */
+/* Sorts a few lines that ranks share, one after the other. */
 static struct result sort_lines(stn_tensor *input, int dim, int64_t descending, int64_t n_lines)
 {
     const int ndim = stn_tensor_ndim(input), last = ndim - 1;

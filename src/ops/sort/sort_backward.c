@@ -1,5 +1,6 @@
-/* order_send_back: the gradient of a line that its ranks sorted together. Each element of the cotangent goes to the rank that had it: as many come as
- * went, since each index stands once. Linear; the adjoint looks elements up where they were sent. */
+/* order_send_back: the gradient of a line that its ranks sorted together. Each element of the cotangent goes to the rank that held that element
+ * before the sort. Every index occurs once, so that each rank receives as many as it holds. Linear; its adjoint reads the elements where they were
+ * sent. */
 #include "dispatch/services.h"
 #include "ops/sort/order.h"
 #include "ops/sort/line_exchange.h"

@@ -1,7 +1,7 @@
 /* order_top: the first k elements of each line, and where they are.
  *
- * Where ranks share lines, each finds k candidates among its own elements, all gather them, and each chooses among them: so that ranks hear of
- * k elements of each other, not of the data. */
+ * Where ranks share lines, each finds k candidates among its own elements, all gather them, and each chooses among them: so that ranks exchange k
+ * elements per line each, and not the data. */
 #include "ops/sort/order.h"
 
 #include "ops/sort/order_line.h"
@@ -53,7 +53,7 @@ static int64_t longest_part(const stn_spec *spec, uint32_t dims)
     return n;
 }
 
-/* Some lines after the others, so that candidates never fill more than BUFFER bytes, if there is more than one line. */
+/* A few lines at a time, so that candidates never fill more than BUFFER bytes unless those of one line do. */
 static stn_status run_shared(stn_op_call *call, struct stni_sort_top_args *top)
 {
     const struct stni_sort_top_attrs *attrs = call->attrs;

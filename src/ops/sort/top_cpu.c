@@ -11,8 +11,8 @@ static uint64_t least(const uint64_t *keys, int64_t n)
     return key;
 }
 
-/* Most blocks of a long line come after all that is kept: the least of their keys tells. Elements come in the order of their indices, so that
- * of equals those that are kept stay. */
+/* Most blocks of a long line hold nothing that comes before the kept elements, which the smallest key of a block tells. Elements are visited in the
+ * order of their indices, so that among equal ones those that are kept already stay. */
 static void collect(const struct stni_sort_top_args *a, int64_t base, struct order_heap *heap)
 {
     struct order_walk walk = {&a->lines, base, 0};
