@@ -1,4 +1,4 @@
-/* Dims as callers give them: negative ones count from the end. A tensor without dims takes 0 and -1, as if it had one. */
+/* Dims as callers give them: negative ones count from the end. A tensor without dims accepts 0 and -1, as if it had one. */
 #ifndef STNI_OPS_COMMON_DIMS_H
 #define STNI_OPS_COMMON_DIMS_H
 

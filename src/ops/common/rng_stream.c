@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Streams of ops, apart from those that others draw from. */
+/* Streams of ops, distinct from the streams of other users of the generator. */
 static const uint64_t STREAMS = UINT64_C(1) << 62;
 
 stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out)

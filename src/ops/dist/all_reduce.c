@@ -93,7 +93,7 @@ static int is_linear(int64_t op)
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
-    (void)needs; /* collectives run backward on every rank */
+    (void)needs; /* a collective's backward runs on every rank, whatever is needed */
     return is_linear(((const struct stni_all_reduce_attrs *)call->attrs)->op) ? 0 : 1;
 }
 

@@ -20,11 +20,11 @@ struct fetch {
     const stn_op_call *call;
     const struct stni_halo *halo;
     const stn_spec *spec;
-    uint64_t own; /* boxes that take this rank's elements too */
+    uint64_t own; /* boxes that include this rank's elements too */
     int n_axes[STNI_HALO_MAX_DIMS], axis[STNI_HALO_MAX_DIMS][STN_MAX_MESH_NDIM];
     void *zero; /* one element, in device memory; made when it is needed */
     struct stni_messages messages; /* its axes are those that cut the windowed dims */
-    int adjoint;                   /* what is read is sent back to where it came from, and added there */
+    int adjoint;                   /* the elements of the buffers go back to the ranks that own them, and are added there */
     struct addition_list additions; /* of the adjoint, for what is received */
 };
 
@@ -141,7 +141,8 @@ static stn_status add_box(const struct fetch *f, stn_box to, stn_box from, int d
     return STN_OK;
 }
 
-/* The adjoint of one piece: what was zero goes nowhere, what was this rank's is added, the rest is sent to whose it was. */
+/* The adjoint of one piece: where zeros were read nothing happens, this rank's own elements are added locally, and the rest is sent to the ranks that
+ * own the elements. */
 static stn_status put(struct fetch *f, const struct cut *c, const stn_box *from)
 {
     if (c->is_zero)
@@ -151,7 +152,7 @@ static stn_status put(struct fetch *f, const struct cut *c, const stn_box *from)
     return add_box(f, source_box(f, c), *from, 0);
 }
 
-/* One piece of what this rank reads: zeros, its own elements, or a message. */
+/* Handles one piece of what this rank reads: it is zeros, elements of this rank, or a message from another. */
 static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buffer)
 {
     stn_box to = buffer_box(f, c, buffer);
@@ -167,7 +168,7 @@ static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buff
     return stni_box_copy(f->call->context->queue, &to, &from, stn_dtype_size(f->spec->layout.dtype));
 }
 
-/* Cuts a box along windowed dims d, d + 1, … and takes each piece. */
+/* Splits a box along windowed dims d, d + 1, … and handles each piece. */
 static stn_status take_box(struct fetch *f, struct cut *c, int d, const stn_box *buffer)
 {
     if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims)
@@ -221,7 +222,7 @@ static stn_status give(struct fetch *f, const struct cut *c)
     return f->adjoint ? expect(f, &from, c->coordinate) : stni_messages_add(&f->messages, &f->messages.send, c->coordinate, &from);
 }
 
-/* The same cuts for a reader's box, as far as they lie in this rank's chunk. */
+/* Splits a reader's box in the same way, and handles the pieces that lie in this rank's chunk. */
 static stn_status give_box(struct fetch *f, struct cut *c, int d)
 {
     if (d == STNI_HALO_MAX_DIMS || d == f->halo->n_dims)
@@ -259,7 +260,7 @@ static int compare_ranges(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Visits, along windowed dims d, d + 1, …, each rank that may read from this one's chunk, once. */
+/* Visits each rank that may read from this rank's chunk once, along windowed dims d, d + 1, …. */
 static stn_status give_readers(struct fetch *f, int d, int *coordinate)
 {
     struct stni_range ranges[STNI_HALO_MAX_RANGES];

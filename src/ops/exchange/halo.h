@@ -1,8 +1,8 @@
 /* Halos: boxes of positions around and inside a tensor's chunks, brought to the ranks that read them (contracts 18 and 19).
  *
- * Each rank reads some boxes of positions along the windowed dims (window.h), and along the other dims its own chunk. What a box
- * holds comes from wherever it lies: this rank's chunk, other ranks' (any number of hops away, corners, wrapped around), or the boundary.
- * One exchange moves it straight from the owners' chunks into the readers' buffers; the input is never copied whole. */
+ * Each rank reads some boxes of positions along the windowed dims (window.h), and along the other dims its own chunk. A box is filled from wherever
+ * its elements lie: this rank's chunk, other ranks' (any number of hops away, corners, wrapped around), or the boundary. One exchange moves it
+ * straight from the owners' chunks into the readers' buffers; the input is never copied whole. */
 #ifndef STNI_OPS_EXCHANGE_HALO_H
 #define STNI_OPS_EXCHANGE_HALO_H
 
@@ -34,8 +34,8 @@ struct stni_halo {
 };
 
 /* Fills buffers[b], which has a dim for each of the tensor's in its order, with what box b of this rank holds. Where bit b of `own` is not set,
- * elements of this rank's own chunk are left out and read 0, but not where a boundary repeats them. Collective over the ranks that share the windowed dims, unless
- * the source is local or no axis cuts them. */
+ * elements of this rank's own chunk are left out and read 0, but not where a boundary repeats them. Collective over the ranks that share the windowed
+ * dims, unless the source is local or no axis cuts them. */
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own);
 
 /* The adjoint of a fetch with all bits of `own` set: each element of this rank's chunk of `halo->source`, which is written, becomes the sum of

@@ -18,7 +18,7 @@ static struct stni_range chunk_of(const stn_spec *spec, int dim, const int *coor
     return (struct stni_range){offset[dim], offset[dim] + shape[dim]};
 }
 
-/* One box: the chunk with its margins. Nobody reads around an empty chunk. */
+/* One box: the chunk with its margins. An empty chunk has no box. */
 static int boxes_at(const void *arg, const int *coordinate, struct stni_halo_box *boxes)
 {
     const struct widths *w = arg;
@@ -41,7 +41,8 @@ static int add_pieces(const struct stni_split *split, int64_t n_elements, struct
     return n + 1;
 }
 
-/* Whose boxes show the elements: pieces nearby, and where the dim goes on beyond its ends, the pieces whose margins reach there. */
+/* Which ranks' boxes contain the elements: pieces nearby and, where the boundary continues the dim beyond its ends, the pieces whose margins reach
+ * there. */
 static int readers_of(const void *arg, int d, struct stni_range elements, struct stni_range *pieces)
 {
     const struct widths *w = arg;

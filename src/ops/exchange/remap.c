@@ -189,8 +189,8 @@ static stn_status give(struct work *w, const struct cut *c)
     return stni_messages_add(&w->messages, &w->messages.send, c->coordinate, &from);
 }
 
-/* Cuts the product along dims d, d + 1, … into what lies in one chunk at this end and one at the other, and takes or gives each part. Between
- * two ranks both ends meet the same parts in the same order: at most one per combination of segments. */
+/* Splits the product along dims d, d + 1, … into parts that lie in one chunk at this end and in one at the other, and receives or sends each part.
+ * Between two ranks both ends meet the same parts in the same order: at most one per combination of segments. */
 static stn_status walk(struct work *w, struct cut *c, int d, int taking)
 {
     if (d == w->map->ndim)

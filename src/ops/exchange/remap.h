@@ -1,9 +1,9 @@
 /* Maps between the elements of tensors, dim by dim: which element of a source each element of a target is.
  *
- * Slices, pads, rolls, flips, concatenations and their adjoints are all a few segments per dim: the target's positions dst, dst + dst_step, …
- * hold the source's elements src, src + src_step, …. A remap is the product of its dims' segments. Both tensors have the same
- * number of dims and the same placements, only cuts and sizes differ; what has to move goes straight from the owners' chunks into the
- * target's in one exchange, whatever the cuts. */
+ * Slices, pads, rolls, flips, concatenations and their adjoints are all a few segments per dim: the target's positions dst, dst + dst_step, … hold
+ * the source's elements src, src + src_step, …. A remap is the product of its dims' segments. Both tensors have the same number of dims and the same
+ * placements, only cuts and sizes differ. Elements that have to move go straight from the owners' chunks into the target's in one exchange, whatever
+ * the cuts. */
 #ifndef STNI_OPS_EXCHANGE_REMAP_H
 #define STNI_OPS_EXCHANGE_REMAP_H
 
@@ -27,8 +27,8 @@ struct stni_remap {
 /* Every dim as it is. */
 void stni_remap_init(struct stni_remap *map, int ndim, const int64_t *shape);
 
-/* Source and target change places. Positions that were read several times are added up: segments with src_step 0, and all but the one
- * named `kept` of dims that have several. */
+/* The adjoint map: source and target change places. Positions that were read several times are added up: segments with src_step 0, and all but the
+ * one named `kept` of dims that have several. */
 void stni_remap_transpose(struct stni_remap *map, int kept);
 
 /* The mesh axes along which elements move: the same on every rank. Metadata only. */

@@ -66,7 +66,7 @@ static stn_status allocate_host(struct stni_rows_route *route)
     return STN_OK;
 }
 
-/* Each rank tells each other how many rows it asks for; then the host knows, too. */
+/* All-to-all of how many rows each rank requests of each other; the host waits for the numbers. */
 static stn_status exchange_counts(struct stni_rows_route *route)
 {
     stn_queue *queue = route->call->context->queue;

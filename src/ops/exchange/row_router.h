@@ -1,6 +1,6 @@
 /* Routed rows: a table is sharded by rows over some ranks, and every rank has indices of rows that may lie anywhere.
  *
- *     open    each rank sends the distinct rows that it asks for to their owners (one exchange of counts, one of indices)
+ *     open    each rank sends the numbers of the distinct rows that it requests to their owners (one exchange of counts, one of numbers)
  *     reply   the owners send one row per index back (one exchange)
  *     send    the other way: one row per index goes to its owner, to be added there (one exchange)
  *     close
@@ -17,7 +17,7 @@
 struct stni_rows_owners {
     const stn_spec *spec; /* of the table */
     int dim;              /* of its rows */
-    uint32_t axes;        /* mesh axes to route along; along others that cut `dim` a rank asks for rows at its own coordinate only */
+    uint32_t axes;        /* mesh axes to route along; along others that cut `dim` a rank requests rows at its own coordinate only */
     int64_t rows_each;    /* rows per element of `dim`, numbered one element after the other; 0 is 1 */
 };
 
@@ -26,13 +26,13 @@ struct stni_rows_route {
     stn_comm *comm;
     int n_ranks;
     int64_t *host;                      /* what follows lies in it */
-    int64_t *send_counts, *recv_counts; /* rows asked of each rank; that each asks of this one */
+    int64_t *send_counts, *recv_counts; /* rows requested of each rank; rows that each requests of this one */
     int64_t *send_sized, *recv_sized;   /* the same in elements, for one exchange */
     int64_t n_asked, n_received;
     /* Device memory that lasts as long as the call. */
     int64_t *slot;             /* per index: which of `asked` it is, -1: none */
     int64_t *asked, *counts;   /* distinct rows, rank by rank; how many of each rank, and in all */
-    int64_t *received;         /* rows that ranks ask of this one, rank by rank */
+    int64_t *received;         /* rows that ranks request of this one, rank by rank */
 };
 
 /* Plans, and tells the owners. `plan` is the slot of stni_rows_plan_cpu's kind; `args` says what to look up: its fields rows and n.

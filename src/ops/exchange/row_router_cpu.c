@@ -1,7 +1,7 @@
 /* Planning of routed rows on the CPU. */
 #include "ops/exchange/row_router_kernel.h"
 
-/* A list of rows with the places that ask for them. */
+/* A list of rows with the indices' positions that name them. */
 struct asked {
     int64_t *row, *place;
 };
@@ -39,7 +39,7 @@ static void sort_digit(int64_t m, struct asked from, struct asked to, int shift)
     }
 }
 
-/* Stable radix sort by row; `a` holds the result, `b` is space. */
+/* Stable radix sort by row; `a` holds the result, `b` is scratch space. */
 static void sort_asked(int64_t m, int64_t n_rows, struct asked *a, struct asked *b)
 {
     for (int shift = 0; shift < 63 && (n_rows - 1) >> shift > 0; shift += DIGIT_BITS) {
@@ -66,7 +66,7 @@ static int64_t lower_bound(int64_t n, const int64_t *rows, int64_t row)
     return low;
 }
 
-/* Lists the distinct rows rank by rank; sent[u] becomes the place of distinct row u there, -1 where nobody has it. */
+/* Lists the distinct rows rank by rank; sent[u] becomes the place of distinct row u in that list, -1 where no rank has the row. */
 static void list_by_rank(const struct stni_rows_plan_args *a, int64_t n_distinct, const int64_t *distinct, int64_t *sent)
 {
     int64_t total = 0;

@@ -4,8 +4,8 @@
 
 #include <shardtensor/op.h>
 
-/* Which distinct rows are asked for, from whom. A row outside 0 … n_rows - 1, and one that no rank of the list has, gets slot -1; every other one
- * its place in `unique`. */
+/* Which distinct rows are requested, and of which rank. A row outside 0 … n_rows - 1, or one that no rank of the list has, gets slot -1; every other
+ * row gets its place in `unique`. */
 struct stni_rows_plan_args {
     const int64_t *rows; /* n of them */
     int64_t n, n_rows;
@@ -14,7 +14,7 @@ struct stni_rows_plan_args {
     int64_t *work;   /* 4 n */
     int64_t *unique; /* n: rows, rank by rank, ascending within a rank's part */
     int64_t *slot;   /* n */
-    int64_t *counts; /* n_ranks + 1: rows asked of each rank, then all of them */
+    int64_t *counts; /* n_ranks + 1: rows requested of each rank, then of all */
 };
 
 stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args);

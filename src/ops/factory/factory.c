@@ -1,4 +1,4 @@
-/* full, arange, linspace, eye: tensors made in the layout that is asked for, each rank its own chunk. Nothing is communicated. */
+/* full, arange, linspace, eye: tensors made in the layout that the caller gives; each rank makes its own chunk, without communication. */
 #include "ops/factory/factory.h"
 
 #include "core/base/dtype.h"

@@ -1,8 +1,8 @@
 /* Layouts of indexed access: what each mesh axis does to table, index and values.
  *
- * All but `dim` of the table's dims are dims of positions too, and must be cut alike where the table's are sharded. Along `dim` there are three
- * ways: every rank along the axis has all indices, and does what concerns its own piece (no exchange); or indices are sharded, and go to the
- * owners (routed); or the table is not sharded, and they need not. */
+ * All of the table's dims but `dim` are dims of positions too; where the table's are sharded the positions' must be sharded alike. Along `dim` there
+ * are three ways: every rank along the axis has all indices, and serves those that name its own piece (no exchange); or indices are sharded, and are
+ * sent to the owners of the elements (routed); or the table is not sharded, and indices stay where they are. */
 #include "ops/index/access.h"
 
 #include "ops/placement/splits.h"
@@ -13,7 +13,7 @@
 struct layouts {
     struct stni_access_dims dims;
     int axes;
-    int ordered; /* of values for one element the last one is to come last */
+    int ordered; /* of several values for one element the last one must win */
     struct stni_layout table, index, values;
 };
 
@@ -138,7 +138,7 @@ static void read_axes(struct layouts *l)
 
 struct write_rule {
     int adds;    /* the sum of what is there and of values: linear in both, whoever adds */
-    int sets;    /* linear in both where everybody writes everything: values replace what is there */
+    int sets;    /* linear in both where every rank writes everything: values replace what is there */
     int given;   /* there are values */
     int zeros;   /* the table begins as zeros, which can lie anywhere */
 };
@@ -255,7 +255,7 @@ static int in_order(const struct stni_layout *layout, int dim)
     return 1;
 }
 
-/* Positions lie where the table's elements lie in dims in which it is sharded by the same axes; else as `own`, then as the index. */
+/* Positions are cut as the table's elements are in dims in which it is sharded by the same axes; else as `own`, then as the index. */
 static stn_status values_spec(const stn_op_call *call, struct layouts *l, const stn_spec *table, const stn_spec *own, const stn_spec **out)
 {
     const struct stni_layout *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;

@@ -1,7 +1,7 @@
 /* Writing of one element type, included once per type (core/box/each_float.h).
  *   T   the values     A   the table     LOAD   from one to the other     NAME(f)   f of this type */
 
-/* What stands for all values: the number, or what a mode begins with. */
+/* The one value where there are no values: the number, or what a mode begins with. */
 static void NAME(constant)(const struct stni_access_write_args *a, void *out)
 {
     A *value = out;

@@ -1,4 +1,4 @@
-/* Judging the arguments of the ops that users call, which then call index_read and index_write. */
+/* Checks of the arguments of the ops that users call, which then call index_read and index_write. */
 #ifndef STNI_OPS_INDEX_ARGUMENTS_H
 #define STNI_OPS_INDEX_ARGUMENTS_H
 

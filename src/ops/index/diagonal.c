@@ -1,5 +1,5 @@
-/* diagonal: a view of the elements whose positions along two dims differ by `offset`; diagonal_backward, its adjoint, puts them back among zeros.
- * Data stays where it is while one of the dims is whole. */
+/* diagonal: a view of the elements whose positions along two dims differ by `offset`; diagonal_backward, its adjoint, puts them back among zeros. No
+ * data moves as long as one of the two dims is whole. */
 #include "ops/common/call.h"
 #include "ops/placement/splits.h"
 #include "ops/common/dims.h"

@@ -1,5 +1,5 @@
-/* embedding: rows of a table by index. A read of slices; its gradient leaves out the padding row. Before it, where that is asked for, those rows
- * are brought to a largest norm, in the table itself. */
+/* embedding: rows of a table by index. A read of slices; its gradient leaves out the padding row. Where max_norm is given, the rows that are read are
+ * scaled down to that norm first, in the table itself. */
 #include "ops/index/access.h"
 
 #include "core/shard/spec.h"
@@ -90,7 +90,7 @@ static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, do
     return scaled;
 }
 
-/* What max_norm asks of the table, which it changes. */
+/* What max_norm requires of the table, which it changes. */
 static stn_status check_renorm(const stn_op_call *call)
 {
     const stn_tensor *weight = call->in[WEIGHT];

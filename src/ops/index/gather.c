@@ -67,7 +67,7 @@ static stn_status index_select(stn_op_call *call)
     return STN_OK;
 }
 
-/* Both shapes, but for `dim`, repeated to what they have in common. */
+/* Both shapes, except for `dim`, expanded to their common shape. */
 static stn_status broadcast(const stn_op_call *call, int dim, int64_t *input, int64_t *index)
 {
     const struct stni_layout *a = &call->in_spec[STNI_INDEXED]->layout, *b = &call->in_spec[STNI_INDEX]->layout;

@@ -1,4 +1,4 @@
-/* put_keys: the indices of index_put made one. Pointwise. */
+/* put_keys: merges the indices of index_put into one. Pointwise. */
 #include "ops/index/put_keys.h"
 
 #include "ops/index/access.h"

@@ -34,7 +34,7 @@ static stn_status move(const stn_op_call *call, const struct stni_access *at)
     return stn_op_launch(call, STNI_ACCESS_MOVE, dtype, &args, sizeof args);
 }
 
-/* Owners read and send; who asked deals out. */
+/* The owners read the rows and send them; the requesting ranks copy them to the results' positions. */
 static stn_status answer(const struct stni_access_here *here, struct stni_rows_route *route)
 {
     const stn_op_call *call = here->call;

@@ -111,7 +111,7 @@ static stn_status scatter_add(stn_op_call *call)
     return STN_OK;
 }
 
-/* The sum over how many it has; where nothing came that is one, the input itself. */
+/* The mean: each element's sum over its number of addends. Where no value was added that number is 1, and the element is the input's. */
 static stn_tensor *mean(const stn_op_call *call, const struct stni_access_attrs *attrs)
 {
     stn_tensor *sum = write(call, call->in[STNI_SOURCE], attrs), *index = stni_index_with_dims(call->in[STNI_INDEX]);

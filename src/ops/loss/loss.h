@@ -31,8 +31,8 @@ struct stni_loss_backward_attrs {
     double p, q;
 };
 
-/* Cotangents of input, target and extra, those of them in `wanted` (bit i: input i), which are of specs `spec`, for a first derivative of the term that `attrs`
- * names: a loss's value or a derivative. `in`: the first four inputs, then the cotangent and the total. */
+/* Cotangents of input, target and extra, those of them in `wanted` (bit i: input i), which are of specs `spec`, for a first derivative of the term
+ * that `attrs` names: a loss's value or a derivative. `in`: the first four inputs, then the cotangent and the total. */
 stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor *const in[STNI_LOSS_INPUTS], uint32_t wanted,
                                const stn_spec *const *spec, stn_tensor **out);
 
@@ -42,7 +42,7 @@ static inline enum stni_loss stni_loss_row(const struct stni_loss_rule *rule, co
     return (enum stni_loss)((int)rule->loss + (rule->has_log && attrs->in_log));
 }
 
-/* Judges dtypes; gives the shape that the first `n` inputs broadcast to and the dtype of input and target. */
+/* Checks dtypes; gives the shape that the first `n` inputs broadcast to and the dtype of input and target. */
 stn_status stni_loss_check_operands(const stn_op_call *call, int n, stn_meta *out);
 
 /* Places the first `n` inputs and a tensor of the shape that they broadcast to, `meta`, as a pointwise op's. */

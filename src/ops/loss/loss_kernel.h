@@ -7,9 +7,9 @@
 
 #include "core/base/isa.h"
 
-/* Losses, one row each: the value and its derivatives by x, the input, y, the target, and z, the operand that some losses have more: the first by x y z, the
- * second by xx xy yy, xz yz zz. p and q are the loss's numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in capitals stand in
- * loss_block.c. */
+/* Losses, one row each: the value and its derivatives with respect to x, the input, y, the target, and z, a third operand that some losses have: the
+ * first by x y z, the second by xx xy yy, xz yz zz. p and q are the loss's numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in
+ * capitals are defined in loss_block.c. */
 #define STNI_LOSS_LIST(X)                                                                                                    \
     STNI_LOSS_OF_DIFFERENCE(X)                                                                                               \
     X(binary_cross_entropy, -(y * CLAMPED(LOG(x)) + (1 - y) * CLAMPED(LOG1P(-x))),                                           \
@@ -37,7 +37,8 @@
     X(hinge_embedding_loss, (y == 1 ? 0 : x < p ? p - x : 0) + (y == -1 ? 0 : x),                                            \
       (y == 1 ? 0 : x < p ? -1 : 0) + (y == -1 ? 0 : 1), 0, 0, 0, 0, 0, 0, 0, 0)
 
-/* Those of d alone: value, derivative and double backward. Their derivatives by y are those by x with the other sign, and are not asked for. */
+/* Losses that are functions of d alone: value, first and second derivative. The derivatives with respect to y are those with respect to x with the
+ * other sign, and are never used. */
 #define STNI_LOSS_OF_DIFFERENCE(X)                                                                                           \
     STNI_LOSS_OF_D(X, mse_loss, d * d, 2 * d, 2)                                                                             \
     STNI_LOSS_OF_D(X, l1_loss, a, one, 0)                                                                                    \

@@ -1,4 +1,4 @@
-/* What nll_loss and its backward judge alike, where their operands lie, and the kernels' view of chunks. */
+/* What nll_loss and its backward both check, where their operands lie, and the kernels' view of chunks. */
 #include "ops/loss/nll.h"
 
 #include "core/base/dtype.h"

@@ -68,7 +68,7 @@ static int keeps_parts(const struct stni_split *split, int64_t parts)
     return 1;
 }
 
-/* Takes over the operand's cut of the label if it is by the chosen axes. */
+/* Copies the operand's cut of the label if it is by the chosen axes. */
 static int take_cut(struct placing *p, int operand, int label)
 {
     const struct stni_layout *layout = &p->call->in_spec[operand]->layout;

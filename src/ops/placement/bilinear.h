@@ -1,8 +1,8 @@
 /* Placement of ops that are linear in each of two operands: products and convolutions (contracts 2 and 4). Metadata only.
  *
- * Every dim of the operands and of the result carries a label, as in Einstein's notation; a label that the result lacks is summed over. One
- * mesh axis cuts one label: in every operand that has it, which leaves the result cut along it or, where it is summed over,
- * Partial(sum). An operand without the label is Replicate on that axis. */
+ * Every dim of the operands and of the result carries a label, as in Einstein's notation; a label that the result lacks is summed over. One mesh axis
+ * cuts one label: in every operand that has it, which leaves the result sharded along it or, where the label is summed over, Partial(sum). An operand
+ * without the label is Replicate on that axis. */
 #ifndef STNI_OPS_PLACEMENT_BILINEAR_H
 #define STNI_OPS_PLACEMENT_BILINEAR_H
 
@@ -11,7 +11,7 @@
 enum { STNI_MAX_LABELS = 16, STNI_NO_LABEL = -1 };
 
 struct stni_labels {
-    int8_t of[STN_MAX_NDIM];     /* 0 <= label < STNI_MAX_LABELS; STNI_NO_LABEL: a dim that cannot stay cut */
+    int8_t of[STN_MAX_NDIM];     /* 0 <= label < STNI_MAX_LABELS; STNI_NO_LABEL: a dim that cannot stay sharded */
     const uint8_t *memory_order; /* NULL: an operand keeps its own, the result is row-major */
 };
 
@@ -25,10 +25,10 @@ struct stni_bilinear {
 
 /* Fills want and out_spec[0], whose shape and dtype are those of out_meta[0].
  *
- * Per mesh axis: what only one operand has there (a cut label, or Partial(sum)) is kept, and the other goes where that wants it; of two that
- * differ the larger operand's is kept. The cut of a label is that of the largest operand which has it cut by the same axes; dims of
- * other sizes are sharded in proportion (stni_split_scaled); else balanced, in mesh order. What is added goes to the result's
- * placement, which for a Partial(sum) moves nothing. */
+ * Per mesh axis: what only one operand has there (a sharded label, or Partial(sum)) is kept, and the other operand is redistributed to match; where
+ * the two differ the larger operand's is kept. The cut of a label is that of the largest operand which has it sharded by the same axes; dims of other
+ * sizes are sharded in proportion (stni_split_scaled); else balanced, in mesh order. What is added goes to the result's placement, which for a
+ * Partial(sum) moves nothing. */
 stn_status stni_bilinear_place(stn_op_call *call, const struct stni_bilinear *rule);
 
 #endif

@@ -132,7 +132,7 @@ static stn_placement common_placement(const struct placing *p, int axis)
     return best < 0 ? stn_replicate() : stn_shard(shard_dim(p, p->in[best], axis));
 }
 
-/* Takes the cut of output dim `d` from the largest operand that has the dim in full and cut by the same axes. */
+/* Copies the cut of output dim `d` from the largest operand that has the dim in full and sharded by the same axes. */
 static void take_cut(struct placing *p, int d)
 {
     const stn_spec *best = NULL;

@@ -45,10 +45,10 @@ uint32_t stni_cut_dims(const struct stni_layout *layout)
     return mask;
 }
 
-/* How far cuts could be moved. */
+/* How far axes could be moved to other dims. */
 enum moved { STUCK, STARVED, MOVED };
 
-/* Cuts others instead of the dims in `wanted`. STARVED: some ranks get nothing. */
+/* Moves the axes that cut the dims in `wanted` to other dims. STARVED: some ranks get no elements. */
 static stn_status move_cuts(stn_context *context, struct stni_layout *layout, uint32_t wanted, enum moved *out)
 {
     uint32_t kept = wanted;
@@ -78,7 +78,7 @@ static void gather(struct stni_layout *layout, uint32_t wanted)
             layout->placement[a] = stn_replicate();
 }
 
-/* All at once; else the first that can be without starving ranks; else the first that can be at all. */
+/* Tries all dims at once; else the first one that leaves every rank elements; else the first one for which it is possible at all. */
 stn_status stni_layout_unshard(stn_context *context, struct stni_layout *layout, uint32_t wanted)
 {
     const struct stni_layout start = *layout;

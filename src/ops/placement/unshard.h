@@ -1,5 +1,5 @@
-/* Layouts in which a dim is whole: what cuts it cuts another dim instead, so that one exchange of the data leads there and every rank keeps as much
- * as it had. */
+/* Layouts in which a dim is whole: the axes that cut it cut another dim instead, so that one all-to-all of the data leads there and every rank keeps
+ * as much as it had. */
 #ifndef STNI_OPS_PLACEMENT_UNSHARD_H
 #define STNI_OPS_PLACEMENT_UNSHARD_H
 
@@ -19,8 +19,8 @@ stn_status stni_layout_recut(stn_context *context, struct stni_layout *layout, i
 /* Dims that some axis cuts, as bits. */
 uint32_t stni_cut_dims(const struct stni_layout *layout);
 
-/* Makes at least one of the dims in `wanted` whole, and all of them where that leaves each rank elements: what cuts them cuts the longest of the
- * others. Where no other dim has more than one element they become Replicate. */
+/* Makes at least one of the dims in `wanted` whole, and all of them where that leaves each rank elements: the axes that cut them cut the longest of
+ * the other dims. Where no other dim has more than one element they become Replicate. */
 stn_status stni_layout_unshard(stn_context *context, struct stni_layout *layout, uint32_t wanted);
 
 #endif

@@ -28,7 +28,7 @@ static void tell(const stn_tensor *local, const stn_mesh *mesh, struct told *out
     memcpy(out->shape, local->spec->layout.shape, sizeof out->shape);
 }
 
-/* Everybody's, by world rank: ranks outside the mesh have to know the spec, too. */
+/* Those of all ranks, by world rank: ranks outside the mesh have to know the spec, too. */
 static stn_status gather_told(stn_context *context, const struct told *own, struct told *all, int64_t *counts)
 {
     struct stni_storage *buffer = NULL;
@@ -65,8 +65,8 @@ static stn_status find_axes(const stn_mesh *mesh, const stn_placement *placement
     return STN_OK;
 }
 
-/* All members have the same dtype and number of dims, and those with the same coordinate along a dim's axis the same size. `sizes[d]` has space
- * for the pieces of dim d. The same verdict on every rank. */
+/* All members have the same dtype and number of dims, and those with the same coordinate along a dim's axis the same size. `sizes[d]` has space for
+ * the pieces of dim d. Every rank comes to the same result. */
 static stn_status join(const stn_mesh *mesh, const struct told *all, const int *axis_of, int64_t *const *sizes, int64_t *shape)
 {
     const struct told *first = &all[stni_mesh_rank(mesh, 0)];

@@ -30,7 +30,7 @@ static int is_root(const stn_mesh *mesh, int64_t axes)
     return 1;
 }
 
-/* The layout of a take's cotangent: what each rank's copy adds to. */
+/* The layout of the cotangent of a take: the tensor to which each rank's copy contributes. */
 static stn_status summed_spec(const stn_spec *spec, int64_t axes, const stn_spec **out)
 {
     struct stni_layout layout = spec->layout;

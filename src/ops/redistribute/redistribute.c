@@ -1,7 +1,7 @@
 /* Changing layouts, differentiably.
  *
- * A cotangent is a logical tensor in any layout, so that of a redistribution is passed on as it is; only where the mesh changes does it
- * travel back. */
+ * A cotangent is a logical tensor in any layout, so that of a redistribution is passed on as it is; only where the mesh changes is it redistributed
+ * to the input's mesh. */
 #include "core/redistribute/redistribute.h"
 
 #include "autograd/leaf.h"

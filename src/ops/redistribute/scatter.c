@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What every rank can judge. */
+/* Checks that every rank can do. */
 static stn_status check_spec(stn_context *context, int root, const stn_spec *spec)
 {
     if (!spec || spec->context != context || !spec->layout.mesh)
@@ -22,7 +22,7 @@ static stn_status check_spec(stn_context *context, int root, const stn_spec *spe
     return STN_OK;
 }
 
-/* What the root alone can judge; writes the reason. */
+/* Checks that only the root can do; writes the reason of a failure to `text`. */
 static stn_status judge(const stn_tensor *local, const stn_spec *spec, char *text, size_t size)
 {
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];

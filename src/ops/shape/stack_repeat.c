@@ -82,7 +82,7 @@ static stn_status stack(stn_op_call *call)
     return STN_OK;
 }
 
-/* One dim again and again: a dim of `times` before it, and both made one. */
+/* Repeats one dim: a dim of size `times` is put before it, and both are merged. */
 static stn_tensor *repeat_dim(stn_tensor *x, int ndim, int64_t *shape, int d, int64_t times)
 {
     int64_t with[STN_MAX_NDIM + 1];

@@ -1,7 +1,7 @@
 /* view: the same elements, in row-major order, under another shape.
  *
- * Data stays on its rank wherever a cut of the new dims can describe it, and then shares memory where strides can. view_layout.h finds the
- * cuts, view_exchange.h moves the rows that straddle. */
+ * Data stays on its rank wherever a cut of the new dims can describe where it is, and then the result shares memory where strides can describe it.
+ * view_layout.h finds the cuts, view_exchange.h moves the rows that straddle. */
 #include "ops/shape/view_layout.h"
 
 #include "ops/shape/view_exchange.h"

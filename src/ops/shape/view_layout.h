@@ -9,7 +9,7 @@
 
 struct stni_view_group {
     int old_first, old_n, new_first, new_n;
-    int cut;       /* new dim that takes the group's Shard: the first that is not 1, else the first; -1 where there is none */
+    int cut;       /* new dim that gets the group's Shard: the first that is not 1, else the first; -1 where there is none */
     int64_t after; /* product of the group's new dims after it */
 };
 
