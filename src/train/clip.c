@@ -1,5 +1,5 @@
-/* What is done to the gradients of all parameters at once: clipping by their norm, undoing the scale of a loss. What is added up over them stays on the
- * device: the host waits only if it wants to know it. */
+/* What is done to the gradients of all parameters at once: clipping by their norm, undoing the scale of a loss. What is added up over them stays on
+ * the device: the host waits only if it wants to know it. */
 #include "autograd/leaf.h"
 #include "core/redistribute/identity.h"
 #include "ops/redistribute/action.h"
@@ -16,7 +16,7 @@ struct clip {
     void *sum; /* f64, on the device: of squares, or of numbers that are not finite */
 };
 
-/* Of those that hold the same elements, one counts them. */
+/* Of ranks that hold the same elements, one counts them. */
 static int counts_here(const stn_spec *spec)
 {
     const stn_mesh *mesh = spec->layout.mesh;
@@ -58,7 +58,7 @@ static stn_status sum_squares(const struct clip *clip)
     return sum_over_ranks(clip);
 }
 
-/* A gradient may be what others read too, as the cotangent of two leaves: it is not written to, its leaf gets a new one. */
+/* A gradient may be shared, as the cotangent of two leaves is: then it is not written to, and its leaf gets a new one. */
 static stn_status scale_one(struct stni_update *update, const struct stni_update_numbers *numbers, stn_tensor *leaf)
 {
     stn_tensor *grad, *scaled;

@@ -8,7 +8,7 @@
 
 enum { NUMBER_BYTES = 24 /* of a number as text */ };
 
-/* Room for one more in a list; the list stays where there is no memory. */
+/* Grows a list so that one more entry fits; where there is no memory the list stays as it is. */
 static stn_status reserve(struct stni_contents *contents, void **list, int n, int *cap, size_t size)
 {
     const int more = *cap ? 2 * *cap : 32;

@@ -18,7 +18,7 @@ stn_status stni_contents_add_tensor(struct stni_contents *contents, const char *
 stn_status stni_contents_add_number(struct stni_contents *contents, const char *name, const char *part, uint64_t value);
 stn_status stni_contents_add_text(struct stni_contents *contents, const char *key, const char *value);
 
-/* Takes the numbers of all metadata from the file; local, what is found goes to the load's error, which begins with `what`. */
+/* Reads the numbers of all metadata from the file. Local; what is wrong is left in the load's error, which begins with `what`. */
 stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stni_load *load, const char *what);
 
 void stni_contents_fini(struct stni_contents *contents);

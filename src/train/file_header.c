@@ -140,7 +140,7 @@ static stn_status take_entry(struct entry *e, struct stni_json *json)
     return more == 0 ? judge_entry(e) : refuse(e, "is no JSON object");
 }
 
-/* A list that has space for one more; NULL where there is no memory, and the list stays. */
+/* Returns a list that has space for one more entry; NULL where there is no memory, and then the list stays as it is. */
 static void *grown(void *list, int n, int *cap, size_t size)
 {
     const int more = *cap ? 2 * *cap : 16;

@@ -29,7 +29,7 @@ void stni_file_place(struct stni_file_entry *entries, int n)
     }
 }
 
-/* Text that grows; `size` counts on where there is no space, so that a first pass tells how much is needed. */
+/* Text that grows; `size` keeps counting where the buffer is full, so that a first pass tells how much is needed. */
 struct text {
     char *at;
     size_t size, space;

@@ -1,5 +1,5 @@
 /* Reading JSON from memory, value by value, for texts that are not trusted. Nothing is allocated; each function skips blanks first, and one that
- * finds something else than it wants says so and leaves the place undefined. (RFC 8259, strictly.) */
+ * finds something else than it expects returns that and leaves the position undefined. (RFC 8259, strictly.) */
 #ifndef STNI_TRAIN_JSON_H
 #define STNI_TRAIN_JSON_H
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A path that leads to another file at each look is given up after some of them. */
+/* A path that leads to another file at each attempt is given up after so many attempts. */
 enum { MAX_LOOKS = 100 };
 
 /* The tensor of that name, if it has the dtype and shape of the spec's. */
@@ -58,8 +58,8 @@ static int64_t open_once(struct stni_load *l)
     return status == STN_OK ? stni_file_identity(l->file) : 0;
 }
 
-/* A saver may put a new file in the path's place between one rank's look and another's: then all look again. Ranks that see files of their own,
- * each the same at the second look, have copies of it. */
+/* A saver may replace the file at the path between one rank's open and another's: then all ranks open it again. Ranks that see different files, each
+ * the same one at the second attempt, have copies of the file. */
 stn_status stni_load_open(struct stni_load *l)
 {
     for (int look = 0; look < MAX_LOOKS; look++) {

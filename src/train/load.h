@@ -1,4 +1,4 @@
-/* Loading in steps, for whoever reads more from the same file than tensors. */
+/* Loading in steps, for callers that read more than tensors from the same file. */
 #ifndef STNI_TRAIN_LOAD_H
 #define STNI_TRAIN_LOAD_H
 
@@ -16,7 +16,7 @@ struct stni_load {
     struct stni_error error; /* of this rank alone, until it is agreed on */
 };
 
-/* Judges the arguments. Local; fails alike on all ranks. */
+/* Checks the arguments. Local; fails alike on all ranks. */
 stn_status stni_load_check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors);
 
 /* Opens the file. Collective: all ranks open the same, also while another program saves to the path. What only this rank finds is left in

@@ -39,7 +39,7 @@ struct stni_contents;
 /* Adds the number of steps, then of each parameter: itself, its state, its number of steps. */
 stn_status stni_optimizer_list(const stn_optimizer *optimizer, struct stni_contents *contents);
 
-/* Takes numbers of steps in the order of that list. */
+/* Sets the numbers of steps, which stand in the order of that list. */
 void stni_optimizer_take_numbers(stn_optimizer *optimizer, const uint64_t *numbers);
 
 #endif

@@ -93,8 +93,8 @@ static int is_sibling(const struct stni_part *part, const char *name)
            strspn(name + stem, "0123456789abcdef") >= TOKEN_DIGITS;
 }
 
-/* Who writes a file holds its lock: a file whose lock is free was left by a program that ended. Where the file system has no locks nothing is
- * removed. */
+/* A program that writes a file holds a lock on it: a file whose lock is free was left by a program that ended. Where the file system has no locks
+ * nothing is removed. */
 static void remove_if_left(int folder, const char *name)
 {
     const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

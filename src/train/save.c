@@ -39,7 +39,7 @@ static stn_status make_file(struct saving *s, int64_t *token)
     return STN_OK;
 }
 
-/* Of those that hold the same elements, one writes them. */
+/* Of ranks that hold the same elements, one writes them. */
 static int writes_here(const stn_spec *spec, int rank)
 {
     const stn_mesh *mesh = spec->layout.mesh;

@@ -26,7 +26,7 @@ static stn_status launch(struct stni_update *update)
     stn_context *context = update->context;
     if (update->args.n == 0)
         return STN_OK;
-    /* One kernel updates, averages and clips: what it does stands in the band around it. */
+    /* One kernel updates, averages and clips; which of these a launch does, the enclosing span of the trace says. */
     stn_status status = stni_fail_queue(context, stni_trace_launch(context->queue, stni_update_cpu, &update->args, sizeof update->args, "update"));
     drop(update);
     return status;

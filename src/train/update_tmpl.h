@@ -67,7 +67,7 @@ static void NAME(scale)(const struct stni_update_chunk *chunk, const struct stni
         to[i] = factor * from[i];
 }
 
-/* x - x is 0 for finite numbers alone. */
+/* x - x is 0 for finite numbers only. */
 static void NAME(unscale)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
 {
     T *restrict to = chunk->at[0];
