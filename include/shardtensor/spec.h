@@ -29,14 +29,14 @@ static inline stn_placement stn_replicate(void)
 /** `dim` (0 <= dim < ndim) is sharded among the ranks along the axis. */
 static inline stn_placement stn_shard(int dim)
 {
-    stn_placement p = {STN_PLACE_SHARD, (int8_t)dim, 0, 0};
+    stn_placement p = {STN_PLACE_SHARD, (int8_t)(dim == (int8_t)dim ? dim : -1), 0, 0}; /* -1 is refused where a spec is made */
     return p;
 }
 
 /** The value is `op` over the ranks along the axis, still to be taken. */
 static inline stn_placement stn_partial(stn_reduce_op op)
 {
-    stn_placement p = {STN_PLACE_PARTIAL, 0, (uint8_t)op, 0};
+    stn_placement p = {STN_PLACE_PARTIAL, 0, (uint8_t)((int)op == (uint8_t)op ? (int)op : 255), 0};
     return p;
 }
 

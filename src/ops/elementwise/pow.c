@@ -33,7 +33,7 @@ stn_tensor *stn_pow_number_(stn_tensor *input, double exponent)
     return stni_call(STNI_OP_pow_, 2, (stn_tensor *[]){input, NULL}, &attrs);
 }
 
-/* Squares and roots have rows of their own, which are quicker. */
+/* Squares, roots and reciprocals have rows of their own, which are quicker. */
 static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const stn_number *exponent = &((const struct pow_attrs *)call->attrs)->exponent;
@@ -42,6 +42,10 @@ static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers 
         out->op = STNI_POINTWISE_square;
     else if (exponent->f == 0.5)
         out->op = STNI_POINTWISE_sqrt;
+    else if (exponent->f == -0.5)
+        out->op = STNI_POINTWISE_rsqrt;
+    else if (exponent->f == -1 && (STNI_FLOATING >> stn_spec_dtype(call->in_spec[0]) & 1))
+        out->op = STNI_POINTWISE_reciprocal;
 }
 
 /* n x^(n - 1), and 0 where n is 0, whatever x is. */
@@ -52,6 +56,10 @@ static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *g
         double number = ((const struct pow_attrs *)call->attrs)->exponent.f;
         if (number == 0)
             return NULL;
+        if (number == 1)
+            return stn_mul_number(grad, 1);
+        if (number == 2)
+            return stn_mul(grad, stni_conjugate(stn_mul_number(x, 2)));
         return stn_mul(grad, stni_conjugate(stn_mul_number(stn_pow_number(x, number - 1), number)));
     }
     stn_tensor *slope = stn_mul(n, stn_pow(x, stn_sub_number(n, 1)));

@@ -279,7 +279,8 @@ static void bad_arguments_are_named(void)
     const int64_t *const few_sizes[] = {few, NULL}, *const below_sizes[] = {below, NULL}, *const ok[] = {NULL, one},
                          *const unsharded[] = {NULL, two};
     static const int twice[] = {1, 1};
-    stn_placement rows[] = {stn_shard(0)}, deep[] = {stn_shard(2)}, odd[] = {stn_partial((stn_reduce_op)5)}, kind[] = {{3, 0, 0, 0}};
+    stn_placement rows[] = {stn_shard(0)}, deep[] = {stn_shard(2)}, odd[] = {stn_partial((stn_reduce_op)5)}, wide[] = {stn_shard(256)},
+                  wide_op[] = {stn_partial((stn_reduce_op)256)}, kind[] = {{3, 0, 0, 0}};
     stn_spec_options sizes = {.size = sizeof sizes, .sizes = few_sizes}, less = {.size = sizeof less, .sizes = below_sizes},
                      order = {.size = sizeof order, .memory_order = twice}, none = {0}, whole = {.size = sizeof whole, .sizes = ok},
                      part = {.size = sizeof part, .sizes = unsharded};
@@ -290,7 +291,9 @@ static void bad_arguments_are_named(void)
         {rows, 2, STN_DTYPE_F32, negative, NULL, STN_ERR_ARGUMENT, "stn_spec_create: shape[1] is -1, wanted at least 0"},
         {NULL, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements is NULL, wanted one for each of 1 axes"},
         {deep, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0] shards dim 2, wanted 0 to 1"},
+        {wide, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0] shards dim -1, wanted 0 to 1"},
         {odd, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0].op is 5, wanted 0 to 4"},
+        {wide_op, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0].op is 255, wanted 0 to 4"},
         {kind, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0].kind is 3, wanted 0 to 2"},
         {rows, 2, STN_DTYPE_F32, globe, &none, STN_ERR_ARGUMENT, NULL},
         {rows, 2, STN_DTYPE_F32, globe, &sizes, STN_ERR_SHAPE, "stn_spec_create: sizes[0] add up to 70, wanted shape[0] = 73"},

@@ -28,6 +28,9 @@ static stn_tensor *cubed(stn_tensor *x) { return stn_pow_number(x, 3); }
 static stn_tensor *power(stn_tensor *x) { return stn_pow_number(x, -1.5); }
 static stn_tensor *squared(stn_tensor *x) { return stn_pow_number(x, 2); }
 static stn_tensor *rooted(stn_tensor *x) { return stn_pow_number(x, 0.5); }
+static stn_tensor *inverted(stn_tensor *x) { return stn_pow_number(x, -1); }
+static stn_tensor *root_inverted(stn_tensor *x) { return stn_pow_number(x, -0.5); }
+static stn_tensor *itself(stn_tensor *x) { return stn_pow_number(stn_pow_number(x, 2), 1); }
 static stn_tensor *divided(stn_tensor *x) { return stn_square(stn_div_number(x, 3)); }
 static stn_tensor *taken_from(stn_tensor *x) { return stn_square(stn_sub_number(x, 3)); }
 static stn_tensor *rest(stn_tensor *x) { return stn_square(stn_fmod_number(x, 0.9)); }
@@ -54,7 +57,7 @@ static const struct unary unary_ops[] = {
     {"pow 2", squared, 0, 1},       {"pow 0.5", rooted, 2, 1},
     {"div number", divided, 0, 1},  {"sub number", taken_from, 0, 1},   {"fmod number", rest, 0, 2},
     {"polar, complex", turned, 0, 1}, {"complex tanh", complex_tanh, 0, 1}, {"complex exp", complex_exp, 0, 1},
-    {"complex sqrt log", complex_sqrt, 2, 0.5},
+    {"complex sqrt log", complex_sqrt, 2, 0.5}, {"pow -1", inverted, -2, 1}, {"pow -0.5", root_inverted, 2, 1}, {"pow 1", itself, 0, 1},
 };
 
 static stn_tensor *call_unary(stn_tensor *const *in, const void *arg)
