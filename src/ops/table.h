@@ -49,7 +49,7 @@
     X(order_place) \
     X(order_search) \
     X(order_select) \
-    X(order_send_back) \
+    X(sort_backward) \
     X(order_sort) \
     X(order_take) \
     X(order_top) \

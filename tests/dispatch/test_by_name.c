@@ -1,7 +1,7 @@
 /* Calls by name and by handle, as frameworks make them: other numbers of inputs and outputs than the op has. */
 #include "ranks.h"
 
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "ops/elementwise/unary_list.h"
 
 #define STNI_POINTWISE_OP_LIST(X) \
-    STNI_CURVE_LIST(STNI_CURVE_NAMES, X) \
+    STNI_UNARY_LIST(STNI_UNARY_NAMES, X) \
     X(add) \
     X(add_) \
     X(mul) \

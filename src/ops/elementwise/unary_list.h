@@ -11,7 +11,7 @@
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 #define STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 
-#define STNI_CURVE_LIST(ROW, X)                    \
+#define STNI_UNARY_LIST(ROW, X)                    \
     ROW(X, square,      NUMBERS,  IN,  NONE)       \
     ROW(X, relu,        REALS,    OUT, NONE)       \
     ROW(X, exp,         ANALYTIC, OUT, NONE)       \
@@ -50,6 +50,6 @@
     ROW(X, hardswish,   FLOATS,   IN,  NONE)
 
 /* The names of a row's ops, for the op table. */
-#define STNI_CURVE_NAMES(X, name, class, reads, attributes) X(name) X(name##_) X(name##_backward) X(name##_double_backward)
+#define STNI_UNARY_NAMES(X, name, class, reads, attributes) X(name) X(name##_) X(name##_backward) X(name##_double_backward)
 
 #endif

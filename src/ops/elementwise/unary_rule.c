@@ -122,4 +122,4 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
         .flags = STN_OP_INTERNAL,                                                                                              \
     };
 
-STNI_CURVE_LIST(DESCRIPTORS, )
+STNI_UNARY_LIST(DESCRIPTORS, )

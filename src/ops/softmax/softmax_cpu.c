@@ -36,7 +36,7 @@ typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct stri
 #define TEMPLATE "ops/softmax/softmax_short_tmpl.h"
 #include "core/box/each_float.h"
 #undef TEMPLATE
-#define TEMPLATE "ops/softmax/softmax_turned_tmpl.h"
+#define TEMPLATE "ops/softmax/softmax_transposed_tmpl.h"
 #include "core/box/each_float.h"
 
 /* Whether lanes run along a line: where that reads memory in order or fills more lanes. */

@@ -1,5 +1,5 @@
 /* Choosing by counting, on the CPU. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 

@@ -1,6 +1,6 @@
 /* histc: how many elements fall into each of some bins of equal width. Each rank counts its own. Counts that their dtype holds exactly are a pending
  * sum; of narrow dtypes they are added up as i64 before. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"
@@ -18,7 +18,7 @@ struct histc_attrs {
     double min, max;
 };
 
-enum { DTYPES = STNI_ORDER_DTYPES & ~(1 << STN_DTYPE_BOOL) };
+enum { DTYPES = STNI_SORT_DTYPES & ~(1 << STN_DTYPE_BOOL) };
 
 stn_tensor *stn_histc(stn_tensor *input, int64_t bins, double min, double max)
 {

@@ -1,6 +1,6 @@
 /* Histograms on the CPU, in f64. */
 #include "core/context/context.h"
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #ifndef STNI_OPS_SORT_LINE_EXCHANGE_H
 #define STNI_OPS_SORT_LINE_EXCHANGE_H
 
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 struct stni_sort_swap {
     const stn_op_call *call;

@@ -1,6 +1,6 @@
 /* kthvalue and median: order_select under the names that users know. */
 #include "core/base/dtype.h"
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 #include "ops/reduce/reduction.h"
 
 #include <shardtensor/ops.h>

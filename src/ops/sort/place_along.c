@@ -1,6 +1,6 @@
 /* order_place and order_take: elements put to places along a dim, and taken from there; each is the other's adjoint. Ranks that cut the dim put, or
  * give, what lies in their range: so indices are whole there, and what is taken is a pending sum. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"
@@ -244,7 +244,7 @@ static const stn_attr_schema attrs_schema[] = {
     .size = sizeof(stn_op_desc), .name = text, .attrs = attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct along_attrs),   \
     .n_outputs = 1, .n_slots = 1, .n_kernels = 1,                                                                               \
     .slots = (const stn_kernel_slot[]){{text ".move", sizeof(struct stni_sort_along_args)}},                                   \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".move", "cpu", STNI_ORDER_ALL, sizeof(struct stni_sort_along_args), kernel}}
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".move", "cpu", STNI_SORT_ALL, sizeof(struct stni_sort_along_args), kernel}}
 
 const stn_op_desc stni_op_order_place = {
     ALONG_FIELDS("order_place", stni_sort_place_cpu),

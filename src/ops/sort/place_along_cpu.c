@@ -1,5 +1,5 @@
 /* Elements at their indices' places along a dim, and back, on the CPU. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <string.h>
 

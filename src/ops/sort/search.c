@@ -1,6 +1,6 @@
 /* order_search: how many elements of a sequence in order come before each value. A rank that has a part of the sequence counts those of its part: so
  * where the sequence is sharded, counts are a pending sum, and values that are sharded stay where they are. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 #include "core/base/dtype.h"
 #include "ops/placement/splits.h"
@@ -29,7 +29,7 @@ static stn_status check(stn_op_call *call)
     const struct stni_sort_search_attrs *attrs = call->attrs;
     const struct stni_layout *sequence = layout_of(call, SEQUENCE), *values = call->in_spec[VALUES] ? layout_of(call, VALUES) : NULL;
     stn_meta *meta = &call->out_meta[0];
-    if (sequence->ndim == 0 || (values && values->dtype != sequence->dtype) || !((unsigned)STNI_ORDER_DTYPES >> sequence->dtype & 1))
+    if (sequence->ndim == 0 || (values && values->dtype != sequence->dtype) || !((unsigned)STNI_SORT_DTYPES >> sequence->dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "'sequence' got %s of %d dims, wanted an ordered dtype, the values', and a dim",
                            stn_dtype_name(sequence->dtype), sequence->ndim);
     for (int d = 0; d < sequence->ndim - 1; d++)
@@ -198,7 +198,7 @@ const stn_op_desc stni_op_order_search = {
     .run = run,
     .slots = (const stn_kernel_slot[]){{"order_search.search", sizeof(struct stni_sort_search_args)}},
     .n_slots = 1,
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), "order_search.search", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_sort_search_args),
+    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), "order_search.search", "cpu", STNI_SORT_DTYPES, sizeof(struct stni_sort_search_args),
                                      stni_sort_search_cpu}},
     .n_kernels = 1,
     .flags = STN_OP_INTERNAL,

@@ -1,5 +1,5 @@
 /* Places of values in a sorted sequence, on the CPU. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 

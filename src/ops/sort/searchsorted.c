@@ -1,5 +1,5 @@
 /* searchsorted and bucketize: order_search under the names that users know, after promotion. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
@@ -51,7 +51,7 @@ static stn_status judge(const stn_op_call *call, const struct operands *o)
     if (!value && o->number->kind == STN_NUMBER_NONE)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' is missing, wanted a tensor or a number", names[o->value].name);
     for (int i = 0; i < 2; i++)
-        if (!((unsigned)STNI_ORDER_DTYPES >> dtypes[i] & 1))
+        if (!((unsigned)STNI_SORT_DTYPES >> dtypes[i] & 1))
             return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a dtype with an order", names[i ? o->value : o->sequence].name,
                                stn_dtype_name(dtypes[i]));
     int fits = sequence->ndim == 1 || (sequence->ndim > 1 && value && value->ndim == sequence->ndim);

@@ -1,9 +1,9 @@
 /* order_select: the element of a given place in each line, and where it is.
  *
- * A sharded dim is made whole where another dim can be sharded instead. Elsewhere its ranks select by counting (order_kernel.h): a few sums of 256
+ * A sharded dim is made whole where another dim can be sharded instead. Elsewhere its ranks select by counting (sort_kernel.h): a few sums of 256
  * numbers per line, whatever the lines' length. So do all ranks where a line is all of the tensor. */
-#include "ops/sort/order.h"
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_family.h"
+#include "ops/sort/sort_line.h"
 #include "ops/reduce/reduction.h"
 #include "ops/placement/unshard.h"
 
@@ -34,7 +34,7 @@ static stn_status place(stn_op_call *call)
     int other;
     stni_layout_reduce(&in, 0);
     for (int d = 0; attrs->dim.n > 0 && d < in.ndim; d++)
-        if (dims >> d & 1 && stni_sort_way(&in, d, &other) == STNI_ORDER_RECUT)
+        if (dims >> d & 1 && stni_sort_way(&in, d, &other) == STNI_SORT_RECUT)
             STNI_TRY(stni_layout_recut(call->context, &in, d, other));
     return stni_sort_line_specs(call, &in, dims, attrs->keepdim != 0);
 }
@@ -129,7 +129,7 @@ static const stn_kernel_slot slots[] = {
     [STORE] = {"order_select.store", sizeof(struct stni_sort_find_args)},
 };
 
-#define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_select." slot, "cpu", STNI_ORDER_DTYPES, sizeof(struct type), function}
+#define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_select." slot, "cpu", STNI_SORT_DTYPES, sizeof(struct type), function}
 
 static const stn_kernel kernels[] = {
     KERNEL("select", stni_sort_select_args, stni_sort_select_cpu), KERNEL("count", stni_sort_count_args, stni_sort_count_cpu),

@@ -1,6 +1,6 @@
 /* The element of a given place in each line, on the CPU: by the digits of keys, the first one first. The remaining candidates of a short line are
  * kept in a buffer; a long line is read again for each digit, so that it needs no buffer. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 

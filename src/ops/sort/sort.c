@@ -1,5 +1,5 @@
 /* sort, argsort, topk: order_sort and order_top under the names that users know. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"
@@ -87,7 +87,7 @@ static struct result sort_dim(stn_tensor *input, int dim, int64_t descending)
     struct stni_layout layout = input->spec->layout;
     const int64_t n_lines = stni_sort_lines_of(&layout, dim);
     int other;
-    if (stni_sort_way(&layout, dim, &other) == STNI_ORDER_SHARED && n_lines > 1 && n_lines <= STN_MAX_INPUTS)
+    if (stni_sort_way(&layout, dim, &other) == STNI_SORT_SHARED && n_lines > 1 && n_lines <= STN_MAX_INPUTS)
         return sort_lines(input, dim, descending, n_lines);
     return sort_whole(input, dim, descending);
 }

@@ -1,8 +1,8 @@
-/* order_send_back: the gradient of a line that its ranks sorted together. Each element of the cotangent goes to the rank that held that element
+/* sort_backward: the gradient of a line that its ranks sorted together. Each element of the cotangent goes to the rank that held that element
  * before the sort. Every index occurs once, so that each rank receives as many as it holds. Linear; its adjoint reads the elements where they were
  * sent. */
 #include "dispatch/services.h"
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 #include "ops/sort/line_exchange.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
@@ -24,7 +24,7 @@ struct send_back_attrs {
 stn_tensor *stni_sort_send_back(stn_tensor *grad, stn_tensor *indices, int dim)
 {
     const struct send_back_attrs attrs = {dim};
-    return stni_call(STNI_OP_order_send_back, 2, (stn_tensor *[]){grad, indices}, &attrs);
+    return stni_call(STNI_OP_sort_backward, 2, (stn_tensor *[]){grad, indices}, &attrs);
 }
 
 static stn_status check(stn_op_call *call)
@@ -140,18 +140,18 @@ static const stn_input_schema inputs[] = {[GRAD] = {.name = "grad"}, [INDICES] =
 static const stn_attr_schema attrs_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct send_back_attrs, dim), NULL}};
 
 static const stn_kernel_slot slots[] = {
-    [PACK] = {"order_send_back.pack", sizeof(struct stni_sort_pack_args)},
-    [PLACE] = {"order_send_back.place", sizeof(struct stni_sort_along_args)},
+    [PACK] = {"sort_backward.pack", sizeof(struct stni_sort_pack_args)},
+    [PLACE] = {"sort_backward.place", sizeof(struct stni_sort_along_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "order_send_back.pack", "cpu", STNI_ORDER_ALL, sizeof(struct stni_sort_pack_args), stni_sort_pack_cpu},
-    {sizeof(stn_kernel), "order_send_back.place", "cpu", STNI_ORDER_ALL, sizeof(struct stni_sort_along_args), stni_sort_place_cpu},
+    {sizeof(stn_kernel), "sort_backward.pack", "cpu", STNI_SORT_ALL, sizeof(struct stni_sort_pack_args), stni_sort_pack_cpu},
+    {sizeof(stn_kernel), "sort_backward.place", "cpu", STNI_SORT_ALL, sizeof(struct stni_sort_along_args), stni_sort_place_cpu},
 };
 
-const stn_op_desc stni_op_order_send_back = {
+const stn_op_desc stni_op_sort_backward = {
     .size = sizeof(stn_op_desc),
-    .name = "order_send_back",
+    .name = "sort_backward",
     .inputs = inputs,
     .n_inputs = 2,
     .attrs = attrs_schema,

@@ -1,6 +1,6 @@
 /* Lines in order, on the CPU: insertion for short ones, else by the digits of keys, the last one first, which keeps the order of equals (Knuth,
  * TAOCP 3, section 5.2.5). And runs in order, merged. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 

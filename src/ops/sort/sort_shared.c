@@ -9,7 +9,7 @@
  * The parts are exact, so nothing has to be moved after it. */
 #include "core/base/host_alloc.h"
 #include "dispatch/services.h"
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 #include "ops/sort/line_exchange.h"
 #include "ops/exchange/row_router.h"
 
@@ -40,7 +40,7 @@ static stn_status sort_own(const struct shared *s)
     if (s->n == 0)
         return STN_OK;
     STNI_TRY(stn_op_scratch(s->call, stni_sort_sort_bytes(s->order.dtype, s->n), &args.work));
-    stn_status status = stn_op_launch(s->call, STNI_ORDER_SORT, s->order.dtype, &args, sizeof args);
+    stn_status status = stn_op_launch(s->call, STNI_SORT_SORT, s->order.dtype, &args, sizeof args);
     stni_scratch_release(s->call->context, mark);
     return status;
 }
@@ -48,8 +48,8 @@ static stn_status sort_own(const struct shared *s)
 static stn_status choose(struct shared *s, struct stni_sort_target **targets)
 {
     const int p = s->swap.p;
-    struct stni_sort_choice choice = {.call = s->call, .comm = s->swap.comm, .count_slot = STNI_ORDER_COUNT,
-                                       .narrow_slot = STNI_ORDER_NARROW, .n = s->n_all,
+    struct stni_sort_choice choice = {.call = s->call, .comm = s->swap.comm, .count_slot = STNI_SORT_COUNT,
+                                       .narrow_slot = STNI_SORT_NARROW, .n = s->n_all,
                                        .count = {.order = s->order, .lines = dense_line(s->n, 0), .in = s->values,
                                                  .sorted_indices = s->indices, .n_targets = p - 1}};
     const size_t bytes = (size_t)p * sizeof *s->places;
@@ -73,7 +73,7 @@ static stn_status deal(struct shared *s)
     STNI_TRY(choose(s, &targets));
     args.targets = targets;
     STNI_TRY(stni_rows_memory(s->call, s->swap.p, sizeof(int64_t), &args.counts));
-    STNI_TRY(stn_op_launch(s->call, STNI_ORDER_DEAL, s->order.dtype, &args, sizeof args));
+    STNI_TRY(stn_op_launch(s->call, STNI_SORT_DEAL, s->order.dtype, &args, sizeof args));
     return stni_sort_swap_counts(&s->swap, args.counts);
 }
 
@@ -82,7 +82,7 @@ static stn_status merge(const struct shared *s, const void *values, const int64_
     struct stni_sort_runs_args args = {.order = s->order, .n_pieces = s->swap.p, .counts = s->swap.theirs, .pieces = s->swap.pieces,
                                         .in = values, .in_indices = indices, .values = s->values, .indices = s->indices};
     STNI_TRY(stni_rows_memory(s->call, s->swap.p, sizeof *args.runs, &args.runs));
-    return stn_op_launch(s->call, STNI_ORDER_RUNS, s->order.dtype, &args, sizeof args);
+    return stn_op_launch(s->call, STNI_SORT_RUNS, s->order.dtype, &args, sizeof args);
 }
 
 static stn_status sort_shared(struct shared *s, int dim, uint32_t axes)

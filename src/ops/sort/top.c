@@ -2,9 +2,9 @@
  *
  * Where ranks share lines, each finds k candidates among its own elements, all gather them, and each chooses among them: so that ranks exchange k
  * elements per line each, and not the data. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"
 
@@ -128,8 +128,8 @@ static const stn_kernel_slot slots[] = {
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "order_top.top", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_sort_top_args), stni_sort_top_cpu},
-    {sizeof(stn_kernel), "order_top.merge", "cpu", STNI_ORDER_DTYPES, sizeof(struct stni_sort_merge_args), stni_sort_merge_cpu},
+    {sizeof(stn_kernel), "order_top.top", "cpu", STNI_SORT_DTYPES, sizeof(struct stni_sort_top_args), stni_sort_top_cpu},
+    {sizeof(stn_kernel), "order_top.merge", "cpu", STNI_SORT_DTYPES, sizeof(struct stni_sort_merge_args), stni_sort_merge_cpu},
 };
 
 const stn_op_desc stni_op_order_top = {

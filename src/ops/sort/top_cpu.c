@@ -1,5 +1,5 @@
 /* The first k of each line, and of candidates from several ranks, on the CPU. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 

@@ -34,7 +34,7 @@ enum list { ARITHMETIC, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
 
 static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #define ROW(op, ...) [STNI_POINTWISE_##op] = LIST,
-#define CURVE(op, ...) [STNI_POINTWISE_##op] = LIST, [STNI_POINTWISE_##op##_backward] = LIST, [STNI_POINTWISE_##op##_double_backward] = LIST,
+#define UNARY(op, ...) [STNI_POINTWISE_##op] = LIST, [STNI_POINTWISE_##op##_backward] = LIST, [STNI_POINTWISE_##op##_double_backward] = LIST,
 #define LIST ARITHMETIC
     STNI_ARITHMETIC_LIST(ROW)
 #undef LIST
@@ -42,16 +42,16 @@ static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
     STNI_COMPARISON_LIST(ROW)
 #undef LIST
 #define LIST EXPONENTIAL
-    STNI_EXPONENTIAL_LIST(CURVE)
+    STNI_EXPONENTIAL_LIST(UNARY)
 #undef LIST
 #define LIST TRIGONOMETRY
-    STNI_TRIGONOMETRY_LIST(CURVE)
+    STNI_TRIGONOMETRY_LIST(UNARY)
 #undef LIST
 #define LIST ACTIVATION
-    STNI_ACTIVATION_LIST(CURVE)
+    STNI_ACTIVATION_LIST(UNARY)
 #undef LIST
 #undef ROW
-#undef CURVE
+#undef UNARY
 };
 
 static const struct stni_pointwise_kernels *kernels_of(enum list list, enum stni_isa isa)

@@ -1,8 +1,8 @@
 /* Walking along lines, for the CPU's kernels. */
-#ifndef STNI_OPS_SORT_ORDER_LINE_H
-#define STNI_OPS_SORT_ORDER_LINE_H
+#ifndef STNI_OPS_SORT_SORT_LINE_H
+#define STNI_OPS_SORT_SORT_LINE_H
 
-#include "ops/sort/order_kernel.h"
+#include "ops/sort/sort_kernel.h"
 
 enum { ORDER_BLOCK = 256 };
 

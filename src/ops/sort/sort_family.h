@@ -1,15 +1,15 @@
 /* What the ops of this family share: lines of tensors, candidates of ranks, and the way back from values to the elements that they are. */
-#ifndef STNI_OPS_SORT_ORDER_H
-#define STNI_OPS_SORT_ORDER_H
+#ifndef STNI_OPS_SORT_SORT_H
+#define STNI_OPS_SORT_SORT_H
 
 #include "core/tensor/tensor.h"
-#include "ops/sort/order_kernel.h"
+#include "ops/sort/sort_kernel.h"
 #include "ops/table.h"
 
 enum {
-    STNI_ORDER_FLOATING = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
-    STNI_ORDER_DTYPES = STNI_ORDER_FLOATING | 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32 | 1 << STN_DTYPE_U8 | 1 << STN_DTYPE_BOOL,
-    STNI_ORDER_ALL = (1 << STN_DTYPE_COUNT) - 1
+    STNI_SORT_FLOATING = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
+    STNI_SORT_DTYPES = STNI_SORT_FLOATING | 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32 | 1 << STN_DTYPE_U8 | 1 << STN_DTYPE_BOOL,
+    STNI_SORT_ALL = (1 << STN_DTYPE_COUNT) - 1
 };
 
 /* Lines along the dims of a mask: one dim, or all. Outputs lack these dims, or have them with `keepdim`; they may be NULL. */
@@ -59,7 +59,7 @@ struct stni_sort_sort_attrs {
 
 /* One line that ranks share, sorted by them together: each rank ends with the part of the line that its layout gives it. `axes`: those that cut the
  * dim. */
-enum { STNI_ORDER_SORT, STNI_ORDER_COUNT, STNI_ORDER_NARROW, STNI_ORDER_DEAL, STNI_ORDER_RUNS, STNI_ORDER_SORT_SLOTS };
+enum { STNI_SORT_SORT, STNI_SORT_COUNT, STNI_SORT_NARROW, STNI_SORT_DEAL, STNI_SORT_RUNS, STNI_SORT_SORT_SLOTS };
 stn_status stni_sort_sort_shared(const stn_op_call *call, int dim, uint32_t axes, struct stni_order order);
 
 /* What a choice by counting works on; its kernels are the slots `count` and `narrow` of the op. */
@@ -76,9 +76,9 @@ stn_status stni_sort_choose(struct stni_sort_choice *choice, struct stni_sort_ta
 
 /* How a dim that has to be seen as a whole is dealt with. */
 enum stni_sort_way {
-    STNI_ORDER_HERE,  /* it is whole */
-    STNI_ORDER_RECUT, /* what cuts it cuts `other` instead */
-    STNI_ORDER_SHARED /* no other dim is long enough: its ranks work together */
+    STNI_SORT_HERE,  /* it is whole */
+    STNI_SORT_RECUT, /* what cuts it cuts `other` instead */
+    STNI_SORT_SHARED /* no other dim is long enough: its ranks work together */
 };
 
 enum stni_sort_way stni_sort_way(const struct stni_layout *layout, int dim, int *other);
@@ -92,7 +92,7 @@ stn_status stni_sort_gather(const stn_op_call *call, stn_comm *comm, const void 
 /* Whether this rank has lines along `dim`: a dim beside them may be empty here, and then is so for all that share them. */
 int stni_sort_has_lines(const stn_spec *spec, int dim);
 
-/* order_send_back: the elements of a sorted line that is sharded, put back where they were before the sort. `indices` are those that the sort
+/* sort_backward: the elements of a sorted line that is sharded, put back where they were before the sort. `indices` are those that the sort
  * gave. */
 stn_tensor *stni_sort_send_back(stn_tensor *grad, stn_tensor *indices, int dim);
 

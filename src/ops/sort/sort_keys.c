@@ -3,7 +3,7 @@
  * An IEEE number's bits, read as a whole number, grow with its magnitude: with all bits inverted where the number is negative, and only the sign bit
  * inverted where it is not, they grow with the number. The key of -inf is then above 0 and that of +inf below all ones, so that both ends are free
  * for NaN. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <string.h>
 
@@ -46,7 +46,7 @@ static inline uint64_t key_u8(uint8_t v, uint64_t nan)
 }
 
 #define KEY(v, nan) _Generic((v), float: key_f32, double: key_f64, int64_t: key_i64, int32_t: key_i32, uint8_t: key_u8)(v, nan)
-#define TEMPLATE "ops/sort/order_keys_tmpl.h"
+#define TEMPLATE "ops/sort/sort_keys_tmpl.h"
 #include "core/box/each_float.h"
 #include "core/box/each_integer.h"
 

@@ -1,5 +1,5 @@
 /* Elements as bits, and a heap of those that come first. */
-#include "ops/sort/order_line.h"
+#include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 

@@ -2,7 +2,7 @@
  *
  * A sharded dim is made whole where another dim can be sharded instead, and the result has that layout. Elsewhere the ranks that share a line sort it
  * together (sort_shared.c), one line per call: sort.c makes the calls. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
@@ -48,9 +48,9 @@ static stn_status place(stn_op_call *call)
     stni_layout_reduce(&in, 0);
     enum stni_sort_way way = stni_sort_way(&in, dim, &other);
     const int one_line = stni_sort_lines_of(&in, dim) == 1;
-    if (way == STNI_ORDER_RECUT || (way == STNI_ORDER_SHARED && !one_line && other >= 0))
+    if (way == STNI_SORT_RECUT || (way == STNI_SORT_SHARED && !one_line && other >= 0))
         STNI_TRY(stni_layout_recut(call->context, &in, dim, other));
-    else if (way == STNI_ORDER_SHARED)
+    else if (way == STNI_SORT_SHARED)
         stni_dim_ranks(&in, dim, &axes);
     call->note = axes;
     STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
@@ -76,7 +76,7 @@ static stn_status run(stn_op_call *call)
     stni_sort_lines_make(&args.lines, in->spec->layout.ndim > 0 ? 1u << dim : 0, 1, in, values, indices);
     STNI_TRY(stn_op_scratch(call, stni_sort_sort_bytes(args.order.dtype, args.lines.n), &work));
     args.work = work;
-    return stn_op_launch(call, STNI_ORDER_SORT, args.order.dtype, &args, sizeof args);
+    return stn_op_launch(call, STNI_SORT_SORT, args.order.dtype, &args, sizeof args);
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
@@ -108,14 +108,14 @@ static const stn_attr_schema attrs_schema[] = {
 static const struct stni_sort_sort_attrs attrs_init = {.dim = -1};
 
 static const stn_kernel_slot slots[] = {
-    [STNI_ORDER_SORT] = {"order_sort.sort", sizeof(struct stni_sort_sort_args)},
-    [STNI_ORDER_COUNT] = {"order_sort.count", sizeof(struct stni_sort_count_args)},
-    [STNI_ORDER_NARROW] = {"order_sort.narrow", sizeof(struct stni_sort_narrow_args)},
-    [STNI_ORDER_DEAL] = {"order_sort.deal", sizeof(struct stni_sort_deal_args)},
-    [STNI_ORDER_RUNS] = {"order_sort.runs", sizeof(struct stni_sort_runs_args)},
+    [STNI_SORT_SORT] = {"order_sort.sort", sizeof(struct stni_sort_sort_args)},
+    [STNI_SORT_COUNT] = {"order_sort.count", sizeof(struct stni_sort_count_args)},
+    [STNI_SORT_NARROW] = {"order_sort.narrow", sizeof(struct stni_sort_narrow_args)},
+    [STNI_SORT_DEAL] = {"order_sort.deal", sizeof(struct stni_sort_deal_args)},
+    [STNI_SORT_RUNS] = {"order_sort.runs", sizeof(struct stni_sort_runs_args)},
 };
 
-#define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_sort." slot, "cpu", STNI_ORDER_DTYPES, sizeof(struct type), function}
+#define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_sort." slot, "cpu", STNI_SORT_DTYPES, sizeof(struct type), function}
 
 static const stn_kernel kernels[] = {
     KERNEL("sort", stni_sort_sort_args, stni_sort_sort_cpu),
@@ -141,8 +141,8 @@ const stn_op_desc stni_op_order_sort = {
     .saves = saves,
     .backward = backward,
     .slots = slots,
-    .n_slots = STNI_ORDER_SORT_SLOTS,
+    .n_slots = STNI_SORT_SORT_SLOTS,
     .kernels = kernels,
-    .n_kernels = STNI_ORDER_SORT_SLOTS,
+    .n_kernels = STNI_SORT_SORT_SLOTS,
     .flags = STN_OP_INTERNAL,
 };

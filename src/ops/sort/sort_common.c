@@ -1,5 +1,5 @@
 /* Lines of tensors, pieces of ranks, and what every op of the family checks. */
-#include "ops/sort/order.h"
+#include "ops/sort/sort_family.h"
 
 #include "core/base/host_alloc.h"
 #include "dispatch/dispatch.h"
@@ -61,7 +61,7 @@ stn_status stni_sort_check(const stn_op_call *call, const stn_ints *dim, int nee
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     char text[STNI_SHAPE_TEXT];
-    if (!((unsigned)STNI_ORDER_DTYPES >> in->dtype & 1))
+    if (!((unsigned)STNI_SORT_DTYPES >> in->dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a dtype with an order", stn_dtype_name(in->dtype));
     if (dim->n > 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim' got %d dims, wanted one", (int)dim->n);
@@ -149,8 +149,8 @@ enum stni_sort_way stni_sort_way(const struct stni_layout *layout, int dim, int 
     const int ranks = layout->ndim > 0 ? stni_dim_ranks(layout, dim, &axes) : 1;
     *other = stni_longest_dim(layout, 1u << dim, &length);
     if (ranks == 1)
-        return STNI_ORDER_HERE;
-    return *other >= 0 && length > 1 && 2 * length >= ranks ? STNI_ORDER_RECUT : STNI_ORDER_SHARED;
+        return STNI_SORT_HERE;
+    return *other >= 0 && length > 1 && 2 * length >= ranks ? STNI_SORT_RECUT : STNI_SORT_SHARED;
 }
 
 stn_status stni_sort_choose(struct stni_sort_choice *choice, struct stni_sort_target *targets)

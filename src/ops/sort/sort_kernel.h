@@ -1,8 +1,8 @@
 /* What kernels that put elements in order share: keys, lines, and the arguments of each kernel.
  *
  * An element's key is a whole number without sign: the smaller key comes first. All that comes after is the same for every dtype. */
-#ifndef STNI_OPS_SORT_ORDER_KERNEL_H
-#define STNI_OPS_SORT_ORDER_KERNEL_H
+#ifndef STNI_OPS_SORT_SORT_KERNEL_H
+#define STNI_OPS_SORT_SORT_KERNEL_H
 
 #include <shardtensor/mesh.h>
 #include <shardtensor/op.h>
