@@ -124,7 +124,6 @@ static void begin(struct world *w)
     stn_context_set_random_state(w->alone, RANDOM_SEED, 0);
     call_run(w->alone, &w->call, NULL, &w->one);
     w->skip = w->one.refused || (call_aborted(1, &w->one) && w->one.status == STN_ERR_MEMORY) || w->one.gradient == STN_ERR_MEMORY;
-    w->aborted = 0;
 }
 
 /* On rank 0, when all ranks have made the call. */

@@ -311,7 +311,7 @@ static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64
 static void check_digits(const struct kernels *kernels, stn_dtype dtype, double far, int64_t lines, int64_t n, int across)
 {
     const double eps = dtype == STN_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
-    char *x = malloc((size_t)(lines * n) * 8), *out = malloc((size_t)(lines * n) * 8);
+    char *x = calloc((size_t)(lines * n), 8), *out = calloc((size_t)(lines * n), 8);
     struct stni_softmax_args args = dense_args(dtype, 1, lines, n, x, out);
     const uint8_t order[] = {0, 1};
     const int64_t shape[] = {lines, n}, step[] = {across ? 1 : n, across ? lines : 1}, *const strides[] = {step, NULL, step};
