@@ -332,8 +332,10 @@ static void check_digits(const struct kernels *kernels, stn_dtype dtype, double 
             worst = fmax(worst, fabs(get(out, dtype, at) - want) / fmax(fabs(want), 1));
         }
     }
-    if (!CHECK(worst <= 4 * eps))
-        CHECK_NEAR(worst / eps, 4, 0);
+    /* Kernels that are not vectorised, as in sanitized builds, add up a line in one chain. */
+    const double most = 4 + (double)n / 1000;
+    if (!CHECK(worst <= most * eps))
+        CHECK_NEAR(worst / eps, most, 0);
     free(x);
     free(out);
 }
