@@ -390,6 +390,7 @@ static stn_status rank_main(stn_context *context, void *arg)
     struct launch *launch = arg;
     const stn_placement shard = stn_shard(0), replicate = stn_replicate();
     const int64_t shape[] = {7, 5};
+    stn_scope_begin(context); /* owns what a failure leaves, and ends with the context */
     stn_tensor *x = test_tensor(context, test_mesh(context, RANKS, 0), &shard, STN_DTYPE_F32, 2, shape, NULL, test_value);
     CHECK_PTR(stn_redistribute_to(x, &replicate));
     if (stn_context_rank(context) == launch->failing)

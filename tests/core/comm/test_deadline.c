@@ -240,6 +240,7 @@ static stn_status rank_main(stn_context *context, void *arg)
     const int64_t shape[] = {7, 5};
     int rank = stn_context_rank(context);
     float data[35];
+    stn_scope_begin(context); /* owns what a failure leaves, and ends with the context */
     stn_tensor *x = test_tensor(context, test_mesh(context, RANKS, 0), &shard, STN_DTYPE_F32, 2, shape, NULL, test_value);
     if (rank == late->rank)
         be_late(late);

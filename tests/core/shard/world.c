@@ -1,6 +1,8 @@
 /* Ranks of worlds without threads. */
 #include "core/shard/world.h"
 
+#include "core/base/hash.h"
+#include "core/context/context.h"
 #include "harness.h"
 
 #include <stdio.h>
@@ -20,8 +22,20 @@ stn_context *world_rank(int rank, int size)
     return context;
 }
 
+/* What a case still holds of specs goes with its world: a held spec would outlive its context. */
+static void release_specs(stn_context *context)
+{
+    stn_spec *spec, *next;
+    HASH_ITER(hh, context->shard.specs, spec, next)
+        for (int held = atomic_load(&spec->held); held > 0; held--) {
+            const stn_spec *one = spec;
+            stn_spec_release(&one);
+        }
+}
+
 void world_end(stn_context *context)
 {
+    release_specs(context);
     stni_context_drop_graph(context);
     stni_context_destroy_core(context);
 }
