@@ -7,6 +7,7 @@
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "ops/table.h"
+#include "train/update.h"
 
 #include <shardtensor/module.h>
 
@@ -31,6 +32,7 @@ static stn_status create(const stn_context_options *options, stn_context **out, 
     STNI_TRY_GOTO(stni_tape_create(context), fail);
     STNI_TRY_GOTO(stni_place_cache_create(context), fail);
     STNI_TRY_GOTO(stni_registry_create(context, stni_op_table, STNI_OP_COUNT), fail);
+    STNI_TRY_GOTO(stni_registry_add(context, &stni_op_update), fail);
     if (!context->device->is_cpu)
         STNI_TRY_GOTO(stn_context_load_module(context, context->device->name), fail);
     *out = context;

@@ -83,6 +83,8 @@ static stn_status ask(struct stni_walk *w)
     int no_rule;
     STNI_TRY(check_meshes(w));
     STNI_TRY(stni_check_attrs(w));
+    if (!w->desc->check)
+        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "holds kernels alone and cannot be called");
     STNI_TRY(stni_answer_of(w, "check", w->desc->check(call)));
     STNI_TRY(stni_check_n_out(w, "check"));
     STNI_TRY(ask_place(w, &no_rule));

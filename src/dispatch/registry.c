@@ -148,6 +148,12 @@ stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *
     return STN_OK;
 }
 
+stn_status stni_registry_add(stn_context *context, const stn_op_desc *desc)
+{
+    stn_op *op;
+    return add_op(context, desc, &op);
+}
+
 void stni_registry_destroy(stn_context *context)
 {
     struct stni_registry *registry = context->registry;

@@ -59,6 +59,9 @@ struct stni_registry {
 stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *table, int n);
 void stni_registry_destroy(stn_context *context);
 
+/* Adds a built-in op of a layer above the ops. */
+stn_status stni_registry_add(stn_context *context, const stn_op_desc *desc);
+
 /* The op of that name, internal ones included; NULL if there is none. */
 stn_op *stni_registry_find(const stn_context *context, const char *name);
 

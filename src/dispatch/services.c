@@ -19,35 +19,45 @@ stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *f
     return stni_fail(call->context, status, "%s: %s", call->op->desc->name, text);
 }
 
-STNI_COLD static stn_status launch_refused(const stn_op_call *call, int slot, size_t args_size)
+STNI_COLD static stn_status launch_refused(const stn_op *op, int slot, size_t args_size)
 {
-    return stn_op_fail(call, STN_ERR_INTERNAL, "slot %d with %zu bytes of arguments", slot, args_size);
+    return stni_fail(op->context, STN_ERR_INTERNAL, "%s: slot %d with %zu bytes of arguments", op->desc->name, slot, args_size);
 }
 
-STNI_COLD static stn_status no_kernel(const stn_op_call *call, int slot, stn_dtype dtype)
+STNI_COLD static stn_status no_kernel(const stn_op *op, int slot, stn_dtype dtype)
 {
-    return stn_op_fail(call, STN_ERR_UNSUPPORTED, "no kernel '%s' for %s on device %s", call->op->desc->slots[slot].name,
-                       stn_dtype_name(dtype), call->context->device->name);
+    return stni_fail(op->context, STN_ERR_UNSUPPORTED, "%s: no kernel '%s' for %s on device %s", op->desc->name,
+                     op->desc->slots[slot].name, stn_dtype_name(dtype), op->context->device->name);
 }
 
 /* Spans of kernels are told apart by names, which the queue does not know. */
-STNI_COLD static stn_status launch_named(const stn_op_call *call, int slot, stn_kernel_fn kernel, const void *args, size_t args_size)
+STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_kernel_fn kernel, const void *args, size_t args_size)
 {
-    stni_trace_name_kernel(call->context->trace, kernel, call->op->desc->slots[slot].name);
-    return stn_queue_launch(call->context->queue, kernel, args, args_size);
+    stni_trace_name_kernel(op->context->trace, kernel, op->desc->slots[slot].name);
+    return stn_queue_launch(op->context->queue, kernel, args, args_size);
+}
+
+static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)
+{
+    if (slot < 0 || slot >= op->desc->n_slots || args_size != op->desc->slots[slot].args_size)
+        return launch_refused(op, slot, args_size);
+    stn_kernel_fn kernel = op->slots[slot].winner[dtype];
+    if (!kernel)
+        return no_kernel(op, slot, dtype);
+    if (op->context->trace)
+        return launch_named(op, slot, kernel, args, args_size);
+    return stn_queue_launch(op->context->queue, kernel, args, args_size);
 }
 
 stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size)
 {
-    const stn_op *op = call->op;
-    if (slot < 0 || slot >= op->desc->n_slots || args_size != op->desc->slots[slot].args_size)
-        return launch_refused(call, slot, args_size);
-    stn_kernel_fn kernel = op->slots[slot].winner[dtype];
-    if (!kernel)
-        return no_kernel(call, slot, dtype);
-    if (call->context->trace)
-        return launch_named(call, slot, kernel, args, args_size);
-    return stn_queue_launch(call->context->queue, kernel, args, args_size);
+    return launch(call->op, slot, dtype, args, args_size);
+}
+
+stn_status stni_slot_launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)
+{
+    stn_status status = launch(op, slot, dtype, args, args_size);
+    return op->context->error.status == STN_OK ? stni_fail_queue(op->context, status) : status;
 }
 
 static stn_status grow_scratch(stn_context *context)

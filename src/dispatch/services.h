@@ -1,4 +1,4 @@
-/* What the walk does for the functions of an op: scratch memory. */
+/* Scratch memory, which the walk keeps for the functions of an op, and launches outside of a call. */
 #ifndef STNI_DISPATCH_SERVICES_H
 #define STNI_DISPATCH_SERVICES_H
 
@@ -12,5 +12,9 @@ static inline int stni_scratch_mark(const stn_context *context)
 
 /* Gives back the scratch memory taken since `mark` pieces were held. The queue's order keeps it safe from work under way. */
 void stni_scratch_release(stn_context *context, int mark);
+
+/* As stn_op_launch, for work that no call of the op stands behind: factories, updates of parameters. Keeps the failure: that a device has no kernel
+ * is the same on every rank, a failure of the queue is this rank's. */
+stn_status stni_slot_launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size);
 
 #endif

@@ -104,11 +104,17 @@ static stn_status check_flags(const stn_op_desc *desc, struct stni_error *error)
     return STN_OK;
 }
 
+/* One that gives kernels names, for launches outside of a call. */
+static int holds_kernels_alone(const stn_op_desc *desc)
+{
+    return (desc->flags & STN_OP_INTERNAL) && desc->n_slots > 0 && desc->n_inputs == 0 && desc->n_outputs == 0;
+}
+
 stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *error)
 {
     if (!desc || desc->size != sizeof *desc)
         return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0, sizeof *desc);
-    if (!desc->name || !desc->name[0] || (!desc->compose && (!desc->check || !desc->run)))
+    if (!desc->name || !desc->name[0] || (!desc->compose && !holds_kernels_alone(desc) && (!desc->check || !desc->run)))
         return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run, or compose, are required");
     STNI_TRY(check_inputs(desc, error));
     STNI_TRY(check_outputs(desc, error));

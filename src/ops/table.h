@@ -220,10 +220,11 @@
     X(scatter_reduce) \
     X(take_along_dim) \
     X(unique) \
-    /* Random numbers. */ \
+    /* Random numbers, and tensors made of nothing. */ \
     X(dropout) \
     X(dropout_backward) \
     X(dropout_channels) \
+    X(factory) \
     /* Reductions across ranks. */ \
     X(dist_all_reduce) \
     X(dist_others)

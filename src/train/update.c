@@ -1,7 +1,7 @@
 #include "train/update.h"
 
 #include "core/redistribute/redistribute.h"
-#include "core/device/trace.h"
+#include "dispatch/services.h"
 
 #include <shardtensor/autograd.h>
 
@@ -12,6 +12,11 @@ void stni_update_begin(struct stni_update *update, stn_context *context, enum st
     update->context = context;
     memset(&update->args, 0, sizeof update->args); /* numbers are compared by their bytes */
     update->args.kind = kind;
+}
+
+static const stn_op *update_op(const stn_context *context)
+{
+    return stni_registry_find(context, stni_op_update.name);
 }
 
 static void drop(struct stni_update *update)
@@ -27,7 +32,8 @@ static stn_status launch(struct stni_update *update)
     if (update->args.n == 0)
         return STN_OK;
     /* One kernel updates, averages and clips; which of these a launch does, the enclosing span of the trace says. */
-    stn_status status = stni_fail_queue(context, stni_trace_launch(context->queue, stni_update_cpu, &update->args, sizeof update->args, "update"));
+    const struct stni_update_args *args = &update->args;
+    stn_status status = stni_slot_launch(update_op(context), 0, args->dtype, args, sizeof *args);
     drop(update);
     return status;
 }
@@ -83,7 +89,7 @@ stn_status stni_update_check(stn_context *context, const char *what, const char 
             return stni_fail(context, STN_ERR_PARTIAL, "%s: '%s' is Partial on mesh axis %d, wanted Shard or Replicate", what, name, a);
     if (tensor->flags & STNI_TENSOR_VIEW || !stni_tensor_is_dense(tensor))
         return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what, name);
-    if (!context->device->is_cpu)
+    if (!update_op(context)->slots[0].winner[layout->dtype])
         return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: no kernel for device %s", what, context->device->name);
     return STN_OK;
 }
@@ -100,3 +106,19 @@ stn_status stni_update_gradient(stn_tensor *leaf, stn_tensor **out)
     stni_tensor_drop(&placed);
     return status;
 }
+
+static const stn_kernel_slot slots[] = {{"update.chunks", sizeof(struct stni_update_args)}};
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "update.chunks", "cpu", 1u << STN_DTYPE_F32 | 1u << STN_DTYPE_F64, sizeof(struct stni_update_args),
+     stni_update_cpu},
+};
+
+const stn_op_desc stni_op_update = {
+    .size = sizeof(stn_op_desc),
+    .name = "update",
+    .slots = slots,
+    .n_slots = 1,
+    .kernels = kernels,
+    .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
+};

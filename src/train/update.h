@@ -5,6 +5,11 @@
 #include "core/tensor/tensor.h"
 #include "train/update_kernel.h"
 
+#include <shardtensor/op.h>
+
+/* Holds the kernel of updates, under the name "update.chunks" by which each device brings its own. */
+extern const stn_op_desc stni_op_update;
+
 /* A list in the making; launched where it is full, or where dtype or numbers change. */
 struct stni_update {
     stn_context *context;

@@ -86,7 +86,7 @@ static void check_trace(const char *text, int ranks)
     CHECK_I64(count(text, "\"cat\":\"range\""), 3);
     CHECK_I64(count(text, "{\"name\":\"kernel\""), 0);
     CHECK_I64(count(text, "{\"name\":\"collective\""), 0);
-    CHECK(count(text, "{\"name\":\"factory\",\"cat\":\"kernel\"") == 2);
+    CHECK(count(text, "{\"name\":\"factory.values\",\"cat\":\"kernel\"") == 2);
     CHECK((count(text, "\"cat\":\"redistribute\"") > 0) == (ranks > 1));
     CHECK((count(text, "\"for\":\"mul\"") > 0) == (ranks > 1));
     CHECK((count(text, "\"from\":\"f64 (6, 6) on y=2: Shard(") > 0) == (ranks > 1));

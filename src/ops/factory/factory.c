@@ -4,7 +4,8 @@
 #include "core/base/dtype.h"
 #include "core/tensor/scope.h"
 #include "core/redistribute/redistribute.h"
-#include "core/device/trace.h"
+#include "dispatch/services.h"
+#include "ops/table.h"
 
 #include <shardtensor/ops_factory.h>
 
@@ -61,7 +62,8 @@ static stn_status launch(stn_tensor *tensor, struct stni_factory_args *args)
     memcpy(args->shape, spec->layout.shape, sizeof spec->layout.shape);
     memcpy(args->offset, spec->local_offset, sizeof spec->local_offset);
     stni_tensor_box(tensor, &args->dst);
-    return stni_fail_queue(tensor->context, stni_trace_launch(tensor->context->queue, stni_factory_cpu, args, sizeof *args, "factory"));
+    const stn_op *op = tensor->context->registry->ops[STNI_OP_factory];
+    return stni_slot_launch(op, 0, args->dtype, args, sizeof *args);
 }
 
 /* A replica becomes a pending reduction by itself: no rank sends anything. */
@@ -136,3 +138,19 @@ stn_tensor *stn_eye(stn_context *context, const stn_spec *spec)
     struct stni_factory_args args = {.value = STNI_FACTORY_DIAGONAL};
     return make_of(context, "eye", spec, 2, &args);
 }
+
+/* Factories have no inputs, so that no op is called: the descriptor gives their kernel a name under which each device brings its own. */
+static const stn_kernel_slot slots[] = {{"factory.values", sizeof(struct stni_factory_args)}};
+static const stn_kernel kernels[] = {
+    {sizeof(stn_kernel), "factory.values", "cpu", (1u << STN_DTYPE_COUNT) - 1, sizeof(struct stni_factory_args), stni_factory_cpu},
+};
+
+const stn_op_desc stni_op_factory = {
+    .size = sizeof(stn_op_desc),
+    .name = "factory",
+    .slots = slots,
+    .n_slots = 1,
+    .kernels = kernels,
+    .n_kernels = 1,
+    .flags = STN_OP_INTERNAL,
+};
