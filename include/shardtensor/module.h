@@ -32,7 +32,9 @@ typedef struct stn_host {
     stn_status (*reduce)(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
 } stn_host;
 
-/* Two kernels serve the library itself: every module with a device brings them, for any dtype. */
+/* Three kernels serve the library itself, for any dtype. Every module with a device brings the first two; without the third, ranks of one process
+ * cannot reduce on that device (STN_ERR_UNSUPPORTED). Their pointers are of this device, or of another one of the same module that a rank of this
+ * process has: devices of one module read and write each other's memory. */
 
 /** Arguments of "core.box_copy": dst = src, element by element, for boxes of equal shape. */
 typedef struct stn_box_copy_args {
@@ -47,6 +49,25 @@ typedef struct stn_fill_args {
     size_t element_size;       /* bytes: 1, 2, 4, 8 or 16 */
     unsigned char element[16]; /* its bytes */
 } stn_fill_args;
+
+enum { STN_BOX_REDUCE_BOXES = 128, STN_BOX_REDUCE_STRIDES = 368 };
+
+/** Arguments of "core.box_reduce": element by element, every result = (source 0 op source 1 op …) in that order; AVG: divided by n_src.
+ *
+ *  The bits are those of the library's own reductions. Accumulators have the dtype, but f32 for 16-bit floats, which are rounded once, after the
+ *  division; products of complex numbers are (ac - bd, ad + bc), each rounded on its own (no fused multiply-add). MIN and MAX: a NaN stays, of
+ *  equal values the earlier source's; complex numbers have neither. Integers wrap, and AVG truncates towards zero. Bool: SUM, AVG and MAX are "or",
+ *  PROD and MIN are "and". A single source is copied whatever the op.
+ *
+ *  A result may be exactly one of the sources; else boxes do not overlap. Only the entries that are used are passed to launch. */
+typedef struct stn_box_reduce_args {
+    stn_dtype dtype;
+    stn_reduce_op op;
+    int ndim, n_dst, n_src;                  /* n_dst >= 1, n_src >= 1, and no dim is empty */
+    int64_t shape[STN_MAX_BOX_NDIM];         /* of every box */
+    void *data[STN_BOX_REDUCE_BOXES];        /* n_dst results, then n_src sources */
+    int64_t strides[STN_BOX_REDUCE_STRIDES]; /* elements; of box i along dim d: strides[i * ndim + d] */
+} stn_box_reduce_args;
 
 /** What a module offers to the library. Absent parts are NULL. */
 typedef struct stn_module {

@@ -1,6 +1,7 @@
 /* The test module's table and its kernels. */
 #include "probe.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 _Atomic(const stn_host *) probe_host;
@@ -49,6 +50,53 @@ static stn_status fill(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
+/* Box `i` of a reduction, or where it lies in dense memory. */
+static stn_box box_of(const stn_box_reduce_args *a, int i, void *dense)
+{
+    stn_box box = {.data = dense ? dense : a->data[i], .ndim = a->ndim};
+    int64_t stride = 1;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        box.shape[d] = a->shape[d];
+        box.strides[d] = dense ? stride : a->strides[i * a->ndim + d];
+        stride *= a->shape[d];
+    }
+    return box;
+}
+
+/* All sources are packed, the library reduces them, and the result is unpacked. */
+static stn_status reduce_packed(const stn_box_reduce_args *a, char *dense, int64_t n, size_t size)
+{
+    const void *sources[STN_BOX_REDUCE_BOXES];
+    stn_box result = box_of(a, 0, dense);
+    for (int s = 0; s < a->n_src; s++) {
+        stn_box packed = box_of(a, 0, dense + s * n * (int64_t)size), from = box_of(a, a->n_dst + s, NULL);
+        probe_copy_box(&packed, &from, size);
+        sources[s] = packed.data;
+    }
+    stn_status status = probe_host->reduce(dense, sources, a->n_src, n, a->dtype, a->op);
+    for (int d = 0; d < a->n_dst && status == STN_OK; d++) {
+        stn_box to = box_of(a, d, NULL);
+        probe_copy_box(&to, &result, size);
+    }
+    return status;
+}
+
+static stn_status box_reduce(stn_queue *queue, const void *args)
+{
+    const stn_box_reduce_args *a = args;
+    size_t size = probe_host->dtype_size(a->dtype);
+    int64_t n = 1;
+    for (int d = 0; d < a->ndim; d++)
+        n *= a->shape[d];
+    for (int i = 0; i < a->n_dst + a->n_src; i++)
+        if (!probe_is_hidden(a->data[i]))
+            return probe_host->queue_fail(queue, STN_ERR_DEVICE, "probe: core.box_reduce got an address of the host");
+    char *dense = malloc((size_t)a->n_src * (size_t)n * size + 1);
+    stn_status status = dense ? reduce_packed(a, dense, n, size) : STN_ERR_MEMORY;
+    free(dense);
+    return status;
+}
+
 static stn_status scale(stn_queue *queue, const void *args)
 {
     const struct probe_scale_args *a = args;
@@ -63,6 +111,7 @@ static stn_status scale(stn_queue *queue, const void *args)
 static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "core.box_copy", "probe", 0xffffffffu, sizeof(stn_box_copy_args), box_copy},
     {sizeof(stn_kernel), "core.fill", "probe", 0xffffffffu, sizeof(stn_fill_args), fill},
+    {sizeof(stn_kernel), "core.box_reduce", "probe", 0xffffffffu, sizeof(stn_box_reduce_args), box_reduce},
     {sizeof(stn_kernel), "probe.scale", "probe", 1u << STN_DTYPE_F64, sizeof(struct probe_scale_args), scale},
     {sizeof(stn_kernel), "no_such_op.forward", "probe", 1u << STN_DTYPE_F64, 8, scale},
 };

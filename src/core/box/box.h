@@ -22,4 +22,7 @@ int stni_box_reduces(stn_dtype dtype, stn_reduce_op op);
  * are "or", PROD and MIN are "and". `n_src` >= 1. On the calling thread: for kernels. */
 void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
 
+/* The same on the queue, which fails where the boxes are too many for a kernel's arguments (STN_ERR_UNSUPPORTED). */
+stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
+
 #endif

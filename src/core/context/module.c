@@ -126,10 +126,11 @@ static stn_kernel kernel_at(const stn_module *module, int i)
     return kernel;
 }
 
-/* A kernel that serves the library itself. */
+/* A kernel that serves the library itself; NULL where the module has none. */
 static stn_status find_core_kernel(const char *module_name, const stn_module *module, const char *name, size_t args_size,
                                    stn_kernel_fn *out, struct stni_error *error)
 {
+    *out = NULL;
     for (int i = 0; module->kernels && i < module->n_kernels; i++) {
         stn_kernel kernel = kernel_at(module, i);
         if (!kernel.name || strcmp(kernel.name, name) != 0)
@@ -138,22 +139,32 @@ static stn_status find_core_kernel(const char *module_name, const stn_module *mo
             return stni_error_set(error, STN_ERR_VERSION, "module '%s': %s takes %zu bytes of arguments, wanted %zu", module_name, name,
                                   kernel.args_size, args_size);
         *out = kernel.function;
-        return STN_OK;
+        break;
     }
-    return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has a device but no kernel %s", module_name, name);
+    return STN_OK;
+}
+
+static stn_status find_core_kernels(const char *name, const stn_module *module, stn_device *device, struct stni_error *error)
+{
+    STNI_TRY(find_core_kernel(name, module, "core.box_copy", sizeof(stn_box_copy_args), &device->box_copy, error));
+    STNI_TRY(find_core_kernel(name, module, "core.fill", sizeof(stn_fill_args), &device->fill, error));
+    STNI_TRY(find_core_kernel(name, module, "core.box_reduce", sizeof(stn_box_reduce_args), &device->box_reduce, error));
+    if (device->box_copy && device->fill)
+        return STN_OK;
+    return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has a device but no kernel %s", name,
+                          device->box_copy ? "core.fill" : "core.box_copy");
 }
 
 static stn_status open_device(const char *name, int index, const char *path, stn_device **out, struct stni_error *error)
 {
     stn_module module;
     const stn_device_ops *ops = NULL;
-    stn_kernel_fn box_copy = NULL, fill = NULL;
+    stn_device kernels = {0};
     void *impl = NULL;
     STNI_TRY(stni_module_load(name, path, &module, error));
     if (!module.device_open)
         return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has no device", name);
-    STNI_TRY(find_core_kernel(name, &module, "core.box_copy", sizeof(stn_box_copy_args), &box_copy, error));
-    STNI_TRY(find_core_kernel(name, &module, "core.fill", sizeof(stn_fill_args), &fill, error));
+    STNI_TRY(find_core_kernels(name, &module, &kernels, error));
     stn_status status = module.device_open(index, &ops, &impl);
     if (status != STN_OK)
         return stni_error_set(error, status, "module '%s': device %d did not open: %s", name, index, stn_status_text(status));
@@ -164,8 +175,9 @@ static stn_status open_device(const char *name, int index, const char *path, stn
         return stni_error_set(error, status, "module '%s': its device's table got %zu bytes, wanted %zu: %s", name, ops->size,
                               sizeof *ops, stn_status_text(status));
     }
-    (*out)->box_copy = box_copy;
-    (*out)->fill = fill;
+    (*out)->box_copy = kernels.box_copy;
+    (*out)->fill = kernels.fill;
+    (*out)->box_reduce = kernels.box_reduce;
     (*out)->index = index;
     return STN_OK;
 }

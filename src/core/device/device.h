@@ -19,7 +19,8 @@ struct stn_device {
     int is_cpu;
     enum stni_isa isa; /* of host code that runs for the device: the best one unless the context chose another. Queues take it over */
     int index; /* of a module's device: "name:index" */
-    stn_kernel_fn box_copy, fill; /* a module's core.box_copy and core.fill; NULL: the CPU's own */
+    /* A module's core.box_copy, core.fill and core.box_reduce; the CPU has its own, and leaves them NULL. */
+    stn_kernel_fn box_copy, fill, box_reduce;
 };
 
 struct stn_queue {

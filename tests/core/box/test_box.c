@@ -152,14 +152,26 @@ static void copy_from_a_broadcast_dim_repeats_its_element(void)
         CHECK_I64(dst[i], src[i / 4]);
 }
 
-static void queued_copy_keeps_its_boxes(void)
+static stn_device *device; /* of `queue` */
+static stn_queue *queue;   /* NULL: the calling thread reduces */
+
+static void queue_begin(void)
 {
-    int64_t src[6] = {1, 2, 3, 4, 5, 6}, dst[6] = {0};
-    stn_device *device = NULL;
-    stn_queue *queue = NULL;
     stn_queue_options options = {sizeof options, test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE, 4};
     CHECK_STATUS(stni_device_create_cpu(NULL, &device), STN_OK);
     CHECK_STATUS(stni_queue_create(device, &options, &queue), STN_OK);
+}
+
+static void queue_end(void)
+{
+    stni_queue_destroy(&queue);
+    stni_device_destroy(&device);
+}
+
+static void queued_copy_keeps_its_boxes(void)
+{
+    int64_t src[6] = {1, 2, 3, 4, 5, 6}, dst[6] = {0};
+    queue_begin();
     stn_box from = {.data = src, .ndim = 2, .shape = {2, 3}, .strides = {3, 1}};
     stn_box to = {.data = dst, .ndim = 2, .shape = {2, 3}, .strides = {1, 2}};
     CHECK_STATUS(stni_box_copy(queue, &to, &from, sizeof *src), STN_OK);
@@ -171,8 +183,7 @@ static void queued_copy_keeps_its_boxes(void)
     stn_box empty = {.ndim = 2, .shape = {0, 3}, .strides = {3, 1}};
     CHECK_STATUS(stni_box_copy(queue, &empty, &empty, sizeof *src), STN_OK);
     CHECK_I64(atomic_load(&queue->kernels), 1);
-    stni_queue_destroy(&queue);
-    stni_device_destroy(&device);
+    queue_end();
 }
 
 /* Elements as pairs of numbers; the second is 0 but for complex ones. */
@@ -263,6 +274,16 @@ static void fill_values(struct area *area, stn_dtype dtype)
 
 enum { MOST_SOURCES = 5, MOST_RESULTS = 3 };
 
+static void reduce(int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
+{
+    if (queue) {
+        CHECK_STATUS(stni_box_reduce(queue, n_dst, dst, n_src, src, dtype, op), STN_OK);
+        CHECK_STATUS(stn_queue_sync(queue), STN_OK);
+    } else {
+        stni_box_reduce_now(next_isa(), n_dst, dst, n_src, src, dtype, op);
+    }
+}
+
 /* Reduces random boxes; counts elements of any result that differ from the loop, bit by bit but for which NaN it is. `in_place`: the
  * first result is the second source. */
 static int64_t wrong_after_reduce(int ndim, const int64_t *shape, stn_dtype dtype, stn_reduce_op op, int n_src, int n_dst,
@@ -294,7 +315,7 @@ static int64_t wrong_after_reduce(int ndim, const int64_t *shape, stn_dtype dtyp
                 for (int i = 0; i < 2; i++)
                     acc[i] = stni_dtype_is_integer(dtype) ? trunc(acc[i] / n_src) : rounded(dtype, acc[i] / n_src);
         } while (next(&from[0], index));
-    stni_box_reduce_now(next_isa(), n_dst, to, n_src, from, dtype, op);
+    reduce(n_dst, to, n_src, from, dtype, op);
     for (int d = 0; d < n_dst && n > 0; d++) {
         at = 0;
         do {
@@ -333,6 +354,44 @@ static void reduction_of_every_dtype_and_op_is_the_loop_in_order(void)
             }
         }
     CHECK_I64(ran, 46 * 24);
+}
+
+static void queued_reductions_are_the_loop_in_order(void)
+{
+    random_state = 5;
+    queue_begin();
+    for (int round = 0; round < 400; round++) {
+        int64_t shape[7] = {1 + draw(5), 1 + draw(9), draw(12) ? 1 + draw(7) : 0, 1 + draw(3), 1 + draw(2), 2, 1 + draw(3)};
+        stn_dtype dtype = (stn_dtype)draw(STN_DTYPE_COUNT);
+        stn_reduce_op op = (stn_reduce_op)draw(STN_REDUCE_OP_COUNT);
+        if (stni_box_reduces(dtype, op))
+            CHECK_I64(wrong_after_reduce((int)draw(8), shape, dtype, op, 2 + round % (MOST_SOURCES - 1), 1 + round % MOST_RESULTS,
+                                         round % 4 == 3, round % 2), 0);
+    }
+    queue_end();
+}
+
+/* More results than the arguments of one kernel hold are copied from the first; more sources are refused. */
+static void queued_reductions_of_many_boxes_are_whole_or_refused(void)
+{
+    enum { N = 7, BOXES = 140 };
+    static int32_t values[BOXES][N], results[BOXES][N];
+    stn_box src[BOXES], dst[BOXES];
+    for (int b = 0; b < BOXES; b++) {
+        src[b] = (stn_box){values[b], 1, {N}, {1}};
+        dst[b] = (stn_box){results[b], 1, {N}, {1}};
+        for (int i = 0; i < N; i++)
+            values[b][i] = b + 1000 * i;
+    }
+    queue_begin();
+    CHECK_STATUS(stni_box_reduce(queue, BOXES, dst, 127, src, STN_DTYPE_I32, STN_SUM), STN_OK);
+    CHECK_STATUS(stn_queue_sync(queue), STN_OK);
+    for (int b = 0; b < BOXES; b++)
+        for (int i = 0; i < N; i++)
+            CHECK_I64(results[b][i], 127 * 126 / 2 + 127000 * i);
+    CHECK_STATUS(stni_box_reduce(queue, 1, dst, 128, src, STN_DTYPE_I32, STN_SUM), STN_ERR_UNSUPPORTED);
+    CHECK(strstr(stn_queue_error_text(queue), "128 boxes") != NULL);
+    queue_end();
 }
 
 static void reduction_of_large_boxes_is_the_loop_in_order(void)
@@ -381,6 +440,8 @@ int main(int argc, char **argv)
         {"copy_from_a_broadcast_dim_repeats_its_element", copy_from_a_broadcast_dim_repeats_its_element},
         {"queued_copy_keeps_its_boxes", queued_copy_keeps_its_boxes},
         {"reduction_of_every_dtype_and_op_is_the_loop_in_order", reduction_of_every_dtype_and_op_is_the_loop_in_order},
+        {"queued_reductions_are_the_loop_in_order", queued_reductions_are_the_loop_in_order},
+        {"queued_reductions_of_many_boxes_are_whole_or_refused", queued_reductions_of_many_boxes_are_whole_or_refused},
         {"reduction_of_large_boxes_is_the_loop_in_order", reduction_of_large_boxes_is_the_loop_in_order},
         {"integers_wrap_and_negative_averages_truncate", integers_wrap_and_negative_averages_truncate},
         {"sixteen_bit_sums_are_rounded_once", sixteen_bit_sums_are_rounded_once},
