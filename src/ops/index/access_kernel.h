@@ -5,6 +5,8 @@
 #ifndef STNI_OPS_INDEX_ACCESS_KERNEL_H
 #define STNI_OPS_INDEX_ACCESS_KERNEL_H
 
+#include "core/base/isa.h"
+
 #include <shardtensor/op.h>
 
 /* What a write does to an element of the table. RESET gives it what `reset_for` begins with: 0, 1, the smallest or the largest. */
@@ -64,8 +66,8 @@ struct stni_access_convert_args {
     stn_dtype to, from;
 };
 
-stn_status stni_access_read_cpu(stn_queue *queue, const void *args);
-stn_status stni_access_write_cpu(stn_queue *queue, const void *args);
+STNI_ISA_KERNEL(stni_access_read);
+STNI_ISA_KERNEL(stni_access_write);
 stn_status stni_access_keys_cpu(stn_queue *queue, const void *args);
 stn_status stni_access_convert_cpu(stn_queue *queue, const void *args);
 

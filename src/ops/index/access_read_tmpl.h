@@ -1,4 +1,5 @@
-/* Reading of elements of one size, included once per size with T a type of that size. */
+/* Reading of elements of one size, included once per size:
+ *   T   a type of that size     GATHER   its vector loads (access_gather.h)     NAME(f)   f of this size */
 
 static void NAME(read_line)(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n)
 {
@@ -27,5 +28,35 @@ static void NAME(read_elements)(void *arg, int64_t value, int64_t value_step, co
         out[i * value_step] = table[i] < 0 ? 0 : from[table[i]];
 }
 
+/* Compiled for each dtype of the index and for dense lines. An index of another rank's part of the table reads 0. */
+static inline __attribute__((always_inline)) int NAME(read_by)(const struct reader *r, const struct stni_access_line *l, stn_dtype dtype,
+                                                               int64_t index_step, int64_t value_step)
+{
+    const struct stni_access *a = l->access;
+    const uint64_t all = (uint64_t)a->n, here = (uint64_t)a->key_shape[0];
+    const int64_t first = a->first, stride = a->key_strides[0], step = l->table_step;
+    const T *from = (const T *)r->table + l->table;
+    T *out = (T *)r->values + l->value;
+    int bad = 0;
+    int64_t i = index_step == 1 && value_step == 1 ? GATHER(out, from, l, dtype, &bad) : 0;
+    for (; i < l->n; i++) {
+        const int64_t index = stni_access_index(a->index, dtype, l->index + i * index_step);
+        bad |= (uint64_t)index >= all;
+        out[i * value_step] = (uint64_t)index - (uint64_t)first < here ? from[(index - first) * stride + i * step] : 0;
+    }
+    return !bad;
+}
+
+static int NAME(read_direct)(void *arg, const struct stni_access_line *l)
+{
+    const int dense = l->index_step == 1 && l->value_step == 1, is_i64 = l->access->index_dtype == STN_DTYPE_I64;
+    if (dense && is_i64)
+        return NAME(read_by)(arg, l, STN_DTYPE_I64, 1, 1);
+    if (dense)
+        return NAME(read_by)(arg, l, STN_DTYPE_I32, 1, 1);
+    return NAME(read_by)(arg, l, l->access->index_dtype, l->index_step, l->value_step);
+}
+
 #undef T
+#undef GATHER
 #undef NAME

@@ -104,11 +104,6 @@ static int64_t locate(const struct stni_access *a, int64_t got, int64_t position
     return key >= 0 && key < a->key_shape[0] ? at + key * a->key_strides[0] : -1;
 }
 
-static int64_t index_at(const struct stni_access *a, int64_t at)
-{
-    return a->index_dtype == STN_DTYPE_I32 ? ((const int32_t *)a->index)[at] : ((const int64_t *)a->index)[at];
-}
-
 static void read_indices(const struct stni_access *a, int64_t at, int64_t step, int64_t n, int64_t *out)
 {
     if (a->index_dtype == STN_DTYPE_I32)
@@ -132,21 +127,33 @@ static int locate_plain(const struct stni_access *a, int64_t n, int64_t *index)
     return !odd;
 }
 
+/* Through offsets: reports bad indices, and knows those of several digits and those that name nothing. */
+static void visit_offsets(const struct stni_access_line *line, int64_t position, const struct stni_access_visitor *visitor)
+{
+    const struct stni_access *a = line->access;
+    int64_t offsets[STNI_ACCESS_BLOCK];
+    read_indices(a, line->index, line->index_step, line->n, offsets);
+    if (!locate_plain(a, line->n, offsets))
+        for (int64_t j = 0; j < line->n; j++)
+            offsets[j] = locate(a, offsets[j], position + j);
+    for (int64_t j = 0; j < line->n; j++)
+        offsets[j] = offsets[j] < 0 ? -1 : offsets[j] + line->table + j * line->table_step;
+    visitor->elements(visitor->arg, line->value, line->value_step, offsets, line->n);
+}
+
 /* A line along which the index changes. */
 static void visit_elements(const struct stni_access *a, const struct space *s, const struct cursor *c,
                            const struct stni_access_visitor *visitor)
 {
-    int64_t offsets[STNI_ACCESS_BLOCK], n = s->shape[s->ndim - 1];
-    int64_t index_step = s->index[s->ndim - 1], value_step = s->value[s->ndim - 1], table_step = s->table[s->ndim - 1];
-    for (int64_t i = 0; i < n; i += STNI_ACCESS_BLOCK) {
-        int64_t m = n - i < STNI_ACCESS_BLOCK ? n - i : STNI_ACCESS_BLOCK, table = c->table + i * table_step;
-        read_indices(a, c->index + i * index_step, index_step, m, offsets);
-        if (!locate_plain(a, m, offsets))
-            for (int64_t j = 0; j < m; j++)
-                offsets[j] = locate(a, offsets[j], c->position + i + j);
-        for (int64_t j = 0; j < m; j++)
-            offsets[j] = offsets[j] < 0 ? -1 : offsets[j] + table + j * table_step;
-        visitor->elements(visitor->arg, c->value + i * value_step, value_step, offsets, m);
+    const int last = s->ndim - 1, direct = visitor->direct && a->n_keys == 1 && a->skip == 0 && a->key_shape[0] > 0;
+    struct stni_access_line line = {a, c->index, s->index[last], c->value, s->value[last], c->table, s->table[last], 0};
+    for (int64_t i = 0; i < s->shape[last]; i += line.n) {
+        line.n = s->shape[last] - i < STNI_ACCESS_BLOCK ? s->shape[last] - i : STNI_ACCESS_BLOCK;
+        if (!direct || !visitor->direct(visitor->arg, &line))
+            visit_offsets(&line, c->position + i, visitor);
+        line.index += line.n * line.index_step;
+        line.value += line.n * line.value_step;
+        line.table += line.n * line.table_step;
     }
 }
 
@@ -162,7 +169,7 @@ void stni_access_walk(const struct stni_access *a, const struct stni_access_visi
             visit_elements(a, &s, &c, visitor);
             continue;
         }
-        int64_t at = locate(a, index_at(a, c.index), c.position);
+        int64_t at = locate(a, stni_access_index(a->index, a->index_dtype, c.index), c.position);
         visitor->line(visitor->arg, c.value, s.value[last], at < 0 ? -1 : at + c.table, s.table[last], s.shape[last]);
     }
 }

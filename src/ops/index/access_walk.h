@@ -5,14 +5,29 @@
 
 #include "ops/index/access_kernel.h"
 
-enum { STNI_ACCESS_BLOCK = 128 };
+enum { STNI_ACCESS_BLOCK = 512 };
 
-/* What a kernel does. Offsets are in elements; -1 names an element that is not here. */
+/* At most STNI_ACCESS_BLOCK positions along which an index of one digit changes: position p has the index at index + p * index_step, the value
+ * at value + p * value_step, and of the table the element at table + p * table_step + (index - access->first) * access->key_strides[0].
+ * In elements, from where the operands begin. */
+struct stni_access_line {
+    const struct stni_access *access;
+    int64_t index, index_step, value, value_step, table, table_step, n;
+};
+
+/* What a kernel does. Offsets are in elements; -1 names an element that is not here. `direct` (NULL: never) may serve a line without offsets;
+ * it returns 0 where an index is not within 0 … n - 1, having written nothing that `elements` does not write again. */
 struct stni_access_visitor {
     void *arg;
+    int (*direct)(void *arg, const struct stni_access_line *line);
     void (*line)(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n);
     void (*elements)(void *arg, int64_t value, int64_t value_step, const int64_t *table, int64_t n);
 };
+
+static inline int64_t stni_access_index(const void *index, stn_dtype dtype, int64_t at)
+{
+    return dtype == STN_DTYPE_I32 ? ((const int32_t *)index)[at] : ((const int64_t *)index)[at];
+}
 
 void stni_access_walk(const struct stni_access *access, const struct stni_access_visitor *visitor);
 

@@ -1,5 +1,6 @@
 /* Writing by index on the CPU. */
 #include "ops/index/access_walk.h"
+#include "core/base/isa.h"
 #include "ops/cpu/widen.h"
 
 #include <math.h>
@@ -31,20 +32,21 @@ struct functions {
     void (*write)(const struct stni_access_write_args *, void *table, int64_t step, const void *values, int64_t value_step, int64_t n);
     void (*write_each)(const struct stni_access_write_args *, void *table, const int64_t *offset, const void *values, int64_t value_step,
                        int64_t n);
+    void (*write_direct)(const struct stni_access_write_args *, void *table, const void *values, const struct stni_access_line *line);
     int64_t table_size, value_size; /* bytes of an element */
 };
 
 static const struct functions functions_of[STN_DTYPE_COUNT] = {
-    [STN_DTYPE_F32] = {constant_f32, spread_f32, write_f32, write_each_f32, 4, 4},
-    [STN_DTYPE_F64] = {constant_f64, spread_f64, write_f64, write_each_f64, 8, 8},
-    [STN_DTYPE_BF16] = {constant_bf16, spread_bf16, write_bf16, write_each_bf16, 4, 2},
-    [STN_DTYPE_F16] = {constant_f16, spread_f16, write_f16, write_each_f16, 4, 2},
-    [STN_DTYPE_I64] = {constant_i64, spread_i64, write_i64, write_each_i64, 8, 8},
-    [STN_DTYPE_I32] = {constant_i32, spread_i32, write_i32, write_each_i32, 4, 4},
-    [STN_DTYPE_U8] = {constant_u8, spread_u8, write_u8, write_each_u8, 1, 1},
-    [STN_DTYPE_BOOL] = {constant_u8, spread_u8, write_u8, write_each_u8, 1, 1},
-    [STN_DTYPE_C64] = {constant_c64, spread_c64, write_c64, write_each_c64, 8, 8},
-    [STN_DTYPE_C128] = {constant_c128, spread_c128, write_c128, write_each_c128, 16, 16},
+    [STN_DTYPE_F32] = {constant_f32, spread_f32, write_f32, write_each_f32, write_direct_f32, 4, 4},
+    [STN_DTYPE_F64] = {constant_f64, spread_f64, write_f64, write_each_f64, write_direct_f64, 8, 8},
+    [STN_DTYPE_BF16] = {constant_bf16, spread_bf16, write_bf16, write_each_bf16, write_direct_bf16, 4, 2},
+    [STN_DTYPE_F16] = {constant_f16, spread_f16, write_f16, write_each_f16, write_direct_f16, 4, 2},
+    [STN_DTYPE_I64] = {constant_i64, spread_i64, write_i64, write_each_i64, write_direct_i64, 8, 8},
+    [STN_DTYPE_I32] = {constant_i32, spread_i32, write_i32, write_each_i32, write_direct_i32, 4, 4},
+    [STN_DTYPE_U8] = {constant_u8, spread_u8, write_u8, write_each_u8, write_direct_u8, 1, 1},
+    [STN_DTYPE_BOOL] = {constant_u8, spread_u8, write_u8, write_each_u8, write_direct_u8, 1, 1},
+    [STN_DTYPE_C64] = {constant_c64, spread_c64, write_c64, write_each_c64, write_direct_c64, 8, 8},
+    [STN_DTYPE_C128] = {constant_c128, spread_c128, write_c128, write_each_c128, write_direct_c128, 16, 16},
 };
 
 struct writer {
@@ -76,6 +78,30 @@ static void write_elements(void *arg, int64_t value, int64_t value_step, const i
             write_line(arg, 0, 0, table[i], 0, 1);
 }
 
+/* Before anything is written, since `elements` would write it again. */
+static int all_in_bounds(const struct stni_access_line *l)
+{
+    const struct stni_access *a = l->access;
+    const uint64_t all = (uint64_t)a->n;
+    int bad = 0;
+    if (a->index_dtype == STN_DTYPE_I64 && l->index_step == 1)
+        for (int64_t i = 0; i < l->n; i++)
+            bad |= (uint64_t)((const int64_t *)a->index)[l->index + i] >= all;
+    else
+        for (int64_t i = 0; i < l->n; i++)
+            bad |= (uint64_t)stni_access_index(a->index, a->index_dtype, l->index + i * l->index_step) >= all;
+    return !bad;
+}
+
+static int write_direct(void *arg, const struct stni_access_line *line)
+{
+    const struct writer *w = arg;
+    if (!w->values || !all_in_bounds(line))
+        return 0;
+    w->f->write_direct(w->args, w->table + line->table * w->f->table_size, w->values + line->value * w->f->value_size, line);
+    return 1;
+}
+
 /* Of bools the sum is "or", the product "and". */
 static struct stni_access_write_args for_bool(struct stni_access_write_args a)
 {
@@ -84,7 +110,7 @@ static struct stni_access_write_args for_bool(struct stni_access_write_args a)
     return a;
 }
 
-stn_status stni_access_write_cpu(stn_queue *queue, const void *args)
+stn_status STNI_ISA_NAME(stni_access_write)(stn_queue *queue, const void *args)
 {
     struct stni_access_write_args a = *(const struct stni_access_write_args *)args;
     (void)queue;
@@ -93,14 +119,6 @@ stn_status stni_access_write_cpu(stn_queue *queue, const void *args)
     struct writer w = {.args = &a, .f = &functions_of[a.dtype], .table = a.at.table, .values = a.at.values};
     if (!w.values)
         w.f->constant(&a, w.constant);
-    stni_access_walk(&a.at, &(struct stni_access_visitor){&w, write_line, write_elements});
-    return STN_OK;
-}
-
-stn_status stni_access_convert_cpu(stn_queue *queue, const void *args)
-{
-    const struct stni_access_convert_args *a = args;
-    (void)queue;
-    stni_box_convert_now(&a->dst, a->to, &a->src, a->from);
+    stni_access_walk(&a.at, &(struct stni_access_visitor){&w, write_direct, write_line, write_elements});
     return STN_OK;
 }

@@ -106,11 +106,11 @@ static const stn_kernel_slot slots[] = {
 };
 static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "one_hot.fill", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu},
-    {sizeof(stn_kernel), "one_hot.write", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_access_write_args), stni_access_write_cpu},
+    STNI_ISA_ROWS("one_hot.write", 1u << STN_DTYPE_I64, struct stni_access_write_args, stni_access_write),
 };
 
 const stn_op_desc stni_op_one_hot = {
     .size = sizeof(stn_op_desc), .name = "one_hot", .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,
     .attrs_size = sizeof(struct one_hot_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, .run = run,
-    .slots = slots, .n_slots = 2, .kernels = kernels, .n_kernels = 2,
+    .slots = slots, .n_slots = 2, .kernels = kernels, .n_kernels = 1 + STNI_ISA_COUNT,
 };

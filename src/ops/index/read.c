@@ -98,7 +98,7 @@ static const stn_kernel_slot slots[] = {
 static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "index_read.keys", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_access_keys_args), stni_access_keys_cpu},
     {sizeof(stn_kernel), "index_read.plan", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_rows_plan_args), stni_rows_plan_cpu},
-    {sizeof(stn_kernel), "index_read.read", "cpu", STNI_ALL_DTYPES, sizeof(struct stni_access_read_args), stni_access_read_cpu},
+    STNI_ISA_ROWS("index_read.read", STNI_ALL_DTYPES, struct stni_access_read_args, stni_access_read),
 };
 
 const stn_op_desc stni_op_index_read = {
@@ -118,6 +118,6 @@ const stn_op_desc stni_op_index_read = {
     .slots = slots,
     .n_slots = 3,
     .kernels = kernels,
-    .n_kernels = 3,
+    .n_kernels = 2 + STNI_ISA_COUNT,
     .flags = STN_OP_INTERNAL,
 };

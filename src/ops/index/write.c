@@ -245,7 +245,7 @@ static const stn_kernel_slot slots[] = {
 static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "index_write.keys", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_access_keys_args), stni_access_keys_cpu},
     {sizeof(stn_kernel), "index_write.plan", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_rows_plan_args), stni_rows_plan_cpu},
-    {sizeof(stn_kernel), "index_write.write", "cpu", STNI_ALL_DTYPES, sizeof(struct stni_access_write_args), stni_access_write_cpu},
+    STNI_ISA_ROWS("index_write.write", STNI_ALL_DTYPES, struct stni_access_write_args, stni_access_write),
     {sizeof(stn_kernel), "index_write.fill", "cpu", STNI_ALL_DTYPES, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu},
     {sizeof(stn_kernel), "index_write.convert", "cpu", 1u << STN_DTYPE_F32, sizeof(struct stni_access_convert_args),
      stni_access_convert_cpu},
@@ -268,6 +268,6 @@ const stn_op_desc stni_op_index_write = {
     .slots = slots,
     .n_slots = 5,
     .kernels = kernels,
-    .n_kernels = 5,
+    .n_kernels = 4 + STNI_ISA_COUNT,
     .flags = STN_OP_INTERNAL,
 };

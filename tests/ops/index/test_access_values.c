@@ -318,6 +318,59 @@ static void indices_out_of_range_read_zeros_and_write_nothing(void)
     test_ranks(3, range_body, &cut);
 }
 
+/* Lines longer than a block and no multiple of a vector; the index of both dtypes, dense and strided; one index of each line is bad where `bad`. */
+static void check_long_lines(stn_context *context, stn_dtype dtype, stn_dtype index_dtype, int strided, int bad)
+{
+    static const int64_t shape[] = {3, 37}, many[] = {3, 1201}, other[] = {1201, 3};
+    const stn_mesh *mesh = test_mesh(context, 1, 0);
+    const stn_placement whole = stn_replicate();
+    static struct elements table, index, stored, src, read, written;
+    uint64_t seed = 3;
+    elements_draw(&table, dtype, 2, shape, &seed);
+    elements_draw(&src, dtype, 2, many, &seed);
+    elements_draw(&index, index_dtype, 2, many, &seed);
+    for (int64_t i = 0; i < index.n; i++)
+        index.v[i] = (double)draw_below(&seed, 37);
+    read = src;
+    written = table;
+    for (int64_t i = 0; i < index.n; i++) {
+        const int64_t at = target(&table, &index, 1, i);
+        const int is_bad = bad && i % 1201 == 700;
+        read.v[i] = is_bad ? 0 : table.v[at];
+        written.v[at] = is_bad ? written.v[at] : src.v[i];
+        index.v[i] = is_bad ? (i == 700 ? 37 : -1) : index.v[i];
+    }
+    stored = index;
+    for (int64_t i = 0; i < index.n && strided; i++)
+        stored.v[i % 1201 * 3 + i / 1201] = index.v[i];
+    memcpy(stored.shape, strided ? other : many, sizeof other);
+    stn_tensor *t = layout_tensor_placed(context, mesh, &table, &whole), *i = layout_tensor_placed(context, mesh, &stored, &whole);
+    stn_tensor *s = layout_tensor_placed(context, mesh, &src, &whole);
+    i = strided ? stn_transpose(i, 0, 1) : i;
+    for (int writes = 0; writes < 2; writes++) {
+        layout_check(writes ? stn_scatter_from(t, 1, i, s) : stn_gather(t, 1, i), writes ? &written : &read, writes ? "written" : "read");
+        CHECK_STATUS(stn_agree(context, STN_OK, NULL), bad ? STN_ERR_VALUE : STN_OK);
+        stn_context_take_error(context, NULL, 0);
+    }
+}
+
+static stn_status long_lines_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+        for (int way = 0; way < 8; way++) {
+            stn_scope_begin(context);
+            check_long_lines(context, dtypes[k], way & 1 ? STN_DTYPE_I32 : STN_DTYPE_I64, way >> 1 & 1, way >> 2);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void long_lines_are_read_and_written_in_every_dtype(void)
+{
+    test_ranks(1, long_lines_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case tests[] = {
@@ -325,6 +378,7 @@ int main(int argc, char **argv)
         {"the_last_of_several_values_wins_whoever_has_it", the_last_of_several_values_wins_whoever_has_it},
         {"only_cut_indices_of_cut_dims_are_exchanged", only_cut_indices_of_cut_dims_are_exchanged},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
+        {"long_lines_are_read_and_written_in_every_dtype", long_lines_are_read_and_written_in_every_dtype},
         {"indices_out_of_range_read_zeros_and_write_nothing", indices_out_of_range_read_zeros_and_write_nothing},
     };
     return TEST_MAIN(argc, argv, tests);

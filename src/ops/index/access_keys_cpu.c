@@ -1,0 +1,23 @@
+/* The keys of routed indices, on the CPU. */
+#include "ops/index/access_walk.h"
+
+static void key_line(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n)
+{
+    const struct stni_access_keys_args *a = arg;
+    for (int64_t i = 0; i < n; i++)
+        a->keys[value + i * value_step] = table < 0 ? -1 : table + i * table_step;
+}
+
+static void key_elements(void *arg, int64_t value, int64_t value_step, const int64_t *table, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        key_line(arg, value + i * value_step, 0, table[i], 0, 1);
+}
+
+stn_status stni_access_keys_cpu(stn_queue *queue, const void *args)
+{
+    struct stni_access_keys_args a = *(const struct stni_access_keys_args *)args;
+    (void)queue;
+    stni_access_walk(&a.at, &(struct stni_access_visitor){.arg = &a, .line = key_line, .elements = key_elements});
+    return STN_OK;
+}
