@@ -28,7 +28,7 @@ def options_of(build_dir):
     told = json.loads(pathlib.Path(build_dir, "meson-info/intro-buildoptions.json").read_text())
     values = {option["name"]: option["value"] for option in told}
     wanted = (*FEATURES, "auto_features", "prefix", "libdir", "buildtype", "b_ndebug")
-    return [f"-D{name}={values[name]}" for name in wanted] + ["-Dmpi=disabled"]
+    return [f"-D{name}={values[name]}" for name in wanted] + ["-Dmpi=disabled", "-Dcuda=disabled"]
 
 
 def setup(source, build, *options):

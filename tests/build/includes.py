@@ -40,7 +40,7 @@ DOORS = [
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
-SOURCE_SUFFIXES = {".c", ".h", ".cu", ".cc", ".cpp", ".inc"}
+SOURCE_SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".inc"}
 
 # Headers that public headers may use: those of the C standard.
 STANDARD = {"complex.h", "float.h", "limits.h", "math.h", "stdalign.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h",

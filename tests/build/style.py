@@ -10,7 +10,7 @@ MAX_FUNCTION = 100
 
 # Spelled so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
-SOURCES = [f"{top}/**/*{suffix}" for top in ("include", "src", "tools", "examples", "tests") for suffix in (".c", ".h", ".cu")]
+SOURCES = [f"{top}/**/*{suffix}" for top in ("include", "src", "tools", "examples", "tests") for suffix in (".c", ".h", ".cu", ".cuh", ".cpp")]
 # Tests may be long lists of cases.
 MEASURED = ("include/", "src/", "tools/", "examples/")
 

@@ -1,0 +1,211 @@
+/* Strided copies of boxes, and filling, on a CUDA device.
+ *
+ * As on the CPU (box.c), the dims are sorted by the destination's strides and merged, so that neighbouring threads write neighbouring elements.
+ * Where the innermost run is dense in both boxes it is copied in the widest units that sizes, strides and addresses allow. Where another
+ * dim is dense in the source the two are transposed through tiles of shared memory, so that both sides are touched in whole lines. */
+#include "core/device/cuda/index.cuh"
+#include "core/device/cuda/kernel.cuh"
+
+namespace {
+
+struct alignas(16) unit16 {
+    uint64_t low, high;
+};
+
+enum { THREADS = 256, PER_THREAD = 4, TILE = 32, TILE_ROWS = 8, SHORT_DIM = 16 };
+
+enum { DST, SRC, SIDES };
+typedef operands<SIDES> sides;
+
+/* A thread copies PER_THREAD units: all are read before one is written. Strides in units. */
+template <class W, class I> __global__ void __launch_bounds__(THREADS)
+copy_units(const __grid_constant__ sides s, W *__restrict__ dst, const W *__restrict__ src)
+{
+    W value[PER_THREAD];
+    int64_t to[PER_THREAD];
+    const int64_t first = (int64_t)blockIdx.x * THREADS * PER_THREAD + threadIdx.x;
+    for (int k = 0; k < PER_THREAD; k++) {
+        const int64_t i = first + k * THREADS;
+        if (i < s.count) {
+            int64_t at[SIDES];
+            offsets_of(s, (I)i, at);
+            value[k] = src[at[SRC]];
+            to[k] = at[DST];
+        }
+    }
+    for (int k = 0; k < PER_THREAD; k++)
+        if (first + k * THREADS < s.count)
+            dst[to[k]] = value[k];
+}
+
+/* dst[r, c] = src[r, c] for planes whose columns are dense in dst and whose rows are dense in src. */
+struct planes {
+    sides outer; /* the planes */
+    int64_t rows, cols, dst_row, src_col;
+    int64_t tiles_down, tiles_across;
+};
+
+template <class W> __global__ void __launch_bounds__(TILE *TILE_ROWS)
+transpose_tiles(const __grid_constant__ planes p, W *__restrict__ dst, const W *__restrict__ src)
+{
+    STNI_SHARED(W, tile, TILE * (TILE + 1));
+    const int64_t b = blockIdx.x, down = b / p.tiles_across % p.tiles_down;
+    const int64_t row = down * TILE, col = b % p.tiles_across * TILE;
+    int64_t at[SIDES];
+    offsets_of(p.outer, b / p.tiles_across / p.tiles_down, at);
+    const int across = (int)threadIdx.x;
+    for (int k = (int)threadIdx.y; k < TILE; k += TILE_ROWS)
+        if (col + k < p.cols && row + across < p.rows)
+            tile[k * (TILE + 1) + across] = src[at[SRC] + (col + k) * p.src_col + row + across];
+    __syncthreads();
+    for (int k = (int)threadIdx.y; k < TILE; k += TILE_ROWS)
+        if (row + k < p.rows && col + across < p.cols)
+            dst[at[DST] + (row + k) * p.dst_row + col + across] = tile[across * (TILE + 1) + k];
+}
+
+/* The dims of a copy by falling strides of the destination, merged; strides in bytes. */
+sides merged_sides(const stn_box_copy_args &a)
+{
+    int order[STN_MAX_BOX_NDIM];
+    const int64_t bytes = (int64_t)a.element_size;
+    for (int d = 0; d < a.dst.ndim; d++) {
+        int at = d;
+        for (; at > 0 && a.dst.strides[order[at - 1]] < a.dst.strides[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    sides s = no_dims<SIDES>();
+    for (int i = 0; i < a.dst.ndim; i++) {
+        const int d = order[i];
+        add_dim(s, a.dst.shape[d], {a.dst.strides[d] * bytes, a.src.strides[d] * bytes});
+    }
+    return s;
+}
+
+/* The widest unit in which the innermost run, if it is dense on both sides, can be copied; else an element. Bytes. */
+int64_t unit_of(const sides &s, const stn_box_copy_args &a)
+{
+    const int last = s.ndim - 1;
+    const int64_t bytes = (int64_t)a.element_size;
+    if (last < 0 || s.stride[DST][last] != bytes || s.stride[SRC][last] != bytes)
+        return bytes;
+    uint64_t bits = (uint64_t)(uintptr_t)a.dst.data | (uint64_t)(uintptr_t)a.src.data | (uint64_t)(s.shape[last] * bytes) | sizeof(unit16);
+    for (int d = 0; d < last; d++)
+        bits |= (uint64_t)s.stride[DST][d] | (uint64_t)s.stride[SRC][d];
+    return (int64_t)(bits & (0 - bits));
+}
+
+/* The same copy in units of `unit` bytes, which makes the innermost run shorter where it is more than an element. */
+sides in_units(const sides &bytes, int64_t element, int64_t unit)
+{
+    sides s = no_dims<SIDES>();
+    for (int d = 0; d < bytes.ndim; d++) {
+        if (unit > element && d == bytes.ndim - 1)
+            add_dim(s, bytes.shape[d] * element / unit, {1, 1});
+        else
+            add_dim(s, bytes.shape[d], {bytes.stride[DST][d] / unit, bytes.stride[SRC][d] / unit});
+    }
+    end_dims(s);
+    return s;
+}
+
+/* Which dim of the source is dense, where that is not the innermost one of the destination, which is dense there, and both are long; else -1. */
+int transposed_dim(const sides &s)
+{
+    const int last = s.ndim - 1;
+    if (last < 1 || s.stride[DST][last] != 1 || s.shape[last] < SHORT_DIM)
+        return -1;
+    for (int d = 0; d < last; d++)
+        if (s.stride[SRC][d] == 1 && s.shape[d] >= SHORT_DIM)
+            return d;
+    return -1;
+}
+
+template <class W> void launch_transpose(const sides &s, int row_dim, W *dst, const W *src, cudaStream_t stream)
+{
+    const int col_dim = s.ndim - 1;
+    planes p;
+    p.outer = no_dims<SIDES>();
+    for (int d = 0; d < col_dim; d++)
+        if (d != row_dim)
+            add_dim(p.outer, s.shape[d], {s.stride[DST][d], s.stride[SRC][d]});
+    end_dims(p.outer);
+    p.rows = s.shape[row_dim];
+    p.cols = s.shape[col_dim];
+    p.dst_row = s.stride[DST][row_dim];
+    p.src_col = s.stride[SRC][col_dim];
+    p.tiles_down = (p.rows + TILE - 1) / TILE;
+    p.tiles_across = (p.cols + TILE - 1) / TILE;
+    const unsigned blocks = blocks_for(p.outer.count * p.tiles_down * p.tiles_across, 1);
+    STNI_LAUNCH(transpose_tiles<W>, blocks, dim3(TILE, TILE_ROWS), stream, p, dst, src);
+}
+
+template <class W> void launch_copy_in(const sides &bytes, const stn_box_copy_args &a, cudaStream_t stream)
+{
+    W *dst = static_cast<W *>(a.dst.data);
+    const W *src = static_cast<const W *>(a.src.data);
+    const sides s = in_units(bytes, (int64_t)a.element_size, (int64_t)sizeof(W));
+    const int row_dim = transposed_dim(s);
+    const unsigned blocks = blocks_for(s.count, THREADS * PER_THREAD);
+    if (row_dim >= 0)
+        launch_transpose(s, row_dim, dst, src, stream);
+    else if (is_small(s))
+        STNI_LAUNCH((copy_units<W, uint32_t>), blocks, THREADS, stream, s, dst, src);
+    else
+        STNI_LAUNCH((copy_units<W, int64_t>), blocks, THREADS, stream, s, dst, src);
+}
+
+void launch_copy(const stn_box_copy_args &a, cudaStream_t stream)
+{
+    const sides bytes = merged_sides(a);
+    if (bytes.count == 0)
+        return;
+    switch (unit_of(bytes, a)) {
+    case 1: return launch_copy_in<uint8_t>(bytes, a, stream);
+    case 2: return launch_copy_in<uint16_t>(bytes, a, stream);
+    case 4: return launch_copy_in<uint32_t>(bytes, a, stream);
+    case 8: return launch_copy_in<uint64_t>(bytes, a, stream);
+    default: return launch_copy_in<unit16>(bytes, a, stream);
+    }
+}
+
+template <class W> __global__ void __launch_bounds__(THREADS) fill_units(int64_t count, W *dst, W value)
+{
+    const int64_t first = (int64_t)blockIdx.x * THREADS * PER_THREAD + threadIdx.x;
+    for (int k = 0; k < PER_THREAD; k++)
+        if (first + k * THREADS < count)
+            dst[first + k * THREADS] = value;
+}
+
+template <class W> void launch_fill_in(const stn_fill_args &a, cudaStream_t stream)
+{
+    unsigned char bytes[sizeof(W)];
+    W value;
+    for (size_t i = 0; i < sizeof(W); i++)
+        bytes[i] = a.element[i % a.element_size];
+    memcpy(&value, bytes, sizeof value);
+    const int64_t count = a.count * (int64_t)a.element_size / (int64_t)sizeof(W);
+    STNI_LAUNCH(fill_units<W>, blocks_for(count, THREADS * PER_THREAD), THREADS, stream, count, static_cast<W *>(a.data), value);
+}
+
+void launch_fill(const stn_fill_args &a, cudaStream_t stream)
+{
+    const uint64_t bits = (uint64_t)(uintptr_t)a.data | (uint64_t)a.count * a.element_size | sizeof(unit16);
+    if (a.count == 0)
+        return;
+    switch (bits & (0 - bits)) {
+    case 1: return launch_fill_in<uint8_t>(a, stream);
+    case 2: return launch_fill_in<uint16_t>(a, stream);
+    case 4: return launch_fill_in<uint32_t>(a, stream);
+    case 8: return launch_fill_in<uint64_t>(a, stream);
+    default: return launch_fill_in<unit16>(a, stream);
+    }
+}
+
+}
+
+STNI_CUDA_KERNELS(box) = {
+    STNI_CUDA_KERNEL("core.box_copy", ALL_DTYPES, stn_box_copy_args, launch_copy),
+    STNI_CUDA_KERNEL("core.fill", ALL_DTYPES, stn_fill_args, launch_fill),
+    STNI_CUDA_KERNELS_END
+};

@@ -1,0 +1,165 @@
+/* A CUDA device: memory, streams, events and copies of the runtime. A call works on its own device and leaves the thread's current one as it
+ * was, since that belongs to the caller. */
+#include "core/device/cuda/module.h"
+
+#include <cuda_runtime_api.h>
+
+#include <stdlib.h>
+
+struct device {
+    int index;
+};
+
+static stn_status status_of(cudaError_t error)
+{
+    switch ((int)error) {
+    case cudaSuccess: return STN_OK;
+    case cudaErrorMemoryAllocation: return STN_ERR_MEMORY;
+    default: return STN_ERR_DEVICE;
+    }
+}
+
+/* Makes the device current; returns the one that was. */
+static int enter(void *impl)
+{
+    const struct device *device = impl;
+    int before = device->index;
+    if (cudaGetDevice(&before) == cudaSuccess && before != device->index)
+        cudaSetDevice(device->index);
+    return before;
+}
+
+static stn_status leave(void *impl, int before, cudaError_t error)
+{
+    const struct device *device = impl;
+    if (before != device->index)
+        cudaSetDevice(before);
+    if (error == cudaErrorMemoryAllocation)
+        cudaGetLastError(); /* it is reported by the status; kept, it would fail the next launch */
+    return status_of(error);
+}
+
+static stn_status allocate(void *impl, size_t bytes, void **out)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaMalloc(out, bytes));
+}
+
+static void deallocate(void *impl, void *pointer, size_t bytes)
+{
+    (void)bytes;
+    int before = enter(impl);
+    leave(impl, before, cudaFree(pointer));
+}
+
+static stn_status queue_create(void *impl, const stn_queue_options *options, void **out)
+{
+    (void)options;
+    cudaStream_t stream = NULL;
+    int before = enter(impl);
+    stn_status status = leave(impl, before, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (status == STN_OK)
+        *out = stream;
+    return status;
+}
+
+static void queue_destroy(void *impl, void *queue)
+{
+    int before = enter(impl);
+    cudaStreamSynchronize(queue);
+    leave(impl, before, cudaStreamDestroy(queue));
+}
+
+static stn_status queue_sync(void *impl, void *queue)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaStreamSynchronize(queue));
+}
+
+/* A kernel's function is host code that puts grids on the stream, so it runs at once. */
+static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_fn kernel, const void *args, size_t args_size)
+{
+    (void)queue, (void)args_size;
+    int before = enter(impl);
+    stn_status status = stni_cuda_host()->queue_run(handle, kernel, args);
+    leave(impl, before, cudaSuccess);
+    return status;
+}
+
+static stn_status event_create(void *impl, void **out)
+{
+    cudaEvent_t event = NULL;
+    int before = enter(impl);
+    stn_status status = leave(impl, before, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    if (status == STN_OK)
+        *out = event;
+    return status;
+}
+
+static void event_destroy(void *impl, void *event)
+{
+    int before = enter(impl);
+    leave(impl, before, cudaEventDestroy(event));
+}
+
+static stn_status event_record(void *impl, void *event, void *queue)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaEventRecord(event, queue));
+}
+
+static stn_status queue_wait(void *impl, void *queue, void *event)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaStreamWaitEvent(queue, event, 0));
+}
+
+static stn_status event_sync(void *impl, void *event)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaEventSynchronize(event));
+}
+
+static stn_status copy(void *impl, void *queue, void *dst, const void *src, size_t bytes, int kind)
+{
+    static const enum cudaMemcpyKind kinds[] = {cudaMemcpyDeviceToDevice, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost};
+    int before = enter(impl);
+    return leave(impl, before, cudaMemcpyAsync(dst, src, bytes, kinds[kind], queue));
+}
+
+static void destroy(void *impl)
+{
+    free(impl);
+}
+
+static const stn_device_ops device_ops = {
+    .size = sizeof device_ops,
+    .name = "cuda",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
+    .queue_sync = queue_sync,
+    .launch = launch,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .queue_wait = queue_wait,
+    .event_sync = event_sync,
+    .copy = copy,
+    .destroy = destroy,
+};
+
+stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **impl)
+{
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess || index >= n)
+        return STN_ERR_DEVICE;
+    struct device *device = malloc(sizeof *device);
+    if (!device)
+        return STN_ERR_MEMORY;
+    device->index = index;
+    *ops = &device_ops;
+    *impl = device;
+    return STN_OK;
+}

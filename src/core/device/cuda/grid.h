@@ -1,0 +1,69 @@
+/* The one place that knows which compiler reads a .cu file: nvcc, or g++ for the stand-in of the tests, on which the same sources run without a
+ * GPU. Everything else is CUDA's own words (__global__, threadIdx, __syncthreads, __shfl_down_sync, atomicAdd), which the
+ * stand-in has too.
+ *
+ * Rules for kernels: they and their templates stand in unnamed namespaces, since the linker keeps one of several template instances of one name;
+ * they are launched by STNI_LAUNCH; no exceptions, no RTTI, no containers of the standard library.
+ *
+ *   STNI_SHARED(type, name, count)                     `type name[count]` in the memory that a block shares, values undefined
+ *   STNI_LAUNCH(kernel, grid, block, stream, args...)  puts a kernel on a stream; a template with commas goes in parentheses. Errors are those of
+ *                                                      cudaGetLastError
+ *   STNI_DEVICE                                        begins a small function of kernels
+ *   STNI_HOST_DEVICE                                   begins a small function of kernels and of the host */
+#ifndef STNI_CORE_DEVICE_CUDA_GRID_H
+#define STNI_CORE_DEVICE_CUDA_GRID_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#define STNI_SHARED(type, name, count) __shared__ type name[count]
+#define STNI_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#define STNI_DEVICE static __device__ __forceinline__
+#define STNI_HOST_DEVICE static __host__ __device__ __forceinline__
+
+STNI_HOST_DEVICE float stni_grid_bf16_to_f32(uint16_t bits)
+{
+    return __bfloat162float(__ushort_as_bfloat16(bits));
+}
+
+STNI_HOST_DEVICE uint16_t stni_grid_f32_to_bf16(float value)
+{
+    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
+STNI_HOST_DEVICE float stni_grid_f16_to_f32(uint16_t bits)
+{
+    return __half2float(__ushort_as_half(bits));
+}
+
+STNI_HOST_DEVICE uint16_t stni_grid_f32_to_f16(float value)
+{
+    return __half_as_ushort(__float2half_rn(value));
+}
+
+#else
+
+#include <grid_cpu.h>
+
+#include "core/base/dtype.h"
+
+#define STNI_SHARED(type, name, count) \
+    type *const name = static_cast<type *>(standin::shared(__COUNTER__, sizeof(type) * (count), #name, __FILE__, __LINE__))
+#define STNI_LAUNCH(kernel, grid, block, stream, ...) standin::launch(kernel, grid, block, stream, __VA_ARGS__)
+#define STNI_DEVICE static inline
+#define STNI_HOST_DEVICE static inline
+
+#define stni_grid_bf16_to_f32 stni_bf16_to_f32
+#define stni_grid_f32_to_bf16 stni_f32_to_bf16
+#define stni_grid_f16_to_f32 stni_f16_to_f32
+#define stni_grid_f32_to_f16 stni_f32_to_f16
+
+#endif
+#endif

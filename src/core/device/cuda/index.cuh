@@ -1,0 +1,114 @@
+/* From the index of an element to its offsets: division by multiplication, and dims merged over several operands. */
+#ifndef STNI_CORE_DEVICE_CUDA_INDEX_CUH
+#define STNI_CORE_DEVICE_CUDA_INDEX_CUH
+
+#include "core/device/cuda/grid.h"
+
+#include <shardtensor/comm.h>
+
+namespace {
+
+/* Division of n < 2^31 by a number that all threads share: n / d = (n + (n m >> 32)) >> s with 2^s >= d > 2^(s-1) and
+ * m = 2^32 (2^s - d) / d + 1. Source: Granlund and Montgomery 1994, "Division by invariant integers using multiplication". */
+struct divider {
+    uint32_t divisor, multiplier, shift;
+};
+
+inline divider divider_of(int64_t divisor)
+{
+    divider by = {(uint32_t)divisor, 0, 0};
+    while (((int64_t)1 << by.shift) < divisor)
+        by.shift++;
+    by.multiplier = (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << by.shift) - (uint64_t)divisor)) / (uint64_t)divisor + 1);
+    return by;
+}
+
+STNI_HOST_DEVICE uint32_t divide(uint32_t n, const divider &by)
+{
+    const uint32_t high = (uint32_t)((uint64_t)n * by.multiplier >> 32);
+    return (n + high) >> by.shift;
+}
+
+/* N operands over one index space: dims of size 1 are gone, neighbours that are one dim in every operand are merged. The last dim is the
+ * innermost; strides in elements, or in whatever the caller counts. */
+template <int N> struct operands {
+    int ndim;
+    int64_t count; /* of elements */
+    int64_t shape[STN_MAX_BOX_NDIM];
+    int64_t stride[N][STN_MAX_BOX_NDIM];
+    divider by[STN_MAX_BOX_NDIM]; /* where count < 2^31 */
+};
+
+enum { SMALL_COUNT_BITS = 31 };
+
+/* Whether 32-bit indices serve. */
+template <int N> inline bool is_small(const operands<N> &o)
+{
+    return o.count < (int64_t)1 << SMALL_COUNT_BITS;
+}
+
+/* Adds a dim inside of those that are there. */
+template <int N> inline void add_dim(operands<N> &o, int64_t size, const int64_t (&stride)[N])
+{
+    o.count *= size;
+    if (size == 1)
+        return;
+    const int last = o.ndim - 1;
+    bool merges = last >= 0;
+    for (int k = 0; merges && k < N; k++)
+        merges = o.stride[k][last] == stride[k] * size;
+    const int d = merges ? last : o.ndim++;
+    o.shape[d] = merges ? o.shape[d] * size : size;
+    for (int k = 0; k < N; k++)
+        o.stride[k][d] = stride[k];
+}
+
+template <int N> inline operands<N> no_dims()
+{
+    operands<N> o;
+    memset(&o, 0, sizeof o);
+    o.count = 1;
+    return o;
+}
+
+/* After the last dim. */
+template <int N> inline void end_dims(operands<N> &o)
+{
+    for (int d = 0; is_small(o) && o.count > 0 && d < o.ndim; d++)
+        o.by[d] = divider_of(o.shape[d]);
+}
+
+/* Offsets of element `index`; I is uint32_t where is_small, else int64_t. The outermost dim needs no division. */
+STNI_HOST_DEVICE uint32_t quotient_in_dim(uint32_t index, int64_t, const divider &by)
+{
+    return divide(index, by);
+}
+
+STNI_HOST_DEVICE int64_t quotient_in_dim(int64_t index, int64_t size, const divider &)
+{
+    return index / size;
+}
+
+template <int N, class I> STNI_HOST_DEVICE void offsets_of(const operands<N> &o, I index, int64_t (&at)[N])
+{
+    for (int k = 0; k < N; k++)
+        at[k] = 0;
+    for (int d = o.ndim - 1; d >= 0; d--) {
+        const I rest = d > 0 ? quotient_in_dim(index, o.shape[d], o.by[d]) : 0;
+        const int64_t here = (int64_t)(index - rest * (I)o.shape[d]);
+        for (int k = 0; k < N; k++)
+            at[k] += here * o.stride[k][d];
+        index = rest;
+    }
+}
+
+/* Blocks of `threads` threads for `n` pieces of work, a piece a thread; at least one, and no more than a grid may have. */
+inline unsigned blocks_for(int64_t n, int64_t threads)
+{
+    const int64_t blocks = (n + threads - 1) / threads, most = 0x7fffffff;
+    return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+
+}
+
+#endif

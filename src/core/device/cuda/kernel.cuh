@@ -1,0 +1,45 @@
+/* Rows of kernels: a .cu ends in a table of what it serves, and the module collects the tables.
+ *
+ *     static void launch_softmax(const struct stni_softmax_args &args, cudaStream_t stream);
+ *
+ *     STNI_CUDA_KERNELS(softmax) = {
+ *         STNI_CUDA_KERNEL("softmax.forward", FLOATING_DTYPES, struct stni_softmax_args, launch_softmax),
+ *         STNI_CUDA_KERNELS_END
+ *     };
+ *
+ * stands in softmax_cuda.cu: the table has the name of its file without "_cuda". A launcher runs on the host, with the device chosen, and puts
+ * grids on the stream; it says nothing of errors: what cudaGetLastError gives afterwards fails the queue. */
+#ifndef STNI_CORE_DEVICE_CUDA_KERNEL_CUH
+#define STNI_CORE_DEVICE_CUDA_KERNEL_CUH
+
+#include "core/device/cuda/grid.h"
+#include "core/device/cuda/module.h"
+
+namespace {
+
+constexpr uint32_t dtype_bit(stn_dtype dtype)
+{
+    return (uint32_t)1 << dtype;
+}
+
+constexpr uint32_t ALL_DTYPES = dtype_bit(STN_DTYPE_COUNT) - 1;
+constexpr uint32_t FLOATING_DTYPES =
+    dtype_bit(STN_DTYPE_F32) | dtype_bit(STN_DTYPE_F64) | dtype_bit(STN_DTYPE_BF16) | dtype_bit(STN_DTYPE_F16);
+constexpr uint32_t COMPLEX_DTYPES = dtype_bit(STN_DTYPE_C64) | dtype_bit(STN_DTYPE_C128);
+constexpr uint32_t INTEGER_DTYPES = dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32) | dtype_bit(STN_DTYPE_U8);
+
+template <class ARGS, void (*LAUNCH)(const ARGS &, cudaStream_t)> stn_status launch_row(stn_queue *queue, const void *args)
+{
+    LAUNCH(*static_cast<const ARGS *>(args), static_cast<cudaStream_t>(stni_cuda_stream(queue)));
+    return stni_cuda_launched(queue);
+}
+
+}
+
+#define STNI_CUDA_KERNELS(name)                                     \
+    extern "C" const stn_kernel stni_cuda_kernels_##name[];          \
+    const stn_kernel stni_cuda_kernels_##name[]
+#define STNI_CUDA_KERNEL(slot, dtypes, args, launch) {sizeof(stn_kernel), slot, "cuda", dtypes, sizeof(args), launch_row<args, launch>}
+#define STNI_CUDA_KERNELS_END {}
+
+#endif

@@ -1,0 +1,23 @@
+/* The CUDA module inside: its host's table, and what its kernels need of it. */
+#ifndef STNI_CORE_DEVICE_CUDA_MODULE_H
+#define STNI_CORE_DEVICE_CUDA_MODULE_H
+
+#include <shardtensor/module.h>
+
+STN_BEGIN_DECLS
+
+const stn_host *stni_cuda_host(void);
+
+/* The stream of a queue. */
+void *stni_cuda_stream(stn_queue *queue);
+
+/* After a launch: fails the queue where the runtime refused it. */
+stn_status stni_cuda_launched(stn_queue *queue);
+
+stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **impl);
+
+/* The kernels' tables, each ended by a row without a name; the list itself ends in NULL. Generated: one table a .cu file. */
+extern const stn_kernel *const stni_cuda_kernel_tables[];
+
+STN_END_DECLS
+#endif

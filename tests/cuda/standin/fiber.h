@@ -1,0 +1,32 @@
+/* Fibers: stacks of their own that one thread switches between. */
+#ifndef STANDIN_FIBER_H
+#define STANDIN_FIBER_H
+
+#include <cstddef>
+
+namespace standin {
+
+struct fiber {
+    void *stack_pointer = nullptr;
+    char *memory = nullptr; /* the stack with a page below it that nothing may touch; NULL: a thread's own stack */
+    const void *bottom = nullptr; /* for the address sanitizer, which must know the stack that is switched to */
+    std::size_t size = 0;
+    void *sanitizer = nullptr; /* the thread sanitizer's handle */
+};
+
+/* A stack on which `body` begins at the first switch to it. `body` begins with fiber_begun and never returns. */
+void fiber_create(fiber &out, void (*body)());
+void fiber_destroy(fiber &f);
+
+/* The calling thread as a fiber, to switch back to. */
+void fiber_of_thread(fiber &out);
+
+/* Goes on with `to`; returns when somebody switches to `from`. `from` is where the call stands. */
+void fiber_switch(fiber &from, fiber &to);
+
+/* The first call on a new fiber: `from` is the thread's own, which entered it. */
+void fiber_begun(fiber &from);
+
+}
+
+#endif

@@ -1,0 +1,358 @@
+/* Grids on the CPU (grid_cpu.h). A block is a set of simulated threads; each that has begun and not ended stands on a fiber. A fiber whose
+ * thread has ended takes the next thread, so that kernels without barriers never switch. */
+#include "cuda/standin/grid_cpu.h"
+
+#include "cuda/standin/fiber.h"
+#include "cuda/standin/guard.h"
+#include "cuda/standin/settings.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace standin {
+
+thread_local const place *here;
+
+namespace {
+
+enum { LANES = 32, MOST_SHARED = 48 << 10 /* bytes */ };
+
+enum class state { fresh, running, ready, at_barrier, in_warp, ended };
+
+struct simulated {
+    place at;
+    state now = state::fresh;
+    fiber *stack = nullptr;
+    line waits = {nullptr, 0};
+    /* In a warp operation. */
+    unsigned mask = 0, from = 0, votes = 0;
+    uint64_t given = 0, got = 0;
+};
+
+struct shared_array {
+    int site;
+    line declared;
+    guarded memory;
+    bool in_use; /* by the block that runs */
+};
+
+class machine {
+public:
+    ~machine();
+    void run(dim3 grid, dim3 block, const std::function<void()> &thread);
+    void barrier(line at);
+    simulated &meet(unsigned mask, uint64_t given, unsigned from, line at);
+    void *shared(int site, std::size_t bytes, const char *name, line at);
+    void serve(); /* a fiber's loop over threads */
+
+private:
+    void begin(dim3 grid, dim3 block);
+    void run_block(dim3 grid, int64_t index);
+    void order_threads();
+    void schedule();
+    void go_on_with(simulated &t);
+    void wait();
+    bool warp_is_complete(int first, unsigned mask, line at);
+    void hand_out(int first, unsigned mask);
+    fiber *take_fiber();
+    uint64_t draw();
+    [[noreturn]] void end(const char *what, const simulated &t);
+
+    std::vector<simulated> threads;
+    std::vector<int> order;
+    std::vector<simulated *> ready;
+    std::vector<std::unique_ptr<fiber>> fibers;
+    std::vector<fiber *> idle;
+    std::vector<shared_array> arrays;
+    const std::function<void()> *body = nullptr;
+    std::size_t next = 0, ended = 0, at_barrier = 0;
+    simulated *current = nullptr;
+    fiber own, *running = nullptr;
+    uint64_t random = 0;
+};
+
+thread_local std::unique_ptr<machine> of_thread;
+
+void fiber_body()
+{
+    of_thread->serve();
+}
+
+machine::~machine()
+{
+    for (auto &f : fibers)
+        fiber_destroy(*f);
+    for (shared_array &a : arrays)
+        guarded_free(a.memory);
+}
+
+void machine::end(const char *what, const simulated &t)
+{
+    const uint3 b = t.at.block, i = t.at.thread;
+    fprintf(stderr, "grid: %s: block (%u, %u, %u), thread (%u, %u, %u)", what, b.x, b.y, b.z, i.x, i.y, i.z);
+    if (t.waits.file)
+        fprintf(stderr, " at %s:%d", t.waits.file, t.waits.number);
+    fprintf(stderr, "\n");
+    abort();
+}
+
+uint64_t machine::draw()
+{
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return random >> 33;
+}
+
+fiber *machine::take_fiber()
+{
+    if (idle.empty()) {
+        fibers.emplace_back(new fiber);
+        fiber_create(*fibers.back(), fiber_body);
+        return fibers.back().get();
+    }
+    fiber *f = idle.back();
+    idle.pop_back();
+    return f;
+}
+
+void machine::serve()
+{
+    fiber_begun(own);
+    for (;;) {
+        /* Whoever can go on goes first: the fiber of a thread that has ended begins others only while nobody waits for its turn. */
+        while (next < threads.size() && ready.empty()) {
+            simulated &t = threads[static_cast<std::size_t>(order[next++])];
+            t.now = state::running;
+            t.stack = running;
+            current = &t;
+            here = &t.at;
+            (*body)();
+            t.now = state::ended;
+            ended++;
+            if (at_barrier > 0)
+                end("a thread left the kernel while others wait in __syncthreads", t);
+        }
+        idle.push_back(running);
+        fiber_switch(*running, own);
+    }
+}
+
+void machine::go_on_with(simulated &t)
+{
+    t.now = state::running;
+    current = &t;
+    here = &t.at;
+    running = t.stack;
+    fiber_switch(own, *t.stack);
+}
+
+void machine::schedule()
+{
+    while (ended < threads.size()) {
+        if (!ready.empty()) {
+            simulated *t = ready.back();
+            ready.pop_back();
+            go_on_with(*t);
+        } else if (next < threads.size()) {
+            running = take_fiber();
+            fiber_switch(own, *running);
+        } else {
+            for (simulated &t : threads)
+                if (t.now != state::ended)
+                    end("threads wait for each other without end", t);
+        }
+    }
+}
+
+void machine::wait()
+{
+    simulated *self = current;
+    fiber_switch(*self->stack, own);
+}
+
+void machine::barrier(line at)
+{
+    simulated &self = *current;
+    self.waits = at;
+    if (ended > 0)
+        end("__syncthreads after a thread has left the kernel", self);
+    for (simulated &t : threads)
+        if (at_barrier > 0 && t.now == state::at_barrier && t.waits.number != at.number)
+            end("threads of a block wait in different __syncthreads", self);
+    self.now = state::at_barrier;
+    if (++at_barrier == threads.size()) {
+        at_barrier = 0;
+        for (int i : order) {
+            threads[static_cast<std::size_t>(i)].now = state::ready;
+            ready.push_back(&threads[static_cast<std::size_t>(i)]);
+        }
+    }
+    wait();
+}
+
+/* Whether all lanes of the mask wait in the operation at this line. */
+bool machine::warp_is_complete(int first, unsigned mask, line at)
+{
+    for (int l = 0; l < LANES; l++) {
+        if (!(mask >> l & 1))
+            continue;
+        const std::size_t i = static_cast<std::size_t>(first + l);
+        if (i >= threads.size() || threads[i].now == state::ended)
+            end("the mask of a warp operation names a lane that is not there", *current);
+        if (threads[i].now != state::in_warp)
+            return false;
+        if (threads[i].mask != mask || threads[i].waits.number != at.number)
+            end("lanes of a warp meet in different operations", *current);
+    }
+    return true;
+}
+
+void machine::hand_out(int first, unsigned mask)
+{
+    unsigned votes = 0;
+    simulated *warp = &threads[static_cast<std::size_t>(first)];
+    for (int l = 0; l < LANES; l++)
+        if (mask >> l & 1 && warp[l].given != 0)
+            votes |= 1u << l;
+    for (int l = 0; l < LANES; l++) {
+        if (!(mask >> l & 1))
+            continue;
+        if (!(mask >> warp[l].from & 1))
+            end("a lane reads from a lane that the mask lacks", warp[l]);
+        warp[l].votes = votes;
+        warp[l].got = warp[warp[l].from].given;
+        warp[l].now = state::ready;
+        if (&warp[l] != current)
+            ready.push_back(&warp[l]);
+    }
+    current->now = state::running;
+}
+
+simulated &machine::meet(unsigned mask, uint64_t given, unsigned from, line at)
+{
+    simulated &self = *current;
+    self.waits = at;
+    self.mask = mask;
+    self.given = given;
+    self.from = from;
+    self.now = state::in_warp;
+    const int first = static_cast<int>(current - threads.data()) / LANES * LANES;
+    if (!(mask >> self.at.lane & 1))
+        end("a lane is in a warp operation whose mask lacks it", self);
+    if (warp_is_complete(first, mask, at))
+        hand_out(first, mask);
+    else
+        wait();
+    return self;
+}
+
+void *machine::shared(int site, std::size_t bytes, const char *name, line at)
+{
+    std::size_t total = bytes;
+    for (shared_array &a : arrays) {
+        if (a.site == site && a.memory.bytes == bytes && a.declared.file == at.file) {
+            if (!a.in_use)
+                std::memset(a.memory.data, 0xff, bytes);
+            a.in_use = true;
+            return a.memory.data;
+        }
+        total += a.in_use ? a.memory.bytes : 0;
+    }
+    current->waits = at;
+    if (total > MOST_SHARED)
+        end("a block has more than 48 KiB of shared memory", *current);
+    arrays.push_back({site, at, guarded_allocate(bytes, name, at.file, at.number), true});
+    std::memset(arrays.back().memory.data, 0xff, bytes);
+    return arrays.back().memory.data;
+}
+
+void machine::order_threads()
+{
+    std::iota(order.begin(), order.end(), 0);
+    if (settings().seed == DESCENDING)
+        std::reverse(order.begin(), order.end());
+    else if (settings().seed != ASCENDING)
+        for (std::size_t i = order.size() - 1; i > 0; i--)
+            std::swap(order[i], order[draw() % (i + 1)]);
+}
+
+void machine::run_block(dim3 grid, int64_t index)
+{
+    const uint3 block = {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
+                         static_cast<unsigned>(index / grid.x / grid.y)};
+    for (simulated &t : threads) {
+        t.at.block = block;
+        t.now = state::fresh;
+        t.waits = {nullptr, 0};
+    }
+    next = ended = at_barrier = 0;
+    ready.clear();
+    order_threads();
+    schedule();
+    for (shared_array &a : arrays) {
+        if (a.in_use && !guarded_is_intact(a.memory))
+            end("shared memory was written past the end of an array", *current);
+        a.in_use = false;
+    }
+}
+
+void machine::begin(dim3 grid, dim3 block)
+{
+    threads.resize(block.x * block.y * block.z);
+    order.resize(threads.size());
+    random = settings().seed;
+    for (std::size_t i = 0; i < threads.size(); i++) {
+        const unsigned k = static_cast<unsigned>(i);
+        threads[i].at = {{k % block.x, k / block.x % block.y, k / block.x / block.y}, {0, 0, 0}, block, grid, k % LANES};
+    }
+}
+
+void machine::run(dim3 grid, dim3 block, const std::function<void()> &thread)
+{
+    const int64_t blocks = static_cast<int64_t>(grid.x) * grid.y * grid.z;
+    fiber_of_thread(own);
+    body = &thread;
+    begin(grid, block);
+    for (int64_t b = 0; b < blocks; b++)
+        run_block(grid, settings().seed == DESCENDING ? blocks - 1 - b : b);
+    here = nullptr;
+}
+
+machine &this_machine()
+{
+    return *of_thread;
+}
+
+}
+
+void barrier(line at)
+{
+    this_machine().barrier(at);
+}
+
+uint64_t exchange(unsigned mask, uint64_t value, unsigned from, line at)
+{
+    return this_machine().meet(mask, value, from, at).got;
+}
+
+unsigned ballot(unsigned mask, int value, line at)
+{
+    return this_machine().meet(mask, value != 0, here->lane, at).votes;
+}
+
+void *shared(int site, std::size_t bytes, const char *name, const char *file, int number)
+{
+    return this_machine().shared(site, bytes, name, {file, number});
+}
+
+void run_grid(dim3 grid, dim3 block, const std::function<void()> &thread)
+{
+    if (!of_thread)
+        of_thread.reset(new machine);
+    of_thread->run(grid, block, thread);
+}
+
+}

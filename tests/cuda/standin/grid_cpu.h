@@ -1,0 +1,151 @@
+/* CUDA's words for kernels without a GPU: the .cu sources, compiled as C++17, run block by block on the thread of a stream.
+ *
+ * The threads of a block are fibers that switch at barriers and at warp operations only, in an order that is ascending, descending or drawn
+ * from a seed, so that a barrier that is missing changes results. Shared memory is filled with NaN at the beginning of each block. What no
+ * GPU would forgive ends the program with a text that names the block, the thread and the line: a lane that is missing from a warp
+ * operation, an uneven barrier, an access past the end of shared memory.
+ *
+ * Blocks run one after another: races between blocks are not found here. */
+#ifndef STANDIN_GRID_CPU_H
+#define STANDIN_GRID_CPU_H
+
+#include <cuda_runtime_api.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+#define __grid_constant__
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+namespace standin {
+
+/* Where a thread of the grid is. */
+struct place {
+    uint3 thread, block;
+    dim3 block_dim, grid_dim;
+    unsigned lane;
+};
+
+/* Of the kernel's thread that runs on this thread; NULL: none does. */
+extern thread_local const place *here;
+
+struct line {
+    const char *file;
+    int number;
+};
+
+void barrier(line at);
+
+/* All lanes of `mask` meet: each gives 8 bytes and gets those that lane `from` gave. */
+uint64_t exchange(unsigned mask, uint64_t value, unsigned from, line at);
+/* All lanes of `mask` meet: bit l is whether lane l gave something else than 0. */
+unsigned ballot(unsigned mask, int value, line at);
+
+void *shared(int site, std::size_t bytes, const char *name, const char *file, int number);
+
+/* Runs a grid on the calling thread. */
+void run_grid(dim3 grid, dim3 block, const std::function<void()> &thread);
+
+/* Puts a grid on a stream; a shape that no GPU takes is the error that cudaGetLastError gives. */
+void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_size, std::function<void()> thread);
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A &&...args)
+{
+    std::tuple<std::decay_t<P>...> copied(std::forward<A>(args)...);
+    launch_grid(grid, block, stream, sizeof copied, [kernel, copied] { std::apply(kernel, copied); });
+}
+
+template <class T> T shuffle(unsigned mask, T value, unsigned from, line at)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a shuffle moves 4 or 8 bytes");
+    uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    word = exchange(mask, word, from, at);
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+inline unsigned lane_below(unsigned by)
+{
+    return here->lane + by < 32 ? here->lane + by : here->lane;
+}
+
+inline unsigned lane_above(unsigned by)
+{
+    return here->lane >= by ? here->lane - by : here->lane;
+}
+
+template <class T> T fetch_add(T *at, T value)
+{
+    T before, after;
+    __atomic_load(at, &before, __ATOMIC_RELAXED);
+    do
+        after = before + value;
+    while (!__atomic_compare_exchange(at, &before, &after, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    return before;
+}
+
+template <class T> T compare_and_swap(T *at, T expected, T value)
+{
+    __atomic_compare_exchange(at, &expected, &value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+}
+
+#define threadIdx (standin::here->thread)
+#define blockIdx (standin::here->block)
+#define blockDim (standin::here->block_dim)
+#define gridDim (standin::here->grid_dim)
+enum { warpSize = 32 };
+
+#define STANDIN_LINE (standin::line{__FILE__, __LINE__})
+#define __syncthreads() standin::barrier(STANDIN_LINE)
+#define __syncwarp(...) static_cast<void>(standin::ballot((0xffffffffu, ##__VA_ARGS__), 0, STANDIN_LINE))
+#define __ballot_sync(mask, value) standin::ballot(mask, (value) != 0, STANDIN_LINE)
+#define __any_sync(mask, value) (standin::ballot(mask, (value) != 0, STANDIN_LINE) != 0)
+#define __all_sync(mask, value) (standin::ballot(mask, (value) == 0, STANDIN_LINE) == 0)
+#define __shfl_sync(mask, value, from) standin::shuffle(mask, value, static_cast<unsigned>(from) & 31, STANDIN_LINE)
+#define __shfl_xor_sync(mask, value, by) standin::shuffle(mask, value, standin::here->lane ^ static_cast<unsigned>(by), STANDIN_LINE)
+#define __shfl_down_sync(mask, value, by) standin::shuffle(mask, value, standin::lane_below(static_cast<unsigned>(by)), STANDIN_LINE)
+#define __shfl_up_sync(mask, value, by) standin::shuffle(mask, value, standin::lane_above(static_cast<unsigned>(by)), STANDIN_LINE)
+
+inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __ffs(int v) { return __builtin_ffs(v); }
+inline int __clz(int v) { return v == 0 ? 32 : __builtin_clz(static_cast<unsigned>(v)); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32); }
+template <class T> inline T __ldg(const T *at) { return *at; }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+inline int atomicAdd(int *at, int v) { return standin::fetch_add(at, v); }
+inline unsigned atomicAdd(unsigned *at, unsigned v) { return standin::fetch_add(at, v); }
+inline unsigned long long atomicAdd(unsigned long long *at, unsigned long long v) { return standin::fetch_add(at, v); }
+inline float atomicAdd(float *at, float v) { return standin::fetch_add(at, v); }
+inline double atomicAdd(double *at, double v) { return standin::fetch_add(at, v); }
+inline int atomicCAS(int *at, int expected, int v) { return standin::compare_and_swap(at, expected, v); }
+inline unsigned atomicCAS(unsigned *at, unsigned expected, unsigned v) { return standin::compare_and_swap(at, expected, v); }
+inline unsigned long long atomicCAS(unsigned long long *at, unsigned long long expected, unsigned long long v)
+{
+    return standin::compare_and_swap(at, expected, v);
+}
+
+#endif

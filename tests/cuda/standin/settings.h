@@ -1,0 +1,21 @@
+/* What the environment asks of the stand-in. */
+#ifndef STANDIN_SETTINGS_H
+#define STANDIN_SETTINGS_H
+
+#include <cstdint>
+
+namespace standin {
+
+enum : uint64_t { ASCENDING = 0, DESCENDING = 1 };
+
+struct settings_of_environment {
+    int devices;    /* STANDIN_DEVICES: how many GPUs there are; default 1. 0: no driver */
+    uint64_t seed;  /* STANDIN_SEED: order of a block's threads: ASCENDING, DESCENDING, else drawn from it; default 0 */
+    uint64_t delay; /* STANDIN_DELAY: streams begin their work after delays drawn from it; default 0: none */
+};
+
+const settings_of_environment &settings();
+
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* The kernels that serve the library itself on a CUDA device, against the CPU's, bit by bit, gaps included. */
+#include "harness.h"
+
+#include "core/base/dtype.h"
+#include "core/box/box.h"
+#include "core/context/context.h"
+#include "core/device/device.h"
+
+#include <shardtensor/module.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BOXES = 8, NDIM = 4 };
+
+static uint64_t random_state = 1;
+
+static int64_t draw(int64_t below)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((random_state >> 33) % (uint64_t)below);
+}
+
+static stn_context *cuda_context(void)
+{
+    static char text[512];
+    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = CUDA_FOLDER, .error_text = text,
+                                   .error_text_size = sizeof text};
+    stn_context *context = NULL;
+    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+        CHECK_STR(text, "");
+    return context;
+}
+
+/* A box in memory of the device, and what its memory held, which the CPU's kernels work on. */
+struct area {
+    unsigned char *host;
+    void *device;
+    size_t bytes;
+    stn_box host_box, device_box;
+};
+
+static void upload(stn_context *context, struct area *area)
+{
+    CHECK_STATUS(stni_device_allocate(context->device, area->bytes, &area->device), STN_OK);
+    CHECK_STATUS(stni_queue_copy(context->queue, area->device, area->host, area->bytes, STNI_COPY_TO_DEVICE), STN_OK);
+    CHECK_STATUS(stn_queue_sync(context->queue), STN_OK);
+}
+
+/* Dims in random order in memory, with gaps after some of them, at a random offset; or dense. */
+static struct area area_create(stn_context *context, int ndim, const int64_t *shape, int64_t size, int gaps)
+{
+    struct area area = {.host_box = {.ndim = ndim}};
+    int order[NDIM] = {0};
+    int64_t stride = gaps && draw(4) == 0 ? 3 : 1, offset = gaps ? draw(20) : 0;
+    for (int d = 0; d < ndim; d++) {
+        int at = gaps ? (int)draw(d + 1) : d;
+        order[d] = order[at];
+        order[at] = d;
+    }
+    for (int i = ndim - 1; i >= 0; i--) {
+        area.host_box.shape[order[i]] = shape[order[i]];
+        area.host_box.strides[order[i]] = stride;
+        stride = stride * (shape[order[i]] > 0 ? shape[order[i]] : 1) + (gaps && draw(3) == 0 ? draw(9) : 0);
+    }
+    area.bytes = (size_t)((stride + offset) * size);
+    area.host = malloc(area.bytes);
+    for (size_t i = 0; i < area.bytes; i++)
+        area.host[i] = (unsigned char)draw(256);
+    upload(context, &area);
+    area.device_box = area.host_box;
+    area.host_box.data = area.host + offset * size;
+    area.device_box.data = (char *)area.device + offset * size;
+    return area;
+}
+
+/* Bytes of the device's memory that differ from what the CPU made of the host's. */
+static int64_t differing_bytes(stn_context *context, const struct area *area)
+{
+    unsigned char *back = malloc(area->bytes);
+    int64_t wrong = 0;
+    CHECK_STATUS(stni_queue_copy(context->queue, back, area->device, area->bytes, STNI_COPY_TO_HOST), STN_OK);
+    CHECK_STATUS(stn_queue_sync(context->queue), STN_OK);
+    for (size_t i = 0; i < area->bytes; i++)
+        wrong += back[i] != area->host[i];
+    free(back);
+    return wrong;
+}
+
+static void area_free(stn_context *context, struct area *area)
+{
+    stni_device_deallocate(context->device, area->device, area->bytes);
+    free(area->host);
+}
+
+static int64_t wrong_after_copy(stn_context *context, int ndim, const int64_t *shape, int64_t size, int gaps)
+{
+    struct area dst = area_create(context, ndim, shape, size, gaps), src = area_create(context, ndim, shape, size, gaps);
+    CHECK_STATUS(stni_box_copy(context->queue, &dst.device_box, &src.device_box, (size_t)size), STN_OK);
+    stni_box_copy_now(STNI_ISA_BASE, &dst.host_box, &src.host_box, (size_t)size);
+    int64_t wrong = differing_bytes(context, &dst);
+    area_free(context, &dst);
+    area_free(context, &src);
+    return wrong;
+}
+
+static void copies_of_every_size_are_the_cpus(void)
+{
+    stn_context *context = cuda_context();
+    if (!context)
+        return;
+    for (int round = 0; round < 120; round++) {
+        int64_t shape[NDIM] = {1 + draw(4), draw(8) ? 1 + draw(20) : 0, 1 + draw(3), 1 + draw(40)};
+        CHECK_I64(wrong_after_copy(context, (int)draw(NDIM + 1), shape, (int64_t)1 << round % 5, round % 4 != 0), 0);
+    }
+    stn_context_destroy(&context);
+}
+
+/* Both sides long and dense along different dims, with planes outside of them: tiles, whole and cut off. */
+static void transposes_are_the_cpus(void)
+{
+    stn_context *context = cuda_context();
+    if (!context)
+        return;
+    for (int round = 0; round < 10; round++) {
+        int64_t n = 16 + draw(60), m = 16 + draw(60), planes = 1 + draw(4), size = (int64_t)1 << round % 5, shape[] = {planes, n, m};
+        struct area dst = area_create(context, 3, shape, size, 0), src = area_create(context, 3, shape, size, 0);
+        stn_box *turned[] = {&src.host_box, &src.device_box};
+        for (int i = 0; i < 2; i++) {
+            turned[i]->strides[1] = 1;
+            turned[i]->strides[2] = n;
+        }
+        CHECK_STATUS(stni_box_copy(context->queue, &dst.device_box, &src.device_box, (size_t)size), STN_OK);
+        stni_box_copy_now(STNI_ISA_BASE, &dst.host_box, &src.host_box, (size_t)size);
+        CHECK_I64(differing_bytes(context, &dst), 0);
+        area_free(context, &dst);
+        area_free(context, &src);
+    }
+    stn_context_destroy(&context);
+}
+
+static void fills_write_their_element_and_nothing_else(void)
+{
+    stn_context *context = cuda_context();
+    if (!context)
+        return;
+    for (int round = 0; round < 60; round++) {
+        int64_t size = (int64_t)1 << round % 5, count = round == 7 ? 0 : draw(round % 3 ? 20 : 3000), shape[] = {count + 40};
+        struct area area = area_create(context, 1, shape, size, 0);
+        int64_t offset = draw(20) * size;
+        stn_fill_args args = {.data = (char *)area.device + offset, .count = count, .element_size = (size_t)size};
+        for (int i = 0; i < 16; i++)
+            args.element[i] = (unsigned char)draw(256);
+        for (int64_t i = 0; i < count * size; i++)
+            area.host[offset + i] = args.element[i % size];
+        CHECK_STATUS(stn_queue_launch(context->queue, context->device->fill, &args, sizeof args), STN_OK);
+        CHECK_I64(differing_bytes(context, &area), 0);
+        area_free(context, &area);
+    }
+    stn_context_destroy(&context);
+}
+
+/* Numbers that every dtype holds, small enough that products of floats stay finite; bool values are 0 and 1. */
+static void put_numbers(stn_context *context, struct area *area, stn_dtype dtype)
+{
+    for (size_t i = 0; i < area->bytes; i += 2) {
+        uint16_t half = stni_f32_to_f16((float)(draw(65) - 32) / 8), brain = stni_f32_to_bf16((float)(draw(65) - 32) / 8);
+        memcpy(area->host + i, dtype == STN_DTYPE_F16 ? &half : &brain, i + 2 <= area->bytes ? 2 : 1);
+    }
+    for (size_t i = 0; i + 4 <= area->bytes && (dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64); i += 4)
+        memcpy(area->host + i, &(float){(float)(draw(2001) - 1000) / 7}, 4);
+    for (size_t i = 0; i + 8 <= area->bytes && (dtype == STN_DTYPE_F64 || dtype == STN_DTYPE_C128); i += 8)
+        memcpy(area->host + i, &(double){(double)(draw(2001) - 1000) / 7}, 8);
+    for (size_t i = 0; i < area->bytes && dtype == STN_DTYPE_BOOL; i++)
+        area->host[i] = (unsigned char)draw(2);
+    CHECK_STATUS(stni_queue_copy(context->queue, area->device, area->host, area->bytes, STNI_COPY_TO_DEVICE), STN_OK);
+    CHECK_STATUS(stn_queue_sync(context->queue), STN_OK);
+}
+
+static int64_t wrong_after_reduce(stn_context *context, const int64_t *shape, stn_dtype dtype, stn_reduce_op op, int n_src, int n_dst, int gaps)
+{
+    struct area areas[MOST_BOXES];
+    stn_box host[MOST_BOXES], device[MOST_BOXES];
+    int64_t wrong = 0;
+    for (int i = 0; i < n_dst + n_src; i++) {
+        areas[i] = area_create(context, NDIM, shape, (int64_t)stn_dtype_size(dtype), gaps);
+        put_numbers(context, &areas[i], dtype);
+        host[i] = areas[i].host_box;
+        device[i] = areas[i].device_box;
+    }
+    CHECK_STATUS(stni_box_reduce(context->queue, n_dst, device, n_src, device + n_dst, dtype, op), STN_OK);
+    stni_box_reduce_now(STNI_ISA_BASE, n_dst, host, n_src, host + n_dst, dtype, op);
+    for (int i = 0; i < n_dst + n_src; i++) {
+        wrong += differing_bytes(context, &areas[i]);
+        area_free(context, &areas[i]);
+    }
+    return wrong;
+}
+
+static void reductions_of_every_dtype_and_op_are_the_cpus(void)
+{
+    stn_context *context = cuda_context();
+    if (!context)
+        return;
+    for (int dtype = 0; dtype < STN_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < STN_REDUCE_OP_COUNT; op++)
+            for (int round = 0; round < 5 && stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)op); round++) {
+                int64_t shape[NDIM] = {1 + draw(3), draw(9) ? 1 + draw(7) : 0, 1 + draw(3), 1 + draw(30)};
+                CHECK_I64(wrong_after_reduce(context, shape, (stn_dtype)dtype, (stn_reduce_op)op, 1 + round, 1 + round % 3, round % 2), 0);
+            }
+    stn_context_destroy(&context);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"copies_of_every_size_are_the_cpus", copies_of_every_size_are_the_cpus},
+        {"transposes_are_the_cpus", transposes_are_the_cpus},
+        {"fills_write_their_element_and_nothing_else", fills_write_their_element_and_nothing_else},
+        {"reductions_of_every_dtype_and_op_are_the_cpus", reductions_of_every_dtype_and_op_are_the_cpus},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
