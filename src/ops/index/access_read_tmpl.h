@@ -29,7 +29,8 @@ static void NAME(read_elements)(void *arg, int64_t value, int64_t value_step, co
 }
 
 /* Compiled for each dtype of the index and for dense lines. An index of another rank's part of the table reads 0. */
-static inline __attribute__((always_inline)) int NAME(read_by)(const struct reader *r, const struct stni_access_line *l, stn_dtype dtype,
+static inline __attribute__((always_inline)) int NAME(read_by)(const struct reader *r,
+                                                               const struct stni_access_line *l, stn_dtype dtype,
                                                                int64_t index_step, int64_t value_step)
 {
     const struct stni_access *a = l->access;

@@ -128,7 +128,8 @@ static int locate_plain(const struct stni_access *a, int64_t n, int64_t *index)
 }
 
 /* Through offsets: reports bad indices, and knows those of several digits and those that name nothing. */
-static void visit_offsets(const struct stni_access_line *line, int64_t position, const struct stni_access_visitor *visitor)
+static void visit_offsets(const struct stni_access_line *line, int64_t position,
+                          const struct stni_access_visitor *visitor)
 {
     const struct stni_access *a = line->access;
     int64_t offsets[STNI_ACCESS_BLOCK];

@@ -7,16 +7,17 @@
 
 enum { STNI_ACCESS_BLOCK = 512 };
 
-/* At most STNI_ACCESS_BLOCK positions along which an index of one digit changes: position p has the index at index + p * index_step, the value
- * at value + p * value_step, and of the table the element at table + p * table_step + (index - access->first) * access->key_strides[0].
- * In elements, from where the operands begin. */
+/* At most STNI_ACCESS_BLOCK positions along which an index of one digit changes: position p has the index at index +
+ * p * index_step, the value at value + p * value_step, and of the table the element at table + p * table_step +
+ * (index - access->first) * access->key_strides[0]. In elements, from where the operands begin. */
 struct stni_access_line {
     const struct stni_access *access;
     int64_t index, index_step, value, value_step, table, table_step, n;
 };
 
-/* What a kernel does. Offsets are in elements; -1 names an element that is not here. `direct` (NULL: never) may serve a line without offsets;
- * it returns 0 where an index is not within 0 … n - 1, having written nothing that `elements` does not write again. */
+/* What a kernel does. Offsets are in elements; -1 names an element that is not here. `direct` (NULL: never) may
+ * serve a line without offsets; it returns 0 where an index is not within 0 … n - 1, having written nothing that
+ * `elements` does not write again. */
 struct stni_access_visitor {
     void *arg;
     int (*direct)(void *arg, const struct stni_access_line *line);

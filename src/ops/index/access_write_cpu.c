@@ -32,7 +32,8 @@ struct functions {
     void (*write)(const struct stni_access_write_args *, void *table, int64_t step, const void *values, int64_t value_step, int64_t n);
     void (*write_each)(const struct stni_access_write_args *, void *table, const int64_t *offset, const void *values, int64_t value_step,
                        int64_t n);
-    void (*write_direct)(const struct stni_access_write_args *, void *table, const void *values, const struct stni_access_line *line);
+    void (*write_direct)(const struct stni_access_write_args *, void *table, const void *values,
+                         const struct stni_access_line *line);
     int64_t table_size, value_size; /* bytes of an element */
 };
 
@@ -98,7 +99,8 @@ static int write_direct(void *arg, const struct stni_access_line *line)
     const struct writer *w = arg;
     if (!w->values || !all_in_bounds(line))
         return 0;
-    w->f->write_direct(w->args, w->table + line->table * w->f->table_size, w->values + line->value * w->f->value_size, line);
+    w->f->write_direct(w->args, w->table + line->table * w->f->table_size, w->values + line->value * w->f->value_size,
+                       line);
     return 1;
 }
 

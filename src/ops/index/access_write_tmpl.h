@@ -78,10 +78,11 @@ static void NAME(write_each)(const struct stni_access_write_args *a, void *table
             t[offset[i]] = NAME(joined)(mode, t[offset[i]], LOAD(v[i * value_step]), scale);
 }
 
-/* A line whose indices are all within bounds; those of another rank's part of the table are left out. Compiled for each mode that has many uses,
- * and for dense lines of 64-bit indices. */
+/* A line whose indices are all within bounds; those of another rank's part of the table are left out. Compiled for
+ * each mode that has many uses, and for dense lines of 64-bit indices. */
 static inline __attribute__((always_inline)) void NAME(write_by)(enum stni_access_mode mode, A scale, A *t, const T *v,
-                                                                 const struct stni_access_line *l, stn_dtype dtype, int64_t index_step,
+                                                                 const struct stni_access_line *l, stn_dtype dtype,
+                                                                     int64_t index_step,
                                                                  int64_t value_step)
 {
     const struct stni_access *a = l->access;
@@ -96,7 +97,8 @@ static inline __attribute__((always_inline)) void NAME(write_by)(enum stni_acces
     }
 }
 
-static void NAME(write_direct)(const struct stni_access_write_args *args, void *table, const void *values, const struct stni_access_line *l)
+static void NAME(write_direct)(const struct stni_access_write_args *args, void *table, const void *values,
+                               const struct stni_access_line *l)
 {
     const A scale = NAME(scale)(&args->scale);
     const stn_dtype dtype = l->access->index_dtype;

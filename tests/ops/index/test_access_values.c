@@ -318,7 +318,8 @@ static void indices_out_of_range_read_zeros_and_write_nothing(void)
     test_ranks(3, range_body, &cut);
 }
 
-/* Lines longer than a block and no multiple of a vector; the index of both dtypes, dense and strided; one index of each line is bad where `bad`. */
+/* Lines longer than a block and no multiple of a vector; the index of both dtypes, dense and strided; one index of
+ * each line is bad where `bad`. */
 static void check_long_lines(stn_context *context, stn_dtype dtype, stn_dtype index_dtype, int strided, int bad)
 {
     static const int64_t shape[] = {3, 37}, many[] = {3, 1201}, other[] = {1201, 3};
@@ -344,11 +345,13 @@ static void check_long_lines(stn_context *context, stn_dtype dtype, stn_dtype in
     for (int64_t i = 0; i < index.n && strided; i++)
         stored.v[i % 1201 * 3 + i / 1201] = index.v[i];
     memcpy(stored.shape, strided ? other : many, sizeof other);
-    stn_tensor *t = layout_tensor_placed(context, mesh, &table, &whole), *i = layout_tensor_placed(context, mesh, &stored, &whole);
+    stn_tensor *t = layout_tensor_placed(context, mesh, &table, &whole), *i = layout_tensor_placed(context, mesh,
+                                                                                                   &stored, &whole);
     stn_tensor *s = layout_tensor_placed(context, mesh, &src, &whole);
     i = strided ? stn_transpose(i, 0, 1) : i;
     for (int writes = 0; writes < 2; writes++) {
-        layout_check(writes ? stn_scatter_from(t, 1, i, s) : stn_gather(t, 1, i), writes ? &written : &read, writes ? "written" : "read");
+        layout_check(writes ? stn_scatter_from(t, 1, i, s) : stn_gather(t, 1, i), writes ? &written : &read,
+                     writes ? "written" : "read");
         CHECK_STATUS(stn_agree(context, STN_OK, NULL), bad ? STN_ERR_VALUE : STN_OK);
         stn_context_take_error(context, NULL, 0);
     }
