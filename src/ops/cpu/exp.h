@@ -1,4 +1,4 @@
-/* exp for kernels: branch-free, so that loops over it are vectorised. NaN, infinities and subnormal results are as the C library's.
+/* exp for kernels of every device: branch-free, so that loops over it are vectorised. NaN, infinities and subnormal results are as the C library's.
  *
  * x = k ln 2 + r, |r| <= ln 2 / 2, and e^r is a polynomial: for f32 the one of degree 6 whose largest relative error there is least among
  * those that begin with 1 + r (4e-9), for f64 Taylor's of degree 13 (5e-18). 2^k is multiplied in two steps, so that nothing overflows
@@ -6,18 +6,31 @@
 #ifndef STNI_OPS_CPU_EXP_H
 #define STNI_OPS_CPU_EXP_H
 
+#include "core/base/inline.h"
 #include "ops/cpu/fused.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Smallest and largest argument; what lies beyond gives 0 and infinity as they do. Defined in a source of its own: of a comparison with a
- * constant that it sees, gcc 12 makes up to four instructions, with one that it does not see the processor's minimum or maximum. */
+/* Smallest and largest argument; what lies beyond gives 0 and infinity as they do. C reads them from a source of its own: of a comparison with a
+ * constant that it sees, gcc 12 makes up to four instructions, with one that it does not see the processor's minimum or maximum. CUDA devices have
+ * that instruction for constants, and cannot read an object of the host. */
+#ifdef __cplusplus
+#define STNI_EXP_LEAST_F32 -104.0f
+#define STNI_EXP_MOST_F32 89.0f
+#define STNI_EXP_LEAST_F64 -746.0
+#define STNI_EXP_MOST_F64 710.0
+#else
 extern const float stni_exp_range_f32[2];
 extern const double stni_exp_range_f64[2];
+#define STNI_EXP_LEAST_F32 stni_exp_range_f32[0]
+#define STNI_EXP_MOST_F32 stni_exp_range_f32[1]
+#define STNI_EXP_LEAST_F64 stni_exp_range_f64[0]
+#define STNI_EXP_MOST_F64 stni_exp_range_f64[1]
+#endif
 
 /* 2^k, -126 <= k <= 127. */
-static inline float stni_pow2_f32(uint32_t k)
+STNI_INLINE float stni_pow2_f32(uint32_t k)
 {
     uint32_t bits = (k + 127u) << 23;
     float f;
@@ -26,7 +39,7 @@ static inline float stni_pow2_f32(uint32_t k)
 }
 
 /* e^r for |r| <= ln 2 / 2. */
-static inline float stni_exp_near_f32(float r)
+STNI_INLINE float stni_exp_near_f32(float r)
 {
     float p = 0.00138145406f;
     p = STNI_FMA_F32(p, r, 0.00836874545f);
@@ -38,7 +51,7 @@ static inline float stni_exp_near_f32(float r)
 }
 
 /* r and *k of x within the range. */
-static inline float stni_exp_split_f32(float x, uint32_t *k)
+STNI_INLINE float stni_exp_split_f32(float x, uint32_t *k)
 {
     /* Added to a small number, it leaves the nearest integer in the low bits. */
     const float round = 12582912.0f;
@@ -49,10 +62,10 @@ static inline float stni_exp_split_f32(float x, uint32_t *k)
     return STNI_FMA_F32(whole, -1.42860677e-6f, STNI_FMA_F32(whole, -0.693145752f, x));
 }
 
-static inline float stni_exp_f32(float x)
+STNI_INLINE float stni_exp_f32(float x)
 {
     uint32_t k;
-    const float lowest = stni_exp_range_f32[0], highest = stni_exp_range_f32[1];
+    const float lowest = STNI_EXP_LEAST_F32, highest = STNI_EXP_MOST_F32;
     x = lowest > x ? lowest : x;
     x = highest < x ? highest : x;
     float p = stni_exp_near_f32(stni_exp_split_f32(x, &k));
@@ -61,17 +74,17 @@ static inline float stni_exp_f32(float x)
 }
 
 /* For x <= 0, a quarter cheaper: 2^(k + 100) has no end to mind. */
-static inline float stni_exp_negative_f32(float x)
+STNI_INLINE float stni_exp_negative_f32(float x)
 {
     uint32_t k;
-    const float lowest = stni_exp_range_f32[0];
+    const float lowest = STNI_EXP_LEAST_F32;
     x = lowest > x ? lowest : x;
     float p = stni_exp_near_f32(stni_exp_split_f32(x, &k));
     return p * stni_pow2_f32(k + 100u) * 0x1p-100f;
 }
 
 /* 2^k, -1022 <= k <= 1023. */
-static inline double stni_pow2_f64(uint64_t k)
+STNI_INLINE double stni_pow2_f64(uint64_t k)
 {
     uint64_t bits = (k + 1023u) << 52;
     double f;
@@ -79,7 +92,7 @@ static inline double stni_pow2_f64(uint64_t k)
     return f;
 }
 
-static inline double stni_exp_near_f64(double r)
+STNI_INLINE double stni_exp_near_f64(double r)
 {
     static const double inverse_factorial[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
                                                1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
@@ -91,7 +104,7 @@ static inline double stni_exp_near_f64(double r)
     return p;
 }
 
-static inline double stni_exp_split_f64(double x, uint64_t *k)
+STNI_INLINE double stni_exp_split_f64(double x, uint64_t *k)
 {
     const double round = 6755399441055744.0;
     double shifted = STNI_FMA_F64(x, 1.4426950408889634, round), whole = shifted - round;
@@ -100,10 +113,10 @@ static inline double stni_exp_split_f64(double x, uint64_t *k)
     return STNI_FMA_F64(whole, -1.9082149292705877e-10, STNI_FMA_F64(whole, -0.69314718036912382, x));
 }
 
-static inline double stni_exp_f64(double x)
+STNI_INLINE double stni_exp_f64(double x)
 {
     uint64_t k;
-    const double lowest = stni_exp_range_f64[0], highest = stni_exp_range_f64[1];
+    const double lowest = STNI_EXP_LEAST_F64, highest = STNI_EXP_MOST_F64;
     x = lowest > x ? lowest : x;
     x = highest < x ? highest : x;
     double p = stni_exp_near_f64(stni_exp_split_f64(x, &k));
@@ -111,10 +124,10 @@ static inline double stni_exp_f64(double x)
     return p * stni_pow2_f64(half) * stni_pow2_f64(k - half);
 }
 
-static inline double stni_exp_negative_f64(double x)
+STNI_INLINE double stni_exp_negative_f64(double x)
 {
     uint64_t k;
-    const double lowest = stni_exp_range_f64[0];
+    const double lowest = STNI_EXP_LEAST_F64;
     x = lowest > x ? lowest : x;
     double p = stni_exp_near_f64(stni_exp_split_f64(x, &k));
     return p * stni_pow2_f64(k + 900u) * 0x1p-900;

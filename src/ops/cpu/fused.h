@@ -4,7 +4,10 @@
 #ifndef STNI_OPS_CPU_FUSED_H
 #define STNI_OPS_CPU_FUSED_H
 
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#if defined(__CUDACC__)
+#define STNI_FMA_F32(a, b, c) fmaf(a, b, c)
+#define STNI_FMA_F64(a, b, c) fma(a, b, c)
+#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define STNI_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
 #define STNI_FMA_F64(a, b, c) __builtin_fma(a, b, c)
 #else

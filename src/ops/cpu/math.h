@@ -1,4 +1,4 @@
-/* Elementary functions of f32 for kernels: branch-free, so that loops over them are vectorised. Their errors are a few units in the last place over
+/* Elementary functions of f32 for kernels of every device: branch-free, so that loops over them are vectorised. Their errors are a few units in the last place over
  * the whole range; NaN, infinities, signed zeros where they matter and subnormal results are as the C library's.
  *
  * The polynomials are Taylor's, long enough that what is left out is below half a unit in the last place. */
@@ -9,13 +9,6 @@
 
 #include <float.h>
 #include <math.h>
-
-/* A loop with a call that is not inlined is not vectorised, and compilers stop inlining large functions. */
-#if defined(__GNUC__)
-#define STNI_KERNEL_INLINE static inline __attribute__((always_inline))
-#else
-#define STNI_KERNEL_INLINE static inline
-#endif
 
 /* log m and *k for x = 2^k m > 0, sqrt(1/2) <= m < sqrt(2). With f = m - 1 and s = f / (2 + f): log m = 2 atanh s
  * = 2 s + 2 s^3 / 3 + 2 s^5 / 5 …, and 2 s = f - s f, in which the leading term is exact. */

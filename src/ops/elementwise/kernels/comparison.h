@@ -16,7 +16,7 @@
     X(logical_not, NONE,                NONE,   x ^ 1,  NONE)                                         \
     X(isnan,       x != x,              0,      0,      x != x)                                       \
     X(isfinite,    x - x == 0,          1,      1,      x - x == 0)                                   \
-    X(nan_to_num,  x != x ? a : x > MOST ? b : x < -MOST ? c : x, x, x, NONE)                          \
+    X(nan_to_num,  x != x ? a : x > MOST(x) ? b : x < -MOST(x) ? c : x, x, x, NONE)                   \
     X(floor,       FLOOR(x),            x,      NONE,   NONE)                                         \
     X(ceil,        CEIL(x),             x,      NONE,   NONE)                                         \
     X(trunc,       TRUNC(x),            x,      NONE,   NONE)                                         \
@@ -24,11 +24,11 @@
     X(atan2,       ATAN2(x, y),         NONE,   NONE,   NONE)                                         \
     X(hypot,       HYPOT(x, y),         NONE,   NONE,   NONE)                                         \
     X(real,        x,                   x,      x,      x)                                            \
-    X(imag,        NONE,                NONE,   NONE,   __imag__ x)                                   \
-    X(imag_backward, NONE,              NONE,   NONE,   __builtin_complex((R)0, __real__ x))          \
-    X(angle,       x < 0 ? (R)STNI_PI : x != x ? x : 0, NONE, NONE, ATAN2(__imag__ x, __real__ x))    \
-    X(angle_backward, 0,                NONE,   NONE,   COMPLEX_MUL(x, __builtin_complex(-__imag__ y, __real__ y)) / SQUARED(y)) \
-    X(complex,     NONE,                NONE,   NONE,   __builtin_complex(__real__ x, __real__ y))    \
-    X(polar,       NONE,                NONE,   NONE,   __real__ x * __builtin_complex(COS(__real__ y), SIN(__real__ y)))
+    X(imag,        NONE,                NONE,   NONE,   IMAG(x))                                      \
+    X(imag_backward, NONE,              NONE,   NONE,   COMPLEX((R)0, REAL(x)))                       \
+    X(angle,       x < 0 ? (R)STNI_PI : x != x ? x : 0, NONE, NONE, ATAN2(IMAG(x), REAL(x)))          \
+    X(angle_backward, 0,                NONE,   NONE,   COMPLEX_MUL(x, COMPLEX(-IMAG(y), REAL(y))) / SQUARED(y)) \
+    X(complex,     NONE,                NONE,   NONE,   COMPLEX(REAL(x), REAL(y)))                    \
+    X(polar,       NONE,                NONE,   NONE,   REAL(x) * COMPLEX(COS(REAL(y)), SIN(REAL(y))))
 
 #endif

@@ -1,12 +1,15 @@
-/* The functions that rows of arithmetic name, for the types of a column: on C types, for kernels of the CPU. */
+/* The functions that rows of arithmetic name, for the types of a column. Read by C for kernels of the CPU, and by C++ for kernels of CUDA devices:
+ * what the languages spell in different ways stands in a header for each. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_H
 
 #include "ops/cpu/math.h"
 
-#include <complex.h>
-#undef complex /* a row has that name */
-#undef I
+#ifdef __cplusplus
+#include "ops/elementwise/kernels/functions_cxx.h"
+#else
+#include "ops/elementwise/kernels/functions_c.h"
+#endif
 
 #include <stdint.h>
 
@@ -16,7 +19,7 @@
 
 /* Products keep their own rounding: gcc 12 makes fused multiply-adds of the pairs of a complex product even where contraction is off, and
  * then the bits would depend on the instruction set. */
-#if defined(__has_builtin)
+#if defined(__has_builtin) && !defined(__CUDACC__)
 #if __has_builtin(__builtin_assoc_barrier)
 #define ROUNDED(product) __builtin_assoc_barrier(product)
 #endif
@@ -25,43 +28,30 @@
 #define ROUNDED(product) (product)
 #endif
 
-/* Without the case for infinite parts of ISO C's annex G, which would be a call per element. */
-static inline float _Complex mul_c64(float _Complex x, float _Complex y)
-{
-    float a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
-    return __builtin_complex(ROUNDED(a * c) - ROUNDED(b * d), ROUNDED(a * d) + ROUNDED(b * c));
-}
-
-static inline double _Complex mul_c128(double _Complex x, double _Complex y)
-{
-    double a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
-    return __builtin_complex(ROUNDED(a * c) - ROUNDED(b * d), ROUNDED(a * d) + ROUNDED(b * c));
-}
-
 /* An integer divided by 0 gives 0, as does its rest; by -1 it wraps. */
-static inline int64_t quotient_i64(int64_t x, int64_t y)
+STNI_INLINE int64_t quotient_i64(int64_t x, int64_t y)
 {
     return y == 0 ? 0 : y == -1 ? -x : x / y;
 }
 
-static inline int64_t fmod_i64(int64_t x, int64_t y)
+STNI_INLINE int64_t fmod_i64(int64_t x, int64_t y)
 {
     return y == 0 || y == -1 ? 0 : x % y;
 }
 
-static inline int64_t remainder_i64(int64_t x, int64_t y)
+STNI_INLINE int64_t remainder_i64(int64_t x, int64_t y)
 {
     int64_t rest = fmod_i64(x, y);
     return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-static inline int64_t floor_quotient_i64(int64_t x, int64_t y)
+STNI_INLINE int64_t floor_quotient_i64(int64_t x, int64_t y)
 {
     return quotient_i64(x, y) - (fmod_i64(x, y) != 0 && (x < 0) != (y < 0));
 }
 
 /* By squaring; a negative exponent leaves of 1 and -1 what they are, of others 0. */
-static inline int64_t pow_i64(int64_t x, int64_t y)
+STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 {
     int64_t power = 1;
     if (y < 0)
@@ -74,21 +64,20 @@ static inline int64_t pow_i64(int64_t x, int64_t y)
 #define FUNCTIONS_T float
 #define FUNCTIONS_F(name) name##_f32
 #define FUNCTIONS_C(name) name##f
+#define FUNCTIONS_MOST FLT_MAX
 #define FUNCTIONS_Z(name) name##_c64
+#define FUNCTIONS_Z_T COMPLEX_F32
 #include "ops/elementwise/kernels/functions_tmpl.h"
 #define FUNCTIONS_T double
 #define FUNCTIONS_F(name) name##_f64
 #define FUNCTIONS_C(name) name
+#define FUNCTIONS_MOST DBL_MAX
 #define FUNCTIONS_Z(name) name##_c128
+#define FUNCTIONS_Z_T COMPLEX_F64
 #include "ops/elementwise/kernels/functions_tmpl.h"
 
-#define FLOATING(x, f32, f64) _Generic((x), float: f32, default: f64)
-#define ANALYTIC(x, f32, f64, c64, c128) _Generic((x), float: f32, double: f64, float _Complex: c64, double _Complex: c128)
-#define WITH_INTEGERS(x, f32, f64, i64) _Generic((x), float: f32, double: f64, int64_t: i64)
-
-#define COMPLEX_MUL(x, y) _Generic((x), float _Complex: mul_c64, double _Complex: mul_c128)(x, y)
-#define CONJUGATE(x) (~(x))
-#define SQUARED(x) (__real__(x) * __real__(x) + __imag__(x) * __imag__(x))
+#define COMPLEX_MUL(x, y) COMPLEX_ONLY(x, mul_c64, mul_c128)(x, y)
+#define SQUARED(x) (REAL(x) * REAL(x) + IMAG(x) * IMAG(x))
 
 #define EXP(x) ANALYTIC(x, stni_exp_f32, stni_exp_f64, cexpf, cexp)(x)
 #define EXP2(x) ANALYTIC(x, stni_exp2_f32, exp2, exp2_c64, exp2_c128)(x)
@@ -113,8 +102,7 @@ static inline int64_t pow_i64(int64_t x, int64_t y)
 #define ACOS(x) ANALYTIC(x, acosf, acos, cacosf, cacos)(x)
 #define ATAN(x) ANALYTIC(x, stni_atan_f32, atan, catanf, catan)(x)
 #define ABS(x) ANALYTIC(x, fabsf, fabs, cabsf, cabs)(x)
-#define POW(x, y) \
-    _Generic((x), float: powf, double: pow, float _Complex: cpowf, double _Complex: cpow, int64_t: pow_i64)(x, y)
+#define POW(x, y) ANALYTIC_OR_INTEGER(x, powf, pow, cpowf, cpow, pow_i64)(x, y)
 
 #define ATAN2(x, y) FLOATING(x, stni_atan2_f32, atan2)(x, y)
 #define HYPOT(x, y) FLOATING(x, hypotf, hypot)(x, y)
@@ -123,7 +111,7 @@ static inline int64_t pow_i64(int64_t x, int64_t y)
 #define TRUNC(x) FLOATING(x, truncf, trunc)(x)
 #define ROUND(x, a, b) FLOATING(x, round_f32, round_f64)(x, a, b)
 #define LERP(x, y, z) FLOATING(x, lerp_f32, lerp_f64)(x, y, z)
-#define MOST FLOATING(x, FLT_MAX, DBL_MAX)
+#define MOST(x) FLOATING(x, most_f32, most_f64)(x)
 #define FMOD(x, y) WITH_INTEGERS(x, fmodf, fmod, fmod_i64)(x, y)
 #define REMAINDER(x, y) WITH_INTEGERS(x, remainder_f32, remainder_f64, remainder_i64)(x, y)
 #define QUOTIENT(x, y) quotient_i64(x, y)
