@@ -22,7 +22,7 @@ typedef void (*stn_log_fn)(void *arg, stn_log_level level, int rank, const char 
 typedef struct stn_context_options {
     size_t size;                  /* sizeof(stn_context_options) */
     stn_comm *comm;               /* the world; the context's once that is made, the caller's where it cannot be. NULL: a world of one rank */
-    const char *device;           /* NULL or "cpu"; others: "name" or "name:index" of a module's device */
+    const char *device;           /* NULL or "cpu"; "name:index" of a module's device; "name": rank r gets device r modulo their number */
     const char *module_path;      /* folder of modules that is searched first; NULL: none */
     const stn_allocator *allocator; /* where the CPU's memory comes from; copied. NULL: the C library */
     stn_queue_options queue;      /* queue.size 0: the device's default */

@@ -84,6 +84,8 @@ typedef struct stn_module {
      *  its end included. */
     stn_status (*comm_join)(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size, char *text,
                             size_t text_size);
+    /** How many devices it can open here. Without an index ("cuda" instead of "cuda:1") ranks get them in turn; absent: all get device 0. */
+    int (*device_count)(void);
 } stn_module;
 
 /** May be called by several threads at once; the host's table is the same each time. NULL: the module does not take the host's ABI. */
@@ -102,8 +104,8 @@ typedef struct stn_comm_options {
  *  module's own. */
 STN_API stn_status stn_comm_open(const char *module, const stn_comm_options *options, stn_comm **out);
 
-/** Attaches a module's kernels to the ops of a context (a context does so itself for its device's module). Kernels of ops that the
- *  context does not know are left alone. Local. @return STN_ERR_NOT_FOUND (no such module or slot), STN_ERR_VERSION. */
+/** Attaches a module's kernels to the ops of a context (a context does so itself for its device's module). Kernels of ops or
+ *  slots that the context does not know are left alone. Local. @return STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION. */
 STN_API stn_status stn_context_load_module(stn_context *context, const char *module);
 
 STN_END_DECLS

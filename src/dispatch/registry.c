@@ -198,11 +198,6 @@ stn_op *stni_registry_find(const stn_context *context, const char *name)
     return op;
 }
 
-int stni_context_has_op(const stn_context *context, const char *name)
-{
-    return stni_registry_find(context, name) != NULL;
-}
-
 const stn_op *stn_op_find(stn_context *context, const char *name)
 {
     const stn_op *op = context && name ? stni_registry_find(context, name) : NULL;
@@ -231,6 +226,12 @@ static stn_op *find_kernel_slot(stn_context *context, const char *name, int *slo
     HASH_FIND(hh, context->registry->by_name, name, (size_t)(dot - name), op);
     *slot = op ? find_slot(op->desc, name) : -1;
     return *slot >= 0 ? op : NULL;
+}
+
+int stni_context_has_slot(stn_context *context, const char *name)
+{
+    int slot;
+    return find_kernel_slot(context, name, &slot) != NULL;
 }
 
 stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel)

@@ -114,6 +114,7 @@ static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "core.box_reduce", "probe", 0xffffffffu, sizeof(stn_box_reduce_args), box_reduce},
     {sizeof(stn_kernel), "probe.scale", "probe", 1u << STN_DTYPE_F64, sizeof(struct probe_scale_args), scale},
     {sizeof(stn_kernel), "no_such_op.forward", "probe", 1u << STN_DTYPE_F64, 8, scale},
+    {sizeof(stn_kernel), "add.no_such_slot", "probe", 1u << STN_DTYPE_F64, 8, scale},
 };
 
 STN_API const stn_module *stn_module_probe(const stn_host *host);
@@ -128,6 +129,7 @@ const stn_module *stn_module_probe(const stn_host *host)
         .comm_open = probe_comm_open,
         .kernels = kernels,
         .n_kernels = sizeof kernels / sizeof *kernels,
+        .device_count = probe_device_count,
     };
     if (host->abi != STN_MODULE_ABI || host->size < sizeof *host)
         return NULL;

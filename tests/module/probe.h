@@ -29,6 +29,7 @@ static inline void *probe_true(const void *pointer)
 /* dst = src with true addresses. */
 void probe_copy_box(const stn_box *dst, const stn_box *src, size_t element_size);
 
+int probe_device_count(void);
 stn_status probe_device_open(int index, const stn_device_ops **ops, void **impl);
 stn_status probe_comm_open(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size);
 

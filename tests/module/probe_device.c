@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { HEAD = 64, PATTERN = 0xdb };
+enum { DEVICES = 2, HEAD = 64, PATTERN = 0xdb };
 static const uint64_t MAGIC = 0x70726f6265000001u;
 
 /* Before each piece of memory. */
@@ -300,6 +300,11 @@ static void destroy(void *impl)
     free(device);
 }
 
+int probe_device_count(void)
+{
+    return DEVICES;
+}
+
 stn_status probe_device_open(int index, const stn_device_ops **ops, void **impl)
 {
     static const stn_device_ops table = {
@@ -319,9 +324,9 @@ stn_status probe_device_open(int index, const stn_device_ops **ops, void **impl)
         .copy = copy,
         .destroy = destroy,
     };
-    struct device *device = index < 2 ? calloc(1, sizeof *device) : NULL;
+    struct device *device = index < DEVICES ? calloc(1, sizeof *device) : NULL;
     if (!device)
-        return index < 2 ? STN_ERR_MEMORY : STN_ERR_DEVICE;
+        return index < DEVICES ? STN_ERR_MEMORY : STN_ERR_DEVICE;
     device->index = index;
     *ops = &table;
     *impl = device;

@@ -183,6 +183,20 @@ static void kernels_attach_to_an_op_of_the_embedder(void)
     stn_context_destroy(&context);
 }
 
+static stn_status check_turn(stn_context *context, void *arg)
+{
+    (void)arg;
+    CHECK_I64(context->device->index, stn_context_rank(context) % 2);
+    return STN_OK;
+}
+
+static void ranks_that_name_no_device_get_them_in_turn(void)
+{
+    stn_launch_options options = {.size = sizeof options, .ranks = 3,
+                                  .context = {.size = sizeof options.context, .device = "probe", .module_path = PROBE_FOLDER, .queue = door_queue(9)}};
+    CHECK_STATUS(stn_launch(&options, check_turn, NULL), STN_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -191,6 +205,7 @@ int main(int argc, char **argv)
         {"copy_from_the_wrong_side_fails_its_queue", copy_from_the_wrong_side_fails_its_queue},
         {"queues_of_the_device_wait_for_each_other", queues_of_the_device_wait_for_each_other},
         {"kernels_attach_to_an_op_of_the_embedder", kernels_attach_to_an_op_of_the_embedder},
+        {"ranks_that_name_no_device_get_them_in_turn", ranks_that_name_no_device_get_them_in_turn},
         {"door_gave_all_memory_back", door_gave_all_memory_back},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char options_usage[] =
-    "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device cpu|cuda] [--placements all|K]\n"
+    "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi] [--device NAME] [--module-path DIR] [--placements all|K]\n"
     "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET] FILE|DIR...\n"
     "\n"
     "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
@@ -14,7 +14,8 @@ const char options_usage[] =
     "  --ranks LIST    one-axis meshes of so many ranks (1,2,3,4)\n"
     "  --mesh AxB      meshes of several axes (2x2,2x3); giving either option leaves out the other's default\n"
     "  --comm          threads of this process, or mpi: the processes that mpirun started, and meshes of as many ranks\n"
-    "  --device        cpu\n"
+    "  --device NAME   a module's device, such as cuda or cuda:1 (cpu). What it lacks a kernel for is counted as unsupported, by the kernel's name\n"
+    "  --module-path DIR  where the device's module is looked for first\n"
     "  --placements    combinations of layouts per case and mesh, each with balanced and with uneven cuts (8)\n"
     "  --seed S        what is drawn (1)\n"
     "  --queue         immediate: kernels run at once; worker: on a thread, with random delays\n"
@@ -106,8 +107,14 @@ static int parse_comm(struct options *o, const char *text)
 
 static int parse_device(struct options *o, const char *text)
 {
-    (void)o;
-    return strcmp(text, "cpu") == 0;
+    o->run.device = strcmp(text, "cpu") == 0 ? NULL : text;
+    return text[0] != '\0';
+}
+
+static int parse_module_path(struct options *o, const char *text)
+{
+    o->run.module_path = text;
+    return text[0] != '\0';
 }
 
 static int parse_dtype(struct options *o, const char *text)
@@ -141,7 +148,8 @@ static const struct option_row {
     {"--ranks", parse_ranks, "numbers of ranks, such as 1,2,3"},
     {"--mesh", parse_grids, "meshes of at most 64 ranks, such as 2x3"},
     {"--comm", parse_comm, "threads or mpi; nccl is not part of this build"},
-    {"--device", parse_device, "cpu; cuda is not part of this build"},
+    {"--device", parse_device, "the name of a device"},
+    {"--module-path", parse_module_path, "a folder"},
     {"--placements", parse_placements, "all, or a number from 1 to 1000000"},
     {"--seed", parse_seed, "a number"},
     {"--queue", parse_queue, "immediate or worker"},

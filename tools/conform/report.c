@@ -24,6 +24,34 @@ static struct op_row *row_of(struct report *report, const char *name)
     return row;
 }
 
+/* The entry of a kernel that the device lacks; NULL when memory is out: the configuration is counted all the same. */
+static struct missing_kernel *missing_of(struct report *report, const char *slot)
+{
+    for (int i = 0; i < report->n_missing; i++)
+        if (strcmp(report->missing[i].slot, slot) == 0)
+            return &report->missing[i];
+    if (report->n_missing == report->cap_missing) {
+        int cap = report->cap_missing ? 2 * report->cap_missing : 16;
+        struct missing_kernel *missing = realloc(report->missing, sizeof *missing * (size_t)cap);
+        if (missing == NULL)
+            return NULL;
+        report->missing = missing;
+        report->cap_missing = cap;
+    }
+    struct missing_kernel *entry = &report->missing[report->n_missing++];
+    *entry = (struct missing_kernel){0};
+    snprintf(entry->slot, sizeof entry->slot, "%.*s", (int)sizeof entry->slot - 1, slot);
+    return entry;
+}
+
+static void count_unsupported(struct report *report, const char *slot)
+{
+    struct missing_kernel *entry = missing_of(report, slot);
+    report->unsupported++;
+    if (entry != NULL)
+        entry->configurations++;
+}
+
 static void describe_grid(const struct grid *grid, char *text, size_t size)
 {
     int length = snprintf(text, size, grid->ndim == 1 ? "--ranks %d" : "--mesh %d", grid->sizes[0]);
@@ -35,9 +63,12 @@ static void print_failure(const struct report *report, const struct conform_case
                           const struct configuration *configuration, const struct verdict *verdict)
 {
     const struct run_options *options = report->options;
-    char mesh[128], placements[32] = "all", layout[4096], job[32] = "";
+    char mesh[128], placements[32] = "all", layout[4096], job[32] = "", device[4096] = "";
     if (options->processes)
         snprintf(job, sizeof job, "mpirun -n %d ", grid->ranks);
+    if (options->device)
+        snprintf(device, sizeof device, " --device %s%s%s", options->device, options->module_path ? " --module-path " : "",
+                 options->module_path ? options->module_path : "");
     describe_grid(grid, mesh, sizeof mesh);
     if (options->placements != INT64_MAX)
         snprintf(placements, sizeof placements, "%lld", (long long)options->placements);
@@ -46,8 +77,8 @@ static void print_failure(const struct report *report, const struct conform_case
         layout_describe(grid, &configuration->layouts[i], c->input[i].ndim, layout, sizeof layout);
         fprintf(report->out, " %s=%s", c->input_name[i], layout);
     }
-    fprintf(report->out, ": %s | %sstn-conform%s %s --placements %s --seed %llu --queue %s%s%s%s%s --only %lld %s\n", verdict->text, job,
-            options->processes ? " --comm mpi" : "", mesh, placements,
+    fprintf(report->out, ": %s | %sstn-conform%s%s %s --placements %s --seed %llu --queue %s%s%s%s%s --only %lld %s\n", verdict->text, job,
+            options->processes ? " --comm mpi" : "", device, mesh, placements,
             (unsigned long long)options->seed, options->queue == STN_QUEUE_WORKER ? "worker" : "immediate",
             options->dtype == STN_DTYPE_F32 ? "" : " --dtype ", options->dtype == STN_DTYPE_F32 ? "" : stn_dtype_name(options->dtype),
             options->without ? " --without " : "", options->without ? options->without : "", (long long)configuration->number, c->path);
@@ -58,6 +89,10 @@ void report_configuration(void *arg, const struct conform_case *c, const struct 
                           const struct verdict *verdict)
 {
     struct report *report = arg;
+    if (verdict->unsupported) {
+        count_unsupported(report, verdict->text);
+        return;
+    }
     struct op_row *row = row_of(report, c->op);
     report->passed += verdict->passed;
     report->failed += !verdict->passed;
@@ -88,13 +123,21 @@ void report_end(struct report *report)
         fprintf(report->out, "%-24s %10lld %10lld %10lld %14lld %12.2e %11.2f\n", row->name, (long long)row->native, (long long)row->fallback,
                 (long long)row->failed, (long long)row->bytes, row->error, row->peak);
     }
-    fprintf(report->out, "%lld passed, %lld failed, %lld skipped\n", (long long)report->passed, (long long)report->failed,
+    for (int i = 0; i < report->n_missing; i++)
+        fprintf(report->out, "no kernel %s: %lld configurations\n", report->missing[i].slot, (long long)report->missing[i].configurations);
+    fprintf(report->out, "%lld passed, %lld failed, %lld skipped", (long long)report->passed, (long long)report->failed,
             (long long)report->skipped);
+    if (report->unsupported > 0)
+        fprintf(report->out, ", %lld unsupported", (long long)report->unsupported);
+    fprintf(report->out, "\n");
 }
 
 void report_free(struct report *report)
 {
     free(report->rows);
+    free(report->missing);
+    report->missing = NULL;
+    report->n_missing = report->cap_missing = 0;
     report->rows = NULL;
     report->n_rows = report->cap_rows = 0;
 }

@@ -112,11 +112,30 @@ static void judge_refusal(const struct batch *batch, int i, struct verdict *verd
     }
 }
 
+/* Where the device of every rank lacks a kernel: which, from the message of the first; "" otherwise. */
+static void find_missing_kernel(const struct batch *batch, int i, char *text, size_t size)
+{
+    static const char mark[] = "no kernel '";
+    const char *slot = strstr(outcome_of(batch, i, 0)->text, mark), *end = slot ? strchr(slot + sizeof mark - 1, '\'') : NULL;
+    for (int rank = 0; rank < batch->grid->ranks; rank++)
+        if (!batch->options->device || outcome_of(batch, i, rank)->status != STN_ERR_UNSUPPORTED)
+            end = NULL;
+    text[0] = '\0';
+    if (end)
+        snprintf(text, size, "%.*s", (int)(end - slot - (long)sizeof mark + 1), slot + sizeof mark - 1);
+}
+
 static struct verdict judge(const struct batch *batch, int i)
 {
     struct verdict verdict = {.passed = 1};
     const struct outcome *first = outcome_of(batch, i, 0);
     int failures = 0;
+    find_missing_kernel(batch, i, verdict.text, sizeof verdict.text);
+    if (verdict.text[0] != '\0') {
+        verdict.unsupported = 1;
+        verdict.passed = 0;
+        return verdict;
+    }
     for (int rank = 0; rank < batch->grid->ranks; rank++)
         failures += outcome_of(batch, i, rank)->status != STN_OK;
     if (failures > 0)
@@ -188,6 +207,8 @@ static void launch(struct batch *batch)
             .deadline_seconds = DEADLINE_SECONDS,
             .without = batch->options->without,
             .isa = batch->options->isa,
+            .device = batch->options->device,
+            .module_path = batch->options->module_path,
         },
     };
     stn_status status = stn_launch(&options, rank_main, batch);

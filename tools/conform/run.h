@@ -15,6 +15,8 @@ struct run_options {
     stn_dtype dtype;    /* of floating inputs; F32: as the cases have them */
     const char *without; /* libraries that contexts do without; NULL: none */
     const char *isa;    /* instruction set of the kernels; NULL: the widest */
+    const char *device; /* as stn_context_options has it; NULL: the CPU */
+    const char *module_path; /* where the device's module is looked for first; NULL: nowhere */
     int processes;      /* ranks are the processes of a job: each runs this program */
 };
 
@@ -44,6 +46,7 @@ struct outcome {
 /** What all ranks found together. */
 struct verdict {
     int passed, compared, fallback;
+    int unsupported;    /* every rank's device lacks a kernel, which the text names: neither passed nor failed */
     double error, peak; /* the worst rank's */
     int64_t bytes;      /* of all ranks */
     char text[RUN_MAX_TEXT + 128];

@@ -47,7 +47,7 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
 {
     stn_status status;
     if (options->device != NULL && strcmp(options->device, "cpu") != 0) {
-        STNI_TRY(stni_module_open_device(options->device, options->module_path, &context->device, error));
+        STNI_TRY(stni_module_open_device(options->device, context->rank, options->module_path, &context->device, error));
     } else {
         status = stni_device_create_cpu(options->allocator, &context->device);
         if (status != STN_OK)

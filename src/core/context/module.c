@@ -155,7 +155,15 @@ static stn_status find_core_kernels(const char *name, const stn_module *module, 
                           device->box_copy ? "core.fill" : "core.box_copy");
 }
 
-static stn_status open_device(const char *name, int index, const char *path, stn_device **out, struct stni_error *error)
+/* Which device a rank gets that names none: they get them in turn. */
+static int index_in_turn(const stn_module *module, int rank)
+{
+    const int n = module->device_count ? module->device_count() : 1;
+    return n > 0 ? rank % n : 0;
+}
+
+/* `index` < 0: the one that is this rank's turn. */
+static stn_status open_device(const char *name, int index, int rank, const char *path, stn_device **out, struct stni_error *error)
 {
     stn_module module;
     const stn_device_ops *ops = NULL;
@@ -165,6 +173,8 @@ static stn_status open_device(const char *name, int index, const char *path, stn
     if (!module.device_open)
         return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has no device", name);
     STNI_TRY(find_core_kernels(name, &module, &kernels, error));
+    if (index < 0)
+        index = index_in_turn(&module, rank);
     stn_status status = module.device_open(index, &ops, &impl);
     if (status != STN_OK)
         return stni_error_set(error, status, "module '%s': device %d did not open: %s", name, index, stn_status_text(status));
@@ -182,18 +192,18 @@ static stn_status open_device(const char *name, int index, const char *path, stn
     return STN_OK;
 }
 
-stn_status stni_module_open_device(const char *device, const char *path, stn_device **out, struct stni_error *error)
+stn_status stni_module_open_device(const char *device, int rank, const char *path, stn_device **out, struct stni_error *error)
 {
     char name[MAX_NAME], *end = NULL;
     const char *colon = strchr(device, ':');
-    long index = colon ? strtol(colon + 1, &end, 10) : 0;
+    long index = colon ? strtol(colon + 1, &end, 10) : -1;
     if (colon && (end == colon + 1 || *end != '\0' || index < 0 || index > INT_MAX))
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: device got \"%s\", wanted \"name\" or \"name:index\"", device);
     size_t length = colon ? (size_t)(colon - device) : strlen(device);
     if (length >= sizeof name)
         length = 0; /* refused as no name */
     snprintf(name, sizeof name, "%.*s", (int)length, device);
-    return open_device(name, (int)index, path, out, error);
+    return open_device(name, (int)index, rank, path, out, error);
 }
 
 static void give_text(const stn_comm_options *options, const struct stni_error *error)
@@ -242,17 +252,6 @@ stn_status stn_comm_open(const char *module, const stn_comm_options *options, st
     return status;
 }
 
-/* A kernel of an op that this context has, and not one of the core's. */
-static int is_wanted(stn_context *context, const char *kernel)
-{
-    char op[64];
-    const char *dot = strchr(kernel, '.');
-    if (!dot || (size_t)(dot - kernel) >= sizeof op)
-        return 0;
-    snprintf(op, sizeof op, "%.*s", (int)(dot - kernel), kernel);
-    return stni_context_has_op(context, op);
-}
-
 stn_status stn_context_load_module(stn_context *context, const char *module)
 {
     stn_module table;
@@ -264,7 +263,7 @@ stn_status stn_context_load_module(stn_context *context, const char *module)
         return stni_fail(context, error.status, "load_module: %s", error.text);
     for (int i = 0; table.kernels && i < table.n_kernels; i++) {
         stn_kernel kernel = kernel_at(&table, i);
-        if (kernel.name && is_wanted(context, kernel.name))
+        if (kernel.name && stni_context_has_slot(context, kernel.name))
             STNI_TRY(stn_kernel_register(context, &kernel));
     }
     return STN_OK;

@@ -10,10 +10,10 @@
  * are NULL in *out. The message of a failure goes to `error`. */
 stn_status stni_module_load(const char *name, const char *path, stn_module *out, struct stni_error *error);
 
-/* A device by its word in stn_context_options: "name" or "name:index". */
-stn_status stni_module_open_device(const char *device, const char *path, stn_device **out, struct stni_error *error);
+/* A device by its word in stn_context_options: "name:index", or "name" for the one that is this rank's turn. */
+stn_status stni_module_open_device(const char *device, int rank, const char *path, stn_device **out, struct stni_error *error);
 
-/* Whether the context has an op of that name, internal ones included: the registry, which stands above this folder, answers. */
-int stni_context_has_op(const stn_context *context, const char *name);
+/* Whether an op of the context, internal ones included, has the slot "op.slot": the registry, which stands above this folder, answers. */
+int stni_context_has_slot(stn_context *context, const char *name);
 
 #endif

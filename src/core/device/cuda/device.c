@@ -150,10 +150,18 @@ static const stn_device_ops device_ops = {
     .destroy = destroy,
 };
 
-stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **impl)
+int stni_cuda_device_count(void)
 {
     int n = 0;
-    if (cudaGetDeviceCount(&n) != cudaSuccess || index >= n)
+    if (cudaGetDeviceCount(&n) == cudaSuccess)
+        return n;
+    cudaGetLastError(); /* else it would fail the first launch of whoever asks after us */
+    return 0;
+}
+
+stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **impl)
+{
+    if (index >= stni_cuda_device_count())
         return STN_ERR_DEVICE;
     struct device *device = malloc(sizeof *device);
     if (!device)

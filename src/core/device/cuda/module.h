@@ -14,6 +14,7 @@ void *stni_cuda_stream(stn_queue *queue);
 /* After a launch: fails the queue where the runtime refused it. */
 stn_status stni_cuda_launched(stn_queue *queue);
 
+int stni_cuda_device_count(void);
 stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **impl);
 
 /* The kernels' tables, each ended by a row without a name; the list itself ends in NULL. Generated: one table a .cu file. */
