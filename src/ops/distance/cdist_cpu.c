@@ -5,7 +5,15 @@
 #include <string.h>
 #include <tgmath.h>
 
-enum { R = 16, J = 32, K = 64 };
+enum { R = 64, J = 32, K = 64 };
+/* TOGETHER rows have J sums each in vector registers, which are many enough that no sum waits for another. */
+#if defined(__AVX512F__)
+enum { VECTOR_BYTES = 64, TOGETHER = 4 };
+#elif defined(__AVX2__)
+enum { VECTOR_BYTES = 32, TOGETHER = 2 };
+#else
+enum { VECTOR_BYTES = 16, TOGETHER = 1 };
+#endif
 enum { ZERO, ONE, TWO, LARGEST, OTHER };
 
 static int metric_of(double p)

@@ -1,66 +1,88 @@
 /* One dtype's distances (core/box/each_float.h). Sizes: R and J rows of the two sides in a tile, K elements of a row at a time; x[i][k] and, where
- * vectors run over j, its transpose. A metric is what one element adds to R x J sums (`add`), what the sums become (`finish`), and for the gradient a
- * factor of each pair (`weight`) and the derivative of its distance with respect to the elements of a row (`slope`). */
+ * vectors run over j, its transpose. A metric is what n elements of TOGETHER rows of one side add to their
+ * sums with J rows of the other (`add`), what the sums become (`finish`), and for the gradient a factor of each pair
+ * (`weight`) and the derivative of its distance with respect to the elements of a row (`slope`). */
 
 struct NAME(metric) {
-    void (*add)(A *restrict sum, A x, const A *restrict y, A p);
-    A (*finish)(A sum, A p);
+    void (*add)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n);
+    void (*finish)(A *sum, A p); /* J of them */
     A (*weight)(A grad, A distance, A p);
     void (*slope)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n);
 };
 
-static void NAME(add_zero)(A *restrict sum, A x, const A *restrict y, A p)
+static void NAME(add_zero)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
 {
     (void)p;
-    for (int j = 0; j < J; j++)
-        sum[j] += (A)(x != y[j]);
+    for (int r = 0; r < TOGETHER; r++)
+        for (int k = 0; k < n; k++)
+            for (int j = 0; j < J; j++)
+                sum[r * J + j] += (A)(x[r * K + k] != y[k * J + j]);
 }
 
-static void NAME(add_one)(A *restrict sum, A x, const A *restrict y, A p)
+static void NAME(add_one)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
 {
     (void)p;
-    for (int j = 0; j < J; j++)
-        sum[j] += fabs(x - y[j]);
+    for (int r = 0; r < TOGETHER; r++)
+        for (int k = 0; k < n; k++)
+            for (int j = 0; j < J; j++)
+                sum[r * J + j] += fabs(x[r * K + k] - y[k * J + j]);
 }
 
-static void NAME(add_two)(A *restrict sum, A x, const A *restrict y, A p)
+typedef A NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+
+/* In vectors, whose sums stay in registers. As loops over arrays they go through memory. */
+static void NAME(add_two)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
 {
+    enum { VECTORS = J * sizeof(A) / VECTOR_BYTES };
+    const NAME(vector) *at = (const void *)y;
+    NAME(vector) part[TOGETHER][VECTORS];
     (void)p;
-    for (int j = 0; j < J; j++)
-        sum[j] += (x - y[j]) * (x - y[j]);
+    memcpy(part, sum, sizeof part);
+    for (int k = 0; k < n; k++, at += VECTORS)
+        for (int r = 0; r < TOGETHER; r++)
+            for (int v = 0; v < (int)VECTORS; v++) {
+                const NAME(vector) d = x[r * K + k] - at[v];
+                part[r][v] += d * d;
+            }
+    memcpy(sum, part, sizeof part);
 }
 
 /* NaN stays. */
-static void NAME(add_largest)(A *restrict sum, A x, const A *restrict y, A p)
+static void NAME(add_largest)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
 {
     (void)p;
-    for (int j = 0; j < J; j++) {
-        const A d = fabs(x - y[j]);
-        sum[j] = d > sum[j] || d != d ? d : sum[j];
-    }
+    for (int r = 0; r < TOGETHER; r++)
+        for (int k = 0; k < n; k++)
+            for (int j = 0; j < J; j++) {
+                const A d = fabs(x[r * K + k] - y[k * J + j]);
+                sum[r * J + j] = d > sum[r * J + j] || d != d ? d : sum[r * J + j];
+            }
 }
 
-static void NAME(add_other)(A *restrict sum, A x, const A *restrict y, A p)
+static void NAME(add_other)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
+{
+    for (int r = 0; r < TOGETHER; r++)
+        for (int k = 0; k < n; k++)
+            for (int j = 0; j < J; j++)
+                sum[r * J + j] += pow(fabs(x[r * K + k] - y[k * J + j]), p);
+}
+
+static void NAME(finish_none)(A *sum, A p)
+{
+    (void)sum, (void)p;
+}
+
+static void NAME(finish_two)(A *sum, A p)
+{
+    (void)p;
+    for (int j = 0; j < J; j++)
+        sum[j] = sqrt(sum[j]);
+}
+
+static void NAME(finish_other)(A *sum, A p)
 {
     for (int j = 0; j < J; j++)
-        sum[j] += pow(fabs(x - y[j]), p);
-}
-
-static A NAME(finish_none)(A sum, A p)
-{
-    (void)p;
-    return sum;
-}
-
-static A NAME(finish_two)(A sum, A p)
-{
-    (void)p;
-    return sqrt(sum);
-}
-
-static A NAME(finish_other)(A sum, A p)
-{
-    return pow(sum, 1 / p);
+        sum[j] = pow(sum[j], 1 / p);
 }
 
 static A NAME(weight_none)(A grad, A distance, A p)
@@ -118,35 +140,51 @@ static const struct NAME(metric) NAME(metrics)[] = {
     [OTHER] = {NAME(add_other), NAME(finish_other), NAME(weight_other), NAME(slope_other)},
 };
 
-/* Loads rows x n elements; the first index of `out` is that of the row, or, where `turned` is set, that of the element (transposed). */
-static void NAME(load)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, int turned, A *out)
+/* Loads rows x n elements, row by row. */
+static void NAME(load)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, A *restrict out)
+{
+    const T *from = (const T *)x->data + at;
+    for (int r = 0; r < rows; r++, from += x->row, out += K) {
+        if (x->col == 1)
+            for (int k = 0; k < n; k++)
+                out[k] = LOAD(from[k]);
+        else
+            for (int k = 0; k < n; k++)
+                out[k] = LOAD(from[k * x->col]);
+    }
+}
+
+/* The same transposed, for vectors that run over j. */
+static void NAME(load_transposed)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, A *restrict out)
 {
     const T *from = (const T *)x->data + at;
     for (int r = 0; r < rows; r++)
         for (int k = 0; k < n; k++)
-            out[turned ? k * J + r : r * K + k] = LOAD(from[r * x->row + k * x->col]);
+            out[k * J + r] = LOAD(from[r * x->row + k * x->col]);
 }
 
 /* Distances of R rows of one side and J of the other. */
 static void NAME(tile)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t j)
 {
     const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
-    A x[R * K], y[K * J], sum[R][J];
+    _Alignas(VECTOR_BYTES) A x[R * K], y[K * J], sum[R][J];
     int rows = least(R, p->rows1 - i), cols = least(J, p->rows2 - j);
     memset(sum, 0, sizeof sum);
+    memset(x, 0, sizeof x);
     memset(y, 0, sizeof y);
     for (int64_t k = 0; k < p->m; k += K) {
         int n = least(K, p->m - k);
-        NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, 0, x);
-        NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, cols, n, 1, y);
-        for (int r = 0; r < rows; r++)
-            for (int c = 0; c < n; c++)
-                metric->add(sum[r], x[r * K + c], y + c * J, (A)p->p);
+        NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, x);
+        NAME(load_transposed)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, cols, n, y);
+        for (int r = 0; r < rows; r += TOGETHER)
+            metric->add(sum[r], x + r * K, y, (A)p->p, n);
     }
     T *out = (T *)p->distance.data + at->distance + i * p->distance.row + j * p->distance.col;
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
+        metric->finish(sum[r], (A)p->p);
         for (int c = 0; c < cols; c++)
-            out[r * p->distance.row + c * p->distance.col] = STORE(metric->finish(sum[r][c], (A)p->p));
+            out[r * p->distance.row + c * p->distance.col] = STORE(sum[r][c]);
+    }
 }
 
 static void NAME(forward)(const struct stni_cdist_args *p, const struct at *at)
@@ -162,11 +200,11 @@ static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, i
     const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
     A x[R * K], y[K];
     int rows = least(R, p->rows1 - i), n = least(K, p->m - k);
-    NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, 0, x);
+    NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, x);
     for (int64_t j = 0; j < p->rows2; j++) {
         const T *grad = (const T *)p->grad.data + at->grad + i * p->grad.row + j * p->grad.col;
         const T *distance = (const T *)p->distance.data + at->distance + i * p->distance.row + j * p->distance.col;
-        NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, 1, n, 0, y);
+        NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, 1, n, y);
         for (int r = 0; r < rows; r++) {
             const A d = LOAD(distance[r * p->distance.row]);
             metric->slope(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (A)p->p), d, (A)p->p, n);
