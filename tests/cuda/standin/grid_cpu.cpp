@@ -54,6 +54,7 @@ private:
     void run_block(dim3 grid, int64_t index);
     void order_threads();
     void schedule();
+    [[noreturn]] void end_of_waiting();
     void go_on_with(simulated &t);
     void wait();
     bool warp_is_complete(int first, unsigned mask, line at);
@@ -149,6 +150,20 @@ void machine::go_on_with(simulated &t)
     fiber_switch(own, *t.stack);
 }
 
+/* Nobody can go on. Where a lane waits for one that has left the kernel, that is the reason. */
+void machine::end_of_waiting()
+{
+    simulated *waiting = nullptr;
+    for (simulated &t : threads) {
+        if (t.now == state::ended)
+            continue;
+        waiting = current = &t;
+        if (t.now == state::in_warp)
+            warp_is_complete(static_cast<int>(&t - threads.data()) / LANES * LANES, t.mask, t.waits);
+    }
+    end("threads wait for each other without end", *waiting);
+}
+
 void machine::schedule()
 {
     while (ended < threads.size()) {
@@ -160,9 +175,7 @@ void machine::schedule()
             running = take_fiber();
             fiber_switch(own, *running);
         } else {
-            for (simulated &t : threads)
-                if (t.now != state::ended)
-                    end("threads wait for each other without end", t);
+            end_of_waiting();
         }
     }
 }

@@ -1,0 +1,276 @@
+/* Work on the stand-in with one fault each, and the same work without it. */
+#include "cuda/planted.h"
+
+#include "core/device/cuda/grid.h"
+#include "cuda/standin/sanitizer.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+enum { THREADS = 128, WARP = 32, COUNT = 1024, ROUNDS = 40 };
+
+/* Kernels */
+
+template <bool WAITS> __global__ void sum_block(int n, const float *x, float *out)
+{
+    STNI_SHARED(float, of_warp, THREADS / WARP);
+    float part = 0;
+    for (int i = (int)threadIdx.x; i < n; i += THREADS)
+        part += x[i];
+    for (int by = WARP / 2; by > 0; by /= 2)
+        part += __shfl_xor_sync(0xffffffffu, part, by);
+    if (threadIdx.x % WARP == 0)
+        of_warp[threadIdx.x / WARP] = part;
+    if (WAITS)
+        __syncthreads();
+    if (threadIdx.x == THREADS / 2)
+        *out = of_warp[0] + of_warp[1] + of_warp[2] + of_warp[3];
+}
+
+__global__ void half_a_warp_shuffles(float *out)
+{
+    if (threadIdx.x < WARP / 2)
+        out[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1.0f, 1);
+}
+
+__global__ void shuffles_outside_of_its_mask(float *out)
+{
+    out[threadIdx.x] = __shfl_xor_sync(0x0000ffffu, 1.0f, 1);
+}
+
+__global__ void waits_after_some_left(float *out)
+{
+    if (threadIdx.x < THREADS / 2)
+        return;
+    __syncthreads();
+    out[threadIdx.x] = 1;
+}
+
+__global__ void waits_at_two_places(float *out)
+{
+    if (threadIdx.x < THREADS / 2)
+        __syncthreads();
+    else
+        __syncthreads();
+    out[threadIdx.x] = 1;
+}
+
+__global__ void sums_what_nobody_wrote(float *out)
+{
+    STNI_SHARED(float, values, WARP);
+    if (threadIdx.x < WARP - 1)
+        values[threadIdx.x] = 1;
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < WARP; i++)
+        sum += values[i];
+    *out = sum;
+}
+
+template <int PAST> __global__ void writes_shared(float *out)
+{
+    STNI_SHARED(float, values, WARP);
+    values[(int)threadIdx.x + PAST] = 1;
+    __syncthreads();
+    out[threadIdx.x] = values[0];
+}
+
+template <int PAST> __global__ void copies(int n, const float *from, float *to)
+{
+    for (int i = (int)threadIdx.x; i < n + PAST; i += THREADS)
+        to[i < n ? i : 0] = from[i];
+}
+
+__global__ void counts(int n, float value, float *to)
+{
+    for (int i = (int)threadIdx.x; i < n; i += THREADS)
+        to[i] = value;
+}
+
+/* What each piece of work needs: two streams, device memory, its way back. */
+struct stage {
+    cudaStream_t stream, other;
+    cudaEvent_t event;
+    float *x, *y;
+};
+
+stage stage_create()
+{
+    stage s;
+    std::vector<float> ones(COUNT, 1.0f);
+    cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&s.other, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&s.event, cudaEventDisableTiming);
+    cudaMalloc(reinterpret_cast<void **>(&s.x), COUNT * sizeof(float));
+    cudaMalloc(reinterpret_cast<void **>(&s.y), COUNT * sizeof(float));
+    cudaMemcpyAsync(s.x, ones.data(), COUNT * sizeof(float), cudaMemcpyHostToDevice, s.stream);
+    cudaMemcpyAsync(s.y, ones.data(), COUNT * sizeof(float), cudaMemcpyHostToDevice, s.stream);
+    cudaStreamSynchronize(s.stream);
+    return s;
+}
+
+/* The first element of y. */
+float first_of_y(stage &s, cudaStream_t stream)
+{
+    float value = 0;
+    cudaMemcpyAsync(&value, s.y, sizeof value, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    return value;
+}
+
+void stage_destroy(stage &s)
+{
+    cudaStreamSynchronize(s.stream);
+    cudaStreamSynchronize(s.other);
+    cudaFree(s.x);
+    cudaFree(s.y);
+    cudaEventDestroy(s.event);
+    cudaStreamDestroy(s.stream);
+    cudaStreamDestroy(s.other);
+}
+
+int report(float got, float wanted)
+{
+    if (got == wanted)
+        return 0;
+    fprintf(stderr, "planted: got %g, wanted %g\n", static_cast<double>(got), static_cast<double>(wanted));
+    return 1;
+}
+
+/* Work */
+
+template <bool WAITS> int sum_of_block(stage &s)
+{
+    STNI_LAUNCH(sum_block<WAITS>, 1, THREADS, s.stream, COUNT, s.x, s.y);
+    return report(first_of_y(s, s.stream), COUNT);
+}
+
+template <void (*KERNEL)(float *), int THREADS_OF_BLOCK> int one_block(stage &s)
+{
+    STNI_LAUNCH(KERNEL, 1, THREADS_OF_BLOCK, s.stream, s.y);
+    return report(first_of_y(s, s.stream), 1);
+}
+
+template <int PAST> int copy_of_device_memory(stage &s)
+{
+    STNI_LAUNCH(copies<PAST>, 1, THREADS, s.stream, COUNT, s.x, s.y);
+    return report(first_of_y(s, s.stream), 1);
+}
+
+template <bool EARLY> int free_of_device_memory(stage &s)
+{
+    float *x = s.x;
+    STNI_LAUNCH(counts, 1, THREADS, s.stream, COUNT, 2.0f, s.y);
+    if (EARLY)
+        cudaFree(s.x);
+    STNI_LAUNCH(copies<0>, 1, THREADS, s.stream, COUNT, x, s.y);
+    const float got = first_of_y(s, s.stream);
+    return report(got, 1);
+}
+
+int host_reads_device_memory(stage &s)
+{
+    cudaStreamSynchronize(s.stream);
+    return report(*static_cast<volatile float *>(s.x), 1);
+}
+
+/* Each round writes x on one stream and copies it on the other, which has to wait. */
+template <bool WAITS> int copy_after_its_source(stage &s)
+{
+    for (int round = 1; round <= ROUNDS; round++) {
+        STNI_LAUNCH(counts, 1, THREADS, s.stream, COUNT, static_cast<float>(round), s.x);
+        if (WAITS) {
+            cudaEventRecord(s.event, s.stream);
+            cudaStreamWaitEvent(s.other, s.event, 0);
+        }
+        cudaMemcpyAsync(s.y, s.x, COUNT * sizeof(float), cudaMemcpyDeviceToDevice, s.other);
+        if (report(first_of_y(s, s.other), static_cast<float>(round)))
+            return 1;
+        cudaStreamSynchronize(s.stream);
+    }
+    return 0;
+}
+
+/* Each round copies x on the other stream while this one is about to write it again, and has to wait. */
+template <bool WAITS> int source_after_its_copy(stage &s)
+{
+    for (int round = 1; round <= ROUNDS; round++) {
+        STNI_LAUNCH(counts, 1, THREADS, s.stream, COUNT, static_cast<float>(round), s.x);
+        cudaStreamSynchronize(s.stream);
+        cudaMemcpyAsync(s.y, s.x, COUNT * sizeof(float), cudaMemcpyDeviceToDevice, s.other);
+        if (WAITS) {
+            cudaEventRecord(s.event, s.other);
+            cudaStreamWaitEvent(s.stream, s.event, 0);
+        }
+        STNI_LAUNCH(counts, 1, THREADS, s.stream, COUNT, -1.0f, s.x);
+        if (report(first_of_y(s, s.other), static_cast<float>(round)))
+            return 1;
+        cudaStreamSynchronize(s.stream);
+    }
+    return 0;
+}
+
+/* Both answers are wanted: a copy from the wrong side, a grid that no GPU takes. */
+int runtime_refuses(stage &s)
+{
+    float host = 0;
+    const cudaError_t side = cudaMemcpyAsync(&host, s.x, sizeof host, cudaMemcpyDeviceToDevice, s.stream), kept = cudaGetLastError();
+    STNI_LAUNCH(counts, 1, 2048, s.stream, COUNT, 2.0f, s.y);
+    const cudaError_t shape = cudaGetLastError();
+    const bool refused = side == cudaErrorInvalidValue && kept == side && shape == cudaErrorInvalidConfiguration && cudaGetLastError() == cudaSuccess;
+    return report(refused ? first_of_y(s, s.stream) : 0, 1);
+}
+
+const struct work {
+    const char *name;
+    int (*run)(stage &);
+} works[] = {
+    {"sum", sum_of_block<true>},
+    {"sum without a barrier", sum_of_block<false>},
+    {"shuffle without half of its lanes", one_block<half_a_warp_shuffles, WARP>},
+    {"shuffle outside of its mask", one_block<shuffles_outside_of_its_mask, WARP>},
+    {"barrier after an exit", one_block<waits_after_some_left, THREADS>},
+    {"two barriers at once", one_block<waits_at_two_places, THREADS>},
+    {"uninitialised shared memory", one_block<sums_what_nobody_wrote, WARP>},
+    {"shared memory", one_block<writes_shared<0>, WARP>},
+    {"past the end of shared memory", one_block<writes_shared<1>, WARP>},
+    {"device memory", copy_of_device_memory<0>},
+    {"past the end of device memory", copy_of_device_memory<1>},
+    {"free", free_of_device_memory<false>},
+    {"early free", free_of_device_memory<true>},
+    {"host reads device memory", host_reads_device_memory},
+    {"copy after its source", copy_after_its_source<true>},
+    {"copy without waiting for its source", copy_after_its_source<false>},
+    {"source after its copy", source_after_its_copy<true>},
+    {"source without waiting for its copy", source_after_its_copy<false>},
+    {"refusals", runtime_refuses},
+};
+
+}
+
+int planted_run(const char *name)
+{
+    for (const work &w : works) {
+        if (strcmp(w.name, name) != 0)
+            continue;
+        stage s = stage_create();
+        const int wrong = w.run(s);
+        stage_destroy(s);
+        return wrong;
+    }
+    fprintf(stderr, "planted: nothing is called \"%s\"\n", name);
+    return 2;
+}
+
+int planted_has_address_sanitizer(void)
+{
+    return standin::ADDRESS_SANITIZER;
+}
+
+int planted_has_thread_sanitizer(void)
+{
+    return standin::THREAD_SANITIZER;
+}
