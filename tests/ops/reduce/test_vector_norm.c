@@ -120,6 +120,38 @@ static void orders_below_0_of_infinities_alone_are_infinite(void)
     test_ranks(1, below_zero_body, NULL);
 }
 
+/* The gradient of each of three numbers. */
+static void check_gradients(stn_context *context, const double *x, double ord, const double *expected)
+{
+    const struct random_shape three = {1, {3}};
+    stn_tensor *grad, *leaf = against_one_local(context, STN_DTYPE_F64, &three, x);
+    CHECK_STATUS(stn_set_requires_grad(leaf, 1), STN_OK);
+    stn_tensor *y = norm_of(leaf, ord);
+    CHECK_STATUS(stn_grad(context, 1, &y, NULL, 1, &leaf, 0, 0, &grad), STN_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK_NEAR(number(stn_narrow(grad, 0, i, 1)), expected[i], 1e-12);
+}
+
+/* As PyTorch has it: (sum |x|^p)^(1/p - 1) |x|^(p - 1) where x is not 0. */
+static stn_status zeros_body(stn_context *context, void *arg)
+{
+    const double x[] = {4, 0, -9}, zeros[] = {0, 0, 0};
+    const double half[] = {(2 + 3) / 2.0, 0, -(2 + 3) / 3.0};
+    (void)arg;
+    stn_scope_begin(context);
+    check_gradients(context, x, 0.5, half);
+    check_gradients(context, x, -1, zeros);
+    check_gradients(context, x, -2.5, zeros);
+    for (double ord = -2.25; ord < 4; ord += 0.5)
+        check_gradients(context, zeros, ord, zeros);
+    return stn_scope_end(context);
+}
+
+static void numbers_that_are_zero_have_the_gradient_zero(void)
+{
+    test_ranks(1, zeros_body, NULL);
+}
+
 struct norm {
     double ord; /* 0: cosine similarity of x and its square */
     stn_dtype dtype;
@@ -196,6 +228,7 @@ int main(int argc, char **argv)
         {"powers_that_the_dtype_cannot_hold_give_norms_that_it_can", powers_that_the_dtype_cannot_hold_give_norms_that_it_can},
         {"cosines_and_sums_of_exponentials_are_computed_wide", cosines_and_sums_of_exponentials_are_computed_wide},
         {"orders_below_0_of_infinities_alone_are_infinite", orders_below_0_of_infinities_alone_are_infinite},
+        {"numbers_that_are_zero_have_the_gradient_zero", numbers_that_are_zero_have_the_gradient_zero},
         {"random_layouts_give_what_one_process_gives_in_every_dtype", random_layouts_give_what_one_process_gives_in_every_dtype},
         {"squares_are_added_without_a_copy_and_joined_in_one_collective", squares_are_added_without_a_copy_and_joined_in_one_collective},
     };
