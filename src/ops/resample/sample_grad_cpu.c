@@ -1,4 +1,5 @@
-/* The gradients of grid_sample on the CPU: what each point's cotangent gives to the elements that it read, and to its coordinates. */
+/* The gradients of grid_sample on the CPU: what each point's cotangent gives to the elements that it read, and to
+ * its coordinates. What a block of points reads is found once and serves all channels. */
 #include "ops/resample/sample_kernel.h"
 
 #include <string.h>
@@ -17,13 +18,12 @@
 
 stn_status stni_sample_grad_cpu(stn_queue *queue, const void *args)
 {
-    static void (*const points[])(const struct stni_sample_args *, int64_t, int64_t) = {point_f32, point_f64};
+    static void (*const batches[])(const struct stni_sample_args *, int64_t) = {batch_f32, batch_f64};
     const struct stni_sample_args *a = args;
     (void)queue;
     if (a->grad_input.data)
         memset(a->grad_input.data, 0, a->grad_input_bytes);
     for (int64_t b = 0; b < a->n_batch; b++)
-        for (int64_t i = 0; i < a->n_points[0] * a->n_points[1] * a->n_points[2]; i++)
-            points[a->dtype](a, b, i);
+        batches[a->dtype](a, b);
     return STN_OK;
 }

@@ -1,43 +1,112 @@
 /* Included once per dtype by sample_grad_cpu.c. */
 
-/* Read k of a point: adds to the gradient of the element; returns the sum over channels of the cotangents times the element. */
-static double NAME(read)(const struct stni_sample_args *a, const int64_t *at, int64_t batch, const T *grad, double weight)
+/* What n points read, as in sample_rows_tmpl.h. */
+struct NAME(block) {
+    int n, n_reads, n_taps;
+    struct stni_sample_taps taps[STNI_SAMPLE_BLOCK][STNI_SAMPLE_DIMS];
+    int64_t grad[STNI_SAMPLE_BLOCK]; /* where the points' cotangents lie in a channel */
+    int64_t from[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK], to[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK];
+    T weight[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK];
+    double sum[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK]; /* over channels: the cotangent times the element */
+};
+
+static void NAME(find_reads)(const struct stni_sample_args *a, struct NAME(block) *b, int i)
 {
-    const T *from = a->grad_grid.data ? (const T *)a->input.data + batch * a->input.batch + stni_sample_offset(&a->input, at) : NULL;
-    double sum = 0;
-    if (a->grad_input.data) {
-        T *to = (T *)a->grad_input.data + batch * a->grad_input.batch + stni_sample_offset(&a->grad_input, at);
-        for (int64_t c = 0; c < a->n_channels; c++)
-            to[c * a->grad_input.channel] += (T)weight * grad[c * a->output.channel];
+    const struct stni_sample_taps *taps = b->taps[i];
+    for (int k = 0; k < b->n_reads; k++) {
+        int tap[STNI_SAMPLE_DIMS];
+        int64_t place[STNI_SAMPLE_DIMS];
+        stni_sample_split(a, k, b->n_taps, tap);
+        const int here = stni_sample_locate(a, taps, tap, place);
+        b->from[k][i] = here ? stni_sample_offset(&a->input, place) : -1;
+        b->to[k][i] = here ? stni_sample_offset(&a->grad_input, place) : -1;
+        b->weight[k][i] = (T)(taps[0].weight[tap[0]] * taps[1].weight[tap[1]] * taps[2].weight[tap[2]]);
+        b->sum[k][i] = 0;
     }
-    for (int64_t c = 0; c < a->n_channels && from; c++)
-        sum += (double)grad[c * a->output.channel] * (double)from[c * a->input.channel];
-    return sum;
 }
 
-static void NAME(point)(const struct stni_sample_args *a, int64_t batch, int64_t i)
+static void NAME(find)(const struct stni_sample_args *a, int64_t batch, int64_t first, struct NAME(block) *b)
 {
-    struct stni_sample_taps taps[STNI_SAMPLE_DIMS];
-    double coordinate[STNI_SAMPLE_DIMS] = {0}, slope[STNI_SAMPLE_DIMS] = {0};
-    int64_t at[STNI_SAMPLE_DIMS], place[STNI_SAMPLE_DIMS];
-    stni_sample_point(a, i, at);
-    const T *grid = (const T *)a->grid.data + batch * a->grid.batch + stni_sample_offset(&a->grid, at);
-    const T *grad = (const T *)a->output.data + batch * a->output.batch + stni_sample_offset(&a->output, at);
-    for (int d = 0; d < a->dims; d++)
-        coordinate[d] = (double)grid[d * a->grid.channel];
-    int n = stni_sample_taps_of(a, coordinate, taps);
-    for (int k = 0; k < stni_sample_n_reads(a); k++) {
-        int tap[STNI_SAMPLE_DIMS];
-        stni_sample_split(a, k, n, tap);
-        if (!stni_sample_locate(a, taps, tap, place))
-            continue;
-        const double w[] = {taps[0].weight[tap[0]], taps[1].weight[tap[1]], taps[2].weight[tap[2]]};
-        double sum = NAME(read)(a, place, batch, grad, w[0] * w[1] * w[2]);
-        slope[0] += sum * taps[0].slope[tap[0]] * w[1] * w[2];
-        slope[1] += sum * w[0] * taps[1].slope[tap[1]] * w[2];
-        slope[2] += sum * w[0] * w[1] * taps[2].slope[tap[2]];
+    for (int i = 0; i < b->n; i++) {
+        double coordinate[STNI_SAMPLE_DIMS] = {0};
+        int64_t at[STNI_SAMPLE_DIMS];
+        stni_sample_point(a, first + i, at);
+        const T *grid = (const T *)a->grid.data + batch * a->grid.batch + stni_sample_offset(&a->grid, at);
+        for (int d = 0; d < a->dims; d++)
+            coordinate[d] = (double)grid[d * a->grid.channel];
+        b->n_taps = stni_sample_taps_of(a, coordinate, b->taps[i]);
+        b->grad[i] = stni_sample_offset(&a->output, at);
+        NAME(find_reads)(a, b, i);
     }
-    T *to = (T *)a->grad_grid.data + batch * a->grad_grid.batch + stni_sample_offset(&a->grad_grid, at);
-    for (int d = 0; d < a->dims && a->grad_grid.data; d++)
-        to[d * a->grad_grid.channel] = (T)slope[STNI_SAMPLE_DIMS - 1 - d];
+}
+
+/* One channel adds to the gradients of the elements, in the order of points and of their reads, and to the sums.
+ * Either may be NULL. Compiled for each number of reads. */
+static inline __attribute__((always_inline)) void NAME(channel_reads)(struct NAME(block) *b, int n_reads,
+                                                                      const T *grad, const T *from, T *to)
+{
+    for (int i = 0; i < b->n; i++) {
+        const T g = grad[b->grad[i]];
+        for (int k = 0; k < n_reads; k++) {
+            if (b->to[k][i] < 0)
+                continue;
+            if (to)
+                to[b->to[k][i]] += b->weight[k][i] * g;
+            if (from)
+                b->sum[k][i] += (double)g * (double)from[b->from[k][i]];
+        }
+    }
+}
+
+static void NAME(channel)(struct NAME(block) *b, const T *grad, const T *from, T *to)
+{
+    enum { PLANE_READS = 4 }; /* of bilinear sampling in two dims */
+    if (b->n_reads == PLANE_READS && from && to)
+        NAME(channel_reads)(b, PLANE_READS, grad, from, to);
+    else
+        NAME(channel_reads)(b, b->n_reads, grad, from, to);
+}
+
+/* The gradients of the coordinates. */
+static void NAME(put_slopes)(const struct stni_sample_args *a, int64_t batch, int64_t first,
+                             const struct NAME(block) *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        const struct stni_sample_taps *taps = b->taps[i];
+        double slope[STNI_SAMPLE_DIMS] = {0};
+        int64_t at[STNI_SAMPLE_DIMS];
+        for (int k = 0; k < b->n_reads; k++) {
+            int tap[STNI_SAMPLE_DIMS];
+            if (b->to[k][i] < 0)
+                continue;
+            stni_sample_split(a, k, b->n_taps, tap);
+            const double w[] = {taps[0].weight[tap[0]], taps[1].weight[tap[1]], taps[2].weight[tap[2]]},
+                sum = b->sum[k][i];
+            slope[0] += sum * taps[0].slope[tap[0]] * w[1] * w[2];
+            slope[1] += sum * w[0] * taps[1].slope[tap[1]] * w[2];
+            slope[2] += sum * w[0] * w[1] * taps[2].slope[tap[2]];
+        }
+        stni_sample_point(a, first + i, at);
+        T *to = (T *)a->grad_grid.data + batch * a->grad_grid.batch + stni_sample_offset(&a->grad_grid, at);
+        for (int d = 0; d < a->dims; d++)
+            to[d * a->grad_grid.channel] = (T)slope[STNI_SAMPLE_DIMS - 1 - d];
+    }
+}
+
+static void NAME(batch)(const struct stni_sample_args *a, int64_t batch)
+{
+    struct NAME(block) b = {.n_reads = stni_sample_n_reads(a)};
+    const int64_t points = a->n_points[0] * a->n_points[1] * a->n_points[2];
+    const T *grad = (const T *)a->output.data + batch * a->output.batch;
+    const T *from = a->grad_grid.data ? (const T *)a->input.data + batch * a->input.batch : NULL;
+    T *to = a->grad_input.data ? (T *)a->grad_input.data + batch * a->grad_input.batch : NULL;
+    for (int64_t first = 0; first < points; first += STNI_SAMPLE_BLOCK) {
+        b.n = (int)(points - first < STNI_SAMPLE_BLOCK ? points - first : STNI_SAMPLE_BLOCK);
+        NAME(find)(a, batch, first, &b);
+        for (int64_t c = 0; c < a->n_channels; c++)
+            NAME(channel)(&b, grad + c * a->output.channel, from ? from + c * a->input.channel : NULL,
+                          to ? to + c * a->grad_input.channel : NULL);
+        if (a->grad_grid.data)
+            NAME(put_slopes)(a, batch, first, &b);
+    }
 }

@@ -2,7 +2,7 @@
 
 /* What n points read: reads[k] of point i is the element at offset[k][i] of a channel, -1 for none, times weight[k][i]. */
 struct NAME(block) {
-    int n, n_reads;
+    int n, n_reads, all_here; /* all_here: no offset is -1 */
     int64_t to[STNI_SAMPLE_BLOCK]; /* where the points' results go */
     int64_t offset[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK];
     A weight[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK];
@@ -10,6 +10,7 @@ struct NAME(block) {
 
 static void NAME(find)(const struct stni_sample_args *a, const T *grid, int64_t first, struct NAME(block) *out)
 {
+    out->all_here = 1;
     for (int i = 0; i < out->n; i++) {
         struct stni_sample_taps taps[STNI_SAMPLE_DIMS];
         int64_t at[STNI_SAMPLE_DIMS];
@@ -24,23 +25,37 @@ static void NAME(find)(const struct stni_sample_args *a, const T *grid, int64_t 
             int tap[STNI_SAMPLE_DIMS];
             stni_sample_split(a, k, n, tap);
             int here = stni_sample_locate(a, taps, tap, at);
+            out->all_here &= here;
             out->offset[k][i] = here ? stni_sample_offset(&a->input, at) : -1;
             out->weight[k][i] = (A)(taps[0].weight[tap[0]] * taps[1].weight[tap[1]] * taps[2].weight[tap[2]]);
         }
     }
 }
 
-/* One channel of the points. */
+/* One channel of the points; compiled for each number of reads. */
+static inline __attribute__((always_inline)) void NAME(sample_reads)(const struct NAME(block) *block, int n_reads,
+                                                                     int all_here,
+                                                                     const T *from, T *to)
+{
+    for (int i = 0; i < block->n; i++) {
+        A sum = 0;
+        for (int k = 0; k < n_reads; k++) {
+            const int64_t at = block->offset[k][i];
+            sum += all_here || at >= 0 ? block->weight[k][i] * LOAD(from[at]) : 0;
+        }
+        to[block->to[i]] = STORE(sum);
+    }
+}
+
 static void NAME(sample)(const struct NAME(block) *block, const T *from, T *to)
 {
-    A sums[STNI_SAMPLE_BLOCK] = {0};
-    for (int k = 0; k < block->n_reads; k++)
-        for (int i = 0; i < block->n; i++) {
-            const int64_t at = block->offset[k][i];
-            sums[i] += at >= 0 ? block->weight[k][i] * LOAD(from[at]) : 0;
-        }
-    for (int i = 0; i < block->n; i++)
-        to[block->to[i]] = STORE(sums[i]);
+    enum { PLANE_READS = 4 }; /* of bilinear sampling in two dims */
+    if (block->n_reads == PLANE_READS && block->all_here)
+        NAME(sample_reads)(block, PLANE_READS, 1, from, to);
+    else if (block->n_reads == PLANE_READS)
+        NAME(sample_reads)(block, PLANE_READS, 0, from, to);
+    else
+        NAME(sample_reads)(block, block->n_reads, 0, from, to);
 }
 
 /* All channels of the points, which are neighbours in both tensors. */
