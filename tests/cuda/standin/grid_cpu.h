@@ -10,6 +10,7 @@
 #define STANDIN_GRID_CPU_H
 
 #include <cuda_runtime_api.h>
+#include <vector_types.h>
 
 #include <cmath>
 #include <cstdint>
@@ -18,6 +19,13 @@
 #include <tuple>
 #include <type_traits>
 
+/* The toolkit's headers, where they are compiled against, have these too. */
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __forceinline__
+#undef __launch_bounds__
+#undef __grid_constant__
 #define __global__
 #define __device__
 #define __host__
@@ -25,15 +33,6 @@
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
 #define __grid_constant__
-
-struct uint3 {
-    unsigned x, y, z;
-};
-
-struct dim3 {
-    unsigned x, y, z;
-    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
-};
 
 namespace standin {
 

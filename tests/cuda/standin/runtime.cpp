@@ -204,6 +204,9 @@ void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_si
 
 }
 
+/* With C's linkage said again, so that a function that is not as the header has it is an error and no overload. */
+extern "C" {
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = standin::settings().devices;
@@ -314,4 +317,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     event->marks->await(event->marks->last());
     return cudaSuccess;
+}
+
 }
