@@ -24,7 +24,8 @@ static int64_t draw(int64_t below)
 static stn_context *cuda_context(void)
 {
     static char text[512];
-    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = CUDA_FOLDER, .error_text = text,
+    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
                                    .error_text_size = sizeof text};
     stn_context *context = NULL;
     if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))

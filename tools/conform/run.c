@@ -112,17 +112,23 @@ static void judge_refusal(const struct batch *batch, int i, struct verdict *verd
     }
 }
 
-/* Where the device of every rank lacks a kernel: which, from the message of the first; "" otherwise. */
+/* Which kernel the devices of ranks lack, from the message of the first that needed it: the others, if they failed, were told by it. "" where it is not
+ * that. */
 static void find_missing_kernel(const struct batch *batch, int i, char *text, size_t size)
 {
     static const char mark[] = "no kernel '";
-    const char *slot = strstr(outcome_of(batch, i, 0)->text, mark), *end = slot ? strchr(slot + sizeof mark - 1, '\'') : NULL;
-    for (int rank = 0; rank < batch->grid->ranks; rank++)
-        if (!batch->options->device || outcome_of(batch, i, rank)->status != STN_ERR_UNSUPPORTED)
-            end = NULL;
     text[0] = '\0';
-    if (end)
-        snprintf(text, size, "%.*s", (int)(end - slot - (long)sizeof mark + 1), slot + sizeof mark - 1);
+    for (int rank = 0; rank < batch->grid->ranks && batch->options->device; rank++) {
+        const struct outcome *o = outcome_of(batch, i, rank);
+        const char *slot = strstr(o->text, mark);
+        const char *end = slot ? strchr(slot + sizeof mark - 1, '\'') : NULL;
+        if (o->text[0] != '\0' && !end) {
+            text[0] = '\0';
+            return;
+        }
+        if (end && o->status == STN_ERR_UNSUPPORTED)
+            snprintf(text, size, "%.*s", (int)(end - slot - (long)sizeof mark + 1), slot + sizeof mark - 1);
+    }
 }
 
 static struct verdict judge(const struct batch *batch, int i)
