@@ -48,7 +48,9 @@ typedef struct stn_exchange {
     const stn_message *send, *recv;
 } stn_exchange;
 
-/** What a communicator does. Each collective is called on the thread that runs `queue`, and fails through stn_queue_fail(queue).
+/** What a communicator does. Each collective is called on the thread that runs `queue`, and fails through stn_queue_fail(queue). Of a device other
+ *  than the CPU that is the thread which starts the collective: buffers are in the device's memory, what was queued before may still write to
+ *  them, and the entry puts its own work on the queue (stn_queue_native) and need not wait for it.
  *
  *  all_reduce, group, subset and destroy are needed. Every other entry may be NULL: the library builds the collective from `group` (a barrier from
  *  all_reduce), reductions in the order of ranks. Without `abort` the peers of a rank that fails
@@ -124,8 +126,8 @@ STN_API void stn_comm_destroy(stn_comm **comm);
 STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size. */
 STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
 
-/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller, the buffers
- * stay untouched until stn_request_wait, and collectives of one communicator run in the order of their calls. Each returns STN_OK,
+/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller (ranks on a device
+ * may meet here first), the buffers stay untouched until stn_request_wait, and collectives of one communicator run in the order of their calls. Each returns STN_OK,
  * STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY or STN_ERR_COMM. */
 
 /** recv = op over all ranks' send, on every rank, the same bits. May be in place. */
@@ -171,7 +173,8 @@ STN_API stn_status stn_comm_exchange(stn_comm *comm, const stn_exchange *message
 /** Returns on no rank before all have called it. */
 STN_API stn_status stn_comm_barrier(stn_comm *comm, stn_request **request);
 
-/** Waits for a collective that was started with a request, frees the request and sets it to NULL. @return the collective's status. */
+/** Waits for a collective that was started with a request, frees the request and sets it to NULL. On a device other than the CPU the communicator's
+ *  queue waits, not the host: what is queued from now on comes behind the collective. @return the collective's status. */
 STN_API stn_status stn_request_wait(stn_request **request);
 
 /** A communicator of some ranks of `comm`, in the order given; called by exactly those ranks. @return as a collective does. */

@@ -29,6 +29,9 @@ static inline void *probe_true(const void *pointer)
 /* dst = src with true addresses. */
 void probe_copy_box(const stn_box *dst, const stn_box *src, size_t element_size);
 
+/* Waits for a queue of the device if `data` is in its memory. */
+void probe_settle(stn_queue *queue, const void *data);
+
 int probe_device_count(void);
 stn_status probe_device_open(int index, const stn_device_ops **ops, void **impl);
 stn_status probe_comm_open(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size);

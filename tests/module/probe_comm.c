@@ -1,5 +1,5 @@
 /* A communicator among threads of one process, as plain as can be: ranks post what they bring, meet, compute their own result aside, meet
- * again, and write it. One lock serves a family. Addresses may be hidden or not. */
+ * again, and write it. One lock serves a family. Addresses may be hidden or not; where they are, the host waits for the device's queue first. */
 #include "probe.h"
 
 #include <pthread.h>
@@ -155,6 +155,7 @@ static stn_status meet(const struct member *member, stn_queue *queue)
 /* Posts and meets. */
 static stn_status bring(const struct member *member, stn_queue *queue, struct post post)
 {
+    probe_settle(queue, post.send);
     post.send = probe_true(post.send);
     member->world->posts[member->rank] = post;
     return meet(member, queue);
@@ -163,6 +164,7 @@ static stn_status bring(const struct member *member, stn_queue *queue, struct po
 /* Meets again, then writes what was computed aside, and frees it. */
 static stn_status take(const struct member *member, stn_queue *queue, void *recv, void *result, size_t bytes)
 {
+    probe_settle(queue, recv);
     stn_status status = meet(member, queue);
     if (status == STN_OK && bytes > 0)
         memcpy(probe_true(recv), result, bytes);
@@ -438,8 +440,17 @@ static stn_status receive_all(const struct member *member, const stn_exchange *m
     return status;
 }
 
+static void settle_all(stn_queue *queue, const stn_exchange *messages)
+{
+    for (int i = 0; i < messages->n_send; i++)
+        probe_settle(queue, messages->send[i].box.data);
+    for (int i = 0; i < messages->n_recv; i++)
+        probe_settle(queue, messages->recv[i].box.data);
+}
+
 static stn_status probe_group(void *impl, stn_queue *queue, const stn_exchange *messages)
 {
+    settle_all(queue, messages);
     const struct member *member = impl;
     struct world *world = member->world;
     struct family *family = world->family;
@@ -519,6 +530,7 @@ static stn_status probe_exchange(void *impl, stn_queue *queue, const stn_exchang
     const struct member *member = impl;
     stn_dtype dtype = messages->dtype;
     size_t size = probe_host->dtype_size(dtype);
+    settle_all(queue, messages);
     if (bring(impl, queue, (struct post){.messages = messages}) != STN_OK)
         return STN_ERR_PEER;
     char **parts = calloc((size_t)messages->n_recv + 1, sizeof *parts);

@@ -209,6 +209,12 @@ static stn_status queue_sync(void *impl, void *handle)
     return STN_OK;
 }
 
+void probe_settle(stn_queue *queue, const void *data)
+{
+    if (probe_is_hidden(data))
+        queue_sync(NULL, probe_host->queue_native(queue));
+}
+
 static stn_status enqueue(struct queue *queue, struct task head, const void *args, size_t args_size)
 {
     struct task *task = malloc(sizeof *task + args_size);

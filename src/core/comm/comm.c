@@ -159,7 +159,8 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
 {
     void *impl;
     STNI_TRY(check_subset(comm, ranks, n_ranks));
-    STNI_TRY(stn_queue_sync(queue));
+    if (queue->device->is_cpu)
+        STNI_TRY(stn_queue_sync(queue)); /* collectives that it has not run yet come first; a device's have been called */
     STNI_TRY(comm->ops->subset(comm->impl, queue, ranks, n_ranks, &impl));
     stn_status status = stni_comm_create(comm->ops, comm->run, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
     if (status != STN_OK) {

@@ -98,7 +98,7 @@ static stn_status check_messages(stn_comm *comm, const char *coll, const stn_exc
     return check_list(comm, coll, "recv", messages->recv, messages->n_recv, dense);
 }
 
-/* Blocking: also waits where the queue runs its kernels later. */
+/* Blocking: also waits where a queue of the CPU runs its kernels later. */
 static stn_status call(stn_comm *comm, const struct stni_coll *coll, stn_request **request)
 {
     stn_queue *queue;
@@ -106,7 +106,7 @@ static stn_status call(stn_comm *comm, const struct stni_coll *coll, stn_request
         return stni_comm_launch_request(comm, coll, request);
     STNI_TRY(stni_comm_main_queue(comm, &queue));
     stn_status status = stni_comm_launch(comm, queue, coll, NULL);
-    if (status == STN_OK && !queue->immediate)
+    if (status == STN_OK && !queue->immediate && queue->device->is_cpu)
         status = stn_queue_sync(queue);
     if (status != STN_OK)
         stni_comm_fail(comm, status, "%s", stn_queue_error_text(queue));

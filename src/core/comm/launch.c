@@ -173,6 +173,17 @@ static stn_status queued_kernel(stn_queue *queue, const void *args)
     return status;
 }
 
+/* A communicator puts its work on a device's queue itself, from the calling thread: its ranks' hosts meet here, and nothing has to be kept for later. */
+static stn_status run_at_once(stn_queue *queue, const struct call *call)
+{
+    stn_status status = coll_kernel(queue, call);
+    if (status != STN_OK)
+        stn_queue_fail(queue, status, "%s: %s", stni_coll_name(call->coll->kind), stn_status_text(status));
+    if (call->request)
+        atomic_store(&call->request->status, (int)status);
+    return status;
+}
+
 static void record(stn_comm *comm, const struct stni_coll *coll)
 {
     struct stni_call_record *r = &comm->ring[comm->sequence++ % STNI_CALL_RING];
@@ -225,7 +236,9 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
     }
     record(comm, coll);
     struct call call = {comm, coll, comm->sequence, request, request ? comm->queue : queue};
-    return queue->immediate ? stn_queue_launch(queue, coll_kernel, &call, sizeof call) : launch_queued(queue, &call);
+    if (queue->immediate)
+        return stn_queue_launch(queue, coll_kernel, &call, sizeof call);
+    return queue->device->is_cpu ? launch_queued(queue, &call) : run_at_once(queue, &call);
 }
 
 static stn_status side_queue(stn_comm *comm, stn_queue **out)
@@ -312,10 +325,17 @@ void stni_comm_leave_requests(stn_comm *comm, stn_status unrun)
     comm->requests = NULL;
 }
 
+/* Work that is put on a device's main queue from now on comes behind the collective; only the CPU's host waits for it. */
+static stn_status pass_end(const stn_request *request)
+{
+    stn_queue *queue = request->comm->queue;
+    return queue->device->is_cpu ? stni_event_sync(request->end) : stni_queue_wait(queue, request->end);
+}
+
 static stn_status wait_for(stn_request *request)
 {
     stn_comm *comm = request->comm;
-    stn_status status = stni_event_sync(request->end);
+    stn_status status = pass_end(request);
     int ran = atomic_load(&request->status);
     if (status == STN_OK)
         status = ran == STNI_REQUEST_NOT_RUN ? (stn_status)atomic_load(&comm->side_queue->failed) : (stn_status)ran;

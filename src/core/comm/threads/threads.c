@@ -11,6 +11,7 @@ static void free_memory(struct stni_thread_group *group)
 {
     for (int r = 0; r < group->size; r++) {
         pthread_mutex_destroy(&group->slots[r].inbox_lock);
+        pthread_mutex_destroy(&group->slots[r].points_lock);
         stni_free(group->slots[r].kept);
     }
     stni_free(group->memory);
@@ -53,6 +54,7 @@ static struct stni_thread_group *group_create(struct stni_thread_family *family,
     memcpy(group->world_ranks, world_ranks, ranks);
     for (int r = 0; r < size; r++) {
         pthread_mutex_init(&group->slots[r].inbox_lock, NULL);
+        pthread_mutex_init(&group->slots[r].points_lock, NULL);
         group->slots[r].inbox_end = &group->slots[r].inbox;
     }
     group->next = family->groups;
@@ -80,6 +82,9 @@ static struct stni_thread_member *member_create(struct stni_thread_group *group,
     member->group = group;
     member->rank = rank;
     member->deadline_seconds = deadline_seconds;
+    member->large = STNI_THREAD_LARGE;
+    member->inline_bytes = STNI_THREAD_INLINE;
+    member->memcpy_bytes = STNI_THREAD_MEMCPY;
     group->refs++;
     group->joined++;
     group->has_joined[rank] = 1;
@@ -92,6 +97,7 @@ static void destroy(void *impl)
     struct stni_thread_member *member = impl;
     struct stni_thread_group *group = member->group;
     struct stni_thread_family *family = group->family;
+    stni_thread_drop_points(member);
     atomic_store(&group->slots[member->rank].gone, 1);
     for (int r = 0; r < group->size; r++) {
         atomic_fetch_add(&group->slots[r].events, 1);
@@ -185,8 +191,12 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
 stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     struct stni_thread_member *member = comm->impl;
+    stn_status status;
     member->isa = queue->isa;
-    stn_status status = coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);
+    if (!queue->immediate && !queue->device->is_cpu)
+        status = stni_thread_run_on_device(member, queue, coll);
+    else
+        status = coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);
     if (status != STN_OK)
         stn_queue_fail(queue, member->error.status, "%s", member->error.text);
     return status;

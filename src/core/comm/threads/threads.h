@@ -10,10 +10,16 @@
  *
  * Copying waits on nothing. A rank enters it by `entered = s`, then looks whether the family was aborted, and ends it by `left = s`. A rank
  * that sees the abort leaves the collective when each peer that has entered has left: with both orders sequentially consistent,
- * whoever entered without seeing the abort is seen by everyone who leaves because of it. */
+ * whoever entered without seeing the abort is seen by everyone who leaves because of it.
+ *
+ * Data in a device's memory is moved by kernels on the ranks' queues; the hosts meet as above, and all of it counts as large. Two events of each rank order the queues:
+ * `ready`, recorded before the rank arrives, which each peer's queue waits for before its first kernel, and `done`, recorded behind the rank's last kernel before
+ * it leaves, which each peer's queue waits for before the collective returns. So no host waits for a queue and no kernel for a host. Every wait is for an event that
+ * was recorded before the wait was put on its queue, hence queues cannot wait in a circle. */
 #ifndef STNI_CORE_COMM_THREADS_THREADS_H
 #define STNI_CORE_COMM_THREADS_THREADS_H
 
+#include "core/box/box.h"
 #include "core/comm/multi_reduce.h"
 #include "core/comm/collective.h"
 
@@ -24,11 +30,17 @@
 enum {
     STNI_THREAD_LINE = 64,     /* bytes of a cache line */
     STNI_THREAD_INLINE = 1024, /* bytes of data that travel in the slot */
+    STNI_THREAD_MEMCPY = 1 << 15, /* bytes up to which a copy needs no box */
     STNI_THREAD_FEW = 4,
     STNI_THREAD_ANY = -1       /* wait for whatever peer moves first */
 };
 
 typedef _Atomic(uint64_t) stni_thread_word;
+
+enum stni_thread_large { STNI_THREAD_LARGE = 1, STNI_THREAD_ON_DEVICE = 2 };
+
+/* The events of a rank whose data is on a device. */
+enum stni_thread_point { STNI_POINT_READY, STNI_POINT_DONE, STNI_POINT_COUNT };
 
 /* Where a collective is when the test hook is called. */
 enum stni_thread_phase {
@@ -48,7 +60,7 @@ struct stni_thread_hook {
 /* What a rank publishes of one collective; valid when arrived >= the collective's number. */
 struct stni_thread_mail {
     alignas(STNI_THREAD_LINE) stni_thread_word arrived;
-    uint8_t kind, dtype, op, large; /* large: peers use the pointers below; else the bytes */
+    uint8_t kind, dtype, op, large; /* bits of enum stni_thread_large; 0: peers use the bytes below, else the pointers */
     int32_t root;
     int64_t count;
     union {
@@ -71,6 +83,7 @@ struct stni_thread_pending_send {
     int from, to;
     stn_dtype dtype;
     const stn_box *box;
+    int on_device;
     struct stni_thread_pending_send *next;
     atomic_int state; /* of threads_group.c */
 };
@@ -84,6 +97,8 @@ struct stni_thread_slot {
     alignas(STNI_THREAD_LINE) stni_thread_word events; /* of groups of messages: sends that were posted or matched */
     pthread_mutex_t inbox_lock;
     struct stni_thread_pending_send *inbox, **inbox_end; /* oldest first */
+    pthread_mutex_t points_lock;
+    stn_event *points[STNI_POINT_COUNT];           /* the owner's; NULL before its first collective on a device, and once nothing of it is under way any more */
     void *kept;                                    /* pending sends that the owner gave up while a peer copied them; freed with the group */
     struct stni_thread_mail mail[2];
 };
@@ -125,6 +140,12 @@ struct stni_thread_member {
     struct stni_error error; /* of the collective in progress */
     const void *call;        /* of a group of messages: what is still open */
     enum stni_isa isa; /* of the queue that the collective runs on */
+    /* Set for the time of a collective on a device other than the CPU. */
+    stn_queue *queue;     /* NULL: the data is in host memory */
+    stn_status launched;  /* the first failure of a kernel's launch */
+    int large;            /* what the rank publishes of large data: bits of enum stni_thread_large */
+    int64_t inline_bytes; /* most data that travels in the slot; negative: none does */
+    int64_t memcpy_bytes; /* up to here memcpy copies; negative: never */
 };
 
 /* Waiting (threads_wait.c) */
@@ -165,6 +186,9 @@ stn_status stni_thread_fail_aborted(struct stni_thread_member *member);
 /* Aborts the family because of what this rank found. */
 stn_status stni_thread_fail(struct stni_thread_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
+/* The same because of what member->error says. */
+stn_status stni_thread_fail_kept(struct stni_thread_member *member);
+
 /* An error that every rank finds by itself, so that the family is not aborted. */
 stn_status stni_thread_fail_agreed(struct stni_thread_member *member, stn_status status, const char *format, ...)
     STN_PRINTF(3, 4);
@@ -192,6 +216,42 @@ static inline void stni_thread_hook_call(const struct stni_thread_member *member
 /* At least `bytes` bytes of scratch, before arrival. A failure aborts. */
 stn_status stni_thread_reserve(struct stni_thread_member *member, size_t bytes);
 
+/* Data on a device (threads_device.c) */
+
+/* A collective on a queue of a device other than the CPU. */
+stn_status stni_thread_run_on_device(struct stni_thread_member *member, stn_queue *queue, const struct stni_coll *coll);
+
+/* The member's queue waits for a rank's event. A wait is put on the queue even where that has failed: the memory that peers still use must not be
+ * reused before. */
+stn_status stni_thread_follow(struct stni_thread_member *member, int rank, enum stni_thread_point point);
+
+/* Marks that the kernels launched so far are the member's last that touch its peers' memory. */
+stn_status stni_thread_mark_done(struct stni_thread_member *member);
+
+/* member->error tells what member->launched is; returns it. */
+stn_status stni_thread_fail_launch(struct stni_thread_member *member);
+
+/* Where nothing of the member is under way any more. */
+void stni_thread_drop_points(struct stni_thread_member *member);
+
+/* Copies or reduces boxes: at once in host memory, else on the member's queue. A launch that fails is kept in member->launched. */
+static inline void stni_thread_copy_box(struct stni_thread_member *member, const stn_box *dst, const stn_box *src, size_t element_size)
+{
+    if (!member->queue)
+        stni_box_copy_now(member->isa, dst, src, element_size);
+    else if (member->launched == STN_OK)
+        member->launched = stni_box_copy(member->queue, dst, src, element_size);
+}
+
+static inline void stni_thread_reduce_boxes(struct stni_thread_member *member, int n_dst, const stn_box *dst, int n_src, const stn_box *src,
+                                            stn_dtype dtype, stn_reduce_op op)
+{
+    if (!member->queue)
+        stni_box_reduce_now(member->isa, n_dst, dst, n_src, src, dtype, op);
+    else if (member->launched == STN_OK)
+        member->launched = stni_box_reduce(member->queue, n_dst, dst, n_src, src, dtype, op);
+}
+
 /* Copying (threads_copy.c, threads_exchange.c): pure functions on what the ranks published. */
 
 struct stni_thread_view {
@@ -206,8 +266,8 @@ static inline const struct stni_thread_mail *stni_thread_mail_of(const struct st
     return &view->member->group->slots[peer].mail[view->sequence & 1];
 }
 
-/* Whether this rank's part of the collective is large, and if it is not, its bytes into the mail. */
-int stni_thread_pack(const struct stni_coll *coll, int rank, int size, struct stni_thread_mail *mail);
+/* Bits of enum stni_thread_large; where there are none, the rank's bytes are in the mail. */
+int stni_thread_pack(const struct stni_thread_member *member, const struct stni_coll *coll, struct stni_thread_mail *mail);
 
 /* Bytes of scratch that the collective's copy needs. */
 size_t stni_thread_scratch(const struct stni_coll *coll, int size);
@@ -218,6 +278,9 @@ void stni_thread_copy_own(const struct stni_thread_view *view, int second_half);
 
 /* Not OK: the ranks' arguments do not fit; member->error says how. */
 stn_status stni_thread_copy(const struct stni_thread_view *view, int large);
+
+/* The same for data on a device: kernels on the member's queue, behind what the peers' queues had to do before. */
+stn_status stni_thread_copy_on_device(const struct stni_thread_view *view);
 
 size_t stni_thread_exchange_scratch(const stn_exchange *messages);
 /* Orders what is received by its box, in scratch: before arrival. */

@@ -55,6 +55,12 @@ stn_status stni_thread_fail(struct stni_thread_member *member, stn_status status
     return stni_thread_fail_aborted(member);
 }
 
+stn_status stni_thread_fail_kept(struct stni_thread_member *member)
+{
+    struct stni_error why = member->error;
+    return stni_thread_fail(member, why.status, "%s", why.text);
+}
+
 /* "rank 1", "ranks 1, 3", "ranks 0, 1, …": world ranks of the peers that are missing. */
 static void list_missing(const struct stni_thread_member *member, int (*missing)(const struct stni_thread_member *, int), char *text,
                          size_t size)

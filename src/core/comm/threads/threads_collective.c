@@ -34,7 +34,7 @@ static void publish_pointers(struct stni_thread_mail *mail, const struct stni_co
 static void publish(struct stni_thread_member *member, const struct stni_coll *coll)
 {
     struct stni_thread_mail *mail = &own_slot(member)->mail[member->sequence & 1];
-    mail->large = (uint8_t)stni_thread_pack(coll, member->rank, member->group->size, mail);
+    mail->large = (uint8_t)stni_thread_pack(member, coll, mail);
     mail->kind = (uint8_t)coll->kind;
     mail->dtype = (uint8_t)coll->dtype;
     mail->op = (uint8_t)coll->op;
@@ -91,6 +91,14 @@ static stn_status await_leaves(struct stni_thread_member *member, const struct s
     return STN_OK;
 }
 
+/* After a failure, whose text stays: what the peer has put on its queue comes before anything that this rank's queue does next. */
+static void follow_quietly(struct stni_thread_member *member, int rank)
+{
+    struct stni_error why = member->error;
+    stni_thread_follow(member, rank, STNI_POINT_DONE);
+    member->error = why;
+}
+
 /* After a failure: returns when no peer touches this rank's buffers any more. A peer that is still copying after a second deadline
  * is given up, and the text says so: it may touch what this rank frees. */
 static stn_status await_quiet(struct stni_thread_member *member, stn_status status)
@@ -101,7 +109,10 @@ static stn_status await_quiet(struct stni_thread_member *member, stn_status stat
         struct stni_thread_slot *slot = &group->slots[r];
         if (r == member->rank || atomic_load(&slot->entered) < member->sequence)
             continue;
-        if (stni_thread_wait(member, r, &slot->left, member->sequence, 0, &until) == STNI_WAIT_LATE)
+        enum stni_thread_wait wait = stni_thread_wait(member, r, &slot->left, member->sequence, 0, &until);
+        if (member->queue)
+            follow_quietly(member, r);
+        if (wait == STNI_WAIT_LATE)
             status = stni_thread_fail_agreed(member, STN_ERR_PEER, "rank %d: %.300s; rank %d is still in its copy phase after a "
                                              "second deadline and may touch this rank's buffers", group->family->failed_rank,
                                              group->family->failed_text, group->world_ranks[r]);
@@ -124,6 +135,17 @@ static void describe_mail(const struct stni_thread_mail *mail, char *text, size_
     stni_coll_describe(&coll, text, size);
 }
 
+/* Where some rank's data is on a device: all ranks' has to be. Every rank comes to the same verdict. */
+static stn_status compare_memory(const struct stni_thread_view *view)
+{
+    const int *world = view->member->group->world_ranks, first = stni_thread_mail_of(view, 0)->large & STNI_THREAD_ON_DEVICE;
+    for (int r = 1; r < view->size; r++)
+        if ((stni_thread_mail_of(view, r)->large & STNI_THREAD_ON_DEVICE) != first)
+            return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH, "%s: the data of rank %d is in the memory of %s, that of rank %d is not",
+                                           stni_coll_name(view->coll->kind), world[r], first ? "the host" : "a device", world[0]);
+    return STN_OK;
+}
+
 /* All ranks have arrived, so all see the same arguments and come to the same verdict. Also whether any of them is large. */
 static stn_status compare(const struct stni_thread_view *view, int *large)
 {
@@ -144,11 +166,13 @@ static stn_status compare(const struct stni_thread_view *view, int *large)
     return STN_OK;
 }
 
-/* The ranks' arguments do not fit, which this rank alone may see. */
-static stn_status fail_copy(const struct stni_thread_view *view)
+static stn_status follow_all(struct stni_thread_member *member)
 {
-    struct stni_error why = view->member->error;
-    return stni_thread_fail(view->member, why.status, "%s", why.text);
+    stn_status status = STN_OK;
+    for (int r = 0; r < member->group->size && status == STN_OK; r++)
+        if (r != member->rank)
+            status = stni_thread_follow(member, r, STNI_POINT_DONE);
+    return status == STN_OK ? STN_OK : stni_thread_fail_kept(member);
 }
 
 /* The copy phase of large data. A rank that finds that arguments do not fit aborts before it leaves, so that every rank that sees it leave also
@@ -164,9 +188,9 @@ static stn_status copy_in_place(const struct stni_thread_view *view)
     if (!aborted) {
         WILL_WRITE(&slot->left);
         stni_thread_hook_call(member, kind, STNI_PHASE_IN_COPY);
-        status = stni_thread_copy(view, 1);
+        status = member->queue ? stni_thread_copy_on_device(view) : stni_thread_copy(view, 1);
         if (status != STN_OK)
-            status = fail_copy(view);
+            status = stni_thread_fail_kept(member); /* the ranks' arguments do not fit, which this rank alone may see */
     }
     stni_thread_post(member, &slot->left, view->sequence);
     if (aborted)
@@ -176,6 +200,8 @@ static stn_status copy_in_place(const struct stni_thread_view *view)
         stni_thread_copy_own(view, 1);
     stni_thread_hook_call(member, kind, STNI_PHASE_BEFORE_LEAVE);
     STNI_TRY(await_leaves(member, view->coll));
+    if (member->queue)
+        STNI_TRY(follow_all(member));
     return stni_thread_aborted(member) ? stni_thread_fail_aborted(member) : STN_OK;
 }
 
@@ -185,7 +211,7 @@ static stn_status copy_from_mail(const struct stni_thread_view *view)
     stni_thread_hook_call(view->member, kind, STNI_PHASE_IN_COPY);
     stn_status status = stni_thread_copy(view, 0);
     if (status != STN_OK)
-        return fail_copy(view);
+        return stni_thread_fail_kept(view->member);
     stni_thread_hook_call(view->member, kind, STNI_PHASE_BEFORE_LEAVE);
     return STN_OK;
 }
@@ -213,6 +239,8 @@ stn_status stni_thread_collective(struct stni_thread_member *member, const struc
         WILL_WRITE(&own_slot(member)->mail[(member->sequence + 1) & 1]);
     if (status == STN_OK)
         status = compare(&view, &large);
+    if (status == STN_OK && large > STNI_THREAD_LARGE)
+        status = compare_memory(&view);
     if (status == STN_OK)
         status = large ? copy_in_place(&view) : copy_from_mail(&view);
     return status == STN_OK ? STN_OK : await_quiet(member, status);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    MEMCPY_BYTES = 1 << 15, /* up to here a copy needs no box */
     STREAM_BYTES = 1 << 21, /* from here on results do not fit into the caches, and are written by non-temporal stores */
     STREAM_SOURCES = 64,    /* with more, plain stores do */
     CHUNK_BYTES = 2048
@@ -44,14 +43,14 @@ static void copy_elements(const struct stni_thread_view *view, void *dst, int64_
     const char *from = (const char *)src + src_at * (int64_t)size;
     if (count == 0 || to == from)
         return;
-    if (count * (int64_t)size <= MEMCPY_BYTES) {
+    if (count * (int64_t)size <= view->member->memcpy_bytes) {
         memcpy(to, from, (size_t)count * size);
         return;
     }
     stn_box dst_box, src_box;
     line(&dst_box, to, 0, count, size);
     line(&src_box, from, 0, count, size);
-    stni_box_copy_now(view->member->isa, &dst_box, &src_box, size);
+    stni_thread_copy_box(view->member, &dst_box, &src_box, size);
 }
 
 static const void *sent_by(const struct stni_thread_view *view, int peer)
@@ -91,7 +90,7 @@ static void combine(const struct stni_thread_view *view, int n_dst, int64_t from
         return;
     for (int r = 0; r < view->size; r++)
         src[r] = (const char *)sent_by(view, r) + from * (int64_t)size;
-    stni_multi_reduce_fn fold = stni_multi_reduce_for(view->member->isa, v->dtype, v->op);
+    stni_multi_reduce_fn fold = view->member->queue ? NULL : stni_multi_reduce_for(view->member->isa, v->dtype, v->op);
     struct stni_multi_reduce all = {n_dst, view->size, dst, src, count, v->op == STN_AVG ? view->size : 1};
     if (fold && v->count * (int64_t)size >= STREAM_BYTES && view->size <= STREAM_SOURCES) {
         multi_reduce_streamed(view->member->isa, fold, &all, (int64_t)size);
@@ -104,7 +103,7 @@ static void combine(const struct stni_thread_view *view, int n_dst, int64_t from
     stn_box *boxes = (stn_box *)(void *)(src + view->size);
     for (int i = 0; i < 2 * view->size; i++)
         line(&boxes[i], ((const void **)dst)[i], 0, count, size);
-    stni_box_reduce_now(view->member->isa, n_dst, boxes, view->size, boxes + view->size, v->dtype, v->op);
+    stni_thread_reduce_boxes(view->member, n_dst, boxes, view->size, boxes + view->size, v->dtype, v->op);
 }
 
 static void combine_to(const struct stni_thread_view *view, void *dst, int64_t dst_at, int64_t from, int64_t count)
@@ -236,7 +235,7 @@ void stni_thread_copy_own(const struct stni_thread_view *view, int second_half)
     int gathers = v->kind == STNI_COLL_ALL_GATHER;
     if (!stni_thread_mail_of(view, view->rank)->large)
         return;
-    int64_t count = v->counts[view->rank], half = count / 2;
+    int64_t count = v->counts[view->rank], half = view->member->queue ? count : count / 2; /* on a device at once: one kernel */
     int64_t from = gathers ? 0 : sum_before(v->counts, view->rank);
     int64_t to = sum_before(gathers ? v->counts : v->recv_counts, view->rank);
     if (!gathers && v->recv_counts[view->rank] != count)
@@ -295,28 +294,29 @@ static int64_t given(const struct stni_coll *coll, int rank)
     return coll->count;
 }
 
-static int pack_all_to_all(const struct stni_coll *coll, int size, struct stni_thread_mail *mail)
+static int pack_all_to_all(const struct stni_thread_member *member, const struct stni_coll *coll, struct stni_thread_mail *mail)
 {
+    const int size = member->group->size;
     size_t head = (size_t)size * sizeof *coll->counts, element = stn_dtype_size(coll->dtype);
     int64_t n = stni_counts_sum(coll->counts, size);
-    if (head > STNI_THREAD_INLINE || n > (int64_t)((STNI_THREAD_INLINE - head) / element))
-        return 1;
+    if ((int64_t)head + n * (int64_t)element > member->inline_bytes)
+        return member->large;
     memcpy(mail->data.bytes, coll->counts, head);
     if (n > 0)
         memcpy(mail->data.bytes + head, coll->send, (size_t)n * element);
     return 0;
 }
 
-int stni_thread_pack(const struct stni_coll *coll, int rank, int size, struct stni_thread_mail *mail)
+int stni_thread_pack(const struct stni_thread_member *member, const struct stni_coll *coll, struct stni_thread_mail *mail)
 {
     if (coll->kind == STNI_COLL_EXCHANGE)
-        return 1;
+        return member->large;
     if (coll->kind == STNI_COLL_ALL_TO_ALL)
-        return pack_all_to_all(coll, size, mail);
+        return pack_all_to_all(member, coll, mail);
     size_t element = stn_dtype_size(coll->dtype);
-    if (deciding(coll, size) > (int64_t)(STNI_THREAD_INLINE / element))
-        return 1;
-    int64_t n = given(coll, rank);
+    if (deciding(coll, member->group->size) * (int64_t)element > member->inline_bytes)
+        return member->large;
+    int64_t n = given(coll, member->rank);
     if (n > 0)
         memcpy(mail->data.bytes, coll->send, (size_t)n * element);
     return 0;

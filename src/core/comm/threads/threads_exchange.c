@@ -89,7 +89,7 @@ static stn_status pair_all(const struct stni_thread_view *view, const stn_box **
     return STN_OK;
 }
 
-static void combine_all(enum stni_isa isa, const stn_exchange *mine, const struct plan *plan)
+static void combine_all(struct stni_thread_member *member, const stn_exchange *mine, const struct plan *plan)
 {
     for (int i = 0, n; i < mine->n_recv; i += n) {
         const stn_box *dst = &mine->recv[plan->recv_groups[i].index].box;
@@ -97,7 +97,7 @@ static void combine_all(enum stni_isa isa, const stn_exchange *mine, const struc
         for (int k = 0; k < n; k++)
             plan->addends[k] = *plan->sources[plan->recv_groups[i + k].index];
         if (plan->recv_groups[i].data)
-            stni_box_reduce_now(isa, 1, dst, n, plan->addends, mine->dtype, mine->op);
+            stni_thread_reduce_boxes(member, 1, dst, n, plan->addends, mine->dtype, mine->op);
     }
 }
 
@@ -107,11 +107,11 @@ stn_status stni_thread_exchange_copy(const struct stni_thread_view *view)
     struct plan plan = plan_at(view->member->scratch, mine->n_recv);
     STNI_TRY(pair_all(view, plan.sources));
     if (mine->reduce) {
-        combine_all(view->member->isa, mine, &plan);
+        combine_all(view->member, mine, &plan);
         return STN_OK;
     }
     for (int i = 0; i < mine->n_recv; i++)
         if (stni_box_numel(&mine->recv[i].box) > 0)
-            stni_box_copy_now(view->member->isa, &mine->recv[i].box, plan.sources[i], stn_dtype_size(mine->dtype));
+            stni_thread_copy_box(view->member, &mine->recv[i].box, plan.sources[i], stn_dtype_size(mine->dtype));
     return STN_OK;
 }

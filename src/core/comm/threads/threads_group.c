@@ -46,10 +46,24 @@ static int same_shape(const stn_box *a, const stn_box *b)
     return same;
 }
 
-static void copy_box(const struct call *call, const stn_box *dst, const stn_box *src)
+static stn_status copy_box(const struct call *call, const stn_box *dst, const stn_box *src)
 {
+    struct stni_thread_member *member = call->member;
     if (stni_box_numel(dst) > 0)
-        stni_box_copy_now(call->member->isa, dst, src, stn_dtype_size(call->messages->dtype));
+        stni_thread_copy_box(member, dst, src, stn_dtype_size(call->messages->dtype));
+    return member->launched == STN_OK ? STN_OK : stni_thread_fail_launch(member);
+}
+
+/* On a device: behind what the sender's queue had to do before it posted the box. */
+static stn_status copy_from(const struct call *call, int from, const stn_box *dst, const stn_box *src)
+{
+    struct stni_thread_member *member = call->member;
+    if (!member->queue)
+        return copy_box(call, dst, src);
+    STNI_TRY(stni_thread_follow(member, from, STNI_POINT_READY));
+    stn_status status = copy_box(call, dst, src);
+    stn_status marked = stni_thread_mark_done(member);
+    return status == STN_OK ? marked : status;
 }
 
 /* Messages of this rank to itself, in their order. */
@@ -66,7 +80,8 @@ static stn_status copy_to_self(struct call *call)
             return refuse(call, rank, "is wanted but not sent");
         if (!same_shape(&m->recv[i].box, &m->send[at].box))
             return refuse(call, rank, "has different shapes at its ends");
-        copy_box(call, &m->recv[i].box, &m->send[at++].box);
+        if (copy_box(call, &m->recv[i].box, &m->send[at++].box) != STN_OK)
+            return stni_thread_fail_kept(call->member);
         call->received[i] = 1;
         call->open--;
     }
@@ -80,7 +95,8 @@ static void post_pending_sends(struct call *call)
     for (int i = 0; i < m->n_send; i++) {
         struct stni_thread_pending_send *send = &call->sends[i];
         int peer = m->send[i].peer;
-        *send = (struct stni_thread_pending_send){.from = rank, .to = peer, .dtype = m->dtype, .box = &m->send[i].box};
+        *send = (struct stni_thread_pending_send){.from = rank, .to = peer, .dtype = m->dtype, .box = &m->send[i].box,
+                                                  .on_device = call->member->queue != NULL};
         atomic_init(&send->state, peer == rank ? DONE : POSTED);
         if (peer == rank)
             continue;
@@ -126,17 +142,21 @@ static stn_status receive(struct call *call, int i, struct stni_thread_pending_s
     struct stni_thread_member *member = call->member;
     const stn_box *dst = &call->messages->recv[i].box;
     int from = send->from, aborted = stni_thread_aborted(member);
-    const char *bad = send->dtype != call->messages->dtype ? "has different dtypes at its ends"
+    stn_status copied = STN_OK;
+    const char *bad = send->on_device != (member->queue != NULL) ? "is in a device's memory at one end only"
+                      : send->dtype != call->messages->dtype ? "has different dtypes at its ends"
                       : !same_shape(dst, send->box)        ? "has different shapes at its ends"
                                                              : NULL;
     if (!aborted && !bad) {
         stni_thread_hook_call(member, STNI_COLL_GROUP, STNI_PHASE_IN_COPY);
-        copy_box(call, dst, send->box);
+        copied = copy_from(call, from, dst, send->box);
     }
     atomic_store(&send->state, DONE);
     tell(call, from);
     if (aborted)
         return stni_thread_fail_aborted(member);
+    if (copied != STN_OK)
+        return stni_thread_fail_kept(member);
     if (bad)
         return refuse(call, from, bad);
     call->received[i] = 1;
@@ -195,6 +215,22 @@ static stn_status check_gone(const struct call *call, const struct stni_coll *co
     return STN_OK;
 }
 
+/* On a device: when a message is taken, its copy may still be under way, so that what follows on this rank's queue waits for it. */
+static stn_status follow_receivers(const struct call *call)
+{
+    const stn_exchange *m = call->messages;
+    struct stni_thread_member *member = call->member;
+    stn_status status = STN_OK;
+    for (int i = 0; member->queue && i < m->n_send; i++) {
+        int peer = m->send[i].peer, first = i == 0 || m->send[i - 1].peer != peer;
+        if (!first || peer == member->rank)
+            continue;
+        stn_status followed = stni_thread_follow(member, peer, STNI_POINT_DONE);
+        status = status == STN_OK ? followed : status;
+    }
+    return status;
+}
+
 static stn_status complete(struct call *call, const struct stni_coll *coll)
 {
     struct stni_thread_member *member = call->member;
@@ -209,7 +245,7 @@ static stn_status complete(struct call *call, const struct stni_coll *coll)
             stni_thread_hook_call(member, STNI_COLL_GROUP, STNI_PHASE_BEFORE_LEAVE);
         }
         if (call->open == 0 && all_taken(call))
-            return STN_OK;
+            return follow_receivers(call) == STN_OK ? STN_OK : stni_thread_fail_kept(member);
         if (moved)
             continue;
         STNI_TRY(check_gone(call, coll));
@@ -248,8 +284,12 @@ static stn_status withdraw(struct call *call, stn_status status)
     int64_t until = 0;
     for (;;) {
         uint64_t seen = atomic_load(events);
-        if (all_taken(call))
+        if (all_taken(call)) {
+            struct stni_error why = member->error;
+            follow_receivers(call);
+            member->error = why;
             return status;
+        }
         if (stni_thread_wait(member, STNI_THREAD_ANY, events, seen + 1, 0, &until) != STNI_WAIT_LATE)
             continue;
         keep_pending_sends(call);
