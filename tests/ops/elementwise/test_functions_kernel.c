@@ -144,6 +144,44 @@ static void angles_of_points_are_right_for_all_magnitudes(void)
         CHECK_I64(wrong_angles((enum stni_isa)isa), 0);
 }
 
+/* Bases of all magnitudes to the power of ends, whole numbers, odd ones, halves and numbers near a threshold. */
+static int64_t wrong_powers(enum stni_isa isa)
+{
+    enum { N = 512 };
+    static const float ends[] = {0.0f, INFINITY, NAN, FLT_MAX, FLT_MIN, 0x1p-149f, 1.0f, 0x1.fffffep-1f, 0x1.000002p+0f,
+                                 0.5f, 1.5f, 3.0f, 16777215.0f, 16777216.0f, 8388607.5f, 33.0f};
+    float all[N], x[N], y[N], got[N];
+    int64_t wrong = 0;
+    for (int i = 0; i < N; i++)
+        all[i] = (i & 1 ? -1.0f : 1.0f) *
+                 (i < 32 ? ends[i / 2] : ldexpf(1.0f + (float)(i * 37 % 64) / 64.0f,
+                                                i < 256 ? i % 12 - 6 : i * 13 % 270 - 145));
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) {
+            x[j] = all[i];
+            y[j] = all[j];
+        }
+        struct stni_pointwise_block block = {.op = STNI_POINTWISE_pow, .n = N, .out = got, .in = {x, y, x}};
+        stni_pointwise_block_of(STNI_POINTWISE_pow, STN_DTYPE_F32, isa)(&block);
+        for (int j = 0; j < N; j++) {
+            const double want = pow(x[j], y[j]);
+            const float nearest = (float)want;
+            const int same_sign = !signbit(got[j]) == !signbit(nearest);
+            const int near = isinf(nearest) ? isinf(got[j]) : fabs(got[j] - want) <= 1.2e-7 * fabs(want) + 0x1p-149;
+            if (!(isnan(want) ? isnan(got[j]) : near && same_sign) && wrong++ < 3)
+                fprintf(stderr, "pow(%.9g, %.9g) got %.9g, wanted %.17g\n", (double)x[j], (double)y[j], (double)got[j],
+                        want);
+        }
+    }
+    return wrong;
+}
+
+static void powers_are_right_for_all_magnitudes(void)
+{
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        CHECK_I64(wrong_powers((enum stni_isa)isa), 0);
+}
+
 /* Every bf16 and f16: the result is f32's, rounded. */
 static void sixteen_bit_floats_are_rounded_once(void)
 {
@@ -281,6 +319,7 @@ int main(int argc, char **argv)
         {"f32_functions_are_right_for_all_magnitudes", f32_functions_are_right_for_all_magnitudes},
         {"ends_of_the_range_are_the_c_librarys", ends_of_the_range_are_the_c_librarys},
         {"angles_of_points_are_right_for_all_magnitudes", angles_of_points_are_right_for_all_magnitudes},
+        {"powers_are_right_for_all_magnitudes", powers_are_right_for_all_magnitudes},
         {"sixteen_bit_floats_are_rounded_once", sixteen_bit_floats_are_rounded_once},
         {"special_values_follow_the_usual_rules", special_values_follow_the_usual_rules},
         {"complex_functions_are_the_c_librarys", complex_functions_are_the_c_librarys},

@@ -4,6 +4,7 @@
 #define STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_H
 
 #include "ops/cpu/math.h"
+#include "ops/cpu/power.h"
 
 #ifdef __cplusplus
 #include "ops/elementwise/kernels/functions_cxx.h"
@@ -102,7 +103,7 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 #define ACOS(x) ANALYTIC(x, acosf, acos, cacosf, cacos)(x)
 #define ATAN(x) ANALYTIC(x, stni_atan_f32, atan, catanf, catan)(x)
 #define ABS(x) ANALYTIC(x, fabsf, fabs, cabsf, cabs)(x)
-#define POW(x, y) ANALYTIC_OR_INTEGER(x, powf, pow, cpowf, cpow, pow_i64)(x, y)
+#define POW(x, y) ANALYTIC_OR_INTEGER(x, stni_pow_f32, pow, cpowf, cpow, pow_i64)(x, y)
 
 #define ATAN2(x, y) FLOATING(x, stni_atan2_f32, atan2)(x, y)
 #define HYPOT(x, y) FLOATING(x, hypotf, hypot)(x, y)
