@@ -4,6 +4,8 @@
 #ifndef STNI_OPS_EXCHANGE_WINDOW_H
 #define STNI_OPS_EXCHANGE_WINDOW_H
 
+#include "core/base/inline.h"
+
 #include <stdint.h>
 
 /* How a dim goes on beyond its ends; in the order of stn_padding_mode. */
@@ -21,29 +23,35 @@ struct stni_window {
     enum stni_boundary boundary;
 };
 
-static inline int64_t stni_range_length(struct stni_range r)
+STNI_INLINE struct stni_range stni_range_of(int64_t begin, int64_t end)
+{
+    struct stni_range range = {begin, end};
+    return range;
+}
+
+STNI_INLINE int64_t stni_range_length(struct stni_range r)
 {
     return r.end > r.begin ? r.end - r.begin : 0;
 }
 
-static inline struct stni_range stni_range_intersect(struct stni_range a, struct stni_range b)
+STNI_INLINE struct stni_range stni_range_intersect(struct stni_range a, struct stni_range b)
 {
-    return (struct stni_range){a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+    return stni_range_of(a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end);
 }
 
 /* floor(a / b) and ceil(a / b) for b > 0. */
-static inline int64_t stni_floor_div(int64_t a, int64_t b)
+STNI_INLINE int64_t stni_floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);
 }
 
-static inline int64_t stni_ceil_div(int64_t a, int64_t b)
+STNI_INLINE int64_t stni_ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b > 0);
 }
 
 /* Positions from the first to the last that one output reads. */
-static inline int64_t stni_window_extent(const struct stni_window *w)
+STNI_INLINE int64_t stni_window_extent(const struct stni_window *w)
 {
     return (w->kernel - 1) * w->dilation + 1;
 }

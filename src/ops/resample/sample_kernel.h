@@ -39,44 +39,45 @@ stn_status stni_sample_grad_cpu(stn_queue *queue, const void *args);
 enum { STNI_SAMPLE_BLOCK = 64, STNI_SAMPLE_READS = 16 };
 
 /* Where block point i lies among a batch entry's points. */
-static inline void stni_sample_point(const struct stni_sample_args *a, int64_t i, int64_t at[STNI_SAMPLE_DIMS])
+STNI_INLINE void stni_sample_point(const struct stni_sample_args *a, int64_t i, int64_t at[STNI_SAMPLE_DIMS])
 {
     at[2] = i % a->n_points[2];
     at[1] = i / a->n_points[2] % a->n_points[1];
     at[0] = i / a->n_points[2] / a->n_points[1];
 }
 
-static inline int64_t stni_sample_offset(const struct stni_sample_field *f, const int64_t at[STNI_SAMPLE_DIMS])
+STNI_INLINE int64_t stni_sample_offset(const struct stni_sample_field *f, const int64_t at[STNI_SAMPLE_DIMS])
 {
     return at[0] * f->dim[0] + at[1] * f->dim[1] + at[2] * f->dim[2];
 }
 
 /* The taps of a point's dims, in the tensors' order; coordinates stand the other way round: x, y, z. Returns how many a dim has. */
-static inline int stni_sample_taps_of(const struct stni_sample_args *a, const double *coordinate, struct stni_sample_taps taps[STNI_SAMPLE_DIMS])
+STNI_INLINE int stni_sample_taps_of(const struct stni_sample_args *a, const double *coordinate, struct stni_sample_taps taps[STNI_SAMPLE_DIMS])
 {
     int n = stni_sample_n_taps((enum stni_sample_mode)a->rule.mode);
-    taps[0] = (struct stni_sample_taps){.weight = {1}};
+    const struct stni_sample_taps only = {{0}, {1}, {0}};
+    taps[0] = only;
     for (int d = STNI_SAMPLE_DIMS - a->dims; d < STNI_SAMPLE_DIMS; d++)
         stni_sample_read(&a->rule, a->n_in[d], coordinate[STNI_SAMPLE_DIMS - 1 - d], &taps[d]);
     return n;
 }
 
 /* Read k of a point as taps of the dims, n each. */
-static inline void stni_sample_split(const struct stni_sample_args *a, int k, int n, int tap[STNI_SAMPLE_DIMS])
+STNI_INLINE void stni_sample_split(const struct stni_sample_args *a, int k, int n, int tap[STNI_SAMPLE_DIMS])
 {
     tap[2] = k % n;
     tap[1] = k / n % n;
     tap[0] = a->dims == STNI_SAMPLE_DIMS ? k / n / n : 0;
 }
 
-static inline int stni_sample_n_reads(const struct stni_sample_args *a)
+STNI_INLINE int stni_sample_n_reads(const struct stni_sample_args *a)
 {
     int n = stni_sample_n_taps((enum stni_sample_mode)a->rule.mode);
     return a->dims == STNI_SAMPLE_DIMS ? n * n * n : n * n;
 }
 
 /* The place of the element that the taps name, in what is here; 0 if it is not. */
-static inline int stni_sample_locate(const struct stni_sample_args *a, const struct stni_sample_taps *taps, const int *tap,
+STNI_INLINE int stni_sample_locate(const struct stni_sample_args *a, const struct stni_sample_taps *taps, const int *tap,
                                     int64_t at[STNI_SAMPLE_DIMS])
 {
     for (int d = 0; d < STNI_SAMPLE_DIMS; d++) {

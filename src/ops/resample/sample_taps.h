@@ -1,4 +1,4 @@
-/* Where a point of a grid lies in an input, and which elements it reads along one dim, with which weights. Pure functions, for kernels.
+/* Where a point of a grid lies in an input, and which elements it reads along one dim, with which weights. Pure functions, for kernels of every device.
  *
  * A coordinate goes from -1 to 1 over the input: between the centres of its first and last elements where corners are aligned, else between their
  * outer ends. */
@@ -20,13 +20,13 @@ struct stni_sample_taps {
     double weight[STNI_SAMPLE_TAPS], slope[STNI_SAMPLE_TAPS]; /* slope: the weight's derivative with respect to the coordinate */
 };
 
-static inline int stni_sample_n_taps(enum stni_sample_mode mode)
+STNI_INLINE int stni_sample_n_taps(enum stni_sample_mode mode)
 {
     return mode == STNI_SAMPLE_NEAREST ? 1 : mode == STNI_SAMPLE_BILINEAR ? 2 : 4;
 }
 
 /* A position moved into the input, as the padding wants it. `*sign` is multiplied by the derivative. */
-static inline double stni_sample_move(const struct stni_sample_rule *rule, int64_t n, double x, double *sign)
+STNI_INLINE double stni_sample_move(const struct stni_sample_rule *rule, int64_t n, double x, double *sign)
 {
     if (rule->padding == STNI_SAMPLE_ZEROS)
         return x;
@@ -37,7 +37,7 @@ static inline double stni_sample_move(const struct stni_sample_rule *rule, int64
             return 0;
         }
         double from = fabs(x - low), extra = fmod(from, span);
-        int odd = fmod(floor(from / span), 2) != 0;
+        int odd = fmod(floor(from / span), 2.0) != 0;
         *sign *= (x < low) != odd ? -1 : 1;
         x = odd ? span - extra + low : extra + low;
     }
@@ -49,19 +49,19 @@ static inline double stni_sample_move(const struct stni_sample_rule *rule, int64
 }
 
 /* What cannot be a position lies outside. */
-static inline int64_t stni_sample_index(double x)
+STNI_INLINE int64_t stni_sample_index(double x)
 {
     return x > -1e15 && x < 1e15 ? (int64_t)x : -100;
 }
 
 /* The derivative of Keys' cubic at distance x, 0 <= x < 2. */
-static inline double stni_sample_cubic_slope(double x)
+STNI_INLINE double stni_sample_cubic_slope(double x)
 {
     const double a = -0.75;
     return x <= 1 ? (3 * (a + 2) * x - 2 * (a + 3)) * x : (3 * a * x - 10 * a) * x + 8 * a;
 }
 
-static inline void stni_sample_bicubic(const struct stni_sample_rule *rule, int64_t n, double x, double scale, struct stni_sample_taps *out)
+STNI_INLINE void stni_sample_bicubic(const struct stni_sample_rule *rule, int64_t n, double x, double scale, struct stni_sample_taps *out)
 {
     double base = floor(x), t = x - base;
     for (int k = 0; k < 4; k++) {
@@ -73,7 +73,7 @@ static inline void stni_sample_bicubic(const struct stni_sample_rule *rule, int6
 }
 
 /* What coordinate `at` reads along a dim of n elements. */
-static inline void stni_sample_read(const struct stni_sample_rule *rule, int64_t n, double at, struct stni_sample_taps *out)
+STNI_INLINE void stni_sample_read(const struct stni_sample_rule *rule, int64_t n, double at, struct stni_sample_taps *out)
 {
     double scale = 0.5 * (rule->align_corners ? (double)n - 1 : (double)n);
     double x = rule->align_corners ? (at + 1) / 2 * ((double)n - 1) : ((at + 1) * (double)n - 1) / 2;
@@ -83,12 +83,14 @@ static inline void stni_sample_read(const struct stni_sample_rule *rule, int64_t
     }
     x = stni_sample_move(rule, n, x, &scale);
     if (rule->mode == STNI_SAMPLE_NEAREST) {
-        *out = (struct stni_sample_taps){.index = {stni_sample_index(rint(x))}, .weight = {1}};
+        const struct stni_sample_taps one = {{stni_sample_index(rint(x))}, {1}, {0}};
+        *out = one;
         return;
     }
     double base = floor(x), t = x - base;
     int64_t first = stni_sample_index(base);
-    *out = (struct stni_sample_taps){.index = {first, first + 1}, .weight = {1 - t, t}, .slope = {-scale, scale}};
+    const struct stni_sample_taps two = {{first, first + 1}, {1 - t, t}, {-scale, scale}};
+    *out = two;
 }
 
 #endif

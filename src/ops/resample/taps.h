@@ -1,5 +1,5 @@
 /* Which inputs an output of a resampling reads along one dim, and with which weights, by global indices (contract 18). Pure functions, for the
- * host and for kernels.
+ * host and for kernels of every device: C, C++ and CUDA compilers read them.
  *
  * Output o stands at an input position p(o): with corners aligned the first and last elements of both lines stand upon each other; else
  * elements are cells of equal size and the lines' ends do, p = (o + 1/2) scale - 1/2. Positions outside are clamped. Both ends of what
@@ -30,12 +30,12 @@ struct stni_resample_dim {
     int64_t counts_pads;
 };
 
-static inline int64_t stni_resample_clamp(int64_t i, int64_t n)
+STNI_INLINE int64_t stni_resample_clamp(int64_t i, int64_t n)
 {
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
-static inline double stni_resample_position(const struct stni_resample_dim *d, int64_t o)
+STNI_INLINE double stni_resample_position(const struct stni_resample_dim *d, int64_t o)
 {
     if (d->align_corners)
         return d->n_out > 1 ? (double)o * (double)(d->n_in - 1) / (double)(d->n_out - 1) : 0;
@@ -44,7 +44,7 @@ static inline double stni_resample_position(const struct stni_resample_dim *d, i
     return p < 0 && d->mode == STNI_RESAMPLE_LINEAR ? 0 : p;
 }
 
-static inline int64_t stni_resample_nearest(const struct stni_resample_dim *d, int64_t o)
+STNI_INLINE int64_t stni_resample_nearest(const struct stni_resample_dim *d, int64_t o)
 {
     int64_t half = d->mode == STNI_RESAMPLE_NEAREST_EXACT;
     if (d->factor > 0)
@@ -53,29 +53,29 @@ static inline int64_t stni_resample_nearest(const struct stni_resample_dim *d, i
 }
 
 /* From the first to the last position that output o reads, also outside of the input; with dilation not all that lie between. */
-static inline struct stni_range stni_resample_window(const struct stni_resample_dim *d, int64_t o)
+STNI_INLINE struct stni_range stni_resample_window(const struct stni_resample_dim *d, int64_t o)
 {
     int64_t begin = o * d->stride - d->pad;
-    return (struct stni_range){begin, begin + (d->kernel - 1) * d->dilation + 1};
+    return stni_range_of(begin, begin + (d->kernel - 1) * d->dilation + 1);
 }
 
 /* The inputs that output o reads. */
-static inline struct stni_range stni_resample_reads(const struct stni_resample_dim *d, int64_t o)
+STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim *d, int64_t o)
 {
     if (d->mode == STNI_RESAMPLE_WINDOW)
-        return stni_range_intersect(stni_resample_window(d, o), (struct stni_range){0, d->n_in});
+        return stni_range_intersect(stni_resample_window(d, o), stni_range_of(0, d->n_in));
     if (d->mode == STNI_RESAMPLE_AREA)
-        return (struct stni_range){o * d->n_in / d->n_out, stni_ceil_div((o + 1) * d->n_in, d->n_out)};
+        return stni_range_of(o * d->n_in / d->n_out, stni_ceil_div((o + 1) * d->n_in, d->n_out));
     if (d->mode <= STNI_RESAMPLE_NEAREST_EXACT) {
         int64_t i = stni_resample_nearest(d, o);
-        return (struct stni_range){i, i + 1};
+        return stni_range_of(i, i + 1);
     }
     int64_t i = (int64_t)floor(stni_resample_position(d, o)), before = d->mode == STNI_RESAMPLE_CUBIC, after = 1 + before;
-    return (struct stni_range){stni_resample_clamp(i - before, d->n_in), stni_resample_clamp(i + after, d->n_in) + 1};
+    return stni_range_of(stni_resample_clamp(i - before, d->n_in), stni_resample_clamp(i + after, d->n_in) + 1);
 }
 
 /* Keys' cubic at distance x, 0 <= x < 2. */
-static inline double stni_resample_cubic(double x)
+STNI_INLINE double stni_resample_cubic(double x)
 {
     const double a = -0.75;
     return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
@@ -86,7 +86,7 @@ struct stni_resample_taps {
     int64_t first, n;
 };
 
-static inline struct stni_resample_taps stni_resample_taps(const struct stni_resample_dim *d, int64_t o)
+STNI_INLINE struct stni_resample_taps stni_resample_taps(const struct stni_resample_dim *d, int64_t o)
 {
     struct stni_range reads = stni_resample_reads(d, o);
     if (d->mode == STNI_RESAMPLE_WINDOW) {
@@ -94,21 +94,22 @@ static inline struct stni_resample_taps stni_resample_taps(const struct stni_res
         reads.begin = begin < 0 ? begin + stni_ceil_div(-begin, d->dilation) * d->dilation : begin;
     }
     int64_t length = stni_range_length(reads);
-    return (struct stni_resample_taps){reads.begin, length > 0 ? (length - 1) / d->dilation + 1 : 0};
+    struct stni_resample_taps taps = {reads.begin, length > 0 ? (length - 1) / d->dilation + 1 : 0};
+    return taps;
 }
 
-static inline double stni_resample_window_weight(const struct stni_resample_dim *d, int64_t o)
+STNI_INLINE double stni_resample_window_weight(const struct stni_resample_dim *d, int64_t o)
 {
     struct stni_range counted = stni_resample_reads(d, o);
     if (d->weight != 0)
         return d->weight;
     if (d->counts_pads)
-        counted = stni_range_intersect(stni_resample_window(d, o), (struct stni_range){-d->pad, d->n_in + d->pad});
+        counted = stni_range_intersect(stni_resample_window(d, o), stni_range_of(-d->pad, d->n_in + d->pad));
     return 1 / (double)stni_range_length(counted);
 }
 
 /* The weight of input i in output o, which reads it. */
-static inline double stni_resample_weight(const struct stni_resample_dim *d, int64_t o, int64_t i)
+STNI_INLINE double stni_resample_weight(const struct stni_resample_dim *d, int64_t o, int64_t i)
 {
     struct stni_range reads = stni_resample_reads(d, o);
     if (d->mode == STNI_RESAMPLE_WINDOW)
@@ -130,7 +131,7 @@ static inline double stni_resample_weight(const struct stni_resample_dim *d, int
 }
 
 /* The outputs that read input i: those before the first that begins behind it, from the first that ends behind it on. */
-static inline struct stni_range stni_resample_readers(const struct stni_resample_dim *d, int64_t i)
+STNI_INLINE struct stni_range stni_resample_readers(const struct stni_resample_dim *d, int64_t i)
 {
     struct stni_range r;
     int64_t low = 0, high = d->n_out;
@@ -155,7 +156,7 @@ static inline struct stni_range stni_resample_readers(const struct stni_resample
 }
 
 /* What target t of a resampling, or of its adjoint, is made of. May be empty for the adjoint. */
-static inline struct stni_range stni_resample_sources(const struct stni_resample_dim *d, int transposed, int64_t t)
+STNI_INLINE struct stni_range stni_resample_sources(const struct stni_resample_dim *d, int transposed, int64_t t)
 {
     return transposed ? stni_resample_readers(d, t) : stni_resample_reads(d, t);
 }
