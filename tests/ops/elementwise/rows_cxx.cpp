@@ -4,14 +4,14 @@
 
 namespace {
 
-template <class T> typename number_type<T>::type number_of(const struct stni_pointwise_number &number)
+template <class T> part_of<T> number_of(const struct stni_pointwise_number &number)
 {
-    if constexpr (stni_is<T, int64_t>)
+    if constexpr (is_same<T, int64_t>)
         return number.i;
-    else if constexpr (stni_is<T, stni_bool>)
+    else if constexpr (is_same<T, truth>)
         return number.f != 0;
     else
-        return (typename number_type<T>::type)number.f;
+        return (part_of<T>)number.f;
 }
 
 template <int OP, class T> void run_in(const struct stni_pointwise_block &block)
@@ -45,7 +45,7 @@ template <int OP> void run_any(const struct stni_pointwise_block &block, stn_dty
     if (compute == STN_DTYPE_I64)
         run_in<OP, int64_t>(block);
     else if (compute == STN_DTYPE_BOOL)
-        run_in<OP, stni_bool>(block);
+        run_in<OP, truth>(block);
     else
         run_analytic<OP>(block, compute);
 }

@@ -8,6 +8,7 @@
  *   STNI_SHARED(type, name, count)                     `type name[count]` in the memory that a block shares, values undefined
  *   STNI_LAUNCH(kernel, grid, block, stream, args...)  puts a kernel on a stream; a template with commas goes in parentheses. Errors are those of
  *                                                      cudaGetLastError
+ *   STNI_UNROLL                                        before a loop over an array that is to stay in registers
  *   STNI_DEVICE                                        begins a small function of kernels
  *   STNI_HOST_DEVICE                                   begins a small function of kernels and of the host */
 #ifndef STNI_CORE_DEVICE_CUDA_GRID_H
@@ -25,6 +26,7 @@
 
 #define STNI_SHARED(type, name, count) __shared__ type name[count]
 #define STNI_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#define STNI_UNROLL _Pragma("unroll")
 #define STNI_DEVICE static __device__ __forceinline__
 #define STNI_HOST_DEVICE static __host__ __device__ __forceinline__
 
@@ -57,6 +59,7 @@ STNI_HOST_DEVICE uint16_t stni_grid_f32_to_f16(float value)
 #define STNI_SHARED(type, name, count) \
     type *const name = static_cast<type *>(standin::shared(__COUNTER__, sizeof(type) * (count), #name, __FILE__, __LINE__))
 #define STNI_LAUNCH(kernel, grid, block, stream, ...) standin::launch(kernel, grid, block, stream, __VA_ARGS__)
+#define STNI_UNROLL
 #define STNI_DEVICE static inline
 #define STNI_HOST_DEVICE static inline
 

@@ -42,7 +42,7 @@ template <int N> struct operands {
 enum { SMALL_COUNT_BITS = 31 };
 
 /* Whether 32-bit indices serve. */
-template <int N> inline bool is_small(const operands<N> &o)
+template <int N> STNI_HOST_DEVICE bool is_small(const operands<N> &o)
 {
     return o.count < (int64_t)1 << SMALL_COUNT_BITS;
 }

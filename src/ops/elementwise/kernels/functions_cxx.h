@@ -12,21 +12,14 @@
 #define COMPLEX(re, im) stni_complex_of(re, im)
 #define CONJUGATE(x) stni_conjugate_of(x)
 
-namespace {
-
-template <class T, class U> constexpr bool stni_is = false;
-template <class T> constexpr bool stni_is<T, T> = true;
-
-}
-
 #define CHOSEN(type, function)                    \
-    if constexpr (stni_is<decltype(first), type>) \
+    if constexpr (is_same<decltype(first), type>) \
         return function(first, others...);        \
     else
 #define CHOICE(...)                                         \
     [](auto first, auto... others) {                        \
         __VA_ARGS__                                         \
-        static_assert(stni_is<decltype(first), void>, "no function for this type"); \
+        static_assert(is_same<decltype(first), void>, "no function for this type"); \
     }
 
 #define FLOATING(x, f32, f64) CHOICE(CHOSEN(float, f32) CHOSEN(double, f64))

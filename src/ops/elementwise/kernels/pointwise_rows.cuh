@@ -1,6 +1,6 @@
 /* The rows of the lists of arithmetic (pointwise_op.h) as C++ functions: the same expressions as the CPU's blocks.
  *
- * T is a compute type: float, double, int64_t, stni_bool, stni_complex of float or double. */
+ * T is a compute type: float, double, int64_t, truth, stni_complex of float or double. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_POINTWISE_ROWS_CUH
 #define STNI_OPS_ELEMENTWISE_KERNELS_POINTWISE_ROWS_CUH
 
@@ -9,22 +9,9 @@
 
 namespace {
 
-typedef uint8_t stni_bool;
-
-/* The type of an op's numbers. */
-template <class T> struct number_type {
-    typedef T type;
-};
-template <class F> struct number_type<stni_complex<F>> {
-    typedef F type;
-};
-
-template <class T> constexpr bool is_floating = stni_is<T, float> || stni_is<T, double>;
-template <class T> constexpr bool is_complex = !stni_is<T, typename number_type<T>::type>;
-
 /* What the op's numbers and operands are; those that it has not are x. */
 template <class T> struct row_operands {
-    typedef typename number_type<T>::type R;
+    typedef part_of<T> R;
     T x, y, z;
     R a, b, c;
 };
@@ -53,9 +40,9 @@ template <class T> STNI_KERNEL_INLINE T dual(T x)
     if constexpr (OP == STNI_POINTWISE_##op) {                    \
         if constexpr (is_floating<T>)                             \
             return (T)(floating);                                 \
-        else if constexpr (stni_is<T, int64_t>)                   \
+        else if constexpr (is_same<T, int64_t>)                   \
             return (T)(integer);                                  \
-        else if constexpr (stni_is<T, stni_bool>)                 \
+        else if constexpr (is_same<T, truth>)                 \
             return (T)(boolean);                                  \
         else                                                      \
             return (T)(complex_);                                 \
@@ -76,7 +63,7 @@ template <class T> STNI_KERNEL_INLINE T dual(T x)
 
 template <int OP, class T> STNI_KERNEL_INLINE T row_value(const row_operands<T> &in)
 {
-    typedef typename number_type<T>::type R;
+    typedef part_of<T> R;
     const T x = in.x, y = in.y, z = in.z;
     const R a = in.a, b = in.b, c = in.c;
     (void)y, (void)z, (void)a, (void)b, (void)c;

@@ -1,0 +1,51 @@
+/* Pointwise ops on CUDA devices: every op's slot has the same kernel, which goes to the list that the row is of. */
+#include "core/device/cuda/kernel.cuh"
+#include "ops/elementwise/kernels/pointwise_cuda.h"
+#include "ops/elementwise/unary_list.h"
+
+namespace {
+
+#define CASE(op, ...) case STNI_POINTWISE_##op:
+#define UNARY_CASES(op, ...) CASE(op) CASE(op##_backward) CASE(op##_double_backward)
+
+void launch_pointwise(const struct stni_pointwise_args &args, cudaStream_t stream)
+{
+    switch (args.op) {
+        STNI_ARITHMETIC_LIST(CASE)
+        return stni_pointwise_launch_arithmetic(args, stream);
+        STNI_COMPARISON_LIST(CASE)
+        return stni_pointwise_launch_comparison(args, stream);
+        STNI_EXPONENTIAL_LIST(UNARY_CASES)
+        return stni_pointwise_launch_exponential(args, stream);
+        STNI_TRIGONOMETRY_LIST(UNARY_CASES)
+        return stni_pointwise_launch_trigonometry(args, stream);
+        STNI_ACTIVATION_LIST(UNARY_CASES)
+        return stni_pointwise_launch_activation(args, stream);
+    case STNI_POINTWISE_COUNT:
+        break;
+    }
+}
+
+#undef CASE
+#undef UNARY_CASES
+
+}
+
+#define KERNEL(slot) STNI_CUDA_KERNEL(slot, ALL_DTYPES, struct stni_pointwise_args, launch_pointwise),
+#define FORWARD(op) KERNEL(#op ".forward")
+STNI_CUDA_KERNELS(pointwise) = {
+    STNI_UNARY_LIST(STNI_UNARY_NAMES, FORWARD)
+    FORWARD(add) FORWARD(add_) FORWARD(mul) FORWARD(mul_) FORWARD(conj) FORWARD(cast) FORWARD(sub) FORWARD(sub_)
+    FORWARD(div) FORWARD(div_) FORWARD(neg) FORWARD(neg_) FORWARD(abs) FORWARD(abs_) FORWARD(abs_backward)
+    FORWARD(sign) FORWARD(sign_) FORWARD(pow) FORWARD(pow_) FORWARD(lerp) FORWARD(lerp_) FORWARD(where)
+    FORWARD(masked_fill) FORWARD(masked_fill_) FORWARD(maximum) FORWARD(minimum) FORWARD(clamp) FORWARD(clamp_)
+    FORWARD(gate_equal) FORWARD(gate_greater) FORWARD(gate_maximum) FORWARD(eq) FORWARD(ne) FORWARD(lt) FORWARD(le)
+    FORWARD(gt) FORWARD(ge) FORWARD(logical_and) FORWARD(logical_or) FORWARD(logical_xor) FORWARD(logical_not)
+    FORWARD(isnan) FORWARD(isfinite) FORWARD(addcmul) FORWARD(addcmul_) FORWARD(addcdiv) FORWARD(addcdiv_)
+    FORWARD(floor_divide) FORWARD(floor_divide_) FORWARD(fmod) FORWARD(fmod_) FORWARD(remainder) FORWARD(remainder_)
+    FORWARD(floor) FORWARD(floor_) FORWARD(ceil) FORWARD(ceil_) FORWARD(trunc) FORWARD(trunc_) FORWARD(round)
+    FORWARD(round_) FORWARD(nan_to_num) FORWARD(nan_to_num_) FORWARD(real) FORWARD(imag) FORWARD(imag_backward)
+    FORWARD(angle) FORWARD(angle_backward) FORWARD(complex) FORWARD(polar) FORWARD(atan2) FORWARD(hypot)
+    KERNEL("linear.add")
+    STNI_CUDA_KERNELS_END
+};
