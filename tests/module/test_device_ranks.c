@@ -4,6 +4,7 @@
 #include "module/door.h"
 
 #include "core/box/box.h"
+#include "core/comm/collective.h"
 
 #include <shardtensor/module.h>
 
@@ -222,10 +223,9 @@ static const struct kind *kind_of(int step)
     return &kinds[(step * 7 + step / KINDS) % KINDS];
 }
 
-/* What is sent is overwritten as soon as the call has returned. */
+/* What is sent is overwritten as soon as the call has returned. No host waits for the queue. */
 static void steps(struct rank *r, int with_request)
 {
-    int64_t syncs = r->queue->syncs;
     for (int step = 0; step < STEPS; step++) {
         stn_request *request = NULL;
         fill(r, r->send, MOST, value(step, r->rank));
@@ -237,7 +237,6 @@ static void steps(struct rank *r, int with_request)
         fill(r, r->send, MOST, POISON);
         keep(r, step);
     }
-    CHECK_I64(r->queue->syncs, syncs);
 }
 
 static void check_log(const struct rank *r)
@@ -255,14 +254,68 @@ static void check_log(const struct rank *r)
 
 static void blocking_steps(struct rank *r)
 {
+    int64_t syncs = r->queue->syncs;
     steps(r, 0);
+    CHECK_I64(r->queue->syncs, syncs);
     check_log(r);
 }
 
 static void request_steps(struct rank *r)
 {
+    int64_t syncs = r->queue->syncs;
     steps(r, 1);
+    CHECK_I64(r->queue->syncs, syncs);
     check_log(r);
+}
+
+/* A communicator with the entries that each needs and no more, with thread ranks behind it: the library builds the rest of them. */
+
+static stn_status four_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+{
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
+    stn_comm *inner = impl;
+    return inner->run(inner, queue, &coll);
+}
+
+static stn_status four_group(void *impl, stn_queue *queue, const stn_exchange *messages)
+{
+    const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = messages->dtype, .messages = messages};
+    stn_comm *inner = impl;
+    return inner->run(inner, queue, &coll);
+}
+
+static stn_status four_subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
+{
+    stn_comm *made = NULL;
+    stn_status status = stni_comm_subset(impl, queue, ranks, n_ranks, &made);
+    if (status == STN_OK)
+        *out = made;
+    return status;
+}
+
+static void four_destroy(void *impl)
+{
+    stn_comm *inner = impl;
+    stn_comm_destroy(&inner);
+}
+
+/* In pieces of a few elements. An exchange with a reduction agrees on their size, for which the host waits. */
+static void built_steps(struct rank *r)
+{
+    static const stn_comm_ops four = {.size = sizeof four, .name = "four", .all_reduce = four_all_reduce, .group = four_group,
+                                      .subset = four_subset, .destroy = four_destroy};
+    struct rank built = *r;
+    stn_comm *inner = NULL;
+    const int all[MOST_RANKS] = {0, 1, 2, 3};
+    CHECK_STATUS(stn_comm_subset(r->comm, all, r->size, &inner), STN_OK);
+    CHECK_STATUS(stn_comm_create(&four, inner, r->rank, r->size, &built.comm), STN_OK);
+    struct stni_comm_stats stats = {0};
+    stni_comm_adopt(built.comm, r->queue, &stats, 0, 60);
+    built.comm->staging_limit = 80;
+    steps(&built, 0);
+    check_log(&built);
+    CHECK(built.comm->staging_bytes <= 80);
+    stn_comm_destroy(&built.comm);
 }
 
 /* The ranks of a subset meet on their own while the others go on. */
@@ -338,6 +391,12 @@ static void requests_are_waited_for_by_the_queue(void)
         run(size, request_steps);
 }
 
+static void collectives_that_are_built_from_others_are_queued_too(void)
+{
+    for (int size = 1; size <= MOST_RANKS; size++)
+        run(size, built_steps);
+}
+
 static void subsets_are_queued_like_their_parent(void)
 {
     run(4, subset_steps);
@@ -348,6 +407,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"collectives_are_queued_between_kernels", collectives_are_queued_between_kernels},
         {"requests_are_waited_for_by_the_queue", requests_are_waited_for_by_the_queue},
+        {"collectives_that_are_built_from_others_are_queued_too", collectives_that_are_built_from_others_are_queued_too},
         {"subsets_are_queued_like_their_parent", subsets_are_queued_like_their_parent},
     };
     return TEST_MAIN(argc, argv, cases);

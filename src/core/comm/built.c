@@ -14,7 +14,8 @@ struct build {
     size_t element_size;
     stn_message *send, *recv; /* one for each rank */
     int n_send, n_recv;
-    const void **sources; /* for each rank */
+    const void **sources; /* for each rank, as what follows */
+    stn_box *boxes;
     int64_t *counts;
 };
 
@@ -23,9 +24,14 @@ static char *element(const struct build *b, const void *data, int64_t at)
     return (char *)(uintptr_t)data + at * (int64_t)b->element_size;
 }
 
+static stn_box line(const struct build *b, const void *data, int64_t at, int64_t count)
+{
+    return (stn_box){element(b, data, at), 1, {count}, {1}};
+}
+
 static stn_message message(const struct build *b, int peer, const void *data, int64_t at, int64_t count)
 {
-    return (stn_message){peer, {element(b, data, at), 1, {count}, {1}}};
+    return (stn_message){peer, line(b, data, at, count)};
 }
 
 static void send(struct build *b, int peer, const void *data, int64_t at, int64_t count)
@@ -49,12 +55,11 @@ static stn_status pass(struct build *b)
     return none ? STN_OK : b->comm->run(b->comm, b->queue, &coll);
 }
 
-static void copy(const struct build *b, void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count)
+/* What this rank keeps for itself. */
+static stn_status copy(const struct build *b, void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count)
 {
-    char *to = element(b, dst, dst_at);
-    const char *from = element(b, src, src_at);
-    if (count > 0 && to != from)
-        memmove(to, from, (size_t)count * b->element_size);
+    const stn_box to = line(b, dst, dst_at, count), from = line(b, src, src_at, count);
+    return count > 0 && to.data != from.data ? stni_staged_move(b->queue, &to, &from, b->element_size) : STN_OK;
 }
 
 static stn_status all_gather(struct build *b)
@@ -64,7 +69,7 @@ static stn_status all_gather(struct build *b)
     int64_t at = 0;
     for (int r = 0; r < b->comm->size; at += v->counts[r++]) {
         if (r == rank)
-            copy(b, v->recv, at, v->send, 0, v->counts[r]);
+            STNI_TRY(copy(b, v->recv, at, v->send, 0, v->counts[r]));
         send(b, r, v->send, 0, v->counts[rank]);
         receive(b, r, v->recv, at, v->counts[r]);
     }
@@ -80,7 +85,7 @@ static stn_status gather(struct build *b)
         send(b, v->root, v->send, 0, v->counts[rank]);
     for (int r = 0; r < b->comm->size && rank == v->root; at += v->counts[r++]) {
         if (r == rank)
-            copy(b, v->recv, at, v->send, 0, v->counts[r]);
+            STNI_TRY(copy(b, v->recv, at, v->send, 0, v->counts[r]));
         receive(b, r, v->recv, at, v->counts[r]);
     }
     return pass(b);
@@ -95,7 +100,7 @@ static stn_status scatter(struct build *b)
         receive(b, v->root, v->recv, 0, v->counts[rank]);
     for (int r = 0; r < b->comm->size && rank == v->root; at += v->counts[r++]) {
         if (r == rank)
-            copy(b, v->recv, 0, v->send, at, v->counts[r]);
+            STNI_TRY(copy(b, v->recv, 0, v->send, at, v->counts[r]));
         send(b, r, v->send, at, v->counts[r]);
     }
     return pass(b);
@@ -121,7 +126,7 @@ static stn_status all_to_all(struct build *b)
                               (long long)v->counts[rank], (long long)v->recv_counts[rank]);
     for (int r = 0; r < b->comm->size; r++) {
         if (r == rank)
-            copy(b, v->recv, in, v->send, out, v->counts[r]);
+            STNI_TRY(copy(b, v->recv, in, v->send, out, v->counts[r]));
         send(b, r, v->send, out, v->counts[r]);
         receive(b, r, v->recv, in, v->recv_counts[r]);
         out += v->counts[r];
@@ -130,10 +135,15 @@ static stn_status all_to_all(struct build *b)
     return pass(b);
 }
 
+/* Nobody reads the sum. */
 static stn_status barrier(struct build *b)
 {
-    int64_t one = 1;
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_SUM, .count = 1, .send = &one, .recv = &one};
+    uint8_t *one = stni_staging(b->comm, b->queue, 1);
+    if (!one)
+        return STN_ERR_MEMORY;
+    if (b->queue->device->is_cpu)
+        *one = 1;
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_U8, .op = STN_SUM, .count = 1, .send = one, .recv = one};
     return b->comm->run(b->comm, b->queue, &coll);
 }
 
@@ -142,6 +152,21 @@ static int64_t in_piece(int64_t count, int64_t first, int64_t piece)
 {
     int64_t rest = count - first;
     return rest < 0 ? 0 : rest < piece ? rest : piece;
+}
+
+/* The sources' `n` elements each. */
+static stn_status combine(const struct build *b, void *dst, int64_t n)
+{
+    const struct stni_coll *v = b->coll;
+    const int size = b->comm->size;
+    if (b->queue->device->is_cpu && stni_dense_reduce(dst, b->sources, size, n, v->dtype, v->op) != STN_OK)
+        return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_coll_name(v->kind));
+    if (b->queue->device->is_cpu)
+        return STN_OK;
+    const stn_box to = line(b, dst, 0, n);
+    for (int r = 0; r < size; r++)
+        b->boxes[r] = line(b, b->sources[r], 0, n);
+    return stni_staged_combine(b->queue, &to, size, b->boxes, v->dtype, v->op);
 }
 
 /* A piece of every rank's part: sent to its owner, combined there. */
@@ -158,9 +183,7 @@ static stn_status reduce_piece(struct build *b, int64_t first, int64_t piece, ch
     }
     STNI_TRY(pass(b));
     b->sources[rank] = element(b, v->send, own_at + first);
-    if (own > 0 && stni_dense_reduce(element(b, v->recv, first), b->sources, size, own, v->dtype, v->op) != STN_OK)
-        return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_coll_name(v->kind));
-    return STN_OK;
+    return own > 0 ? combine(b, element(b, v->recv, first), own) : STN_OK;
 }
 
 static stn_status reduce_parts(struct build *b)
@@ -208,14 +231,15 @@ stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_c
 {
     if (coll->kind == STNI_COLL_EXCHANGE)
         return stni_comm_exchange_staged(comm, queue, coll->messages);
-    size_t n = (size_t)comm->size, bytes = n * (2 * sizeof(stn_message) + sizeof(void *) + sizeof(int64_t));
+    size_t n = (size_t)comm->size, bytes = n * (2 * sizeof(stn_message) + sizeof(stn_box) + sizeof(void *) + sizeof(int64_t));
     char *memory = stni_malloc(bytes);
     if (!memory)
         return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)", stni_coll_name(coll->kind), bytes);
     struct build b = {.comm = comm, .queue = queue, .coll = coll, .element_size = stn_dtype_size(coll->dtype)};
     b.send = (void *)memory;
     b.recv = b.send + n;
-    b.counts = (void *)(b.recv + n);
+    b.boxes = (void *)(b.recv + n);
+    b.counts = (void *)(b.boxes + n);
     b.sources = (void *)(b.counts + n);
     stn_status status = builders[coll->kind](&b);
     stni_free(memory);

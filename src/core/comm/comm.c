@@ -52,6 +52,7 @@ void stn_comm_destroy(stn_comm **comm_at)
     if (comm->queue && comm->queue != comm->own_queue)
         stn_queue_sync(comm->queue);
     stn_status unrun = comm->side_queue ? stn_queue_sync(comm->side_queue) : STN_OK;
+    stni_staging_free(comm);
     stni_queue_destroy(&comm->side_queue);
     stni_comm_leave_requests(comm, unrun);
     stni_queue_destroy(&comm->own_queue);
@@ -63,7 +64,6 @@ void stn_comm_destroy(stn_comm **comm_at)
         stni_free(b);
     }
     pthread_mutex_destroy(&comm->blocks_lock);
-    stni_free(comm->staging);
     stni_free(comm);
     *comm_at = NULL;
 }
@@ -100,6 +100,7 @@ static int has_deadline(const stn_comm_ops *ops)
 
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds)
 {
+    stni_staging_free(comm);
     comm->queue = queue;
     comm->stats = stats;
     comm->checks = checks;
@@ -109,6 +110,7 @@ void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *s
 
 void stni_comm_give_back(stn_comm *comm)
 {
+    stni_staging_free(comm);
     comm->queue = comm->own_queue;
     comm->stats = &comm->own_stats;
     comm->checks = 0;

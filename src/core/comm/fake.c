@@ -5,7 +5,6 @@
 #include "core/base/host_alloc.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct fake_family {
     atomic_int refs;
@@ -38,48 +37,42 @@ static stn_status count(const struct fake *fake, stn_queue *queue, const struct 
     return STN_OK;
 }
 
-static void copy(void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t n, stn_dtype dtype)
+static stn_box line(const void *data, int64_t at, int64_t n, stn_dtype dtype)
 {
-    int64_t size = (int64_t)stn_dtype_size(dtype);
-    char *to = (char *)dst + dst_at * size;
-    const char *from = (const char *)src + src_at * size;
-    if (n > 0 && to != from)
-        memmove(to, from, (size_t)(n * size));
+    return (stn_box){(char *)(uintptr_t)data + at * (int64_t)stn_dtype_size(dtype), 1, {n}, {1}};
+}
+
+static stn_status copy(stn_queue *queue, const struct stni_coll *v, int64_t dst_at, int64_t src_at, int64_t n)
+{
+    const stn_box to = line(v->recv, dst_at, n, v->dtype), from = line(v->send, src_at, n, v->dtype);
+    return n > 0 && to.data != from.data ? stni_staged_move(queue, &to, &from, stn_dtype_size(v->dtype)) : STN_OK;
 }
 
 /* What a rank sends to itself; the rest of what would be received stays. */
-static void copy_own(const stn_comm *comm, enum stni_isa isa, const struct stni_coll *v)
+static stn_status copy_own(const stn_comm *comm, stn_queue *queue, const struct stni_coll *v)
 {
     const int rank = comm->rank;
     switch (v->kind) {
     case STNI_COLL_ALL_GATHER:
-        copy(v->recv, stni_counts_sum(v->counts, rank), v->send, 0, v->counts[rank], v->dtype);
-        break;
+        return copy(queue, v, stni_counts_sum(v->counts, rank), 0, v->counts[rank]);
     case STNI_COLL_GATHER:
-        if (rank == v->root)
-            copy(v->recv, stni_counts_sum(v->counts, rank), v->send, 0, v->counts[rank], v->dtype);
-        break;
+        return rank == v->root ? copy(queue, v, stni_counts_sum(v->counts, rank), 0, v->counts[rank]) : STN_OK;
     case STNI_COLL_SCATTER:
-        if (rank == v->root)
-            copy(v->recv, 0, v->send, stni_counts_sum(v->counts, rank), v->counts[rank], v->dtype);
-        break;
+        return rank == v->root ? copy(queue, v, 0, stni_counts_sum(v->counts, rank), v->counts[rank]) : STN_OK;
     case STNI_COLL_ALL_TO_ALL:
-        copy(v->recv, stni_counts_sum(v->recv_counts, rank), v->send, stni_counts_sum(v->counts, rank), v->counts[rank], v->dtype);
-        break;
+        return copy(queue, v, stni_counts_sum(v->recv_counts, rank), stni_counts_sum(v->counts, rank), v->counts[rank]);
     case STNI_COLL_GROUP:
     case STNI_COLL_EXCHANGE:
-        stni_staged_self(comm, isa, v->messages);
-        break;
+        return stni_staged_self(comm, queue, v->messages);
     default:
-        break;
+        return STN_OK;
     }
 }
 
 static stn_status run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     STNI_TRY(count(comm->impl, queue, coll));
-    copy_own(comm, queue->isa, coll);
-    return STN_OK;
+    return copy_own(comm, queue, coll);
 }
 
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)

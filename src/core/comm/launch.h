@@ -51,15 +51,21 @@ stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn
 stn_status stni_staged_copy(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
 stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
 
-/* `bytes` of the communicator's staging memory; NULL fails `queue`. */
+/* `bytes` of the communicator's staging memory, which is the queue's device's; NULL fails `queue`. */
 void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes);
+/* Gives it back, before the communicator goes to a queue of another device or is destroyed. */
+void stni_staging_free(stn_comm *comm);
+
+/* Copies or reduces boxes for a collective: at once on the CPU, whose queue is the calling thread, else on the queue. */
+stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box *src, size_t element_size);
+stn_status stni_staged_combine(stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
 
 /* Elements [from, to) of a box, packed at or unpacked from `dense`. */
-void stni_staged_pack(enum stni_isa isa, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
-void stni_staged_unpack(enum stni_isa isa, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
+stn_status stni_staged_pack(stn_queue *queue, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
+stn_status stni_staged_unpack(stn_queue *queue, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
 
 /* Copies the messages from this rank to itself. */
-void stni_staged_self(const stn_comm *comm, enum stni_isa isa, const stn_exchange *messages);
+stn_status stni_staged_self(const stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
 
 extern const stn_comm_ops stni_fake_ops;
 

@@ -9,8 +9,25 @@
 struct dense {
     char *data;
     size_t element_size;
-    enum stni_isa isa;
+    stn_queue *queue;
+    stn_status status; /* of the copies so far */
 };
+
+stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box *src, size_t element_size)
+{
+    if (!queue->device->is_cpu)
+        return stni_box_copy(queue, dst, src, element_size);
+    stni_box_copy_now(queue->isa, dst, src, element_size);
+    return STN_OK;
+}
+
+stn_status stni_staged_combine(stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
+{
+    if (!queue->device->is_cpu)
+        return stni_box_reduce(queue, 1, dst, n_src, src, dtype, op);
+    stni_box_reduce_now(queue->isa, 1, dst, n_src, src, dtype, op);
+    return STN_OK;
+}
 
 static stn_box dense_like(const struct dense *dense, const stn_box *part, int64_t at)
 {
@@ -26,35 +43,57 @@ static stn_box dense_like(const struct dense *dense, const stn_box *part, int64_
 
 static void pack_part(void *arg, const stn_box *part, int64_t at)
 {
-    const struct dense *dense = arg;
+    struct dense *dense = arg;
     stn_box box = dense_like(dense, part, at);
-    stni_box_copy_now(dense->isa, &box, part, dense->element_size);
+    if (dense->status == STN_OK)
+        dense->status = stni_staged_move(dense->queue, &box, part, dense->element_size);
 }
 
 static void unpack_part(void *arg, const stn_box *part, int64_t at)
 {
-    const struct dense *dense = arg;
+    struct dense *dense = arg;
     stn_box box = dense_like(dense, part, at);
-    stni_box_copy_now(dense->isa, part, &box, dense->element_size);
+    if (dense->status == STN_OK)
+        dense->status = stni_staged_move(dense->queue, part, &box, dense->element_size);
 }
 
-void stni_staged_pack(enum stni_isa isa, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size)
+stn_status stni_staged_pack(stn_queue *queue, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size)
 {
-    struct dense to_dense = {dense, element_size, isa};
+    struct dense to_dense = {dense, element_size, queue, STN_OK};
     stni_box_range(box, element_size, from, to, pack_part, &to_dense);
+    return to_dense.status;
 }
 
-void stni_staged_unpack(enum stni_isa isa, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size)
+stn_status stni_staged_unpack(stn_queue *queue, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size)
 {
-    struct dense from_dense = {(char *)(uintptr_t)dense, element_size, isa};
+    struct dense from_dense = {(char *)(uintptr_t)dense, element_size, queue, STN_OK};
     stni_box_range(box, element_size, from, to, unpack_part, &from_dense);
+    return from_dense.status;
+}
+
+/* On a device the memory may still be used by what is queued. */
+void stni_staging_free(stn_comm *comm)
+{
+    if (comm->staging && comm->queue && !comm->queue->device->is_cpu) {
+        stn_queue_sync(comm->queue);
+        if (comm->side_queue)
+            stn_queue_sync(comm->side_queue);
+        stni_device_deallocate(comm->queue->device, comm->staging, comm->staging_bytes);
+    } else {
+        stni_free(comm->staging);
+    }
+    comm->staging = NULL;
+    comm->staging_bytes = 0;
 }
 
 void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes)
 {
     if (bytes > comm->staging_bytes) {
-        stni_free(comm->staging);
-        comm->staging = stni_malloc(bytes);
+        stni_staging_free(comm);
+        if (queue->device->is_cpu)
+            comm->staging = stni_malloc(bytes);
+        else if (stni_device_allocate(queue->device, bytes, &comm->staging) != STN_OK)
+            comm->staging = NULL;
         comm->staging_bytes = comm->staging ? bytes : 0;
     }
     if (bytes > 0 && !comm->staging)
@@ -62,7 +101,7 @@ void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes)
     return comm->staging;
 }
 
-void stni_staged_self(const stn_comm *comm, enum stni_isa isa, const stn_exchange *messages)
+stn_status stni_staged_self(const stn_comm *comm, stn_queue *queue, const stn_exchange *messages)
 {
     int at = 0;
     for (int i = 0; i < messages->n_recv; i++) {
@@ -71,17 +110,18 @@ void stni_staged_self(const stn_comm *comm, enum stni_isa isa, const stn_exchang
         while (at < messages->n_send && messages->send[at].peer != comm->rank)
             at++;
         if (at == messages->n_send)
-            return;
+            break;
         if (stni_box_numel(&messages->recv[i].box) > 0)
-            stni_box_copy_now(isa, &messages->recv[i].box, &messages->send[at].box, stn_dtype_size(messages->dtype));
+            STNI_TRY(stni_staged_move(queue, &messages->recv[i].box, &messages->send[at].box, stn_dtype_size(messages->dtype)));
         at++;
     }
+    return STN_OK;
 }
 
 stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn_exchange *messages)
 {
     if (messages->reduce)
         return stni_staged_reduce(comm, queue, messages);
-    stni_staged_self(comm, queue->isa, messages);
+    STNI_TRY(stni_staged_self(comm, queue, messages));
     return stni_staged_copy(comm, queue, messages);
 }

@@ -83,7 +83,7 @@ static int by_peer(const void *a, const void *b)
 }
 
 /* Packs or unpacks the part of each message that lies in the piece. */
-static void move_piece(const struct work *w, const struct piece *p)
+static stn_status move_piece(const struct work *w, const struct piece *p)
 {
     const stn_message *list = list_of(w, p->stream);
     int64_t begin = 0;
@@ -96,24 +96,26 @@ static void move_piece(const struct work *w, const struct piece *p)
             continue;
         char *at = p->data + (begin - n + from - p->from) * (int64_t)w->element_size;
         if (p->stream->receives)
-            stni_staged_unpack(w->queue->isa, &list[i].box, at, from, to, w->element_size);
+            STNI_TRY(stni_staged_unpack(w->queue, &list[i].box, at, from, to, w->element_size));
         else
-            stni_staged_pack(w->queue->isa, at, &list[i].box, from, to, w->element_size);
+            STNI_TRY(stni_staged_pack(w->queue, at, &list[i].box, from, to, w->element_size));
     }
+    return STN_OK;
 }
 
-static void move_pieces(const struct work *w, int receives)
+static stn_status move_pieces(const struct work *w, int receives)
 {
     for (int i = 0; i < w->n_pieces; i++)
         if (w->pieces[i].stream->receives == receives && !w->pieces[i].stream->direct)
-            move_piece(w, &w->pieces[i]);
+            STNI_TRY(move_piece(w, &w->pieces[i]));
+    return STN_OK;
 }
 
 /* Passes the pieces that were gathered, as one group. */
 static stn_status pass_pieces(struct work *w)
 {
     stn_exchange group = {.dtype = w->messages->dtype, .send = w->send, .recv = w->recv};
-    move_pieces(w, 0);
+    STNI_TRY(move_pieces(w, 0));
     qsort(w->pieces, (size_t)w->n_pieces, sizeof *w->pieces, by_peer);
     for (int i = 0; i < w->n_pieces; i++) {
         const struct piece *p = &w->pieces[i];
@@ -125,7 +127,7 @@ static stn_status pass_pieces(struct work *w)
     }
     const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = group.dtype, .messages = &group};
     STNI_TRY(w->comm->run(w->comm, w->queue, &coll));
-    move_pieces(w, 1);
+    STNI_TRY(move_pieces(w, 1));
     w->n_pieces = 0;
     w->space = 2 * w->piece_elements;
     return STN_OK;

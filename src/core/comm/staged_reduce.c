@@ -39,7 +39,7 @@ static stn_message message_of(const struct round *r, const stn_message *from, ch
 }
 
 /* What goes to this rank itself is packed where it would be received. */
-static void pack_all(const struct round *r, stn_exchange *group)
+static stn_status pack_all(const struct round *r, stn_exchange *group)
 {
     const stn_exchange *m = r->messages;
     int rank = r->comm->rank, own = 0;
@@ -52,22 +52,24 @@ static void pack_all(const struct round *r, stn_exchange *group)
         int64_t n = count_in(r, &m->send[i].box);
         int to_self = m->send[i].peer == rank;
         char *data = to_self ? place(r, r->received, own++) : place(r, r->sent, i);
-        stni_staged_pack(r->queue->isa, data, &m->send[i].box, r->from, r->from + n, r->element_size);
+        STNI_TRY(stni_staged_pack(r->queue, data, &m->send[i].box, r->from, r->from + n, r->element_size));
         if (!to_self && n > 0)
             r->send[group->n_send++] = message_of(r, &m->send[i], data);
     }
+    return STN_OK;
 }
 
 struct combination {
     const struct round *round;
     const struct stni_recv_group *recv_groups;
     int n;
+    stn_status status;
 };
 
 /* Combines into `part` of the box the elements that begin at element `at` of the pieces. */
 static void combine_part(void *arg, const stn_box *part, int64_t at)
 {
-    const struct combination *c = arg;
+    struct combination *c = arg;
     const struct round *r = c->round;
     stn_box dense = *part;
     int64_t stride = 1;
@@ -79,18 +81,21 @@ static void combine_part(void *arg, const stn_box *part, int64_t at)
         r->addends[k] = dense;
         r->addends[k].data = place(r, r->received, c->recv_groups[k].index) + at * (int64_t)r->element_size;
     }
-    stni_box_reduce_now(r->queue->isa, 1, part, c->n, r->addends, r->messages->dtype, r->messages->op);
+    if (c->status == STN_OK)
+        c->status = stni_staged_combine(r->queue, part, c->n, r->addends, r->messages->dtype, r->messages->op);
 }
 
-static void combine_all(const struct round *r)
+static stn_status combine_all(const struct round *r)
 {
     const stn_exchange *m = r->messages;
     for (int i = 0, n; i < m->n_recv; i += n) {
         const stn_box *box = &m->recv[r->recv_groups[i].index].box;
         n = stni_recv_groups_run(r->recv_groups, i, m->n_recv);
-        struct combination c = {r, r->recv_groups + i, n};
+        struct combination c = {r, r->recv_groups + i, n, STN_OK};
         stni_box_range(box, r->element_size, r->from, r->from + count_in(r, box), combine_part, &c);
+        STNI_TRY(c.status);
     }
+    return STN_OK;
 }
 
 static int64_t longest_message(const stn_exchange *m)
@@ -108,21 +113,40 @@ static stn_status run_rounds(struct round *r)
     int64_t longest = longest_message(r->messages);
     for (; r->from < longest; r->from += r->piece) {
         stn_exchange group = {.dtype = r->messages->dtype, .send = r->send, .recv = r->recv};
-        pack_all(r, &group);
+        STNI_TRY(pack_all(r, &group));
         const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = group.dtype, .messages = &group};
         STNI_TRY(r->comm->run(r->comm, r->queue, &coll));
-        combine_all(r);
+        STNI_TRY(combine_all(r));
     }
     return STN_OK;
+}
+
+static stn_status all_reduce_max(stn_comm *comm, stn_queue *queue, int64_t *number)
+{
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MAX, .count = 1, .send = number,
+                                   .recv = number};
+    return comm->run(comm, queue, &coll);
+}
+
+/* The largest of the ranks' numbers. A device's collectives take no host memory, so that the number goes through the device's, and the host waits. */
+static stn_status largest_of_ranks(stn_comm *comm, stn_queue *queue, int64_t *number)
+{
+    if (queue->device->is_cpu)
+        return all_reduce_max(comm, queue, number);
+    int64_t *staged = stni_staging(comm, queue, sizeof *number);
+    if (!staged)
+        return STN_ERR_MEMORY;
+    STNI_TRY(stni_queue_copy(queue, staged, number, sizeof *number, STNI_COPY_TO_DEVICE));
+    STNI_TRY(all_reduce_max(comm, queue, staged));
+    STNI_TRY(stni_queue_copy(queue, number, staged, sizeof *number, STNI_COPY_TO_HOST));
+    return stn_queue_sync(queue);
 }
 
 /* The size of a piece, in elements, the same on every rank. */
 static stn_status agree_on_piece(stn_comm *comm, stn_queue *queue, const stn_exchange *m, int64_t *piece)
 {
     int64_t most = (int64_t)m->n_send + m->n_recv;
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MAX, .count = 1, .send = &most,
-                                   .recv = &most};
-    STNI_TRY(comm->run(comm, queue, &coll));
+    STNI_TRY(largest_of_ranks(comm, queue, &most));
     *piece = (int64_t)(comm->staging_limit / stn_dtype_size(m->dtype)) / (most > 0 ? most : 1);
     *piece = *piece > 0 ? *piece : 1;
     return STN_OK;

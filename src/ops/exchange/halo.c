@@ -1,6 +1,7 @@
 #include "ops/exchange/halo.h"
 
 #include "core/base/host_alloc.h"
+#include "core/redistribute/identity.h"
 #include "ops/exchange/messages.h"
 
 #include <stdlib.h>
@@ -89,11 +90,11 @@ static int is_empty(const stn_box *box)
 /* Zeros are copied from one element, again and again. */
 static stn_status fill_zero(struct fetch *f, const stn_box *to)
 {
-    static const double zeros[2];
+    enum { DOUBLES = 2 }; /* as many bytes as the largest element has */
     stn_queue *queue = f->call->context->queue;
     if (f->zero == NULL) {
-        STNI_TRY(stn_op_scratch(f->call, sizeof zeros, &f->zero));
-        STNI_TRY(stni_queue_copy(queue, f->zero, zeros, sizeof zeros, STNI_COPY_TO_DEVICE));
+        STNI_TRY(stn_op_scratch(f->call, DOUBLES * sizeof(double), &f->zero));
+        STNI_TRY(stni_fill_zeros(queue, f->zero, DOUBLES, STN_DTYPE_F64));
     }
     stn_box from = *to;
     from.data = f->zero;
