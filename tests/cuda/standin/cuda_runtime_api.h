@@ -41,6 +41,7 @@ const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *pointer);
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *at, int byte, size_t bytes, cudaStream_t stream);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);

@@ -271,6 +271,16 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
     return cudaSuccess;
 }
 
+cudaError_t cudaMemsetAsync(void *at, int byte, size_t bytes, cudaStream_t stream)
+{
+    if (bytes == 0)
+        return cudaSuccess;
+    if (!standin::device_owns(at))
+        return failed(cudaErrorInvalidValue);
+    stream->add_on_memory([=] { std::memset(at, byte, bytes); });
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int)
 {
     *out = new CUstream_st;
