@@ -92,15 +92,23 @@ STNI_INLINE double stni_pow2_f64(uint64_t k)
     return f;
 }
 
+/* Line by line: a loop over coefficients in here keeps gcc 12 from making vectors of the loop around it. */
 STNI_INLINE double stni_exp_near_f64(double r)
 {
-    static const double inverse_factorial[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
-                                               1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
-                                               1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5,
-                                               1.0,                1.0};
-    double p = inverse_factorial[0];
-    for (int i = 1; i < 14; i++)
-        p = STNI_FMA_F64(p, r, inverse_factorial[i]);
+    double p = 1.0 / 6227020800.0;
+    p = STNI_FMA_F64(p, r, 1.0 / 479001600.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 39916800.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 3628800.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 362880.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 40320.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 5040.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 720.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 120.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 24.0);
+    p = STNI_FMA_F64(p, r, 1.0 / 6.0);
+    p = STNI_FMA_F64(p, r, 0.5);
+    p = STNI_FMA_F64(p, r, 1.0);
+    p = STNI_FMA_F64(p, r, 1.0);
     return p;
 }
 
