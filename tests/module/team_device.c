@@ -15,7 +15,7 @@ static void open_queue(int rank)
 {
     struct stni_error error = {.status = STN_OK};
     const stn_queue_options options = {.size = sizeof options, .delay_seed = (uint64_t)rank + 1};
-    CHECK_STATUS(stni_module_open_device("probe", PROBE_FOLDER, &device, &error), STN_OK);
+    CHECK_STATUS(stni_module_open_device("probe", rank, PROBE_FOLDER, &device, &error), STN_OK);
     if (CHECK_STR(error.text, ""))
         CHECK_STATUS(stni_queue_create(device, &options, &queue), STN_OK);
 }
