@@ -3,6 +3,7 @@
 #include "ops/cpu/gemm_kernels.h"
 
 #include "core/base/isa.h"
+#include "core/box/box_kernel.h"
 
 #include <string.h>
 

@@ -38,11 +38,24 @@ static inline void NAME(tile)(int64_t k, const REAL *a, const REAL *b, NAME(vect
         }
 }
 
+/* Packs one whole panel of rows that lie contiguous. */
+static inline void NAME(transpose)(int width, int64_t k, const REAL *x, int64_t row, REAL *out)
+{
+    enum { KIND = sizeof(REAL) == 8 ? 3 : 2, SIZE = (int)sizeof(REAL) };
+    STNI_ISA_NAME(stni_copy_kernels).transpose[KIND]((char *)out, width * SIZE, (const char *)x, row * SIZE, width, k,
+                                                     0, 0);
+}
+
 /* Packs rows x k of a strided matrix into panels of `width` rows, the last one filled up with zeros. Of A as it is, of B transposed. */
 static inline void NAME(pack)(int64_t rows, int64_t k, int width, const REAL *x, int64_t row, int64_t col, REAL *out)
 {
     for (int64_t r = 0; r < rows; r += width) {
         int n = (int)(rows - r < width ? rows - r : width);
+        if (PLANES == 1 && n == width && col == 1) {
+            NAME(transpose)(width, k, x + r * row, row, out);
+            out += width * k;
+            continue;
+        }
         for (int64_t at = 0; at < k; at++)
             for (int p = 0; p < PLANES; p++, out += width) {
                 const REAL *from = x + PLANES * (r * row + at * col) + p;
