@@ -62,12 +62,12 @@ static stn_status cube_backward(stn_backward_call *call)
 }
 
 static const stn_input_schema inputs[] = {{.name = "x"}};
-static const stn_kernel_slot slots[] = {{"cube.forward", sizeof(struct cube_args)}};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct cube_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "cube.forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct cube_args), cube_kernel}};
-static const stn_op_desc cube = {.size = sizeof cube, .name = "cube", .inputs = inputs, .n_inputs = 1, .n_outputs = 1,
-                                 .check = cube_check, .place = cube_place, .run = cube_run, .saves = cube_saves,
-                                 .backward = cube_backward, .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1};
+    {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct cube_args), cube_kernel, NULL}};
+static const stn_op_impl impl = {.check = cube_check, .place = cube_place, .run = cube_run, .saves = cube_saves,
+                                 .backward = cube_backward, STN_SLOTS(slots), STN_KERNELS(kernels)};
+static const stn_op_desc cube = {.size = sizeof cube, .name = "cube", STN_INPUTS(inputs), .n_outputs = 1, .impl = &impl};
 
 static stn_status rank_main(stn_context *ctx, void *arg)
 {

@@ -104,16 +104,19 @@ static stn_status backward(stn_backward_call *call)
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
-static const stn_kernel_slot slots[] = {{"advect.run", sizeof(struct stencil_args)}, {"advect_adjoint.run", sizeof(struct stencil_args)}};
-static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "advect.run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct stencil_args), forward_kernel},
-    {sizeof(stn_kernel), "advect_adjoint.run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct stencil_args), adjoint_kernel}};
-static const stn_op_desc advect = {.size = sizeof advect, .name = "advect", .inputs = inputs, .n_inputs = 1, .n_outputs = 1, .check = check,
-                                   .place = place, .run = run_forward, .backward = backward, .slots = &slots[0], .n_slots = 1,
-                                   .kernels = &kernels[0], .n_kernels = 1, .arg = "advect_adjoint"};
-static const stn_op_desc advect_adjoint = {.size = sizeof advect_adjoint, .name = "advect_adjoint", .inputs = inputs, .n_inputs = 1,
-                                           .n_outputs = 1, .check = check, .place = place, .run = run_adjoint, .backward = backward,
-                                           .slots = &slots[1], .n_slots = 1, .kernels = &kernels[1], .n_kernels = 1, .arg = "advect"};
+static const stn_kernel_slot slots[] = {{"run", sizeof(struct stencil_args)}};
+static const stn_kernel forward_kernels[] = {
+    {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct stencil_args), forward_kernel, NULL}};
+static const stn_kernel adjoint_kernels[] = {
+    {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct stencil_args), adjoint_kernel, NULL}};
+static const stn_op_impl forward = {.check = check, .place = place, .run = run_forward, .backward = backward, STN_SLOTS(slots),
+                                    STN_KERNELS(forward_kernels)};
+static const stn_op_impl adjoint = {.check = check, .place = place, .run = run_adjoint, .backward = backward, STN_SLOTS(slots),
+                                    STN_KERNELS(adjoint_kernels)};
+static const stn_op_desc advect = {.size = sizeof advect, .name = "advect", STN_INPUTS(inputs), .n_outputs = 1, .impl = &forward,
+                                   .arg = "advect_adjoint"};
+static const stn_op_desc advect_adjoint = {.size = sizeof advect_adjoint, .name = "advect_adjoint", STN_INPUTS(inputs), .n_outputs = 1,
+                                           .impl = &adjoint, .arg = "advect"};
 
 static stn_tensor *advance(stn_tensor *u)
 {

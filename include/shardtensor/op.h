@@ -1,6 +1,6 @@
 /* Ops: descriptors, calls by name, handlers, kernels. For frameworks, and for whoever writes an op.
  *
- * An op is a descriptor: a schema (inputs, attributes, outputs) and up to four functions.
+ * An op is a descriptor: a schema (inputs, attributes, outputs) and up to four functions, which ops of a family may share.
  *   check    metadata in, metadata out: checks shapes, dtypes and attributes, and gives the outputs' dtypes and shapes.
  *   place    from the input specs, the specs it wants and the specs it will give; STN_NO_RULE where it has none.
  *   run      launches kernels and starts collectives. Its inputs have the specs that place wanted; its outputs exist.
@@ -148,22 +148,43 @@ enum stn_op_flags {
                             kernels are set for it by name as for any other */
 };
 
-/** A kernel that an op may launch. Its name is "op.slot". */
+/** A kernel that an op may launch. */
 typedef struct stn_kernel {
-    size_t size; /* sizeof(stn_kernel) */
-    const char *name;
+    size_t size;      /* sizeof(stn_kernel) */
+    const char *name; /* of an op's own kernels the slot's: "forward". Everywhere else with the op's: "softmax.forward" */
     /** "cpu", …; "cpu/avx2" and "cpu/avx512": for contexts whose instruction set (stn_context_options) is that one or a wider one. Of an op's
      *  built-in kernels that fit a context the last one serves. */
     const char *device;
-    uint32_t dtypes;    /* bit d: serves stn_dtype d */
-    size_t args_size;   /* of its argument struct: must equal the slot's */
+    uint32_t dtypes;  /* bit d: serves stn_dtype d */
+    size_t args_size; /* of its argument struct: must equal the slot's */
     stn_kernel_fn function;
+    /** Bytes of scratch that the kernel wants for these arguments on this queue; NULL: none. An op asks by stn_op_workspace, on the
+     *  context's thread, before the launch; it reads no tensor's elements. */
+    size_t (*workspace)(stn_queue *queue, const void *args);
 } stn_kernel;
 
 typedef struct stn_kernel_slot {
-    const char *name; /* "softmax.forward" */
+    const char *name; /* within the op: "forward" is "softmax.forward" to everybody else. No '.' in it */
     size_t args_size;
 } stn_kernel_slot;
+
+/** What an op does. The ops of a family may share one. */
+typedef struct stn_op_impl {
+    stn_status (*check)(stn_op_call *call);
+    stn_status (*place)(stn_op_call *call); /* NULL: no rule */
+    stn_status (*run)(stn_op_call *call);
+    /** Which tensors backward will read, given which inputs need a cotangent: bit i input i, bit 32 + k output k. NULL: none. */
+    uint64_t (*saves)(const stn_op_call *call, uint32_t needs);
+    stn_status (*backward)(stn_backward_call *call); /* NULL: no gradient */
+    /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or with its inputs. The
+     *  other functions, slots and flags are not used: gradients and layouts are those of the ops that it calls. What these made on the
+     *  way is released. */
+    stn_status (*compose)(stn_op_call *call);
+    const stn_kernel_slot *slots;
+    int n_slots;
+    const stn_kernel *kernels; /* built-in ones */
+    int n_kernels;
+} stn_op_impl;
 
 struct stn_op_desc {
     size_t size; /* sizeof(stn_op_desc) */
@@ -175,24 +196,18 @@ struct stn_op_desc {
     size_t attrs_size;      /* bytes; the struct holds no pointers, and its padding is zero */
     const void *attrs_init; /* the defaults, attrs_size bytes; NULL: all zero */
     int n_outputs;
+    int n_private;  /* how many of the outputs, the last ones, no caller gets: they are made for backward to read */
     unsigned flags; /* stn_op_flags */
-    stn_status (*check)(stn_op_call *call);
-    stn_status (*place)(stn_op_call *call); /* NULL: no rule */
-    stn_status (*run)(stn_op_call *call);
-    /** Which tensors backward will read, given which inputs need a cotangent: bit i input i, bit 32 + k output k. NULL: none. */
-    uint64_t (*saves)(const stn_op_call *call, uint32_t needs);
-    stn_status (*backward)(stn_backward_call *call); /* NULL: no gradient */
-    const stn_kernel_slot *slots;
-    int n_slots;
-    const stn_kernel *kernels; /* built-in ones */
-    int n_kernels;
-    void *arg; /* the author's own */
-    /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or with its inputs. The
-     *  other functions, slots and flags are not used: gradients and layouts are those of the ops that it calls. What these made on the
-     *  way is released. */
-    stn_status (*compose)(stn_op_call *call);
-    int n_private; /* how many of the outputs, the last ones, no caller gets: they are made for backward to read */
+    const stn_op_impl *impl;
+    void *arg; /* the author's own, for the functions of `impl` */
 };
+
+/* Rows with their number, in the initialiser of a descriptor or of a stn_op_impl: each takes an array, whose rows it counts. */
+#define STN_ROWS_OF(array) (int)(sizeof(array) / sizeof((array)[0]))
+#define STN_INPUTS(array) .inputs = (array), .n_inputs = STN_ROWS_OF(array)
+#define STN_ATTRS(array, type) .attrs = (array), .n_attrs = STN_ROWS_OF(array), .attrs_size = sizeof(type) /* type: the attribute struct */
+#define STN_SLOTS(array) .slots = (array), .n_slots = STN_ROWS_OF(array)
+#define STN_KERNELS(array) .kernels = (array), .n_kernels = STN_ROWS_OF(array)
 
 /* Helpers for the functions of an op */
 
@@ -202,6 +217,10 @@ STN_API stn_status stn_op_fail(const stn_op_call *call, stn_status status, const
 /** Launches the kernel of a slot for a dtype on the context's queue.
  *  @return STN_ERR_UNSUPPORTED where the device has no kernel for it (named in the message); else as stn_queue_launch. */
 STN_API stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size);
+
+/** Bytes of scratch that the kernel of a slot for a dtype wants for these arguments (stn_kernel.workspace), for stn_op_scratch; 0 where it
+ *  wants none, or where the device has no such kernel. `args` is complete but for the pointer to that memory. Local. */
+STN_API size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dtype, const void *args);
 
 /** Device memory that lasts as long as the work queued by run. At least 64-byte aligned. @return STN_ERR_MEMORY. */
 STN_API stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **out);
@@ -296,8 +315,9 @@ STN_API stn_status stn_handler_set(stn_context *context, const char *name, stn_o
 /** Switches the handlers of one op on or off; NULL: those of all ops. Local. @return STN_ERR_NOT_FOUND. */
 STN_API stn_status stn_handler_enable(stn_context *context, const char *name, int on);
 
-/** Adds a kernel, or replaces the one of the same name, device and dtypes. Local.
- *  @return STN_ERR_NOT_FOUND (no such slot), STN_ERR_VERSION (args_size differs). */
+/** Adds a kernel, or replaces the one of the same name ("op.slot"), device and dtypes. One of a smaller `size`, of an older header, wants no
+ *  workspace. Local.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND (no such slot), STN_ERR_VERSION (args_size differs). */
 STN_API stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel);
 
 /** Switches the kernels that were added to a slot on or off: the built-in ones serve meanwhile. Local. */

@@ -147,7 +147,7 @@ stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, ui
     if (desc->attrs_size)
         memcpy(node->attrs, call->attrs, desc->attrs_size);
     link_inputs(node, call);
-    stn_status status = desc->saves ? save(node, call, desc->saves(call, needs)) : STN_OK;
+    stn_status status = desc->impl->saves ? save(node, call, desc->impl->saves(call, needs)) : STN_OK;
     if (status == STN_OK && (desc->flags & STN_OP_PER_RANK))
         status = stni_tape_add_collective(context, node);
     if (status == STN_OK) {

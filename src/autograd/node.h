@@ -41,7 +41,7 @@ struct stni_node {
     void *attrs;
 };
 
-/* Records `call` as a node: the edges of its inputs, what `desc->saves` names, the specs. Sets the outputs' node.
+/* Records `call` as a node: the edges of its inputs, what the op's `saves` names, the specs. Sets the outputs' node.
  * Returns STN_ERR_MEMORY without having changed anything. */
 stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, uint32_t needs);
 

@@ -164,10 +164,10 @@ static stn_status copy_input(struct stni_walk *w, int i)
 /* What backward will read of the memory that run is about to change is copied before. */
 static stn_status keep_overwritten(struct stni_walk *w)
 {
-    if (!(w->desc->flags & STN_OP_IN_PLACE) || !w->desc->backward || !w->desc->saves)
+    if (!(w->desc->flags & STN_OP_IN_PLACE) || !w->call.op->impl.backward || !w->call.op->impl.saves)
         return STN_OK;
     uint32_t needs = stni_needs_grad(w->call.context, w->call.n_in, w->in);
-    uint64_t saves = needs ? w->desc->saves(&w->call, needs) : 0;
+    uint64_t saves = needs ? w->call.op->impl.saves(&w->call, needs) : 0;
     for (int i = 0; i < w->call.n_in; i++)
         if ((saves >> i & 1) && w->in[i] && w->in[i]->storage == w->out[0]->storage)
             STNI_TRY(copy_input(w, i));
@@ -192,7 +192,7 @@ static stn_status run(struct stni_walk *w)
 {
     stn_context *context = w->call.context;
     int mark = stni_scratch_mark(context);
-    stn_status status = w->placed->no_rule ? stni_fallback_run(&w->call) : w->desc->run(&w->call);
+    stn_status status = w->placed->no_rule ? stni_fallback_run(&w->call) : w->call.op->impl.run(&w->call);
     if (stni_scratch_mark(context) > mark)
         stni_scratch_release(context, mark);
     if (status != STN_OK || context->error.status != STN_OK)
@@ -217,7 +217,7 @@ static stn_status take_made(struct stni_walk *w, const stn_tensor *given)
 static stn_status record(struct stni_walk *w)
 {
     const stn_context *context = w->call.context;
-    if (!w->desc->backward || !((w->flags & STNI_TENSOR_REQUIRES_GRAD) || (w->desc->flags & STN_OP_PER_RANK)))
+    if (!w->call.op->impl.backward || !((w->flags & STNI_TENSOR_REQUIRES_GRAD) || (w->desc->flags & STN_OP_PER_RANK)))
         return STN_OK;
     uint32_t needs = stni_needs_grad(context, w->call.n_in, w->in);
     int coll = (w->desc->flags & STN_OP_PER_RANK) && stn_grad_enabled(context);
@@ -364,7 +364,7 @@ static stn_status compose(struct stni_walk *w, int n_in, stn_tensor *const *in, 
     w->call.n_out = w->desc->n_outputs;
     memset(w->out, 0, (size_t)w->call.n_out * sizeof w->out[0]);
     stni_scope_enter(context);
-    STNI_TRY_GOTO(stni_answer_of(w, "compose", w->desc->compose(&w->call)), left);
+    STNI_TRY_GOTO(stni_answer_of(w, "compose", w->call.op->impl.compose(&w->call)), left);
     STNI_TRY_GOTO(stni_check_n_out(w, "compose"), left);
     STNI_TRY_GOTO(settle_all(w), settled);
     stni_scope_leave(context);
@@ -387,7 +387,7 @@ static stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, co
     } else {
         struct stni_walk w;
         set_out(&w, op, attrs);
-        status = op->desc->compose ? compose(&w, n_in, in, n_out, out) : walk(&w, n_in, in, n_out, out);
+        status = op->impl.compose ? compose(&w, n_in, in, n_out, out) : walk(&w, n_in, in, n_out, out);
     }
     op->context->busy--;
     return status == STN_OK ? STN_OK : fail_outputs(op->context, status, n_out, out);

@@ -151,7 +151,7 @@ static stn_status run_local(struct local_call *local, stn_op_call *call)
     struct stni_thread_state *guard = stni_thread_state_here();
     guard->conversion_depth++;
     stn_no_grad_begin(call->context);
-    stn_status status = call->op->desc->run(&local->call);
+    stn_status status = call->op->impl.run(&local->call);
     stn_no_grad_end(call->context);
     guard->conversion_depth--;
     return status;

@@ -8,7 +8,7 @@
  * with a Shard), else Replicate. */
 stn_status stni_fallback_place(stn_op_call *call);
 
-/* Runs desc->run on local tensors, then lays the outputs out as out_spec says. call->in is replicated. */
+/* Runs the op on local tensors, then lays the outputs out as out_spec says. call->in is replicated. */
 stn_status stni_fallback_run(stn_op_call *call);
 
 #endif

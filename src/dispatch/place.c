@@ -70,7 +70,7 @@ static stn_status check_wanted(const struct stni_walk *w)
 /* place, or the fallback where it has no rule. */
 static stn_status ask_place(struct stni_walk *w, int *no_rule)
 {
-    stn_status status = w->desc->place ? w->desc->place(&w->call) : STN_NO_RULE;
+    stn_status status = w->call.op->impl.place ? w->call.op->impl.place(&w->call) : STN_NO_RULE;
     *no_rule = status == STN_NO_RULE && w->call.context->error.status == STN_OK;
     STNI_TRY(stni_answer_of(w, "place", *no_rule ? stni_fallback_place(&w->call) : status));
     return check_wanted(w);
@@ -83,9 +83,9 @@ static stn_status ask(struct stni_walk *w)
     int no_rule;
     STNI_TRY(check_meshes(w));
     STNI_TRY(stni_check_attrs(w));
-    if (!w->desc->check)
+    if (!w->call.op->impl.check)
         return stn_op_fail(call, STN_ERR_UNSUPPORTED, "holds kernels alone and cannot be called");
-    STNI_TRY(stni_answer_of(w, "check", w->desc->check(call)));
+    STNI_TRY(stni_answer_of(w, "check", w->call.op->impl.check(call)));
     STNI_TRY(stni_check_n_out(w, "check"));
     STNI_TRY(ask_place(w, &no_rule));
     STNI_TRY(stni_check_n_out(w, "place"));

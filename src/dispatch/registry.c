@@ -5,12 +5,14 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/schema.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-static int find_slot(const stn_op_desc *desc, const char *name)
+static int find_slot(const stn_op_impl *impl, const char *name)
 {
-    for (int s = 0; s < desc->n_slots; s++)
-        if (strcmp(desc->slots[s].name, name) == 0)
+    for (int s = 0; s < impl->n_slots; s++)
+        if (strcmp(impl->slots[s].name, name) == 0)
             return s;
     return -1;
 }
@@ -18,15 +20,15 @@ static int find_slot(const stn_op_desc *desc, const char *name)
 static void choose_winners(struct stni_slot *slot)
 {
     for (int d = 0; d < STN_DTYPE_COUNT; d++)
-        slot->winner[d] = slot->added_on && slot->added[d] ? slot->added[d] : slot->builtin[d];
+        slot->winner[d] = slot->added_on && slot->added[d].function ? slot->added[d] : slot->builtin[d];
 }
 
 /* `row` is one of the slot's. */
-static void slot_fill(struct stni_slot *slot, stn_kernel_fn *row, const stn_kernel *kernel)
+static void slot_fill(struct stni_slot *slot, struct stni_slot_kernel *row, const stn_kernel *kernel)
 {
     for (int d = 0; d < STN_DTYPE_COUNT; d++)
         if (kernel->dtypes >> d & 1)
-            row[d] = kernel->function;
+            row[d] = (struct stni_slot_kernel){kernel->function, kernel->workspace};
     choose_winners(slot);
 }
 
@@ -46,10 +48,10 @@ static int runs_in(const stn_context *context, const stn_kernel *kernel)
 /* Built-in kernels of other devices and of wider instruction sets are passed over; of what is left the last stands. */
 static stn_status attach_builtin(stn_op *op)
 {
-    for (int k = 0; k < op->desc->n_kernels; k++) {
-        const stn_kernel *kernel = &op->desc->kernels[k];
-        int slot = find_slot(op->desc, kernel->name);
-        if (slot < 0 || kernel->args_size != op->desc->slots[slot].args_size)
+    for (int k = 0; k < op->impl.n_kernels; k++) {
+        const stn_kernel *kernel = &op->impl.kernels[k];
+        int slot = find_slot(&op->impl, kernel->name);
+        if (slot < 0 || kernel->args_size != op->impl.slots[slot].args_size)
             return stni_fail(op->context, STN_ERR_VERSION, "%s: kernel '%s' with %zu bytes of arguments fits no slot",
                              op->desc->name, kernel->name, kernel->args_size);
         if (runs_in(op->context, kernel))
@@ -60,26 +62,43 @@ static stn_status attach_builtin(stn_op *op)
 
 static void op_destroy(stn_op *op)
 {
+    for (int s = 0; op && op->slots && s < op->impl.n_slots; s++)
+        stni_free(op->slots[s].name);
     if (op)
         stni_free(op->slots);
     stni_free(op);
 }
 
+/* The name by which everybody else knows a slot; NULL where there is no memory. */
+static char *slot_name(const char *op, const char *slot)
+{
+    const size_t bytes = strlen(op) + 1 + strlen(slot) + 1;
+    char *name = stni_malloc(bytes);
+    if (name)
+        snprintf(name, bytes, "%s.%s", op, slot);
+    return name;
+}
+
+static int make_slots(stn_op *op)
+{
+    op->slots = stni_calloc((size_t)op->impl.n_slots + 1, sizeof *op->slots);
+    for (int s = 0; op->slots && s < op->impl.n_slots; s++) {
+        op->slots[s].added_on = 1;
+        op->slots[s].args_size = op->impl.slots[s].args_size;
+        op->slots[s].name = slot_name(op->desc->name, op->impl.slots[s].name);
+        if (!op->slots[s].name)
+            return 0;
+    }
+    return op->slots != NULL;
+}
+
 static stn_status op_create(stn_context *context, const stn_op_desc *desc, stn_op **out)
 {
     stn_op *op = stni_calloc(1, sizeof *op);
-    if (op)
-        op->slots = stni_calloc((size_t)desc->n_slots + 1, sizeof *op->slots);
-    if (!op || !op->slots) {
-        op_destroy(op);
+    if (!op)
         return stni_fail_memory(context, "op", sizeof *op);
-    }
-    op->context = context;
-    op->desc = desc;
-    op->handlers_on = 1;
-    for (int s = 0; s < desc->n_slots; s++)
-        op->slots[s].added_on = 1;
-    stn_status status = attach_builtin(op);
+    *op = (stn_op){.context = context, .desc = desc, .impl = *desc->impl, .handlers_on = 1};
+    stn_status status = make_slots(op) ? attach_builtin(op) : stni_fail_memory(context, "op", sizeof *op);
     if (status != STN_OK) {
         op_destroy(op);
         return status;
@@ -224,7 +243,7 @@ static stn_op *find_kernel_slot(stn_context *context, const char *name, int *slo
     if (!dot)
         return NULL;
     HASH_FIND(hh, context->registry->by_name, name, (size_t)(dot - name), op);
-    *slot = op ? find_slot(op->desc, name) : -1;
+    *slot = op ? find_slot(&op->impl, dot + 1) : -1;
     return *slot >= 0 ? op : NULL;
 }
 
@@ -234,21 +253,32 @@ int stni_context_has_slot(stn_context *context, const char *name)
     return find_kernel_slot(context, name, &slot) != NULL;
 }
 
-stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel)
+/* A kernel of this or an older header; 0: none, or an incomplete one. */
+static int read_kernel(const stn_kernel *given, stn_kernel *out)
+{
+    if (!given || given->size < offsetof(stn_kernel, workspace) || given->size > sizeof *given)
+        return 0;
+    memset(out, 0, sizeof *out);
+    memcpy(out, given, given->size);
+    return out->name && out->device && out->function;
+}
+
+stn_status stn_kernel_register(stn_context *context, const stn_kernel *given)
 {
     int slot;
+    stn_kernel kernel;
     if (!context)
         return STN_ERR_ARGUMENT;
-    if (!kernel || kernel->size != sizeof *kernel || !kernel->name || !kernel->device || !kernel->function)
+    if (!read_kernel(given, &kernel))
         return stni_fail(context, STN_ERR_ARGUMENT, "stn_kernel_register: an incomplete kernel");
-    stn_op *op = find_kernel_slot(context, kernel->name, &slot);
+    stn_op *op = find_kernel_slot(context, kernel.name, &slot);
     if (!op)
-        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_kernel_register: no op has a slot '%s'", kernel->name);
-    if (kernel->args_size != op->desc->slots[slot].args_size)
+        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_kernel_register: no op has a slot '%s'", kernel.name);
+    if (kernel.args_size != op->impl.slots[slot].args_size)
         return stni_fail(context, STN_ERR_VERSION, "stn_kernel_register: '%s' takes %zu bytes of arguments, wanted %zu",
-                         kernel->name, kernel->args_size, op->desc->slots[slot].args_size);
-    if (runs_in(context, kernel))
-        slot_fill(&op->slots[slot], op->slots[slot].added, kernel);
+                         kernel.name, kernel.args_size, op->impl.slots[slot].args_size);
+    if (runs_in(context, &kernel))
+        slot_fill(&op->slots[slot], op->slots[slot].added, &kernel);
     return STN_OK;
 }
 

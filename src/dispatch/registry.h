@@ -8,11 +8,18 @@
 
 #include "core/base/hash.h"
 
+struct stni_slot_kernel {
+    stn_kernel_fn function;                                 /* NULL: none */
+    size_t (*workspace)(stn_queue *queue, const void *args); /* NULL: it wants none */
+};
+
 /* Kernels of one slot on this context's device: the built-in one, and one added by an embedder or module that wins while it is on. Launches read
  * the winner alone. */
 struct stni_slot {
-    stn_kernel_fn winner[STN_DTYPE_COUNT], builtin[STN_DTYPE_COUNT], added[STN_DTYPE_COUNT];
+    struct stni_slot_kernel winner[STN_DTYPE_COUNT], builtin[STN_DTYPE_COUNT], added[STN_DTYPE_COUNT];
     int added_on;
+    size_t args_size; /* bytes */
+    char *name;       /* "op.slot" */
 };
 
 struct stni_handler {
@@ -23,11 +30,12 @@ struct stni_handler {
 struct stn_op {
     stn_context *context;
     const stn_op_desc *desc;
+    stn_op_impl impl; /* a copy of the descriptor's */
     int index;
     int handlers_on;          /* switch of this op */
     struct stni_handler own;  /* set on the op */
     struct stni_handler named; /* set on its name */
-    struct stni_slot *slots;  /* desc->n_slots */
+    struct stni_slot *slots;  /* impl->n_slots */
     UT_hash_handle hh;        /* by desc->name */
 };
 

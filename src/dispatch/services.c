@@ -27,21 +27,21 @@ STNI_COLD static stn_status launch_refused(const stn_op *op, int slot, size_t ar
 STNI_COLD static stn_status no_kernel(const stn_op *op, int slot, stn_dtype dtype)
 {
     return stni_fail(op->context, STN_ERR_UNSUPPORTED, "%s: no kernel '%s' for %s on device %s", op->desc->name,
-                     op->desc->slots[slot].name, stn_dtype_name(dtype), op->context->device->name);
+                     op->slots[slot].name, stn_dtype_name(dtype), op->context->device->name);
 }
 
 /* Spans of kernels are told apart by names, which the queue does not know. */
 STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_kernel_fn kernel, const void *args, size_t args_size)
 {
-    stni_trace_name_kernel(op->context->trace, kernel, op->desc->slots[slot].name);
+    stni_trace_name_kernel(op->context->trace, kernel, op->slots[slot].name);
     return stn_queue_launch(op->context->queue, kernel, args, args_size);
 }
 
 static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)
 {
-    if (slot < 0 || slot >= op->desc->n_slots || args_size != op->desc->slots[slot].args_size)
+    if (slot < 0 || slot >= op->impl.n_slots || args_size != op->slots[slot].args_size)
         return launch_refused(op, slot, args_size);
-    stn_kernel_fn kernel = op->slots[slot].winner[dtype];
+    stn_kernel_fn kernel = op->slots[slot].winner[dtype].function;
     if (!kernel)
         return no_kernel(op, slot, dtype);
     if (op->context->trace)
@@ -58,6 +58,14 @@ stn_status stni_slot_launch(const stn_op *op, int slot, stn_dtype dtype, const v
 {
     stn_status status = launch(op, slot, dtype, args, args_size);
     return op->context->error.status == STN_OK ? stni_fail_queue(op->context, status) : status;
+}
+
+size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dtype, const void *args)
+{
+    const stn_op *op = call->op;
+    if (slot < 0 || slot >= op->impl.n_slots || !op->slots[slot].winner[dtype].workspace)
+        return 0;
+    return op->slots[slot].winner[dtype].workspace(call->context->queue, args);
 }
 
 static stn_status grow_scratch(stn_context *context)

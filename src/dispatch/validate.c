@@ -71,16 +71,27 @@ static stn_status check_outputs(const stn_op_desc *desc, struct stni_error *erro
     return STN_OK;
 }
 
+static stn_status check_slot(const stn_op_desc *desc, int i, struct stni_error *error)
+{
+    const stn_kernel_slot *slot = &desc->impl->slots[i];
+    if (!slot->name || slot->args_size > STN_MAX_KERNEL_ARGS)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: slot %d has no name, or more than %d bytes of arguments", desc->name, i,
+                              STN_MAX_KERNEL_ARGS);
+    if (strchr(slot->name, '.'))
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: slot %d got the name '%s', wanted one without the op's and without '.'", desc->name,
+                              i, slot->name);
+    return STN_OK;
+}
+
 static stn_status check_kernels(const stn_op_desc *desc, struct stni_error *error)
 {
-    STNI_TRY(check_array(desc, "slots", desc->n_slots, desc->slots, INT_MAX, error));
-    STNI_TRY(check_array(desc, "kernels", desc->n_kernels, desc->kernels, INT_MAX, error));
-    for (int i = 0; i < desc->n_slots; i++)
-        if (!desc->slots[i].name || desc->slots[i].args_size > STN_MAX_KERNEL_ARGS)
-            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: slot %d has no name, or more than %d bytes of arguments", desc->name, i,
-                                  STN_MAX_KERNEL_ARGS);
-    for (int i = 0; i < desc->n_kernels; i++) {
-        const stn_kernel *kernel = &desc->kernels[i];
+    const stn_op_impl *impl = desc->impl;
+    STNI_TRY(check_array(desc, "slots", impl->n_slots, impl->slots, INT_MAX, error));
+    STNI_TRY(check_array(desc, "kernels", impl->n_kernels, impl->kernels, INT_MAX, error));
+    for (int i = 0; i < impl->n_slots; i++)
+        STNI_TRY(check_slot(desc, i, error));
+    for (int i = 0; i < impl->n_kernels; i++) {
+        const stn_kernel *kernel = &impl->kernels[i];
         if (kernel->size != sizeof *kernel)
             return stni_error_set(error, STN_ERR_VERSION, "%s: kernel %d has size %zu, wanted %zu", desc->name, i, kernel->size, sizeof *kernel);
         if (!kernel->name || !kernel->device || !kernel->function)
@@ -96,7 +107,7 @@ static stn_status check_flags(const stn_op_desc *desc, struct stni_error *error)
     int has_first = desc->n_inputs > 0 && !desc->inputs[0].optional, in_place = (desc->flags & STN_OP_IN_PLACE) != 0;
     if (desc->flags & ~known)
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: flags got unknown bits 0x%x", desc->name, desc->flags & ~known);
-    if (in_place && (!has_first || desc->n_outputs != 1 || desc->n_private != 0 || desc->compose || (desc->flags & STN_OP_ALIAS)))
+    if (in_place && (!has_first || desc->n_outputs != 1 || desc->n_private != 0 || desc->impl->compose || (desc->flags & STN_OP_ALIAS)))
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: in place, wanted a first input that is required, one output that is not private, and "
                               "neither compose nor STN_OP_ALIAS", desc->name);
     if ((desc->flags & STN_OP_VIEW) && (!has_first || !(desc->flags & STN_OP_ALIAS)))
@@ -107,14 +118,15 @@ static stn_status check_flags(const stn_op_desc *desc, struct stni_error *error)
 /* One that gives kernels names, for launches outside of a call. */
 static int holds_kernels_alone(const stn_op_desc *desc)
 {
-    return (desc->flags & STN_OP_INTERNAL) && desc->n_slots > 0 && desc->n_inputs == 0 && desc->n_outputs == 0;
+    return (desc->flags & STN_OP_INTERNAL) && desc->impl->n_slots > 0 && desc->n_inputs == 0 && desc->n_outputs == 0;
 }
 
 stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *error)
 {
     if (!desc || desc->size != sizeof *desc)
         return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0, sizeof *desc);
-    if (!desc->name || !desc->name[0] || (!desc->compose && !holds_kernels_alone(desc) && (!desc->check || !desc->run)))
+    const stn_op_impl *impl = desc->impl;
+    if (!desc->name || !desc->name[0] || !impl || (!impl->compose && !holds_kernels_alone(desc) && (!impl->check || !impl->run)))
         return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run, or compose, are required");
     STNI_TRY(check_inputs(desc, error));
     STNI_TRY(check_outputs(desc, error));

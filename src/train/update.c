@@ -89,7 +89,7 @@ stn_status stni_update_check(stn_context *context, const char *what, const char 
             return stni_fail(context, STN_ERR_PARTIAL, "%s: '%s' is Partial on mesh axis %d, wanted Shard or Replicate", what, name, a);
     if (tensor->flags & STNI_TENSOR_VIEW || !stni_tensor_is_dense(tensor))
         return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what, name);
-    if (!update_op(context)->slots[0].winner[layout->dtype])
+    if (!update_op(context)->slots[0].winner[layout->dtype].function)
         return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: no kernel for device %s", what, context->device->name);
     return STN_OK;
 }
@@ -107,18 +107,13 @@ stn_status stni_update_gradient(stn_tensor *leaf, stn_tensor **out)
     return status;
 }
 
-static const stn_kernel_slot slots[] = {{"update.chunks", sizeof(struct stni_update_args)}};
+static const stn_kernel_slot slots[] = {{"chunks", sizeof(struct stni_update_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "update.chunks", "cpu", 1u << STN_DTYPE_F32 | 1u << STN_DTYPE_F64, sizeof(struct stni_update_args),
-     stni_update_cpu},
-};
+    STNI_CPU_ROW("chunks", 1u << STN_DTYPE_F32 | 1u << STN_DTYPE_F64, struct stni_update_args, stni_update_cpu, NULL)};
 
 const stn_op_desc stni_op_update = {
     .size = sizeof(stn_op_desc),
     .name = "update",
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
+    .impl = &(const stn_op_impl){STN_SLOTS(slots), STN_KERNELS(kernels)},
     .flags = STN_OP_INTERNAL,
 };

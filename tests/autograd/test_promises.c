@@ -80,13 +80,13 @@ static stn_op_desc mark_desc(struct noted *noted)
 {
     static const stn_input_schema input[] = {{.name = "input"}};
     static const stn_attr_schema attrs[] = {{"id", STN_ATTR_INT, offsetof(struct mark_attrs, id), NULL}};
-    static const stn_kernel_slot slots[] = {{"mark.forward", sizeof(struct mark_args)}};
+    static const stn_kernel_slot slots[] = {{"forward", sizeof(struct mark_args)}};
     static const stn_kernel kernels[] = {
-        {sizeof(stn_kernel), "mark.forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct mark_args), mark_kernel}};
-    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "mark", .inputs = input, .n_inputs = 1, .attrs = attrs, .n_attrs = 1,
-                         .attrs_size = sizeof(struct mark_attrs), .n_outputs = 1, .check = mark_check, .place = mark_place,
-                         .run = mark_run, .backward = mark_backward, .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
-                         .arg = noted};
+        {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct mark_args), mark_kernel, NULL}};
+    static const stn_op_impl impl = {.check = mark_check, .place = mark_place, .run = mark_run, .backward = mark_backward, STN_SLOTS(slots),
+                                     STN_KERNELS(kernels)};
+    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "mark", STN_INPUTS(input), STN_ATTRS(attrs, struct mark_attrs), .n_outputs = 1,
+                         .impl = &impl, .arg = noted};
 }
 
 static stn_tensor *mark(const stn_op *op, stn_tensor *x, int64_t id)

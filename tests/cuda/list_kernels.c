@@ -23,11 +23,11 @@ static void print_row(const char *of, const char *slot, size_t args_size, uint32
 
 static void print_slots(const stn_op *op)
 {
-    for (int i = 0; i < op->desc->n_slots; i++) {
+    for (int i = 0; i < op->impl.n_slots; i++) {
         uint32_t dtypes = 0;
         for (int d = 0; d < STN_DTYPE_COUNT; d++)
-            dtypes |= (uint32_t)(op->slots[i].builtin[d] != NULL) << d;
-        print_row("cpu", op->desc->slots[i].name, op->desc->slots[i].args_size, dtypes);
+            dtypes |= (uint32_t)(op->slots[i].builtin[d].function != NULL) << d;
+        print_row("cpu", op->slots[i].name, op->impl.slots[i].args_size, dtypes);
     }
 }
 

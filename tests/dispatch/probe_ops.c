@@ -33,7 +33,7 @@ static stn_status scale_kernel_100(stn_queue *queue, const void *args)
 }
 
 const stn_kernel probe_scale_kernel_100 = {sizeof(stn_kernel), "probe_scale.forward", "cpu", 1u << STN_DTYPE_F32,
-                                           sizeof(struct scale_args), scale_kernel_100};
+                                           sizeof(struct scale_args), scale_kernel_100, NULL};
 
 static stn_status like_input(stn_op_call *call)
 {
@@ -76,30 +76,17 @@ static stn_status scale_backward(stn_backward_call *call)
 static const stn_input_schema one_input[] = {{.name = "input"}};
 static const stn_attr_schema scale_schema[] = {{"factor", STN_ATTR_FLOAT, offsetof(struct scale_attrs, factor), NULL}};
 static const struct scale_attrs scale_init = {2};
-static const stn_kernel_slot scale_slots[] = {{"probe_scale.forward", sizeof(struct scale_args)}};
+static const stn_kernel_slot scale_slots[] = {{"forward", sizeof(struct scale_args)}};
 static const stn_kernel scale_kernels[] = {
-    {sizeof(stn_kernel), "probe_scale.forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct scale_args), scale_kernel}};
+    {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct scale_args), scale_kernel, NULL}};
+
+static const stn_op_impl scale_impl = {.check = scale_check, .place = scale_place, .run = scale_run, .backward = scale_backward,
+                                       STN_SLOTS(scale_slots), STN_KERNELS(scale_kernels)};
 
 stn_op_desc probe_scale(struct probe_counts *counts)
 {
-    return (stn_op_desc){.size = sizeof(stn_op_desc),
-                         .name = "probe_scale",
-                         .inputs = one_input,
-                         .n_inputs = 1,
-                         .attrs = scale_schema,
-                         .n_attrs = 1,
-                         .attrs_size = sizeof(struct scale_attrs),
-                         .attrs_init = &scale_init,
-                         .n_outputs = 1,
-                         .check = scale_check,
-                         .place = scale_place,
-                         .run = scale_run,
-                         .backward = scale_backward,
-                         .slots = scale_slots,
-                         .n_slots = 1,
-                         .kernels = scale_kernels,
-                         .n_kernels = 1,
-                         .arg = counts};
+    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "probe_scale", STN_INPUTS(one_input), STN_ATTRS(scale_schema, struct scale_attrs),
+                         .attrs_init = &scale_init, .n_outputs = 1, .impl = &scale_impl, .arg = counts};
 }
 
 struct reverse_args {
@@ -130,24 +117,16 @@ static stn_status reverse_backward(stn_backward_call *call)
     return stn_op_apply(call->op, 1, &call->grad_out[0], NULL, 1, &call->grad_in[0]);
 }
 
-static const stn_kernel_slot reverse_slots[] = {{"probe_reverse.forward", sizeof(struct reverse_args)}};
+static const stn_kernel_slot reverse_slots[] = {{"forward", sizeof(struct reverse_args)}};
 static const stn_kernel reverse_kernels[] = {
-    {sizeof(stn_kernel), "probe_reverse.forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct reverse_args), reverse_kernel}};
+    {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct reverse_args), reverse_kernel, NULL}};
+
+static const stn_op_impl reverse_impl = {.check = like_input, .run = reverse_run, .backward = reverse_backward, STN_SLOTS(reverse_slots),
+                                         STN_KERNELS(reverse_kernels)};
 
 stn_op_desc probe_reverse(void)
 {
-    return (stn_op_desc){.size = sizeof(stn_op_desc),
-                         .name = "probe_reverse",
-                         .inputs = one_input,
-                         .n_inputs = 1,
-                         .n_outputs = 1,
-                         .check = like_input,
-                         .run = reverse_run,
-                         .backward = reverse_backward,
-                         .slots = reverse_slots,
-                         .n_slots = 1,
-                         .kernels = reverse_kernels,
-                         .n_kernels = 1};
+    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "probe_reverse", STN_INPUTS(one_input), .n_outputs = 1, .impl = &reverse_impl};
 }
 
 struct pair_args {
@@ -180,21 +159,13 @@ static stn_status pair_run(stn_op_call *call)
     return stn_op_launch(call, 0, STN_DTYPE_F32, &args, sizeof args);
 }
 
-static const stn_kernel_slot pair_slots[] = {{"probe_pair.forward", sizeof(struct pair_args)}};
+static const stn_kernel_slot pair_slots[] = {{"forward", sizeof(struct pair_args)}};
 static const stn_kernel pair_kernels[] = {
-    {sizeof(stn_kernel), "probe_pair.forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct pair_args), pair_kernel}};
+    {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct pair_args), pair_kernel, NULL}};
+
+static const stn_op_impl pair_impl = {.check = pair_check, .run = pair_run, STN_SLOTS(pair_slots), STN_KERNELS(pair_kernels)};
 
 stn_op_desc probe_pair(void)
 {
-    return (stn_op_desc){.size = sizeof(stn_op_desc),
-                         .name = "probe_pair",
-                         .inputs = one_input,
-                         .n_inputs = 1,
-                         .n_outputs = 2,
-                         .check = pair_check,
-                         .run = pair_run,
-                         .slots = pair_slots,
-                         .n_slots = 1,
-                         .kernels = pair_kernels,
-                         .n_kernels = 1};
+    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "probe_pair", STN_INPUTS(one_input), .n_outputs = 2, .impl = &pair_impl};
 }

@@ -77,10 +77,10 @@ static const stn_input_schema two_inputs[] = {{.name = "input"}, {.name = "other
 
 static stn_op_desc mine(enum fault *fault)
 {
-    stn_op_desc desc = {.size = sizeof desc, .name = "mine", .inputs = two_inputs, .n_inputs = 2, .n_outputs = 1, .check = check, .place = place,
-                        .run = run, .arg = fault};
-    if (*fault == COMPOSE_FAILS || *fault == COMPOSE_GIVES_NOTHING || *fault == COMPOSE_RAISES)
-        desc.compose = compose;
+    static const stn_op_impl plain = {.check = check, .place = place, .run = run}, composed = {.compose = compose};
+    const int composes = *fault == COMPOSE_FAILS || *fault == COMPOSE_GIVES_NOTHING || *fault == COMPOSE_RAISES;
+    stn_op_desc desc = {.size = sizeof desc, .name = "mine", STN_INPUTS(two_inputs), .n_outputs = 1, .impl = composes ? &composed : &plain,
+                        .arg = fault};
     if (*fault == MAKES_NOTHING)
         desc.flags = STN_OP_ALIAS;
     return desc;
@@ -204,9 +204,11 @@ static stn_status change_run(stn_op_call *call)
 /* In place and without a rule, on a mesh of ranks 1 and 2 of three: the fallback changes what it was given. */
 static stn_status in_place_body(stn_context *context, void *arg)
 {
+    static const stn_input_schema input[] = {{.name = "input"}};
+    static const stn_op_impl impl = {.check = check, .run = change_run};
     enum fault none = NONE;
-    const stn_op_desc desc = {.size = sizeof desc, .name = "change_", .inputs = two_inputs, .n_inputs = 1, .n_outputs = 1, .flags = STN_OP_IN_PLACE,
-                              .check = check, .run = change_run, .arg = &none};
+    const stn_op_desc desc = {.size = sizeof desc, .name = "change_", STN_INPUTS(input), .n_outputs = 1, .flags = STN_OP_IN_PLACE, .impl = &impl,
+                              .arg = &none};
     const int two = 2, ranks[] = {1, 2};
     const int64_t n = 3;
     const stn_placement whole = stn_replicate(), shard = stn_shard(0);

@@ -198,7 +198,8 @@ static stn_status hooks_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     CHECK_STATUS(stn_backward(stn_sum(stn_relu(x), 0, NULL, 0)), STN_OK);
     CHECK_I64(calls, 1);
-    const stn_kernel kernel = {sizeof kernel, "order_top.top", "cpu", 1u << STN_DTYPE_F32, sizeof(struct stni_sort_top_args), count_launches};
+    const stn_kernel kernel = {sizeof kernel, "order_top.top", "cpu", 1u << STN_DTYPE_F32, sizeof(struct stni_sort_top_args), count_launches,
+                               NULL};
     CHECK_STATUS(stn_kernel_register(context, &kernel), STN_OK);
     atomic_store(&launches, 0);
     values = stn_topk(x, 1, 0, 1, &where);

@@ -174,8 +174,8 @@ static const stn_input_schema one_input[] = {{.name = "input"}};
 static stn_status conversion_body(stn_context *context, void *arg)
 {
     struct plan plan = {.result = *(stn_status *)arg};
-    const stn_op_desc desc = {.size = sizeof desc, .name = "uses_ops", .inputs = one_input, .n_inputs = 1, .n_outputs = 1, .check = like_input,
-                              .run = uses_ops, .arg = &plan};
+    static const stn_op_impl impl = {.check = like_input, .run = uses_ops};
+    const stn_op_desc desc = {.size = sizeof desc, .name = "uses_ops", STN_INPUTS(one_input), .n_outputs = 1, .impl = &impl, .arg = &plan};
     const stn_op *op;
     stn_tensor *y;
     CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);

@@ -31,14 +31,12 @@ static stn_status nothing(stn_op_call *call)
     (void)call;
     return STN_OK;
 }
+static const stn_op_impl impl = {.check = nothing, .run = nothing};
 static const stn_op_desc desc = {.size = sizeof desc,
                                  .name = "probe",
-                                 .attrs = rows,
-                                 .n_attrs = 7,
-                                 .attrs_size = sizeof(struct attrs),
+                                 STN_ATTRS(rows, struct attrs),
                                  .attrs_init = &defaults,
-                                 .check = nothing,
-                                 .run = nothing};
+                                 .impl = &impl};
 
 static void absent_attributes_take_their_defaults(void)
 {
@@ -168,7 +166,9 @@ static void descriptors_that_make_no_sense_are_refused(void)
     static const stn_input_schema inputs[] = {{.name = "input", .optional = 1}, {.name = "other", .variadic = 1}, {.name = "last"}};
     static const stn_attr_schema far = {"far", STN_ATTR_INT, SIZE_MAX - 7, NULL}, odd = {"odd", STN_ATTR_INT, 4, NULL},
                                  unknown = {"unknown", (stn_attr_type)99, 0, NULL};
-    static const stn_kernel kernel = {.size = sizeof kernel, .name = "probe.forward"};
+    static const stn_kernel kernel = {.size = sizeof kernel, .name = "forward"};
+    static const stn_kernel_slot dotted = {"probe.forward", 8};
+    stn_op_impl other_impl = impl;
     stn_op_desc other = desc;
     other.n_outputs = 1, other.n_private = 2;
     expect_invalid(&other, "probe: n_private got 2, wanted 0 to n_outputs, 1");
@@ -191,10 +191,15 @@ static void descriptors_that_make_no_sense_are_refused(void)
     expect_invalid(&other, "probe: attribute 'odd' does not fit its struct: 8 bytes at 4 of 136, wanted a multiple of 8");
     other.attrs = &unknown;
     expect_invalid(&other, "probe: attribute 0 has no name or an unknown type");
-    other = desc, other.n_kernels = 1, other.kernels = &kernel;
+    other = desc, other.impl = &other_impl;
+    other_impl.n_kernels = 1, other_impl.kernels = &kernel;
     expect_invalid(&other, "probe: kernel 0 is incomplete, wanted name, device and function");
-    other = desc, other.n_slots = -1;
+    other_impl = impl, other_impl.n_slots = 1, other_impl.slots = &dotted;
+    expect_invalid(&other, "probe: slot 0 got the name 'probe.forward', wanted one without the op's and without '.'");
+    other_impl = impl, other_impl.n_slots = -1;
     expect_invalid(&other, "probe: n_slots got -1, wanted 0 to 2147483647");
+    other.impl = NULL;
+    expect_invalid(&other, "op descriptor: name, check and run, or compose, are required");
 }
 
 static void built_in_descriptors_are_valid(void)

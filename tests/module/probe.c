@@ -109,12 +109,12 @@ static stn_status scale(stn_queue *queue, const void *args)
 }
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "core.box_copy", "probe", 0xffffffffu, sizeof(stn_box_copy_args), box_copy},
-    {sizeof(stn_kernel), "core.fill", "probe", 0xffffffffu, sizeof(stn_fill_args), fill},
-    {sizeof(stn_kernel), "core.box_reduce", "probe", 0xffffffffu, sizeof(stn_box_reduce_args), box_reduce},
-    {sizeof(stn_kernel), "probe.scale", "probe", 1u << STN_DTYPE_F64, sizeof(struct probe_scale_args), scale},
-    {sizeof(stn_kernel), "no_such_op.forward", "probe", 1u << STN_DTYPE_F64, 8, scale},
-    {sizeof(stn_kernel), "add.no_such_slot", "probe", 1u << STN_DTYPE_F64, 8, scale},
+    {sizeof(stn_kernel), "core.box_copy", "probe", 0xffffffffu, sizeof(stn_box_copy_args), box_copy, NULL},
+    {sizeof(stn_kernel), "core.fill", "probe", 0xffffffffu, sizeof(stn_fill_args), fill, NULL},
+    {sizeof(stn_kernel), "core.box_reduce", "probe", 0xffffffffu, sizeof(stn_box_reduce_args), box_reduce, NULL},
+    {sizeof(stn_kernel), "probe.scale", "probe", 1u << STN_DTYPE_F64, sizeof(struct probe_scale_args), scale, NULL},
+    {sizeof(stn_kernel), "no_such_op.forward", "probe", 1u << STN_DTYPE_F64, 8, scale, NULL},
+    {sizeof(stn_kernel), "add.no_such_slot", "probe", 1u << STN_DTYPE_F64, 8, scale, NULL},
 };
 
 STN_API const stn_module *stn_module_probe(const stn_host *host);

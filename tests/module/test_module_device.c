@@ -145,10 +145,10 @@ static const stn_op_desc *probe_op(void)
 {
     static const stn_input_schema inputs[] = {{.name = "input"}};
     static const stn_attr_schema attrs[] = {{"factor", STN_ATTR_FLOAT, offsetof(struct probe_attrs, factor), NULL}};
-    static const stn_kernel_slot slots[] = {{"probe.scale", sizeof(struct probe_scale_args)}};
-    static const stn_op_desc desc = {.size = sizeof desc, .name = "probe", .inputs = inputs, .n_inputs = 1, .attrs = attrs,
-                                     .n_attrs = 1, .attrs_size = sizeof(struct probe_attrs), .n_outputs = 1, .flags = STN_OP_IN_PLACE,
-                                     .check = probe_check, .place = probe_place, .run = probe_run, .slots = slots, .n_slots = 1};
+    static const stn_kernel_slot slots[] = {{"scale", sizeof(struct probe_scale_args)}};
+    static const stn_op_impl impl = {.check = probe_check, .place = probe_place, .run = probe_run, STN_SLOTS(slots)};
+    static const stn_op_desc desc = {.size = sizeof desc, .name = "probe", STN_INPUTS(inputs), STN_ATTRS(attrs, struct probe_attrs),
+                                     .n_outputs = 1, .flags = STN_OP_IN_PLACE, .impl = &impl};
     return &desc;
 }
 

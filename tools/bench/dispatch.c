@@ -106,12 +106,9 @@ static const stn_input_schema bare_inputs[] = {{.name = "a"}, {.name = "b"}};
 static const stn_op_desc bare_desc = {
     .size = sizeof(stn_op_desc),
     .name = "bench_bare",
-    .inputs = bare_inputs,
-    .n_inputs = 2,
+    STN_INPUTS(bare_inputs),
     .n_outputs = 1,
-    .check = bare_check,
-    .place = bare_place,
-    .run = bare_run,
+    .impl = &(const stn_op_impl){.check = bare_check, .place = bare_place, .run = bare_run},
 };
 
 static double run_bare(void *arg, int64_t n)

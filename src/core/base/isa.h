@@ -82,10 +82,12 @@ stn_status stni_isa_choose(const char *name, enum stni_isa *out, struct stni_err
     stn_status name##_avx2(stn_queue *queue, const void *args);      \
     stn_status name##_avx512(stn_queue *queue, const void *args)
 
-/* Its rows in an op's table of kernels (stn_kernel), STNI_ISA_COUNT of them: the registry takes the one of the context's set. */
-#define STNI_ISA_ROWS(slot, dtypes, args, function)                                              \
-    {sizeof(stn_kernel), slot, "cpu", dtypes, sizeof(args), STNI_ISA_BASE_OF(function)},         \
-    {sizeof(stn_kernel), slot, "cpu/avx2", dtypes, sizeof(args), STNI_ISA_AVX2_OF(function)},    \
-    {sizeof(stn_kernel), slot, "cpu/avx512", dtypes, sizeof(args), STNI_ISA_AVX512_OF(function)}
+/* Rows in an op's table of kernels (stn_kernel), `args` a type, `workspace` NULL or a function. STNI_CPU_ROW: of a kernel that is compiled once.
+ * STNI_ISA_ROWS: of one that is compiled for every set, STNI_ISA_COUNT of them; the registry takes the one of the context's set. */
+#define STNI_CPU_ROW(slot, dtypes, args, function, workspace) {sizeof(stn_kernel), slot, "cpu", dtypes, sizeof(args), function, workspace}
+#define STNI_ISA_ROWS(slot, dtypes, args, function, workspace)                                              \
+    {sizeof(stn_kernel), slot, "cpu", dtypes, sizeof(args), STNI_ISA_BASE_OF(function), workspace},         \
+    {sizeof(stn_kernel), slot, "cpu/avx2", dtypes, sizeof(args), STNI_ISA_AVX2_OF(function), workspace},    \
+    {sizeof(stn_kernel), slot, "cpu/avx512", dtypes, sizeof(args), STNI_ISA_AVX512_OF(function), workspace}
 
 #endif

@@ -67,7 +67,8 @@ static stn_status run(stn_op_call *call)
         STNI_TRY(stni_rng_stream_take(call, STREAM, KEEP_STREAM));
     if (call->out[LSE]->spec->local_numel == 0)
         return STN_OK;
-    STNI_TRY(stni_attention_describe(call, call->out[OUT], call->out[LSE], call->out[STREAM], &p));
+    stni_attention_describe(call, call->out[OUT], call->out[LSE], call->out[STREAM], &p);
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, FORWARD, p.dtype, &p), &p.workspace));
     return stn_op_launch(call, FORWARD, p.dtype, &p, sizeof p);
 }
 
@@ -102,34 +103,28 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 static const stn_kernel_slot slots[] = {
-    [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT("scaled_dot_product_attention"),
-    [FORWARD] = {"scaled_dot_product_attention.forward", sizeof(struct stni_attention_args)},
+    [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT,
+    [FORWARD] = {"forward", sizeof(struct stni_attention_args)},
 };
 
 static const stn_kernel kernels[] = {
-    STNI_KEPT_STREAM_KERNEL("scaled_dot_product_attention"),
-    STNI_ISA_ROWS("scaled_dot_product_attention.forward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention),
+    STNI_KEPT_STREAM_KERNEL,
+    STNI_ISA_ROWS("forward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention, stni_attention_workspace),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_scaled_dot_product_attention = {
     .size = sizeof(stn_op_desc),
     .name = "scaled_dot_product_attention",
-    .inputs = inputs,
-    .n_inputs = 4,
-    .attrs = attrs_schema,
-    .n_attrs = 4,
-    .attrs_size = sizeof(struct stni_attention_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_attention_attrs),
     .attrs_init = &defaults,
     .n_outputs = 3,
     .n_private = 2,
     .flags = STN_OP_FIRST_ORDER,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 2,
-    .kernels = kernels,
-    .n_kernels = sizeof kernels / sizeof *kernels,
+    .impl = &impl,
 };

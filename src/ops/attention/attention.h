@@ -31,9 +31,9 @@ stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layo
 /* The spec of the sums of exponentials. */
 stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out);
 
-/* Arguments without gradients, with a workspace. */
-stn_status stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
-                                   struct stni_attention_args *args);
+/* Arguments without gradients and workspace. */
+void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
+                             struct stni_attention_args *args);
 
 /* A tensor's chunk as rows of a batch of out_ndim - 2 dims; of its dims the last ones are rows and their elements where it has these. */
 struct stni_attention_operand stni_attention_operand_of(const stn_tensor *t, int has_row, int has_col, int out_ndim);

@@ -81,11 +81,12 @@ static stn_status run(stn_op_call *call)
 {
     struct stni_attention_args p;
     const int ndim = call->in[OUT]->spec->layout.ndim;
-    STNI_TRY(stni_attention_describe(call, call->in[OUT], call->in[LSE], call->in[STREAM], &p));
+    stni_attention_describe(call, call->in[OUT], call->in[LSE], call->in[STREAM], &p);
     struct stni_attention_sum *const sums[] = {&p.grad_query, &p.grad_key, &p.grad_value, &p.grad_mask};
     p.grad = stni_attention_operand_of(call->in[GRAD], 1, 1, ndim);
     for (int k = QUERY; k < call->n_out; k++)
         STNI_TRY(open_sum(call, k, ndim, sums[k]));
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, 0, p.dtype, &p), &p.workspace));
     return stn_op_launch(call, 0, p.dtype, &p, sizeof p);
 }
 
@@ -101,28 +102,22 @@ static const stn_attr_schema attrs_schema[] = {
     {"wants_mask", STN_ATTR_BOOL, offsetof(struct stni_attention_attrs, wants_mask), NULL},
 };
 
-static const stn_kernel_slot slots[] = {{"scaled_dot_product_attention_backward.backward", sizeof(struct stni_attention_args)}};
+static const stn_kernel_slot slots[] = {{"backward", sizeof(struct stni_attention_args)}};
 
 static const stn_kernel kernels[] = {
-    STNI_ISA_ROWS("scaled_dot_product_attention_backward.backward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention_backward),
+    STNI_ISA_ROWS("backward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention_backward,
+                  stni_attention_workspace),
 };
+
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
 
 const stn_op_desc stni_op_scaled_dot_product_attention_backward = {
     .size = sizeof(stn_op_desc),
     .name = "scaled_dot_product_attention_backward",
-    .inputs = inputs,
-    .n_inputs = 8,
-    .attrs = attrs_schema,
-    .n_attrs = 5,
-    .attrs_size = sizeof(struct stni_attention_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_attention_attrs),
     .attrs_init = &defaults,
     .n_outputs = 4,
-    .check = check,
-    .place = place,
-    .run = run,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = sizeof kernels / sizeof *kernels,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

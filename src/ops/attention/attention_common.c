@@ -226,8 +226,8 @@ static void fill_dropout(const stn_op_call *call, const stn_spec *out, const stn
     p->kept_scale = attrs->dropout_p < 1 ? 1 / (1 - attrs->dropout_p) : 0;
 }
 
-stn_status stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
-                                   struct stni_attention_args *p)
+void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
+                             struct stni_attention_args *p)
 {
     const struct stni_attention_attrs *attrs = call->attrs;
     const stn_tensor *key = call->in[KEY], *mask = call->in[MASK];
@@ -257,5 +257,4 @@ stn_status stni_attention_describe(const stn_op_call *call, const stn_tensor *ou
     p->out = stni_attention_operand_of(out, 1, 1, n);
     p->lse = stni_attention_operand_of(lse, 1, 0, n);
     fill_dropout(call, spec, stream, p);
-    return stn_op_scratch(call, stni_attention_workspace(p), &p->workspace);
 }

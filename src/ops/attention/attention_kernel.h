@@ -39,13 +39,13 @@ struct stni_attention_args {
     uint64_t base, count[STN_MAX_NDIM]; /* numbers of elements of (batch…, l, s) */
     struct stni_attention_operand query, key, value, mask, out, lse, grad;
     struct stni_attention_sum grad_query, grad_key, grad_value, grad_mask; /* the last one's data NULL: not wanted */
-    void *workspace; /* stni_attention_workspace bytes */
+    void *workspace; /* as many bytes as the kernel asks for */
 };
 
 enum { STNI_ATTENTION_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 
 /* Bytes that the CPU's kernels want: blocks of rows, whatever l and s. */
-size_t stni_attention_workspace(const struct stni_attention_args *args);
+size_t stni_attention_workspace(stn_queue *queue, const void *args);
 
 /* The CPU's. */
 STNI_ISA_KERNEL(stni_attention);

@@ -8,8 +8,10 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-size_t stni_attention_workspace(const struct stni_attention_args *p)
+size_t stni_attention_workspace(stn_queue *queue, const void *args)
 {
+    (void)queue;
+    const struct stni_attention_args *p = args;
     const stn_dtype dtype = stni_wide_dtype(p->dtype);
     const int64_t rows = least(STNI_ATTENTION_ROWS, p->l), keys = least(STNI_ATTENTION_KEYS, p->s);
     const int64_t elements[] = {rows * p->e,   keys * p->e, keys * p->v, rows * STNI_ATTENTION_KEYS, rows * STNI_ATTENTION_KEYS,

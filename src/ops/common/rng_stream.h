@@ -12,10 +12,8 @@ stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, c
 /* Advances the context to its next stream and writes the stream's number into output `k`, by the op's slot `slot`. */
 stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot);
 
-/* The slot and its kernel, for the descriptor of op `text`. */
-#define STNI_KEPT_STREAM_SLOT(text) {text ".stream", sizeof(struct stni_remap_fill_args)}
-#define STNI_KEPT_STREAM_KERNEL(text)                                                                            \
-    {sizeof(stn_kernel), text ".stream", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args),        \
-     stni_remap_fill_cpu}
+/* The slot and its kernel, rows of an op's tables. */
+#define STNI_KEPT_STREAM_SLOT {"stream", sizeof(struct stni_remap_fill_args)}
+#define STNI_KEPT_STREAM_KERNEL STNI_CPU_ROW("stream", 1u << STN_DTYPE_I64, struct stni_remap_fill_args, stni_remap_fill_cpu, NULL)
 
 #endif

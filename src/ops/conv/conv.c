@@ -24,22 +24,29 @@ const struct stni_conv_attrs stni_conv_attrs_init = {
 
 /* The rows of each schema follow one another in one table. */
 static const char *const paddings[] = {"given", "valid", "same", NULL};
-static const stn_attr_schema rows[] = {
-    {"kernel_size", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, size), NULL},
-    {"padding", STN_ATTR_CHOICE, offsetof(struct stni_conv_attrs, auto_padding), paddings},
-    {"padding_mode", STN_ATTR_CHOICE, offsetof(struct stni_conv_attrs, mode), stni_conv_modes},
-    {"last_padding_mode", STN_ATTR_CHOICE, offsetof(struct stni_conv_attrs, dim_mode), stni_conv_modes},
-    {"stride", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, stride), NULL},
-    {"padding", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, padding), NULL},
-    {"dilation", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, dilation), NULL},
-    {"groups", STN_ATTR_INT, offsetof(struct stni_conv_attrs, groups), NULL},
-    {"output_padding", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, output_padding), NULL},
-    {"input_size", STN_ATTR_INTS, offsetof(struct stni_conv_attrs, size), NULL},
+#define ROW(name, type, field, choices) {#name, STN_ATTR_##type, offsetof(struct stni_conv_attrs, field), choices}
+
+static const stn_attr_schema forward_schema[] = {
+    ROW(padding, CHOICE, auto_padding, paddings), ROW(padding_mode, CHOICE, mode, stni_conv_modes),
+    ROW(last_padding_mode, CHOICE, dim_mode, stni_conv_modes), ROW(stride, INTS, stride, NULL),
+    ROW(padding, INTS, padding, NULL), ROW(dilation, INTS, dilation, NULL), ROW(groups, INT, groups, NULL),
 };
-#define FORWARD_ROWS .attrs = rows + 1, .n_attrs = 7
-#define TRANSPOSE_ROWS .attrs = rows + 4, .n_attrs = 5
-#define GRAD_INPUT_ROWS .attrs = rows + 1, .n_attrs = 9
-#define GRAD_WEIGHT_ROWS .attrs = rows, .n_attrs = 9
+static const stn_attr_schema transpose_schema[] = {
+    ROW(stride, INTS, stride, NULL), ROW(padding, INTS, padding, NULL), ROW(dilation, INTS, dilation, NULL),
+    ROW(groups, INT, groups, NULL), ROW(output_padding, INTS, output_padding, NULL),
+};
+static const stn_attr_schema grad_input_schema[] = {
+    ROW(padding, CHOICE, auto_padding, paddings), ROW(padding_mode, CHOICE, mode, stni_conv_modes),
+    ROW(last_padding_mode, CHOICE, dim_mode, stni_conv_modes), ROW(stride, INTS, stride, NULL),
+    ROW(padding, INTS, padding, NULL), ROW(dilation, INTS, dilation, NULL), ROW(groups, INT, groups, NULL),
+    ROW(output_padding, INTS, output_padding, NULL), ROW(input_size, INTS, size, NULL),
+};
+static const stn_attr_schema grad_weight_schema[] = {
+    ROW(kernel_size, INTS, size, NULL), ROW(padding, CHOICE, auto_padding, paddings),
+    ROW(padding_mode, CHOICE, mode, stni_conv_modes), ROW(last_padding_mode, CHOICE, dim_mode, stni_conv_modes),
+    ROW(stride, INTS, stride, NULL), ROW(padding, INTS, padding, NULL), ROW(dilation, INTS, dilation, NULL),
+    ROW(groups, INT, groups, NULL), ROW(output_padding, INTS, output_padding, NULL),
+};
 
 static const struct stni_conv_roles *roles_of(const void *rule)
 {
@@ -140,40 +147,89 @@ static const stn_input_schema forward_inputs[] = {{.name = "input"}, {.name = "w
 static const stn_input_schema grad_input_inputs[] = {{.name = "grad"}, {.name = "weight"}};
 static const stn_input_schema grad_weight_inputs[] = {{.name = "input"}, {.name = "grad"}};
 
-/* An op's kernels: what solves problems, and what is done beside it. */
-#define SLOT(text, args) {text, sizeof(struct args)}
-#define KERNEL(text, which, args, function) {sizeof(stn_kernel), text, "cpu", which, sizeof(struct args), function}
+/* What solves problems, and what is done beside it. */
+static const stn_kernel_slot slots[] = {
+    [STNI_CONV_SOLVE] = {"solve", sizeof(struct stni_conv_args)},
+    [STNI_CONV_ADD] = {"add", sizeof(struct stni_conv_add_args)},
+    [STNI_CONV_NARROW] = {"narrow", sizeof(struct stni_conv_narrow_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("solve", STNI_CONV_DTYPES, struct stni_conv_args, stni_conv_cpu, stni_conv_cpu_workspace),
+    STNI_CPU_ROW("add", STNI_CONV_DTYPES, struct stni_conv_add_args, stni_conv_add_cpu, NULL),
+    STNI_CPU_ROW("narrow", STNI_CONV_NARROW_DTYPES, struct stni_conv_narrow_args, stni_conv_narrow_cpu, NULL),
+};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-#define SLOTS(text)                                                                                                                      \
-    .slots = (const stn_kernel_slot[]){[STNI_CONV_SOLVE] = SLOT(text ".solve", stni_conv_args),                                          \
-                                       [STNI_CONV_ADD] = SLOT(text ".add", stni_conv_add_args),                                          \
-                                       [STNI_CONV_NARROW] = SLOT(text ".narrow", stni_conv_narrow_args)},                                \
-    .n_slots = 3,                                                                                                                        \
-    .kernels = (const stn_kernel[]){KERNEL(text ".solve", STNI_CONV_DTYPES, stni_conv_args, stni_conv_cpu),                              \
-                                    KERNEL(text ".add", STNI_CONV_DTYPES, stni_conv_add_args, stni_conv_add_cpu),                        \
-                                    KERNEL(text ".narrow", STNI_CONV_NARROW_DTYPES, stni_conv_narrow_args, stni_conv_narrow_cpu)},       \
-    .n_kernels = 3
+const stn_op_desc stni_op_conv1d = {
+    .size = sizeof(stn_op_desc), .name = "conv1d", STN_INPUTS(forward_inputs),
+    STN_ATTRS(forward_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){1, STNI_CONV_FORWARD, 0},
+};
 
-/* A descriptor but for its inputs and rows. What comes after the name is the op's rule, as an initialiser. */
-#define CONV_FIELDS(text, ...)                                                                                                           \
-    .size = sizeof(stn_op_desc), .name = text, .attrs_size = sizeof(struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init,        \
-    .n_outputs = 1, .check = check, .place = place, .run = run, .saves = saves, .backward = backward, SLOTS(text),                       \
-    .arg = (void *)&(const struct stni_conv_rule){__VA_ARGS__}
+const stn_op_desc stni_op_conv2d = {
+    .size = sizeof(stn_op_desc), .name = "conv2d", STN_INPUTS(forward_inputs),
+    STN_ATTRS(forward_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){2, STNI_CONV_FORWARD, 0},
+};
 
-#define FORWARD(text, dims) CONV_FIELDS(text, dims, STNI_CONV_FORWARD, 0), .inputs = forward_inputs, .n_inputs = 3, FORWARD_ROWS
-#define TRANSPOSE(text, dims) CONV_FIELDS(text, dims, STNI_CONV_GRAD_INPUT, 1), .inputs = forward_inputs, .n_inputs = 3, TRANSPOSE_ROWS
-#define GRAD_INPUT(text, dims) CONV_FIELDS(text, dims, STNI_CONV_GRAD_INPUT, 0), .inputs = grad_input_inputs, .n_inputs = 2, GRAD_INPUT_ROWS
-#define GRAD_WEIGHT(text, dims) CONV_FIELDS(text, dims, STNI_CONV_GRAD_WEIGHT, 0), .inputs = grad_weight_inputs, .n_inputs = 2, GRAD_WEIGHT_ROWS
+const stn_op_desc stni_op_conv3d = {
+    .size = sizeof(stn_op_desc), .name = "conv3d", STN_INPUTS(forward_inputs),
+    STN_ATTRS(forward_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){3, STNI_CONV_FORWARD, 0},
+};
 
-const stn_op_desc stni_op_conv1d = {FORWARD("conv1d", 1)};
-const stn_op_desc stni_op_conv2d = {FORWARD("conv2d", 2)};
-const stn_op_desc stni_op_conv3d = {FORWARD("conv3d", 3)};
-const stn_op_desc stni_op_conv_transpose1d = {TRANSPOSE("conv_transpose1d", 1)};
-const stn_op_desc stni_op_conv_transpose2d = {TRANSPOSE("conv_transpose2d", 2)};
-const stn_op_desc stni_op_conv_transpose3d = {TRANSPOSE("conv_transpose3d", 3)};
-const stn_op_desc stni_op_conv1d_grad_input = {GRAD_INPUT("conv1d_grad_input", 1), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_conv2d_grad_input = {GRAD_INPUT("conv2d_grad_input", 2), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_conv3d_grad_input = {GRAD_INPUT("conv3d_grad_input", 3), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_conv1d_grad_weight = {GRAD_WEIGHT("conv1d_grad_weight", 1), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_conv2d_grad_weight = {GRAD_WEIGHT("conv2d_grad_weight", 2), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_conv3d_grad_weight = {GRAD_WEIGHT("conv3d_grad_weight", 3), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_conv_transpose1d = {
+    .size = sizeof(stn_op_desc), .name = "conv_transpose1d", STN_INPUTS(forward_inputs),
+    STN_ATTRS(transpose_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){1, STNI_CONV_GRAD_INPUT, 1},
+};
+
+const stn_op_desc stni_op_conv_transpose2d = {
+    .size = sizeof(stn_op_desc), .name = "conv_transpose2d", STN_INPUTS(forward_inputs),
+    STN_ATTRS(transpose_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){2, STNI_CONV_GRAD_INPUT, 1},
+};
+
+const stn_op_desc stni_op_conv_transpose3d = {
+    .size = sizeof(stn_op_desc), .name = "conv_transpose3d", STN_INPUTS(forward_inputs),
+    STN_ATTRS(transpose_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){3, STNI_CONV_GRAD_INPUT, 1},
+};
+
+const stn_op_desc stni_op_conv1d_grad_input = {
+    .size = sizeof(stn_op_desc), .name = "conv1d_grad_input", STN_INPUTS(grad_input_inputs),
+    STN_ATTRS(grad_input_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){1, STNI_CONV_GRAD_INPUT, 0}, .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_conv2d_grad_input = {
+    .size = sizeof(stn_op_desc), .name = "conv2d_grad_input", STN_INPUTS(grad_input_inputs),
+    STN_ATTRS(grad_input_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){2, STNI_CONV_GRAD_INPUT, 0}, .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_conv3d_grad_input = {
+    .size = sizeof(stn_op_desc), .name = "conv3d_grad_input", STN_INPUTS(grad_input_inputs),
+    STN_ATTRS(grad_input_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){3, STNI_CONV_GRAD_INPUT, 0}, .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_conv1d_grad_weight = {
+    .size = sizeof(stn_op_desc), .name = "conv1d_grad_weight", STN_INPUTS(grad_weight_inputs),
+    STN_ATTRS(grad_weight_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){1, STNI_CONV_GRAD_WEIGHT, 0}, .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_conv2d_grad_weight = {
+    .size = sizeof(stn_op_desc), .name = "conv2d_grad_weight", STN_INPUTS(grad_weight_inputs),
+    STN_ATTRS(grad_weight_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){2, STNI_CONV_GRAD_WEIGHT, 0}, .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_conv3d_grad_weight = {
+    .size = sizeof(stn_op_desc), .name = "conv3d_grad_weight", STN_INPUTS(grad_weight_inputs),
+    STN_ATTRS(grad_weight_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){3, STNI_CONV_GRAD_WEIGHT, 0}, .flags = STN_OP_INTERNAL,
+};

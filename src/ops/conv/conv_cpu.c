@@ -242,8 +242,9 @@ static size_t workspace_bytes(const struct stni_conv_args *a, const struct way *
     return bytes + wide_bytes(bias_elements(a));
 }
 
-size_t stni_conv_cpu_workspace(stn_queue *queue, const struct stni_conv_args *a)
+size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
 {
+    const struct stni_conv_args *a = args;
     const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
     return workspace_bytes(a, &way);
 }

@@ -13,7 +13,7 @@ struct stni_conv_args {
     struct stni_conv_problem problem;
     struct stni_conv_data data;
     int adds_bias;   /* GRAD_INPUT: data.bias is added to x */
-    void *workspace; /* as many bytes as the device's kernel needs */
+    void *workspace; /* as many bytes as the kernel asks for */
 };
 
 /* dst += src, dst being elements of x that positions of the padded line stand for: strides below zero reflect, and where one is zero all
@@ -31,8 +31,7 @@ struct stni_conv_narrow_args {
     const float *src;
 };
 
-/* Bytes that the CPU's kernel needs. On the context's thread, before the launch. */
-size_t stni_conv_cpu_workspace(stn_queue *queue, const struct stni_conv_args *args);
+size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args);
 
 /* A row of what a launch computes: bytes that it reads and writes, multiplications, and for a gradient by the weight the terms that it adds to each
  * element, else 0. */

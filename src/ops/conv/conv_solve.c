@@ -54,7 +54,7 @@ static struct stni_conv_problem problem(const struct solver *s, const struct stn
 
 static stn_status take_workspace(struct solver *s, struct stni_conv_args *a)
 {
-    size_t bytes = s->call->context->device->is_cpu ? stni_conv_cpu_workspace(s->call->context->queue, a) : 0;
+    const size_t bytes = stn_op_workspace(s->call, STNI_CONV_SOLVE, s->dtype, a);
     if (bytes > s->workspace_bytes) {
         STNI_TRY(stn_op_scratch(s->call, bytes, &s->workspace));
         s->workspace_bytes = bytes;

@@ -134,19 +134,14 @@ static const stn_attr_schema attrs[] = {
     {"convention", STN_ATTR_CHOICE, offsetof(struct stni_all_reduce_attrs, convention), convention_names},
 };
 
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, .saves = saves, .backward = backward};
+
 const stn_op_desc stni_op_dist_all_reduce = {
     .size = sizeof(stn_op_desc),
     .name = "dist_all_reduce",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 3,
-    .attrs_size = sizeof(struct stni_all_reduce_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_all_reduce_attrs),
     .n_outputs = 1,
     .flags = STN_OP_PER_RANK,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
+    .impl = &impl,
 };

@@ -71,26 +71,19 @@ static const stn_attr_schema attrs[] = {
     {"mesh", STN_ATTR_INT, offsetof(struct stni_all_reduce_attrs, mesh), NULL},
     {"op", STN_ATTR_INT, offsetof(struct stni_all_reduce_attrs, op), NULL},
 };
-static const stn_kernel_slot slots[] = {{"dist_others.forward", sizeof(struct stni_others_args)}};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_others_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "dist_others.forward", "cpu", FLOATING, sizeof(struct stni_others_args), stni_others_cpu},
+    STNI_CPU_ROW("forward", FLOATING, struct stni_others_args, stni_others_cpu, NULL),
 };
+
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
 
 const stn_op_desc stni_op_dist_others = {
     .size = sizeof(stn_op_desc),
     .name = "dist_others",
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = attrs,
-    .n_attrs = 2,
-    .attrs_size = sizeof(struct stni_all_reduce_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_all_reduce_attrs),
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -202,27 +202,34 @@ static stn_status run_backward(stn_op_call *call)
 static const char *const modes[] = {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist", NULL};
 static const char *const infinities[] = {"inf", NULL};
 
-static const stn_input_schema inputs[] = {[X1] = {.name = "x1"}, [X2] = {.name = "x2"}, [GRAD] = {.name = "grad"}, [DISTANCE] = {.name = "distance"}};
+static const stn_input_schema inputs[] = {[X1] = {.name = "x1"}, [X2] = {.name = "x2"}};
+static const stn_input_schema backward_inputs[] = {
+    [X1] = {.name = "x1"}, [X2] = {.name = "x2"}, [GRAD] = {.name = "grad"}, [DISTANCE] = {.name = "distance"}};
 static const stn_attr_schema attrs_schema[] = {
     {"p", STN_ATTR_FLOAT, offsetof(struct cdist_attrs, p), NULL},
     {"p", STN_ATTR_CHOICE, offsetof(struct cdist_attrs, infinite), infinities},
     {"compute_mode", STN_ATTR_CHOICE, offsetof(struct cdist_attrs, compute_mode), modes},
 };
 
-#define FIELDS(text, n, outputs)                                                                                                          \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = n, .attrs = attrs_schema, .n_attrs = 3,                      \
-    .attrs_size = sizeof(struct cdist_attrs), .attrs_init = &defaults, .n_outputs = outputs, .n_slots = 1, .n_kernels = STNI_ISA_COUNT
-#define SLOT(text) .slots = (const stn_kernel_slot[]){{text, sizeof(struct stni_cdist_args)}}
-#define KERNEL(text, function) \
-    .kernels = (const stn_kernel[]){STNI_ISA_ROWS(text, STNI_CDIST_DTYPES, struct stni_cdist_args, function)}
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_cdist_args)}};
+static const stn_kernel kernels[] = {
+    STNI_ISA_ROWS("forward", STNI_CDIST_DTYPES, struct stni_cdist_args, stni_cdist, NULL)};
+static const stn_kernel backward_kernels[] = {
+    STNI_ISA_ROWS("forward", STNI_CDIST_DTYPES, struct stni_cdist_args, stni_cdist_backward, NULL)};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
+static const stn_op_impl backward_impl = {
+    .check = check_backward, .place = place_backward, .run = run_backward, STN_SLOTS(slots), STN_KERNELS(backward_kernels),
+};
 
 const stn_op_desc stni_op_cdist = {
-    FIELDS("cdist", 2, 1), .flags = STN_OP_FIRST_ORDER, .check = check, .place = place, .run = run, .saves = saves, .backward = backward,
-    SLOT("cdist.forward"), KERNEL("cdist.forward", stni_cdist),
+    .size = sizeof(stn_op_desc), .name = "cdist", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct cdist_attrs),
+    .attrs_init = &defaults, .n_outputs = 1, .impl = &impl, .flags = STN_OP_FIRST_ORDER,
 };
 
 const stn_op_desc stni_op_cdist_backward = {
-    FIELDS("cdist_backward", 4, 2), .check = check_backward, .place = place_backward, .run = run_backward,
-    SLOT("cdist_backward.forward"), KERNEL("cdist_backward.forward", stni_cdist_backward),
+    .size = sizeof(stn_op_desc), .name = "cdist_backward", STN_INPUTS(backward_inputs),
+    STN_ATTRS(attrs_schema, struct cdist_attrs), .attrs_init = &defaults, .n_outputs = 2, .impl = &backward_impl,
     .flags = STN_OP_INTERNAL,
 };

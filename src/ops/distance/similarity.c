@@ -164,10 +164,19 @@ static const stn_attr_schema normalize_schema[] = {
     {"eps", STN_ATTR_FLOAT, offsetof(struct normalize_attrs, eps), NULL},
 };
 
-#define FIELDS(text, names, n, schema, n_schema, defaults, function)                                              \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = names, .n_inputs = n, .attrs = schema, .n_attrs = n_schema, \
-    .attrs_size = sizeof defaults, .attrs_init = &defaults, .n_outputs = 1, .compose = function
+const stn_op_desc stni_op_cross = {
+    .size = sizeof(stn_op_desc), .name = "cross", STN_INPUTS(pair), STN_ATTRS(cross_schema, cross_defaults),
+    .attrs_init = &cross_defaults, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = cross},
+};
 
-const stn_op_desc stni_op_cross = {FIELDS("cross", pair, 2, cross_schema, 1, cross_defaults, cross)};
-const stn_op_desc stni_op_cosine_similarity = {FIELDS("cosine_similarity", vectors, 2, cosine_schema, 2, cosine_defaults, cosine_similarity)};
-const stn_op_desc stni_op_normalize = {FIELDS("normalize", single, 1, normalize_schema, 4, normalize_defaults, normalize)};
+const stn_op_desc stni_op_cosine_similarity = {
+    .size = sizeof(stn_op_desc), .name = "cosine_similarity", STN_INPUTS(vectors),
+    STN_ATTRS(cosine_schema, cosine_defaults), .attrs_init = &cosine_defaults, .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = cosine_similarity},
+};
+
+const stn_op_desc stni_op_normalize = {
+    .size = sizeof(stn_op_desc), .name = "normalize", STN_INPUTS(single),
+    STN_ATTRS(normalize_schema, normalize_defaults), .attrs_init = &normalize_defaults, .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = normalize},
+};

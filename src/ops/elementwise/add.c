@@ -85,15 +85,31 @@ static const stn_attr_schema attrs_schema[] = {
     {"alpha", STN_ATTR_NUMBER, offsetof(struct add_attrs, alpha), NULL},
 };
 
-#define FIELDS(name, ...)                                                                                     \
-    STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct add_attrs),          \
-    .attrs_init = &defaults, STNI_POINTWISE_FIELDS(name, .linear = {3}, .numbers = take_numbers, __VA_ARGS__)
-#define ADD .op = STNI_POINTWISE_add, \
-    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {added_derivative, STNI_READS_NOTHING}}
-#define SUB .op = STNI_POINTWISE_sub, .dtypes = NOT_BOOL, \
-    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {subtracted_derivative, STNI_READS_NOTHING}}
+static const struct stni_pointwise_rule add_rule = {
+    .op = STNI_POINTWISE_add, .linear = {3}, .numbers = take_numbers,
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {added_derivative, STNI_READS_NOTHING}},
+};
+static const struct stni_pointwise_rule sub_rule = {
+    .op = STNI_POINTWISE_sub, .dtypes = NOT_BOOL, .linear = {3}, .numbers = take_numbers,
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {subtracted_derivative, STNI_READS_NOTHING}},
+};
 
-const stn_op_desc stni_op_add = {FIELDS("add", ADD)};
-const stn_op_desc stni_op_add_ = {FIELDS("add_", ADD), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_sub = {FIELDS("sub", SUB)};
-const stn_op_desc stni_op_sub_ = {FIELDS("sub_", SUB), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_add = {
+    .size = sizeof(stn_op_desc), .name = "add", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&add_rule), .attrs_init = &defaults,
+};
+const stn_op_desc stni_op_add_ = {
+    .size = sizeof(stn_op_desc), .name = "add_", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&add_rule), .attrs_init = &defaults,
+    .flags = STN_OP_IN_PLACE,
+};
+
+const stn_op_desc stni_op_sub = {
+    .size = sizeof(stn_op_desc), .name = "sub", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&sub_rule), .attrs_init = &defaults,
+};
+const stn_op_desc stni_op_sub_ = {
+    .size = sizeof(stn_op_desc), .name = "sub_", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&sub_rule), .attrs_init = &defaults,
+    .flags = STN_OP_IN_PLACE,
+};

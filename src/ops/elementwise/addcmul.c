@@ -72,18 +72,31 @@ static stn_tensor *divisor(const stn_backward_call *call, stn_tensor *grad)
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"tensor1", 0, 0}, {"tensor2", 0, 0}};
 static const stn_attr_schema schema[] = {{"value", STN_ATTR_NUMBER, offsetof(struct addc_attrs, value), NULL}};
 
-#define FIELDS(name, ...)                                                                                                      \
-    .inputs = inputs, .n_inputs = 3, .attrs = schema, .n_attrs = 1, .attrs_size = sizeof(struct addc_attrs), .attrs_init = &defaults, \
-    STNI_POINTWISE_FIELDS(name, .numbers = take_numbers, __VA_ARGS__)
-#define ADDCMUL                                                                                                                \
-    .op = STNI_POINTWISE_addcmul, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {3, 5},                     \
-    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {first_factor, STNI_READS_IN(2)}, {second_factor, STNI_READS_IN(1)}}
-#define ADDCDIV                                                                                                                \
-    .op = STNI_POINTWISE_addcdiv, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3},                                       \
-    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {dividend, STNI_READS_IN(2)},                                   \
-                   {divisor, STNI_READS_IN(1) | STNI_READS_IN(2)}}
+static const struct stni_pointwise_rule mul_rule = {
+    .op = STNI_POINTWISE_addcmul, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {3, 5},
+    .numbers = take_numbers,
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {first_factor, STNI_READS_IN(2)}, {second_factor, STNI_READS_IN(1)}},
+};
+static const struct stni_pointwise_rule div_rule = {
+    .op = STNI_POINTWISE_addcdiv, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, .numbers = take_numbers,
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {dividend, STNI_READS_IN(2)},
+                   {divisor, STNI_READS_IN(1) | STNI_READS_IN(2)}},
+};
 
-const stn_op_desc stni_op_addcmul = {FIELDS("addcmul", ADDCMUL)};
-const stn_op_desc stni_op_addcmul_ = {FIELDS("addcmul_", ADDCMUL), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_addcdiv = {FIELDS("addcdiv", ADDCDIV)};
-const stn_op_desc stni_op_addcdiv_ = {FIELDS("addcdiv_", ADDCDIV), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_addcmul = {
+    .size = sizeof(stn_op_desc), .name = "addcmul", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
+    STNI_POINTWISE(&mul_rule), .attrs_init = &defaults,
+};
+const stn_op_desc stni_op_addcmul_ = {
+    .size = sizeof(stn_op_desc), .name = "addcmul_", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
+    STNI_POINTWISE(&mul_rule), .attrs_init = &defaults, .flags = STN_OP_IN_PLACE,
+};
+
+const stn_op_desc stni_op_addcdiv = {
+    .size = sizeof(stn_op_desc), .name = "addcdiv", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
+    STNI_POINTWISE(&div_rule), .attrs_init = &defaults,
+};
+const stn_op_desc stni_op_addcdiv_ = {
+    .size = sizeof(stn_op_desc), .name = "addcdiv_", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
+    STNI_POINTWISE(&div_rule), .attrs_init = &defaults, .flags = STN_OP_IN_PLACE,
+};

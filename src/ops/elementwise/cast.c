@@ -34,12 +34,12 @@ static const stn_attr_schema attrs_schema[] = {
     {"dtype", STN_ATTR_CHOICE, offsetof(struct cast_attrs, dtype), dtype_names},
 };
 
+static const struct stni_pointwise_rule cast_rule = {
+    .op = STNI_POINTWISE_cast, .result = cast_result, .linear = {1},
+    /* The cotangent is cast back to the input's dtype as every cotangent is. */
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}},
+};
 const stn_op_desc stni_op_cast = {
-    STNI_UNARY_INPUTS,
-    .attrs = attrs_schema,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct cast_attrs),
-    STNI_POINTWISE_FIELDS("cast", .op = STNI_POINTWISE_cast, .result = cast_result, .linear = {1},
-                          /* The cotangent is cast back to the input's dtype as every cotangent is. */
-                          .derivative = {{stni_derivative_same, STNI_READS_NOTHING}}),
+    .size = sizeof(stn_op_desc), .name = "cast", STN_INPUTS(stni_unary_inputs),
+    STN_ATTRS(attrs_schema, struct cast_attrs), STNI_POINTWISE(&cast_rule),
 };

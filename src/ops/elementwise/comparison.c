@@ -121,28 +121,38 @@ static const stn_input_schema pair_inputs[] = {{"input", 0, 0}, {"other", 0, 0}}
 enum { ORDERED = STNI_FLOATING | STNI_INTEGER | STNI_BOOL, ALL = 0 };
 
 /* The operands are compared in the dtype that they are promoted to. */
-#define COMPARISON(name, types)                                                                                              \
-    STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct compare_attrs),                     \
-    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_dtype_bool, .compute = stni_dtype_same,            \
-                          .dtypes = types, .numbers = take_numbers)
+#define COMPARISON(name_, types)                                                                                       \
+    static const struct stni_pointwise_rule name_##_rule = {                                                           \
+        .op = STNI_POINTWISE_##name_, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = types,          \
+        .numbers = take_numbers,                                                                                       \
+    };                                                                                                                 \
+    const stn_op_desc stni_op_##name_ = {                                                                              \
+        .size = sizeof(stn_op_desc), .name = #name_, STN_INPUTS(stni_binary_inputs),                                   \
+        STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&name_##_rule),                                  \
+    }
 /* Operands are read as bools: whether they are not 0. */
-#define LOGIC(name)                         \
-    .inputs = pair_inputs, .n_inputs = 2,   \
-    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_dtype_bool)
-#define TEST(name)                          \
-    STNI_UNARY_INPUTS,                      \
-    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .result = stni_dtype_bool, .compute = stni_dtype_same)
+#define LOGIC(name_, inputs)                                                                                           \
+    static const struct stni_pointwise_rule name_##_rule = {.op = STNI_POINTWISE_##name_, .result = stni_dtype_bool};  \
+    const stn_op_desc stni_op_##name_ = {                                                                              \
+        .size = sizeof(stn_op_desc), .name = #name_, STN_INPUTS(inputs), STNI_POINTWISE(&name_##_rule),                \
+    }
+#define TEST(name_)                                                                                                    \
+    static const struct stni_pointwise_rule name_##_rule = {                                                           \
+        .op = STNI_POINTWISE_##name_, .result = stni_dtype_bool, .compute = stni_dtype_same,                           \
+    };                                                                                                                 \
+    const stn_op_desc stni_op_##name_ = {                                                                              \
+        .size = sizeof(stn_op_desc), .name = #name_, STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&name_##_rule),     \
+    }
 
-const stn_op_desc stni_op_eq = {COMPARISON(eq, ALL)};
-const stn_op_desc stni_op_ne = {COMPARISON(ne, ALL)};
-const stn_op_desc stni_op_lt = {COMPARISON(lt, ORDERED)};
-const stn_op_desc stni_op_le = {COMPARISON(le, ORDERED)};
-const stn_op_desc stni_op_gt = {COMPARISON(gt, ORDERED)};
-const stn_op_desc stni_op_ge = {COMPARISON(ge, ORDERED)};
-const stn_op_desc stni_op_logical_and = {LOGIC(logical_and)};
-const stn_op_desc stni_op_logical_or = {LOGIC(logical_or)};
-const stn_op_desc stni_op_logical_xor = {LOGIC(logical_xor)};
-const stn_op_desc stni_op_logical_not = {
-    STNI_UNARY_INPUTS, STNI_POINTWISE_FIELDS("logical_not", .op = STNI_POINTWISE_logical_not, .result = stni_dtype_bool)};
-const stn_op_desc stni_op_isnan = {TEST(isnan)};
-const stn_op_desc stni_op_isfinite = {TEST(isfinite)};
+COMPARISON(eq, ALL);
+COMPARISON(ne, ALL);
+COMPARISON(lt, ORDERED);
+COMPARISON(le, ORDERED);
+COMPARISON(gt, ORDERED);
+COMPARISON(ge, ORDERED);
+LOGIC(logical_and, pair_inputs);
+LOGIC(logical_or, pair_inputs);
+LOGIC(logical_xor, pair_inputs);
+LOGIC(logical_not, stni_unary_inputs);
+TEST(isnan);
+TEST(isfinite);

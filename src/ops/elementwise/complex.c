@@ -120,59 +120,78 @@ static stn_tensor *hypot_by_other(const stn_backward_call *call, stn_tensor *gra
 static const stn_input_schema parts[] = {{"real", 0, 0}, {"imag", 0, 0}}, polars[] = {{"abs", 0, 0}, {"angle", 0, 0}},
                               pair[] = {{"input", 0, 0}, {"other", 0, 0}}, backward_inputs[] = {{"grad", 0, 0}, {"input", 0, 0}};
 
+static const struct stni_pointwise_rule real_rule = {
+    .op = STNI_POINTWISE_real, .result = stni_dtype_real, .compute = stni_dtype_same, .linear = {1},
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}},
+};
 const stn_op_desc stni_op_real = {
-    STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("real", .op = STNI_POINTWISE_real, .result = stni_dtype_real, .compute = stni_dtype_same, .linear = {1},
-                          .derivative = {{stni_derivative_same, STNI_READS_NOTHING}}),
+    .size = sizeof(stn_op_desc), .name = "real", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&real_rule),
 };
 
+static const struct stni_pointwise_rule imag_rule = {
+    .op = STNI_POINTWISE_imag, .result = stni_dtype_real, .compute = stni_dtype_same,
+    .dtypes = STNI_COMPLEX, .linear = {1}, .derivative = {{imag_derivative, STNI_READS_NOTHING}},
+};
 const stn_op_desc stni_op_imag = {
-    STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("imag", .op = STNI_POINTWISE_imag, .result = stni_dtype_real, .compute = stni_dtype_same,
-                          .dtypes = STNI_COMPLEX, .linear = {1}, .derivative = {{imag_derivative, STNI_READS_NOTHING}}),
+    .size = sizeof(stn_op_desc), .name = "imag", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&imag_rule),
 };
 
+static const struct stni_pointwise_rule imag_backward_rule = {
+    .op = STNI_POINTWISE_imag_backward, .result = dtype_complex, .dtypes = STNI_COMPLEX,
+    .linear = {1}, .derivative = {{imag_part, STNI_READS_NOTHING}},
+};
 const stn_op_desc stni_op_imag_backward = {
-    STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("imag_backward", .op = STNI_POINTWISE_imag_backward, .result = dtype_complex, .dtypes = STNI_COMPLEX,
-                          .linear = {1}, .derivative = {{imag_part, STNI_READS_NOTHING}}),
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "imag_backward", STN_INPUTS(stni_unary_inputs),
+    STNI_POINTWISE(&imag_backward_rule), .flags = STN_OP_INTERNAL,
 };
 
+static const struct stni_pointwise_rule angle_rule = {
+    .op = STNI_POINTWISE_angle, .result = angle_dtype, .compute = stni_dtype_floating,
+    .dtypes = STNI_FLOATING | STNI_COMPLEX, .derivative = {{angle_derivative, STNI_READS_IN(0)}},
+};
 const stn_op_desc stni_op_angle = {
-    STNI_UNARY_INPUTS, .flags = STN_OP_FIRST_ORDER,
-    STNI_POINTWISE_FIELDS("angle", .op = STNI_POINTWISE_angle, .result = angle_dtype, .compute = stni_dtype_floating,
-                          .dtypes = STNI_FLOATING | STNI_COMPLEX, .derivative = {{angle_derivative, STNI_READS_IN(0)}}),
+    .size = sizeof(stn_op_desc), .name = "angle", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&angle_rule),
+    .flags = STN_OP_FIRST_ORDER,
 };
 
+static const struct stni_pointwise_rule angle_backward_rule = {
+    .op = STNI_POINTWISE_angle_backward, .dtypes = STNI_COMPLEX, .linear = {1},
+};
 const stn_op_desc stni_op_angle_backward = {
-    .inputs = backward_inputs, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("angle_backward", .op = STNI_POINTWISE_angle_backward, .dtypes = STNI_COMPLEX, .linear = {1}),
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "angle_backward", STN_INPUTS(backward_inputs),
+    STNI_POINTWISE(&angle_backward_rule), .flags = STN_OP_INTERNAL,
 };
 
+static const struct stni_pointwise_rule complex_rule = {
+    .op = STNI_POINTWISE_complex, .result = dtype_complex, .dtypes = STNI_COMPLEX, .linear = {3},
+    .derivative = {{real_part, STNI_READS_NOTHING}, {imag_part, STNI_READS_NOTHING}},
+};
 const stn_op_desc stni_op_complex = {
-    .inputs = parts, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("complex", .op = STNI_POINTWISE_complex, .result = dtype_complex, .dtypes = STNI_COMPLEX, .linear = {3},
-                          .derivative = {{real_part, STNI_READS_NOTHING}, {imag_part, STNI_READS_NOTHING}}),
+    .size = sizeof(stn_op_desc), .name = "complex", STN_INPUTS(parts), STNI_POINTWISE(&complex_rule),
 };
 
+static const struct stni_pointwise_rule polar_rule = {
+    .op = STNI_POINTWISE_polar, .result = dtype_complex, .dtypes = STNI_COMPLEX, .linear = {1},
+    .derivative = {{abs_derivative, STNI_READS_IN(1)}, {turn_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+};
 const stn_op_desc stni_op_polar = {
-    .inputs = polars, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("polar", .op = STNI_POINTWISE_polar, .result = dtype_complex, .dtypes = STNI_COMPLEX, .linear = {1},
-                          .derivative = {{abs_derivative, STNI_READS_IN(1)}, {turn_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)}}),
+    .size = sizeof(stn_op_desc), .name = "polar", STN_INPUTS(polars), STNI_POINTWISE(&polar_rule),
 };
 
+static const struct stni_pointwise_rule atan2_rule = {
+    .op = STNI_POINTWISE_atan2, .result = stni_dtype_floating, .dtypes = STNI_FLOATING,
+    .derivative = {{atan2_by_input, STNI_READS_IN(0) | STNI_READS_IN(1)},
+                   {atan2_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+};
 const stn_op_desc stni_op_atan2 = {
-    .inputs = pair, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("atan2", .op = STNI_POINTWISE_atan2, .result = stni_dtype_floating, .dtypes = STNI_FLOATING,
-                          .derivative = {{atan2_by_input, STNI_READS_IN(0) | STNI_READS_IN(1)},
-                                         {atan2_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}}),
+    .size = sizeof(stn_op_desc), .name = "atan2", STN_INPUTS(pair), STNI_POINTWISE(&atan2_rule),
 };
 
+static const struct stni_pointwise_rule hypot_rule = {
+    .op = STNI_POINTWISE_hypot, .dtypes = STNI_FLOATING,
+    .derivative = {{hypot_by_input, STNI_READS_IN(0) | STNI_READS_OUT},
+                   {hypot_by_other, STNI_READS_IN(1) | STNI_READS_OUT}},
+};
 const stn_op_desc stni_op_hypot = {
-    .inputs = pair, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("hypot", .op = STNI_POINTWISE_hypot, .dtypes = STNI_FLOATING,
-                          .derivative = {{hypot_by_input, STNI_READS_IN(0) | STNI_READS_OUT},
-                                         {hypot_by_other, STNI_READS_IN(1) | STNI_READS_OUT}}),
+    .size = sizeof(stn_op_desc), .name = "hypot", STN_INPUTS(pair), STNI_POINTWISE(&hypot_rule),
 };

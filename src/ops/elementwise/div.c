@@ -76,11 +76,17 @@ static const stn_attr_schema attrs_schema[] = {
     {"rounding_mode", STN_ATTR_CHOICE, offsetof(struct div_attrs, rounding_mode), roundings},
 };
 
-#define FIELDS(name)                                                                                          \
-    STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct div_attrs),          \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_div, .result = stni_dtype_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX, \
-                          .linear = {1}, .numbers = take_numbers, .variant = variant,                         \
-                          .derivative = {{input_derivative, STNI_READS_IN(1)}, {other_derivative, STNI_READS_IN(1) | STNI_READS_OUT}})
+static const struct stni_pointwise_rule rule = {
+    .op = STNI_POINTWISE_div, .result = stni_dtype_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {1},
+    .numbers = take_numbers, .variant = variant,
+    .derivative = {{input_derivative, STNI_READS_IN(1)}, {other_derivative, STNI_READS_IN(1) | STNI_READS_OUT}},
+};
 
-const stn_op_desc stni_op_div = {FIELDS("div")};
-const stn_op_desc stni_op_div_ = {FIELDS("div_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_div = {
+    .size = sizeof(stn_op_desc), .name = "div", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct div_attrs), STNI_POINTWISE(&rule),
+};
+const stn_op_desc stni_op_div_ = {
+    .size = sizeof(stn_op_desc), .name = "div_", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct div_attrs), STNI_POINTWISE(&rule), .flags = STN_OP_IN_PLACE,
+};

@@ -72,10 +72,19 @@ static const stn_attr_schema glu_schema[] = {{"dim", STN_ATTR_INT, 0, NULL}};
 static const struct glu_attrs glu_defaults = {-1};
 
 const stn_op_desc stni_op_prelu = {
-    .size = sizeof(stn_op_desc), .name = "prelu", .inputs = prelu_inputs, .n_inputs = 2, .n_outputs = 1, .compose = prelu,
+    .size = sizeof(stn_op_desc),
+    .name = "prelu",
+    STN_INPUTS(prelu_inputs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = prelu},
 };
 
 const stn_op_desc stni_op_glu = {
-    .size = sizeof(stn_op_desc), .name = "glu", .inputs = glu_inputs, .n_inputs = 1, .attrs = glu_schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct glu_attrs), .attrs_init = &glu_defaults, .n_outputs = 1, .compose = glu,
+    .size = sizeof(stn_op_desc),
+    .name = "glu",
+    STN_INPUTS(glu_inputs),
+    STN_ATTRS(glu_schema, struct glu_attrs),
+    .attrs_init = &glu_defaults,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = glu},
 };

@@ -69,12 +69,17 @@ static stn_tensor *weight_derivative(const stn_backward_call *call, stn_tensor *
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"end", 0, 0}, {"weight", 1, 0}};
 static const stn_attr_schema attrs_schema[] = {{"weight", STN_ATTR_NUMBER, offsetof(struct lerp_attrs, weight), NULL}};
 
-#define FIELDS(name)                                                                                              \
-    .inputs = inputs, .n_inputs = 3, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct lerp_attrs), \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_lerp, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, \
-                          .numbers = take_numbers,                                                                \
-                          .derivative = {{input_derivative, STNI_READS_IN(2)}, {times_weight, STNI_READS_IN(2)},  \
-                                         {weight_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)}})
+static const struct stni_pointwise_rule rule = {
+    .op = STNI_POINTWISE_lerp, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, .numbers = take_numbers,
+    .derivative = {{input_derivative, STNI_READS_IN(2)}, {times_weight, STNI_READS_IN(2)},
+                   {weight_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+};
 
-const stn_op_desc stni_op_lerp = {FIELDS("lerp")};
-const stn_op_desc stni_op_lerp_ = {FIELDS("lerp_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_lerp = {
+    .size = sizeof(stn_op_desc), .name = "lerp", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct lerp_attrs),
+    STNI_POINTWISE(&rule),
+};
+const stn_op_desc stni_op_lerp_ = {
+    .size = sizeof(stn_op_desc), .name = "lerp_", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct lerp_attrs),
+    STNI_POINTWISE(&rule), .flags = STN_OP_IN_PLACE,
+};

@@ -33,14 +33,33 @@ static stn_tensor *maximum_gate_derivative(const stn_backward_call *call, stn_te
 
 static const stn_input_schema gate_inputs[] = {{.name = "grad"}, {.name = "left"}, {.name = "right"}};
 
-#define GATE(name, function)                                                                                               \
-    .inputs = gate_inputs, .n_inputs = 3,                                                                                  \
-    STNI_POINTWISE_FIELDS(#name, .op = STNI_POINTWISE_##name, .dtypes = STNI_FLOATING, .linear = {1},                      \
-                          .derivative = {{function, STNI_READS_IN(1) | STNI_READS_IN(2)}})
+static const struct stni_pointwise_rule gate_equal_rule = {
+    .op = STNI_POINTWISE_gate_equal, .dtypes = STNI_FLOATING, .linear = {1},
+    .derivative = {{equal_derivative, STNI_READS_IN(1) | STNI_READS_IN(2)}},
+};
+static const struct stni_pointwise_rule gate_greater_rule = {
+    .op = STNI_POINTWISE_gate_greater, .dtypes = STNI_FLOATING, .linear = {1},
+    .derivative = {{greater_derivative, STNI_READS_IN(1) | STNI_READS_IN(2)}},
+};
+static const struct stni_pointwise_rule gate_maximum_rule = {
+    .op = STNI_POINTWISE_gate_maximum, .dtypes = STNI_FLOATING, .linear = {1},
+    .derivative = {{maximum_gate_derivative, STNI_READS_IN(1) | STNI_READS_IN(2)}},
+};
 
-const stn_op_desc stni_op_gate_equal = {GATE(gate_equal, equal_derivative), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_gate_greater = {GATE(gate_greater, greater_derivative), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_gate_maximum = {GATE(gate_maximum, maximum_gate_derivative), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_gate_equal = {
+    .size = sizeof(stn_op_desc), .name = "gate_equal", STN_INPUTS(gate_inputs), STNI_POINTWISE(&gate_equal_rule),
+    .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_gate_greater = {
+    .size = sizeof(stn_op_desc), .name = "gate_greater", STN_INPUTS(gate_inputs), STNI_POINTWISE(&gate_greater_rule),
+    .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_gate_maximum = {
+    .size = sizeof(stn_op_desc), .name = "gate_maximum", STN_INPUTS(gate_inputs), STNI_POINTWISE(&gate_maximum_rule),
+    .flags = STN_OP_INTERNAL,
+};
 
 /* maximum, minimum */
 
@@ -69,16 +88,20 @@ static const stn_input_schema pair_inputs[] = {{"input", 0, 0}, {"other", 0, 0}}
 
 enum { BOTH = STNI_READS_IN(0) | STNI_READS_IN(1), REALS = STNI_FLOATING | STNI_INTEGER };
 
+static const struct stni_pointwise_rule maximum_rule = {
+    .op = STNI_POINTWISE_maximum, .dtypes = REALS | STNI_BOOL,
+    .derivative = {{to_input_if_greater, BOTH}, {to_input_if_less, BOTH}},
+};
 const stn_op_desc stni_op_maximum = {
-    .inputs = pair_inputs, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("maximum", .op = STNI_POINTWISE_maximum, .dtypes = REALS | STNI_BOOL,
-                          .derivative = {{to_input_if_greater, BOTH}, {to_input_if_less, BOTH}}),
+    .size = sizeof(stn_op_desc), .name = "maximum", STN_INPUTS(pair_inputs), STNI_POINTWISE(&maximum_rule),
 };
 
+static const struct stni_pointwise_rule minimum_rule = {
+    .op = STNI_POINTWISE_minimum, .dtypes = REALS | STNI_BOOL,
+    .derivative = {{to_input_if_less, BOTH}, {to_input_if_greater, BOTH}},
+};
 const stn_op_desc stni_op_minimum = {
-    .inputs = pair_inputs, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("minimum", .op = STNI_POINTWISE_minimum, .dtypes = REALS | STNI_BOOL,
-                          .derivative = {{to_input_if_less, BOTH}, {to_input_if_greater, BOTH}}),
+    .size = sizeof(stn_op_desc), .name = "minimum", STN_INPUTS(pair_inputs), STNI_POINTWISE(&minimum_rule),
 };
 
 /* clamp */
@@ -155,12 +178,18 @@ static const stn_attr_schema clamp_schema[] = {
     {"max", STN_ATTR_NUMBER, offsetof(struct clamp_attrs, max), NULL},
 };
 
-#define CLAMP(name)                                                                                                            \
-    .inputs = clamp_inputs, .n_inputs = 3, .attrs = clamp_schema, .n_attrs = 2, .attrs_size = sizeof(struct clamp_attrs),      \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_clamp, .dtypes = REALS, .numbers = take_numbers,                          \
-                          .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(INPUT) | STNI_READS_OUT},                  \
-                                         [MIN] = {min_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_OUT}, \
-                                         [MAX] = {max_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_IN(MAX)}})
+static const struct stni_pointwise_rule clamp_rule = {
+    .op = STNI_POINTWISE_clamp, .dtypes = REALS, .numbers = take_numbers,
+    .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(INPUT) | STNI_READS_OUT},
+                   [MIN] = {min_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_OUT},
+                   [MAX] = {max_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_IN(MAX)}},
+};
 
-const stn_op_desc stni_op_clamp = {CLAMP("clamp")};
-const stn_op_desc stni_op_clamp_ = {CLAMP("clamp_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_clamp = {
+    .size = sizeof(stn_op_desc), .name = "clamp", STN_INPUTS(clamp_inputs), STN_ATTRS(clamp_schema, struct clamp_attrs),
+    STNI_POINTWISE(&clamp_rule),
+};
+const stn_op_desc stni_op_clamp_ = {
+    .size = sizeof(stn_op_desc), .name = "clamp_", STN_INPUTS(clamp_inputs),
+    STN_ATTRS(clamp_schema, struct clamp_attrs), STNI_POINTWISE(&clamp_rule), .flags = STN_OP_IN_PLACE,
+};

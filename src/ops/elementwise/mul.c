@@ -53,10 +53,16 @@ static const stn_attr_schema attrs_schema[] = {
     {"other", STN_ATTR_NUMBER, offsetof(struct mul_attrs, other), NULL},
 };
 
-#define MUL_FIELDS(name)                                                                                      \
-    STNI_BINARY_INPUTS, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct mul_attrs),          \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_mul, .linear = {1, 2}, .numbers = mul_numbers,           \
-                          .derivative = {{input_derivative, STNI_READS_IN(1)}, {other_derivative, STNI_READS_IN(0)}})
+static const struct stni_pointwise_rule rule = {
+    .op = STNI_POINTWISE_mul, .linear = {1, 2}, .numbers = mul_numbers,
+    .derivative = {{input_derivative, STNI_READS_IN(1)}, {other_derivative, STNI_READS_IN(0)}},
+};
 
-const stn_op_desc stni_op_mul = {MUL_FIELDS("mul")};
-const stn_op_desc stni_op_mul_ = {MUL_FIELDS("mul_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_mul = {
+    .size = sizeof(stn_op_desc), .name = "mul", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct mul_attrs), STNI_POINTWISE(&rule),
+};
+const stn_op_desc stni_op_mul_ = {
+    .size = sizeof(stn_op_desc), .name = "mul_", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct mul_attrs), STNI_POINTWISE(&rule), .flags = STN_OP_IN_PLACE,
+};

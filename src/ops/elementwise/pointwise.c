@@ -134,7 +134,7 @@ static stn_status check_in_place(const stn_op_call *call)
     return STN_OK;
 }
 
-stn_status stni_pointwise_check(stn_op_call *call)
+static stn_status check(stn_op_call *call)
 {
     const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     struct stni_pointwise_numbers numbers;
@@ -149,7 +149,7 @@ stn_status stni_pointwise_check(stn_op_call *call)
     return stn_op_descriptor(call->op)->flags & STN_OP_IN_PLACE ? check_in_place(call) : STN_OK;
 }
 
-stn_status stni_pointwise_place_op(stn_op_call *call)
+static stn_status place_op(stn_op_call *call)
 {
     return stni_pointwise_place(call, call->n_in, rule_of(call->arg, call->attrs)->linear);
 }
@@ -226,13 +226,12 @@ static int set_operands(const stn_op_call *call, struct stni_pointwise_args *arg
     return run;
 }
 
-stn_status stni_pointwise_run(stn_op_call *call)
+static stn_status run(stn_op_call *call)
 {
     const stn_spec *spec = call->out[0]->spec;
     if (spec->local_numel == 0)
         return STN_OK;
     struct stni_pointwise_args args;
-    args.isa = call->context->isa;
     args.compute = (stn_dtype)call->note; /* check's finding */
     args.n_in = call->n_in;
     args.name = stn_op_descriptor(call->op)->name;
@@ -244,7 +243,7 @@ stn_status stni_pointwise_run(stn_op_call *call)
     return stn_op_launch(call, 0, spec->layout.dtype, &args, sizeof args);
 }
 
-uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs)
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     uint64_t saved = 0;
@@ -254,7 +253,7 @@ uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs)
     return saved;
 }
 
-stn_status stni_pointwise_backward(stn_backward_call *call)
+static stn_status backward(stn_backward_call *call)
 {
     const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     if (!call->grad_out[0])
@@ -266,3 +265,11 @@ stn_status stni_pointwise_backward(stn_backward_call *call)
         }
     return stn_context_status(call->context);
 }
+
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_pointwise_args)}};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("forward", (1u << STN_DTYPE_COUNT) - 1, struct stni_pointwise_args, stni_pointwise_cpu, NULL)};
+
+const stn_op_impl stni_pointwise_impl = {
+    .check = check, .place = place_op, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};

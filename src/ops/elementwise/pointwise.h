@@ -60,26 +60,11 @@ stn_tensor *stni_derivative_same(const stn_backward_call *call, stn_tensor *grad
 /* The conjugate where complex, else the tensor itself. */
 stn_tensor *stni_conjugate(stn_tensor *t);
 
-/* What the descriptor of a row is made of; `arg` is its rule. */
-stn_status stni_pointwise_check(stn_op_call *call);
-stn_status stni_pointwise_place_op(stn_op_call *call);
-stn_status stni_pointwise_run(stn_op_call *call);
-uint64_t stni_pointwise_saves(const stn_op_call *call, uint32_t needs);
-stn_status stni_pointwise_backward(stn_backward_call *call);
-
-/* The fields of a descriptor that all rows share. What comes after is the op's rule, as an initialiser. */
-#define STNI_POINTWISE_FIELDS(text, ...)                                                                                       \
-    .size = sizeof(stn_op_desc), .name = text, .n_outputs = 1, .check = stni_pointwise_check, .place = stni_pointwise_place_op, \
-    .run = stni_pointwise_run, .saves = stni_pointwise_saves, .backward = stni_pointwise_backward,                             \
-    .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_pointwise_args)}}, .n_slots = 1,                   \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".forward", "cpu", (1u << STN_DTYPE_COUNT) - 1,                  \
-                                     sizeof(struct stni_pointwise_args), stni_pointwise_cpu}},                                 \
-    .n_kernels = 1, .arg = (void *)&(const struct stni_pointwise_rule){__VA_ARGS__}
-
+extern const stn_op_impl stni_pointwise_impl;
 extern const stn_input_schema stni_unary_inputs[1];
 extern const stn_input_schema stni_binary_inputs[2]; /* the second may be a number */
 
-#define STNI_UNARY_INPUTS .inputs = stni_unary_inputs, .n_inputs = 1
-#define STNI_BINARY_INPUTS .inputs = stni_binary_inputs, .n_inputs = 2
+/* What descriptors of pointwise ops share. */
+#define STNI_POINTWISE(rule) .n_outputs = 1, .impl = &stni_pointwise_impl, .arg = (void *)(rule)
 
 #endif

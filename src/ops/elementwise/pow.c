@@ -81,12 +81,17 @@ static stn_tensor *exponent_derivative(const stn_backward_call *call, stn_tensor
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"exponent", 1, 0}};
 static const stn_attr_schema attrs_schema[] = {{"exponent", STN_ATTR_NUMBER, offsetof(struct pow_attrs, exponent), NULL}};
 
-#define FIELDS(name)                                                                                                           \
-    .inputs = inputs, .n_inputs = 2, .attrs = attrs_schema, .n_attrs = 1, .attrs_size = sizeof(struct pow_attrs),              \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX,               \
-                          .numbers = take_numbers,                                                                             \
-                          .derivative = {{input_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)},                              \
-                                         {exponent_derivative, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_OUT}})
+static const struct stni_pointwise_rule rule = {
+    .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .numbers = take_numbers,
+    .derivative = {{input_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)},
+                   {exponent_derivative, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_OUT}},
+};
 
-const stn_op_desc stni_op_pow = {FIELDS("pow")};
-const stn_op_desc stni_op_pow_ = {FIELDS("pow_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_pow = {
+    .size = sizeof(stn_op_desc), .name = "pow", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct pow_attrs),
+    STNI_POINTWISE(&rule),
+};
+const stn_op_desc stni_op_pow_ = {
+    .size = sizeof(stn_op_desc), .name = "pow_", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct pow_attrs),
+    STNI_POINTWISE(&rule), .flags = STN_OP_IN_PLACE,
+};

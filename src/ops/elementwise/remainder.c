@@ -95,20 +95,41 @@ static stn_tensor *remainder_by_other(const stn_backward_call *call, stn_tensor 
 
 static const stn_attr_schema schema[] = {{"other", STN_ATTR_NUMBER, offsetof(struct rest_attrs, other), NULL}};
 
-#define FIELDS(name, ...)                                                                                       \
-    STNI_BINARY_INPUTS, .attrs = schema, .n_attrs = 1, .attrs_size = sizeof(struct rest_attrs),                 \
-    STNI_POINTWISE_FIELDS(name, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers, \
-                          __VA_ARGS__)
-#define DERIVATIVES(by_other) \
-    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}}
+static const struct stni_pointwise_rule floor_rule = {
+    .op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers,
+};
+static const struct stni_pointwise_rule fmod_rule = {
+    .op = STNI_POINTWISE_fmod, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers,
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {fmod_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+};
+static const struct stni_pointwise_rule remainder_rule = {
+    .op = STNI_POINTWISE_remainder, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers,
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {remainder_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+};
 
-#define FLOOR_DIVIDE .op = STNI_POINTWISE_div_floor
-#define FMOD .op = STNI_POINTWISE_fmod, DERIVATIVES(fmod_by_other)
-#define REMAINDER .op = STNI_POINTWISE_remainder, DERIVATIVES(remainder_by_other)
+const stn_op_desc stni_op_floor_divide = {
+    .size = sizeof(stn_op_desc), .name = "floor_divide", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(schema, struct rest_attrs), STNI_POINTWISE(&floor_rule),
+};
+const stn_op_desc stni_op_floor_divide_ = {
+    .size = sizeof(stn_op_desc), .name = "floor_divide_", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(schema, struct rest_attrs), STNI_POINTWISE(&floor_rule), .flags = STN_OP_IN_PLACE,
+};
 
-const stn_op_desc stni_op_floor_divide = {FIELDS("floor_divide", FLOOR_DIVIDE)};
-const stn_op_desc stni_op_floor_divide_ = {FIELDS("floor_divide_", FLOOR_DIVIDE), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_fmod = {FIELDS("fmod", FMOD)};
-const stn_op_desc stni_op_fmod_ = {FIELDS("fmod_", FMOD), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_remainder = {FIELDS("remainder", REMAINDER)};
-const stn_op_desc stni_op_remainder_ = {FIELDS("remainder_", REMAINDER), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_fmod = {
+    .size = sizeof(stn_op_desc), .name = "fmod", STN_INPUTS(stni_binary_inputs), STN_ATTRS(schema, struct rest_attrs),
+    STNI_POINTWISE(&fmod_rule),
+};
+const stn_op_desc stni_op_fmod_ = {
+    .size = sizeof(stn_op_desc), .name = "fmod_", STN_INPUTS(stni_binary_inputs), STN_ATTRS(schema, struct rest_attrs),
+    STNI_POINTWISE(&fmod_rule), .flags = STN_OP_IN_PLACE,
+};
+
+const stn_op_desc stni_op_remainder = {
+    .size = sizeof(stn_op_desc), .name = "remainder", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(schema, struct rest_attrs), STNI_POINTWISE(&remainder_rule),
+};
+const stn_op_desc stni_op_remainder_ = {
+    .size = sizeof(stn_op_desc), .name = "remainder_", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(schema, struct rest_attrs), STNI_POINTWISE(&remainder_rule), .flags = STN_OP_IN_PLACE,
+};

@@ -114,25 +114,61 @@ static const stn_attr_schema nan_schema[] = {
     {"neginf", STN_ATTR_NUMBER, offsetof(struct nan_attrs, neginf), NULL},
 };
 
-#define ROUNDING(text, name) STNI_UNARY_INPUTS, STNI_POINTWISE_FIELDS(text, .op = STNI_POINTWISE_##name, .dtypes = STNI_FLOATING | STNI_INTEGER)
+static const struct stni_pointwise_rule floor_rule = {
+    .op = STNI_POINTWISE_floor, .dtypes = STNI_FLOATING | STNI_INTEGER,
+};
+static const struct stni_pointwise_rule ceil_rule = {
+    .op = STNI_POINTWISE_ceil, .dtypes = STNI_FLOATING | STNI_INTEGER,
+};
+static const struct stni_pointwise_rule trunc_rule = {
+    .op = STNI_POINTWISE_trunc, .dtypes = STNI_FLOATING | STNI_INTEGER,
+};
+static const struct stni_pointwise_rule round_rule = {
+    .op = STNI_POINTWISE_round, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_decimals,
+};
+static const struct stni_pointwise_rule nan_rule = {
+    .op = STNI_POINTWISE_nan_to_num, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL, .numbers = take_replacements,
+    .derivative = {{finite_derivative, STNI_READS_IN(0)}},
+};
 
-const stn_op_desc stni_op_floor = {ROUNDING("floor", floor)};
-const stn_op_desc stni_op_floor_ = {ROUNDING("floor_", floor), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_ceil = {ROUNDING("ceil", ceil)};
-const stn_op_desc stni_op_ceil_ = {ROUNDING("ceil_", ceil), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_trunc = {ROUNDING("trunc", trunc)};
-const stn_op_desc stni_op_trunc_ = {ROUNDING("trunc_", trunc), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_floor = {
+    .size = sizeof(stn_op_desc), .name = "floor", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&floor_rule),
+};
+const stn_op_desc stni_op_floor_ = {
+    .size = sizeof(stn_op_desc), .name = "floor_", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&floor_rule),
+    .flags = STN_OP_IN_PLACE,
+};
 
-#define ROUND(name)                                                                                                           \
-    STNI_UNARY_INPUTS, .attrs = round_schema, .n_attrs = 1, .attrs_size = sizeof(struct round_attrs),                         \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_round, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_decimals)
+const stn_op_desc stni_op_ceil = {
+    .size = sizeof(stn_op_desc), .name = "ceil", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&ceil_rule),
+};
+const stn_op_desc stni_op_ceil_ = {
+    .size = sizeof(stn_op_desc), .name = "ceil_", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&ceil_rule),
+    .flags = STN_OP_IN_PLACE,
+};
 
-#define NAN_TO_NUM(name)                                                                                                      \
-    STNI_UNARY_INPUTS, .attrs = nan_schema, .n_attrs = 3, .attrs_size = sizeof(struct nan_attrs),                             \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_nan_to_num, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL,          \
-                          .numbers = take_replacements, .derivative = {{finite_derivative, STNI_READS_IN(0)}})
+const stn_op_desc stni_op_trunc = {
+    .size = sizeof(stn_op_desc), .name = "trunc", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&trunc_rule),
+};
+const stn_op_desc stni_op_trunc_ = {
+    .size = sizeof(stn_op_desc), .name = "trunc_", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&trunc_rule),
+    .flags = STN_OP_IN_PLACE,
+};
 
-const stn_op_desc stni_op_round = {ROUND("round")};
-const stn_op_desc stni_op_round_ = {ROUND("round_"), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_nan_to_num = {NAN_TO_NUM("nan_to_num")};
-const stn_op_desc stni_op_nan_to_num_ = {NAN_TO_NUM("nan_to_num_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_round = {
+    .size = sizeof(stn_op_desc), .name = "round", STN_INPUTS(stni_unary_inputs),
+    STN_ATTRS(round_schema, struct round_attrs), STNI_POINTWISE(&round_rule),
+};
+const stn_op_desc stni_op_round_ = {
+    .size = sizeof(stn_op_desc), .name = "round_", STN_INPUTS(stni_unary_inputs),
+    STN_ATTRS(round_schema, struct round_attrs), STNI_POINTWISE(&round_rule), .flags = STN_OP_IN_PLACE,
+};
+
+const stn_op_desc stni_op_nan_to_num = {
+    .size = sizeof(stn_op_desc), .name = "nan_to_num", STN_INPUTS(stni_unary_inputs),
+    STN_ATTRS(nan_schema, struct nan_attrs), STNI_POINTWISE(&nan_rule),
+};
+const stn_op_desc stni_op_nan_to_num_ = {
+    .size = sizeof(stn_op_desc), .name = "nan_to_num_", STN_INPUTS(stni_unary_inputs),
+    STN_ATTRS(nan_schema, struct nan_attrs), STNI_POINTWISE(&nan_rule), .flags = STN_OP_IN_PLACE,
+};

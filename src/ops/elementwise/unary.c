@@ -74,35 +74,54 @@ static stn_tensor *abs_backward_by_input(const stn_backward_call *call, stn_tens
 
 static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "input"}};
 
-#define NEG(name)                                                                                                              \
-    STNI_UNARY_INPUTS,                                                                                                         \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_neg, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {1}, \
-                          .derivative = {{neg_derivative, STNI_READS_NOTHING}})
-
-#define ABS(name)                                                                                                              \
-    STNI_UNARY_INPUTS,                                                                                                         \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_abs, .result = stni_dtype_real, .compute = stni_dtype_same,                \
-                          .derivative = {{abs_derivative, STNI_READS_IN(0)}})
-
-#define SIGN(name)                                                                                                             \
-    STNI_UNARY_INPUTS,                                                                                                         \
-    STNI_POINTWISE_FIELDS(name, .op = STNI_POINTWISE_sign, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL)
-
-const stn_op_desc stni_op_neg = {NEG("neg")};
-const stn_op_desc stni_op_neg_ = {NEG("neg_"), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_abs = {ABS("abs")};
-const stn_op_desc stni_op_abs_ = {ABS("abs_"), .flags = STN_OP_IN_PLACE};
-const stn_op_desc stni_op_sign = {SIGN("sign")};
-const stn_op_desc stni_op_sign_ = {SIGN("sign_"), .flags = STN_OP_IN_PLACE};
-
-const stn_op_desc stni_op_abs_backward = {
-    .inputs = backward_inputs, .n_inputs = 2,
-    STNI_POINTWISE_FIELDS("abs_backward", .op = STNI_POINTWISE_abs_backward, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {1},
-                          .derivative = {{abs_backward_by_grad, STNI_READS_IN(1)}, {abs_backward_by_input, STNI_READS_NOTHING}}),
-    .flags = STN_OP_INTERNAL,
+static const struct stni_pointwise_rule neg_rule = {
+    .op = STNI_POINTWISE_neg, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {1},
+    .derivative = {{neg_derivative, STNI_READS_NOTHING}},
+};
+static const struct stni_pointwise_rule abs_rule = {
+    .op = STNI_POINTWISE_abs, .result = stni_dtype_real, .compute = stni_dtype_same,
+    .derivative = {{abs_derivative, STNI_READS_IN(0)}},
+};
+static const struct stni_pointwise_rule sign_rule = {
+    .op = STNI_POINTWISE_sign, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL,
 };
 
+const stn_op_desc stni_op_neg = {
+    .size = sizeof(stn_op_desc), .name = "neg", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&neg_rule),
+};
+const stn_op_desc stni_op_neg_ = {
+    .size = sizeof(stn_op_desc), .name = "neg_", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&neg_rule),
+    .flags = STN_OP_IN_PLACE,
+};
+
+const stn_op_desc stni_op_abs = {
+    .size = sizeof(stn_op_desc), .name = "abs", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&abs_rule),
+};
+const stn_op_desc stni_op_abs_ = {
+    .size = sizeof(stn_op_desc), .name = "abs_", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&abs_rule),
+    .flags = STN_OP_IN_PLACE,
+};
+
+const stn_op_desc stni_op_sign = {
+    .size = sizeof(stn_op_desc), .name = "sign", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&sign_rule),
+};
+const stn_op_desc stni_op_sign_ = {
+    .size = sizeof(stn_op_desc), .name = "sign_", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&sign_rule),
+    .flags = STN_OP_IN_PLACE,
+};
+
+static const struct stni_pointwise_rule abs_backward_rule = {
+    .op = STNI_POINTWISE_abs_backward, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {1},
+    .derivative = {{abs_backward_by_grad, STNI_READS_IN(1)}, {abs_backward_by_input, STNI_READS_NOTHING}},
+};
+const stn_op_desc stni_op_abs_backward = {
+    .size = sizeof(stn_op_desc), .name = "abs_backward", STN_INPUTS(backward_inputs),
+    STNI_POINTWISE(&abs_backward_rule), .flags = STN_OP_INTERNAL,
+};
+
+static const struct stni_pointwise_rule conj_rule = {
+    .op = STNI_POINTWISE_conj, .linear = {1}, .derivative = {{conj_derivative, STNI_READS_NOTHING}},
+};
 const stn_op_desc stni_op_conj = {
-    STNI_UNARY_INPUTS,
-    STNI_POINTWISE_FIELDS("conj", .op = STNI_POINTWISE_conj, .linear = {1}, .derivative = {{conj_derivative, STNI_READS_NOTHING}}),
+    .size = sizeof(stn_op_desc), .name = "conj", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&conj_rule),
 };

@@ -86,10 +86,8 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 #define READS_OUT STNI_READS_OUT
 
 #define ATTRS_NONE(name)
-#define ATTRS_NUMBERS(name)                                                                                           \
-    .attrs = name##_attrs, .n_attrs = sizeof name##_attrs / sizeof name##_attrs[0], .attrs_size = sizeof(struct stni_unary_attrs), \
-    .attrs_init = &name##_defaults,
-#define ATTRS_CHOICE(name) .attrs = name##_attrs, .n_attrs = 1, .attrs_size = sizeof(int64_t),
+#define ATTRS_NUMBERS(name) STN_ATTRS(name##_attrs, struct stni_unary_attrs), .attrs_init = &name##_defaults,
+#define ATTRS_CHOICE(name) STN_ATTRS(name##_attrs, int64_t),
 
 #define FROM_NONE
 #define FROM_NUMBERS .numbers = take_ab,
@@ -97,29 +95,31 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 
 #define NEXT(name) .backward = STNI_OP_##name##_backward, .double_backward = STNI_OP_##name##_double_backward
 
-#define VALUE(text, name_, class, reads, attributes)                                                                           \
-    STNI_UNARY_INPUTS, ATTRS_##attributes(name_)                                                                               \
-    STNI_POINTWISE_FIELDS(text, .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                     \
-                          .derivative = {{value_derivative, READS_##reads}})
-
-#define DESCRIPTORS(unused, name_, class, reads, attributes)                                                                   \
-    const stn_op_desc stni_op_##name_ = {VALUE(#name_, name_, class, reads, attributes)};                                      \
-    const stn_op_desc stni_op_##name_##_ = {VALUE(#name_ "_", name_, class, reads, attributes), .flags = STN_OP_IN_PLACE};     \
-    const stn_op_desc stni_op_##name_##_backward = {                                                                           \
-        .inputs = backward_inputs, .n_inputs = 2, ATTRS_##attributes(name_)                                                    \
-        STNI_POINTWISE_FIELDS(#name_ "_backward", .op = STNI_POINTWISE_##name_##_backward, .dtypes = DTYPES_##class,            \
-                              .linear = {1}, FROM_##attributes NEXT(name_),                                                    \
-                              .derivative = {{backward_by_grad, STNI_READS_IN(1)},                                             \
-                                             {backward_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1)}}),                     \
-        .flags = STN_OP_INTERNAL,                                                                                              \
-    };                                                                                                                         \
-    const stn_op_desc stni_op_##name_##_double_backward = {                                                                          \
-        .inputs = double_backward_inputs, .n_inputs = 3, ATTRS_##attributes(name_)                                                   \
-        STNI_POINTWISE_FIELDS(#name_ "_double_backward", .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class,          \
-                              .linear = {1, 2}, FROM_##attributes NEXT(name_),                                                 \
-                              .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},   \
-                                             {third_derivative, STNI_READS_NOTHING}}),                                         \
-        .flags = STN_OP_INTERNAL,                                                                                              \
+#define DESCRIPTOR(name_, inputs, rule, flags_, ...)                                                                           \
+    const stn_op_desc stni_op_##name_ = {                                                                                      \
+        .size = sizeof(stn_op_desc), .name = #name_, STN_INPUTS(inputs), __VA_ARGS__ STNI_POINTWISE(&rule), .flags = flags_,   \
     };
+
+/* Four ops of a row: the function, the same in place, and the two derivatives. */
+#define DESCRIPTORS(unused, name_, class, reads, attributes)                                                                   \
+    static const struct stni_pointwise_rule name_##_rule = {                                                                   \
+        .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                                            \
+        .derivative = {{value_derivative, READS_##reads}},                                                                     \
+    };                                                                                                                         \
+    static const struct stni_pointwise_rule name_##_backward_rule = {                                                          \
+        .op = STNI_POINTWISE_##name_##_backward, .dtypes = DTYPES_##class, .linear = {1}, FROM_##attributes NEXT(name_),       \
+        .derivative = {{backward_by_grad, STNI_READS_IN(1)}, {backward_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1)}},      \
+    };                                                                                                                         \
+    static const struct stni_pointwise_rule name_##_double_backward_rule = {                                                   \
+        .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class, .linear = {1, 2},                            \
+        FROM_##attributes NEXT(name_),                                                                                         \
+        .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},                         \
+                       {third_derivative, STNI_READS_NOTHING}},                                                                \
+    };                                                                                                                         \
+    DESCRIPTOR(name_, stni_unary_inputs, name_##_rule, 0, ATTRS_##attributes(name_))                                           \
+    DESCRIPTOR(name_##_, stni_unary_inputs, name_##_rule, STN_OP_IN_PLACE, ATTRS_##attributes(name_))                          \
+    DESCRIPTOR(name_##_backward, backward_inputs, name_##_backward_rule, STN_OP_INTERNAL, ATTRS_##attributes(name_))           \
+    DESCRIPTOR(name_##_double_backward, double_backward_inputs, name_##_double_backward_rule, STN_OP_INTERNAL,                 \
+               ATTRS_##attributes(name_))
 
 STNI_UNARY_LIST(DESCRIPTORS, )

@@ -45,12 +45,15 @@ static const stn_attr_schema where_schema[] = {
     {"other", STN_ATTR_NUMBER, offsetof(struct where_attrs, other), NULL},
 };
 
+static const struct stni_pointwise_rule where_rule = {
+    .op = STNI_POINTWISE_where, .promotes = 1 << INPUT | 1 << OTHER, .booleans = 1 << CONDITION,
+    .linear = {1 << INPUT | 1 << OTHER}, .numbers = take_where_numbers,
+    .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(CONDITION)},
+                   [OTHER] = {other_derivative, STNI_READS_IN(CONDITION)}},
+};
 const stn_op_desc stni_op_where = {
-    .inputs = where_inputs, .n_inputs = 3, .attrs = where_schema, .n_attrs = 2, .attrs_size = sizeof(struct where_attrs),
-    STNI_POINTWISE_FIELDS("where", .op = STNI_POINTWISE_where, .promotes = 1 << INPUT | 1 << OTHER, .booleans = 1 << CONDITION,
-                          .linear = {1 << INPUT | 1 << OTHER}, .numbers = take_where_numbers,
-                          .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(CONDITION)},
-                                         [OTHER] = {other_derivative, STNI_READS_IN(CONDITION)}}),
+    .size = sizeof(stn_op_desc), .name = "where", STN_INPUTS(where_inputs), STN_ATTRS(where_schema, struct where_attrs),
+    STNI_POINTWISE(&where_rule),
 };
 
 /* masked_fill */
@@ -103,9 +106,16 @@ static const struct stni_pointwise_rule *fill_variant(const void *attrs)
 static const stn_input_schema fill_inputs[] = {{"input", 0, 0}, {"mask", 0, 0}, {"value", 1, 0}};
 static const stn_attr_schema fill_schema[] = {{"value", STN_ATTR_NUMBER, offsetof(struct fill_attrs, value), NULL}};
 
-#define FILL(name)                                                                                                             \
-    .inputs = fill_inputs, .n_inputs = 3, .attrs = fill_schema, .n_attrs = 1, .attrs_size = sizeof(struct fill_attrs),         \
-    STNI_POINTWISE_FIELDS(name, FILL_RULE, .variant = fill_variant)
+static const struct stni_pointwise_rule fill_rule = {
+    FILL_RULE,
+    .variant = fill_variant,
+};
 
-const stn_op_desc stni_op_masked_fill = {FILL("masked_fill")};
-const stn_op_desc stni_op_masked_fill_ = {FILL("masked_fill_"), .flags = STN_OP_IN_PLACE};
+const stn_op_desc stni_op_masked_fill = {
+    .size = sizeof(stn_op_desc), .name = "masked_fill", STN_INPUTS(fill_inputs),
+    STN_ATTRS(fill_schema, struct fill_attrs), STNI_POINTWISE(&fill_rule),
+};
+const stn_op_desc stni_op_masked_fill_ = {
+    .size = sizeof(stn_op_desc), .name = "masked_fill_", STN_INPUTS(fill_inputs),
+    STN_ATTRS(fill_schema, struct fill_attrs), STNI_POINTWISE(&fill_rule), .flags = STN_OP_IN_PLACE,
+};

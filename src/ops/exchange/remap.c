@@ -319,3 +319,12 @@ out:
     stni_free(w.adds.args);
     return status;
 }
+
+const stn_kernel_slot stni_remap_slots[] = {
+    [STNI_REMAP_FILL] = {"fill", sizeof(struct stni_remap_fill_args)},
+    [STNI_REMAP_ADD] = {"add", sizeof(struct stni_remap_add_args)},
+};
+const stn_kernel stni_remap_kernels[] = {
+    STNI_CPU_ROW("fill", (1u << STN_DTYPE_COUNT) - 1, struct stni_remap_fill_args, stni_remap_fill_cpu, NULL),
+    STNI_CPU_ROW("add", (1u << STN_DTYPE_COUNT) - 1, struct stni_remap_add_args, stni_remap_add_cpu, NULL),
+};

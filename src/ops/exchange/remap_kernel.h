@@ -20,15 +20,9 @@ struct stni_remap_add_args {
 stn_status stni_remap_fill_cpu(stn_queue *queue, const void *args);
 stn_status stni_remap_add_cpu(stn_queue *queue, const void *args);
 
-/* The first slots of an op that remaps, and the CPU's kernels for them. */
+/* The first slots of an op that remaps, and the CPU's kernels for them; most such ops have no others. */
 enum { STNI_REMAP_FILL, STNI_REMAP_ADD, STNI_REMAP_SLOTS };
-
-#define STNI_REMAP_SLOTS_OF(op)                                                                                   \
-    [STNI_REMAP_FILL] = {op ".fill", sizeof(struct stni_remap_fill_args)},                                        \
-    [STNI_REMAP_ADD] = {op ".add", sizeof(struct stni_remap_add_args)}
-
-#define STNI_REMAP_KERNELS_OF(op)                                                                                                \
-    {sizeof(stn_kernel), op ".fill", "cpu", (1u << STN_DTYPE_COUNT) - 1, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu}, \
-    {sizeof(stn_kernel), op ".add", "cpu", (1u << STN_DTYPE_COUNT) - 1, sizeof(struct stni_remap_add_args), stni_remap_add_cpu}
+extern const stn_kernel_slot stni_remap_slots[STNI_REMAP_SLOTS];
+extern const stn_kernel stni_remap_kernels[STNI_REMAP_SLOTS];
 
 #endif

@@ -140,17 +140,13 @@ stn_tensor *stn_eye(stn_context *context, const stn_spec *spec)
 }
 
 /* Factories have no inputs, so that no op is called: the descriptor gives their kernel a name under which each device brings its own. */
-static const stn_kernel_slot slots[] = {{"factory.values", sizeof(struct stni_factory_args)}};
+static const stn_kernel_slot slots[] = {{"values", sizeof(struct stni_factory_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "factory.values", "cpu", (1u << STN_DTYPE_COUNT) - 1, sizeof(struct stni_factory_args), stni_factory_cpu},
-};
+    STNI_CPU_ROW("values", (1u << STN_DTYPE_COUNT) - 1, struct stni_factory_args, stni_factory_cpu, NULL)};
 
 const stn_op_desc stni_op_factory = {
     .size = sizeof(stn_op_desc),
     .name = "factory",
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
+    .impl = &(const stn_op_impl){STN_SLOTS(slots), STN_KERNELS(kernels)},
     .flags = STN_OP_INTERNAL,
 };

@@ -151,9 +151,19 @@ static stn_status complex_backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
 
-#define PARTS(text, part)                                                                                         \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW, \
-    .check = part##_check, .place = part##_place, .run = part##_run, .backward = part##_backward
+static const stn_op_impl real_impl = {
+    .check = real_check, .place = real_place, .run = real_run, .backward = real_backward,
+};
+static const stn_op_impl complex_impl = {
+    .check = complex_check, .place = complex_place, .run = complex_run, .backward = complex_backward,
+};
 
-const stn_op_desc stni_op_view_as_real = {PARTS("view_as_real", real)};
-const stn_op_desc stni_op_view_as_complex = {PARTS("view_as_complex", complex)};
+const stn_op_desc stni_op_view_as_real = {
+    .size = sizeof(stn_op_desc), .name = "view_as_real", STN_INPUTS(inputs), .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &real_impl,
+};
+
+const stn_op_desc stni_op_view_as_complex = {
+    .size = sizeof(stn_op_desc), .name = "view_as_complex", STN_INPUTS(inputs), .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &complex_impl,
+};

@@ -268,27 +268,86 @@ static const stn_attr_schema many_schema[] = {
 static const struct many_attrs two_init = {.s = {.n = -1}, .dim = {.n = 2, .v = {-2, -1}}};
 static const struct many_attrs many_init = {.s = {.n = -1}, .dim = {.n = -1}};
 
-#define COMMON(text, which, ...)                                                                             \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .n_outputs = 1, .n_attrs = 3, \
-    .arg = (void *)&(const struct rule){.kind = which, __VA_ARGS__}
-#define LINE(text, which, ...)                                                                                         \
-    COMMON(text, which, .length = "n", __VA_ARGS__), .attrs = line_schema, .attrs_size = sizeof(struct line_attrs),    \
-    .attrs_init = &line_init, .compose = compose_line
-#define MANY(text, which, init, ...)                                                                                   \
-    COMMON(text, which, .length = "s", __VA_ARGS__), .attrs = many_schema, .attrs_size = sizeof(struct many_attrs),    \
-    .attrs_init = &init, .compose = compose_many
+const stn_op_desc stni_op_fft = {
+    .size = sizeof(stn_op_desc), .name = "fft", STN_INPUTS(inputs), STN_ATTRS(line_schema, struct line_attrs),
+    .attrs_init = &line_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_line},
+    .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "n", .inverse = 0},
+};
 
-const stn_op_desc stni_op_fft = {LINE("fft", COMPLEX, .inverse = 0)};
-const stn_op_desc stni_op_ifft = {LINE("ifft", COMPLEX, .inverse = 1)};
-const stn_op_desc stni_op_rfft = {LINE("rfft", HALVE, .inverse = 0)};
-const stn_op_desc stni_op_irfft = {LINE("irfft", RESTORE, .inverse = 1)};
-const stn_op_desc stni_op_hfft = {LINE("hfft", RESTORE, .inverse = 0, .hermitian = 1)};
-const stn_op_desc stni_op_ihfft = {LINE("ihfft", HALVE, .inverse = 1, .hermitian = 1)};
-const stn_op_desc stni_op_fft2 = {MANY("fft2", COMPLEX, two_init, .inverse = 0)};
-const stn_op_desc stni_op_ifft2 = {MANY("ifft2", COMPLEX, two_init, .inverse = 1)};
-const stn_op_desc stni_op_rfft2 = {MANY("rfft2", HALVE, two_init, .inverse = 0)};
-const stn_op_desc stni_op_irfft2 = {MANY("irfft2", RESTORE, two_init, .inverse = 1)};
-const stn_op_desc stni_op_fftn = {MANY("fftn", COMPLEX, many_init, .inverse = 0)};
-const stn_op_desc stni_op_ifftn = {MANY("ifftn", COMPLEX, many_init, .inverse = 1)};
-const stn_op_desc stni_op_rfftn = {MANY("rfftn", HALVE, many_init, .inverse = 0)};
-const stn_op_desc stni_op_irfftn = {MANY("irfftn", RESTORE, many_init, .inverse = 1)};
+const stn_op_desc stni_op_ifft = {
+    .size = sizeof(stn_op_desc), .name = "ifft", STN_INPUTS(inputs), STN_ATTRS(line_schema, struct line_attrs),
+    .attrs_init = &line_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_line},
+    .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "n", .inverse = 1},
+};
+
+const stn_op_desc stni_op_rfft = {
+    .size = sizeof(stn_op_desc), .name = "rfft", STN_INPUTS(inputs), STN_ATTRS(line_schema, struct line_attrs),
+    .attrs_init = &line_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_line},
+    .arg = (void *)&(const struct rule){.kind = HALVE, .length = "n", .inverse = 0},
+};
+
+const stn_op_desc stni_op_irfft = {
+    .size = sizeof(stn_op_desc), .name = "irfft", STN_INPUTS(inputs), STN_ATTRS(line_schema, struct line_attrs),
+    .attrs_init = &line_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_line},
+    .arg = (void *)&(const struct rule){.kind = RESTORE, .length = "n", .inverse = 1},
+};
+
+const stn_op_desc stni_op_hfft = {
+    .size = sizeof(stn_op_desc), .name = "hfft", STN_INPUTS(inputs), STN_ATTRS(line_schema, struct line_attrs),
+    .attrs_init = &line_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_line},
+    .arg = (void *)&(const struct rule){.kind = RESTORE, .length = "n", .inverse = 0, .hermitian = 1},
+};
+
+const stn_op_desc stni_op_ihfft = {
+    .size = sizeof(stn_op_desc), .name = "ihfft", STN_INPUTS(inputs), STN_ATTRS(line_schema, struct line_attrs),
+    .attrs_init = &line_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_line},
+    .arg = (void *)&(const struct rule){.kind = HALVE, .length = "n", .inverse = 1, .hermitian = 1},
+};
+
+const stn_op_desc stni_op_fft2 = {
+    .size = sizeof(stn_op_desc), .name = "fft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "s", .inverse = 0},
+};
+
+const stn_op_desc stni_op_ifft2 = {
+    .size = sizeof(stn_op_desc), .name = "ifft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "s", .inverse = 1},
+};
+
+const stn_op_desc stni_op_rfft2 = {
+    .size = sizeof(stn_op_desc), .name = "rfft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = HALVE, .length = "s", .inverse = 0},
+};
+
+const stn_op_desc stni_op_irfft2 = {
+    .size = sizeof(stn_op_desc), .name = "irfft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = RESTORE, .length = "s", .inverse = 1},
+};
+
+const stn_op_desc stni_op_fftn = {
+    .size = sizeof(stn_op_desc), .name = "fftn", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &many_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "s", .inverse = 0},
+};
+
+const stn_op_desc stni_op_ifftn = {
+    .size = sizeof(stn_op_desc), .name = "ifftn", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &many_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "s", .inverse = 1},
+};
+
+const stn_op_desc stni_op_rfftn = {
+    .size = sizeof(stn_op_desc), .name = "rfftn", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &many_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = HALVE, .length = "s", .inverse = 0},
+};
+
+const stn_op_desc stni_op_irfftn = {
+    .size = sizeof(stn_op_desc), .name = "irfftn", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .attrs_init = &many_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
+    .arg = (void *)&(const struct rule){.kind = RESTORE, .length = "s", .inverse = 1},
+};

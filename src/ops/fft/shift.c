@@ -55,9 +55,14 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema schema[] = {{"dim", STN_ATTR_INTS, offsetof(struct shift_attrs, dim), NULL}};
 static const struct shift_attrs init = {.dim = {.n = -1}};
 
-#define SHIFT(text, back)                                                                                                   \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,              \
-    .attrs_size = sizeof(struct shift_attrs), .attrs_init = &init, .n_outputs = 1, .compose = compose, .arg = (void *)&(const int){back}
+const stn_op_desc stni_op_fftshift = {
+    .size = sizeof(stn_op_desc), .name = "fftshift", STN_INPUTS(inputs), STN_ATTRS(schema, struct shift_attrs),
+    .attrs_init = &init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose},
+    .arg = (void *)&(const int){0},
+};
 
-const stn_op_desc stni_op_fftshift = {SHIFT("fftshift", 0)};
-const stn_op_desc stni_op_ifftshift = {SHIFT("ifftshift", 1)};
+const stn_op_desc stni_op_ifftshift = {
+    .size = sizeof(stn_op_desc), .name = "ifftshift", STN_INPUTS(inputs), STN_ATTRS(schema, struct shift_attrs),
+    .attrs_init = &init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose},
+    .arg = (void *)&(const int){1},
+};

@@ -258,14 +258,33 @@ static const struct stage_attrs attrs_init = {.dims = {.n = -1}, .scale = 1, .in
 
 enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128 };
 
-#define STAGE_FIELDS(text, which)                                                                                          \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 5,       \
-    .attrs_size = sizeof(struct stage_attrs), .attrs_init = &attrs_init, .n_outputs = 1,                                   \
-    .flags = STN_OP_ALIAS /* run makes the result itself */ | STN_OP_INTERNAL, .check = check, .place = place, .run = run,                   \
-    .slots = (const stn_kernel_slot[]){{text ".lines", sizeof(struct stni_fft_args)}}, .n_slots = 1,                       \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".lines", "cpu", DTYPES, sizeof(struct stni_fft_args), stni_fft_cpu}}, \
-    .n_kernels = 1, .arg = (void *)&(const enum kind){which}
+static const stn_kernel_slot slots[] = {{"lines", sizeof(struct stni_fft_args)}};
+static const stn_kernel kernels[] = {STNI_CPU_ROW("lines", DTYPES, struct stni_fft_args, stni_fft_cpu, NULL)};
+static const stn_op_impl complex_impl = {
+    .check = check, .place = place, .run = run, .backward = complex_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
+static const stn_op_impl halve_impl = {
+    .check = check, .place = place, .run = run, .backward = halve_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
+static const stn_op_impl restore_impl = {
+    .check = check, .place = place, .run = run, .backward = restore_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-const stn_op_desc stni_op_fft_complex = {STAGE_FIELDS("fft_complex", COMPLEX), .backward = complex_backward};
-const stn_op_desc stni_op_fft_halve = {STAGE_FIELDS("fft_halve", HALVE), .backward = halve_backward};
-const stn_op_desc stni_op_fft_restore = {STAGE_FIELDS("fft_restore", RESTORE), .backward = restore_backward};
+/* Each run makes the result itself. */
+const stn_op_desc stni_op_fft_complex = {
+    .size = sizeof(stn_op_desc), .name = "fft_complex", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct stage_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &complex_impl,
+    .arg = (void *)&(const enum kind){COMPLEX},
+};
+
+const stn_op_desc stni_op_fft_halve = {
+    .size = sizeof(stn_op_desc), .name = "fft_halve", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct stage_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &halve_impl,
+    .arg = (void *)&(const enum kind){HALVE},
+};
+
+const stn_op_desc stni_op_fft_restore = {
+    .size = sizeof(stn_op_desc), .name = "fft_restore", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct stage_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &restore_impl,
+    .arg = (void *)&(const enum kind){RESTORE},
+};

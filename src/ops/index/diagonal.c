@@ -162,15 +162,27 @@ static const stn_attr_schema schema[] = {
     {"offset", STN_ATTR_INT, offsetof(struct diagonal_attrs, offset), NULL},
     {"dim1", STN_ATTR_INT, offsetof(struct diagonal_attrs, dim1), NULL},
     {"dim2", STN_ATTR_INT, offsetof(struct diagonal_attrs, dim2), NULL},
+};
+static const stn_attr_schema adjoint_schema[] = {
+    {"offset", STN_ATTR_INT, offsetof(struct diagonal_attrs, offset), NULL},
+    {"dim1", STN_ATTR_INT, offsetof(struct diagonal_attrs, dim1), NULL},
+    {"dim2", STN_ATTR_INT, offsetof(struct diagonal_attrs, dim2), NULL},
     {"size1", STN_ATTR_INT, offsetof(struct diagonal_attrs, size1), NULL},
     {"size2", STN_ATTR_INT, offsetof(struct diagonal_attrs, size2), NULL},
 };
 static const struct diagonal_attrs attrs_init = {.dim1 = 0, .dim2 = 1};
 
+static const stn_op_impl diagonal_impl = {.check = check, .place = place, .run = run, .backward = backward};
+
 const stn_op_desc stni_op_diagonal = {
-    .size = sizeof(stn_op_desc), .name = "diagonal", .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct diagonal_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW, .check = check, .place = place,
-    .run = run, .backward = backward,
+    .size = sizeof(stn_op_desc),
+    .name = "diagonal",
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct diagonal_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_VIEW,
+    .impl = &diagonal_impl,
 };
 
 /* diagonal_backward */
@@ -260,14 +272,23 @@ static stn_status backward_backward(stn_backward_call *call)
 }
 
 static const stn_input_schema grad_inputs[] = {{.name = "grad"}};
-static const stn_kernel_slot slots[] = {[STNI_REMAP_FILL] = {"diagonal_backward.fill", sizeof(struct stni_remap_fill_args)}};
+static const stn_kernel_slot slots[] = {[STNI_REMAP_FILL] = {"fill", sizeof(struct stni_remap_fill_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "diagonal_backward.fill", "cpu", (1u << STN_DTYPE_COUNT) - 1, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu},
+    STNI_CPU_ROW("fill", (1u << STN_DTYPE_COUNT) - 1, struct stni_remap_fill_args, stni_remap_fill_cpu, NULL),
+};
+
+static const stn_op_impl diagonal_backward_impl = {
+    .check = check_backward, .place = place_backward, .run = run_backward, .backward = backward_backward,
+    STN_SLOTS(slots), STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_diagonal_backward = {
-    .size = sizeof(stn_op_desc), .name = "diagonal_backward", .inputs = grad_inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 5,
-    .attrs_size = sizeof(struct diagonal_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check_backward, .place = place_backward,
-    .run = run_backward, .backward = backward_backward, .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
+    .size = sizeof(stn_op_desc),
+    .name = "diagonal_backward",
+    STN_INPUTS(grad_inputs),
+    STN_ATTRS(adjoint_schema, struct diagonal_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &diagonal_backward_impl,
 };

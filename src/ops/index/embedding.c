@@ -143,6 +143,11 @@ static const stn_attr_schema schema[] = {
 };
 
 const stn_op_desc stni_op_embedding = {
-    .size = sizeof(stn_op_desc), .name = "embedding", .inputs = inputs, .n_inputs = 2, .attrs = schema, .n_attrs = 5,
-    .attrs_size = sizeof(struct embedding_attrs), .attrs_init = &defaults, .n_outputs = 1, .compose = embedding,
+    .size = sizeof(stn_op_desc),
+    .name = "embedding",
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct embedding_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = embedding},
 };

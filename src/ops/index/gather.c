@@ -116,16 +116,28 @@ static const stn_attr_schema select_schema[] = {{"dim", STN_ATTR_INT, offsetof(s
 static const stn_attr_schema along_schema[] = {{"dim", STN_ATTR_NUMBER, offsetof(struct along_attrs, dim), NULL}};
 
 const stn_op_desc stni_op_gather = {
-    .size = sizeof(stn_op_desc), .name = "gather", .inputs = inputs, .n_inputs = 2, .attrs = gather_schema, .n_attrs = 2,
-    .attrs_size = sizeof(struct gather_attrs), .n_outputs = 1, .compose = gather,
+    .size = sizeof(stn_op_desc),
+    .name = "gather",
+    STN_INPUTS(inputs),
+    STN_ATTRS(gather_schema, struct gather_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = gather},
 };
 
 const stn_op_desc stni_op_index_select = {
-    .size = sizeof(stn_op_desc), .name = "index_select", .inputs = inputs, .n_inputs = 2, .attrs = select_schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct select_attrs), .n_outputs = 1, .compose = index_select,
+    .size = sizeof(stn_op_desc),
+    .name = "index_select",
+    STN_INPUTS(inputs),
+    STN_ATTRS(select_schema, struct select_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = index_select},
 };
 
 const stn_op_desc stni_op_take_along_dim = {
-    .size = sizeof(stn_op_desc), .name = "take_along_dim", .inputs = along_inputs, .n_inputs = 2, .attrs = along_schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct along_attrs), .n_outputs = 1, .compose = take_along_dim,
+    .size = sizeof(stn_op_desc),
+    .name = "take_along_dim",
+    STN_INPUTS(along_inputs),
+    STN_ATTRS(along_schema, struct along_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = take_along_dim},
 };

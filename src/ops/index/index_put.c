@@ -149,6 +149,10 @@ static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "values"},
 static const stn_attr_schema schema[] = {{"accumulate", STN_ATTR_BOOL, offsetof(struct put_attrs, accumulate), NULL}};
 
 const stn_op_desc stni_op_index_put = {
-    .size = sizeof(stn_op_desc), .name = "index_put", .inputs = inputs, .n_inputs = 3, .attrs = schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct put_attrs), .n_outputs = 1, .compose = index_put,
+    .size = sizeof(stn_op_desc),
+    .name = "index_put",
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct put_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = index_put},
 };

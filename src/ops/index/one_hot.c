@@ -101,16 +101,22 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema schema[] = {{"num_classes", STN_ATTR_INT, offsetof(struct one_hot_attrs, num_classes), NULL}};
 static const struct one_hot_attrs attrs_init = {-1};
 static const stn_kernel_slot slots[] = {
-    [FILL] = {"one_hot.fill", sizeof(struct stni_remap_fill_args)},
-    [WRITE] = {"one_hot.write", sizeof(struct stni_access_write_args)},
+    [FILL] = {"fill", sizeof(struct stni_remap_fill_args)},
+    [WRITE] = {"write", sizeof(struct stni_access_write_args)},
 };
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "one_hot.fill", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu},
-    STNI_ISA_ROWS("one_hot.write", 1u << STN_DTYPE_I64, struct stni_access_write_args, stni_access_write),
+    STNI_CPU_ROW("fill", 1u << STN_DTYPE_I64, struct stni_remap_fill_args, stni_remap_fill_cpu, NULL),
+    STNI_ISA_ROWS("write", 1u << STN_DTYPE_I64, struct stni_access_write_args, stni_access_write, NULL),
 };
 
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
+
 const stn_op_desc stni_op_one_hot = {
-    .size = sizeof(stn_op_desc), .name = "one_hot", .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct one_hot_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, .run = run,
-    .slots = slots, .n_slots = 2, .kernels = kernels, .n_kernels = 1 + STNI_ISA_COUNT,
+    .size = sizeof(stn_op_desc),
+    .name = "one_hot",
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct one_hot_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .impl = &impl,
 };

@@ -67,14 +67,19 @@ static stn_status run(stn_op_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "indices", .variadic = 1}};
 static const stn_attr_schema schema[] = {{"sizes", STN_ATTR_INTS, offsetof(struct keys_attrs, sizes), NULL}};
-static const stn_kernel_slot slots[] = {{"put_keys.forward", sizeof(struct stni_put_keys_args)}};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_put_keys_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "put_keys.forward", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_put_keys_args), stni_put_keys_cpu},
+    STNI_CPU_ROW("forward", 1u << STN_DTYPE_I64, struct stni_put_keys_args, stni_put_keys_cpu, NULL),
 };
 
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
+
 const stn_op_desc stni_op_put_keys = {
-    .size = sizeof(stn_op_desc), .name = "put_keys", .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct keys_attrs), .n_outputs = 1, .check = check, .place = place, .run = run,
-    .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
+    .size = sizeof(stn_op_desc),
+    .name = "put_keys",
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct keys_attrs),
+    .n_outputs = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

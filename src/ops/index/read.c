@@ -90,34 +90,28 @@ static const stn_attr_schema attrs[] = {
 };
 
 static const stn_kernel_slot slots[] = {
-    [STNI_ACCESS_KEYS] = {"index_read.keys", sizeof(struct stni_access_keys_args)},
-    [STNI_ACCESS_PLAN] = {"index_read.plan", sizeof(struct stni_rows_plan_args)},
-    [STNI_ACCESS_MOVE] = {"index_read.read", sizeof(struct stni_access_read_args)},
+    [STNI_ACCESS_KEYS] = {"keys", sizeof(struct stni_access_keys_args)},
+    [STNI_ACCESS_PLAN] = {"plan", sizeof(struct stni_rows_plan_args)},
+    [STNI_ACCESS_MOVE] = {"read", sizeof(struct stni_access_read_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "index_read.keys", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_access_keys_args), stni_access_keys_cpu},
-    {sizeof(stn_kernel), "index_read.plan", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_rows_plan_args), stni_rows_plan_cpu},
-    STNI_ISA_ROWS("index_read.read", STNI_ALL_DTYPES, struct stni_access_read_args, stni_access_read),
+    STNI_CPU_ROW("keys", STNI_INDEX_DTYPES, struct stni_access_keys_args, stni_access_keys_cpu, NULL),
+    STNI_CPU_ROW("plan", 1u << STN_DTYPE_I64, struct stni_rows_plan_args, stni_rows_plan_cpu, NULL),
+    STNI_ISA_ROWS("read", STNI_ALL_DTYPES, struct stni_access_read_args, stni_access_read, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = stni_index_read_place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_index_read = {
     .size = sizeof(stn_op_desc),
     .name = "index_read",
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = attrs,
-    .n_attrs = 2,
-    .attrs_size = sizeof(struct stni_access_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_access_attrs),
     .n_outputs = 1,
-    .check = check,
-    .place = stni_index_read_place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 3,
-    .kernels = kernels,
-    .n_kernels = 2 + STNI_ISA_COUNT,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -106,8 +106,13 @@ static const stn_attr_schema schema[] = {
 static const struct interleave_attrs attrs_init = {.output_size = -1};
 
 const stn_op_desc stni_op_repeat_interleave = {
-    .size = sizeof(stn_op_desc), .name = "repeat_interleave", .inputs = inputs, .n_inputs = 2, .attrs = schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct interleave_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .compose = repeat_interleave,
+    .size = sizeof(stn_op_desc),
+    .name = "repeat_interleave",
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct interleave_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = repeat_interleave},
 };
 
 /* repeat_index: the index by which repeat_interleave reads. It is sharded as `like` is along the dim, in proportion. */
@@ -169,14 +174,21 @@ static const stn_attr_schema index_schema[] = {
     {"dim", STN_ATTR_INT, offsetof(struct index_attrs, dim), NULL},
     {"output_size", STN_ATTR_INT, offsetof(struct index_attrs, output_size), NULL},
 };
-static const stn_kernel_slot slots[] = {{"repeat_index.forward", sizeof(struct stni_repeat_index_args)}};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_repeat_index_args)}};
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "repeat_index.forward", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_repeat_index_args), stni_repeat_index_cpu},
+    STNI_CPU_ROW("forward", STNI_INDEX_DTYPES, struct stni_repeat_index_args, stni_repeat_index_cpu, NULL),
+};
+
+static const stn_op_impl repeat_index_impl = {
+    .check = check_index, .place = place_index, .run = run_index, STN_SLOTS(slots), STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_repeat_index = {
-    .size = sizeof(stn_op_desc), .name = "repeat_index", .inputs = index_inputs, .n_inputs = 2, .attrs = index_schema, .n_attrs = 2,
-    .attrs_size = sizeof(struct index_attrs), .n_outputs = 1, .check = check_index, .place = place_index, .run = run_index,
-    .slots = slots, .n_slots = 1, .kernels = kernels, .n_kernels = 1,
+    .size = sizeof(stn_op_desc),
+    .name = "repeat_index",
+    STN_INPUTS(index_inputs),
+    STN_ATTRS(index_schema, struct index_attrs),
+    .n_outputs = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &repeat_index_impl,
 };

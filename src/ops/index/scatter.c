@@ -167,16 +167,29 @@ static const stn_attr_schema reduce_schema[] = {
 static const struct reduce_attrs reduce_init = {.include_self = 1};
 
 const stn_op_desc stni_op_scatter = {
-    .size = sizeof(stn_op_desc), .name = "scatter", .inputs = scatter_inputs, .n_inputs = 3, .attrs = scatter_schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct scatter_attrs), .n_outputs = 1, .compose = scatter,
+    .size = sizeof(stn_op_desc),
+    .name = "scatter",
+    STN_INPUTS(scatter_inputs),
+    STN_ATTRS(scatter_schema, struct scatter_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = scatter},
 };
 
 const stn_op_desc stni_op_scatter_add = {
-    .size = sizeof(stn_op_desc), .name = "scatter_add", .inputs = inputs, .n_inputs = 3, .attrs = add_schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct add_attrs), .n_outputs = 1, .compose = scatter_add,
+    .size = sizeof(stn_op_desc),
+    .name = "scatter_add",
+    STN_INPUTS(inputs),
+    STN_ATTRS(add_schema, struct add_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = scatter_add},
 };
 
 const stn_op_desc stni_op_scatter_reduce = {
-    .size = sizeof(stn_op_desc), .name = "scatter_reduce", .inputs = inputs, .n_inputs = 3, .attrs = reduce_schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct reduce_attrs), .attrs_init = &reduce_init, .n_outputs = 1, .compose = scatter_reduce,
+    .size = sizeof(stn_op_desc),
+    .name = "scatter_reduce",
+    STN_INPUTS(inputs),
+    STN_ATTRS(reduce_schema, struct reduce_attrs),
+    .attrs_init = &reduce_init,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = scatter_reduce},
 };

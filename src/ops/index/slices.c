@@ -138,16 +138,29 @@ static const stn_attr_schema fill_schema[] = {
 static const struct add_attrs add_init = {.alpha = {STN_NUMBER_INT, 1, 1}};
 
 const stn_op_desc stni_op_index_add = {
-    .size = sizeof(stn_op_desc), .name = "index_add", .inputs = inputs, .n_inputs = 3, .attrs = add_schema, .n_attrs = 2,
-    .attrs_size = sizeof(struct add_attrs), .attrs_init = &add_init, .n_outputs = 1, .compose = index_add,
+    .size = sizeof(stn_op_desc),
+    .name = "index_add",
+    STN_INPUTS(inputs),
+    STN_ATTRS(add_schema, struct add_attrs),
+    .attrs_init = &add_init,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = index_add},
 };
 
 const stn_op_desc stni_op_index_copy = {
-    .size = sizeof(stn_op_desc), .name = "index_copy", .inputs = inputs, .n_inputs = 3, .attrs = copy_schema, .n_attrs = 1,
-    .attrs_size = sizeof(struct copy_attrs), .n_outputs = 1, .compose = index_copy,
+    .size = sizeof(stn_op_desc),
+    .name = "index_copy",
+    STN_INPUTS(inputs),
+    STN_ATTRS(copy_schema, struct copy_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = index_copy},
 };
 
 const stn_op_desc stni_op_index_fill = {
-    .size = sizeof(stn_op_desc), .name = "index_fill", .inputs = fill_inputs, .n_inputs = 3, .attrs = fill_schema, .n_attrs = 2,
-    .attrs_size = sizeof(struct fill_attrs), .n_outputs = 1, .compose = index_fill,
+    .size = sizeof(stn_op_desc),
+    .name = "index_fill",
+    STN_INPUTS(fill_inputs),
+    STN_ATTRS(fill_schema, struct fill_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = index_fill},
 };

@@ -11,16 +11,28 @@ static const stn_input_schema unary[] = {{.name = "input"}};
 static const stn_input_schema masked[] = {{.name = "input"}, {.name = "mask"}};
 
 const stn_op_desc stni_op_masked_select = {
-    .size = sizeof(stn_op_desc), .name = "masked_select", .inputs = masked, .n_inputs = 2, .n_outputs = 1, .compose = refuse,
+    .size = sizeof(stn_op_desc),
+    .name = "masked_select",
+    STN_INPUTS(masked),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = refuse},
     .arg = (void *)"where and masked_fill keep the input's",
 };
 
 const stn_op_desc stni_op_nonzero = {
-    .size = sizeof(stn_op_desc), .name = "nonzero", .inputs = unary, .n_inputs = 1, .n_outputs = 1, .compose = refuse,
+    .size = sizeof(stn_op_desc),
+    .name = "nonzero",
+    STN_INPUTS(unary),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = refuse},
     .arg = (void *)"count_nonzero tells how many there are, ne with 0 where they are",
 };
 
 const stn_op_desc stni_op_unique = {
-    .size = sizeof(stn_op_desc), .name = "unique", .inputs = unary, .n_inputs = 1, .n_outputs = 1, .compose = refuse,
+    .size = sizeof(stn_op_desc),
+    .name = "unique",
+    STN_INPUTS(unary),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = refuse},
     .arg = (void *)"sort puts equal elements side by side",
 };

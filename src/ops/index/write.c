@@ -235,39 +235,32 @@ static const stn_attr_schema attrs[] = {
 };
 
 static const stn_kernel_slot slots[] = {
-    [STNI_ACCESS_KEYS] = {"index_write.keys", sizeof(struct stni_access_keys_args)},
-    [STNI_ACCESS_PLAN] = {"index_write.plan", sizeof(struct stni_rows_plan_args)},
-    [STNI_ACCESS_MOVE] = {"index_write.write", sizeof(struct stni_access_write_args)},
-    [STNI_ACCESS_FILL] = {"index_write.fill", sizeof(struct stni_remap_fill_args)},
-    [STNI_ACCESS_CONVERT] = {"index_write.convert", sizeof(struct stni_access_convert_args)},
+    [STNI_ACCESS_KEYS] = {"keys", sizeof(struct stni_access_keys_args)},
+    [STNI_ACCESS_PLAN] = {"plan", sizeof(struct stni_rows_plan_args)},
+    [STNI_ACCESS_MOVE] = {"write", sizeof(struct stni_access_write_args)},
+    [STNI_ACCESS_FILL] = {"fill", sizeof(struct stni_remap_fill_args)},
+    [STNI_ACCESS_CONVERT] = {"convert", sizeof(struct stni_access_convert_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "index_write.keys", "cpu", STNI_INDEX_DTYPES, sizeof(struct stni_access_keys_args), stni_access_keys_cpu},
-    {sizeof(stn_kernel), "index_write.plan", "cpu", 1u << STN_DTYPE_I64, sizeof(struct stni_rows_plan_args), stni_rows_plan_cpu},
-    STNI_ISA_ROWS("index_write.write", STNI_ALL_DTYPES, struct stni_access_write_args, stni_access_write),
-    {sizeof(stn_kernel), "index_write.fill", "cpu", STNI_ALL_DTYPES, sizeof(struct stni_remap_fill_args), stni_remap_fill_cpu},
-    {sizeof(stn_kernel), "index_write.convert", "cpu", 1u << STN_DTYPE_F32, sizeof(struct stni_access_convert_args),
-     stni_access_convert_cpu},
+    STNI_CPU_ROW("keys", STNI_INDEX_DTYPES, struct stni_access_keys_args, stni_access_keys_cpu, NULL),
+    STNI_CPU_ROW("plan", 1u << STN_DTYPE_I64, struct stni_rows_plan_args, stni_rows_plan_cpu, NULL),
+    STNI_ISA_ROWS("write", STNI_ALL_DTYPES, struct stni_access_write_args, stni_access_write, NULL),
+    STNI_CPU_ROW("fill", STNI_ALL_DTYPES, struct stni_remap_fill_args, stni_remap_fill_cpu, NULL),
+    STNI_CPU_ROW("convert", 1u << STN_DTYPE_F32, struct stni_access_convert_args, stni_access_convert_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = stni_index_write_place, .run = run, .saves = saves, .backward = stni_index_write_backward,
+    STN_SLOTS(slots), STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_index_write = {
     .size = sizeof(stn_op_desc),
     .name = "index_write",
-    .inputs = inputs,
-    .n_inputs = 4,
-    .attrs = attrs,
-    .n_attrs = 4,
-    .attrs_size = sizeof(struct stni_access_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_access_attrs),
     .n_outputs = 1,
-    .check = check,
-    .place = stni_index_write_place,
-    .run = run,
-    .saves = saves,
-    .backward = stni_index_write_backward,
-    .slots = slots,
-    .n_slots = 5,
-    .kernels = kernels,
-    .n_kernels = 4 + STNI_ISA_COUNT,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

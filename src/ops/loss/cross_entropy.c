@@ -74,7 +74,11 @@ static const stn_input_schema inputs[] = {
     [INPUT] = {.name = "input"}, [TARGET] = {.name = "target"}, [WEIGHT] = {.name = "weight", .optional = 1}};
 
 const stn_op_desc stni_op_cross_entropy = {
-    .size = sizeof(stn_op_desc), .name = "cross_entropy", .inputs = inputs, .n_inputs = 3, .attrs = stni_nll_attrs_schema,
-    .n_attrs = STNI_NLL_ATTRS, .attrs_size = sizeof(struct stni_nll_attrs), .attrs_init = &stni_nll_defaults, .n_outputs = 1,
-    .compose = cross_entropy,
+    .size = sizeof(stn_op_desc),
+    .name = "cross_entropy",
+    STN_INPUTS(inputs),
+    STN_ATTRS(stni_nll_attrs_schema, struct stni_nll_attrs),
+    .attrs_init = &stni_nll_defaults,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = cross_entropy},
 };

@@ -49,13 +49,20 @@ static const stn_attr_schema attrs_schema[] = {
 static const struct stni_loss_attrs defaults = {.reduction = STN_REDUCE_MEAN, .p = 1e-6};
 
 const stn_op_desc stni_op_gaussian_nll_loss = {
-    .size = sizeof(stn_op_desc), .name = "gaussian_nll_loss", .inputs = inputs, .n_inputs = 3, .attrs = attrs_schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct stni_loss_attrs), .attrs_init = &defaults, .n_outputs = 1, .compose = gaussian_nll_loss,
+    .size = sizeof(stn_op_desc),
+    .name = "gaussian_nll_loss",
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_loss_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = gaussian_nll_loss},
 };
 
+static const struct stni_loss_rule rule = {
+    .loss = STNI_LOSS_gaussian_nll, .extra_gradient = 1, .constant = 0.91893853320467274178 /* log(2 pi) / 2 */};
+
 const stn_op_desc stni_op_gaussian_nll = {
-    STNI_LOSS_FIELDS_OF("gaussian_nll", 4, row_inputs, .loss = STNI_LOSS_gaussian_nll, .extra_gradient = 1,
-                        .constant = 0.91893853320467274178 /* log(2 pi) / 2 */),
-    .attrs = attrs_schema, .n_attrs = 3, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "gaussian_nll", STN_INPUTS(row_inputs),
+    STN_ATTRS(attrs_schema, struct stni_loss_attrs), .attrs_init = &defaults, STNI_LOSS(&rule),
     .flags = STN_OP_INTERNAL,
 };

@@ -19,10 +19,6 @@
 
 enum { TERMS, FINISH };
 
-const stn_input_schema stni_loss_inputs[4] = {
-    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}, [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
-    [STNI_LOSS_EXTRA] = {.name = "pos_weight", .optional = 1}};
-
 static const struct stni_loss_rule *rule_of(const stn_op_call *call)
 {
     return call->arg;
@@ -83,7 +79,7 @@ void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, 
         args->ndim = stni_merge_dims(whole->ndim, args->shape, LOSS_OPERANDS, strides);
 }
 
-stn_status stni_loss_check(stn_op_call *call)
+static stn_status check(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_layout *x = &call->in_spec[STNI_LOSS_INPUT]->layout;
@@ -106,7 +102,7 @@ static int by_weights(const stn_op_call *call)
 }
 
 /* The note: the axes that cut the elements. */
-stn_status stni_loss_place(stn_op_call *call)
+static stn_status place(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
     struct stni_layout scalar;
@@ -142,7 +138,7 @@ static stn_status finish(stn_op_call *call, double count, const double *sum)
     return stn_op_launch(call, FINISH, args.dtype, &args, sizeof args);
 }
 
-stn_status stni_loss_run(stn_op_call *call)
+static stn_status run(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_loss_rule *rule = rule_of(call);
@@ -176,12 +172,12 @@ static uint32_t differentiable(const struct stni_loss_rule *rule)
     return 1u << STNI_LOSS_INPUT | 1u << STNI_LOSS_TARGET | (rule->extra_gradient ? 1u << STNI_LOSS_EXTRA : 0);
 }
 
-uint64_t stni_loss_saves(const stn_op_call *call, uint32_t needs)
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     return needs & differentiable(rule_of(call)) ? UINT64_C(2) << 32 | 15 : 0;
 }
 
-stn_status stni_loss_backward(stn_backward_call *call)
+static stn_status backward(stn_backward_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_loss_rule *rule = call->arg;
@@ -193,3 +189,16 @@ stn_status stni_loss_backward(stn_backward_call *call)
         in[i] = call->in[i];
     return stni_loss_gradients(value, in, call->needs & differentiable(rule), call->in_spec, call->grad_in);
 }
+
+static const stn_kernel_slot slots[] = {
+    [TERMS] = {"terms", sizeof(struct stni_loss_args)},
+    [FINISH] = {"finish", sizeof(struct stni_loss_finish_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("terms", STNI_LOSS_DTYPES, struct stni_loss_args, stni_loss_cpu, NULL),
+    STNI_CPU_ROW("finish", STNI_LOSS_DTYPES, struct stni_loss_finish_args, stni_loss_finish_cpu, NULL),
+};
+
+const stn_op_impl stni_loss_impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};

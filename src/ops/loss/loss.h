@@ -51,29 +51,13 @@ stn_status stni_loss_place_operands(stn_op_call *call, int n, const stn_meta *me
 /* The kernel's operands 0 … n-1, and its space, this rank's part of `whole`, which they broadcast to. `out` NULL: sums are wanted. */
 void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out, struct stni_loss_args *args);
 
-stn_status stni_loss_check(stn_op_call *call);
-stn_status stni_loss_place(stn_op_call *call);
-stn_status stni_loss_run(stn_op_call *call);
-uint64_t stni_loss_saves(const stn_op_call *call, uint32_t needs);
-stn_status stni_loss_backward(stn_backward_call *call);
-
 enum { STNI_LOSS_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 
-extern const stn_input_schema stni_loss_inputs[4];
 extern const char *const stni_loss_reductions[]; /* mean, none and sum; NULL-terminated */
 
-/* A descriptor but for its attributes; what comes after the name is the loss's rule, as an initialiser. */
-#define STNI_LOSS_FIELDS(text, n, ...) STNI_LOSS_FIELDS_OF(text, n, stni_loss_inputs, __VA_ARGS__)
+extern const stn_op_impl stni_loss_impl;
 
-#define STNI_LOSS_FIELDS_OF(text, n, inputs_, ...)                                                                                \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs_, .n_inputs = n, .attrs_size = sizeof(struct stni_loss_attrs),      \
-    .n_outputs = 2, .n_private = 1, .check = stni_loss_check, .place = stni_loss_place, .run = stni_loss_run,                     \
-    .saves = stni_loss_saves, .backward = stni_loss_backward, .n_slots = 2, .n_kernels = 2,                                       \
-    .slots = (const stn_kernel_slot[]){{text ".terms", sizeof(struct stni_loss_args)},                                            \
-                                       {text ".finish", sizeof(struct stni_loss_finish_args)}},                                   \
-    .kernels = (const stn_kernel[]){                                                                                              \
-        {sizeof(stn_kernel), text ".terms", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_loss_args), stni_loss_cpu},               \
-        {sizeof(stn_kernel), text ".finish", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_loss_finish_args), stni_loss_finish_cpu}}, \
-    .arg = (void *)&(const struct stni_loss_rule){__VA_ARGS__}
+/* What descriptors of losses share: the outputs are the loss and, private, what it was divided by. */
+#define STNI_LOSS(...) .n_outputs = 2, .n_private = 1, .impl = &stni_loss_impl, .arg = (void *)(__VA_ARGS__) /* a rule's address */
 
 #endif

@@ -133,30 +133,24 @@ static const stn_attr_schema attrs_schema[] = {
 
 static const struct stni_loss_backward_attrs defaults = {STNI_LOSS_mse_loss, STNI_LOSS_X, 1, 0};
 
-static const stn_kernel_slot slots[] = {{"loss_backward.terms", sizeof(struct stni_loss_args)}};
+static const stn_kernel_slot slots[] = {{"terms", sizeof(struct stni_loss_args)}};
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "loss_backward.terms", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_loss_args), stni_loss_cpu},
+    STNI_CPU_ROW("terms", STNI_LOSS_DTYPES, struct stni_loss_args, stni_loss_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_loss_backward = {
     .size = sizeof(stn_op_desc),
     .name = "loss_backward",
-    .inputs = inputs,
-    .n_inputs = STNI_LOSS_INPUTS,
-    .attrs = attrs_schema,
-    .n_attrs = 4,
-    .attrs_size = sizeof(struct stni_loss_backward_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_loss_backward_attrs),
     .attrs_init = &defaults,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -47,18 +47,30 @@ static const stn_attr_schema with_beta[] = {
     {"beta", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},
 };
 
+static const stn_input_schema pair[] = {[STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}};
+static const stn_input_schema weighted[] = {
+    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"},
+    [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
+};
+
 const stn_op_desc stni_op_mse_loss = {
-    STNI_LOSS_FIELDS("mse_loss", 3, .loss = STNI_LOSS_mse_loss, .by_weights = 1), .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "mse_loss", STN_INPUTS(weighted), STN_ATTRS(plain, struct stni_loss_attrs),
+    .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_mse_loss, .by_weights = 1}),
 };
 
 const stn_op_desc stni_op_l1_loss = {
-    STNI_LOSS_FIELDS("l1_loss", 3, .loss = STNI_LOSS_l1_loss, .by_weights = 1), .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "l1_loss", STN_INPUTS(weighted), STN_ATTRS(plain, struct stni_loss_attrs),
+    .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_l1_loss, .by_weights = 1}),
 };
 
 const stn_op_desc stni_op_huber_loss = {
-    STNI_LOSS_FIELDS("huber_loss", 3, .loss = STNI_LOSS_huber_loss), .attrs = with_delta, .n_attrs = 2, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "huber_loss", STN_INPUTS(weighted),
+    STN_ATTRS(with_delta, struct stni_loss_attrs), .attrs_init = &defaults,
+    STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_huber_loss}),
 };
 
 const stn_op_desc stni_op_smooth_l1_loss = {
-    STNI_LOSS_FIELDS("smooth_l1_loss", 2, .loss = STNI_LOSS_smooth_l1_loss), .attrs = with_beta, .n_attrs = 2, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "smooth_l1_loss", STN_INPUTS(pair),
+    STN_ATTRS(with_beta, struct stni_loss_attrs), .attrs_init = &defaults,
+    STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_smooth_l1_loss}),
 };

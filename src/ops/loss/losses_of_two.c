@@ -73,30 +73,46 @@ static const stn_attr_schema margin_schema[] = {
     {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},
 };
 
+static const stn_input_schema pair[] = {[STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}};
+static const stn_input_schema weighted[] = {
+    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"},
+    [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
+};
+static const stn_input_schema logits_inputs[] = {
+    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"},
+    [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1}, [STNI_LOSS_EXTRA] = {.name = "pos_weight", .optional = 1},
+};
+
 const stn_op_desc stni_op_binary_cross_entropy = {
-    STNI_LOSS_FIELDS("binary_cross_entropy", 3, .loss = STNI_LOSS_binary_cross_entropy, .same_shape = 1),
-    .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "binary_cross_entropy", STN_INPUTS(weighted),
+    STN_ATTRS(plain, struct stni_loss_attrs), .attrs_init = &defaults,
+    STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_binary_cross_entropy, .same_shape = 1}),
 };
 
 const stn_op_desc stni_op_binary_cross_entropy_with_logits = {
-    STNI_LOSS_FIELDS("binary_cross_entropy_with_logits", 4, .loss = STNI_LOSS_binary_cross_entropy_with_logits, .same_shape = 1),
-    .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "binary_cross_entropy_with_logits", STN_INPUTS(logits_inputs),
+    STN_ATTRS(plain, struct stni_loss_attrs), .attrs_init = &defaults,
+    STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_binary_cross_entropy_with_logits, .same_shape = 1}),
 };
 
 const stn_op_desc stni_op_kl_div = {
-    STNI_LOSS_FIELDS("kl_div", 2, .loss = STNI_LOSS_kl_div, .has_log = 1), .attrs = kl_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "kl_div", STN_INPUTS(pair), STN_ATTRS(kl_schema, struct stni_loss_attrs),
+    .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_kl_div, .has_log = 1}),
 };
 
 const stn_op_desc stni_op_poisson_nll_loss = {
-    STNI_LOSS_FIELDS("poisson_nll_loss", 2, .loss = STNI_LOSS_poisson_nll, .has_log = 1, .constant = 1),
-    .attrs = poisson_schema, .n_attrs = 4, .attrs_init = &poisson_defaults,
+    .size = sizeof(stn_op_desc), .name = "poisson_nll_loss", STN_INPUTS(pair),
+    STN_ATTRS(poisson_schema, struct stni_loss_attrs), .attrs_init = &poisson_defaults,
+    STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_poisson_nll, .has_log = 1, .constant = 1}),
 };
 
 const stn_op_desc stni_op_soft_margin_loss = {
-    STNI_LOSS_FIELDS("soft_margin_loss", 2, .loss = STNI_LOSS_soft_margin_loss), .attrs = plain, .n_attrs = 1, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "soft_margin_loss", STN_INPUTS(pair), STN_ATTRS(plain, struct stni_loss_attrs),
+    .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_soft_margin_loss}),
 };
 
 const stn_op_desc stni_op_hinge_embedding_loss = {
-    STNI_LOSS_FIELDS("hinge_embedding_loss", 2, .loss = STNI_LOSS_hinge_embedding_loss),
-    .attrs = margin_schema, .n_attrs = 2, .attrs_init = &margin_defaults,
+    .size = sizeof(stn_op_desc), .name = "hinge_embedding_loss", STN_INPUTS(pair),
+    STN_ATTRS(margin_schema, struct stni_loss_attrs), .attrs_init = &margin_defaults,
+    STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_hinge_embedding_loss}),
 };

@@ -125,33 +125,27 @@ static const stn_input_schema inputs[] = {
     [INPUT] = {.name = "input"}, [TARGET] = {.name = "target"}, [WEIGHT] = {.name = "weight", .optional = 1}};
 
 static const stn_kernel_slot slots[] = {
-    [PICK] = {"nll_loss.pick", sizeof(struct stni_nll_args)},
-    [FINISH] = {"nll_loss.finish", sizeof(struct stni_loss_finish_args)},
+    [PICK] = {"pick", sizeof(struct stni_nll_args)},
+    [FINISH] = {"finish", sizeof(struct stni_loss_finish_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "nll_loss.pick", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_nll_args), stni_nll_cpu},
-    {sizeof(stn_kernel), "nll_loss.finish", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_loss_finish_args), stni_loss_finish_cpu},
+    STNI_CPU_ROW("pick", STNI_LOSS_DTYPES, struct stni_nll_args, stni_nll_cpu, NULL),
+    STNI_CPU_ROW("finish", STNI_LOSS_DTYPES, struct stni_loss_finish_args, stni_loss_finish_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_nll_loss = {
     .size = sizeof(stn_op_desc),
     .name = "nll_loss",
-    .inputs = inputs,
-    .n_inputs = 3,
-    .attrs = stni_nll_attrs_schema,
-    .n_attrs = STNI_NLL_ATTRS,
-    .attrs_size = sizeof(struct stni_nll_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(stni_nll_attrs_schema, struct stni_nll_attrs),
     .attrs_init = &stni_nll_defaults,
     .n_outputs = 2,
     .n_private = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 2,
-    .kernels = kernels,
-    .n_kernels = 2,
+    .impl = &impl,
 };

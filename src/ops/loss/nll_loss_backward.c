@@ -84,30 +84,24 @@ static const stn_input_schema inputs[] = {
     [GRAD] = {.name = "grad"}, [TARGET] = {.name = "target"}, [WEIGHT] = {.name = "weight", .optional = 1}, [TOTAL] = {.name = "total"},
     [LIKE] = {.name = "like"}};
 
-static const stn_kernel_slot slots[] = {{"nll_loss_backward.deal", sizeof(struct stni_nll_args)}};
+static const stn_kernel_slot slots[] = {{"deal", sizeof(struct stni_nll_args)}};
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "nll_loss_backward.deal", "cpu", STNI_LOSS_DTYPES, sizeof(struct stni_nll_args), stni_nll_backward_cpu},
+    STNI_CPU_ROW("deal", STNI_LOSS_DTYPES, struct stni_nll_args, stni_nll_backward_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_nll_loss_backward = {
     .size = sizeof(stn_op_desc),
     .name = "nll_loss_backward",
-    .inputs = inputs,
-    .n_inputs = 5,
-    .attrs = stni_nll_attrs_schema,
-    .n_attrs = STNI_NLL_ATTRS,
-    .attrs_size = sizeof(struct stni_nll_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(stni_nll_attrs_schema, struct stni_nll_attrs),
     .attrs_init = &stni_nll_defaults,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

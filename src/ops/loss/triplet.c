@@ -69,6 +69,11 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 const stn_op_desc stni_op_triplet_margin_loss = {
-    .size = sizeof(stn_op_desc), .name = "triplet_margin_loss", .inputs = inputs, .n_inputs = 3, .attrs = attrs_schema, .n_attrs = 5,
-    .attrs_size = sizeof(struct triplet_attrs), .attrs_init = &defaults, .n_outputs = 1, .compose = triplet_margin_loss,
+    .size = sizeof(stn_op_desc),
+    .name = "triplet_margin_loss",
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct triplet_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = triplet_margin_loss},
 };

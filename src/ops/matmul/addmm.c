@@ -152,19 +152,26 @@ static const stn_attr_schema attrs_schema[] = {
     {"alpha", STN_ATTR_NUMBER, offsetof(struct addmm_attrs, alpha), NULL},
 };
 
-#define SLOTS(op)                                                    \
-    [PRODUCT] = {op ".product", sizeof(struct stni_matmul_args)},    \
-    [SCALE] = {op ".scale", sizeof(struct stni_pointwise_args)},     \
-    [ADD] = {op ".add", sizeof(struct stni_pointwise_args)}
-#define KERNELS(op)                                                                                                                \
-    {sizeof(stn_kernel), op ".product", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_matmul_args), stni_matmul_cpu},              \
-    {sizeof(stn_kernel), op ".scale", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_pointwise_args), stni_pointwise_cpu},          \
-    {sizeof(stn_kernel), op ".add", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_pointwise_args), stni_pointwise_cpu}
-#define FIELDS(text, names)                                                                                                      \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = names, .n_inputs = 3, .attrs = attrs_schema, .n_attrs = 2,              \
-    .attrs_size = sizeof(struct addmm_attrs), .attrs_init = &defaults, .n_outputs = 1, .check = check, .place = place,           \
-    .run = run, .saves = saves, .backward = backward, .slots = (const stn_kernel_slot[]){SLOTS(text)}, .n_slots = 3,             \
-    .kernels = (const stn_kernel[]){KERNELS(text)}, .n_kernels = 3
+static const stn_kernel_slot slots[] = {
+    [PRODUCT] = {"product", sizeof(struct stni_matmul_args)},
+    [SCALE] = {"scale", sizeof(struct stni_pointwise_args)},
+    [ADD] = {"add", sizeof(struct stni_pointwise_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("product", STNI_MATMUL_DTYPES, struct stni_matmul_args, stni_matmul_cpu, stni_matmul_cpu_workspace),
+    STNI_CPU_ROW("scale", STNI_MATMUL_DTYPES, struct stni_pointwise_args, stni_pointwise_cpu, NULL),
+    STNI_CPU_ROW("add", STNI_MATMUL_DTYPES, struct stni_pointwise_args, stni_pointwise_cpu, NULL),
+};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-const stn_op_desc stni_op_addmm = {FIELDS("addmm", matrices)};
-const stn_op_desc stni_op_baddbmm = {FIELDS("baddbmm", batches), .arg = (void *)&defaults};
+const stn_op_desc stni_op_addmm = {
+    .size = sizeof(stn_op_desc), .name = "addmm", STN_INPUTS(matrices), STN_ATTRS(attrs_schema, struct addmm_attrs),
+    .attrs_init = &defaults, .n_outputs = 1, .impl = &impl,
+};
+
+const stn_op_desc stni_op_baddbmm = {
+    .size = sizeof(stn_op_desc), .name = "baddbmm", STN_INPUTS(batches), STN_ATTRS(attrs_schema, struct addmm_attrs),
+    .attrs_init = &defaults, .n_outputs = 1, .impl = &impl, .arg = (void *)&defaults,
+};

@@ -295,29 +295,23 @@ static const stn_attr_schema attrs_schema[] = {
     {"labels", STN_ATTR_INTS, offsetof(struct stni_contract_attrs, labels[C]), NULL},
 };
 
-static const stn_kernel_slot slots[] = {{"contract.product", sizeof(struct stni_matmul_args)}};
+static const stn_kernel_slot slots[] = {{"product", sizeof(struct stni_matmul_args)}};
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "contract.product", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_matmul_args), stni_matmul_cpu},
+    STNI_CPU_ROW("product", STNI_MATMUL_DTYPES, struct stni_matmul_args, stni_matmul_cpu, stni_matmul_cpu_workspace),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_contract = {
     .size = sizeof(stn_op_desc),
     .name = "contract",
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = attrs_schema,
-    .n_attrs = 3,
-    .attrs_size = sizeof(struct stni_contract_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_contract_attrs),
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -229,11 +229,8 @@ static const stn_attr_schema attrs_schema[] = {{"equation", STN_ATTR_STRING, off
 const stn_op_desc stni_op_einsum = {
     .size = sizeof(stn_op_desc),
     .name = "einsum",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs_schema,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct einsum_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct einsum_attrs),
     .n_outputs = 1,
-    .compose = einsum,
+    .impl = &(const stn_op_impl){.compose = einsum},
 };

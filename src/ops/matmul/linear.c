@@ -116,28 +116,24 @@ static const stn_input_schema inputs[] = {
     [INPUT] = {.name = "input"}, [WEIGHT] = {.name = "weight"}, [BIAS] = {.name = "bias", .optional = 1}};
 
 static const stn_kernel_slot slots[] = {
-    [PRODUCT] = {"linear.product", sizeof(struct stni_matmul_args)},
-    [ADD] = {"linear.add", sizeof(struct stni_pointwise_args)},
+    [PRODUCT] = {"product", sizeof(struct stni_matmul_args)},
+    [ADD] = {"add", sizeof(struct stni_pointwise_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "linear.product", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_matmul_args), stni_matmul_cpu},
-    {sizeof(stn_kernel), "linear.add", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_pointwise_args), stni_pointwise_cpu},
+    STNI_CPU_ROW("product", STNI_MATMUL_DTYPES, struct stni_matmul_args, stni_matmul_cpu, stni_matmul_cpu_workspace),
+    STNI_CPU_ROW("add", STNI_MATMUL_DTYPES, struct stni_pointwise_args, stni_pointwise_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_linear = {
     .size = sizeof(stn_op_desc),
     .name = "linear",
-    .inputs = inputs,
-    .n_inputs = 3,
+    STN_INPUTS(inputs),
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 2,
-    .kernels = kernels,
-    .n_kernels = 2,
+    .impl = &impl,
 };

@@ -163,25 +163,21 @@ static stn_status backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "other"}};
 
-static const stn_kernel_slot slots[] = {{"matmul.product", sizeof(struct stni_matmul_args)}};
+static const stn_kernel_slot slots[] = {{"product", sizeof(struct stni_matmul_args)}};
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "matmul.product", "cpu", STNI_MATMUL_DTYPES, sizeof(struct stni_matmul_args), stni_matmul_cpu},
+    STNI_CPU_ROW("product", STNI_MATMUL_DTYPES, struct stni_matmul_args, stni_matmul_cpu, stni_matmul_cpu_workspace),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_matmul = {
     .size = sizeof(stn_op_desc),
     .name = "matmul",
-    .inputs = inputs,
-    .n_inputs = 2,
+    STN_INPUTS(inputs),
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
+    .impl = &impl,
 };

@@ -98,8 +98,9 @@ static size_t workspace_bytes(const struct stni_matmul_args *p, const struct way
     return bytes + stni_matmul_long_workspace(p);
 }
 
-size_t stni_matmul_cpu_workspace(stn_queue *queue, const struct stni_matmul_args *p)
+size_t stni_matmul_cpu_workspace(stn_queue *queue, const void *args)
 {
+    const struct stni_matmul_args *p = args;
     const struct way way = choose(queue, p);
     return workspace_bytes(p, &way);
 }

@@ -18,11 +18,10 @@ struct stni_matmul_args {
     int n_batch;
     int64_t batch[STNI_MATMUL_MAX_BATCH], m, n, k;
     struct stni_matmul_operand a, b, c;
-    void *workspace; /* as many bytes as the device's kernel needs; NULL where that is 0 */
+    void *workspace; /* as many bytes as the kernel asks for; NULL where that is 0 */
 };
 
-/* Bytes that the CPU's kernel needs. On the context's thread, before the launch. */
-size_t stni_matmul_cpu_workspace(stn_queue *queue, const struct stni_matmul_args *args);
+size_t stni_matmul_cpu_workspace(stn_queue *queue, const void *args);
 
 stn_status stni_matmul_cpu(stn_queue *queue, const void *args);
 

@@ -97,7 +97,7 @@ static void collapse(struct stni_matmul_args *p)
 stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *p)
 {
     collapse(p);
-    size_t bytes = call->context->device->is_cpu ? stni_matmul_cpu_workspace(call->context->queue, p) : 0;
+    const size_t bytes = stn_op_workspace(call, 0, p->dtype, p);
     if (bytes > 0)
         STNI_TRY(stn_op_scratch(call, bytes, &p->workspace));
     return stn_op_launch(call, 0, p->dtype, p, sizeof *p);

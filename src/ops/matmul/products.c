@@ -84,12 +84,29 @@ static const stn_input_schema matrix_vector[] = {{.name = "input"}, {.name = "ve
 static const stn_input_schema vectors[] = {{.name = "input"}, {.name = "tensor"}};
 static const stn_input_schema outer_vectors[] = {{.name = "input"}, {.name = "vec2"}};
 
-#define FIELDS(text, names, function) \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = names, .n_inputs = 2, .n_outputs = 1, .compose = function
-#define PRODUCT(...) .arg = (void *)&(const struct product){__VA_ARGS__}
+static const stn_op_impl product_impl = {.compose = multiply};
 
-const stn_op_desc stni_op_mm = {FIELDS("mm", matrices, multiply), PRODUCT({2, 2}, "(m, k) and (k, n)")};
-const stn_op_desc stni_op_bmm = {FIELDS("bmm", matrices, multiply), PRODUCT({3, 3}, "(b, m, k) and (b, k, n)")};
-const stn_op_desc stni_op_mv = {FIELDS("mv", matrix_vector, multiply), PRODUCT({2, 1}, "(m, k) and (k)")};
-const stn_op_desc stni_op_dot = {FIELDS("dot", vectors, multiply), PRODUCT({1, 1}, "two vectors of one length")};
-const stn_op_desc stni_op_outer = {FIELDS("outer", outer_vectors, outer)};
+const stn_op_desc stni_op_mm = {
+    .size = sizeof(stn_op_desc), .name = "mm", STN_INPUTS(matrices), .n_outputs = 1, .impl = &product_impl,
+    .arg = (void *)&(const struct product){{2, 2}, "(m, k) and (k, n)"},
+};
+
+const stn_op_desc stni_op_bmm = {
+    .size = sizeof(stn_op_desc), .name = "bmm", STN_INPUTS(matrices), .n_outputs = 1, .impl = &product_impl,
+    .arg = (void *)&(const struct product){{3, 3}, "(b, m, k) and (b, k, n)"},
+};
+
+const stn_op_desc stni_op_mv = {
+    .size = sizeof(stn_op_desc), .name = "mv", STN_INPUTS(matrix_vector), .n_outputs = 1, .impl = &product_impl,
+    .arg = (void *)&(const struct product){{2, 1}, "(m, k) and (k)"},
+};
+
+const stn_op_desc stni_op_dot = {
+    .size = sizeof(stn_op_desc), .name = "dot", STN_INPUTS(vectors), .n_outputs = 1, .impl = &product_impl,
+    .arg = (void *)&(const struct product){{1, 1}, "two vectors of one length"},
+};
+
+const stn_op_desc stni_op_outer = {
+    .size = sizeof(stn_op_desc), .name = "outer", STN_INPUTS(outer_vectors), .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = outer},
+};

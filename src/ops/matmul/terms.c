@@ -24,7 +24,6 @@ static stn_status launch(stn_op_call *call, int slot, struct stni_pointwise_args
 {
     args->ndim = stni_merge_dims(args->ndim, args->shape, 2, (int64_t *[]){args->out.strides, args->in[1].strides});
     args->in[0] = args->out;
-    args->isa = call->context->isa;
     return stn_op_launch(call, slot, args->out.dtype, args, sizeof *args);
 }
 

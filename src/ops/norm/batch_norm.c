@@ -170,14 +170,25 @@ static const stn_input_schema inputs[INPUTS] = {
     [INPUT] = {.name = "input"}, [RUNNING_MEAN] = {.name = "running_mean", .optional = 1}, [RUNNING_VAR] = {.name = "running_var", .optional = 1},
     [WEIGHT] = {.name = "weight", .optional = 1}, [BIAS] = {.name = "bias", .optional = 1}};
 
-#define ATTRS(own_)                                                                                                                        \
-    (const stn_attr_schema[]){{own_, STN_ATTR_BOOL, offsetof(struct running_attrs, own), NULL},                                            \
-                              {"momentum", STN_ATTR_FLOAT, offsetof(struct running_attrs, momentum), NULL},                                \
-                              {"eps", STN_ATTR_FLOAT, offsetof(struct running_attrs, eps), NULL}}
+static const stn_attr_schema batch_schema[] = {
+    {"training", STN_ATTR_BOOL, offsetof(struct running_attrs, own), NULL},
+    {"momentum", STN_ATTR_FLOAT, offsetof(struct running_attrs, momentum), NULL},
+    {"eps", STN_ATTR_FLOAT, offsetof(struct running_attrs, eps), NULL},
+};
+static const stn_attr_schema instance_schema[] = {
+    {"use_input_stats", STN_ATTR_BOOL, offsetof(struct running_attrs, own), NULL},
+    {"momentum", STN_ATTR_FLOAT, offsetof(struct running_attrs, momentum), NULL},
+    {"eps", STN_ATTR_FLOAT, offsetof(struct running_attrs, eps), NULL},
+};
 
-#define FIELDS(text, own_, defaults, function)                                                                                             \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = INPUTS, .attrs = ATTRS(own_), .n_attrs = 3,                   \
-    .attrs_size = sizeof(struct running_attrs), .attrs_init = &(defaults), .n_outputs = 3, .compose = function
+const stn_op_desc stni_op_batch_norm = {
+    .size = sizeof(stn_op_desc), .name = "batch_norm", STN_INPUTS(inputs),
+    STN_ATTRS(batch_schema, struct running_attrs), .attrs_init = &batch_defaults, .n_outputs = 3,
+    .impl = &(const stn_op_impl){.compose = batch_norm},
+};
 
-const stn_op_desc stni_op_batch_norm = {FIELDS("batch_norm", "training", batch_defaults, batch_norm)};
-const stn_op_desc stni_op_instance_norm = {FIELDS("instance_norm", "use_input_stats", instance_defaults, instance_norm)};
+const stn_op_desc stni_op_instance_norm = {
+    .size = sizeof(stn_op_desc), .name = "instance_norm", STN_INPUTS(inputs),
+    STN_ATTRS(instance_schema, struct running_attrs), .attrs_init = &instance_defaults, .n_outputs = 3,
+    .impl = &(const stn_op_impl){.compose = instance_norm},
+};

@@ -39,11 +39,13 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 const stn_op_desc stni_op_channel_norm = {
-    STNI_NORM_FIELDS_OF("channel_norm", 3, 4, 0, &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "channel_norm", STN_INPUTS(stni_norm_inputs),
+    STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &defaults, .n_outputs = 4, .impl = &stni_norm_impl,
+    .arg = (void *)&rule, .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_channel_norm_backward = {
-    STNI_NORM_BACKWARD_FIELDS("channel_norm_backward", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "channel_norm_backward", STN_INPUTS(stni_norm_backward_inputs),
+    STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &defaults, .n_outputs = 3,
+    .impl = &stni_norm_backward_impl, .arg = (void *)&rule, .flags = STN_OP_INTERNAL,
 };

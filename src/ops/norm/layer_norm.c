@@ -73,25 +73,32 @@ static stn_tensor *group_mean(stn_tensor *t, const struct stni_norm_attrs *attrs
 static const struct stni_norm_rule rule = {STNI_OP_layer_norm, STNI_OP_layer_norm_backward, describe, group_mean};
 static const struct stni_norm_rule rms_rule = {STNI_OP_rms_norm, STNI_OP_rms_norm_backward, describe_rms, group_mean};
 
+static const stn_input_schema rms_inputs[] = {{.name = "input"}, {.name = "weight", .optional = 1}};
 static const stn_attr_schema attrs_schema[] = {
     {"normalized_shape", STN_ATTR_INTS, offsetof(struct stni_norm_attrs, normalized_shape), NULL},
     {"eps", STN_ATTR_FLOAT, offsetof(struct stni_norm_attrs, eps), NULL},
 };
 
 const stn_op_desc stni_op_layer_norm = {
-    STNI_NORM_FIELDS("layer_norm", 3, &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "layer_norm", STN_INPUTS(stni_norm_inputs),
+    STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &defaults, .n_outputs = 3, .n_private = 2,
+    .impl = &stni_norm_impl, .arg = (void *)&rule,
 };
 
 const stn_op_desc stni_op_layer_norm_backward = {
-    STNI_NORM_BACKWARD_FIELDS("layer_norm_backward", &rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "layer_norm_backward", STN_INPUTS(stni_norm_backward_inputs),
+    STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &defaults, .n_outputs = 3,
+    .impl = &stni_norm_backward_impl, .arg = (void *)&rule, .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_rms_norm = {
-    STNI_NORM_FIELDS("rms_norm", 2, &rms_rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &rms_defaults,
+    .size = sizeof(stn_op_desc), .name = "rms_norm", STN_INPUTS(rms_inputs),
+    STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &rms_defaults, .n_outputs = 3, .n_private = 2,
+    .impl = &stni_norm_impl, .arg = (void *)&rms_rule,
 };
 
 const stn_op_desc stni_op_rms_norm_backward = {
-    STNI_NORM_BACKWARD_FIELDS("rms_norm_backward", &rms_rule), .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &rms_defaults,
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "rms_norm_backward", STN_INPUTS(stni_norm_backward_inputs),
+    STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &rms_defaults, .n_outputs = 3,
+    .impl = &stni_norm_backward_impl, .arg = (void *)&rms_rule, .flags = STN_OP_INTERNAL,
 };

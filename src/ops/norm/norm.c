@@ -19,7 +19,7 @@ static const struct stni_norm_rule *rule_of(const void *arg)
     return arg;
 }
 
-stn_status stni_norm_check(stn_op_call *call)
+static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *x = &call->in_spec[STNI_NORM_INPUT]->layout;
     struct stni_norm norm;
@@ -36,7 +36,7 @@ stn_status stni_norm_check(stn_op_call *call)
     return STN_OK;
 }
 
-stn_status stni_norm_place(stn_op_call *call)
+static stn_status place(stn_op_call *call)
 {
     struct stni_layout x = call->in_spec[STNI_NORM_INPUT]->layout;
     struct stni_norm norm;
@@ -55,7 +55,7 @@ stn_status stni_norm_place(stn_op_call *call)
     return STN_OK;
 }
 
-stn_status stni_norm_run(stn_op_call *call)
+static stn_status run(stn_op_call *call)
 {
     const stn_tensor *x = call->in[STNI_NORM_INPUT], *bias = call->n_in > STNI_NORM_BIAS ? call->in[STNI_NORM_BIAS] : NULL;
     struct stni_norm norm;
@@ -79,13 +79,13 @@ stn_status stni_norm_run(stn_op_call *call)
     return stn_op_launch(call, NORMALISE, args.dtype, &args, sizeof args);
 }
 
-uint64_t stni_norm_saves(const stn_op_call *call, uint32_t needs)
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)call;
     return needs ? UINT64_C(6) << 32 | 1u << STNI_NORM_INPUT | (needs >> STNI_NORM_INPUT & 1 ? 1u << STNI_NORM_WEIGHT : 0) : 0;
 }
 
-stn_status stni_norm_backward(stn_backward_call *call)
+static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *grads[3];
     if (!call->grad_out[0])
@@ -97,3 +97,16 @@ stn_status stni_norm_backward(stn_backward_call *call)
             call->grad_in[i] = grads[i];
     return stn_context_status(call->context);
 }
+
+static const stn_kernel_slot slots[] = {
+    {"moments", sizeof(struct stni_norm_args)},
+    {"normalise", sizeof(struct stni_norm_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("moments", STNI_NORM_DTYPES, struct stni_norm_args, stni_norm_moments_cpu, stni_norm_workspace),
+    STNI_CPU_ROW("normalise", STNI_NORM_DTYPES, struct stni_norm_args, stni_norm_normalise_cpu, stni_norm_workspace),
+};
+
+const stn_op_impl stni_norm_impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};

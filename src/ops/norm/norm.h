@@ -68,50 +68,17 @@ stn_status stni_norm_comm(const stn_spec *x, const stn_spec *stat, stn_comm **ou
 void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, const stn_tensor *stat, const stn_tensor *y, const stn_tensor *out,
                          const stn_tensor *weight, const int64_t *param_strides, struct stni_norm_args *args);
 
-/* Scratch for `coarse`, `planes` numbers per statistic, and for `fine`. */
+enum { STNI_NORM_SLOTS = 2 }; /* of each of the two ops */
+
+/* Scratch for `coarse`, `planes` numbers per statistic, and for the kernels. */
 stn_status stni_norm_scratch(const stn_op_call *call, int planes, struct stni_norm_args *args);
 
 /* Calls the backward op: gradients of input, weight and bias. */
 stn_status stni_norm_gradients(const struct stni_norm_rule *rule, const struct stni_norm_attrs *attrs, stn_tensor *grad, stn_tensor *x,
                                stn_tensor *mean, stn_tensor *rstd, stn_tensor *weight, stn_tensor *out[3]);
 
-/* What descriptors are made of; `arg` is the rule. */
-stn_status stni_norm_check(stn_op_call *call);
-stn_status stni_norm_place(stn_op_call *call);
-stn_status stni_norm_run(stn_op_call *call);
-uint64_t stni_norm_saves(const stn_op_call *call, uint32_t needs);
-stn_status stni_norm_backward(stn_backward_call *call);
-
-stn_status stni_norm_backward_check(stn_op_call *call);
-stn_status stni_norm_backward_place(stn_op_call *call);
-stn_status stni_norm_backward_run(stn_op_call *call);
-uint64_t stni_norm_backward_saves(const stn_op_call *call, uint32_t needs);
-stn_status stni_norm_backward_backward(stn_backward_call *call);
-
+/* What their descriptors are made of; `arg` is the rule. */
 extern const stn_input_schema stni_norm_inputs[3], stni_norm_backward_inputs[5];
-
-#define STNI_NORM_KERNEL(text, slot, function) \
-    {sizeof(stn_kernel), text "." slot, "cpu", STNI_NORM_DTYPES, sizeof(struct stni_norm_args), function}
-
-/* The fields of the two descriptors that do not differ. */
-#define STNI_NORM_FIELDS(text, n, rule) STNI_NORM_FIELDS_OF(text, n, 3, 2, rule)
-
-#define STNI_NORM_FIELDS_OF(text, n, outputs, private, rule)                                                                            \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_norm_inputs, .n_inputs = n, .attrs_size = sizeof(struct stni_norm_attrs), \
-    .n_outputs = outputs, .n_private = private, .check = stni_norm_check, .place = stni_norm_place, .run = stni_norm_run,                           \
-    .saves = stni_norm_saves, .backward = stni_norm_backward, .n_slots = 2, .n_kernels = 2, .arg = (void *)(rule),                      \
-    .slots = (const stn_kernel_slot[]){{text ".moments", sizeof(struct stni_norm_args)},                                                \
-                                       {text ".normalise", sizeof(struct stni_norm_args)}},                                             \
-    .kernels = (const stn_kernel[]){STNI_NORM_KERNEL(text, "moments", stni_norm_moments_cpu),                                           \
-                                    STNI_NORM_KERNEL(text, "normalise", stni_norm_normalise_cpu)}
-
-#define STNI_NORM_BACKWARD_FIELDS(text, rule)                                                                                        \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_norm_backward_inputs, .n_inputs = 5,                                   \
-    .attrs_size = sizeof(struct stni_norm_attrs), .n_outputs = 3, .check = stni_norm_backward_check,                                 \
-    .place = stni_norm_backward_place, .run = stni_norm_backward_run, .saves = stni_norm_backward_saves,                             \
-    .backward = stni_norm_backward_backward, .n_slots = 2, .n_kernels = 2, .arg = (void *)(rule),                                    \
-    .slots = (const stn_kernel_slot[]){{text ".sums", sizeof(struct stni_norm_args)}, {text ".apply", sizeof(struct stni_norm_args)}}, \
-    .kernels = (const stn_kernel[]){STNI_NORM_KERNEL(text, "sums", stni_norm_sums_cpu),                                              \
-                                    STNI_NORM_KERNEL(text, "apply", stni_norm_apply_cpu)}
+extern const stn_op_impl stni_norm_impl, stni_norm_backward_impl;
 
 #endif

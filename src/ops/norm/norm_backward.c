@@ -34,7 +34,7 @@ static const struct stni_norm_rule *rule_of(const void *arg)
     return arg;
 }
 
-stn_status stni_norm_backward_check(stn_op_call *call)
+static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *x = &call->in_spec[INPUT]->layout;
     struct stni_norm norm;
@@ -55,7 +55,7 @@ stn_status stni_norm_backward_check(stn_op_call *call)
 
 /* The input's layout; the cotangent's where only that is sharded, since taking a chunk of a replica moves nothing. Each is read in its own
  * memory order. */
-stn_status stni_norm_backward_place(stn_op_call *call)
+static stn_status place(stn_op_call *call)
 {
     const stn_spec *grad = call->in_spec[GRAD], *input = call->in_spec[INPUT];
     int follow_grad = !input->shard_axes && !input->partial_axes && !grad->partial_axes;
@@ -80,7 +80,7 @@ stn_status stni_norm_backward_place(stn_op_call *call)
     return STN_OK;
 }
 
-stn_status stni_norm_backward_run(stn_op_call *call)
+static stn_status run(stn_op_call *call)
 {
     const stn_tensor *x = call->in[INPUT];
     struct stni_norm norm;
@@ -101,7 +101,7 @@ stn_status stni_norm_backward_run(stn_op_call *call)
     return args.empty ? STN_OK : stn_op_launch(call, APPLY, args.dtype, &args, sizeof args);
 }
 
-uint64_t stni_norm_backward_saves(const stn_op_call *call, uint32_t needs)
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)call;
     return needs ? 1u << GRAD | 1u << INPUT | 1u << MEAN | 1u << RSTD | 1u << WEIGHT : 0;
@@ -174,7 +174,7 @@ static stn_tensor *curvature(const struct again *s, stn_tensor *h, stn_tensor *g
 }
 
 /* Cotangents h of dx, u of dweight, v of dbias. */
-stn_status stni_norm_backward_backward(stn_backward_call *call)
+static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *dy = call->in[GRAD], *h = call->grad_out[0], *grad_dy = NULL, *grad_x = NULL;
     struct again s = {.call = call, .rule = call->arg, .x = call->in[INPUT]};
@@ -200,3 +200,16 @@ stn_status stni_norm_backward_backward(stn_backward_call *call)
                                          call->in_spec[WEIGHT]->layout.shape);
     return stn_context_status(call->context);
 }
+
+static const stn_kernel_slot slots[] = {
+    {"sums", sizeof(struct stni_norm_args)},
+    {"apply", sizeof(struct stni_norm_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("sums", STNI_NORM_DTYPES, struct stni_norm_args, stni_norm_sums_cpu, stni_norm_workspace),
+    STNI_CPU_ROW("apply", STNI_NORM_DTYPES, struct stni_norm_args, stni_norm_apply_cpu, stni_norm_workspace),
+};
+
+const stn_op_impl stni_norm_backward_impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};

@@ -66,10 +66,18 @@ static stn_dtype stat_dtype(const struct stni_norm_args *a)
     return a->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
 }
 
-/* The n-th array of one number per fine index in the scratch, each with space for an f64. */
+/* Four numbers per fine index, and two for each element of a parameter. */
+size_t stni_norm_workspace(stn_queue *queue, const void *args)
+{
+    const struct stni_norm_args *a = args;
+    (void)queue;
+    return (size_t)(4 * a->rows * a->channels + 2 * a->params) * sizeof(double);
+}
+
+/* The n-th array of one number per fine index in the workspace, each with space for an f64. */
 static double *fine_array(const struct stni_norm_args *a, int n)
 {
-    return a->fine + n * a->rows * a->channels;
+    return (double *)a->workspace + n * a->rows * a->channels;
 }
 
 /* Moments */
@@ -146,7 +154,7 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     const struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = ones[a->dtype], .target = NORM_STAT,
                                         .sum = {fine_array(a, 0), fine_array(a, 1)}};
     const double n = (double)(elements(a) / fine);
-    clear(a->fine, 3 * fine);
+    clear(fine_array(a, 0), 3 * fine);
     if (!a->about_zero)
         take_shifts(a, shift);
     kernels(queue)->moments[a->dtype](&pass);
@@ -238,7 +246,7 @@ static void fold_channels(const struct stni_norm_args *a, double *const sum[2])
 /* Parameters that lie along the lines of which there are statistics: their sums are a pass of their own. */
 static void sum_params(const stn_queue *queue, const struct stni_norm_args *a, struct stni_norm_pass *pass)
 {
-    double *sum = a->fine + 4 * a->rows * a->channels;
+    double *sum = fine_array(a, 4);
     clear(sum, 2 * a->params);
     pass->target = NORM_PARAM;
     pass->weight = ones[a->dtype];

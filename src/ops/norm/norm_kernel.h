@@ -34,24 +34,20 @@ struct stni_norm_args {
     int64_t count;       /* elements of a group on all ranks */
     int about_zero;      /* mean is 0 and the variance the mean square */
     double eps;
-    double *fine;   /* scratch: stni_norm_fine(args) numbers */
     double *coarse;
+    void *workspace; /* as many bytes as the kernel asks for; kernels that follow each other may have the same */
     const double *parts;
     int n_parts;
     void *mean, *rstd, *var;        /* f64 for f64, else f32; dense. var: of all elements but one; NULL: not wanted */
     void *grad_weight, *grad_bias;  /* dense */
 };
 
-static inline int64_t stni_norm_fine(const struct stni_norm_args *a)
-{
-    return 4 * a->rows * a->channels + 2 * a->params;
-}
-
 stn_status stni_norm_moments_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_weighted_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_sums_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_apply_cpu(stn_queue *queue, const void *args);
+size_t stni_norm_workspace(stn_queue *queue, const void *args); /* of each of them */
 
 /* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and x is prefetched `ahead` bytes further on. */
 void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *args, int streamed, int64_t ahead);

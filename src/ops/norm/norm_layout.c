@@ -170,10 +170,13 @@ void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, cons
 
 stn_status stni_norm_scratch(const stn_op_call *call, int planes, struct stni_norm_args *args)
 {
-    void *coarse, *fine;
+    size_t bytes = 0;
+    void *coarse;
+    for (int slot = 0; slot < STNI_NORM_SLOTS; slot++) {
+        const size_t wanted = stn_op_workspace(call, slot, args->dtype, args);
+        bytes = wanted > bytes ? wanted : bytes;
+    }
     STNI_TRY(stn_op_scratch(call, (size_t)(planes * args->rows * args->groups) * sizeof(double), &coarse));
-    STNI_TRY(stn_op_scratch(call, (size_t)stni_norm_fine(args) * sizeof(double), &fine));
     args->coarse = coarse;
-    args->fine = fine;
-    return STN_OK;
+    return stn_op_scratch(call, bytes, &args->workspace);
 }

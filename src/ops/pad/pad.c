@@ -224,49 +224,29 @@ static const stn_attr_schema attrs_schema[] = {
     {"value", STN_ATTR_NUMBER, offsetof(struct stni_pad_attrs, value), NULL},
 };
 static const struct stni_pad_attrs attrs_init = {.pad = {.n = -1}};
-static const stn_kernel_slot slots[] = {STNI_REMAP_SLOTS_OF("pad")};
-static const stn_kernel kernels[] = {STNI_REMAP_KERNELS_OF("pad")};
-static const stn_kernel_slot adjoint_slots[] = {STNI_REMAP_SLOTS_OF("pad_backward")};
-static const stn_kernel adjoint_kernels[] = {STNI_REMAP_KERNELS_OF("pad_backward")};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(stni_remap_slots), STN_KERNELS(stni_remap_kernels),
+};
 
 const stn_op_desc stni_op_pad = {
     .size = sizeof(stn_op_desc),
     .name = "pad",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs_schema,
-    .n_attrs = 3,
-    .attrs_size = sizeof(struct stni_pad_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_pad_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = STNI_REMAP_SLOTS,
-    .kernels = kernels,
-    .n_kernels = 2,
+    .impl = &impl,
 };
 
 const stn_op_desc stni_op_pad_backward = {
     .size = sizeof(stn_op_desc),
     .name = "pad_backward",
-    .inputs = adjoint_inputs,
-    .n_inputs = 1,
-    .attrs = attrs_schema,
-    .n_attrs = 3,
-    .attrs_size = sizeof(struct stni_pad_attrs),
+    STN_INPUTS(adjoint_inputs),
+    STN_ATTRS(attrs_schema, struct stni_pad_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
-    .slots = adjoint_slots,
-    .n_slots = STNI_REMAP_SLOTS,
-    .kernels = adjoint_kernels,
-    .n_kernels = 2,
+    .impl = &impl,
     .arg = (void *)&attrs_init,
     .flags = STN_OP_INTERNAL,
 };

@@ -170,48 +170,34 @@ static const stn_attr_schema roll_schema[] = {
 };
 static const stn_attr_schema flip_schema[] = {{"dims", STN_ATTR_INTS, offsetof(struct flip_attrs, dims), NULL}};
 static const struct roll_attrs roll_init = {{.n = -1}, {.n = -1}};
-static const stn_kernel_slot roll_slots[] = {STNI_REMAP_SLOTS_OF("roll")};
-static const stn_kernel roll_kernels[] = {STNI_REMAP_KERNELS_OF("roll")};
-static const stn_kernel_slot flip_slots[] = {STNI_REMAP_SLOTS_OF("flip")};
-static const stn_kernel flip_kernels[] = {STNI_REMAP_KERNELS_OF("flip")};
 
+static const stn_op_impl roll_impl = {
+    .check = check, .place = place, .run = run, .backward = roll_backward, STN_SLOTS(stni_remap_slots),
+    STN_KERNELS(stni_remap_kernels),
+};
+static const stn_op_impl flip_impl = {
+    .check = check, .place = place, .run = run, .backward = flip_backward, STN_SLOTS(stni_remap_slots),
+    STN_KERNELS(stni_remap_kernels),
+};
+
+/* Both make the result themselves. */
 const stn_op_desc stni_op_roll = {
     .size = sizeof(stn_op_desc),
     .name = "roll",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = roll_schema,
-    .n_attrs = 2,
-    .attrs_size = sizeof(struct roll_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(roll_schema, struct roll_attrs),
     .attrs_init = &roll_init,
     .n_outputs = 1,
-    .flags = STN_OP_ALIAS, /* run makes the result itself */
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = roll_backward,
-    .slots = roll_slots,
-    .n_slots = STNI_REMAP_SLOTS,
-    .kernels = roll_kernels,
-    .n_kernels = 2,
+    .flags = STN_OP_ALIAS,
+    .impl = &roll_impl,
 };
 
 const stn_op_desc stni_op_flip = {
     .size = sizeof(stn_op_desc),
     .name = "flip",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = flip_schema,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct flip_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(flip_schema, struct flip_attrs),
     .n_outputs = 1,
     .flags = STN_OP_ALIAS,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = flip_backward,
-    .slots = flip_slots,
-    .n_slots = STNI_REMAP_SLOTS,
-    .kernels = flip_kernels,
-    .n_kernels = 2,
+    .impl = &flip_impl,
 };

@@ -99,24 +99,61 @@ static stn_status backward(stn_backward_call *call)
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}};
 
-#define AVG_FIELDS(text, rows, n_rows, kind)                                                                                        \
-    .size = sizeof(stn_op_desc), .name = text, .n_inputs = 1, .attrs = rows, .n_attrs = n_rows,                                     \
-    .attrs_size = sizeof(struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1, .check = check,              \
-    .place = place, .run = run, .backward = backward,                                                                               \
-    .slots = &(const stn_kernel_slot){text ".forward", sizeof(struct stni_resample_args)}, .n_slots = 1,                            \
-    .kernels = (const stn_kernel[]){                                                                                                \
-        STNI_ISA_ROWS(text ".forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample)},                            \
-    .n_kernels = STNI_ISA_COUNT, .arg = (void *)kind
+static const stn_attr_schema line_schema[] = {
+    STNI_POOL_ATTR(kernel_size, INTS), STNI_POOL_ATTR(stride, INTS), STNI_POOL_ATTR(padding, INTS),
+    STNI_POOL_ATTR(ceil_mode, BOOL), STNI_POOL_ATTR(count_include_pad, BOOL),
+};
+static const stn_attr_schema window_schema[] = {
+    STNI_POOL_ATTR(kernel_size, INTS), STNI_POOL_ATTR(stride, INTS), STNI_POOL_ATTR(padding, INTS),
+    STNI_POOL_ATTR(ceil_mode, BOOL), STNI_POOL_ATTR(count_include_pad, BOOL), STNI_POOL_ATTR(divisor_override, INT),
+};
+static const stn_attr_schema adaptive_schema[] = {STNI_POOL_ATTR(output_size, INTS)};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_resample_args)}};
+static const stn_kernel kernels[] = {
+    STNI_ISA_ROWS("forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample,
+                  stni_resample_workspace)};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-#define OVER_WINDOWS(text, n_rows, d) {.inputs = inputs, AVG_FIELDS(text, stni_pool_avg_schema, n_rows, &stni_pool_windows[d - 1])}
-#define TO_SIZE(text, d) {.inputs = inputs, AVG_FIELDS(text, stni_pool_adaptive_schema, STNI_POOL_ADAPTIVE_ATTRS - 1, &stni_pool_adaptive[d - 1])}
+const stn_op_desc stni_op_avg_pool1d = {
+    .size = sizeof(stn_op_desc), .name = "avg_pool1d", STN_INPUTS(inputs),
+    STN_ATTRS(line_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1, .impl = &impl,
+    .arg = (void *)&stni_pool_windows[0],
+};
 
-const stn_op_desc stni_op_avg_pool1d = OVER_WINDOWS("avg_pool1d", STNI_POOL_AVG_ATTRS - 1, 1);
-const stn_op_desc stni_op_avg_pool2d = OVER_WINDOWS("avg_pool2d", STNI_POOL_AVG_ATTRS, 2);
-const stn_op_desc stni_op_avg_pool3d = OVER_WINDOWS("avg_pool3d", STNI_POOL_AVG_ATTRS, 3);
-const stn_op_desc stni_op_adaptive_avg_pool1d = TO_SIZE("adaptive_avg_pool1d", 1);
-const stn_op_desc stni_op_adaptive_avg_pool2d = TO_SIZE("adaptive_avg_pool2d", 2);
-const stn_op_desc stni_op_adaptive_avg_pool3d = TO_SIZE("adaptive_avg_pool3d", 3);
+const stn_op_desc stni_op_avg_pool2d = {
+    .size = sizeof(stn_op_desc), .name = "avg_pool2d", STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_windows[1],
+};
+
+const stn_op_desc stni_op_avg_pool3d = {
+    .size = sizeof(stn_op_desc), .name = "avg_pool3d", STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_windows[2],
+};
+
+const stn_op_desc stni_op_adaptive_avg_pool1d = {
+    .size = sizeof(stn_op_desc), .name = "adaptive_avg_pool1d", STN_INPUTS(inputs),
+    STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_adaptive[0],
+};
+
+const stn_op_desc stni_op_adaptive_avg_pool2d = {
+    .size = sizeof(stn_op_desc), .name = "adaptive_avg_pool2d", STN_INPUTS(inputs),
+    STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_adaptive[1],
+};
+
+const stn_op_desc stni_op_adaptive_avg_pool3d = {
+    .size = sizeof(stn_op_desc), .name = "adaptive_avg_pool3d", STN_INPUTS(inputs),
+    STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_adaptive[2],
+};
+
 const stn_op_desc stni_op_avg_pool_backward = {
-    .inputs = adjoint_inputs, AVG_FIELDS("avg_pool_backward", stni_pool_adjoint_schema, STNI_POOL_ADJOINT_ATTRS, &stni_pool_adjoint),
-    .flags = STN_OP_INTERNAL};
+    .size = sizeof(stn_op_desc), .name = "avg_pool_backward", STN_INPUTS(adjoint_inputs),
+    STN_ATTRS(stni_pool_adjoint_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_adjoint, .flags = STN_OP_INTERNAL,
+};

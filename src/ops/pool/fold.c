@@ -160,12 +160,16 @@ static stn_status fold(stn_op_call *call)
 
 #define ROW(name) {#name, STN_ATTR_INTS, offsetof(struct fold_attrs, name), NULL}
 static const stn_input_schema inputs[] = {{.name = "input"}};
-static const stn_attr_schema schema[] = {ROW(kernel_size), ROW(dilation), ROW(padding), ROW(stride), ROW(output_size)};
+static const stn_attr_schema im2col_schema[] = {ROW(kernel_size), ROW(dilation), ROW(padding), ROW(stride)};
+static const stn_attr_schema fold_schema[] = {ROW(kernel_size), ROW(dilation), ROW(padding), ROW(stride), ROW(output_size)};
 static const struct fold_attrs init = {{.n = -1}, {.n = -1}, {.n = -1}, {.n = -1}, {.n = -1}};
 
-#define FOLD_FIELDS(text, n, function)                                                                                  \
-    {.size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = n,         \
-     .attrs_size = sizeof(struct fold_attrs), .attrs_init = &init, .n_outputs = 1, .compose = function}
+const stn_op_desc stni_op_im2col = {
+    .size = sizeof(stn_op_desc), .name = "im2col", STN_INPUTS(inputs), STN_ATTRS(im2col_schema, struct fold_attrs),
+    .attrs_init = &init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = im2col},
+};
 
-const stn_op_desc stni_op_im2col = FOLD_FIELDS("im2col", 4, im2col);
-const stn_op_desc stni_op_fold = FOLD_FIELDS("fold", 5, fold);
+const stn_op_desc stni_op_fold = {
+    .size = sizeof(stn_op_desc), .name = "fold", STN_INPUTS(inputs), STN_ATTRS(fold_schema, struct fold_attrs),
+    .attrs_init = &init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = fold},
+};

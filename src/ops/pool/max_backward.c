@@ -199,14 +199,21 @@ static stn_status backward(stn_backward_call *call)
 static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}, {.name = "indices"}};
 static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "indices"}};
 
-#define PICK_FIELDS(text, kind)                                                                                                \
-    .size = sizeof(stn_op_desc), .name = text, .n_inputs = 2, .attrs = stni_pool_adjoint_schema, .n_attrs = STNI_POOL_ADJOINT_ATTRS, \
-    .attrs_size = sizeof(struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1, .check = check,         \
-    .place = place, .run = run, .saves = saves, .backward = backward,                                                          \
-    .slots = &(const stn_kernel_slot){text ".forward", sizeof(struct stni_pick_args)}, .n_slots = 1,                           \
-    .kernels = &(const stn_kernel){sizeof(stn_kernel), text ".forward", "cpu", STNI_RESAMPLE_DTYPES, sizeof(struct stni_pick_args), \
-                                   stni_pick_cpu},                                                                             \
-    .n_kernels = 1, .arg = (void *)&kind
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_pick_args)}};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("forward", STNI_RESAMPLE_DTYPES, struct stni_pick_args, stni_pick_cpu, NULL)};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-const stn_op_desc stni_op_max_pool_backward = {.inputs = adjoint_inputs, PICK_FIELDS("max_pool_backward", stni_pool_adjoint), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_max_pool_pick = {.inputs = inputs, PICK_FIELDS("max_pool_pick", stni_pool_any), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_max_pool_backward = {
+    .size = sizeof(stn_op_desc), .name = "max_pool_backward", STN_INPUTS(adjoint_inputs),
+    STN_ATTRS(stni_pool_adjoint_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_adjoint, .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_max_pool_pick = {
+    .size = sizeof(stn_op_desc), .name = "max_pool_pick", STN_INPUTS(inputs),
+    STN_ATTRS(stni_pool_adjoint_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
+    .impl = &impl, .arg = (void *)&stni_pool_any, .flags = STN_OP_INTERNAL,
+};

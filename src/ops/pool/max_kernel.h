@@ -6,17 +6,16 @@
 
 /* A box of targets from a box of sources that holds all that they read. */
 struct stni_max_args {
-    struct stni_resample_args at; /* where elements lie, as in resampling; `work` has stni_max_work bytes */
+    struct stni_resample_args at; /* where elements lie, as in resampling; `work` has as many bytes as the kernel asks for */
     int64_t *index; /* NULL: not wanted. Lies as the targets. Of a maximum, its place in the pooled dims of the whole input, row-major; -1: nothing
                        was read */
 };
 
 enum { STNI_MAX_DTYPES = STNI_RESAMPLE_DTYPES | 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32 | 1 << STN_DTYPE_U8 };
 
-size_t stni_max_work(const struct stni_resample_args *args);
-
 /* The CPU's. */
 STNI_ISA_KERNEL(stni_max);
+size_t stni_max_workspace(stn_queue *queue, const void *args);
 
 /* Consecutive targets of a line that read equally many elements, at places that go on evenly. */
 struct stni_max_run {

@@ -154,7 +154,7 @@ static stn_status launch(void *arg, const struct stni_stencil_part *part, const 
     int64_t at = stni_resample_fill(&s->pool->geometry, call->out[VALUES], part, from, &a.at);
     if (call->n_out > INDICES)
         a.index = (int64_t *)call->out[INDICES]->data + at; /* both outputs are new, and lie alike */
-    STNI_TRY(stn_op_scratch(call, stni_max_work(&a.at), &a.at.work));
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, 0, a.at.dtype, &a), &a.at.work));
     return stn_op_launch(call, 0, a.at.dtype, &a, sizeof a);
 }
 
@@ -184,42 +184,63 @@ static stn_status backward(stn_backward_call *call)
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
-static const stn_kernel_slot slots[] = {{"max_pool.forward", sizeof(struct stni_max_args)}};
+static const stn_attr_schema window_schema[] = {
+    STNI_POOL_ATTR(kernel_size, INTS), STNI_POOL_ATTR(stride, INTS), STNI_POOL_ATTR(padding, INTS),
+    STNI_POOL_ATTR(dilation, INTS), STNI_POOL_ATTR(ceil_mode, BOOL), STNI_POOL_ATTR(return_indices, BOOL),
+};
+static const stn_attr_schema adaptive_schema[] = {STNI_POOL_ATTR(output_size, INTS), STNI_POOL_ATTR(return_indices, BOOL)};
+static const stn_attr_schema any_schema[] = {
+    STNI_POOL_ATTR(kernel_size, INTS), STNI_POOL_ATTR(stride, INTS), STNI_POOL_ATTR(padding, INTS),
+    STNI_POOL_ATTR(dilation, INTS), STNI_POOL_ATTR(output_size, INTS), STNI_POOL_ATTR(input_size, INTS),
+    STNI_POOL_ATTR(dims, INT), STNI_POOL_ATTR(adaptive, BOOL), STNI_POOL_ATTR(ceil_mode, BOOL),
+    STNI_POOL_ATTR(count_include_pad, BOOL), STNI_POOL_ATTR(divisor_override, INT), STNI_POOL_ATTR(return_indices, BOOL),
+};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_max_args)}};
 static const stn_kernel kernels[] = {
-    STNI_ISA_ROWS("max_pool.forward", STNI_MAX_DTYPES, struct stni_max_args, stni_max)};
-#define PUBLIC(text, rows, n_rows, kind)                                                                                     \
-    {.size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = rows, .n_attrs = n_rows,           \
-     .attrs_size = sizeof(struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2, .compose = pool,     \
-     .arg = (void *)&kind}
+    STNI_ISA_ROWS("forward", STNI_MAX_DTYPES, struct stni_max_args, stni_max, stni_max_workspace)};
+static const stn_op_impl public_impl = {.compose = pool};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-const stn_op_desc stni_op_max_pool1d = PUBLIC("max_pool1d", stni_pool_max_schema, STNI_POOL_MAX_ATTRS, stni_pool_windows[0]);
-const stn_op_desc stni_op_max_pool2d = PUBLIC("max_pool2d", stni_pool_max_schema, STNI_POOL_MAX_ATTRS, stni_pool_windows[1]);
-const stn_op_desc stni_op_max_pool3d = PUBLIC("max_pool3d", stni_pool_max_schema, STNI_POOL_MAX_ATTRS, stni_pool_windows[2]);
-const stn_op_desc stni_op_adaptive_max_pool1d =
-    PUBLIC("adaptive_max_pool1d", stni_pool_adaptive_schema, STNI_POOL_ADAPTIVE_ATTRS, stni_pool_adaptive[0]);
-const stn_op_desc stni_op_adaptive_max_pool2d =
-    PUBLIC("adaptive_max_pool2d", stni_pool_adaptive_schema, STNI_POOL_ADAPTIVE_ATTRS, stni_pool_adaptive[1]);
-const stn_op_desc stni_op_adaptive_max_pool3d =
-    PUBLIC("adaptive_max_pool3d", stni_pool_adaptive_schema, STNI_POOL_ADAPTIVE_ATTRS, stni_pool_adaptive[2]);
+const stn_op_desc stni_op_max_pool1d = {
+    .size = sizeof(stn_op_desc), .name = "max_pool1d", STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
+    .impl = &public_impl, .arg = (void *)&stni_pool_windows[0],
+};
+
+const stn_op_desc stni_op_max_pool2d = {
+    .size = sizeof(stn_op_desc), .name = "max_pool2d", STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
+    .impl = &public_impl, .arg = (void *)&stni_pool_windows[1],
+};
+
+const stn_op_desc stni_op_max_pool3d = {
+    .size = sizeof(stn_op_desc), .name = "max_pool3d", STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
+    .impl = &public_impl, .arg = (void *)&stni_pool_windows[2],
+};
+
+const stn_op_desc stni_op_adaptive_max_pool1d = {
+    .size = sizeof(stn_op_desc), .name = "adaptive_max_pool1d", STN_INPUTS(inputs),
+    STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
+    .impl = &public_impl, .arg = (void *)&stni_pool_adaptive[0],
+};
+
+const stn_op_desc stni_op_adaptive_max_pool2d = {
+    .size = sizeof(stn_op_desc), .name = "adaptive_max_pool2d", STN_INPUTS(inputs),
+    STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
+    .impl = &public_impl, .arg = (void *)&stni_pool_adaptive[1],
+};
+
+const stn_op_desc stni_op_adaptive_max_pool3d = {
+    .size = sizeof(stn_op_desc), .name = "adaptive_max_pool3d", STN_INPUTS(inputs),
+    STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
+    .impl = &public_impl, .arg = (void *)&stni_pool_adaptive[2],
+};
+
 const stn_op_desc stni_op_max_pool = {
-    .size = sizeof(stn_op_desc),
-    .name = "max_pool",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = stni_pool_adjoint_schema,
-    .n_attrs = STNI_POOL_ADJOINT_ATTRS + 1,
-    .attrs_size = sizeof(struct stni_pool_attrs),
-    .attrs_init = &stni_pool_attrs_init,
-    .n_outputs = 2,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = STNI_ISA_COUNT,
-    .arg = (void *)&stni_pool_any,
+    .size = sizeof(stn_op_desc), .name = "max_pool", STN_INPUTS(inputs), STN_ATTRS(any_schema, struct stni_pool_attrs),
+    .attrs_init = &stni_pool_attrs_init, .n_outputs = 2, .impl = &impl, .arg = (void *)&stni_pool_any,
     .flags = STN_OP_INTERNAL,
 };

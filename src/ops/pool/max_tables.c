@@ -6,8 +6,10 @@ static int64_t rows_of(const struct stni_resample_args *a)
     return stni_range_length(a->source[0]) * stni_range_length(a->source[1]);
 }
 
-size_t stni_max_work(const struct stni_resample_args *a)
+size_t stni_max_workspace(stn_queue *queue, const void *args)
 {
+    (void)queue;
+    const struct stni_resample_args *a = &((const struct stni_max_args *)args)->at;
     size_t line = (size_t)(stni_range_length(a->source[2]) * a->width), targets = (size_t)stni_range_length(a->target[2]);
     return targets * sizeof(struct stni_max_run) + (size_t)rows_of(a) * sizeof(int64_t) + line * (sizeof(double) + sizeof(int32_t)) + 64;
 }

@@ -6,6 +6,8 @@
 
 #include <shardtensor/ops_pool.h>
 
+#include <stddef.h>
+
 enum { STNI_POOL_DIMS = STNI_RESAMPLE_DIMS };
 
 struct stni_pool_attrs {
@@ -27,10 +29,10 @@ struct stni_pool_kind {
 };
 extern const struct stni_pool_kind stni_pool_windows[STNI_POOL_DIMS], stni_pool_adaptive[STNI_POOL_DIMS], stni_pool_any, stni_pool_adjoint;
 
-/* Schema rows: of max pools over windows; of average pools over windows (of one dim: but for the last row); of adaptive max pools (of adaptive
- * average pools: but for the last row); of adjoints (of max_pool: one row more). */
-extern const stn_attr_schema stni_pool_max_schema[], stni_pool_avg_schema[], stni_pool_adaptive_schema[], stni_pool_adjoint_schema[];
-enum { STNI_POOL_MAX_ATTRS = 6, STNI_POOL_AVG_ATTRS = 6, STNI_POOL_ADAPTIVE_ATTRS = 2, STNI_POOL_ADJOINT_ATTRS = 11 };
+/* A row of a pool's schema. */
+#define STNI_POOL_ATTR(name, type) {#name, STN_ATTR_##type, offsetof(struct stni_pool_attrs, name), NULL}
+
+extern const stn_attr_schema stni_pool_adjoint_schema[11];
 
 /* An average pool is a resampling (ops/resample) of its last dims; a max pool has the same windows. */
 struct stni_pooling {

@@ -4,7 +4,6 @@
 #include "ops/common/call.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 const struct stni_pool_attrs stni_pool_attrs_init = {
@@ -15,17 +14,12 @@ const struct stni_pool_kind stni_pool_windows[] = {{1, 0, 0}, {2, 0, 0}, {3, 0, 
                              stni_pool_adaptive[] = {{1, 1, 0}, {2, 1, 0}, {3, 1, 0}};
 const struct stni_pool_kind stni_pool_any = {0}, stni_pool_adjoint = {.adjoint = 1};
 
-#define ROW(name, type) {#name, STN_ATTR_##type, offsetof(struct stni_pool_attrs, name), NULL}
-
-const stn_attr_schema stni_pool_max_schema[] = {ROW(kernel_size, INTS), ROW(stride, INTS),    ROW(padding, INTS),
-                                                ROW(dilation, INTS),    ROW(ceil_mode, BOOL), ROW(return_indices, BOOL)};
-const stn_attr_schema stni_pool_avg_schema[] = {ROW(kernel_size, INTS), ROW(stride, INTS),            ROW(padding, INTS),
-                                                ROW(ceil_mode, BOOL),   ROW(count_include_pad, BOOL), ROW(divisor_override, INT)};
-const stn_attr_schema stni_pool_adaptive_schema[] = {ROW(output_size, INTS), ROW(return_indices, BOOL)};
 const stn_attr_schema stni_pool_adjoint_schema[] = {
-    ROW(kernel_size, INTS), ROW(stride, INTS),    ROW(padding, INTS),           ROW(dilation, INTS),        ROW(output_size, INTS), ROW(input_size, INTS),
-    ROW(dims, INT),         ROW(adaptive, BOOL),  ROW(ceil_mode, BOOL),         ROW(count_include_pad, BOOL), ROW(divisor_override, INT),
-    ROW(return_indices, BOOL)};
+    STNI_POOL_ATTR(kernel_size, INTS), STNI_POOL_ATTR(stride, INTS), STNI_POOL_ATTR(padding, INTS),
+    STNI_POOL_ATTR(dilation, INTS), STNI_POOL_ATTR(output_size, INTS), STNI_POOL_ATTR(input_size, INTS),
+    STNI_POOL_ATTR(dims, INT), STNI_POOL_ATTR(adaptive, BOOL), STNI_POOL_ATTR(ceil_mode, BOOL),
+    STNI_POOL_ATTR(count_include_pad, BOOL), STNI_POOL_ATTR(divisor_override, INT),
+};
 
 /* Numbers beyond this are no window's: what is computed from two of them fits 64 bits. */
 enum { MOST = INT32_MAX };

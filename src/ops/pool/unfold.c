@@ -18,7 +18,8 @@
 const struct stni_unfold_attrs stni_unfold_init = {.step = 1, .size = -1, .dilation = 1};
 
 #define ROW(name) {#name, STN_ATTR_INT, offsetof(struct stni_unfold_attrs, name), NULL}
-const stn_attr_schema stni_unfold_schema[] = {ROW(dimension), ROW(size), ROW(step), ROW(dilation), ROW(input_size)};
+static const stn_attr_schema schema[] = {ROW(dimension), ROW(size), ROW(step)};
+const stn_attr_schema stni_unfold_adjoint_schema[] = {ROW(dimension), ROW(size), ROW(step), ROW(dilation), ROW(input_size)};
 
 stn_tensor *stn_unfold(stn_tensor *input, int dimension, int64_t size, int64_t step)
 {
@@ -237,19 +238,15 @@ static stn_status backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
 
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, .backward = backward};
+
 const stn_op_desc stni_op_unfold = {
     .size = sizeof(stn_op_desc),
     .name = "unfold",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = stni_unfold_schema,
-    .n_attrs = STNI_UNFOLD_ATTRS,
-    .attrs_size = sizeof(struct stni_unfold_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct stni_unfold_attrs),
     .attrs_init = &stni_unfold_init,
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
+    .impl = &impl,
 };

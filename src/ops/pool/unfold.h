@@ -35,9 +35,7 @@ stn_tensor *stni_unfold_backward(stn_tensor *grad, const struct stni_unfold_attr
 
 extern const struct stni_unfold_attrs stni_unfold_init;
 
-/* The rows of the adjoint; the first three are the public op's. */
-extern const stn_attr_schema stni_unfold_schema[];
-enum { STNI_UNFOLD_ATTRS = 3, STNI_UNFOLD_ADJOINT_ATTRS = 5 };
+extern const stn_attr_schema stni_unfold_adjoint_schema[5];
 
 /* The adjoint's kernel: each element of a box is the sum of its places in windows. Dims that are not unfolded are `lanes`, those next to
  * each other in the result, and up to six more. Strides in elements. */

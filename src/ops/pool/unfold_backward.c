@@ -152,30 +152,24 @@ static stn_status backward(stn_backward_call *call)
 }
 
 static const stn_input_schema inputs[] = {{.name = "grad"}};
-static const stn_kernel_slot slots[] = {{"unfold_backward.forward", sizeof(struct stni_unfold_args)}};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_unfold_args)}};
 enum {
     DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
 };
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "unfold_backward.forward", "cpu", DTYPES, sizeof(struct stni_unfold_args), stni_unfold_backward_cpu}};
+    STNI_CPU_ROW("forward", DTYPES, struct stni_unfold_args, stni_unfold_backward_cpu, NULL)};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
 const stn_op_desc stni_op_unfold_backward = {
     .size = sizeof(stn_op_desc),
     .name = "unfold_backward",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = stni_unfold_schema,
-    .n_attrs = STNI_UNFOLD_ADJOINT_ATTRS,
-    .attrs_size = sizeof(struct stni_unfold_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(stni_unfold_adjoint_schema, struct stni_unfold_attrs),
     .attrs_init = &stni_unfold_init,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -170,42 +170,43 @@ static const stn_input_schema backward_inputs[] = {{.name = "grad"}, {.name = "s
 static const stn_attr_schema attrs_schema[] = {
     {"p", STN_ATTR_FLOAT, offsetof(struct dropout_attrs, p), NULL},
     {"training", STN_ATTR_BOOL, offsetof(struct dropout_attrs, training), NULL},
-    {"channels", STN_ATTR_BOOL, offsetof(struct dropout_attrs, channels), NULL}, /* of the backward alone */
+};
+static const stn_attr_schema backward_schema[] = {
+    {"p", STN_ATTR_FLOAT, offsetof(struct dropout_attrs, p), NULL},
+    {"training", STN_ATTR_BOOL, offsetof(struct dropout_attrs, training), NULL},
+    {"channels", STN_ATTR_BOOL, offsetof(struct dropout_attrs, channels), NULL},
 };
 static const struct dropout_attrs defaults = {.p = 0.5, .training = 1};
 
-#define SLOTS(op) [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT(op), [DROP] = {op ".drop", sizeof(struct stni_dropout_args)}
-#define KERNELS(op)              \
-    STNI_KEPT_STREAM_KERNEL(op), \
-    STNI_ISA_ROWS(op ".drop", STNI_DROPOUT_DTYPES, struct stni_dropout_args, stni_dropout)
+static const stn_kernel_slot slots[] = {
+    [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT,
+    [DROP] = {"drop", sizeof(struct stni_dropout_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_KEPT_STREAM_KERNEL,
+    STNI_ISA_ROWS("drop", STNI_DROPOUT_DTYPES, struct stni_dropout_args, stni_dropout, NULL),
+};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
+static const stn_op_impl backward_impl = {
+    .check = check, .place = place, .run = run_backward, .saves = saves_backward, .backward = backward_backward,
+    STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-#define FORWARD_FIELDS(text)                                                                                           \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 2,    \
-    .attrs_size = sizeof(struct dropout_attrs), .attrs_init = &defaults, .n_outputs = 2, .n_private = 1, .flags = STN_OP_ALIAS,         \
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward,                                  \
-    .slots = (const stn_kernel_slot[]){SLOTS(text)}, .n_slots = 2, .kernels = (const stn_kernel[]){KERNELS(text)}, .n_kernels = 1 + STNI_ISA_COUNT
+const stn_op_desc stni_op_dropout = {
+    .size = sizeof(stn_op_desc), .name = "dropout", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct dropout_attrs),
+    .attrs_init = &defaults, .n_outputs = 2, .n_private = 1, .flags = STN_OP_ALIAS, .impl = &impl,
+};
 
-const stn_op_desc stni_op_dropout = {FORWARD_FIELDS("dropout")};
-const stn_op_desc stni_op_dropout_channels = {FORWARD_FIELDS("dropout_channels"), .arg = (void *)&defaults};
+const stn_op_desc stni_op_dropout_channels = {
+    .size = sizeof(stn_op_desc), .name = "dropout_channels", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct dropout_attrs), .attrs_init = &defaults, .n_outputs = 2, .n_private = 1,
+    .flags = STN_OP_ALIAS, .impl = &impl, .arg = (void *)&defaults,
+};
 
 const stn_op_desc stni_op_dropout_backward = {
-    .size = sizeof(stn_op_desc),
-    .name = "dropout_backward",
-    .inputs = backward_inputs,
-    .n_inputs = 2,
-    .attrs = attrs_schema,
-    .n_attrs = 3,
-    .attrs_size = sizeof(struct dropout_attrs),
-    .attrs_init = &defaults,
-    .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run_backward,
-    .saves = saves_backward,
-    .backward = backward_backward,
-    .slots = (const stn_kernel_slot[]){SLOTS("dropout_backward")},
-    .n_slots = 2,
-    .kernels = (const stn_kernel[]){KERNELS("dropout_backward")},
-    .n_kernels = 1 + STNI_ISA_COUNT,
+    .size = sizeof(stn_op_desc), .name = "dropout_backward", STN_INPUTS(backward_inputs),
+    STN_ATTRS(backward_schema, struct dropout_attrs), .attrs_init = &defaults, .n_outputs = 1, .impl = &backward_impl,
     .flags = STN_OP_INTERNAL,
 };

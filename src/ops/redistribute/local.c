@@ -82,21 +82,19 @@ static const stn_input_schema inputs[] = {{.name = "tensor"}};
 static const stn_op_desc take_desc = {
     .size = sizeof(stn_op_desc),
     .name = "to_local",
-    .inputs = inputs,
-    .n_inputs = 1,
+    STN_INPUTS(inputs),
     .attrs_size = sizeof(struct stni_local_axes),
     .n_outputs = 1,
-    .backward = take_backward,
+    .impl = &(const stn_op_impl){.backward = take_backward},
 };
 
 static const stn_op_desc give_desc = {
     .size = sizeof(stn_op_desc),
     .name = "from_local",
-    .inputs = inputs,
-    .n_inputs = 1,
+    STN_INPUTS(inputs),
     .attrs_size = sizeof(struct stni_local_axes),
     .n_outputs = 1,
-    .backward = give_backward,
+    .impl = &(const stn_op_impl){.backward = give_backward},
 };
 
 static stn_status record(const stn_op_desc *desc, const struct stni_local_axes *axes, stn_tensor *in, stn_tensor **out)

@@ -27,10 +27,9 @@ static const stn_input_schema inputs[] = {{.name = "tensor"}};
 static const stn_op_desc redistribute_desc = {
     .size = sizeof(stn_op_desc),
     .name = "redistribute",
-    .inputs = inputs,
-    .n_inputs = 1,
+    STN_INPUTS(inputs),
     .n_outputs = 1,
-    .backward = backward,
+    .impl = &(const stn_op_impl){.backward = backward},
 };
 
 stn_status stni_move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)

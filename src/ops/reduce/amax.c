@@ -45,12 +45,33 @@ static stn_dtype truth(stn_dtype in)
 
 enum { ORDERED = (1 << STN_DTYPE_COUNT) - 1 - (1 << STN_DTYPE_C64) - (1 << STN_DTYPE_C128) };
 
-#define EXTREMUM_FIELDS(name, which)                                                                                       \
-    STNI_REDUCTION_FIELDS(name, .op = STNI_REDUCTION_##which, .dtypes = ORDERED, .wanted = "a dtype with an order",         \
-                          .pending = STNI_REDUCTION_##which == STNI_REDUCTION_amax ? STN_MAX : STN_MIN, .needs_elements = 1, \
-                          .derivative = derivative, .reads = UINT64_C(1) << 32 | 1)
+static const struct stni_reduction_rule amax_rule = {
+    .op = STNI_REDUCTION_amax, .dtypes = ORDERED, .wanted = "a dtype with an order", .pending = STN_MAX,
+    .needs_elements = 1, .derivative = derivative, .reads = UINT64_C(1) << 32 | 1,
+};
+static const struct stni_reduction_rule amin_rule = {
+    .op = STNI_REDUCTION_amin, .dtypes = ORDERED, .wanted = "a dtype with an order", .pending = STN_MIN,
+    .needs_elements = 1, .derivative = derivative, .reads = UINT64_C(1) << 32 | 1,
+};
+static const struct stni_reduction_rule any_rule = {.op = STNI_REDUCTION_any, .result = truth, .pending = STN_MAX};
+static const struct stni_reduction_rule all_rule = {.op = STNI_REDUCTION_all, .result = truth, .pending = STN_MIN};
 
-const stn_op_desc stni_op_amax = {EXTREMUM_FIELDS("amax", amax)};
-const stn_op_desc stni_op_amin = {EXTREMUM_FIELDS("amin", amin)};
-const stn_op_desc stni_op_any = {STNI_REDUCTION_FIELDS("any", .op = STNI_REDUCTION_any, .result = truth, .pending = STN_MAX)};
-const stn_op_desc stni_op_all = {STNI_REDUCTION_FIELDS("all", .op = STNI_REDUCTION_all, .result = truth, .pending = STN_MIN)};
+const stn_op_desc stni_op_amax = {
+    .size = sizeof(stn_op_desc), .name = "amax", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&amax_rule),
+};
+
+const stn_op_desc stni_op_amin = {
+    .size = sizeof(stn_op_desc), .name = "amin", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&amin_rule),
+};
+
+const stn_op_desc stni_op_any = {
+    .size = sizeof(stn_op_desc), .name = "any", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&any_rule),
+};
+
+const stn_op_desc stni_op_all = {
+    .size = sizeof(stn_op_desc), .name = "all", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&all_rule),
+};

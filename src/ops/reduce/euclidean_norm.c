@@ -127,19 +127,29 @@ static const stn_attr_schema attrs_schema[] = {
 
 static const struct stni_reduction_rule rule = {.op = STNI_REDUCTION_squares};
 
-static const stn_kernel_slot slots[] = {[SQUARES] = {"euclidean_norm.squares", sizeof(struct stni_reduce_args)},
-                                        [ROOTS] = {"euclidean_norm.roots", sizeof(struct stni_reduce_args)}};
+static const stn_kernel_slot slots[] = {[SQUARES] = {"squares", sizeof(struct stni_reduce_args)},
+                                        [ROOTS] = {"roots", sizeof(struct stni_reduce_args)}};
 
 enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "euclidean_norm.squares", "cpu", DTYPES, sizeof(struct stni_reduce_args), stni_reduce_cpu},
-    {sizeof(stn_kernel), "euclidean_norm.roots", "cpu", DTYPES, sizeof(struct stni_reduce_args), stni_reduce_cpu},
+    STNI_CPU_ROW("squares", DTYPES, struct stni_reduce_args, stni_reduce_cpu, NULL),
+    STNI_CPU_ROW("roots", DTYPES, struct stni_reduce_args, stni_reduce_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_euclidean_norm = {
-    .size = sizeof(stn_op_desc), .name = "euclidean_norm", .inputs = stni_reduction_inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct euclidean_attrs), .attrs_init = &defaults, .n_outputs = 1, .check = check, .place = place, .run = run,
-    .saves = saves, .backward = backward, .flags = STN_OP_INTERNAL, .slots = slots, .n_slots = 2, .kernels = kernels, .n_kernels = 2,
+    .size = sizeof(stn_op_desc),
+    .name = "euclidean_norm",
+    STN_INPUTS(stni_reduction_inputs),
+    STN_ATTRS(attrs_schema, struct euclidean_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 1,
+    .flags = STN_OP_INTERNAL,
+    .impl = &impl,
     .arg = (void *)&rule,
 };

@@ -96,19 +96,17 @@ static const stn_attr_schema attrs_schema[] = {
     {"shape", STN_ATTR_INTS, offsetof(struct expand_attrs, shape), NULL},
 };
 
+static const stn_op_impl impl = {
+    .check = expand_check, .place = expand_place, .run = expand_run, .backward = expand_backward,
+};
+
 const stn_op_desc stni_op_expand = {
     .size = sizeof(stn_op_desc),
     .name = "expand",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs_schema,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct expand_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct expand_attrs),
     .attrs_init = &defaults,
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .check = expand_check,
-    .place = expand_place,
-    .run = expand_run,
-    .backward = expand_backward,
+    .impl = &impl,
 };

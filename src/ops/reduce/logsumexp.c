@@ -55,10 +55,8 @@ static stn_status logsumexp(stn_op_call *call)
     return STN_OK;
 }
 
-#define COMPOSED_FIELDS(text, function) \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_reduction_inputs, .n_inputs = 1, .n_outputs = 1, .compose = function
-
 const stn_op_desc stni_op_logsumexp = {
-    COMPOSED_FIELDS("logsumexp", logsumexp), .attrs = stni_reduction_attrs_schema, .n_attrs = 2,
-    .attrs_size = sizeof(struct stni_reduction_attrs), .attrs_init = &stni_reduction_defaults,
+    .size = sizeof(stn_op_desc), .name = "logsumexp", STN_INPUTS(stni_reduction_inputs),
+    STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs), .attrs_init = &stni_reduction_defaults,
+    .n_outputs = 1, .impl = &(const stn_op_impl){.compose = logsumexp},
 };

@@ -18,7 +18,12 @@ enum {
     DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
 };
 
+static const struct stni_reduction_rule rule = {
+    .op = STNI_REDUCTION_sum, .dtypes = DTYPES, .wanted = "a floating or complex dtype", .pending = STN_SUM,
+    .divides = 1, .derivative = derivative,
+};
+
 const stn_op_desc stni_op_mean = {
-    STNI_REDUCTION_FIELDS("mean", .op = STNI_REDUCTION_sum, .dtypes = DTYPES, .wanted = "a floating or complex dtype", .pending = STN_SUM,
-                          .divides = 1, .derivative = derivative),
+    .size = sizeof(stn_op_desc), .name = "mean", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&rule),
 };

@@ -46,6 +46,11 @@ static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, u
     return factor ? stn_cast(stn_mul(grad, factor), in->layout.dtype) : grad;
 }
 
+static const struct stni_reduction_rule rule = {
+    .op = STNI_REDUCTION_prod, .result = result, .pending = STN_PROD, .derivative = derivative, .reads = 1,
+};
+
 const stn_op_desc stni_op_prod = {
-    STNI_REDUCTION_FIELDS("prod", .op = STNI_REDUCTION_prod, .result = result, .pending = STN_PROD, .derivative = derivative, .reads = 1),
+    .size = sizeof(stn_op_desc), .name = "prod", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&rule),
 };

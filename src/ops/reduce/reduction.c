@@ -106,7 +106,7 @@ static uint32_t kept_axes(const struct stni_layout *in, const stn_meta *out, con
     return axes;
 }
 
-stn_status stni_reduction_place(stn_op_call *call)
+static stn_status place(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_reduction_rule *rule = call->arg;
@@ -143,7 +143,7 @@ void stni_reduction_args_make(const stn_op_call *call, const struct stni_reducti
     args->n_reduced = args->empty ? 0 : stni_merge_dims(args->n_reduced, args->reduced, 1, (int64_t *[]){args->reduced_in});
 }
 
-stn_status stni_reduction_run(stn_op_call *call)
+static stn_status run(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_reduction_rule *rule = call->arg;
@@ -170,12 +170,12 @@ stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uin
     return stn_expand(result, ndim, shape);
 }
 
-uint64_t stni_reduction_saves(const stn_op_call *call, uint32_t needs)
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     return needs ? rule_of(call->arg)->reads : 0;
 }
 
-stn_status stni_reduction_backward(stn_backward_call *call)
+static stn_status backward(stn_backward_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_reduction_rule *rule = call->arg;
@@ -183,3 +183,12 @@ stn_status stni_reduction_backward(stn_backward_call *call)
         call->grad_in[0] = rule->derivative(call, call->grad_out[0], stni_dims_mask_of(&attrs->dim, call->in_spec[0]->layout.ndim));
     return stn_context_status(call->context);
 }
+
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_reduce_args)}};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("forward", (1u << STN_DTYPE_COUNT) - 1, struct stni_reduce_args, stni_reduce_cpu, NULL)};
+
+const stn_op_impl stni_reduction_impl = {
+    .check = stni_reduction_check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
+};

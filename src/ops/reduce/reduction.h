@@ -48,27 +48,16 @@ int64_t stni_reduction_count(const stn_spec *input, uint32_t reduced);
 /* A tensor of the result's shape as one that repeats along the reduced dims: what cotangents and results need to meet the input. */
 stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uint32_t reduced, int64_t keepdim);
 
-/* What the descriptor of a row is made of; `arg` is its rule. */
 stn_status stni_reduction_check(stn_op_call *call);
-stn_status stni_reduction_place(stn_op_call *call);
-stn_status stni_reduction_run(stn_op_call *call);
-uint64_t stni_reduction_saves(const stn_op_call *call, uint32_t needs);
-stn_status stni_reduction_backward(stn_backward_call *call);
 
 extern const stn_input_schema stni_reduction_inputs[1];
 extern const stn_attr_schema stni_reduction_attrs_schema[2];
 extern const struct stni_reduction_attrs stni_reduction_defaults;
+extern const stn_op_impl stni_reduction_impl;
 
-/* A descriptor. What comes after the name is the op's rule, as an initialiser; `n`: of the attributes. */
-#define STNI_REDUCTION_FIELDS(text, ...) STNI_REDUCTION_OF_FIELDS(text, 2, __VA_ARGS__)
-#define STNI_REDUCTION_OF_FIELDS(text, n, ...)                                                                              \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = stni_reduction_inputs, .n_inputs = 1,                              \
-    .attrs = stni_reduction_attrs_schema, .n_attrs = n, .attrs_size = sizeof(struct stni_reduction_attrs),                  \
-    .attrs_init = &stni_reduction_defaults, .n_outputs = 1, .check = stni_reduction_check, .place = stni_reduction_place,   \
-    .run = stni_reduction_run, .saves = stni_reduction_saves, .backward = stni_reduction_backward,                          \
-    .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_reduce_args)}}, .n_slots = 1,                   \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".forward", "cpu", (1u << STN_DTYPE_COUNT) - 1,               \
-                                     sizeof(struct stni_reduce_args), stni_reduce_cpu}},                                    \
-    .n_kernels = 1, .arg = (void *)&(const struct stni_reduction_rule){__VA_ARGS__}
+/* What descriptors of reductions share but for the attributes' rows. */
+#define STNI_REDUCTION(rule)                                                                                          \
+    STN_INPUTS(stni_reduction_inputs), .attrs_init = &stni_reduction_defaults, .n_outputs = 1, .impl = &stni_reduction_impl, \
+        .arg = (void *)(rule)
 
 #endif

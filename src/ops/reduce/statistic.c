@@ -13,8 +13,6 @@
 enum { MOMENTS, FINISH };
 enum { INPUT, WEIGHT };
 
-const stn_input_schema stni_statistic_inputs[2] = {[INPUT] = {"input", 0, 0}, [WEIGHT] = {"weight", 0, 0}};
-
 static const struct stni_statistic_rule *rule_of(const void *arg)
 {
     return arg;
@@ -31,7 +29,7 @@ static stn_status check_weight(const stn_op_call *call, const struct stni_layout
     return stni_check_dtype(call, WEIGHT, x->dtype, "input's");
 }
 
-stn_status stni_statistic_check(stn_op_call *call)
+static stn_status check(stn_op_call *call)
 {
     const struct stni_statistic_attrs *attrs = call->attrs;
     const struct stni_layout *x = &call->in_spec[INPUT]->layout;
@@ -66,7 +64,7 @@ static stn_status place_weight(stn_op_call *call, const struct stni_layout *x)
 }
 
 /* The note: the axes along which moments are gathered. */
-stn_status stni_statistic_place(stn_op_call *call)
+static stn_status place(stn_op_call *call)
 {
     const struct stni_statistic_attrs *attrs = call->attrs;
     struct stni_layout x = call->in_spec[INPUT]->layout, out;
@@ -109,18 +107,17 @@ static void make_args(const stn_op_call *call, struct stni_norm_args *args)
         args->shape[args->ndim++] = 1;
 }
 
-stn_status stni_statistic_run(stn_op_call *call)
+static stn_status run(stn_op_call *call)
 {
     const int weighted = call->n_in > WEIGHT, planes = weighted ? STNI_WEIGHTED_PLANES : 3;
     struct stni_norm_args args;
-    void *coarse, *fine;
+    void *coarse;
     if (call->out[0]->spec->local_numel == 0)
         return STN_OK;
     make_args(call, &args);
     STNI_TRY(stn_op_scratch(call, (size_t)(planes * args.rows) * sizeof(double), &coarse));
-    STNI_TRY(stn_op_scratch(call, (size_t)stni_norm_fine(&args) * sizeof(double), &fine));
     args.coarse = coarse;
-    args.fine = fine;
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, MOMENTS, args.dtype, &args), &args.workspace));
     STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
     struct stni_statistic_finish_args finish = {.dtype = args.dtype, .what = rule_of(call->arg)->what, .weighted = weighted, .n_parts = 1, .parts = coarse,
                                                 .count = args.rows, .correction = stni_statistic_correction(call->attrs),
@@ -134,7 +131,7 @@ stn_status stni_statistic_run(stn_op_call *call)
     return stn_op_launch(call, FINISH, args.dtype, &finish, sizeof finish);
 }
 
-uint64_t stni_statistic_saves(const stn_op_call *call, uint32_t needs)
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     const int reads_out = call->n_in > WEIGHT || rule_of(call->arg)->what == STNI_STATISTIC_DEVIATION;
     return needs ? (reads_out ? UINT64_C(1) << 32 : 0) | ((1u << call->n_in) - 1) : 0;
@@ -150,7 +147,7 @@ static stn_tensor *with_ones(stn_tensor *t, const stn_spec *input, uint32_t redu
     return !t || keepdim ? t : stn_view(t, ndim, shape);
 }
 
-stn_status stni_statistic_backward(stn_backward_call *call)
+static stn_status backward(stn_backward_call *call)
 {
     const struct stni_statistic_attrs *attrs = call->attrs;
     const stn_spec *in = call->in_spec[INPUT];
@@ -161,3 +158,24 @@ stn_status stni_statistic_backward(stn_backward_call *call)
                                  with_ones(call->out[0], in, reduced, attrs->keepdim), reduced);
     return stn_context_status(call->context);
 }
+
+static const stn_kernel_slot slots[] = {
+    {"moments", sizeof(struct stni_norm_args)},
+    {"finish", sizeof(struct stni_statistic_finish_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("moments", STNI_STATISTIC_DTYPES, struct stni_norm_args, stni_norm_moments_cpu, stni_norm_workspace),
+    STNI_CPU_ROW("finish", STNI_STATISTIC_DTYPES, struct stni_statistic_finish_args, stni_statistic_finish_cpu, NULL),
+};
+static const stn_kernel weighted_kernels[] = {
+    STNI_CPU_ROW("moments", STNI_STATISTIC_DTYPES, struct stni_norm_args, stni_norm_weighted_cpu, stni_norm_workspace),
+    STNI_CPU_ROW("finish", STNI_STATISTIC_DTYPES, struct stni_statistic_finish_args, stni_statistic_finish_cpu, NULL),
+};
+
+const stn_op_impl stni_statistic_impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
+const stn_op_impl stni_statistic_weighted_impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(weighted_kernels),
+};

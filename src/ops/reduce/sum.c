@@ -29,10 +29,20 @@ static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, u
     return stni_reduction_expand(grad, call->in_spec[0], reduced, ((const struct stni_reduction_attrs *)call->attrs)->keepdim);
 }
 
+static const struct stni_reduction_rule sum_rule = {
+    .op = STNI_REDUCTION_sum, .result = result, .pending = STN_SUM, .derivative = derivative,
+};
+static const struct stni_reduction_rule count_rule = {
+    .op = STNI_REDUCTION_nonzero, .result = number, .pending = STN_SUM, .counts = 1,
+};
+static const stn_attr_schema count_schema[] = {{"dim", STN_ATTR_INTS, offsetof(struct stni_reduction_attrs, dim), NULL}};
+
 const stn_op_desc stni_op_sum = {
-    STNI_REDUCTION_FIELDS("sum", .op = STNI_REDUCTION_sum, .result = result, .pending = STN_SUM, .derivative = derivative),
+    .size = sizeof(stn_op_desc), .name = "sum", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&sum_rule),
 };
 
 const stn_op_desc stni_op_count_nonzero = {
-    STNI_REDUCTION_OF_FIELDS("count_nonzero", 1 /* no keepdim */, .op = STNI_REDUCTION_nonzero, .result = number, .pending = STN_SUM, .counts = 1),
+    .size = sizeof(stn_op_desc), .name = "count_nonzero", STN_ATTRS(count_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&count_rule),
 };

@@ -81,12 +81,18 @@ static const stn_attr_schema attrs_schema[] = {
     {"keepdim", STN_ATTR_BOOL, offsetof(struct stni_statistic_attrs, keepdim), NULL},
 };
 
+static const stn_input_schema inputs[] = {{.name = "input"}};
+
 const stn_op_desc stni_op_var = {
-    STNI_STATISTIC_FIELDS("var", 1, stni_norm_moments_cpu, .what = STNI_STATISTIC_VARIANCE, .backward = var_backward),
-    .attrs = attrs_schema, .n_attrs = 4, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "var", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_statistic_attrs), .attrs_init = &defaults, .n_outputs = 1,
+    .impl = &stni_statistic_impl,
+    .arg = (void *)&(const struct stni_statistic_rule){.what = STNI_STATISTIC_VARIANCE, .backward = var_backward},
 };
 
 const stn_op_desc stni_op_std = {
-    STNI_STATISTIC_FIELDS("std", 1, stni_norm_moments_cpu, .what = STNI_STATISTIC_DEVIATION, .backward = std_backward),
-    .attrs = attrs_schema, .n_attrs = 4, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "std", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_statistic_attrs), .attrs_init = &defaults, .n_outputs = 1,
+    .impl = &stni_statistic_impl,
+    .arg = (void *)&(const struct stni_statistic_rule){.what = STNI_STATISTIC_DEVIATION, .backward = std_backward},
 };

@@ -91,6 +91,11 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 const stn_op_desc stni_op_vector_norm = {
-    .size = sizeof(stn_op_desc), .name = "vector_norm", .inputs = stni_reduction_inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 4,
-    .attrs_size = sizeof(struct norm_attrs), .attrs_init = &defaults, .n_outputs = 1, .compose = vector_norm,
+    .size = sizeof(stn_op_desc),
+    .name = "vector_norm",
+    STN_INPUTS(stni_reduction_inputs),
+    STN_ATTRS(attrs_schema, struct norm_attrs),
+    .attrs_init = &defaults,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = vector_norm},
 };

@@ -106,12 +106,18 @@ static const stn_attr_schema attrs_schema[] = {
     {"keepdim", STN_ATTR_BOOL, offsetof(struct stni_statistic_attrs, keepdim), NULL},
 };
 
+static const stn_input_schema inputs[] = {[INPUT] = {.name = "input"}, [WEIGHT] = {.name = "weight"}};
+
 const stn_op_desc stni_op_weighted_mean = {
-    STNI_STATISTIC_FIELDS("weighted_mean", 2, stni_norm_weighted_cpu, .what = STNI_STATISTIC_MEAN, .backward = mean_backward),
-    .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "weighted_mean", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_statistic_attrs), .attrs_init = &defaults, .n_outputs = 1,
+    .impl = &stni_statistic_weighted_impl,
+    .arg = (void *)&(const struct stni_statistic_rule){.what = STNI_STATISTIC_MEAN, .backward = mean_backward},
 };
 
 const stn_op_desc stni_op_weighted_var = {
-    STNI_STATISTIC_FIELDS("weighted_var", 2, stni_norm_weighted_cpu, .what = STNI_STATISTIC_VARIANCE, .backward = var_backward),
-    .attrs = attrs_schema, .n_attrs = 2, .attrs_init = &defaults,
+    .size = sizeof(stn_op_desc), .name = "weighted_var", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_statistic_attrs), .attrs_init = &defaults, .n_outputs = 1,
+    .impl = &stni_statistic_weighted_impl,
+    .arg = (void *)&(const struct stni_statistic_rule){.what = STNI_STATISTIC_VARIANCE, .backward = var_backward},
 };

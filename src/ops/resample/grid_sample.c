@@ -110,53 +110,43 @@ static stn_status backward_run(stn_op_call *call)
     return stn_op_launch(call, 0, a.dtype, &a, sizeof a);
 }
 
-static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "grid"}, {.name = "grad"}};
+static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "grid"}};
+static const stn_input_schema backward_inputs[] = {{.name = "input"}, {.name = "grid"}, {.name = "grad"}};
 static const struct stni_sample_attrs init = {.wanted = 3};
-static const stn_kernel_slot slots[] = {{"grid_sample.forward", sizeof(struct stni_sample_args)}};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_sample_args)}};
 static const stn_kernel kernels[] = {
-    STNI_ISA_ROWS("grid_sample.forward", STNI_SAMPLE_DTYPES, struct stni_sample_args, stni_sample)};
-static const stn_kernel_slot backward_slots[] = {{"grid_sample_backward.forward", sizeof(struct stni_sample_args)}};
-static const stn_kernel backward_kernels[] = {{sizeof(stn_kernel), "grid_sample_backward.forward", "cpu", STNI_SAMPLE_GRAD_DTYPES,
-                                               sizeof(struct stni_sample_args), stni_sample_grad_cpu}};
+    STNI_ISA_ROWS("forward", STNI_SAMPLE_DTYPES, struct stni_sample_args, stni_sample, NULL)};
+static const stn_kernel_slot backward_slots[] = {{"forward", sizeof(struct stni_sample_args)}};
+static const stn_kernel backward_kernels[] = {STNI_CPU_ROW("forward", STNI_SAMPLE_GRAD_DTYPES, struct stni_sample_args, stni_sample_grad_cpu, NULL)};
+
+static const stn_op_impl grid_sample_impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
+};
 
 const stn_op_desc stni_op_grid_sample = {
     .size = sizeof(stn_op_desc),
     .name = "grid_sample",
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = stni_sample_schema,
-    .n_attrs = STNI_SAMPLE_ATTRS,
-    .attrs_size = sizeof(struct stni_sample_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(stni_sample_schema, struct stni_sample_attrs),
     .attrs_init = &init,
     .n_outputs = 1,
     .flags = STN_OP_FIRST_ORDER,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = STNI_ISA_COUNT,
+    .impl = &grid_sample_impl,
+};
+
+static const stn_op_impl grid_sample_backward_impl = {
+    .check = backward_check, .place = backward_place, .run = backward_run, STN_SLOTS(backward_slots),
+    STN_KERNELS(backward_kernels),
 };
 
 const stn_op_desc stni_op_grid_sample_backward = {
     .size = sizeof(stn_op_desc),
     .name = "grid_sample_backward",
-    .inputs = inputs,
-    .n_inputs = 3,
-    .attrs = stni_sample_schema,
-    .n_attrs = STNI_SAMPLE_ATTRS + 1,
-    .attrs_size = sizeof(struct stni_sample_attrs),
+    STN_INPUTS(backward_inputs),
+    STN_ATTRS(stni_sample_backward_schema, struct stni_sample_attrs),
     .attrs_init = &init,
     .n_outputs = 2,
-    .check = backward_check,
-    .place = backward_place,
-    .run = backward_run,
-    .slots = backward_slots,
-    .n_slots = 1,
-    .kernels = backward_kernels,
-    .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &grid_sample_backward_impl,
 };

@@ -91,50 +91,32 @@ static stn_status backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_input_schema adjoint_inputs[] = {{.name = "grad"}};
-static const stn_kernel_slot slots[] = {{"interpolate.forward", sizeof(struct stni_resample_args)}};
-static const stn_kernel_slot adjoint_slots[] = {{"interpolate_backward.forward", sizeof(struct stni_resample_args)}};
-static const stn_kernel kernels[] = {STNI_ISA_ROWS("interpolate.forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample)};
-static const stn_kernel adjoint_kernels[] = {
-    STNI_ISA_ROWS("interpolate_backward.forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample)};
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_resample_args)}};
+static const stn_kernel kernels[] = {
+    STNI_ISA_ROWS("forward", STNI_RESAMPLE_DTYPES, struct stni_resample_args, stni_resample,
+                  stni_resample_workspace)};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
 const stn_op_desc stni_op_interpolate = {
     .size = sizeof(stn_op_desc),
     .name = "interpolate",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = stni_interpolate_schema,
-    .n_attrs = STNI_INTERPOLATE_N_ATTRS,
-    .attrs_size = sizeof(struct stni_interpolate_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(stni_interpolate_schema, struct stni_interpolate_attrs),
     .attrs_init = &stni_interpolate_init,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 1,
-    .kernels = kernels,
-    .n_kernels = STNI_ISA_COUNT,
+    .impl = &impl,
 };
 
 const stn_op_desc stni_op_interpolate_backward = {
     .size = sizeof(stn_op_desc),
     .name = "interpolate_backward",
-    .inputs = adjoint_inputs,
-    .n_inputs = 1,
-    .attrs = stni_interpolate_schema,
-    .n_attrs = STNI_INTERPOLATE_N_ATTRS + 1,
-    .attrs_size = sizeof(struct stni_interpolate_attrs),
+    STN_INPUTS(adjoint_inputs),
+    STN_ATTRS(stni_interpolate_backward_schema, struct stni_interpolate_attrs),
     .attrs_init = &stni_interpolate_init,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
-    .slots = adjoint_slots,
-    .n_slots = 1,
-    .kernels = adjoint_kernels,
-    .n_kernels = STNI_ISA_COUNT,
+    .impl = &impl,
     .arg = (void *)&stni_interpolate_init,
     .flags = STN_OP_INTERNAL,
 };

@@ -18,14 +18,15 @@ static const struct {
     {STNI_RESAMPLE_LINEAR, 3, 3},  {STNI_RESAMPLE_CUBIC, 2, 2},         {STNI_RESAMPLE_AREA, 1, 3},
 };
 
+#define ROW(name, type, choices) {#name, STN_ATTR_##type, offsetof(struct stni_interpolate_attrs, name), choices}
 const stn_attr_schema stni_interpolate_schema[] = {
-    {"size", STN_ATTR_INTS, offsetof(struct stni_interpolate_attrs, size), NULL},
-    {"scale_factor", STN_ATTR_FLOATS, offsetof(struct stni_interpolate_attrs, scale_factor), NULL},
-    {"mode", STN_ATTR_CHOICE, offsetof(struct stni_interpolate_attrs, mode), stni_interpolate_modes},
-    {"align_corners", STN_ATTR_BOOL, offsetof(struct stni_interpolate_attrs, align_corners), NULL},
-    {"recompute_scale_factor", STN_ATTR_BOOL, offsetof(struct stni_interpolate_attrs, recompute_scale_factor), NULL},
-    {"antialias", STN_ATTR_BOOL, offsetof(struct stni_interpolate_attrs, antialias), NULL},
-    {"input_size", STN_ATTR_INTS, offsetof(struct stni_interpolate_attrs, input_size), NULL},
+    ROW(size, INTS, NULL), ROW(scale_factor, FLOATS, NULL), ROW(mode, CHOICE, stni_interpolate_modes),
+    ROW(align_corners, BOOL, NULL), ROW(recompute_scale_factor, BOOL, NULL), ROW(antialias, BOOL, NULL),
+};
+const stn_attr_schema stni_interpolate_backward_schema[] = {
+    ROW(size, INTS, NULL), ROW(scale_factor, FLOATS, NULL), ROW(mode, CHOICE, stni_interpolate_modes),
+    ROW(align_corners, BOOL, NULL), ROW(recompute_scale_factor, BOOL, NULL), ROW(antialias, BOOL, NULL),
+    ROW(input_size, INTS, NULL),
 };
 
 static stn_status check_mode(const stn_op_call *call, const char *name, int dims)

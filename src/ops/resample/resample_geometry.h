@@ -17,8 +17,7 @@ extern const struct stni_interpolate_attrs stni_interpolate_init;
 extern const char *const stni_interpolate_modes[];
 
 /* Schema of both; the last row is the adjoint's alone. */
-enum { STNI_INTERPOLATE_N_ATTRS = 6 };
-extern const stn_attr_schema stni_interpolate_schema[STNI_INTERPOLATE_N_ATTRS + 1];
+extern const stn_attr_schema stni_interpolate_schema[6], stni_interpolate_backward_schema[7];
 
 /* The dims that are resampled: the tensors' dims first, first + 1, …; the one before is the channels, one more at most the batch. */
 struct stni_resample {

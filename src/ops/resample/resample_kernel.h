@@ -21,18 +21,16 @@ struct stni_resample_args {
     int64_t width; /* channels that lie next to each other, in both: strides 1. Else 1 */
     const void *from;
     void *to;
-    void *work; /* stni_resample_work bytes */
+    void *work; /* as many bytes as the kernel asks for */
 };
 
 enum { STNI_RESAMPLE_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
-
-/* Bytes of memory that the kernel needs. */
-size_t stni_resample_work(const struct stni_resample_args *args);
 
 /* Terms of one dim at most, all targets together. */
 int64_t stni_resample_terms(const struct stni_resample_args *args, int d);
 
 /* The CPU's. */
 STNI_ISA_KERNEL(stni_resample);
+size_t stni_resample_workspace(stn_queue *queue, const void *args);
 
 #endif

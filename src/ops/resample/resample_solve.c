@@ -97,7 +97,7 @@ static stn_status launch(void *arg, const struct stni_stencil_part *part, const 
     struct stni_resample_args a;
     stni_resample_fill(s->geometry, s->target, part, from, &a);
     a.transposed = s->transposed;
-    STNI_TRY(stn_op_scratch(s->call, stni_resample_work(&a), &a.work));
+    STNI_TRY(stn_op_scratch(s->call, stn_op_workspace(s->call, STNI_RESAMPLE_SLOT, a.dtype, &a), &a.work));
     return stn_op_launch(s->call, STNI_RESAMPLE_SLOT, a.dtype, &a, sizeof a);
 }
 

@@ -14,8 +14,10 @@ int64_t stni_resample_terms(const struct stni_resample_args *args, int d)
 }
 
 /* Tables of weights, then a plane, a row and a line of sums. */
-size_t stni_resample_work(const struct stni_resample_args *args)
+size_t stni_resample_workspace(stn_queue *queue, const void *raw)
 {
+    (void)queue;
+    const struct stni_resample_args *args = raw;
     int64_t terms = 0, targets = 0, row = stni_range_length(args->source[2]) * args->width;
     for (int d = 0; d < STNI_RESAMPLE_DIMS; d++) {
         terms += stni_resample_terms(args, d);

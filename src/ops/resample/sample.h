@@ -10,8 +10,7 @@ struct stni_sample_attrs {
 };
 
 extern const char *const stni_sample_modes[], *const stni_sample_paddings[];
-enum { STNI_SAMPLE_ATTRS = 3 };
-extern const stn_attr_schema stni_sample_schema[STNI_SAMPLE_ATTRS + 1];
+extern const stn_attr_schema stni_sample_schema[3], stni_sample_backward_schema[4];
 
 enum { STNI_SAMPLE_INPUT, STNI_SAMPLE_GRID, STNI_SAMPLE_GRAD, STNI_SAMPLE_OPERANDS };
 

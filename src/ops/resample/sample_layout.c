@@ -15,6 +15,11 @@ const stn_attr_schema stni_sample_schema[] = {
     {"mode", STN_ATTR_CHOICE, offsetof(struct stni_sample_attrs, mode), stni_sample_modes},
     {"padding_mode", STN_ATTR_CHOICE, offsetof(struct stni_sample_attrs, padding_mode), stni_sample_paddings},
     {"align_corners", STN_ATTR_BOOL, offsetof(struct stni_sample_attrs, align_corners), NULL},
+};
+const stn_attr_schema stni_sample_backward_schema[] = {
+    {"mode", STN_ATTR_CHOICE, offsetof(struct stni_sample_attrs, mode), stni_sample_modes},
+    {"padding_mode", STN_ATTR_CHOICE, offsetof(struct stni_sample_attrs, padding_mode), stni_sample_paddings},
+    {"align_corners", STN_ATTR_BOOL, offsetof(struct stni_sample_attrs, align_corners), NULL},
     {"wanted", STN_ATTR_INT, offsetof(struct stni_sample_attrs, wanted), NULL},
 };
 

@@ -49,9 +49,19 @@ static stn_status backward(stn_backward_call *call)
 
 enum { ORDERED = (1 << STN_DTYPE_COUNT) - 1 - STNI_SCAN_COMPLEX };
 
-#define EXTREME_FIELDS(text, which)                                                                  \
-    STNI_SCAN_FIELDS(text, .op = which, .dtypes = ORDERED, .wanted = "a dtype with an order"),       \
-    .inputs = stni_scan_inputs, .n_inputs = 1, .n_outputs = 2, .saves = saves, .backward = backward
+static const stn_op_impl impl = {
+    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = saves, .backward = backward,
+    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+};
 
-const stn_op_desc stni_op_cummax = {EXTREME_FIELDS("cummax", STNI_SCAN_MAX)};
-const stn_op_desc stni_op_cummin = {EXTREME_FIELDS("cummin", STNI_SCAN_MIN)};
+const stn_op_desc stni_op_cummax = {
+    .size = sizeof(stn_op_desc), .name = "cummax", STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 2, .impl = &impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_MAX, .dtypes = ORDERED, .wanted = "a dtype with an order"},
+};
+
+const stn_op_desc stni_op_cummin = {
+    .size = sizeof(stn_op_desc), .name = "cummin", STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 2, .impl = &impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_MIN, .dtypes = ORDERED, .wanted = "a dtype with an order"},
+};

@@ -118,25 +118,46 @@ static stn_status affine_backward(stn_backward_call *call)
 
 static const stn_input_schema affine_inputs[] = {[FACTOR] = {.name = "factor"}, [ADDED] = {.name = "added"}};
 
-#define ONE_INPUT .inputs = stni_scan_inputs, .n_inputs = 1, .n_outputs = 1
+static const stn_op_impl cumsum_impl = {
+    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .backward = sum_backward,
+    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+};
+static const stn_op_impl cumprod_impl = {
+    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = saves_input, .backward = prod_backward,
+    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+};
+static const stn_op_impl logcumsumexp_impl = {
+    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = saves_both, .backward = logsumexp_backward,
+    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+};
+static const stn_op_impl affine_impl = {
+    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = affine_saves, .backward = affine_backward,
+    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+};
 
 const stn_op_desc stni_op_cumsum = {
-    STNI_SCAN_FIELDS("cumsum", .op = STNI_SCAN_SUM, .promotes = 1, .linear = 1), ONE_INPUT, .backward = sum_backward,
+    .size = sizeof(stn_op_desc), .name = "cumsum", STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &cumsum_impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_SUM, .promotes = 1, .linear = 1},
 };
 
 const stn_op_desc stni_op_cumprod = {
-    STNI_SCAN_FIELDS("cumprod", .op = STNI_SCAN_PROD, .promotes = 1), ONE_INPUT, .saves = saves_input, .backward = prod_backward,
+    .size = sizeof(stn_op_desc), .name = "cumprod", STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &cumprod_impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_PROD, .promotes = 1},
 };
 
 const stn_op_desc stni_op_logcumsumexp = {
-    STNI_SCAN_FIELDS("logcumsumexp", .op = STNI_SCAN_LOGSUMEXP, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
-                     .wanted = "a floating or complex dtype"),
-    ONE_INPUT, .saves = saves_both, .backward = logsumexp_backward,
+    .size = sizeof(stn_op_desc), .name = "logcumsumexp", STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &logcumsumexp_impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_LOGSUMEXP, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
+                                                   .wanted = "a floating or complex dtype"},
 };
 
 const stn_op_desc stni_op_affine_scan = {
-    STNI_SCAN_FIELDS("affine_scan", .op = STNI_SCAN_AFFINE, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
-                     .wanted = "a floating or complex dtype"),
-    .inputs = affine_inputs, .n_inputs = 2, .n_outputs = 1, .saves = affine_saves, .backward = affine_backward,
+    .size = sizeof(stn_op_desc), .name = "affine_scan", STN_INPUTS(affine_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &affine_impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_AFFINE, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
+                                                   .wanted = "a floating or complex dtype"},
     .flags = STN_OP_INTERNAL,
 };

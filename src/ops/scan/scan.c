@@ -202,3 +202,14 @@ stn_status stni_scan_run(stn_op_call *call)
     }
     return args.lines.n > 0 ? stn_op_launch(call, STNI_SCAN_SLOT, args.dtype, &args, sizeof args) : STN_OK;
 }
+
+const stn_kernel_slot stni_scan_slots[] = {
+    [STNI_SCAN_SLOT] = {"scan", sizeof(struct stni_scan_args)},
+    [STNI_SCAN_TOTAL_SLOT] = {"total", sizeof(struct stni_scan_args)},
+    [STNI_SCAN_PREFIX_SLOT] = {"prefix", sizeof(struct stni_scan_prefix_args)},
+};
+const stn_kernel stni_scan_kernels[] = {
+    STNI_CPU_ROW("scan", (1u << STN_DTYPE_COUNT) - 1, struct stni_scan_args, stni_scan_cpu, NULL),
+    STNI_CPU_ROW("total", (1u << STN_DTYPE_COUNT) - 1, struct stni_scan_args, stni_scan_total_cpu, NULL),
+    STNI_CPU_ROW("prefix", (1u << STN_DTYPE_COUNT) - 1, struct stni_scan_prefix_args, stni_scan_prefix_cpu, NULL),
+};

@@ -54,21 +54,7 @@ extern const stn_attr_schema stni_scan_attrs_schema[1];
 extern const struct stni_scan_attrs stni_scan_defaults;
 
 enum { STNI_SCAN_SLOT, STNI_SCAN_TOTAL_SLOT, STNI_SCAN_PREFIX_SLOT, STNI_SCAN_SLOTS };
-
-#define STNI_SCAN_KERNEL(text, args, function) {sizeof(stn_kernel), text, "cpu", (1u << STN_DTYPE_COUNT) - 1, sizeof(struct args), function}
-
-/* A descriptor but for its inputs and gradient. What comes after the name is the op's rule, as an initialiser. */
-#define STNI_SCAN_FIELDS(text, ...)                                                                                      \
-    .size = sizeof(stn_op_desc), .name = text, .attrs = stni_scan_attrs_schema, .n_attrs = 1,                            \
-    .attrs_size = sizeof(struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .check = stni_scan_check,           \
-    .place = stni_scan_place, .run = stni_scan_run,                                                                      \
-    .slots = (const stn_kernel_slot[]){{text ".scan", sizeof(struct stni_scan_args)},                                    \
-                                       {text ".total", sizeof(struct stni_scan_args)},                                   \
-                                       {text ".prefix", sizeof(struct stni_scan_prefix_args)}},                          \
-    .n_slots = STNI_SCAN_SLOTS,                                                                                          \
-    .kernels = (const stn_kernel[]){STNI_SCAN_KERNEL(text ".scan", stni_scan_args, stni_scan_cpu),                       \
-                                    STNI_SCAN_KERNEL(text ".total", stni_scan_args, stni_scan_total_cpu),                \
-                                    STNI_SCAN_KERNEL(text ".prefix", stni_scan_prefix_args, stni_scan_prefix_cpu)},      \
-    .n_kernels = STNI_SCAN_SLOTS, .arg = (void *)&(const struct stni_scan_rule){__VA_ARGS__}
+extern const stn_kernel_slot stni_scan_slots[STNI_SCAN_SLOTS];
+extern const stn_kernel stni_scan_kernels[STNI_SCAN_SLOTS];
 
 #endif

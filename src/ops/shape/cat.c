@@ -256,24 +256,16 @@ static stn_status backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "tensor", .variadic = 1}};
 static const stn_attr_schema attrs[] = {{"dim", STN_ATTR_INT, offsetof(struct cat_attrs, dim), NULL}};
-static const stn_kernel_slot slots[] = {STNI_REMAP_SLOTS_OF("cat")};
-static const stn_kernel kernels[] = {STNI_REMAP_KERNELS_OF("cat")};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(stni_remap_slots), STN_KERNELS(stni_remap_kernels),
+};
 
 const stn_op_desc stni_op_cat = {
     .size = sizeof(stn_op_desc),
     .name = "cat",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct cat_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct cat_attrs),
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = STNI_REMAP_SLOTS,
-    .kernels = kernels,
-    .n_kernels = 2,
+    .impl = &impl,
 };

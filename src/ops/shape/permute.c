@@ -155,38 +155,28 @@ static const stn_attr_schema movedim_schema[] = {
 static const struct permute_attrs permute_init = {{.n = -1}};
 static const struct movedim_attrs movedim_init = {{.n = -1}, {.n = -1}};
 
+static const stn_op_impl permute_impl = {.check = check, .place = place, .run = run, .backward = backward};
+
 const stn_op_desc stni_op_permute = {
     .size = sizeof(stn_op_desc),
     .name = "permute",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = permute_schema,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct permute_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(permute_schema, struct permute_attrs),
     .attrs_init = &permute_init,
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
+    .impl = &permute_impl,
     .arg = (void *)&(const struct permutation){read_permute},
 };
 
 const stn_op_desc stni_op_movedim = {
     .size = sizeof(stn_op_desc),
     .name = "movedim",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = movedim_schema,
-    .n_attrs = 2,
-    .attrs_size = sizeof(struct movedim_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(movedim_schema, struct movedim_attrs),
     .attrs_init = &movedim_init,
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
+    .impl = &permute_impl,
     .arg = (void *)&(const struct permutation){read_movedim},
 };

@@ -169,12 +169,28 @@ static const struct dims_attrs dims_init = {{.n = -1}};
 static const struct flatten_attrs flatten_init = {.end_dim = -1};
 static const struct unflatten_attrs unflatten_init = {.sizes = {.n = -1}};
 
-#define FORM_FIELDS(text, function, schema, n, type)                                                            \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = n,   \
-    .attrs_size = sizeof(struct type), .n_outputs = 1, .compose = function
+const stn_op_desc stni_op_reshape = {
+    .size = sizeof(stn_op_desc), .name = "reshape", STN_INPUTS(inputs), STN_ATTRS(shape_schema, struct shape_attrs),
+    .attrs_init = &shape_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = reshape},
+};
 
-const stn_op_desc stni_op_reshape = {FORM_FIELDS("reshape", reshape, shape_schema, 1, shape_attrs), .attrs_init = &shape_init};
-const stn_op_desc stni_op_squeeze = {FORM_FIELDS("squeeze", squeeze, dims_schema, 1, dims_attrs), .attrs_init = &dims_init};
-const stn_op_desc stni_op_unsqueeze = {FORM_FIELDS("unsqueeze", unsqueeze, dim_schema, 1, dim_attrs)};
-const stn_op_desc stni_op_flatten = {FORM_FIELDS("flatten", flatten, flatten_schema, 2, flatten_attrs), .attrs_init = &flatten_init};
-const stn_op_desc stni_op_unflatten = {FORM_FIELDS("unflatten", unflatten, unflatten_schema, 2, unflatten_attrs), .attrs_init = &unflatten_init};
+const stn_op_desc stni_op_squeeze = {
+    .size = sizeof(stn_op_desc), .name = "squeeze", STN_INPUTS(inputs), STN_ATTRS(dims_schema, struct dims_attrs),
+    .attrs_init = &dims_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = squeeze},
+};
+
+const stn_op_desc stni_op_unsqueeze = {
+    .size = sizeof(stn_op_desc), .name = "unsqueeze", STN_INPUTS(inputs), STN_ATTRS(dim_schema, struct dim_attrs),
+    .n_outputs = 1, .impl = &(const stn_op_impl){.compose = unsqueeze},
+};
+
+const stn_op_desc stni_op_flatten = {
+    .size = sizeof(stn_op_desc), .name = "flatten", STN_INPUTS(inputs), STN_ATTRS(flatten_schema, struct flatten_attrs),
+    .attrs_init = &flatten_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = flatten},
+};
+
+const stn_op_desc stni_op_unflatten = {
+    .size = sizeof(stn_op_desc), .name = "unflatten", STN_INPUTS(inputs),
+    STN_ATTRS(unflatten_schema, struct unflatten_attrs), .attrs_init = &unflatten_init, .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = unflatten},
+};

@@ -142,19 +142,15 @@ static const stn_attr_schema attrs[] = {
 };
 static const struct stni_slice_attrs attrs_init = {.end = INT64_MAX, .step = 1};
 
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, .backward = backward};
+
 const stn_op_desc stni_op_slice = {
     .size = sizeof(stn_op_desc),
     .name = "slice",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 4,
-    .attrs_size = sizeof(struct stni_slice_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_slice_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
+    .impl = &impl,
 };

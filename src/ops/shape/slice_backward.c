@@ -120,26 +120,18 @@ static const stn_attr_schema attrs[] = {
     {"size", STN_ATTR_INT, offsetof(struct stni_slice_attrs, size), NULL},
 };
 static const struct stni_slice_attrs attrs_init = {.step = 1};
-static const stn_kernel_slot slots[] = {STNI_REMAP_SLOTS_OF("slice_backward")};
-static const stn_kernel kernels[] = {STNI_REMAP_KERNELS_OF("slice_backward")};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(stni_remap_slots), STN_KERNELS(stni_remap_kernels),
+};
 
 const stn_op_desc stni_op_slice_backward = {
     .size = sizeof(stn_op_desc),
     .name = "slice_backward",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 4,
-    .attrs_size = sizeof(struct stni_slice_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_slice_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = STNI_REMAP_SLOTS,
-    .kernels = kernels,
-    .n_kernels = 2,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

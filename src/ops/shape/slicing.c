@@ -168,6 +168,7 @@ static const stn_attr_schema select_schema[] = {
     {"dim", STN_ATTR_INT, offsetof(struct select_attrs, dim), NULL},
     {"index", STN_ATTR_INT, offsetof(struct select_attrs, index), NULL},
 };
+static const stn_attr_schema unbind_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct select_attrs, dim), NULL}};
 static const stn_attr_schema split_schema[] = {
     {"split_size", STN_ATTR_INT, offsetof(struct split_attrs, size), NULL},
     {"split_sizes", STN_ATTR_INTS, offsetof(struct split_attrs, sizes), NULL},
@@ -179,15 +180,30 @@ static const stn_attr_schema chunk_schema[] = {
 };
 static const struct split_attrs split_init = {.size = -1, .sizes = {.n = -1}};
 
-#define PART_FIELDS(text, function, schema, n, type, outputs)                                                        \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = n,        \
-    .attrs_size = sizeof(struct type), .n_outputs = outputs, .compose = function
+const stn_op_desc stni_op_narrow = {
+    .size = sizeof(stn_op_desc), .name = "narrow", STN_INPUTS(inputs), STN_ATTRS(narrow_schema, struct narrow_attrs),
+    .n_outputs = 1, .impl = &(const stn_op_impl){.compose = narrow},
+};
 
-const stn_op_desc stni_op_narrow = {PART_FIELDS("narrow", narrow, narrow_schema, 3, narrow_attrs, 1)};
-const stn_op_desc stni_op_select = {PART_FIELDS("select", select_op, select_schema, 2, select_attrs, 1)};
-const stn_op_desc stni_op_unbind = {PART_FIELDS("unbind", unbind, select_schema, 1, select_attrs, STN_MAX_OUTPUTS)};
-const stn_op_desc stni_op_split = {PART_FIELDS("split", split, split_schema, 3, split_attrs, STN_MAX_OUTPUTS), .attrs_init = &split_init};
-const stn_op_desc stni_op_chunk = {PART_FIELDS("chunk", chunk, chunk_schema, 2, chunk_attrs, STN_MAX_OUTPUTS)};
+const stn_op_desc stni_op_select = {
+    .size = sizeof(stn_op_desc), .name = "select", STN_INPUTS(inputs), STN_ATTRS(select_schema, struct select_attrs),
+    .n_outputs = 1, .impl = &(const stn_op_impl){.compose = select_op},
+};
+
+const stn_op_desc stni_op_unbind = {
+    .size = sizeof(stn_op_desc), .name = "unbind", STN_INPUTS(inputs), STN_ATTRS(unbind_schema, struct select_attrs),
+    .n_outputs = STN_MAX_OUTPUTS, .impl = &(const stn_op_impl){.compose = unbind},
+};
+
+const stn_op_desc stni_op_split = {
+    .size = sizeof(stn_op_desc), .name = "split", STN_INPUTS(inputs), STN_ATTRS(split_schema, struct split_attrs),
+    .attrs_init = &split_init, .n_outputs = STN_MAX_OUTPUTS, .impl = &(const stn_op_impl){.compose = split},
+};
+
+const stn_op_desc stni_op_chunk = {
+    .size = sizeof(stn_op_desc), .name = "chunk", STN_INPUTS(inputs), STN_ATTRS(chunk_schema, struct chunk_attrs),
+    .n_outputs = STN_MAX_OUTPUTS, .impl = &(const stn_op_impl){.compose = chunk},
+};
 
 static stn_status call_many(enum stni_op_index index, stn_tensor *input, const void *attrs, int n_outputs, stn_tensor **outputs)
 {

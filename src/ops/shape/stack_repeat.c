@@ -234,12 +234,29 @@ static const stn_attr_schema unshuffle_schema[] = {{"downscale_factor", STN_ATTR
 static const struct repeat_attrs repeat_init = {{.n = -1}};
 static const struct diff_attrs diff_init = {.n = 1, .dim = -1};
 
-#define ARRANGE_FIELDS(text, function, given, n_given, schema, n, type)                                                \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = given, .n_inputs = n_given, .attrs = schema, .n_attrs = n,     \
-    .attrs_size = sizeof(struct type), .n_outputs = 1, .compose = function
+const stn_op_desc stni_op_stack = {
+    .size = sizeof(stn_op_desc), .name = "stack", STN_INPUTS(stack_inputs), STN_ATTRS(dim_schema, struct dim_attrs),
+    .n_outputs = 1, .impl = &(const stn_op_impl){.compose = stack},
+};
 
-const stn_op_desc stni_op_stack = {ARRANGE_FIELDS("stack", stack, stack_inputs, 1, dim_schema, 1, dim_attrs)};
-const stn_op_desc stni_op_repeat = {ARRANGE_FIELDS("repeat", repeat, inputs, 1, repeat_schema, 1, repeat_attrs), .attrs_init = &repeat_init};
-const stn_op_desc stni_op_diff = {ARRANGE_FIELDS("diff", diff, diff_inputs, 3, diff_schema, 2, diff_attrs), .attrs_init = &diff_init};
-const stn_op_desc stni_op_pixel_shuffle = {ARRANGE_FIELDS("pixel_shuffle", pixel_shuffle, inputs, 1, shuffle_schema, 1, pixel_attrs)};
-const stn_op_desc stni_op_pixel_unshuffle = {ARRANGE_FIELDS("pixel_unshuffle", pixel_unshuffle, inputs, 1, unshuffle_schema, 1, pixel_attrs)};
+const stn_op_desc stni_op_repeat = {
+    .size = sizeof(stn_op_desc), .name = "repeat", STN_INPUTS(inputs), STN_ATTRS(repeat_schema, struct repeat_attrs),
+    .attrs_init = &repeat_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = repeat},
+};
+
+const stn_op_desc stni_op_diff = {
+    .size = sizeof(stn_op_desc), .name = "diff", STN_INPUTS(diff_inputs), STN_ATTRS(diff_schema, struct diff_attrs),
+    .attrs_init = &diff_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = diff},
+};
+
+const stn_op_desc stni_op_pixel_shuffle = {
+    .size = sizeof(stn_op_desc), .name = "pixel_shuffle", STN_INPUTS(inputs),
+    STN_ATTRS(shuffle_schema, struct pixel_attrs), .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = pixel_shuffle},
+};
+
+const stn_op_desc stni_op_pixel_unshuffle = {
+    .size = sizeof(stn_op_desc), .name = "pixel_unshuffle", STN_INPUTS(inputs),
+    STN_ATTRS(unshuffle_schema, struct pixel_attrs), .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = pixel_unshuffle},
+};

@@ -81,18 +81,14 @@ static const stn_attr_schema attrs[] = {
     {"dim1", STN_ATTR_INT, offsetof(struct transpose_attrs, dim1), NULL},
 };
 
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, .backward = backward};
+
 const stn_op_desc stni_op_transpose = {
     .size = sizeof(stn_op_desc),
     .name = "transpose",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 2,
-    .attrs_size = sizeof(struct transpose_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct transpose_attrs),
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
+    .impl = &impl,
 };

@@ -73,12 +73,19 @@ static stn_status backward(stn_backward_call *call)
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema schema[] = {{"diagonal", STN_ATTR_INT, offsetof(struct triangle_attrs, diagonal), NULL}};
 
-#define TRIANGLE_FIELDS(text)                                                                                                       \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = schema, .n_attrs = 1,                       \
-    .attrs_size = sizeof(struct triangle_attrs), .n_outputs = 1, .check = check, .place = place, .run = run, .backward = backward,   \
-    .slots = (const stn_kernel_slot[]){{text ".forward", sizeof(struct stni_triangle_args)}}, .n_slots = 1, .n_kernels = 1,          \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".forward", "cpu", (1u << STN_DTYPE_COUNT) - 1,                        \
-                                     sizeof(struct stni_triangle_args), stni_triangle_cpu}}
+static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_triangle_args)}};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("forward", (1u << STN_DTYPE_COUNT) - 1, struct stni_triangle_args, stni_triangle_cpu, NULL)};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-const stn_op_desc stni_op_tril = {TRIANGLE_FIELDS("tril")};
-const stn_op_desc stni_op_triu = {TRIANGLE_FIELDS("triu"), .arg = (void *)&inputs};
+const stn_op_desc stni_op_tril = {
+    .size = sizeof(stn_op_desc), .name = "tril", STN_INPUTS(inputs), STN_ATTRS(schema, struct triangle_attrs),
+    .n_outputs = 1, .impl = &impl,
+};
+
+const stn_op_desc stni_op_triu = {
+    .size = sizeof(stn_op_desc), .name = "triu", STN_INPUTS(inputs), STN_ATTRS(schema, struct triangle_attrs),
+    .n_outputs = 1, .impl = &impl, .arg = (void *)&inputs,
+};

@@ -119,19 +119,15 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema attrs[] = {{"shape", STN_ATTR_INTS, offsetof(struct view_attrs, shape), NULL}};
 static const struct view_attrs attrs_init = {{.n = -1}};
 
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, .backward = backward};
+
 const stn_op_desc stni_op_view = {
     .size = sizeof(stn_op_desc),
     .name = "view",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct view_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct view_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .check = check,
-    .place = place,
-    .run = run,
-    .backward = backward,
+    .impl = &impl,
 };

@@ -79,18 +79,28 @@ static const struct stni_softmax_attrs attrs_init = {-1};
 
 static const struct stni_softmax_rule rule = {STNI_OP_softmax_backward, 0}, log_rule = {STNI_OP_log_softmax_backward, 1};
 
-#define SLOT(text) {text, sizeof(struct stni_softmax_args)}
+static const stn_kernel_slot slots[] = {
+    [FORWARD] = {"forward", sizeof(struct stni_softmax_args)},
+    [MAX] = {"max", sizeof(struct stni_softmax_args)},
+    [SUM] = {"sum", sizeof(struct stni_softmax_args)},
+    [SCALE] = {"scale", sizeof(struct stni_softmax_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_ISA_ROWS("forward", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_forward, NULL),
+    STNI_ISA_ROWS("max", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_max, NULL),
+    STNI_ISA_ROWS("sum", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_sum, NULL),
+    STNI_ISA_ROWS("scale", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_scale, NULL),
+};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-#define FIELDS(text, rule_)                                                                                                     \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs, .n_attrs = 1,                   \
-    .attrs_size = sizeof(struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, \
-    .run = run, .saves = saves, .backward = backward, .n_slots = 4, .n_kernels = 4 * STNI_ISA_COUNT, .arg = (void *)(rule_),    \
-    .slots = (const stn_kernel_slot[]){[FORWARD] = SLOT(text ".forward"), [MAX] = SLOT(text ".max"), [SUM] = SLOT(text ".sum"), \
-                                       [SCALE] = SLOT(text ".scale")},                                                          \
-    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_forward),                                 \
-                                    STNI_SOFTMAX_KERNEL(text ".max", stni_softmax_max),                                         \
-                                    STNI_SOFTMAX_KERNEL(text ".sum", stni_softmax_sum),                                         \
-                                    STNI_SOFTMAX_KERNEL(text ".scale", stni_softmax_scale)}
+const stn_op_desc stni_op_softmax = {
+    .size = sizeof(stn_op_desc), .name = "softmax", STN_INPUTS(inputs), STN_ATTRS(attrs, struct stni_softmax_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 1, .impl = &impl, .arg = (void *)&rule,
+};
 
-const stn_op_desc stni_op_softmax = {FIELDS("softmax", &rule)};
-const stn_op_desc stni_op_log_softmax = {FIELDS("log_softmax", &log_rule)};
+const stn_op_desc stni_op_log_softmax = {
+    .size = sizeof(stn_op_desc), .name = "log_softmax", STN_INPUTS(inputs), STN_ATTRS(attrs, struct stni_softmax_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 1, .impl = &impl, .arg = (void *)&log_rule,
+};

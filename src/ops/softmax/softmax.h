@@ -37,6 +37,4 @@ stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, vo
 /* Memory for one number per line. */
 stn_status stni_softmax_stat(const stn_op_call *call, const struct stni_softmax_args *args, void **out);
 
-#define STNI_SOFTMAX_KERNEL(text, function) STNI_ISA_ROWS(text, STNI_SOFTMAX_DTYPES, struct stni_softmax_args, function)
-
 #endif

@@ -99,17 +99,31 @@ static const struct stni_softmax_attrs attrs_init = {-1};
 
 static const struct stni_softmax_rule rule = {.logarithm = 0}, log_rule = {.logarithm = 1};
 
-#define SLOT(text) {text, sizeof(struct stni_softmax_args)}
+static const stn_kernel_slot slots[] = {
+    [BACKWARD] = {"forward", sizeof(struct stni_softmax_args)},
+    [DOT] = {"dot", sizeof(struct stni_softmax_args)},
+    [APPLY] = {"apply", sizeof(struct stni_softmax_args)},
+};
+static const stn_kernel kernels[] = {
+    STNI_ISA_ROWS("forward", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_backward, NULL),
+    STNI_ISA_ROWS("dot", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_dot, NULL),
+    STNI_ISA_ROWS("apply", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_apply, NULL),
+};
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
+static const stn_op_impl log_impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = log_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+};
 
-#define FIELDS(text, backward_, rule_)                                                                                          \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 1,                   \
-    .attrs_size = sizeof(struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .check = check, .place = place, \
-    .run = run, .saves = saves, .backward = backward_, .n_slots = 3, .n_kernels = 3 * STNI_ISA_COUNT, .arg = (void *)(rule_),   \
-    .slots = (const stn_kernel_slot[]){[BACKWARD] = SLOT(text ".forward"), [DOT] = SLOT(text ".dot"),                           \
-                                       [APPLY] = SLOT(text ".apply")},                                                          \
-    .kernels = (const stn_kernel[]){STNI_SOFTMAX_KERNEL(text ".forward", stni_softmax_backward),                                \
-                                    STNI_SOFTMAX_KERNEL(text ".dot", stni_softmax_dot),                                         \
-                                    STNI_SOFTMAX_KERNEL(text ".apply", stni_softmax_apply)}
+const stn_op_desc stni_op_softmax_backward = {
+    .size = sizeof(stn_op_desc), .name = "softmax_backward", STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .impl = &impl,
+    .arg = (void *)&rule, .flags = STN_OP_INTERNAL,
+};
 
-const stn_op_desc stni_op_softmax_backward = {FIELDS("softmax_backward", backward, &rule), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_log_softmax_backward = {FIELDS("log_softmax_backward", log_backward, &log_rule), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_log_softmax_backward = {
+    .size = sizeof(stn_op_desc), .name = "log_softmax_backward", STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_softmax_attrs), .attrs_init = &attrs_init, .n_outputs = 1, .impl = &log_impl,
+    .arg = (void *)&log_rule, .flags = STN_OP_INTERNAL,
+};

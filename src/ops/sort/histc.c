@@ -102,34 +102,25 @@ static const stn_attr_schema attrs_schema[] = {
 static const struct histc_attrs attrs_init = {.bins = 100};
 
 static const stn_kernel_slot slots[] = {
-    [RANGE] = {"histc.range", sizeof(struct stni_sort_histogram_args)},
-    [COUNT] = {"histc.count", sizeof(struct stni_sort_histogram_args)},
-    [STORE] = {"histc.store", sizeof(struct stni_sort_histogram_args)},
+    [RANGE] = {"range", sizeof(struct stni_sort_histogram_args)},
+    [COUNT] = {"count", sizeof(struct stni_sort_histogram_args)},
+    [STORE] = {"store", sizeof(struct stni_sort_histogram_args)},
 };
-
-#define KERNEL(slot, function) {sizeof(stn_kernel), "histc." slot, "cpu", DTYPES, sizeof(struct stni_sort_histogram_args), function}
 
 static const stn_kernel kernels[] = {
-    KERNEL("range", stni_sort_range_cpu),
-    KERNEL("count", stni_sort_histogram_cpu),
-    KERNEL("store", stni_sort_histogram_store_cpu),
+    STNI_CPU_ROW("range", DTYPES, struct stni_sort_histogram_args, stni_sort_range_cpu, NULL),
+    STNI_CPU_ROW("count", DTYPES, struct stni_sort_histogram_args, stni_sort_histogram_cpu, NULL),
+    STNI_CPU_ROW("store", DTYPES, struct stni_sort_histogram_args, stni_sort_histogram_store_cpu, NULL),
 };
+
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
 
 const stn_op_desc stni_op_histc = {
     .size = sizeof(stn_op_desc),
     .name = "histc",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs_schema,
-    .n_attrs = 3,
-    .attrs_size = sizeof(struct histc_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct histc_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .slots = slots,
-    .n_slots = 3,
-    .kernels = kernels,
-    .n_kernels = 3,
+    .impl = &impl,
 };

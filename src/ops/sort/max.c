@@ -92,15 +92,29 @@ static const stn_attr_schema attrs_schema[] = {
 };
 static const struct extreme_attrs attrs_init = {.dim = {.n = -1}};
 
-#define EXTREME_FIELDS(text, n, function, ...)                                                                                        \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 2,                  \
-    .attrs_size = sizeof(struct extreme_attrs), .attrs_init = &attrs_init, .n_outputs = n, .compose = function,                       \
-    .arg = (void *)&(const struct extreme){__VA_ARGS__}
+const stn_op_desc stni_op_max = {
+    .size = sizeof(stn_op_desc), .name = "max", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct extreme_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = element},
+    .arg = (void *)&(const struct extreme){1, STNI_OP_max_all},
+};
 
-const stn_op_desc stni_op_max = {EXTREME_FIELDS("max", 2, element, 1, STNI_OP_max_all)};
-const stn_op_desc stni_op_min = {EXTREME_FIELDS("min", 2, element, 0, STNI_OP_min_all)};
-const stn_op_desc stni_op_argmax = {EXTREME_FIELDS("argmax", 1, place_of, 1, STNI_OP_max_all)};
-const stn_op_desc stni_op_argmin = {EXTREME_FIELDS("argmin", 1, place_of, 0, STNI_OP_min_all)};
+const stn_op_desc stni_op_min = {
+    .size = sizeof(stn_op_desc), .name = "min", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct extreme_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = element},
+    .arg = (void *)&(const struct extreme){0, STNI_OP_min_all},
+};
+
+const stn_op_desc stni_op_argmax = {
+    .size = sizeof(stn_op_desc), .name = "argmax", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct extreme_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = place_of},
+    .arg = (void *)&(const struct extreme){1, STNI_OP_max_all},
+};
+
+const stn_op_desc stni_op_argmin = {
+    .size = sizeof(stn_op_desc), .name = "argmin", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct extreme_attrs),
+    .attrs_init = &attrs_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = place_of},
+    .arg = (void *)&(const struct extreme){0, STNI_OP_min_all},
+};
 
 /* amax and amin of all elements, but for the gradient, which elements that are NaN share as others do. */
 static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
@@ -109,9 +123,21 @@ static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, u
     return stni_sort_share(grad, call->in[0], call->out[0]);
 }
 
-#define ALL_FIELDS(text, which, joined)                                                                                          \
-    STNI_REDUCTION_FIELDS(text, .op = STNI_REDUCTION_##which, .pending = joined, .needs_elements = 1, .derivative = derivative,  \
-                          .reads = UINT64_C(1) << 32 | 1)
+static const struct stni_reduction_rule max_rule = {
+    .op = STNI_REDUCTION_amax, .pending = STN_MAX, .needs_elements = 1, .derivative = derivative,
+    .reads = UINT64_C(1) << 32 | 1,
+};
+static const struct stni_reduction_rule min_rule = {
+    .op = STNI_REDUCTION_amin, .pending = STN_MIN, .needs_elements = 1, .derivative = derivative,
+    .reads = UINT64_C(1) << 32 | 1,
+};
 
-const stn_op_desc stni_op_max_all = {ALL_FIELDS("max_all", amax, STN_MAX), .flags = STN_OP_INTERNAL};
-const stn_op_desc stni_op_min_all = {ALL_FIELDS("min_all", amin, STN_MIN), .flags = STN_OP_INTERNAL};
+const stn_op_desc stni_op_max_all = {
+    .size = sizeof(stn_op_desc), .name = "max_all", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&max_rule), .flags = STN_OP_INTERNAL,
+};
+
+const stn_op_desc stni_op_min_all = {
+    .size = sizeof(stn_op_desc), .name = "min_all", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&min_rule), .flags = STN_OP_INTERNAL,
+};

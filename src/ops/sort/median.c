@@ -83,11 +83,21 @@ static const struct kth_attrs kth_init = {.dim = -1};
 static const struct median_attrs median_init = {.dim = {.n = -1}};
 
 const stn_op_desc stni_op_kthvalue = {
-    .size = sizeof(stn_op_desc), .name = "kthvalue", .inputs = inputs, .n_inputs = 1, .attrs = kth_schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct kth_attrs), .attrs_init = &kth_init, .n_outputs = 2, .compose = kthvalue,
+    .size = sizeof(stn_op_desc),
+    .name = "kthvalue",
+    STN_INPUTS(inputs),
+    STN_ATTRS(kth_schema, struct kth_attrs),
+    .attrs_init = &kth_init,
+    .n_outputs = 2,
+    .impl = &(const stn_op_impl){.compose = kthvalue},
 };
 
 const stn_op_desc stni_op_median = {
-    .size = sizeof(stn_op_desc), .name = "median", .inputs = inputs, .n_inputs = 1, .attrs = median_schema, .n_attrs = 2,
-    .attrs_size = sizeof(struct median_attrs), .attrs_init = &median_init, .n_outputs = 2, .compose = median,
+    .size = sizeof(stn_op_desc),
+    .name = "median",
+    STN_INPUTS(inputs),
+    STN_ATTRS(median_schema, struct median_attrs),
+    .attrs_init = &median_init,
+    .n_outputs = 2,
+    .impl = &(const stn_op_impl){.compose = median},
 };

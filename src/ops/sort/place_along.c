@@ -240,32 +240,26 @@ static const stn_attr_schema attrs_schema[] = {
     {"keepdim", STN_ATTR_BOOL, offsetof(struct along_attrs, keepdim), NULL},
 };
 
-#define ALONG_FIELDS(text, kernel)                                                                                              \
-    .size = sizeof(stn_op_desc), .name = text, .attrs = attrs_schema, .n_attrs = 2, .attrs_size = sizeof(struct along_attrs),   \
-    .n_outputs = 1, .n_slots = 1, .n_kernels = 1,                                                                               \
-    .slots = (const stn_kernel_slot[]){{text ".move", sizeof(struct stni_sort_along_args)}},                                   \
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), text ".move", "cpu", STNI_SORT_ALL, sizeof(struct stni_sort_along_args), kernel}}
+static const stn_kernel_slot slots[] = {{"move", sizeof(struct stni_sort_along_args)}};
+static const stn_kernel place_kernels[] = {
+    STNI_CPU_ROW("move", STNI_SORT_ALL, struct stni_sort_along_args, stni_sort_place_cpu, NULL)};
+static const stn_kernel take_kernels[] = {
+    STNI_CPU_ROW("move", STNI_SORT_ALL, struct stni_sort_along_args, stni_sort_take_cpu, NULL)};
+static const stn_op_impl place_impl = {
+    .check = place_check, .place = place_place, .run = place_run, .saves = place_saves, .backward = place_backward,
+    STN_SLOTS(slots), STN_KERNELS(place_kernels),
+};
+static const stn_op_impl take_impl = {
+    .check = take_check, .place = take_place, .run = take_run, .saves = take_saves, .backward = take_backward,
+    STN_SLOTS(slots), STN_KERNELS(take_kernels),
+};
 
 const stn_op_desc stni_op_order_place = {
-    ALONG_FIELDS("order_place", stni_sort_place_cpu),
-    .inputs = place_inputs,
-    .n_inputs = 3,
-    .check = place_check,
-    .place = place_place,
-    .run = place_run,
-    .saves = place_saves,
-    .backward = place_backward,
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "order_place", STN_INPUTS(place_inputs),
+    STN_ATTRS(attrs_schema, struct along_attrs), .n_outputs = 1, .impl = &place_impl, .flags = STN_OP_INTERNAL,
 };
 
 const stn_op_desc stni_op_order_take = {
-    ALONG_FIELDS("order_take", stni_sort_take_cpu),
-    .inputs = take_inputs,
-    .n_inputs = 2,
-    .check = take_check,
-    .place = take_place,
-    .run = take_run,
-    .saves = take_saves,
-    .backward = take_backward,
-    .flags = STN_OP_INTERNAL,
+    .size = sizeof(stn_op_desc), .name = "order_take", STN_INPUTS(take_inputs),
+    STN_ATTRS(attrs_schema, struct along_attrs), .n_outputs = 1, .impl = &take_impl, .flags = STN_OP_INTERNAL,
 };

@@ -11,8 +11,6 @@
 #include <string.h>
 
 enum { SEQUENCE, VALUES };
-enum { PROBES = 16 }; /* about as many elements as a value is compared with: for many values, keys are made once */
-
 static const struct stni_layout *layout_of(const stn_op_call *call, int i)
 {
     return &call->in_spec[i]->layout;
@@ -165,15 +163,13 @@ static stn_status run(stn_op_call *call)
     struct stni_sort_search_args args = {.order = {.dtype = dtype}, .n = sequence->spec->local_shape[last], .step = sequence->strides[last],
                                           .right = attrs->right != 0, .out_dtype = out->spec->layout.dtype, .sequence = sequence->data,
                                           .values = values ? values->data : NULL, .out = out->data};
-    void *keys;
     if (out->spec->local_numel == 0)
         return STN_OK;
     args.bits = values ? 0 : as_stored(dtype, number_bits(dtype, &attrs->value));
     make_lines(call, &args.lines);
-    if (args.n > 0 && args.lines.n > args.n / PROBES) {
-        STNI_TRY(stn_op_scratch(call, (size_t)args.n * sizeof *args.keys, &keys));
-        args.keys = keys;
-    }
+    const size_t bytes = stn_op_workspace(call, 0, dtype, &args);
+    if (bytes > 0)
+        STNI_TRY(stn_op_scratch(call, bytes, &args.work));
     return stn_op_launch(call, 0, dtype, &args, sizeof args);
 }
 
@@ -184,22 +180,17 @@ static const stn_attr_schema attrs_schema[] = {
     {"out_int32", STN_ATTR_BOOL, offsetof(struct stni_sort_search_attrs, out_int32), NULL},
 };
 
+static const stn_kernel_slot slots[] = {{"search", sizeof(struct stni_sort_search_args)}};
+static const stn_kernel kernels[] = {STNI_CPU_ROW("search", STNI_SORT_DTYPES, struct stni_sort_search_args, stni_sort_search_cpu,
+                 stni_sort_search_workspace)};
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
+
 const stn_op_desc stni_op_order_search = {
     .size = sizeof(stn_op_desc),
     .name = "order_search",
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = attrs_schema,
-    .n_attrs = 3,
-    .attrs_size = sizeof(struct stni_sort_search_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_sort_search_attrs),
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .slots = (const stn_kernel_slot[]){{"order_search.search", sizeof(struct stni_sort_search_args)}},
-    .n_slots = 1,
-    .kernels = (const stn_kernel[]){{sizeof(stn_kernel), "order_search.search", "cpu", STNI_SORT_DTYPES, sizeof(struct stni_sort_search_args),
-                                     stni_sort_search_cpu}},
-    .n_kernels = 1,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -6,8 +6,8 @@
 static uint64_t key_at(const struct stni_sort_search_args *a, const char *sequence, int64_t i)
 {
     uint64_t key;
-    if (a->keys)
-        return a->keys[i];
+    if (a->work)
+        return ((const uint64_t *)a->work)[i];
     stni_sort_keys(&a->order, sequence + i * a->step * (int64_t)stn_dtype_size(a->order.dtype), 1, 1, &key);
     return key;
 }
@@ -34,6 +34,15 @@ static void store(const struct stni_sort_search_args *a, int64_t at, int64_t pla
         ((int64_t *)a->out)[at] = place;
 }
 
+/* For many values the keys of the sequence are made once; a value is compared with about PROBES elements. */
+size_t stni_sort_search_workspace(stn_queue *queue, const void *args)
+{
+    enum { PROBES = 16 };
+    const struct stni_sort_search_args *a = args;
+    (void)queue;
+    return a->n > 0 && a->lines.n > a->n / PROBES ? (size_t)a->n * sizeof(uint64_t) : 0;
+}
+
 static void search_line(const struct stni_sort_search_args *a, int64_t line)
 {
     const int64_t size = (int64_t)stn_dtype_size(a->order.dtype), out = order_line_at(&a->lines, ORDER_INDICES, line);
@@ -41,8 +50,8 @@ static void search_line(const struct stni_sort_search_args *a, int64_t line)
     struct order_walk walk = {&a->lines, order_line_at(&a->lines, ORDER_VALUES, line), 0};
     struct order_block b;
     uint64_t keys[ORDER_BLOCK];
-    if (a->keys)
-        stni_sort_keys(&a->order, sequence, a->step, a->n, a->keys);
+    if (a->work)
+        stni_sort_keys(&a->order, sequence, a->step, a->n, a->work);
     while (order_walk_next(&walk, &b)) {
         const void *values = a->values ? (const char *)a->values + b.at * size : (const char *)&a->bits;
         stni_sort_keys(&a->order, values, b.step, b.n, keys);

@@ -141,11 +141,20 @@ static const stn_attr_schema bucketize_schema[] = {
 static const struct searchsorted_attrs search_init = {.side = NO_SIDE};
 
 const stn_op_desc stni_op_searchsorted = {
-    .size = sizeof(stn_op_desc), .name = "searchsorted", .inputs = search_inputs, .n_inputs = 3, .attrs = search_schema, .n_attrs = 4,
-    .attrs_size = sizeof(struct searchsorted_attrs), .attrs_init = &search_init, .n_outputs = 1, .compose = searchsorted,
+    .size = sizeof(stn_op_desc),
+    .name = "searchsorted",
+    STN_INPUTS(search_inputs),
+    STN_ATTRS(search_schema, struct searchsorted_attrs),
+    .attrs_init = &search_init,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = searchsorted},
 };
 
 const stn_op_desc stni_op_bucketize = {
-    .size = sizeof(stn_op_desc), .name = "bucketize", .inputs = bucketize_inputs, .n_inputs = 2, .attrs = bucketize_schema, .n_attrs = 3,
-    .attrs_size = sizeof(struct bucketize_attrs), .n_outputs = 1, .compose = bucketize,
+    .size = sizeof(stn_op_desc),
+    .name = "bucketize",
+    STN_INPUTS(bucketize_inputs),
+    STN_ATTRS(bucketize_schema, struct bucketize_attrs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = bucketize},
 };

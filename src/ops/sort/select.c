@@ -80,16 +80,14 @@ static stn_status run(stn_op_call *call)
     const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
     struct stni_sort_select_args args = {.order = {in->spec->layout.dtype, 0, attrs->nans != 0}, .place = attrs->k - 1, .nans = attrs->nans != 0,
                                           .in = in->data, .values = values->data, .indices = indices->data};
-    void *work;
     if (values->spec->local_numel == 0)
         return STN_OK;
     stni_sort_lines_make(&args.lines, stni_sort_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
     if (call->note)
         return run_shared(call, args.order, &args.lines);
-    if (args.lines.n <= ORDER_SHORT_LINE) {
-        STNI_TRY(stn_op_scratch(call, (size_t)args.lines.n * sizeof *args.work, &work));
-        args.work = work;
-    }
+    const size_t bytes = stn_op_workspace(call, SELECT, args.order.dtype, &args);
+    if (bytes > 0)
+        STNI_TRY(stn_op_scratch(call, bytes, &args.work));
     return stn_op_launch(call, SELECT, args.order.dtype, &args, sizeof args);
 }
 
@@ -121,40 +119,36 @@ static const stn_attr_schema attrs_schema[] = {
 static const struct stni_sort_select_attrs attrs_init = {.dim = {.n = -1}, .k = 1};
 
 static const stn_kernel_slot slots[] = {
-    [SELECT] = {"order_select.select", sizeof(struct stni_sort_select_args)},
-    [COUNT] = {"order_select.count", sizeof(struct stni_sort_count_args)},
-    [NARROW] = {"order_select.narrow", sizeof(struct stni_sort_narrow_args)},
-    [NANS] = {"order_select.nans", sizeof(struct stni_sort_nans_args)},
-    [FIND] = {"order_select.find", sizeof(struct stni_sort_find_args)},
-    [STORE] = {"order_select.store", sizeof(struct stni_sort_find_args)},
+    [SELECT] = {"select", sizeof(struct stni_sort_select_args)},
+    [COUNT] = {"count", sizeof(struct stni_sort_count_args)},
+    [NARROW] = {"narrow", sizeof(struct stni_sort_narrow_args)},
+    [NANS] = {"nans", sizeof(struct stni_sort_nans_args)},
+    [FIND] = {"find", sizeof(struct stni_sort_find_args)},
+    [STORE] = {"store", sizeof(struct stni_sort_find_args)},
 };
 
-#define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_select." slot, "cpu", STNI_SORT_DTYPES, sizeof(struct type), function}
-
 static const stn_kernel kernels[] = {
-    KERNEL("select", stni_sort_select_args, stni_sort_select_cpu), KERNEL("count", stni_sort_count_args, stni_sort_count_cpu),
-    KERNEL("narrow", stni_sort_narrow_args, stni_sort_narrow_cpu), KERNEL("nans", stni_sort_nans_args, stni_sort_nans_cpu),
-    KERNEL("find", stni_sort_find_args, stni_sort_find_cpu),       KERNEL("store", stni_sort_find_args, stni_sort_store_cpu),
+    STNI_CPU_ROW("select", STNI_SORT_DTYPES, struct stni_sort_select_args, stni_sort_select_cpu,
+                 stni_sort_select_workspace),
+    STNI_CPU_ROW("count", STNI_SORT_DTYPES, struct stni_sort_count_args, stni_sort_count_cpu, NULL),
+    STNI_CPU_ROW("narrow", STNI_SORT_DTYPES, struct stni_sort_narrow_args, stni_sort_narrow_cpu, NULL),
+    STNI_CPU_ROW("nans", STNI_SORT_DTYPES, struct stni_sort_nans_args, stni_sort_nans_cpu, NULL),
+    STNI_CPU_ROW("find", STNI_SORT_DTYPES, struct stni_sort_find_args, stni_sort_find_cpu, NULL),
+    STNI_CPU_ROW("store", STNI_SORT_DTYPES, struct stni_sort_find_args, stni_sort_store_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_order_select = {
     .size = sizeof(stn_op_desc),
     .name = "order_select",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs_schema,
-    .n_attrs = 4,
-    .attrs_size = sizeof(struct stni_sort_select_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_sort_select_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 2,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 6,
-    .kernels = kernels,
-    .n_kernels = 6,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -21,17 +21,28 @@ static int64_t keep_digit(struct stni_sort_entry *e, int64_t n, int shift, int64
     return kept;
 }
 
+enum { SHORT_LINE = 2048 };
+
+/* The candidates of a short line. */
+size_t stni_sort_select_workspace(stn_queue *queue, const void *args)
+{
+    const int64_t n = ((const struct stni_sort_select_args *)args)->lines.n;
+    (void)queue;
+    return n <= SHORT_LINE ? (size_t)n * sizeof(struct stni_sort_entry) : 0;
+}
+
 static struct stni_sort_entry select_short(const struct stni_sort_select_args *a, int64_t base)
 {
     int64_t n = a->lines.n, place = a->place;
     const uint64_t nan = stni_sort_nan(&a->order);
-    stni_sort_collect(&a->order, &a->lines, a->in, base, a->work);
+    struct stni_sort_entry *entries = a->work;
+    stni_sort_collect(&a->order, &a->lines, a->in, base, entries);
     for (int64_t i = 0; a->nans && i < n; i++)
-        if (a->work[i].key == nan)
-            return a->work[i];
+        if (entries[i].key == nan)
+            return entries[i];
     for (int shift = stni_sort_key_bits(a->order.dtype) - 8; shift >= 0 && n > 1; shift -= 8)
-        n = keep_digit(a->work, n, shift, &place);
-    return a->work[place];
+        n = keep_digit(entries, n, shift, &place);
+    return entries[place];
 }
 
 /* Reads a line, block by block with its keys. */
@@ -99,7 +110,7 @@ stn_status stni_sort_select_cpu(stn_queue *queue, const void *args)
     (void)queue;
     for (int64_t l = 0; l < count; l++) {
         int64_t base = order_line_at(lines, ORDER_IN, l);
-        struct stni_sort_entry e = lines->n <= ORDER_SHORT_LINE ? select_short(a, base) : select_long(a, base);
+        struct stni_sort_entry e = lines->n <= SHORT_LINE ? select_short(a, base) : select_long(a, base);
         stni_sort_store(a->values, order_line_at(lines, ORDER_VALUES, l), size, stni_sort_load(a->in, e.at, size));
         a->indices[order_line_at(lines, ORDER_INDICES, l)] = e.index;
     }

@@ -159,13 +159,17 @@ static const stn_attr_schema topk_schema[] = {
 static const struct sort_attrs sort_init = {.dim = -1};
 static const struct topk_attrs topk_init = {.k = 1, .dim = -1, .largest = 1, .sorted = 1};
 
-#define SORT_FIELDS(text, n, function)                                                                                             \
-    .size = sizeof(stn_op_desc), .name = text, .inputs = inputs, .n_inputs = 1, .attrs = sort_schema, .n_attrs = 3,               \
-    .attrs_size = sizeof(struct sort_attrs), .attrs_init = &sort_init, .n_outputs = n, .compose = function
+const stn_op_desc stni_op_sort = {
+    .size = sizeof(stn_op_desc), .name = "sort", STN_INPUTS(inputs), STN_ATTRS(sort_schema, struct sort_attrs),
+    .attrs_init = &sort_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = sort},
+};
 
-const stn_op_desc stni_op_sort = {SORT_FIELDS("sort", 2, sort)};
-const stn_op_desc stni_op_argsort = {SORT_FIELDS("argsort", 1, argsort)};
+const stn_op_desc stni_op_argsort = {
+    .size = sizeof(stn_op_desc), .name = "argsort", STN_INPUTS(inputs), STN_ATTRS(sort_schema, struct sort_attrs),
+    .attrs_init = &sort_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = argsort},
+};
+
 const stn_op_desc stni_op_topk = {
-    .size = sizeof(stn_op_desc), .name = "topk", .inputs = inputs, .n_inputs = 1, .attrs = topk_schema, .n_attrs = 4,
-    .attrs_size = sizeof(struct topk_attrs), .attrs_init = &topk_init, .n_outputs = 2, .compose = topk,
+    .size = sizeof(stn_op_desc), .name = "topk", STN_INPUTS(inputs), STN_ATTRS(topk_schema, struct topk_attrs),
+    .attrs_init = &topk_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = topk},
 };

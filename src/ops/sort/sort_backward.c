@@ -140,32 +140,26 @@ static const stn_input_schema inputs[] = {[GRAD] = {.name = "grad"}, [INDICES] =
 static const stn_attr_schema attrs_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct send_back_attrs, dim), NULL}};
 
 static const stn_kernel_slot slots[] = {
-    [PACK] = {"sort_backward.pack", sizeof(struct stni_sort_pack_args)},
-    [PLACE] = {"sort_backward.place", sizeof(struct stni_sort_along_args)},
+    [PACK] = {"pack", sizeof(struct stni_sort_pack_args)},
+    [PLACE] = {"place", sizeof(struct stni_sort_along_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "sort_backward.pack", "cpu", STNI_SORT_ALL, sizeof(struct stni_sort_pack_args), stni_sort_pack_cpu},
-    {sizeof(stn_kernel), "sort_backward.place", "cpu", STNI_SORT_ALL, sizeof(struct stni_sort_along_args), stni_sort_place_cpu},
+    STNI_CPU_ROW("pack", STNI_SORT_ALL, struct stni_sort_pack_args, stni_sort_pack_cpu, NULL),
+    STNI_CPU_ROW("place", STNI_SORT_ALL, struct stni_sort_along_args, stni_sort_place_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_sort_backward = {
     .size = sizeof(stn_op_desc),
     .name = "sort_backward",
-    .inputs = inputs,
-    .n_inputs = 2,
-    .attrs = attrs_schema,
-    .n_attrs = 1,
-    .attrs_size = sizeof(struct send_back_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct send_back_attrs),
     .n_outputs = 1,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 2,
-    .kernels = kernels,
-    .n_kernels = 2,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

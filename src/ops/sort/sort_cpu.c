@@ -21,9 +21,12 @@ static int is_small(stn_dtype dtype, int64_t n)
     return stni_sort_key_bits(dtype) <= 32 && n <= UINT32_MAX;
 }
 
-size_t stni_sort_sort_bytes(stn_dtype dtype, int64_t n)
+size_t stni_sort_sort_workspace(stn_queue *queue, const void *args)
 {
-    return 2 * (size_t)n * (is_small(dtype, n) ? sizeof(struct entry_small) : sizeof(struct entry_large));
+    const struct stni_sort_sort_args *a = args;
+    const int64_t n = a->lines.n;
+    (void)queue;
+    return 2 * (size_t)n * (is_small(a->order.dtype, n) ? sizeof(struct entry_small) : sizeof(struct entry_large));
 }
 
 stn_status stni_sort_sort_cpu(stn_queue *queue, const void *args)

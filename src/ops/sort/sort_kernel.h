@@ -55,7 +55,7 @@ struct stni_sort_top_args {
     void *values;
     int64_t *indices;
     struct stni_sort_pair *pairs; /* not NULL: k candidates per line are written here instead */
-    struct stni_sort_entry *heap; /* k entries */
+    void *work; /* as many bytes as the kernel asks for */
     int64_t first_line, n_lines;
 };
 
@@ -68,12 +68,14 @@ struct stni_sort_merge_args {
     const struct stni_sort_pair *pairs;
     void *values;
     int64_t *indices;
-    struct stni_sort_entry *heap; /* k_out entries */
+    void *work; /* as many bytes as the kernel asks for */
     int64_t first_line, n_lines;
 };
 
 stn_status stni_sort_top_cpu(stn_queue *queue, const void *args);
+size_t stni_sort_top_workspace(stn_queue *queue, const void *args);
 stn_status stni_sort_merge_cpu(stn_queue *queue, const void *args);
+size_t stni_sort_merge_workspace(stn_queue *queue, const void *args);
 
 /* place: the elements of `part` to their indices' places in `whole`, zeros elsewhere. take: the elements of `whole` at the indices, zeros for those
  * that are not here. `lines` are those of whole (IN), part (VALUES) and indices. */
@@ -114,13 +116,11 @@ struct stni_sort_sort_args {
     const void *in;
     void *values;
     int64_t *indices;
-    void *work; /* for one line */
+    void *work; /* as many bytes as the kernel asks for */
 };
 
-/* Bytes of work for a line of n elements. */
-size_t stni_sort_sort_bytes(stn_dtype dtype, int64_t n);
-
 stn_status stni_sort_sort_cpu(stn_queue *queue, const void *args);
+size_t stni_sort_sort_workspace(stn_queue *queue, const void *args);
 
 /* What is left of a run, and the key of its next element. */
 struct stni_sort_run {
@@ -234,12 +234,11 @@ struct stni_sort_select_args {
     const void *in;
     void *values;
     int64_t *indices;
-    struct stni_sort_entry *work; /* lines.n entries, for lines of up to ORDER_SHORT_LINE */
+    void *work; /* as many bytes as the kernel asks for */
 };
 
-enum { ORDER_SHORT_LINE = 2048 };
-
 stn_status stni_sort_select_cpu(stn_queue *queue, const void *args);
+size_t stni_sort_select_workspace(stn_queue *queue, const void *args);
 
 /* out[i] = how many elements of a sequence in order come before value i, or are equal to it and `right`. Lines are those of the sequence (IN), of the
  * values (VALUES) and of out (INDICES); the dims along them are those of the values alone, with along_index the strides of out. */
@@ -252,10 +251,11 @@ struct stni_sort_search_args {
     const void *sequence, *values; /* values NULL: `bits` is the one */
     uint64_t bits;
     void *out;
-    uint64_t *keys; /* n, to make them once; or NULL */
+    void *work; /* as many bytes as the kernel asks for; NULL where that is 0 */
 };
 
 stn_status stni_sort_search_cpu(stn_queue *queue, const void *args);
+size_t stni_sort_search_workspace(stn_queue *queue, const void *args);
 
 /* range: lowest negated and highest element, -inf where there is none. count: elements by bins of equal width from low to high, or from the
  * range where these are equal. store: counts as elements of out. */

@@ -66,7 +66,6 @@ static stn_status run(stn_op_call *call)
     struct stni_sort_sort_args args = {.order = {in->spec->layout.dtype, attrs->descending != 0, 0}, .in = in->data, .values = values->data,
                                         .indices = indices->data};
     const int dim = dim_of(call);
-    void *work;
     if (!stni_sort_has_lines(in->spec, dim))
         return STN_OK;
     if (call->note)
@@ -74,8 +73,7 @@ static stn_status run(stn_op_call *call)
     if (in->spec->local_numel == 0)
         return STN_OK;
     stni_sort_lines_make(&args.lines, in->spec->layout.ndim > 0 ? 1u << dim : 0, 1, in, values, indices);
-    STNI_TRY(stn_op_scratch(call, stni_sort_sort_bytes(args.order.dtype, args.lines.n), &work));
-    args.work = work;
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, STNI_SORT_SORT, args.order.dtype, &args), &args.work));
     return stn_op_launch(call, STNI_SORT_SORT, args.order.dtype, &args, sizeof args);
 }
 
@@ -108,41 +106,33 @@ static const stn_attr_schema attrs_schema[] = {
 static const struct stni_sort_sort_attrs attrs_init = {.dim = -1};
 
 static const stn_kernel_slot slots[] = {
-    [STNI_SORT_SORT] = {"order_sort.sort", sizeof(struct stni_sort_sort_args)},
-    [STNI_SORT_COUNT] = {"order_sort.count", sizeof(struct stni_sort_count_args)},
-    [STNI_SORT_NARROW] = {"order_sort.narrow", sizeof(struct stni_sort_narrow_args)},
-    [STNI_SORT_DEAL] = {"order_sort.deal", sizeof(struct stni_sort_deal_args)},
-    [STNI_SORT_RUNS] = {"order_sort.runs", sizeof(struct stni_sort_runs_args)},
+    [STNI_SORT_SORT] = {"sort", sizeof(struct stni_sort_sort_args)},
+    [STNI_SORT_COUNT] = {"count", sizeof(struct stni_sort_count_args)},
+    [STNI_SORT_NARROW] = {"narrow", sizeof(struct stni_sort_narrow_args)},
+    [STNI_SORT_DEAL] = {"deal", sizeof(struct stni_sort_deal_args)},
+    [STNI_SORT_RUNS] = {"runs", sizeof(struct stni_sort_runs_args)},
 };
 
-#define KERNEL(slot, type, function) {sizeof(stn_kernel), "order_sort." slot, "cpu", STNI_SORT_DTYPES, sizeof(struct type), function}
-
 static const stn_kernel kernels[] = {
-    KERNEL("sort", stni_sort_sort_args, stni_sort_sort_cpu),
-    KERNEL("count", stni_sort_count_args, stni_sort_count_cpu),
-    KERNEL("narrow", stni_sort_narrow_args, stni_sort_narrow_cpu),
-    KERNEL("deal", stni_sort_deal_args, stni_sort_deal_cpu),
-    KERNEL("runs", stni_sort_runs_args, stni_sort_runs_cpu),
+    STNI_CPU_ROW("sort", STNI_SORT_DTYPES, struct stni_sort_sort_args, stni_sort_sort_cpu, stni_sort_sort_workspace),
+    STNI_CPU_ROW("count", STNI_SORT_DTYPES, struct stni_sort_count_args, stni_sort_count_cpu, NULL),
+    STNI_CPU_ROW("narrow", STNI_SORT_DTYPES, struct stni_sort_narrow_args, stni_sort_narrow_cpu, NULL),
+    STNI_CPU_ROW("deal", STNI_SORT_DTYPES, struct stni_sort_deal_args, stni_sort_deal_cpu, NULL),
+    STNI_CPU_ROW("runs", STNI_SORT_DTYPES, struct stni_sort_runs_args, stni_sort_runs_cpu, NULL),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_order_sort = {
     .size = sizeof(stn_op_desc),
     .name = "order_sort",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs_schema,
-    .n_attrs = 2,
-    .attrs_size = sizeof(struct stni_sort_sort_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_sort_sort_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 2,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = STNI_SORT_SORT_SLOTS,
-    .kernels = kernels,
-    .n_kernels = STNI_SORT_SORT_SLOTS,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -39,7 +39,7 @@ static stn_status sort_own(const struct shared *s)
     args.lines.along_in[0] = in->strides[dim];
     if (s->n == 0)
         return STN_OK;
-    STNI_TRY(stn_op_scratch(s->call, stni_sort_sort_bytes(s->order.dtype, s->n), &args.work));
+    STNI_TRY(stn_op_scratch(s->call, stn_op_workspace(s->call, STNI_SORT_SORT, s->order.dtype, &args), &args.work));
     stn_status status = stn_op_launch(s->call, STNI_SORT_SORT, s->order.dtype, &args, sizeof args);
     stni_scratch_release(s->call->context, mark);
     return status;

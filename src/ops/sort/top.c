@@ -64,8 +64,9 @@ static stn_status run_shared(stn_op_call *call, struct stni_sort_top_args *top)
     void *own, *all;
     STNI_TRY(stni_mesh_comm(in->spec->layout.mesh, (uint32_t)call->note, &comm));
     struct stni_sort_merge_args merge = {.order = top->order, .lines = top->lines, .k_out = top->k, .n_parts = comm->size,
-                                          .values = top->values, .indices = top->indices, .heap = top->heap};
+                                          .values = top->values, .indices = top->indices};
     merge.k = top->k = top->k < longest ? top->k : longest;
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, MERGE, top->order.dtype, &merge), &merge.work));
     const int64_t line_bytes = top->k * (int64_t)sizeof *top->pairs, fit = BUFFER / (line_bytes * comm->size);
     const int64_t at_once = fit < 1 ? 1 : fit < n_lines ? fit : n_lines;
     STNI_TRY(stn_op_scratch(call, (size_t)(at_once * line_bytes), &own));
@@ -88,13 +89,11 @@ static stn_status run(stn_op_call *call)
     const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
     struct stni_sort_top_args args = {.order = {in->spec->layout.dtype, attrs->largest != 0, attrs->nan_first != 0}, .k = attrs->k,
                                        .in = in->data, .values = values->data, .indices = indices->data};
-    void *heap;
     if (values->spec->local_numel == 0)
         return STN_OK;
-    STNI_TRY(stn_op_scratch(call, (size_t)args.k * sizeof *args.heap, &heap));
-    args.heap = heap;
     stni_sort_lines_make(&args.lines, stni_sort_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
     args.n_lines = order_line_count(&args.lines);
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, TOP, args.order.dtype, &args), &args.work));
     return call->note ? run_shared(call, &args) : stn_op_launch(call, TOP, args.order.dtype, &args, sizeof args);
 }
 
@@ -123,33 +122,27 @@ static const stn_attr_schema attrs[] = {
 static const struct stni_sort_top_attrs attrs_init = {.dim = {.n = -1}, .k = 1, .largest = 1};
 
 static const stn_kernel_slot slots[] = {
-    [TOP] = {"order_top.top", sizeof(struct stni_sort_top_args)},
-    [MERGE] = {"order_top.merge", sizeof(struct stni_sort_merge_args)},
+    [TOP] = {"top", sizeof(struct stni_sort_top_args)},
+    [MERGE] = {"merge", sizeof(struct stni_sort_merge_args)},
 };
 
 static const stn_kernel kernels[] = {
-    {sizeof(stn_kernel), "order_top.top", "cpu", STNI_SORT_DTYPES, sizeof(struct stni_sort_top_args), stni_sort_top_cpu},
-    {sizeof(stn_kernel), "order_top.merge", "cpu", STNI_SORT_DTYPES, sizeof(struct stni_sort_merge_args), stni_sort_merge_cpu},
+    STNI_CPU_ROW("top", STNI_SORT_DTYPES, struct stni_sort_top_args, stni_sort_top_cpu, stni_sort_top_workspace),
+    STNI_CPU_ROW("merge", STNI_SORT_DTYPES, struct stni_sort_merge_args, stni_sort_merge_cpu, stni_sort_merge_workspace),
+};
+
+static const stn_op_impl impl = {
+    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_order_top = {
     .size = sizeof(stn_op_desc),
     .name = "order_top",
-    .inputs = inputs,
-    .n_inputs = 1,
-    .attrs = attrs,
-    .n_attrs = 5,
-    .attrs_size = sizeof(struct stni_sort_top_attrs),
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_sort_top_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 2,
-    .check = check,
-    .place = place,
-    .run = run,
-    .saves = saves,
-    .backward = backward,
-    .slots = slots,
-    .n_slots = 2,
-    .kernels = kernels,
-    .n_kernels = 2,
     .flags = STN_OP_INTERNAL,
+    .impl = &impl,
 };

@@ -38,6 +38,12 @@ static void write_pairs(const struct stni_sort_top_args *a, const struct order_h
     }
 }
 
+size_t stni_sort_top_workspace(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    return (size_t)((const struct stni_sort_top_args *)args)->k * sizeof(struct stni_sort_entry);
+}
+
 stn_status stni_sort_top_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_sort_top_args *a = args;
@@ -46,7 +52,7 @@ stn_status stni_sort_top_cpu(stn_queue *queue, const void *args)
     (void)queue;
     for (int64_t i = 0; i < a->n_lines; i++) {
         const int64_t l = a->first_line + i;
-        struct order_heap heap = {a->heap, 0, a->k};
+        struct order_heap heap = {a->work, 0, a->k};
         collect(a, order_line_at(lines, ORDER_IN, l), &heap);
         stni_sort_heap_sort(&heap);
         if (a->pairs) {
@@ -78,6 +84,12 @@ static void collect_pairs(const struct stni_sort_merge_args *a, int64_t line, st
         }
 }
 
+size_t stni_sort_merge_workspace(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    return (size_t)((const struct stni_sort_merge_args *)args)->k_out * sizeof(struct stni_sort_entry);
+}
+
 stn_status stni_sort_merge_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_sort_merge_args *a = args;
@@ -86,7 +98,7 @@ stn_status stni_sort_merge_cpu(stn_queue *queue, const void *args)
     (void)queue;
     for (int64_t i = 0; i < a->n_lines; i++) {
         const int64_t l = a->first_line + i;
-        struct order_heap heap = {a->heap, 0, a->k_out};
+        struct order_heap heap = {a->work, 0, a->k_out};
         int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
         collect_pairs(a, i, &heap);
         stni_sort_heap_sort(&heap);

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "core/base/dtype.h"
+#include "core/device/device.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/cpu/convert.h"
 
@@ -185,6 +186,7 @@ static void powers_are_right_for_all_magnitudes(void)
 /* Every bf16 and f16: the result is f32's, rounded. */
 static void sixteen_bit_floats_are_rounded_once(void)
 {
+    stn_queue best = {.isa = stni_isa_best()};
     enum { N = 65536 };
     static uint16_t x[N], y[N];
     static float wide[N], result[N];
@@ -195,10 +197,10 @@ static void sixteen_bit_floats_are_rounded_once(void)
             wide[i] = half ? stni_f16_to_f32(x[i]) : stni_bf16_to_f32(x[i]);
         }
         for (int f = 0; f < N_FUNCTIONS; f++) {
-            struct stni_pointwise_args args = {.op = functions[f].op, .isa = stni_isa_best(), .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 1,
+            struct stni_pointwise_args args = {.op = functions[f].op, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 1,
                                                .shape = {N}, .out = {y, dtype, {1}}, .in = {{x, dtype, {1}}}, .a = {1, 1}, .b = {20, 20}};
             struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = result, .in = {wide, wide, wide}, .a = {1, 1}, .b = {20, 20}};
-            CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+            CHECK_STATUS(stni_pointwise_cpu(&best, &args), STN_OK);
             stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, stni_isa_best())(&block);
             int64_t wrong = 0;
             for (int i = 0; i < N; i++)
@@ -303,7 +305,7 @@ static void every_dtype_that_an_op_takes_has_a_kernel(void)
 {
     for (int i = 0; i < STNI_OP_COUNT; i++) {
         const stn_op_desc *desc = stni_op_table[i];
-        if (desc->run != stni_pointwise_run)
+        if (desc->impl != &stni_pointwise_impl)
             continue;
         const struct stni_pointwise_rule *rule = desc->arg;
         for (int d = 0; d < STN_DTYPE_COUNT; d++)

@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "every_isa.h"
 
+#include "core/device/device.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 #include "ops/elements.h"
 #include "ops/cpu/convert.h"
@@ -102,8 +103,8 @@ static int run_and_compare(struct problem *p, const char *what)
         double _Complex x = operand_at(p, 0, offset[0]), y = p->args.n_in > 1 ? operand_at(p, 1, offset[1]) : 0;
         element_set(out, wanted, offset[p->args.n_in], computed(p, x, y));
     } while (step(p, index, offset));
-    p->args.isa = next_isa();
-    CHECK_STATUS(stni_pointwise_cpu(NULL, &p->args), STN_OK);
+    stn_queue queue = {.isa = next_isa()};
+    CHECK_STATUS(stni_pointwise_cpu(&queue, &p->args), STN_OK);
     int64_t wrong = -1;
     for (int64_t i = 0; i < MAX_ELEMENTS && wrong < 0; i++)
         if (element_get(out, wanted, i) != element_get(out, p->memory[p->args.n_in], i))
@@ -254,19 +255,20 @@ static void matrices_that_lie_across_match_a_plain_loop(void)
 /* So long a result is written past the caches, piece by piece; every offset within a line, an end that is no whole piece. */
 static void long_runs_are_added_to_their_last_element(void)
 {
+    stn_queue best = {.isa = stni_isa_best()};
     enum { N = (8 << 20) / 4 + 1237 };
     float *x = malloc((N + 16) * sizeof *x), *y = malloc((N + 16) * sizeof *y);
     for (int64_t i = 0; i < N + 16; i++)
         x[i] = (float)(i % 1021);
     for (int shift = 0; shift < 3; shift++) {
-        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .isa = stni_isa_best(), .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2,
+        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2,
                                            .shape = {N}};
         args.in[0] = (struct stni_pointwise_operand){x + shift, STN_DTYPE_F32, {1}};
         args.in[1] = (struct stni_pointwise_operand){x + 2 * shift, STN_DTYPE_F32, {1}};
         args.out = (struct stni_pointwise_operand){y + 1, STN_DTYPE_F32, {1}};
         set_number(&args.a, 2);
         y[0] = y[N + 1] = -1;
-        CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+        CHECK_STATUS(stni_pointwise_cpu(&best, &args), STN_OK);
         int64_t wrong = 0;
         for (int64_t i = 0; i < N; i++)
             wrong += y[1 + i] != x[shift + i] + 2 * x[2 * shift + i];
@@ -280,6 +282,7 @@ static void long_runs_are_added_to_their_last_element(void)
 /* As long, but not one run of one dtype: a number, a cast, broadcasts, an operand that lies across, rows with gaps. */
 static void long_results_of_tiles_match_a_plain_loop(void)
 {
+    stn_queue best = {.isa = stni_isa_best()};
     enum { ROWS = 2053, COLUMNS = 2051, GAP = 21, N = ROWS * (COLUMNS + GAP), SMALL = 120 };
     static const struct {
         const char *name;
@@ -295,7 +298,7 @@ static void long_results_of_tiles_match_a_plain_loop(void)
         x[i] = (float)(i % SMALL);
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         const int number = cases[k].row == 0 && cases[k].col == 0;
-        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .isa = stni_isa_best(), .compute = STN_DTYPE_F32, .ndim = 2, .n_in = 2,
+        struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_F32, .ndim = 2, .n_in = 2,
                                            .shape = {ROWS, COLUMNS}, .out = {z, cases[k].out, {cases[k].out_row, 1}},
                                            .in = {{x + 1, STN_DTYPE_F32, {COLUMNS, 1}},
                                                   {number ? NULL : x, STN_DTYPE_F32, {cases[k].row, cases[k].col}}}};
@@ -303,7 +306,7 @@ static void long_results_of_tiles_match_a_plain_loop(void)
         set_number(&args.number[1], 7);
         for (int64_t i = 0; i < N; i++)
             element_set(cases[k].out, z, i, -1);
-        CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+        CHECK_STATUS(stni_pointwise_cpu(&best, &args), STN_OK);
         int64_t wrong = 0;
         for (int64_t r = 0; r < ROWS; r++)
             for (int64_t c = 0; c < cases[k].out_row; c++) {
@@ -340,20 +343,21 @@ static void result_may_overwrite_an_operand(void)
 
 static void integers_wrap_and_narrow_ones_are_cut(void)
 {
+    stn_queue best = {.isa = stni_isa_best()};
     int64_t big[2] = {INT64_MAX, INT64_MIN}, sum[2];
     uint8_t byte = 250, cut;
     struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_I64, .ndim = 1, .n_in = 2, .shape = {2},
                                        .out = {sum, STN_DTYPE_I64, {1}}, .in = {{big, STN_DTYPE_I64, {1}}, {NULL, STN_DTYPE_I64, {0}}}};
     set_number(&args.a, 1);
     set_number(&args.number[1], 1);
-    CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+    CHECK_STATUS(stni_pointwise_cpu(&best, &args), STN_OK);
     CHECK_I64(sum[0], INT64_MIN);
     CHECK_I64(sum[1], INT64_MIN + 1);
     args.ndim = 0;
     args.out = (struct stni_pointwise_operand){&cut, STN_DTYPE_U8, {0}};
     args.in[0] = (struct stni_pointwise_operand){&byte, STN_DTYPE_U8, {0}};
     set_number(&args.number[1], 10);
-    CHECK_STATUS(stni_pointwise_cpu(NULL, &args), STN_OK);
+    CHECK_STATUS(stni_pointwise_cpu(&best, &args), STN_OK);
     CHECK_I64(cut, 4);
 }
 

@@ -159,20 +159,20 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema attrs_schema[] = {{"below", STN_ATTR_INTS, offsetof(struct window_attrs, below), NULL},
                                                {"above", STN_ATTR_INTS, offsetof(struct window_attrs, above), NULL},
                                                {"mode", STN_ATTR_INTS, offsetof(struct window_attrs, mode), NULL}};
-static const stn_kernel_slot forward_slots[] = {{"window.run", sizeof(struct window_args)}};
-static const stn_kernel_slot adjoint_slots[] = {{"window_adjoint.run", sizeof(struct window_args)}};
+static const stn_kernel_slot slots[] = {{"run", sizeof(struct window_args)}};
 static const stn_kernel forward_kernels[] = {
-    {sizeof(stn_kernel), "window.run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct window_args), forward_kernel}};
+    {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct window_args), forward_kernel, NULL}};
 static const stn_kernel adjoint_kernels[] = {
-    {sizeof(stn_kernel), "window_adjoint.run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct window_args), adjoint_kernel}};
-static const stn_op_desc window = {.size = sizeof window, .name = "window", .inputs = inputs, .n_inputs = 1, .attrs = attrs_schema, .n_attrs = 3,
-                                   .attrs_size = sizeof(struct window_attrs), .n_outputs = 1, .check = check, .place = place, .run = run_forward,
-                                   .backward = backward, .slots = forward_slots, .n_slots = 1, .kernels = forward_kernels, .n_kernels = 1,
-                                   .arg = "window_adjoint"};
-static const stn_op_desc window_adjoint = {.size = sizeof window_adjoint, .name = "window_adjoint", .inputs = inputs, .n_inputs = 1,
-                                           .attrs = attrs_schema, .n_attrs = 3, .attrs_size = sizeof(struct window_attrs), .n_outputs = 1,
-                                           .check = check, .place = place, .run = run_adjoint, .backward = backward, .slots = adjoint_slots,
-                                           .n_slots = 1, .kernels = adjoint_kernels, .n_kernels = 1, .arg = "window"};
+    {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct window_args), adjoint_kernel, NULL}};
+static const stn_op_impl forward_impl = {.check = check, .place = place, .run = run_forward, .backward = backward, STN_SLOTS(slots),
+                                         STN_KERNELS(forward_kernels)};
+static const stn_op_impl adjoint_impl = {.check = check, .place = place, .run = run_adjoint, .backward = backward, STN_SLOTS(slots),
+                                         STN_KERNELS(adjoint_kernels)};
+static const stn_op_desc window = {.size = sizeof window, .name = "window", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct window_attrs),
+                                   .n_outputs = 1, .impl = &forward_impl, .arg = "window_adjoint"};
+static const stn_op_desc window_adjoint = {.size = sizeof window_adjoint, .name = "window_adjoint", STN_INPUTS(inputs),
+                                           STN_ATTRS(attrs_schema, struct window_attrs), .n_outputs = 1, .impl = &adjoint_impl,
+                                           .arg = "window"};
 
 static void register_ops(stn_context *context)
 {

@@ -39,7 +39,7 @@ template <class ARGS, void (*LAUNCH)(const ARGS &, cudaStream_t)> stn_status lau
 #define STNI_CUDA_KERNELS(name)                                     \
     extern "C" const stn_kernel stni_cuda_kernels_##name[];          \
     const stn_kernel stni_cuda_kernels_##name[]
-#define STNI_CUDA_KERNEL(slot, dtypes, args, launch) {sizeof(stn_kernel), slot, "cuda", dtypes, sizeof(args), launch_row<args, launch>}
+#define STNI_CUDA_KERNEL(slot, dtypes, args, launch) {sizeof(stn_kernel), slot, "cuda", dtypes, sizeof(args), launch_row<args, launch>, nullptr}
 #define STNI_CUDA_KERNELS_END {}
 
 #endif

@@ -2,6 +2,8 @@
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 #include "ops/elementwise/kernels/pointwise_tiles.h"
 
+#include "core/device/device.h"
+
 static int is_run(const struct stni_pointwise_args *args, const struct stni_pointwise_operand *operand)
 {
     return operand->data && operand->dtype == args->compute && (args->ndim == 0 || operand->strides[0] == 1);
@@ -73,13 +75,12 @@ stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_d
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
 {
-    (void)queue;
     const struct stni_pointwise_args *args = raw;
-    stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, args->isa);
+    stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, queue->isa);
     struct stni_pointwise_block run;
     run.n = args->ndim ? args->shape[0] : 1;
     if (!is_one_run(args, &run) || is_streamed(args, run.n)) {
-        stni_pointwise_tiles(args, block);
+        stni_pointwise_tiles(args, queue->isa, block);
         return STN_OK;
     }
     run.buffer = NULL;

@@ -25,7 +25,6 @@ struct stni_pointwise_operand {
 /* out may be the memory of an operand where both have the same strides. No dim has size 0. */
 struct stni_pointwise_args {
     enum stni_pointwise_op op;
-    enum stni_isa isa;
     stn_dtype compute; /* a compute type (ops/cpu/convert.h) */
     int ndim, n_in;
     int64_t shape[STN_MAX_NDIM]; /* slowest dim first; ndim may be 0 */

@@ -39,6 +39,7 @@ struct lane {
 
 struct space {
     const struct stni_pointwise_args *args;
+    enum stni_isa isa;
     stni_pointwise_block_fn block;
     int64_t compute_size;         /* bytes of an element of the compute type */
     int64_t rows, cols;           /* of the two inner dims */
@@ -238,7 +239,7 @@ static void fill(struct space *s, int l)
     const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
     stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
     const struct stni_tile tile = {.rows = 1, .cols = n, .to_col = 1};
-    stni_tile_kernels(s->args->compute, dtype, s->args->isa).convert(s->lane[l].buffer, value, &tile);
+    stni_tile_kernels(s->args->compute, dtype, s->isa).convert(s->lane[l].buffer, value, &tile);
 }
 
 static int is_same_everywhere(const struct stni_pointwise_args *args, int l)
@@ -339,18 +340,19 @@ static void set_lanes(struct space *s)
 {
     const struct stni_pointwise_args *args = s->args;
     set_lane(s, OUT, &args->out);
-    s->lane[OUT].kernels = stni_tile_kernels(args->out.dtype, args->compute, args->isa);
+    s->lane[OUT].kernels = stni_tile_kernels(args->out.dtype, args->compute, s->isa);
     for (int l = 0; l < args->n_in; l++) {
         set_lane(s, l, &args->in[l]);
-        s->lane[l].kernels = stni_tile_kernels(args->compute, args->in[l].dtype, args->isa);
+        s->lane[l].kernels = stni_tile_kernels(args->compute, args->in[l].dtype, s->isa);
         s->lane[l].same = is_same_everywhere(args, l);
     }
 }
 
-void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise_block_fn block)
+void stni_pointwise_tiles(const struct stni_pointwise_args *args, enum stni_isa isa, stni_pointwise_block_fn block)
 {
     struct space s;
     s.args = args;
+    s.isa = isa;
     s.block = block;
     s.compute_size = (int64_t)stn_dtype_size(args->compute);
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
@@ -363,5 +365,5 @@ void stni_pointwise_tiles(const struct stni_pointwise_args *args, stni_pointwise
             fill(&s, l);
     run_outer(&s);
     if (s.buffer)
-        STNI_ISA_PICK(stni_copy_kernels, args->isa)->fence();
+        STNI_ISA_PICK(stni_copy_kernels, isa)->fence();
 }
