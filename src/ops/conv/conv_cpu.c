@@ -1,5 +1,5 @@
 /* Convolutions on the CPU: by oneDNN, or by our own kernels for f64, for empty chunks, and where oneDNN has nothing fast. */
-#include "ops/conv/conv_kernel.h"
+#include "ops/conv/conv_blocks.h"
 
 #include "core/box/box.h"
 #include "core/device/device.h"
@@ -70,10 +70,6 @@ static struct stni_conv_data data_after(const struct stni_conv_problem *p, const
     return left;
 }
 
-/* Terms of a gradient by the weight that oneDNN is given at once: it adds up all of them in a few chains of f32, and 50,000 equal ones were 4e-4
- * off. What is computed at once is added to the gradient in f32. */
-enum { TERMS_AT_ONCE = 1 << 12 };
-
 /* Images of a batch that oneDNN is given at once. One that is work enough costs nothing by itself. */
 static int64_t images_at_once(const struct stni_conv_problem *p)
 {
@@ -83,7 +79,7 @@ static int64_t images_at_once(const struct stni_conv_problem *p)
         terms *= p->out[d];
         work *= p->out[d] * p->kernel[d];
     }
-    return work > WORTH || terms > TERMS_AT_ONCE ? 1 : TERMS_AT_ONCE / terms;
+    return work > WORTH || terms > STNI_CONV_TERMS_AT_ONCE ? 1 : STNI_CONV_TERMS_AT_ONCE / terms;
 }
 
 /* A whole batch, or images of a batch one by one. */
@@ -242,28 +238,6 @@ static size_t workspace_bytes(const struct stni_conv_args *a, const struct way *
     return bytes + wide_bytes(bias_elements(a));
 }
 
-size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
-{
-    const struct stni_conv_args *a = args;
-    const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
-    return workspace_bytes(a, &way);
-}
-
-/* As many as keep what they read and write in a core's cache: on 64 channels and 256 columns oneDNN's gradient by the weight is 2 to 3 times as fast
- * in blocks of 4 rows as at once where the L2 cache has 512 KiB, the others 1.1 times. */
-int64_t stni_conv_cpu_rows(stn_queue *queue, const struct stni_conv_row *row)
-{
-    enum { CACHE = 1 << 19, LEAST_WORK = 5 * 1000 * 1000 }; /* bytes; multiplications, about 100 us */
-    const int threads = queue->context->threads;
-    if (choose(queue, row->dtype).library == NULL)
-        return 0;
-    int64_t rows = CACHE / row->bytes, least = LEAST_WORK / row->work;
-    rows = (rows > least ? rows : least) * (threads > 1 ? threads : 1);
-    if (row->terms > 0 && rows > TERMS_AT_ONCE / row->terms)
-        rows = TERMS_AT_ONCE / row->terms;
-    return rows > 1 ? rows : 1;
-}
-
 static stn_status solve_complex(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a)
 {
     STNI_TRY(stni_conv_complex(queue, library, a));
@@ -272,13 +246,49 @@ static stn_status solve_complex(stn_queue *queue, struct stni_onednn *library, c
     return STN_OK;
 }
 
+static stn_status solve_block(stn_queue *queue, const struct way *way, const struct stni_conv_args *a)
+{
+    if (stni_dtype_is_complex((stn_dtype)a->problem.dtype))
+        return solve_complex(queue, way->library, a);
+    return way->widen ? solve_wide(queue, way->library, a) : solve(queue, way->library, a, &a->problem, &a->data, a->workspace);
+}
+
+/* Our own kernels have blocks of their own. */
+static int64_t block_rows(const stn_queue *queue, const struct way *way, const struct stni_conv_problem *p)
+{
+    return way->library == NULL ? stni_conv_target_rows(p) : stni_conv_block_rows(p, queue->context->threads);
+}
+
+size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
+{
+    const struct stni_conv_args *a = args;
+    const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
+    const int64_t all = stni_conv_target_rows(&a->problem), rows = block_rows(queue, &way, &a->problem);
+    size_t most = 0;
+    if (rows >= all)
+        return workspace_bytes(a, &way);
+    for (int64_t at = 0; at < all; at += rows) {
+        struct stni_conv_args block;
+        stni_conv_block(a, at, at + rows < all ? at + rows : all, &block);
+        const size_t bytes = workspace_bytes(&block, &way);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
     const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
-    if (stni_dtype_is_complex((stn_dtype)a->problem.dtype))
-        return solve_complex(queue, way.library, a);
-    return way.widen ? solve_wide(queue, way.library, a) : solve(queue, way.library, a, &a->problem, &a->data, a->workspace);
+    const int64_t all = stni_conv_target_rows(&a->problem), rows = block_rows(queue, &way, &a->problem);
+    if (rows >= all)
+        return solve_block(queue, &way, a);
+    for (int64_t at = 0; at < all; at += rows) {
+        struct stni_conv_args block;
+        stni_conv_block(a, at, at + rows < all ? at + rows : all, &block);
+        STNI_TRY(solve_block(queue, &way, &block));
+    }
+    return STN_OK;
 }
 
 static void add(enum stni_isa isa, stn_box dst, stn_box src, int from, stn_dtype dtype)

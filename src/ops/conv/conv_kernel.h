@@ -33,16 +33,6 @@ struct stni_conv_narrow_args {
 
 size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args);
 
-/* A row of what a launch computes: bytes that it reads and writes, multiplications, and for a gradient by the weight the terms that it adds to each
- * element, else 0. */
-struct stni_conv_row {
-    stn_dtype dtype;
-    int64_t bytes, work, terms;
-};
-
-/* How many such rows the CPU would rather compute at once than all of them; 0: all. On the context's thread. */
-int64_t stni_conv_cpu_rows(stn_queue *queue, const struct stni_conv_row *row);
-
 /* Elements of x, y or weight. */
 int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_role role);
 

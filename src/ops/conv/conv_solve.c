@@ -16,7 +16,6 @@ struct solver {
     void *weight, *bias;         /* bias NULL: none */
     stn_dtype weight_dtype;
     int windowed; /* the base is computed for the interior's rows alone, image by image */
-    int64_t block;   /* rows of the target that it computes at once */
     int started;     /* something was launched: the weight is known, its gradient is there to add to */
     void *workspace; /* of the kernels, one after the other */
     size_t workspace_bytes;
@@ -97,27 +96,12 @@ static int64_t row_work(const struct solver *s)
     return s->kind == STNI_CONV_GRAD_INPUT ? work / s->conv->window[0].stride : work;
 }
 
-/* Rows to compute at once, as the device likes it. 0: all. */
-static int64_t choose_block(const struct solver *s)
-{
-    const stn_context *context = s->call->context;
-    const struct stni_window *w = &s->conv->window[0];
-    const int64_t x = stni_conv_row_elements(s->conv, &s->x), y = stni_conv_row_elements(s->conv, &s->y);
-    const int64_t touched = s->kind == STNI_CONV_GRAD_INPUT ? x + y / w->stride : y + x * w->stride;
-    const int64_t terms = s->kind == STNI_CONV_GRAD_WEIGHT && s->y.channels > 0 ? y / s->y.channels : 0;
-    const struct stni_conv_row row = {s->dtype, touched * (int64_t)stn_dtype_size(s->dtype), row_work(s), terms};
-    if (!context->device->is_cpu || w->stride > stni_window_extent(w) || row.bytes == 0 || row.work == 0)
-        return 0;
-    const int64_t rows = stni_ceil_div(stni_conv_cpu_rows(context->queue, &row), w->stride) * w->stride; /* so that the blocks are alike */
-    return 2 * rows <= stni_range_length(s->plan.interior[0]) ? rows : 0;
-}
-
 /* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image where they are few. */
 static int choose_windowed(const struct solver *s)
 {
     enum { CHEAP = 1000 * 1000 }; /* multiplications: about 10 us */
     int64_t rows = stni_range_length(s->plan.own_target[0]) - stni_range_length(s->plan.interior[0]);
-    if (s->block > 0 || !stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]))
+    if (!stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]))
         return 1;
     if (rows == 0 || s->images.n == 1)
         return rows != 0;
@@ -135,14 +119,7 @@ static stn_status solve_rows(struct solver *s, struct stni_range target)
 
 static stn_status solve_base(struct solver *s)
 {
-    struct stni_range rows = s->plan.interior[0];
-    if (!s->windowed)
-        return launch(s, &s->x, &s->y, AT_ONCE, 0);
-    if (s->block == 0)
-        return solve_rows(s, rows);
-    for (int64_t at = rows.begin; at < rows.end; at += s->block)
-        STNI_TRY(solve_rows(s, (struct stni_range){at, at + s->block < rows.end ? at + s->block : rows.end}));
-    return STN_OK;
+    return s->windowed ? solve_rows(s, s->plan.interior[0]) : launch(s, &s->x, &s->y, AT_ONCE, 0);
 }
 
 /* The parts */
@@ -222,7 +199,6 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
 {
     struct stni_conv_image buffers[STNI_CONV_MAX_PARTS];
     stni_conv_plan(s->conv, s->x.range, s->y.range, &s->plan);
-    s->block = s->plan.has_base ? choose_block(s) : 0;
     s->windowed = s->plan.has_base && choose_windowed(s);
     if (s->plan.n_parts > 0 || stni_conv_exchanges(reader))
         STNI_TRY(stni_conv_fetch(&s->images, reader, &s->plan, source, take_own(s), buffers));
