@@ -117,15 +117,15 @@ static struct stni_cdist_operand transposed(struct stni_cdist_operand x)
 /* x2's gradient is x1's with the sides exchanged: distances are symmetric. */
 static void backward(const struct stni_cdist_args *p)
 {
-    struct stni_cdist_args turned = *p;
+    struct stni_cdist_args swapped = *p;
     if (p->grad1.data != NULL)
         backward_first(p);
-    turned.x1 = p->x2, turned.x2 = p->x1;
-    turned.rows1 = p->rows2, turned.rows2 = p->rows1;
-    turned.distance = transposed(p->distance), turned.grad = transposed(p->grad);
-    turned.grad1 = p->grad2, turned.grad2 = p->grad1;
-    if (turned.grad1.data != NULL)
-        backward_first(&turned);
+    swapped.x1 = p->x2, swapped.x2 = p->x1;
+    swapped.rows1 = p->rows2, swapped.rows2 = p->rows1;
+    swapped.distance = transposed(p->distance), swapped.grad = transposed(p->grad);
+    swapped.grad1 = p->grad2, swapped.grad2 = p->grad1;
+    if (swapped.grad1.data != NULL)
+        backward_first(&swapped);
 }
 
 stn_status STNI_ISA_NAME(stni_cdist)(stn_queue *queue, const void *args)

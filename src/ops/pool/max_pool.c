@@ -75,7 +75,7 @@ stn_tensor *stn_adaptive_max_pool3d(stn_tensor *input, const int64_t *output_siz
     return call_public(STNI_OP_adaptive_max_pool3d, input, &attrs, indices);
 }
 
-static stn_status judge(const stn_op_call *call, struct stni_pooling *pool)
+static stn_status check_pooling(const stn_op_call *call, struct stni_pooling *pool)
 {
     stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (!(STNI_MAX_DTYPES >> dtype & 1))
@@ -89,7 +89,7 @@ static stn_status pool(stn_op_call *call)
     const struct stni_pool_attrs *given = call->attrs;
     stn_context *context = call->context;
     struct stni_pooling read;
-    STNI_TRY(judge(call, &read));
+    STNI_TRY(check_pooling(call, &read));
     struct stni_pool_attrs attrs = stni_pool_attrs_of(given, call->arg, &call->in_spec[0]->layout);
     attrs.return_indices = given->return_indices || (stn_requires_grad(call->in[0]) && stn_grad_enabled(context));
     call->n_out = given->return_indices ? 2 : 1;
@@ -102,7 +102,7 @@ static stn_status check(stn_op_call *call)
 {
     const struct stni_pool_attrs *attrs = call->attrs;
     struct stni_pooling pool;
-    STNI_TRY(judge(call, &pool));
+    STNI_TRY(check_pooling(call, &pool));
     call->n_out = attrs->return_indices ? 2 : 1;
     for (int k = 0; k < call->n_out; k++) {
         call->out_meta[k] = (stn_meta){.dtype = k == INDICES ? STN_DTYPE_I64 : call->in_spec[0]->layout.dtype, .ndim = pool.ndim};

@@ -23,7 +23,7 @@ static stn_status check_spec(stn_context *context, int root, const stn_spec *spe
 }
 
 /* Checks that only the root can do; writes the reason of a failure to `text`. */
-static stn_status judge(const stn_tensor *local, const stn_spec *spec, char *text, size_t size)
+static stn_status check_chunk(const stn_tensor *local, const stn_spec *spec, char *text, size_t size)
 {
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     const struct stni_layout *to = &spec->layout;
@@ -114,7 +114,7 @@ static stn_status scatter(stn_context *context, stn_tensor *local, int root, con
     stn_status status = STN_OK;
     STNI_TRY(check_spec(context, root, spec));
     if (context->rank == root)
-        status = judge(local, spec, text, sizeof text);
+        status = check_chunk(local, spec, text, sizeof text);
     STNI_TRY(stn_agree(context, status, text));
     STNI_TRY(holds_values(spec, context->rank) ? stni_tensor_create(context, spec, out) : stni_zeros(context, spec, out));
     status = exchange(local, root, *out);

@@ -41,7 +41,7 @@ struct operands {
     const stn_number *number;
 };
 
-static stn_status judge(const stn_op_call *call, const struct operands *o)
+static stn_status check_operands(const stn_op_call *call, const struct operands *o)
 {
     const stn_input_schema *names = stn_op_descriptor(call->op)->inputs;
     const struct stni_layout *sequence = &call->in_spec[o->sequence]->layout;
@@ -102,7 +102,7 @@ static stn_status searchsorted(stn_op_call *call)
     const struct searchsorted_attrs *attrs = call->attrs;
     const struct operands o = {0, 1, &attrs->input};
     stn_tensor *sequence = call->in[0];
-    STNI_TRY(judge(call, &o));
+    STNI_TRY(check_operands(call, &o));
     if (attrs->right && attrs->side == LEFT)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'side' got left and 'right' true, wanted one of them, or the same");
     if (call->in_spec[2]) {
@@ -117,7 +117,7 @@ static stn_status bucketize(stn_op_call *call)
 {
     const struct bucketize_attrs *attrs = call->attrs;
     const struct operands o = {1, 0, &attrs->input};
-    STNI_TRY(judge(call, &o));
+    STNI_TRY(check_operands(call, &o));
     if (call->in_spec[1]->layout.ndim != 1)
         return stn_op_fail(call, STN_ERR_SHAPE, "'boundaries' got %d dims, wanted 1", call->in_spec[1]->layout.ndim);
     call->out[0] = search(call, &o, call->in[1], attrs->right, attrs->out_int32);

@@ -92,7 +92,7 @@ static struct result sort_dim(stn_tensor *input, int dim, int64_t descending)
     return sort_whole(input, dim, descending);
 }
 
-static stn_status judge(const stn_op_call *call, int64_t given, int *dim)
+static stn_status check_dim(const stn_op_call *call, int64_t given, int *dim)
 {
     const int unwrapped = (int)given;
     const stn_ints dims = stni_sort_dim(&unwrapped);
@@ -105,7 +105,7 @@ static stn_status sort(stn_op_call *call)
 {
     const struct sort_attrs *attrs = call->attrs;
     int dim;
-    STNI_TRY(judge(call, attrs->dim, &dim));
+    STNI_TRY(check_dim(call, attrs->dim, &dim));
     struct result r = sort_dim(call->in[0], dim, attrs->descending);
     call->out[0] = lay_like(r.values, call->in_spec[0]);
     call->out[1] = lay_like(r.indices, call->in_spec[0]);
@@ -116,7 +116,7 @@ static stn_status argsort(stn_op_call *call)
 {
     const struct sort_attrs *attrs = call->attrs;
     int dim;
-    STNI_TRY(judge(call, attrs->dim, &dim));
+    STNI_TRY(check_dim(call, attrs->dim, &dim));
     call->out[0] = lay_like(sort_dim(call->in[0], dim, attrs->descending).indices, call->in_spec[0]);
     return STN_OK;
 }
@@ -129,7 +129,7 @@ static stn_status topk(stn_op_call *call)
     const struct stni_sort_top_attrs top = {{1, {attrs->dim}}, attrs->k, attrs->largest, 0, 1};
     int dim;
     uint32_t axes;
-    STNI_TRY(judge(call, attrs->dim, &dim));
+    STNI_TRY(check_dim(call, attrs->dim, &dim));
     const int64_t n = in->ndim > 0 ? in->shape[dim] : 1, least = in->ndim > 0 ? 0 : 1; /* without dims, no result can be empty */
     if (attrs->k < least || attrs->k > n)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted %" PRId64 " <= k <= %" PRId64, attrs->k, least, n);

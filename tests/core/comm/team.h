@@ -17,6 +17,9 @@ void team_run_hooked(int n, double deadline_seconds, const struct stni_thread_ho
 /** The same without a hook and with a deadline of a minute. */
 void team_run(int n, team_body body, void *arg);
 
+/** A thread for each of these communicators, which it destroys. */
+void team_run_on(int n, stn_comm *const *comms, team_body body, void *arg);
+
 /** Element i of rank r: an integer from 1 to 5 (AVG: a multiple of `size`), so that every dtype holds all results exactly. */
 int team_value(int rank, int64_t i, int size, stn_dtype dtype, stn_reduce_op op);
 
