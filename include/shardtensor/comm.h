@@ -48,6 +48,8 @@ typedef struct stn_exchange {
     const stn_message *send, *recv;
 } stn_exchange;
 
+enum { STN_MAX_AGREE = 4096 }; /* bytes */
+
 /** What a communicator does. Each collective is called on the thread that runs `queue`, and fails through stn_queue_fail(queue). Of a device other
  *  than the CPU that is the thread which starts the collective: buffers are in the device's memory, what was queued before may still write to
  *  them, and the entry puts its own work on the queue (stn_queue_native) and need not wait for it.
@@ -90,6 +92,14 @@ typedef struct stn_comm_ops {
     /** Optional: a context that takes the communicator says how long its collectives may wait: above 0 or, negative, without end. Subsets made
      *  later inherit it. Until then it is 300 s. */
     void (*set_deadline)(void *impl, double seconds);
+    /* Agreement between hosts. Both entries or none: without them the library agrees by all_reduce and broadcast of host memory, which a
+     * communicator of the CPU's ranks can move; on another device it then refuses to agree (STN_ERR_UNSUPPORTED). They are collectives like the
+     * others, in one order with them, called on the same thread, and return when all is done; what others have queued on a device may still run. */
+    /** Optional: words[i] = op over all ranks' words[i], of host memory whatever the ranks' device is. op is SUM, MIN or MAX. At most STN_MAX_AGREE
+     *  bytes. */
+    stn_status (*agree)(void *impl, stn_queue *queue, int64_t *words, int n, stn_reduce_op op);
+    /** Optional: every rank's bytes become `root`'s, in host memory. At most STN_MAX_AGREE. */
+    stn_status (*agree_broadcast)(void *impl, stn_queue *queue, void *bytes, size_t n, int root);
 } stn_comm_ops;
 
 /** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.

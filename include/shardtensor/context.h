@@ -154,6 +154,19 @@ STN_API int stn_job_size(void);
 
 /* What happened */
 
+/** Why the host waited for its queue. */
+typedef enum stn_sync_reason {
+    STN_SYNC_CALLER,     /* stn_queue_sync, or a collective that the caller waits for */
+    STN_SYNC_AGREEMENT,  /* stn_agree, the end of a scope that agrees, before a backward: the ranks' hosts compare */
+    STN_SYNC_VALUES,     /* elements went to or came from the host: stn_to_host, stn_item, a norm that was asked for */
+    STN_SYNC_COUNTS,     /* how much is sent depends on values: indices routed to their owners, shapes of local tensors */
+    STN_SYNC_MEMORY,     /* memory went back to its allocator, or to whoever lent it */
+    STN_SYNC_EXPORT,     /* a tensor went out by DLPack */
+    STN_SYNC_GROUP,      /* a communicator was made or destroyed */
+    STN_SYNC_TRACE,      /* a trace was ended or summed up */
+    STN_SYNC_REASONS
+} stn_sync_reason;
+
 typedef struct stn_stats {
     size_t size;               /* sizeof(stn_stats), set by the caller */
     int64_t live_tensors;      /* handles */
@@ -172,6 +185,7 @@ typedef struct stn_stats {
     int64_t kernels;           /* launched */
     int64_t host_syncs;
     int64_t nodes;             /* recorded for backward since the last reset */
+    int64_t host_syncs_by[16]; /* host_syncs by stn_sync_reason; the rest is 0 */
 } stn_stats;
 
 /** Copies up to `stats->size` bytes of this rank's counters. Local. @return STN_ERR_ARGUMENT. */

@@ -19,7 +19,8 @@ typedef struct stn_queue stn_queue;
 typedef struct stn_event stn_event;
 
 /** A kernel. `args` is the plain struct that was given to launch (a copy). Runs once, on the queue; must not block on
- *  another rank, and must not call the library but for stn_queue_fail. */
+ *  another rank, and must not call the library but for stn_queue_fail, stn_queue_native, stn_queue_value_error and
+ *  stn_queue_value_record. */
 typedef stn_status (*stn_kernel_fn)(stn_queue *queue, const void *args);
 
 enum { STN_MAX_KERNEL_ARGS = 4096 }; /* bytes */
@@ -44,7 +45,27 @@ typedef struct stn_queue_options {
     stn_queue_kind kind;
     /** WORKER: delay kernels at random, drawn from this seed; 0 = no delays. Finds missing waits and early frees. */
     uint64_t delay_seed;
+    /** The caller's own stream in the device's type (a cudaStream_t), on which this work and the caller's run in the order in which they were put
+     *  there. It stays the caller's and outlives the queue. NULL: the device makes one. The CPU has none: STN_ERR_UNSUPPORTED. */
+    void *stream;
+    /** Queues of a higher number go first where they compete for the device, which rounds it to what it has; 0: its default. The CPU ignores it. */
+    int priority;
 } stn_queue_options;
+
+enum { STN_VALUE_NUMBERS = 14 };
+
+/** A value that a kernel read and could not use: an index out of range. A context has one such record, in memory that its device can write;
+ *  its first value error since the last agreement stands there. A kernel claims it by an atomic compare-and-swap of `state` from FREE to
+ *  CLAIMED, and where that succeeded writes the rest, then, behind a release fence, `state` WRITTEN. */
+typedef struct stn_value_record {
+    uint32_t state;                      /* stn_value_state */
+    int32_t op;                          /* stn_op_number of the op that is meant */
+    int32_t what;                        /* which of the op's texts (stn_op_impl.value_texts) */
+    int32_t n;                           /* numbers that are set */
+    int64_t numbers[STN_VALUE_NUMBERS];  /* what the text shows; a double by its bits */
+} stn_value_record;
+
+enum stn_value_state { STN_VALUE_FREE, STN_VALUE_CLAIMED, STN_VALUE_WRITTEN };
 
 /** What a device does. Every entry is called by one thread at a time per queue; `impl` is the device's own.
  *  Kernels receive pointers of this device. */
@@ -69,6 +90,19 @@ typedef struct stn_device_ops {
     /** Queued copies; `kind`: 0 device to device, 1 host to device, 2 device to host. */
     stn_status (*copy)(void *impl, void *queue, void *dst, const void *src, size_t bytes, int kind);
     void (*destroy)(void *impl);
+    /* What follows may be NULL, or absent by `size`: the library then does without, or the call that needs it is STN_ERR_UNSUPPORTED. */
+    /** Memory of the host that kernels of the device read and write at the same address, and that copies reach without staging. */
+    stn_status (*host_allocate)(void *impl, size_t bytes, void **out);
+    void (*host_deallocate)(void *impl, void *pointer, size_t bytes);
+    /** Calls function(arg) on a host thread once all that is on the queue has ended, whether or not it failed; later work waits for its return.
+     *  The function calls neither the library nor the device. */
+    stn_status (*call)(void *impl, void *queue, void (*function)(void *arg), void *arg);
+    /** From here to capture_end what is put on the queue is recorded and not run. Waiting for the queue meanwhile is an error of the device. */
+    stn_status (*capture_begin)(void *impl, void *queue);
+    /** `*graph` is NULL where the recording failed. */
+    stn_status (*capture_end)(void *impl, void *queue, void **graph);
+    stn_status (*graph_launch)(void *impl, void *graph, void *queue); /* what was recorded, once more, in order on this queue */
+    void (*graph_destroy)(void *impl, void *graph);
 } stn_device_ops;
 
 /** Puts a kernel on `queue`. `args_size` bytes (at most STN_MAX_KERNEL_ARGS) of `args` are copied.
@@ -82,8 +116,39 @@ STN_API stn_status stn_queue_sync(stn_queue *queue);
  *  @return `status`. */
 STN_API stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
+/** Reports a value error, for kernels that run on the host: claims the context's record if it is free, else does nothing. `op` and `what` as in
+ *  stn_value_record, at most STN_VALUE_NUMBERS numbers. The kernel goes on, with 0 in place of what it could not read. Any thread. */
+STN_API void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int64_t *numbers);
+
+/** The record of the queue's context, for launchers of kernels that run on the device: an address that kernels of the device may use. NULL for a
+ *  queue that is no context's. */
+STN_API stn_value_record *stn_queue_value_record(stn_queue *queue);
+
 /** What the device's queue_create gave: a stream, for instance. NULL for an immediate queue of the CPU. For kernels. */
 STN_API void *stn_queue_native(stn_queue *queue);
+
+/** Calls function(arg) on a host thread once what is on `queue` has ended, also where that failed; later work waits for its return. The function must
+ *  not call the library. An immediate queue calls it at once. Local.
+ *  @return STN_ERR_UNSUPPORTED (the device cannot), or the device's own; the function is not called then. */
+STN_API stn_status stn_queue_call(stn_queue *queue, void (*function)(void *arg), void *arg);
+
+/* Recorded work: what is launched between begin and end is kept and not run, and may then be launched many times. Kernels see the same arguments each
+ * time, so that the memory they name has to live as long as the graph, and nothing recorded may depend on values that the host would read. */
+
+typedef struct stn_graph stn_graph;
+
+/** Begins recording. Until it ends, what waits for the queue or reads from it fails with STN_ERR_STATE. Local.
+ *  @return STN_ERR_STATE (recording already), STN_ERR_UNSUPPORTED (the device cannot record), STN_ERR_MEMORY. */
+STN_API stn_status stn_queue_capture_begin(stn_queue *queue);
+
+/** Ends recording; `*out` is written on success only. Local. @return the first failure since it began, STN_ERR_STATE (none began). */
+STN_API stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out);
+
+/** Puts what was recorded on a queue of the same device, in its order. Local. @return STN_ERR_ARGUMENT (another device), the queue's failure. */
+STN_API stn_status stn_graph_launch(stn_graph *graph, stn_queue *queue);
+
+/** After the queues that it was launched on have passed it. Accepts NULL and sets it to NULL. Local. */
+STN_API void stn_graph_destroy(stn_graph **graph);
 
 /** The kept text of a failed queue, "" if none. Valid until the queue is destroyed. */
 STN_API const char *stn_queue_error_text(const stn_queue *queue);

@@ -30,6 +30,8 @@ typedef struct stn_host {
     /** dst[i] = src[0][i] op src[1][i] op … in that order, `count` elements: the library's own reduction, for communicators that
      *  promise its bits. `dst` may be one of the sources. Host memory; any thread. @return STN_ERR_MEMORY. */
     stn_status (*reduce)(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
+    /** Where kernels of the queue's context report value errors (stn_queue_value_record). */
+    stn_value_record *(*queue_value_record)(stn_queue *queue);
 } stn_host;
 
 /* Three kernels serve the library itself, for any dtype. Every module with a device brings the first two; without the third, ranks of one process
@@ -86,6 +88,8 @@ typedef struct stn_module {
                             size_t text_size);
     /** How many devices it can open here. Without an index ("cuda" instead of "cuda:1") ranks get them in turn; absent: all get device 0. */
     int (*device_count)(void);
+    /** Instead of device_open, likewise: why it did not open (a driver that is too old, no device of that index). */
+    stn_status (*device_join)(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size);
 } stn_module;
 
 /** May be called by several threads at once; the host's table is the same each time. NULL: the module does not take the host's ABI. */

@@ -184,6 +184,10 @@ typedef struct stn_op_impl {
     int n_slots;
     const stn_kernel *kernels; /* built-in ones */
     int n_kernels;
+    /** Texts of value errors that the kernels report (stn_queue_value_error), by `what`. {0} stands for the first number of the record, {1g}
+     *  for the second one read as a double, {3*} for a list: number 3 says how many follow it. The op's name and a colon are put before. */
+    const char *const *value_texts;
+    int n_value_texts;
 } stn_op_impl;
 
 struct stn_op_desc {
@@ -270,6 +274,9 @@ STN_API stn_status stn_op_halo_box(const stn_op_call *call, stn_tensor *like, co
  * @param out       one of the op's outputs.
  * @param extended  a box as stn_op_halo or stn_op_halo_box gave it; read by queued work. */
 STN_API stn_status stn_op_halo_add(const stn_op_call *call, const stn_box *extended, const stn_halo *halo, stn_tensor *out);
+
+/** The op's number in its context: what a kernel's arguments carry for stn_queue_value_error. Local. */
+STN_API int stn_op_number(const stn_op *op);
 
 /* Registry */
 

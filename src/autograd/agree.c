@@ -52,9 +52,7 @@ static int64_t as_signed(uint64_t h)
 /* pairs[2 i] = hash i and pairs[2 i + 1] = -hash i: after MAX over the ranks they cancel exactly where all ranks have the same. */
 static stn_status reduce_pairs(stn_context *context, stn_comm *comm, int64_t *pairs, int64_t n)
 {
-    STNI_TRY(stni_comm_all_reduce(comm, context->queue, pairs, pairs, 2 * n, STN_DTYPE_I64, STN_MAX));
-    context->stats.host_syncs++;
-    return stn_queue_sync(context->queue);
+    return stni_comm_agree(comm, context->queue, pairs, 2 * n, STN_MAX);
 }
 
 static int64_t first_difference(const int64_t *pairs, int64_t n)

@@ -5,18 +5,15 @@
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 
-static stn_status all_max(stn_context *context, uint8_t *flags, int64_t n)
+static stn_status all_max(stn_context *context, int64_t *flags, int64_t n)
 {
-    STNI_TRY(stni_comm_all_reduce(context->comm, context->queue, flags, flags, n, STN_DTYPE_U8, STN_MAX));
-    context->stats.host_syncs++;
-    return stn_queue_sync(context->queue);
+    return stni_comm_agree(context->comm, context->queue, flags, n, STN_MAX);
 }
 
 static stn_status same_number(stn_context *context, int n)
 {
     int64_t pair[2] = {n, -(int64_t)n};
-    STNI_TRY(stni_comm_all_reduce(context->comm, context->queue, pair, pair, 2, STN_DTYPE_I64, STN_MAX));
-    STNI_TRY(stn_queue_sync(context->queue));
+    STNI_TRY(all_max(context, pair, 2));
     if (pair[0] == -pair[1])
         return STN_OK;
     return stni_fail(context, STN_ERR_MISMATCH, "stn_backward: this rank recorded %d collectives, others from %lld to %lld", n,
@@ -24,7 +21,7 @@ static stn_status same_number(stn_context *context, int n)
 }
 
 /* Marks collectives as reached that other ranks reach; *new tells whether there were any. */
-static stn_status reach_flagged(struct stni_pass *pass, const uint8_t *flags, int *new)
+static stn_status reach_flagged(struct stni_pass *pass, const int64_t *flags, int *new)
 {
     const struct stni_tape *tape = pass->context->tape;
     *new = 0;
@@ -36,18 +33,18 @@ static stn_status reach_flagged(struct stni_pass *pass, const uint8_t *flags, in
     return STN_OK;
 }
 
-static stn_status reach_until_closed(struct stni_pass *pass, uint8_t *flags)
+static stn_status reach_until_closed(struct stni_pass *pass, int64_t *flags)
 {
     stn_context *context = pass->context;
     const struct stni_tape *tape = context->tape;
-    uint8_t any = 1;
+    int64_t any = 1;
     while (any) {
         int new;
         for (int v = 0; v < tape->n_collectives; v++)
             flags[v] = tape->collectives[v]->mark == pass->mark;
         STNI_TRY(all_max(context, flags, tape->n_collectives));
         STNI_TRY(reach_flagged(pass, flags, &new));
-        any = (uint8_t)new;
+        any = new;
         STNI_TRY(all_max(context, &any, 1));
     }
     return STN_OK;
@@ -60,7 +57,7 @@ stn_status stni_pass_reach_collectives(struct stni_pass *pass)
     if (n == 0)
         return STN_OK;
     STNI_TRY(same_number(context, n));
-    uint8_t *flags = stni_malloc((size_t)n);
+    int64_t *flags = stni_malloc((size_t)n * sizeof *flags);
     if (!flags)
         return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory for %d collectives", n);
     stn_status status = reach_until_closed(pass, flags);

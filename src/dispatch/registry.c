@@ -228,6 +228,11 @@ const stn_op_desc *stn_op_descriptor(const stn_op *op)
     return op ? op->desc : NULL;
 }
 
+int stn_op_number(const stn_op *op)
+{
+    return op ? op->index : -1;
+}
+
 const stn_op *stn_op_at(stn_context *context, int index)
 {
     if (!context || index < 0 || index >= context->registry->n_listed)

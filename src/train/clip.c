@@ -93,7 +93,7 @@ static stn_status read_sum(const struct clip *clip, double *sum)
 {
     stn_queue *queue = clip->context->queue;
     STNI_TRY(stni_fail_queue(clip->context, stni_queue_copy(queue, sum, clip->sum, sizeof *sum, STNI_COPY_TO_HOST)));
-    return stni_context_sync(clip->context);
+    return stni_context_sync(clip->context, STN_SYNC_VALUES);
 }
 
 static stn_status check(stn_context *context, const char *what, int n, stn_tensor *const *parameters)

@@ -9,7 +9,7 @@ stn_queue_options door_queue(uint64_t seed)
 {
     stn_queue_options options = {.size = sizeof options};
     if (test_queue() == TEST_QUEUE_WORKER)
-        options = (stn_queue_options){sizeof options, STN_QUEUE_WORKER, seed};
+        options = (stn_queue_options){.size = sizeof options, .kind = STN_QUEUE_WORKER, .delay_seed = seed};
     return options;
 }
 

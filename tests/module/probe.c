@@ -125,7 +125,7 @@ const stn_module *stn_module_probe(const stn_host *host)
         .size = sizeof module,
         .abi = STN_MODULE_ABI,
         .name = "probe",
-        .device_open = probe_device_open,
+        .device_join = probe_device_join,
         .comm_open = probe_comm_open,
         .kernels = kernels,
         .n_kernels = sizeof kernels / sizeof *kernels,

@@ -33,7 +33,7 @@ void probe_copy_box(const stn_box *dst, const stn_box *src, size_t element_size)
 void probe_settle(stn_queue *queue, const void *data);
 
 int probe_device_count(void);
-stn_status probe_device_open(int index, const stn_device_ops **ops, void **impl);
+stn_status probe_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size);
 stn_status probe_comm_open(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size);
 
 /* The kernel probe.scale: x *= factor, n doubles. */

@@ -3,6 +3,7 @@
 #include "probe.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -614,28 +615,30 @@ static void probe_destroy(void *impl)
     free(member);
 }
 
-static const stn_comm_ops comm_ops = {
-    .size = sizeof comm_ops,
-    .name = "probe",
-    .all_reduce = probe_all_reduce,
-    .reduce = probe_reduce,
-    .all_gather = probe_all_gather,
-    .gather = probe_gather,
-    .reduce_scatter = probe_reduce_scatter,
-    .scatter = probe_scatter,
-    .broadcast = probe_broadcast,
-    .all_to_all = probe_all_to_all,
-    .group = probe_group,
-    .barrier = probe_barrier,
-    .exchange = probe_exchange,
-    .subset = probe_subset,
-    .abort = probe_abort,
-    .destroy = probe_destroy,
-};
+static stn_status probe_agree(void *impl, stn_queue *queue, int64_t *words, int n, stn_reduce_op op)
+{
+    if (probe_is_hidden(words))
+        return probe_host->queue_fail(queue, STN_ERR_COMM, "probe: agree got an address of the device");
+    return probe_all_reduce(impl, queue, words, words, n, STN_DTYPE_I64, op);
+}
 
-/* Options: "world=NAME rank=R size=N". */
+static stn_status probe_agree_broadcast(void *impl, stn_queue *queue, void *bytes, size_t n, int root)
+{
+    if (probe_is_hidden(bytes))
+        return probe_host->queue_fail(queue, STN_ERR_COMM, "probe: agree_broadcast got an address of the device");
+    return probe_broadcast(impl, queue, bytes, (int64_t)n, STN_DTYPE_U8, root);
+}
+
+#define TABLE(bytes) \
+    {.size = bytes, .name = "probe", .all_reduce = probe_all_reduce, .reduce = probe_reduce, .all_gather = probe_all_gather, \
+     .gather = probe_gather, .reduce_scatter = probe_reduce_scatter, .scatter = probe_scatter, .broadcast = probe_broadcast, \
+     .all_to_all = probe_all_to_all, .group = probe_group, .barrier = probe_barrier, .exchange = probe_exchange, .subset = probe_subset, \
+     .abort = probe_abort, .destroy = probe_destroy, .agree = probe_agree, .agree_broadcast = probe_agree_broadcast}
+
+/* Options: "world=NAME rank=R size=N", and " old" for the table of a module that was compiled before the entries from set_deadline on were there. */
 stn_status probe_comm_open(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size)
 {
+    static const stn_comm_ops table = TABLE(sizeof table), old = TABLE(offsetof(stn_comm_ops, set_deadline));
     char name[64];
     struct member *member;
     if (!options || sscanf(options, "world=%63s rank=%d size=%d", name, rank, size) != 3 || *size < 1 || *size > MAX_RANKS ||
@@ -644,7 +647,7 @@ stn_status probe_comm_open(const char *options, const stn_comm_ops **ops, void *
     stn_status status = join(name, *rank, *size, NULL, &member);
     if (status != STN_OK)
         return status;
-    *ops = &comm_ops;
+    *ops = strstr(options, " old") ? &old : &table;
     *impl = member;
     return STN_OK;
 }

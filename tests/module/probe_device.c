@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,7 +35,7 @@ struct event {
     int refs;
 };
 
-enum task_kind { TASK_KERNEL, TASK_COPY, TASK_RECORD, TASK_WAIT };
+enum task_kind { TASK_KERNEL, TASK_COPY, TASK_RECORD, TASK_WAIT, TASK_CALL };
 
 struct task {
     struct task *next;
@@ -45,6 +47,7 @@ struct task {
     size_t bytes;
     struct event *event;
     int64_t count;
+    void (*call)(void *arg);
     _Alignas(16) unsigned char args[];
 };
 
@@ -54,8 +57,14 @@ struct queue {
     pthread_t thread;
     struct task *first, *last;
     int64_t launched, done;
-    int stop;
+    int stop, owners; /* owners: queues of the library that work here */
     uint64_t delay_state;
+    struct graph *capture; /* where tasks are kept instead of run */
+};
+
+/* Recorded tasks. */
+struct graph {
+    struct task *first, **end;
 };
 
 static stn_status device_allocate(void *impl, size_t bytes, void **out)
@@ -129,6 +138,7 @@ static void run(struct task *task)
     switch (task->kind) {
     case TASK_KERNEL: probe_host->queue_run(task->queue, task->kernel, task->args); break;
     case TASK_COPY: memcpy(task->dst, task->src, task->bytes); break;
+    case TASK_CALL: task->call(task->dst); break;
     case TASK_RECORD:
         event_pass(task->event, task->count);
         event_release(task->event);
@@ -167,6 +177,11 @@ static void *queue_main(void *arg)
 static stn_status queue_create(void *impl, const stn_queue_options *options, void **out)
 {
     (void)impl;
+    if (options->stream) { /* the caller's: the native queue of another one */
+        ((struct queue *)options->stream)->owners++;
+        *out = options->stream;
+        return STN_OK;
+    }
     struct queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return STN_ERR_MEMORY;
@@ -174,6 +189,7 @@ static stn_status queue_create(void *impl, const stn_queue_options *options, voi
     pthread_cond_init(&queue->work, NULL);
     pthread_cond_init(&queue->idle, NULL);
     queue->delay_state = options->delay_seed;
+    queue->owners = 1;
     if (pthread_create(&queue->thread, NULL, queue_main, queue) != 0) {
         free(queue);
         return STN_ERR_DEVICE;
@@ -186,6 +202,8 @@ static void queue_destroy(void *impl, void *handle)
 {
     (void)impl;
     struct queue *queue = handle;
+    if (--queue->owners > 0)
+        return;
     pthread_mutex_lock(&queue->mutex);
     queue->stop = 1;
     pthread_cond_signal(&queue->work);
@@ -224,6 +242,11 @@ static stn_status enqueue(struct queue *queue, struct task head, const void *arg
     if (args_size > 0)
         memcpy(task->args, args, args_size);
     task->next = NULL;
+    if (queue->capture) {
+        *queue->capture->end = task;
+        queue->capture->end = &task->next;
+        return STN_OK;
+    }
     pthread_mutex_lock(&queue->mutex);
     *(queue->first ? &queue->last->next : &queue->first) = task;
     queue->last = task;
@@ -299,6 +322,72 @@ static stn_status copy(void *impl, void *queue, void *dst, const void *src, size
     return enqueue(queue, task, NULL, 0);
 }
 
+/* Memory of the host that kernels reach: its addresses are not hidden. */
+static stn_status host_allocate(void *impl, size_t bytes, void **out)
+{
+    struct device *device = impl;
+    *out = malloc(bytes);
+    if (!*out)
+        return STN_ERR_MEMORY;
+    atomic_fetch_add(&device->live, 1);
+    return STN_OK;
+}
+
+static void host_deallocate(void *impl, void *pointer, size_t bytes)
+{
+    struct device *device = impl;
+    memset(pointer, PATTERN, bytes);
+    free(pointer);
+    atomic_fetch_sub(&device->live, 1);
+}
+
+static stn_status call(void *impl, void *queue, void (*function)(void *arg), void *arg)
+{
+    (void)impl;
+    return enqueue(queue, (struct task){.kind = TASK_CALL, .call = function, .dst = arg}, NULL, 0);
+}
+
+static stn_status capture_begin(void *impl, void *handle)
+{
+    (void)impl;
+    struct queue *queue = handle;
+    queue->capture = calloc(1, sizeof *queue->capture);
+    if (!queue->capture)
+        return STN_ERR_MEMORY;
+    queue->capture->end = &queue->capture->first;
+    return STN_OK;
+}
+
+static stn_status capture_end(void *impl, void *handle, void **graph)
+{
+    (void)impl;
+    struct queue *queue = handle;
+    *graph = queue->capture;
+    queue->capture = NULL;
+    return STN_OK;
+}
+
+static stn_status graph_launch(void *impl, void *handle, void *queue)
+{
+    const struct graph *graph = handle;
+    stn_status status = STN_OK;
+    (void)impl;
+    for (const struct task *task = graph->first; task && status == STN_OK; task = task->next)
+        status = enqueue(queue, *task, task->args, task->kind == TASK_KERNEL ? task->bytes : 0);
+    return status;
+}
+
+static void graph_destroy(void *impl, void *handle)
+{
+    struct graph *graph = handle;
+    (void)impl;
+    for (struct task *task = graph->first, *next; task; task = next) {
+        next = task->next;
+        free(task);
+    }
+    free(graph);
+}
+
 static void destroy(void *impl)
 {
     struct device *device = impl;
@@ -311,30 +400,26 @@ int probe_device_count(void)
     return DEVICES;
 }
 
-stn_status probe_device_open(int index, const stn_device_ops **ops, void **impl)
+#define TABLE(bytes) \
+    {.size = bytes, .name = "probe", .allocate = device_allocate, .deallocate = device_deallocate, .queue_create = queue_create, \
+     .queue_destroy = queue_destroy, .queue_sync = queue_sync, .launch = launch, .event_create = event_create, \
+     .event_destroy = event_destroy, .event_record = event_record, .queue_wait = queue_wait, .event_sync = event_sync, .copy = copy, \
+     .destroy = destroy, .host_allocate = host_allocate, .host_deallocate = host_deallocate, .call = call, \
+     .capture_begin = capture_begin, .capture_end = capture_end, .graph_launch = graph_launch, .graph_destroy = graph_destroy}
+
+/* Device 1 is one of a module that was compiled before the entries from host_allocate on were there. */
+stn_status probe_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size)
 {
-    static const stn_device_ops table = {
-        .size = sizeof table,
-        .name = "probe",
-        .allocate = device_allocate,
-        .deallocate = device_deallocate,
-        .queue_create = queue_create,
-        .queue_destroy = queue_destroy,
-        .queue_sync = queue_sync,
-        .launch = launch,
-        .event_create = event_create,
-        .event_destroy = event_destroy,
-        .event_record = event_record,
-        .queue_wait = queue_wait,
-        .event_sync = event_sync,
-        .copy = copy,
-        .destroy = destroy,
-    };
-    struct device *device = index < DEVICES ? calloc(1, sizeof *device) : NULL;
+    static const stn_device_ops tables[DEVICES] = {TABLE(sizeof(stn_device_ops)), TABLE(offsetof(stn_device_ops, host_allocate))};
+    if (index >= DEVICES) {
+        snprintf(text, text_size, "there are %d devices", DEVICES);
+        return STN_ERR_DEVICE;
+    }
+    struct device *device = calloc(1, sizeof *device);
     if (!device)
-        return index < DEVICES ? STN_ERR_MEMORY : STN_ERR_DEVICE;
+        return STN_ERR_MEMORY;
     device->index = index;
-    *ops = &table;
+    *ops = &tables[index];
     *impl = device;
     return STN_OK;
 }

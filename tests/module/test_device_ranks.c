@@ -254,17 +254,19 @@ static void check_log(const struct rank *r)
 
 static void blocking_steps(struct rank *r)
 {
-    int64_t syncs = r->queue->syncs;
+    int64_t syncs[STN_SYNC_REASONS];
+    memcpy(syncs, r->queue->syncs, sizeof syncs);
     steps(r, 0);
-    CHECK_I64(r->queue->syncs, syncs);
+    CHECK_BYTES(r->queue->syncs, syncs, sizeof syncs);
     check_log(r);
 }
 
 static void request_steps(struct rank *r)
 {
-    int64_t syncs = r->queue->syncs;
+    int64_t syncs[STN_SYNC_REASONS];
+    memcpy(syncs, r->queue->syncs, sizeof syncs);
     steps(r, 1);
-    CHECK_I64(r->queue->syncs, syncs);
+    CHECK_BYTES(r->queue->syncs, syncs, sizeof syncs);
     check_log(r);
 }
 

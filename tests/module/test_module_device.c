@@ -89,7 +89,7 @@ static void queues_of_the_device_wait_for_each_other(void)
     int64_t host[2] = {41, 42}, back[2] = {0, 0};
     stn_queue *other = NULL;
     stn_event *event = NULL;
-    stn_queue_options options = {sizeof options, STN_QUEUE_WORKER, 77};
+    stn_queue_options options = {.size = sizeof options, .kind = STN_QUEUE_WORKER, .delay_seed = 77};
     if (!context)
         return;
     void *device = door_upload(context, back, sizeof back);

@@ -1,7 +1,5 @@
-/* Checks mode: before a collective runs, its ranks compare what they are about to call, through the communicator itself. */
+/* Checks mode: before a collective runs, its ranks compare what they are about to call, host to host. */
 #include "core/comm/launch.h"
-
-#include "core/base/host_alloc.h"
 
 #include <string.h>
 
@@ -28,38 +26,43 @@ static void describe(const int64_t *fields, char *text, size_t size)
     stni_coll_describe(&coll, text, size);
 }
 
-static stn_status compare(stn_queue *queue, const int64_t *all, int size)
+static stn_status broadcast(stn_comm *comm, stn_queue *queue, int64_t *fields, int root)
 {
-    for (int r = 1; r < size; r++) {
-        const int64_t *fields = all + (int64_t)r * FIELDS;
-        char got[96], wanted[96];
-        if (memcmp(all, fields, FIELDS * sizeof *all) == 0)
-            continue;
-        describe(fields, got, sizeof got);
-        describe(all, wanted, sizeof wanted);
-        return stn_queue_fail(queue, STN_ERR_MISMATCH, "rank %d makes call %lld, %s, rank 0 call %lld, %s", r,
-                              (long long)fields[SEQUENCE], got, (long long)all[SEQUENCE], wanted);
-    }
-    return STN_OK;
+    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = STN_DTYPE_U8, .host = 1, .root = root, .send = fields, .recv = fields,
+                                   .count = FIELDS * (int64_t)sizeof *fields};
+    return comm->run(comm, queue, &coll);
+}
+
+/* The lowest rank of those that differ; INT64_MAX if none does. */
+static stn_status find_first(stn_comm *comm, stn_queue *queue, int differs, int64_t *first)
+{
+    *first = differs ? comm->rank : INT64_MAX;
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MIN, .host = 1, .send = first, .recv = first,
+                                   .count = 1};
+    return comm->run(comm, queue, &coll);
+}
+
+static stn_status fail(stn_queue *queue, int rank, const int64_t *fields, const int64_t *zeros)
+{
+    char got[96], wanted[96];
+    describe(fields, got, sizeof got);
+    describe(zeros, wanted, sizeof wanted);
+    return stn_queue_fail(queue, STN_ERR_MISMATCH, "rank %d makes call %lld, %s, rank 0 call %lld, %s", rank, (long long)fields[SEQUENCE], got,
+                          (long long)zeros[SEQUENCE], wanted);
 }
 
 stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence)
 {
+    int64_t own[FIELDS], zeros[FIELDS], first;
     /* A group of messages is called only by the ranks that take part in it, so no collective can compare it; the fake has no peers. */
     if (coll->kind == STNI_COLL_GROUP || comm->ops == &stni_fake_ops || comm->size == 1)
         return STN_OK;
-    size_t n = (size_t)comm->size, bytes = (n + n * FIELDS) * sizeof(int64_t);
-    int64_t own[FIELDS], *counts = stni_malloc(bytes), *all = counts + n;
-    if (!counts)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "checks: out of memory (%zu bytes)", bytes);
-    for (size_t r = 0; r < n; r++)
-        counts[r] = FIELDS;
     fill(own, coll, sequence);
-    struct stni_coll gather = {.kind = STNI_COLL_ALL_GATHER, .dtype = STN_DTYPE_I64, .count = (int64_t)n * FIELDS,
-                               .send = own, .recv = all, .counts = counts};
-    stn_status status = comm->run(comm, queue, &gather);
-    if (status == STN_OK)
-        status = compare(queue, all, comm->size);
-    stni_free(counts);
-    return status;
+    memcpy(zeros, own, sizeof zeros);
+    STNI_TRY(broadcast(comm, queue, zeros, 0));
+    STNI_TRY(find_first(comm, queue, memcmp(own, zeros, sizeof own) != 0, &first));
+    if (first == INT64_MAX)
+        return STN_OK;
+    STNI_TRY(broadcast(comm, queue, own, (int)first));
+    return fail(queue, (int)first, own, zeros);
 }

@@ -170,6 +170,8 @@ stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_col
 {
     const stn_comm_ops *ops = comm->ops;
     void *impl = comm->impl;
+    if (v->host)
+        return stni_comm_agree_run(comm, queue, v);
     if (v->kind < STNI_COLL_COUNT && !has(ops, v->kind))
         return stni_comm_build(comm, queue, v);
     switch (v->kind) {

@@ -17,6 +17,7 @@ struct stni_coll {
     const int64_t *counts;      /* per rank; of an all_to_all: what is sent */
     const int64_t *recv_counts; /* all_to_all */
     const stn_exchange *messages;
+    int host; /* 1: an agreement (all_reduce of words, broadcast of bytes): buffers are memory of the host, whatever the queue's device */
 };
 
 /* "all_reduce", … */

@@ -50,8 +50,8 @@ void stn_comm_destroy(stn_comm **comm_at)
         return;
     stn_comm *comm = *comm_at;
     if (comm->queue && comm->queue != comm->own_queue)
-        stn_queue_sync(comm->queue);
-    stn_status unrun = comm->side_queue ? stn_queue_sync(comm->side_queue) : STN_OK;
+        stni_queue_sync_for(comm->queue, STN_SYNC_GROUP);
+    stn_status unrun = comm->side_queue ? stni_queue_sync_for(comm->side_queue, STN_SYNC_GROUP) : STN_OK;
     stni_staging_free(comm);
     stni_queue_destroy(&comm->side_queue);
     stni_comm_leave_requests(comm, unrun);
@@ -161,8 +161,8 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
 {
     void *impl;
     STNI_TRY(check_subset(comm, ranks, n_ranks));
-    if (queue->device->is_cpu)
-        STNI_TRY(stn_queue_sync(queue)); /* collectives that it has not run yet come first; a device's have been called */
+    if (queue->device->is_cpu) /* collectives that it has not run yet come first; a device's have been called */
+        STNI_TRY(stni_queue_sync_for(queue, STN_SYNC_GROUP));
     STNI_TRY(comm->ops->subset(comm->impl, queue, ranks, n_ranks, &impl));
     stn_status status = stni_comm_create(comm->ops, comm->run, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
     if (status != STN_OK) {

@@ -100,6 +100,12 @@ stn_status stni_comm_all_gather(stn_comm *comm, stn_queue *queue, const void *se
 stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
                                 const int64_t *recv_counts, stn_dtype dtype);
 stn_status stni_comm_exchange(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
+
+/* Agreement between hosts, through the communicator's own entries: words[i] = op (SUM, MIN or MAX) over all ranks' words[i]; every rank's bytes, at
+ * most STN_MAX_AGREE, become root's. Memory of the host, whatever the device. They wait for the queue, which fails if they do. */
+stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int64_t n, stn_reduce_op op);
+stn_status stni_comm_agree_broadcast(stn_comm *comm, stn_queue *queue, void *bytes, size_t n, int root);
+
 stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out);
 
 /* Tells the family that this rank failed. Any thread. */

@@ -4,6 +4,7 @@
 
 #include "core/comm/threads/threads.h"
 #include "core/base/host_alloc.h"
+#include "core/device/capture.h"
 #include "core/device/trace.h"
 
 #include <string.h>
@@ -218,8 +219,7 @@ static stn_status launch_queued(stn_queue *queue, const struct call *call)
     return stn_queue_launch(queue, queued_kernel, &packed, sizeof *queued + bytes);
 }
 
-/* A queue that has failed runs no collective, and the peers would wait for this rank: so it aborts the family. */
-static stn_status fail_for_queue(stn_comm *comm, const stn_queue *queue)
+stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue)
 {
     stn_status status = (stn_status)atomic_load(&queue->failed);
     stni_comm_abort(comm, status, stn_queue_error_text(queue));
@@ -229,7 +229,9 @@ static stn_status fail_for_queue(stn_comm *comm, const stn_queue *queue)
 stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request)
 {
     if (atomic_load_explicit(&queue->failed, memory_order_acquire))
-        return fail_for_queue(comm, queue);
+        return stni_comm_fail_for_queue(comm, queue);
+    if (queue->capture && queue->device->is_cpu)
+        return stni_capture_refuses(queue, "a collective was called");
     if (comm->side_end && queue != comm->side_queue) {
         STNI_TRY(stni_queue_wait(queue, comm->side_end));
         stni_event_destroy(&comm->side_end);
@@ -239,6 +241,17 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
     if (queue->immediate)
         return stn_queue_launch(queue, coll_kernel, &call, sizeof call);
     return queue->device->is_cpu ? launch_queued(queue, &call) : run_at_once(queue, &call);
+}
+
+stn_status stni_comm_run_here(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
+{
+    if (comm->side_end && queue->device->is_cpu) {
+        STNI_TRY(stni_event_sync(comm->side_end));
+        stni_event_destroy(&comm->side_end);
+    }
+    record(comm, coll);
+    const struct call call = {comm, coll, comm->sequence, NULL, queue};
+    return coll_kernel(queue, &call);
 }
 
 static stn_status side_queue(stn_comm *comm, stn_queue **out)

@@ -25,6 +25,15 @@ enum { STNI_REQUEST_NOT_RUN = -1 };
  * queue runs it later. `request`: NULL, or filled by the kernel. */
 stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request);
 
+/* Runs a collective of host memory on the calling thread, once nothing of the communicator is under way. */
+stn_status stni_comm_run_here(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
+
+/* One of host memory, for a communicator of functions from outside: by its entries for agreement, else, on the CPU, by its other ones. */
+stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
+
+/* A queue that has failed runs no collective, and the peers would wait for this rank: so it aborts the family. Returns the queue's failure. */
+stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue);
+
 /* Launches a collective on the communicator's side queue. */
 stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, stn_request **out);
 

@@ -72,7 +72,7 @@ static stn_status make_memory(stn_context *context)
     context->error_tensor = (stn_tensor *)((char *)context->error_block + STNI_ERROR_TENSOR_OFFSET);
     context->error_tensor->flags = STNI_TENSOR_ERROR;
     context->error_tensor->context = context;
-    return stni_mempool_take(context->pool, STNI_ERROR_TEXT + sizeof(int64_t), &context->agree_buffer, &context->agree_capacity);
+    return stni_values_create(context);
 }
 
 /* Last, because from here on the communicator is ours. */
@@ -137,6 +137,8 @@ fail:
     if (context->pool != NULL)
         stni_mempool_close(context->pool);
     stni_queue_destroy(&context->queue);
+    if (context->values != NULL)
+        stni_values_destroy(context);
     free_rest(context);
     return stni_error_set(error, status, "context: %s", stn_status_text(status));
 }
@@ -156,7 +158,7 @@ static void drop_history(void *object, void *arg)
 void stni_context_drop_graph(stn_context *context)
 {
     if (!context->queue->immediate)
-        stn_queue_sync(context->queue);
+        stni_queue_sync_for(context->queue, STN_SYNC_GROUP);
     stni_context_reap(context);
     stni_scope_end_all(context);
     if (context->drop_autograd != NULL)
@@ -176,9 +178,9 @@ static void stop(stn_context *context)
 {
     stni_groups_destroy(context);
     stn_comm_destroy(&context->comm);
-    stni_mempool_release(context->pool, context->agree_buffer, context->agree_capacity);
     stni_mempool_close(context->pool);
     stni_queue_destroy(&context->queue);
+    stni_values_destroy(context);
     destroy_op_caches(context); /* their last kernels have ended */
     stni_trace_destroy(&context->trace);
 }
@@ -281,6 +283,6 @@ stn_queue *stn_context_queue(stn_context *context)
 stn_comm *stn_context_comm(stn_context *context)
 {
     if (!context->closed)
-        stni_context_sync(context);
+        stni_context_sync(context, STN_SYNC_CALLER);
     return context->comm;
 }

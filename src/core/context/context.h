@@ -28,9 +28,6 @@ struct stni_scope_specs {
     int64_t marks[STNI_SCOPE_MARKS];
 };
 
-/* Who moves NONE to WRITING owns value_text until it says KEPT; the agreement puts NONE back. */
-enum stni_value_state { STNI_VALUE_NONE, STNI_VALUE_WRITING, STNI_VALUE_KEPT };
-
 struct stn_context {
     int rank, size;
     stn_comm *comm;
@@ -49,8 +46,6 @@ struct stn_context {
     struct stni_trace *trace; /* NULL while off */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
     _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action; STNI_NOBODY */
-    void *agree_buffer;         /* device memory of stn_agree's record */
-    size_t agree_capacity;
     stn_stats stats;            /* what is counted here; the rest is put in by stn_context_stats */
     struct stni_comm_stats comm_stats;
     stn_log_fn log;
@@ -62,8 +57,9 @@ struct stn_context {
     enum stni_isa isa; /* of kernels, chosen when the context was made; the queue has it too */
     int no_grad, no_sync; /* depths */
     int busy;             /* ops under way: while above 0, unreferenced specs are not collected */
-    atomic_int value_error; /* a kernel saw a value out of range since the last agreement: enum stni_value_state */
-    struct stni_error value_text;
+    stn_value_record *values; /* what kernels saw out of range since the last agreement: pinned memory, the device's, or values_here */
+    stn_value_record *values_on_device; /* the same where it is the device's, which the host copies into values_here; else NULL */
+    stn_value_record values_here;
 
     /* Owned by the layers above this one; set and freed by src/lib.c. */
     struct stni_tape *tape;
@@ -75,6 +71,8 @@ struct stn_context {
     void (*drop_autograd)(stn_tensor *tensor);
     /* Called when a new handle takes the history of another, whose logical value it is. */
     void (*share_autograd)(const stn_tensor *from, stn_tensor *to);
+    /* Writes the text of a value error. */
+    void (*value_text)(const stn_context *context, const stn_value_record *record, char *text, size_t size);
     /* Called when the last handle is gone: frees the registry, through which ops on handles of a closed context find their error. */
     void (*free_registry)(stn_context *context);
     /* Frees what ops cache per context (oneDNN primitives …). */
@@ -113,10 +111,14 @@ void stni_context_let_go(stn_context *context);
 void stni_context_reap(stn_context *context);
 
 /* Waits for the queue; a failure of it becomes the context's, as a rank error. Returns the kept status. */
-stn_status stni_context_sync(stn_context *context);
+stn_status stni_context_sync(stn_context *context, stn_sync_reason reason);
 
-/* A value error of contract 8: kept until the next agreement. Any thread. */
-void stni_value_error(stn_context *context, const char *format, ...) STN_PRINTF(2, 3);
+/* Makes and frees the record of value errors. */
+stn_status stni_values_create(stn_context *context);
+void stni_values_destroy(stn_context *context);
+
+/* Whether a kernel reported a value error since the last time; writes its text, and frees the record. After the queue was waited for. */
+int stni_value_take(stn_context *context, char *text, size_t size);
 
 /* Each number becomes the least over the ranks of the world; at most 64. Collective; a failure is kept as a rank error. */
 stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n);

@@ -35,26 +35,14 @@ stn_status stn_context_take_error(stn_context *context, char *text, size_t size)
     return status;
 }
 
-stn_status stni_context_sync(stn_context *context)
+stn_status stni_context_sync(stn_context *context, stn_sync_reason reason)
 {
     stn_queue *queue = context->queue;
-    stn_status status = queue->immediate ? (stn_status)atomic_load_explicit(&queue->failed, memory_order_relaxed) : stn_queue_sync(queue);
+    stn_status status = queue->immediate ? (stn_status)atomic_load_explicit(&queue->failed, memory_order_relaxed)
+                                         : stni_queue_sync_for(queue, reason);
     if (context->error.status == STN_OK)
         stni_fail_queue(context, status);
     return context->error.status;
-}
-
-void stni_value_error(stn_context *context, const char *format, ...)
-{
-    int none = STNI_VALUE_NONE;
-    if (!atomic_compare_exchange_strong(&context->value_error, &none, STNI_VALUE_WRITING))
-        return;
-    va_list args;
-    va_start(args, format);
-    context->value_text.status = STN_OK;
-    stni_error_set_v(&context->value_text, STN_ERR_VALUE, format, args);
-    va_end(args);
-    atomic_store_explicit(&context->value_error, STNI_VALUE_KEPT, memory_order_release);
 }
 
 void stni_context_abort(stn_context *context, stn_status status, const char *text)

@@ -23,6 +23,7 @@ static const stn_host host = {
     .status_text = stn_status_text,
     .dtype_size = stn_dtype_size,
     .reduce = stni_dense_reduce,
+    .queue_value_record = stn_queue_value_record,
 };
 
 /* A name becomes part of a file's and of a function's. */
@@ -168,22 +169,24 @@ static stn_status open_device(const char *name, int index, int rank, const char 
     stn_module module;
     const stn_device_ops *ops = NULL;
     stn_device kernels = {0};
+    char text[STNI_ERROR_TEXT - 96] = "";
     void *impl = NULL;
     STNI_TRY(stni_module_load(name, path, &module, error));
-    if (!module.device_open)
+    if (!module.device_open && !module.device_join)
         return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has no device", name);
     STNI_TRY(find_core_kernels(name, &module, &kernels, error));
     if (index < 0)
         index = index_in_turn(&module, rank);
-    stn_status status = module.device_open(index, &ops, &impl);
+    stn_status status = module.device_join ? module.device_join(index, &ops, &impl, text, sizeof text) : module.device_open(index, &ops, &impl);
     if (status != STN_OK)
-        return stni_error_set(error, status, "module '%s': device %d did not open: %s", name, index, stn_status_text(status));
+        return stni_error_set(error, status, "module '%s': device %d did not open: %s", name, index,
+                              text[0] ? text : stn_status_text(status));
     status = stni_device_create(ops, impl, name, out);
     if (status != STN_OK) {
-        if (ops->size >= sizeof *ops && ops->destroy)
+        if (ops->size >= STNI_DEVICE_OPS_LEAST && ops->destroy)
             ops->destroy(impl);
-        return stni_error_set(error, status, "module '%s': its device's table got %zu bytes, wanted %zu: %s", name, ops->size,
-                              sizeof *ops, stn_status_text(status));
+        return stni_error_set(error, status, "module '%s': its device's table got %zu bytes, wanted at least %zu: %s", name, ops->size,
+                              STNI_DEVICE_OPS_LEAST, stn_status_text(status));
     }
     (*out)->box_copy = kernels.box_copy;
     (*out)->fill = kernels.fill;

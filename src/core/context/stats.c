@@ -6,8 +6,8 @@
 static void add_memory(const stn_context *context, stn_stats *stats)
 {
     const struct stni_mempool_stats *pool = stni_mempool_stats(context->pool);
-    stats->live_bytes = pool->live_bytes - (int64_t)context->agree_capacity;
-    stats->peak_bytes = pool->peak_bytes - (int64_t)context->agree_capacity;
+    stats->live_bytes = pool->live_bytes;
+    stats->peak_bytes = pool->peak_bytes;
     stats->reserved_bytes = pool->reserved_bytes;
     stats->allocations = pool->allocations;
     stats->allocator_calls = pool->device_calls;
@@ -26,7 +26,10 @@ static void add_work(stn_context *context, stn_stats *stats)
     stats->messages = context->comm_stats.messages;
     stats->bytes_sent = context->comm_stats.bytes_sent;
     stats->kernels = (int64_t)atomic_load_explicit(&context->queue->kernels, memory_order_relaxed);
-    stats->host_syncs = context->queue->syncs;
+    for (int r = 0; r < STN_SYNC_REASONS; r++) {
+        stats->host_syncs_by[r] = context->queue->syncs[r];
+        stats->host_syncs += context->queue->syncs[r];
+    }
 }
 
 stn_status stn_context_stats(stn_context *context, stn_stats *out)
@@ -59,7 +62,7 @@ void stn_context_stats_reset(stn_context *context)
     context->stats = (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
     context->comm_stats = (struct stni_comm_stats){0};
     atomic_store_explicit(&context->queue->kernels, 0, memory_order_relaxed);
-    context->queue->syncs = 0;
+    memset(context->queue->syncs, 0, sizeof context->queue->syncs);
 }
 
 void stn_context_trim(stn_context *context)

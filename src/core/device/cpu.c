@@ -152,6 +152,41 @@ static stn_status cpu_copy(void *impl, void *queue, void *dst, const void *src, 
     return STN_OK;
 }
 
+static stn_status cpu_host_allocate(void *impl, size_t bytes, void **out)
+{
+    (void)impl;
+    *out = library_allocate(bytes);
+    return *out ? STN_OK : STN_ERR_MEMORY;
+}
+
+static void cpu_host_deallocate(void *impl, void *pointer, size_t bytes)
+{
+    (void)impl, (void)bytes;
+    free(pointer);
+}
+
+struct call_args {
+    void (*function)(void *arg);
+    void *arg;
+};
+
+static stn_status call_task(stn_queue *queue, const void *args)
+{
+    (void)queue;
+    const struct call_args *a = args;
+    a->function(a->arg);
+    return STN_OK;
+}
+
+/* Without the handle of the queue, so that it is called even where the queue has failed. */
+static stn_status cpu_call(void *impl, void *queue, void (*function)(void *arg), void *arg)
+{
+    (void)impl;
+    const struct call_args args = {function, arg};
+    stni_worker_launch(queue, NULL, call_task, &args, sizeof args);
+    return STN_OK;
+}
+
 static void cpu_destroy(void *impl)
 {
     stni_free(impl);
@@ -173,6 +208,9 @@ static const stn_device_ops cpu_ops = {
     .event_sync = cpu_event_sync,
     .copy = cpu_copy,
     .destroy = cpu_destroy,
+    .host_allocate = cpu_host_allocate,
+    .host_deallocate = cpu_host_deallocate,
+    .call = cpu_call,
 };
 
 stn_status stni_device_create_cpu(const stn_allocator *allocator, stn_device **out)

@@ -3,6 +3,7 @@
  * A failed queue runs nothing more: launches, copies and waits return the first failure. `failed` is set after the text is complete, so
  * that whoever sees it (acquire) may read the text without the lock. */
 #include "core/base/cold.h"
+#include "core/device/capture.h"
 #include "core/device/device.h"
 #include "core/base/host_alloc.h"
 #include "core/device/trace.h"
@@ -19,12 +20,13 @@ static inline stn_status queue_status(const stn_queue *queue)
 
 stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char *name, stn_device **out)
 {
-    if (ops->size < sizeof(stn_device_ops))
+    if (ops->size < STNI_DEVICE_OPS_LEAST)
         return STN_ERR_VERSION;
     stn_device *device = stni_calloc(1, sizeof *device);
     if (!device)
         return STN_ERR_MEMORY;
-    device->ops = ops;
+    memcpy(&device->table, ops, ops->size < sizeof device->table ? ops->size : sizeof device->table);
+    device->ops = &device->table;
     device->impl = impl;
     device->isa = stni_isa_best();
     snprintf(device->name, sizeof device->name, "%s", name);
@@ -54,13 +56,23 @@ void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes)
         device->ops->deallocate(device->impl, pointer, bytes);
 }
 
-stn_status stni_queue_create(stn_device *device, const stn_queue_options *options, stn_queue **out)
+/* The caller's options in a struct of this library's size: fields that the caller's version lacks are zero. */
+static stn_status read_options(const stn_device *device, const stn_queue_options *given, stn_queue_options *out)
 {
-    static const stn_queue_options defaults = {.size = sizeof defaults};
-    if (!options || options->size == 0)
-        options = &defaults;
-    if (options->size != sizeof *options || (unsigned)options->kind > STN_QUEUE_WORKER)
+    *out = (stn_queue_options){.size = sizeof *out};
+    if (!given || given->size == 0)
+        return STN_OK;
+    if (given->size < offsetof(stn_queue_options, stream) || given->size > sizeof *out || (unsigned)given->kind > STN_QUEUE_WORKER)
         return STN_ERR_ARGUMENT;
+    memcpy(out, given, given->size);
+    out->size = sizeof *out;
+    return out->stream && device->is_cpu ? STN_ERR_UNSUPPORTED : STN_OK;
+}
+
+stn_status stni_queue_create(stn_device *device, const stn_queue_options *given, stn_queue **out)
+{
+    stn_queue_options options;
+    STNI_TRY(read_options(device, given, &options));
     stn_queue *queue = stni_calloc(1, sizeof *queue);
     if (!queue)
         return STN_ERR_MEMORY;
@@ -70,7 +82,7 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *option
     atomic_init(&queue->kernels, 0);
     atomic_init(&queue->trace, NULL);
     atomic_flag_clear(&queue->error_lock);
-    stn_status status = device->ops->queue_create(device->impl, options, &queue->impl);
+    stn_status status = device->ops->queue_create(device->impl, &options, &queue->impl);
     if (status != STN_OK) {
         stni_free(queue);
         return status;
@@ -125,12 +137,21 @@ stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *
     if (queue->immediate)
         return stni_queue_run(queue, kernel, args);
     STNI_TRY(queue_status(queue));
+    if (queue->capture && queue->device->is_cpu)
+        return stni_capture_launch(queue, kernel, args, args_size);
     return queue->device->ops->launch(queue->device->impl, queue->impl, queue, kernel, args, args_size);
 }
 
 stn_status stn_queue_sync(stn_queue *queue)
 {
-    queue->syncs++;
+    return stni_queue_sync_for(queue, STN_SYNC_CALLER);
+}
+
+stn_status stni_queue_sync_for(stn_queue *queue, stn_sync_reason reason)
+{
+    queue->syncs[reason]++;
+    if (queue->capture)
+        return stni_capture_refuses(queue, "the host waited");
     if (!queue->immediate) {
         stn_status status = queue->device->ops->queue_sync(queue->device->impl, queue->impl);
         if (status != STN_OK)
@@ -155,6 +176,18 @@ stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *forma
     return status;
 }
 
+stn_status stn_queue_call(stn_queue *queue, void (*function)(void *arg), void *arg)
+{
+    if (queue->capture)
+        return stni_capture_refuses(queue, "a call of the host was queued");
+    if (queue->immediate) {
+        function(arg);
+        return STN_OK;
+    }
+    const stn_device_ops *ops = queue->device->ops;
+    return ops->call ? ops->call(queue->device->impl, queue->impl, function, arg) : STN_ERR_UNSUPPORTED;
+}
+
 const char *stn_queue_error_text(const stn_queue *queue)
 {
     return queue_status(queue) == STN_OK ? "" : queue->error.text;
@@ -167,7 +200,8 @@ void *stn_queue_native(stn_queue *queue)
 
 void stni_queue_recover(stn_queue *queue)
 {
-    stn_queue_sync(queue);
+    if (!queue->capture)
+        stni_queue_sync_for(queue, STN_SYNC_CALLER);
     atomic_store_explicit(&queue->failed, STN_OK, memory_order_release);
     queue->error.status = STN_OK;
 }
@@ -199,6 +233,8 @@ void stni_event_destroy(stn_event **event)
 stn_status stni_event_record(stn_event *event, stn_queue *queue)
 {
     assert(event->device == queue->device);
+    if (queue->capture && queue->device->is_cpu)
+        return stni_capture_refuses(queue, "an event was recorded");
     return event->device->ops->event_record(event->device->impl, event->impl, queue->impl);
 }
 
@@ -206,6 +242,8 @@ stn_status stni_queue_wait(stn_queue *queue, stn_event *event)
 {
     assert(event->device == queue->device);
     STNI_TRY(queue_status(queue));
+    if (queue->capture && queue->device->is_cpu)
+        return stni_capture_refuses(queue, "an event was waited for");
     return event->device->ops->queue_wait(event->device->impl, queue->impl, event->impl);
 }
 
@@ -223,5 +261,7 @@ stn_status stni_queue_copy(stn_queue *queue, void *dst, const void *src, size_t 
         memcpy(dst, src, bytes);
         return STN_OK;
     }
+    if (queue->capture && (queue->device->is_cpu || kind != STNI_COPY_DEVICE))
+        return stni_capture_refuses(queue, "memory of the host was copied");
     return queue->device->ops->copy(queue->device->impl, queue->impl, dst, src, bytes, (int)kind);
 }

@@ -2,18 +2,21 @@
 #ifndef STNI_CORE_DEVICE_DEVICE_H
 #define STNI_CORE_DEVICE_DEVICE_H
 
-#include <shardtensor/device.h>
+#include <shardtensor/context.h>
 
 #include "core/base/isa.h"
 #include "core/base/status.h"
 
 #include <stdatomic.h>
 
-struct stn_context;
 struct stni_trace;
 
+/* Tables of functions of this size and up are known: what came later is optional. */
+#define STNI_DEVICE_OPS_LEAST offsetof(stn_device_ops, host_allocate)
+
 struct stn_device {
-    const stn_device_ops *ops;
+    const stn_device_ops *ops; /* `table` */
+    stn_device_ops table;      /* the device's, entries that it lacks NULL */
     void *impl;
     char name[32];
     int is_cpu;
@@ -33,7 +36,8 @@ struct stn_queue {
     atomic_flag error_lock;
     atomic_int_fast64_t kernels; /* launched; any thread may read it */
     _Atomic(struct stni_trace *) trace; /* where runs of kernels are recorded; NULL: nowhere */
-    int64_t syncs;
+    int64_t syncs[STN_SYNC_REASONS]; /* waits of the host */
+    stn_graph *capture;              /* what is being recorded; NULL: work runs */
     struct stn_context *context; /* whose kernels run here, and find there what it keeps for them; NULL: none's */
 };
 
@@ -58,6 +62,9 @@ void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */
 /* Runs a kernel on the calling thread unless the queue has failed; a failure of the kernel marks the queue. For devices that run
  * kernels themselves. Returns the queue's failure if there is one. */
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args);
+
+/* stn_queue_sync, counted by why the host waits. */
+stn_status stni_queue_sync_for(stn_queue *queue, stn_sync_reason reason);
 
 /* Waits for the queue and forgets its failure, so that it takes work again. */
 void stni_queue_recover(stn_queue *queue);

@@ -219,7 +219,7 @@ void stni_mempool_trim(struct stni_mempool *pool)
 {
     if (pool->n_blocks == 0)
         return;
-    stn_queue_sync(pool->queue);
+    stni_queue_sync_for(pool->queue, STN_SYNC_MEMORY);
     mark_free_blocks(pool);
     size_t kept = 0;
     for (size_t i = 0; i < pool->n_blocks; i++) {
@@ -262,7 +262,7 @@ void stni_mempool_destroy(struct stni_mempool **pool)
     if (*pool == NULL)
         return;
     if ((*pool)->queue != NULL)
-        stn_queue_sync((*pool)->queue);
+        stni_queue_sync_for((*pool)->queue, STN_SYNC_MEMORY);
     for (size_t i = 0; i < (*pool)->n_blocks; i++)
         if ((*pool)->blocks[i].bytes > 0)
             give_back(*pool, &(*pool)->blocks[i]);

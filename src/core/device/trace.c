@@ -287,7 +287,7 @@ stn_status stn_trace_end(stn_context *context, const char *path)
         return stni_fail(context, STN_ERR_ARGUMENT, "trace_end: path got NULL");
     if (!context->trace)
         return stni_fail(context, STN_ERR_STATE, "trace_end: no trace is on");
-    stn_queue_sync(context->queue);
+    stni_queue_sync_for(context->queue, STN_SYNC_TRACE);
     atomic_store(&context->queue->trace, NULL);
     stn_status status = stni_trace_write(context->trace, context->rank, path);
     stni_trace_destroy(&context->trace);

@@ -75,7 +75,7 @@ static stn_status gather_bytes(stn_context *context, const void *own, void *all,
         status = stni_comm_all_gather(context->comm, queue, sent, buffer->data, counts, STN_DTYPE_U8);
     if (status == STN_OK)
         status = stni_queue_copy(queue, all, buffer->data, bytes, STNI_COPY_TO_HOST);
-    const stn_status waited = stn_queue_sync(queue); /* also after a failure: copies read and write the host's arrays */
+    const stn_status waited = stni_queue_sync_for(queue, STN_SYNC_TRACE); /* also after a failure: copies read and write the host's arrays */
     stni_storage_release(buffer);
     return stni_fail_queue(context, status != STN_OK ? status : waited);
 }

@@ -50,7 +50,7 @@ static stn_status check_to(stn_tensor *tensor)
     if (device_type(context->device) == 0)
         return stni_fail(context, STN_ERR_DEVICE, "to_dlpack: DLPack has no name for device '%s'", context->device->name);
     if (!context->queue->immediate)
-        return stni_context_sync(context);
+        return stni_context_sync(context, STN_SYNC_EXPORT);
     return STN_OK;
 }
 

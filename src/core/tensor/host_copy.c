@@ -31,7 +31,7 @@ static stn_box dense_box(const stn_spec *spec, const void *data)
 static stn_status wait(stn_context *context, stn_status launched)
 {
     STNI_TRY(stni_fail_queue(context, launched));
-    return context->queue->immediate ? STN_OK : stni_fail_queue(context, stn_queue_sync(context->queue));
+    return context->queue->immediate ? STN_OK : stni_fail_queue(context, stni_queue_sync_for(context->queue, STN_SYNC_VALUES));
 }
 
 /* Between dense device memory in the spec's order and the host, through host memory in the same order. */

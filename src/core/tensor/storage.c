@@ -35,31 +35,16 @@ void stni_storage_release(struct stni_storage *storage)
         stni_storage_free(storage);
 }
 
-struct release_args {
-    void (*release)(void *arg);
-    void *arg;
-};
-
-static stn_status release_task(stn_queue *queue, const void *args)
-{
-    (void)queue;
-    const struct release_args *a = args;
-    a->release(a->arg);
-    return STN_OK;
-}
-
-/* The owner gets its memory back once earlier work has ended: on the CPU's worker queue behind that work, without a queue handle
- * so that it runs even where the queue has failed. Another device's queue may call a task before earlier work has ended. A closed
+/* The owner gets its memory back once earlier work has ended: behind that work where the device can call the host, else after a wait. A closed
  * context has no queue and nothing under way. */
-static void release_behind(stn_queue *queue, struct release_args args)
+static void release_behind(stn_queue *queue, void (*release)(void *arg), void *arg)
 {
     if (queue != NULL && !queue->immediate) {
-        stn_device *device = queue->device;
-        if (device->is_cpu && device->ops->launch(device->impl, queue->impl, NULL, release_task, &args, sizeof args) == STN_OK)
+        if (stn_queue_call(queue, release, arg) == STN_OK)
             return;
-        stn_queue_sync(queue);
+        stni_queue_sync_for(queue, STN_SYNC_MEMORY);
     }
-    args.release(args.arg);
+    release(arg);
 }
 
 static void put_back(struct stni_storage *storage)
@@ -85,9 +70,10 @@ void stni_storage_drop_view(stn_context *context, struct stni_storage *storage)
 static void free_wrapped(struct stni_storage *storage)
 {
     stn_queue *queue = storage->context->queue;
-    struct release_args args = {storage->release, storage->release_arg};
+    void (*release)(void *arg) = storage->release;
+    void *arg = storage->release_arg;
     put_back(storage);
-    release_behind(queue, args);
+    release_behind(queue, release, arg);
 }
 
 void stni_storage_free(struct stni_storage *storage)

@@ -234,8 +234,8 @@ static stn_status run(stn_op_call *call)
     struct stni_pointwise_args args;
     args.compute = (stn_dtype)call->note; /* check's finding */
     args.n_in = call->n_in;
-    args.name = stn_op_descriptor(call->op)->name;
-    args.divides = rule_of(call->arg, call->attrs)->divides && args.compute == STN_DTYPE_I64 ? call->context : NULL;
+    args.number_of_op = stn_op_number(call->op);
+    args.divides = rule_of(call->arg, call->attrs)->divides && args.compute == STN_DTYPE_I64;
     args.ndim = 1;
     args.shape[0] = spec->local_numel;
     if (!set_operands(call, &args))

@@ -111,27 +111,14 @@ static int in_place(const struct fetch *f, const struct cut *c)
     return 1;
 }
 
-struct add_args {
-    stn_dtype dtype;
-    stn_box to, from;
-};
-
-static stn_status add_kernel(stn_queue *queue, const void *args)
-{
-    const struct add_args *a = args;
-    const stn_box addends[] = {a->to, a->from};
-    stni_box_reduce_now(queue->isa, 1, &a->to, 2, addends, a->dtype, STN_SUM);
-    return STN_OK;
-}
-
 /* to += from. A dim in which all of `from` goes to one element (its stride in `to` is 0) is added up slice by slice. */
 static stn_status add_box(const struct fetch *f, stn_box to, stn_box from, int d)
 {
-    struct add_args args = {f->spec->layout.dtype, to, from};
+    const stn_box addends[] = {to, from};
     while (d < to.ndim && (to.strides[d] != 0 || to.shape[d] == 1))
         d++;
     if (d == to.ndim)
-        return stn_queue_launch(f->call->context->queue, add_kernel, &args, sizeof args);
+        return stni_box_reduce(f->call->context->queue, 1, &to, 2, addends, f->spec->layout.dtype, STN_SUM);
     int64_t n = to.shape[d];
     to.shape[d] = from.shape[d] = 1;
     for (int64_t i = 0; i < n; i++) {

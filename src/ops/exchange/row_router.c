@@ -79,7 +79,7 @@ static stn_status exchange_counts(struct stni_rows_route *route)
     STNI_TRY(stni_comm_all_to_all(route->comm, queue, route->counts, route->send_sized, theirs, route->recv_sized, STN_DTYPE_I64));
     STNI_TRY(stni_queue_copy(queue, route->send_counts, route->counts, bytes, STNI_COPY_TO_HOST));
     STNI_TRY(stni_queue_copy(queue, route->recv_counts, theirs, bytes, STNI_COPY_TO_HOST));
-    STNI_TRY(stn_queue_sync(queue));
+    STNI_TRY(stni_queue_sync_for(queue, STN_SYNC_COUNTS));
     for (int r = 0; r < p; r++) {
         route->n_asked += route->send_counts[r];
         route->n_received += route->recv_counts[r];
@@ -114,7 +114,7 @@ stn_status stni_rows_open(const stn_op_call *call, int plan_slot, const struct s
     args->n_rows = owners->spec->layout.shape[owners->dim] * rows_each(owners);
     stn_status status = open_ranks(route, plan_slot, owners, args);
     if (status != STN_OK) {
-        stn_queue_sync(call->context->queue); /* copies from and to route->host */
+        stni_queue_sync_for(call->context->queue, STN_SYNC_COUNTS); /* copies from and to route->host */
         stni_rows_close(route);
     }
     return status;

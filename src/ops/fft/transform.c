@@ -54,7 +54,7 @@ static stn_status make_room(stn_context *context, struct plans *plans)
 {
     if (plans->n < MAX_PLANS)
         return STN_OK;
-    STNI_TRY(stn_queue_sync(context->queue));
+    STNI_TRY(stni_queue_sync_for(context->queue, STN_SYNC_MEMORY));
     clear(plans);
     return STN_OK;
 }

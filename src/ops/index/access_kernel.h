@@ -12,10 +12,10 @@
 /* What a write does to an element of the table. RESET gives it what `reset_for` begins with: 0, 1, the smallest or the largest. */
 enum stni_access_mode { STNI_ACCESS_SET, STNI_ACCESS_ADD, STNI_ACCESS_MUL, STNI_ACCESS_MAX, STNI_ACCESS_MIN, STNI_ACCESS_RESET };
 
-/* Where an index outside 0 … n - 1 is reported; context NULL: nowhere. */
+/* An index outside 0 … n - 1 is a value error of this op. */
 struct stni_access_report {
-    stn_context *context;
-    const char *what;
+    int on; /* 0: it is not reported */
+    int op; /* stn_op_number of the op that users called */
     int64_t offset[STN_MAX_NDIM]; /* of the chunk of positions in the whole */
 };
 

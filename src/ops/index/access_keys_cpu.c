@@ -17,7 +17,6 @@ static void key_elements(void *arg, int64_t value, int64_t value_step, const int
 stn_status stni_access_keys_cpu(stn_queue *queue, const void *args)
 {
     struct stni_access_keys_args a = *(const struct stni_access_keys_args *)args;
-    (void)queue;
-    stni_access_walk(&a.at, &(struct stni_access_visitor){.arg = &a, .line = key_line, .elements = key_elements});
+    stni_access_walk(&a.at, &(struct stni_access_visitor){.queue = queue, .arg = &a, .line = key_line, .elements = key_elements});
     return STN_OK;
 }

@@ -38,7 +38,7 @@ void stni_access_make(const stn_op_call *call, const stn_tensor *table, const st
     *out = (struct stni_access_here){.call = call, .table = table, .index = index, .values = values};
     out->dims = stni_access_dims(attrs, &index->spec->layout);
     out->axes = stni_layout_axes_mask(&table->spec->layout, out->dims.dim) & index->spec->shard_axes;
-    a->report = (struct stni_access_report){.context = attrs->quiet ? NULL : call->context, .what = stni_op_table[attrs->what]->name};
+    a->report = (struct stni_access_report){.on = !attrs->quiet, .op = (int)attrs->what};
     a->ndim = make_positions(out, a->shape, a->report.offset);
     a->index = index->data;
     a->index_dtype = index->spec->layout.dtype;

@@ -1,10 +1,8 @@
 /* The walk over positions. */
 #include "ops/index/access_walk.h"
 
-#include "core/context/context.h"
-#include "ops/common/dims.h"
+#include "ops/common/bad_value.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* Positions with dims of size 1 left out and neighbours made one where every operand allows. */
@@ -68,12 +66,11 @@ static void next_line(const struct space *s, struct cursor *c)
 }
 
 /* The position in dims that the index has, as the caller counts them. */
-static void report_bad(const struct stni_access *a, int64_t got, int64_t position)
+static void report_bad(const struct stni_access *a, stn_queue *queue, int64_t got, int64_t position)
 {
-    int64_t where[STN_MAX_NDIM], at[STN_MAX_NDIM];
-    char text[STNI_SHAPE_TEXT];
+    int64_t at[STN_MAX_NDIM], numbers[4 + STN_MAX_NDIM] = {got, a->wrap ? -a->n : 0, a->n - 1};
     int n = 0;
-    if (!a->report.context)
+    if (!a->report.on)
         return;
     for (int d = a->ndim - 1; d >= 0; d--) {
         at[d] = position % a->shape[d] + a->report.offset[d];
@@ -81,13 +78,13 @@ static void report_bad(const struct stni_access *a, int64_t got, int64_t positio
     }
     for (int d = 0; d < a->ndim; d++)
         if (a->index_strides[d] != 0)
-            where[n++] = at[d];
-    stni_value_error(a->report.context, "%s: index %" PRId64 " at %s is outside %" PRId64 " … %" PRId64, a->report.what, got,
-                     stni_shape_text(n, where, text), a->wrap ? -a->n : 0, a->n - 1);
+            numbers[4 + n++] = at[d];
+    numbers[3] = n;
+    stn_queue_value_error(queue, a->report.op, STNI_BAD_INDEX, 4 + n, numbers);
 }
 
 /* Where the table has what an index names, -1 where it is not here. */
-static int64_t locate(const struct stni_access *a, int64_t got, int64_t position)
+static int64_t locate(const struct stni_access *a, stn_queue *queue, int64_t got, int64_t position)
 {
     int64_t key = got < 0 && a->wrap ? got + a->n : got, at = 0;
     for (int k = a->n_keys - 1; k > 0 && key >= 0; k--) {
@@ -95,7 +92,7 @@ static int64_t locate(const struct stni_access *a, int64_t got, int64_t position
         key /= a->key_shape[k];
     }
     if (key < 0 || key >= a->n) {
-        report_bad(a, got, position);
+        report_bad(a, queue, got, position);
         return -1;
     }
     if (key + 1 == a->skip)
@@ -136,7 +133,7 @@ static void visit_offsets(const struct stni_access_line *line, int64_t position,
     read_indices(a, line->index, line->index_step, line->n, offsets);
     if (!locate_plain(a, line->n, offsets))
         for (int64_t j = 0; j < line->n; j++)
-            offsets[j] = locate(a, offsets[j], position + j);
+            offsets[j] = locate(a, visitor->queue, offsets[j], position + j);
     for (int64_t j = 0; j < line->n; j++)
         offsets[j] = offsets[j] < 0 ? -1 : offsets[j] + line->table + j * line->table_step;
     visitor->elements(visitor->arg, line->value, line->value_step, offsets, line->n);
@@ -170,7 +167,7 @@ void stni_access_walk(const struct stni_access *a, const struct stni_access_visi
             visit_elements(a, &s, &c, visitor);
             continue;
         }
-        int64_t at = locate(a, stni_access_index(a->index, a->index_dtype, c.index), c.position);
+        int64_t at = locate(a, visitor->queue, stni_access_index(a->index, a->index_dtype, c.index), c.position);
         visitor->line(visitor->arg, c.value, s.value[last], at < 0 ? -1 : at + c.table, s.table[last], s.shape[last]);
     }
 }

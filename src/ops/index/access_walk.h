@@ -19,6 +19,7 @@ struct stni_access_line {
  * serve a line without offsets; it returns 0 where an index is not within 0 … n - 1, having written nothing that
  * `elements` does not write again. */
 struct stni_access_visitor {
+    stn_queue *queue; /* that the kernel runs on: bad indices are reported there */
     void *arg;
     int (*direct)(void *arg, const struct stni_access_line *line);
     void (*line)(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n);

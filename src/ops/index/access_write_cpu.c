@@ -115,12 +115,11 @@ static struct stni_access_write_args for_bool(struct stni_access_write_args a)
 stn_status STNI_ISA_NAME(stni_access_write)(stn_queue *queue, const void *args)
 {
     struct stni_access_write_args a = *(const struct stni_access_write_args *)args;
-    (void)queue;
     if (a.dtype == STN_DTYPE_BOOL)
         a = for_bool(a);
     struct writer w = {.args = &a, .f = &functions_of[a.dtype], .table = a.at.table, .values = a.at.values};
     if (!w.values)
         w.f->constant(&a, w.constant);
-    stni_access_walk(&a.at, &(struct stni_access_visitor){&w, write_direct, write_line, write_elements});
+    stni_access_walk(&a.at, &(struct stni_access_visitor){queue, &w, write_direct, write_line, write_elements});
     return STN_OK;
 }

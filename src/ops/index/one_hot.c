@@ -76,8 +76,8 @@ static void make_write(const stn_op_call *call, struct stni_access_write_args *a
     a->n_keys = 1;
     a->key_shape[0] = a->n = out->spec->layout.shape[a->ndim];
     a->key_strides[0] = out->strides[a->ndim];
-    a->report.context = call->context;
-    a->report.what = "one_hot";
+    a->report.on = 1;
+    a->report.op = stn_op_number(call->op);
     args->mode = STNI_ACCESS_SET;
     args->dtype = STN_DTYPE_I64;
     args->value = (stn_number){STN_NUMBER_INT, 1, 1};

@@ -4,6 +4,7 @@
 #include "ops/index/access.h"
 #include "ops/common/call.h"
 #include "ops/placement/pointwise.h"
+#include "ops/table.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static stn_status run(stn_op_call *call)
     memcpy(args.offset, spec->local_offset, sizeof args.offset);
     memcpy(args.strides, out->strides, sizeof args.strides);
     args.keys = out->data;
-    args.context = call->context;
+    args.op = STNI_OP_index_put;
     for (int i = 0; i < call->n_in; i++)
         take_operand(call->in[i], spec, ((const struct keys_attrs *)call->attrs)->sizes.v[i], &args.operand[i]);
     return stn_op_launch(call, 0, STN_DTYPE_I64, &args, sizeof args);

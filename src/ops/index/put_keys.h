@@ -21,7 +21,7 @@ struct stni_put_keys_args {
     int64_t shape[STN_MAX_NDIM], offset[STN_MAX_NDIM]; /* of the chunk of keys; its first one in the whole */
     int64_t *keys, strides[STN_MAX_NDIM];
     struct stni_put_keys_operand operand[STN_MAX_NDIM];
-    stn_context *context;
+    int op; /* whose value error it is */
 };
 
 stn_status stni_put_keys_cpu(stn_queue *queue, const void *args);

@@ -11,7 +11,7 @@ struct stni_repeat_index_args {
     int64_t n, stride; /* elements; 0: one for all */
     int64_t *out, first, length;
     int64_t wanted; /* all repetitions together; others are a value error */
-    stn_context *context;
+    int op; /* whose value error that is */
 };
 
 stn_status stni_repeat_index_cpu(stn_queue *queue, const void *args);

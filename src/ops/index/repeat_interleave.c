@@ -6,6 +6,7 @@
 #include "ops/common/call.h"
 #include "ops/placement/splits.h"
 #include "ops/common/dims.h"
+#include "ops/table.h"
 
 #include <shardtensor/ops.h>
 
@@ -165,7 +166,7 @@ static stn_status run_index(stn_op_call *call)
     args.first = out->spec->local_offset[0];
     args.length = out->spec->local_shape[0];
     args.wanted = attrs->output_size;
-    args.context = call->context;
+    args.op = STNI_OP_repeat_interleave;
     return stn_op_launch(call, 0, args.dtype, &args, sizeof args);
 }
 

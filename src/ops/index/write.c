@@ -138,7 +138,7 @@ static stn_status reset(const stn_op_call *call, const struct writing *w, const 
 {
     struct stni_access_write_args args = put_args(w, at, STNI_ACCESS_RESET, w->dtype);
     args.at.values = NULL;
-    args.at.report.context = NULL; /* the values' own pass reports */
+    args.at.report.on = 0; /* the values' own pass reports */
     return put(call, &args);
 }
 

@@ -1,11 +1,9 @@
 /* Kernels of nll_loss on the CPU: one step per target. */
 #include "ops/loss/nll_kernel.h"
 
-#include "core/context/context.h"
 #include "core/base/dtype.h"
+#include "ops/common/bad_value.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 
 /* Where the walk over the targets stands. */
 struct position {
@@ -24,20 +22,20 @@ static inline void advance(const struct stni_nll_args *a, struct position *p)
     }
 }
 
-static void report(const struct stni_nll_args *a, const struct position *p, int64_t target)
+static void report(const struct stni_nll_args *a, stn_queue *queue, const struct position *p, int64_t target)
 {
-    char where[24 * STN_MAX_NDIM] = "";
-    int at = 0;
+    int64_t numbers[3 + STN_MAX_NDIM] = {target, a->all_classes - 1, a->ndim};
+    if (!a->reports)
+        return;
     for (int d = 0; d < a->ndim; d++)
-        at += snprintf(where + at, sizeof where - (size_t)at, "%s%" PRId64, d ? ", " : "", a->offset[d] + p->index[d]);
-    if (a->report)
-        stni_value_error(a->report, "nll_loss: target %" PRId64 " at (%s) is outside 0 … %" PRId64, target, where, a->all_classes - 1);
+        numbers[3 + d] = a->offset[d] + p->index[d];
+    stn_queue_value_error(queue, a->op, STNI_BAD_CLASS, 3 + a->ndim, numbers);
 }
 
 /* Other values of class_at than the number of a class in this chunk. */
 enum { ELSEWHERE = -1, IGNORED = -2 };
 
-static inline int64_t class_at(const struct stni_nll_args *a, const struct position *p)
+static inline int64_t class_at(const struct stni_nll_args *a, stn_queue *queue, const struct position *p)
 {
     const int64_t i = p->at[NLL_TARGET];
     int64_t t = a->target_dtype == STN_DTYPE_I64   ? ((const int64_t *)a->target)[i]
@@ -46,7 +44,7 @@ static inline int64_t class_at(const struct stni_nll_args *a, const struct posit
     if (t == a->ignore_index)
         return IGNORED;
     if (t < 0 || t >= a->all_classes) {
-        report(a, p, t);
+        report(a, queue, p, t);
         return IGNORED;
     }
     t -= a->first;
@@ -58,18 +56,16 @@ static inline int64_t class_at(const struct stni_nll_args *a, const struct posit
 
 stn_status stni_nll_cpu(stn_queue *queue, const void *raw)
 {
-    static void (*const forward[])(const struct stni_nll_args *) = {forward_f32, forward_f64, forward_bf16, forward_f16};
+    static void (*const forward[])(const struct stni_nll_args *, stn_queue *) = {forward_f32, forward_f64, forward_bf16, forward_f16};
     const struct stni_nll_args *a = raw;
-    (void)queue;
-    forward[a->dtype](a);
+    forward[a->dtype](a, queue);
     return STN_OK;
 }
 
 stn_status stni_nll_backward_cpu(stn_queue *queue, const void *raw)
 {
-    static void (*const backward[])(const struct stni_nll_args *) = {backward_f32, backward_f64, backward_bf16, backward_f16};
+    static void (*const backward[])(const struct stni_nll_args *, stn_queue *) = {backward_f32, backward_f64, backward_bf16, backward_f16};
     const struct stni_nll_args *a = raw;
-    (void)queue;
-    backward[a->dtype](a);
+    backward[a->dtype](a, queue);
     return STN_OK;
 }

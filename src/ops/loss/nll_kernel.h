@@ -29,7 +29,8 @@ struct stni_nll_args {
     void *each;                  /* read backward */
     const double *total;
     double *sum;
-    stn_context *report; /* where a target that is no class is a value error; NULL: nowhere */
+    int reports; /* 1: a target that is no class is a value error of `op` */
+    int op;
 };
 
 stn_status stni_nll_cpu(stn_queue *queue, const void *args);

@@ -14,7 +14,7 @@ static A NAME(all_classes)(const struct stni_nll_args *a, const T *x)
     return sum;
 }
 
-static void NAME(forward)(const struct stni_nll_args *a)
+static void NAME(forward)(const struct stni_nll_args *a, stn_queue *queue)
 {
     const T *x = a->x;
     T *each = a->each;
@@ -22,7 +22,7 @@ static void NAME(forward)(const struct stni_nll_args *a)
     double sum[2] = {0, 0};
     struct position p = {0};
     for (int64_t i = 0; i < a->n; i++, advance(a, &p)) {
-        const int64_t t = class_at(a, &p);
+        const int64_t t = class_at(a, queue, &p);
         A loss = 0;
         if (t >= 0) {
             const A w = NAME(weight_of)(a, t);
@@ -52,12 +52,12 @@ static void NAME(backward_at)(const struct stni_nll_args *a, T *x, int64_t t, A 
         x[t * a->class_step] = STORE(-(picked + (a->smoothing > 0 ? spread : (A)0)) * NAME(weight_of)(a, t));
 }
 
-static void NAME(backward)(const struct stni_nll_args *a)
+static void NAME(backward)(const struct stni_nll_args *a, stn_queue *queue)
 {
     T *x = a->x;
     const T *each = a->each;
     const double total = a->total ? *a->total : 1;
     struct position p = {0};
     for (int64_t i = 0; i < a->n; i++, advance(a, &p))
-        NAME(backward_at)(a, x + p.at[NLL_X], class_at(a, &p), (A)((double)LOAD(each[p.at[NLL_EACH]]) / total));
+        NAME(backward_at)(a, x + p.at[NLL_X], class_at(a, queue, &p), (A)((double)LOAD(each[p.at[NLL_EACH]]) / total));
 }

@@ -8,6 +8,7 @@
 #include "core/comm/comm.h"
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
+#include "ops/table.h"
 
 #include <shardtensor/ops.h>
 
@@ -88,7 +89,8 @@ static stn_status run(stn_op_call *call)
     stni_nll_args_make(call, call->in[INPUT], call->in[TARGET], call->in[WEIGHT], reduction == STN_REDUCE_NONE ? out : NULL, &args);
     STNI_TRY(stn_op_scratch(call, 2 * sizeof(double), &sum));
     args.sum = sum;
-    args.report = call->context;
+    args.reports = 1;
+    args.op = STNI_OP_nll_loss;
     if (reduction != STN_REDUCE_NONE || args.n > 0)
         STNI_TRY(stn_op_launch(call, PICK, args.dtype, &args, sizeof args));
     if (call->note) {

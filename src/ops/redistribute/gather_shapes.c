@@ -43,7 +43,7 @@ static stn_status gather_told(stn_context *context, const struct told *own, stru
         status = stni_comm_all_gather(context->comm, queue, sent, buffer->data, counts, STN_DTYPE_I64);
     if (status == STN_OK)
         status = stni_queue_copy(queue, all, buffer->data, bytes, STNI_COPY_TO_HOST);
-    stn_status waited = stn_queue_sync(queue); /* also after a failure: copies read and write the host's arrays */
+    stn_status waited = stni_queue_sync_for(queue, STN_SYNC_COUNTS); /* also after a failure: copies read and write the host's arrays */
     stni_storage_release(buffer);
     return status != STN_OK ? status : waited;
 }

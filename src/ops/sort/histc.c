@@ -75,7 +75,7 @@ static stn_status run(stn_op_call *call)
     const struct histc_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0];
     struct stni_sort_histogram_args args = {.dtype = in->spec->layout.dtype, .in = in->data, .low = attrs->min, .high = attrs->max,
-                                             .bins = attrs->bins, .out = call->out[0]->data, .context = call->context};
+                                             .bins = attrs->bins, .out = call->out[0]->data, .op = stn_op_number(call->op)};
     stn_comm *comm = NULL;
     void *counts;
     if (in->spec->layout.mesh && !in->spec->layout.mesh->member)

@@ -1,5 +1,5 @@
 /* Histograms on the CPU, in f64. */
-#include "core/context/context.h"
+#include "ops/common/bad_value.h"
 #include "ops/sort/sort_line.h"
 
 #include <math.h>
@@ -39,15 +39,22 @@ stn_status stni_sort_range_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
+static void report_range(stn_queue *queue, int op, double low, double high)
+{
+    const double ends[] = {low, high};
+    int64_t numbers[2];
+    memcpy(numbers, ends, sizeof numbers);
+    stn_queue_value_error(queue, op, STNI_BAD_RANGE, 2, numbers);
+}
+
 stn_status stni_sort_histogram_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_sort_histogram_args *a = args;
     struct order_walk walk = {&a->lines, 0, 0};
     double x[ORDER_BLOCK], low = a->range ? -a->range[0] : a->low, high = a->range ? a->range[1] : a->high;
-    (void)queue;
     memset(a->counts, 0, (size_t)a->bins * sizeof *a->counts);
     if (!isfinite(low) || !isfinite(high)) {
-        stni_value_error(a->context, "histc: elements from %g to %g, wanted finite ones, or 'min' and 'max'", low, high);
+        report_range(queue, a->op, low, high);
         return STN_OK;
     }
     if (low == high) {

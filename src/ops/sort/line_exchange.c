@@ -66,7 +66,7 @@ stn_status stni_sort_swap_counts(struct stni_sort_swap *swap, const int64_t *cou
     STNI_TRY(stni_comm_all_to_all(swap->comm, queue, counts, swap->send, swap->theirs, swap->recv, STN_DTYPE_I64));
     STNI_TRY(stni_queue_copy(queue, swap->send, counts, bytes, STNI_COPY_TO_HOST));
     STNI_TRY(stni_queue_copy(queue, swap->recv, swap->theirs, bytes, STNI_COPY_TO_HOST));
-    return stn_queue_sync(queue);
+    return stni_queue_sync_for(queue, STN_SYNC_COUNTS);
 }
 
 /* Messages to or from each rank. Returns how many there are. */
@@ -95,7 +95,7 @@ stn_status stni_sort_swap_send(const struct stni_sort_swap *swap, stn_dtype dtyp
 stn_status stni_sort_swap_end(struct stni_sort_swap *swap, stn_status status)
 {
     if (status != STN_OK)
-        stn_queue_sync(swap->call->context->queue); /* copies from and to the host's memory */
+        stni_queue_sync_for(swap->call->context->queue, STN_SYNC_COUNTS); /* copies from and to the host's memory */
     stni_free(swap->host);
     swap->host = NULL;
     return status;

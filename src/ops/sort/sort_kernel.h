@@ -268,7 +268,7 @@ struct stni_sort_histogram_args {
     double *range; /* NULL: low and high hold */
     int64_t *counts;
     void *out;
-    stn_context *context; /* learns of a range without ends */
+    int op; /* whose value error a range without ends is */
 };
 
 stn_status stni_sort_range_cpu(stn_queue *queue, const void *args);

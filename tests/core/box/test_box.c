@@ -157,7 +157,8 @@ static stn_queue *queue;   /* NULL: the calling thread reduces */
 
 static void queue_begin(void)
 {
-    stn_queue_options options = {sizeof options, test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE, 4};
+    stn_queue_options options = {.size = sizeof options, .kind = test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE,
+                                 .delay_seed = 4};
     CHECK_STATUS(stni_device_create_cpu(NULL, &device), STN_OK);
     CHECK_STATUS(stni_queue_create(device, &options, &queue), STN_OK);
 }

@@ -152,7 +152,8 @@ static void queue_body(stn_comm *comm, void *arg)
 
 static void adopted_communicators_run_on_the_queue_and_count_there(void)
 {
-    stn_queue_options options = {sizeof options, test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE, 7};
+    stn_queue_options options = {.size = sizeof options, .kind = test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE,
+                                 .delay_seed = 7};
     struct context contexts[RANKS];
     for (int i = 0; i < 5; i++) {
         for (int r = 0; r < RANKS; r++) {

@@ -54,16 +54,16 @@ static void report_kept(stn_context *context, void *arg)
     CHECK_STR(stn_context_error_text(context), "rank 0: on all");
 }
 
-struct value_args {
-    stn_context *context;
-    int64_t index;
-};
+/* The layers above know the texts. */
+static void value_text(const stn_context *context, const stn_value_record *record, char *text, size_t size)
+{
+    (void)context;
+    snprintf(text, size, "op %d, finding %d: index got %lld, wanted below 5", record->op, record->what, (long long)record->numbers[0]);
+}
 
 static stn_status value_kernel(stn_queue *queue, const void *args)
 {
-    (void)queue;
-    const struct value_args *a = args;
-    stni_value_error(a->context, "index got %lld, wanted below 5", (long long)a->index);
+    stn_queue_value_error(queue, 17, 3, 1, args);
     return STN_OK;
 }
 
@@ -71,14 +71,13 @@ static stn_status value_kernel(stn_queue *queue, const void *args)
 static void report_value(stn_context *context, void *arg)
 {
     (void)arg;
+    context->value_text = value_text;
     if (context->rank == 2)
-        for (int i = 7; i < 10; i++) {
-            struct value_args args = {context, i};
-            CHECK_STATUS(stn_queue_launch(context->queue, value_kernel, &args, sizeof args), STN_OK);
-        }
+        for (int64_t i = 7; i < 10; i++)
+            CHECK_STATUS(stn_queue_launch(context->queue, value_kernel, &i, sizeof i), STN_OK);
     CHECK_STATUS(stn_context_status(context), STN_OK);
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
-    CHECK_STR(stn_context_error_text(context), "rank 2: index got 7, wanted below 5");
+    CHECK_STR(stn_context_error_text(context), "rank 2: op 17, finding 3: index got 7, wanted below 5");
     stn_context_take_error(context, NULL, 0);
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
 }
@@ -90,13 +89,13 @@ static void report_in_scope(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_scope_agree(context);
     if (context->rank == 1)
-        stni_value_error(context, "a value");
+        stn_queue_value_error(context->queue, 1, 2, 0, NULL);
     CHECK_STATUS(stn_scope_end(context), STN_ERR_VALUE); /* the inner one agrees */
     int64_t collectives = context->comm_stats.collectives;
     CHECK(collectives > 0);
     CHECK_STATUS(stn_scope_end(context), STN_ERR_VALUE); /* the outer one does not */
     CHECK_I64(context->comm_stats.collectives, collectives);
-    CHECK_STR(stn_context_error_text(context), "rank 1: a value");
+    CHECK_STR(stn_context_error_text(context), "rank 1: kernel of op 1: value error 2");
     CHECK_STATUS(stn_context_status(context), STN_OK);
     for (int depth = 0; depth < 2; depth++)
         stn_scope_begin(context);

@@ -14,7 +14,7 @@ static stn_context *context_of_run(void)
 {
     stn_context_options options = {.size = sizeof options, .queue = {.size = sizeof options.queue}};
     if (test_queue() == TEST_QUEUE_WORKER)
-        options.queue = (stn_queue_options){sizeof options.queue, STN_QUEUE_WORKER, 9};
+        options.queue = (stn_queue_options){.size = sizeof options.queue, .kind = STN_QUEUE_WORKER, .delay_seed = 9};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
     return context;

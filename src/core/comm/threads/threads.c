@@ -193,7 +193,7 @@ stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_c
     struct stni_thread_member *member = comm->impl;
     stn_status status;
     member->isa = queue->isa;
-    if (!queue->immediate && !queue->device->is_cpu)
+    if (!queue->immediate && !queue->device->is_cpu && !coll->host)
         status = stni_thread_run_on_device(member, queue, coll);
     else
         status = coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);

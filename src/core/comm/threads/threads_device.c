@@ -56,7 +56,7 @@ stn_status stni_thread_follow(struct stni_thread_member *member, int rank, enum 
     stn_status status = STN_OK;
     pthread_mutex_lock(&slot->points_lock);
     const stn_event *event = slot->points[point];
-    int other = event && event->device->ops != device->ops;
+    int other = event && event->device->ops->queue_wait != device->ops->queue_wait; /* each device has a copy of its module's table */
     if (event && !other)
         status = device->ops->queue_wait(device->impl, member->queue->impl, event->impl);
     pthread_mutex_unlock(&slot->points_lock);

@@ -80,7 +80,7 @@ stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
     struct stni_pointwise_block run;
     run.n = args->ndim ? args->shape[0] : 1;
     if (!is_one_run(args, &run) || is_streamed(args, run.n)) {
-        stni_pointwise_tiles(args, queue->isa, block);
+        stni_pointwise_tiles(queue, args, block);
         return STN_OK;
     }
     run.buffer = NULL;

@@ -30,8 +30,8 @@ struct stni_pointwise_args {
     int64_t shape[STN_MAX_NDIM]; /* slowest dim first; ndim may be 0 */
     struct stni_pointwise_operand out, in[STNI_POINTWISE_MAX_IN];
     struct stni_pointwise_number a, b, c, number[STNI_POINTWISE_MAX_IN];
-    stn_context *divides; /* the context that is told where integers of operand 1 are 0, by which the op divides; NULL: it does not */
-    const char *name;     /* the op's, for that message */
+    int divides; /* 1: it divides by integers of operand 1, of which a 0 is a value error of `number_of_op` */
+    int number_of_op;
 };
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);

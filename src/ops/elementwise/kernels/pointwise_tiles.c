@@ -4,7 +4,8 @@
 #include "ops/elementwise/kernels/pointwise_tiles.h"
 
 #include "core/box/box_kernel.h"
-#include "core/context/context.h"
+#include "core/device/device.h"
+#include "ops/common/bad_value.h"
 #include "ops/cpu/nontemporal_blocks.h"
 #include "ops/cpu/tile.h"
 
@@ -38,6 +39,7 @@ struct lane {
 };
 
 struct space {
+    stn_queue *queue;
     const struct stni_pointwise_args *args;
     enum stni_isa isa;
     stni_pointwise_block_fn block;
@@ -51,13 +53,13 @@ struct space {
     alignas(STNI_LINE) char buffers[BUFFERS];
 };
 
-static void check_divisor(const struct stni_pointwise_args *args, const int64_t *divisor, int64_t n)
+static void check_divisor(const struct space *s, const int64_t *divisor, int64_t n)
 {
     int zeros = 0;
     for (int64_t k = 0; k < n; k++)
         zeros |= divisor[k] == 0;
     if (zeros)
-        stni_value_error(args->divides, "%s: an integer is divided by 0", args->name);
+        stn_queue_value_error(s->queue, s->args->number_of_op, STNI_BAD_DIVISOR, 0, NULL);
 }
 
 /* A lane's tile as the block sees it. */
@@ -142,7 +144,7 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
             block.ahead[l] = ahead_of_row(s, &s->lane[l], &view[l], r, rows);
         block.out = view[OUT].at + r * view[OUT].row;
         if (args->divides)
-            check_divisor(args, block.in[1], block.n);
+            check_divisor(s, block.in[1], block.n);
         s->block(&block);
     }
 }
@@ -348,11 +350,12 @@ static void set_lanes(struct space *s)
     }
 }
 
-void stni_pointwise_tiles(const struct stni_pointwise_args *args, enum stni_isa isa, stni_pointwise_block_fn block)
+void stni_pointwise_tiles(stn_queue *queue, const struct stni_pointwise_args *args, stni_pointwise_block_fn block)
 {
     struct space s;
+    s.queue = queue;
     s.args = args;
-    s.isa = isa;
+    s.isa = queue->isa;
     s.block = block;
     s.compute_size = (int64_t)stn_dtype_size(args->compute);
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
@@ -365,5 +368,5 @@ void stni_pointwise_tiles(const struct stni_pointwise_args *args, enum stni_isa 
             fill(&s, l);
     run_outer(&s);
     if (s.buffer)
-        STNI_ISA_PICK(stni_copy_kernels, isa)->fence();
+        STNI_ISA_PICK(stni_copy_kernels, s.isa)->fence();
 }

@@ -5,7 +5,7 @@
 #include "core/box/nontemporal.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 
-void stni_pointwise_tiles(const struct stni_pointwise_args *args, enum stni_isa isa, stni_pointwise_block_fn block);
+void stni_pointwise_tiles(stn_queue *queue, const struct stni_pointwise_args *args, stni_pointwise_block_fn block);
 
 /* Whether a result of so many bytes is too large to stay in the caches, so that it had better be written by non-temporal stores: by tiles. What an op
  * changes in place is in the caches anyway. */
