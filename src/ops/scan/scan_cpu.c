@@ -16,17 +16,6 @@ struct block {
     int64_t at[SCAN_TENSORS], lane[SCAN_TENSORS];
 };
 
-/* Rank in the communicator that holds a piece of the dim. */
-static int rank_of(const struct stni_scan_prefix_args *a, int piece)
-{
-    int rank = 0;
-    for (int k = a->n_axes - 1; k >= 0; k--) {
-        rank += piece % a->sizes[k] * a->steps[k];
-        piece /= a->sizes[k];
-    }
-    return rank;
-}
-
 #define S double
 #define STATE(f) f##_real
 #define RE(x) (x)
@@ -36,6 +25,7 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #define LOWEST (-INFINITY)
 #define PHASE(x) ((void)(x), 1.0)
 #include "ops/scan/scan_state_tmpl.h"
+#include "ops/scan/scan_prefix_tmpl.h"
 #define WIDE T
 #define WIDEN(x) STORE((A)(x))
 #define TEMPLATE "ops/scan/scan_lines_tmpl.h"
@@ -61,6 +51,7 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #define LOWEST 0
 #define PHASE(x) (x)
 #include "ops/scan/scan_state_tmpl.h"
+#include "ops/scan/scan_prefix_tmpl.h"
 #define WIDE int64_t
 #define WIDEN(x) (x)
 #include "core/box/each_integer.h"
@@ -84,6 +75,7 @@ static int rank_of(const struct stni_scan_prefix_args *a, int piece)
 #define LOWEST (-INFINITY)
 #define PHASE(x) cexp(__builtin_complex(0.0, cimag(x)))
 #include "ops/scan/scan_state_tmpl.h"
+#include "ops/scan/scan_prefix_tmpl.h"
 #define WIDE T
 #define WIDEN(x) ((T)(x))
 #include "core/box/each_complex.h"

@@ -2,6 +2,7 @@
 #ifndef STNI_OPS_SCAN_SCAN_KERNEL_H
 #define STNI_OPS_SCAN_SCAN_KERNEL_H
 
+#include "core/base/inline.h"
 #include "ops/common/lines.h"
 
 #include <shardtensor/op.h>
@@ -49,6 +50,17 @@ struct stni_scan_prefix_args {
     int n_axes;              /* which cut the dim, major to minor: how many ranks, and the step from one to the next in the communicator */
     int sizes[STN_MAX_MESH_NDIM], steps[STN_MAX_MESH_NDIM];
 };
+
+/* Rank in the communicator that holds a piece of the dim. */
+STNI_INLINE int stni_scan_rank_of(const struct stni_scan_prefix_args *a, int piece)
+{
+    int rank = 0;
+    for (int k = a->n_axes - 1; k >= 0; k--) {
+        rank += piece % a->sizes[k] * a->steps[k];
+        piece /= a->sizes[k];
+    }
+    return rank;
+}
 
 stn_status stni_scan_cpu(stn_queue *queue, const void *args);
 stn_status stni_scan_total_cpu(stn_queue *queue, const void *args);

@@ -12,7 +12,7 @@ static inline __attribute__((always_inline)) void NAME(store)(const struct stni_
     }
     ((T *)a->out)[out] = STORE((A)v);
     if (op == STNI_SCAN_MAX || op == STNI_SCAN_MIN)
-        a->indices[index] = (int64_t)RE(s.b);
+        a->indices[index] = STATE(index)(s);
 }
 
 /* Element i of the dim, at these places, joins what is before it. */
