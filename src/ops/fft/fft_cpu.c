@@ -1,6 +1,6 @@
 /* The CPU's kernel of Fourier transforms: where a dim is strided, a few lines side by side are transposed into
  * buffers, so that every cache line is read once; then they are transformed one by one, and transposed back. */
-#include "ops/fft/fft_kernel.h"
+#include "ops/fft/transform.h"
 
 #include "core/box/box_kernel.h"
 #include "core/device/device.h"
@@ -34,6 +34,10 @@ struct lines {
 
 struct launch {
     const struct stni_fft_args *args;
+    const struct stni_transform *transform;
+    char *from, *to, *work; /* 64-byte aligned: `lanes` lines of `pitch` bytes each; work of the transform */
+    int64_t lanes;
+    size_t pitch;
     const struct stni_copy_kernels *copy;
     const struct line_functions *line;
     int real_log2; /* of the bytes of a real number */
@@ -51,7 +55,7 @@ static void copy_line(const struct launch *c, int size_log2, char *dst, int64_t 
 /* From lines of a tensor to contiguous ones, `pitch` bytes apart. */
 static void move_in(const struct launch *c, char *to, const struct lines *from)
 {
-    const size_t pitch = c->args->pitch;
+    const size_t pitch = c->pitch;
     const int64_t lane = from->lane << from->size_log2;
     if (from->lane == 1 && from->width > 1)
         c->copy->transpose[from->size_log2](to, (int64_t)pitch, from->at, from->step << from->size_log2, from->n,
@@ -63,7 +67,7 @@ static void move_in(const struct launch *c, char *to, const struct lines *from)
 
 static void move_out(const struct launch *c, const struct lines *to, const char *from)
 {
-    const size_t pitch = c->args->pitch;
+    const size_t pitch = c->pitch;
     const int64_t lane = to->lane << to->size_log2;
     if (to->lane == 1 && to->width > 1)
         c->copy->transpose[to->size_log2](to->at, to->step << to->size_log2, from, (int64_t)pitch, to->width, to->n, 0,
@@ -77,22 +81,22 @@ static void move_out(const struct launch *c, const struct lines *to, const char 
 static void pack(const struct launch *c, const struct lines *in)
 {
     const struct stni_fft_args *a = c->args;
-    move_in(c, a->real_in ? a->to : a->from, in);
+    move_in(c, a->real_in ? c->to : c->from, in);
     for (size_t l = 0; l < (size_t)in->width; l++) {
         if (a->real_in)
-            c->line->pair(a->to + l * a->pitch, a->from + l * a->pitch, a->n_in);
-        if (a->transform->kind == STNI_TRANSFORM_RESTORE)
-            c->line->scale_half(a->from + l * a->pitch, a->transform->n, 1, a->interior);
+            c->line->pair(c->to + l * c->pitch, c->from + l * c->pitch, a->n_in);
+        if (a->kind == STNI_TRANSFORM_RESTORE)
+            c->line->scale_half(c->from + l * c->pitch, a->n, 1, a->interior);
     }
 }
 
 static void scale(const struct launch *c, char *line)
 {
     const struct stni_fft_args *a = c->args;
-    if (a->transform->kind == STNI_TRANSFORM_HALVE)
-        c->line->scale_half(line, a->transform->n, a->scale, a->interior);
+    if (a->kind == STNI_TRANSFORM_HALVE)
+        c->line->scale_half(line, a->n, a->scale, a->interior);
     else
-        c->line->scale(line, a->transform->kind == STNI_TRANSFORM_RESTORE ? a->n_out : 2 * a->n_out, a->scale);
+        c->line->scale(line, a->kind == STNI_TRANSFORM_RESTORE ? a->n_out : 2 * a->n_out, a->scale);
 }
 
 /* Where lines of the result are as the transform wants them, it writes there. */
@@ -104,7 +108,7 @@ static int is_direct(const struct lines *out)
 static void run_lanes(const struct launch *c, int64_t in_at, int64_t out_at, int64_t width)
 {
     const struct stni_fft_args *a = c->args;
-    const int inner = a->ndim - 1, kind = a->transform->kind;
+    const int inner = a->ndim - 1, kind = a->kind;
     const int in_log2 = c->real_log2 + !(a->real_in || kind == STNI_TRANSFORM_HALVE);
     const int out_log2 = c->real_log2 + (kind != STNI_TRANSFORM_RESTORE);
     const struct lines in = {(char *)a->in + (in_at << in_log2), in_log2, a->n_in, a->step_in, a->strides_in[inner],
@@ -114,25 +118,54 @@ static void run_lanes(const struct launch *c, int64_t in_at, int64_t out_at, int
     const int direct = is_direct(&out);
     pack(c, &in);
     for (int64_t l = 0; l < width; l++) {
-        char *line = direct ? out.at + (l * out.lane << out_log2) : a->to + (size_t)l * a->pitch;
-        a->transform->run(a->transform, a->from + (size_t)l * a->pitch, line, a->work);
+        char *line = direct ? out.at + (l * out.lane << out_log2) : c->to + (size_t)l * c->pitch;
+        c->transform->run(c->transform, c->from + (size_t)l * c->pitch, line, c->work);
         scale(c, line);
     }
     if (!direct)
-        move_out(c, &out, a->to);
+        move_out(c, &out, c->to);
+}
+
+enum { LINE_BYTES = 64 };
+
+/* Lines side by side, as many as stay in the cache, a little more apart than they are long. */
+static void size_buffers(struct launch *c)
+{
+    enum { BUFFER_BYTES = 1 << 19, MOST_LANES = 16 };
+    const size_t real = stn_dtype_size(c->args->real);
+    c->pitch = ((size_t)c->args->n * 2 * real + 2 * LINE_BYTES) / LINE_BYTES * LINE_BYTES;
+    c->lanes = (int64_t)(BUFFER_BYTES / c->pitch);
+    c->lanes = c->args->step_in == 1 || c->lanes < 1 ? 1 : c->lanes > MOST_LANES ? MOST_LANES : c->lanes;
+}
+
+/* Makes the plan too, which the kernel finds: that it cannot be made, the context learns. */
+size_t stni_fft_workspace(stn_queue *queue, const void *args)
+{
+    const struct stni_fft_args *a = args;
+    struct launch c = {.args = a};
+    if (stni_transform_get(queue->context, a->kind, a->real, a->n, &c.transform) != STN_OK)
+        return 0;
+    size_buffers(&c);
+    return (c.transform->work_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES + 2 * (size_t)c.lanes * c.pitch;
 }
 
 stn_status stni_fft_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_fft_args *a = raw;
     const int inner = a->ndim - 1;
-    const int is_f64 = a->transform->dtype == STN_DTYPE_F64;
-    const struct launch c = {a, STNI_ISA_PICK(stni_copy_kernels, queue->isa), is_f64 ? &functions_f64 : &functions_f32,
-                             is_f64 ? 3 : 2};
+    const int is_f64 = a->real == STN_DTYPE_F64;
+    struct launch c = {.args = a, .transform = stni_transform_find(queue->context, a->kind, a->real, a->n), .work = a->workspace,
+                       .copy = STNI_ISA_PICK(stni_copy_kernels, queue->isa), .line = is_f64 ? &functions_f64 : &functions_f32,
+                       .real_log2 = is_f64 ? 3 : 2};
+    if (!c.transform)
+        return stn_queue_fail(queue, STN_ERR_INTERNAL, "a Fourier transform without a plan");
+    size_buffers(&c);
+    c.from = c.work + (c.transform->work_bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    c.to = c.from + (size_t)c.lanes * c.pitch;
     int64_t index[STN_MAX_NDIM] = {0}, in = 0, out = 0;
     for (;;) {
-        for (int64_t l = 0; l < a->shape[inner]; l += a->lanes) {
-            const int64_t width = a->shape[inner] - l < a->lanes ? a->shape[inner] - l : a->lanes;
+        for (int64_t l = 0; l < a->shape[inner]; l += c.lanes) {
+            const int64_t width = a->shape[inner] - l < c.lanes ? a->shape[inner] - l : c.lanes;
             run_lanes(&c, in + l * a->strides_in[inner], out + l * a->strides_out[inner], width);
         }
         int d = inner - 1;

@@ -2,15 +2,23 @@
 #ifndef STNI_OPS_FFT_FFT_KERNEL_H
 #define STNI_OPS_FFT_FFT_KERNEL_H
 
-#include "ops/fft/transform.h"
-
+#include <shardtensor/mesh.h>
 #include <shardtensor/op.h>
 
-/* Lines are packed into buffers, transformed, and stored: `scale` times what comes out. Strides in elements of `in` and of `out`, which may be the
- * same memory where elements are. */
+enum stni_transform_kind {
+    STNI_TRANSFORM_FORWARD,  /* n complex to n complex, exponent -2 pi i j k / n */
+    STNI_TRANSFORM_BACKWARD, /* the same with + */
+    STNI_TRANSFORM_HALVE,    /* n real to the first n / 2 + 1 complex ones, forward */
+    STNI_TRANSFORM_RESTORE   /* back to n real ones; imaginary parts of the first and, for an even n, of the last are not read */
+};
+
+/* Lines are transformed and stored: `scale` times what comes out. Strides in elements of `in` and of `out`, which may be the same memory where
+ * elements are. */
 struct stni_fft_args {
-    const struct stni_transform *transform;
-    int real_in; /* complex lines of real elements */
+    enum stni_transform_kind kind;
+    stn_dtype real; /* f32 or f64: of real numbers, and of the parts of complex ones */
+    int64_t n;      /* the transform's */
+    int real_in;    /* complex lines of real elements */
     int64_t n_in, n_out, step_in, step_out; /* of a line */
     int ndim;                               /* the other dims, slowest first; at least one */
     int64_t shape[STN_MAX_NDIM], strides_in[STN_MAX_NDIM], strides_out[STN_MAX_NDIM];
@@ -18,11 +26,10 @@ struct stni_fft_args {
     void *out;
     double scale;
     double interior; /* factor of those elements of half a line that stand for their conjugates too */
-    char *from, *to, *work; /* 64-byte aligned: `lanes` lines of `pitch` bytes each; work of the transform */
-    int64_t lanes;
-    size_t pitch;
+    void *workspace; /* as many bytes as the kernel asks for */
 };
 
 stn_status stni_fft_cpu(stn_queue *queue, const void *args);
+size_t stni_fft_workspace(stn_queue *queue, const void *args);
 
 #endif

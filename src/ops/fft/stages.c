@@ -116,19 +116,17 @@ static stn_status place(stn_op_call *call)
 /* One dim of a chunk, where it is whole. */
 static stn_status launch(const stn_op_call *call, const stn_tensor *in, const stn_tensor *out, int dim, double scale)
 {
-    enum { LINE_BYTES = 64, BUFFER_BYTES = 1 << 19, MOST_LANES = 16 };
     static const enum stni_transform_kind kinds[][2] = {{STNI_TRANSFORM_FORWARD, STNI_TRANSFORM_BACKWARD},
                                                         {STNI_TRANSFORM_HALVE, STNI_TRANSFORM_HALVE},
                                                         {STNI_TRANSFORM_RESTORE, STNI_TRANSFORM_RESTORE}};
     const struct stage_attrs *attrs = call->attrs;
     const stn_spec *spec = in->spec;
     const int is_f64 = stn_dtype_size(spec->layout.dtype) / (stni_dtype_is_complex(spec->layout.dtype) ? 2 : 1) == sizeof(double);
-    struct stni_fft_args args = {.real_in = kind_of(call) == COMPLEX && !stni_dtype_is_complex(spec->layout.dtype),
+    struct stni_fft_args args = {.kind = kinds[kind_of(call)][attrs->inverse != 0], .real = is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32,
+                                 .real_in = kind_of(call) == COMPLEX && !stni_dtype_is_complex(spec->layout.dtype),
                                  .n_in = spec->layout.shape[dim], .n_out = out->spec->layout.shape[dim], .step_in = in->strides[dim],
                                  .step_out = out->strides[dim], .in = in->data, .out = out->data, .scale = scale, .interior = attrs->interior};
-    void *from, *to, *work;
-    STNI_TRY(stni_transform_get(call->context, kinds[kind_of(call)][attrs->inverse != 0], is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32,
-                                kind_of(call) == RESTORE ? args.n_out : args.n_in, &args.transform));
+    args.n = kind_of(call) == RESTORE ? args.n_out : args.n_in;
     for (int d = 0; d < spec->layout.ndim; d++)
         if (d != dim) {
             args.shape[args.ndim] = spec->local_shape[d];
@@ -138,15 +136,10 @@ static stn_status launch(const stn_op_call *call, const stn_tensor *in, const st
     args.ndim = stni_merge_dims(args.ndim, args.shape, 2, (int64_t *[]){args.strides_out, args.strides_in});
     if (args.ndim == 0)
         args.shape[args.ndim++] = 1;
-    args.pitch = ((size_t)args.transform->n * 2 * (is_f64 ? sizeof(double) : sizeof(float)) + 2 * LINE_BYTES) / LINE_BYTES * LINE_BYTES;
-    args.lanes = (int64_t)(BUFFER_BYTES / args.pitch);
-    args.lanes = args.step_in == 1 || args.lanes < 1 ? 1 : args.lanes > MOST_LANES ? MOST_LANES : args.lanes;
-    STNI_TRY(stn_op_scratch(call, (size_t)args.lanes * args.pitch, &from));
-    STNI_TRY(stn_op_scratch(call, (size_t)args.lanes * args.pitch, &to));
-    STNI_TRY(stn_op_scratch(call, args.transform->work_bytes, &work));
-    args.from = from;
-    args.to = to;
-    args.work = work;
+    const size_t bytes = stn_op_workspace(call, 0, spec->layout.dtype, &args);
+    STNI_TRY(call->context->error.status); /* of what the kernel needs beside memory */
+    if (bytes > 0)
+        STNI_TRY(stn_op_scratch(call, bytes, &args.workspace));
     return stn_op_launch(call, 0, spec->layout.dtype, &args, sizeof args);
 }
 
@@ -259,7 +252,7 @@ static const struct stage_attrs attrs_init = {.dims = {.n = -1}, .scale = 1, .in
 enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128 };
 
 static const stn_kernel_slot slots[] = {{"lines", sizeof(struct stni_fft_args)}};
-static const stn_kernel kernels[] = {STNI_CPU_ROW("lines", DTYPES, struct stni_fft_args, stni_fft_cpu, NULL)};
+static const stn_kernel kernels[] = {STNI_CPU_ROW("lines", DTYPES, struct stni_fft_args, stni_fft_cpu, stni_fft_workspace)};
 static const stn_op_impl complex_impl = {
     .check = check, .place = place, .run = run, .backward = complex_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
 };

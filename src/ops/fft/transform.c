@@ -4,25 +4,32 @@
 #include "core/base/host_alloc.h"
 #include "ops/onednn/onednn.h"
 
+#include <pthread.h>
+
 enum { MAX_PLANS = 128 };
 
+/* The context's thread alone changes the list, and kernels on other threads look into it: the lock is for those two. */
 struct plans {
+    pthread_mutex_t lock;
     int n;
     struct stni_transform *plan[MAX_PLANS];
 };
 
 static void clear(struct plans *plans)
 {
+    pthread_mutex_lock(&plans->lock);
     for (int i = 0; i < plans->n; i++) {
         plans->plan[i]->destroy(plans->plan[i]);
         stni_free(plans->plan[i]);
     }
     plans->n = 0;
+    pthread_mutex_unlock(&plans->lock);
 }
 
 static void destroy(void *state)
 {
     clear(state);
+    pthread_mutex_destroy(&((struct plans *)state)->lock);
     stni_free(state);
 }
 
@@ -33,6 +40,7 @@ static stn_status plans_of(stn_context *context, struct plans **out)
         cache->state = stni_calloc(1, sizeof(struct plans));
         if (!cache->state)
             return stni_fail_memory(context, "plans of Fourier transforms", sizeof(struct plans));
+        pthread_mutex_init(&((struct plans *)cache->state)->lock, NULL);
         cache->destroy = destroy;
     }
     *out = cache->state;
@@ -59,18 +67,35 @@ static stn_status make_room(stn_context *context, struct plans *plans)
     return STN_OK;
 }
 
+static const struct stni_transform *find(const struct plans *plans, enum stni_transform_kind kind, stn_dtype dtype, int64_t n)
+{
+    for (int i = 0; i < plans->n; i++) {
+        const struct stni_transform *p = plans->plan[i];
+        if (p->kind == kind && p->dtype == dtype && p->n == n)
+            return p;
+    }
+    return NULL;
+}
+
+const struct stni_transform *stni_transform_find(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype, int64_t n)
+{
+    struct plans *plans = context->op_cache[STNI_OP_CACHE_TRANSFORMS].state;
+    if (!plans)
+        return NULL;
+    pthread_mutex_lock(&plans->lock);
+    const struct stni_transform *found = find(plans, kind, dtype, n);
+    pthread_mutex_unlock(&plans->lock);
+    return found;
+}
+
 stn_status stni_transform_get(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype, int64_t n,
                               const struct stni_transform **out)
 {
     struct plans *plans = NULL;
     STNI_TRY(plans_of(context, &plans));
-    for (int i = 0; i < plans->n; i++) {
-        const struct stni_transform *p = plans->plan[i];
-        if (p->kind == kind && p->dtype == dtype && p->n == n) {
-            *out = p;
-            return STN_OK;
-        }
-    }
+    *out = find(plans, kind, dtype, n);
+    if (*out)
+        return STN_OK;
     STNI_TRY(make_room(context, plans));
     struct stni_transform *made = stni_calloc(1, sizeof *made);
     if (!made)
@@ -83,6 +108,8 @@ stn_status stni_transform_get(stn_context *context, enum stni_transform_kind kin
         stni_free(made);
         return status;
     }
+    pthread_mutex_lock(&plans->lock);
     *out = plans->plan[plans->n++] = made;
+    pthread_mutex_unlock(&plans->lock);
     return STN_OK;
 }

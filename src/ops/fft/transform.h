@@ -4,13 +4,7 @@
 #define STNI_OPS_FFT_TRANSFORM_H
 
 #include "core/context/context.h"
-
-enum stni_transform_kind {
-    STNI_TRANSFORM_FORWARD,  /* n complex to n complex, exponent -2 pi i j k / n */
-    STNI_TRANSFORM_BACKWARD, /* the same with + */
-    STNI_TRANSFORM_HALVE,    /* n real to the first n / 2 + 1 complex ones, forward */
-    STNI_TRANSFORM_RESTORE   /* back to n real ones; imaginary parts of the first and, for an even n, of the last are not read */
-};
+#include "ops/fft/fft_kernel.h"
 
 /* Lines are contiguous and begin at addresses that are multiples of 64 bytes. */
 struct stni_transform {
@@ -24,9 +18,13 @@ struct stni_transform {
     void (*destroy)(struct stni_transform *transform); /* the plan */
 };
 
-/* The context's plan for lines of n >= 1 elements, made at first use; it lasts as long as the work queued so far and the op under way. */
+/* The context's plan for lines of n >= 1 elements, made at first use; it lasts as long as the work queued so far and the op under way. On the
+ * context's thread. */
 stn_status stni_transform_get(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype, int64_t n,
                               const struct stni_transform **out);
+
+/* One that was made for work queued since; NULL where there is none. Any thread. */
+const struct stni_transform *stni_transform_find(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype, int64_t n);
 
 /* Fill in plan, work_bytes, run and destroy. STN_ERR_UNSUPPORTED where FFTW is not there or has no plan. */
 stn_status stni_transform_fftw(struct stni_transform *transform);
