@@ -68,12 +68,7 @@ sides merged_sides(const stn_box_copy_args &a)
 {
     int order[STN_MAX_BOX_NDIM];
     const int64_t bytes = (int64_t)a.element_size;
-    for (int d = 0; d < a.dst.ndim; d++) {
-        int at = d;
-        for (; at > 0 && a.dst.strides[order[at - 1]] < a.dst.strides[d]; at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
+    order_by_strides(a.dst, order);
     sides s = no_dims<SIDES>();
     for (int i = 0; i < a.dst.ndim; i++) {
         const int d = order[i];

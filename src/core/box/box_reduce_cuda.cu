@@ -2,6 +2,7 @@
  * dense and lie at multiples of 16 bytes it does so for 16 bytes at a time. */
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/index.cuh"
+#include "core/device/cuda/joins.cuh"
 #include "core/device/cuda/kernel.cuh"
 
 namespace {
@@ -15,88 +16,12 @@ struct reduction {
     divider by[STN_MAX_BOX_NDIM];
 };
 
-template <class F> struct complex_of {
-    F re, im;
-};
-
-/* How two elements are joined in the type that accumulates. MIN and MAX keep a NaN, and of equal values the earlier one. */
-template <class T> STNI_DEVICE T sum_of(T a, T b)
-{
-    return a + b;
-}
-
-STNI_DEVICE int64_t sum_of(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a + (uint64_t)b);
-}
-
-STNI_DEVICE int32_t sum_of(int32_t a, int32_t b)
-{
-    return (int32_t)((uint32_t)a + (uint32_t)b);
-}
-
-STNI_DEVICE uint8_t sum_of(uint8_t a, uint8_t b)
-{
-    return (uint8_t)(a + b);
-}
-
-template <class F> STNI_DEVICE complex_of<F> sum_of(complex_of<F> a, complex_of<F> b)
-{
-    return {a.re + b.re, a.im + b.im};
-}
-
-template <class T> STNI_DEVICE T product_of(T a, T b)
-{
-    return a * b;
-}
-
-STNI_DEVICE int64_t product_of(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a * (uint64_t)b);
-}
-
-STNI_DEVICE int32_t product_of(int32_t a, int32_t b)
-{
-    return (int32_t)((uint32_t)a * (uint32_t)b);
-}
-
-STNI_DEVICE uint8_t product_of(uint8_t a, uint8_t b)
-{
-    return (uint8_t)(a * b);
-}
-
-template <class F> STNI_DEVICE complex_of<F> product_of(complex_of<F> a, complex_of<F> b)
-{
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-template <class T> STNI_DEVICE T least_of(T a, T b)
-{
-    return a <= b || a != a ? a : b;
-}
-
-template <class T> STNI_DEVICE T greatest_of(T a, T b)
-{
-    return a >= b || a != a ? a : b;
-}
-
-/* Complex numbers have neither: the library does not ask for it. */
-template <class F> STNI_DEVICE complex_of<F> least_of(complex_of<F> a, complex_of<F>)
-{
-    return a;
-}
-
-template <class F> STNI_DEVICE complex_of<F> greatest_of(complex_of<F> a, complex_of<F>)
-{
-    return a;
-}
-
 template <class T> STNI_DEVICE T quotient_of(T a, int n)
 {
     return (T)(a / (T)n);
 }
 
-template <class F> STNI_DEVICE complex_of<F> quotient_of(complex_of<F> a, int n)
+template <class F> STNI_DEVICE stni_complex<F> quotient_of(stni_complex<F> a, int n)
 {
     return {a.re / (F)n, a.im / (F)n};
 }
@@ -227,8 +152,8 @@ void launch_reduce(const stn_box_reduce_args &args, cudaStream_t stream)
     case STN_DTYPE_I32: return launch_of<int32_t>(r, stream);
     case STN_DTYPE_U8: return launch_of<uint8_t>(r, stream);
     case STN_DTYPE_BOOL: r.a.op = op_of_bool(r.a.op); return launch_of<uint8_t>(r, stream);
-    case STN_DTYPE_C64: return launch_of<complex_of<float>>(r, stream);
-    case STN_DTYPE_C128: return launch_of<complex_of<double>>(r, stream);
+    case STN_DTYPE_C64: return launch_of<stni_complex<float>>(r, stream);
+    case STN_DTYPE_C128: return launch_of<stni_complex<double>>(r, stream);
     case STN_DTYPE_COUNT: return;
     }
 }

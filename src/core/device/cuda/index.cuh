@@ -71,6 +71,17 @@ template <int N> inline operands<N> no_dims()
     return o;
 }
 
+/* The dims of a box by falling strides: neighbours in memory come last. */
+inline void order_by_strides(const stn_box &box, int (&order)[STN_MAX_BOX_NDIM])
+{
+    for (int d = 0; d < box.ndim; d++) {
+        int at = d;
+        for (; at > 0 && box.strides[order[at - 1]] < box.strides[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+}
+
 /* After the last dim. */
 template <int N> inline void end_dims(operands<N> &o)
 {
