@@ -227,6 +227,26 @@ cudaError_t cudaSetDevice(int device)
     return cudaSuccess;
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    const int devices = standin::settings().devices;
+    if (device < 0 || device >= devices || peer < 0 || peer >= devices)
+        return failed(cudaErrorInvalidDevice);
+    *can = device != peer;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
+{
+    static std::atomic<uint64_t> enabled[64];
+    const int device = standin::current_device;
+    int can = 0;
+    if (cudaDeviceCanAccessPeer(&can, device, peer) != cudaSuccess || !can || device >= 64 || peer >= 64)
+        return failed(cudaErrorInvalidDevice);
+    const uint64_t bit = uint64_t{1} << peer;
+    return enabled[device].fetch_or(bit) & bit ? failed(cudaErrorPeerAccessAlreadyEnabled) : cudaSuccess;
+}
+
 cudaError_t cudaGetLastError(void)
 {
     const cudaError_t error = standin::last_error;

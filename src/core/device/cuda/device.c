@@ -6,8 +6,16 @@
 
 #include <stdlib.h>
 
+enum { MOST_PEERS = 64 };
+
 struct device {
     int index;
+    uint64_t peers; /* bit i: its kernels may use the memory of device i */
+};
+
+struct event {
+    cudaEvent_t event;
+    int device; /* its index */
 };
 
 static stn_status status_of(cudaError_t error)
@@ -88,36 +96,70 @@ static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_
 
 static stn_status event_create(void *impl, void **out)
 {
-    cudaEvent_t event = NULL;
+    const struct device *device = impl;
+    struct event *event = calloc(1, sizeof *event);
+    if (!event)
+        return STN_ERR_MEMORY;
+    event->device = device->index;
     int before = enter(impl);
-    stn_status status = leave(impl, before, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    stn_status status = leave(impl, before, cudaEventCreateWithFlags(&event->event, cudaEventDisableTiming));
     if (status == STN_OK)
         *out = event;
+    else
+        free(event);
     return status;
 }
 
-static void event_destroy(void *impl, void *event)
+static void event_destroy(void *impl, void *handle)
 {
+    struct event *event = handle;
     int before = enter(impl);
-    leave(impl, before, cudaEventDestroy(event));
+    leave(impl, before, cudaEventDestroy(event->event));
+    free(event);
 }
 
-static stn_status event_record(void *impl, void *event, void *queue)
+static stn_status event_record(void *impl, void *handle, void *queue)
 {
+    const struct event *event = handle;
     int before = enter(impl);
-    return leave(impl, before, cudaEventRecord(event, queue));
+    return leave(impl, before, cudaEventRecord(event->event, queue));
 }
 
-static stn_status queue_wait(void *impl, void *queue, void *event)
+/* Lets kernels of this device, the current one, use another's memory. The runtime's kept error is taken, else it would fail the next launch. */
+static stn_status reach(struct device *device, int peer)
 {
-    int before = enter(impl);
-    return leave(impl, before, cudaStreamWaitEvent(queue, event, 0));
+    int can = 0;
+    if (peer == device->index || (peer < MOST_PEERS && device->peers >> peer & 1))
+        return STN_OK;
+    if (cudaDeviceCanAccessPeer(&can, device->index, peer) != cudaSuccess || !can) {
+        cudaGetLastError();
+        return STN_ERR_UNSUPPORTED;
+    }
+    cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+    if (error != cudaSuccess)
+        cudaGetLastError();
+    if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled)
+        return status_of(error);
+    if (peer < MOST_PEERS)
+        device->peers |= (uint64_t)1 << peer;
+    return STN_OK;
 }
 
-static stn_status event_sync(void *impl, void *event)
+/* Who waits for another device's event is about to use what that has made. */
+static stn_status queue_wait(void *impl, void *queue, void *handle)
 {
+    const struct event *event = handle;
     int before = enter(impl);
-    return leave(impl, before, cudaEventSynchronize(event));
+    stn_status status = reach(impl, event->device);
+    stn_status waited = leave(impl, before, cudaStreamWaitEvent(queue, event->event, 0));
+    return status == STN_OK ? waited : status;
+}
+
+static stn_status event_sync(void *impl, void *handle)
+{
+    const struct event *event = handle;
+    int before = enter(impl);
+    return leave(impl, before, cudaEventSynchronize(event->event));
 }
 
 static stn_status copy(void *impl, void *queue, void *dst, const void *src, size_t bytes, int kind)
@@ -163,7 +205,7 @@ stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **i
 {
     if (index >= stni_cuda_device_count())
         return STN_ERR_DEVICE;
-    struct device *device = malloc(sizeof *device);
+    struct device *device = calloc(1, sizeof *device);
     if (!device)
         return STN_ERR_MEMORY;
     device->index = index;
