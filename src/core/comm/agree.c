@@ -1,5 +1,5 @@
-/* Agreement between hosts: words and bytes of host memory, at most STN_MAX_AGREE at a time, whatever the ranks' device is. They are collectives in one
- * order with the others, so that whatever is under way ends first. */
+/* Agreement between hosts: words and bytes of host memory, at most STN_MAX_AGREE at a time, whatever the ranks' device
+ * is. They are collectives in one order with the others, so that whatever is under way ends first. */
 #include "core/comm/launch.h"
 
 #include <string.h>
@@ -11,22 +11,26 @@ static int has_agreement(const stn_comm_ops *ops)
 
 stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
+    const stn_comm_ops *ops = comm->ops;
     struct stni_coll by_table = *coll;
-    if (has_agreement(comm->ops))
-        return coll->kind == STNI_COLL_BROADCAST ? comm->ops->agree_broadcast(comm->impl, queue, coll->recv, (size_t)coll->count, coll->root)
-                                                 : comm->ops->agree(comm->impl, queue, coll->recv, (int)coll->count, coll->op);
+    if (has_agreement(ops) && coll->kind == STNI_COLL_BROADCAST)
+        return ops->agree_broadcast(comm->impl, queue, coll->recv, (size_t)coll->count, coll->root);
+    if (has_agreement(ops))
+        return ops->agree(comm->impl, queue, coll->recv, (int)coll->count, coll->op);
     if (!queue->device->is_cpu)
-        return stn_queue_fail(queue, STN_ERR_UNSUPPORTED, "communicator '%s' has no entries agree and agree_broadcast, without which ranks on "
-                              "device %s cannot agree: its collectives move memory of the device", comm->ops->name, queue->device->name);
+        return stn_queue_fail(queue, STN_ERR_UNSUPPORTED,
+                              "communicator '%s' has no entries agree and agree_broadcast, without which ranks on device %s "
+                              "cannot agree: its collectives move memory of the device", ops->name, queue->device->name);
     by_table.host = 0;
     return comm->run(comm, queue, &by_table);
 }
 
-/* Collectives that the CPU has queued end first: then the calling thread is the only one on the communicator. Those of other devices were called on this
- * thread, whether or not the device has done their work. */
+/* Collectives that the CPU has queued end first: then the calling thread is the only one on the communicator. Those of
+ * other devices were called on this thread, whether or not the device has done their work. */
 static stn_status agree(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
-    stn_status status = queue->device->is_cpu ? stni_queue_sync_for(queue, STN_SYNC_AGREEMENT) : (stn_status)atomic_load(&queue->failed);
+    stn_status status = queue->device->is_cpu ? stni_queue_sync_for(queue, STN_SYNC_AGREEMENT)
+                                              : (stn_status)atomic_load(&queue->failed);
     return status == STN_OK ? stni_comm_run_here(comm, queue, coll) : stni_comm_fail_for_queue(comm, queue);
 }
 
@@ -34,8 +38,8 @@ stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int
 {
     const int64_t most = STN_MAX_AGREE / (int64_t)sizeof *words;
     for (int64_t at = 0; at < n; at += most) {
-        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = op, .host = 1, .send = words + at, .recv = words + at,
-                                       .count = n - at < most ? n - at : most};
+        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = op, .host = 1,
+                                       .send = words + at, .recv = words + at, .count = n - at < most ? n - at : most};
         STNI_TRY(agree(comm, queue, &coll));
     }
     return STN_OK;
@@ -43,7 +47,7 @@ stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int
 
 stn_status stni_comm_agree_broadcast(stn_comm *comm, stn_queue *queue, void *bytes, size_t n, int root)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = STN_DTYPE_U8, .host = 1, .root = root, .send = bytes, .recv = bytes,
-                                   .count = (int64_t)n};
+    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = STN_DTYPE_U8, .host = 1, .root = root,
+                                   .send = bytes, .recv = bytes, .count = (int64_t)n};
     return agree(comm, queue, &coll);
 }

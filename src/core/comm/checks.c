@@ -28,8 +28,8 @@ static void describe(const int64_t *fields, char *text, size_t size)
 
 static stn_status broadcast(stn_comm *comm, stn_queue *queue, int64_t *fields, int root)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = STN_DTYPE_U8, .host = 1, .root = root, .send = fields, .recv = fields,
-                                   .count = FIELDS * (int64_t)sizeof *fields};
+    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = STN_DTYPE_U8, .host = 1, .root = root,
+                                   .send = fields, .recv = fields, .count = FIELDS * (int64_t)sizeof *fields};
     return comm->run(comm, queue, &coll);
 }
 
@@ -37,8 +37,8 @@ static stn_status broadcast(stn_comm *comm, stn_queue *queue, int64_t *fields, i
 static stn_status find_first(stn_comm *comm, stn_queue *queue, int differs, int64_t *first)
 {
     *first = differs ? comm->rank : INT64_MAX;
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MIN, .host = 1, .send = first, .recv = first,
-                                   .count = 1};
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MIN, .host = 1,
+                                   .send = first, .recv = first, .count = 1};
     return comm->run(comm, queue, &coll);
 }
 
@@ -47,14 +47,15 @@ static stn_status fail(stn_queue *queue, int rank, const int64_t *fields, const 
     char got[96], wanted[96];
     describe(fields, got, sizeof got);
     describe(zeros, wanted, sizeof wanted);
-    return stn_queue_fail(queue, STN_ERR_MISMATCH, "rank %d makes call %lld, %s, rank 0 call %lld, %s", rank, (long long)fields[SEQUENCE], got,
-                          (long long)zeros[SEQUENCE], wanted);
+    return stn_queue_fail(queue, STN_ERR_MISMATCH, "rank %d makes call %lld, %s, rank 0 call %lld, %s", rank,
+                          (long long)fields[SEQUENCE], got, (long long)zeros[SEQUENCE], wanted);
 }
 
 stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence)
 {
     int64_t own[FIELDS], zeros[FIELDS], first;
-    /* A group of messages is called only by the ranks that take part in it, so no collective can compare it; the fake has no peers. */
+    /* A group of messages is called only by the ranks that take part in it, so no collective can compare it; the fake has
+     * no peers. */
     if (coll->kind == STNI_COLL_GROUP || comm->ops == &stni_fake_ops || comm->size == 1)
         return STN_OK;
     fill(own, coll, sequence);

@@ -1,7 +1,7 @@
 /* Value errors (contract 8): the record that kernels write, and how it becomes a text at the next agreement.
  *
- * Kernels of a device write where their device can: into memory of the host that the device reaches, else into its own, which is then copied. The CPU's
- * write to the context itself. */
+ * Kernels of a device write where their device can: into memory of the host that the device reaches, else into its own,
+ * which is then copied. The CPU's write to the context itself. */
 #include "core/context/context.h"
 
 #include <stdio.h>
@@ -54,7 +54,8 @@ void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int6
 {
     uint32_t none = STN_VALUE_FREE;
     stn_value_record *record = stn_queue_value_record(queue);
-    if (!record || !__atomic_compare_exchange_n(&record->state, &none, STN_VALUE_CLAIMED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (!record ||
+        !__atomic_compare_exchange_n(&record->state, &none, STN_VALUE_CLAIMED, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
     record->op = op;
     record->what = what;

@@ -62,8 +62,9 @@ static void deallocate(void *impl, void *pointer, size_t bytes)
 
 static stn_status queue_create(void *impl, const stn_queue_options *options, void **out)
 {
-    (void)options;
     cudaStream_t stream = NULL;
+    if (options->stream) /* whose stream it is, queue_destroy could not tell */
+        return STN_ERR_UNSUPPORTED;
     int before = enter(impl);
     stn_status status = leave(impl, before, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     if (status == STN_OK)
