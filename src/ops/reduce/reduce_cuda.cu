@@ -1,0 +1,230 @@
+/* Reductions on CUDA devices, by the rows of reduce_kernel.h, over any dims and strides.
+ *
+ * A block has so many rows of lanes: a lane belongs to one result, and the rows share its elements, which they join in turn; then the upper half of the rows joins the
+ * lower until one is left. So the order depends on the shape alone. Where results lie closer in memory than what each is reduced from,
+ * lanes are many, so that neighbouring threads always read neighbouring elements. */
+#include "core/device/cuda/convert.cuh"
+#include "core/device/cuda/index.cuh"
+#include "core/device/cuda/kernel.cuh"
+#include "ops/reduce/reduce_kernel.h"
+
+namespace {
+
+enum { THREADS = 256, FEW_ROWS = 8, FEW_ELEMENTS = 4 /* of a thread */ };
+enum { OWN, WIDE };
+
+constexpr int width_of(int op)
+{
+#define CASE(name, accumulator, ...) \
+    case STNI_REDUCTION_##name: return accumulator;
+    switch (op) {
+        STNI_REDUCTION_LIST(CASE)
+    }
+#undef CASE
+    return OWN;
+}
+
+template <bool FIRST, class A, class B> struct choice {
+    typedef A type;
+};
+template <class A, class B> struct choice<false, A, B> {
+    typedef B type;
+};
+
+/* What elements of S accumulate in: as on the CPU, but that bytes do in 32 bits. */
+template <int OP, class S> struct accumulator {
+    typedef typename computed<S>::type C;
+    typedef typename choice<is_floating<C>, double, int64_t>::type wide;
+    typedef typename choice<is_same<C, uint8_t>, int32_t, C>::type own;
+    typedef typename choice<width_of(OP) == WIDE, wide, own>::type real;
+    typedef typename choice<is_complex<C>, stni_complex<double>, real>::type type;
+};
+
+template <class S> constexpr int64_t lowest = 0;
+template <> constexpr int64_t lowest<int64_t> = INT64_MIN;
+template <> constexpr int64_t lowest<int32_t> = INT32_MIN;
+template <class S> constexpr int64_t highest = UINT8_MAX;
+template <> constexpr int64_t highest<int64_t> = INT64_MAX;
+template <> constexpr int64_t highest<int32_t> = INT32_MAX;
+
+/* What nothing gives. */
+template <int OP, class S, class A> STNI_DEVICE A identity_of()
+{
+    constexpr int64_t LOWEST = lowest<S>, HIGHEST = highest<S>;
+    (void)LOWEST, (void)HIGHEST;
+#define ROW(name, accumulator, floating, integer, ...)                 \
+    if constexpr (OP == STNI_REDUCTION_##name) {                       \
+        if constexpr (is_floating<A> || is_complex<A>)                 \
+            return A((part_of<A>)(floating));                          \
+        else                                                           \
+            return (A)(integer);                                       \
+    }
+    STNI_REDUCTION_LIST(ROW)
+#undef ROW
+}
+
+/* What a thread begins with: joined with anything it gives that, a zero's sign included. */
+template <int OP, class S, class A> STNI_DEVICE A start_of()
+{
+    if constexpr (OP == STNI_REDUCTION_sum && is_floating<A>)
+        return (A)-0.0;
+    else if constexpr (OP == STNI_REDUCTION_sum && is_complex<A>)
+        return A(-0.0, -0.0);
+    else
+        return identity_of<OP, S, A>();
+}
+
+/* What of an element joins. */
+template <int OP, class A, class S> STNI_DEVICE A element_of(S value)
+{
+    const A v = converted<A>(load(value));
+    if constexpr (OP == STNI_REDUCTION_nonzero)
+        return A((part_of<A>)(v != 0));
+    else if constexpr (OP == STNI_REDUCTION_squares && !is_complex<A>)
+        return v * v;
+    else
+        return v;
+}
+
+template <int OP, class A> STNI_DEVICE A joined(A p, A v)
+{
+#define ROW(name, accumulator, floating, integer, element, real, complex_) \
+    if constexpr (OP == STNI_REDUCTION_##name) {                           \
+        if constexpr (is_complex<A>)                                       \
+            return A(complex_);                                            \
+        else                                                               \
+            return (A)(real);                                              \
+    }
+    STNI_REDUCTION_LIST(ROW)
+#undef ROW
+}
+
+enum { IN, RESULT, SIDES };
+
+struct reduction {
+    operands<SIDES> kept;
+    operands<1> reduced;
+    const void *in;
+    void *out;
+    stn_dtype out_dtype;
+    int rows; /* of a block, a power of two */
+    int empty, divides, roots;
+    double divisor;
+};
+
+template <int N> STNI_DEVICE void any_offsets_of(const operands<N> &o, int64_t index, int64_t (&at)[N])
+{
+    if (is_small(o))
+        offsets_of(o, (uint32_t)index, at);
+    else
+        offsets_of(o, index, at);
+}
+
+/* The last step before a result is rounded. */
+template <class A> STNI_DEVICE A finished(const reduction &g, A value)
+{
+    if constexpr (is_floating<part_of<A>>) {
+        if (g.divides)
+            value = value / (part_of<A>)g.divisor;
+    }
+    if constexpr (is_floating<A>) {
+        if (g.roots)
+            value = sqrt(value);
+    }
+    return value;
+}
+
+template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ reduction g)
+{
+    typedef typename accumulator<OP, S>::type A;
+    STNI_SHARED(A, part, THREADS);
+    const int thread = (int)threadIdx.x, lanes = THREADS / g.rows, row = thread / lanes;
+    const int64_t result = (int64_t)blockIdx.x * lanes + thread % lanes;
+    int64_t at[SIDES] = {0, 0}, step[1];
+    A p = start_of<OP, S, A>();
+    if (result < g.kept.count) {
+        any_offsets_of(g.kept, result, at);
+        for (int64_t i = row; i < g.reduced.count; i += g.rows) {
+            any_offsets_of(g.reduced, i, step);
+            p = joined<OP>(p, element_of<OP, A>(static_cast<const S *>(g.in)[at[IN] + step[0]]));
+        }
+    }
+    part[thread] = p;
+    for (int half = g.rows / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (row < half)
+            part[thread] = p = joined<OP>(p, part[thread + half * lanes]);
+    }
+    if (row == 0 && result < g.kept.count)
+        write_element(g.out, g.out_dtype, at[RESULT], finished(g, g.empty ? identity_of<OP, S, A>() : p));
+}
+
+/* As many rows as leave each thread a few elements; few where neighbouring threads had better have neighbouring results, if there are enough. */
+int rows_of(const struct stni_reduce_args &a, int64_t elements, int64_t results)
+{
+    const int kept = a.n_kept - 1, reduced = a.n_reduced - 1;
+    const bool across = kept >= 0 && (reduced < 0 || a.kept_in[kept] < a.reduced_in[reduced]);
+    int rows = 1;
+    while (rows < THREADS && rows * FEW_ELEMENTS < elements && !(across && rows >= FEW_ROWS && results >= THREADS / rows))
+        rows *= 2;
+    return rows;
+}
+
+template <int OP> void launch_op(const struct stni_reduce_args &a, const reduction &g, cudaStream_t stream)
+{
+    const unsigned blocks = blocks_for(g.kept.count, THREADS / g.rows);
+    switch (a.in_dtype) {
+    case STN_DTYPE_F32: return STNI_LAUNCH((reduce<OP, float>), blocks, THREADS, stream, g);
+    case STN_DTYPE_F64: return STNI_LAUNCH((reduce<OP, double>), blocks, THREADS, stream, g);
+    case STN_DTYPE_BF16: return STNI_LAUNCH((reduce<OP, bf16>), blocks, THREADS, stream, g);
+    case STN_DTYPE_F16: return STNI_LAUNCH((reduce<OP, f16>), blocks, THREADS, stream, g);
+    case STN_DTYPE_I64: return STNI_LAUNCH((reduce<OP, int64_t>), blocks, THREADS, stream, g);
+    case STN_DTYPE_I32: return STNI_LAUNCH((reduce<OP, int32_t>), blocks, THREADS, stream, g);
+    case STN_DTYPE_U8:
+    case STN_DTYPE_BOOL: return STNI_LAUNCH((reduce<OP, uint8_t>), blocks, THREADS, stream, g);
+    case STN_DTYPE_C64: return STNI_LAUNCH((reduce<OP, stni_complex<float>>), blocks, THREADS, stream, g);
+    case STN_DTYPE_C128: return STNI_LAUNCH((reduce<OP, stni_complex<double>>), blocks, THREADS, stream, g);
+    case STN_DTYPE_COUNT: break;
+    }
+}
+
+void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)
+{
+    reduction g = {};
+    g.kept = no_dims<SIDES>();
+    g.reduced = no_dims<1>();
+    for (int d = 0; d < a.n_kept; d++)
+        add_dim(g.kept, a.kept[d], {a.kept_in[d], a.kept_out[d]});
+    for (int d = 0; d < a.n_reduced && !a.empty; d++)
+        add_dim(g.reduced, a.reduced[d], {a.reduced_in[d]});
+    end_dims(g.kept);
+    end_dims(g.reduced);
+    g.in = a.in;
+    g.out = a.out;
+    g.out_dtype = a.out_dtype;
+    g.empty = a.empty;
+    g.divides = a.divides;
+    g.roots = a.roots;
+    g.divisor = (double)a.divisor;
+    if (a.empty)
+        g.reduced.count = 0;
+    g.rows = rows_of(a, g.reduced.count, g.kept.count);
+    switch (a.op) {
+#define CASE(name, ...) \
+    case STNI_REDUCTION_##name: return launch_op<STNI_REDUCTION_##name>(a, g, stream);
+        STNI_REDUCTION_LIST(CASE)
+#undef CASE
+    case STNI_REDUCTION_COUNT: break;
+    }
+}
+
+}
+
+#define KERNEL(slot) STNI_CUDA_KERNEL(slot, ALL_DTYPES, struct stni_reduce_args, launch_reduce),
+STNI_CUDA_KERNELS(reduce) = {
+    KERNEL("all.forward") KERNEL("amax.forward") KERNEL("amin.forward") KERNEL("any.forward")
+    KERNEL("count_nonzero.forward") KERNEL("euclidean_norm.roots") KERNEL("euclidean_norm.squares")
+    KERNEL("max_all.forward") KERNEL("mean.forward") KERNEL("min_all.forward") KERNEL("prod.forward")
+    KERNEL("sum.forward")
+    STNI_CUDA_KERNELS_END
+};

@@ -1,0 +1,146 @@
+/* Pointwise ops and reductions on a CUDA device against the CPU's: runs around the sizes of packs and blocks, in every dtype that has kernels of its own,
+ * with numbers and repeated elements as operands, at addresses that allow no packs, and in place. */
+#include "harness.h"
+
+#include <shardtensor/shardtensor.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 5000 };
+
+static stn_context *context_on(const char *device)
+{
+    static char text[512];
+    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    stn_context_options options = {.size = sizeof options, .device = device, .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
+                                   .error_text_size = sizeof text};
+    stn_context *context = NULL;
+    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+        CHECK_STR(text, "");
+    return context;
+}
+
+/* What is computed of x and y, runs of n elements, and s, which has one. */
+static stn_tensor *two_runs(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_add_scaled(x, y, 0.75);
+}
+
+static stn_tensor *three_runs(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_addcmul(x, y, x, -1.5);
+}
+
+static stn_tensor *a_number(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)y, (void)s;
+    return stn_mul_number(x, 1.375);
+}
+
+static stn_tensor *a_repeated_element(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)y;
+    return stn_mul(x, s);
+}
+
+static stn_tensor *no_packs(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    const int64_t n = stn_spec_local_numel(stn_tensor_spec(x));
+    (void)s;
+    return n < 2 ? stn_add(x, y) : stn_add(stn_narrow(x, 0, 1, n - 1), stn_narrow(y, 0, 0, n - 1));
+}
+
+static stn_tensor *every_other(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_maximum(stn_slice(x, 0, 0, MOST, 2), stn_slice(y, 0, 0, MOST, 2));
+}
+
+static stn_tensor *in_place(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_add_(stn_mul_number(x, 2), y, 1);
+}
+
+static stn_tensor *another_dtype(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_cast(stn_gt(x, y), STN_DTYPE_F32);
+}
+
+static stn_tensor *a_sum(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)y, (void)s;
+    return stn_sum(x, 0, NULL, 0);
+}
+
+typedef stn_tensor *(*function)(stn_tensor *x, stn_tensor *y, stn_tensor *s);
+
+/* Multiples of 1/4 below 16: exact in every dtype, so that sums agree whatever their order. */
+static void fill(char *data, stn_dtype dtype, int64_t n, int seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float value = (float)((i * 37 + seed * 11) % 121 - 60) / 4;
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        if (dtype == STN_DTYPE_F32)
+            memcpy(data + 4 * i, &value, 4);
+        else if (dtype == STN_DTYPE_BF16)
+            memcpy(data + 2 * i, (char *)&bits + 2, 2);
+        else
+            memcpy(data + 2 * i, &(uint16_t){(uint16_t)(i * 7 % 1024 + 0x3c00)}, 2); /* 1 to 2 in f16 */
+    }
+}
+
+/* Runs `f` on the device; bytes of the result. */
+static size_t run(stn_context *context, function f, stn_dtype dtype, int64_t n, char *result)
+{
+    static char data[2][MOST * 4];
+    stn_tensor *in[2], *out;
+    const stn_spec *spec;
+    size_t bytes = 0;
+    if (!CHECK_STATUS(stn_spec_create(context, NULL, NULL, dtype, 1, &n, NULL, &spec), STN_OK))
+        return 0;
+    stn_scope_begin(context);
+    for (int i = 0; i < 2; i++) {
+        fill(data[i], dtype, n, i);
+        in[i] = stn_from_host(context, spec, data[i]);
+    }
+    out = f(in[0], in[1], stn_sum(stn_narrow(in[1], 0, 0, 1), 0, NULL, 0));
+    if (stn_context_status(context) == STN_OK) {
+        bytes = (size_t)stn_spec_local_numel(stn_tensor_spec(out)) * stn_dtype_size(stn_spec_dtype(stn_tensor_spec(out)));
+        CHECK_STATUS(stn_to_host(out, result, bytes), STN_OK);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_spec_release(&spec);
+    return bytes;
+}
+
+static void kernels_of_runs_agree_with_the_cpu(void)
+{
+    static const int64_t sizes[] = {1, 3, 7, 8, 9, 31, 2047, 2048, 2049, MOST};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
+    static const function functions[] = {two_runs, three_runs, a_number, a_repeated_element, no_packs, every_other, in_place, another_dtype, a_sum};
+    static char by_cpu[MOST * 4], by_cuda[MOST * 4];
+    stn_context *cpu = context_on("cpu"), *cuda = context_on("cuda");
+    for (size_t f = 0; cpu && cuda && f < sizeof functions / sizeof functions[0]; f++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+            for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
+                const size_t bytes = run(cpu, functions[f], dtypes[d], sizes[n], by_cpu);
+                CHECK_I64((int64_t)run(cuda, functions[f], dtypes[d], sizes[n], by_cuda), (int64_t)bytes);
+                if (!CHECK_BYTES(by_cuda, by_cpu, bytes))
+                    fprintf(stderr, "function %d, %s, %d elements\n", (int)f, stn_dtype_name(dtypes[d]), (int)sizes[n]);
+            }
+    stn_context_destroy(&cpu);
+    stn_context_destroy(&cuda);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {{"kernels_of_runs_agree_with_the_cpu", kernels_of_runs_agree_with_the_cpu}};
+    return TEST_MAIN(argc, argv, cases);
+}
