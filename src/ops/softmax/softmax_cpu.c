@@ -14,7 +14,8 @@ enum {
     FEW = 1024,   /* of lines that are worked on there together, */
     TOGETHER = 8, /* and how many at most */
     TRANSPOSED = 128, /* elements of a line up to which LANES of them are transposed */
-    PARTS = 4     /* partial sums of a line then */
+    PARTS = 4,    /* partial sums of a line then */
+    COLUMNS = 128 /* lines side by side that are worked on together */
 };
 
 /* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or some short ones, or up to LANES lines side by side,
@@ -37,6 +38,9 @@ typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct stri
 #include "core/box/each_float.h"
 #undef TEMPLATE
 #define TEMPLATE "ops/softmax/softmax_transposed_tmpl.h"
+#include "core/box/each_float.h"
+#undef TEMPLATE
+#define TEMPLATE "ops/softmax/softmax_columns_tmpl.h"
 #include "core/box/each_float.h"
 
 /* Whether lanes run along a line: where that reads memory in order or fills more lanes. */
@@ -63,6 +67,14 @@ static int is_streamed(const struct stni_softmax_args *a)
 static int can_turn(const struct stni_lines *lines)
 {
     return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED && lines->shape[lines->ndim - 1] >= LANES;
+}
+
+/* Whether more lines than LANES lie side by side, each an element from the next. */
+static int has_columns(const struct stni_lines *lines)
+{
+    const int last = lines->ndim - 1;
+    return !goes_along(lines) && lines->shape[last] > LANES && lines->strides[SOFTMAX_X][last] == 1 &&
+           lines->strides[SOFTMAX_OUT][last] == 1;
 }
 
 /* How many lines are worked on in the buffer at once; 0: one line is too long for it. Short lines are worked on together, so that the sum of one does
@@ -103,7 +115,7 @@ static void run_row(const struct stni_softmax_args *args, struct strip *s, strip
     }
 }
 
-/* `together`: lines that lie along and are worked on at once. */
+/* `together`: lines that are worked on at once; of those side by side at least LANES are. */
 static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_t together, int streamed)
 {
     const struct stni_lines *lines = &args->lines;
@@ -113,7 +125,7 @@ static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_
         return;
     strip_init(&strip, lines, streamed);
     for (;;) {
-        run_row(args, &strip, run, strip.along ? together : LANES, base);
+        run_row(args, &strip, run, strip.along || together > LANES ? together : LANES, base);
         int d = lines->ndim - 2;
         for (; d >= 0; d--) {
             int64_t moved = ++index[d] < lines->shape[d] ? 1 : 1 - lines->shape[d];
@@ -135,11 +147,15 @@ stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
     static const strip_fn of_transposed[] = {forward_transposed_f32, forward_transposed_f64, forward_transposed_bf16, forward_transposed_f16};
+    static const strip_fn of_columns[] = {forward_columns_f32, forward_columns_f64, forward_columns_bf16,
+                                          forward_columns_f16};
     const int transposed = can_turn(&args->lines);
     const int64_t together = transposed ? LANES : goes_along(&args->lines) ? lines_together(&args->lines) : 0;
     const int streamed = together && is_streamed(args);
     if (together)
         run_lines(args, (transposed ? of_transposed : of_short)[args->dtype], together, streamed);
+    else if (has_columns(&args->lines))
+        run_lines(args, of_columns[args->dtype], COLUMNS, 0);
     else
         run_lines(args, of[args->dtype], 1, 0);
     if (streamed)

@@ -150,7 +150,8 @@ static struct stni_softmax_args args_of(const struct problem *p, int64_t first, 
     return args;
 }
 
-static const int64_t shapes[][3] = {{1, 1, 1}, {2, 179, 1}, {3, 5, 1}, {40, 7, 1}, {2, 21, 5}, {3, 6, 37}, {1, 40, 3}, {2, 16, 16}, {3, 64, 1}, {1, 2085, 1}};
+static const int64_t shapes[][3] = {{1, 1, 1}, {2, 179, 1}, {3, 5, 1}, {40, 7, 1}, {2, 21, 5}, {3, 6, 37}, {1, 40, 3},
+                                    {2, 16, 16}, {3, 64, 1}, {1, 2085, 1}, {2, 9, 300}};
 static const int orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
 
 enum { N_SHAPES = sizeof shapes / sizeof *shapes, N_ORDERS = 3, N_DTYPES = 4 };
