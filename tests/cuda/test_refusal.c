@@ -14,6 +14,7 @@ static void device_is_refused_with_a_text(void)
     CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_DEVICE);
     CHECK(context == NULL);
     CHECK(strstr(text, "module 'cuda': device 0 did not open") != NULL);
+    CHECK(strstr(text, "CUDA") != NULL); /* the runtime's own words */
 }
 
 static void named_device_is_refused_with_its_number(void)

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_PEERS = 64 };
@@ -202,10 +203,23 @@ int stni_cuda_device_count(void)
     return 0;
 }
 
-stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **impl)
+/* Asked once more, for the reason. */
+static stn_status refuse(int index, int count, char *text, size_t text_size)
 {
-    if (index >= stni_cuda_device_count())
-        return STN_ERR_DEVICE;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess)
+        snprintf(text, text_size, "%s", cudaGetErrorString(error));
+    else
+        snprintf(text, text_size, "index got %d, wanted less than %d, the number of CUDA devices", index, count);
+    cudaGetLastError();
+    return STN_ERR_DEVICE;
+}
+
+stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size)
+{
+    const int count = stni_cuda_device_count();
+    if (index >= count)
+        return refuse(index, count, text, text_size);
     struct device *device = calloc(1, sizeof *device);
     if (!device)
         return STN_ERR_MEMORY;

@@ -15,7 +15,7 @@ void *stni_cuda_stream(stn_queue *queue);
 stn_status stni_cuda_launched(stn_queue *queue);
 
 int stni_cuda_device_count(void);
-stn_status stni_cuda_device_open(int index, const stn_device_ops **ops, void **impl);
+stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size);
 
 /* The kernels' tables, each ended by a row without a name; the list itself ends in NULL. Generated: one table a .cu file. */
 extern const stn_kernel *const stni_cuda_kernel_tables[];
