@@ -139,8 +139,29 @@ static void kernels_of_runs_agree_with_the_cpu(void)
     stn_context_destroy(&cuda);
 }
 
+static void integers_divided_by_zero_are_reported(void)
+{
+    const int64_t n = 3, x[] = {7, 5, -9}, y[] = {2, 0, 3};
+    int64_t quotient[3] = {1, 1, 1};
+    stn_context *context = context_on("cuda");
+    const stn_spec *spec;
+    if (!context || !CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &n, NULL, &spec), STN_OK))
+        return;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_to_host(stn_floor_divide(stn_from_host(context, spec, x), stn_from_host(context, spec, y)), quotient, sizeof quotient), STN_OK);
+    CHECK_I64(quotient[0], 3);
+    CHECK_I64(quotient[1], 0);
+    CHECK_I64(quotient[2], -3);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
+    CHECK_STR(stn_context_error_text(context), "floor_divide: an integer is divided by 0");
+    stn_scope_end(context);
+    stn_spec_release(&spec);
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct test_case cases[] = {{"kernels_of_runs_agree_with_the_cpu", kernels_of_runs_agree_with_the_cpu}};
+    static const struct test_case cases[] = {{"kernels_of_runs_agree_with_the_cpu", kernels_of_runs_agree_with_the_cpu},
+                                             {"integers_divided_by_zero_are_reported", integers_divided_by_zero_are_reported}};
     return TEST_MAIN(argc, argv, cases);
 }

@@ -8,19 +8,19 @@ namespace {
 #define CASE(op, ...) case STNI_POINTWISE_##op:
 #define UNARY_CASES(op, ...) CASE(op) CASE(op##_backward) CASE(op##_double_backward)
 
-void launch_pointwise(const struct stni_pointwise_args &args, cudaStream_t stream)
+void launch_row_of(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream)
 {
     switch (args.op) {
         STNI_ARITHMETIC_LIST(CASE)
-        return stni_pointwise_launch_arithmetic(args, stream);
+        return stni_pointwise_launch_arithmetic(args, values, stream);
         STNI_COMPARISON_LIST(CASE)
-        return stni_pointwise_launch_comparison(args, stream);
+        return stni_pointwise_launch_comparison(args, values, stream);
         STNI_EXPONENTIAL_LIST(UNARY_CASES)
-        return stni_pointwise_launch_exponential(args, stream);
+        return stni_pointwise_launch_exponential(args, values, stream);
         STNI_TRIGONOMETRY_LIST(UNARY_CASES)
-        return stni_pointwise_launch_trigonometry(args, stream);
+        return stni_pointwise_launch_trigonometry(args, values, stream);
         STNI_ACTIVATION_LIST(UNARY_CASES)
-        return stni_pointwise_launch_activation(args, stream);
+        return stni_pointwise_launch_activation(args, values, stream);
     case STNI_POINTWISE_COUNT:
         break;
     }
@@ -29,9 +29,16 @@ void launch_pointwise(const struct stni_pointwise_args &args, cudaStream_t strea
 #undef CASE
 #undef UNARY_CASES
 
+stn_status launch_pointwise(stn_queue *queue, const void *args)
+{
+    launch_row_of(*static_cast<const struct stni_pointwise_args *>(args), stni_cuda_host()->queue_value_record(queue),
+                  static_cast<cudaStream_t>(stni_cuda_stream(queue)));
+    return stni_cuda_launched(queue);
 }
 
-#define KERNEL(slot) STNI_CUDA_KERNEL(slot, ALL_DTYPES, struct stni_pointwise_args, launch_pointwise),
+}
+
+#define KERNEL(slot) {sizeof(stn_kernel), slot, "cuda", ALL_DTYPES, sizeof(struct stni_pointwise_args), launch_pointwise, nullptr},
 #define FORWARD(op) KERNEL(#op ".forward")
 STNI_CUDA_KERNELS(pointwise) = {
     STNI_UNARY_LIST(STNI_UNARY_NAMES, FORWARD)

@@ -7,6 +7,8 @@
  * for each compute type, in which the row is a branch that all threads take alike. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/index.cuh"
+#include "core/device/cuda/value.cuh"
+#include "ops/common/bad_value.h"
 #include "ops/elementwise/kernels/pointwise_cuda.h"
 #include "ops/elementwise/kernels/pointwise_rows.cuh"
 
@@ -154,7 +156,8 @@ template <class T> struct any_args {
     stn_dtype dtype[MAX_IN + 1];
     T number[MAX_IN];
     part_of<T> a, b, c;
-    int op, n_in;
+    int op, n_in, number_of_op;
+    stn_value_record *values; /* NULL: no divisor must be looked at */
 };
 
 template <class T> STNI_DEVICE T value_of_row(int op, const row_operands<T> &in)
@@ -181,10 +184,14 @@ template <class T> __global__ void any(const __grid_constant__ any_args<T> g)
         offsets_of(g.space, i, at);
     for (int k = 0; k < MAX_IN; k++)
         in[k] = k < g.n_in && g.data[k] ? read_element<T>(g.data[k], g.dtype[k], at[k]) : g.number[k];
+    if constexpr (is_same<T, int64_t>) {
+        if (g.values && in[1] == 0)
+            report_value(g.values, g.number_of_op, STNI_BAD_DIVISOR);
+    }
     write_element(g.data[OUT], g.dtype[OUT], at[OUT], value_of_row<T>(g.op, {in[0], in[1], in[2], g.a, g.b, g.c}));
 }
 
-template <class T> void launch_any(const struct stni_pointwise_args &args, cudaStream_t stream)
+template <class T> void launch_any(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream)
 {
     any_args<T> g = {};
     g.space = no_dims<MAX_IN + 1>();
@@ -203,12 +210,14 @@ template <class T> void launch_any(const struct stni_pointwise_args &args, cudaS
     g.c = number_of<T>(args.c);
     g.op = args.op;
     g.n_in = args.n_in;
+    g.values = args.divides ? values : nullptr;
+    g.number_of_op = args.number_of_op;
     STNI_LAUNCH(any<T>, blocks_for(g.space.count, THREADS), THREADS, stream, g);
 }
 
 }
 
-void LAUNCH(const struct stni_pointwise_args &args, cudaStream_t stream)
+void LAUNCH(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream)
 {
     const bool dense = are_dense(args);
     if (dense && args.out.dtype == STN_DTYPE_F32)
@@ -219,7 +228,7 @@ void LAUNCH(const struct stni_pointwise_args &args, cudaStream_t stream)
         return launch_dense<f16>(args, stream);
     switch ((int)args.compute) {
 #define TYPE(dtype, T) \
-    case dtype: return launch_any<T>(args, stream);
+    case dtype: return launch_any<T>(args, values, stream);
         TYPES(TYPE)
 #undef TYPE
     }
