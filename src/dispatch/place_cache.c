@@ -2,6 +2,7 @@
 #include "dispatch/place_cache.h"
 
 #include "core/base/host_alloc.h"
+#include "dispatch/registry.h"
 
 #include <string.h>
 
@@ -19,12 +20,17 @@ static inline unsigned mixed(uint64_t hash)
     return (unsigned)(mix(hash, hash >> 32) >> 32);
 }
 
-/* Writes the key and returns its words; hashes it on the way. The op's lowest bit, which is none of the pointer's, tells keys with and
- * without attributes apart. */
+/* The first word of a key. The op's lowest bit, which is none of the pointer's, tells keys with and without attributes apart. */
+static inline uint64_t first_word(const stn_op_call *call, size_t attrs_size)
+{
+    return (uintptr_t)call->op | (attrs_size == 0);
+}
+
+/* Writes the key and returns its words; hashes it on the way. */
 static inline size_t make_key(const stn_op_call *call, size_t attrs_size, uint64_t *key, unsigned *hash)
 {
     size_t n = 0;
-    uint64_t h = key[n++] = (uintptr_t)call->op | (attrs_size == 0);
+    uint64_t h = key[n++] = first_word(call, attrs_size);
     for (int i = 0; i < call->n_in; i++)
         h = mix(h, key[n++] = (uintptr_t)call->in_spec[i]);
     for (size_t at = 0; at < attrs_size; at += 8, n++) { /* whole words: registration saw to it */
@@ -47,14 +53,46 @@ static inline int differ(const uint64_t *a, const uint64_t *b, size_t bytes)
 #undef HASH_KEYCMP
 #define HASH_KEYCMP(a, b, bytes) differ(a, b, bytes)
 
-const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size)
+/* Whether an entry is that of the call, word by word of its key. */
+static inline int serves(const struct stni_placed *entry, const stn_op_call *call, size_t attrs_size)
+{
+    if (entry->key[0] != first_word(call, attrs_size) || entry->n_in != call->n_in)
+        return 0;
+    for (int i = 0; i < call->n_in; i++)
+        if (entry->in_spec[i] != call->in_spec[i])
+            return 0;
+    const uint64_t *words = entry->key + 1 + call->n_in;
+    for (size_t at = 0; at < attrs_size; at += 8, words++) {
+        uint64_t word;
+        memcpy(&word, (const char *)call->attrs + at, 8);
+        if (word != *words)
+            return 0;
+    }
+    return 1;
+}
+
+/* Where what was found last for the call's op is kept. */
+static inline struct stni_placed **recent_of(const stn_op_call *call)
+{
+    return &call->context->places->recent[(unsigned)call->op->index % STNI_PLACE_CACHE_RECENT];
+}
+
+static const struct stni_placed *look_up(const stn_op_call *call, size_t attrs_size)
 {
     uint64_t key[KEY_WORDS];
     unsigned hash;
     size_t n = make_key(call, attrs_size, key, &hash);
     struct stni_placed *found;
     HASH_FIND_BYHASHVALUE(hh, call->context->places->entries, key, n * 8, hash, found);
+    if (found)
+        *recent_of(call) = found;
     return found;
+}
+
+const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size)
+{
+    const struct stni_placed *recent = *recent_of(call);
+    return recent && serves(recent, call, attrs_size) ? recent : look_up(call, attrs_size);
 }
 
 static void retain_all(const stn_spec *const *specs, int n)
@@ -82,6 +120,7 @@ static void entry_free(struct stni_place_cache *cache, struct stni_placed *entry
 static void drop_oldest(struct stni_place_cache *cache, unsigned n)
 {
     struct stni_placed *entry, *next;
+    memset(cache->recent, 0, sizeof cache->recent);
     HASH_ITER(hh, cache->entries, entry, next)
     {
         if (n-- == 0)

@@ -8,7 +8,7 @@
 
 #include "core/base/hash.h"
 
-enum { STNI_PLACE_CACHE_MAX = 4096 };
+enum { STNI_PLACE_CACHE_MAX = 4096, STNI_PLACE_CACHE_RECENT = 64 };
 
 /* Specs are retained: in_spec so that a pointer in a key cannot come to mean another spec. */
 struct stni_placed {
@@ -23,6 +23,8 @@ struct stni_placed {
 
 struct stni_place_cache {
     struct stni_placed *entries;
+    /* What was found last for an op, by its index: most calls are like the one before, and a few comparisons cost half of a look-up. */
+    struct stni_placed *recent[STNI_PLACE_CACHE_RECENT];
 };
 
 stn_status stni_place_cache_create(stn_context *context);
