@@ -181,7 +181,7 @@ static void put_numbers(stn_context *context, struct area *area, stn_dtype dtype
 static int64_t wrong_after_reduce(stn_context *context, const int64_t *shape, stn_dtype dtype, stn_reduce_op op, int n_src, int n_dst, int gaps)
 {
     struct area areas[MOST_BOXES];
-    stn_box host[MOST_BOXES], device[MOST_BOXES];
+    stn_box host[MOST_BOXES] = {{0}}, device[MOST_BOXES] = {{0}};
     int64_t wrong = 0;
     for (int i = 0; i < n_dst + n_src; i++) {
         areas[i] = area_create(context, NDIM, shape, (int64_t)stn_dtype_size(dtype), gaps);

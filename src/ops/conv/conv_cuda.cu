@@ -3,6 +3,7 @@
  *
  * Sizes: T taps; C, O channels of x and y in a group. x and y are channels-last, so that neighbouring threads have neighbouring channels. */
 #include "core/device/cuda/block.cuh"
+#include "core/device/cuda/box_add.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
@@ -215,49 +216,9 @@ void launch_solve(const stni_conv_args &args, cudaStream_t stream)
     }
 }
 
-/* dst += src. Dims along which dst stands still are summed up by one thread. */
-enum { DST, SRC, SIDES };
-
-template <class S> __global__ void __launch_bounds__(THREADS)
-add_boxes(const __grid_constant__ operands<SIDES> moving, const __grid_constant__ operands<SIDES> still, S *dst, const S *src)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    int64_t at[SIDES], from[SIDES];
-    if (i >= moving.count)
-        return;
-    offsets_of(moving, i, at);
-    typename computed<S>::type sum = load(dst[at[DST]]);
-    for (int64_t k = 0; k < still.count; k++) {
-        offsets_of(still, k, from);
-        sum = sum + load(src[at[SRC] + from[SRC]]);
-    }
-    store(dst[at[DST]], sum);
-}
-
-template <class S> void launch_add_of(const stni_conv_add_args &args, cudaStream_t stream)
-{
-    operands<SIDES> moving = no_dims<SIDES>(), still = moving;
-    for (int d = 0; d < args.dst.ndim; d++)
-        add_dim(args.dst.strides[d] == 0 ? still : moving, args.dst.shape[d], {args.dst.strides[d], args.src.strides[d]});
-    end_dims(moving);
-    end_dims(still);
-    S *dst = static_cast<S *>(args.dst.data);
-    const S *src = static_cast<const S *>(args.src.data);
-    if (moving.count > 0 && still.count > 0)
-        STNI_LAUNCH(add_boxes<S>, blocks_for(moving.count, THREADS), THREADS, stream, moving, still, dst, src);
-}
-
 void launch_add(const stni_conv_add_args &args, cudaStream_t stream)
 {
-    switch (args.dtype) {
-    case STN_DTYPE_F32: return launch_add_of<float>(args, stream);
-    case STN_DTYPE_F64: return launch_add_of<double>(args, stream);
-    case STN_DTYPE_BF16: return launch_add_of<bf16>(args, stream);
-    case STN_DTYPE_F16: return launch_add_of<f16>(args, stream);
-    case STN_DTYPE_C64: return launch_add_of<stni_complex<float>>(args, stream);
-    case STN_DTYPE_C128: return launch_add_of<stni_complex<double>>(args, stream);
-    default: return;
-    }
+    launch_box_add(args.dst, args.src, args.dtype, stream);
 }
 
 template <class S> __global__ void __launch_bounds__(THREADS) round_elements(int64_t n, S *dst, const float *src)
