@@ -60,7 +60,8 @@ void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int6
     record->op = op;
     record->what = what;
     record->n = n < STN_VALUE_NUMBERS ? n : STN_VALUE_NUMBERS;
-    memcpy(record->numbers, numbers, (size_t)record->n * sizeof *numbers);
+    if (record->n > 0) /* `numbers` may be NULL */
+        memcpy(record->numbers, numbers, (size_t)record->n * sizeof *numbers);
     __atomic_store_n(&record->state, STN_VALUE_WRITTEN, __ATOMIC_RELEASE);
 }
 
