@@ -7,6 +7,8 @@
 #include "probe.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 static _Thread_local stn_device *device;
 static _Thread_local stn_queue *queue;
@@ -18,6 +20,30 @@ static void open_queue(int rank)
     CHECK_STATUS(stni_module_open_device("probe", rank, PROBE_FOLDER, &device, &error), STN_OK);
     if (CHECK_STR(error.text, ""))
         CHECK_STATUS(stni_queue_create(device, &options, &queue), STN_OK);
+}
+
+/* Lists of messages of collectives that failed: a peer that is stuck may read them until the team has ended. */
+struct kept {
+    struct kept *next;
+    stn_message *lists;
+};
+static _Atomic(struct kept *) all_kept;
+
+static void keep(stn_message *lists)
+{
+    struct kept *kept = malloc(sizeof *kept);
+    *kept = (struct kept){atomic_load(&all_kept), lists};
+    while (!atomic_compare_exchange_weak(&all_kept, &kept->next, kept))
+        ;
+}
+
+static void free_kept(void)
+{
+    for (struct kept *kept = atomic_exchange(&all_kept, NULL), *next; kept; kept = next) {
+        next = kept->next;
+        free(kept->lists);
+        free(kept);
+    }
 }
 
 static const stn_message *hidden_list(const stn_message *list, int n, stn_message *out)
@@ -43,7 +69,10 @@ static stn_status run_hidden(stn_comm *comm, const struct stni_coll *coll)
     messages.recv = hidden_list(coll->messages->recv, messages.n_recv, lists + messages.n_send);
     hidden.messages = &messages;
     stn_status status = stni_thread_run(comm, queue, &hidden);
-    free(lists);
+    if (status == STN_OK)
+        free(lists);
+    else
+        keep(lists);
     return status;
 }
 
@@ -94,6 +123,7 @@ void team_run_hooked(int n, double deadline_seconds, const struct stni_thread_ho
     }
     for (int r = 0; r < n; r++)
         pthread_join(threads[r], NULL);
+    free_kept();
     free(threads);
     free(ranks);
     free(comms);
