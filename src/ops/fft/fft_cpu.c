@@ -108,7 +108,8 @@ static int is_direct(const struct lines *out)
 static void run_lanes(const struct launch *c, int64_t in_at, int64_t out_at, int64_t width)
 {
     const struct stni_fft_args *a = c->args;
-    const int inner = a->ndim - 1, kind = a->kind;
+    const int inner = a->ndim - 1;
+    const enum stni_transform_kind kind = a->kind;
     const int in_log2 = c->real_log2 + !(a->real_in || kind == STNI_TRANSFORM_HALVE);
     const int out_log2 = c->real_log2 + (kind != STNI_TRANSFORM_RESTORE);
     const struct lines in = {(char *)a->in + (in_at << in_log2), in_log2, a->n_in, a->step_in, a->strides_in[inner],
