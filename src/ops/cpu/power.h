@@ -84,8 +84,8 @@ STNI_KERNEL_INLINE float stni_pow_f32(float x, float y)
     float value = whole_half != half ? copysignf(power, x) : power;
     const float of_negative = whole != small ? none : value;
     value = whole != small ? power : value;
-    value = (x < 0.0f) & (a <= FLT_MAX) ? of_negative : value;
-    value = sum != sum ? (a <= INFINITY) & (fabsf(y) <= INFINITY) ? value : sum : value;
+    value = ((x < 0.0f) & (a <= FLT_MAX)) ? of_negative : value;
+    value = sum != sum ? (((a <= INFINITY) & (fabsf(y) <= INFINITY)) ? value : sum) : value;
     value = y == 0.0f ? 1.0f : value;
     return x == 1.0f ? 1.0f : value;
 }
