@@ -1,179 +1,35 @@
-/* A communicator among threads of one process, as plain as can be: ranks post what they bring, meet, compute their own result aside, meet
- * again, and write it. One lock serves a family. Addresses may be hidden or not; where they are, the host waits for the device's queue first. */
+/* A communicator among threads of one process, as plain as can be: ranks post what they bring, meet, compute their own result
+ * aside, meet again, and write it. Addresses may be hidden or not; where they are, the host waits for the device's queue first. */
 #include "probe.h"
+#include "probe_number.h"
+#include "probe_world.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum { MAX_RANKS = 16, SECONDS = 60 };
-
-struct family {
-    pthread_mutex_t mutex;
-    pthread_cond_t moved;
-    int refs; /* worlds */
-    stn_status failed;
-    char text[256];
-};
-
-/* What a rank brings to a collective. */
-struct post {
-    const void *send;
-    const int64_t *counts;
-    const stn_exchange *messages;
-};
-
-/* A message on its way. */
-struct mail {
-    struct mail *next;
-    int from, to;
-    const stn_box *box;
-    int taken;
-};
-
-struct world {
-    struct world *next; /* among those that still wait for members */
-    char name[128];
-    struct family *family;
-    int size, joined, left;
-    unsigned members; /* bit r: rank r has joined */
-    int arrived;
-    int64_t generation;
-    struct post posts[MAX_RANKS];
-    struct mail *mails;
-};
-
-struct member {
-    struct world *world;
-    int rank;
-};
-
-static pthread_mutex_t worlds_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct world *worlds;
-
-static struct family *family_new(void)
-{
-    struct family *family = calloc(1, sizeof *family);
-    if (family) {
-        pthread_mutex_init(&family->mutex, NULL);
-        pthread_cond_init(&family->moved, NULL);
-    }
-    return family;
-}
-
-static struct world *world_new(const char *name, int size, struct family *family)
-{
-    struct world *world = calloc(1, sizeof *world);
-    if (!world)
-        return NULL;
-    world->family = family ? family : family_new();
-    if (!world->family) {
-        free(world);
-        return NULL;
-    }
-    world->family->refs++;
-    snprintf(world->name, sizeof world->name, "%s", name);
-    world->size = size;
-    return world;
-}
-
-/* Joins the oldest world of that name that `rank` is not in yet, or makes one. */
-static stn_status join(const char *name, int rank, int size, struct family *family, struct member **out)
-{
-    struct member *member = calloc(1, sizeof *member);
-    if (!member)
-        return STN_ERR_MEMORY;
-    pthread_mutex_lock(&worlds_mutex);
-    struct world **at = &worlds;
-    while (*at && (strcmp((*at)->name, name) != 0 || (*at)->members >> rank & 1))
-        at = &(*at)->next;
-    if (!*at)
-        *at = world_new(name, size, family);
-    struct world *world = *at;
-    if (world) {
-        world->members |= 1u << rank;
-        if (++world->joined == world->size)
-            *at = world->next;
-    }
-    pthread_mutex_unlock(&worlds_mutex);
-    if (!world) {
-        free(member);
-        return STN_ERR_MEMORY;
-    }
-    *member = (struct member){world, rank};
-    *out = member;
-    return STN_OK;
-}
-
-/* With the lock held: waits for news, not longer than the deadline. Fails when the family has. */
-static stn_status await(struct family *family, const struct timespec *until)
-{
-    if (family->failed == STN_OK && pthread_cond_timedwait(&family->moved, &family->mutex, until) != 0 && family->failed == STN_OK) {
-        family->failed = STN_ERR_TIMEOUT;
-        snprintf(family->text, sizeof family->text, "probe: nobody came");
-        pthread_cond_broadcast(&family->moved);
-    }
-    return family->failed;
-}
-
-static struct timespec deadline(void)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += SECONDS;
-    return until;
-}
-
-static stn_status failure(const struct family *family, stn_queue *queue)
-{
-    return probe_host->queue_fail(queue, STN_ERR_PEER, "%s", family->text);
-}
-
-static stn_status meet(const struct member *member, stn_queue *queue)
-{
-    struct world *world = member->world;
-    struct family *family = world->family;
-    struct timespec until = deadline();
-    pthread_mutex_lock(&family->mutex);
-    stn_status status = family->failed;
-    int64_t generation = world->generation;
-    if (status == STN_OK && ++world->arrived == world->size) {
-        world->arrived = 0;
-        world->generation++;
-        pthread_cond_broadcast(&family->moved);
-    }
-    while (status == STN_OK && world->generation == generation)
-        status = await(family, &until);
-    if (status != STN_OK)
-        failure(family, queue);
-    pthread_mutex_unlock(&family->mutex);
-    return status == STN_OK ? STN_OK : STN_ERR_PEER;
-}
 
 /* Posts and meets. */
-static stn_status bring(const struct member *member, stn_queue *queue, struct post post)
+static stn_status bring(const struct probe_member *member, stn_queue *queue, struct probe_post post)
 {
     probe_settle(queue, post.send);
     post.send = probe_true(post.send);
     member->world->posts[member->rank] = post;
-    return meet(member, queue);
+    return probe_world_meet(member, queue);
 }
 
 /* Meets again, then writes what was computed aside, and frees it. */
-static stn_status take(const struct member *member, stn_queue *queue, void *recv, void *result, size_t bytes)
+static stn_status take(const struct probe_member *member, stn_queue *queue, void *recv, void *result, size_t bytes)
 {
     probe_settle(queue, recv);
-    stn_status status = meet(member, queue);
+    stn_status status = probe_world_meet(member, queue);
     if (status == STN_OK && bytes > 0)
         memcpy(probe_true(recv), result, bytes);
     free(result);
     return status;
 }
 
-static const char *sent_by(const struct member *member, int rank)
+static const char *sent_by(const struct probe_member *member, int rank)
 {
     return member->world->posts[rank].send;
 }
@@ -186,120 +42,15 @@ static int64_t before(const int64_t *counts, int rank)
     return sum;
 }
 
-/* Arithmetic */
-
-static float half(uint16_t h)
-{
-    uint32_t exponent = h >> 10 & 31, bits = (uint32_t)(h & 0x8000) << 16;
-    float f;
-    if (exponent == 0) {
-        f = (float)(h & 0x3ff) / 16777216.0f;
-        return h & 0x8000 ? -f : f;
-    }
-    bits |= (exponent == 31 ? 255u : exponent + 112) << 23 | (uint32_t)(h & 0x3ff) << 13;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* A value that is exact in binary16, which is all that the tests reduce. */
-static uint16_t exact_half(float f)
-{
-    for (uint32_t h = 0; h < 65536; h++)
-        if (half((uint16_t)h) == f)
-            return (uint16_t)h;
-    return 0x7e00;
-}
-
-struct number {
-    double re, im;
-    int64_t i;
-};
-
-static int is_integer(stn_dtype dtype)
-{
-    return dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_BOOL;
-}
-
-static struct number load(const char *data, int64_t at, stn_dtype dtype)
-{
-    const char *p = data + at * (int64_t)probe_host->dtype_size(dtype);
-    struct number x = {0};
-    uint32_t bits;
-    float f[2];
-    switch (dtype) {
-    case STN_DTYPE_F32: x.re = (double)*(const float *)(const void *)p; break;
-    case STN_DTYPE_F64: x.re = *(const double *)(const void *)p; break;
-    case STN_DTYPE_BF16:
-        bits = (uint32_t)*(const uint16_t *)(const void *)p << 16;
-        memcpy(f, &bits, sizeof bits);
-        x.re = (double)f[0];
-        break;
-    case STN_DTYPE_F16: x.re = (double)half(*(const uint16_t *)(const void *)p); break;
-    case STN_DTYPE_I64: x.i = *(const int64_t *)(const void *)p; break;
-    case STN_DTYPE_I32: x.i = *(const int32_t *)(const void *)p; break;
-    case STN_DTYPE_U8:
-    case STN_DTYPE_BOOL: x.i = *(const uint8_t *)p; break;
-    case STN_DTYPE_C64: memcpy(f, p, sizeof f), x.re = (double)f[0], x.im = (double)f[1]; break;
-    case STN_DTYPE_C128: memcpy(&x.re, p, 8), memcpy(&x.im, p + 8, 8); break;
-    case STN_DTYPE_COUNT: break;
-    }
-    return x;
-}
-
-static void store(char *data, int64_t at, stn_dtype dtype, struct number x)
-{
-    char *p = data + at * (int64_t)probe_host->dtype_size(dtype);
-    float f[2] = {(float)x.re, (float)x.im};
-    uint32_t bits;
-    switch (dtype) {
-    case STN_DTYPE_F32: memcpy(p, f, 4); break;
-    case STN_DTYPE_F64: memcpy(p, &x.re, 8); break;
-    case STN_DTYPE_BF16:
-        memcpy(&bits, f, sizeof bits);
-        bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        *(uint16_t *)(void *)p = (uint16_t)bits;
-        break;
-    case STN_DTYPE_F16: *(uint16_t *)(void *)p = exact_half(f[0]); break;
-    case STN_DTYPE_I64: memcpy(p, &x.i, 8); break;
-    case STN_DTYPE_I32: *(int32_t *)(void *)p = (int32_t)x.i; break;
-    case STN_DTYPE_U8:
-    case STN_DTYPE_BOOL: *(uint8_t *)p = (uint8_t)x.i; break;
-    case STN_DTYPE_C64: memcpy(p, f, 8); break;
-    case STN_DTYPE_C128: memcpy(p, &x.re, 8), memcpy(p + 8, &x.im, 8); break;
-    case STN_DTYPE_COUNT: break;
-    }
-}
-
-static struct number combine(struct number a, struct number b, stn_dtype dtype, stn_reduce_op op)
-{
-    int smaller = is_integer(dtype) ? b.i < a.i : b.re < a.re, larger = is_integer(dtype) ? b.i > a.i : b.re > a.re;
-    switch (op) {
-    case STN_SUM:
-    case STN_AVG: return (struct number){a.re + b.re, a.im + b.im, dtype == STN_DTYPE_BOOL ? a.i | b.i : a.i + b.i};
-    case STN_PROD: return (struct number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re, a.i * b.i};
-    case STN_MIN: return smaller ? b : a;
-    case STN_MAX: return larger ? b : a;
-    case STN_REDUCE_OP_COUNT: break;
-    }
-    return a;
-}
-
-static struct number divided(struct number x, stn_dtype dtype, stn_reduce_op op, int n)
-{
-    if (op != STN_AVG || dtype == STN_DTYPE_BOOL)
-        return x;
-    return (struct number){x.re / n, x.im / n, x.i / n};
-}
-
 /* Elements [from, from + n) of all ranks' buffers, reduced in rank order. */
-static void *reduced(const struct member *member, int64_t from, int64_t n, stn_dtype dtype, stn_reduce_op op)
+static void *reduced(const struct probe_member *member, int64_t from, int64_t n, stn_dtype dtype, stn_reduce_op op)
 {
     char *result = malloc((size_t)n * probe_host->dtype_size(dtype) + 1);
     for (int64_t i = 0; result && i < n; i++) {
-        struct number x = load(sent_by(member, 0), from + i, dtype);
+        struct probe_number x = probe_number_load(sent_by(member, 0), from + i, dtype);
         for (int r = 1; r < member->world->size; r++)
-            x = combine(x, load(sent_by(member, r), from + i, dtype), dtype, op);
-        store(result, i, dtype, divided(x, dtype, op, member->world->size));
+            x = probe_number_combine(x, probe_number_load(sent_by(member, r), from + i, dtype), dtype, op);
+        probe_number_store(result, i, dtype, probe_number_divided(x, dtype, op, member->world->size));
     }
     return result;
 }
@@ -315,29 +66,30 @@ static void *copied(const char *data, int64_t from, int64_t n, stn_dtype dtype)
 
 /* Collectives */
 
-static stn_status probe_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
-                                   stn_reduce_op op)
+static stn_status probe_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count,
+                                   stn_dtype dtype, stn_reduce_op op)
 {
-    if (bring(impl, queue, (struct post){.send = send}) != STN_OK)
+    if (bring(impl, queue, (struct probe_post){.send = send}) != STN_OK)
         return STN_ERR_PEER;
     return take(impl, queue, recv, reduced(impl, 0, count, dtype, op), (size_t)count * probe_host->dtype_size(dtype));
 }
 
-static stn_status probe_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
-                               stn_reduce_op op, int root)
+static stn_status probe_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count,
+                               stn_dtype dtype, stn_reduce_op op, int root)
 {
-    const struct member *member = impl;
+    const struct probe_member *member = impl;
     if (member->rank != root)
         count = 0;
     return probe_all_reduce(impl, queue, send, recv, count, dtype, op);
 }
 
 /* Parts of all ranks, one after the other. */
-static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int wanted)
+static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                         stn_dtype dtype, int wanted)
 {
-    const struct member *member = impl;
+    const struct probe_member *member = impl;
     size_t size = probe_host->dtype_size(dtype);
-    if (bring(impl, queue, (struct post){.send = send}) != STN_OK)
+    if (bring(impl, queue, (struct probe_post){.send = send}) != STN_OK)
         return STN_ERR_PEER;
     int64_t all = wanted ? before(counts, member->world->size) : 0;
     char *result = malloc((size_t)all * size + 1);
@@ -347,33 +99,35 @@ static stn_status gather(void *impl, stn_queue *queue, const void *send, void *r
     return take(impl, queue, recv, result, (size_t)all * size);
 }
 
-static stn_status probe_all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype)
+static stn_status probe_all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                                   stn_dtype dtype)
 {
     return gather(impl, queue, send, recv, counts, dtype, 1);
 }
 
-static stn_status probe_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                               int root)
+static stn_status probe_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                               stn_dtype dtype, int root)
 {
-    return gather(impl, queue, send, recv, counts, dtype, ((const struct member *)impl)->rank == root);
+    return gather(impl, queue, send, recv, counts, dtype, ((const struct probe_member *)impl)->rank == root);
 }
 
-static stn_status probe_reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
-                                       stn_dtype dtype, stn_reduce_op op)
+static stn_status probe_reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv,
+                                       const int64_t *counts, stn_dtype dtype, stn_reduce_op op)
 {
-    const struct member *member = impl;
+    const struct probe_member *member = impl;
     int64_t n = counts[member->rank];
-    if (bring(impl, queue, (struct post){.send = send}) != STN_OK)
+    if (bring(impl, queue, (struct probe_post){.send = send}) != STN_OK)
         return STN_ERR_PEER;
-    return take(impl, queue, recv, reduced(impl, before(counts, member->rank), n, dtype, op), (size_t)n * probe_host->dtype_size(dtype));
+    return take(impl, queue, recv, reduced(impl, before(counts, member->rank), n, dtype, op),
+                (size_t)n * probe_host->dtype_size(dtype));
 }
 
-static stn_status probe_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                                int root)
+static stn_status probe_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                                stn_dtype dtype, int root)
 {
-    const struct member *member = impl;
+    const struct probe_member *member = impl;
     int64_t n = counts[member->rank];
-    if (bring(impl, queue, (struct post){.send = send}) != STN_OK)
+    if (bring(impl, queue, (struct probe_post){.send = send}) != STN_OK)
         return STN_ERR_PEER;
     return take(impl, queue, recv, copied(sent_by(member, root), before(counts, member->rank), n, dtype),
                 (size_t)n * probe_host->dtype_size(dtype));
@@ -381,57 +135,60 @@ static stn_status probe_scatter(void *impl, stn_queue *queue, const void *send, 
 
 static stn_status probe_broadcast(void *impl, stn_queue *queue, void *buffer, int64_t count, stn_dtype dtype, int root)
 {
-    if (bring(impl, queue, (struct post){.send = buffer}) != STN_OK)
+    if (bring(impl, queue, (struct probe_post){.send = buffer}) != STN_OK)
         return STN_ERR_PEER;
-    return take(impl, queue, buffer, copied(sent_by(impl, root), 0, count, dtype), (size_t)count * probe_host->dtype_size(dtype));
+    return take(impl, queue, buffer, copied(sent_by(impl, root), 0, count, dtype),
+                (size_t)count * probe_host->dtype_size(dtype));
 }
 
-static stn_status probe_all_to_all(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
-                                   const int64_t *recv_counts, stn_dtype dtype)
+static stn_status probe_all_to_all(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts,
+                                   void *recv, const int64_t *recv_counts, stn_dtype dtype)
 {
-    const struct member *member = impl;
-    const struct world *world = member->world;
+    const struct probe_member *member = impl;
+    const struct probe_world *world = member->world;
     size_t size = probe_host->dtype_size(dtype);
-    if (bring(impl, queue, (struct post){.send = send, .counts = send_counts}) != STN_OK)
+    if (bring(impl, queue, (struct probe_post){.send = send, .counts = send_counts}) != STN_OK)
         return STN_ERR_PEER;
     int64_t all = before(recv_counts, world->size);
     char *result = malloc((size_t)all * size + 1);
     for (int r = 0; r < world->size; r++)
         if (recv_counts[r] > 0)
             memcpy(result + before(recv_counts, r) * (int64_t)size,
-                   sent_by(member, r) + before(world->posts[r].counts, member->rank) * (int64_t)size, (size_t)recv_counts[r] * size);
+                   sent_by(member, r) + before(world->posts[r].counts, member->rank) * (int64_t)size,
+                   (size_t)recv_counts[r] * size);
     return take(impl, queue, recv, result, (size_t)all * size);
 }
 
 static stn_status probe_barrier(void *impl, stn_queue *queue)
 {
-    return meet(impl, queue);
+    return probe_world_meet(impl, queue);
 }
 
 /* With the lock held: the oldest message for this rank from `peer`. */
-static struct mail *mail_find(const struct member *member, int peer)
+static struct probe_mail *mail_find(const struct probe_member *member, int peer)
 {
-    struct mail *mail = member->world->mails;
+    struct probe_mail *mail = member->world->mails;
     while (mail && (mail->taken || mail->from != peer || mail->to != member->rank))
         mail = mail->next;
     return mail;
 }
 
-static void mail_remove(struct world *world, struct mail *mail)
+static void mail_remove(struct probe_world *world, struct probe_mail *mail)
 {
-    struct mail **at = &world->mails;
+    struct probe_mail **at = &world->mails;
     while (*at != mail)
         at = &(*at)->next;
     *at = mail->next;
 }
 
-static stn_status receive_all(const struct member *member, const stn_exchange *messages, const struct timespec *until)
+static stn_status receive_all(const struct probe_member *member, const stn_exchange *messages,
+                              const struct timespec *until)
 {
     stn_status status = STN_OK;
     for (int i = 0; i < messages->n_recv && status == STN_OK; i++) {
-        struct mail *mail;
+        struct probe_mail *mail;
         while (status == STN_OK && !(mail = mail_find(member, messages->recv[i].peer)))
-            status = await(member->world->family, until);
+            status = probe_family_await(member->world->family, until);
         if (status != STN_OK)
             return status;
         probe_copy_box(&messages->recv[i].box, mail->box, probe_host->dtype_size(messages->dtype));
@@ -452,17 +209,18 @@ static void settle_all(stn_queue *queue, const stn_exchange *messages)
 static stn_status probe_group(void *impl, stn_queue *queue, const stn_exchange *messages)
 {
     settle_all(queue, messages);
-    const struct member *member = impl;
-    struct world *world = member->world;
-    struct family *family = world->family;
-    struct timespec until = deadline();
-    struct mail *mails = calloc((size_t)messages->n_send + 1, sizeof *mails), **end = &world->mails;
+    const struct probe_member *member = impl;
+    struct probe_world *world = member->world;
+    struct probe_family *family = world->family;
+    struct timespec until = probe_deadline();
+    struct probe_mail *mails = calloc((size_t)messages->n_send + 1, sizeof *mails), **end = &world->mails;
     pthread_mutex_lock(&family->mutex);
     stn_status status = mails ? family->failed : STN_ERR_MEMORY;
     while (*end)
         end = &(*end)->next;
     for (int i = 0; i < messages->n_send && mails; i++) {
-        mails[i] = (struct mail){.from = member->rank, .to = messages->send[i].peer, .box = &messages->send[i].box};
+        mails[i] =
+            (struct probe_mail){.from = member->rank, .to = messages->send[i].peer, .box = &messages->send[i].box};
         *end = &mails[i];
         end = &mails[i].next;
     }
@@ -471,18 +229,18 @@ static stn_status probe_group(void *impl, stn_queue *queue, const stn_exchange *
         status = receive_all(member, messages, &until);
     for (int i = 0; i < messages->n_send && mails; i++) {
         while (status == STN_OK && !mails[i].taken)
-            status = await(family, &until);
+            status = probe_family_await(family, &until);
         mail_remove(world, &mails[i]);
     }
     if (status != STN_OK)
-        failure(family, queue);
+        probe_family_failure(family, queue);
     pthread_mutex_unlock(&family->mutex);
     free(mails);
     return status == STN_OK ? STN_OK : STN_ERR_PEER;
 }
 
 /* The k-th box that `peer` sends to this rank. */
-static const stn_box *box_from(const struct member *member, int peer, int k)
+static const stn_box *box_from(const struct probe_member *member, int peer, int k)
 {
     const stn_exchange *theirs = member->world->posts[peer].messages;
     for (int i = 0; i < theirs->n_send; i++)
@@ -525,35 +283,50 @@ static void unpack(const stn_box *box, char *dense, size_t size)
     probe_copy_box(box, &from, size);
 }
 
+static void combine(char *acc, const char *x, int64_t n, stn_dtype dtype, stn_reduce_op op)
+{
+    for (int64_t e = 0; e < n; e++) {
+        struct probe_number a = probe_number_load(acc, e, dtype), b = probe_number_load(x, e, dtype);
+        probe_number_store(acc, e, dtype, probe_number_combine(a, b, dtype, op));
+    }
+}
+
+static void divide(char *acc, int64_t n, stn_dtype dtype, stn_reduce_op op, int addends)
+{
+    for (int64_t e = 0; e < n; e++) {
+        struct probe_number sum = probe_number_load(acc, e, dtype);
+        probe_number_store(acc, e, dtype, probe_number_divided(sum, dtype, op, addends));
+    }
+}
+
 /* All that arrives is packed first, so that nobody sees what others write; addends of one box then are combined in rank order. */
 static stn_status probe_exchange(void *impl, stn_queue *queue, const stn_exchange *messages)
 {
-    const struct member *member = impl;
+    const struct probe_member *member = impl;
     stn_dtype dtype = messages->dtype;
     size_t size = probe_host->dtype_size(dtype);
     settle_all(queue, messages);
-    if (bring(impl, queue, (struct post){.messages = messages}) != STN_OK)
+    if (bring(impl, queue, (struct probe_post){.messages = messages}) != STN_OK)
         return STN_ERR_PEER;
     char **parts = calloc((size_t)messages->n_recv + 1, sizeof *parts);
     for (int i = 0, k = 0; i < messages->n_recv; i++) {
         k = i > 0 && messages->recv[i].peer == messages->recv[i - 1].peer ? k + 1 : 0;
         parts[i] = packed(box_from(member, messages->recv[i].peer, k), size);
     }
-    stn_status status = meet(impl, queue);
+    stn_status status = probe_world_meet(impl, queue);
     for (int i = 0; i < messages->n_recv; i++) {
         const stn_box *box = &messages->recv[i].box;
         int addends = 1;
         for (int j = i + 1; parts[i] && messages->reduce && j < messages->n_recv; j++) {
             if (messages->recv[j].box.data != box->data || !parts[j])
                 continue;
-            for (int64_t e = 0; e < numel(box); e++)
-                store(parts[i], e, dtype, combine(load(parts[i], e, dtype), load(parts[j], e, dtype), dtype, messages->op));
+            combine(parts[i], parts[j], numel(box), dtype, messages->op);
             free(parts[j]);
             parts[j] = NULL;
             addends++;
         }
-        for (int64_t e = 0; parts[i] && messages->reduce && e < numel(box); e++)
-            store(parts[i], e, dtype, divided(load(parts[i], e, dtype), dtype, messages->op, addends));
+        if (parts[i] && messages->reduce)
+            divide(parts[i], numel(box), dtype, messages->op, addends);
         if (parts[i] && status == STN_OK)
             unpack(box, parts[i], size);
         free(parts[i]);
@@ -564,7 +337,7 @@ static stn_status probe_exchange(void *impl, stn_queue *queue, const stn_exchang
 
 static stn_status probe_subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
 {
-    const struct member *member = impl;
+    const struct probe_member *member = impl;
     char name[128];
     int rank = -1;
     size_t at = (size_t)snprintf(name, sizeof name, "%p", (void *)member->world);
@@ -575,8 +348,8 @@ static stn_status probe_subset(void *impl, stn_queue *queue, const int *ranks, i
     }
     if (rank < 0)
         return probe_host->queue_fail(queue, STN_ERR_ARGUMENT, "probe: subset: rank %d is not in it", member->rank);
-    struct member *made;
-    stn_status status = join(name, rank, n_ranks, member->world->family, &made);
+    struct probe_member *made;
+    stn_status status = probe_world_join(name, rank, n_ranks, member->world->family, &made);
     if (status == STN_OK)
         *out = made;
     return status == STN_OK ? STN_OK : probe_host->queue_fail(queue, status, "probe: subset: out of memory");
@@ -584,8 +357,8 @@ static stn_status probe_subset(void *impl, stn_queue *queue, const int *ranks, i
 
 static void probe_abort(void *impl, stn_status status, const char *text)
 {
-    const struct member *member = impl;
-    struct family *family = member->world->family;
+    const struct probe_member *member = impl;
+    struct probe_family *family = member->world->family;
     pthread_mutex_lock(&family->mutex);
     if (family->failed == STN_OK) {
         family->failed = status;
@@ -595,24 +368,9 @@ static void probe_abort(void *impl, stn_status status, const char *text)
     pthread_mutex_unlock(&family->mutex);
 }
 
-/* The last member frees the world, the last world the family. A world that not all have joined stays in the list for them. */
 static void probe_destroy(void *impl)
 {
-    struct member *member = impl;
-    struct world *world = member->world;
-    struct family *family = world->family;
-    pthread_mutex_lock(&worlds_mutex);
-    int last = ++world->left == world->size;
-    int last_world = last && --family->refs == 0;
-    pthread_mutex_unlock(&worlds_mutex);
-    if (last)
-        free(world);
-    if (last_world) {
-        pthread_mutex_destroy(&family->mutex);
-        pthread_cond_destroy(&family->moved);
-        free(family);
-    }
-    free(member);
+    probe_world_leave(impl);
 }
 
 static stn_status probe_agree(void *impl, stn_queue *queue, int64_t *words, int n, stn_reduce_op op)
@@ -629,22 +387,25 @@ static stn_status probe_agree_broadcast(void *impl, stn_queue *queue, void *byte
     return probe_broadcast(impl, queue, bytes, (int64_t)n, STN_DTYPE_U8, root);
 }
 
-#define TABLE(bytes) \
-    {.size = bytes, .name = "probe", .all_reduce = probe_all_reduce, .reduce = probe_reduce, .all_gather = probe_all_gather, \
-     .gather = probe_gather, .reduce_scatter = probe_reduce_scatter, .scatter = probe_scatter, .broadcast = probe_broadcast, \
-     .all_to_all = probe_all_to_all, .group = probe_group, .barrier = probe_barrier, .exchange = probe_exchange, .subset = probe_subset, \
-     .abort = probe_abort, .destroy = probe_destroy, .agree = probe_agree, .agree_broadcast = probe_agree_broadcast}
+#define TABLE(bytes)                                                                                                   \
+    {                                                                                                                  \
+        .size = bytes, .name = "probe", .all_reduce = probe_all_reduce, .reduce = probe_reduce,                        \
+        .all_gather = probe_all_gather, .gather = probe_gather, .reduce_scatter = probe_reduce_scatter,                \
+        .scatter = probe_scatter, .broadcast = probe_broadcast, .all_to_all = probe_all_to_all, .group = probe_group,  \
+        .barrier = probe_barrier, .exchange = probe_exchange, .subset = probe_subset, .abort = probe_abort,            \
+        .destroy = probe_destroy, .agree = probe_agree, .agree_broadcast = probe_agree_broadcast                       \
+    }
 
 /* Options: "world=NAME rank=R size=N", and " old" for the table of a module that was compiled before the entries from set_deadline on were there. */
 stn_status probe_comm_open(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size)
 {
     static const stn_comm_ops table = TABLE(sizeof table), old = TABLE(offsetof(stn_comm_ops, set_deadline));
     char name[64];
-    struct member *member;
-    if (!options || sscanf(options, "world=%63s rank=%d size=%d", name, rank, size) != 3 || *size < 1 || *size > MAX_RANKS ||
-        *rank < 0 || *rank >= *size)
+    struct probe_member *member;
+    if (!options || sscanf(options, "world=%63s rank=%d size=%d", name, rank, size) != 3 || *size < 1 ||
+        *size > PROBE_MAX_RANKS || *rank < 0 || *rank >= *size)
         return STN_ERR_ARGUMENT;
-    stn_status status = join(name, *rank, *size, NULL, &member);
+    stn_status status = probe_world_join(name, *rank, *size, NULL, &member);
     if (status != STN_OK)
         return status;
     *ops = strstr(options, " old") ? &old : &table;
