@@ -16,15 +16,7 @@ struct block {
     int64_t at[SCAN_TENSORS], lane[SCAN_TENSORS];
 };
 
-#define S double
-#define STATE(f) f##_real
-#define RE(x) (x)
-#define ISNAN(x) isnan(x)
-#define EXP exp
-#define LOG log
-#define LOWEST (-INFINITY)
-#define PHASE(x) ((void)(x), 1.0)
-#include "ops/scan/scan_state_tmpl.h"
+#include "ops/scan/scan_real.h"
 #include "ops/scan/scan_prefix_tmpl.h"
 #define WIDE T
 #define WIDEN(x) STORE((A)(x))
@@ -32,49 +24,22 @@ struct block {
 #include "core/box/each_float.h"
 #undef WIDE
 #undef WIDEN
-#undef S
-#undef STATE
-#undef RE
-#undef ISNAN
-#undef EXP
-#undef LOG
-#undef LOWEST
-#undef PHASE
+#include "ops/scan/scan_end.h"
 
-/* Integers have no logarithms: those rows are never used. */
-#define S int64_t
-#define STATE(f) f##_integer
-#define RE(x) (x)
-#define ISNAN(x) ((void)(x), 0)
-#define EXP(x) (x)
-#define LOG(x) (x)
-#define LOWEST 0
-#define PHASE(x) (x)
-#include "ops/scan/scan_state_tmpl.h"
+#include "ops/scan/scan_integer.h"
 #include "ops/scan/scan_prefix_tmpl.h"
 #define WIDE int64_t
 #define WIDEN(x) (x)
 #include "core/box/each_integer.h"
 #undef WIDE
 #undef WIDEN
-#undef S
-#undef STATE
-#undef RE
-#undef ISNAN
-#undef EXP
-#undef LOG
-#undef LOWEST
-#undef PHASE
+#include "ops/scan/scan_end.h"
 
 #define S double _Complex
-#define STATE(f) f##_complex
 #define RE(x) creal(x)
-#define ISNAN(x) isnan(creal(x))
-#define EXP cexp
-#define LOG clog
-#define LOWEST (-INFINITY)
-#define PHASE(x) cexp(__builtin_complex(0.0, cimag(x)))
-#include "ops/scan/scan_state_tmpl.h"
+#define IM(x) cimag(x)
+#define IMAGINARY(x) __builtin_complex(0.0, x)
+#include "ops/scan/scan_complex.h"
 #include "ops/scan/scan_prefix_tmpl.h"
 #define WIDE T
 #define WIDEN(x) ((T)(x))

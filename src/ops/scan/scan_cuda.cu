@@ -9,60 +9,18 @@
 
 namespace {
 
-#define S double
-#define STATE(f) f##_real
-#define RE(x) (x)
-#define ISNAN(x) ((x) != (x))
-#define EXP exp
-#define LOG log
-#define LOWEST (-INFINITY)
-#define PHASE(x) ((void)(x), 1.0)
-#include "ops/scan/scan_state_tmpl.h"
-#undef S
-#undef STATE
-#undef RE
-#undef ISNAN
-#undef EXP
-#undef LOG
-#undef LOWEST
-#undef PHASE
+#include "ops/scan/scan_real.h"
+#include "ops/scan/scan_end.h"
 
-/* Integers have no logarithms: those rows are never used. */
-#define S int64_t
-#define STATE(f) f##_integer
-#define RE(x) (x)
-#define ISNAN(x) ((void)(x), 0)
-#define EXP(x) (x)
-#define LOG(x) (x)
-#define LOWEST 0
-#define PHASE(x) (x)
-#include "ops/scan/scan_state_tmpl.h"
-#undef S
-#undef STATE
-#undef RE
-#undef ISNAN
-#undef EXP
-#undef LOG
-#undef LOWEST
-#undef PHASE
+#include "ops/scan/scan_integer.h"
+#include "ops/scan/scan_end.h"
 
 #define S stni_complex<double>
-#define STATE(f) f##_complex
 #define RE(x) ((x).re)
-#define ISNAN(x) ((x).re != (x).re)
-#define EXP cexp
-#define LOG clog
-#define LOWEST (-INFINITY)
-#define PHASE(x) cexp(stni_complex<double>(0.0, (x).im))
-#include "ops/scan/scan_state_tmpl.h"
-#undef S
-#undef STATE
-#undef RE
-#undef ISNAN
-#undef EXP
-#undef LOG
-#undef LOWEST
-#undef PHASE
+#define IM(x) ((x).im)
+#define IMAGINARY(x) stni_complex<double>(0.0, x)
+#include "ops/scan/scan_complex.h"
+#include "ops/scan/scan_end.h"
 
 /* The functions of one type of arithmetic under one name. */
 template <class A> struct arithmetic;

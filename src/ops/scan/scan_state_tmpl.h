@@ -4,7 +4,8 @@
  *   RE(x)      its real part                 ISNAN(x)    whether it is not a number
  *   EXP, LOG   of S                          LOWEST      below all others
  *   PHASE(x)   exp(x - RE(x))
- * left defined for the templates of the element types. */
+ * which scan_real.h, scan_integer.h and scan_complex.h define, and leave defined for the templates of the element
+ * types. */
 
 /* sum, prod: a. max, min: a at index b, -1: none. logsumexp: a + log b, a the largest. affine: r -> a r + b. */
 struct STATE(state) {
