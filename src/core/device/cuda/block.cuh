@@ -10,29 +10,28 @@ namespace {
 enum { WARP = 32 };
 static const unsigned WHOLE_WARP = 0xffffffffu;
 
-/* A value of any size that is a multiple of 4 bytes, word by word. */
-template <class T> STNI_DEVICE T value_below(T value, unsigned by)
+/* A value of any size that is a multiple of 4 bytes, of another lane; `shuffle` is a function object
+ * uint32_t(uint32_t) that fetches one word. */
+template <class T, class F> STNI_DEVICE T shuffled(T value, F shuffle)
 {
     enum { WORDS = sizeof(T) / 4 };
     static_assert(sizeof(T) % 4 == 0, "values are shuffled in words of 4 bytes");
     uint32_t words[WORDS];
     memcpy(words, &value, sizeof value);
     for (int i = 0; i < WORDS; i++)
-        words[i] = __shfl_down_sync(WHOLE_WARP, words[i], by);
+        words[i] = shuffle(words[i]);
     memcpy(&value, words, sizeof value);
     return value;
 }
 
+template <class T> STNI_DEVICE T value_below(T value, unsigned by)
+{
+    return shuffled(value, [by](uint32_t word) { return __shfl_down_sync(WHOLE_WARP, word, by); });
+}
+
 template <class T> STNI_DEVICE T value_of_lane(T value, int lane)
 {
-    enum { WORDS = sizeof(T) / 4 };
-    static_assert(sizeof(T) % 4 == 0, "values are shuffled in words of 4 bytes");
-    uint32_t words[WORDS];
-    memcpy(words, &value, sizeof value);
-    for (int i = 0; i < WORDS; i++)
-        words[i] = __shfl_sync(WHOLE_WARP, words[i], lane);
-    memcpy(&value, words, sizeof value);
-    return value;
+    return shuffled(value, [lane](uint32_t word) { return __shfl_sync(WHOLE_WARP, word, lane); });
 }
 
 /* Lane 0 gets join of all 32 values; `join` is a function object T(T, T). All lanes call it. */
