@@ -3,14 +3,11 @@
  * As on the CPU (box.c), the dims are sorted by the destination's strides and merged, so that neighbouring threads write neighbouring elements.
  * Where the innermost run is dense in both boxes it is copied in the widest units that sizes, strides and addresses allow. Where another
  * dim is dense in the source the two are transposed through tiles of shared memory, so that both sides are touched in whole lines. */
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 
 namespace {
-
-struct alignas(16) unit16 {
-    uint64_t low, high;
-};
 
 enum { THREADS = 256, PER_THREAD = 4, TILE = 32, TILE_ROWS = 8, SHORT_DIM = 16 };
 
@@ -155,13 +152,7 @@ void launch_copy(const stn_box_copy_args &a, cudaStream_t stream)
     const sides bytes = merged_sides(a);
     if (bytes.count == 0)
         return;
-    switch (unit_of(bytes, a)) {
-    case 1: return launch_copy_in<uint8_t>(bytes, a, stream);
-    case 2: return launch_copy_in<uint16_t>(bytes, a, stream);
-    case 4: return launch_copy_in<uint32_t>(bytes, a, stream);
-    case 8: return launch_copy_in<uint64_t>(bytes, a, stream);
-    default: return launch_copy_in<unit16>(bytes, a, stream);
-    }
+    dispatch_unit((size_t)unit_of(bytes, a), [&](auto unit) { launch_copy_in<decltype(unit)>(bytes, a, stream); });
 }
 
 template <class W> __global__ void __launch_bounds__(THREADS) fill_units(int64_t count, W *dst, W value)
@@ -188,13 +179,7 @@ void launch_fill(const stn_fill_args &a, cudaStream_t stream)
     const uint64_t bits = (uint64_t)(uintptr_t)a.data | (uint64_t)a.count * a.element_size | sizeof(unit16);
     if (a.count == 0)
         return;
-    switch (bits & (0 - bits)) {
-    case 1: return launch_fill_in<uint8_t>(a, stream);
-    case 2: return launch_fill_in<uint16_t>(a, stream);
-    case 4: return launch_fill_in<uint32_t>(a, stream);
-    case 8: return launch_fill_in<uint64_t>(a, stream);
-    default: return launch_fill_in<unit16>(a, stream);
-    }
+    dispatch_unit((size_t)(bits & (0 - bits)), [&](auto unit) { launch_fill_in<decltype(unit)>(a, stream); });
 }
 
 }

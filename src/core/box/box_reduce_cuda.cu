@@ -1,6 +1,6 @@
 /* core.box_reduce on a CUDA device: a thread joins an element of every source in order, then writes it to every result. Where all boxes are
  * dense and lie at multiples of 16 bytes it does so for 16 bytes at a time. */
-#include "core/device/cuda/elements.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/joins.cuh"
 #include "core/device/cuda/kernel.cuh"
@@ -143,19 +143,9 @@ stn_reduce_op op_of_bool(stn_reduce_op op)
 void launch_reduce(const stn_box_reduce_args &args, cudaStream_t stream)
 {
     reduction r = reduction_of(args);
-    switch (args.dtype) {
-    case STN_DTYPE_F32: return launch_of<float>(r, stream);
-    case STN_DTYPE_F64: return launch_of<double>(r, stream);
-    case STN_DTYPE_BF16: return launch_of<bf16>(r, stream);
-    case STN_DTYPE_F16: return launch_of<f16>(r, stream);
-    case STN_DTYPE_I64: return launch_of<int64_t>(r, stream);
-    case STN_DTYPE_I32: return launch_of<int32_t>(r, stream);
-    case STN_DTYPE_U8: return launch_of<uint8_t>(r, stream);
-    case STN_DTYPE_BOOL: r.a.op = op_of_bool(r.a.op); return launch_of<uint8_t>(r, stream);
-    case STN_DTYPE_C64: return launch_of<stni_complex<float>>(r, stream);
-    case STN_DTYPE_C128: return launch_of<stni_complex<double>>(r, stream);
-    case STN_DTYPE_COUNT: return;
-    }
+    if (args.dtype == STN_DTYPE_BOOL)
+        r.a.op = op_of_bool(r.a.op);
+    dispatch_all(args.dtype, [&](auto element) { launch_of<decltype(element)>(r, stream); });
 }
 
 }

@@ -5,7 +5,7 @@
  * Scores are computed in the type of arithmetic, sums over keys and rows in f64. */
 #include "core/box/rng.h"
 #include "core/device/cuda/block.cuh"
-#include "core/device/cuda/elements.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/attention/attention_kernel.h"
@@ -341,24 +341,12 @@ template <class S> void launch_backward_of(const arguments &p, cudaStream_t stre
 
 void launch_forward(const arguments &p, cudaStream_t stream)
 {
-    switch (p.dtype) {
-    case STN_DTYPE_F32: return launch_forward_of<float>(p, stream);
-    case STN_DTYPE_F64: return launch_forward_of<double>(p, stream);
-    case STN_DTYPE_BF16: return launch_forward_of<bf16>(p, stream);
-    case STN_DTYPE_F16: return launch_forward_of<f16>(p, stream);
-    default: return;
-    }
+    dispatch_floating(p.dtype, [&](auto element) { launch_forward_of<decltype(element)>(p, stream); });
 }
 
 void launch_backward(const arguments &p, cudaStream_t stream)
 {
-    switch (p.dtype) {
-    case STN_DTYPE_F32: return launch_backward_of<float>(p, stream);
-    case STN_DTYPE_F64: return launch_backward_of<double>(p, stream);
-    case STN_DTYPE_BF16: return launch_backward_of<bf16>(p, stream);
-    case STN_DTYPE_F16: return launch_backward_of<f16>(p, stream);
-    default: return;
-    }
+    dispatch_floating(p.dtype, [&](auto element) { launch_backward_of<decltype(element)>(p, stream); });
 }
 
 }

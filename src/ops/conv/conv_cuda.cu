@@ -4,6 +4,7 @@
  * Sizes: T taps; C, O channels of x and y in a group. x and y are channels-last, so that neighbouring threads have neighbouring channels. */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/box_add.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
@@ -194,26 +195,14 @@ template <class S, class V> void launch_kind(const stni_conv_args &args, cudaStr
     }
 }
 
-/* 16-bit floats, whose weight may be kept in f32. */
-template <class S> void launch_half(const stni_conv_args &args, cudaStream_t stream)
-{
-    if (args.problem.weight_dtype == STN_DTYPE_F32)
-        launch_kind<S, float>(args, stream);
-    else
-        launch_kind<S, S>(args, stream);
-}
-
+/* The weight of 16-bit floats may be kept in f32. */
 void launch_solve(const stni_conv_args &args, cudaStream_t stream)
 {
-    switch ((stn_dtype)args.problem.dtype) {
-    case STN_DTYPE_F32: return launch_kind<float, float>(args, stream);
-    case STN_DTYPE_F64: return launch_kind<double, double>(args, stream);
-    case STN_DTYPE_BF16: return launch_half<bf16>(args, stream);
-    case STN_DTYPE_F16: return launch_half<f16>(args, stream);
-    case STN_DTYPE_C64: return launch_kind<stni_complex<float>, stni_complex<float>>(args, stream);
-    case STN_DTYPE_C128: return launch_kind<stni_complex<double>, stni_complex<double>>(args, stream);
-    default: return;
-    }
+    const stn_dtype dtype = (stn_dtype)args.problem.dtype;
+    if (args.problem.weight_dtype == dtype)
+        dispatch_floating_and_complex(dtype, [&](auto e) { launch_kind<decltype(e), decltype(e)>(args, stream); });
+    else
+        dispatch<bf16, f16>(dtype, [&](auto e) { launch_kind<decltype(e), float>(args, stream); });
 }
 
 void launch_add(const stni_conv_add_args &args, cudaStream_t stream)

@@ -1,6 +1,6 @@
 /* Distances between rows on a CUDA device: tiles of SIDE x SIDE pairs, SIDE elements of their rows at a time. Differences are taken in the type of
  * arithmetic, sums in f64. */
-#include "core/device/cuda/elements.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/distance/cdist_kernel.h"
@@ -173,24 +173,12 @@ template <class S> void launch_backward_of(const stni_cdist_args &a, cudaStream_
 
 void launch_forward(const stni_cdist_args &a, cudaStream_t stream)
 {
-    switch (a.dtype) {
-    case STN_DTYPE_F32: return launch_forward_of<float>(a, stream);
-    case STN_DTYPE_F64: return launch_forward_of<double>(a, stream);
-    case STN_DTYPE_BF16: return launch_forward_of<bf16>(a, stream);
-    case STN_DTYPE_F16: return launch_forward_of<f16>(a, stream);
-    default: return;
-    }
+    dispatch_floating(a.dtype, [&](auto element) { launch_forward_of<decltype(element)>(a, stream); });
 }
 
 void launch_backward(const stni_cdist_args &a, cudaStream_t stream)
 {
-    switch (a.dtype) {
-    case STN_DTYPE_F32: return launch_backward_of<float>(a, stream);
-    case STN_DTYPE_F64: return launch_backward_of<double>(a, stream);
-    case STN_DTYPE_BF16: return launch_backward_of<bf16>(a, stream);
-    case STN_DTYPE_F16: return launch_backward_of<f16>(a, stream);
-    default: return;
-    }
+    dispatch_floating(a.dtype, [&](auto element) { launch_backward_of<decltype(element)>(a, stream); });
 }
 
 }

@@ -7,10 +7,6 @@ namespace {
 
 enum { THREADS = 256, PER_THREAD = 4 };
 
-struct alignas(16) unit16 {
-    uint64_t low, high;
-};
-
 template <class W, class I> __global__ void __launch_bounds__(THREADS) fill_box(const __grid_constant__ operands<1> box, W *dst, W value)
 {
     const int64_t first = (int64_t)blockIdx.x * THREADS * PER_THREAD + threadIdx.x;
@@ -45,13 +41,7 @@ template <class W> void launch_fill_of(const stni_remap_fill_args &a, cudaStream
 
 void launch_fill(const stni_remap_fill_args &a, cudaStream_t stream)
 {
-    switch (a.element_size) {
-    case 1: return launch_fill_of<uint8_t>(a, stream);
-    case 2: return launch_fill_of<uint16_t>(a, stream);
-    case 4: return launch_fill_of<uint32_t>(a, stream);
-    case 8: return launch_fill_of<uint64_t>(a, stream);
-    default: return launch_fill_of<unit16>(a, stream);
-    }
+    dispatch_unit(a.element_size, [&](auto unit) { launch_fill_of<decltype(unit)>(a, stream); });
 }
 
 void launch_add(const stni_remap_add_args &a, cudaStream_t stream)

@@ -3,6 +3,7 @@
  * A block computes a TILE x TILE tile of one product of the batch: TERMS columns of A and rows of B at a time are brought to shared memory in the
  * type of terms, and each thread adds up PER x PER elements of C in registers. Sums of f32 leave their chain for one of f64 every CHAIN
  * terms, so that long ones err as the CPU's do. */
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
@@ -131,17 +132,9 @@ template <class S> void launch_of(const stni_matmul_args &args, cudaStream_t str
 
 void launch_matmul(const stni_matmul_args &args, cudaStream_t stream)
 {
-    switch (args.dtype) {
-    case STN_DTYPE_F32: return launch_of<float>(args, stream);
-    case STN_DTYPE_F64: return launch_of<double>(args, stream);
-    case STN_DTYPE_BF16: return launch_of<bf16>(args, stream);
-    case STN_DTYPE_F16: return launch_of<f16>(args, stream);
-    case STN_DTYPE_I64: return launch_of<int64_t>(args, stream);
-    case STN_DTYPE_I32: return launch_of<int32_t>(args, stream);
-    case STN_DTYPE_C64: return launch_of<stni_complex<float>>(args, stream);
-    case STN_DTYPE_C128: return launch_of<stni_complex<double>>(args, stream);
-    default: return;
-    }
+    const auto launch = [&](auto element) { launch_of<decltype(element)>(args, stream); };
+    dispatch_floating_and_complex(args.dtype, launch);
+    dispatch<int64_t, int32_t>(args.dtype, launch);
 }
 
 constexpr uint32_t MATMUL_DTYPES = FLOATING_DTYPES | COMPLEX_DTYPES | dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32);

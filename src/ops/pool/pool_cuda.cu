@@ -1,11 +1,11 @@
 /* Max pools, what goes by their indices, and the adjoint of unfold, on a CUDA device. */
-#include "core/device/cuda/complex.cuh"
-#include "core/device/cuda/elements.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/pool/max_kernel.h"
 #include "ops/pool/pick_kernel.h"
 #include "ops/pool/unfold.h"
+#include "ops/resample/resample_target.cuh"
 
 #include <math.h>
 
@@ -65,53 +65,31 @@ template <class S> STNI_DEVICE typename computed<S>::type find_largest(const stn
 
 template <class S> __global__ void __launch_bounds__(THREADS) pool_maxima(const __grid_constant__ stni_resample_args a, int64_t count, int64_t *index)
 {
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, place;
-    struct stni_resample_taps taps[STNI_RESAMPLE_DIMS];
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
         return;
-    const int64_t channel = i % a.width;
-    int64_t from = channel, to = channel;
-    i /= a.width;
-    for (int d = STNI_RESAMPLE_DIMS - 1; d >= 0; d--) {
-        const int64_t n = stni_range_length(a.target[d]);
-        taps[d] = stni_resample_taps(&a.dim[d], a.target[d].begin + i % n);
-        to += i % n * a.target_stride[d];
-        i /= n;
-    }
-    for (int d = STNI_RESAMPLE_OUTER - 1; d >= 0; d--) {
-        from += i % a.n_outer[d] * a.outer_source[d];
-        to += i % a.n_outer[d] * a.outer_target[d];
-        i /= a.n_outer[d];
-    }
-    store(((S *)a.to)[to], find_largest(a, (const S *)a.from + from, taps, &place));
+    const resample_target target = target_of(a, i);
+    struct stni_resample_taps taps[STNI_RESAMPLE_DIMS];
+    int64_t place;
+    for (int d = 0; d < STNI_RESAMPLE_DIMS; d++)
+        taps[d] = stni_resample_taps(&a.dim[d], target.place[d]);
+    store(((S *)a.to)[target.to], find_largest(a, (const S *)a.from + target.from, taps, &place));
     if (index)
-        index[to] = place;
+        index[target.to] = place;
 }
 
 template <class S> void launch_max_of(const stni_max_args &args, cudaStream_t stream)
 {
-    const stni_resample_args &a = args.at;
-    int64_t count = a.width;
-    for (int d = 0; d < STNI_RESAMPLE_DIMS; d++)
-        count *= stni_range_length(a.target[d]);
-    for (int d = 0; d < STNI_RESAMPLE_OUTER; d++)
-        count *= a.n_outer[d];
+    const int64_t count = count_of_targets(args.at);
     if (count > 0)
-        STNI_LAUNCH(pool_maxima<S>, blocks_for(count, THREADS), THREADS, stream, a, count, args.index);
+        STNI_LAUNCH(pool_maxima<S>, blocks_for(count, THREADS), THREADS, stream, args.at, count, args.index);
 }
 
 void launch_max(const stni_max_args &args, cudaStream_t stream)
 {
-    switch (args.at.dtype) {
-    case STN_DTYPE_F32: return launch_max_of<float>(args, stream);
-    case STN_DTYPE_F64: return launch_max_of<double>(args, stream);
-    case STN_DTYPE_BF16: return launch_max_of<bf16>(args, stream);
-    case STN_DTYPE_F16: return launch_max_of<f16>(args, stream);
-    case STN_DTYPE_I64: return launch_max_of<int64_t>(args, stream);
-    case STN_DTYPE_I32: return launch_max_of<int32_t>(args, stream);
-    case STN_DTYPE_U8: return launch_max_of<uint8_t>(args, stream);
-    default: return;
-    }
+    const auto launch = [&](auto element) { launch_max_of<decltype(element)>(args, stream); };
+    dispatch_floating(args.at.dtype, launch);
+    dispatch_integer(args.at.dtype, launch);
 }
 
 /* Adding and picking by indices: a block each plane of a field, whose places no other block touches. */
@@ -183,19 +161,16 @@ template <class S> __global__ void __launch_bounds__(THREADS) pick_plane(const _
     }
 }
 
-void launch_pick(const stni_pick_args &a, cudaStream_t stream)
+template <class S> void launch_pick_of(const stni_pick_args &a, cudaStream_t stream)
 {
     const int64_t planes = a.n_outer[0] * a.n_outer[1] * a.n_outer[2];
-    const unsigned blocks = blocks_for(planes, 1);
-    if (planes == 0)
-        return;
-    switch (a.dtype) {
-    case STN_DTYPE_F32: STNI_LAUNCH(pick_plane<float>, blocks, THREADS, stream, a); return;
-    case STN_DTYPE_F64: STNI_LAUNCH(pick_plane<double>, blocks, THREADS, stream, a); return;
-    case STN_DTYPE_BF16: STNI_LAUNCH(pick_plane<bf16>, blocks, THREADS, stream, a); return;
-    case STN_DTYPE_F16: STNI_LAUNCH(pick_plane<f16>, blocks, THREADS, stream, a); return;
-    default: return;
-    }
+    if (planes > 0)
+        STNI_LAUNCH(pick_plane<S>, blocks_for(planes, 1), THREADS, stream, a);
+}
+
+void launch_pick(const stni_pick_args &a, cudaStream_t stream)
+{
+    dispatch_floating(a.dtype, [&](auto element) { launch_pick_of<decltype(element)>(a, stream); });
 }
 
 /* The adjoint of unfold: a thread each element, which adds up its places in windows. */
@@ -234,15 +209,7 @@ template <class S> void launch_windows_of(const stni_unfold_args &a, cudaStream_
 
 void launch_windows(const stni_unfold_args &a, cudaStream_t stream)
 {
-    switch (a.dtype) {
-    case STN_DTYPE_F32: return launch_windows_of<float>(a, stream);
-    case STN_DTYPE_F64: return launch_windows_of<double>(a, stream);
-    case STN_DTYPE_BF16: return launch_windows_of<bf16>(a, stream);
-    case STN_DTYPE_F16: return launch_windows_of<f16>(a, stream);
-    case STN_DTYPE_C64: return launch_windows_of<stni_complex<float>>(a, stream);
-    case STN_DTYPE_C128: return launch_windows_of<stni_complex<double>>(a, stream);
-    default: return;
-    }
+    dispatch_floating_and_complex(a.dtype, [&](auto element) { launch_windows_of<decltype(element)>(a, stream); });
 }
 
 }

@@ -4,6 +4,7 @@
  * lower until one is left. So the order depends on the shape alone. Where results lie closer in memory than what each is reduced from,
  * lanes are many, so that neighbouring threads always read neighbouring elements. */
 #include "core/device/cuda/convert.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/reduce/reduce_kernel.h"
@@ -170,22 +171,14 @@ int rows_of(const struct stni_reduce_args &a, int64_t elements, int64_t results)
     return rows;
 }
 
+template <int OP, class S> void launch_of(const reduction &g, cudaStream_t stream)
+{
+    STNI_LAUNCH((reduce<OP, S>), blocks_for(g.kept.count, THREADS / g.rows), THREADS, stream, g);
+}
+
 template <int OP> void launch_op(const struct stni_reduce_args &a, const reduction &g, cudaStream_t stream)
 {
-    const unsigned blocks = blocks_for(g.kept.count, THREADS / g.rows);
-    switch (a.in_dtype) {
-    case STN_DTYPE_F32: return STNI_LAUNCH((reduce<OP, float>), blocks, THREADS, stream, g);
-    case STN_DTYPE_F64: return STNI_LAUNCH((reduce<OP, double>), blocks, THREADS, stream, g);
-    case STN_DTYPE_BF16: return STNI_LAUNCH((reduce<OP, bf16>), blocks, THREADS, stream, g);
-    case STN_DTYPE_F16: return STNI_LAUNCH((reduce<OP, f16>), blocks, THREADS, stream, g);
-    case STN_DTYPE_I64: return STNI_LAUNCH((reduce<OP, int64_t>), blocks, THREADS, stream, g);
-    case STN_DTYPE_I32: return STNI_LAUNCH((reduce<OP, int32_t>), blocks, THREADS, stream, g);
-    case STN_DTYPE_U8:
-    case STN_DTYPE_BOOL: return STNI_LAUNCH((reduce<OP, uint8_t>), blocks, THREADS, stream, g);
-    case STN_DTYPE_C64: return STNI_LAUNCH((reduce<OP, stni_complex<float>>), blocks, THREADS, stream, g);
-    case STN_DTYPE_C128: return STNI_LAUNCH((reduce<OP, stni_complex<double>>), blocks, THREADS, stream, g);
-    case STN_DTYPE_COUNT: break;
-    }
+    dispatch_all(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
 }
 
 void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)

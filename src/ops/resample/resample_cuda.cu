@@ -1,8 +1,8 @@
 /* Resampling, average pools and grid_sample on a CUDA device: a thread sums up one target, in f64. */
-#include "core/device/cuda/elements.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
-#include "ops/resample/resample_kernel.h"
+#include "ops/resample/resample_target.cuh"
 #include "ops/resample/sample_kernel.h"
 
 namespace {
@@ -42,50 +42,24 @@ template <class S> STNI_DEVICE double sum_target(const stni_resample_args &a, co
 
 template <class S> __global__ void __launch_bounds__(THREADS) resample(const __grid_constant__ stni_resample_args a, int64_t count)
 {
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, target[STNI_RESAMPLE_DIMS];
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
         return;
-    const int64_t channel = i % a.width;
-    int64_t from = channel, to = channel;
-    i /= a.width;
-    for (int d = STNI_RESAMPLE_DIMS - 1; d >= 0; d--) {
-        const int64_t n = stni_range_length(a.target[d]);
-        target[d] = a.target[d].begin + i % n;
-        to += i % n * a.target_stride[d];
-        i /= n;
-    }
-    for (int d = STNI_RESAMPLE_OUTER - 1; d >= 0; d--) {
-        from += i % a.n_outer[d] * a.outer_source[d];
-        to += i % a.n_outer[d] * a.outer_target[d];
-        i /= a.n_outer[d];
-    }
-    S &element = ((S *)a.to)[to];
-    store(element, (typename computed<S>::type)sum_target(a, (const S *)a.from + from, target));
+    const resample_target target = target_of(a, i);
+    S &element = ((S *)a.to)[target.to];
+    store(element, (typename computed<S>::type)sum_target(a, (const S *)a.from + target.from, target.place));
 }
 
-int64_t count_of(const stni_resample_args &a)
+template <class S> void launch_resample_of(const stni_resample_args &a, cudaStream_t stream)
 {
-    int64_t count = a.width;
-    for (int d = 0; d < STNI_RESAMPLE_DIMS; d++)
-        count *= stni_range_length(a.target[d]);
-    for (int d = 0; d < STNI_RESAMPLE_OUTER; d++)
-        count *= a.n_outer[d];
-    return count;
+    const int64_t count = count_of_targets(a);
+    if (count > 0)
+        STNI_LAUNCH(resample<S>, blocks_for(count, THREADS), THREADS, stream, a, count);
 }
 
 void launch_resample(const stni_resample_args &a, cudaStream_t stream)
 {
-    const int64_t count = count_of(a);
-    const unsigned blocks = blocks_for(count, THREADS);
-    if (count == 0)
-        return;
-    switch (a.dtype) {
-    case STN_DTYPE_F32: STNI_LAUNCH(resample<float>, blocks, THREADS, stream, a, count); return;
-    case STN_DTYPE_F64: STNI_LAUNCH(resample<double>, blocks, THREADS, stream, a, count); return;
-    case STN_DTYPE_BF16: STNI_LAUNCH(resample<bf16>, blocks, THREADS, stream, a, count); return;
-    case STN_DTYPE_F16: STNI_LAUNCH(resample<f16>, blocks, THREADS, stream, a, count); return;
-    default: return;
-    }
+    dispatch_floating(a.dtype, [&](auto element) { launch_resample_of<decltype(element)>(a, stream); });
 }
 
 /* grid_sample: a thread each point, whose reads it finds once for all channels. */
@@ -119,19 +93,16 @@ template <class S> __global__ void __launch_bounds__(THREADS) sample_grid(const 
     }
 }
 
-void launch_sample(const stni_sample_args &a, cudaStream_t stream)
+template <class S> void launch_sample_of(const stni_sample_args &a, cudaStream_t stream)
 {
     const int64_t count = a.n_batch * a.n_points[0] * a.n_points[1] * a.n_points[2];
-    const unsigned blocks = blocks_for(count, THREADS);
-    if (count == 0)
-        return;
-    switch (a.dtype) {
-    case STN_DTYPE_F32: STNI_LAUNCH(sample_grid<float>, blocks, THREADS, stream, a); return;
-    case STN_DTYPE_F64: STNI_LAUNCH(sample_grid<double>, blocks, THREADS, stream, a); return;
-    case STN_DTYPE_BF16: STNI_LAUNCH(sample_grid<bf16>, blocks, THREADS, stream, a); return;
-    case STN_DTYPE_F16: STNI_LAUNCH(sample_grid<f16>, blocks, THREADS, stream, a); return;
-    default: return;
-    }
+    if (count > 0)
+        STNI_LAUNCH(sample_grid<S>, blocks_for(count, THREADS), THREADS, stream, a);
+}
+
+void launch_sample(const stni_sample_args &a, cudaStream_t stream)
+{
+    dispatch_floating(a.dtype, [&](auto element) { launch_sample_of<decltype(element)>(a, stream); });
 }
 
 }

@@ -1,5 +1,6 @@
 /* Scans on a CUDA device: a block each line, THREADS elements at a time. The states of these are joined in log2(THREADS) steps (Hillis and Steele
  * 1986), and what stands before them is joined in front. The arithmetic is that of the CPU's kernels. */
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
@@ -134,19 +135,11 @@ template <class E, class W, class A> void launch_of(const stni_scan_args &args, 
 
 void launch_lines(const stni_scan_args &args, int stores, cudaStream_t stream)
 {
-    switch (args.dtype) {
-    case STN_DTYPE_F32: return launch_of<float, float, double>(args, stores, stream);
-    case STN_DTYPE_F64: return launch_of<double, double, double>(args, stores, stream);
-    case STN_DTYPE_BF16: return launch_of<bf16, bf16, double>(args, stores, stream);
-    case STN_DTYPE_F16: return launch_of<f16, f16, double>(args, stores, stream);
-    case STN_DTYPE_I64: return launch_of<int64_t, int64_t, int64_t>(args, stores, stream);
-    case STN_DTYPE_I32: return launch_of<int32_t, int64_t, int64_t>(args, stores, stream);
-    case STN_DTYPE_U8:
-    case STN_DTYPE_BOOL: return launch_of<uint8_t, int64_t, int64_t>(args, stores, stream);
-    case STN_DTYPE_C64: return launch_of<stni_complex<float>, stni_complex<float>, stni_complex<double>>(args, stores, stream);
-    case STN_DTYPE_C128: return launch_of<stni_complex<double>, stni_complex<double>, stni_complex<double>>(args, stores, stream);
-    case STN_DTYPE_COUNT: return;
-    }
+    dispatch_floating(args.dtype, [&](auto e) { launch_of<decltype(e), decltype(e), double>(args, stores, stream); });
+    dispatch_integer(args.dtype, [&](auto e) { launch_of<decltype(e), int64_t, int64_t>(args, stores, stream); });
+    dispatch_complex(args.dtype, [&](auto e) {
+        launch_of<decltype(e), decltype(e), stni_complex<double>>(args, stores, stream);
+    });
 }
 
 void launch_scan(const stni_scan_args &args, cudaStream_t stream)

@@ -1,4 +1,5 @@
 /* tril and triu on a CUDA device: a thread decides for one element whether it is copied or zero. */
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/shape/tril_kernel.h"
@@ -7,10 +8,6 @@ namespace {
 
 enum { THREADS = 256 };
 enum { DST, SRC, SIDES };
-
-struct alignas(16) unit16 {
-    uint64_t low, high;
-};
 
 struct triangle {
     operands<SIDES> matrices;
@@ -54,13 +51,7 @@ template <class W> void launch_of(const stni_triangle_args &a, cudaStream_t stre
 
 void launch(const stni_triangle_args &a, cudaStream_t stream)
 {
-    switch (a.element_size) {
-    case 1: return launch_of<uint8_t>(a, stream);
-    case 2: return launch_of<uint16_t>(a, stream);
-    case 4: return launch_of<uint32_t>(a, stream);
-    case 8: return launch_of<uint64_t>(a, stream);
-    default: return launch_of<unit16>(a, stream);
-    }
+    dispatch_unit(a.element_size, [&](auto unit) { launch_of<decltype(unit)>(a, stream); });
 }
 
 }

@@ -3,7 +3,7 @@
 #ifndef STNI_CORE_DEVICE_CUDA_BOX_ADD_CUH
 #define STNI_CORE_DEVICE_CUDA_BOX_ADD_CUH
 
-#include "core/device/cuda/elements.cuh"
+#include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/joins.cuh"
 
@@ -78,19 +78,10 @@ template <class S> void launch_box_add_of(const stn_box &dst, const stn_box &src
 
 inline void launch_box_add(const stn_box &dst, const stn_box &src, stn_dtype dtype, cudaStream_t stream)
 {
-    switch (dtype) {
-    case STN_DTYPE_F32: return launch_box_add_of<float>(dst, src, stream);
-    case STN_DTYPE_F64: return launch_box_add_of<double>(dst, src, stream);
-    case STN_DTYPE_BF16: return launch_box_add_of<bf16>(dst, src, stream);
-    case STN_DTYPE_F16: return launch_box_add_of<f16>(dst, src, stream);
-    case STN_DTYPE_I64: return launch_box_add_of<int64_t>(dst, src, stream);
-    case STN_DTYPE_I32: return launch_box_add_of<int32_t>(dst, src, stream);
-    case STN_DTYPE_U8: return launch_box_add_of<uint8_t>(dst, src, stream);
-    case STN_DTYPE_BOOL: return launch_box_add_of<bit_of_bool>(dst, src, stream);
-    case STN_DTYPE_C64: return launch_box_add_of<stni_complex<float>>(dst, src, stream);
-    case STN_DTYPE_C128: return launch_box_add_of<stni_complex<double>>(dst, src, stream);
-    case STN_DTYPE_COUNT: return;
-    }
+    if (dtype == STN_DTYPE_BOOL)
+        launch_box_add_of<bit_of_bool>(dst, src, stream);
+    else
+        dispatch_all(dtype, [&](auto element) { launch_box_add_of<decltype(element)>(dst, src, stream); });
 }
 
 }
