@@ -19,8 +19,9 @@
 
 #include <string.h>
 
-/* Stages of a warm call that ops made of others go through as well: calls of them would be a tenth of a dispatch. */
+/* Stages of a warm call: calls of them would be a third of a dispatch, and so would be the registers that what is seldom done needs. */
 #define INLINE __attribute__((always_inline)) static inline
+#define ASIDE __attribute__((noinline)) static
 
 /* Gives the error tensor as each output. No failure gets lost: one that nobody reported is reported here. */
 STNI_COLD static stn_status fail_outputs(stn_context *context, stn_status status, int n, stn_tensor **out)
@@ -68,7 +69,7 @@ static inline stn_status take_input(struct stni_walk *w, int i, stn_tensor *t)
     return STN_OK;
 }
 
-INLINE stn_status take_inputs(struct stni_walk *w, int n, stn_tensor *const *in)
+static stn_status take_inputs(struct stni_walk *w, int n, stn_tensor *const *in)
 {
     int n_in = w->desc->n_inputs;
     if (n > n_in && is_variadic(w->desc))
@@ -83,20 +84,98 @@ INLINE stn_status take_inputs(struct stni_walk *w, int n, stn_tensor *const *in)
     return STN_OK;
 }
 
-static stn_status place(struct stni_walk *w)
+static const void *default_attrs(const stn_op_desc *desc)
 {
-    stn_op_call *call = &w->call;
-    w->placed = stni_place_cache_find(call, w->attrs_size);
-    call->n_out = w->desc->n_outputs;
+    static const uint64_t zeros[STNI_MAX_ATTRS_SIZE / 8];
+    return desc->attrs_init ? desc->attrs_init : zeros;
+}
+
+/* Sets out on the walk. */
+static void set_out(struct stni_walk *w, const stn_op *op, const void *attrs)
+{
+    w->desc = op->desc;
+    w->attrs_size = attrs ? op->desc->attrs_size : 0;
+    w->moved = w->flags = 0;
+    w->call = (stn_op_call){.size = sizeof w->call, .context = op->context, .op = op, .attrs = attrs ? attrs : default_attrs(op->desc),
+                            .in = w->in, .out = w->out, .in_spec = w->in_spec, .arg = op->desc->arg};
+}
+
+/* Takes over what an entry says of every call like this one. */
+INLINE void adopt(struct stni_walk *w, const struct stni_placed *placed, const void *attrs)
+{
+    w->placed = placed;
+    w->call = placed->call;
+    w->call.in = w->in;
+    w->call.out = w->out;
+    if (attrs)
+        w->call.attrs = attrs;
+}
+
+/* Guard and place of a call whose entry was not the last one. */
+ASIDE stn_status place(struct stni_walk *w, const stn_op *op, int n, stn_tensor *const *in, const void *attrs)
+{
+    set_out(w, op, attrs);
+    STNI_TRY(take_inputs(w, n, in));
+    w->call.n_out = w->desc->n_outputs;
+    w->placed = stni_place_cache_find(&w->call, w->attrs_size);
     if (w->placed)
-        call->context->stats.place_hits++;
+        op->context->stats.place_hits++;
     else
         STNI_TRY(stni_place_new(w));
-    call->n_out = w->placed->n_out;
-    call->want = w->placed->want;
-    call->out_spec = w->placed->out_spec;
-    call->note = w->placed->note;
+    adopt(w, w->placed, attrs);
     return STN_OK;
+}
+
+/* Whether the inputs are those of an entry. Of tensors whose specs are, nothing else has to be looked at: a spec is of one context, and the error
+ * tensor, which has none, is told by its flag. */
+INLINE int takes(struct stni_walk *w, const stn_op_call *call, int n, stn_tensor *const *in)
+{
+    uint32_t flags = 0;
+    if (n > call->n_in)
+        return 0;
+    for (int i = 0; i < n; i++) {
+        stn_tensor *t = in[i];
+        if ((t ? t->spec : NULL) != call->in_spec[i])
+            return 0;
+        flags |= t ? t->flags : 0;
+        w->in[i] = t;
+    }
+    for (int i = n; i < call->n_in; i++) {
+        if (call->in_spec[i])
+            return 0;
+        w->in[i] = NULL;
+    }
+    w->flags = flags;
+    return !(flags & STNI_TENSOR_ERROR);
+}
+
+/* Whether attributes are those behind the specs in a key. */
+INLINE int same_attrs(const uint64_t *words, const void *attrs, size_t size)
+{
+    for (size_t at = 0; at < size; at += 8, words++) {
+        uint64_t word;
+        memcpy(&word, (const char *)attrs + at, 8);
+        if (word != *words)
+            return 0;
+    }
+    return 1;
+}
+
+/* Guard and place of a call like the last one that met in its place of the cache; 0 where it is another. */
+INLINE int recall(struct stni_walk *w, const stn_op *op, int n, stn_tensor *const *in, const void *attrs)
+{
+    stn_context *context = op->context;
+    const stn_spec *first = n > 0 && in[0] ? in[0]->spec : NULL;
+    const struct stni_placed *placed = *stni_place_cache_recent(context->places, (unsigned)op->index, first);
+    size_t attrs_size = attrs ? op->desc->attrs_size : 0;
+    if (!placed || placed->key[0] != stni_place_cache_first_word(op, attrs_size) || !takes(w, &placed->call, n, in) ||
+        !same_attrs(placed->key + 1 + placed->call.n_in, attrs, attrs_size))
+        return 0;
+    w->desc = op->desc;
+    w->moved = 0;
+    context->stats.place_hits++;
+    adopt(w, placed, attrs);
+    return 1;
 }
 
 /* A tensor that others alias is not changed in place: whether they would see it depends on layouts. */
@@ -116,7 +195,7 @@ static stn_status check_in_place(const struct stni_walk *w)
                : STN_OK;
 }
 
-static stn_status move_inputs(struct stni_walk *w)
+ASIDE stn_status move_inputs(struct stni_walk *w)
 {
     uint32_t moves = w->placed->moves;
     for (int i = 0; moves; i++, moves >>= 1) {
@@ -128,20 +207,15 @@ static stn_status move_inputs(struct stni_walk *w)
     return STN_OK;
 }
 
-static stn_status make_outputs(struct stni_walk *w)
+INLINE stn_status make_outputs(struct stni_walk *w)
 {
     stn_status status = STN_OK;
-    int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
-    int dense = !in_place && !(w->desc->flags & STN_OP_ALIAS) && !w->placed->no_rule; /* the others are made by run */
     for (int k = 0; k < w->call.n_out; k++) {
         w->out[k] = NULL;
-        if (dense && w->call.out_spec[k] && status == STN_OK)
+        if (w->call.out_spec[k] && status == STN_OK)
             status = stni_tensor_create(w->call.context, w->call.out_spec[k], &w->out[k]);
     }
-    if (!in_place)
-        return status;
-    w->out[0] = w->in[0];
-    return check_in_place(w);
+    return status;
 }
 
 /* Puts a copy in an input's place: the same logical value in memory of its own. */
@@ -164,7 +238,7 @@ static stn_status copy_input(struct stni_walk *w, int i)
 /* What backward will read of the memory that run is about to change is copied before. */
 static stn_status keep_overwritten(struct stni_walk *w)
 {
-    if (!(w->desc->flags & STN_OP_IN_PLACE) || !w->call.op->impl.backward || !w->call.op->impl.saves)
+    if (!w->call.op->impl.backward || !w->call.op->impl.saves)
         return STN_OK;
     uint32_t needs = stni_needs_grad(w->call.context, w->call.n_in, w->in);
     uint64_t saves = needs ? w->call.op->impl.saves(&w->call, needs) : 0;
@@ -172,6 +246,18 @@ static stn_status keep_overwritten(struct stni_walk *w)
         if ((saves >> i & 1) && w->in[i] && w->in[i]->storage == w->out[0]->storage)
             STNI_TRY(copy_input(w, i));
     return STN_OK;
+}
+
+/* Of what is not made before the op runs: what it changes in place is its result. */
+ASIDE stn_status begin_outputs(struct stni_walk *w, unsigned steps)
+{
+    for (int k = 0; k < w->call.n_out; k++)
+        w->out[k] = NULL;
+    if (!(steps & STNI_STEP_IN_PLACE))
+        return STN_OK;
+    w->out[0] = w->in[0];
+    STNI_TRY(check_in_place(w));
+    return keep_overwritten(w);
 }
 
 /* A failed run may have left peers waiting: unless they know already, the family is aborted. One that reported a failure has failed,
@@ -188,25 +274,25 @@ STNI_COLD static stn_status run_failed(const struct stni_walk *w, stn_status sta
     return status;
 }
 
-static stn_status run(struct stni_walk *w)
+INLINE stn_status run(struct stni_walk *w, unsigned steps)
 {
     stn_context *context = w->call.context;
     int mark = stni_scratch_mark(context);
-    stn_status status = w->placed->no_rule ? stni_fallback_run(&w->call) : w->call.op->impl.run(&w->call);
+    stn_status status = steps & STNI_STEP_FALLBACK ? stni_fallback_run(&w->call) : w->call.op->impl.run(&w->call);
     if (stni_scratch_mark(context) > mark)
         stni_scratch_release(context, mark);
     if (status != STN_OK || context->error.status != STN_OK)
         return run_failed(w, status);
-    if (w->desc->flags & STN_OP_IN_PLACE)
+    if (steps & STNI_STEP_IN_PLACE)
         w->out[0]->storage->version++;
     return STN_OK;
 }
 
 /* Outputs that run itself had to make are there; views are views of what was given, in whatever layout it was read. */
-static stn_status take_made(struct stni_walk *w, const stn_tensor *given)
+ASIDE stn_status take_made(struct stni_walk *w, const stn_tensor *given)
 {
-    for (int k = 0; k < w->placed->n_out; k++) {
-        if (!w->out[k] && w->placed->out_spec[k])
+    for (int k = 0; k < w->call.n_out; k++) {
+        if (!w->out[k] && w->call.out_spec[k])
             return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its run made no output %d", w->desc->name, k);
         if (w->out[k] && (w->desc->flags & STN_OP_VIEW))
             stni_tensor_show(w->out[k], given);
@@ -214,73 +300,72 @@ static stn_status take_made(struct stni_walk *w, const stn_tensor *given)
     return STN_OK;
 }
 
-static stn_status record(struct stni_walk *w)
+ASIDE stn_status record(struct stni_walk *w)
 {
     const stn_context *context = w->call.context;
-    if (!w->call.op->impl.backward || !((w->flags & STNI_TENSOR_REQUIRES_GRAD) || (w->desc->flags & STN_OP_PER_RANK)))
+    if (!w->call.op->impl.backward)
         return STN_OK;
     uint32_t needs = stni_needs_grad(context, w->call.n_in, w->in);
     int coll = (w->desc->flags & STN_OP_PER_RANK) && stn_grad_enabled(context);
     return needs || coll ? stni_node_record(&w->call, w->desc, needs) : STN_OK;
 }
 
+/* Drops the outputs from `first` on; what an op changes in place is none of its own. */
+ASIDE void drop_outputs(struct stni_walk *w, int first)
+{
+    if (w->desc->flags & STN_OP_IN_PLACE)
+        return;
+    for (int k = first; k < w->call.n_out; k++)
+        stni_tensor_drop(&w->out[k]);
+}
+
 /* Hands out what the caller asked for; nothing was visible before. What an op changed in place is the caller's all along: its reference is
  * neither handed out nor dropped. */
-INLINE void publish(struct stni_walk *w, int n_out, stn_tensor **out)
+INLINE void publish(struct stni_walk *w, int in_place, int n_out, stn_tensor **out)
 {
-    int in_place = (w->desc->flags & STN_OP_IN_PLACE) != 0;
+    stn_context *context = w->call.context;
     int given = w->call.n_out - w->desc->n_private;
-    for (int k = 0; k < w->call.n_out; k++) {
-        if (k < n_out && k < given)
-            out[k] = w->out[k] && !in_place ? stni_tensor_publish(w->out[k]) : w->out[k];
-        else if (!in_place)
-            stni_tensor_drop(&w->out[k]);
-    }
+    if (given > n_out)
+        given = n_out;
+    for (int k = 0; k < given; k++)
+        out[k] = context->scopes.depth > 0 && w->out[k] && !in_place ? stni_tensor_publish(w->out[k]) : w->out[k];
+    if (given < w->call.n_out && !in_place)
+        drop_outputs(w, given);
     for (int k = given; k < n_out; k++)
         out[k] = NULL;
 }
 
-static void drop_moved(struct stni_walk *w)
+ASIDE void drop_moved(struct stni_walk *w)
 {
     for (int i = 0; w->moved; i++, w->moved >>= 1)
         if (w->moved & 1)
             stni_tensor_drop(&w->in[i]);
 }
 
-static void drop_outputs(struct stni_walk *w)
+INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
-    if (w->desc->flags & STN_OP_IN_PLACE)
-        return;
-    for (int k = 0; k < w->call.n_out; k++)
-        stni_tensor_drop(&w->out[k]);
-}
-
-static stn_status walk(struct stni_walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
-{
+    struct stni_walk w;
     stn_status status;
-    STNI_TRY(take_inputs(w, n_in, in));
-    STNI_TRY(place(w));
-    STNI_TRY_GOTO(move_inputs(w), moved);
-    STNI_TRY_GOTO(make_outputs(w), made);
-    STNI_TRY_GOTO(keep_overwritten(w), made);
-    STNI_TRY_GOTO(run(w), made);
-    if (w->desc->flags & STN_OP_ALIAS)
-        STNI_TRY_GOTO(take_made(w, n_in > 0 ? in[0] : NULL), made);
-    STNI_TRY_GOTO(record(w), made);
-    publish(w, n_out, out);
-    drop_moved(w);
+    if (!recall(&w, op, n_in, in, attrs))
+        STNI_TRY(place(&w, op, n_in, in, attrs));
+    const unsigned steps = w.placed->steps;
+    if (steps & STNI_STEP_MOVE)
+        STNI_TRY_GOTO(move_inputs(&w), moved);
+    STNI_TRY_GOTO(steps & STNI_STEP_MAKE ? make_outputs(&w) : begin_outputs(&w, steps), made);
+    STNI_TRY_GOTO(run(&w, steps), made);
+    if (steps & STNI_STEP_ALIAS)
+        STNI_TRY_GOTO(take_made(&w, n_in > 0 ? in[0] : NULL), made);
+    if ((w.flags & STNI_TENSOR_REQUIRES_GRAD) || (steps & STNI_STEP_PER_RANK))
+        STNI_TRY_GOTO(record(&w), made);
+    publish(&w, steps & STNI_STEP_IN_PLACE, n_out, out);
+    if (w.moved)
+        drop_moved(&w);
     return STN_OK;
 made:
-    drop_outputs(w);
+    drop_outputs(&w, 0);
 moved:
-    drop_moved(w);
+    drop_moved(&w);
     return status;
-}
-
-static const void *default_attrs(const stn_op_desc *desc)
-{
-    static const uint64_t zeros[STNI_MAX_ATTRS_SIZE / 8];
-    return desc->attrs_init ? desc->attrs_init : zeros;
 }
 
 /* Caches that have grown are trimmed between ops, when no op reads them. */
@@ -291,7 +376,7 @@ static void begin(stn_context *context)
         stni_context_reap(context);
     if (context->busy++ > 0)
         return;
-    if (stni_place_cache_is_full(context->places))
+    if (context->places->full)
         stni_place_cache_trim(context->places);
     if (context->shard.n_specs > context->shard.collect_at)
         stni_shard_collect(context, 0);
@@ -303,16 +388,6 @@ static const struct stni_handler *handler_of(const stn_op *op)
     const struct stni_handler *handler = stni_registry_handler(op);
     const struct stni_thread_state *guard = stni_thread_state_here();
     return guard->conversion_depth == 0 && !stni_thread_state_masks(guard, op) ? handler : NULL;
-}
-
-/* Sets out on the walk. */
-static void set_out(struct stni_walk *w, const stn_op *op, const void *attrs)
-{
-    w->desc = op->desc;
-    w->attrs_size = attrs ? op->desc->attrs_size : 0;
-    w->moved = w->flags = 0;
-    w->call = (stn_op_call){.size = sizeof w->call, .context = op->context, .op = op, .attrs = attrs ? attrs : default_attrs(op->desc),
-                            .in = w->in, .out = w->out, .in_spec = w->in_spec, .arg = op->desc->arg};
 }
 
 /* Another handle of an input: a view of it, with its history. */
@@ -355,40 +430,39 @@ static stn_status settle_all(struct stni_walk *w)
 }
 
 /* An op made of others: a scope of its own releases what they make on the way. */
-static stn_status compose(struct stni_walk *w, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
+    struct stni_walk w;
     stn_status status;
-    stn_context *context = w->call.context;
-    STNI_TRY(take_inputs(w, n_in, in));
-    STNI_TRY(stni_check_attrs(w));
-    w->call.n_out = w->desc->n_outputs;
-    memset(w->out, 0, (size_t)w->call.n_out * sizeof w->out[0]);
+    stn_context *context = op->context;
+    set_out(&w, op, attrs);
+    STNI_TRY(take_inputs(&w, n_in, in));
+    STNI_TRY(stni_check_attrs(&w));
+    w.call.n_out = w.desc->n_outputs;
+    memset(w.out, 0, (size_t)w.call.n_out * sizeof w.out[0]);
     stni_scope_enter(context);
-    STNI_TRY_GOTO(stni_answer_of(w, "compose", w->call.op->impl.compose(&w->call)), left);
-    STNI_TRY_GOTO(stni_check_n_out(w, "compose"), left);
-    STNI_TRY_GOTO(settle_all(w), settled);
+    STNI_TRY_GOTO(stni_answer_of(&w, "compose", op->impl.compose(&w.call)), left);
+    STNI_TRY_GOTO(stni_check_n_out(&w, "compose"), left);
+    STNI_TRY_GOTO(settle_all(&w), settled);
     stni_scope_leave(context);
-    publish(w, n_out, out);
+    publish(&w, w.desc->flags & STN_OP_IN_PLACE, n_out, out);
     return STN_OK;
 settled:
-    drop_outputs(w);
+    drop_outputs(&w, 0);
 left:
     stni_scope_leave(context);
     return status;
 }
 
-static stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+INLINE stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
     stn_status status;
     begin(op->context);
     const struct stni_handler *handler = stni_registry_has_handler(op) ? handler_of(op) : NULL;
-    if (handler) {
+    if (handler)
         status = stni_handler_run(op, handler, n_in, in, attrs ? attrs : default_attrs(op->desc), n_out, out);
-    } else {
-        struct stni_walk w;
-        set_out(&w, op, attrs);
-        status = op->impl.compose ? compose(&w, n_in, in, n_out, out) : walk(&w, n_in, in, n_out, out);
-    }
+    else
+        status = op->impl.compose ? compose(op, n_in, in, attrs, n_out, out) : walk(op, n_in, in, attrs, n_out, out);
     op->context->busy--;
     return status == STN_OK ? STN_OK : fail_outputs(op->context, status, n_out, out);
 }

@@ -20,17 +20,11 @@ static inline unsigned mixed(uint64_t hash)
     return (unsigned)(mix(hash, hash >> 32) >> 32);
 }
 
-/* The first word of a key. The op's lowest bit, which is none of the pointer's, tells keys with and without attributes apart. */
-static inline uint64_t first_word(const stn_op_call *call, size_t attrs_size)
-{
-    return (uintptr_t)call->op | (attrs_size == 0);
-}
-
 /* Writes the key and returns its words; hashes it on the way. */
 static inline size_t make_key(const stn_op_call *call, size_t attrs_size, uint64_t *key, unsigned *hash)
 {
     size_t n = 0;
-    uint64_t h = key[n++] = first_word(call, attrs_size);
+    uint64_t h = key[n++] = stni_place_cache_first_word(call->op, attrs_size);
     for (int i = 0; i < call->n_in; i++)
         h = mix(h, key[n++] = (uintptr_t)call->in_spec[i]);
     for (size_t at = 0; at < attrs_size; at += 8, n++) { /* whole words: registration saw to it */
@@ -53,46 +47,17 @@ static inline int differ(const uint64_t *a, const uint64_t *b, size_t bytes)
 #undef HASH_KEYCMP
 #define HASH_KEYCMP(a, b, bytes) differ(a, b, bytes)
 
-/* Whether an entry is that of the call, word by word of its key. */
-static inline int serves(const struct stni_placed *entry, const stn_op_call *call, size_t attrs_size)
+const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size)
 {
-    if (entry->key[0] != first_word(call, attrs_size) || entry->n_in != call->n_in)
-        return 0;
-    for (int i = 0; i < call->n_in; i++)
-        if (entry->in_spec[i] != call->in_spec[i])
-            return 0;
-    const uint64_t *words = entry->key + 1 + call->n_in;
-    for (size_t at = 0; at < attrs_size; at += 8, words++) {
-        uint64_t word;
-        memcpy(&word, (const char *)call->attrs + at, 8);
-        if (word != *words)
-            return 0;
-    }
-    return 1;
-}
-
-/* Where what was found last for the call's op is kept. */
-static inline struct stni_placed **recent_of(const stn_op_call *call)
-{
-    return &call->context->places->recent[(unsigned)call->op->index % STNI_PLACE_CACHE_RECENT];
-}
-
-static const struct stni_placed *look_up(const stn_op_call *call, size_t attrs_size)
-{
+    struct stni_place_cache *cache = call->context->places;
     uint64_t key[KEY_WORDS];
     unsigned hash;
     size_t n = make_key(call, attrs_size, key, &hash);
     struct stni_placed *found;
-    HASH_FIND_BYHASHVALUE(hh, call->context->places->entries, key, n * 8, hash, found);
+    HASH_FIND_BYHASHVALUE(hh, cache->entries, key, n * 8, hash, found);
     if (found)
-        *recent_of(call) = found;
+        *stni_place_cache_recent(cache, (unsigned)call->op->index, call->n_in > 0 ? call->in_spec[0] : NULL) = found;
     return found;
-}
-
-const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size)
-{
-    const struct stni_placed *recent = *recent_of(call);
-    return recent && serves(recent, call, attrs_size) ? recent : look_up(call, attrs_size);
 }
 
 static void retain_all(const stn_spec *const *specs, int n)
@@ -109,10 +74,16 @@ static void release_all(const stn_spec **specs, int n)
             stni_spec_release(specs[i]);
 }
 
+/* in_spec, want and out_spec stand behind each other. */
+static int n_specs(const stn_op_call *call)
+{
+    return 2 * call->n_in + call->n_out;
+}
+
 static void entry_free(struct stni_place_cache *cache, struct stni_placed *entry)
 {
     HASH_DELETE(hh, cache->entries, entry);
-    release_all(entry->in_spec, 2 * entry->n_in + entry->n_out);
+    release_all((const stn_spec **)entry->call.in_spec, n_specs(&entry->call));
     stni_free(entry);
 }
 
@@ -129,23 +100,46 @@ static void drop_oldest(struct stni_place_cache *cache, unsigned n)
     }
 }
 
-/* One block: entry, key, then in_spec, want and out_spec behind each other. */
-static struct stni_placed *entry_create(const stn_op_call *call, const uint64_t *key, size_t size)
+static unsigned steps_of(const stn_op_call *call, int no_rule, uint32_t moves)
 {
-    int n_specs = 2 * call->n_in + call->n_out;
-    struct stni_placed *entry = stni_malloc(sizeof *entry + size + (size_t)n_specs * sizeof(stn_spec *));
+    const unsigned flags = call->op->desc->flags;
+    unsigned steps = moves ? STNI_STEP_MOVE : 0;
+    steps |= flags & STN_OP_IN_PLACE ? STNI_STEP_IN_PLACE : 0;
+    steps |= flags & STN_OP_ALIAS ? STNI_STEP_ALIAS : 0;
+    steps |= flags & STN_OP_PER_RANK ? STNI_STEP_PER_RANK : 0;
+    steps |= no_rule ? STNI_STEP_FALLBACK : 0;
+    return steps & (STNI_STEP_IN_PLACE | STNI_STEP_ALIAS | STNI_STEP_FALLBACK) ? steps : steps | STNI_STEP_MAKE;
+}
+
+/* Copies the specs that the call points to. */
+static void take_specs(struct stni_placed *entry, const stn_op_call *call, const stn_spec **specs)
+{
+    const stn_spec **want = specs + call->n_in, **out_spec = want + call->n_in;
+    memcpy(specs, call->in_spec, (size_t)call->n_in * sizeof *specs);
+    memcpy(want, call->want, (size_t)call->n_in * sizeof *specs);
+    memcpy(out_spec, call->out_spec, (size_t)call->n_out * sizeof *specs);
+    entry->call.in_spec = specs;
+    entry->call.want = want;
+    entry->call.out_spec = out_spec;
+    for (int i = 0; i < call->n_in; i++)
+        entry->moves |= (uint32_t)(want[i] != specs[i]) << i;
+}
+
+/* One block: entry, key, specs. */
+static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_size, const uint64_t *key, size_t size, int no_rule)
+{
+    struct stni_placed *entry = stni_malloc(sizeof *entry + size + (size_t)n_specs(call) * sizeof(stn_spec *));
     if (!entry)
         return NULL;
-    *entry = (struct stni_placed){.n_in = call->n_in, .n_out = call->n_out, .note = call->note};
+    *entry = (struct stni_placed){.call = *call};
+    entry->call.in = NULL;
+    entry->call.out = NULL;
+    entry->call.out_meta = NULL;
+    if (attrs_size > 0)
+        entry->call.attrs = NULL;
     memcpy(entry->key, key, size);
-    entry->in_spec = (const stn_spec **)((char *)entry->key + size);
-    entry->want = entry->in_spec + call->n_in;
-    entry->out_spec = entry->want + call->n_in;
-    memcpy(entry->in_spec, call->in_spec, (size_t)call->n_in * sizeof(stn_spec *));
-    memcpy(entry->want, call->want, (size_t)call->n_in * sizeof(stn_spec *));
-    memcpy(entry->out_spec, call->out_spec, (size_t)call->n_out * sizeof(stn_spec *));
-    for (int i = 0; i < call->n_in; i++)
-        entry->moves |= (uint32_t)(entry->want[i] != entry->in_spec[i]) << i;
+    take_specs(entry, call, (const stn_spec **)((char *)entry->key + size));
+    entry->steps = steps_of(call, no_rule, entry->moves);
     return entry;
 }
 
@@ -155,17 +149,17 @@ stn_status stni_place_cache_add(const stn_op_call *call, size_t attrs_size, int 
     uint64_t key[KEY_WORDS];
     unsigned hash;
     size_t size = 8 * make_key(call, attrs_size, key, &hash);
-    struct stni_placed *entry = entry_create(call, key, size);
+    struct stni_placed *entry = entry_create(call, attrs_size, key, size, no_rule);
     if (!entry)
         return stni_fail_memory(call->context, "place cache entry", sizeof *entry);
-    entry->no_rule = no_rule;
     unsigned added = HASH_COUNT(cache->entries);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, cache->entries, entry->key, size, hash, entry);
     if (HASH_COUNT(cache->entries) == added) { /* uthash had no memory */
         stni_free(entry);
         return stni_fail_memory(call->context, "place cache table", sizeof *entry);
     }
-    retain_all(entry->in_spec, 2 * entry->n_in + entry->n_out);
+    retain_all(entry->call.in_spec, n_specs(call));
+    cache->full = added >= STNI_PLACE_CACHE_MAX;
     *out = entry;
     return STN_OK;
 }
@@ -180,6 +174,7 @@ void stni_place_cache_trim(struct stni_place_cache *cache)
 {
     unsigned n = HASH_COUNT(cache->entries), kept = STNI_PLACE_CACHE_MAX / 4 * 3;
     drop_oldest(cache, n > kept ? n - kept : 0);
+    cache->full = 0;
 }
 
 void stni_place_cache_destroy(stn_context *context)

@@ -323,6 +323,56 @@ static void bad_calls_are_refused_on_every_rank_before_anything_is_sent(void)
     test_ranks(3, errors_body, NULL);
 }
 
+/* The error tensor of a failure that has been taken. */
+static stn_tensor *old_error(stn_context *context)
+{
+    stn_tensor *none = NULL, *error;
+    stn_op_apply(stn_op_find(context, "neg"), 1, &none, NULL, 1, &error);
+    stn_context_take_error(context, NULL, 0);
+    return error;
+}
+
+static void expect_add(stn_context *context, stn_tensor *a, stn_tensor *b, const stn_attr *other, stn_status want, const char *text)
+{
+    stn_tensor *in[] = {a, b}, *y;
+    CHECK_STATUS(stn_op_invoke(stn_op_find(context, "add"), 2, in, other ? 1 : 0, other, 1, &y), want);
+    CHECK_STR(stn_context_error_text(context), text);
+    stn_context_take_error(context, NULL, 0);
+    stn_tensor_release(&y);
+}
+
+/* Each refused call has the specs of one that went through before, as far as it has any. */
+static stn_status warm_body(stn_context *context, void *arg)
+{
+    stn_context *stranger;
+    (void)arg;
+    CHECK_STATUS(stn_context_create(NULL, &stranger), STN_OK);
+    stn_tensor *x = line(context, NULL, NULL, 4), *theirs = line(stranger, NULL, NULL, 4), *error = old_error(context);
+    const stn_attr two = {"other", STN_ATTR_INT, {.i = 2}};
+    for (int i = 0; i < 2; i++) {
+        expect_add(context, x, x, NULL, STN_OK, "");
+        expect_add(context, x, NULL, &two, STN_OK, "");
+    }
+    expect_add(context, x, theirs, NULL, STN_ERR_ARGUMENT, "add: input 'other' belongs to another context");
+    expect_add(context, theirs, x, NULL, STN_ERR_ARGUMENT, "add: input 'input' belongs to another context");
+    expect_add(context, x, error, NULL, STN_ERR_STATE, "add: input 'other' is what an earlier failure returned");
+    expect_add(context, x, error, &two, STN_ERR_STATE, "add: input 'other' is what an earlier failure returned");
+    expect_add(context, error, x, NULL, STN_ERR_STATE, "add: input 'input' is what an earlier failure returned");
+    expect_add(context, NULL, x, NULL, STN_ERR_ARGUMENT, "add: input 'input' is missing");
+    expect_add(context, x, NULL, NULL, STN_ERR_ARGUMENT, "add: 'other' is missing, wanted a tensor or a number");
+    expect_add(context, x, x, &two, STN_ERR_ARGUMENT, "add: 'other' got a tensor and a number, wanted one of them");
+    expect_add(context, x, x, NULL, STN_OK, "");
+    stn_tensor_release(&x);
+    stn_tensor_release(&theirs);
+    stn_context_destroy(&stranger);
+    return STN_OK;
+}
+
+static void warm_calls_guard_their_inputs_as_the_first(void)
+{
+    test_ranks(1, warm_body, NULL);
+}
+
 static stn_status sticky_body(stn_context *context, void *arg)
 {
     struct probe_counts counts = {0};
@@ -363,6 +413,7 @@ int main(int argc, char **argv)
         {"without_a_rule_the_fallback_serves_forward_and_backward", without_a_rule_the_fallback_serves_forward_and_backward},
         {"each_output_has_its_own_spec", each_output_has_its_own_spec},
         {"bad_calls_are_refused_on_every_rank_before_anything_is_sent", bad_calls_are_refused_on_every_rank_before_anything_is_sent},
+        {"warm_calls_guard_their_inputs_as_the_first", warm_calls_guard_their_inputs_as_the_first},
         {"the_first_failure_stays_until_the_outermost_scope_ends", the_first_failure_stays_until_the_outermost_scope_ends},
     };
     return TEST_MAIN(argc, argv, cases);
