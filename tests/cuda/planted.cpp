@@ -224,6 +224,86 @@ int runtime_refuses(stage &s)
     return report(refused ? first_of_y(s, s.stream) : 0, 1);
 }
 
+/* A graph that writes 2 to x and copies it; x may be freed before it runs. */
+template <bool EARLY> int replay_of_a_graph(stage &s)
+{
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t runnable = nullptr;
+    cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal);
+    STNI_LAUNCH(counts, 1, THREADS, s.stream, COUNT, 2.0f, s.x);
+    cudaMemcpyAsync(s.y, s.x, COUNT * sizeof(float), cudaMemcpyDeviceToDevice, s.stream);
+    cudaStreamEndCapture(s.stream, &graph);
+    cudaGraphInstantiateWithFlags(&runnable, graph, 0);
+    cudaGraphDestroy(graph);
+    if (report(first_of_y(s, s.stream), 1)) /* nothing has run */
+        return 1;
+    if (EARLY)
+        cudaFree(s.x);
+    cudaGraphLaunch(runnable, s.stream);
+    cudaGraphExecDestroy(runnable);
+    return report(first_of_y(s, s.stream), 2);
+}
+
+void keeps_off_the_runtime(void *at)
+{
+    *static_cast<float *>(at) += 1;
+}
+
+cudaStream_t touched;
+
+void waits_for_its_stream(void *at)
+{
+    cudaStreamSynchronize(touched);
+    keeps_off_the_runtime(at);
+}
+
+/* The function runs behind the copy before it and ahead of the copy behind it. */
+template <cudaHostFn_t FUNCTION> int host_function(stage &s)
+{
+    float *pinned = nullptr;
+    touched = s.stream;
+    cudaHostAlloc(reinterpret_cast<void **>(&pinned), COUNT * sizeof(float), cudaHostAllocPortable | cudaHostAllocMapped);
+    cudaMemcpyAsync(pinned, s.x, COUNT * sizeof(float), cudaMemcpyDeviceToHost, s.stream);
+    cudaLaunchHostFunc(s.stream, FUNCTION, pinned);
+    cudaMemcpyAsync(s.y, pinned, COUNT * sizeof(float), cudaMemcpyHostToDevice, s.stream);
+    const float got = first_of_y(s, s.stream);
+    if (cudaFreeHost(pinned) != cudaSuccess || cudaFreeHost(pinned) != cudaErrorInvalidValue)
+        return report(0, 1);
+    cudaGetLastError();
+    return report(got, 2);
+}
+
+/* Whether a capture in which this is done is refused, and by which error. */
+template <class F> bool capture_refuses(cudaStream_t stream, cudaError_t error, F what)
+{
+    cudaGraph_t graph = nullptr;
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    const bool refused = what() == error && cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated && !graph;
+    cudaGetLastError();
+    return refused;
+}
+
+int capture_refusals(stage &s)
+{
+    void *memory = nullptr;
+    bool right = capture_refuses(s.stream, cudaErrorStreamCaptureUnsupported, [&] { return cudaStreamSynchronize(s.stream); }) &&
+                 capture_refuses(s.stream, cudaErrorStreamCaptureUnsupported, [&] { return cudaMalloc(&memory, 1); }) &&
+                 capture_refuses(s.stream, cudaErrorStreamCaptureIsolation, [&] {
+                     cudaEventRecord(s.event, s.other);
+                     return cudaStreamWaitEvent(s.stream, s.event, 0);
+                 });
+    cudaGraph_t graph = nullptr;
+    right = right && cudaStreamEndCapture(s.stream, &graph) == cudaErrorIllegalState;
+    cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeRelaxed);
+    right = right && cudaMalloc(&memory, 1) == cudaSuccess && cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeRelaxed) == cudaErrorIllegalState;
+    cudaEventRecord(s.event, s.stream);
+    right = right && cudaEventSynchronize(s.event) == cudaErrorCapturedEvent && cudaStreamWaitEvent(s.stream, s.event, 0) == cudaSuccess;
+    right = right && cudaStreamEndCapture(s.stream, &graph) == cudaSuccess && graph;
+    cudaGraphDestroy(graph);
+    cudaFree(memory);
+    return report(right ? first_of_y(s, s.stream) : 0, 1);
+}
+
 const struct work {
     const char *name;
     int (*run)(stage &);
@@ -247,6 +327,11 @@ const struct work {
     {"source after its copy", source_after_its_copy<true>},
     {"source without waiting for its copy", source_after_its_copy<false>},
     {"refusals", runtime_refuses},
+    {"replay", replay_of_a_graph<false>},
+    {"replay after a free", replay_of_a_graph<true>},
+    {"host function", host_function<keeps_off_the_runtime>},
+    {"host function that waits for its stream", host_function<waits_for_its_stream>},
+    {"capture refusals", capture_refusals},
 };
 
 }

@@ -76,7 +76,8 @@ static void check_memory_found(const char *work, const char *text)
 
 static void work_without_faults_is_right(void)
 {
-    static const char *const works[] = {"sum", "shared memory", "device memory", "free", "copy after its source", "source after its copy", "refusals"};
+    static const char *const works[] = {"sum", "shared memory", "device memory", "free", "copy after its source", "source after its copy", "refusals",
+                                        "replay", "host function", "capture refusals"};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         check_right(works[i]);
 }
@@ -124,6 +125,12 @@ static void memory_that_goes_too_early_is_found(void)
     if (planted_has_thread_sanitizer())
         SKIP("device memory has no guards under the thread sanitizer");
     check_memory_found("early free", "access to device memory that was freed");
+    check_memory_found("replay after a free", "access to device memory that was freed");
+}
+
+static void host_function_that_calls_the_runtime_is_found(void)
+{
+    check_found("host function that waits for its stream", "a host function on a stream calls cudaStreamSynchronize");
 }
 
 static void host_that_touches_device_memory_is_found(void)
@@ -160,6 +167,7 @@ int main(int argc, char **argv)
         {"accesses_past_the_end_of_shared_memory_are_found", accesses_past_the_end_of_shared_memory_are_found},
         {"accesses_past_the_end_of_device_memory_are_found", accesses_past_the_end_of_device_memory_are_found},
         {"memory_that_goes_too_early_is_found", memory_that_goes_too_early_is_found},
+        {"host_function_that_calls_the_runtime_is_found", host_function_that_calls_the_runtime_is_found},
         {"host_that_touches_device_memory_is_found", host_that_touches_device_memory_is_found},
         {"missing_waits_between_streams_are_found", missing_waits_between_streams_are_found},
     };

@@ -150,6 +150,18 @@ bool arena::describes(const void *address, char *text, std::size_t size)
     return true;
 }
 
+/* Memory of the host that was given out. */
+struct pinned_pieces {
+    std::mutex lock;
+    std::map<void *, std::size_t> bytes;
+};
+
+pinned_pieces &pinned()
+{
+    static pinned_pieces *all = new pinned_pieces;
+    return *all;
+}
+
 arena &memory()
 {
     static arena *all = new arena; /* streams may outlive the end of main */
@@ -171,6 +183,29 @@ bool device_free(void *pointer)
 bool device_owns(const void *pointer)
 {
     return memory().owns(pointer);
+}
+
+void *pinned_allocate(std::size_t bytes)
+{
+    std::lock_guard<std::mutex> held(pinned().lock);
+    void *data = nullptr;
+    if (posix_memalign(&data, PAGE, bytes > 0 ? bytes : 1) != 0)
+        return nullptr;
+    std::memset(data, FRESH, bytes);
+    pinned().bytes[data] = bytes;
+    return data;
+}
+
+bool pinned_free(void *pointer)
+{
+    std::lock_guard<std::mutex> held(pinned().lock);
+    auto found = pinned().bytes.find(pointer);
+    if (found == pinned().bytes.end())
+        return false;
+    std::memset(pointer, FRESH, found->second);
+    ::free(pointer);
+    pinned().bytes.erase(found);
+    return true;
 }
 
 void device_memory_opens()

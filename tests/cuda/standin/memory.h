@@ -14,6 +14,10 @@ void *device_allocate(std::size_t bytes); /* NULL where there is none */
 bool device_free(void *pointer);          /* false where it is no piece */
 bool device_owns(const void *pointer);    /* whether it points into a piece */
 
+/* Memory of the host that devices reach; filled with NaN when it is given out and when it comes back. */
+void *pinned_allocate(std::size_t bytes); /* NULL where there is none */
+bool pinned_free(void *pointer);          /* false where it is no piece */
+
 /* Around the work of a stream. */
 void device_memory_opens();
 void device_memory_closes();

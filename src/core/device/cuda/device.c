@@ -4,14 +4,23 @@
 
 #include <cuda_runtime_api.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_PEERS = 64 };
 
+/* A queue that runs on a stream of the caller's. */
+struct lent {
+    struct lent *next;
+    cudaStream_t stream;
+};
+
 struct device {
     int index;
     uint64_t peers; /* bit i: its kernels may use the memory of device i */
+    pthread_mutex_t lock;
+    struct lent *lent;
 };
 
 struct event {
@@ -43,15 +52,25 @@ static stn_status leave(void *impl, int before, cudaError_t error)
     const struct device *device = impl;
     if (before != device->index)
         cudaSetDevice(before);
-    if (error == cudaErrorMemoryAllocation)
+    if (error != cudaSuccess)
         cudaGetLastError(); /* it is reported by the status; kept, it would fail the next launch */
     return status_of(error);
 }
 
+/* Memory may be asked for while a queue of this thread records: asking is no work of a stream, but the runtime wants to be told so. */
+static enum cudaStreamCaptureMode permit_in_capture(enum cudaStreamCaptureMode mode)
+{
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
 static stn_status allocate(void *impl, size_t bytes, void **out)
 {
-    int before = enter(impl);
-    return leave(impl, before, cudaMalloc(out, bytes));
+    const int before = enter(impl);
+    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const cudaError_t error = cudaMalloc(out, bytes);
+    permit_in_capture(mode);
+    return leave(impl, before, error);
 }
 
 static void deallocate(void *impl, void *pointer, size_t bytes)
@@ -61,13 +80,53 @@ static void deallocate(void *impl, void *pointer, size_t bytes)
     leave(impl, before, cudaFree(pointer));
 }
 
+/* Notes that a queue runs on a stream of the caller's, which queue_destroy has to leave alone. */
+static stn_status borrow(struct device *device, cudaStream_t stream, void **out)
+{
+    struct lent *lent = malloc(sizeof *lent);
+    if (!lent)
+        return STN_ERR_MEMORY;
+    pthread_mutex_lock(&device->lock);
+    *lent = (struct lent){device->lent, stream};
+    device->lent = lent;
+    pthread_mutex_unlock(&device->lock);
+    *out = stream;
+    return STN_OK;
+}
+
+/* 1 where the stream of a queue that goes was the caller's. */
+static int give_back(struct device *device, cudaStream_t stream)
+{
+    pthread_mutex_lock(&device->lock);
+    struct lent **at = &device->lent;
+    while (*at && (*at)->stream != stream)
+        at = &(*at)->next;
+    struct lent *lent = *at;
+    if (lent)
+        *at = lent->next;
+    pthread_mutex_unlock(&device->lock);
+    free(lent);
+    return lent != NULL;
+}
+
+/* CUDA's numbers of higher priority are lower, and their default is 0, the least. */
+static cudaError_t create_stream(int priority, cudaStream_t *out)
+{
+    int least = 0, greatest = 0;
+    const cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (error != cudaSuccess)
+        return error;
+    const int wanted = priority > -greatest ? greatest : priority < -least ? least : -priority;
+    return cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, wanted);
+}
+
 static stn_status queue_create(void *impl, const stn_queue_options *options, void **out)
 {
     cudaStream_t stream = NULL;
-    if (options->stream) /* whose stream it is, queue_destroy could not tell */
-        return STN_ERR_UNSUPPORTED;
+    if (options->stream)
+        return borrow(impl, options->stream, out);
     int before = enter(impl);
-    stn_status status = leave(impl, before, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    stn_status status = leave(impl, before, create_stream(options->priority, &stream));
     if (status == STN_OK)
         *out = stream;
     return status;
@@ -77,7 +136,7 @@ static void queue_destroy(void *impl, void *queue)
 {
     int before = enter(impl);
     cudaStreamSynchronize(queue);
-    leave(impl, before, cudaStreamDestroy(queue));
+    leave(impl, before, give_back(impl, queue) ? cudaSuccess : cudaStreamDestroy(queue));
 }
 
 static stn_status queue_sync(void *impl, void *queue)
@@ -171,9 +230,68 @@ static stn_status copy(void *impl, void *queue, void *dst, const void *src, size
     return leave(impl, before, cudaMemcpyAsync(dst, src, bytes, kinds[kind], queue));
 }
 
+/* In every device's address space, at the address that the host has. */
+static stn_status host_allocate(void *impl, size_t bytes, void **out)
+{
+    const int before = enter(impl);
+    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const cudaError_t error = cudaHostAlloc(out, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+    permit_in_capture(mode);
+    return leave(impl, before, error);
+}
+
+static void host_deallocate(void *impl, void *pointer, size_t bytes)
+{
+    (void)bytes;
+    int before = enter(impl);
+    leave(impl, before, cudaFreeHost(pointer));
+}
+
+static stn_status call(void *impl, void *queue, void (*function)(void *arg), void *arg)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaLaunchHostFunc(queue, function, arg));
+}
+
+/* Other threads, which have queues of their own, do as they like meanwhile. */
+static stn_status capture_begin(void *impl, void *queue)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal));
+}
+
+static stn_status capture_end(void *impl, void *queue, void **graph)
+{
+    cudaGraph_t recorded = NULL;
+    cudaGraphExec_t runnable = NULL;
+    int before = enter(impl);
+    cudaError_t error = cudaStreamEndCapture(queue, &recorded);
+    if (error == cudaSuccess)
+        error = cudaGraphInstantiateWithFlags(&runnable, recorded, 0);
+    if (recorded)
+        cudaGraphDestroy(recorded);
+    if (error == cudaSuccess)
+        *graph = runnable;
+    return leave(impl, before, error);
+}
+
+static stn_status graph_launch(void *impl, void *graph, void *queue)
+{
+    int before = enter(impl);
+    return leave(impl, before, cudaGraphLaunch(graph, queue));
+}
+
+static void graph_destroy(void *impl, void *graph)
+{
+    int before = enter(impl);
+    leave(impl, before, cudaGraphExecDestroy(graph));
+}
+
 static void destroy(void *impl)
 {
-    free(impl);
+    struct device *device = impl;
+    pthread_mutex_destroy(&device->lock);
+    free(device);
 }
 
 static const stn_device_ops device_ops = {
@@ -192,6 +310,13 @@ static const stn_device_ops device_ops = {
     .event_sync = event_sync,
     .copy = copy,
     .destroy = destroy,
+    .host_allocate = host_allocate,
+    .host_deallocate = host_deallocate,
+    .call = call,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .graph_launch = graph_launch,
+    .graph_destroy = graph_destroy,
 };
 
 int stni_cuda_device_count(void)
@@ -224,6 +349,7 @@ stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **i
     if (!device)
         return STN_ERR_MEMORY;
     device->index = index;
+    pthread_mutex_init(&device->lock, NULL);
     *ops = &device_ops;
     *impl = device;
     return STN_OK;

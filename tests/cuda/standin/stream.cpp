@@ -1,0 +1,243 @@
+#include "cuda/standin/stream.h"
+
+#include "cuda/standin/faults.h"
+#include "cuda/standin/memory.h"
+#include "cuda/standin/settings.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+namespace standin {
+
+namespace {
+
+thread_local bool in_host_function;
+
+}
+
+void forbid_in_host_functions(const char *function)
+{
+    if (!in_host_function)
+        return;
+    fprintf(stderr, "stand-in: a host function on a stream calls %s\n", function);
+    abort();
+}
+
+long marks::record()
+{
+    std::lock_guard<std::mutex> held(lock);
+    return ++recorded;
+}
+
+long marks::last()
+{
+    std::lock_guard<std::mutex> held(lock);
+    return recorded;
+}
+
+void marks::pass(long mark)
+{
+    std::lock_guard<std::mutex> held(lock);
+    done = mark > done ? mark : done;
+    passed.notify_all();
+}
+
+void marks::await(long mark)
+{
+    std::unique_lock<std::mutex> held(lock);
+    passed.wait(held, [=] { return done >= mark; });
+}
+
+}
+
+using standin::failed;
+using standin::forbid_in_host_functions;
+
+/* Streams draw different delays from one seed. */
+CUstream_st::CUstream_st(int priority_) : priority(priority_)
+{
+    static std::atomic<uint64_t> streams;
+    standin::explain_faults();
+    random = standin::settings().delay ? standin::settings().delay + 0x9e3779b97f4a7c15u * ++streams : 0;
+    thread = std::thread([this] { run(); });
+}
+
+CUstream_st::~CUstream_st()
+{
+    {
+        std::lock_guard<std::mutex> held(lock);
+        stops = true;
+    }
+    more.notify_one();
+    thread.join();
+}
+
+void CUstream_st::add(std::function<void()> work)
+{
+    if (capture) {
+        capture->steps.push_back(std::move(work));
+        return;
+    }
+    std::lock_guard<std::mutex> held(lock);
+    queued.push_back(std::move(work));
+    put++;
+    more.notify_one();
+}
+
+void CUstream_st::add_on_memory(std::function<void()> work)
+{
+    add([work = std::move(work)] {
+        standin::device_memory_opens();
+        work();
+        standin::device_memory_closes();
+    });
+}
+
+void CUstream_st::wait()
+{
+    std::unique_lock<std::mutex> held(lock);
+    const long want = put;
+    ended.wait(held, [=] { return done >= want; });
+}
+
+void CUstream_st::delay()
+{
+    enum { ONE_IN = 4, MOST = 200 /* microseconds */ };
+    if (random == 0)
+        return;
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    if ((random >> 40) % ONE_IN == 0)
+        usleep(static_cast<unsigned>((random >> 33) % MOST));
+}
+
+bool CUstream_st::take(std::function<void()> &work)
+{
+    std::unique_lock<std::mutex> held(lock);
+    more.wait(held, [this] { return stops || !queued.empty(); });
+    if (queued.empty())
+        return false;
+    work = std::move(queued.front());
+    queued.pop_front();
+    return true;
+}
+
+void CUstream_st::run()
+{
+    std::function<void()> work;
+    while (take(work)) {
+        delay();
+        work();
+        work = nullptr;
+        std::lock_guard<std::mutex> held(lock);
+        done++;
+        ended.notify_all();
+    }
+}
+
+/* With C's linkage said again, so that a function that is not as the header has it is an error and no overload. */
+extern "C" {
+
+/* As many as GPUs of today have. */
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int, int priority)
+{
+    int least, greatest;
+    cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    forbid_in_host_functions("cudaStreamCreateWithPriority");
+    *out = new CUstream_st(priority > least ? least : priority < greatest ? greatest : priority);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags)
+{
+    return cudaStreamCreateWithPriority(out, flags, 0);
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
+    *priority = stream->priority;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    forbid_in_host_functions("cudaStreamDestroy");
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    forbid_in_host_functions("cudaStreamSynchronize");
+    if (stream->capture) {
+        stream->capture->is_invalid = true;
+        return failed(cudaErrorStreamCaptureUnsupported);
+    }
+    stream->wait();
+    return cudaSuccess;
+}
+
+/* A capture stays on one stream here; a GPU's would go on to the stream that waits for an event of it. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
+{
+    forbid_in_host_functions("cudaStreamWaitEvent");
+    if (event->captured != stream->capture) {
+        if (stream->capture)
+            stream->capture->is_invalid = true;
+        return failed(cudaErrorStreamCaptureIsolation);
+    }
+    if (!stream->capture)
+        stream->add([marks = event->marks, mark = event->marks->last()] { marks->await(mark); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *arg)
+{
+    forbid_in_host_functions("cudaLaunchHostFunc");
+    stream->add([=] {
+        standin::in_host_function = true;
+        function(arg);
+        standin::in_host_function = false;
+    });
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int)
+{
+    *out = new CUevent_st;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    forbid_in_host_functions("cudaEventRecord");
+    event->captured = stream->capture;
+    if (!stream->capture)
+        stream->add([marks = event->marks, mark = event->marks->record()] { marks->pass(mark); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    forbid_in_host_functions("cudaEventSynchronize");
+    if (event->captured)
+        return failed(cudaErrorCapturedEvent);
+    event->marks->await(event->marks->last());
+    return cudaSuccess;
+}
+
+}

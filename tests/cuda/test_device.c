@@ -1,0 +1,200 @@
+/* The CUDA device's table by itself, on the stand-in's runtime: what its entries leave as it was for the caller, who uses the runtime too. */
+#include "harness.h"
+
+#include "core/device/cuda/module.h"
+
+#include <cuda_runtime_api.h>
+
+#include <stdio.h>
+
+static int64_t kernels_run;
+
+static stn_status run_at_once(stn_queue *queue, stn_kernel_fn kernel, const void *args)
+{
+    return kernel(queue, args);
+}
+
+/* What the module's other file would give. */
+const stn_host *stni_cuda_host(void)
+{
+    static const stn_host host = {.size = sizeof host, .abi = STN_MODULE_ABI, .queue_run = run_at_once};
+    return &host;
+}
+
+static stn_status count_run(stn_queue *queue, const void *args)
+{
+    (void)queue, (void)args;
+    kernels_run++;
+    return STN_OK;
+}
+
+static const stn_device_ops *ops;
+static void *device;
+
+/* Opens device 0 while the thread's current one is 1. */
+static int open_device(void)
+{
+    char text[128];
+    cudaSetDevice(1);
+    return CHECK_STATUS(stni_cuda_device_join(0, &ops, &device, text, sizeof text), STN_OK);
+}
+
+static void close_device(void)
+{
+    ops->destroy(device);
+    cudaSetDevice(0);
+}
+
+static void *create_queue(int priority, void *stream)
+{
+    const stn_queue_options options = {.size = sizeof options, .priority = priority, .stream = stream};
+    void *queue = NULL;
+    CHECK_STATUS(ops->queue_create(device, &options, &queue), STN_OK);
+    return queue;
+}
+
+/* The caller's current device is still 1, and no error is kept that would fail a launch. */
+static void check_untouched(const char *entry)
+{
+    int current = -1;
+    cudaGetDevice(&current);
+    if (!CHECK_I64(current, 1) || !CHECK_I64(cudaGetLastError(), cudaSuccess))
+        fprintf(stderr, "  after %s\n", entry);
+    cudaSetDevice(1);
+}
+
+#define CHECK_ENTRY(entry, ...)                                 \
+    do {                                                        \
+        CHECK_STATUS(ops->entry(device, __VA_ARGS__), STN_OK); \
+        check_untouched(#entry);                                \
+    } while (0)
+
+static void noted(void *arg)
+{
+    *(int *)arg = 1;
+}
+
+static void work_leaves_the_current_device(void *queue)
+{
+    void *memory = NULL, *pinned = NULL, *event = NULL;
+    float host[4] = {1, 2, 3, 4}, back[4] = {0};
+    int called = 0;
+    CHECK_ENTRY(allocate, sizeof host, &memory);
+    CHECK_ENTRY(host_allocate, sizeof host, &pinned);
+    CHECK_ENTRY(copy, queue, memory, host, sizeof host, 1);
+    CHECK_ENTRY(launch, queue, NULL, count_run, NULL, 0);
+    CHECK_ENTRY(event_create, &event);
+    CHECK_ENTRY(event_record, event, queue);
+    CHECK_ENTRY(queue_wait, queue, event);
+    CHECK_ENTRY(event_sync, event);
+    CHECK_ENTRY(call, queue, noted, &called);
+    CHECK_ENTRY(copy, queue, back, memory, sizeof host, 2);
+    CHECK_ENTRY(queue_sync, queue);
+    CHECK_I64(called, 1);
+    CHECK_BYTES(back, host, sizeof host);
+    ops->event_destroy(device, event);
+    check_untouched("event_destroy");
+    ops->deallocate(device, memory, sizeof host);
+    check_untouched("deallocate");
+    ops->host_deallocate(device, pinned, sizeof host);
+    check_untouched("host_deallocate");
+}
+
+static void recording_leaves_the_current_device(void *queue)
+{
+    void *graph = NULL, *memory = NULL;
+    CHECK_ENTRY(capture_begin, queue);
+    CHECK_ENTRY(launch, queue, NULL, count_run, NULL, 0);
+    CHECK_ENTRY(allocate, 64, &memory); /* no work of the stream: allowed */
+    CHECK_ENTRY(capture_end, queue, &graph);
+    CHECK_ENTRY(graph_launch, graph, queue);
+    CHECK_ENTRY(queue_sync, queue);
+    ops->graph_destroy(device, graph);
+    check_untouched("graph_destroy");
+    ops->deallocate(device, memory, 64);
+}
+
+static void every_entry_leaves_the_current_device(void)
+{
+    if (!open_device())
+        return;
+    check_untouched("device_join");
+    void *queue = create_queue(0, NULL);
+    check_untouched("queue_create");
+    kernels_run = 0;
+    work_leaves_the_current_device(queue);
+    recording_leaves_the_current_device(queue);
+    CHECK_I64(kernels_run, 2); /* launchers are host code, which runs once */
+    ops->queue_destroy(device, queue);
+    check_untouched("queue_destroy");
+    close_device();
+}
+
+static void failures_are_statuses_and_are_not_kept(void)
+{
+    void *graph = &graph, *const untouched = graph;
+    if (!open_device())
+        return;
+    void *queue = create_queue(0, NULL);
+    CHECK_STATUS(ops->capture_end(device, queue, &graph), STN_ERR_DEVICE); /* none began */
+    check_untouched("capture_end");
+    CHECK_ENTRY(capture_begin, queue);
+    CHECK_STATUS(ops->queue_sync(device, queue), STN_ERR_DEVICE);
+    check_untouched("queue_sync");
+    CHECK_STATUS(ops->capture_end(device, queue, &graph), STN_ERR_DEVICE); /* the wait spoiled it */
+    check_untouched("capture_end");
+    CHECK(graph == untouched);
+    CHECK_ENTRY(queue_sync, queue);
+    ops->queue_destroy(device, queue);
+    close_device();
+}
+
+static void priorities_are_rounded_to_what_the_device_has(void)
+{
+    static const struct {
+        int wanted, got;
+    } cases[] = {{0, 0}, {1, -1}, {5, -5}, {6, -5}, {1 << 30, -5}, {-1, 0}, {-(1 << 30), 0}};
+    if (!open_device())
+        return;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int got = 1;
+        void *queue = create_queue(cases[i].wanted, NULL);
+        CHECK_I64(cudaStreamGetPriority(queue, &got), cudaSuccess);
+        CHECK_I64(got, cases[i].got);
+        ops->queue_destroy(device, queue);
+    }
+    close_device();
+}
+
+/* Two queues on it come and go; then it still works. */
+static void a_callers_stream_outlives_its_queues(void)
+{
+    cudaStream_t stream = NULL;
+    int called = 0;
+    if (!open_device())
+        return;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    void *first = create_queue(0, stream), *second = create_queue(3, stream), *own = create_queue(0, NULL);
+    CHECK(first == stream);
+    CHECK(second == stream);
+    CHECK(own != stream);
+    ops->queue_destroy(device, first);
+    ops->queue_destroy(device, own);
+    CHECK_ENTRY(call, second, noted, &called);
+    ops->queue_destroy(device, second);
+    CHECK_I64(called, 1);
+    CHECK_I64(cudaStreamSynchronize(stream), cudaSuccess);
+    CHECK_I64(cudaStreamDestroy(stream), cudaSuccess);
+    close_device();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"every_entry_leaves_the_current_device", every_entry_leaves_the_current_device},
+        {"failures_are_statuses_and_are_not_kept", failures_are_statuses_and_are_not_kept},
+        {"priorities_are_rounded_to_what_the_device_has", priorities_are_rounded_to_what_the_device_has},
+        {"a_callers_stream_outlives_its_queues", a_callers_stream_outlives_its_queues},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}

@@ -1,0 +1,193 @@
+/* What a queue of a CUDA device can do beside running kernels, through the public functions: call the host behind its work, record work and repeat it, run
+ * on a stream of the caller's, keep value errors where the host reads them. */
+#include "harness.h"
+
+#include "core/tensor/tensor.h"
+
+#include <shardtensor/shardtensor.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 1000 };
+
+static stn_context *open_context(const stn_queue_options *queue)
+{
+    static char text[512];
+    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
+                                   .error_text_size = sizeof text};
+    stn_context *context = NULL;
+    if (queue)
+        options.queue = *queue;
+    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+        CHECK_STR(text, "");
+    return context;
+}
+
+static stn_tensor *constant(stn_context *context, float value)
+{
+    const int64_t shape[1] = {N};
+    float host[N];
+    for (int i = 0; i < N; i++)
+        host[i] = value;
+    const stn_spec *spec = NULL;
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F32, 1, shape, &spec), STN_OK);
+    return stn_from_host(context, spec, host);
+}
+
+static void check_constant(stn_tensor *tensor, double value)
+{
+    float host[N];
+    memset(host, 0, sizeof host);
+    CHECK_STATUS(stn_to_host(tensor, host, sizeof host), STN_OK);
+    CHECK_NEAR(host[0], value, 0);
+    CHECK_NEAR(host[N - 1], value, 0);
+}
+
+/* x = 2 x, y = y + x, on memory that both have already. */
+static void record_step(stn_context *context, stn_tensor *x, stn_tensor *y, stn_graph **graph)
+{
+    CHECK_STATUS(stn_queue_capture_begin(stn_context_queue(context)), STN_OK);
+    stn_mul_number_(x, 2);
+    stn_add_(y, x, 1);
+    CHECK_STATUS(stn_queue_capture_end(stn_context_queue(context), graph), STN_OK);
+}
+
+static void recorded_work_runs_when_it_is_launched(void)
+{
+    stn_context *context = open_context(NULL);
+    stn_graph *graph = NULL;
+    if (!context)
+        return;
+    stn_tensor *x = constant(context, 1), *y = constant(context, 10);
+    record_step(context, x, y, &graph);
+    check_constant(x, 1);
+    check_constant(y, 10);
+    for (int i = 0; i < 3; i++)
+        CHECK_STATUS(stn_graph_launch(graph, stn_context_queue(context)), STN_OK);
+    stn_mul_number_(y, 10); /* behind all of them */
+    stn_graph_destroy(&graph);
+    check_constant(x, 8);
+    check_constant(y, 10 * (10 + 2 + 4 + 8));
+    stn_tensor_release(&x);
+    stn_tensor_release(&y);
+    stn_context_destroy(&context);
+}
+
+/* Memory that is new to the context is asked for while it records. */
+static void recorded_work_may_allocate(void)
+{
+    stn_context *context = open_context(NULL);
+    stn_graph *graph = NULL;
+    if (!context)
+        return;
+    stn_tensor *x = constant(context, 3);
+    CHECK_STATUS(stn_queue_capture_begin(stn_context_queue(context)), STN_OK);
+    stn_tensor *y = stn_mul_number(x, 2);
+    CHECK_STATUS(stn_queue_capture_end(stn_context_queue(context), &graph), STN_OK);
+    stn_mul_number_(x, 5);
+    CHECK_STATUS(stn_graph_launch(graph, stn_context_queue(context)), STN_OK);
+    check_constant(y, 30);
+    stn_graph_destroy(&graph);
+    stn_tensor_release(&y);
+    stn_tensor_release(&x);
+    stn_context_destroy(&context);
+}
+
+static void what_reads_values_cannot_be_recorded(void)
+{
+    stn_context *context = open_context(NULL);
+    stn_graph *graph = NULL;
+    float host[N];
+    if (!context)
+        return;
+    stn_tensor *x = constant(context, 1);
+    CHECK_STATUS(stn_queue_capture_begin(stn_context_queue(context)), STN_OK);
+    CHECK_STATUS(stn_to_host(x, host, sizeof host), STN_ERR_STATE);
+    CHECK_STATUS(stn_queue_capture_end(stn_context_queue(context), &graph), STN_ERR_STATE);
+    CHECK(graph == NULL);
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_STATE);
+    stn_mul_number_(x, 7);
+    check_constant(x, 7);
+    stn_tensor_release(&x);
+    stn_context_destroy(&context);
+}
+
+struct reading {
+    float *at;
+    float seen[2];
+    int calls;
+};
+
+static void read_it(void *arg)
+{
+    struct reading *reading = arg;
+    reading->seen[reading->calls++] = *reading->at;
+}
+
+/* Each call sees the copy before it, and none behind it. */
+static void calls_run_behind_what_is_queued(void)
+{
+    stn_context *context = open_context(NULL);
+    float first[N] = {0};
+    struct reading reading = {.at = first};
+    if (!context)
+        return;
+    stn_tensor *x = constant(context, 3), *y = constant(context, 5);
+    stn_queue *queue = stn_context_queue(context);
+    for (int i = 0; i < 40; i++) {
+        reading.calls = 0;
+        CHECK_STATUS(stni_queue_copy(queue, first, stn_tensor_data(x), sizeof first, STNI_COPY_TO_HOST), STN_OK);
+        CHECK_STATUS(stn_queue_call(queue, read_it, &reading), STN_OK);
+        CHECK_STATUS(stni_queue_copy(queue, first, stn_tensor_data(y), sizeof first, STNI_COPY_TO_HOST), STN_OK);
+        CHECK_STATUS(stn_queue_call(queue, read_it, &reading), STN_OK);
+        CHECK_STATUS(stn_queue_sync(queue), STN_OK);
+        CHECK_I64(reading.calls, 2);
+        CHECK_NEAR(reading.seen[0], 3, 0);
+        CHECK_NEAR(reading.seen[1], 5, 0);
+    }
+    stn_tensor_release(&x);
+    stn_tensor_release(&y);
+    stn_context_destroy(&context);
+}
+
+/* What either context puts on it runs in the order of the calls, on memory of one of them. */
+static void two_contexts_share_a_stream(void)
+{
+    stn_context *first = open_context(NULL);
+    if (!first)
+        return;
+    const stn_queue_options options = {.size = sizeof options, .stream = stn_queue_native(stn_context_queue(first)), .priority = 1};
+    stn_context *second = open_context(&options);
+    if (second) {
+        const int64_t shape[1] = {N};
+        CHECK(stn_queue_native(stn_context_queue(second)) == options.stream);
+        stn_tensor *x = constant(first, 1);
+        stn_tensor *one = constant(second, 1), *same = stn_wrap(second, STN_DTYPE_F32, 1, shape, NULL, stn_tensor_data(x), NULL, NULL);
+        for (int i = 0; i < 10; i++) {
+            stn_mul_number_(x, 2);
+            stn_add_(same, one, -1);
+        }
+        check_constant(x, 1);
+        stn_tensor_release(&same);
+        stn_tensor_release(&one);
+        stn_context_destroy(&second);
+        stn_mul_number_(x, 4); /* the stream is the first one's still */
+        check_constant(x, 4);
+        stn_tensor_release(&x);
+    }
+    stn_context_destroy(&first);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"recorded_work_runs_when_it_is_launched", recorded_work_runs_when_it_is_launched},
+        {"recorded_work_may_allocate", recorded_work_may_allocate},
+        {"what_reads_values_cannot_be_recorded", what_reads_values_cannot_be_recorded},
+        {"calls_run_behind_what_is_queued", calls_run_behind_what_is_queued},
+        {"two_contexts_share_a_stream", two_contexts_share_a_stream},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
