@@ -2,8 +2,6 @@
 #include "core/base/dtype.h"
 #include "ops/dist/all_reduce_kernel.h"
 
-#include <math.h>
-
 static double load(stn_dtype dtype, const void *data, int64_t i)
 {
     switch (dtype) {
@@ -38,38 +36,15 @@ static void store(stn_dtype dtype, void *data, int64_t i, double x)
         ((float *)data)[i] = (float)x;
 }
 
-static double product_of_others(const struct stni_others_args *a, int64_t i)
-{
-    double product = 1;
-    for (int r = 0; r < a->p; r++)
-        if (r != a->me)
-            product *= load(a->dtype, a->all, r * a->n + i);
-    return product;
-}
-
-/* This rank's share of the extreme: 1 / holders, or 0. */
-static double share_of_extreme(const struct stni_others_args *a, int64_t i)
-{
-    double mine = load(a->dtype, a->all, a->me * a->n + i), sign = a->op == STN_MAX ? 1 : -1;
-    int holders = 0;
-    int beaten = 0;
-    for (int r = 0; r < a->p; r++) {
-        double x = load(a->dtype, a->all, r * a->n + i);
-        if (isnan(x))
-            return NAN;
-        beaten |= sign * x > sign * mine;
-        holders += x == mine;
-    }
-    return beaten ? 0 : 1.0 / holders;
-}
-
 stn_status stni_others_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_others_args *a = args;
     (void)queue;
     for (int64_t i = 0; i < a->n; i++) {
-        double factor = a->op == STN_PROD ? product_of_others(a, i) : share_of_extreme(a, i);
-        store(a->dtype, a->out, i, load(a->dtype, a->grad, i) * factor);
+        struct stni_others others = stni_others_of(load(a->dtype, a->all, a->me * a->n + i));
+        for (int r = 0; r < a->p; r++)
+            stni_others_take(&others, a, r, load(a->dtype, a->all, r * a->n + i));
+        store(a->dtype, a->out, i, load(a->dtype, a->grad, i) * stni_others_factor(&others, a->op));
     }
     return STN_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef STNI_OPS_INDEX_ACCESS_KERNEL_H
 #define STNI_OPS_INDEX_ACCESS_KERNEL_H
 
+#include "core/base/inline.h"
 #include "core/base/isa.h"
 
 #include <shardtensor/op.h>
@@ -52,7 +53,16 @@ struct stni_access_write_args {
     stn_dtype dtype;  /* of the values */
     stn_number value; /* stands for all values where at.values is NULL */
     stn_number scale; /* ADD: of the values; NONE: 1 */
+    void *work;       /* as many bytes as the kernel asks for; NULL where that is 0 */
 };
+
+/* Of bools the sum is "or", the product "and". */
+STNI_INLINE void stni_access_for_bool(struct stni_access_write_args *a)
+{
+    a->mode = a->mode == STNI_ACCESS_ADD ? STNI_ACCESS_MAX : a->mode == STNI_ACCESS_MUL ? STNI_ACCESS_MIN : a->mode;
+    a->value.kind = STN_NUMBER_INT;
+    a->value.i = a->value.f != 0;
+}
 
 /* keys[v] = the offset that `at` finds in a table of one element per key, -1 for a bad index; v is where `at` finds the value. */
 struct stni_access_keys_args {
@@ -65,6 +75,50 @@ struct stni_access_convert_args {
     stn_box dst, src;
     stn_dtype to, from;
 };
+
+STNI_INLINE int64_t stni_access_index(const void *index, stn_dtype dtype, int64_t at)
+{
+    return dtype == STN_DTYPE_I32 ? ((const int32_t *)index)[at] : ((const int64_t *)index)[at];
+}
+
+/* Where the table has what an index names, without its position, -1 where it is not here; *is_bad becomes 1 where it is out of range. */
+STNI_INLINE int64_t stni_access_locate(const struct stni_access *a, int64_t got, int *is_bad)
+{
+    int64_t key = got < 0 && a->wrap ? got + a->n : got, at = 0;
+    for (int k = a->n_keys - 1; k > 0 && key >= 0; k--) {
+        at += key % a->key_shape[k] * a->key_strides[k];
+        key /= a->key_shape[k];
+    }
+    if (key < 0 || key >= a->n) {
+        *is_bad = 1;
+        return -1;
+    }
+    if (key + 1 == a->skip)
+        return -1;
+    key -= a->first;
+    return key >= 0 && key < a->key_shape[0] ? at + key * a->key_strides[0] : -1;
+}
+
+/* What is said of an index out of range, of position `position` in row-major order: the position in dims that the index has, as the caller counts
+ * them. Returns how many numbers. */
+enum { STNI_ACCESS_NUMBERS = 4 + STN_MAX_NDIM };
+STNI_INLINE int stni_access_bad_numbers(const struct stni_access *a, int64_t got, int64_t position, int64_t numbers[STNI_ACCESS_NUMBERS])
+{
+    int64_t at[STN_MAX_NDIM];
+    int n = 0;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        at[d] = position % a->shape[d] + a->report.offset[d];
+        position /= a->shape[d];
+    }
+    for (int d = 0; d < a->ndim; d++)
+        if (a->index_strides[d] != 0)
+            numbers[4 + n++] = at[d];
+    numbers[0] = got;
+    numbers[1] = a->wrap ? -a->n : 0;
+    numbers[2] = a->n - 1;
+    numbers[3] = n;
+    return 4 + n;
+}
 
 STNI_ISA_KERNEL(stni_access_read);
 STNI_ISA_KERNEL(stni_access_write);

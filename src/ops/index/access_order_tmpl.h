@@ -1,12 +1,12 @@
 /* What needs an order of one element type, included once per type; least and most are its ends. */
 
-static A NAME(identity)(enum stni_access_mode mode)
+STNI_INLINE A NAME(identity)(enum stni_access_mode mode)
 {
     return mode == STNI_ACCESS_MUL ? (A)1 : mode == STNI_ACCESS_MAX ? NAME(least) : mode == STNI_ACCESS_MIN ? NAME(most) : (A)0;
 }
 
 /* Unordered numbers, of which one is NaN, give NaN. */
-static A NAME(extreme)(enum stni_access_mode mode, A t, A v)
+STNI_INLINE A NAME(extreme)(enum stni_access_mode mode, A t, A v)
 {
     if (mode == STNI_ACCESS_MAX)
         return v > t ? v : v <= t ? t : (A)(v + t);

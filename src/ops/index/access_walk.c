@@ -65,40 +65,17 @@ static void next_line(const struct space *s, struct cursor *c)
     }
 }
 
-/* The position in dims that the index has, as the caller counts them. */
-static void report_bad(const struct stni_access *a, stn_queue *queue, int64_t got, int64_t position)
-{
-    int64_t at[STN_MAX_NDIM], numbers[4 + STN_MAX_NDIM] = {got, a->wrap ? -a->n : 0, a->n - 1};
-    int n = 0;
-    if (!a->report.on)
-        return;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        at[d] = position % a->shape[d] + a->report.offset[d];
-        position /= a->shape[d];
-    }
-    for (int d = 0; d < a->ndim; d++)
-        if (a->index_strides[d] != 0)
-            numbers[4 + n++] = at[d];
-    numbers[3] = n;
-    stn_queue_value_error(queue, a->report.op, STNI_BAD_INDEX, 4 + n, numbers);
-}
-
 /* Where the table has what an index names, -1 where it is not here. */
 static int64_t locate(const struct stni_access *a, stn_queue *queue, int64_t got, int64_t position)
 {
-    int64_t key = got < 0 && a->wrap ? got + a->n : got, at = 0;
-    for (int k = a->n_keys - 1; k > 0 && key >= 0; k--) {
-        at += key % a->key_shape[k] * a->key_strides[k];
-        key /= a->key_shape[k];
+    int is_bad = 0;
+    const int64_t at = stni_access_locate(a, got, &is_bad);
+    if (is_bad && a->report.on) {
+        int64_t numbers[STNI_ACCESS_NUMBERS];
+        const int n = stni_access_bad_numbers(a, got, position, numbers);
+        stn_queue_value_error(queue, a->report.op, STNI_BAD_INDEX, n, numbers);
     }
-    if (key < 0 || key >= a->n) {
-        report_bad(a, queue, got, position);
-        return -1;
-    }
-    if (key + 1 == a->skip)
-        return -1;
-    key -= a->first;
-    return key >= 0 && key < a->key_shape[0] ? at + key * a->key_strides[0] : -1;
+    return at;
 }
 
 static void read_indices(const struct stni_access *a, int64_t at, int64_t step, int64_t n, int64_t *out)

@@ -26,11 +26,6 @@ struct stni_access_visitor {
     void (*elements)(void *arg, int64_t value, int64_t value_step, const int64_t *table, int64_t n);
 };
 
-static inline int64_t stni_access_index(const void *index, stn_dtype dtype, int64_t at)
-{
-    return dtype == STN_DTYPE_I32 ? ((const int32_t *)index)[at] : ((const int64_t *)index)[at];
-}
-
 void stni_access_walk(const struct stni_access *access, const struct stni_access_visitor *visitor);
 
 #endif

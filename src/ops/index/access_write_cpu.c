@@ -20,6 +20,11 @@ static const uint8_t least_u8 = 0, most_u8 = UINT8_MAX;
 #define TEMPLATE "ops/index/access_complex_tmpl.h"
 #include "core/box/each_complex.h"
 #undef TEMPLATE
+#define TEMPLATE "ops/index/access_join_tmpl.h"
+#include "core/box/each_complex.h"
+#include "core/box/each_float.h"
+#include "core/box/each_integer.h"
+#undef TEMPLATE
 #define TEMPLATE "ops/index/access_write_tmpl.h"
 #include "core/box/each_complex.h"
 #include "core/box/each_float.h"
@@ -104,19 +109,11 @@ static int write_direct(void *arg, const struct stni_access_line *line)
     return 1;
 }
 
-/* Of bools the sum is "or", the product "and". */
-static struct stni_access_write_args for_bool(struct stni_access_write_args a)
-{
-    a.mode = a.mode == STNI_ACCESS_ADD ? STNI_ACCESS_MAX : a.mode == STNI_ACCESS_MUL ? STNI_ACCESS_MIN : a.mode;
-    a.value = (stn_number){STN_NUMBER_INT, a.value.f != 0, 0};
-    return a;
-}
-
 stn_status STNI_ISA_NAME(stni_access_write)(stn_queue *queue, const void *args)
 {
     struct stni_access_write_args a = *(const struct stni_access_write_args *)args;
     if (a.dtype == STN_DTYPE_BOOL)
-        a = for_bool(a);
+        stni_access_for_bool(&a);
     struct writer w = {.args = &a, .f = &functions_of[a.dtype], .table = a.at.table, .values = a.at.values};
     if (!w.values)
         w.f->constant(&a, w.constant);

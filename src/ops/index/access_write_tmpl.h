@@ -1,13 +1,9 @@
 /* Writing of one element type, included once per type (core/box/each_float.h).
  *   T   the values     A   the table     LOAD   from one to the other     NAME(f)   f of this type */
 
-/* The one value where there are no values: the number, or what a mode begins with. */
 static void NAME(constant)(const struct stni_access_write_args *a, void *out)
 {
-    A *value = out;
-    *value = a->value.kind == STN_NUMBER_FLOAT ? (A)a->value.f : (A)a->value.i;
-    if (a->mode == STNI_ACCESS_RESET)
-        *value = NAME(identity)(a->reset_for);
+    *(A *)out = NAME(constant_of)(a);
 }
 
 static void NAME(spread)(void *table, int64_t step, int64_t n, const void *constant)
@@ -16,28 +12,6 @@ static void NAME(spread)(void *table, int64_t step, int64_t n, const void *const
     A *t = table;
     for (int64_t i = 0; i < n; i++)
         t[i * step] = value;
-}
-
-static A NAME(scale)(const stn_number *scale)
-{
-    return scale->kind == STN_NUMBER_NONE ? (A)1 : scale->kind == STN_NUMBER_FLOAT ? (A)scale->f : (A)scale->i;
-}
-
-static inline A NAME(joined)(enum stni_access_mode mode, A t, A v, A scale)
-{
-    switch (mode) {
-    case STNI_ACCESS_ADD:
-        return (A)(t + v * scale);
-    case STNI_ACCESS_MUL:
-        return (A)(t * v);
-    case STNI_ACCESS_MAX:
-    case STNI_ACCESS_MIN:
-        return NAME(extreme)(mode, t, v);
-    case STNI_ACCESS_SET:
-    case STNI_ACCESS_RESET:
-        break;
-    }
-    return v;
 }
 
 /* A line of the table; compiled for each mode, and for steps of 1. */

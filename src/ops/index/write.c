@@ -120,8 +120,11 @@ static struct stni_access_write_args put_args(const struct writing *w, const str
     return args;
 }
 
-static stn_status put(const stn_op_call *call, const struct stni_access_write_args *args)
+static stn_status put(const stn_op_call *call, struct stni_access_write_args *args)
 {
+    const size_t bytes = stn_op_workspace(call, STNI_ACCESS_MOVE, args->dtype, args);
+    if (bytes > 0)
+        STNI_TRY(stn_op_scratch(call, bytes, &args->work));
     return stn_op_launch(call, STNI_ACCESS_MOVE, args->dtype, args, sizeof *args);
 }
 

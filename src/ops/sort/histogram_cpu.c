@@ -51,22 +51,19 @@ stn_status stni_sort_histogram_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_sort_histogram_args *a = args;
     struct order_walk walk = {&a->lines, 0, 0};
-    double x[ORDER_BLOCK], low = a->range ? -a->range[0] : a->low, high = a->range ? a->range[1] : a->high;
+    double x[ORDER_BLOCK], low, high;
+    stni_sort_histogram_ends(a, &low, &high);
     memset(a->counts, 0, (size_t)a->bins * sizeof *a->counts);
     if (!isfinite(low) || !isfinite(high)) {
         report_range(queue, a->op, low, high);
         return STN_OK;
     }
-    if (low == high) {
-        low -= 1;
-        high += 1;
-    }
     for (int64_t n; (n = next(a, &walk, x)) > 0;)
-        for (int64_t i = 0; i < n; i++)
-            if (x[i] >= low && x[i] <= high) {
-                int64_t bin = (int64_t)((x[i] - low) * (double)a->bins / (high - low));
-                a->counts[bin < a->bins ? bin : a->bins - 1]++;
-            }
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t bin = stni_sort_histogram_bin(x[i], low, high, a->bins);
+            if (bin >= 0)
+                a->counts[bin]++;
+        }
     return STN_OK;
 }
 

@@ -4,6 +4,8 @@
 #ifndef STNI_OPS_SORT_SORT_KERNEL_H
 #define STNI_OPS_SORT_SORT_KERNEL_H
 
+#include "core/base/inline.h"
+
 #include <shardtensor/mesh.h>
 #include <shardtensor/op.h>
 
@@ -270,6 +272,26 @@ struct stni_sort_histogram_args {
     void *out;
     int op; /* whose value error a range without ends is */
 };
+
+/* The ends between which bins lie. */
+STNI_INLINE void stni_sort_histogram_ends(const struct stni_sort_histogram_args *a, double *low, double *high)
+{
+    *low = a->range ? -a->range[0] : a->low;
+    *high = a->range ? a->range[1] : a->high;
+    if (*low == *high) {
+        *low -= 1;
+        *high += 1;
+    }
+}
+
+/* The bin of x; -1: it lies outside, or is not a number. */
+STNI_INLINE int64_t stni_sort_histogram_bin(double x, double low, double high, int64_t bins)
+{
+    if (!(x >= low && x <= high))
+        return -1;
+    const int64_t bin = (int64_t)((x - low) * (double)bins / (high - low));
+    return bin < bins ? bin : bins - 1;
+}
 
 stn_status stni_sort_range_cpu(stn_queue *queue, const void *args);
 stn_status stni_sort_histogram_cpu(stn_queue *queue, const void *args);

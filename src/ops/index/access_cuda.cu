@@ -1,0 +1,337 @@
+/* Indexed access on a CUDA device.
+ *
+ * Reading: a thread each value. Writing values: the indices are sorted by the element of the table that they name, where they keep the order of their
+ * positions; a thread then joins all values of one element, in that order, so that results are the same in every run, and the CPU's. */
+#include "core/device/cuda/convert.cuh"
+#include "core/device/cuda/dispatch.cuh"
+#include "core/device/cuda/kernel.cuh"
+#include "core/device/cuda/radix.cuh"
+#include "core/device/cuda/value.cuh"
+#include "ops/common/bad_value.h"
+#include "ops/index/access_kernel.h"
+
+#include <math.h>
+
+namespace {
+
+enum { THREADS = 256 };
+enum { INDEX, VALUE, TABLE, SIDES };
+constexpr uint32_t INDEX_DTYPES = dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32);
+
+/* All positions in row-major order, or those of some dims. */
+enum which { ALL, ROWS, SLICES };
+
+/* Positions that differ along such a dim never name one element: the table has the dim, and the index has not. */
+bool is_slice_dim(const stni_access &a, int d)
+{
+    return a.index_strides[d] == 0 && a.table_strides[d] != 0;
+}
+
+operands<SIDES> positions_of(const stni_access &a, which dims)
+{
+    operands<SIDES> o = no_dims<SIDES>();
+    for (int d = 0; d < a.ndim; d++)
+        if (dims == ALL || is_slice_dim(a, d) == (dims == SLICES))
+            add_dim(o, a.shape[d], {a.index_strides[d], a.value_strides[d], a.table_strides[d]});
+    end_dims(o);
+    return o;
+}
+
+STNI_DEVICE void find(const operands<SIDES> &o, int64_t i, int64_t (&at)[SIDES])
+{
+    if (is_small(o))
+        offsets_of(o, (uint32_t)i, at);
+    else
+        offsets_of(o, i, at);
+}
+
+/* An access as kernels want it. */
+struct access {
+    stni_access at;
+    operands<SIDES> positions;
+    stn_value_record *record;
+};
+
+access access_of(const stni_access &at, which dims, stn_value_record *record)
+{
+    access a = {at, positions_of(at, dims), at.report.on ? record : nullptr};
+    return a;
+}
+
+/* Where the table has the element of position `i`, that is at `at`; -1: not here. */
+STNI_DEVICE int64_t locate(const access &a, int64_t i, const int64_t (&at)[SIDES])
+{
+    const int64_t got = stni_access_index(a.at.index, a.at.index_dtype, at[INDEX]);
+    int is_bad = 0;
+    const int64_t to = stni_access_locate(&a.at, got, &is_bad);
+    if (is_bad && a.record) {
+        int64_t numbers[STNI_ACCESS_NUMBERS];
+        const int n = stni_access_bad_numbers(&a.at, got, i, numbers);
+        report_value(a.record, a.at.report.op, STNI_BAD_INDEX, n, numbers);
+    }
+    return to < 0 ? -1 : to + a.at.base + at[TABLE];
+}
+
+template <class W> __global__ void __launch_bounds__(THREADS) read_by_index(const __grid_constant__ access a)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t at[SIDES];
+    if (i >= a.positions.count)
+        return;
+    find(a.positions, i, at);
+    const int64_t from = locate(a, i, at);
+    static_cast<W *>(a.at.values)[at[VALUE]] = from < 0 ? W() : static_cast<const W *>(a.at.table)[from];
+}
+
+template <class W> void launch_read_of(const access &a, cudaStream_t stream)
+{
+    if (a.positions.count > 0)
+        STNI_LAUNCH(read_by_index<W>, blocks_for(a.positions.count, THREADS), THREADS, stream, a);
+}
+
+void launch_read(const stni_access_read_args &args, stn_value_record *record, cudaStream_t stream)
+{
+    const access a = access_of(args.at, ALL, record);
+    dispatch_unit(args.element_size, [&](auto unit) { launch_read_of<decltype(unit)>(a, stream); });
+}
+
+__global__ void __launch_bounds__(THREADS) find_keys(const __grid_constant__ access a, int64_t *keys)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t at[SIDES];
+    if (i >= a.positions.count)
+        return;
+    find(a.positions, i, at);
+    keys[at[VALUE]] = locate(a, i, at);
+}
+
+void launch_keys(const stni_access_keys_args &args, stn_value_record *record, cudaStream_t stream)
+{
+    const access a = access_of(args.at, ALL, record);
+    if (a.positions.count > 0)
+        STNI_LAUNCH(find_keys, blocks_for(a.positions.count, THREADS), THREADS, stream, a, args.keys);
+}
+
+/* What a write does with one element, in the types that are computed in. */
+#define LEAST(type, lowest, highest) \
+    static constexpr type least_##type = lowest, most_##type = highest;
+LEAST(float, -INFINITY, INFINITY)
+LEAST(double, -(double)INFINITY, (double)INFINITY)
+LEAST(int64_t, INT64_MIN, INT64_MAX)
+LEAST(int32_t, INT32_MIN, INT32_MAX)
+LEAST(uint8_t, 0, UINT8_MAX)
+#undef LEAST
+
+#define A float
+#define NAME(f) f##_float
+#include "ops/index/access_order_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+#define A double
+#define NAME(f) f##_double
+#include "ops/index/access_order_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+#define A int64_t
+#define NAME(f) f##_int64_t
+#include "ops/index/access_order_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+#define A int32_t
+#define NAME(f) f##_int32_t
+#include "ops/index/access_order_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+#define A uint8_t
+#define NAME(f) f##_uint8_t
+#include "ops/index/access_order_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+#define A stni_complex<float>
+#define NAME(f) f##_c64
+#include "ops/index/access_complex_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+#define A stni_complex<double>
+#define NAME(f) f##_c128
+#include "ops/index/access_complex_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+
+/* The functions of one type under one name. */
+template <class A> struct arithmetic;
+#define ARITHMETIC(type, suffix)                                                                                                        \
+    template <> struct arithmetic<type> {                                                                                               \
+        static type constant(const stni_access_write_args &a) { return constant_of_##suffix(&a); }                                      \
+        static type scale(const stn_number &n) { return scale_##suffix(&n); }                                                           \
+        STNI_ANY_DEVICE static type join(stni_access_mode mode, type t, type v, type scale) { return joined_##suffix(mode, t, v, scale); } \
+    };
+ARITHMETIC(float, float)
+ARITHMETIC(double, double)
+ARITHMETIC(int64_t, int64_t)
+ARITHMETIC(int32_t, int32_t)
+ARITHMETIC(uint8_t, uint8_t)
+ARITHMETIC(stni_complex<float>, c64)
+ARITHMETIC(stni_complex<double>, c128)
+#undef ARITHMETIC
+
+/* One value for all: in whichever order. */
+template <class A> __global__ void __launch_bounds__(THREADS) write_constant(const __grid_constant__ access a, A value)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t at[SIDES];
+    if (i >= a.positions.count)
+        return;
+    find(a.positions, i, at);
+    const int64_t to = locate(a, i, at);
+    if (to >= 0)
+        static_cast<A *>(a.at.table)[to] = value;
+}
+
+typedef sort_entry<uint64_t, uint64_t> entry;
+
+/* Which element of the table the rows name, without their dims of slices; `nowhere`, above all others: none that is here. */
+__global__ void __launch_bounds__(THREADS) list_rows(const __grid_constant__ access a, entry *entries, uint64_t nowhere)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t at[SIDES], position = 0, rest = i, step = 1;
+    if (i >= a.positions.count)
+        return;
+    find(a.positions, i, at);
+    for (int d = a.at.ndim - 1; d >= 0; d--) { /* among all positions, the first of its slice, for the report */
+        const bool is_slice = a.at.index_strides[d] == 0 && a.at.table_strides[d] != 0;
+        position += is_slice ? 0 : rest % a.at.shape[d] * step;
+        rest = is_slice ? rest : rest / a.at.shape[d];
+        step *= a.at.shape[d];
+    }
+    const int64_t to = locate(a, position, at);
+    const entry e = {to < 0 ? nowhere : (uint64_t)to, (uint64_t)i};
+    entries[i] = e;
+}
+
+struct writing {
+    operands<SIDES> rows, slices;
+    const entry *entries;
+    uint64_t nowhere;
+    void *table;
+    const void *values;
+    stni_access_mode mode;
+};
+
+/* A thread each row and element of its slice; the first of those that name one element joins the values of all. Of those that set it the last
+ * does. */
+template <class S> __global__ void __launch_bounds__(THREADS)
+write_rows(const __grid_constant__ writing w, typename computed<S>::type scale)
+{
+    typedef typename computed<S>::type A;
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, row = i / w.slices.count;
+    int64_t in_row[SIDES], in_slice[SIDES];
+    if (row >= w.rows.count)
+        return;
+    const uint64_t key = w.entries[row].key;
+    const bool sets = w.mode == STNI_ACCESS_SET, is_last = row + 1 == w.rows.count || w.entries[row + 1].key != key;
+    if (key == w.nowhere || (sets ? !is_last : row > 0 && w.entries[row - 1].key == key))
+        return;
+    find(w.slices, i % w.slices.count, in_slice);
+    A &element = static_cast<A *>(w.table)[(int64_t)key + in_slice[TABLE]];
+    A sum = element;
+    for (int64_t r = row; r < w.rows.count && w.entries[r].key == key; r++) {
+        find(w.rows, (int64_t)w.entries[r].place, in_row);
+        sum = arithmetic<A>::join(w.mode, sum, load(static_cast<const S *>(w.values)[in_row[VALUE] + in_slice[VALUE]]), scale);
+    }
+    element = sum;
+}
+
+/* One above every offset in the table. */
+uint64_t nowhere_of(const stni_access &a)
+{
+    int64_t most = a.base;
+    for (int d = 0; d < a.ndim; d++)
+        most += is_slice_dim(a, d) || a.shape[d] == 0 ? 0 : (a.shape[d] - 1) * a.table_strides[d];
+    for (int k = 0; k < a.n_keys; k++)
+        most += a.key_shape[k] > 0 ? (a.key_shape[k] - 1) * a.key_strides[k] : 0;
+    return (uint64_t)most + 1;
+}
+
+template <class S> void launch_write_of(const stni_access_write_args &args, stn_value_record *record, cudaStream_t stream)
+{
+    typedef typename computed<S>::type A;
+    const access all = access_of(args.at, ALL, record), rows = access_of(args.at, ROWS, record);
+    const uint64_t nowhere = nowhere_of(args.at);
+    if (all.positions.count == 0)
+        return;
+    if (!args.at.values)
+        return STNI_LAUNCH(write_constant<A>, blocks_for(all.positions.count, THREADS), THREADS, stream, all, arithmetic<A>::constant(args));
+    const auto space = sort_space_of<uint64_t, uint64_t>(args.work, rows.positions.count, 1);
+    STNI_LAUNCH(list_rows, blocks_for(rows.positions.count, THREADS), THREADS, stream, rows, space.entries, nowhere);
+    const writing w = {rows.positions, positions_of(args.at, SLICES), sort_entries(space, rows.positions.count, 1, bits_of(nowhere), stream),
+                       nowhere, args.at.table, args.at.values, args.mode};
+    STNI_LAUNCH(write_rows<S>, blocks_for(all.positions.count, THREADS), THREADS, stream, w, arithmetic<A>::scale(args.scale));
+}
+
+size_t write_workspace(stn_queue *, const void *args)
+{
+    const stni_access_write_args &a = *static_cast<const stni_access_write_args *>(args);
+    return a.at.values ? sort_bytes<uint64_t, uint64_t>(positions_of(a.at, ROWS).count, 1) : 0;
+}
+
+void launch_write(const stni_access_write_args &given, stn_value_record *record, cudaStream_t stream)
+{
+    stni_access_write_args args = given;
+    if (args.dtype == STN_DTYPE_BOOL)
+        stni_access_for_bool(&args);
+    dispatch_all(args.dtype, [&](auto element) { launch_write_of<decltype(element)>(args, record, stream); });
+}
+
+/* Tables of 16-bit floats in f32, in which is computed. */
+struct conversion {
+    operands<2> boxes;
+    void *dst;
+    const void *src;
+    stn_dtype to, from;
+};
+
+__global__ void __launch_bounds__(THREADS) convert_box(const __grid_constant__ conversion c)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t at[2];
+    if (i >= c.boxes.count)
+        return;
+    if (is_small(c.boxes))
+        offsets_of(c.boxes, (uint32_t)i, at);
+    else
+        offsets_of(c.boxes, i, at);
+    write_element(c.dst, c.to, at[0], read_element<float>(c.src, c.from, at[1]));
+}
+
+void launch_convert(const stni_access_convert_args &a, cudaStream_t stream)
+{
+    int order[STN_MAX_BOX_NDIM];
+    conversion c = {no_dims<2>(), a.dst.data, a.src.data, a.to, a.from};
+    order_by_strides(a.dst, order);
+    for (int i = 0; i < a.dst.ndim; i++)
+        add_dim(c.boxes, a.dst.shape[order[i]], {a.dst.strides[order[i]], a.src.strides[order[i]]});
+    end_dims(c.boxes);
+    if (c.boxes.count > 0)
+        STNI_LAUNCH(convert_box, blocks_for(c.boxes.count, THREADS), THREADS, stream, c);
+}
+
+}
+
+STNI_CUDA_KERNELS(access) = {
+    STNI_CUDA_REPORTING_KERNEL("index_read.keys", INDEX_DTYPES, stni_access_keys_args, launch_keys),
+    STNI_CUDA_REPORTING_KERNEL("index_read.read", ALL_DTYPES, stni_access_read_args, launch_read),
+    STNI_CUDA_REPORTING_KERNEL("index_write.keys", INDEX_DTYPES, stni_access_keys_args, launch_keys),
+    {sizeof(stn_kernel), "index_write.write", "cuda", ALL_DTYPES, sizeof(stni_access_write_args),
+     launch_reporting_row<stni_access_write_args, launch_write>, write_workspace},
+    STNI_CUDA_KERNEL("index_write.convert", dtype_bit(STN_DTYPE_F32), stni_access_convert_args, launch_convert),
+    STNI_CUDA_REPORTING_KERNEL("one_hot.write", dtype_bit(STN_DTYPE_I64), stni_access_write_args, launch_write),
+    STNI_CUDA_KERNELS_END
+};

@@ -1,0 +1,226 @@
+/* Ops by index, and those that put elements in order, on a CUDA device against the CPU's, bit by bit: few and many elements, so that they are sorted by
+ * comparisons and by digits, with many equal ones among them, numbers that are none and zeros of both signs; along dims that are strided and
+ * along the last. And indices out of range. */
+#include "harness.h"
+
+#include <shardtensor/shardtensor.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 4099, WIDTH = 3, TABLE = 700 };
+
+static stn_context *context_on(const char *device)
+{
+    static char text[512];
+    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    stn_context_options options = {.size = sizeof options, .device = device, .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
+                                   .error_text_size = sizeof text};
+    stn_context *context = NULL;
+    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+        CHECK_STR(text, "");
+    return context;
+}
+
+static stn_tensor *tensor_of(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const void *data)
+{
+    const stn_spec *spec;
+    if (stn_spec_create(context, NULL, NULL, dtype, ndim, shape, NULL, &spec) != STN_OK)
+        return NULL;
+    stn_tensor *tensor = stn_from_host(context, spec, data);
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+/* Numbers of which many are equal; every 97th is none, and zeros have both signs. In i64 whole numbers. */
+static stn_tensor *numbers(stn_context *context, stn_dtype dtype, int64_t rows, int64_t columns)
+{
+    static float data[MOST * WIDTH];
+    const int64_t shape[] = {rows, columns};
+    for (int64_t i = 0; i < rows * columns; i++) {
+        const int64_t drawn = i * 7919 % 1013 - 506;
+        data[i] = (float)drawn / 7;
+        if (drawn % 50 == 0)
+            data[i] = drawn % 100 ? 0.0f : -0.0f;
+        if (dtype == STN_DTYPE_F32 && i % 97 == 96)
+            data[i] = NAN;
+    }
+    stn_tensor *f32 = tensor_of(context, STN_DTYPE_F32, 2, shape, data);
+    return dtype == STN_DTYPE_F32 ? f32 : stn_cast(f32, dtype);
+}
+
+static stn_tensor *indices(stn_context *context, int ndim, const int64_t *shape, int64_t below)
+{
+    static int64_t data[MOST * WIDTH];
+    int64_t n = 1;
+    for (int d = 0; d < ndim; d++)
+        n *= shape[d];
+    for (int64_t i = 0; i < n; i++)
+        data[i] = (i * 104729 + i / 3 + 3) % below;
+    return tensor_of(context, STN_DTYPE_I64, ndim, shape, data);
+}
+
+static stn_tensor *reads(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int64_t shape[] = {n, WIDTH};
+    stn_tensor *table = numbers(context, dtype, TABLE, WIDTH);
+    return stn_add(stn_index_select(table, 0, indices(context, 1, shape, TABLE)), stn_gather(table, 0, indices(context, 2, shape, TABLE)));
+}
+
+static stn_tensor *sums_of_slices(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    return stn_index_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, TABLE), numbers(context, dtype, n, WIDTH), 2);
+}
+
+static stn_tensor *sums_across(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    stn_tensor *table = stn_transpose(numbers(context, dtype, TABLE, WIDTH), 0, 1);
+    return stn_index_add(table, 1, indices(context, 1, &n, 5), stn_transpose(numbers(context, dtype, n, WIDTH), 0, 1), 1);
+}
+
+static stn_tensor *copies_of_slices(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    return stn_index_copy(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, 11), numbers(context, dtype, n, WIDTH));
+}
+
+static stn_tensor *sums_of_elements(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int64_t shape[] = {n, WIDTH};
+    return stn_scatter_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE), numbers(context, dtype, n, WIDTH));
+}
+
+static stn_tensor *products_of_elements(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int64_t shape[] = {n, WIDTH};
+    return stn_scatter_reduce(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE), numbers(context, dtype, n, WIDTH),
+                              STN_SCATTER_PROD, 0);
+}
+
+static stn_tensor *largest_elements(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int64_t shape[] = {n, WIDTH};
+    return stn_scatter_reduce(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE), numbers(context, dtype, n, WIDTH),
+                              STN_SCATTER_AMAX, 1);
+}
+
+static stn_tensor *sums_by_two_indices(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    stn_tensor *both[] = {indices(context, 1, &n, TABLE), indices(context, 1, &n, WIDTH)};
+    return stn_index_put(numbers(context, dtype, TABLE, WIDTH), 2, both, stn_select(numbers(context, dtype, n, WIDTH), 1, 1), 1);
+}
+
+static stn_tensor *repeated(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int dim = 0;
+    stn_tensor *counts = indices(context, 1, &n, 4);
+    int64_t all = 0;
+    for (int64_t i = 0; i < n; i++)
+        all += (i * 104729 + i / 3 + 3) % 4;
+    return stn_repeat_interleave_each(numbers(context, dtype, n, 2), counts, &dim, all);
+}
+
+typedef stn_tensor *(*function)(stn_context *context, stn_dtype dtype, int64_t n);
+
+/* Every f32 that is no number gets the same bits: which one comes of two is the compiler's choice. */
+static void join_nans(char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += sizeof(float)) {
+        float x;
+        memcpy(&x, data + i, sizeof x);
+        if (x != x)
+            memcpy(data + i, &(float){NAN}, sizeof x);
+    }
+}
+
+static size_t run(stn_context *context, function f, stn_dtype dtype, int64_t n, char *result, size_t size)
+{
+    size_t bytes = 0;
+    stn_scope_begin(context);
+    stn_tensor *out = f(context, dtype, n);
+    if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
+        bytes = (size_t)stn_spec_local_numel(stn_tensor_spec(out)) * stn_dtype_size(stn_spec_dtype(stn_tensor_spec(out)));
+        CHECK_I64((int64_t)(bytes <= size), 1);
+        CHECK_STATUS(stn_to_host(out, result, bytes), STN_OK);
+        if (stn_spec_dtype(stn_tensor_spec(out)) == STN_DTYPE_F32)
+            join_nans(result, bytes);
+    } else {
+        fprintf(stderr, "%s\n", stn_context_error_text(context));
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return bytes;
+}
+
+static void compare(const function *functions, size_t n_functions)
+{
+    static const int64_t sizes[] = {1, 33, 1025, MOST};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_U8};
+    static char by_cpu[MOST * WIDTH * 16], by_cuda[MOST * WIDTH * 16];
+    stn_context *cpu = context_on("cpu"), *cuda = context_on("cuda");
+    for (size_t f = 0; cpu && cuda && f < n_functions; f++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+            for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
+                const size_t bytes = run(cpu, functions[f], dtypes[d], sizes[n], by_cpu, sizeof by_cpu);
+                CHECK_I64((int64_t)run(cuda, functions[f], dtypes[d], sizes[n], by_cuda, sizeof by_cuda), (int64_t)bytes);
+                if (!CHECK_BYTES(by_cuda, by_cpu, bytes))
+                    fprintf(stderr, "function %d, %s, %d elements\n", (int)f, stn_dtype_name(dtypes[d]), (int)sizes[n]);
+            }
+    stn_context_destroy(&cpu);
+    stn_context_destroy(&cuda);
+}
+
+static void accesses_by_index_agree_with_the_cpu(void)
+{
+    static const function functions[] = {reads,            sums_of_slices,       sums_across,      copies_of_slices,
+                                         sums_of_elements, products_of_elements, largest_elements, sums_by_two_indices,
+                                         repeated};
+    compare(functions, sizeof functions / sizeof functions[0]);
+}
+
+/* Runs `f` on values that it cannot use; the message. */
+static void check_report(function f, const char *message)
+{
+    stn_context *context = context_on("cuda");
+    if (!context)
+        return;
+    stn_scope_begin(context);
+    f(context, STN_DTYPE_F32, 1);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
+    CHECK_STR(stn_context_error_text(context), message);
+    stn_scope_end(context);
+    stn_context_destroy(&context);
+}
+
+static stn_tensor *a_slice_out_of_range(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int64_t index[] = {0, 2, 7, 1}, count = 4 * n;
+    return stn_index_select(numbers(context, dtype, 3, 5), 0, tensor_of(context, STN_DTYPE_I64, 1, &count, index));
+}
+
+static stn_tensor *an_element_out_of_range(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int64_t index[] = {0, 2, -4, 1}, shape[] = {2 * n, 2};
+    return stn_scatter_add(numbers(context, dtype, 3, 5), 0, tensor_of(context, STN_DTYPE_I64, 2, shape, index), numbers(context, dtype, 2, 2));
+}
+
+static stn_tensor *one_of_two_out_of_range(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    const int64_t first[] = {0, 2, 1}, second[] = {4, 5, 0}, count = 3 * n;
+    stn_tensor *both[] = {tensor_of(context, STN_DTYPE_I64, 1, &count, first), tensor_of(context, STN_DTYPE_I64, 1, &count, second)};
+    return stn_index_put(numbers(context, dtype, 3, 5), 2, both, stn_select(numbers(context, dtype, 3, 1), 1, 0), 0);
+}
+
+static void values_that_cannot_be_used_are_reported(void)
+{
+    check_report(a_slice_out_of_range, "index_select: index 7 at (2) is outside 0 … 2");
+    check_report(an_element_out_of_range, "scatter_add: index -4 at (1, 0) is outside 0 … 2");
+    check_report(one_of_two_out_of_range, "index_put: index 5 of 'indices1' at (1) is outside -5 … 4");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {{"accesses_by_index_agree_with_the_cpu", accesses_by_index_agree_with_the_cpu},
+                                             {"values_that_cannot_be_used_are_reported", values_that_cannot_be_used_are_reported}};
+    return TEST_MAIN(argc, argv, cases);
+}
