@@ -118,41 +118,96 @@ static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers 
 static const stn_attr_schema attrs_schema[] = {{"other", STN_ATTR_NUMBER, 0, NULL}};
 static const stn_input_schema pair_inputs[] = {{"input", 0, 0}, {"other", 0, 0}};
 
-enum { ORDERED = STNI_FLOATING | STNI_INTEGER | STNI_BOOL, ALL = 0 };
+/* Comparisons: the operands are compared in the dtype that they are promoted to. */
 
-/* The operands are compared in the dtype that they are promoted to. */
-#define COMPARISON(name_, types)                                                                                       \
-    static const struct stni_pointwise_rule name_##_rule = {                                                           \
-        .op = STNI_POINTWISE_##name_, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = types,          \
-        .numbers = take_numbers,                                                                                       \
-    };                                                                                                                 \
-    const stn_op_desc stni_op_##name_ = {                                                                              \
-        .size = sizeof(stn_op_desc), .name = #name_, STN_INPUTS(stni_binary_inputs),                                   \
-        STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&name_##_rule),                                  \
-    }
-/* Operands are read as bools: whether they are not 0. */
-#define LOGIC(name_, inputs)                                                                                           \
-    static const struct stni_pointwise_rule name_##_rule = {.op = STNI_POINTWISE_##name_, .result = stni_dtype_bool};  \
-    const stn_op_desc stni_op_##name_ = {                                                                              \
-        .size = sizeof(stn_op_desc), .name = #name_, STN_INPUTS(inputs), STNI_POINTWISE(&name_##_rule),                \
-    }
-#define TEST(name_)                                                                                                    \
-    static const struct stni_pointwise_rule name_##_rule = {                                                           \
-        .op = STNI_POINTWISE_##name_, .result = stni_dtype_bool, .compute = stni_dtype_same,                           \
-    };                                                                                                                 \
-    const stn_op_desc stni_op_##name_ = {                                                                              \
-        .size = sizeof(stn_op_desc), .name = #name_, STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&name_##_rule),     \
-    }
+enum { ORDERED = STNI_FLOATING | STNI_INTEGER | STNI_BOOL };
 
-COMPARISON(eq, ALL);
-COMPARISON(ne, ALL);
-COMPARISON(lt, ORDERED);
-COMPARISON(le, ORDERED);
-COMPARISON(gt, ORDERED);
-COMPARISON(ge, ORDERED);
-LOGIC(logical_and, pair_inputs);
-LOGIC(logical_or, pair_inputs);
-LOGIC(logical_xor, pair_inputs);
-LOGIC(logical_not, stni_unary_inputs);
-TEST(isnan);
-TEST(isfinite);
+static const struct stni_pointwise_rule eq_rule = {
+    .op = STNI_POINTWISE_eq, .result = stni_dtype_bool, .compute = stni_dtype_same, .numbers = take_numbers,
+};
+const stn_op_desc stni_op_eq = {
+    .size = sizeof(stn_op_desc), .name = "eq", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&eq_rule),
+};
+
+static const struct stni_pointwise_rule ne_rule = {
+    .op = STNI_POINTWISE_ne, .result = stni_dtype_bool, .compute = stni_dtype_same, .numbers = take_numbers,
+};
+const stn_op_desc stni_op_ne = {
+    .size = sizeof(stn_op_desc), .name = "ne", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&ne_rule),
+};
+
+static const struct stni_pointwise_rule lt_rule = {
+    .op = STNI_POINTWISE_lt, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
+    .numbers = take_numbers,
+};
+const stn_op_desc stni_op_lt = {
+    .size = sizeof(stn_op_desc), .name = "lt", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&lt_rule),
+};
+
+static const struct stni_pointwise_rule le_rule = {
+    .op = STNI_POINTWISE_le, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
+    .numbers = take_numbers,
+};
+const stn_op_desc stni_op_le = {
+    .size = sizeof(stn_op_desc), .name = "le", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&le_rule),
+};
+
+static const struct stni_pointwise_rule gt_rule = {
+    .op = STNI_POINTWISE_gt, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
+    .numbers = take_numbers,
+};
+const stn_op_desc stni_op_gt = {
+    .size = sizeof(stn_op_desc), .name = "gt", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&gt_rule),
+};
+
+static const struct stni_pointwise_rule ge_rule = {
+    .op = STNI_POINTWISE_ge, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
+    .numbers = take_numbers,
+};
+const stn_op_desc stni_op_ge = {
+    .size = sizeof(stn_op_desc), .name = "ge", STN_INPUTS(stni_binary_inputs),
+    STN_ATTRS(attrs_schema, struct compare_attrs), STNI_POINTWISE(&ge_rule),
+};
+
+/* Logic: operands are read as bools, whether they are not 0. */
+
+static const struct stni_pointwise_rule logical_and_rule = {.op = STNI_POINTWISE_logical_and, .result = stni_dtype_bool};
+const stn_op_desc stni_op_logical_and = {
+    .size = sizeof(stn_op_desc), .name = "logical_and", STN_INPUTS(pair_inputs), STNI_POINTWISE(&logical_and_rule),
+};
+
+static const struct stni_pointwise_rule logical_or_rule = {.op = STNI_POINTWISE_logical_or, .result = stni_dtype_bool};
+const stn_op_desc stni_op_logical_or = {
+    .size = sizeof(stn_op_desc), .name = "logical_or", STN_INPUTS(pair_inputs), STNI_POINTWISE(&logical_or_rule),
+};
+
+static const struct stni_pointwise_rule logical_xor_rule = {.op = STNI_POINTWISE_logical_xor, .result = stni_dtype_bool};
+const stn_op_desc stni_op_logical_xor = {
+    .size = sizeof(stn_op_desc), .name = "logical_xor", STN_INPUTS(pair_inputs), STNI_POINTWISE(&logical_xor_rule),
+};
+
+static const struct stni_pointwise_rule logical_not_rule = {.op = STNI_POINTWISE_logical_not, .result = stni_dtype_bool};
+const stn_op_desc stni_op_logical_not = {
+    .size = sizeof(stn_op_desc), .name = "logical_not", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&logical_not_rule),
+};
+
+/* Tests */
+
+static const struct stni_pointwise_rule isnan_rule = {
+    .op = STNI_POINTWISE_isnan, .result = stni_dtype_bool, .compute = stni_dtype_same,
+};
+const stn_op_desc stni_op_isnan = {
+    .size = sizeof(stn_op_desc), .name = "isnan", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&isnan_rule),
+};
+
+static const struct stni_pointwise_rule isfinite_rule = {
+    .op = STNI_POINTWISE_isfinite, .result = stni_dtype_bool, .compute = stni_dtype_same,
+};
+const stn_op_desc stni_op_isfinite = {
+    .size = sizeof(stn_op_desc), .name = "isfinite", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&isfinite_rule),
+};
