@@ -240,9 +240,11 @@ static stn_status check_launch(const stn_launch_options *options, stn_rank_main 
     if (options->context.comm)
         return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: context.comm got a communicator, wanted NULL: the ranks get theirs here");
     if (job->apart && options->ranks == 0)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: %s started %d processes (%s are set), which have no world to join: start them with "
-                              "mpirun, mpiexec or srun --mpi=pmix, or set ranks to 1 or more for threads of each process", job->apart, job->size,
-                              job->by);
+        return stni_error_set(
+            error, STN_ERR_ARGUMENT,
+            "stn_launch: %s started %d processes (%s are set), which have no world to join: start them with "
+            "mpirun, mpiexec or srun --mpi=pmix, or set ranks to 1 or more for threads of each process",
+            job->apart, job->size, job->by);
     return STN_OK;
 }
 

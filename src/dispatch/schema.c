@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const type_names[] = {"a bool", "an integer", "a number", "a number", "one of its choices", "a list of integers", "a list of numbers", "a text"};
+static const char *const type_names[] = {
+    "a bool", "an integer", "a number", "a number", "one of its choices", "a list of integers", "a list of numbers",
+    "a text"};
 
 static int min3(int a, int b, int c)
 {
@@ -224,8 +226,9 @@ static stn_status bad_attr(const stn_op_desc *desc, const stn_attr_schema *row, 
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a text of %zu bytes, wanted at most %d", desc->name, row->name,
                               given->value.s ? strlen(given->value.s) : 0, STN_MAX_TEXT - 1);
     if (given->type == STN_ATTR_NUMBER && (given->value.number.kind < STN_NUMBER_BOOL || given->value.number.kind > STN_NUMBER_FLOAT))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a number of kind %lld, wanted %d to %d", desc->name, row->name,
-                              (long long)given->value.number.kind, row->type == STN_ATTR_NUMBER ? STN_NUMBER_NONE : STN_NUMBER_BOOL, STN_NUMBER_FLOAT);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a number of kind %lld, wanted %d to %d",
+                              desc->name, row->name, (long long)given->value.number.kind,
+                              row->type == STN_ATTR_NUMBER ? STN_NUMBER_NONE : STN_NUMBER_BOOL, STN_NUMBER_FLOAT);
     if ((given->type == STN_ATTR_INTS && (given->value.ints.n < 0 || given->value.ints.n > STN_MAX_NDIM)) ||
         (given->type == STN_ATTR_FLOATS && (given->value.floats.n < 0 || given->value.floats.n > STN_MAX_NDIM)))
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a list of %lld entries, wanted 0 to %d", desc->name, row->name,

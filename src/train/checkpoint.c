@@ -37,8 +37,10 @@ static stn_status check_texts(stn_context *context, const stn_checkpoint *c)
         return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: texts got %d at %p, wanted a list", c->n_texts, (const void *)c->texts);
     for (int i = 0; i < c->n_texts; i++)
         if (!c->texts[i].key || !c->texts[i].value || strncmp(c->texts[i].key, PREFIX, strlen(PREFIX)) == 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: texts[%d] is called '%s', wanted a key and a value, and no key that begins with '%s'",
-                             i, c->texts[i].key ? c->texts[i].key : "NULL", PREFIX);
+            return stni_fail(
+                context, STN_ERR_ARGUMENT,
+                "checkpoint: texts[%d] is called '%s', wanted a key and a value, and no key that begins with '%s'", i,
+                c->texts[i].key ? c->texts[i].key : "NULL", PREFIX);
     return STN_OK;
 }
 
@@ -52,9 +54,12 @@ static stn_status check(stn_context *context, const stn_checkpoint *c)
     if (c->step < 0)
         return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: step got %lld, wanted at least 0", (long long)c->step);
     if ((c->optimizer && c->optimizer->context != context) || (c->average && c->average->context != context))
-        return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: the %s is another context's", c->optimizer && c->optimizer->context != context ? "optimizer" : "average");
+        return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: the %s is another context's",
+                         c->optimizer && c->optimizer->context != context ? "optimizer" : "average");
     if (c->average && c->average->swapped)
-        return stni_fail(context, STN_ERR_STATE, "checkpoint: parameters and means have changed places, wanted them back in theirs (stn_average_swap)");
+        return stni_fail(
+            context, STN_ERR_STATE,
+            "checkpoint: parameters and means have changed places, wanted them back in theirs (stn_average_swap)");
     return STN_OK;
 }
 
@@ -117,7 +122,8 @@ static stn_status judge_rule(struct stni_load *l, const stn_checkpoint *c)
 {
     const char *rule = c->optimizer ? stn_file_metadata(l->file, rule_key) : NULL;
     if (rule && strcmp(rule, c->optimizer->rule->name) != 0)
-        return stni_error_set(&l->error, STN_ERR_ARGUMENT, "checkpoint: %s: its optimizer is %.32s, wanted %s", l->path, rule, c->optimizer->rule->name);
+        return stni_error_set(&l->error, STN_ERR_ARGUMENT, "checkpoint: %s: its optimizer is %.32s, wanted %s", l->path,
+                              rule, c->optimizer->rule->name);
     return STN_OK;
 }
 

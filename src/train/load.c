@@ -22,7 +22,8 @@ static stn_status find(struct stni_load *l, const char *name, const struct stni_
     if (!t)
         return stni_error_set(&l->error, STN_ERR_NOT_FOUND, "load: %s: no tensor '%s'", l->path, name);
     if (t->dtype != layout->dtype)
-        return stni_error_set(&l->error, STN_ERR_DTYPE, "load: %s: '%s' is %s, wanted %s", l->path, name, t->dtype_name, stni_file_dtype(layout->dtype));
+        return stni_error_set(&l->error, STN_ERR_DTYPE, "load: %s: '%s' is %s, wanted %s", l->path, name, t->dtype_name,
+                              stni_file_dtype(layout->dtype));
     if (t->ndim != layout->ndim || memcmp(t->shape, layout->shape, sizeof *t->shape * (size_t)t->ndim) != 0)
         return stni_error_set(&l->error, STN_ERR_SHAPE, "load: %s: '%s' has another shape: got %s, wanted %s", l->path, name,
                               stni_shape_text(t->ndim, t->shape, got), stni_shape_text(layout->ndim, layout->shape, wanted));
@@ -43,7 +44,8 @@ static stn_status read_chunk(struct stni_load *l, int i)
     struct stni_file_runs runs = stni_file_runs(spec);
     for (int64_t r = 0; r < runs.count; r++)
         if (stn_file_read(l->file, t, stni_file_run_at(&runs, r), runs.length, l->data[i] + r * runs.length) != STN_OK)
-            return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, t->name, errno ? strerror(errno) : "it ends too soon");
+            return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, t->name,
+                                  errno ? strerror(errno) : "it ends too soon");
     return STN_OK;
 }
 

@@ -64,7 +64,8 @@ stn_status stni_part_find(struct stni_part *part, const char *path, struct stni_
     STNI_TRY(resolve(part, error));
     const int exists = stat(path, &about) == 0, there = stat(part->target, &part->old) == 0;
     if (exists && !S_ISREG(about.st_mode))
-        return stni_error_set(error, STN_ERR_IO, "save: %s: %s, wanted a file", path, S_ISDIR(about.st_mode) ? "is a directory" : "is no regular file");
+        return stni_error_set(error, STN_ERR_IO, "save: %s: %s, wanted a file", path,
+                              S_ISDIR(about.st_mode) ? "is a directory" : "is no regular file");
     /* A link of /proc, say, leads to a file that has no name any more: there is nothing to replace. */
     if (exists && !there)
         return stni_error_set(error, STN_ERR_IO, "save: %s: leads to a file without a name", path);

@@ -174,7 +174,8 @@ static stn_status queued_kernel(stn_queue *queue, const void *args)
     return status;
 }
 
-/* A communicator puts its work on a device's queue itself, from the calling thread: its ranks' hosts meet here, and nothing has to be kept for later. */
+/* A communicator puts its work on a device's queue itself, from the calling thread: its ranks' hosts meet here, and
+ * nothing has to be kept for later. */
 static stn_status run_at_once(stn_queue *queue, const struct call *call)
 {
     stn_status status = coll_kernel(queue, call);

@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 const char *const stni_trace_category_names[STNI_TRACE_CATEGORY_COUNT] = {
-    [STNI_TRACE_OP] = "op", [STNI_TRACE_KERNEL] = "kernel", [STNI_TRACE_COLL] = "collective", [STNI_TRACE_MOVE] = "redistribute", [STNI_TRACE_RANGE] = "range"};
+    [STNI_TRACE_OP] = "op", [STNI_TRACE_KERNEL] = "kernel", [STNI_TRACE_COLL] = "collective",
+    [STNI_TRACE_MOVE] = "redistribute", [STNI_TRACE_RANGE] = "range"};
 
 /* A JSON string; bytes from 0x80 on pass as the UTF-8 that they are. */
 static void write_string(FILE *file, const char *text)

@@ -23,9 +23,12 @@ static stn_status fail(const struct reader *r, const char *wanted)
 {
     const int place = (int)(r->at - r->text) + 1;
     if (*r->at)
-        return stni_fail(r->mesh->context, STN_ERR_ARGUMENT, "stn_spec_of: placements got \"%s\": character %d is '%c', wanted %s", r->text, place, *r->at,
+        return stni_fail(r->mesh->context, STN_ERR_ARGUMENT,
+                         "stn_spec_of: placements got \"%s\": character %d is '%c', wanted %s", r->text, place, *r->at,
                          wanted);
-    return stni_fail(r->mesh->context, STN_ERR_ARGUMENT, "stn_spec_of: placements got \"%s\": it ends before character %d, wanted %s", r->text, place, wanted);
+    return stni_fail(r->mesh->context, STN_ERR_ARGUMENT,
+                     "stn_spec_of: placements got \"%s\": it ends before character %d, wanted %s", r->text, place,
+                     wanted);
 }
 
 static void skip_blanks(struct reader *r)
@@ -220,7 +223,9 @@ static stn_status check_sizes(const struct reader *r)
         while (r->sizes[d] && r->sizes[d][n] >= 0)
             n++;
         if (r->sizes[d] && n != parts_of(r, d))
-            return stni_fail(r->mesh->context, STN_ERR_ARGUMENT, "stn_spec_of: placements got \"%s\": %d sizes of dim %d, wanted %d", r->text, n, d, parts_of(r, d));
+            return stni_fail(r->mesh->context, STN_ERR_ARGUMENT,
+                             "stn_spec_of: placements got \"%s\": %d sizes of dim %d, wanted %d", r->text, n, d,
+                             parts_of(r, d));
     }
     return STN_OK;
 }

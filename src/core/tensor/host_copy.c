@@ -147,7 +147,9 @@ static stn_status from_whole(stn_context *context, const stn_spec *spec, const v
     if (stni_layout_reduce(&layout, 0))
         STNI_TRY(stni_spec_intern(context, &layout, &complete));
     if (data == NULL && complete->local_numel > 0)
-        return stni_fail(context, STN_ERR_ARGUMENT, "from_host_global: data got NULL, wanted the whole tensor of %lld elements", (long long)spec->numel);
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "from_host_global: data got NULL, wanted the whole tensor of %lld elements",
+                         (long long)spec->numel);
     STNI_TRY(stni_tensor_create(context, complete, &made));
     const stn_box host = chunk_of_whole(complete, data);
     stn_status status = complete->local_numel > 0 ? fill_from(made, &host) : STN_OK;

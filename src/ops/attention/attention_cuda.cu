@@ -1,6 +1,7 @@
-/* Attention on a CUDA device, row by row: a block of threads computes the probabilities of THREADS keys (of a query row) or of THREADS query rows (of a
- * key) at a time, keeps them in shared memory, and multiplies them into rows, a thread each column. No scores lie in memory, and no number
- * is added to by two blocks, so that results have the same bits in every run.
+/* Attention on a CUDA device, row by row: a block of threads computes the probabilities of THREADS keys (of a query
+ * row) or of THREADS query rows (of a key) at a time, keeps them in shared memory, and multiplies them into rows, a
+ * thread each column. No scores lie in memory, and no number is added to by two blocks, so that results have the same
+ * bits in every run.
  *
  * Scores are computed in the type of arithmetic, sums over keys and rows in f64. */
 #include "core/box/rng.h"

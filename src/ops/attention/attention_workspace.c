@@ -16,7 +16,8 @@ size_t stni_attention_workspace(stn_queue *queue, const void *args)
     const int64_t rows = least(STNI_ATTENTION_ROWS, p->l), keys = least(STNI_ATTENTION_KEYS, p->s);
     const int64_t elements[] = {rows * p->e,   keys * p->e, keys * p->v, rows * STNI_ATTENTION_KEYS, rows * STNI_ATTENTION_KEYS,
                                 rows * STNI_ATTENTION_STATISTICS, rows * p->v, rows * p->v};
-    const int64_t sizes[][3] = {{rows, keys, p->e}, {rows, p->v, keys}, {keys, p->v, rows}, {rows, keys, p->v}, {rows, p->e, keys}, {keys, p->e, rows}};
+    const int64_t sizes[][3] = {{rows, keys, p->e}, {rows, p->v, keys}, {keys, p->v, rows},
+                                {rows, keys, p->v}, {rows, p->e, keys}, {keys, p->e, rows}};
     size_t total = 0, product = 0;
     for (int i = 0; i < 8; i++)
         total += stni_attention_space(elements[i], stn_dtype_size(dtype));

@@ -29,7 +29,8 @@ struct stni_moments stni_weighted_merge(const double *parts, int n, int64_t coun
     const double mean = weight == 0 ? NAN : about + first / weight;
     for (int part = 0; part < n; part++) {
         const double w = plane_of(parts, part, STNI_WEIGHTED_WEIGHT, count, i), d = plane_of(parts, part, STNI_WEIGHTED_ABOUT, count, i) - mean;
-        const double own[] = {plane_of(parts, part, STNI_WEIGHTED_SECOND, count, i), 2 * d * plane_of(parts, part, STNI_WEIGHTED_FIRST, count, i), w * d * d};
+        const double own[] = {plane_of(parts, part, STNI_WEIGHTED_SECOND, count, i),
+                              2 * d * plane_of(parts, part, STNI_WEIGHTED_FIRST, count, i), w * d * d};
         for (int k = 0; k < 3; k++) {
             second += own[k];
             terms += fabs(own[k]);

@@ -69,8 +69,10 @@ static stn_status check_dim(const stn_op_call *call, const stn_halo *halo, int d
     if (below == 0 && above == 0)
         return STN_OK;
     if (halo->mode[d] == STN_PADDING_REFLECT && (below >= n || above >= n))
-        return stn_op_fail(call, STN_ERR_SHAPE, "halo: below[%d] and above[%d] got %lld and %lld, wanted less than the dim's %lld elements to reflect",
-                           d, d, (long long)below, (long long)above, (long long)n);
+        return stn_op_fail(
+            call, STN_ERR_SHAPE,
+            "halo: below[%d] and above[%d] got %lld and %lld, wanted less than the dim's %lld elements to reflect", d,
+            d, (long long)below, (long long)above, (long long)n);
     if (halo->mode[d] != STN_PADDING_ZEROS && n == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "halo: dim %d got 0 elements, wanted some to go on with beyond its ends", d);
     return STN_OK;

@@ -297,7 +297,11 @@ static stn_status add_all(const struct work *w)
 stn_status stni_remap_run(const stn_op_call *call, int n, const struct stni_remap *maps, stn_tensor *const *sources, stn_tensor *target,
                           uint32_t moves, const void *fill)
 {
-    struct work w = {.call = call, .map = maps, .dst = target, .mesh = target->spec->layout.mesh, .messages = {.context = call->context, .mesh = target->spec->layout.mesh, .axes = moves},
+    struct work w = {.call = call,
+                     .map = maps,
+                     .dst = target,
+                     .mesh = target->spec->layout.mesh,
+                     .messages = {.context = call->context, .mesh = target->spec->layout.mesh, .axes = moves},
                      .size = stn_dtype_size(target->spec->layout.dtype)};
     stn_status status = STN_OK;
     if (w.mesh != NULL && !w.mesh->member)

@@ -103,7 +103,9 @@ static stn_status check_renorm(const stn_op_call *call)
                                "'max_norm' scales its rows in place");
     }
     if (why)
-        return stn_op_fail(call, STN_ERR_STATE, "'weight' %s, wanted neither a view nor one that has views: 'max_norm' scales its rows in place", why);
+        return stn_op_fail(
+            call, STN_ERR_STATE,
+            "'weight' %s, wanted neither a view nor one that has views: 'max_norm' scales its rows in place", why);
     return STN_OK;
 }
 

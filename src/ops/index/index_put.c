@@ -104,9 +104,10 @@ static stn_status take_values(const stn_op_call *call, stn_tensor *keys, const i
     for (int d = 0; d < values->ndim && fits; d++)
         fits = values->shape[d] == 1 || values->shape[d] == full[n_full - values->ndim + d];
     if (!fits || n_full > STN_MAX_NDIM)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'values' got shape %s, wanted one that can be repeated to %s, of at most %d dims",
-                           stni_shape_text(values->ndim, values->shape, got), stni_shape_text(n_full < STN_MAX_NDIM ? n_full : STN_MAX_NDIM, full, wanted),
-                           STN_MAX_NDIM);
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'values' got shape %s, wanted one that can be repeated to %s, of at most %d dims",
+                           stni_shape_text(values->ndim, values->shape, got),
+                           stni_shape_text(n_full < STN_MAX_NDIM ? n_full : STN_MAX_NDIM, full, wanted), STN_MAX_NDIM);
     memcpy(flat, shape, (size_t)ndim * sizeof *flat);
     flat[0] = n;
     *out = stn_reshape(stn_expand(call->in[VALUES], n_full, full), ndim, flat);

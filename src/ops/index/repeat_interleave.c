@@ -61,8 +61,9 @@ static stn_status by_tensor(stn_op_call *call, stn_tensor *x, int dim)
     int64_t n = stn_tensor_shape(x)[dim];
     STNI_TRY(stni_index_dtype(call, REPEATS));
     if (repeats->ndim > 1 || (repeats->ndim == 1 && repeats->shape[0] != 1 && repeats->shape[0] != n))
-        return stn_op_fail(call, STN_ERR_SHAPE, "'repeats' got %" PRId64 " elements in %d dims, wanted %" PRId64 " in 1", call->in_spec[REPEATS]->numel,
-                           repeats->ndim, n);
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'repeats' got %" PRId64 " elements in %d dims, wanted %" PRId64 " in 1",
+                           call->in_spec[REPEATS]->numel, repeats->ndim, n);
     if (attrs->output_size < 0)
         return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'output_size' got nothing, wanted the sum of 'repeats': without it the shape of the "
                                                       "result depends on data");

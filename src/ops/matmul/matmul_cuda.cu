@@ -22,8 +22,9 @@ struct multiplication {
     int64_t tiles_down, tiles_across;
 };
 
-/* Brings a tile of a factor to shared memory, `across` being the index along m or n and `along` the one along k; zeros where it has no elements. Threads
- * that are neighbours read neighbours in memory: along k where that is the dim with the smaller stride. */
+/* Brings a tile of a factor to shared memory, `across` being the index along m or n and `along` the one along k; zeros
+ * where it has no elements. Threads that are neighbours read neighbours in memory: along k where that is the dim with
+ * the smaller stride. */
 template <class S, class T> STNI_DEVICE void fetch_tile(T *tile, const S *from, int64_t first_across, int64_t across, int64_t across_stride,
                                                         int64_t first_along, int64_t along, int64_t along_stride)
 {

@@ -82,7 +82,9 @@ stn_status stni_pad_map(const stn_op_call *call, int ndim, const int64_t *shape,
 {
     const stn_ints *pad = &((const struct stni_pad_attrs *)call->attrs)->pad;
     if (pad->n < 0 || pad->n % 2 != 0 || pad->n > 2 * ndim)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'pad' got %" PRId64 " numbers, wanted two for each of up to %d dims", pad->n < 0 ? 0 : pad->n, ndim);
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'pad' got %" PRId64 " numbers, wanted two for each of up to %d dims",
+                           pad->n < 0 ? 0 : pad->n, ndim);
     stni_remap_init(map, ndim, shape);
     memcpy(padded, shape, (size_t)ndim * sizeof *padded);
     for (int i = 0; i < pad->n / 2; i++) {

@@ -66,7 +66,9 @@ static stn_status roll_map(const stn_op_call *call, struct stni_remap *map)
     int64_t total[STN_MAX_NDIM] = {0};
     int dim;
     if (attrs->shifts.n < 1 || (!is_flat(call) && attrs->shifts.n != attrs->dims.n) || (is_flat(call) && attrs->shifts.n != 1))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shifts' got %" PRId64 " numbers, wanted one for each of the dims (%" PRId64 "), or one without dims",
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'shifts' got %" PRId64 " numbers, wanted one for each of the dims (%" PRId64
+                           "), or one without dims",
                            attrs->shifts.n < 0 ? 0 : attrs->shifts.n, attrs->dims.n < 0 ? 0 : attrs->dims.n);
     stni_remap_init(map, in->ndim, in->shape);
     for (int64_t i = 0; i < attrs->dims.n; i++) {

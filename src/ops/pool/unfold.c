@@ -205,7 +205,12 @@ static stn_status run(stn_op_call *call)
     stn_status status;
     STNI_TRY(read(call, &u));
     const struct windows w = {&u, in->spec, call->out_spec[0]};
-    const struct stni_halo halo = {.source = in, .n_dims = 1, .dims = {{u.dim, STNI_BOUNDARY_ZERO}}, .arg = &w, .boxes = boxes_at, .readers = readers_of};
+    const struct stni_halo halo = {.source = in,
+                                   .n_dims = 1,
+                                   .dims = {{u.dim, STNI_BOUNDARY_ZERO}},
+                                   .arg = &w,
+                                   .boxes = boxes_at,
+                                   .readers = readers_of};
     int64_t first = in->spec->layout.ndim > 0 ? in->spec->local_offset[u.dim] : 0;
     if (!call->note || !in->spec->layout.mesh->member)
         return view(call, &u, in, first);

@@ -1,8 +1,9 @@
 /* Reductions on CUDA devices, by the rows of reduce_kernel.h, over any dims and strides.
  *
- * A block has so many rows of lanes: a lane belongs to one result, and the rows share its elements, which they join in turn; then the upper half of the rows joins the
- * lower until one is left. So the order depends on the shape alone. Where results lie closer in memory than what each is reduced from,
- * lanes are many, so that neighbouring threads always read neighbouring elements. */
+ * A block has so many rows of lanes: a lane belongs to one result, and the rows share its elements, which they join in
+ * turn; then the upper half of the rows joins the lower until one is left. So the order depends on the shape alone.
+ * Where results lie closer in memory than what each is reduced from, lanes are many, so that neighbouring threads
+ * always read neighbouring elements. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"

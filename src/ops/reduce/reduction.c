@@ -120,7 +120,8 @@ static stn_status place(stn_op_call *call)
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
 
-void stni_reduction_args_make(const stn_op_call *call, const struct stni_reduction_attrs *attrs, enum stni_reduction op, struct stni_reduce_args *args)
+void stni_reduction_args_make(const stn_op_call *call, const struct stni_reduction_attrs *attrs, enum stni_reduction op,
+                              struct stni_reduce_args *args)
 {
     const stn_tensor *in = call->in[0], *out = call->out[0];
     const int ndim = in->spec->layout.ndim;

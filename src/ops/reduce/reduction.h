@@ -40,7 +40,8 @@ void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int t
                            const stn_meta *meta, struct stni_layout *out);
 
 /* The kernel's arguments for the call's input and output. */
-void stni_reduction_args_make(const stn_op_call *call, const struct stni_reduction_attrs *attrs, enum stni_reduction op, struct stni_reduce_args *args);
+void stni_reduction_args_make(const stn_op_call *call, const struct stni_reduction_attrs *attrs, enum stni_reduction op,
+                              struct stni_reduce_args *args);
 
 /* Elements, of all ranks, that go into one result. */
 int64_t stni_reduction_count(const stn_spec *input, uint32_t reduced);

@@ -119,8 +119,13 @@ static stn_status run(stn_op_call *call)
     args.coarse = coarse;
     STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, MOMENTS, args.dtype, &args), &args.workspace));
     STNI_TRY(stn_op_launch(call, MOMENTS, args.dtype, &args, sizeof args));
-    struct stni_statistic_finish_args finish = {.dtype = args.dtype, .what = rule_of(call->arg)->what, .weighted = weighted, .n_parts = 1, .parts = coarse,
-                                                .count = args.rows, .correction = stni_statistic_correction(call->attrs),
+    struct stni_statistic_finish_args finish = {.dtype = args.dtype,
+                                                .what = rule_of(call->arg)->what,
+                                                .weighted = weighted,
+                                                .n_parts = 1,
+                                                .parts = coarse,
+                                                .count = args.rows,
+                                                .correction = stni_statistic_correction(call->attrs),
                                                 .out = call->out[0]->data};
     if (call->note) {
         stn_comm *comm;

@@ -119,7 +119,9 @@ static stn_status split_by_list(stn_op_call *call, int dim, const stn_ints *size
     for (int64_t k = 0; k < sizes->n && !bad; k++)
         bad = sizes->v[k] < 0 || __builtin_add_overflow(total, sizes->v[k], &total);
     if (bad || total != n)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'split_sizes' got sizes that add up to %" PRId64 ", wanted %" PRId64 " in parts of at least 0", total, n);
+        return stn_op_fail(
+            call, STN_ERR_SHAPE,
+            "'split_sizes' got sizes that add up to %" PRId64 ", wanted %" PRId64 " in parts of at least 0", total, n);
     call->n_out = (int)sizes->n;
     int64_t begin = 0;
     for (int k = 0; k < call->n_out; begin += sizes->v[k], k++)

@@ -46,7 +46,8 @@ template <class W> void launch_of(const stni_triangle_args &a, cudaStream_t stre
     const triangle t = triangle_of(a);
     const int64_t count = t.matrices.count * t.rows * t.columns;
     if (count > 0)
-        STNI_LAUNCH(keep_triangle<W>, blocks_for(count, THREADS), THREADS, stream, t, static_cast<W *>(a.dst.data), static_cast<const W *>(a.src.data));
+        STNI_LAUNCH(keep_triangle<W>, blocks_for(count, THREADS), THREADS, stream, t, static_cast<W *>(a.dst.data),
+                    static_cast<const W *>(a.src.data));
 }
 
 void launch(const stni_triangle_args &a, cudaStream_t stream)

@@ -329,7 +329,8 @@ static void withdraw(struct stni_mpi_member *m)
     stni_mpi_unlock();
     while (m->open > 0) {
         int receiving = end_what_can(m);
-        if (m->open > 0 && stni_mpi_wait_a_little(&wait.backoff) && wait.backoff.now - wait.backoff.begin > GRACE && !(receiving && may_be_written(m, &wait)))
+        if (m->open > 0 && stni_mpi_wait_a_little(&wait.backoff) && wait.backoff.now - wait.backoff.begin > GRACE &&
+            !(receiving && may_be_written(m, &wait)))
             return;
     }
 }

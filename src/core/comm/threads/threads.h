@@ -12,10 +12,11 @@
  * that sees the abort leaves the collective when each peer that has entered has left: with both orders sequentially consistent,
  * whoever entered without seeing the abort is seen by everyone who leaves because of it.
  *
- * Data in a device's memory is moved by kernels on the ranks' queues; the hosts meet as above, and all of it counts as large. Two events of each rank order the queues:
- * `ready`, recorded before the rank arrives, which each peer's queue waits for before its first kernel, and `done`, recorded behind the rank's last kernel before
- * it leaves, which each peer's queue waits for before the collective returns. So no host waits for a queue and no kernel for a host. Every wait is for an event that
- * was recorded before the wait was put on its queue, hence queues cannot wait in a circle. */
+ * Data in a device's memory is moved by kernels on the ranks' queues; the hosts meet as above, and all of it counts as
+ * large. Two events of each rank order the queues: `ready`, recorded before the rank arrives, which each peer's queue
+ * waits for before its first kernel, and `done`, recorded behind the rank's last kernel before it leaves, which each
+ * peer's queue waits for before the collective returns. So no host waits for a queue and no kernel for a host. Every
+ * wait is for an event that was recorded before the wait was put on its queue, hence queues cannot wait in a circle. */
 #ifndef STNI_CORE_COMM_THREADS_THREADS_H
 #define STNI_CORE_COMM_THREADS_THREADS_H
 
@@ -98,7 +99,8 @@ struct stni_thread_slot {
     pthread_mutex_t inbox_lock;
     struct stni_thread_pending_send *inbox, **inbox_end; /* oldest first */
     pthread_mutex_t points_lock;
-    stn_event *points[STNI_POINT_COUNT];           /* the owner's; NULL before its first collective on a device, and once nothing of it is under way any more */
+    /* The owner's; NULL before its first collective on a device, and once nothing of it is under way any more. */
+    stn_event *points[STNI_POINT_COUNT];
     void *kept;                                    /* pending sends that the owner gave up while a peer copied them; freed with the group */
     struct stni_thread_mail mail[2];
 };

@@ -1,5 +1,6 @@
-/* Elements of any dtype as values of a compute type, and back, with the rules of ops/cpu/convert.h: from complex to real the real part is taken; a floating value
- * outside i64 gives the smallest i64; to bool x != 0; i64 to a narrower integer keeps the low bits.
+/* Elements of any dtype as values of a compute type, and back, with the rules of ops/cpu/convert.h: from complex to
+ * real the real part is taken; a floating value outside i64 gives the smallest i64; to bool x != 0; i64 to a narrower
+ * integer keeps the low bits.
  *
  * A compute type is float, double, int64_t, truth or stni_complex of float or double. */
 #ifndef STNI_CORE_DEVICE_CUDA_CONVERT_CUH

@@ -3,8 +3,8 @@
  *   TYPES    the compute types that it has: EVERY_TYPE, ANALYTIC_TYPES or REAL_TYPES
  *   LAUNCH   the function that puts an op of the list on a stream (pointwise_cuda.h)
  *
- * Dense operands of f32, bf16 or f16 have a kernel for each row, which moves 16 bytes at a time. Everything else, any strides and dtypes, is one kernel
- * for each compute type, in which the row is a branch that all threads take alike. */
+ * Dense operands of f32, bf16 or f16 have a kernel for each row, which moves 16 bytes at a time. Everything else, any
+ * strides and dtypes, is one kernel for each compute type, in which the row is a branch that all threads take alike. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/value.cuh"

@@ -1,4 +1,5 @@
-/* What each list of rows puts on a stream; `values`: where integers that are divided by 0 are reported. Sources are compiled one a list, so that none takes long. For pointwise_cuda.cu. */
+/* What each list of rows puts on a stream; `values`: where integers that are divided by 0 are reported. Sources are
+ * compiled one a list, so that none takes long. For pointwise_cuda.cu. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_POINTWISE_CUDA_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_POINTWISE_CUDA_H
 
