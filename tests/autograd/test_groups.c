@@ -142,7 +142,8 @@ static void a_move_joins_the_meshes_that_it_is_between(void)
         test_ranks(WORLD, stages_body, &differs);
 }
 
-/* x minimises (x - 3)^2 on the members, by gradients; the rank outside sees NaN, for which the loop's condition does not hold, and does other things. */
+/* x minimises (x - 3)^2 on the members, by gradients; the rank outside sees NaN, for which the loop's condition does
+ * not hold, and does other things. */
 static stn_status loop_body(stn_context *context, void *arg)
 {
     const int64_t n = 1;

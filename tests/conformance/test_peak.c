@@ -81,7 +81,8 @@ static const struct row {
 static stn_tensor *make(stn_context *context, const stn_mesh *mesh, const struct input *input)
 {
     const stn_spec *spec;
-    if (stn_spec_create(context, mesh, &input->place, input->integers ? STN_DTYPE_I64 : STN_DTYPE_F32, input->ndim, input->shape, NULL, &spec) != STN_OK)
+    if (stn_spec_create(context, mesh, &input->place, input->integers ? STN_DTYPE_I64 : STN_DTYPE_F32, input->ndim,
+                        input->shape, NULL, &spec) != STN_OK)
         return NULL;
     stn_tensor *tensor = stn_empty(context, spec);
     void *data = stn_tensor_data(tensor);
@@ -116,7 +117,8 @@ static void held_is_at_most(stn_context *context, const struct row *row, const c
     stn_stats stats = {.size = sizeof stats};
     stn_context_stats(context, &stats);
     if (!CHECK((double)(stats.peak_bytes - before) <= most))
-        fprintf(stderr, "  %s %s: holds %lld KiB at once, at most %lld\n", row->op, step, (long long)(stats.peak_bytes - before) >> 10, (long long)most >> 10);
+        fprintf(stderr, "  %s %s: holds %lld KiB at once, at most %lld\n", row->op, step,
+                (long long)(stats.peak_bytes - before) >> 10, (long long)most >> 10);
     CHECK_I64(stats.fallbacks, 0);
 }
 

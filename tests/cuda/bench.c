@@ -1,4 +1,5 @@
-/* How fast the kernels that serve the library itself move memory on a CUDA device: gigabytes read and written a second, of the best of several rounds. */
+/* How fast the kernels that serve the library itself move memory on a CUDA device: gigabytes read and written a second,
+ * of the best of several rounds. */
 #include "core/box/box.h"
 #include "core/context/context.h"
 #include "core/device/device.h"

@@ -1,5 +1,6 @@
-/* Pointwise ops and reductions on a CUDA device against the CPU's: runs around the sizes of packs and blocks, in every dtype that has kernels of its own,
- * with numbers and repeated elements as operands, at addresses that allow no packs, and in place. */
+/* Pointwise ops and reductions on a CUDA device against the CPU's: runs around the sizes of packs and blocks, in every
+ * dtype that has kernels of its own, with numbers and repeated elements as operands, at addresses that allow no packs,
+ * and in place. */
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>

@@ -1,5 +1,5 @@
-/* What a queue of a CUDA device can do beside running kernels, through the public functions: call the host behind its work, record work and repeat it, run
- * on a stream of the caller's, keep value errors where the host reads them. */
+/* What a queue of a CUDA device can do beside running kernels, through the public functions: call the host behind its
+ * work, record work and repeat it, run on a stream of the caller's, keep value errors where the host reads them. */
 #include "harness.h"
 
 #include "core/tensor/tensor.h"

@@ -50,7 +50,8 @@ static void an_op_in_place_keeps_its_input_when_no_output_is_asked_for(void)
 static const struct {
     const char *name;
     int n_inputs, n_outputs;
-} ops[] = {{"relu", 1, 1}, {"max", 1, 2}, {"unsqueeze", 1, 1}, {"split", 1, 2}, {"median", 1, 2}, {"dropout", 1, 1}, {"mul_", 2, 1}, {"logsumexp", 1, 1}};
+} ops[] = {{"relu", 1, 1},   {"max", 1, 2},     {"unsqueeze", 1, 1}, {"split", 1, 2},
+           {"median", 1, 2}, {"dropout", 1, 1}, {"mul_", 2, 1},      {"logsumexp", 1, 1}};
 
 static stn_status fewer_body(stn_context *context, void *arg)
 {

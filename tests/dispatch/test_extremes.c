@@ -19,8 +19,9 @@ static stn_tensor *make(stn_context *context, int ndim, int of_integers)
     const int64_t shape[] = {ndim < 3 ? 4 : 2, ndim < 3 ? 4 : 2, 4, 4, 4};
     const stn_placement shard = stn_shard(0);
     const stn_spec *spec;
-    CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &shard, of_integers ? STN_DTYPE_I64 : STN_DTYPE_F32, ndim, shape,
-                                 NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &shard,
+                                 of_integers ? STN_DTYPE_I64 : STN_DTYPE_F32, ndim, shape, NULL, &spec),
+                 STN_OK);
     stn_tensor *out = stn_ones(context, spec);
     stn_spec_release(&spec);
     return out;

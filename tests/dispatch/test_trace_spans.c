@@ -162,7 +162,8 @@ static void a_summary_is_the_same_on_every_rank_and_has_a_row_a_name(void)
     CHECK_STATUS(test_launch(3, &options, summary_body, NULL), STN_OK);
     CHECK_STR(summaries[1], summaries[0]);
     CHECK_STR(summaries[2], summaries[0]);
-    const char *mul = row(summaries[0], "op", "mul"), *alone = row(summaries[0], "range", "of one rank"), *reduce = row(summaries[0], "collective", "all_reduce");
+    const char *mul = row(summaries[0], "op", "mul"), *alone = row(summaries[0], "range", "of one rank"),
+               *reduce = row(summaries[0], "collective", "all_reduce");
     long long calls = 0, bytes = 0, messages = 0;
     double most = 0, least = -1, ratio = 0;
     if (CHECK_PTR(mul) && CHECK(sscanf(mul, "%lld %lf %lf %lf %lld %lld", &calls, &most, &least, &ratio, &bytes, &messages) == 6)) {

@@ -1,5 +1,5 @@
-/* Hosts agree with hosts: ranks whose tensors live in memory that the host cannot read compare words of their own memory. Value errors, which kernels write
- * where their device can, become texts there. */
+/* Hosts agree with hosts: ranks whose tensors live in memory that the host cannot read compare words of their own
+ * memory. Value errors, which kernels write where their device can, become texts there. */
 #include "harness.h"
 #include "module/door.h"
 #include "module/probe.h"

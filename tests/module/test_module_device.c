@@ -192,8 +192,11 @@ static stn_status check_turn(stn_context *context, void *arg)
 
 static void ranks_that_name_no_device_get_them_in_turn(void)
 {
-    stn_launch_options options = {.size = sizeof options, .ranks = 3,
-                                  .context = {.size = sizeof options.context, .device = "probe", .module_path = PROBE_FOLDER, .queue = door_queue(9)}};
+    stn_launch_options options = {
+        .size = sizeof options,
+        .ranks = 3,
+        .context = {
+            .size = sizeof options.context, .device = "probe", .module_path = PROBE_FOLDER, .queue = door_queue(9)}};
     CHECK_STATUS(stn_launch(&options, check_turn, NULL), STN_OK);
 }
 

@@ -1,5 +1,5 @@
-/* What a queue can do beside running kernels: call the host behind its work, record work and repeat it, run on a stream of the caller's. On the device
- * of the test module and on the CPU. */
+/* What a queue can do beside running kernels: call the host behind its work, record work and repeat it, run on a stream
+ * of the caller's. On the device of the test module and on the CPU. */
 #include "harness.h"
 #include "module/door.h"
 #include "module/probe.h"

@@ -64,7 +64,8 @@ static const struct call {
 };
 enum { N_CALLS = sizeof calls / sizeof *calls };
 
-/* Forward and backward with inputs and a cotangent of the given values, rounded to `rounded`, computed in `dtype`. Gradients in f64, then the result. */
+/* Forward and backward with inputs and a cotangent of the given values, rounded to `rounded`, computed in `dtype`.
+ * Gradients in f64, then the result. */
 static void compute(stn_context *context, const struct call *call, stn_dtype rounded, stn_dtype dtype, double *const *values, stn_tensor **out)
 {
     stn_tensor *in[MAX_INPUTS] = {NULL};

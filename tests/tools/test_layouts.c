@@ -7,7 +7,8 @@
 #include <string.h>
 
 static const int64_t shape_2d[] = {5, 7}, shape_0d[] = {0};
-static const struct subject floats_2d = {STN_DTYPE_F32, 2, shape_2d}, whole_2d = {STN_DTYPE_I64, 2, shape_2d}, float_0d = {STN_DTYPE_F32, 0, shape_0d};
+static const struct subject floats_2d = {STN_DTYPE_F32, 2, shape_2d}, whole_2d = {STN_DTYPE_I64, 2, shape_2d},
+                            float_0d = {STN_DTYPE_F32, 0, shape_0d};
 
 static struct grid grid_of(int a, int b)
 {
@@ -169,7 +170,8 @@ static int options_of(struct options *o, int n, const char *const *words)
 static void options_are_read_or_refused(void)
 {
     struct options o;
-    const char *const all[] = {"stn-conform", "--ranks", "1,5", "a", "--mesh", "2x3,2x2x2", "--placements", "all", "--seed", "9", "--queue", "worker", "b"};
+    const char *const all[] = {"stn-conform", "--ranks", "1,5", "a",       "--mesh", "2x3,2x2x2", "--placements",
+                               "all",         "--seed",  "9",   "--queue", "worker", "b"};
     if (!CHECK(options_of(&o, 13, all)))
         return;
     CHECK_I64(o.n_grids, 4);
@@ -182,8 +184,10 @@ static void options_are_read_or_refused(void)
     CHECK_I64(o.n_paths, 2);
     const char *const plain[] = {"stn-conform", "a"};
     CHECK(options_of(&o, 2, plain) && o.n_grids == 6 && o.run.placements == 8);
-    static const char *const bad[][3] = {{"--ranks", "0", "a"}, {"--ranks", "2x2", "a"}, {"--mesh", "2x", "a"}, {"--mesh", "9x9", "a"}, {"--comm", "nccl", "a"},
-                                         {"--device", "", "a"}, {"--placements", "0", "a"}, {"--seed", "x", "a"}, {"--queue", "fast", "a"}, {"--what", "1", "a"}};
+    static const char *const bad[][3] = {{"--ranks", "0", "a"},      {"--ranks", "2x2", "a"}, {"--mesh", "2x", "a"},
+                                         {"--mesh", "9x9", "a"},     {"--comm", "nccl", "a"}, {"--device", "", "a"},
+                                         {"--placements", "0", "a"}, {"--seed", "x", "a"},    {"--queue", "fast", "a"},
+                                         {"--what", "1", "a"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *const words[] = {"stn-conform", bad[i][0], bad[i][1], bad[i][2]};
         CHECK(!options_of(&o, 4, words));

@@ -47,7 +47,10 @@ static void begin(struct run *run, stn_context *context, int rows, int columns, 
     const stn_mesh *mesh = test_mesh(context, rows, columns);
     const stn_adamw_options adamw = {.size = sizeof adamw, .rate = 0.05, .weight_decay = 0.01};
     const stn_sgd_options plain = {.size = sizeof plain, .rate = 0.05};
-    *run = (struct run){.context = context, .w = field(context, mesh, 0, value), .b = field(context, mesh, 1, value), .seen = field(context, mesh, 2, zero)};
+    *run = (struct run){.context = context,
+                        .w = field(context, mesh, 0, value),
+                        .b = field(context, mesh, 1, value),
+                        .seen = field(context, mesh, 2, zero)};
     run->parameters[0] = (stn_named_tensor){"w", run->w};
     run->parameters[1] = (stn_named_tensor){"b", run->b};
     run->own[0] = (stn_named_tensor){"seen", run->seen};

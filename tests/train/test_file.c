@@ -221,7 +221,9 @@ static void entries_that_do_not_fit_are_refused(void)
         CHECK(strstr(error, "victim") != NULL);
     }
     CHECK(parse("{\"victim\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 16, error, sizeof error));
-    CHECK(parse("{\"victim\":{\"more\":[1,-2.5e3,{\"x\":[true,false,null,\"]\"]}],\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}", 16, error, sizeof error));
+    CHECK(parse("{\"victim\":{\"more\":[1,-2.5e3,{\"x\":[true,false,null,\"]\"]}],\"dtype\":\"F32\",\"shape\":[4],"
+                "\"data_offsets\":[0,16]}}",
+                16, error, sizeof error));
 }
 
 static void shared_bytes_and_names_are_refused(void)
@@ -250,7 +252,9 @@ static void text_that_is_no_object_is_refused(void)
 static void text_that_is_not_utf8_is_refused(void)
 {
     /* A lone continuation, one missing, too long a form of '/', a surrogate, beyond the last character, a control character, an escaped zero. */
-    static const char *const bad[] = {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\x01", "a\\u0000b"};
+    static const char *const bad[] = {
+        "\x80", "\xc3",     "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+        "\x01", "a\\u0000b"};
     static const char *const good[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf", "\\u00e9", "\\\\u0000"};
     char header[128], error[256];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -290,7 +294,8 @@ static void overwrite(struct rng *rng, unsigned char *bytes, size_t size)
 {
     static const char alphabet[] = "{}[]\",:0123456789-+.eE\\u \n\0F\xff";
     for (int64_t n = 1 + rng_below(rng, 4); n > 0; n--)
-        bytes[rng_below(rng, (int64_t)size)] = (unsigned char)(rng_below(rng, 2) ? alphabet[rng_below(rng, sizeof alphabet - 1)] : rng_below(rng, 256));
+        bytes[rng_below(rng, (int64_t)size)] =
+            (unsigned char)(rng_below(rng, 2) ? alphabet[rng_below(rng, sizeof alphabet - 1)] : rng_below(rng, 256));
 }
 
 static void flip_bits(struct rng *rng, unsigned char *bytes, size_t size)

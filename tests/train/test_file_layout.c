@@ -39,12 +39,18 @@ static void chunks_are_runs_of_what_lies_together(void)
     CHECK_I64(runs.length, 3 * 2 * 4);
     CHECK_I64(stni_file_run_at(&runs, 0), ((1 * 6 + 2) * 2) * 4);
     CHECK_I64(stni_file_run_at(&runs, 1), ((2 * 6 + 2) * 2) * 4);
-    stn_spec whole = {.layout = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {3, 5}}, .local_numel = 10, .local_shape = {2, 5}, .local_offset = {1, 0}};
+    stn_spec whole = {.layout = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {3, 5}},
+                      .local_numel = 10,
+                      .local_shape = {2, 5},
+                      .local_offset = {1, 0}};
     runs = stni_file_runs(&whole);
     CHECK_I64(runs.count, 1);
     CHECK_I64(runs.length, 10 * 8);
     CHECK_I64(stni_file_run_at(&runs, 0), 5 * 8);
-    stn_spec empty = {.layout = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {3, 5}}, .local_numel = 0, .local_shape = {0, 5}, .local_offset = {3, 0}};
+    stn_spec empty = {.layout = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {3, 5}},
+                      .local_numel = 0,
+                      .local_shape = {0, 5},
+                      .local_offset = {3, 0}};
     CHECK_I64(stni_file_runs(&empty).count, 0);
     stn_spec one = {.layout = {.dtype = STN_DTYPE_F64, .ndim = 0}, .local_numel = 1};
     runs = stni_file_runs(&one);

@@ -35,8 +35,23 @@ static void strings_are_decoded(void)
 
 static void what_is_no_string_is_refused(void)
 {
-    static const char *const rows[] = {"",          "a",          "\"",         "\"a",          "\"\\",       "\"\\\"",       "\"\\x\"",          "\"\\u12\"",
-                                       "\"\\u12g4\"", "\"\\u0000\"", "\"\\ud800\"", "\"\\ud800a\"", "\"\\udc00\"", "\"\\ud800\\n\"", "\"\\ud800\\ud800\"", "\"a\nb\"", "\"\x1f\""};
+    static const char *const rows[] = {"",
+                                       "a",
+                                       "\"",
+                                       "\"a",
+                                       "\"\\",
+                                       "\"\\\"",
+                                       "\"\\x\"",
+                                       "\"\\u12\"",
+                                       "\"\\u12g4\"",
+                                       "\"\\u0000\"",
+                                       "\"\\ud800\"",
+                                       "\"\\ud800a\"",
+                                       "\"\\udc00\"",
+                                       "\"\\ud800\\n\"",
+                                       "\"\\ud800\\ud800\"",
+                                       "\"a\nb\"",
+                                       "\"\x1f\""};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct stni_json json = begin(rows[i]);
         if (!CHECK(stni_json_string(&json) == NULL))
@@ -46,7 +61,10 @@ static void what_is_no_string_is_refused(void)
 
 static void whole_numbers_are_exact(void)
 {
-    static const struct { const char *text; int64_t want; } rows[] = {{"0", 0}, {" 7", 7}, {"120,", 120}, {"9007199254740992]", INT64_C(9007199254740992)}};
+    static const struct {
+        const char *text;
+        int64_t want;
+    } rows[] = {{"0", 0}, {" 7", 7}, {"120,", 120}, {"9007199254740992]", INT64_C(9007199254740992)}};
     static const char *const bad[] = {"", "-1", "-0", "+1", "00", "01", "1.0", "1e0", "1E2", "9007199254740993", "18446744073709551617", "x", ".5"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct stni_json json = begin(rows[i].text);
@@ -64,10 +82,43 @@ static void whole_numbers_are_exact(void)
 
 static void values_are_skipped_to_their_end(void)
 {
-    static const char *const good[] = {"1", "-0", "-12.50e+3", "1E-9", "true", "false", "null", "\"a]\"", "[]", "{}", " [ 1 , [ ] , { \"a\" : { } } ] ",
+    static const char *const good[] = {"1",
+                                       "-0",
+                                       "-12.50e+3",
+                                       "1E-9",
+                                       "true",
+                                       "false",
+                                       "null",
+                                       "\"a]\"",
+                                       "[]",
+                                       "{}",
+                                       " [ 1 , [ ] , { \"a\" : { } } ] ",
                                        "{\"a\":[[[[[[1]]]]]],\"b\":null}"};
-    static const char *const bad[] = {"", "-", "01", "1.", ".1", "1e", "1e+", "--1", "tru", "nul", "[", "]", "[1", "[1,", "[,]", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}",
-                                      "{\"a\":1,}", "{1:1}", "{\"a\":1", "[[[[[[[[[1]]]]]]]]]", "NaN", "Infinity"};
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "01",
+                                      "1.",
+                                      ".1",
+                                      "1e",
+                                      "1e+",
+                                      "--1",
+                                      "tru",
+                                      "nul",
+                                      "[",
+                                      "]",
+                                      "[1",
+                                      "[1,",
+                                      "[,]",
+                                      "[1,]",
+                                      "[1 2]",
+                                      "{\"a\"}",
+                                      "{\"a\":}",
+                                      "{\"a\":1,}",
+                                      "{1:1}",
+                                      "{\"a\":1",
+                                      "[[[[[[[[[1]]]]]]]]]",
+                                      "NaN",
+                                      "Infinity"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct stni_json json = begin(good[i]);
         if (!CHECK(stni_json_skip(&json) && stni_json_ends(&json)))
@@ -82,7 +133,11 @@ static void values_are_skipped_to_their_end(void)
 
 static void elements_are_counted_between_brackets(void)
 {
-    static const struct { const char *text; int n, last; } rows[] = {{"]", 0, 0}, {"1]", 1, 0}, {" 1 , 2 ] ", 2, 0}, {"1,]", 1, -2}, {"1 2]", 1, -1}, {"", 0, -2}, {"1", 1, -1}};
+    static const struct {
+        const char *text;
+        int n, last;
+    } rows[] = {{"]", 0, 0},     {"1]", 1, 0}, {" 1 , 2 ] ", 2, 0}, {"1,]", 1, -2},
+                {"1 2]", 1, -1}, {"", 0, -2},  {"1", 1, -1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct stni_json json = begin(rows[i].text);
         int64_t number;

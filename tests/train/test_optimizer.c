@@ -217,7 +217,9 @@ static void unscale_once(stn_context *context, stn_dtype dtype, double bad, int 
 {
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
     stn_scope_begin(context);
-    stn_tensor *list[] = {parameter(context, mesh, stn_shard(0), dtype), parameter(context, mesh, stn_replicate(), dtype), parameter(context, mesh, stn_shard(1), dtype)};
+    stn_tensor *list[] = {parameter(context, mesh, stn_shard(0), dtype),
+                          parameter(context, mesh, stn_replicate(), dtype),
+                          parameter(context, mesh, stn_shard(1), dtype)};
     stn_tensor *grad;
     double first[N], got[N];
     int finite = 7;

@@ -113,7 +113,10 @@ static stn_status refused_body(stn_context *context, void *arg)
     refused(context, params, stn_params_add(params, "b", NULL), STN_ERR_ARGUMENT, "'b' got NULL");
     refused(context, params, stn_params_add(params, "b", stn_mul(a, a)), STN_ERR_STATE, "is the result of an op");
     refused(context, params, stn_params_add(params, "b", integers), STN_ERR_DTYPE, "no gradients");
-    static const struct { stn_initialiser initialiser; const char *why; } rows[] = {{of_another_spec, "gave another layout"}, {none, "gave NULL"}, {NULL, "no initialiser"}};
+    static const struct {
+        stn_initialiser initialiser;
+        const char *why;
+    } rows[] = {{of_another_spec, "gave another layout"}, {none, "gave NULL"}, {NULL, "no initialiser"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CHECK(stn_tensor_is_error(stn_params_make(params, "b", spec, rows[i].initialiser)));
         refused(context, params, STN_ERR_ARGUMENT, STN_ERR_ARGUMENT, rows[i].why);

@@ -9,9 +9,9 @@ enum {
     MANY_ELEMENTS = 3000   /* peers copy it in place */
 };
 
-/** Calls the collective with parts of `n` int32 for each rank; its root is rank 1. All that the collective was given (buffers, counts, messages) is freed as
- *  soon as it returns, so that a peer that still reads or writes any of it is seen by a sanitizer. Where it returns STN_OK, what it received
- *  is checked. */
+/** Calls the collective with parts of `n` int32 for each rank; its root is rank 1. All that the collective was given
+ * (buffers, counts, messages) is freed as soon as it returns, so that a peer that still reads or writes any of it is
+ * seen by a sanitizer. Where it returns STN_OK, what it received is checked. */
 stn_status every_collective_call(stn_comm *comm, enum stni_coll_kind kind, int64_t n);
 
 /** Calls all collectives, each of which must return `status` and leave `text`. */

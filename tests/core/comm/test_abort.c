@@ -1,6 +1,7 @@
-/* A rank that fails while its peers are in a collective: who learns what, how soon, and that nobody's memory is touched after its collective has returned.
- * All ranks free what they gave to a collective as soon as it returns (every_collective.h): run with the address or the thread sanitizer, these cases show
- * that no peer was still copying. */
+/* A rank that fails while its peers are in a collective: who learns what, how soon, and that nobody's memory is touched
+ * after its collective has returned. All ranks free what they gave to a collective as soon as it returns
+ * (every_collective.h): run with the address or the thread sanitizer, these cases show that no peer was still
+ * copying. */
 #include "every_collective.h"
 #include "ranks.h"
 
@@ -13,8 +14,9 @@ enum { RANKS = 3, ROUNDS = 3 };
 /* Where a rank fails: in a phase of its collective, or without calling it. */
 enum stage { ABORT_OUTSIDE = STNI_PHASE_COUNT, DESTROY, STAGES };
 
-static const char *const stage_names[] = {"before it arrives", "after it arrived", "in its copy phase", "before it leaves", "outside of the collective",
-                                          "by destroying its communicator"};
+static const char *const stage_names[] = {"before it arrives",         "after it arrived",
+                                          "in its copy phase",         "before it leaves",
+                                          "outside of the collective", "by destroying its communicator"};
 
 static const double deadline = 30; /* seconds; none of these cases comes near */
 static const char what[] = "the fuse has blown";

@@ -86,7 +86,8 @@ static void messages_to_itself_are_copied_and_the_rest_is_left(void)
     CHECK_STATUS(stn_comm_all_to_all(c, send, counts, recv, counts, STN_DTYPE_I32, NULL), STN_OK);
     CHECK_BYTES(recv, turned, sizeof turned);
     memset(recv, 0, sizeof recv);
-    stn_message out[] = {{0, {send, 1, {2}, {1}}}, {1, {send + 4, 1, {2}, {1}}}}, in[] = {{1, {recv + 5, 1, {2}, {-5}}}, {2, {recv + 2, 1, {2}, {1}}}};
+    stn_message out[] = {{0, {send, 1, {2}, {1}}}, {1, {send + 4, 1, {2}, {1}}}},
+                in[] = {{1, {recv + 5, 1, {2}, {-5}}}, {2, {recv + 2, 1, {2}, {1}}}};
     stn_exchange e = {STN_DTYPE_I32, 0, STN_SUM, 2, 2, out, in};
     CHECK_STATUS(stn_comm_exchange(c, &e, NULL), STN_OK);
     CHECK_BYTES(recv, exchanged, sizeof exchanged);

@@ -65,9 +65,15 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
     static const struct {
         const char *name, *value, *wanted;
     } bad[] = {
-        {"STN_THREADS", "0", "a number from 1 on"},   {"STN_THREADS", "4x", "a number from 1 on"}, {"STN_THREADS", "99999999999", "a number from 1 on"},
-        {"STN_DEADLINE", "0", "seconds, not 0"},      {"STN_DEADLINE", "soon", "seconds, not 0"},  {"STN_DEADLINE", "inf", "seconds, not 0"},
-        {"STN_CHECKS", "2", "0 or 1"},                {"STN_CHECKS", "on", "0 or 1"},              {"STN_LOG", "DEBUG", "error, warning, info or debug"},
+        {"STN_THREADS", "0", "a number from 1 on"},
+        {"STN_THREADS", "4x", "a number from 1 on"},
+        {"STN_THREADS", "99999999999", "a number from 1 on"},
+        {"STN_DEADLINE", "0", "seconds, not 0"},
+        {"STN_DEADLINE", "soon", "seconds, not 0"},
+        {"STN_DEADLINE", "inf", "seconds, not 0"},
+        {"STN_CHECKS", "2", "0 or 1"},
+        {"STN_CHECKS", "on", "0 or 1"},
+        {"STN_LOG", "DEBUG", "error, warning, info or debug"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stn_context_options options = {.size = sizeof options, .threads = 1, .deadline_seconds = 1, .checks = 1, .log = no_log};

@@ -351,10 +351,15 @@ static void texts_of_all_specs_give_the_same_specs(void)
 
 static void short_texts_are_specs_that_the_scope_owns(void)
 {
-    static const stn_placement rows[][2] = {{STN_S(0), STN_R}, {STN_R, STN_S(1)}, {STN_S(1), STN_S(1)}, {{STN_PLACE_PARTIAL, 0, STN_SUM, 0}, STN_S(0)},
+    static const stn_placement rows[][2] = {{STN_S(0), STN_R},
+                                            {STN_R, STN_S(1)},
+                                            {STN_S(1), STN_S(1)},
+                                            {{STN_PLACE_PARTIAL, 0, STN_SUM, 0}, STN_S(0)},
                                             {{STN_PLACE_PARTIAL, 0, STN_MAX, 0}, STN_R}};
-    static const char *const texts[][3] = {{"S0,R", "Shard(0), Replicate", " S(0) , R "}, {"R,S1", "Replicate, Shard(1)", "R , S 1"},
-                                           {"S1,S1", "Shard(1), Shard(1) within lat", "S(1),Shard(1)"}, {"P,S0", "Partial(sum), Shard(0)", "P(sum),S0"},
+    static const char *const texts[][3] = {{"S0,R", "Shard(0), Replicate", " S(0) , R "},
+                                           {"R,S1", "Replicate, Shard(1)", "R , S 1"},
+                                           {"S1,S1", "Shard(1), Shard(1) within lat", "S(1),Shard(1)"},
+                                           {"P,S0", "Partial(sum), Shard(0)", "P(sum),S0"},
                                            {"P(max),R", "Partial(max),R", "P( max ),R"}};
     stn_context *context = world_rank(0, 6);
     const stn_mesh *mesh = grid(context, 2, 3);

@@ -60,23 +60,34 @@ static stn_status blocks_body(stn_context *context, void *arg)
     static const struct {
         struct sizes n;
         int causal, masked, has_scale;
-    } cases[] = {{{1, 1, 150, 300, 3, 5}, 0, 0, 0}, {{2, 2, 130, 140, 4, 2}, 1, 0, 0}, {{4, 2, 67, 129, 2, 3}, 0, 1, 1}, {{3, 1, 200, 70, 5, 1}, 1, 0, 1}};
+    } cases[] = {{{1, 1, 150, 300, 3, 5}, 0, 0, 0},
+                 {{2, 2, 130, 140, 4, 2}, 1, 0, 0},
+                 {{4, 2, 67, 129, 2, 3}, 0, 1, 1},
+                 {{3, 1, 200, 70, 5, 1}, 1, 0, 1}};
     uint64_t state = 3;
     (void)arg;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct sizes n = cases[i].n;
-        const struct random_shape qs = {3, {n.heads, n.l, n.e}}, ks = {3, {n.key_heads, n.s, n.e}}, vs = {3, {n.key_heads, n.s, n.v}}, ms = {2, {n.l, n.s}};
+        const struct random_shape qs = {3, {n.heads, n.l, n.e}}, ks = {3, {n.key_heads, n.s, n.e}},
+                                  vs = {3, {n.key_heads, n.s, n.v}}, ms = {2, {n.l, n.s}};
         double *q = against_one_draw(&state, against_one_numel(&qs)), *k = against_one_draw(&state, against_one_numel(&ks)),
                *v = against_one_draw(&state, against_one_numel(&vs)), *m = against_one_draw(&state, n.l * n.s),
                *want = calloc((size_t)(n.heads * n.l * n.v), sizeof *want);
-        stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = cases[i].causal, .enable_gqa = 1, .has_scale = cases[i].has_scale, .scale = 2.5};
+        stn_attention_attrs attrs = {.size = sizeof attrs,
+                                     .is_causal = cases[i].causal,
+                                     .enable_gqa = 1,
+                                     .has_scale = cases[i].has_scale,
+                                     .scale = 2.5};
         for (int64_t j = 0; j < n.e; j++)
             q[j] *= 100; /* scores far apart: the largest comes late or early */
         stn_scope_begin(context);
         stn_tensor *mask = cases[i].masked ? against_one_local(context, STN_DTYPE_F64, &ms, m) : NULL;
         plain_attention(&n, q, k, v, mask ? m : NULL, cases[i].causal, cases[i].has_scale ? 2.5 : 1 / sqrt((double)n.e), want);
-        against_one_compare(stn_scaled_dot_product_attention(against_one_local(context, STN_DTYPE_F64, &qs, q), against_one_local(context, STN_DTYPE_F64, &ks, k),
-                                                             against_one_local(context, STN_DTYPE_F64, &vs, v), mask, &attrs), want, 1e-12);
+        against_one_compare(stn_scaled_dot_product_attention(against_one_local(context, STN_DTYPE_F64, &qs, q),
+                                                             against_one_local(context, STN_DTYPE_F64, &ks, k),
+                                                             against_one_local(context, STN_DTYPE_F64, &vs, v), mask,
+                                                             &attrs),
+                            want, 1e-12);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
         free(q), free(k), free(v), free(m), free(want);
     }
@@ -199,8 +210,10 @@ static stn_status dropout_body(stn_context *context, void *arg)
     for (int i = 0; i < S; i++)
         ones[i] = 1;
     stn_scope_begin(context);
-    test_read(stn_scaled_dot_product_attention(against_one_local(context, STN_DTYPE_F64, &rows, zeros), against_one_local(context, STN_DTYPE_F64, &keys, zeros),
-                                               against_one_local(context, STN_DTYPE_F64, &keys, ones), NULL, &attrs), got, L);
+    test_read(stn_scaled_dot_product_attention(against_one_local(context, STN_DTYPE_F64, &rows, zeros),
+                                               against_one_local(context, STN_DTYPE_F64, &keys, zeros),
+                                               against_one_local(context, STN_DTYPE_F64, &keys, ones), NULL, &attrs),
+              got, L);
     for (int i = 0; i < L; i++) {
         sum += got[i];
         distinct += i > 0 && got[i] != got[i - 1];
@@ -326,8 +339,12 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK(stn_tensor_is_error(stn_scaled_dot_product_attention(a, b, c, mask, attrs)));        \
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);                  \
     CHECK_STR(text, "scaled_dot_product_attention: " message)
-    REFUSED(a, c, c, NULL, &plain, STN_ERR_SHAPE, "got query, key and value of shapes (4, 5, 2), (4, 6, 3) and (4, 6, 3), wanted (…, l, e), (…, s, e) and (…, s, v)");
-    REFUSED(line, a, a, NULL, &plain, STN_ERR_SHAPE, "got query, key and value of shapes (2), (4, 5, 2) and (4, 5, 2), wanted (…, l, e), (…, s, e) and (…, s, v)");
+    REFUSED(a, c, c, NULL, &plain, STN_ERR_SHAPE,
+            "got query, key and value of shapes (4, 5, 2), (4, 6, 3) and (4, 6, 3), wanted (…, l, e), (…, s, e) and "
+            "(…, s, v)");
+    REFUSED(
+        line, a, a, NULL, &plain, STN_ERR_SHAPE,
+        "got query, key and value of shapes (2), (4, 5, 2) and (4, 5, 2), wanted (…, l, e), (…, s, e) and (…, s, v)");
     REFUSED(a, b, b, NULL, &plain, STN_ERR_SHAPE, "'key' got shape (3, 6, 2), whose batch does not broadcast with that of shape (4, 5, 2)");
     REFUSED(a, b, b, NULL, &gqa, STN_ERR_SHAPE, "'key' got 3 heads, wanted key's, a divisor of query's 4");
     REFUSED(a, wide, a, NULL, &plain, STN_ERR_DTYPE, "'key' got f64, wanted query's f32");

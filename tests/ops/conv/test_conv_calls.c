@@ -19,13 +19,23 @@ static stn_status names_body(stn_context *context, void *arg)
         stn_conv_attrs want;
     } cases[] = {
         {{{"padding", STN_ATTR_STRING, {.s = "same"}}, {"groups", STN_ATTR_INT, {.i = 2}}}, 2, {.same = 1}},
-        {{{"padding", STN_ATTR_STRING, {.s = "valid"}}, {"groups", STN_ATTR_INT, {.i = 2}}, {"stride", STN_ATTR_INT, {.i = 2}}}, 3, {.stride = {2, 2}}},
-        {{{"padding", STN_ATTR_INTS, {.ints = {2, {2, 1}}}}, {"groups", STN_ATTR_INT, {.i = 2}},
-          {"padding_mode", STN_ATTR_STRING, {.s = "replicate"}}, {"last_padding_mode", STN_ATTR_STRING, {.s = "circular"}}},
-         4, {.padding = {2, 1}, .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}}},
-        {{{"padding", STN_ATTR_INTS, {.ints = {1, {1}}}}, {"groups", STN_ATTR_INT, {.i = 2}},
-          {"padding_mode", STN_ATTR_STRING, {.s = "reflect"}}, {"dilation", STN_ATTR_INTS, {.ints = {2, {1, 2}}}}},
-         4, {.padding = {1, 1}, .dilation = {1, 2}, .mode = {STN_PADDING_REFLECT, STN_PADDING_REFLECT}}},
+        {{{"padding", STN_ATTR_STRING, {.s = "valid"}},
+          {"groups", STN_ATTR_INT, {.i = 2}},
+          {"stride", STN_ATTR_INT, {.i = 2}}},
+         3,
+         {.stride = {2, 2}}},
+        {{{"padding", STN_ATTR_INTS, {.ints = {2, {2, 1}}}},
+          {"groups", STN_ATTR_INT, {.i = 2}},
+          {"padding_mode", STN_ATTR_STRING, {.s = "replicate"}},
+          {"last_padding_mode", STN_ATTR_STRING, {.s = "circular"}}},
+         4,
+         {.padding = {2, 1}, .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}}},
+        {{{"padding", STN_ATTR_INTS, {.ints = {1, {1}}}},
+          {"groups", STN_ATTR_INT, {.i = 2}},
+          {"padding_mode", STN_ATTR_STRING, {.s = "reflect"}},
+          {"dilation", STN_ATTR_INTS, {.ints = {2, {1, 2}}}}},
+         4,
+         {.padding = {1, 1}, .dilation = {1, 2}, .mode = {STN_PADDING_REFLECT, STN_PADDING_REFLECT}}},
     };
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     (void)arg;
@@ -56,8 +66,11 @@ static void attributes_by_name_mean_what_the_struct_means(void)
 static stn_status transposed_names_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {4, 9, 8}, w[] = {4, 3, 3, 2};
-    const stn_attr attrs[] = {{"padding", STN_ATTR_INT, {.i = 1}}, {"groups", STN_ATTR_INT, {.i = 2}}, {"stride", STN_ATTR_INTS, {.ints = {2, {2, 3}}}},
-                              {"output_padding", STN_ATTR_INTS, {.ints = {2, {1, 0}}}}, {"dilation", STN_ATTR_INTS, {.ints = {1, {2}}}}};
+    const stn_attr attrs[] = {{"padding", STN_ATTR_INT, {.i = 1}},
+                              {"groups", STN_ATTR_INT, {.i = 2}},
+                              {"stride", STN_ATTR_INTS, {.ints = {2, {2, 3}}}},
+                              {"output_padding", STN_ATTR_INTS, {.ints = {2, {1, 0}}}},
+                              {"dilation", STN_ATTR_INTS, {.ints = {1, {2}}}}};
     const stn_conv_transpose_attrs same = {.size = sizeof same, .stride = {2, 3}, .padding = {1, 1}, .output_padding = {1, 0},
                                            .dilation = {2, 2}, .groups = 2};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
@@ -95,17 +108,32 @@ static const struct refusal refusals[] = {
     {{2, 0, 1, 2, 3, 1, {2, 6}, {3, 3}, {1, 1}, {0, 0}, {1, 1}, {0}, {0}, 0}, STN_ERR_SHAPE, "kernel's 3"},
     {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {2, 1}, {-1, -1}, {1, 1}, {0}, {0}, 0}, STN_ERR_ARGUMENT, "'same'"},
     {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {-1, 1}, {0, 0}, {1, 1}, {0}, {0}, 0}, STN_ERR_ARGUMENT, "'stride' got -1"},
-    {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {1, 1}, {5, 1}, {1, 1}, {0}, {STN_PADDING_REFLECT, 0}, 0}, STN_ERR_SHAPE, "'reflect' got padding 5"},
-    {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {1, 1}, {1, 7}, {1, 1}, {0}, {0, STN_PADDING_CIRCULAR}, 0}, STN_ERR_SHAPE, "'circular' got padding 7"},
-    {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0}, {0, 9}, 0}, STN_ERR_ARGUMENT, "attrs.mode got 9"},
-    {{1, 0, 1, 2, 3, 1, {5}, {7}, {1}, {0}, {1}, {0}, {0}, 0}, STN_ERR_SHAPE, "windowed dim 0, wanted at least the kernel's 7"},
-    {{3, 0, 1, 2, 3, 1, {5, 6, 4}, {3, 3, 3}, {1, 1, 1}, {1, 1, 5}, {1, 1, 1}, {0}, {0, 0, STN_PADDING_REFLECT}, 0}, STN_ERR_SHAPE,
+    {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {1, 1}, {5, 1}, {1, 1}, {0}, {STN_PADDING_REFLECT, 0}, 0},
+     STN_ERR_SHAPE,
      "'reflect' got padding 5"},
-    {{1, 1, 1, 2, 3, 1, {5}, {3}, {2}, {0}, {1}, {2}, {0}, 0}, STN_ERR_ARGUMENT, "'output_padding' got 2, wanted less than the stride or the dilation, 2"},
+    {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {1, 1}, {1, 7}, {1, 1}, {0}, {0, STN_PADDING_CIRCULAR}, 0},
+     STN_ERR_SHAPE,
+     "'circular' got padding 7"},
+    {{2, 0, 1, 2, 3, 1, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0}, {0, 9}, 0}, STN_ERR_ARGUMENT, "attrs.mode got 9"},
+    {{1, 0, 1, 2, 3, 1, {5}, {7}, {1}, {0}, {1}, {0}, {0}, 0},
+     STN_ERR_SHAPE,
+     "windowed dim 0, wanted at least the kernel's 7"},
+    {{3, 0, 1, 2, 3, 1, {5, 6, 4}, {3, 3, 3}, {1, 1, 1}, {1, 1, 5}, {1, 1, 1}, {0}, {0, 0, STN_PADDING_REFLECT}, 0},
+     STN_ERR_SHAPE,
+     "'reflect' got padding 5"},
+    {{1, 1, 1, 2, 3, 1, {5}, {3}, {2}, {0}, {1}, {2}, {0}, 0},
+     STN_ERR_ARGUMENT,
+     "'output_padding' got 2, wanted less than the stride or the dilation, 2"},
     {{1, 1, 1, 2, 3, 1, {5}, {3}, {2}, {0}, {1}, {-1}, {0}, 0}, STN_ERR_ARGUMENT, "'output_padding' got -1"},
-    {{2, 1, 1, 2, 3, 1, {2, 6}, {2, 3}, {1, 1}, {2, 0}, {1, 1}, {0}, {0}, 0}, STN_ERR_SHAPE, "leaves -1 elements along windowed dim 0"},
-    {{1, 1, 1, 2, 3, 1, {0}, {3}, {2}, {0}, {1}, {0}, {0}, 0}, STN_ERR_SHAPE, "'input' got no elements along windowed dim 0"},
-    {{3, 1, 1, 3, 4, 2, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {0}, {1, 1, 1}, {0}, {0}, 0}, STN_ERR_SHAPE, "got 3 channels in and 4 out"},
+    {{2, 1, 1, 2, 3, 1, {2, 6}, {2, 3}, {1, 1}, {2, 0}, {1, 1}, {0}, {0}, 0},
+     STN_ERR_SHAPE,
+     "leaves -1 elements along windowed dim 0"},
+    {{1, 1, 1, 2, 3, 1, {0}, {3}, {2}, {0}, {1}, {0}, {0}, 0},
+     STN_ERR_SHAPE,
+     "'input' got no elements along windowed dim 0"},
+    {{3, 1, 1, 3, 4, 2, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {0}, {1, 1, 1}, {0}, {0}, 0},
+     STN_ERR_SHAPE,
+     "got 3 channels in and 4 out"},
 };
 
 /* Whether what was called failed with the status and the text, and nothing was communicated. */

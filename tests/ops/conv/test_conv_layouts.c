@@ -64,7 +64,8 @@ static void check_cut(stn_context *context, const struct conv_case *s, int rows,
     int64_t cut[2][8];
     const int64_t *sizes[STN_MAX_NDIM] = {NULL};
     const stn_mesh *mesh = test_mesh(context, rows, columns);
-    stn_placement over[] = {stn_shard(height), has_columns ? stn_shard(height + 1) : stn_replicate()}, both[] = {stn_shard(height), stn_shard(height)};
+    stn_placement over[] = {stn_shard(height), has_columns ? stn_shard(height + 1) : stn_replicate()},
+                  both[] = {stn_shard(height), stn_shard(height)};
     if (form > 0) {
         lopsided(xs.shape[height], form == 2 ? rows * columns : rows, form == 3 ? rows - 1 : 0, cut[0]);
         sizes[height] = cut[0];
@@ -79,7 +80,8 @@ static void check_cut(stn_context *context, const struct conv_case *s, int rows,
     stn_scope_begin(context);
     stn_tensor *cut_x = against_one_tensor(context, spec, x), *local[3], *whole[3], *grad[2][3];
     stn_placement replicate[] = {stn_replicate(), stn_replicate()};
-    const stn_spec *ws_spec = conv_spec(context, mesh, replicate, STN_DTYPE_F64, &ws, NULL), *bs_spec = conv_spec(context, mesh, replicate, STN_DTYPE_F64, &bs, NULL);
+    const stn_spec *ws_spec = conv_spec(context, mesh, replicate, STN_DTYPE_F64, &ws, NULL),
+                   *bs_spec = conv_spec(context, mesh, replicate, STN_DTYPE_F64, &bs, NULL);
     local[0] = against_one_local(context, STN_DTYPE_F64, &xs, x), local[1] = against_one_local(context, STN_DTYPE_F64, &ws, w);
     local[2] = against_one_local(context, STN_DTYPE_F64, &bs, b);
     whole[0] = cut_x, whole[1] = against_one_tensor(context, ws_spec, w), whole[2] = against_one_tensor(context, bs_spec, b);

@@ -128,7 +128,8 @@ static stn_status strided_body(stn_context *context, void *arg)
     stn_conv_attrs attrs = {.size = sizeof attrs, .stride = {2, 1}, .padding = {1, 1}};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *y = stn_conv2d(conv_filled(context, mesh, stn_shard(2), 4, x, rows), conv_filled(context, mesh, stn_replicate(), 4, w, NULL), NULL, &attrs);
+    stn_tensor *y = stn_conv2d(conv_filled(context, mesh, stn_shard(2), 4, x, rows),
+                               conv_filled(context, mesh, stn_replicate(), 4, w, NULL), NULL, &attrs);
     CHECK_STATUS(stn_context_status(context), STN_OK);
     CHECK_I64(stn_spec_shape(stn_tensor_spec(y))[2], 5);
     CHECK_I64(stn_spec_local_shape(stn_tensor_spec(y))[2], stn_context_rank(context) == 0 ? 2 : 3); /* ceil(2 * 5 / 9) = 2 */
@@ -192,7 +193,9 @@ static stn_status leading_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {1, 1, 9, 4}, y[] = {1, 8, 5, 4}, uneven_x[] = {2, 7}, uneven_y[] = {3, 2};
     const int64_t *const x_rows[] = {NULL, NULL, uneven_x, NULL}, *const y_rows[] = {NULL, NULL, uneven_y, NULL};
-    const stn_attr attrs[] = {{"stride", STN_ATTR_INTS, {.ints = {2, {2, 1}}}}, {"padding", STN_ATTR_INT, {.i = 1}}, {"kernel_size", STN_ATTR_INTS, {.ints = {2, {3, 3}}}}};
+    const stn_attr attrs[] = {{"stride", STN_ATTR_INTS, {.ints = {2, {2, 1}}}},
+                              {"padding", STN_ATTR_INT, {.i = 1}},
+                              {"kernel_size", STN_ATTR_INTS, {.ints = {2, {3, 3}}}}};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     stn_stats stats = {.size = sizeof stats};
     (void)arg;

@@ -31,9 +31,11 @@ static void check_against_loops(stn_context *context, uint64_t *state, const str
         dr[i] += v[i / plane % s->o];
     }
     stn_scope_begin(context);
-    stn_tensor *in[] = {against_one_local(context, dtype, &as, a), against_one_local(context, dtype, &ws, w), against_one_local(context, dtype, &bs, b)};
+    stn_tensor *in[] = {against_one_local(context, dtype, &as, a), against_one_local(context, dtype, &ws, w),
+                        against_one_local(context, dtype, &bs, b)};
     stn_tensor *cotangent = against_one_local(context, dtype, &ys, r);
-    stn_tensor *along[] = {against_one_local(context, dtype, &as, u), against_one_local(context, dtype, &ws, t), against_one_local(context, dtype, &bs, v)};
+    stn_tensor *along[] = {against_one_local(context, dtype, &as, u), against_one_local(context, dtype, &ws, t),
+                           against_one_local(context, dtype, &bs, v)};
     stn_tensor *grad[3] = {NULL}, *second[4] = {NULL}, *leaves[] = {in[0], in[1], in[2], cotangent};
     int n = s->has_bias ? 3 : 2;
     for (int i = 0; i < 3; i++)

@@ -41,8 +41,9 @@ static stn_status metrics_body(stn_context *context, void *arg)
             for (int r = 0; r < 67; r++)
                 for (int c = 0; c < 35; c++)
                     want[(n * 67 + r) * 35 + c] = plain_distance(a + 70 * r, b + 70 * (35 * n + c), 70, powers[i]);
-        against_one_compare(stn_cdist(against_one_local(context, STN_DTYPE_F64, &shapes[0], a), against_one_local(context, STN_DTYPE_F64, &shapes[1], b),
-                                      powers[i]), want, 1e-13);
+        against_one_compare(stn_cdist(against_one_local(context, STN_DTYPE_F64, &shapes[0], a),
+                                      against_one_local(context, STN_DTYPE_F64, &shapes[1], b), powers[i]),
+                            want, 1e-13);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
     free(a), free(b), free(want);
@@ -56,8 +57,11 @@ static void every_metric_is_that_of_a_plain_loop(void)
 
 static stn_status distances_body(stn_context *context, void *arg)
 {
-    static const struct random_shape shapes[][2] = {
-        {{2, {7, 5}}, {2, {4, 5}}}, {{3, {2, 3, 4}}, {3, {2, 5, 4}}}, {{4, {2, 1, 3, 2}}, {3, {3, 4, 2}}}, {{2, {0, 3}}, {2, {4, 3}}}, {{2, {3, 0}}, {2, {2, 0}}}};
+    static const struct random_shape shapes[][2] = {{{2, {7, 5}}, {2, {4, 5}}},
+                                                    {{3, {2, 3, 4}}, {3, {2, 5, 4}}},
+                                                    {{4, {2, 1, 3, 2}}, {3, {3, 4, 2}}},
+                                                    {{2, {0, 3}}, {2, {4, 3}}},
+                                                    {{2, {3, 0}}, {2, {2, 0}}}};
     uint64_t state = 9;
     (void)arg;
     for (int i = 0; i < N_POWERS; i++)

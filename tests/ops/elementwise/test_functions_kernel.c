@@ -121,7 +121,9 @@ static int64_t wrong_angles(enum stni_isa isa)
     float all[N], y[N], x[N], got[N];
     int64_t wrong = 0;
     for (int i = 0; i < N; i++)
-        all[i] = (i & 1 ? -1.0f : 1.0f) * (i < 16 ? ends[i / 2] : ldexpf(1.0f + (float)(i * 37 % 64) / 64.0f, i < 128 ? i % 8 - 4 : i * 13 % 250 - 125));
+        all[i] = (i & 1 ? -1.0f : 1.0f) *
+                 (i < 16 ? ends[i / 2]
+                         : ldexpf(1.0f + (float)(i * 37 % 64) / 64.0f, i < 128 ? i % 8 - 4 : i * 13 % 250 - 125));
     for (int i = 0; i < N; i++) {
         for (int j = 0; j < N; j++) {
             y[j] = all[i];
@@ -131,7 +133,9 @@ static int64_t wrong_angles(enum stni_isa isa)
         stni_pointwise_block_of(STNI_POINTWISE_atan2, STN_DTYPE_F32, isa)(&block);
         for (int j = 0; j < N; j++) {
             const double want = atan2(y[j], x[j]);
-            const int right = isnan(want) ? isnan(got[j]) : fabs(got[j] - want) <= 2.4e-7 * fabs(want) + 2 * 0x1p-149 && !signbit(got[j]) == !signbit(want);
+            const int right = isnan(want) ? isnan(got[j])
+                                          : fabs(got[j] - want) <= 2.4e-7 * fabs(want) + 2 * 0x1p-149 &&
+                                                !signbit(got[j]) == !signbit(want);
             if (!right && wrong++ < 3)
                 fprintf(stderr, "atan2(%.9g, %.9g) got %.9g, wanted %.17g\n", (double)y[j], (double)x[j], (double)got[j], want);
         }
@@ -246,7 +250,10 @@ static void integers_divide_without_traps(void)
     const struct {
         enum stni_pointwise_op op;
         const int64_t *want;
-    } rows[] = {{STNI_POINTWISE_div_floor, floors}, {STNI_POINTWISE_div_trunc, truncs}, {STNI_POINTWISE_remainder, rests}, {STNI_POINTWISE_fmod, fmods}};
+    } rows[] = {{STNI_POINTWISE_div_floor, floors},
+                {STNI_POINTWISE_div_trunc, truncs},
+                {STNI_POINTWISE_remainder, rests},
+                {STNI_POINTWISE_fmod, fmods}};
     int64_t got[8];
     for (int r = 0; r < 4; r++) {
         struct stni_pointwise_block block = {.op = rows[r].op, .n = 8, .out = got, .in = {x, y, y}};

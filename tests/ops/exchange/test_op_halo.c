@@ -1,5 +1,5 @@
-/* The public halo: an op of a caller's own that sums weighted neighbours, and its backward by the adjoint, in random layouts and modes against one process;
- * finite differences; what is refused. */
+/* The public halo: an op of a caller's own that sums weighted neighbours, and its backward by the adjoint, in random
+ * layouts and modes against one process; finite differences; what is refused. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

@@ -202,7 +202,9 @@ static stn_status put_body(stn_context *context, void *arg)
     (void)arg;
     for (int i = 0; i < 30; i++) {
         struct arguments a = {.include_self = i % 2};
-        struct random_shape table = {3, {1 + (int64_t)world_random(&state, 5), 1 + (int64_t)world_random(&state, 4), (int64_t)world_random(&state, 4)}};
+        struct random_shape table = {3,
+                                     {1 + (int64_t)world_random(&state, 5), 1 + (int64_t)world_random(&state, 4),
+                                      (int64_t)world_random(&state, 4)}};
         struct random_shape first = {2, {3, 1}}, second = {1, {(int64_t)world_random(&state, 4)}}, values = {2, {second.shape[0], 1}};
         struct against_one_op op = {.call = call_put, .arg = &a, .n_in = 4, .tolerance = 1e-14};
         op.in[0] = (struct against_one_input){STN_DTYPE_F64, table, against_one_draw(&state, against_one_numel(&table)), 1u << STN_SUM};
@@ -232,7 +234,8 @@ static stn_status repeats_body(stn_context *context, void *arg)
     (void)arg;
     for (int i = 0; i < 30; i++) {
         struct arguments a = {.dim = (int)world_random(&state, 2)};
-        struct random_shape table = {2, {1 + (int64_t)world_random(&state, 5), 1 + (int64_t)world_random(&state, 5)}}, each = {1, {table.shape[a.dim]}};
+        struct random_shape table = {2, {1 + (int64_t)world_random(&state, 5), 1 + (int64_t)world_random(&state, 5)}},
+                            each = {1, {table.shape[a.dim]}};
         struct against_one_op op = {.call = call_repeats, .arg = &a, .n_in = 2, .tolerance = 1e-14};
         op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, table, against_one_draw(&state, against_one_numel(&table)), 1u << STN_SUM};
         op.in[INDEX] = (struct against_one_input){STN_DTYPE_I64, each, draw_indices(&state, each.shape[0], 4), 0};

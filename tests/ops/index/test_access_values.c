@@ -131,7 +131,8 @@ static stn_status last_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, 2, 3);
     const stn_placement cut[] = {stn_shard(0), stn_shard(0)};
     const stn_spec_options options = {.size = sizeof options, .axis_order = axis_order};
-    struct elements table = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {7}, .n = 7}, values = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {12}, .n = 12};
+    struct elements table = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {7}, .n = 7},
+                    values = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {12}, .n = 12};
     const stn_spec *index_spec, *value_spec;
     (void)arg;
     struct elements index = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {12}, .n = 12}, wanted = table;
@@ -260,7 +261,9 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_diagonal(t, 0, 1, -1);
     expect(context, STN_ERR_ARGUMENT, "diagonal: 'dim2' got -1, the same as 'dim1', wanted another");
     stn_call(context, "nonzero", 1, &t, 0, NULL, 1, &out);
-    expect(context, STN_ERR_UNSUPPORTED, "nonzero: the shape of the result depends on data; count_nonzero tells how many there are, ne with 0 where they are");
+    expect(context, STN_ERR_UNSUPPORTED,
+           "nonzero: the shape of the result depends on data; count_nonzero tells how many there are, ne with 0 where "
+           "they are");
     CHECK_I64(collectives(context), before);
     return STN_OK;
 }

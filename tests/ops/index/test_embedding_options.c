@@ -80,7 +80,8 @@ static stn_status norms(stn_context *context, void *arg)
 {
     const stn_attr most = {.name = "max_norm", .type = STN_ATTR_FLOAT, .value.f = 7};
     const stn_mesh *mesh = test_mesh(context, 3, 0);
-    struct elements index = indices(), rows = table(), changed = rows, want = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {READ, WIDTH}, .n = READ * WIDTH};
+    struct elements index = indices(), rows = table(), changed = rows,
+                    want = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {READ, WIDTH}, .n = READ * WIDTH};
     uint64_t seed = 5;
     (void)arg;
     for (int i = 0; i < changed.n; i++)
@@ -126,7 +127,8 @@ static stn_status refusals(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *w = layout_tensor_placed(context, test_mesh(context, 2, 0), &rows, &pending);
     expect_refused(context, w, STN_ERR_PARTIAL,
-                   "embedding: 'weight' is a pending reduction other than a sum, wanted a sum or a complete tensor: 'max_norm' scales its rows in place");
+                   "embedding: 'weight' is a pending reduction other than a sum, wanted a sum or a complete tensor: "
+                   "'max_norm' scales its rows in place");
     stn_tensor *whole = layout_tensor_placed(context, test_mesh(context, 2, 0), &rows, &replica), *part = stn_slice(whole, 0, 0, ROWS, 1);
     expect_refused(context, part, STN_ERR_STATE,
                    "embedding: 'weight' is a view, wanted neither a view nor one that has views: 'max_norm' scales its rows in place");

@@ -28,7 +28,9 @@ enum { N_LOSSES = sizeof losses / sizeof *losses };
 
 static struct random_shape input_shape(const struct loss *l)
 {
-    return l->n == 0 ? (struct random_shape){1, {l->c}} : l->k == 1 ? (struct random_shape){2, {l->n, l->c}} : (struct random_shape){3, {l->n, l->c, l->k}};
+    return l->n == 0   ? (struct random_shape){1, {l->c}}
+           : l->k == 1 ? (struct random_shape){2, {l->n, l->c}}
+                       : (struct random_shape){3, {l->n, l->c, l->k}};
 }
 
 static struct random_shape target_shape(const struct loss *l)

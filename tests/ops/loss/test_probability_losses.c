@@ -1,5 +1,5 @@
-/* The binary cross entropies, kl_div, the likelihoods of Gauss and Poisson, and losses of margins: against plain loops, layouts against one process with second
- * derivatives, arguments at the ends, refusals. */
+/* The binary cross entropies, kl_div, the likelihoods of Gauss and Poisson, and losses of margins: against plain loops,
+ * layouts against one process with second derivatives, arguments at the ends, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -116,7 +116,8 @@ static double element_loss(const struct loss *l, double *const v[3], int64_t at)
     return NAN;
 }
 
-static double distance(const struct loss *l, const struct random_shape *a, const double *x, const struct random_shape *b, const double *y, int64_t row)
+static double distance(const struct loss *l, const struct random_shape *a, const double *x,
+                       const struct random_shape *b, const double *y, int64_t row)
 {
     const int64_t cols = l->x.shape[l->x.ndim - 1];
     double sum = 0;
@@ -212,8 +213,8 @@ static void random_layouts_give_what_one_process_gives(void)
         test_ranks(worlds[i], layouts_body, NULL);
 }
 
-/* Logarithms of 0 count as -100, large logits keep their digits, a target of 0 has no divergence, and a variance below eps counts as eps, its gradient
- * too. In f32, whose functions are the library's own. */
+/* Logarithms of 0 count as -100, large logits keep their digits, a target of 0 has no divergence, and a variance below
+ * eps counts as eps, its gradient too. In f32, whose functions are the library's own. */
 static stn_status ends_body(stn_context *context, void *arg)
 {
     static const struct random_shape two = {1, {2}}, one = {1, {1}};
@@ -234,7 +235,8 @@ static stn_status ends_body(stn_context *context, void *arg)
         for (int k = 0; k < 2; k++)
             CHECK_NEAR(got[k], want[i][k], 1e-6 * fabs(want[i][k]));
     }
-    stn_tensor *var = against_one_local(context, STN_DTYPE_F32, &one, (double[]){1e-9}), *x = against_one_local(context, STN_DTYPE_F32, &one, (double[]){0});
+    stn_tensor *var = against_one_local(context, STN_DTYPE_F32, &one, (double[]){1e-9}),
+               *x = against_one_local(context, STN_DTYPE_F32, &one, (double[]){0});
     CHECK_STATUS(stn_set_requires_grad(var, 1), STN_OK);
     stn_tensor *loss = stn_gaussian_nll_loss(x, x, var, 0, 1e-2, STN_REDUCE_MEAN);
     test_read(loss, got, 1);

@@ -241,11 +241,17 @@ static stn_status integers_body(stn_context *context, void *arg)
     int32_t narrow[4];
     (void)arg;
     stn_scope_begin(context);
-    CHECK_STATUS(stn_to_host(stn_matmul(from_values(context, STN_DTYPE_I64, 2, 3, a), from_values(context, STN_DTYPE_I64, 3, 2, b)), wide, sizeof wide), STN_OK);
+    CHECK_STATUS(stn_to_host(stn_matmul(from_values(context, STN_DTYPE_I64, 2, 3, a),
+                                        from_values(context, STN_DTYPE_I64, 3, 2, b)),
+                             wide, sizeof wide),
+                 STN_OK);
     CHECK_I64(wide[0], 7 - 18 - 3);
     CHECK_I64(wide[1], 8 - 4 + 12);
     CHECK_I64(wide[3], (int64_t)((uint64_t)INT64_MAX * 8) + 10 + 24); /* wraps */
-    CHECK_STATUS(stn_to_host(stn_matmul(from_values(context, STN_DTYPE_I32, 2, 2, c), from_values(context, STN_DTYPE_I32, 2, 2, d)), narrow, sizeof narrow), STN_OK);
+    CHECK_STATUS(stn_to_host(stn_matmul(from_values(context, STN_DTYPE_I32, 2, 2, c),
+                                        from_values(context, STN_DTYPE_I32, 2, 2, d)),
+                             narrow, sizeof narrow),
+                 STN_OK);
     CHECK_I64(narrow[0], 50000 - 140000);
     CHECK_I64(narrow[3], 180000 + 320000);
     return stn_scope_end(context);

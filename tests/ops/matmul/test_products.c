@@ -177,7 +177,8 @@ static stn_tensor *constant(stn_context *context, stn_dtype dtype, int ndim, con
 /* Every element of the result is k times value^2; of complex numbers the imaginary part twice that. */
 static void check_long(stn_context *context, stn_dtype dtype, int64_t k, stn_tensor *y, double value)
 {
-    static const double tolerance[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = 2e-6, [STN_DTYPE_C64] = 8e-6, [STN_DTYPE_BF16] = 0x1p-8, [STN_DTYPE_F16] = 0x1p-11};
+    static const double tolerance[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = 2e-6, [STN_DTYPE_C64] = 8e-6, [STN_DTYPE_BF16] = 0x1p-8, [STN_DTYPE_F16] = 0x1p-11};
     if (!CHECK_STATUS(stn_context_status(context), STN_OK))
         return;
     const int64_t n = stn_spec_numel(stn_tensor_spec(y));
@@ -198,7 +199,8 @@ static stn_status long_body(stn_context *context, void *arg)
         const stn_dtype dtype = dtypes[d];
         const double value = dtype == STN_DTYPE_F16 ? 0.125 : dtype == STN_DTYPE_BF16 ? 0.10009765625 : (double)0.1f;
         stn_scope_begin(context);
-        stn_tensor *x = constant(context, dtype, 1, &k, value), *m = constant(context, dtype, 2, a, value), *n = constant(context, dtype, 2, b, value);
+        stn_tensor *x = constant(context, dtype, 1, &k, value), *m = constant(context, dtype, 2, a, value),
+                   *n = constant(context, dtype, 2, b, value);
         stn_tensor *equation[] = {x, x};
         check_long(context, dtype, K, stn_dot(x, x), value);
         check_long(context, dtype, K, stn_einsum("i,i->", 2, equation), value);
@@ -208,7 +210,9 @@ static stn_status long_body(stn_context *context, void *arg)
         check_long(context, dtype, K, stn_matmul(m, n), value);
         check_long(context, dtype, K, stn_linear(m, stn_transpose(n, 0, 1), NULL), value);
         check_long(context, dtype, K, stn_matmul(stn_transpose(n, 0, 1), stn_transpose(m, 0, 1)), value);
-        check_long(context, dtype, FEWER, stn_matmul(constant(context, dtype, 3, batch_a, value), constant(context, dtype, 3, batch_b, value)), value);
+        check_long(context, dtype, FEWER,
+                   stn_matmul(constant(context, dtype, 3, batch_a, value), constant(context, dtype, 3, batch_b, value)),
+                   value);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
     return STN_OK;

@@ -253,7 +253,9 @@ static stn_status no_channels_body(stn_context *context, void *arg)
     const stn_placement place = stn_shard(1);
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F32, 3, shape, NULL, test_value), *grad = NULL;
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F32, 3,
+                                shape, NULL, test_value),
+               *grad = NULL;
     stn_set_requires_grad(x, 1);
     stn_tensor *y = stn_group_norm(x, 2, NULL, NULL, 1e-5);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &(stn_tensor *){stn_detach(y)}, 0), STN_OK);

@@ -207,7 +207,9 @@ static stn_status halves_body(stn_context *context, void *arg)
     double got[3];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = stn_detach(stn_cast(test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 1, shape, NULL, test_value), STN_DTYPE_BF16));
+    stn_tensor *x = stn_detach(
+        stn_cast(test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 1, shape, NULL, test_value),
+                 STN_DTYPE_BF16));
     stn_set_requires_grad(x, 1);
     stn_tensor *y = stn_pad(x, 2, padding, STN_PAD_REPLICATE, 0), *grad;
     stn_tensor *ones = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);

@@ -140,7 +140,9 @@ void pool_plain(const struct pool_case *c, const struct random_shape *shape, con
         for (int d = 0, p = 3 - c->dims; d < c->dims; d++, p++)
             w[p] = window_of(c, d, n[p], o[p]);
         look(n, w, in + i / each * n[0] * n[1] * n[2], &f);
-        int64_t divisor = !c->adaptive && c->attrs.divisor_override ? c->attrs.divisor_override : c->attrs.exclude_pads || c->adaptive ? f.inside : f.counted;
+        int64_t divisor = !c->adaptive && c->attrs.divisor_override ? c->attrs.divisor_override
+                          : c->attrs.exclude_pads || c->adaptive    ? f.inside
+                                                                    : f.counted;
         (*values)[i] = c->max ? f.max : f.sum / (double)divisor;
         (*places)[i] = (double)f.place;
     }

@@ -5,7 +5,15 @@
 
 enum { ROWS = 7, COLUMNS = 5, N = ROWS * COLUMNS };
 
-static const char *const layouts[] = {"S0,R", "S1,S0", "S0,S0", "R,R", "P,S1", "P(avg),R", "P(max),S0", "S0 sizes 0 7,S1 sizes 5 0 0", "S1,R, memory order 1 0"};
+static const char *const layouts[] = {"S0,R",
+                                      "S1,S0",
+                                      "S0,S0",
+                                      "R,R",
+                                      "P,S1",
+                                      "P(avg),R",
+                                      "P(max),S0",
+                                      "S0 sizes 0 7,S1 sizes 5 0 0",
+                                      "S1,R, memory order 1 0"};
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 static void check_whole(stn_tensor *whole, int root)
@@ -73,7 +81,8 @@ static stn_status scalar_body(stn_context *context, void *arg)
     } else {
         CHECK_I64(stn_spec_local_numel(stn_tensor_spec(whole)), 0);
     }
-    stn_tensor *leaf = stn_detach(stn_from_host_global(context, stn_spec_of(test_mesh(context, ranks, 0), STN_DTYPE_F64, "S0", 1, (int64_t[]){1}), &value));
+    stn_tensor *leaf = stn_detach(stn_from_host_global(
+        context, stn_spec_of(test_mesh(context, ranks, 0), STN_DTYPE_F64, "S0", 1, (int64_t[]){1}), &value));
     CHECK_STATUS(stn_set_requires_grad(leaf, 1), STN_OK);
     CHECK(!stn_requires_grad(stn_gather_to(stn_mul(leaf, leaf), 0)));
     return stn_scope_end(context);

@@ -288,7 +288,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_to_local(p, STN_GRAD_PER_RANK);
     expect(context, STN_ERR_PARTIAL, "to_local: tensor requires grad and a reduction of it is pending: redistribute it first");
     stn_from_local(filled(context, other_shape, 1), stn_tensor_spec(s), STN_GRAD_PER_RANK);
-    snprintf(wanted, sizeof wanted, "from_local: local got shape (1, 2), wanted this rank's chunk (%d, 2)", (int)sizes_rows[stn_context_rank(context)]);
+    snprintf(wanted, sizeof wanted, "from_local: local got shape (1, 2), wanted this rank's chunk (%d, 2)",
+             (int)sizes_rows[stn_context_rank(context)]);
     expect(context, STN_ERR_SHAPE, wanted);
     stn_from_local(s, stn_tensor_spec(s), STN_GRAD_PER_RANK);
     expect(context, STN_ERR_ARGUMENT, "from_local: local is on a mesh, wanted a local tensor");

@@ -16,7 +16,8 @@ static stn_status empty_body(stn_context *context, void *arg)
     for (int k = 0; k < 6; k++)
         for (int low = 0; low < 2; low++) {
             const stn_spec *spec;
-            struct elements e = {.dtype = dtypes[k], .ndim = 2, .shape = {4, 2}, .n = 8}, want = {.dtype = dtypes[k], .ndim = 1, .shape = {2}, .n = 2};
+            struct elements e = {.dtype = dtypes[k], .ndim = 2, .shape = {4, 2}, .n = 8},
+                            want = {.dtype = dtypes[k], .ndim = 1, .shape = {2}, .n = 2};
             int is_signed = dtypes[k] != STN_DTYPE_U8 && dtypes[k] != STN_DTYPE_BOOL;
             for (int i = 0; i < 8; i++)
                 e.v[i] = is_signed ? (low ? 20 + i : -20 - i) : low;

@@ -124,7 +124,8 @@ static stn_status plain_body(stn_context *context, void *arg)
         draw_sampling(&state, i, &s);
         double *input = against_one_draw(&state, against_one_numel(&s.input)), *grid = draw_grid(&state, &s), *wanted = plain(&s, input, grid);
         stn_scope_begin(context);
-        against_one_compare(sample(&s, against_one_local(context, STN_DTYPE_F64, &s.input, input), against_one_local(context, STN_DTYPE_F64, &s.grid, grid)),
+        against_one_compare(sample(&s, against_one_local(context, STN_DTYPE_F64, &s.input, input),
+                                   against_one_local(context, STN_DTYPE_F64, &s.grid, grid)),
                             wanted, 1e-12);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
         free(input), free(grid), free(wanted);

@@ -234,8 +234,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {1, 2, 4, 4};
     stn_placement rows[] = {stn_shard(2)};
-    stn_interpolate_attrs none = {.size = sizeof none}, both = {.size = sizeof both, .output_size = {2, 2}, .scale_factor = {2, 2}},
-                          tiny = {.size = sizeof tiny, .scale_factor = {0.1, 1}}, corners = {.size = sizeof corners, .align_corners = 1, .output_size = {2, 2}};
+    stn_interpolate_attrs none = {.size = sizeof none},
+                          both = {.size = sizeof both, .output_size = {2, 2}, .scale_factor = {2, 2}},
+                          tiny = {.size = sizeof tiny, .scale_factor = {0.1, 1}},
+                          corners = {.size = sizeof corners, .align_corners = 1, .output_size = {2, 2}};
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);

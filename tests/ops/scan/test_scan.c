@@ -227,7 +227,9 @@ static stn_status empty_body(stn_context *context, void *arg)
     const stn_placement place = stn_shard(0);
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F64, 2, shape, NULL, test_value), *grad = NULL;
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F64, 2,
+                                shape, NULL, test_value),
+               *grad = NULL;
     stn_set_requires_grad(x, 1);
     stn_tensor *y = stn_logcumsumexp(x, 1);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &(stn_tensor *){stn_detach(y)}, 0), STN_OK);

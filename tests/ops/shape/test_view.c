@@ -128,7 +128,8 @@ static stn_status sharing_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *x = sharded(context, sizes, 12, 5);
     stn_context_stats_reset(context);
-    stn_tensor *views[] = {stn_view(x, 3, split), stn_view(x, 1, merged), stn_transpose(x, 0, 1), stn_view(stn_transpose(x, 0, 1), 3, (const int64_t[]){5, 3, 4})};
+    stn_tensor *views[] = {stn_view(x, 3, split), stn_view(x, 1, merged), stn_transpose(x, 0, 1),
+                           stn_view(stn_transpose(x, 0, 1), 3, (const int64_t[]){5, 3, 4})};
     for (int i = 0; i < 4; i++) {
         CHECK(stn_tensor_data(views[i]) == stn_tensor_data(x));
         CHECK_I64(stn_spec_local_numel(stn_tensor_spec(views[i])), stn_spec_local_numel(stn_tensor_spec(x)));

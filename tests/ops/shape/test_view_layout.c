@@ -230,7 +230,8 @@ static void boxes_cover_a_range_once(void)
             within.offset[d] = (int64_t)world_random(&state, (uint64_t)size[d]);
             within.shape[d] = 1 + (int64_t)world_random(&state, (uint64_t)(size[d] - within.offset[d]));
         }
-        int64_t begin = (int64_t)world_random(&state, (uint64_t)total + 1), end = begin + (int64_t)world_random(&state, (uint64_t)(total - begin) + 1);
+        int64_t begin = (int64_t)world_random(&state, (uint64_t)total + 1),
+                end = begin + (int64_t)world_random(&state, (uint64_t)(total - begin) + 1);
         stni_view_boxes_make(n, size, begin, end, &within, &boxes);
         CHECK(boxes.n <= 2 * n);
         for (int b = 0; b < boxes.n; b++) {

@@ -148,7 +148,8 @@ static void refused(stn_context *context, stn_tensor *got, stn_status status, co
 
 static stn_status edges_body(stn_context *context, void *arg)
 {
-    struct elements e = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {3}, .n = 3, .v = {2, 2, 2}}, want = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {4}, .n = 4};
+    struct elements e = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {3}, .n = 3, .v = {2, 2, 2}},
+                    want = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {4}, .n = 4};
     struct elements two = {.dtype = STN_DTYPE_F32, .ndim = 2, .shape = {1, 3}, .n = 3};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     const stn_placement cut = stn_shard(0);
