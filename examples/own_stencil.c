@@ -1,5 +1,6 @@
-/* A solver's own stencil with its backward: upwind advection with diffusion on a periodic plane. The kernel sees a chunk with margins; the library fetches
- * these (stn_op_halo), and brings what backward computes for them home (stn_op_halo_add). The program checks <A x, y> = <x, A* y> on three ranks. */
+/* A solver's own stencil with its backward: upwind advection with diffusion on a periodic plane. The kernel sees a
+ * chunk with margins; the library fetches these (stn_op_halo), and brings what backward computes for them home
+ * (stn_op_halo_add). The program checks <A x, y> = <x, A* y> on three ranks. */
 #include <shardtensor/shardtensor.h>
 
 #include <math.h>
@@ -157,7 +158,10 @@ int main(void)
 {
     double result[2] = {0, 1};
     char error[512] = "";
-    stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.size = sizeof options.context, .error_text = error, .error_text_size = sizeof error}};
+    stn_launch_options options = {
+        .size = sizeof options,
+        .ranks = 3,
+        .context = {.size = sizeof options.context, .error_text = error, .error_text_size = sizeof error}};
     stn_status status = stn_launch(&options, rank_main, result);
     if (status != STN_OK) {
         fprintf(stderr, "own_stencil: %s: %s\n", stn_status_text(status), error);

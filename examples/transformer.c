@@ -1,5 +1,6 @@
-/* A small causal transformer on characters: data parallel x tensor parallel, tokens sharded between the blocks, bf16 with f32 parameters, accumulation over
- * micro-batches, and a run that is saved on 2 x 2 ranks and goes on on 1 x 3 ranks as if it had never stopped. */
+/* A small causal transformer on characters: data parallel x tensor parallel, tokens sharded between the blocks, bf16
+ * with f32 parameters, accumulation over micro-batches, and a run that is saved on 2 x 2 ranks and goes on on 1 x 3
+ * ranks as if it had never stopped. */
 #include <shardtensor/shardtensor.h>
 
 #include <math.h>
@@ -8,8 +9,10 @@
 
 enum { BATCH = 8, TIME = 24, WIDTH = 32, HEADS = 4, LAYERS = 2, LETTERS = 27, MICRO_BATCHES = 2, STEPS = 30 };
 
-static const char text[] = "peter piper picked a peck of pickled peppers a peck of pickled peppers peter piper picked if peter piper picked a peck of pickled "
-                           "peppers where is the peck of pickled peppers peter piper picked ";
+static const char text[] = "peter piper picked a peck of pickled peppers "
+                           "a peck of pickled peppers peter piper picked "
+                           "if peter piper picked a peck of pickled peppers "
+                           "where is the peck of pickled peppers peter piper picked ";
 
 /* Placements over the axes (data, tensor) of an activation (batch, time, width). */
 static const stn_placement tokens_sharded[] = {STN_S(0), STN_S(1)}, tokens_whole[] = {STN_S(0), STN_R};

@@ -1,5 +1,5 @@
-/* 7. conv2d and conv3d with their rows, or planes, over two thread ranks, beside oneDNN un-sharded on the same two cores, both channels last. Backward passes go
- * through stn_grad, as a user's do. */
+/* 7. conv2d and conv3d with their rows, or planes, over two thread ranks, beside oneDNN un-sharded on the same two
+ * cores, both channels last. Backward passes go through stn_grad, as a user's do. */
 #include "peer_onednn.h"
 #include "world.h"
 

@@ -117,7 +117,8 @@ void report_file(struct report *report, const char *path, const char *text)
 void report_end(struct report *report)
 {
     if (report->n_rows > 0)
-        fprintf(report->out, "%-24s %10s %10s %10s %14s %12s %11s\n", "op", "native", "fallback", "failed", "bytes moved", "worst error", "peak/bound");
+        fprintf(report->out, "%-24s %10s %10s %10s %14s %12s %11s\n", "op", "native", "fallback", "failed",
+                "bytes moved", "worst error", "peak/bound");
     for (int i = 0; i < report->n_rows; i++) {
         const struct op_row *row = &report->rows[i];
         fprintf(report->out, "%-24s %10lld %10lld %10lld %14lld %12.2e %11.2f\n", row->name, (long long)row->native, (long long)row->fallback,

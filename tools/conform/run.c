@@ -112,8 +112,8 @@ static void judge_refusal(const struct batch *batch, int i, struct verdict *verd
     }
 }
 
-/* Which kernel the devices of ranks lack, from the message of the first that needed it: the others, if they failed, were told by it. "" where it is not
- * that. */
+/* Which kernel the devices of ranks lack, from the message of the first that needed it: the others, if they failed,
+ * were told by it. "" where it is not that. */
 static void find_missing_kernel(const struct batch *batch, int i, char *text, size_t size)
 {
     static const char mark[] = "no kernel '";

@@ -96,7 +96,8 @@ static int may_be_refused(const struct judge *j, stn_status status)
     return in_place && (status == STN_ERR_LAYOUT || status == STN_ERR_PARTIAL);
 }
 
-/* Indices are looked at where there are elements to move; in rows of none those of one rank are not, while ranks that exchange rows look at theirs. */
+/* Indices are looked at where there are elements to move; in rows of none those of one rank are not, while ranks that
+ * exchange rows look at theirs. */
 static int may_be_unseen(const struct judge *j, stn_status alone, stn_status many)
 {
     int empty = 0;
@@ -139,8 +140,8 @@ struct scale {
     double bound, largest;
 };
 
-/* Where numbers are extreme or parts of a sum, infinities and NaN follow from the order in which things are added up; where extremes of several inputs
- * are multiplied and added, so does every digit. */
+/* Where numbers are extreme or parts of a sum, infinities and NaN follow from the order in which things are added up;
+ * where extremes of several inputs are multiplied and added, so does every digit. */
 static int is_near(const struct judge *j, double x, double y, const struct scale *scale)
 {
     if (x == y || (isnan(x) && isnan(y)) || (j->call->special && j->call->n_inputs > 1))

@@ -109,7 +109,8 @@ static int64_t draw_size(struct draft *d, int64_t least)
 
 static int draw_fresh(struct draft *d, const struct want *want)
 {
-    const int usual = want->min_ndim > 4 ? want->min_ndim : 4, most = want->max_ndim < usual ? want->max_ndim : usual, least = want->min_ndim > most ? most : want->min_ndim;
+    const int usual = want->min_ndim > 4 ? want->min_ndim : 4, most = want->max_ndim < usual ? want->max_ndim : usual,
+              least = want->min_ndim > most ? most : want->min_ndim;
     const double lo = fmax(want->lo, -2), hi = fmin(want->hi, fmax(2, lo + 2));
     int64_t shape[STN_MAX_NDIM], numel = 1;
     int ndim = draw_between(d, least, most);
@@ -148,8 +149,9 @@ int draw_partner(struct draft *d, int t, double lo, double hi)
     for (int i = 0; i < TRIES && draw_below(d, 3) > 0; i++) {
         const int other = draw_below(d, d->p->n_terms);
         const struct term *o = term_of(d, other);
-        if (!o->is_changed && o->dtype == term->dtype && o->ndim == term->ndim && memcmp(o->shape, term->shape, sizeof *o->shape * (size_t)o->ndim) == 0 &&
-            d->facts[other].lo >= lo && d->facts[other].hi <= hi)
+        if (!o->is_changed && o->dtype == term->dtype && o->ndim == term->ndim &&
+            memcmp(o->shape, term->shape, sizeof *o->shape * (size_t)o->ndim) == 0 && d->facts[other].lo >= lo &&
+            d->facts[other].hi <= hi)
             return other;
     }
     const int drop = draw_chance(d, 3) ? draw_below(d, term->ndim + 1) : 0;
@@ -212,7 +214,12 @@ static int take_outputs(struct draft *d, int number, int n_outputs, stn_tensor *
             return 0;
         const int t = d->p->n_terms++;
         struct term *term = &d->p->terms[t];
-        *term = (struct term){.step = number, .output = k, .dtype = stn_tensor_dtype(outputs[k]), .ndim = stn_tensor_ndim(outputs[k]), .lo = -1, .hi = 1};
+        *term = (struct term){.step = number,
+                              .output = k,
+                              .dtype = stn_tensor_dtype(outputs[k]),
+                              .ndim = stn_tensor_ndim(outputs[k]),
+                              .lo = -1,
+                              .hi = 1};
         memcpy(term->shape, stn_tensor_shape(outputs[k]), sizeof(int64_t) * (size_t)term->ndim);
         term->seed = rng_mix(d->rng.seed, d->rng.next++);
         draw_layout(d, term, &term->layout);
@@ -247,8 +254,8 @@ static int run(struct draft *d, struct draw_counts *counts)
     return 0;
 }
 
-/* Whether a term may be changed in place: nothing else reads it, nor does the backward of what made it, and it shares no memory by being moved to where
- * it is already. The op refuses views. */
+/* Whether a term may be changed in place: nothing else reads it, nor does the backward of what made it, and it shares
+ * no memory by being moved to where it is already. The op refuses views. */
 static int may_change(const struct draft *d, int t)
 {
     const struct term *term = term_of(d, t);

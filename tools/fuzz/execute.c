@@ -39,7 +39,8 @@ static int is_mine(const stn_spec *spec, uint64_t seed, int64_t at)
     int mine = 1;
     for (int a = 0; mesh && a < stn_mesh_ndim(mesh); a++)
         if (stn_spec_placement(spec, a).kind == STN_PLACE_PARTIAL)
-            mine = mine && stn_mesh_coordinate(mesh, a) == (int)(rng_mix(seed + (uint64_t)a + 1, (uint64_t)at) % (uint64_t)stn_mesh_axis_size(mesh, a));
+            mine = mine && stn_mesh_coordinate(mesh, a) == (int)(rng_mix(seed + (uint64_t)a + 1, (uint64_t)at) %
+                                                                 (uint64_t)stn_mesh_axis_size(mesh, a));
     return mine;
 }
 
@@ -200,7 +201,8 @@ static const char *name_of(const struct execution *e, int t, char text[64])
     if (term->step < 0)
         snprintf(text, 64, "t[%d], a leaf", t);
     else
-        snprintf(text, 64, "t[%d], output %d of %s", t, term->output, e->program->steps[term->step].op ? e->program->steps[term->step].op : "a redistribution");
+        snprintf(text, 64, "t[%d], output %d of %s", t, term->output,
+                 e->program->steps[term->step].op ? e->program->steps[term->step].op : "a redistribution");
     return text;
 }
 

@@ -45,8 +45,8 @@ int execute_step(struct execution *e, int step);
 int execute_alone(struct program *p, struct answers *answers, struct finding *finding);
 void answers_free(struct answers *answers);
 
-/** The whole program on its mesh and queue, compared with the answers. @return 1 where all is the same, else 0 with the first rank's finding; what steps
- *  made then has in `p` the layout that it came in. */
+/** The whole program on its mesh and queue, compared with the answers. @return 1 where all is the same, else 0 with the
+ * first rank's finding; what steps made then has in `p` the layout that it came in. */
 int execute_compare(struct program *p, const struct answers *answers, struct finding *finding);
 
 #endif

@@ -206,6 +206,8 @@ const struct generator *generator_of(const char *op)
 int draw_first(struct draft *d, const struct generator *g, int min_ndim, int max_ndim)
 {
     const int any = g->lo == 0 && g->hi == 0;
-    const struct want want = {min_ndim, max_ndim, any ? -HUGE_VAL : g->lo, any ? HUGE_VAL : g->hi, g->has_kink, g->kink, g->distinct, 0, 0, g->is_complex};
+    const struct want want = {
+        min_ndim, max_ndim,     any ? -HUGE_VAL : g->lo, any ? HUGE_VAL : g->hi, g->has_kink, g->kink, g->distinct, 0,
+        0,        g->is_complex};
     return draw_term(d, &want);
 }

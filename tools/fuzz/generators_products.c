@@ -37,7 +37,10 @@ int draw_embedding(struct draft *d, const struct generator *g)
     const struct want want = {2, 2, -HUGE_VAL, HUGE_VAL, 0, 0, 0, 1, 0, 0};
     const int64_t shape[] = {draw_between(d, 1, 6), draw_between(d, 1, 3)};
     const int table = draw_term(d, &want);
-    return table >= 0 && put_input(d, draw_leaf(d, FILL_INDEX, draw_between(d, 1, 2), shape, 0, (double)term_of(d, table)->shape[0])) && put_input(d, table);
+    return table >= 0 &&
+           put_input(d,
+                     draw_leaf(d, FILL_INDEX, draw_between(d, 1, 2), shape, 0, (double)term_of(d, table)->shape[0])) &&
+           put_input(d, table);
 }
 
 int draw_looked_up(struct draft *d, const struct generator *g)

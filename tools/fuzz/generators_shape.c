@@ -278,7 +278,8 @@ int draw_conv(struct draft *d, const struct generator *g)
     put_list(d, "stride", n, 1, 2);
     put_list(d, "dilation", n, 1, 2);
     put_list(d, "padding", n, 0, transposed ? 0 : 2);
-    return put_input(d, draw_leaf(d, FILL_REAL, n + 2, weight, -0.5, 0.5)) && (draw_chance(d, 2) || put_input(d, draw_leaf(d, FILL_REAL, 1, &o, -1, 1)));
+    return put_input(d, draw_leaf(d, FILL_REAL, n + 2, weight, -0.5, 0.5)) &&
+           (draw_chance(d, 2) || put_input(d, draw_leaf(d, FILL_REAL, 1, &o, -1, 1)));
 }
 
 int draw_pool(struct draft *d, const struct generator *g)

@@ -235,7 +235,8 @@ static void print_leaves(FILE *out, const struct program *p)
 
 static void print_backward(FILE *out, const struct program *p)
 {
-    fprintf(out, "    stn_tensor *losses[%d], *cotangents[%d], *g;\n    static double *grads[%d];\n    int n = 0;\n", p->n_terms, p->n_terms, p->n_terms);
+    fprintf(out, "    stn_tensor *losses[%d], *cotangents[%d], *g;\n    static double *grads[%d];\n    int n = 0;\n",
+            p->n_terms, p->n_terms, p->n_terms);
     for (int t = 0; t < p->n_terms; t++)
         if (p->terms[t].step >= 0 && program_uses(p, t) == 0) {
             fprintf(out, "    if (stn_requires_grad(t[%d])) {\n        losses[n] = t[%d];\n        cotangents[n++] = tensor(c, mesh, ", t, t);
@@ -252,8 +253,11 @@ static void print_backward(FILE *out, const struct program *p)
 
 static void print_body(FILE *out, const struct program *p)
 {
-    fprintf(out, "static stn_status body(stn_context *c, void *arg)\n{\n    static double *values[%d];\n    const stn_mesh *mesh = NULL;\n"
-                 "    stn_tensor *t[%d] = {NULL}, *o[32];\n    if (arg)\n        stn_mesh_create(c, %d, (int[]){", p->n_terms, p->n_terms, p->grid.ndim);
+    fprintf(out,
+            "static stn_status body(stn_context *c, void *arg)\n{\n    static double *values[%d];\n    const stn_mesh "
+            "*mesh = NULL;\n"
+            "    stn_tensor *t[%d] = {NULL}, *o[32];\n    if (arg)\n        stn_mesh_create(c, %d, (int[]){",
+            p->n_terms, p->n_terms, p->grid.ndim);
     for (int a = 0; a < p->grid.ndim; a++)
         fprintf(out, "%s%d", a ? ", " : "", p->grid.sizes[a]);
     fprintf(out, "}, NULL, NULL, &mesh);\n    stn_scope_begin(c);\n");
@@ -273,12 +277,15 @@ void print_program(FILE *out, const struct program *p)
 {
     fputs(preamble, out);
     print_body(out, p);
-    fprintf(out, "int main(void)\n{\n    stn_launch_options options = {.size = sizeof options, .ranks = 1, .context = {.size = sizeof options.context}};\n");
+    fprintf(out, "int main(void)\n{\n    stn_launch_options options = {.size = sizeof options, .ranks = 1, .context = "
+                 "{.size = sizeof options.context}};\n");
     if (p->isa != NULL)
         fprintf(out, "    options.context.isa = \"%s\";\n", p->isa);
     fprintf(out, "    stn_launch(&options, body, NULL);\n    options.ranks = %d;\n", p->grid.ranks);
     if (p->queue == STN_QUEUE_WORKER)
-        fprintf(out, "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = STN_QUEUE_WORKER, .delay_seed = UINT64_C(%llu)};\n",
+        fprintf(out,
+                "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = "
+                "STN_QUEUE_WORKER, .delay_seed = UINT64_C(%llu)};\n",
                 (unsigned long long)(p->seed | 1));
     if (p->without)
         fprintf(out, "    options.context.without = \"%s\";\n", p->without);

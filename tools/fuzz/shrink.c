@@ -92,7 +92,8 @@ static int is_plain(const struct layout *layout)
 {
     struct layout other = *layout;
     plain(&other);
-    return memcmp(other.n_pieces, layout->n_pieces, sizeof other.n_pieces) == 0 && memcmp(other.axis_order, layout->axis_order, sizeof other.axis_order) == 0 &&
+    return memcmp(other.n_pieces, layout->n_pieces, sizeof other.n_pieces) == 0 &&
+           memcmp(other.axis_order, layout->axis_order, sizeof other.axis_order) == 0 &&
            memcmp(other.memory_order, layout->memory_order, sizeof other.memory_order) == 0;
 }
 
