@@ -1,9 +1,24 @@
 /* Differentiable collectives under per-rank semantics: local tensors, one program per rank. docs/gradients.md tells them apart from
- * ops on sharded tensors. In grad mode every collective is recorded on every rank, and backward is then collective over the world. */
+ * ops on sharded tensors. In grad mode every collective is recorded on every rank, and backward is then collective over the world.
+ *
+ * All verbs: every rank of the world makes the call, those outside of `mesh` get their input back. Along some axes of a mesh: pass
+ * stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered row-major; roots, peers and sizes mean these numbers.
+ *
+ * Before a verb moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before, passes what cannot be, or
+ * calls something else than the others, all get the same status and a text that names the rank and what differs; nothing has been moved, and the mesh
+ * stays usable. Backward agrees once for all of its collectives. What a peer sends and a rank expects (all_to_all, exchange) is compared as it
+ * meets: STN_ERR_MISMATCH there ends the family.
+ *
+ * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over ranks of each rank's own
+ * loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention changes the verbs that make replicas. All verbs
+ * but reductions by PROD, MIN and MAX are linear, and as often differentiable as wanted.
+ *
+ * Errors of all verbs: STN_ERR_ARGUMENT (mesh, dim, root, op, convention, sizes), STN_ERR_SHAPE (sizes that do not fit the input),
+ * STN_ERR_LAYOUT (a tensor on a mesh), STN_ERR_DTYPE, STN_ERR_MISMATCH (ranks differ), STN_ERR_MEMORY, STN_ERR_COMM, STN_ERR_PEER. */
 #ifndef SHARDTENSOR_DIST_H
 #define SHARDTENSOR_DIST_H
 
-#include <shardtensor/autograd.h>
+#include <shardtensor/op.h>
 
 STN_BEGIN_DECLS
 
@@ -13,10 +28,123 @@ STN_BEGIN_DECLS
  * Collective: over `mesh`; every rank of the world makes the call, those outside the mesh get their input back.
  * Gradient:   yes, by `convention`. SUM: PER_RANK the sum of the ranks' cotangents, REPLICATED the rank's own. AVG: that / n.
  *             PROD: g times the product of the OTHERS. MIN, MAX: g to the holder of the extreme, split evenly on ties.
- * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_COMM.
+ * @return new tensor; errors of all verbs.
  * Source: docs/gradients.md, cases C1 to C14. */
 STN_API stn_tensor *stn_dist_all_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op,
                                         stn_grad_convention convention);
+
+/** The same on `root` alone; zeros of the same shape elsewhere.
+ *
+ * Shapes:     local (d0, …), the same on each rank -> the same.
+ * Collective: over `mesh`.
+ * Gradient:   yes: the root's cotangent is broadcast, under both conventions; AVG, PROD, MIN and MAX as stn_dist_all_reduce's.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, int root, stn_grad_convention convention);
+
+/** The root's `input` on every rank.
+ *
+ * Shapes:     local (d0, …), the same on each rank, which lends its shape alone where it is not the root -> the same.
+ * Collective: over `mesh`.
+ * Gradient:   yes: to the root's input the sum of the ranks' cotangents (PER_RANK) or the root's own (REPLICATED), zeros to the others'.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_broadcast(stn_tensor *input, const stn_mesh *mesh, int root, stn_grad_convention convention);
+
+/** The ranks' tensors joined along `dim`, in the order of ranks, on every rank.
+ *
+ * Shapes:     local (…, sizes[rank], …) -> (…, sum of sizes, …).
+ * Collective: over `mesh`.
+ * Gradient:   yes: a reduce-scatter of the cotangents (PER_RANK), or this rank's part of its own (REPLICATED).
+ * @param sizes  elements along `dim` of each rank's tensor, the same list on all ranks, 0 allowed; NULL: all alike.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md, case C12. */
+STN_API stn_tensor *stn_dist_all_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
+                                        stn_grad_convention convention);
+
+/** The same on `root` alone; elsewhere a tensor without elements, of size 0 along `dim`.
+ *
+ * Shapes:     local (…, sizes[rank], …) -> root: (…, sum of sizes, …).
+ * Collective: over `mesh`.
+ * Gradient:   yes: the root's cotangent is scattered, under both conventions.
+ * @param sizes  as in stn_dist_all_gather.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root,
+                                    stn_grad_convention convention);
+
+/** op over the ranks' tensors, cut along `dim`: rank r gets the part r.
+ *
+ * Shapes:     local (…, sum of sizes, …), the same on each rank -> (…, sizes[rank], …).
+ * Collective: over `mesh`.
+ * Gradient:   yes: an all-gather of the cotangents, under both conventions; AVG, PROD, MIN and MAX as stn_dist_all_reduce's.
+ * @param sizes  elements along `dim` of each rank's part, the same list on all ranks, 0 allowed; NULL: the balanced cut, as Shard's.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_reduce_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, stn_reduce_op op,
+                                            stn_grad_convention convention);
+
+/** The root's tensor cut along `dim`: rank r gets the part r.
+ *
+ * Shapes:     root: local (…, sum of sizes, …) -> (…, sizes[rank], …). Elsewhere the input lends its dtype and its other dims, and its size
+ *             along `dim` where `sizes` is NULL: one without elements will do, as stn_dist_gather gives it.
+ * Collective: over `mesh`.
+ * Gradient:   yes: the cotangents are gathered to the root's input, under both conventions; zeros to the others'.
+ * @param sizes  as in stn_dist_reduce_scatter.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root,
+                                     stn_grad_convention convention);
+
+/** Each rank's tensor cut along `dim`, the part s to rank s; what comes is joined along `dim` in the order of ranks.
+ *
+ * Shapes:     local (…, sum of send_sizes, …) -> (…, sum of receive_sizes, …).
+ * Collective: over `mesh`.
+ * Gradient:   yes: an all-to-all of the cotangents with the lists exchanged, under both conventions.
+ * @param send_sizes     elements along `dim` for each rank; what rank s expects of this one. Both NULL: the ranks' inputs are alike, and
+ *                       each is cut evenly, as Shard's.
+ * @param receive_sizes  elements along `dim` from each rank.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_all_to_all(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *send_sizes,
+                                        const int64_t *receive_sizes, stn_grad_convention convention);
+
+/** A range of elements along a dim that goes to, or comes from, a rank of the mesh, which may be this one. */
+typedef struct stn_dist_part {
+    int peer;
+    int64_t begin, length; /* elements; a part of length 0 stands for no message */
+} stn_dist_part;
+
+/** What one rank sends and receives. The k-th part from rank r to rank s in r's list meets the k-th from r in s's, and is as long. */
+typedef struct stn_dist_messages {
+    size_t size; /* sizeof(stn_dist_messages) */
+    int n_send, n_receive;
+    const stn_dist_part *send;    /* ranges of the input: any, overlapping ones too */
+    const stn_dist_part *receive; /* ranges of the result: what several parts bring to one element is added, in the order of ranks */
+    int64_t length;               /* of the result along the dim; what no part brings is 0 */
+} stn_dist_messages;
+
+/** Sends and receives between any pairs of ranks, at once: no order of the ranks' calls can deadlock, and the backward of a ring shift or of a
+ * halo of one's own is one call too.
+ *
+ * Shapes:     local (…, n, …) -> (…, messages->length, …); the other dims are alike on all ranks.
+ * Collective: over `mesh`, also for a rank without messages.
+ * Gradient:   yes: each cotangent goes the way back and is added where its elements came from, under both conventions.
+ * @param messages  this rank's; borrowed for the call.
+ * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_exchange(stn_tensor *input, const stn_mesh *mesh, int dim, const stn_dist_messages *messages,
+                                      stn_grad_convention convention);
+
+/** Widths of margins, in elements, and what stands beyond the ends of the line that the ranks' chunks make up. */
+typedef struct stn_dist_margin {
+    size_t size; /* sizeof(stn_dist_margin) */
+    int64_t below, above;
+    stn_padding_mode mode;
+} stn_dist_margin;
+
+/** This rank's chunk with margins that other ranks fill: chunks stand along `dim` in the order of ranks, and those narrower than a margin let it
+ * reach several ranks away. For a grid of ranks call it once for each dim with the slice of that axis: corners come with the second.
+ *
+ * Shapes:     local (…, sizes[rank], …) -> (…, below + sizes[rank] + above, …); without elements where sizes[rank] is 0.
+ * Collective: over `mesh`.
+ * Gradient:   yes: margins are sent back and added, under both conventions.
+ * @param sizes  elements along `dim` of each rank's chunk, the same list on all ranks, 0 allowed; NULL: all alike.
+ * @return new tensor; errors of all verbs; STN_ERR_SHAPE (REFLECT with a width of all elements or more). Source: docs/gradients.md. */
+STN_API stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, const stn_dist_margin *margin,
+                                  stn_grad_convention convention);
 
 STN_END_DECLS
 #endif

@@ -225,9 +225,20 @@
     X(dropout_backward) \
     X(dropout_channels) \
     X(factory) \
-    /* Reductions across ranks. */ \
+    /* Collectives of per-rank programs. */ \
+    X(dist_all_gather) \
     X(dist_all_reduce) \
-    X(dist_others)
+    X(dist_all_reduction) \
+    X(dist_all_to_all) \
+    X(dist_broadcast) \
+    X(dist_exchange) \
+    X(dist_gather) \
+    X(dist_halo) \
+    X(dist_others) \
+    X(dist_reduce) \
+    X(dist_reduce_scatter) \
+    X(dist_route) \
+    X(dist_scatter)
 
 #define STNI_OP_DECLARE(name) extern const stn_op_desc stni_op_##name;
 STNI_OP_LIST(STNI_OP_DECLARE)

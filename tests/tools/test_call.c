@@ -84,7 +84,8 @@ static int reach(stn_context *context, const stn_op_desc *op, struct call *call,
 /* All but those that refuse every call, need a mesh's number, or a length that follows from four lists. */
 static void every_op_gets_calls_that_run(void)
 {
-    static const char never[] = " masked_select nonzero unique dist_all_reduce fold ";
+    static const char never[] = " masked_select nonzero unique fold dist_all_gather dist_all_reduce dist_all_to_all dist_broadcast dist_exchange "
+                                "dist_gather dist_halo dist_reduce dist_reduce_scatter dist_scatter ";
     stn_context *context = new_context();
     struct call *call = new_call();
     struct call_outcome *outcome = calloc(1, sizeof *outcome);

@@ -213,9 +213,10 @@ int call_judge(const struct call *call, const struct call_outcome *alone, int n,
                int64_t *compared)
 {
     const struct judge judge = {call, alone, ranks, n, text, size};
-    if (fails_by_itself(&judge) || (!call_aborted(n, ranks) && differ_between_ranks(&judge)))
+    const int per_rank = (call->op->flags & STN_OP_PER_RANK) != 0;
+    if (fails_by_itself(&judge) || (!per_rank && !call_aborted(n, ranks) && differ_between_ranks(&judge)))
         return 1;
-    if (n == 0 || alone->refused || call->mixed || (call->op->flags & STN_OP_PER_RANK) != 0 || call_aborted(n, ranks))
+    if (n == 0 || alone->refused || call->mixed || per_rank || call_aborted(n, ranks))
         return 0;
     return differ_from_one(&judge, compared);
 }

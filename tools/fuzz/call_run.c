@@ -248,6 +248,11 @@ static void after_failure(struct run *run)
             fault(run, "failed, and output %d is no error tensor", k);
     if (take(run, run->outcome->text) != status)
         fault(run, "returns another status than it keeps");
+    if (!(run->call->op->flags & STN_OP_PER_RANK))
+        return;
+    /* Ranks outside of its mesh know nothing of a per-rank collective's failure. */
+    if ((run->outcome->later = stn_agree(run->context, status, run->outcome->text)) != STN_OK)
+        take(run, run->outcome->later_text);
 }
 
 static void after_success(struct run *run)

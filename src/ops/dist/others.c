@@ -1,7 +1,7 @@
 /* dist_others: the derivative of a product or an extreme over ranks, from the summed cotangent and every rank's value. Internal; its caller
  * refuses it where a graph of the backward is made. */
 #include "core/base/host_alloc.h"
-#include "ops/dist/all_reduce.h"
+#include "ops/dist/all_reduction.h"
 #include "ops/dist/all_reduce_kernel.h"
 #include "ops/table.h"
 
@@ -44,10 +44,10 @@ static stn_status gather(stn_op_call *call, stn_comm *comm, const stn_tensor *va
 
 static stn_status run(stn_op_call *call)
 {
-    const struct stni_all_reduce_attrs *attrs = call->attrs;
+    const struct stni_others_attrs *attrs = call->attrs;
     stn_comm *comm;
     stn_tensor *grad, *value;
-    STNI_TRY(stni_all_reduce_comm(call->context, attrs, &comm));
+    STNI_TRY(stni_all_reduction_comm(call->context, attrs->mesh, &comm));
     STNI_TRY(stni_tensor_dense(call->in[0], &grad));
     stn_status status = stni_tensor_dense(call->in[1], &value);
     if (status == STN_OK) {
@@ -68,8 +68,8 @@ enum { FLOATING = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 
 
 static const stn_input_schema inputs[] = {{.name = "grad"}, {.name = "input"}};
 static const stn_attr_schema attrs[] = {
-    {"mesh", STN_ATTR_INT, offsetof(struct stni_all_reduce_attrs, mesh), NULL},
-    {"op", STN_ATTR_INT, offsetof(struct stni_all_reduce_attrs, op), NULL},
+    {"mesh", STN_ATTR_INT, offsetof(struct stni_others_attrs, mesh), NULL},
+    {"op", STN_ATTR_INT, offsetof(struct stni_others_attrs, op), NULL},
 };
 static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_others_args)}};
 static const stn_kernel kernels[] = {
@@ -82,7 +82,7 @@ const stn_op_desc stni_op_dist_others = {
     .size = sizeof(stn_op_desc),
     .name = "dist_others",
     STN_INPUTS(inputs),
-    STN_ATTRS(attrs, struct stni_all_reduce_attrs),
+    STN_ATTRS(attrs, struct stni_others_attrs),
     .n_outputs = 1,
     .flags = STN_OP_INTERNAL,
     .impl = &impl,

@@ -1,0 +1,120 @@
+/* dist_all_reduction: what dist_all_reduce records once its ranks have agreed; differentiable under both conventions of docs/gradients.md. */
+#include "ops/dist/all_reduction.h"
+
+#include "ops/common/call.h"
+
+#include <shardtensor/dist.h>
+#include <shardtensor/ops.h>
+
+#include <stddef.h>
+
+static const stn_mesh *mesh_of(const stn_context *context, int64_t mesh)
+{
+    return context->shard.meshes[mesh];
+}
+
+stn_status stni_all_reduction_comm(stn_context *context, int64_t number, stn_comm **out)
+{
+    const stn_mesh *mesh = mesh_of(context, number);
+    *out = NULL;
+    return mesh->member ? stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, out) : STN_OK;
+}
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    call->out_meta[0].dtype = in->dtype;
+    call->out_meta[0].ndim = in->ndim;
+    for (int d = 0; d < in->ndim; d++)
+        call->out_meta[0].shape[d] = in->shape[d];
+    return STN_OK;
+}
+
+static stn_status place(stn_op_call *call)
+{
+    call->out_spec[0] = call->in_spec[0];
+    return STN_OK;
+}
+
+static stn_status copy_through(stn_op_call *call, const stn_tensor *from)
+{
+    stn_box in, out;
+    stni_tensor_box(from, &in);
+    stni_tensor_box(call->out[0], &out);
+    return stni_box_copy(call->context->queue, &out, &in, stn_dtype_size(from->spec->layout.dtype));
+}
+
+static stn_status run(stn_op_call *call)
+{
+    const struct stni_all_reduction_attrs *attrs = call->attrs;
+    stn_comm *comm;
+    stn_tensor *dense;
+    STNI_TRY(stni_all_reduction_comm(call->context, attrs->mesh, &comm));
+    if (!comm)
+        return copy_through(call, call->in[0]);
+    STNI_TRY(stni_tensor_dense(call->in[0], &dense));
+    stn_status status = stni_comm_all_reduce(comm, call->context->queue, dense->data, call->out[0]->data, dense->spec->numel,
+                                             dense->spec->layout.dtype, (stn_reduce_op)attrs->op);
+    stni_tensor_drop(&dense);
+    return status;
+}
+
+static int is_linear(int64_t op)
+{
+    return op == STN_SUM || op == STN_AVG;
+}
+
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)needs; /* a collective's backward runs on every rank, whatever is needed */
+    return is_linear(((const struct stni_all_reduction_attrs *)call->attrs)->op) ? 0 : 1;
+}
+
+/* Under B the adjoint sums the cotangents of all ranks; under A each rank's own is already that of the one loss. The ranks have agreed on this
+ * backward as a whole. */
+static stn_tensor *arriving(const stn_backward_call *call, const struct stni_all_reduction_attrs *attrs)
+{
+    const struct stni_all_reduction_attrs sum = {attrs->mesh, STN_SUM, STN_GRAD_PER_RANK};
+    if (attrs->convention == STN_GRAD_REPLICATED)
+        return call->grad_out[0];
+    return stni_call(STNI_OP_dist_all_reduction, 1, &call->grad_out[0], &sum);
+}
+
+static stn_status backward(stn_backward_call *call)
+{
+    const struct stni_all_reduction_attrs *attrs = call->attrs;
+    const stn_mesh *mesh = mesh_of(call->context, attrs->mesh);
+    stn_tensor *g = call->grad_out[0];
+    if (!is_linear(attrs->op) && stn_grad_enabled(call->context)) /* a graph of this backward is being made */
+        return stni_fail(call->context, STN_ERR_UNSUPPORTED,
+                         "stn_grad: the backward of dist_all_reduce with PROD, MIN or MAX cannot be differentiated again");
+    if (mesh->member)
+        g = arriving(call, attrs);
+    if (attrs->op == STN_AVG && mesh->member)
+        g = stn_mul_number(g, 1.0 / mesh->size);
+    if (!is_linear(attrs->op)) {
+        const struct stni_others_attrs others = {attrs->mesh, attrs->op};
+        g = stni_call(STNI_OP_dist_others, 2, (stn_tensor *[]){g, call->in[0]}, &others);
+    }
+    call->grad_in[0] = g;
+    return stn_context_status(call->context);
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema attrs[] = {
+    {"mesh", STN_ATTR_INT, offsetof(struct stni_all_reduction_attrs, mesh), NULL},
+    {"op", STN_ATTR_INT, offsetof(struct stni_all_reduction_attrs, op), NULL},
+    {"convention", STN_ATTR_INT, offsetof(struct stni_all_reduction_attrs, convention), NULL},
+};
+
+static const stn_op_impl impl = {.check = check, .place = place, .run = run, .saves = saves, .backward = backward};
+
+const stn_op_desc stni_op_dist_all_reduction = {
+    .size = sizeof(stn_op_desc),
+    .name = "dist_all_reduction",
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct stni_all_reduction_attrs),
+    .n_outputs = 1,
+    .flags = STN_OP_PER_RANK | STN_OP_INTERNAL,
+    .impl = &impl,
+};

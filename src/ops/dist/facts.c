@@ -1,0 +1,148 @@
+#include "ops/dist/facts.h"
+
+#include "core/context/context.h"
+#include "core/shard/tables.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Words of the agreement, of which the greatest over the ranks is taken: who failed, and a hash of the call, or of the failure, with its negative:
+ * they cancel where all ranks have the same. */
+enum { FAILED, HASH, NEGATIVE, WORDS };
+
+static const int64_t nothing = INT64_MIN;
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++)
+        hash = stni_hash_step(hash, (unsigned char)*text);
+    return hash;
+}
+
+/* 62 bits, so that the negative is exact and none is `nothing`; the last one tells a call from a failure. */
+static int64_t word_of(uint64_t hash, int failed)
+{
+    return (int64_t)(hash >> 2 & ~UINT64_C(1)) | failed;
+}
+
+static int64_t hash_of_failure(const stn_context *context)
+{
+    return word_of(hash_text(context->error.status, context->error.text), 1);
+}
+
+static int64_t hash_of(const struct stni_facts *facts)
+{
+    uint64_t hash = hash_text(0, facts->verb);
+    for (int i = 0; i < facts->n; i++)
+        hash = stni_hash_step(stni_hash_step(hash, (uint64_t)facts->facts[i].number), (uint64_t)i);
+    for (int i = 0; i < facts->n_sizes; i++)
+        hash = stni_hash_step(hash, (uint64_t)facts->sizes[i]);
+    return word_of(hash, 0);
+}
+
+enum { CALL_TEXT = 208 }; /* bytes: two of them fit into a message */
+
+struct described {
+    int64_t hash;
+    char text[CALL_TEXT];
+};
+
+static void append(char *text, const char *label, const char *word, int64_t number)
+{
+    size_t n = strlen(text);
+    if (word != NULL)
+        snprintf(text + n, CALL_TEXT - n, "%s%s", label, word);
+    else
+        snprintf(text + n, CALL_TEXT - n, "%s%lld", label, (long long)number);
+}
+
+static void describe(const struct stni_facts *facts, struct described *out)
+{
+    memset(out, 0, sizeof *out);
+    out->hash = hash_of(facts);
+    snprintf(out->text, CALL_TEXT, "%s", facts->verb);
+    for (int i = 0; i < facts->n; i++) {
+        append(out->text, i == 0 ? "(" : ", ", facts->facts[i].label, 0);
+        append(out->text, " ", facts->facts[i].word, facts->facts[i].number);
+    }
+    for (int i = 0; i < facts->n_sizes; i++)
+        append(out->text, i == 0 ? ", sizes " : " ", NULL, facts->sizes[i]);
+    append(out->text, ")", "", 0);
+}
+
+static stn_status comm_failed(stn_context *context, const stn_comm *comm, stn_status status)
+{
+    const char *text = stn_queue_error_text(context->queue);
+    if (context->error.status != STN_OK)
+        return context->error.status;
+    return stni_fail_rank(context, status, "%s", text[0] != '\0' ? text : stn_comm_error_text(comm));
+}
+
+/* All ranks keep the same, whatever each had kept before. */
+static stn_status keep(stn_context *context, stn_status status, const char *text)
+{
+    context->error.status = STN_OK;
+    context->error_agreed = 1;
+    return stni_fail(context, status, "%s", text);
+}
+
+/* Everybody gets the failure of the rank that `word` names. */
+static stn_status tell_failure(stn_context *context, stn_comm *comm, int64_t word)
+{
+    char text[STNI_ERROR_TEXT] = "";
+    const int rank = (int)(-word >> 8);
+    if (rank == stn_comm_rank(comm) && context->error_agreed)
+        snprintf(text, sizeof text, "%s", context->error.text);
+    else if (rank == stn_comm_rank(comm))
+        snprintf(text, sizeof text, "rank %d: %.480s", context->rank, context->error.text);
+    stn_status status = stni_comm_agree_broadcast(comm, context->queue, text, sizeof text, rank);
+    return status == STN_OK ? keep(context, (stn_status)(-word & 0xff), text) : comm_failed(context, comm, status);
+}
+
+/* Everybody gets the call of the first rank that differs from the first of all, and that one's. */
+static stn_status tell_difference(const stn_mesh *mesh, stn_comm *comm, const struct stni_facts *facts)
+{
+    stn_context *context = mesh->context;
+    struct described mine, first;
+    char text[STNI_ERROR_TEXT];
+    describe(facts, &mine);
+    first = mine;
+    stn_status status = stni_comm_agree_broadcast(comm, context->queue, &first, sizeof first, 0);
+    int64_t differs = memcmp(&mine, &first, sizeof mine) != 0 ? -(int64_t)stn_comm_rank(comm) : nothing;
+    if (status == STN_OK)
+        status = stni_comm_agree(comm, context->queue, &differs, 1, STN_MAX);
+    if (status == STN_OK)
+        status = stni_comm_agree_broadcast(comm, context->queue, &mine, sizeof mine, (int)-differs);
+    if (status != STN_OK)
+        return comm_failed(context, comm, status);
+    snprintf(text, sizeof text, "rank %d calls %s, rank %d %s; nothing was moved", stni_mesh_rank(mesh, (int)-differs), mine.text,
+             stni_mesh_rank(mesh, 0), first.text);
+    return keep(context, STN_ERR_MISMATCH, text);
+}
+
+stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct stni_facts *facts)
+{
+    stn_context *context = mesh->context;
+    stn_comm *comm = NULL;
+    int64_t words[WORDS] = {nothing, nothing, nothing};
+    if (!mesh->member || mesh->size == 1)
+        return status;
+    if (context->closed)
+        return context->error.status;
+    stn_status met = stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, &comm);
+    if (met != STN_OK)
+        return met;
+    if (status != STN_OK) {
+        words[FAILED] = -((int64_t)stn_comm_rank(comm) << 8 | (int64_t)status);
+        words[HASH] = hash_of_failure(context);
+    } else {
+        words[HASH] = hash_of(facts);
+    }
+    words[NEGATIVE] = -words[HASH];
+    met = stni_comm_agree(comm, context->queue, words, WORDS, STN_MAX);
+    if (met != STN_OK)
+        return comm_failed(context, comm, met);
+    if (words[HASH] == -words[NEGATIVE]) /* all the same, and be it a failure */
+        return status;
+    return words[FAILED] != nothing ? tell_failure(context, comm, words[FAILED]) : tell_difference(mesh, comm, facts);
+}

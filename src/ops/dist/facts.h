@@ -1,0 +1,39 @@
+/* What the ranks of one call have to have alike, and their agreement before anything is moved. */
+#ifndef STNI_OPS_DIST_FACTS_H
+#define STNI_OPS_DIST_FACTS_H
+
+#include "core/shard/mesh.h"
+
+#include <shardtensor/context.h>
+
+enum { STNI_MAX_FACTS = 24 };
+
+struct stni_fact {
+    const char *label;
+    const char *word; /* NULL: the number is written */
+    int64_t number;
+};
+
+/* A call as its ranks compare it. Texts are written only where they differ. */
+struct stni_facts {
+    const char *verb;
+    int n;
+    struct stni_fact facts[STNI_MAX_FACTS];
+    const int64_t *sizes; /* n_sizes numbers; NULL: none */
+    int n_sizes;
+};
+
+static inline void stni_fact_add(struct stni_facts *facts, const char *label, const char *word, int64_t number)
+{
+    if (facts->n < STNI_MAX_FACTS)
+        facts->facts[facts->n++] = (struct stni_fact){label, word, number};
+}
+
+/* The ranks of `mesh` compare what they are about to call, host to host: one agreement of 24 bytes. `status` is what this rank found wrong,
+ * kept by its context; a rank that has failed before comes with that. STN_OK on all of them, or on all the same error, kept, with the rank that
+ * failed or differs: nothing has been moved then, and the mesh stays usable. Collective over the mesh; alone, and outside of it, it gives `status`
+ * back. `facts` may be NULL where `status` is a failure. */
+stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct stni_facts *facts);
+
+
+#endif
