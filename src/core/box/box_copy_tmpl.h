@@ -68,21 +68,21 @@ static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, 
 #endif
 
 /* Prefetches, for each of LANES runs, the cache line that is `ahead` bytes further. */
-static inline void NAME(ask)(const char *src, int64_t src_stride, int64_t ahead)
+static inline void NAME(prefetch_runs)(const char *src, int64_t src_stride, int64_t ahead)
 {
     for (int64_t i = 0; i < LANES; i++)
         stni_prefetch((const void *)((uintptr_t)src + (uintptr_t)(i * src_stride + ahead)));
 }
 
 /* dst[j, i] = src[i, j]; what is left over beside whole squares is copied element by element. */
-static inline void NAME(turn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int64_t ahead)
+static inline void NAME(transpose_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int64_t ahead)
 {
     int64_t size = (int64_t)sizeof(TYPE), n_whole = n / LANES * LANES, m_whole = m / LANES * LANES;
     for (int64_t i = 0; i < n_whole; i += LANES)
         for (int64_t j = 0; j < m_whole; j += LANES) {
             const char *at = src + i * src_stride + j * size;
             if (ahead != 0 && j % NAME(LINE) == 0)
-                NAME(ask)(at, src_stride, ahead);
+                NAME(prefetch_runs)(at, src_stride, ahead);
             NAME(square)(dst + j * dst_stride + i * size, dst_stride, at, src_stride);
         }
     for (int64_t i = n_whole; i < n; i++)
@@ -95,7 +95,7 @@ static inline void NAME(turn)(char *dst, int64_t dst_stride, const char *src, in
 static inline void NAME(stream_tile)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride)
 {
     _Alignas(STNI_LINE) TYPE tile[NAME(LINE) * NAME(LINE)];
-    NAME(turn)((char *)tile, STNI_LINE, src, src_stride, NAME(LINE), NAME(LINE), 0);
+    NAME(transpose_block)((char *)tile, STNI_LINE, src, src_stride, NAME(LINE), NAME(LINE), 0);
     for (int64_t j = 0; j < NAME(LINE); j++)
         stni_stream_line(dst + j * dst_stride, tile + j * NAME(LINE));
 }
@@ -126,8 +126,8 @@ static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src,
     for (int64_t j = 0; j < m_whole; j += NAME(STRIP))
         NAME(stream_strip)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, n_whole,
                            m_whole - j < NAME(STRIP) ? m_whole - j : NAME(STRIP));
-    NAME(turn)(dst + n_whole * size, dst_stride, src + n_whole * src_stride, src_stride, n - n_whole, m, 0);
-    NAME(turn)(dst + m_whole * dst_stride, dst_stride, src + m_whole * size, src_stride, n_whole, m - m_whole, 0);
+    NAME(transpose_block)(dst + n_whole * size, dst_stride, src + n_whole * src_stride, src_stride, n - n_whole, m, 0);
+    NAME(transpose_block)(dst + m_whole * dst_stride, dst_stride, src + m_whole * size, src_stride, n_whole, m - m_whole, 0);
 }
 
 /* m rows, elements from i on: whole lines, but for the first and the last piece of a row of n. */
@@ -135,7 +135,7 @@ static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char 
 {
     _Alignas(STNI_LINE) TYPE stage[ROWS * NAME(STAGE)];
     int64_t size = (int64_t)sizeof(TYPE), width = n - i < NAME(STAGE) ? n - i : NAME(STAGE);
-    NAME(turn)((char *)stage, NAME(STAGE) * size, src + i * src_stride, src_stride, width, m, 0);
+    NAME(transpose_block)((char *)stage, NAME(STAGE) * size, src + i * src_stride, src_stride, width, m, 0);
     for (int64_t j = 0; j < m; j++) {
         char *row = dst + j * dst_stride;
         int64_t phase = (int64_t)(-(uintptr_t)row % STNI_LINE) / size;
@@ -167,7 +167,7 @@ static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int6
     }
     for (int64_t j = 0; j < m; j += block)
         for (int64_t i = 0; i < n; i += block)
-            NAME(turn)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
+            NAME(transpose_block)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
                        n - i < block ? n - i : block, m - j < block ? m - j : block, ahead);
 }
 

@@ -159,7 +159,7 @@ template <class S> __global__ void __launch_bounds__(THREADS) attend(const __gri
 /* Backward: probabilities again, and from the gradients of these the gradients of scores. */
 
 struct entry {
-    double dropped, slope; /* the probability times dropout's factor; the gradient of the score */
+    double dropped, grad_score; /* the probability times dropout's factor; the gradient of the score */
 };
 
 /* The mean of the probabilities' gradients, weighted by the probabilities: the product of the cotangent's row and the result's. */
@@ -180,7 +180,7 @@ template <class S> STNI_DEVICE entry entry_of(const arguments &p, const place &a
 /* Gradients of queries: a block each row. */
 template <class S> __global__ void __launch_bounds__(THREADS) gather_grad_query(const __grid_constant__ arguments p)
 {
-    STNI_SHARED(double, slope, THREADS);
+    STNI_SHARED(double, grad_score, THREADS);
     const int64_t i = blockIdx.x % p.l;
     int64_t index[STN_MAX_NDIM];
     index_of(p, blockIdx.x / p.l, index);
@@ -192,10 +192,10 @@ template <class S> __global__ void __launch_bounds__(THREADS) gather_grad_query(
         double sum = 0;
         for (int64_t keys = 0; keys < p.s; keys += THREADS) {
             const int64_t j = keys + threadIdx.x;
-            slope[threadIdx.x] = j < p.s ? entry_of<S>(p, at, i, j, mean).slope : 0;
+            grad_score[threadIdx.x] = j < p.s ? entry_of<S>(p, at, i, j, mean).grad_score : 0;
             __syncthreads();
             for (int k = 0; k < THREADS && keys + k < p.s && c < p.e; k++)
-                sum += slope[k] * (double)load(row_of<S>(p.key, at.key, keys + k)[c * p.key.col]);
+                sum += grad_score[k] * (double)load(row_of<S>(p.key, at.key, keys + k)[c * p.key.col]);
             __syncthreads();
         }
         if (c < p.e)
@@ -245,7 +245,7 @@ gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ ba
             for (int64_t rows = 0; rows < p.l; rows += THREADS) {
                 const int64_t i = rows + threadIdx.x;
                 const entry e = i < p.l ? entry_of<S>(p, at, i, j, mean_of<S>(p, at, i)) : entry{0, 0};
-                factor[threadIdx.x] = OF_VALUES ? e.dropped : p.scale * e.slope;
+                factor[threadIdx.x] = OF_VALUES ? e.dropped : p.scale * e.grad_score;
                 __syncthreads();
                 for (int r = 0; r < THREADS && rows + r < p.l && c < cols; r++)
                     sum += factor[r] * (double)load(row_of<S>(from, from_at, rows + r)[c * from.col]);
@@ -273,7 +273,7 @@ gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ ba
         for (int64_t i = row; i < p.l; i += own_rows) {
             const double mean = mean_of<S>(p, at, i);
             for (int64_t j = key; j < p.s; j += own_keys)
-                sum += entry_of<S>(p, at, i, j, mean).slope;
+                sum += entry_of<S>(p, at, i, j, mean).grad_score;
         }
     }
     S &element = ((S *)p.grad_mask.at.data)[to + row * p.grad_mask.at.row + key * p.grad_mask.at.col];

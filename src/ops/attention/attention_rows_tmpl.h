@@ -2,7 +2,7 @@
 
 struct NAME(space) {
     A *query, *key, *value;  /* (rows, e), multiplied by the scale; (keys, e); (keys, v) */
-    A *weight, *slope;       /* (rows, KEYS): probabilities; gradients of these, then of the scores */
+    A *weight, *grad_score;  /* (rows, KEYS): probabilities; gradients of these, then of the scores */
     A *sum, *largest, *mean; /* of each row */
     A *out, *grad;           /* (rows, v) */
     void *product;           /* the products' own */
@@ -16,7 +16,7 @@ static void NAME(open)(const struct stni_attention_args *p, struct NAME(space) *
     s->key = take(&space, keys * p->e, sizeof(A));
     s->value = take(&space, keys * p->v, sizeof(A));
     s->weight = take(&space, rows * KEYS, sizeof(A));
-    s->slope = take(&space, rows * KEYS, sizeof(A));
+    s->grad_score = take(&space, rows * KEYS, sizeof(A));
     s->sum = take(&space, STNI_ATTENTION_STATISTICS * rows, sizeof(A));
     s->largest = s->sum + rows;
     s->mean = s->largest + rows;
@@ -144,15 +144,16 @@ static void NAME(load_grad)(const struct stni_attention_args *p, const struct at
     }
 }
 
-/* Recomputes the probabilities, and from their gradients, in `slope`, makes those of the scores: weight (slope - mean). */
-static void NAME(slopes)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
+/* Recomputes the probabilities, and from their gradients, in `grad_score`, makes those of the scores:
+ * weight (grad_score - mean). */
+static void NAME(grad_scores)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
 {
     for (int64_t r = 0; r < b->rows; r++) {
         const A lse = ((const A *)p->lse.data)[at->lse + (b->i + r) * p->lse.row];
-        A *weight = s->weight + r * KEYS, *slope = s->slope + r * KEYS;
+        A *weight = s->weight + r * KEYS, *grad_score = s->grad_score + r * KEYS;
         for (int64_t c = 0; c < b->keys; c++) {
             weight[c] = MATH(exp)(weight[c] - lse);
-            slope[c] = weight[c] * (slope[c] - s->mean[r]);
+            grad_score[c] = weight[c] * (grad_score[c] - s->mean[r]);
         }
     }
 }
@@ -163,7 +164,7 @@ static void NAME(add_to_mask)(const struct stni_attention_args *p, const struct 
     for (int64_t r = 0; r < b->rows && o->data != NULL; r++) {
         A *sum = (A *)o->data + at->grad_mask + (b->i + r) * o->row + b->j * o->col;
         for (int64_t c = 0; c < b->keys; c++)
-            sum[c * o->col] += s->slope[r * KEYS + c];
+            sum[c * o->col] += s->grad_score[r * KEYS + c];
     }
 }
 
@@ -179,21 +180,23 @@ static void NAME(backward)(const struct stni_attention_args *p, const struct at 
     NAME(load)(&p->query, at->query, b->i, b->rows, p->e, (A)p->scale, s.query);
     NAME(load_grad)(p, at, b, &s);
     while (next_keys(p, b)) {
-        const struct factor transposed = {s.weight, 1, KEYS}, slope = {s.slope, KEYS, 1}, slope_transposed = {s.slope, 1, KEYS};
+        const struct factor transposed = {s.weight, 1, KEYS};
+        const struct factor grad_score = {s.grad_score, KEYS, 1}, grad_score_transposed = {s.grad_score, 1, KEYS};
         NAME(load)(&p->value, at->value, b->j, b->keys, p->v, 1, s.value);
-        multiply(sizeof(A), s.product, 0, b->rows, b->keys, p->v, (struct factor){s.grad, p->v, 1}, (struct factor){s.value, 1, p->v}, slope);
-        NAME(drop)(p, at, b, s.slope);
+        multiply(sizeof(A), s.product, 0, b->rows, b->keys, p->v, (struct factor){s.grad, p->v, 1}, (struct factor){s.value, 1, p->v},
+                 grad_score);
+        NAME(drop)(p, at, b, s.grad_score);
         NAME(score)(p, at, b, &s);
-        NAME(slopes)(p, at, b, &s);
+        NAME(grad_scores)(p, at, b, &s);
         NAME(add_to_mask)(p, at, b, &s);
         NAME(drop)(p, at, b, s.weight);
         multiply(sizeof(A), s.product, 1, b->keys, p->v, b->rows, transposed, (struct factor){s.grad, p->v, 1},
                  NAME(sum_of)(&p->grad_value, at->grad_value, b->j));
-        multiply(sizeof(A), s.product, 1, b->keys, p->e, b->rows, slope_transposed, (struct factor){s.query, p->e, 1},
+        multiply(sizeof(A), s.product, 1, b->keys, p->e, b->rows, grad_score_transposed, (struct factor){s.query, p->e, 1},
                  NAME(sum_of)(&p->grad_key, at->grad_key, b->j));
         for (int64_t k = 0; k < b->keys * p->e; k++)
             s.key[k] *= (A)p->scale;
-        multiply(sizeof(A), s.product, 1, b->rows, p->e, b->keys, slope, (struct factor){s.key, p->e, 1},
+        multiply(sizeof(A), s.product, 1, b->rows, p->e, b->keys, grad_score, (struct factor){s.key, p->e, 1},
                  NAME(sum_of)(&p->grad_query, at->grad_query, b->i));
     }
 }

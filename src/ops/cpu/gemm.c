@@ -12,7 +12,7 @@ int stni_gemm_serves(stn_dtype dtype)
 }
 
 /* Whether the product is computed as its transpose. */
-static int turns(int64_t m, int64_t n)
+static int is_transposed(int64_t m, int64_t n)
 {
     return n < m && n <= ROWS;
 }
@@ -39,7 +39,7 @@ size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
         return 0;
     if (stni_gemm_is_vector(dtype, m, n, k))
         k = VECTOR_TERMS - 1;
-    const size_t plain = turns(m, n) ? 0 : packed_both(m, n, k, element);
+    const size_t plain = is_transposed(m, n) ? 0 : packed_both(m, n, k, element);
     const size_t transposed = packed_both(n < ROWS ? n : ROWS, m, k, element);
     return plain > transposed ? plain : transposed;
 }
@@ -76,7 +76,7 @@ void stni_gemm_now(enum stni_isa isa, const struct stni_gemm *g, void *workspace
     if (stni_gemm_is_vector(g->dtype, g->m, g->n, g->k))
         multiply_vector(isa, g);
     else if (g->k > 0)
-        STNI_ISA_PICK(stni_gemm_kernels, isa)->run[g->dtype](turns(g->m, g->n) ? &t : g, workspace);
+        STNI_ISA_PICK(stni_gemm_kernels, isa)->run[g->dtype](is_transposed(g->m, g->n) ? &t : g, workspace);
     else if (!g->accumulate)
         clear(g);
 }

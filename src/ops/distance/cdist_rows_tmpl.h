@@ -1,13 +1,13 @@
 /* One dtype's distances (core/box/each_float.h). Sizes: R and J rows of the two sides in a tile, K elements of a row at a time; x[i][k] and, where
  * vectors run over j, its transpose. A metric is what n elements of TOGETHER rows of one side add to their
  * sums with J rows of the other (`add`), what the sums become (`finish`), and for the gradient a factor of each pair
- * (`weight`) and the derivative of its distance with respect to the elements of a row (`slope`). */
+ * (`weight`) and the derivative of its distance with respect to the elements of a row (`derivative`). */
 
 struct NAME(metric) {
     void (*add)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n);
     void (*finish)(A *sum, A p); /* J of them */
     A (*weight)(A grad, A distance, A p);
-    void (*slope)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n);
+    void (*derivative)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n);
 };
 
 static void NAME(add_zero)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
@@ -96,19 +96,19 @@ static A NAME(weight_other)(A grad, A distance, A p)
     return distance == 0 ? 0 : grad / (p == 2 ? distance : pow(distance, p - 1));
 }
 
-static void NAME(slope_zero)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_zero)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
 {
     (void)out, (void)x, (void)y, (void)weight, (void)distance, (void)p, (void)n;
 }
 
-static void NAME(slope_one)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_one)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
 {
     (void)distance, (void)p;
     for (int k = 0; k < n; k++)
         out[k] += x[k] > y[k] ? weight : x[k] < y[k] ? -weight : 0;
 }
 
-static void NAME(slope_two)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_two)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
 {
     (void)distance, (void)p;
     for (int k = 0; k < n; k++)
@@ -116,7 +116,7 @@ static void NAME(slope_two)(A *restrict out, const A *restrict x, const A *restr
 }
 
 /* Each of several largest differences gets the whole, as PyTorch gives it. */
-static void NAME(slope_largest)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_largest)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
 {
     (void)p;
     for (int k = 0; k < n; k++)
@@ -124,7 +124,7 @@ static void NAME(slope_largest)(A *restrict out, const A *restrict x, const A *r
             out[k] += x[k] > y[k] ? weight : -weight;
 }
 
-static void NAME(slope_other)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_other)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
 {
     (void)distance;
     for (int k = 0; k < n; k++)
@@ -133,11 +133,11 @@ static void NAME(slope_other)(A *restrict out, const A *restrict x, const A *res
 }
 
 static const struct NAME(metric) NAME(metrics)[] = {
-    [ZERO] = {NAME(add_zero), NAME(finish_none), NAME(weight_none), NAME(slope_zero)},
-    [ONE] = {NAME(add_one), NAME(finish_none), NAME(weight_none), NAME(slope_one)},
-    [TWO] = {NAME(add_two), NAME(finish_two), NAME(weight_other), NAME(slope_two)},
-    [LARGEST] = {NAME(add_largest), NAME(finish_none), NAME(weight_none), NAME(slope_largest)},
-    [OTHER] = {NAME(add_other), NAME(finish_other), NAME(weight_other), NAME(slope_other)},
+    [ZERO] = {NAME(add_zero), NAME(finish_none), NAME(weight_none), NAME(derivative_zero)},
+    [ONE] = {NAME(add_one), NAME(finish_none), NAME(weight_none), NAME(derivative_one)},
+    [TWO] = {NAME(add_two), NAME(finish_two), NAME(weight_other), NAME(derivative_two)},
+    [LARGEST] = {NAME(add_largest), NAME(finish_none), NAME(weight_none), NAME(derivative_largest)},
+    [OTHER] = {NAME(add_other), NAME(finish_other), NAME(weight_other), NAME(derivative_other)},
 };
 
 /* Loads rows x n elements, row by row. */
@@ -207,7 +207,7 @@ static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, i
         NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, 1, n, y);
         for (int r = 0; r < rows; r++) {
             const A d = LOAD(distance[r * p->distance.row]);
-            metric->slope(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (A)p->p), d, (A)p->p, n);
+            metric->derivative(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (A)p->p), d, (A)p->p, n);
         }
     }
 }

@@ -62,8 +62,8 @@ static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *g
             return stn_mul(grad, stni_conjugate(stn_mul_number(x, 2)));
         return stn_mul(grad, stni_conjugate(stn_mul_number(stn_pow_number(x, number - 1), number)));
     }
-    stn_tensor *slope = stn_mul(n, stn_pow(x, stn_sub_number(n, 1)));
-    return stn_masked_fill(stn_mul(grad, stni_conjugate(slope)), stn_eq_number(n, 0), 0);
+    stn_tensor *derivative = stn_mul(n, stn_pow(x, stn_sub_number(n, 1)));
+    return stn_masked_fill(stn_mul(grad, stni_conjugate(derivative)), stn_eq_number(n, 0), 0);
 }
 
 /* x^n log x, and 0 where x is 0 and the power is not infinite. */

@@ -44,7 +44,7 @@
     STNI_LOSS_OF_D(X, l1_loss, a, one, 0)                                                                                    \
     STNI_LOSS_OF_D(X, huber_loss, a <= p ? d * d / 2 : p * (a - p / 2), a <= p ? d : p * one, a <= p ? 1 : 0)                \
     STNI_LOSS_OF_D(X, smooth_l1_loss, a < p ? d * d / (2 * p) : a - p / 2, a < p ? d / p : one, a < p ? 1 / p : 0)
-#define STNI_LOSS_OF_D(X, name, value, slope, curvature) X(name, value, slope, 0, 0, curvature, 0, 0, 0, 0, 0)
+#define STNI_LOSS_OF_D(X, name, value, first, second) X(name, value, first, 0, 0, second, 0, 0, 0, 0, 0)
 
 #define STNI_LOSS_INDEX(name, value, x, y, z, xx, xy, yy, xz, yz, zz) STNI_LOSS_##name,
 enum stni_loss { STNI_LOSS_LIST(STNI_LOSS_INDEX) STNI_LOSS_COUNT };

@@ -227,7 +227,7 @@ static void fill(struct product *p, const void *const data[3], struct stni_matmu
 }
 
 /* The result's columns are to be dense in memory: else the transposed product is formed. A stride of a dim of size 1 says nothing. */
-static void turn(struct stni_matmul_args *args)
+static void make_columns_dense(struct stni_matmul_args *args)
 {
     struct stni_matmul_operand *all[] = {&args->a, &args->b, &args->c};
     if (args->m > 1 && args->c.row == 1 && (args->n == 1 || args->c.col != 1)) {
@@ -265,7 +265,7 @@ static stn_status run(stn_op_call *call)
     if (t[A]->spec->local_numel == 0 || t[B]->spec->local_numel == 0)
         p.n[TERMS] = 1, p.dim[TERMS][0].size = 0;
     fill(&p, data, &args);
-    turn(&args);
+    make_columns_dense(&args);
     return stni_matmul_launch(call, &args);
 }
 

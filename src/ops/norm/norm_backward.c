@@ -165,12 +165,12 @@ static stn_tensor *weighted(const struct again *s, stn_tensor *t)
 }
 
 /* Of <h, J(g)> in x: with a = P(h x^), b = P(g x^), it is -J(a g + b h) rstd - P(h J(g)) rstd x^. */
-static stn_tensor *curvature(const struct again *s, stn_tensor *h, stn_tensor *g)
+static stn_tensor *second_derivative(const struct again *s, stn_tensor *h, stn_tensor *g)
 {
     stn_tensor *a = group_mean(s, stn_mul(h, s->normal)), *b = group_mean(s, stn_mul(g, s->normal));
-    stn_tensor *turned = project(s, stn_add(stn_mul(a, g), stn_mul(b, h)));
+    stn_tensor *projected = project(s, stn_add(stn_mul(a, g), stn_mul(b, h)));
     stn_tensor *scaled = stn_mul(group_mean(s, stn_mul(h, project(s, g))), s->normal);
-    return stn_mul_number(stn_mul(stn_add(turned, scaled), spread_rstd(s)), -1);
+    return stn_mul_number(stn_mul(stn_add(projected, scaled), spread_rstd(s)), -1);
 }
 
 /* Cotangents h of dx, u of dweight, v of dbias. */
@@ -192,7 +192,7 @@ static stn_status backward(stn_backward_call *call)
     }
     if (call->needs >> INPUT & 1) {
         grad_x = u ? project(&s, stn_mul(u, dy)) : NULL;
-        grad_x = sum_of(grad_x, h ? curvature(&s, h, weighted(&s, dy)) : NULL);
+        grad_x = sum_of(grad_x, h ? second_derivative(&s, h, weighted(&s, dy)) : NULL);
         call->grad_in[INPUT] = grad_x;
     }
     if ((call->needs >> WEIGHT & 1) && q)

@@ -10,10 +10,10 @@
         break;
 
 /* The derivatives are functions of v, which is the last operand of backward and of double backward. */
-#define CASES(op, value, slope, bend)                          \
-    LOOP(op, in0, (T)(value))                                  \
-    LOOP(op##_backward, in1, PRODUCT(x, DUAL((T)(slope))))     \
-    LOOP(op##_double_backward, in2, PRODUCT(PRODUCT(x, y), DUAL((T)(bend))))
+#define CASES(op, value, derivative, second_derivative)             \
+    LOOP(op, in0, (T)(value))                                       \
+    LOOP(op##_backward, in1, PRODUCT(x, DUAL((T)(derivative))))     \
+    LOOP(op##_double_backward, in2, PRODUCT(PRODUCT(x, y), DUAL((T)(second_derivative))))
 
 static void BLOCK(const struct stni_pointwise_block *block)
 {
