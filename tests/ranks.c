@@ -34,6 +34,8 @@ stn_status test_launch(int n, const stn_context_options *options, stn_rank_main 
     launch.context.size = sizeof launch.context;
     if (!launch.context.isa)
         launch.context.isa = test_isa();
+    if (!launch.context.module_path)
+        launch.context.module_path = getenv("STN_TEST_MODULES"); /* under mpirun */
     launch.context.queue = (stn_queue_options){.size = sizeof(stn_queue_options), .kind = STN_QUEUE_IMMEDIATE};
     if (test_queue() == TEST_QUEUE_WORKER) {
         launch.context.queue.kind = STN_QUEUE_WORKER;

@@ -12,7 +12,7 @@
 
 #include <shardtensor/shardtensor.h>
 
-/** Runs `body` on `n` thread ranks. */
+/** Runs `body` on `n` thread ranks; under mpirun (stn_mpi_tests) on the job's, whose number `n` is, or 0. */
 void test_ranks(int n, stn_rank_main body, void *arg);
 
 /** The same with options for each rank (its queue is set here). @return stn_launch's status, unchecked. */

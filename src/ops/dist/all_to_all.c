@@ -124,7 +124,8 @@ static const stn_attr_schema exchange_attrs[] = {
 };
 
 static const struct stni_dist_page all_to_all_page = {.plan = plan_all_to_all, .along_dim = 1, .lists = {"send_sizes", "receive_sizes"}},
-                                   exchange_page = {.plan = plan_exchange, .along_dim = 1, .lists = {"send", "receive"}};
+                                   exchange_page = {.plan = plan_exchange, .along_dim = 1, .meets = STNI_ROUTE_MEETS | STNI_ROUTE_MEETS_BACK,
+                                                    .lists = {"send", "receive"}};
 
 static const stn_op_impl impl = {.compose = stni_dist_compose};
 

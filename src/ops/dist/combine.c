@@ -23,7 +23,6 @@ static struct stni_cover cover_of(const struct stni_message_range *sorted, int64
     for (int64_t i = 0; i < n; i++) {
         const struct stni_message_range *p = &sorted[i];
         int is_same = last >= 0 && p->begin == sorted[last].begin && p->length == sorted[last].length;
-        cover.has_shared |= is_same;
         cover.has_overlap |= !is_same && p->begin < end;
         cover.has_gaps |= p->begin > end;
         end = p->begin + p->length > end ? p->begin + p->length : end;

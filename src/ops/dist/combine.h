@@ -9,7 +9,6 @@
 /* How the parts of a list lie along `length` elements. */
 struct stni_cover {
     int has_gaps;    /* some elements are in no part */
-    int has_shared;  /* some parts are the same range */
     int has_overlap; /* some parts share elements, and are not the same range */
 };
 

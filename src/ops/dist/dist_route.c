@@ -86,9 +86,11 @@ static stn_message message(int64_t peer, const stn_box *box)
     return (stn_message){(int)peer, *box};
 }
 
-/* Exchanges; the i-th received part comes to targets[i], NULL: to its place in the result. */
-static stn_status exchange(const struct walk *w, const stn_box *targets, int reduce)
+/* Exchanges; the i-th received part comes to targets[i], NULL: to its place in the result. Whether messages may be combined is a matter of all
+ * ranks, who follow another protocol then, and not of what this one receives. */
+static stn_status exchange(const struct walk *w, const stn_box *targets)
 {
+    const int reduce = (w->attrs->meets & STNI_ROUTE_MEETS) != 0;
     const int64_t n = w->route->n_send + w->route->n_receive;
     stn_message *messages = stni_malloc((size_t)(n + 1) * sizeof *messages);
     if (messages == NULL)
@@ -111,7 +113,7 @@ static stn_status exchange_in_place(const struct walk *w, const struct stni_cove
     int64_t numel = stni_box_numel(&w->out);
     if (cover->has_gaps && numel > 0)
         STNI_TRY(stni_fill_zeros(w->call->context->queue, w->out.data, numel, w->dtype));
-    return exchange(w, NULL, cover->has_shared);
+    return exchange(w, NULL);
 }
 
 /* A dense box of the part's size in scratch memory. */
@@ -139,7 +141,7 @@ static stn_status exchange_beside(const struct walk *w, stn_box *boxes)
 {
     for (int64_t i = 0; i < w->route->n_receive; i++)
         STNI_TRY(scratch_box(w, &w->receive[i], &boxes[i]));
-    STNI_TRY(exchange(w, boxes, 0));
+    STNI_TRY(exchange(w, boxes));
     return combine(w, w->route->n_receive, w->receive, boxes);
 }
 
@@ -205,7 +207,8 @@ static stn_tensor *arriving(const stn_backward_call *call)
     const struct stni_route_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const struct stni_route_attrs back = {.mesh = attrs->mesh, .dim = attrs->dim, .length = in->ndim > 0 ? in->shape[attrs->dim] : 1,
-                                          .op = STN_SUM, .kind = adjoint[attrs->kind]};
+                                          .op = STN_SUM, .kind = adjoint[attrs->kind],
+                                          .meets = attrs->meets >> 1 | (attrs->meets << 1 & STNI_ROUTE_MEETS_BACK)};
     stn_tensor *reversed;
     if (stni_route_reverse(call->context, (const struct stni_route *)stni_words_of(call->in[1]), &reversed) != STN_OK)
         return call->context->error_tensor;
@@ -239,6 +242,7 @@ static const stn_attr_schema attrs[] = {
     {"length", STN_ATTR_INT, offsetof(struct stni_route_attrs, length), NULL},
     {"op", STN_ATTR_INT, offsetof(struct stni_route_attrs, op), NULL},
     {"kind", STN_ATTR_INT, offsetof(struct stni_route_attrs, kind), NULL},
+    {"meets", STN_ATTR_INT, offsetof(struct stni_route_attrs, meets), NULL},
 };
 
 static const stn_op_impl impl = {.check = check, .place = place, .run = run, .saves = saves, .backward = backward};

@@ -108,7 +108,7 @@ static const stn_attr_schema attrs[] = {
     {"convention", STN_ATTR_CHOICE, offsetof(struct stni_dist_attrs, convention), stni_dist_convention_names},
 };
 
-static const struct stni_dist_page page = {.plan = plan, .along_dim = 1, .lists = {"sizes"}};
+static const struct stni_dist_page page = {.plan = plan, .along_dim = 1, .meets = STNI_ROUTE_MEETS_BACK, .lists = {"sizes"}};
 
 static const stn_op_impl impl = {.compose = stni_dist_compose};
 

@@ -41,7 +41,11 @@ struct stni_route_attrs {
     int64_t length; /* elements of the result along the dim */
     int64_t op;     /* stn_reduce_op by which messages to one place are combined; where they overlap in part: SUM */
     int64_t kind;   /* enum stni_route_kind */
+    int64_t meets;  /* enum stni_route_meets, the same on all ranks */
 };
+
+/* Where several messages may come to one place, on some rank: in the route itself, in its reverse. */
+enum stni_route_meets { STNI_ROUTE_MEETS = 1, STNI_ROUTE_MEETS_BACK = 2 };
 
 /* Adds a part; one without elements is left out, at its sender and at its receiver alike. @return STN_ERR_MEMORY, kept. */
 stn_status stni_ranges_add(stn_context *context, struct stni_ranges *parts, int64_t peer, int64_t begin, int64_t length);

@@ -42,6 +42,7 @@ struct stni_dist {
 struct stni_dist_page {
     stn_status (*plan)(struct stni_dist *d);
     int along_dim;                            /* the verb joins or cuts a dim: its size may differ between ranks */
+    int meets;                                /* enum stni_route_meets */
     const char *lists[2];                     /* names of the inputs behind the first; NULL: none */
     stn_status (*apply)(struct stni_dist *d); /* NULL: by a route */
 };
