@@ -13,22 +13,6 @@ struct stni_sort_digits stni_sort_digits(stn_dtype dtype, int64_t n)
     return digits;
 }
 
-/* The bits behind the digit of a round, in the key or in the index. */
-static int shift_of(const struct stni_sort_digits *digits, int round)
-{
-    return 8 * (round < digits->of_key ? digits->of_key - 1 - round : digits->of_key + digits->of_index - 1 - round);
-}
-
-/* The digit of an element that begins like the target, else -1. */
-static int digit_of(const struct stni_sort_count_args *a, const struct stni_sort_target *t, uint64_t key, int64_t index)
-{
-    const int shift = shift_of(&a->digits, a->round), of_index = a->round >= a->digits.of_key;
-    const uint64_t at = (of_index ? (uint64_t)index : key) >> shift;
-    if (of_index ? key != t->key || at >> 8 != t->index : at >> 8 != t->key)
-        return -1;
-    return (int)(at & 255);
-}
-
 static void count_line(const struct stni_sort_count_args *a, int64_t base, const struct stni_sort_target *target, int64_t *counts)
 {
     const int64_t size = (int64_t)stn_dtype_size(a->order.dtype);
@@ -38,7 +22,7 @@ static void count_line(const struct stni_sort_count_args *a, int64_t base, const
     while (order_walk_next(&walk, &b)) {
         stni_sort_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++) {
-            int digit = digit_of(a, target, keys[i], b.index + i * b.index_step);
+            int digit = stni_sort_digit_of(&a->digits, a->round, target, keys[i], b.index + i * b.index_step);
             if (digit >= 0)
                 counts[digit]++;
         }
@@ -74,7 +58,7 @@ static int64_t count_before(const struct sorted *s, uint64_t key, int key_shift,
 static void count_sorted(const struct stni_sort_count_args *a, const struct stni_sort_target *t, int64_t *counts)
 {
     const struct sorted line = {&a->order, a->in, a->sorted_indices, a->lines.n};
-    const int shift = shift_of(&a->digits, a->round), of_index = a->round >= a->digits.of_key;
+    const int shift = stni_sort_digit_shift(&a->digits, a->round), of_index = a->round >= a->digits.of_key;
     int64_t before = 0;
     for (uint64_t d = 0; d <= ORDER_DIGITS; d++) {
         uint64_t next = (of_index ? t->index : t->key) * ORDER_DIGITS + d;
@@ -111,13 +95,7 @@ stn_status stni_sort_narrow_cpu(stn_queue *queue, const void *args)
             *t = (struct stni_sort_target){0, 0, a->nans && a->nans[i] > 0 ? 0 : a->place};
             continue;
         }
-        uint64_t digit = 0;
-        for (; digit < ORDER_DIGITS - 1 && t->place >= counts[digit]; digit++)
-            t->place -= counts[digit];
-        if (a->round < a->digits.of_key)
-            t->key = t->key << 8 | digit;
-        else
-            t->index = t->index << 8 | digit;
+        stni_sort_digit_take(&a->digits, a->round, counts, t);
     }
     return STN_OK;
 }

@@ -18,9 +18,6 @@ struct stni_order {
 /* out[i] = key of x[i * stride]. +0 and -0 have one key, and so have all NaN. */
 void stni_sort_keys(const struct stni_order *order, const void *x, int64_t stride, int64_t n, uint64_t *out);
 
-/* Bits of a key that can differ: 8, 32 or 64. */
-int stni_sort_key_bits(stn_dtype dtype);
-
 enum { ORDER_IN, ORDER_VALUES, ORDER_INDICES, ORDER_TENSORS };
 
 /* Lines of the input and of what comes of them, which lies along one dim of the outputs. A line is one dim of the input, or all of them: then its
@@ -35,6 +32,25 @@ struct stni_sort_lines {
     int64_t first;               /* index of this rank's first element */
     int64_t n;                   /* elements of a line on this rank */
 };
+
+STNI_INLINE int64_t order_line_count(const struct stni_sort_lines *lines)
+{
+    int64_t n = 1;
+    for (int d = 0; d < lines->ndim; d++)
+        n *= lines->shape[d];
+    return n;
+}
+
+/* Where line l begins in a tensor. */
+STNI_INLINE int64_t order_line_at(const struct stni_sort_lines *lines, int tensor, int64_t l)
+{
+    int64_t at = 0;
+    for (int d = lines->ndim - 1; d >= 0; d--) {
+        at += l % lines->shape[d] * lines->strides[tensor][d];
+        l /= lines->shape[d];
+    }
+    return at;
+}
 
 /* An element on its way to another rank: its bits, zeros above them, and its index; -1: none. */
 struct stni_sort_pair {
@@ -141,6 +157,7 @@ struct stni_sort_runs_args {
     void *values;
     int64_t *indices;
     struct stni_sort_run *runs; /* n_pieces */
+    int64_t n;                  /* elements of all runs */
 };
 
 stn_status stni_sort_runs_cpu(stn_queue *queue, const void *args);

@@ -2,7 +2,7 @@
 #ifndef STNI_OPS_SORT_SORT_LINE_H
 #define STNI_OPS_SORT_SORT_LINE_H
 
-#include "ops/sort/sort_kernel.h"
+#include "ops/sort/sort_key.h"
 
 enum { ORDER_BLOCK = 256 };
 
@@ -16,25 +16,6 @@ struct order_walk {
     const struct stni_sort_lines *lines;
     int64_t base, done; /* elements walked over */
 };
-
-static inline int64_t order_line_count(const struct stni_sort_lines *lines)
-{
-    int64_t n = 1;
-    for (int d = 0; d < lines->ndim; d++)
-        n *= lines->shape[d];
-    return n;
-}
-
-/* Where line l begins in a tensor. */
-static inline int64_t order_line_at(const struct stni_sort_lines *lines, int tensor, int64_t l)
-{
-    int64_t at = 0;
-    for (int d = lines->ndim - 1; d >= 0; d--) {
-        at += l % lines->shape[d] * lines->strides[tensor][d];
-        l /= lines->shape[d];
-    }
-    return at;
-}
 
 /* The next block; 0 at the end. */
 static inline int order_walk_next(struct order_walk *w, struct order_block *block)
@@ -60,9 +41,6 @@ static inline int order_walk_next(struct order_walk *w, struct order_block *bloc
 /* All elements of a line that begins at `base`, in the order of their indices. */
 void stni_sort_collect(const struct stni_order *order, const struct stni_sort_lines *lines, const void *in, int64_t base,
                         struct stni_sort_entry *out);
-
-/* The key of NaN. */
-uint64_t stni_sort_nan(const struct stni_order *order);
 
 /* Elements as bits, whatever they stand for. */
 uint64_t stni_sort_load(const void *data, int64_t at, size_t size);

@@ -80,7 +80,7 @@ static stn_status deal(struct shared *s)
 static stn_status merge(const struct shared *s, const void *values, const int64_t *indices)
 {
     struct stni_sort_runs_args args = {.order = s->order, .n_pieces = s->swap.p, .counts = s->swap.theirs, .pieces = s->swap.pieces,
-                                        .in = values, .in_indices = indices, .values = s->values, .indices = s->indices};
+                                        .in = values, .in_indices = indices, .values = s->values, .indices = s->indices, .n = s->n};
     STNI_TRY(stni_rows_memory(s->call, s->swap.p, sizeof *args.runs, &args.runs));
     return stn_op_launch(s->call, STNI_SORT_RUNS, s->order.dtype, &args, sizeof args);
 }

@@ -1,0 +1,256 @@
+/* Lines in order on a CUDA device: all of a line, its first elements, and runs that are in order merged.
+ *
+ * Of short lines, and where many elements are wanted, all entries are sorted. Else the last element that is wanted is found, and what comes before it
+ * is collected and sorted. */
+#include "core/device/cuda/radix.cuh"
+#include "ops/sort/target_cuda.cuh"
+
+namespace {
+
+enum { THREADS = 256 };
+
+/* Some of the lines: n_entries entries of each, of which k become the result. */
+struct job {
+    stni_order order;
+    stni_sort_lines lines;
+    int64_t first_line, n_lines, n_entries, k;
+    const void *in;
+    void *values;
+    int64_t *indices;
+    stni_sort_pair *pairs; /* not NULL: instead of values and indices */
+};
+
+template <class K, class P> __global__ void __launch_bounds__(THREADS) list_elements(const __grid_constant__ job j, sort_entry<K, P> *entries)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / j.lines.n, place = i % j.lines.n;
+    if (line >= j.n_lines)
+        return;
+    const int64_t at = order_line_at(&j.lines, ORDER_IN, j.first_line + line) + element_of(j.lines, place).at;
+    const sort_entry<K, P> e = {(K)key_at(j.order, j.in, at), (P)place};
+    entries[i] = e;
+}
+
+/* A block each line: those that come no later than element k - 1, in whichever order. */
+template <class K, class P> __global__ void __launch_bounds__(TARGET_THREADS) list_first(const __grid_constant__ job j, sort_entry<K, P> *entries)
+{
+    STNI_SHARED(unsigned, listed, 1);
+    const int64_t base = order_line_at(&j.lines, ORDER_IN, j.first_line + blockIdx.x);
+    const stni_sort_target last = find_target(j.order, j.lines, j.in, base, j.n_entries - 1);
+    if (threadIdx.x == 0)
+        listed[0] = 0;
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < j.lines.n; i += TARGET_THREADS) {
+        const uint64_t key = key_at(j.order, j.in, base + element_of(j.lines, i).at);
+        if (key < last.key || (key == last.key && (uint64_t)i <= last.index)) {
+            const sort_entry<K, P> e = {(K)key, (P)i};
+            entries[blockIdx.x * j.n_entries + atomicAdd(&listed[0], 1u)] = e;
+        }
+    }
+}
+
+template <class K, class P> __global__ void __launch_bounds__(THREADS) store_sorted(const __grid_constant__ job j, const sort_entry<K, P> *entries)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / j.k, k = i % j.k, l = j.first_line + line;
+    const int size = size_of(j.order.dtype);
+    if (line >= j.n_lines)
+        return;
+    if (k >= j.n_entries) { /* of pairs alone */
+        const stni_sort_pair none = {0, -1};
+        j.pairs[i] = none;
+        return;
+    }
+    const line_element e = element_of(j.lines, (int64_t)entries[line * j.n_entries + k].place);
+    const uint64_t bits = bits_at(j.in, order_line_at(&j.lines, ORDER_IN, l) + e.at, size);
+    if (j.pairs) {
+        const stni_sort_pair pair = {bits, e.index};
+        j.pairs[i] = pair;
+        return;
+    }
+    put_bits(j.values, order_line_at(&j.lines, ORDER_VALUES, l) + k * j.lines.step[ORDER_VALUES], size, bits);
+    j.indices[order_line_at(&j.lines, ORDER_INDICES, l) + k * j.lines.step[ORDER_INDICES]] = e.index;
+}
+
+bool takes_all(const stni_sort_lines &lines, int64_t k)
+{
+    return lines.n <= SORT_SHORT || k > SORT_SHORT;
+}
+
+/* j: of all lines and all entries. */
+template <class K, class P> void run_job(job j, void *work, cudaStream_t stream)
+{
+    const int64_t end = j.first_line + j.n_lines, at_once = sort_lines_at_once<K, P>(j.n_entries, j.n_lines);
+    const bool all = j.n_entries == j.lines.n;
+    job some = j;
+    for (; some.first_line < end; some.first_line += at_once) {
+        some.n_lines = end - some.first_line < at_once ? end - some.first_line : at_once;
+        const sort_space<K, P> space = sort_space_of<K, P>(work, j.n_entries, at_once);
+        if (all)
+            STNI_LAUNCH((list_elements<K, P>), blocks_for(some.n_lines * j.lines.n, THREADS), THREADS, stream, some, space.entries);
+        else
+            STNI_LAUNCH((list_first<K, P>), (unsigned)some.n_lines, TARGET_THREADS, stream, some, space.entries);
+        const sort_entry<K, P> *sorted = sort_entries(space, j.n_entries, some.n_lines, stni_sort_key_bits(j.order.dtype), stream);
+        STNI_LAUNCH((store_sorted<K, P>), blocks_for(some.n_lines * j.k, THREADS), THREADS, stream, some, sorted);
+        some.pairs = some.pairs ? some.pairs + some.n_lines * j.k : nullptr;
+    }
+}
+
+bool is_small(const stni_order &order, int64_t n)
+{
+    return stni_sort_key_bits(order.dtype) <= 32 && n < UINT32_MAX;
+}
+
+size_t bytes_of(const job &j)
+{
+    if (j.n_entries == 0 || j.n_lines == 0)
+        return 1;
+    if (is_small(j.order, j.lines.n))
+        return sort_bytes<uint32_t, uint32_t>(j.n_entries, sort_lines_at_once<uint32_t, uint32_t>(j.n_entries, j.n_lines));
+    return sort_bytes<uint64_t, uint64_t>(j.n_entries, sort_lines_at_once<uint64_t, uint64_t>(j.n_entries, j.n_lines));
+}
+
+__global__ void __launch_bounds__(THREADS) store_none(stni_sort_pair *pairs, int64_t n)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const stni_sort_pair none = {0, -1};
+    if (i < n)
+        pairs[i] = none;
+}
+
+void launch_job(const job &j, void *work, cudaStream_t stream)
+{
+    if (j.n_lines == 0 || j.k == 0)
+        return;
+    if (j.n_entries == 0) {
+        if (j.pairs)
+            STNI_LAUNCH(store_none, blocks_for(j.n_lines * j.k, THREADS), THREADS, stream, j.pairs, j.n_lines * j.k);
+        return;
+    }
+    if (is_small(j.order, j.lines.n))
+        run_job<uint32_t, uint32_t>(j, work, stream);
+    else
+        run_job<uint64_t, uint64_t>(j, work, stream);
+}
+
+job sort_job(const stni_sort_sort_args &a)
+{
+    return {a.order, a.lines, 0, order_line_count(&a.lines), a.lines.n, a.lines.n, a.in, a.values, a.indices, nullptr};
+}
+
+job top_job(const stni_sort_top_args &a)
+{
+    const int64_t n = takes_all(a.lines, a.k) ? a.lines.n : a.k;
+    return {a.order, a.lines, a.first_line, a.n_lines, n, a.k, a.in, a.values, a.indices, a.pairs};
+}
+
+void launch_sort(const stni_sort_sort_args &a, cudaStream_t stream)
+{
+    launch_job(sort_job(a), a.work, stream);
+}
+
+void launch_top(const stni_sort_top_args &a, cudaStream_t stream)
+{
+    launch_job(top_job(a), a.work, stream);
+}
+
+size_t sort_workspace(stn_queue *, const void *args)
+{
+    return bytes_of(sort_job(*static_cast<const stni_sort_sort_args *>(args)));
+}
+
+/* An op asks once and may launch for fewer lines each time. */
+size_t top_workspace(stn_queue *, const void *args)
+{
+    return bytes_of(top_job(*static_cast<const stni_sort_top_args *>(args)));
+}
+
+/* Candidates of a line that come before one. Those of a part are in order, and behind them those that are none. */
+STNI_DEVICE int64_t candidates_before(const stni_sort_merge_args &a, const stni_sort_pair *part, uint64_t key, int64_t index)
+{
+    return count_first(a.k, [&](int64_t i) {
+        if (part[i].index < 0)
+            return false;
+        const uint64_t own = key_at(a.order, &part[i].bits, 0);
+        return own < key || (own == key && part[i].index < index);
+    });
+}
+
+/* A thread each candidate: its place is how many come before it. */
+__global__ void __launch_bounds__(THREADS) merge_candidates(const __grid_constant__ stni_sort_merge_args a)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = at / a.k % a.n_lines, l = a.first_line + line;
+    int64_t place = 0;
+    if (at >= a.n_parts * a.n_lines * a.k || a.pairs[at].index < 0)
+        return;
+    const stni_sort_pair pair = a.pairs[at];
+    const uint64_t key = key_at(a.order, &a.pairs[at].bits, 0);
+    for (int part = 0; part < a.n_parts && place < a.k_out; part++)
+        place += candidates_before(a, a.pairs + (part * a.n_lines + line) * a.k, key, pair.index);
+    if (place >= a.k_out)
+        return;
+    put_bits(a.values, order_line_at(&a.lines, ORDER_VALUES, l) + place * a.lines.step[ORDER_VALUES], size_of(a.order.dtype), pair.bits);
+    a.indices[order_line_at(&a.lines, ORDER_INDICES, l) + place * a.lines.step[ORDER_INDICES]] = pair.index;
+}
+
+void launch_merge(const stni_sort_merge_args &a, cudaStream_t stream)
+{
+    const int64_t n = a.n_parts * a.n_lines * a.k;
+    if (n > 0)
+        STNI_LAUNCH(merge_candidates, blocks_for(n, THREADS), THREADS, stream, a);
+}
+
+/* Where the run of each piece lies. */
+__global__ void __launch_bounds__(THREADS) begin_runs(const __grid_constant__ stni_sort_runs_args a)
+{
+    const int piece = (int)(blockIdx.x * THREADS + threadIdx.x);
+    stni_sort_run run = {0, 0, 0, piece};
+    if (piece >= a.n_pieces)
+        return;
+    for (int r = 0; r < a.n_pieces; r++) {
+        run.at += a.pieces[r] < piece ? a.counts[r] : 0;
+        run.end += a.pieces[r] <= piece ? a.counts[r] : 0;
+    }
+    a.runs[piece] = run;
+}
+
+/* A thread each element: its place is how many of its run and of the others come before it; of equals those of earlier pieces do. */
+__global__ void __launch_bounds__(THREADS) merge_runs(const __grid_constant__ stni_sort_runs_args a)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int size = size_of(a.order.dtype);
+    int64_t place = 0;
+    if (i >= a.n)
+        return;
+    const uint64_t key = key_at(a.order, a.in, i);
+    for (int piece = 0; piece < a.n_pieces; piece++) {
+        const int64_t begin = a.runs[piece].at, end = a.runs[piece].end;
+        if (i >= begin && i < end)
+            place += i - begin;
+        else
+            place += count_first(end - begin, [&](int64_t k) {
+                const uint64_t own = key_at(a.order, a.in, begin + k);
+                return own < key || (own == key && begin < i);
+            });
+    }
+    put_bits(a.values, place, size, bits_at(a.in, i, size));
+    a.indices[place] = a.in_indices[i];
+}
+
+void launch_runs(const stni_sort_runs_args &a, cudaStream_t stream)
+{
+    if (a.n == 0)
+        return;
+    STNI_LAUNCH(begin_runs, blocks_for(a.n_pieces, THREADS), THREADS, stream, a);
+    STNI_LAUNCH(merge_runs, blocks_for(a.n, THREADS), THREADS, stream, a);
+}
+
+}
+
+STNI_CUDA_KERNELS(sort) = {
+    {sizeof(stn_kernel), "order_sort.sort", "cuda", ORDERED_DTYPES, sizeof(stni_sort_sort_args), launch_row<stni_sort_sort_args, launch_sort>,
+     sort_workspace},
+    {sizeof(stn_kernel), "order_top.top", "cuda", ORDERED_DTYPES, sizeof(stni_sort_top_args), launch_row<stni_sort_top_args, launch_top>,
+     top_workspace},
+    STNI_CUDA_KERNEL("order_top.merge", ORDERED_DTYPES, stni_sort_merge_args, launch_merge),
+    STNI_CUDA_KERNEL("order_sort.runs", ORDERED_DTYPES, stni_sort_runs_args, launch_runs),
+    STNI_CUDA_KERNELS_END
+};
