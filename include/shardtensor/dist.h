@@ -1,20 +1,25 @@
-/* Differentiable collectives under per-rank semantics: local tensors, one program per rank. docs/gradients.md tells them apart from
- * ops on sharded tensors. In grad mode every collective is recorded on every rank, and backward is then collective over the world.
+/* Differentiable collectives under per-rank semantics: local tensors, one program per rank. docs/gradients.md tells
+ * them apart from ops on sharded tensors. In grad mode every collective is recorded on every rank, and backward is then
+ * collective over the world.
  *
- * All verbs: every rank of the world makes the call, those outside of `mesh` get their input back. Along some axes of a mesh: pass
- * stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered row-major; roots, peers and sizes mean these numbers.
+ * All verbs: every rank of the world makes the call, those outside of `mesh` get their input back. Along some axes of a
+ * mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered row-major; roots,
+ * peers and sizes mean these numbers.
  *
- * Before a verb moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before, passes what cannot be, or
- * calls something else than the others, all get the same status and a text that names the rank and what differs; nothing has been moved, and the mesh
- * stays usable. Backward agrees once for all of its collectives. What a peer sends and a rank expects (all_to_all, exchange) is compared as it
- * meets: STN_ERR_MISMATCH there ends the family.
+ * Before a verb moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before, passes
+ * what cannot be, or calls something else than the others, all get the same status and a text that names the rank and
+ * what differs; nothing has been moved, and the mesh stays usable. Backward agrees once for all of its collectives.
+ * What a peer sends and a rank expects (all_to_all, exchange) is compared as it meets: STN_ERR_MISMATCH there ends the
+ * family.
  *
- * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over ranks of each rank's own
- * loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention changes the verbs that make replicas. All verbs
- * but reductions by PROD, MIN and MAX are linear, and as often differentiable as wanted.
+ * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over
+ * ranks of each rank's own loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention
+ * changes the verbs that make replicas. All verbs but reductions by PROD, MIN and MAX are linear, and as often
+ * differentiable as wanted.
  *
- * Errors of all verbs: STN_ERR_ARGUMENT (mesh, dim, root, op, convention, sizes), STN_ERR_SHAPE (sizes that do not fit the input),
- * STN_ERR_LAYOUT (a tensor on a mesh), STN_ERR_DTYPE, STN_ERR_MISMATCH (ranks differ), STN_ERR_MEMORY, STN_ERR_COMM, STN_ERR_PEER. */
+ * Errors of all verbs: STN_ERR_ARGUMENT (mesh, dim, root, op, convention, sizes), STN_ERR_SHAPE (sizes that do not
+ * fit the input), STN_ERR_LAYOUT (a tensor on a mesh), STN_ERR_DTYPE, STN_ERR_MISMATCH (ranks differ),
+ * STN_ERR_MEMORY, STN_ERR_COMM, STN_ERR_PEER. */
 #ifndef SHARDTENSOR_DIST_H
 #define SHARDTENSOR_DIST_H
 
@@ -26,7 +31,8 @@ STN_BEGIN_DECLS
  *
  * Shapes:     local (d0, …), the same on each rank -> the same.
  * Collective: over `mesh`; every rank of the world makes the call, those outside the mesh get their input back.
- * Gradient:   yes, by `convention`. SUM: PER_RANK the sum of the ranks' cotangents, REPLICATED the rank's own. AVG: that / n.
+ * Gradient:   yes, by `convention`. SUM: PER_RANK the sum of the ranks' cotangents, REPLICATED the rank's own. AVG:
+ *             that / n.
  *             PROD: g times the product of the OTHERS. MIN, MAX: g to the holder of the extreme, split evenly on ties.
  * @return new tensor; errors of all verbs.
  * Source: docs/gradients.md, cases C1 to C14. */
@@ -37,17 +43,21 @@ STN_API stn_tensor *stn_dist_all_reduce(stn_tensor *input, const stn_mesh *mesh,
  *
  * Shapes:     local (d0, …), the same on each rank -> the same.
  * Collective: over `mesh`.
- * Gradient:   yes: the root's cotangent is broadcast, under both conventions; AVG, PROD, MIN and MAX as stn_dist_all_reduce's.
+ * Gradient:   yes: the root's cotangent is broadcast, under both conventions; AVG, PROD, MIN and MAX as
+ *             stn_dist_all_reduce's.
  * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
-STN_API stn_tensor *stn_dist_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, int root, stn_grad_convention convention);
+STN_API stn_tensor *stn_dist_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, int root,
+                                    stn_grad_convention convention);
 
 /** The root's `input` on every rank.
  *
  * Shapes:     local (d0, …), the same on each rank, which lends its shape alone where it is not the root -> the same.
  * Collective: over `mesh`.
- * Gradient:   yes: to the root's input the sum of the ranks' cotangents (PER_RANK) or the root's own (REPLICATED), zeros to the others'.
+ * Gradient:   yes: to the root's input the sum of the ranks' cotangents (PER_RANK) or the root's own (REPLICATED),
+ *             zeros to the others'.
  * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
-STN_API stn_tensor *stn_dist_broadcast(stn_tensor *input, const stn_mesh *mesh, int root, stn_grad_convention convention);
+STN_API stn_tensor *stn_dist_broadcast(stn_tensor *input, const stn_mesh *mesh, int root,
+                                       stn_grad_convention convention);
 
 /** The ranks' tensors joined along `dim`, in the order of ranks, on every rank.
  *
@@ -73,16 +83,19 @@ STN_API stn_tensor *stn_dist_gather(stn_tensor *input, const stn_mesh *mesh, int
  *
  * Shapes:     local (…, sum of sizes, …), the same on each rank -> (…, sizes[rank], …).
  * Collective: over `mesh`.
- * Gradient:   yes: an all-gather of the cotangents, under both conventions; AVG, PROD, MIN and MAX as stn_dist_all_reduce's.
- * @param sizes  elements along `dim` of each rank's part, the same list on all ranks, 0 allowed; NULL: the balanced cut, as Shard's.
+ * Gradient:   yes: an all-gather of the cotangents, under both conventions; AVG, PROD, MIN and MAX as
+ *             stn_dist_all_reduce's.
+ * @param sizes  elements along `dim` of each rank's part, the same list on all ranks, 0 allowed; NULL: the balanced
+ *               cut, as Shard's.
  * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
-STN_API stn_tensor *stn_dist_reduce_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, stn_reduce_op op,
-                                            stn_grad_convention convention);
+STN_API stn_tensor *stn_dist_reduce_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
+                                            stn_reduce_op op, stn_grad_convention convention);
 
 /** The root's tensor cut along `dim`: rank r gets the part r.
  *
- * Shapes:     root: local (…, sum of sizes, …) -> (…, sizes[rank], …). Elsewhere the input lends its dtype and its other dims, and its size
- *             along `dim` where `sizes` is NULL: one without elements will do, as stn_dist_gather gives it.
+ * Shapes:     root: local (…, sum of sizes, …) -> (…, sizes[rank], …). Elsewhere the input lends its dtype and its
+ *             other dims, and its size along `dim` where `sizes` is NULL: one without elements will do, as
+ *             stn_dist_gather gives it.
  * Collective: over `mesh`.
  * Gradient:   yes: the cotangents are gathered to the root's input, under both conventions; zeros to the others'.
  * @param sizes  as in stn_dist_reduce_scatter.
@@ -95,8 +108,8 @@ STN_API stn_tensor *stn_dist_scatter(stn_tensor *input, const stn_mesh *mesh, in
  * Shapes:     local (…, sum of send_sizes, …) -> (…, sum of receive_sizes, …).
  * Collective: over `mesh`.
  * Gradient:   yes: an all-to-all of the cotangents with the lists exchanged, under both conventions.
- * @param send_sizes     elements along `dim` for each rank; what rank s expects of this one. Both NULL: the ranks' inputs are alike, and
- *                       each is cut evenly, as Shard's.
+ * @param send_sizes     elements along `dim` for each rank; what rank s expects of this one. Both NULL: the ranks'
+ *                       inputs are alike, and each is cut evenly, as Shard's.
  * @param receive_sizes  elements along `dim` from each rank.
  * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_all_to_all(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *send_sizes,
@@ -108,25 +121,26 @@ typedef struct stn_dist_part {
     int64_t begin, length; /* elements; a part of length 0 stands for no message */
 } stn_dist_part;
 
-/** What one rank sends and receives. The k-th part from rank r to rank s in r's list meets the k-th from r in s's, and is as long. */
+/** What one rank sends and receives. The k-th part from rank r to rank s in r's list meets the k-th from r in s's,
+ * and is as long. */
 typedef struct stn_dist_messages {
     size_t size; /* sizeof(stn_dist_messages) */
     int n_send, n_receive;
     const stn_dist_part *send;    /* ranges of the input: any, overlapping ones too */
-    const stn_dist_part *receive; /* ranges of the result: what several parts bring to one element is added, in the order of ranks */
+    const stn_dist_part *receive; /* ranges of the result: what several bring to one element is added, by rank */
     int64_t length;               /* of the result along the dim; what no part brings is 0 */
 } stn_dist_messages;
 
-/** Sends and receives between any pairs of ranks, at once: no order of the ranks' calls can deadlock, and the backward of a ring shift or of a
- * halo of one's own is one call too.
+/** Sends and receives between any pairs of ranks, at once: no order of the ranks' calls can deadlock, and the backward
+ * of a ring shift or of a halo of one's own is one call too.
  *
  * Shapes:     local (…, n, …) -> (…, messages->length, …); the other dims are alike on all ranks.
  * Collective: over `mesh`, also for a rank without messages.
  * Gradient:   yes: each cotangent goes the way back and is added where its elements came from, under both conventions.
  * @param messages  this rank's; borrowed for the call.
  * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
-STN_API stn_tensor *stn_dist_exchange(stn_tensor *input, const stn_mesh *mesh, int dim, const stn_dist_messages *messages,
-                                      stn_grad_convention convention);
+STN_API stn_tensor *stn_dist_exchange(stn_tensor *input, const stn_mesh *mesh, int dim,
+                                      const stn_dist_messages *messages, stn_grad_convention convention);
 
 /** Widths of margins, in elements, and what stands beyond the ends of the line that the ranks' chunks make up. */
 typedef struct stn_dist_margin {
@@ -135,16 +149,64 @@ typedef struct stn_dist_margin {
     stn_padding_mode mode;
 } stn_dist_margin;
 
-/** This rank's chunk with margins that other ranks fill: chunks stand along `dim` in the order of ranks, and those narrower than a margin let it
- * reach several ranks away. For a grid of ranks call it once for each dim with the slice of that axis: corners come with the second.
+/** This rank's chunk with margins that other ranks fill: chunks stand along `dim` in the order of ranks, and those
+ * narrower than a margin let it reach several ranks away. For a grid of ranks call it once for each dim with the slice
+ * of that axis: corners come with the second.
  *
- * Shapes:     local (…, sizes[rank], …) -> (…, below + sizes[rank] + above, …); without elements where sizes[rank] is 0.
+ * Shapes:     local (…, sizes[rank], …) -> (…, below + sizes[rank] + above, …); without elements where sizes[rank] is
+ *             0.
  * Collective: over `mesh`.
  * Gradient:   yes: margins are sent back and added, under both conventions.
  * @param sizes  elements along `dim` of each rank's chunk, the same list on all ranks, 0 allowed; NULL: all alike.
- * @return new tensor; errors of all verbs; STN_ERR_SHAPE (REFLECT with a width of all elements or more). Source: docs/gradients.md. */
-STN_API stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, const stn_dist_margin *margin,
-                                  stn_grad_convention convention);
+ * @return new tensor; errors of all verbs; STN_ERR_SHAPE (REFLECT with a width of all elements or more). Source:
+ * docs/gradients.md. */
+STN_API stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
+                                  const stn_dist_margin *margin, stn_grad_convention convention);
+
+/* Without gradients, in the caller's memory. (Any verb above is without gradients in no-grad mode; it makes its
+ * result.)
+ *
+ * What they write counts as a change in place: a backward that has saved it fails with STN_ERR_STATE and names it.
+ * Refused are results that are views or have views, and results that require grad while grad mode is on
+ * (STN_ERR_STATE); tensors on a mesh, or with gaps in memory (STN_ERR_LAYOUT). Collective over `mesh`, whose ranks
+ * agree first as those of a verb; ranks outside do nothing.
+ *
+ * `request` NULL: the result is there on return. Else the collective runs beside the caller until stn_dist_wait, and
+ * neither tensor is touched before; both are held, and may be released. Several may be under way, and run in the
+ * order of their calls. One that is begun for later does not begin with an agreement, which would wait for those
+ * before it: a rank whose arguments are refused alone leaves its peers to the deadline, and arguments that differ
+ * end the family. */
+
+/** A collective that is under way. */
+typedef struct stn_dist_request stn_dist_request;
+
+/** tensor = op over the ranks' tensors, on every one of them. */
+STN_API stn_status stn_dist_all_reduce_in_place(stn_tensor *tensor, const stn_mesh *mesh, stn_reduce_op op,
+                                                stn_dist_request **request);
+
+/** tensor = the root's, on every rank. */
+STN_API stn_status stn_dist_broadcast_in_place(stn_tensor *tensor, const stn_mesh *mesh, int root,
+                                               stn_dist_request **request);
+
+/** result = the ranks' inputs joined along the first dim. Both are row-major.
+ *  @param sizes  rows of each rank's input; NULL: all alike. The result's rows are their sum. */
+STN_API stn_status stn_dist_all_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
+                                            const int64_t *sizes, stn_dist_request **request);
+
+/** result = this rank's rows of op over the ranks' inputs. Both are row-major.
+ *  @param sizes  rows of each rank's result; NULL: the balanced cut. */
+STN_API stn_status stn_dist_reduce_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
+                                                const int64_t *sizes, stn_reduce_op op, stn_dist_request **request);
+
+/** send_sizes[s] rows of the input go to rank s, receive_sizes[r] rows of the result come from rank r. Both tensors
+ * are row-major. */
+STN_API stn_status stn_dist_all_to_all_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
+                                            const int64_t *send_sizes, const int64_t *receive_sizes,
+                                            stn_dist_request **request);
+
+/** Waits for a collective, frees the request and sets it to NULL, which it may have been: on ranks outside of the
+ * mesh. On a device other than the CPU the queue waits, not the host. @return the collective's status. */
+STN_API stn_status stn_dist_wait(stn_dist_request **request);
 
 STN_END_DECLS
 #endif

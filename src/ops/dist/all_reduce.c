@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-stn_tensor *stn_dist_all_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, stn_grad_convention convention)
+stn_tensor *stn_dist_all_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op,
+                                stn_grad_convention convention)
 {
     const struct stni_dist_attrs attrs = {.op = op, .convention = convention};
     return stni_dist_call(STNI_OP_dist_all_reduce, input, mesh, &attrs, 0, NULL);

@@ -1,4 +1,5 @@
-/* dist_all_reduction: what dist_all_reduce records once its ranks have agreed; differentiable under both conventions of docs/gradients.md. */
+/* dist_all_reduction: what dist_all_reduce records once its ranks have agreed; differentiable under both conventions
+ * of docs/gradients.md. */
 #include "ops/dist/all_reduction.h"
 
 #include "ops/common/call.h"
@@ -53,8 +54,8 @@ static stn_status run(stn_op_call *call)
     if (!comm)
         return copy_through(call, call->in[0]);
     STNI_TRY(stni_tensor_dense(call->in[0], &dense));
-    stn_status status = stni_comm_all_reduce(comm, call->context->queue, dense->data, call->out[0]->data, dense->spec->numel,
-                                             dense->spec->layout.dtype, (stn_reduce_op)attrs->op);
+    stn_status status = stni_comm_all_reduce(comm, call->context->queue, dense->data, call->out[0]->data,
+                                             dense->spec->numel, dense->spec->layout.dtype, (stn_reduce_op)attrs->op);
     stni_tensor_drop(&dense);
     return status;
 }
@@ -70,8 +71,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return is_linear(((const struct stni_all_reduction_attrs *)call->attrs)->op) ? 0 : 1;
 }
 
-/* Under B the adjoint sums the cotangents of all ranks; under A each rank's own is already that of the one loss. The ranks have agreed on this
- * backward as a whole. */
+/* Under B the adjoint sums the cotangents of all ranks; under A each rank's own is already that of the one loss. The
+ * ranks have agreed on this backward as a whole. */
 static stn_tensor *arriving(const stn_backward_call *call, const struct stni_all_reduction_attrs *attrs)
 {
     const struct stni_all_reduction_attrs sum = {attrs->mesh, STN_SUM, STN_GRAD_PER_RANK};
@@ -86,8 +87,9 @@ static stn_status backward(stn_backward_call *call)
     const stn_mesh *mesh = mesh_of(call->context, attrs->mesh);
     stn_tensor *g = call->grad_out[0];
     if (!is_linear(attrs->op) && stn_grad_enabled(call->context)) /* a graph of this backward is being made */
-        return stni_fail(call->context, STN_ERR_UNSUPPORTED,
-                         "stn_grad: the backward of dist_all_reduce with PROD, MIN or MAX cannot be differentiated again");
+        return stni_fail(
+            call->context, STN_ERR_UNSUPPORTED,
+            "stn_grad: the backward of dist_all_reduce with PROD, MIN or MAX cannot be differentiated again");
     if (mesh->member)
         g = arriving(call, attrs);
     if (attrs->op == STN_AVG && mesh->member)

@@ -1,4 +1,5 @@
-/* Verbs between pairs of ranks: all_to_all, and the exchange of any ranges between any pairs. Neither takes more than B's adjoint. */
+/* Verbs between pairs of ranks: all_to_all, and the exchange of any ranges between any pairs. Neither takes more
+ * than B's adjoint. */
 #include "core/base/host_alloc.h"
 #include "ops/dist/verb.h"
 
@@ -6,8 +7,8 @@
 
 enum { WORDS = 3 }; /* of a part: peer, begin, length */
 
-stn_tensor *stn_dist_all_to_all(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *send_sizes, const int64_t *receive_sizes,
-                                stn_grad_convention convention)
+stn_tensor *stn_dist_all_to_all(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *send_sizes,
+                                const int64_t *receive_sizes, stn_grad_convention convention)
 {
     const struct stni_dist_attrs attrs = {.dim = dim, .convention = convention};
     const int64_t p = mesh ? mesh->size : 0;
@@ -28,7 +29,8 @@ static struct stni_dist_list words_of(int n, const stn_dist_part *parts, int64_t
 
 static int are_good(const stn_dist_messages *m)
 {
-    return m && m->size == sizeof *m && m->n_send >= 0 && m->n_receive >= 0 && (m->n_send == 0 || m->send) && (m->n_receive == 0 || m->receive);
+    return m && m->size == sizeof *m && m->n_send >= 0 && m->n_receive >= 0 && (m->n_send == 0 || m->send) &&
+           (m->n_receive == 0 || m->receive);
 }
 
 stn_tensor *stn_dist_exchange(stn_tensor *input, const stn_mesh *mesh, int dim, const stn_dist_messages *messages,
@@ -41,7 +43,8 @@ stn_tensor *stn_dist_exchange(stn_tensor *input, const stn_mesh *mesh, int dim, 
         size_t bytes = WORDS * ((size_t)messages->n_send + (size_t)messages->n_receive) * sizeof *words;
         words = stni_malloc(bytes + 1);
         if (words == NULL)
-            return stni_call_fail(input, STN_ERR_MEMORY, "dist_exchange: out of memory: a list of messages (%zu bytes)", bytes);
+            return stni_call_fail(input, STN_ERR_MEMORY, "dist_exchange: out of memory: a list of messages (%zu bytes)",
+                                  bytes);
         lists[0] = words_of(messages->n_send, messages->send, words);
         lists[1] = words_of(messages->n_receive, messages->receive, words + WORDS * messages->n_send);
         attrs.length = messages->length;
@@ -65,34 +68,40 @@ static stn_status plan_all_to_all(struct stni_dist *d)
     STNI_TRY(stni_dist_sizes(d, 0, 1, &sent));
     STNI_TRY(stni_dist_sizes(d, 1, 1, &received));
     if (sent[d->p] != d->n)
-        return stn_op_fail(d->call, STN_ERR_SHAPE, "input has %lld elements along dim %d, wanted the sum of send_sizes, which is %lld",
+        return stn_op_fail(d->call, STN_ERR_SHAPE,
+                           "input has %lld elements along dim %d, wanted the sum of send_sizes, which is %lld",
                            (long long)d->n, d->dim, (long long)sent[d->p]);
     /* Without lists the ranks' inputs are alike: this rank gets the same piece of each. */
     const int64_t mine = received[d->me + 1] - received[d->me];
     for (int r = 0; r < d->p; r++) {
         STNI_TRY(stni_dist_send(d, r, sent[r], sent[r + 1] - sent[r]));
-        STNI_TRY(given[1] ? stni_dist_receive(d, r, received[r], received[r + 1] - received[r]) : stni_dist_receive(d, r, r * mine, mine));
+        STNI_TRY(given[1] ? stni_dist_receive(d, r, received[r], received[r + 1] - received[r])
+                          : stni_dist_receive(d, r, r * mine, mine));
     }
     d->length = given[1] ? received[d->p] : d->p * mine;
     return STN_OK;
 }
 
 /* The parts of one list lie within n elements, and their peers in the mesh. */
-static stn_status take_parts(struct stni_dist *d, int i, int64_t n, stn_status (*add)(struct stni_dist *, int, int64_t, int64_t))
+static stn_status take_parts(struct stni_dist *d, int i, int64_t n,
+                             stn_status (*add)(struct stni_dist *, int, int64_t, int64_t))
 {
     const char *name = ((const struct stni_dist_page *)d->call->arg)->lists[i];
     const int64_t *words;
     int64_t n_words;
     STNI_TRY(stni_dist_list(d, i, &words, &n_words));
     if (n_words % WORDS != 0)
-        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s got %lld numbers, wanted peer, begin and length of each message", name, (long long)n_words);
+        return stn_op_fail(d->call, STN_ERR_ARGUMENT,
+                           "%s got %lld numbers, wanted peer, begin and length of each message", name,
+                           (long long)n_words);
     for (const int64_t *w = words; w < words + n_words; w += WORDS) {
         const long long at = (w - words) / WORDS;
         if (w[0] < 0 || w[0] >= d->p)
-            return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s[%lld].peer got %lld, wanted a rank of the mesh, 0 to %d", name, at, (long long)w[0],
-                               d->p - 1);
+            return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s[%lld].peer got %lld, wanted a rank of the mesh, 0 to %d",
+                               name, at, (long long)w[0], d->p - 1);
         if (w[1] < 0 || w[2] < 0 || w[1] > n || w[2] > n - w[1])
-            return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s[%lld] got begin %lld and length %lld, wanted a range within %lld elements", name, at,
+            return stn_op_fail(d->call, STN_ERR_ARGUMENT,
+                               "%s[%lld] got begin %lld and length %lld, wanted a range within %lld elements", name, at,
                                (long long)w[1], (long long)w[2], (long long)n);
         STNI_TRY(add(d, (int)w[0], w[1], w[2]));
     }
@@ -110,7 +119,8 @@ static stn_status plan_exchange(struct stni_dist *d)
 
 static const stn_input_schema all_to_all_inputs[] = {
     {.name = "input"}, {.name = "send_sizes", .optional = 1}, {.name = "receive_sizes", .optional = 1}};
-static const stn_input_schema exchange_inputs[] = {{.name = "input"}, {.name = "send", .optional = 1}, {.name = "receive", .optional = 1}};
+static const stn_input_schema exchange_inputs[] = {
+    {.name = "input"}, {.name = "send", .optional = 1}, {.name = "receive", .optional = 1}};
 static const stn_attr_schema all_to_all_attrs[] = {
     {"mesh", STN_ATTR_INT, offsetof(struct stni_dist_attrs, mesh), NULL},
     {"dim", STN_ATTR_INT, offsetof(struct stni_dist_attrs, dim), NULL},
@@ -123,8 +133,12 @@ static const stn_attr_schema exchange_attrs[] = {
     {"convention", STN_ATTR_CHOICE, offsetof(struct stni_dist_attrs, convention), stni_dist_convention_names},
 };
 
-static const struct stni_dist_page all_to_all_page = {.plan = plan_all_to_all, .along_dim = 1, .lists = {"send_sizes", "receive_sizes"}},
-                                   exchange_page = {.plan = plan_exchange, .along_dim = 1, .meets = STNI_ROUTE_MEETS | STNI_ROUTE_MEETS_BACK,
+static const struct stni_dist_page all_to_all_page = {.plan = plan_all_to_all,
+                                                      .along_dim = 1,
+                                                      .lists = {"send_sizes", "receive_sizes"}},
+                                   exchange_page = {.plan = plan_exchange,
+                                                    .along_dim = 1,
+                                                    .meets = STNI_ROUTE_MEETS | STNI_ROUTE_MEETS_BACK,
                                                     .lists = {"send", "receive"}};
 
 static const stn_op_impl impl = {.compose = stni_dist_compose};

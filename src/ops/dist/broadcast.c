@@ -9,7 +9,8 @@ stn_tensor *stn_dist_broadcast(stn_tensor *input, const stn_mesh *mesh, int root
     return stni_dist_call(STNI_OP_dist_broadcast, input, mesh, &attrs, 0, NULL);
 }
 
-stn_tensor *stn_dist_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, int root, stn_grad_convention convention)
+stn_tensor *stn_dist_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, int root,
+                            stn_grad_convention convention)
 {
     const struct stni_dist_attrs attrs = {.root = root, .op = op, .convention = convention};
     return stni_dist_call(STNI_OP_dist_reduce, input, mesh, &attrs, 0, NULL);

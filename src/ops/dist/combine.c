@@ -32,7 +32,8 @@ static struct stni_cover cover_of(const struct stni_message_range *sorted, int64
     return cover;
 }
 
-stn_status stni_ranges_cover(stn_context *context, const struct stni_message_range *parts, int64_t n, int64_t length, struct stni_cover *out)
+stn_status stni_ranges_cover(stn_context *context, const struct stni_message_range *parts, int64_t n, int64_t length,
+                             struct stni_cover *out)
 {
     struct stni_message_range *sorted = stni_malloc((size_t)(n + 1) * sizeof *sorted);
     if (sorted == NULL)
@@ -133,8 +134,9 @@ static int64_t find_ends(const struct stni_message_range *parts, int64_t n, int6
     return kept;
 }
 
-stn_status stni_ranges_combine(stn_context *context, const stn_box *out, int dim, const struct stni_message_range *parts, int64_t n,
-                               const stn_box *sources, stn_dtype dtype, stn_reduce_op op)
+stn_status stni_ranges_combine(stn_context *context, const stn_box *out, int dim,
+                               const struct stni_message_range *parts, int64_t n, const stn_box *sources,
+                               stn_dtype dtype, stn_reduce_op op)
 {
     const size_t size = stn_dtype_size(dtype);
     int64_t *ends = stni_malloc((size_t)(2 * n + 2) * sizeof *ends);
@@ -144,7 +146,11 @@ stn_status stni_ranges_combine(stn_context *context, const stn_box *out, int dim
     int64_t n_ends = find_ends(parts, n, out->shape[dim], ends);
     for (int64_t e = 0; e + 1 < n_ends && status == STN_OK; e++) {
         const int64_t begin = ends[e], length = ends[e + 1] - begin;
-        struct segment s = {.context = context, .out = stni_box_along(out, dim, begin, length, size), .dim = dim, .dtype = dtype, .op = op};
+        struct segment s = {.context = context,
+                            .out = stni_box_along(out, dim, begin, length, size),
+                            .dim = dim,
+                            .dtype = dtype,
+                            .op = op};
         for (int64_t i = 0; i < n && status == STN_OK; i++)
             if (parts[i].begin <= begin && begin < parts[i].begin + parts[i].length) {
                 stn_box source = stni_box_along(&sources[i], dim, begin - parts[i].begin, length, size);

@@ -1,4 +1,5 @@
-/* dist_route: moves ranges of local tensors between ranks along a route, and combines what meets. All verbs of dist.h but all_reduce run here. */
+/* dist_route: moves ranges of local tensors between ranks along a route, and combines what meets. All verbs of
+ * dist.h but all_reduce run here. */
 #include "core/base/host_alloc.h"
 #include "core/comm/collective.h"
 #include "core/redistribute/identity.h"
@@ -86,8 +87,8 @@ static stn_message message(int64_t peer, const stn_box *box)
     return (stn_message){(int)peer, *box};
 }
 
-/* Exchanges; the i-th received part comes to targets[i], NULL: to its place in the result. Whether messages may be combined is a matter of all
- * ranks, who follow another protocol then, and not of what this one receives. */
+/* Exchanges; the i-th received part comes to targets[i], NULL: to its place in the result. Whether messages may be
+ * combined is a matter of all ranks, who follow another protocol then, and not of what this one receives. */
 static stn_status exchange(const struct walk *w, const stn_box *targets)
 {
     const int reduce = (w->attrs->meets & STNI_ROUTE_MEETS) != 0;
@@ -97,11 +98,17 @@ static stn_status exchange(const struct walk *w, const stn_box *targets)
         return stni_fail_memory(w->call->context, "a list of messages", (size_t)n * sizeof *messages);
     for (int64_t i = 0; i < n; i++) {
         const struct stni_message_range *p = &w->route->parts[i];
-        stn_box box = stni_box_along(i < w->route->n_send ? &w->in : &w->out, w->dim, p->begin, p->length, w->element_size);
+        stn_box box =
+            stni_box_along(i < w->route->n_send ? &w->in : &w->out, w->dim, p->begin, p->length, w->element_size);
         messages[i] = message(p->peer, targets && i >= w->route->n_send ? &targets[i - w->route->n_send] : &box);
     }
-    const stn_exchange all = {.dtype = w->dtype, .reduce = reduce, .op = (stn_reduce_op)w->attrs->op, .n_send = (int)w->route->n_send,
-                              .n_recv = (int)w->route->n_receive, .send = messages, .recv = messages + w->route->n_send};
+    const stn_exchange all = {.dtype = w->dtype,
+                              .reduce = reduce,
+                              .op = (stn_reduce_op)w->attrs->op,
+                              .n_send = (int)w->route->n_send,
+                              .n_recv = (int)w->route->n_receive,
+                              .send = messages,
+                              .recv = messages + w->route->n_send};
     stn_status status = stni_comm_exchange(w->comm, w->call->context->queue, &all);
     stni_free(messages);
     return status;
@@ -129,11 +136,13 @@ static stn_status scratch_box(const struct walk *w, const struct stni_message_ra
     return stn_op_scratch(w->call, (size_t)n * w->element_size, &box->data);
 }
 
-static stn_status combine(const struct walk *w, int64_t n, const struct stni_message_range *parts, const stn_box *sources)
+static stn_status combine(const struct walk *w, int64_t n, const struct stni_message_range *parts,
+                          const stn_box *sources)
 {
     if (stni_box_numel(&w->out) == 0)
         return STN_OK;
-    return stni_ranges_combine(w->call->context, &w->out, w->dim, parts, n, sources, w->dtype, (stn_reduce_op)w->attrs->op);
+    return stni_ranges_combine(w->call->context, &w->out, w->dim, parts, n, sources, w->dtype,
+                               (stn_reduce_op)w->attrs->op);
 }
 
 /* By way of scratch memory, for parts that overlap. */
@@ -206,8 +215,11 @@ static stn_tensor *arriving(const stn_backward_call *call)
     };
     const struct stni_route_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    const struct stni_route_attrs back = {.mesh = attrs->mesh, .dim = attrs->dim, .length = in->ndim > 0 ? in->shape[attrs->dim] : 1,
-                                          .op = STN_SUM, .kind = adjoint[attrs->kind],
+    const struct stni_route_attrs back = {.mesh = attrs->mesh,
+                                          .dim = attrs->dim,
+                                          .length = in->ndim > 0 ? in->shape[attrs->dim] : 1,
+                                          .op = STN_SUM,
+                                          .kind = adjoint[attrs->kind],
                                           .meets = attrs->meets >> 1 | (attrs->meets << 1 & STNI_ROUTE_MEETS_BACK)};
     stn_tensor *reversed;
     if (stni_route_reverse(call->context, (const struct stni_route *)stni_words_of(call->in[1]), &reversed) != STN_OK)
@@ -222,8 +234,9 @@ static stn_status backward(stn_backward_call *call)
     const struct stni_route_attrs *attrs = call->attrs;
     const stn_mesh *mesh = mesh_of(call->context, attrs);
     if (!is_linear(attrs->op) && stn_grad_enabled(call->context)) /* a graph of this backward is being made */
-        return stni_fail(call->context, STN_ERR_UNSUPPORTED,
-                         "stn_grad: the backward of a reduction over ranks with PROD, MIN or MAX cannot be differentiated again");
+        return stni_fail(
+            call->context, STN_ERR_UNSUPPORTED,
+            "stn_grad: the backward of a reduction over ranks with PROD, MIN or MAX cannot be differentiated again");
     stn_tensor *g = arriving(call);
     if (attrs->op == STN_AVG && mesh->member)
         g = stn_mul_number(g, 1.0 / mesh->size);

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Words of the agreement, of which the greatest over the ranks is taken: who failed, and a hash of the call, or of the failure, with its negative:
- * they cancel where all ranks have the same. */
+/* Words of the agreement, of which the greatest over the ranks is taken: who failed, and a hash of the call, or of
+ * the failure, with its negative: they cancel where all ranks have the same. */
 enum { FAILED, HASH, NEGATIVE, WORDS };
+
+const char *const stni_size_labels[STN_MAX_NDIM] = {"shape[0]", "shape[1]", "shape[2]", "shape[3]",
+                                                    "shape[4]", "shape[5]", "shape[6]", "shape[7]"};
 
 static const int64_t nothing = INT64_MIN;
 
@@ -115,8 +118,8 @@ static stn_status tell_difference(const stn_mesh *mesh, stn_comm *comm, const st
         status = stni_comm_agree_broadcast(comm, context->queue, &mine, sizeof mine, (int)-differs);
     if (status != STN_OK)
         return comm_failed(context, comm, status);
-    snprintf(text, sizeof text, "rank %d calls %s, rank %d %s; nothing was moved", stni_mesh_rank(mesh, (int)-differs), mine.text,
-             stni_mesh_rank(mesh, 0), first.text);
+    snprintf(text, sizeof text, "rank %d calls %s, rank %d %s; nothing was moved", stni_mesh_rank(mesh, (int)-differs),
+             mine.text, stni_mesh_rank(mesh, 0), first.text);
     return keep(context, STN_ERR_MISMATCH, text);
 }
 

@@ -8,6 +8,9 @@
 
 enum { STNI_MAX_FACTS = 24 };
 
+/* "shape[0]", … */
+extern const char *const stni_size_labels[STN_MAX_NDIM];
+
 struct stni_fact {
     const char *label;
     const char *word; /* NULL: the number is written */
@@ -29,11 +32,11 @@ static inline void stni_fact_add(struct stni_facts *facts, const char *label, co
         facts->facts[facts->n++] = (struct stni_fact){label, word, number};
 }
 
-/* The ranks of `mesh` compare what they are about to call, host to host: one agreement of 24 bytes. `status` is what this rank found wrong,
- * kept by its context; a rank that has failed before comes with that. STN_OK on all of them, or on all the same error, kept, with the rank that
- * failed or differs: nothing has been moved then, and the mesh stays usable. Collective over the mesh; alone, and outside of it, it gives `status`
- * back. `facts` may be NULL where `status` is a failure. */
+/* The ranks of `mesh` compare what they are about to call, host to host: one agreement of 24 bytes. `status` is what
+ * this rank found wrong, kept by its context; a rank that has failed before comes with that. STN_OK on all of them,
+ * or on all the same error, kept, with the rank that failed or differs: nothing has been moved then, and the mesh
+ * stays usable. Collective over the mesh; alone, and outside of it, it gives `status` back. `facts` may be NULL
+ * where `status` is a failure. */
 stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct stni_facts *facts);
-
 
 #endif

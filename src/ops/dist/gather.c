@@ -1,31 +1,35 @@
-/* Verbs that join the ranks' parts along a dim, or cut a tensor into them: all_gather, gather, reduce_scatter, scatter. */
+/* Verbs that join the ranks' parts along a dim, or cut a tensor into them: all_gather, gather, reduce_scatter,
+ * scatter. */
 #include "ops/dist/verb.h"
 
 #include <stddef.h>
 
-stn_tensor *stn_dist_all_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, stn_grad_convention convention)
+stn_tensor *stn_dist_all_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
+                                stn_grad_convention convention)
 {
     const struct stni_dist_attrs attrs = {.dim = dim, .convention = convention};
     const struct stni_dist_list list = {sizes, mesh ? mesh->size : 0};
     return stni_dist_call(STNI_OP_dist_all_gather, input, mesh, &attrs, 1, &list);
 }
 
-stn_tensor *stn_dist_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root, stn_grad_convention convention)
+stn_tensor *stn_dist_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root,
+                            stn_grad_convention convention)
 {
     const struct stni_dist_attrs attrs = {.dim = dim, .root = root, .convention = convention};
     const struct stni_dist_list list = {sizes, mesh ? mesh->size : 0};
     return stni_dist_call(STNI_OP_dist_gather, input, mesh, &attrs, 1, &list);
 }
 
-stn_tensor *stn_dist_reduce_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, stn_reduce_op op,
-                                    stn_grad_convention convention)
+stn_tensor *stn_dist_reduce_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
+                                    stn_reduce_op op, stn_grad_convention convention)
 {
     const struct stni_dist_attrs attrs = {.dim = dim, .op = op, .convention = convention};
     const struct stni_dist_list list = {sizes, mesh ? mesh->size : 0};
     return stni_dist_call(STNI_OP_dist_reduce_scatter, input, mesh, &attrs, 1, &list);
 }
 
-stn_tensor *stn_dist_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root, stn_grad_convention convention)
+stn_tensor *stn_dist_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root,
+                             stn_grad_convention convention)
 {
     const struct stni_dist_attrs attrs = {.dim = dim, .root = root, .convention = convention};
     const struct stni_dist_list list = {sizes, mesh ? mesh->size : 0};
@@ -42,8 +46,8 @@ static stn_status check_part(const struct stni_dist *d, const int64_t *offsets)
 {
     if (d->n == size_of(offsets, d->me))
         return STN_OK;
-    return stn_op_fail(d->call, STN_ERR_SHAPE, "input has %lld elements along dim %d, wanted sizes[%d], which is %lld", (long long)d->n, d->dim,
-                       d->me, (long long)size_of(offsets, d->me));
+    return stn_op_fail(d->call, STN_ERR_SHAPE, "input has %lld elements along dim %d, wanted sizes[%d], which is %lld",
+                       (long long)d->n, d->dim, d->me, (long long)size_of(offsets, d->me));
 }
 
 /* The parts make up this rank's whole. */
@@ -51,7 +55,8 @@ static stn_status check_whole(const struct stni_dist *d, const int64_t *offsets)
 {
     if (d->n == offsets[d->p])
         return STN_OK;
-    return stn_op_fail(d->call, STN_ERR_SHAPE, "input has %lld elements along dim %d, wanted the sum of sizes, which is %lld", (long long)d->n,
+    return stn_op_fail(d->call, STN_ERR_SHAPE,
+                       "input has %lld elements along dim %d, wanted the sum of sizes, which is %lld", (long long)d->n,
                        d->dim, (long long)offsets[d->p]);
 }
 
@@ -147,10 +152,11 @@ static const stn_attr_schema op_attrs[] = {
     {"convention", STN_ATTR_CHOICE, offsetof(struct stni_dist_attrs, convention), stni_dist_convention_names},
 };
 
-static const struct stni_dist_page all_gather_page = {.plan = plan_all_gather, .along_dim = 1, .meets = STNI_ROUTE_MEETS_BACK, .lists = {"sizes"}},
-                                   gather_page = {.plan = plan_gather, .along_dim = 1, .lists = {"sizes"}},
-                                   reduce_scatter_page = {.plan = plan_reduce_scatter, .along_dim = 1, .meets = STNI_ROUTE_MEETS, .lists = {"sizes"}},
-                                   scatter_page = {.plan = plan_scatter, .along_dim = 1, .lists = {"sizes"}};
+static const struct stni_dist_page
+    all_gather_page = {.plan = plan_all_gather, .along_dim = 1, .meets = STNI_ROUTE_MEETS_BACK, .lists = {"sizes"}},
+    gather_page = {.plan = plan_gather, .along_dim = 1, .lists = {"sizes"}},
+    reduce_scatter_page = {.plan = plan_reduce_scatter, .along_dim = 1, .meets = STNI_ROUTE_MEETS, .lists = {"sizes"}},
+    scatter_page = {.plan = plan_scatter, .along_dim = 1, .lists = {"sizes"}};
 
 static const stn_op_impl impl = {.compose = stni_dist_compose};
 

@@ -1,14 +1,16 @@
-/* dist_halo: local tensors with margins that the neighbours along a mesh fill. Its adjoint sends margins back and adds them. */
+/* dist_halo: local tensors with margins that the neighbours along a mesh fill. Its adjoint sends margins back and
+ * adds them. */
 #include "ops/dist/verb.h"
 #include "ops/exchange/window.h"
 
 #include <stddef.h>
 
-stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, const stn_dist_margin *margin,
-                          stn_grad_convention convention)
+stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
+                          const stn_dist_margin *margin, stn_grad_convention convention)
 {
     const int is_good = margin && margin->size == sizeof *margin;
-    struct stni_dist_attrs attrs = {.dim = dim, .convention = convention, .below = -1}; /* of a bad margin: refused by the plan */
+    struct stni_dist_attrs attrs = {
+        .dim = dim, .convention = convention, .below = -1}; /* of a bad margin: refused by the plan */
     if (is_good) {
         attrs.below = margin->below;
         attrs.above = margin->above;
@@ -33,7 +35,8 @@ static int owner_of(const int64_t *offsets, int p, int64_t element)
 }
 
 /* One piece of what `reader` sees: elements first … of one owner, which stand at `at` of the reader's result. */
-static stn_status add_piece(struct stni_dist *d, const int64_t *offsets, int reader, int owner, int64_t first, int64_t at, int64_t length)
+static stn_status add_piece(struct stni_dist *d, const int64_t *offsets, int reader, int owner, int64_t first,
+                            int64_t at, int64_t length)
 {
     if (owner == d->me)
         STNI_TRY(stni_dist_send(d, reader, first - offsets[owner], length));
@@ -53,7 +56,8 @@ static stn_status add_run(struct stni_dist *d, const int64_t *offsets, int reade
     return STN_OK;
 }
 
-/* All that a rank sees: its chunk and the margins, of which those beyond the ends of the line follow from the mode. An empty chunk has none. */
+/* All that a rank sees: its chunk and the margins, of which those beyond the ends of the line follow from the mode.
+ * An empty chunk has none. */
 static stn_status add_reader(struct stni_dist *d, const int64_t *offsets, int reader)
 {
     const int64_t begin = offsets[reader] - d->attrs->below, end = offsets[reader + 1] + d->attrs->above;
@@ -72,10 +76,12 @@ static stn_status check_margin(struct stni_dist *d, int64_t line)
 {
     const int64_t below = d->attrs->below, above = d->attrs->above;
     if (below < 0 || above < 0 || below > INT64_MAX / 4 || above > INT64_MAX / 4)
-        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "margin got widths %lld and %lld, or another size of the struct, wanted 0 or more",
+        return stn_op_fail(d->call, STN_ERR_ARGUMENT,
+                           "margin got widths %lld and %lld, or another size of the struct, wanted 0 or more",
                            (long long)below, (long long)above);
     if (d->attrs->mode == STN_PADDING_REFLECT && (below >= line || above >= line))
-        return stn_op_fail(d->call, STN_ERR_SHAPE, "margin got widths %lld and %lld, wanted less than the %lld elements in all to reflect",
+        return stn_op_fail(d->call, STN_ERR_SHAPE,
+                           "margin got widths %lld and %lld, wanted less than the %lld elements in all to reflect",
                            (long long)below, (long long)above, (long long)line);
     return STN_OK;
 }
@@ -88,8 +94,9 @@ static stn_status plan(struct stni_dist *d)
     stni_fact_add(&d->facts, "mode", NULL, d->attrs->mode);
     STNI_TRY(stni_dist_same_sizes(d, 0, 0, &offsets));
     if (d->n != offsets[d->me + 1] - offsets[d->me])
-        return stn_op_fail(d->call, STN_ERR_SHAPE, "input has %lld elements along dim %d, wanted sizes[%d], which is %lld", (long long)d->n, d->dim,
-                           d->me, (long long)(offsets[d->me + 1] - offsets[d->me]));
+        return stn_op_fail(d->call, STN_ERR_SHAPE,
+                           "input has %lld elements along dim %d, wanted sizes[%d], which is %lld", (long long)d->n,
+                           d->dim, d->me, (long long)(offsets[d->me + 1] - offsets[d->me]));
     STNI_TRY(check_margin(d, offsets[d->p]));
     d->length = d->n > 0 ? d->attrs->below + d->n + d->attrs->above : 0;
     for (int r = 0; r < d->p; r++)
@@ -108,7 +115,8 @@ static const stn_attr_schema attrs[] = {
     {"convention", STN_ATTR_CHOICE, offsetof(struct stni_dist_attrs, convention), stni_dist_convention_names},
 };
 
-static const struct stni_dist_page page = {.plan = plan, .along_dim = 1, .meets = STNI_ROUTE_MEETS_BACK, .lists = {"sizes"}};
+static const struct stni_dist_page page = {
+    .plan = plan, .along_dim = 1, .meets = STNI_ROUTE_MEETS_BACK, .lists = {"sizes"}};
 
 static const stn_op_impl impl = {.compose = stni_dist_compose};
 

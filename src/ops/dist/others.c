@@ -1,5 +1,5 @@
-/* dist_others: the derivative of a product or an extreme over ranks, from the summed cotangent and every rank's value. Internal; its caller
- * refuses it where a graph of the backward is made. */
+/* dist_others: the derivative of a product or an extreme over ranks, from the summed cotangent and every rank's
+ * value. Internal; its caller refuses it where a graph of the backward is made. */
 #include "core/base/host_alloc.h"
 #include "ops/dist/all_reduction.h"
 #include "ops/dist/all_reduce_kernel.h"
@@ -37,7 +37,8 @@ static stn_status gather(stn_op_call *call, stn_comm *comm, const stn_tensor *va
         return stni_fail_memory(call->context, "counts", (size_t)p * sizeof *counts);
     for (int r = 0; r < p; r++)
         counts[r] = n;
-    stn_status status = stni_comm_all_gather(comm, call->context->queue, value->data, *all, counts, value->spec->layout.dtype);
+    stn_status status =
+        stni_comm_all_gather(comm, call->context->queue, value->data, *all, counts, value->spec->layout.dtype);
     stni_free(counts);
     return status;
 }
@@ -54,8 +55,14 @@ static stn_status run(stn_op_call *call)
         void *all = value->data;
         if (comm)
             status = gather(call, comm, value, &all);
-        struct stni_others_args args = {value->spec->layout.dtype, (stn_reduce_op)attrs->op, comm ? stn_comm_size(comm) : 1,
-                                        comm ? stn_comm_rank(comm) : 0, value->spec->numel, grad->data, all, call->out[0]->data};
+        struct stni_others_args args = {value->spec->layout.dtype,
+                                        (stn_reduce_op)attrs->op,
+                                        comm ? stn_comm_size(comm) : 1,
+                                        comm ? stn_comm_rank(comm) : 0,
+                                        value->spec->numel,
+                                        grad->data,
+                                        all,
+                                        call->out[0]->data};
         if (status == STN_OK)
             status = stn_op_launch(call, 0, args.dtype, &args, sizeof args);
         stni_tensor_drop(&value);

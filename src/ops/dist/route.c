@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_WORDS = sizeof(struct stni_message_range) / sizeof(int64_t), HEAD_WORDS = sizeof(struct stni_route) / sizeof(int64_t) };
+enum {
+    PART_WORDS = sizeof(struct stni_message_range) / sizeof(int64_t),
+    HEAD_WORDS = sizeof(struct stni_route) / sizeof(int64_t)
+};
 
 stn_status stni_ranges_add(stn_context *context, struct stni_ranges *parts, int64_t peer, int64_t begin, int64_t length)
 {
@@ -98,7 +101,8 @@ static void sort(struct stni_ranges *parts)
     }
 }
 
-stn_status stni_route_create(stn_context *context, struct stni_ranges *send, struct stni_ranges *receive, stn_tensor **out)
+stn_status stni_route_create(stn_context *context, struct stni_ranges *send, struct stni_ranges *receive,
+                             stn_tensor **out)
 {
     sort(send);
     sort(receive);

@@ -51,7 +51,8 @@ static stn_status add_up(struct stni_dist *d, const char *name, const int64_t *s
     offsets[0] = 0;
     for (int r = 0; r < d->p; r++)
         if (sizes[r] < 0 || __builtin_add_overflow(offsets[r], sizes[r], &offsets[r + 1]))
-            return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s[%d] got %lld, wanted 0 or more, and a sum below 2^63", name, r, (long long)sizes[r]);
+            return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s[%d] got %lld, wanted 0 or more, and a sum below 2^63",
+                               name, r, (long long)sizes[r]);
     return STN_OK;
 }
 
@@ -59,7 +60,8 @@ static stn_status alike(struct stni_dist *d, const char *name, int cut, int64_t 
 {
     int64_t all;
     if (!cut && __builtin_mul_overflow(d->n, (int64_t)d->p, &all))
-        return stn_op_fail(d->call, STN_ERR_SHAPE, "%s is absent, and %d times %lld elements are no size", name, d->p, (long long)d->n);
+        return stn_op_fail(d->call, STN_ERR_SHAPE, "%s is absent, and %d times %lld elements are no size", name, d->p,
+                           (long long)d->n);
     for (int r = 0; r <= d->p; r++)
         offsets[r] = cut ? stni_balanced_offset(d->n, d->p, r) : r * d->n;
     return STN_OK;
@@ -76,7 +78,8 @@ stn_status stni_dist_sizes(struct stni_dist *d, int i, int cut, const int64_t **
     if (sizes == NULL)
         return alike(d, name, cut, offsets);
     if (n != d->p)
-        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s got %lld numbers, wanted one for each of the mesh's %d ranks", name, (long long)n, d->p);
+        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s got %lld numbers, wanted one for each of the mesh's %d ranks",
+                           name, (long long)n, d->p);
     return add_up(d, name, sizes, offsets);
 }
 
@@ -98,7 +101,8 @@ stn_status stni_dist_root(struct stni_dist *d, int *out)
     const int64_t root = d->attrs->root;
     stni_fact_add(&d->facts, "root", NULL, root);
     if (root < 0 || root >= d->p)
-        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "root got %lld, wanted a rank of the mesh, 0 to %d", (long long)root, d->p - 1);
+        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "root got %lld, wanted a rank of the mesh, 0 to %d",
+                           (long long)root, d->p - 1);
     *out = (int)root;
     return STN_OK;
 }
@@ -115,8 +119,8 @@ stn_status stni_dist_op(struct stni_dist *d)
     d->op = (stn_reduce_op)d->attrs->op;
     stni_fact_add(&d->facts, "op", stni_dist_op_names[d->op], d->op);
     if (!can_combine(d->in->dtype, d->op))
-        return stn_op_fail(d->call, STN_ERR_DTYPE, "input got %s, which op %s does not combine", stn_dtype_name(d->in->dtype),
-                           stni_dist_op_names[d->op]);
+        return stn_op_fail(d->call, STN_ERR_DTYPE, "input got %s, which op %s does not combine",
+                           stn_dtype_name(d->in->dtype), stni_dist_op_names[d->op]);
     return STN_OK;
 }
 
@@ -127,9 +131,6 @@ void stni_dist_set_kind(struct stni_dist *d, enum stni_route_kind kind)
 
 /* From call to route */
 
-static const char *const size_labels[STN_MAX_NDIM] = {"shape[0]", "shape[1]", "shape[2]", "shape[3]",
-                                                      "shape[4]", "shape[5]", "shape[6]", "shape[7]"};
-
 /* What every verb's ranks have alike: all but the size of a dim that is joined or cut. */
 static void add_facts(struct stni_dist *d, int along_dim)
 {
@@ -137,7 +138,7 @@ static void add_facts(struct stni_dist *d, int along_dim)
     stni_fact_add(&d->facts, "ndim", NULL, d->in->ndim);
     for (int k = 0; k < d->in->ndim; k++)
         if (!along_dim || k != d->dim)
-            stni_fact_add(&d->facts, size_labels[k], NULL, d->in->shape[k]);
+            stni_fact_add(&d->facts, stni_size_labels[k], NULL, d->in->shape[k]);
     if (along_dim)
         stni_fact_add(&d->facts, "dim", NULL, d->dim);
     stni_fact_add(&d->facts, "convention", stni_dist_convention_names[d->attrs->convention], d->attrs->convention);
@@ -147,7 +148,8 @@ static stn_status begin(struct stni_dist *d)
 {
     const struct stni_dist_page *page = d->call->arg;
     if (d->in->mesh)
-        return stn_op_fail(d->call, STN_ERR_LAYOUT, "input is on a mesh, wanted a local tensor; a sharded one has its placements");
+        return stn_op_fail(d->call, STN_ERR_LAYOUT,
+                           "input is on a mesh, wanted a local tensor; a sharded one has its placements");
     if (page->along_dim && d->in->ndim == 0)
         return stn_op_fail(d->call, STN_ERR_SHAPE, "input has no dims, wanted one to join or to cut");
     STNI_TRY(stni_dim_wrap(d->call, "dim", d->attrs->dim, d->in->ndim, &d->dim));
@@ -192,9 +194,14 @@ stn_status stni_dist_compose(stn_op_call *call)
     const struct stni_dist_attrs *attrs = call->attrs;
     stn_context *context = call->context;
     if (attrs->mesh < 0 || attrs->mesh >= context->shard.n_meshes)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "mesh got %lld, wanted the number of a mesh of this context", (long long)attrs->mesh);
-    struct stni_dist d = {.call = call, .attrs = attrs, .context = context, .mesh = context->shard.meshes[attrs->mesh],
-                          .in = &call->in_spec[0]->layout, .facts = {.verb = stn_op_descriptor(call->op)->name}};
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "mesh got %lld, wanted the number of a mesh of this context",
+                           (long long)attrs->mesh);
+    struct stni_dist d = {.call = call,
+                          .attrs = attrs,
+                          .context = context,
+                          .mesh = context->shard.meshes[attrs->mesh],
+                          .in = &call->in_spec[0]->layout,
+                          .facts = {.verb = stn_op_descriptor(call->op)->name}};
     d.p = d.mesh->size;
     d.me = d.mesh->member ? stni_mesh_position(d.mesh, context->rank) : 0;
     stn_status status = stni_dist_agree(d.mesh, plan(&d), &d.facts);
@@ -207,7 +214,8 @@ stn_status stni_dist_compose(stn_op_call *call)
 /* From a typed function to the op */
 
 /* What this rank can tell before the op is called. */
-static stn_status look(stn_context *context, const char *verb, const stn_tensor *input, const struct stni_dist_attrs *attrs)
+static stn_status look(stn_context *context, const char *verb, const stn_tensor *input,
+                       const struct stni_dist_attrs *attrs)
 {
     STNI_TRY(context->error.status);
     if (input == NULL)
@@ -217,10 +225,12 @@ static stn_status look(stn_context *context, const char *verb, const stn_tensor 
     if (attrs->op < 0 || attrs->op >= STN_REDUCE_OP_COUNT)
         return stni_fail(context, STN_ERR_ARGUMENT, "%s: op got %lld, which is none", verb, (long long)attrs->op);
     if (attrs->convention != STN_GRAD_PER_RANK && attrs->convention != STN_GRAD_REPLICATED)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: convention got %lld, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED", verb,
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "%s: convention got %lld, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED", verb,
                          (long long)attrs->convention);
     if (attrs->mode < 0 || attrs->mode > STN_PADDING_CIRCULAR)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: mode got %lld, wanted an stn_padding_mode", verb, (long long)attrs->mode);
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: mode got %lld, wanted an stn_padding_mode", verb,
+                         (long long)attrs->mode);
     return STN_OK;
 }
 
@@ -234,8 +244,8 @@ static stn_status make_lists(stn_context *context, int n, const struct stni_dist
     return STN_OK;
 }
 
-stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const stn_mesh *mesh, const struct stni_dist_attrs *given, int n_lists,
-                           const struct stni_dist_list *lists)
+stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const stn_mesh *mesh,
+                           const struct stni_dist_attrs *given, int n_lists, const struct stni_dist_list *lists)
 {
     const char *verb = stni_op_table[index]->name;
     if (mesh == NULL || (input != NULL && stn_tensor_context(input) != mesh->context))
@@ -248,7 +258,8 @@ stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const st
     stn_status status = look(context, verb, input, &attrs);
     for (int i = 0; i < n_lists && status == STN_OK; i++)
         if (lists[i].n < 0)
-            status = stni_fail(context, STN_ERR_ARGUMENT, "%s: list %d of messages got a bad size, a number below 0, or NULL", verb, i);
+            status = stni_fail(context, STN_ERR_ARGUMENT,
+                               "%s: list %d of messages got a bad size, a number below 0, or NULL", verb, i);
     if (status != STN_OK) {
         stni_dist_agree(mesh, status, NULL);
         return out;

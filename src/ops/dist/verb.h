@@ -1,7 +1,8 @@
 /* What the verbs of dist.h share: from the arguments of each rank to a route.
  *
- * A verb is an op made of others. Its page has a `plan` that checks what this rank passes, says what all ranks must pass alike, and lists what this
- * rank sends and receives. Then the ranks agree, and the op dist_route moves the data: it is what a graph records. */
+ * A verb is an op made of others. Its page has a `plan` that checks what this rank passes, says what all ranks must
+ * pass alike, and lists what this rank sends and receives. Then the ranks agree, and the op dist_route moves the
+ * data: it is what a graph records. */
 #ifndef STNI_OPS_DIST_VERB_H
 #define STNI_OPS_DIST_VERB_H
 
@@ -27,9 +28,9 @@ struct stni_dist {
     const struct stni_layout *in; /* the input's */
     int p, me;                    /* ranks of the mesh; this one's place */
     int dim;
-    int64_t n;                    /* elements of the input along the dim */
+    int64_t n; /* elements of the input along the dim */
     struct stni_facts facts;
-    int64_t *owned[4];            /* lists of numbers, freed when the call is done */
+    int64_t *owned[4]; /* lists of numbers, freed when the call is done */
     int n_owned;
     /* The plan. */
     struct stni_ranges send, receive;
@@ -55,17 +56,18 @@ struct stni_dist_list {
     int64_t n;            /* below 0: the caller's list is bad */
 };
 
-/* Calls a verb. Where this rank cannot even begin, because it has failed before or an argument is bad, it tells the others, who wait for it. */
-stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const stn_mesh *mesh, const struct stni_dist_attrs *attrs, int n_lists,
-                           const struct stni_dist_list *lists);
+/* Calls a verb. Where this rank cannot even begin, because it has failed before or an argument is bad, it tells the
+ * others, who wait for it. */
+stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const stn_mesh *mesh,
+                           const struct stni_dist_attrs *attrs, int n_lists, const struct stni_dist_list *lists);
 
 /* Helpers of plans */
 
 /* The numbers of the i-th list that the call came with; NULL if it is absent. */
 stn_status stni_dist_list(struct stni_dist *d, int i, const int64_t **out, int64_t *n);
 
-/* One size per rank from such a list; where it is absent, the input's own for each, or with `cut` the balanced cut of it. offsets[r] is the sum of
- * those before r, offsets[p] of all. */
+/* One size per rank from such a list; where it is absent, the input's own for each, or with `cut` the balanced cut
+ * of it. offsets[r] is the sum of those before r, offsets[p] of all. */
 stn_status stni_dist_sizes(struct stni_dist *d, int i, int cut, const int64_t **offsets);
 
 /* The same as what all ranks pass alike. */

@@ -1,4 +1,5 @@
-/* Programs of several verbs, and of ranks that differ: losses on some ranks, values that nobody uses, grids of ranks, ranks outside, calls by name. */
+/* Programs of several verbs, and of ranks that differ: losses on some ranks, values that nobody uses, grids of
+ * ranks, ranks outside, calls by name. */
 #include "verbs.h"
 
 static stn_tensor *vector(stn_context *context, int64_t n, const double *values)
@@ -57,7 +58,8 @@ static void c12_is_exact_under_both_conventions(void)
 /* A ring shift: y of rank r is x of the rank before; L_r = r y. So dL/dx of rank r is the weight of the next rank. */
 static stn_status ring_body(stn_context *context, void *arg)
 {
-    const int p = stn_context_size(context), r = stn_context_rank(context), next = (r + 1) % p, before = (r + p - 1) % p;
+    const int p = stn_context_size(context), r = stn_context_rank(context), next = (r + 1) % p,
+              before = (r + p - 1) % p;
     const stn_dist_part send = {next, 0, 2}, receive = {before, 0, 2};
     const stn_dist_messages messages = {sizeof messages, 1, 1, &send, &receive, 2};
     const stn_mesh *mesh = test_mesh(context, p, 0);
@@ -135,9 +137,11 @@ static stn_status ops_body(stn_context *context, void *arg)
             stn_tensor *x = vector(context, 2 * p, values);
             stn_set_requires_grad(x, 1);
             stn_tensor *y = k == 0 ? stn_narrow(stn_dist_all_reduce(x, mesh, op, STN_GRAD_PER_RANK), 0, 2 * r, 2)
-                            : k == 1 ? stn_dist_reduce_scatter(x, mesh, 0, NULL, op, STN_GRAD_PER_RANK)
-                                     : stn_narrow(stn_dist_broadcast(stn_dist_reduce(x, mesh, op, p - 1, STN_GRAD_PER_RANK), mesh, p - 1, STN_GRAD_PER_RANK),
-                                                  0, 2 * r, 2);
+                            : k == 1
+                                ? stn_dist_reduce_scatter(x, mesh, 0, NULL, op, STN_GRAD_PER_RANK)
+                                : stn_narrow(stn_dist_broadcast(stn_dist_reduce(x, mesh, op, p - 1, STN_GRAD_PER_RANK),
+                                                                mesh, p - 1, STN_GRAD_PER_RANK),
+                                             0, 2 * r, 2);
             CHECK_STATUS(stn_backward(stn_sum(stn_mul(y, w), 0, NULL, 0)), STN_OK);
             test_read(grad_of(x), grads[k], 2 * p);
         }
@@ -155,7 +159,8 @@ static void reductions_of_each_op_have_the_gradients_of_all_reduce(void)
     on_each_size(ops_body, NULL);
 }
 
-/* On 2 x 3 ranks: joined along the columns, then along the rows, each rank with the slices of its own row and column. */
+/* On 2 x 3 ranks: joined along the columns, then along the rows, each rank with the slices of its own row and
+ * column. */
 static stn_status grid_body(stn_context *context, void *arg)
 {
     const stn_mesh *grid = test_mesh(context, 2, 3), *row, *column;
@@ -170,7 +175,8 @@ static stn_status grid_body(stn_context *context, void *arg)
     const int64_t n = sizes[r % 3], before = r % 3 == 2 ? 1 : 0;
     stn_tensor *x = vector(context, n, values);
     stn_set_requires_grad(x, 1);
-    stn_tensor *all = stn_dist_all_gather(stn_dist_all_gather(x, row, 0, sizes, STN_GRAD_PER_RANK), column, 0, NULL, STN_GRAD_PER_RANK);
+    stn_tensor *all = stn_dist_all_gather(stn_dist_all_gather(x, row, 0, sizes, STN_GRAD_PER_RANK), column, 0, NULL,
+                                          STN_GRAD_PER_RANK);
     expect_values(all, 6, (const double[]){0, 20, 21, 30, 50, 51});
     for (int i = 0; i < 6; i++)
         weights[i] = (r + 1) * (i + 1);
@@ -204,7 +210,8 @@ static stn_status corners_body(stn_context *context, void *arg)
     stn_tensor *t = stn_from_host(context, spec, &mine);
     stn_spec_release(&spec);
     stn_set_requires_grad(t, 1);
-    stn_tensor *with = stn_dist_halo(stn_dist_halo(t, row, 1, NULL, &margin, STN_GRAD_PER_RANK), column, 0, NULL, &margin, STN_GRAD_PER_RANK);
+    stn_tensor *with = stn_dist_halo(stn_dist_halo(t, row, 1, NULL, &margin, STN_GRAD_PER_RANK), column, 0, NULL,
+                                     &margin, STN_GRAD_PER_RANK);
     test_read(with, got, 9);
     for (int i = 0; i < 9; i++)
         CHECK_NEAR(got[i], 3 * ((y + i / 3 + 1) % 2) + (x + i % 3 + 2) % 3, 0);
@@ -224,7 +231,8 @@ static stn_status outside_body(stn_context *context, void *arg)
 {
     const int r = stn_context_rank(context), ranks[] = {2, 0}, two = 2;
     const stn_mesh *mesh;
-    const stn_attr attrs[] = {{.name = "mesh", .type = STN_ATTR_INT, .value.i = 0}, {.name = "convention", .type = STN_ATTR_STRING, .value.s = "per_rank"}};
+    const stn_attr attrs[] = {{.name = "mesh", .type = STN_ATTR_INT, .value.i = 0},
+                              {.name = "convention", .type = STN_ATTR_STRING, .value.s = "per_rank"}};
     const int64_t sizes[] = {1, 2}, n = r == 0 ? 2 : 1;
     (void)arg;
     stn_scope_begin(context);
@@ -269,14 +277,17 @@ static stn_status kinds_body(stn_context *context, void *arg)
             CHECK_NEAR(got[i * 2 * p + j], 10 * (j / 2) + 3 * (j % 2) + i, 0);
     const int64_t whole[] = {r, 2 * r, -1};
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &three, NULL, &spec), STN_OK);
-    test_read(stn_dist_reduce_scatter(stn_from_host(context, spec, whole), mesh, 0, NULL, STN_MAX, STN_GRAD_PER_RANK), got, 3 / p + (r < 3 % p));
+    test_read(stn_dist_reduce_scatter(stn_from_host(context, spec, whole), mesh, 0, NULL, STN_MAX, STN_GRAD_PER_RANK),
+              got, 3 / p + (r < 3 % p));
     stn_spec_release(&spec);
     if (r == 0)
         CHECK_NEAR(got[0], p - 1, 0);
     const double one = r + 1;
     double value;
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 0, NULL, NULL, &spec), STN_OK);
-    CHECK_STATUS(stn_item(stn_dist_broadcast(stn_from_host(context, spec, &one), mesh, p - 1, STN_GRAD_REPLICATED), &value), STN_OK);
+    CHECK_STATUS(
+        stn_item(stn_dist_broadcast(stn_from_host(context, spec, &one), mesh, p - 1, STN_GRAD_REPLICATED), &value),
+        STN_OK);
     CHECK_NEAR(value, p, 0);
     stn_spec_release(&spec);
     return stn_scope_end(context);
@@ -292,8 +303,10 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"c12_is_exact_under_both_conventions", c12_is_exact_under_both_conventions},
         {"a_ring_shift_has_the_gradient_of_its_source", a_ring_shift_has_the_gradient_of_its_source},
-        {"values_that_a_rank_does_not_use_cost_nobody_a_deadlock", values_that_a_rank_does_not_use_cost_nobody_a_deadlock},
-        {"reductions_of_each_op_have_the_gradients_of_all_reduce", reductions_of_each_op_have_the_gradients_of_all_reduce},
+        {"values_that_a_rank_does_not_use_cost_nobody_a_deadlock",
+         values_that_a_rank_does_not_use_cost_nobody_a_deadlock},
+        {"reductions_of_each_op_have_the_gradients_of_all_reduce",
+         reductions_of_each_op_have_the_gradients_of_all_reduce},
         {"slices_of_a_grid_join_rows_and_columns", slices_of_a_grid_join_rows_and_columns},
         {"halos_of_a_grid_have_corners", halos_of_a_grid_have_corners},
         {"ranks_outside_get_their_input_back", ranks_outside_get_their_input_back},

@@ -1,5 +1,5 @@
-/* What one rank passes wrong, or differently, or a failure that it had before: all ranks get the same error, nothing has been sent, and the mesh
- * stays usable. */
+/* What one rank passes wrong, or differently, or a failure that it had before: all ranks get the same error, nothing
+ * has been sent, and the mesh stays usable. */
 #include "ranks.h"
 
 #include <string.h>
@@ -8,8 +8,26 @@ enum { RANKS = 3 };
 
 /* What the odd rank does; the others make the plain call. */
 enum fault {
-    NULL_INPUT, FAILED_BEFORE, ON_MESH, OTHER_DTYPE, OTHER_NDIM, OTHER_WIDTH, BAD_DIM, OTHER_DIM, BAD_ROOT, OTHER_ROOT, BAD_OP, OTHER_OP, BAD_CONVENTION,
-    OTHER_CONVENTION, OTHER_SIZES, NEGATIVE_SIZE, OWN_SIZE, NO_SIZES, OTHER_VERB, N_FAULTS
+    NULL_INPUT,
+    FAILED_BEFORE,
+    ON_MESH,
+    OTHER_DTYPE,
+    OTHER_NDIM,
+    OTHER_WIDTH,
+    BAD_DIM,
+    OTHER_DIM,
+    BAD_ROOT,
+    OTHER_ROOT,
+    BAD_OP,
+    OTHER_OP,
+    BAD_CONVENTION,
+    OTHER_CONVENTION,
+    OTHER_SIZES,
+    NEGATIVE_SIZE,
+    OWN_SIZE,
+    NO_SIZES,
+    OTHER_VERB,
+    N_FAULTS
 };
 
 static const struct {
@@ -22,8 +40,9 @@ static const struct {
     {FAILED_BEFORE, 0, STN_ERR_SHAPE, "rank 1: "},
     {ON_MESH, 0, STN_ERR_LAYOUT, "rank 1: dist_gather: input is on a mesh, wanted a local tensor"},
     {ON_MESH, 1, STN_ERR_LAYOUT, "dist_gather: input is on a mesh, wanted a local tensor"},
-    {OTHER_DTYPE, 0, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f64, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, sizes 1 2 3), rank 0 "
-                                       "dist_gather(dtype f32, ndim 2, "},
+    {OTHER_DTYPE, 0, STN_ERR_MISMATCH,
+     "rank 1 calls dist_gather(dtype f64, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, sizes 1 2 3), rank 0 "
+     "dist_gather(dtype f32, ndim 2, "},
     {OTHER_NDIM, 0, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f32, ndim 1, dim 0, "},
     {OTHER_WIDTH, 0, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 5, dim 0, "},
     {BAD_DIM, 0, STN_ERR_ARGUMENT, "rank 1: dist_gather: "},
@@ -31,17 +50,24 @@ static const struct {
     {OTHER_DIM, 0, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f32, ndim 2, shape[0] 2, dim 1, "},
     {BAD_ROOT, 0, STN_ERR_ARGUMENT, "rank 1: dist_gather: root got 3, wanted a rank of the mesh, 0 to 2"},
     {BAD_ROOT, 1, STN_ERR_ARGUMENT, "dist_gather: root got 3, wanted a rank of the mesh, 0 to 2"},
-    {OTHER_ROOT, 0, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 2, sizes 1 2 3), rank 0 "},
+    {OTHER_ROOT, 0, STN_ERR_MISMATCH,
+     "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 2, sizes 1 2 3), rank "
+     "0 "},
     {BAD_OP, 0, STN_ERR_ARGUMENT, "rank 1: dist_reduce: op got 77, which is none"},
-    {OTHER_OP, 0, STN_ERR_MISMATCH, "rank 1 calls dist_reduce(dtype f32, ndim 2, shape[0] 2, shape[1] 2, convention per_rank, op max, root 0), rank 0 "
-                                    "dist_reduce(dtype f32, ndim 2, shape[0] 2, shape[1] 2, convention per_rank, op sum, root 0)"},
+    {OTHER_OP, 0, STN_ERR_MISMATCH,
+     "rank 1 calls dist_reduce(dtype f32, ndim 2, shape[0] 2, shape[1] 2, convention per_rank, op max, root 0), rank 0 "
+     "dist_reduce(dtype f32, ndim 2, shape[0] 2, shape[1] 2, convention per_rank, op sum, root 0)"},
     {BAD_CONVENTION, 0, STN_ERR_ARGUMENT, "rank 1: dist_gather: convention got 9"},
-    {OTHER_CONVENTION, 0, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention replicated, "},
-    {OTHER_SIZES, 0, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, sizes 7 2 3), rank 0 "},
+    {OTHER_CONVENTION, 0, STN_ERR_MISMATCH,
+     "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention replicated, "},
+    {OTHER_SIZES, 0, STN_ERR_MISMATCH,
+     "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, sizes 7 2 3), rank "
+     "0 "},
     {NEGATIVE_SIZE, 0, STN_ERR_ARGUMENT, "rank 1: dist_gather: sizes[2] got -3, wanted 0 or more"},
     {OWN_SIZE, 0, STN_ERR_SHAPE, "rank 1: dist_gather: input has 4 elements along dim 0, wanted sizes[1], which is 2"},
-    {NO_SIZES, 1, STN_ERR_MISMATCH, "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, elements 2), rank 0 "
-                                    "dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, elements 1); nothing was moved"},
+    {NO_SIZES, 1, STN_ERR_MISMATCH,
+     "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, elements 2), rank 0 "
+     "dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, elements 1); nothing was moved"},
     {OTHER_VERB, 0, STN_ERR_MISMATCH, "rank 1 calls dist_scatter("},
 };
 
@@ -88,15 +114,26 @@ static stn_tensor *call(stn_context *context, const stn_mesh *mesh, enum fault k
     const int64_t sizes[] = {kind == OTHER_SIZES && odd ? 7 : 1, 2, kind == NEGATIVE_SIZE && odd ? -3 : 3};
     const enum fault fault = odd ? kind : N_FAULTS;
     if (kind == BAD_OP || kind == OTHER_OP)
-        return stn_dist_reduce(zeros(context, STN_DTYPE_F32, 2, 2, 2), mesh, fault == BAD_OP ? (stn_reduce_op)77 : fault == OTHER_OP ? STN_MAX : STN_SUM, 0,
-                               STN_GRAD_PER_RANK);
+        return stn_dist_reduce(zeros(context, STN_DTYPE_F32, 2, 2, 2), mesh,
+                               fault == BAD_OP     ? (stn_reduce_op)77
+                               : fault == OTHER_OP ? STN_MAX
+                                                   : STN_SUM,
+                               0, STN_GRAD_PER_RANK);
     stn_tensor *x = bad_input(context, mesh, fault, stn_context_rank(context) + 1);
-    const stn_grad_convention convention = fault == BAD_CONVENTION ? (stn_grad_convention)9
-                                           : fault == OTHER_CONVENTION ? STN_GRAD_REPLICATED : STN_GRAD_PER_RANK;
+    const stn_grad_convention convention = fault == BAD_CONVENTION     ? (stn_grad_convention)9
+                                           : fault == OTHER_CONVENTION ? STN_GRAD_REPLICATED
+                                                                       : STN_GRAD_PER_RANK;
     if (fault == OTHER_VERB)
         return stn_dist_scatter(x, mesh, 0, sizes, 0, convention);
-    return stn_dist_gather(x, mesh, fault == BAD_DIM ? 2 : fault == OTHER_DIM ? 1 : 0, fault == NO_SIZES ? NULL : sizes,
-                           fault == BAD_ROOT ? 3 : fault == OTHER_ROOT ? 2 : 0, convention);
+    return stn_dist_gather(x, mesh,
+                           fault == BAD_DIM     ? 2
+                           : fault == OTHER_DIM ? 1
+                                                : 0,
+                           fault == NO_SIZES ? NULL : sizes,
+                           fault == BAD_ROOT     ? 3
+                           : fault == OTHER_ROOT ? 2
+                                                 : 0,
+                           convention);
 }
 
 static void expect_usable(stn_context *context, const stn_mesh *mesh)
@@ -105,7 +142,9 @@ static void expect_usable(stn_context *context, const stn_mesh *mesh)
     const stn_spec *spec;
     const double one = 1;
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 0, NULL, NULL, &spec), STN_OK);
-    CHECK_STATUS(stn_item(stn_dist_all_reduce(stn_from_host(context, spec, &one), mesh, STN_SUM, STN_GRAD_PER_RANK), &value), STN_OK);
+    CHECK_STATUS(
+        stn_item(stn_dist_all_reduce(stn_from_host(context, spec, &one), mesh, STN_SUM, STN_GRAD_PER_RANK), &value),
+        STN_OK);
     CHECK_NEAR(value, RANKS, 0);
     stn_spec_release(&spec);
 }
@@ -169,7 +208,8 @@ static stn_tensor *call_pairs(stn_context *context, const stn_mesh *mesh, enum p
     const int64_t sent[] = {1, 1, fault == SUM ? 3 : 2};
     const stn_dist_part send = {fault == PEER ? 3 : next, fault == BEGIN ? -1 : fault == RANGE ? 3 : 0, 2};
     const stn_dist_part receive = {before, fault == RESULT ? 1 : 0, 2};
-    const stn_dist_messages messages = {fault == STRUCT ? 1 : sizeof messages, 1, 1, &send, &receive, fault == LENGTH ? -2 : 2};
+    const stn_dist_messages messages = {
+        fault == STRUCT ? 1 : sizeof messages, 1, 1, &send, &receive, fault == LENGTH ? -2 : 2};
     const stn_dist_margin margin = {sizeof margin, fault == MARGIN ? -1 : 1, 0, STN_PADDING_ZEROS};
     stn_tensor *x = zeros(context, STN_DTYPE_F32, 2, 4, 2);
     if (kind == BOTH_LISTS || kind == SUM)
@@ -210,7 +250,8 @@ static stn_status unequal_body(stn_context *context, void *arg)
     const stn_dist_messages messages = {sizeof messages, 1, 1, &send, &receive, 2};
     (void)arg;
     stn_scope_begin(context);
-    CHECK(stn_tensor_is_error(stn_dist_exchange(zeros(context, STN_DTYPE_F32, 2, 4, 2), test_mesh(context, RANKS, 0), 0, &messages, STN_GRAD_PER_RANK)));
+    CHECK(stn_tensor_is_error(stn_dist_exchange(zeros(context, STN_DTYPE_F32, 2, 4, 2), test_mesh(context, RANKS, 0), 0,
+                                                &messages, STN_GRAD_PER_RANK)));
     if (test_queue() == TEST_QUEUE_IMMEDIATE)
         CHECK(strstr(stn_context_error_text(context), "message 0 from rank 1 to rank 2 has different shapes") != NULL);
     return stn_scope_end(context);

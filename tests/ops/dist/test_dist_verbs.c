@@ -1,4 +1,5 @@
-/* Every verb of dist.h: its values, its adjoint under both conventions, its second derivative, from loops over all ranks' inputs. */
+/* Every verb of dist.h: its values, its adjoint under both conventions, its second derivative, from loops over all
+ * ranks' inputs. */
 #include "verbs.h"
 
 static double gradient_at(const struct setup *s, int rank, int64_t i, int64_t j)
@@ -39,14 +40,17 @@ static void values_and_adjoints_are_those_of_loops_over_all_ranks(void)
     on_each_size(values_body, NULL);
 }
 
-/* L = sum over ranks of <y y, w> / 2, y = A x: its gradient is A'(w A x), and the derivative of <gradient, v> is A'(w A v), since A is linear. */
+/* L = sum over ranks of <y y, w> / 2, y = A x: its gradient is A'(w A x), and the derivative of <gradient, v> is
+ * A'(w A v), since A is linear. */
 static void second_derivative(stn_context *context, const struct setup *s, const stn_mesh *mesh)
 {
     const int64_t n = in_length(s, s->rank), m = out_length(s, s->rank);
-    if (s->convention == STN_GRAD_REPLICATED && (s->verb == REDUCE || s->verb == REDUCE_SCATTER || s->verb == ALL_REDUCE))
+    if (s->convention == STN_GRAD_REPLICATED &&
+        (s->verb == REDUCE || s->verb == REDUCE_SCATTER || s->verb == ALL_REDUCE))
         return; /* the adjoint is not A' there: the ranks' inputs are addends of one value */
     stn_scope_begin(context);
-    stn_tensor *x = local(context, s, s->rank, n, in_value), *v = local(context, s, s->rank, n, cotangent_at), *u = local(context, s, s->rank, n, cotangent_at);
+    stn_tensor *x = local(context, s, s->rank, n, in_value), *v = local(context, s, s->rank, n, cotangent_at),
+               *u = local(context, s, s->rank, n, cotangent_at);
     stn_tensor *w = local(context, s, s->rank, m, cotangent_at), *first = NULL, *second = NULL, *wanted = NULL;
     stn_set_requires_grad(x, 1);
     stn_set_requires_grad(u, 1);
@@ -80,7 +84,8 @@ static void second_derivatives_are_those_of_a_linear_map(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"values_and_adjoints_are_those_of_loops_over_all_ranks", values_and_adjoints_are_those_of_loops_over_all_ranks},
+        {"values_and_adjoints_are_those_of_loops_over_all_ranks",
+         values_and_adjoints_are_those_of_loops_over_all_ranks},
         {"second_derivatives_are_those_of_a_linear_map", second_derivatives_are_those_of_a_linear_map},
     };
     return TEST_MAIN(argc, argv, cases);

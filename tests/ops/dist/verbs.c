@@ -6,8 +6,8 @@
 
 enum { MOST = 16 };
 
-const char *const verb_names[N_VERBS] = {"all_gather", "gather", "reduce_scatter", "scatter", "broadcast", "reduce", "all_to_all",
-                                         "exchange", "halo", "all_reduce"};
+const char *const verb_names[N_VERBS] = {"all_gather", "gather",     "reduce_scatter", "scatter", "broadcast",
+                                         "reduce",     "all_to_all", "exchange",       "halo",    "all_reduce"};
 
 static int64_t size_of(const struct setup *s, int rank)
 {
@@ -37,7 +37,8 @@ static int64_t sum_of_pairs(const struct setup *s, int rank, int sent, int befor
     return sum;
 }
 
-/* What 7 elements of the exchange do: ring shift of 3 of 5 elements to the next rank, 3 overlapping ones to the one before. */
+/* What 7 elements of the exchange do: ring shift of 3 of 5 elements to the next rank, 3 overlapping ones to the one
+ * before. */
 enum { EXCHANGED = 3, EXCHANGE_IN = 5, EXCHANGE_OUT = 7, TO_NEXT = 0, FROM_BEFORE = 1, TO_BEFORE = 2, FROM_NEXT = 3 };
 
 int64_t in_length(const struct setup *s, int rank)
@@ -45,21 +46,15 @@ int64_t in_length(const struct setup *s, int rank)
     switch (s->verb) {
     case ALL_GATHER:
     case GATHER:
-    case HALO:
-        return size_of(s, rank);
-    case REDUCE_SCATTER:
-        return offset_of(s, s->p);
-    case SCATTER:
-        return rank == s->root || !s->uneven ? offset_of(s, s->p) : rank;
-    case ALL_TO_ALL:
-        return sum_of_pairs(s, rank, 1, s->p);
-    case EXCHANGE:
-        return EXCHANGE_IN;
+    case HALO: return size_of(s, rank);
+    case REDUCE_SCATTER: return offset_of(s, s->p);
+    case SCATTER: return rank == s->root || !s->uneven ? offset_of(s, s->p) : rank;
+    case ALL_TO_ALL: return sum_of_pairs(s, rank, 1, s->p);
+    case EXCHANGE: return EXCHANGE_IN;
     case BROADCAST:
     case REDUCE:
     case ALL_REDUCE:
-    case N_VERBS:
-        break;
+    case N_VERBS: break;
     }
     return 4;
 }
@@ -67,24 +62,17 @@ int64_t in_length(const struct setup *s, int rank)
 int64_t out_length(const struct setup *s, int rank)
 {
     switch (s->verb) {
-    case ALL_GATHER:
-        return offset_of(s, s->p);
-    case GATHER:
-        return rank == s->root ? offset_of(s, s->p) : 0;
+    case ALL_GATHER: return offset_of(s, s->p);
+    case GATHER: return rank == s->root ? offset_of(s, s->p) : 0;
     case REDUCE_SCATTER:
-    case SCATTER:
-        return size_of(s, rank);
-    case ALL_TO_ALL:
-        return sum_of_pairs(s, rank, 0, s->p);
-    case EXCHANGE:
-        return EXCHANGE_OUT;
-    case HALO:
-        return size_of(s, rank) ? s->below + size_of(s, rank) + s->above : 0;
+    case SCATTER: return size_of(s, rank);
+    case ALL_TO_ALL: return sum_of_pairs(s, rank, 0, s->p);
+    case EXCHANGE: return EXCHANGE_OUT;
+    case HALO: return size_of(s, rank) ? s->below + size_of(s, rank) + s->above : 0;
     case BROADCAST:
     case REDUCE:
     case ALL_REDUCE:
-    case N_VERBS:
-        break;
+    case N_VERBS: break;
     }
     return 4;
 }
@@ -100,7 +88,6 @@ double cotangent_value(int rank, int64_t i, int64_t j)
 {
     return test_value(7777 + 900 * rank + 11 * i + 5 * j);
 }
-
 
 static double sum_of_ranks(const struct setup *s, int64_t i, int64_t j)
 {
@@ -156,26 +143,16 @@ double out_value(const struct setup *s, int rank, int64_t i, int64_t j)
 {
     switch (s->verb) {
     case ALL_GATHER:
-    case GATHER:
-        return line_value(s, i, j);
-    case REDUCE_SCATTER:
-        return sum_of_ranks(s, offset_of(s, rank) + i, j);
-    case SCATTER:
-        return in_value(s, s->root, offset_of(s, rank) + i, j);
-    case BROADCAST:
-        return in_value(s, s->root, i, j);
-    case REDUCE:
-        return rank == s->root ? sum_of_ranks(s, i, j) : 0;
-    case ALL_TO_ALL:
-        return paired_value(s, rank, i, j);
-    case EXCHANGE:
-        return exchanged_value(s, rank, i, j);
-    case HALO:
-        return beyond(s, offset_of(s, rank) - s->below + i, j);
-    case ALL_REDUCE:
-        return sum_of_ranks(s, i, j);
-    case N_VERBS:
-        break;
+    case GATHER: return line_value(s, i, j);
+    case REDUCE_SCATTER: return sum_of_ranks(s, offset_of(s, rank) + i, j);
+    case SCATTER: return in_value(s, s->root, offset_of(s, rank) + i, j);
+    case BROADCAST: return in_value(s, s->root, i, j);
+    case REDUCE: return rank == s->root ? sum_of_ranks(s, i, j) : 0;
+    case ALL_TO_ALL: return paired_value(s, rank, i, j);
+    case EXCHANGE: return exchanged_value(s, rank, i, j);
+    case HALO: return beyond(s, offset_of(s, rank) - s->below + i, j);
+    case ALL_REDUCE: return sum_of_ranks(s, i, j);
+    case N_VERBS: break;
     }
     return 0;
 }
@@ -248,34 +225,23 @@ stn_tensor *call_verb(const struct setup *s, stn_tensor *x, const stn_mesh *mesh
         list[r] = size_of(s, r);
     const int64_t *sizes = s->uneven ? list : NULL;
     switch (s->verb) {
-    case ALL_GATHER:
-        return stn_dist_all_gather(x, mesh, s->dim - 2, sizes, s->convention);
-    case GATHER:
-        return stn_dist_gather(x, mesh, s->dim, sizes, s->root, s->convention);
-    case REDUCE_SCATTER:
-        return stn_dist_reduce_scatter(x, mesh, s->dim, sizes, STN_SUM, s->convention);
-    case SCATTER:
-        return stn_dist_scatter(x, mesh, s->dim, sizes, s->root, s->convention);
-    case BROADCAST:
-        return stn_dist_broadcast(x, mesh, s->root, s->convention);
-    case REDUCE:
-        return stn_dist_reduce(x, mesh, STN_SUM, s->root, s->convention);
-    case ALL_TO_ALL:
-        return call_all_to_all(s, x, mesh);
-    case EXCHANGE:
-        return call_exchange(s, x, mesh);
-    case HALO:
-        return stn_dist_halo(x, mesh, s->dim, sizes, &margin, s->convention);
-    case ALL_REDUCE:
-        return stn_dist_all_reduce(x, mesh, STN_SUM, s->convention);
-    case N_VERBS:
-        break;
+    case ALL_GATHER: return stn_dist_all_gather(x, mesh, s->dim - 2, sizes, s->convention);
+    case GATHER: return stn_dist_gather(x, mesh, s->dim, sizes, s->root, s->convention);
+    case REDUCE_SCATTER: return stn_dist_reduce_scatter(x, mesh, s->dim, sizes, STN_SUM, s->convention);
+    case SCATTER: return stn_dist_scatter(x, mesh, s->dim, sizes, s->root, s->convention);
+    case BROADCAST: return stn_dist_broadcast(x, mesh, s->root, s->convention);
+    case REDUCE: return stn_dist_reduce(x, mesh, STN_SUM, s->root, s->convention);
+    case ALL_TO_ALL: return call_all_to_all(s, x, mesh);
+    case EXCHANGE: return call_exchange(s, x, mesh);
+    case HALO: return stn_dist_halo(x, mesh, s->dim, sizes, &margin, s->convention);
+    case ALL_REDUCE: return stn_dist_all_reduce(x, mesh, STN_SUM, s->convention);
+    case N_VERBS: break;
     }
     return NULL;
 }
 
-void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t length, double (*want)(const struct setup *s, int rank, int64_t i, int64_t j),
-            double rel)
+void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t length,
+            double (*want)(const struct setup *s, int rank, int64_t i, int64_t j), double rel)
 {
     int good = CHECK_PTR(got) && CHECK(!stn_tensor_is_error(got)) && CHECK_I64(stn_tensor_shape(got)[s->dim], length) &&
                CHECK_I64(stn_tensor_shape(got)[1 - s->dim], OTHER);
@@ -285,8 +251,9 @@ void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t le
         for (int64_t j = 0; j < OTHER && good; j++)
             good = CHECK_NEAR(values[s->dim == 0 ? i * OTHER + j : j * length + i], want(s, s->rank, i, j), rel);
     if (!good)
-        fprintf(stderr, "  %s of %s, %d ranks, dim %d, %s, root %d, mode %d, convention %d\n", what, verb_names[s->verb], s->p, s->dim,
-                s->uneven ? "uneven" : "even", s->root, (int)s->mode, (int)s->convention);
+        fprintf(stderr, "  %s of %s, %d ranks, dim %d, %s, root %d, mode %d, convention %d\n", what,
+                verb_names[s->verb], s->p, s->dim, s->uneven ? "uneven" : "even", s->root, (int)s->mode,
+                (int)s->convention);
     free(values);
 }
 
@@ -314,17 +281,23 @@ static void in_each_mode(stn_context *context, struct setup s, const stn_mesh *m
         }
 }
 
-void for_each_setup(stn_context *context, void (*body)(stn_context *context, const struct setup *s, const stn_mesh *mesh))
+void for_each_setup(stn_context *context,
+                    void (*body)(stn_context *context, const struct setup *s, const stn_mesh *mesh))
 {
     const int p = stn_context_size(context);
     const stn_mesh *mesh = test_mesh(context, p, 0);
     for (int k = 0; k < N_VERBS * 8; k++) {
-        struct setup s = {.verb = (enum verb)(k / 8), .p = p, .rank = stn_context_rank(context), .root = (k + 1) % p, .dim = k & 1, .uneven = k >> 1 & 1,
-                          .convention = k >> 2 & 1 ? STN_GRAD_REPLICATED : STN_GRAD_PER_RANK, .probe_rank = -1};
+        struct setup s = {.verb = (enum verb)(k / 8),
+                          .p = p,
+                          .rank = stn_context_rank(context),
+                          .root = (k + 1) % p,
+                          .dim = k & 1,
+                          .uneven = k >> 1 & 1,
+                          .convention = k >> 2 & 1 ? STN_GRAD_REPLICATED : STN_GRAD_PER_RANK,
+                          .probe_rank = -1};
         if (s.verb == HALO)
             in_each_mode(context, s, mesh, body);
         else
             body(context, &s, mesh);
     }
 }
-

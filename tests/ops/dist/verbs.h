@@ -4,7 +4,19 @@
 
 #include "ranks.h"
 
-enum verb { ALL_GATHER, GATHER, REDUCE_SCATTER, SCATTER, BROADCAST, REDUCE, ALL_TO_ALL, EXCHANGE, HALO, ALL_REDUCE, N_VERBS };
+enum verb {
+    ALL_GATHER,
+    GATHER,
+    REDUCE_SCATTER,
+    SCATTER,
+    BROADCAST,
+    REDUCE,
+    ALL_TO_ALL,
+    EXCHANGE,
+    HALO,
+    ALL_REDUCE,
+    N_VERBS
+};
 
 /** One call: tensors are len x OTHER, or OTHER x len with dim 1. */
 enum { OTHER = 3 };
@@ -42,13 +54,14 @@ stn_tensor *local(stn_context *context, const struct setup *s, int rank, int64_t
 stn_tensor *call_verb(const struct setup *s, stn_tensor *x, const stn_mesh *mesh);
 
 /** Compares a tensor's elements, |got - want| <= rel * max. */
-void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t length, double (*want)(const struct setup *s, int rank, int64_t i, int64_t j),
-            double rel);
+void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t length,
+            double (*want)(const struct setup *s, int rank, int64_t i, int64_t j), double rel);
 
 /** Runs a body on 1, 2, 3, 5 and 8 thread ranks; on MPI once, on the ranks of the job. */
 void on_each_size(stn_rank_main body, void *arg);
 
 /** Calls `body` for every verb, even and uneven, along both dims, under both conventions; halos in all modes. */
-void for_each_setup(stn_context *context, void (*body)(stn_context *context, const struct setup *s, const stn_mesh *mesh));
+void for_each_setup(stn_context *context,
+                    void (*body)(stn_context *context, const struct setup *s, const stn_mesh *mesh));
 
 #endif
