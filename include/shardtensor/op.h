@@ -290,6 +290,9 @@ STN_API const stn_op *stn_op_find(stn_context *context, const char *name);
 /** What the op was registered with. Borrowed from whoever registered it. Local. */
 STN_API const stn_op_desc *stn_op_descriptor(const stn_op *op);
 
+/** The op that gave `tensor` and recorded how (PyTorch's grad_fn); NULL of a leaf, of what needs no gradient, and of NULL. Local. */
+STN_API const stn_op *stn_grad_fn(const stn_tensor *tensor);
+
 /** All ops of a context but the internal ones, by index; NULL past the end. Local. */
 STN_API const stn_op *stn_op_at(stn_context *context, int index);
 

@@ -21,6 +21,11 @@ uint32_t stni_needs_grad(const stn_context *context, int n_in, stn_tensor *const
     return needs;
 }
 
+const stn_op *stn_grad_fn(const stn_tensor *tensor)
+{
+    return tensor && tensor->node ? tensor->node->op : NULL;
+}
+
 struct stni_edge stni_edge_of(const stn_tensor *tensor)
 {
     return (struct stni_edge){tensor->node, tensor->leaf, tensor->output};

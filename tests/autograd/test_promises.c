@@ -180,6 +180,8 @@ static stn_status detach_body(stn_context *context, void *arg)
         CHECK_I64(stn_is_leaf(d), 1);
         CHECK_I64(stn_is_leaf(of[i]), i == 0);
         CHECK_I64(stn_requires_grad(of[i]), 1);
+        CHECK(stn_grad_fn(d) == NULL);
+        CHECK(stn_grad_fn(of[i]) == (i == 0 ? NULL : stn_op_find(context, "mul")));
     }
     return stn_scope_end(context);
 }
