@@ -1,8 +1,8 @@
 /* Transforms of our own, for builds without FFTW, in f64 whatever the dtype.
  *
  * Decimation in time, one prime factor of n after the other: n/r transforms of length r on the r transforms of every r-th element (Cooley and Tukey
- * 1965). Where n has a large prime factor, the transform is a convolution with a chirp, jk = (j^2 + k^2 - (k - j)^2) / 2, computed by transforms
- * whose length is a power of two that is large enough for it (Bluestein 1970). Real lines go through complex ones. */
+ * 1965). Where n has a large prime factor, as a convolution with a chirp (mixed_radix.h). Real lines go through complex ones. */
+#include "ops/fft/mixed_radix.h"
 #include "ops/fft/transform.h"
 
 #include "core/base/host_alloc.h"
@@ -19,12 +19,10 @@ static inline number times(number a, number b)
     return __builtin_complex(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
-enum { MAX_FACTORS = 64, LARGE_PRIME = 31 };
-
 /* A transform of n with the sign of its exponents in the table. */
 struct line {
     int64_t n;
-    int n_factors, factors[MAX_FACTORS];
+    int n_factors, factors[STNI_FFT_MAX_FACTORS];
     number *roots; /* exp(+-2 pi i k / n), n of them */
 };
 
@@ -33,26 +31,16 @@ struct own {
     number *chirp, *kernel; /* exp(+-pi i k^2 / n), n of them; the transform of their conjugates, wrapped around, over the power of two */
 };
 
-/* Returns what is left of n without its small prime factors. */
-static int64_t factorise(struct line *line)
-{
-    int64_t n = line->n;
-    for (int p = 2; p <= LARGE_PRIME; p++)
-        for (; n % p == 0; n /= p)
-            line->factors[line->n_factors++] = p;
-    return n;
-}
-
 static int has_large_prime(int64_t n)
 {
-    struct line line = {.n = n};
-    return factorise(&line) > 1;
+    struct line line;
+    return stni_fft_factorise(n, line.factors, &line.n_factors) > 1;
 }
 
 static stn_status line_init(struct line *line, int64_t n, int sign)
 {
     *line = (struct line){.n = n};
-    factorise(line);
+    stni_fft_factorise(n, line->factors, &line->n_factors);
     line->roots = stni_malloc((size_t)n * sizeof *line->roots);
     if (!line->roots)
         return STN_ERR_MEMORY;
@@ -64,7 +52,7 @@ static stn_status line_init(struct line *line, int64_t n, int sign)
 /* The transforms of length r of elements k, k + m, …, m = n / r, of `out`, each element multiplied by its twiddle factor first. */
 static void join_parts(const struct line *line, int r, int64_t m, int64_t stride, number *out)
 {
-    number part[LARGE_PRIME + 1];
+    number part[STNI_FFT_LARGE_PRIME + 1];
     const int64_t step = line->n / r;
     for (int64_t k = 0; k < m; k++) {
         for (int j = 0; j < r; j++)
@@ -94,15 +82,12 @@ static void transform(const struct line *line, int factor, int64_t n, int64_t st
 /* exp(sign pi i k^2 / n): k^2 modulo 2n keeps the angle exact. */
 static number chirp_at(int64_t k, int64_t n, int sign)
 {
-    const int64_t square = (int64_t)((unsigned __int128)k * (unsigned __int128)k % (unsigned __int128)(2 * n));
-    return cexp(__builtin_complex(0.0, sign * M_PI * (double)square / (double)n));
+    return cexp(__builtin_complex(0.0, sign * M_PI * (double)stni_fft_chirp_step(k, n) / (double)n));
 }
 
 static stn_status bluestein_init(struct own *own, int64_t n, int sign)
 {
-    int64_t space = 1;
-    while (space < 2 * n - 1)
-        space *= 2;
+    const int64_t space = stni_fft_chirp_space(n);
     STNI_TRY(line_init(&own->line, space, -1));
     own->chirp = stni_malloc((size_t)n * sizeof *own->chirp);
     own->kernel = stni_malloc((size_t)space * sizeof *own->kernel);
