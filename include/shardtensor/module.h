@@ -15,6 +15,9 @@ STN_BEGIN_DECLS
 
 enum { STN_MODULE_ABI = 1 };
 
+/** What a kernel is about to do with a foreign library that has code for its problem: open it, ask whether it has some, run it. */
+typedef enum stn_library_use { STN_LIBRARY_OPEN, STN_LIBRARY_QUESTION, STN_LIBRARY_RUN } stn_library_use;
+
 /** What the library offers to a module. */
 typedef struct stn_host {
     size_t size;
@@ -32,6 +35,11 @@ typedef struct stn_host {
     stn_status (*reduce)(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
     /** Where kernels of the queue's context report value errors (stn_queue_value_record). */
     stn_value_record *(*queue_value_record)(stn_queue *queue);
+    /** What the module's device_open gave for the queue's device (`impl`): where its kernels find what it keeps for a context. */
+    void *(*queue_device)(stn_queue *queue);
+    /** 1 where a kernel is to do without a foreign library, by its name in stn_context_options.without. To be asked before each use: tests have one
+     *  question or run refused here. 0 for other names. */
+    int (*queue_without)(stn_queue *queue, const char *library, stn_library_use use);
 } stn_host;
 
 /* Three kernels serve the library itself, for any dtype. Every module with a device brings the first two; without the third, ranks of one process

@@ -18,7 +18,7 @@ ORDER = [
     "src/core/base", "src/core/device", "src/core/box", "src/core/comm", "src/core/shard", "src/core/context", "src/core/tensor",
     "src/core/redistribute",
     "src/autograd", "src/dispatch",
-    "src/ops/table.h", "src/ops/cpu", "src/ops/onednn", "src/ops/exchange", "src/ops/common", "src/ops/placement", "src/ops",
+    "src/ops/table.h", "src/ops/cpu", "src/ops/onednn", "src/ops/cuda", "src/ops/exchange", "src/ops/common", "src/ops/placement", "src/ops",
     "src/train", "src/lib.c",
 ]
 

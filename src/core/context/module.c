@@ -14,6 +14,11 @@
 
 enum { MAX_NAME = 24 }; /* bytes, the end included */
 
+static void *queue_device(stn_queue *queue)
+{
+    return queue->device->impl;
+}
+
 static const stn_host host = {
     .size = sizeof(stn_host),
     .abi = STN_MODULE_ABI,
@@ -24,6 +29,8 @@ static const stn_host host = {
     .dtype_size = stn_dtype_size,
     .reduce = stni_dense_reduce,
     .queue_value_record = stn_queue_value_record,
+    .queue_device = queue_device,
+    .queue_without = stni_foreign_without,
 };
 
 /* A name becomes part of a file's and of a function's. */

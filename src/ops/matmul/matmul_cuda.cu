@@ -1,4 +1,5 @@
-/* C (batch…, m, n) = A (batch…, m, k) B (batch…, k, n) on a CUDA device, for every dtype and any strides.
+/* C (batch…, m, n) = A (batch…, m, k) B (batch…, k, n) on a CUDA device, for every dtype and any strides: by cuBLASLt for floats of which it takes the
+ * strides, else, and where it refuses, by a kernel of our own.
  *
  * A block computes a TILE x TILE tile of one product of the batch: TERMS columns of A and rows of B at a time are brought to shared memory in the
  * type of terms, and each thread adds up PER x PER elements of C in registers. Sums of f32 leave their chain for one of f64 every CHAIN
@@ -7,6 +8,7 @@
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
+#include "ops/cuda/cublaslt.h"
 #include "ops/matmul/matmul_kernel.h"
 
 namespace {
@@ -138,15 +140,147 @@ void launch_matmul(const stni_matmul_args &args, cudaStream_t stream)
     dispatch<int64_t, int32_t>(args.dtype, launch);
 }
 
+/* By cuBLASLt. Long sums of f32 are added up in spans of terms, so that they err less than one chain. */
+enum { SPAN = 1 << 14, MOST_CALLS = 64, WORKSPACE_ALIGNMENT = 256 };
+
+/* Whether a factor's rows, or its columns, are dense lines; how far apart, where there is more than one. */
+bool has_lines(int64_t rows, int64_t cols, int64_t row, int64_t col, int32_t *by_columns, int64_t *line)
+{
+    const bool dense_rows = (col == 1 || cols == 1) && (row >= cols || rows == 1);
+    const bool dense_columns = (row == 1 || rows == 1) && (col >= rows || cols == 1);
+    *by_columns = !dense_rows;
+    if (dense_rows)
+        *line = rows == 1 ? cols : row;
+    else
+        *line = cols == 1 ? rows : col;
+    return dense_rows || dense_columns;
+}
+
+/* What divides all addresses of the operands: an operand of few bytes is no better aligned than its neighbours. */
+int64_t alignment_of(const stni_matmul_args &args, const multiplication &p, int64_t size)
+{
+    const void *const data[OPERANDS] = {args.a.data, args.b.data, args.c.data};
+    uint64_t bits = WORKSPACE_ALIGNMENT;
+    for (int i = 0; i < OPERANDS; i++) {
+        bits |= (uint64_t)(uintptr_t)data[i];
+        for (int d = 0; d < p.batch.ndim; d++)
+            bits |= (uint64_t)(p.batch.stride[i][d] * size);
+    }
+    return (int64_t)(bits & -bits);
+}
+
+/* The products of the innermost dim of the batch, and how many such calls there are; false where strides or dtype are none of the library's. */
+bool library_product(const stni_matmul_args &args, const multiplication &p, stni_cublaslt_product *out, int64_t *calls)
+{
+    stni_cublaslt_product q;
+    memset(&q, 0, sizeof q);
+    const int last = p.batch.ndim - 1;
+    int32_t by_columns = 0;
+    q.dtype = args.dtype;
+    q.batch = last < 0 ? 1 : p.batch.shape[last];
+    q.m = p.m;
+    q.n = p.n;
+    q.k = p.k;
+    const bool suits = has_lines(p.m, p.k, p.row[A], p.col[A], &q.a_by_columns, &q.a_line) &&
+                       has_lines(p.k, p.n, p.row[B], p.col[B], &q.b_by_columns, &q.b_line) &&
+                       has_lines(p.m, p.n, p.row[C], p.col[C], &by_columns, &q.c_line) && !by_columns;
+    q.a_batch = last < 0 ? 0 : p.batch.stride[A][last];
+    q.b_batch = last < 0 ? 0 : p.batch.stride[B][last];
+    q.c_batch = last < 0 ? 0 : p.batch.stride[C][last];
+    q.alignment = alignment_of(args, p, args.dtype == STN_DTYPE_F64 ? 8 : args.dtype == STN_DTYPE_F32 ? 4 : 2);
+    *calls = p.batch.count / q.batch;
+    *out = q;
+    return suits && (FLOATING_DTYPES & dtype_bit(args.dtype)) && *calls <= MOST_CALLS;
+}
+
+bool is_empty(const stni_matmul_args &args, const multiplication &p)
+{
+    return p.batch.count == 0 || args.m == 0 || args.n == 0 || args.k == 0;
+}
+
+/* The part of a product that adds up its terms from `first` on, and the number of them. */
+stni_cublaslt_product span_of(const stni_cublaslt_product &whole, int64_t first)
+{
+    stni_cublaslt_product span = whole;
+    const int64_t left = whole.k - first;
+    span.k = left;
+    if (whole.dtype == STN_DTYPE_F32 && left > SPAN)
+        span.k = SPAN;
+    span.adds = first > 0;
+    return span;
+}
+
+size_t workspace_of_product(stn_queue *queue, const void *given)
+{
+    const stni_matmul_args &args = *static_cast<const stni_matmul_args *>(given);
+    const multiplication p = multiplication_of(args);
+    stni_cublaslt_product whole;
+    int64_t calls = 0;
+    size_t most = 0, bytes = 0;
+    if (is_empty(args, p) || !library_product(args, p, &whole, &calls))
+        return 0;
+    for (int64_t k = 0, terms; k < whole.k; k += terms) {
+        const stni_cublaslt_product span = span_of(whole, k);
+        if (stni_cublaslt_workspace(queue, &span, &bytes) != STN_OK)
+            return 0;
+        most = bytes > most ? bytes : most;
+        terms = span.k;
+    }
+    return most > 0 ? most + WORKSPACE_ALIGNMENT : 0;
+}
+
+void *aligned(void *workspace)
+{
+    const uintptr_t at = (uintptr_t)workspace;
+    return reinterpret_cast<void *>((at + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT);
+}
+
+/* Asked span by span, as the workspace was. STN_ERR_UNSUPPORTED: C is to be written by our own kernel, all of it. */
+stn_status run_library(stn_queue *queue, const stni_matmul_args &args, const multiplication &p)
+{
+    stni_cublaslt_product whole;
+    operands<OPERANDS> outer = p.batch;
+    int64_t calls = 0, at[OPERANDS];
+    if (!library_product(args, p, &whole, &calls))
+        return STN_ERR_UNSUPPORTED;
+    outer.ndim = outer.ndim > 0 ? outer.ndim - 1 : 0;
+    const int64_t size = args.dtype == STN_DTYPE_F64 ? 8 : args.dtype == STN_DTYPE_F32 ? 4 : 2;
+    for (int64_t call = 0; call < calls; call++) {
+        offsets_of(outer, call, at);
+        for (int64_t k = 0, terms; k < whole.k; k += terms) {
+            const stni_cublaslt_product span = span_of(whole, k);
+            const char *a = static_cast<const char *>(args.a.data) + (at[A] + k * p.col[A]) * size;
+            const char *b = static_cast<const char *>(args.b.data) + (at[B] + k * p.row[B]) * size;
+            char *c = static_cast<char *>(args.c.data) + at[C] * size;
+            const stn_status status = stni_cublaslt_multiply(queue, &span, a, b, c, aligned(args.workspace));
+            if (status != STN_OK)
+                return status;
+            terms = span.k;
+        }
+    }
+    return STN_OK;
+}
+
+stn_status run_product(stn_queue *queue, const void *given)
+{
+    const stni_matmul_args &args = *static_cast<const stni_matmul_args *>(given);
+    const multiplication p = multiplication_of(args);
+    if (is_empty(args, p) || run_library(queue, args, p) != STN_OK)
+        launch_matmul(args, static_cast<cudaStream_t>(stni_cuda_stream(queue)));
+    return stni_cuda_launched(queue);
+}
+
 constexpr uint32_t MATMUL_DTYPES = FLOATING_DTYPES | COMPLEX_DTYPES | dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32);
 
 }
 
+#define ROW(slot) STNI_CUDA_KERNEL_OF_QUEUE(slot, MATMUL_DTYPES, stni_matmul_args, run_product, workspace_of_product)
+
 STNI_CUDA_KERNELS(matmul) = {
-    STNI_CUDA_KERNEL("matmul.product", MATMUL_DTYPES, stni_matmul_args, launch_matmul),
-    STNI_CUDA_KERNEL("linear.product", MATMUL_DTYPES, stni_matmul_args, launch_matmul),
-    STNI_CUDA_KERNEL("addmm.product", MATMUL_DTYPES, stni_matmul_args, launch_matmul),
-    STNI_CUDA_KERNEL("baddbmm.product", MATMUL_DTYPES, stni_matmul_args, launch_matmul),
-    STNI_CUDA_KERNEL("contract.product", MATMUL_DTYPES, stni_matmul_args, launch_matmul),
+    ROW("matmul.product"),
+    ROW("linear.product"),
+    ROW("addmm.product"),
+    ROW("baddbmm.product"),
+    ROW("contract.product"),
     STNI_CUDA_KERNELS_END
 };

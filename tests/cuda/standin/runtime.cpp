@@ -34,7 +34,8 @@ cudaError_t failed(cudaError_t error)
 const settings_of_environment &settings()
 {
     static const settings_of_environment all = {static_cast<int>(number_from("STANDIN_DEVICES", 1)), number_from("STANDIN_SEED", 0),
-                                                number_from("STANDIN_DELAY", 0)};
+                                                number_from("STANDIN_DELAY", 0),
+                                                static_cast<int>(number_from("STANDIN_LIBRARIES", SERVING))};
     return all;
 }
 

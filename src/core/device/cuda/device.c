@@ -1,6 +1,6 @@
 /* A CUDA device: memory, streams, events and copies of the runtime. A call works on its own device and leaves the thread's current one as it
  * was, since that belongs to the caller. */
-#include "core/device/cuda/module.h"
+#include "core/device/cuda/library.h"
 
 #include <cuda_runtime_api.h>
 
@@ -21,6 +21,7 @@ struct device {
     uint64_t peers; /* bit i: its kernels may use the memory of device i */
     pthread_mutex_t lock;
     struct lent *lent;
+    struct stni_cuda_kept kept[STNI_CUDA_LIBRARIES];
 };
 
 struct event {
@@ -287,9 +288,25 @@ static void graph_destroy(void *impl, void *graph)
     leave(impl, before, cudaGraphExecDestroy(graph));
 }
 
+struct stni_cuda_kept *stni_cuda_kept(stn_queue *queue, enum stni_cuda_library library)
+{
+    struct device *device = stni_cuda_host()->queue_device(queue);
+    return &device->kept[library];
+}
+
+static void destroy_kept(struct device *device)
+{
+    const int before = enter(device);
+    for (int i = 0; i < STNI_CUDA_LIBRARIES; i++)
+        if (device->kept[i].state)
+            device->kept[i].destroy(device->kept[i].state);
+    leave(device, before, cudaSuccess);
+}
+
 static void destroy(void *impl)
 {
     struct device *device = impl;
+    destroy_kept(device);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }

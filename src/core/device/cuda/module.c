@@ -59,7 +59,7 @@ STN_API const stn_module *stn_module_cuda(const stn_host *given);
 
 const stn_module *stn_module_cuda(const stn_host *given)
 {
-    if (given->abi != STN_MODULE_ABI)
+    if (given->abi != STN_MODULE_ABI || given->size < sizeof *given)
         return NULL;
     pthread_mutex_lock(&opening);
     if (!host) {

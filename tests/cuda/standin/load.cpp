@@ -1,0 +1,51 @@
+/* Libraries of the stand-in are linked into the module: their functions are found by name here. */
+#include "core/device/cuda/library.h"
+#include "cuda/standin/settings.h"
+
+#include <cublasLt.h>
+
+#include <cstring>
+
+namespace {
+
+#define FUNCTION(name) {#name, reinterpret_cast<void *>(name)}
+
+const struct {
+    const char *name;
+    void *function;
+} functions[] = {
+    FUNCTION(cublasLtCreate),
+    FUNCTION(cublasLtDestroy),
+    FUNCTION(cublasLtMatmulDescCreate),
+    FUNCTION(cublasLtMatmulDescSetAttribute),
+    FUNCTION(cublasLtMatmulDescDestroy),
+    FUNCTION(cublasLtMatrixLayoutCreate),
+    FUNCTION(cublasLtMatrixLayoutSetAttribute),
+    FUNCTION(cublasLtMatrixLayoutDestroy),
+    FUNCTION(cublasLtMatmulPreferenceCreate),
+    FUNCTION(cublasLtMatmulPreferenceSetAttribute),
+    FUNCTION(cublasLtMatmulPreferenceDestroy),
+    FUNCTION(cublasLtMatmulAlgoGetHeuristic),
+    FUNCTION(cublasLtMatmul),
+};
+
+void *find(const char *name)
+{
+    for (const auto &f : functions)
+        if (std::strcmp(f.name, name) == 0)
+            return f.function;
+    return nullptr;
+}
+
+}
+
+int stni_cuda_load(const char *const *, const struct stni_cuda_symbol *symbols, int n)
+{
+    for (int i = 0; i < n; i++) {
+        void *function = standin::settings().libraries == standin::ABSENT ? nullptr : find(symbols[i].name);
+        if (!function)
+            return 0;
+        std::memcpy(symbols[i].function, &function, sizeof function);
+    }
+    return 1;
+}
