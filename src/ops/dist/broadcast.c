@@ -50,8 +50,11 @@ static const stn_attr_schema reduce_attrs[] = {
     {"convention", STN_ATTR_CHOICE, offsetof(struct stni_dist_attrs, convention), stni_dist_convention_names},
 };
 
-static const struct stni_dist_page broadcast_page = {.plan = plan_broadcast, .meets = STNI_ROUTE_MEETS_BACK},
-                                   reduce_page = {.plan = plan_reduce, .meets = STNI_ROUTE_MEETS};
+static const struct stni_dist_page broadcast_page = {.plan = plan_broadcast,
+                                                     .native = STNI_NATIVE_BROADCAST,
+                                                     .meets = STNI_ROUTE_MEETS_BACK},
+                                   reduce_page = {
+                                       .plan = plan_reduce, .native = STNI_NATIVE_REDUCE, .meets = STNI_ROUTE_MEETS};
 
 static const stn_op_impl impl = {.compose = stni_dist_compose};
 

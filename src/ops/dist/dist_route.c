@@ -6,6 +6,7 @@
 #include "ops/common/call.h"
 #include "ops/dist/all_reduction.h"
 #include "ops/dist/combine.h"
+#include "ops/dist/native.h"
 
 #include <shardtensor/dist.h>
 #include <shardtensor/ops.h>
@@ -50,6 +51,8 @@ static stn_status place(stn_op_call *call)
     const struct stni_layout *in = &call->in_spec[0]->layout;
     int64_t shape[STN_MAX_NDIM];
     memcpy(shape, in->shape, sizeof shape);
+    if (stni_native_serves(attrs, in)) /* counts of elements mean row-major memory */
+        STNI_TRY(stni_spec_local(call->context, in->dtype, in->ndim, in->shape, &call->want[0]));
     if (in->ndim > 0)
         shape[attrs->dim] = attrs->length;
     return stni_spec_local(call->context, in->dtype, in->ndim, shape, &call->out_spec[0]);
@@ -184,6 +187,8 @@ static stn_status run(stn_op_call *call)
 {
     struct walk w;
     STNI_TRY(begin(&w, call));
+    if (w.comm != NULL && stni_native_serves(w.attrs, &call->in_spec[0]->layout))
+        return stni_native_run(call, w.comm);
     stn_box *boxes = stni_malloc((size_t)(w.route->n_receive + 1) * sizeof *boxes);
     if (boxes == NULL)
         return stni_fail_memory(call->context, "a list of messages", (size_t)w.route->n_receive * sizeof *boxes);
@@ -220,7 +225,9 @@ static stn_tensor *arriving(const stn_backward_call *call)
                                           .length = in->ndim > 0 ? in->shape[attrs->dim] : 1,
                                           .op = STN_SUM,
                                           .kind = adjoint[attrs->kind],
-                                          .meets = attrs->meets >> 1 | (attrs->meets << 1 & STNI_ROUTE_MEETS_BACK)};
+                                          .meets = attrs->meets >> 1 | (attrs->meets << 1 & STNI_ROUTE_MEETS_BACK),
+                                          .native = stni_native_reverse((enum stni_native)attrs->native),
+                                          .root = attrs->root};
     stn_tensor *reversed;
     if (stni_route_reverse(call->context, (const struct stni_route *)stni_words_of(call->in[1]), &reversed) != STN_OK)
         return call->context->error_tensor;
@@ -256,6 +263,8 @@ static const stn_attr_schema attrs[] = {
     {"op", STN_ATTR_INT, offsetof(struct stni_route_attrs, op), NULL},
     {"kind", STN_ATTR_INT, offsetof(struct stni_route_attrs, kind), NULL},
     {"meets", STN_ATTR_INT, offsetof(struct stni_route_attrs, meets), NULL},
+    {"native", STN_ATTR_INT, offsetof(struct stni_route_attrs, native), NULL},
+    {"root", STN_ATTR_INT, offsetof(struct stni_route_attrs, root), NULL},
 };
 
 static const stn_op_impl impl = {.check = check, .place = place, .run = run, .saves = saves, .backward = backward};

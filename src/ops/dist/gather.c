@@ -152,11 +152,18 @@ static const stn_attr_schema op_attrs[] = {
     {"convention", STN_ATTR_CHOICE, offsetof(struct stni_dist_attrs, convention), stni_dist_convention_names},
 };
 
-static const struct stni_dist_page
-    all_gather_page = {.plan = plan_all_gather, .along_dim = 1, .meets = STNI_ROUTE_MEETS_BACK, .lists = {"sizes"}},
-    gather_page = {.plan = plan_gather, .along_dim = 1, .lists = {"sizes"}},
-    reduce_scatter_page = {.plan = plan_reduce_scatter, .along_dim = 1, .meets = STNI_ROUTE_MEETS, .lists = {"sizes"}},
-    scatter_page = {.plan = plan_scatter, .along_dim = 1, .lists = {"sizes"}};
+static const struct stni_dist_page all_gather_page = {.plan = plan_all_gather,
+                                                      .native = STNI_NATIVE_ALL_GATHER,
+                                                      .along_dim = 1,
+                                                      .meets = STNI_ROUTE_MEETS_BACK,
+                                                      .lists = {"sizes"}},
+                                   gather_page = {.plan = plan_gather, .along_dim = 1, .lists = {"sizes"}},
+                                   reduce_scatter_page = {.plan = plan_reduce_scatter,
+                                                          .native = STNI_NATIVE_REDUCE_SCATTER,
+                                                          .along_dim = 1,
+                                                          .meets = STNI_ROUTE_MEETS,
+                                                          .lists = {"sizes"}},
+                                   scatter_page = {.plan = plan_scatter, .along_dim = 1, .lists = {"sizes"}};
 
 static const stn_op_impl impl = {.compose = stni_dist_compose};
 

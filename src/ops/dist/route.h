@@ -44,6 +44,8 @@ struct stni_route_attrs {
     int64_t op;     /* stn_reduce_op by which messages to one place are combined; where they overlap in part: SUM */
     int64_t kind;   /* enum stni_route_kind */
     int64_t meets;  /* enum stni_route_meets, the same on all ranks */
+    int64_t native; /* enum stni_native: the collective that does the same */
+    int64_t root;   /* its root, if it has one */
 };
 
 /* Where several messages may come to one place, on some rank: in the route itself, in its reverse. */

@@ -172,7 +172,16 @@ static stn_status plan(struct stni_dist *d)
 static stn_status apply(struct stni_dist *d)
 {
     const struct stni_dist_page *page = d->call->arg;
-    const struct stni_route_attrs attrs = {d->mesh->id, d->dim, d->length, d->op, d->kind, page->meets};
+    const struct stni_route_attrs attrs = {
+        .mesh = d->mesh->id,
+        .dim = d->dim,
+        .length = d->length,
+        .op = d->op,
+        .kind = d->kind,
+        .meets = page->meets,
+        .native = page->native,
+        .root = d->attrs->root,
+    };
     stn_tensor *route;
     STNI_TRY(stni_route_create(d->context, &d->send, &d->receive, &route));
     d->call->out[0] = stni_call(STNI_OP_dist_route, 2, (stn_tensor *[]){d->call->in[0], route}, &attrs);

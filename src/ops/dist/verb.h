@@ -8,6 +8,7 @@
 
 #include "ops/common/call.h"
 #include "ops/dist/facts.h"
+#include "ops/dist/native.h"
 #include "ops/dist/route.h"
 
 #include <shardtensor/dist.h>
@@ -43,6 +44,7 @@ struct stni_dist {
 struct stni_dist_page {
     stn_status (*plan)(struct stni_dist *d);
     int along_dim;                            /* the verb joins or cuts a dim: its size may differ between ranks */
+    enum stni_native native;                  /* the collective that does the same along the first dim */
     int meets;                                /* enum stni_route_meets */
     const char *lists[2];                     /* names of the inputs behind the first; NULL: none */
     stn_status (*apply)(struct stni_dist *d); /* NULL: by a route */
