@@ -38,6 +38,13 @@ STNI_INLINE float stni_pow2_f32(uint32_t k)
     return f;
 }
 
+/* p 2^k in two steps, each of which is exact where the result is a normal number: -252 <= k <= 254. */
+STNI_INLINE float stni_scale_f32(float p, uint32_t k)
+{
+    const uint32_t half = (uint32_t)((int32_t)k >> 1);
+    return p * stni_pow2_f32(half) * stni_pow2_f32(k - half);
+}
+
 /* e^r for |r| <= ln 2 / 2. */
 STNI_INLINE float stni_exp_near_f32(float r)
 {
@@ -69,8 +76,7 @@ STNI_INLINE float stni_exp_f32(float x)
     x = lowest > x ? lowest : x;
     x = highest < x ? highest : x;
     float p = stni_exp_near_f32(stni_exp_split_f32(x, &k));
-    uint32_t half = (uint32_t)((int32_t)k >> 1);
-    return p * stni_pow2_f32(half) * stni_pow2_f32(k - half);
+    return stni_scale_f32(p, k);
 }
 
 /* For x <= 0, a quarter cheaper: 2^(k + 100) has no end to mind. */

@@ -10,24 +10,33 @@
 #include <float.h>
 #include <math.h>
 
-/* log m and *k for x = 2^k m > 0, sqrt(1/2) <= m < sqrt(2). With f = m - 1 and s = f / (2 + f): log m = 2 atanh s
- * = 2 s + 2 s^3 / 3 + 2 s^5 / 5 …, and 2 s = f - s f, in which the leading term is exact. */
-STNI_KERNEL_INLINE float stni_log_split_f32(float x, float *k)
+/* m and *k of x = 2^k m > 0, sqrt(1/2) <= m < sqrt(2). */
+STNI_KERNEL_INLINE float stni_mantissa_f32(float x, int32_t *k)
 {
     const uint32_t root_half = 0x3f3504f3u;
-    int subnormal = x < FLT_MIN;
-    float scaled = subnormal ? x * 0x1p25f : x, m;
+    const int subnormal = x < FLT_MIN;
+    const float scaled = subnormal ? x * 0x1p25f : x;
+    float m;
     uint32_t bits;
     memcpy(&bits, &scaled, sizeof bits);
-    int32_t exponent = (int32_t)(bits - root_half) >> 23;
+    const int32_t exponent = (int32_t)(bits - root_half) >> 23;
+    *k = exponent - (subnormal ? 25 : 0);
     bits -= (uint32_t)exponent << 23;
     memcpy(&m, &bits, sizeof m);
-    float f = m - 1.0f, s = f / (2.0f + f), z = s * s;
+    return m;
+}
+
+/* log m and *k. With f = m - 1 and s = f / (2 + f): log m = 2 atanh s = 2 s + 2 s^3 / 3 + 2 s^5 / 5 …, and
+ * 2 s = f - s f, in which the leading term is exact. */
+STNI_KERNEL_INLINE float stni_log_split_f32(float x, float *k)
+{
+    int32_t exponent;
+    float m = stni_mantissa_f32(x, &exponent), f = m - 1.0f, s = f / (2.0f + f), z = s * s;
     float p = 2.0f / 9.0f;
     p = STNI_FMA_F32(p, z, 2.0f / 7.0f);
     p = STNI_FMA_F32(p, z, 2.0f / 5.0f);
     p = STNI_FMA_F32(p, z, 2.0f / 3.0f);
-    *k = (float)exponent - (subnormal ? 25.0f : 0.0f);
+    *k = (float)exponent;
     return f - s * (f - p * z);
 }
 
@@ -87,9 +96,7 @@ STNI_KERNEL_INLINE float stni_exp2_f32(float x)
     float p = stni_exp_near_f32((x - (shifted - round)) * 0.693147181f);
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
-    bits -= 0x4b400000u;
-    uint32_t half = (uint32_t)((int32_t)bits >> 1);
-    return p * stni_pow2_f32(half) * stni_pow2_f32(bits - half);
+    return stni_scale_f32(p, bits - 0x4b400000u);
 }
 
 /* For |x| <= 1. */

@@ -4,7 +4,7 @@
 #ifndef STNI_OPS_CPU_POWER_H
 #define STNI_OPS_CPU_POWER_H
 
-#include "ops/cpu/exp.h"
+#include "ops/cpu/math.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,16 +21,8 @@ STNI_KERNEL_INLINE double stni_nearest_f64(double x)
  * 2e-12 of the sum. */
 STNI_KERNEL_INLINE double stni_log2_wide_f32(float x)
 {
-    const uint32_t root_half = 0x3f3504f3u;
-    const int subnormal = x < FLT_MIN;
-    const float scaled = subnormal ? x * 0x1p25f : x;
-    float m;
-    uint32_t bits;
-    memcpy(&bits, &scaled, sizeof bits);
-    const int32_t exponent = (int32_t)(bits - root_half) >> 23;
-    bits -= (uint32_t)exponent << 23;
-    memcpy(&m, &bits, sizeof m);
-    const double f = (double)m - 1.0, s = f / (2.0 + f), z = s * s;
+    int32_t k;
+    const double f = (double)stni_mantissa_f32(x, &k) - 1.0, s = f / (2.0 + f), z = s * s;
     double p = 1.0 / 13.0;
     p = STNI_FMA_F64(p, z, 1.0 / 11.0);
     p = STNI_FMA_F64(p, z, 1.0 / 9.0);
@@ -38,7 +30,7 @@ STNI_KERNEL_INLINE double stni_log2_wide_f32(float x)
     p = STNI_FMA_F64(p, z, 1.0 / 5.0);
     p = STNI_FMA_F64(p, z, 1.0 / 3.0);
     p = STNI_FMA_F64(p, z, 1.0);
-    return STNI_FMA_F64(s * 2.8853900817779268, p, (double)(exponent - (subnormal ? 25 : 0)));
+    return STNI_FMA_F64(s * 2.8853900817779268, p, (double)k);
 }
 
 /* 2^x as f32, for -160 <= x <= 140; of e^r = 2^x / 2^k what is left out is 2e-10. */
