@@ -1,5 +1,6 @@
-/* The loop of every block (pointwise_kernel.h): over the whole run, or piece by piece where the result is written by non-temporal stores. Expands
- * where T, n, in0, in1, in2, out and `block` are what their names say: `result` of x, y and `third`, the elements of in0, in1 and `last`. */
+/* The loop of every row (pointwise_kernel.h): over the whole run, or piece by piece where the result is written by non-temporal stores.
+ * For templates that define T, the type, R, that of the op's numbers, NUMBER(n), which reads one of these, and BLOCK, the function that chooses
+ * a row. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 
@@ -26,10 +27,24 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
     stni_block_send(to, piece.to, (size_t)piece.n * size);
 }
 
-/* What decides how the loop goes on changes inside the loop; otherwise the compiler would make two loops of it. */
-#define EACH_PIECE(third, last, result)                                                                             \
+/* One row's function: add_block_f32 where BLOCK is block_f32. */
+#define JOINED_(a, b) a##b
+#define JOINED(a, b) JOINED_(a, b)
+#define ROW_NAME(op) JOINED(op##_, BLOCK)
+
+/* `result` of x, y and `third`, the elements of in0, in1 and `last`, and of the numbers a, b and c. The function is not inlined, so that debuggers
+ * and profilers know it by its name; together in one function, the loops of all rows are also slower to compile, and larger.
+ *
+ * What decides how the loop goes on changes inside the loop; otherwise the compiler would make two loops of it. */
+#define ROW_FUNCTION(op, third, last, result)                                                                       \
+    static __attribute__((noinline)) void ROW_NAME(op)(const struct stni_pointwise_block *block)                    \
     {                                                                                                               \
-        struct piece piece = block->buffer ? open_piece(block, 0, sizeof(T)) : (struct piece){out, n};                \
+        const int64_t n = block->n;                                                                                 \
+        const R a = NUMBER(block->a), b = NUMBER(block->b), c = NUMBER(block->c);                                   \
+        const T *in0 = block->in[0], *in1 = block->in[1], *in2 = block->in[2];                                      \
+        T *out = block->out;                                                                                        \
+        struct piece piece = block->buffer ? open_piece(block, 0, sizeof(T)) : (struct piece){out, n};              \
+        (void)a, (void)b, (void)c, (void)in2;                                                                       \
         for (int64_t at = 0; at < n; piece = open_piece(block, at, sizeof(T))) {                                    \
             const T *from0 = in0 + at, *from1 = in1 + at, *from2 = (last) + at;                                     \
             T *to = piece.to;                                                                                       \
@@ -45,5 +60,8 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
             at += piece.n;                                                                                          \
         }                                                                                                           \
     }
+
+#define ROW_CASE(op) \
+    case STNI_POINTWISE_##op: ROW_NAME(op)(block); break;
 
 #endif

@@ -4,23 +4,20 @@
  *   ROWS(X)      the list of rows (arithmetic.h)
  *   COLUMN(...)  picks the class's expression from a row
  *   NUMBER(n)    reads a number as R */
-#define CASE(op, floating, integer, boolean, complex_)            \
-    case STNI_POINTWISE_##op:                                     \
-        EACH_PIECE(z, in2, (T)(COLUMN(floating, integer, boolean, complex_))) \
-        break;
+#define FUNCTION(op, floating, integer, boolean, complex_) \
+    ROW_FUNCTION(op, z, in2, (T)(COLUMN(floating, integer, boolean, complex_)))
+#define CASE(op, ...) ROW_CASE(op)
+
+ROWS(FUNCTION)
 
 static void BLOCK(const struct stni_pointwise_block *block)
 {
-    const int64_t n = block->n;
-    const R a = NUMBER(block->a), b = NUMBER(block->b), c = NUMBER(block->c);
-    const T *in0 = block->in[0], *in1 = block->in[1], *in2 = block->in[2];
-    T *out = block->out;
-    (void)a, (void)b, (void)c;
     switch ((int)block->op) { /* the rows of other lists are not here */
         ROWS(CASE)
     }
 }
 
+#undef FUNCTION
 #undef CASE
 #undef T
 #undef R

@@ -16,12 +16,14 @@ enum { LOOKED_AT = 1024 /* elements */ };
 #define SIN_F32 stni_sin_near_f32
 #define COS_F32 stni_cos_near_f32
 #define TAN_F32 stni_tan_near_f32
+#define NUMBER(n) ((R)(n).f)
 #define PRODUCT(x, y) ((x) * (y))
 #define DUAL(x) (x)
 #define T float
 #define R float
 #define BLOCK block_near_f32
 #include "ops/elementwise/kernels/unary_block_tmpl.h"
+#undef NUMBER
 #undef PRODUCT
 #undef DUAL
 #undef SIN_F32

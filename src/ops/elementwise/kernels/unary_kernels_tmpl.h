@@ -4,6 +4,7 @@
 #include "ops/elementwise/kernels/functions.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 
+#define NUMBER(n) ((R)(n).f)
 #define PRODUCT(x, y) ((x) * (y))
 #define DUAL(x) (x)
 #define T float
