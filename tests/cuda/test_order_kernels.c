@@ -217,6 +217,12 @@ static stn_tensor *first_few(stn_context *context, stn_dtype dtype, int64_t n)
     return both(values, places);
 }
 
+static stn_tensor *largest(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    stn_tensor *places, *values = stn_max_dim(numbers(context, dtype, n, WIDTH), 0, 0, &places);
+    return both(values, places);
+}
+
 static stn_tensor *first_many(stn_context *context, stn_dtype dtype, int64_t n)
 {
     stn_tensor *places, *values = stn_topk(numbers(context, dtype, n, WIDTH), n - n / 3, 0, 0, &places);
@@ -241,6 +247,11 @@ static stn_tensor *bins(stn_context *context, stn_dtype dtype, int64_t n)
     return stn_histc(numbers(context, dtype == STN_DTYPE_F32 ? STN_DTYPE_F64 : dtype, n, WIDTH), 37, -40, 41.5);
 }
 
+static stn_tensor *many_bins(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    return stn_histc(numbers(context, dtype == STN_DTYPE_F32 ? STN_DTYPE_F64 : dtype, n, WIDTH), 1300, -70, 70);
+}
+
 static stn_tensor *bins_of_all(stn_context *context, stn_dtype dtype, int64_t n)
 {
     return stn_histc(stn_nan_to_num(numbers(context, dtype, n, WIDTH), 0, NULL, NULL), 5, 0, 0);
@@ -248,8 +259,8 @@ static stn_tensor *bins_of_all(stn_context *context, stn_dtype dtype, int64_t n)
 
 static void orders_agree_with_the_cpu(void)
 {
-    static const function functions[] = {sorted_columns, sorted_backwards, first_few,   first_many,
-                                         medians,        places_in_a_sequence, bins, bins_of_all};
+    static const function functions[] = {sorted_columns, sorted_backwards, first_few,            largest, first_many,
+                                         medians,        places_in_a_sequence, bins, many_bins,  bins_of_all};
     compare(functions, sizeof functions / sizeof functions[0]);
 }
 

@@ -10,7 +10,7 @@
 
 namespace {
 
-enum { THREADS = 256, PER_THREAD = 64 };
+enum { THREADS = 256, PER_THREAD = 64, FEW_BINS = 1024 };
 
 /* A thread each index. `takes`: from the whole to the part, zeros where the element is on another rank. */
 template <class W> __global__ void __launch_bounds__(THREADS) move_along(const __grid_constant__ stni_sort_along_args a, int64_t n, int takes)
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(THREADS) count_pieces(const __grid_constant__ 
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < a.n)
-        atomicAdd(reinterpret_cast<unsigned long long *>(&a.work[piece_of(a, index_of(a, i))]), 1ull);
+        count_more(&a.work[piece_of(a, index_of(a, i))], 1);
 }
 
 /* One block: work becomes where each piece begins, counts what each rank gets. */
@@ -181,10 +181,13 @@ void launch_range(const stni_sort_histogram_args &a, cudaStream_t stream)
     STNI_LAUNCH(find_range, 1, THREADS, stream, a);
 }
 
-/* Counts are whole numbers, so that it does not matter in which order they are added to. */
+/* Few bins are counted by each block apart first. */
 __global__ void __launch_bounds__(THREADS) count_bins(const __grid_constant__ stni_sort_histogram_args a, stn_value_record *record)
 {
+    STNI_SHARED(int64_t, of_block, FEW_BINS);
     const int64_t first = (int64_t)blockIdx.x * THREADS * PER_THREAD, end = first + THREADS * PER_THREAD;
+    const int64_t few = a.bins <= FEW_BINS ? a.bins : 0;
+    int64_t *counts = few ? of_block : a.counts;
     double ends[2];
     stni_sort_histogram_ends(&a, &ends[0], &ends[1]);
     if (!(fabs(ends[0]) < (double)INFINITY && fabs(ends[1]) < (double)INFINITY)) {
@@ -194,11 +197,18 @@ __global__ void __launch_bounds__(THREADS) count_bins(const __grid_constant__ st
             report_value(record, a.op, STNI_BAD_RANGE, 2, numbers);
         return;
     }
+    for (int64_t k = threadIdx.x; k < few; k += THREADS)
+        of_block[k] = 0;
+    __syncthreads();
     for (int64_t i = first + threadIdx.x; i < end && i < a.lines.n; i += THREADS) {
         const int64_t bin = stni_sort_histogram_bin(number_at(a, i), ends[0], ends[1], a.bins);
         if (bin >= 0)
-            atomicAdd(reinterpret_cast<unsigned long long *>(&a.counts[bin]), 1ull);
+            count_more(&counts[bin], 1);
     }
+    __syncthreads();
+    for (int64_t k = threadIdx.x; k < few; k += THREADS)
+        if (of_block[k] > 0)
+            count_more(&a.counts[k], of_block[k]);
 }
 
 void launch_bins(const stni_sort_histogram_args &a, stn_value_record *record, cudaStream_t stream)

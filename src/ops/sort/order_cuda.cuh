@@ -77,6 +77,12 @@ STNI_DEVICE line_element element_of(const stni_sort_lines &lines, int64_t i)
     return e;
 }
 
+/* Whole numbers, so that it does not matter in which order threads add to them. */
+STNI_DEVICE void count_more(int64_t *count, int64_t n)
+{
+    atomicAdd(reinterpret_cast<unsigned long long *>(count), (unsigned long long)n);
+}
+
 /* How many of n elements come before one: those for which `is_before(i)` holds, which are the first ones. */
 template <class F> STNI_DEVICE int64_t count_first(int64_t n, F is_before)
 {

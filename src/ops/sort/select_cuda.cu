@@ -50,11 +50,11 @@ __global__ void __launch_bounds__(THREADS) count_line(const __grid_constant__ st
         const line_element e = element_of(a.lines, i);
         const int digit = stni_sort_digit_of(&a.digits, a.round, &target, key_at(a.order, a.in, base + e.at), e.index);
         if (digit >= 0)
-            count_one(&counts[digit]);
+            count_more(&counts[digit], 1);
     }
     __syncthreads();
     if (counts[threadIdx.x] > 0)
-        atomicAdd(reinterpret_cast<unsigned long long *>(&a.counts[l * ORDER_DIGITS + threadIdx.x]), (unsigned long long)counts[threadIdx.x]);
+        count_more(&a.counts[l * ORDER_DIGITS + threadIdx.x], counts[threadIdx.x]);
 }
 
 /* A dense line in order. */

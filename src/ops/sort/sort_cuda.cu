@@ -1,7 +1,7 @@
 /* Lines in order on a CUDA device: all of a line, its first elements, and runs that are in order merged.
  *
- * Of short lines, and where many elements are wanted, all entries are sorted. Else the last element that is wanted is found, and what comes before it
- * is collected and sorted. */
+ * Of short lines, and where many elements are wanted, all entries are sorted. Else, unless but one is wanted, the last of those that are is found, and
+ * what comes before it is collected and sorted. */
 #include "core/device/cuda/radix.cuh"
 #include "ops/sort/target_cuda.cuh"
 
@@ -28,6 +28,21 @@ template <class K, class P> __global__ void __launch_bounds__(THREADS) list_elem
     const int64_t at = order_line_at(&j.lines, ORDER_IN, j.first_line + line) + element_of(j.lines, place).at;
     const sort_entry<K, P> e = {(K)key_at(j.order, j.in, at), (P)place};
     entries[i] = e;
+}
+
+/* A block each line: the one that comes first. */
+template <class K, class P> __global__ void __launch_bounds__(THREADS) list_one(const __grid_constant__ job j, sort_entry<K, P> *entries)
+{
+    typedef sort_entry<K, P> entry;
+    const int64_t base = order_line_at(&j.lines, ORDER_IN, j.first_line + blockIdx.x);
+    entry first = {(K)~(K)0, (P)~(P)0};
+    for (int64_t i = threadIdx.x; i < j.lines.n; i += THREADS) {
+        const entry e = {(K)key_at(j.order, j.in, base + element_of(j.lines, i).at), (P)i};
+        first = comes_before(e, first) ? e : first;
+    }
+    first = reduce_block<THREADS>(first, [](entry a, entry b) { return comes_before(b, a) ? b : a; });
+    if (threadIdx.x == 0)
+        entries[blockIdx.x] = first;
 }
 
 /* A block each line: those that come no later than element k - 1, in whichever order. */
@@ -86,6 +101,8 @@ template <class K, class P> void run_job(job j, void *work, cudaStream_t stream)
         const sort_space<K, P> space = sort_space_of<K, P>(work, j.n_entries, at_once);
         if (all)
             STNI_LAUNCH((list_elements<K, P>), blocks_for(some.n_lines * j.lines.n, THREADS), THREADS, stream, some, space.entries);
+        else if (j.n_entries == 1)
+            STNI_LAUNCH((list_one<K, P>), (unsigned)some.n_lines, THREADS, stream, some, space.entries);
         else
             STNI_LAUNCH((list_first<K, P>), (unsigned)some.n_lines, TARGET_THREADS, stream, some, space.entries);
         const sort_entry<K, P> *sorted = sort_entries(space, j.n_entries, some.n_lines, stni_sort_key_bits(j.order.dtype), stream);

@@ -8,12 +8,6 @@ namespace {
 
 enum { TARGET_THREADS = ORDER_DIGITS };
 
-/* Counts by digits that atomics of the device can add to. */
-STNI_DEVICE void count_one(int64_t *count)
-{
-    atomicAdd(reinterpret_cast<unsigned long long *>(count), 1ull);
-}
-
 /* Of the line that begins at `base`; the target's index is the element's number in the line. All threads get it. */
 STNI_DEVICE stni_sort_target find_target(const stni_order &order, const stni_sort_lines &lines, const void *in, int64_t base, int64_t place)
 {
@@ -29,7 +23,7 @@ STNI_DEVICE stni_sort_target find_target(const stni_order &order, const stni_sor
         for (int64_t i = threadIdx.x; i < lines.n; i += TARGET_THREADS) {
             const int digit = stni_sort_digit_of(&digits, round, &t, key_at(order, in, base + element_of(lines, i).at), i);
             if (digit >= 0)
-                count_one(&counts[digit]);
+                count_more(&counts[digit], 1);
         }
         __syncthreads();
         if (threadIdx.x == 0) {
