@@ -204,6 +204,11 @@ struct stn_op_desc {
     unsigned flags; /* stn_op_flags */
     const stn_op_impl *impl;
     void *arg; /* the author's own, for the functions of `impl` */
+    /** How callers write the call: the names of all inputs and attributes, each once, in positional order between commas. "name=" may be left out, and
+     *  its default is that of attrs_init; "name=1" where what stands there only means that. "*" comes before those that are given by name alone; "name[]"
+     *  is a variadic input given as one list, "*name" one whose tensors follow each other. " -> " and what is returned end it where that depends on the
+     *  arguments. NULL: the inputs, then the attributes, each with its default. stn_op_signature makes the whole of it. */
+    const char *signature;
 };
 
 /* Rows with their number, in the initialiser of a descriptor or of a stn_op_impl: each takes an array, whose rows it counts. */
@@ -293,21 +298,35 @@ STN_API const stn_op_desc *stn_op_descriptor(const stn_op *op);
 /** The op that gave `tensor` and recorded how (PyTorch's grad_fn); NULL of a leaf, of what needs no gradient, and of NULL. Local. */
 STN_API const stn_op *stn_grad_fn(const stn_tensor *tensor);
 
+/** The call as one writes it in Python, in positional order with defaults:
+ *
+ *     group_norm(input, num_groups, weight=None, bias=None, eps=1e-05) -> Tensor
+ *
+ * Every name of an input and of an attribute stands there once; what has no "=" is required. Those behind "*" are given by name alone. A name of an
+ * optional input and of an attribute takes a tensor or a value. None: left out. "tensors[]" is a list of tensors, "*operand" one or more of them.
+ * Behind "->" stand Tensor, a tuple "(Tensor, Tensor)", a list "Tensor[]", "()" for nothing, or " | " between what it may be, as the arguments say.
+ * A call with the defaults written out gives what the call without them gives.
+ * Local. @return a text that lives as long as the context; NULL for NULL. */
+STN_API const char *stn_op_signature(const stn_op *op);
+
 /** All ops of a context but the internal ones, by index; NULL past the end. Local. */
 STN_API const stn_op *stn_op_at(stn_context *context, int index);
 
 /** Calls an op by its handle. Inputs in schema order, NULL where absent; trailing ones may be left out.
- *  @param outputs  `n_outputs` entries; those that the op gives are written, the others become NULL.
- *  On failure every output is the error tensor. @return the context's status. Collective as the op. */
+ *  @param outputs  `n_outputs` entries; those that the op gives are written, the others become NULL. Each is a new reference, which the innermost
+ *   scope owns, or outside of any the caller: but an op in place (STN_OP_IN_PLACE) gives inputs[0] itself, borrowed. No reference is added to
+ *   it, so that outputs[0] is not to be released.
+ *  On failure every output is the error tensor, whose references are not counted. @return the context's status. Collective as the op. */
 STN_API stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
                                  const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
 
-/** As stn_op_invoke, by name; an unknown name is STN_ERR_NOT_FOUND, and the message suggests the nearest; so is that of an internal op. */
+/** As stn_op_invoke, by name, with the same owners of outputs; an unknown name is STN_ERR_NOT_FOUND, and the message suggests the nearest; so is
+ *  that of an internal op. */
 STN_API stn_status stn_call(stn_context *context, const char *name, int n_inputs, stn_tensor *const *inputs, int n_attrs,
                             const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
 
 /** As stn_op_invoke with the attribute struct itself: `attrs` points to the descriptor's attrs_size bytes, NULL: defaults.
- *  The quickest way in. */
+ *  Outputs have the same owners. The quickest way in. */
 STN_API stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs, int n_outputs,
                                 stn_tensor **outputs);
 

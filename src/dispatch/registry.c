@@ -64,8 +64,10 @@ static void op_destroy(stn_op *op)
 {
     for (int s = 0; op && op->slots && s < op->impl.n_slots; s++)
         stni_free(op->slots[s].name);
-    if (op)
+    if (op) {
         stni_free(op->slots);
+        stni_free(op->signature);
+    }
     stni_free(op);
 }
 

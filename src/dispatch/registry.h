@@ -36,6 +36,7 @@ struct stn_op {
     struct stni_handler own;  /* set on the op */
     struct stni_handler named; /* set on its name */
     struct stni_slot *slots;  /* impl->n_slots */
+    char *signature;          /* NULL before somebody asked for it */
     UT_hash_handle hh;        /* by desc->name */
 };
 

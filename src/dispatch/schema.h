@@ -20,6 +20,9 @@ static inline const char *stni_input_name(const stn_op_desc *desc, int i)
 /* Checks a descriptor before it is registered. */
 stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *error);
 
+/* Whether a descriptor's signature names each input and attribute once, and nothing else. */
+stn_status stni_signature_check(const stn_op_desc *desc, struct stni_error *error);
+
 /* Whether each choice in an attribute struct is one of the schema's, each number of a known kind, and each list of a legal length: typed functions
  * write enums of their callers there. */
 stn_status stni_schema_check(const stn_op_desc *desc, const void *attrs, struct stni_error *error);

@@ -132,6 +132,7 @@ stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *erro
     STNI_TRY(check_outputs(desc, error));
     STNI_TRY(check_attrs(desc, error));
     STNI_TRY(check_kernels(desc, error));
+    STNI_TRY(stni_signature_check(desc, error));
     return check_flags(desc, error);
 }
 

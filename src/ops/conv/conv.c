@@ -166,36 +166,42 @@ const stn_op_desc stni_op_conv1d = {
     .size = sizeof(stn_op_desc), .name = "conv1d", STN_INPUTS(forward_inputs),
     STN_ATTRS(forward_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){1, STNI_CONV_FORWARD, 0},
+    .signature = "input, weight, bias=, stride=1, padding=0, dilation=1, groups=, *, padding_mode=, last_padding_mode=",
 };
 
 const stn_op_desc stni_op_conv2d = {
     .size = sizeof(stn_op_desc), .name = "conv2d", STN_INPUTS(forward_inputs),
     STN_ATTRS(forward_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){2, STNI_CONV_FORWARD, 0},
+    .signature = "input, weight, bias=, stride=1, padding=0, dilation=1, groups=, *, padding_mode=, last_padding_mode=",
 };
 
 const stn_op_desc stni_op_conv3d = {
     .size = sizeof(stn_op_desc), .name = "conv3d", STN_INPUTS(forward_inputs),
     STN_ATTRS(forward_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){3, STNI_CONV_FORWARD, 0},
+    .signature = "input, weight, bias=, stride=1, padding=0, dilation=1, groups=, *, padding_mode=, last_padding_mode=",
 };
 
 const stn_op_desc stni_op_conv_transpose1d = {
     .size = sizeof(stn_op_desc), .name = "conv_transpose1d", STN_INPUTS(forward_inputs),
     STN_ATTRS(transpose_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){1, STNI_CONV_GRAD_INPUT, 1},
+    .signature = "input, weight, bias=, stride=1, padding=0, output_padding=0, groups=, dilation=1",
 };
 
 const stn_op_desc stni_op_conv_transpose2d = {
     .size = sizeof(stn_op_desc), .name = "conv_transpose2d", STN_INPUTS(forward_inputs),
     STN_ATTRS(transpose_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){2, STNI_CONV_GRAD_INPUT, 1},
+    .signature = "input, weight, bias=, stride=1, padding=0, output_padding=0, groups=, dilation=1",
 };
 
 const stn_op_desc stni_op_conv_transpose3d = {
     .size = sizeof(stn_op_desc), .name = "conv_transpose3d", STN_INPUTS(forward_inputs),
     STN_ATTRS(transpose_schema, struct stni_conv_attrs), .attrs_init = &stni_conv_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&(const struct stni_conv_rule){3, STNI_CONV_GRAD_INPUT, 1},
+    .signature = "input, weight, bias=, stride=1, padding=0, output_padding=0, groups=, dilation=1",
 };
 
 const stn_op_desc stni_op_conv1d_grad_input = {

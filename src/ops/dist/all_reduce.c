@@ -38,4 +38,5 @@ const stn_op_desc stni_op_dist_all_reduce = {
     .flags = STN_OP_PER_RANK,
     .impl = &impl,
     .arg = (void *)&page,
+    .signature = "input, *, mesh=, op=, convention=",
 };

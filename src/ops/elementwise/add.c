@@ -97,19 +97,23 @@ static const struct stni_pointwise_rule sub_rule = {
 const stn_op_desc stni_op_add = {
     .size = sizeof(stn_op_desc), .name = "add", STN_INPUTS(stni_binary_inputs),
     STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&add_rule), .attrs_init = &defaults,
+    .signature = "input, other, *, alpha=",
 };
 const stn_op_desc stni_op_add_ = {
     .size = sizeof(stn_op_desc), .name = "add_", STN_INPUTS(stni_binary_inputs),
     STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&add_rule), .attrs_init = &defaults,
     .flags = STN_OP_IN_PLACE,
+    .signature = "input, other, *, alpha=",
 };
 
 const stn_op_desc stni_op_sub = {
     .size = sizeof(stn_op_desc), .name = "sub", STN_INPUTS(stni_binary_inputs),
     STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&sub_rule), .attrs_init = &defaults,
+    .signature = "input, other, *, alpha=",
 };
 const stn_op_desc stni_op_sub_ = {
     .size = sizeof(stn_op_desc), .name = "sub_", STN_INPUTS(stni_binary_inputs),
     STN_ATTRS(attrs_schema, struct add_attrs), STNI_POINTWISE(&sub_rule), .attrs_init = &defaults,
     .flags = STN_OP_IN_PLACE,
+    .signature = "input, other, *, alpha=",
 };

@@ -86,17 +86,21 @@ static const struct stni_pointwise_rule div_rule = {
 const stn_op_desc stni_op_addcmul = {
     .size = sizeof(stn_op_desc), .name = "addcmul", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
     STNI_POINTWISE(&mul_rule), .attrs_init = &defaults,
+    .signature = "input, tensor1, tensor2, *, value=",
 };
 const stn_op_desc stni_op_addcmul_ = {
     .size = sizeof(stn_op_desc), .name = "addcmul_", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
     STNI_POINTWISE(&mul_rule), .attrs_init = &defaults, .flags = STN_OP_IN_PLACE,
+    .signature = "input, tensor1, tensor2, *, value=",
 };
 
 const stn_op_desc stni_op_addcdiv = {
     .size = sizeof(stn_op_desc), .name = "addcdiv", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
     STNI_POINTWISE(&div_rule), .attrs_init = &defaults,
+    .signature = "input, tensor1, tensor2, *, value=",
 };
 const stn_op_desc stni_op_addcdiv_ = {
     .size = sizeof(stn_op_desc), .name = "addcdiv_", STN_INPUTS(inputs), STN_ATTRS(schema, struct addc_attrs),
     STNI_POINTWISE(&div_rule), .attrs_init = &defaults, .flags = STN_OP_IN_PLACE,
+    .signature = "input, tensor1, tensor2, *, value=",
 };

@@ -42,4 +42,5 @@ static const struct stni_pointwise_rule cast_rule = {
 const stn_op_desc stni_op_cast = {
     .size = sizeof(stn_op_desc), .name = "cast", STN_INPUTS(stni_unary_inputs),
     STN_ATTRS(attrs_schema, struct cast_attrs), STNI_POINTWISE(&cast_rule),
+    .signature = "input, dtype",
 };

@@ -85,8 +85,10 @@ static const struct stni_pointwise_rule rule = {
 const stn_op_desc stni_op_div = {
     .size = sizeof(stn_op_desc), .name = "div", STN_INPUTS(stni_binary_inputs),
     STN_ATTRS(attrs_schema, struct div_attrs), STNI_POINTWISE(&rule),
+    .signature = "input, other, *, rounding_mode=None",
 };
 const stn_op_desc stni_op_div_ = {
     .size = sizeof(stn_op_desc), .name = "div_", STN_INPUTS(stni_binary_inputs),
     STN_ATTRS(attrs_schema, struct div_attrs), STNI_POINTWISE(&rule), .flags = STN_OP_IN_PLACE,
+    .signature = "input, other, *, rounding_mode=None",
 };

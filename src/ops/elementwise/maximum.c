@@ -188,8 +188,10 @@ static const struct stni_pointwise_rule clamp_rule = {
 const stn_op_desc stni_op_clamp = {
     .size = sizeof(stn_op_desc), .name = "clamp", STN_INPUTS(clamp_inputs), STN_ATTRS(clamp_schema, struct clamp_attrs),
     STNI_POINTWISE(&clamp_rule),
+    .signature = "input, min=, max=",
 };
 const stn_op_desc stni_op_clamp_ = {
     .size = sizeof(stn_op_desc), .name = "clamp_", STN_INPUTS(clamp_inputs),
     STN_ATTRS(clamp_schema, struct clamp_attrs), STNI_POINTWISE(&clamp_rule), .flags = STN_OP_IN_PLACE,
+    .signature = "input, min=, max=",
 };

@@ -158,10 +158,12 @@ const stn_op_desc stni_op_trunc_ = {
 const stn_op_desc stni_op_round = {
     .size = sizeof(stn_op_desc), .name = "round", STN_INPUTS(stni_unary_inputs),
     STN_ATTRS(round_schema, struct round_attrs), STNI_POINTWISE(&round_rule),
+    .signature = "input, *, decimals=",
 };
 const stn_op_desc stni_op_round_ = {
     .size = sizeof(stn_op_desc), .name = "round_", STN_INPUTS(stni_unary_inputs),
     STN_ATTRS(round_schema, struct round_attrs), STNI_POINTWISE(&round_rule), .flags = STN_OP_IN_PLACE,
+    .signature = "input, *, decimals=",
 };
 
 const stn_op_desc stni_op_nan_to_num = {

@@ -89,6 +89,11 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 #define ATTRS_NUMBERS(name) STN_ATTRS(name##_attrs, struct stni_unary_attrs), .attrs_init = &name##_defaults,
 #define ATTRS_CHOICE(name) STN_ATTRS(name##_attrs, int64_t),
 
+/* Of the function and its form in place; gelu's is the only choice. */
+#define SIGNATURE_NONE
+#define SIGNATURE_NUMBERS
+#define SIGNATURE_CHOICE .signature = "input, *, approximate=",
+
 #define FROM_NONE
 #define FROM_NUMBERS .numbers = take_ab,
 #define FROM_CHOICE .numbers = take_choice,
@@ -116,8 +121,8 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
         .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},                         \
                        {third_derivative, STNI_READS_NOTHING}},                                                                \
     };                                                                                                                         \
-    DESCRIPTOR(name_, stni_unary_inputs, name_##_rule, 0, ATTRS_##attributes(name_))                                           \
-    DESCRIPTOR(name_##_, stni_unary_inputs, name_##_rule, STN_OP_IN_PLACE, ATTRS_##attributes(name_))                          \
+    DESCRIPTOR(name_, stni_unary_inputs, name_##_rule, 0, ATTRS_##attributes(name_) SIGNATURE_##attributes)                    \
+    DESCRIPTOR(name_##_, stni_unary_inputs, name_##_rule, STN_OP_IN_PLACE, ATTRS_##attributes(name_) SIGNATURE_##attributes)   \
     DESCRIPTOR(name_##_backward, backward_inputs, name_##_backward_rule, STN_OP_INTERNAL, ATTRS_##attributes(name_))           \
     DESCRIPTOR(name_##_double_backward, double_backward_inputs, name_##_double_backward_rule, STN_OP_INTERNAL,                 \
                ATTRS_##attributes(name_))

@@ -122,6 +122,7 @@ const stn_op_desc stni_op_gather = {
     STN_ATTRS(gather_schema, struct gather_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = gather},
+    .signature = "input, dim, index, *, sparse_grad=",
 };
 
 const stn_op_desc stni_op_index_select = {
@@ -131,6 +132,7 @@ const stn_op_desc stni_op_index_select = {
     STN_ATTRS(select_schema, struct select_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = index_select},
+    .signature = "input, dim, index",
 };
 
 const stn_op_desc stni_op_take_along_dim = {

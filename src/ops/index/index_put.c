@@ -156,4 +156,5 @@ const stn_op_desc stni_op_index_put = {
     STN_ATTRS(schema, struct put_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = index_put},
+    .signature = "input, indices[], values, accumulate=",
 };

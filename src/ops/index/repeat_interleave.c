@@ -115,6 +115,7 @@ const stn_op_desc stni_op_repeat_interleave = {
     .attrs_init = &attrs_init,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = repeat_interleave},
+    .signature = "input, repeats, dim=, *, output_size=None",
 };
 
 /* repeat_index: the index by which repeat_interleave reads. It is sharded as `like` is along the dim, in proportion. */

@@ -173,6 +173,7 @@ const stn_op_desc stni_op_scatter = {
     STN_ATTRS(scatter_schema, struct scatter_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = scatter},
+    .signature = "input, dim, index, src=, value=, *, reduce=None",
 };
 
 const stn_op_desc stni_op_scatter_add = {
@@ -182,6 +183,7 @@ const stn_op_desc stni_op_scatter_add = {
     STN_ATTRS(add_schema, struct add_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = scatter_add},
+    .signature = "input, dim, index, src",
 };
 
 const stn_op_desc stni_op_scatter_reduce = {
@@ -192,4 +194,5 @@ const stn_op_desc stni_op_scatter_reduce = {
     .attrs_init = &reduce_init,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = scatter_reduce},
+    .signature = "input, dim, index, src, reduce, *, include_self=",
 };

@@ -145,6 +145,7 @@ const stn_op_desc stni_op_index_add = {
     .attrs_init = &add_init,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = index_add},
+    .signature = "input, dim, index, source, *, alpha=",
 };
 
 const stn_op_desc stni_op_index_copy = {
@@ -154,6 +155,7 @@ const stn_op_desc stni_op_index_copy = {
     STN_ATTRS(copy_schema, struct copy_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = index_copy},
+    .signature = "input, dim, index, source",
 };
 
 const stn_op_desc stni_op_index_fill = {
@@ -163,4 +165,5 @@ const stn_op_desc stni_op_index_fill = {
     STN_ATTRS(fill_schema, struct fill_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = index_fill},
+    .signature = "input, dim, index, value",
 };

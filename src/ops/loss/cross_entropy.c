@@ -81,4 +81,5 @@ const stn_op_desc stni_op_cross_entropy = {
     .attrs_init = &stni_nll_defaults,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = cross_entropy},
+    .signature = "input, target, weight=, *, ignore_index=, reduction=, label_smoothing=",
 };

@@ -56,6 +56,7 @@ const stn_op_desc stni_op_gaussian_nll_loss = {
     .attrs_init = &defaults,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = gaussian_nll_loss},
+    .signature = "input, target, var, full=, eps=, reduction=",
 };
 
 static const struct stni_loss_rule rule = {

@@ -56,21 +56,25 @@ static const stn_input_schema weighted[] = {
 const stn_op_desc stni_op_mse_loss = {
     .size = sizeof(stn_op_desc), .name = "mse_loss", STN_INPUTS(weighted), STN_ATTRS(plain, struct stni_loss_attrs),
     .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_mse_loss, .by_weights = 1}),
+    .signature = "input, target, *, reduction=, weight=",
 };
 
 const stn_op_desc stni_op_l1_loss = {
     .size = sizeof(stn_op_desc), .name = "l1_loss", STN_INPUTS(weighted), STN_ATTRS(plain, struct stni_loss_attrs),
     .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_l1_loss, .by_weights = 1}),
+    .signature = "input, target, *, reduction=, weight=",
 };
 
 const stn_op_desc stni_op_huber_loss = {
     .size = sizeof(stn_op_desc), .name = "huber_loss", STN_INPUTS(weighted),
     STN_ATTRS(with_delta, struct stni_loss_attrs), .attrs_init = &defaults,
     STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_huber_loss}),
+    .signature = "input, target, reduction=, delta=, weight=",
 };
 
 const stn_op_desc stni_op_smooth_l1_loss = {
     .size = sizeof(stn_op_desc), .name = "smooth_l1_loss", STN_INPUTS(pair),
     STN_ATTRS(with_beta, struct stni_loss_attrs), .attrs_init = &defaults,
     STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_smooth_l1_loss}),
+    .signature = "input, target, *, reduction=, beta=",
 };

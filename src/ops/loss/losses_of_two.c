@@ -87,32 +87,38 @@ const stn_op_desc stni_op_binary_cross_entropy = {
     .size = sizeof(stn_op_desc), .name = "binary_cross_entropy", STN_INPUTS(weighted),
     STN_ATTRS(plain, struct stni_loss_attrs), .attrs_init = &defaults,
     STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_binary_cross_entropy, .same_shape = 1}),
+    .signature = "input, target, weight=, *, reduction=",
 };
 
 const stn_op_desc stni_op_binary_cross_entropy_with_logits = {
     .size = sizeof(stn_op_desc), .name = "binary_cross_entropy_with_logits", STN_INPUTS(logits_inputs),
     STN_ATTRS(plain, struct stni_loss_attrs), .attrs_init = &defaults,
     STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_binary_cross_entropy_with_logits, .same_shape = 1}),
+    .signature = "input, target, weight=, *, reduction=, pos_weight=",
 };
 
 const stn_op_desc stni_op_kl_div = {
     .size = sizeof(stn_op_desc), .name = "kl_div", STN_INPUTS(pair), STN_ATTRS(kl_schema, struct stni_loss_attrs),
     .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_kl_div, .has_log = 1}),
+    .signature = "input, target, *, reduction=, log_target=",
 };
 
 const stn_op_desc stni_op_poisson_nll_loss = {
     .size = sizeof(stn_op_desc), .name = "poisson_nll_loss", STN_INPUTS(pair),
     STN_ATTRS(poisson_schema, struct stni_loss_attrs), .attrs_init = &poisson_defaults,
     STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_poisson_nll, .has_log = 1, .constant = 1}),
+    .signature = "input, target, log_input=, full=, *, eps=, reduction=",
 };
 
 const stn_op_desc stni_op_soft_margin_loss = {
     .size = sizeof(stn_op_desc), .name = "soft_margin_loss", STN_INPUTS(pair), STN_ATTRS(plain, struct stni_loss_attrs),
     .attrs_init = &defaults, STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_soft_margin_loss}),
+    .signature = "input, target, *, reduction=",
 };
 
 const stn_op_desc stni_op_hinge_embedding_loss = {
     .size = sizeof(stn_op_desc), .name = "hinge_embedding_loss", STN_INPUTS(pair),
     STN_ATTRS(margin_schema, struct stni_loss_attrs), .attrs_init = &margin_defaults,
     STNI_LOSS(&(const struct stni_loss_rule){.loss = STNI_LOSS_hinge_embedding_loss}),
+    .signature = "input, target, margin=, *, reduction=",
 };

@@ -150,4 +150,5 @@ const stn_op_desc stni_op_nll_loss = {
     .n_outputs = 2,
     .n_private = 1,
     .impl = &impl,
+    .signature = "input, target, weight=, *, ignore_index=, reduction=, label_smoothing=",
 };

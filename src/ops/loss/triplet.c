@@ -76,4 +76,5 @@ const stn_op_desc stni_op_triplet_margin_loss = {
     .attrs_init = &defaults,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = triplet_margin_loss},
+    .signature = "anchor, positive, negative, margin=, p=, eps=, swap=, *, reduction=",
 };

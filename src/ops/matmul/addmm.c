@@ -169,9 +169,11 @@ static const stn_op_impl impl = {
 const stn_op_desc stni_op_addmm = {
     .size = sizeof(stn_op_desc), .name = "addmm", STN_INPUTS(matrices), STN_ATTRS(attrs_schema, struct addmm_attrs),
     .attrs_init = &defaults, .n_outputs = 1, .impl = &impl,
+    .signature = "input, mat1, mat2, *, beta=, alpha=",
 };
 
 const stn_op_desc stni_op_baddbmm = {
     .size = sizeof(stn_op_desc), .name = "baddbmm", STN_INPUTS(batches), STN_ATTRS(attrs_schema, struct addmm_attrs),
     .attrs_init = &defaults, .n_outputs = 1, .impl = &impl, .arg = (void *)&defaults,
+    .signature = "input, batch1, batch2, *, beta=, alpha=",
 };

@@ -233,4 +233,5 @@ const stn_op_desc stni_op_einsum = {
     STN_ATTRS(attrs_schema, struct einsum_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = einsum},
+    .signature = "equation, *operand",
 };

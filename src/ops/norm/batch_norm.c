@@ -185,10 +185,12 @@ const stn_op_desc stni_op_batch_norm = {
     .size = sizeof(stn_op_desc), .name = "batch_norm", STN_INPUTS(inputs),
     STN_ATTRS(batch_schema, struct running_attrs), .attrs_init = &batch_defaults, .n_outputs = 3,
     .impl = &(const stn_op_impl){.compose = batch_norm},
+    .signature = "input, running_mean=, running_var=, weight=, bias=, training=, momentum=, eps= -> Tensor | (Tensor, Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_instance_norm = {
     .size = sizeof(stn_op_desc), .name = "instance_norm", STN_INPUTS(inputs),
     STN_ATTRS(instance_schema, struct running_attrs), .attrs_init = &instance_defaults, .n_outputs = 3,
     .impl = &(const stn_op_impl){.compose = instance_norm},
+    .signature = "input, running_mean=, running_var=, weight=, bias=, use_input_stats=, momentum=, eps= -> Tensor | (Tensor, Tensor, Tensor)",
 };

@@ -63,6 +63,7 @@ const stn_op_desc stni_op_group_norm = {
     .size = sizeof(stn_op_desc), .name = "group_norm", STN_INPUTS(stni_norm_inputs),
     STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &defaults, .n_outputs = 3, .n_private = 2,
     .impl = &stni_norm_impl, .arg = (void *)&rule,
+    .signature = "input, num_groups, weight=, bias=, eps=",
 };
 
 const stn_op_desc stni_op_group_norm_backward = {

@@ -83,6 +83,7 @@ const stn_op_desc stni_op_layer_norm = {
     .size = sizeof(stn_op_desc), .name = "layer_norm", STN_INPUTS(stni_norm_inputs),
     STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &defaults, .n_outputs = 3, .n_private = 2,
     .impl = &stni_norm_impl, .arg = (void *)&rule,
+    .signature = "input, normalized_shape, weight=, bias=, eps=",
 };
 
 const stn_op_desc stni_op_layer_norm_backward = {
@@ -95,6 +96,7 @@ const stn_op_desc stni_op_rms_norm = {
     .size = sizeof(stn_op_desc), .name = "rms_norm", STN_INPUTS(rms_inputs),
     STN_ATTRS(attrs_schema, struct stni_norm_attrs), .attrs_init = &rms_defaults, .n_outputs = 3, .n_private = 2,
     .impl = &stni_norm_impl, .arg = (void *)&rms_rule,
+    .signature = "input, normalized_shape, weight=, eps=None",
 };
 
 const stn_op_desc stni_op_rms_norm_backward = {

@@ -239,6 +239,7 @@ const stn_op_desc stni_op_pad = {
     .attrs_init = &attrs_init,
     .n_outputs = 1,
     .impl = &impl,
+    .signature = "input, pad, mode=, value=",
 };
 
 const stn_op_desc stni_op_pad_backward = {

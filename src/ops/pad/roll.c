@@ -192,6 +192,7 @@ const stn_op_desc stni_op_roll = {
     .n_outputs = 1,
     .flags = STN_OP_ALIAS,
     .impl = &roll_impl,
+    .signature = "input, shifts, dims=",
 };
 
 const stn_op_desc stni_op_flip = {
@@ -202,4 +203,5 @@ const stn_op_desc stni_op_flip = {
     .n_outputs = 1,
     .flags = STN_OP_ALIAS,
     .impl = &flip_impl,
+    .signature = "input, dims",
 };

@@ -120,36 +120,42 @@ const stn_op_desc stni_op_avg_pool1d = {
     .size = sizeof(stn_op_desc), .name = "avg_pool1d", STN_INPUTS(inputs),
     STN_ATTRS(line_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1, .impl = &impl,
     .arg = (void *)&stni_pool_windows[0],
+    .signature = "input, kernel_size, stride=, padding=0, ceil_mode=, count_include_pad=",
 };
 
 const stn_op_desc stni_op_avg_pool2d = {
     .size = sizeof(stn_op_desc), .name = "avg_pool2d", STN_INPUTS(inputs),
     STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&stni_pool_windows[1],
+    .signature = "input, kernel_size, stride=, padding=0, ceil_mode=, count_include_pad=, divisor_override=",
 };
 
 const stn_op_desc stni_op_avg_pool3d = {
     .size = sizeof(stn_op_desc), .name = "avg_pool3d", STN_INPUTS(inputs),
     STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&stni_pool_windows[2],
+    .signature = "input, kernel_size, stride=, padding=0, ceil_mode=, count_include_pad=, divisor_override=",
 };
 
 const stn_op_desc stni_op_adaptive_avg_pool1d = {
     .size = sizeof(stn_op_desc), .name = "adaptive_avg_pool1d", STN_INPUTS(inputs),
     STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&stni_pool_adaptive[0],
+    .signature = "input, output_size",
 };
 
 const stn_op_desc stni_op_adaptive_avg_pool2d = {
     .size = sizeof(stn_op_desc), .name = "adaptive_avg_pool2d", STN_INPUTS(inputs),
     STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&stni_pool_adaptive[1],
+    .signature = "input, output_size",
 };
 
 const stn_op_desc stni_op_adaptive_avg_pool3d = {
     .size = sizeof(stn_op_desc), .name = "adaptive_avg_pool3d", STN_INPUTS(inputs),
     STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 1,
     .impl = &impl, .arg = (void *)&stni_pool_adaptive[2],
+    .signature = "input, output_size",
 };
 
 const stn_op_desc stni_op_avg_pool_backward = {

@@ -167,9 +167,11 @@ static const struct fold_attrs init = {{.n = -1}, {.n = -1}, {.n = -1}, {.n = -1
 const stn_op_desc stni_op_im2col = {
     .size = sizeof(stn_op_desc), .name = "im2col", STN_INPUTS(inputs), STN_ATTRS(im2col_schema, struct fold_attrs),
     .attrs_init = &init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = im2col},
+    .signature = "input, kernel_size, dilation=1, padding=0, stride=1",
 };
 
 const stn_op_desc stni_op_fold = {
     .size = sizeof(stn_op_desc), .name = "fold", STN_INPUTS(inputs), STN_ATTRS(fold_schema, struct fold_attrs),
     .attrs_init = &init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = fold},
+    .signature = "input, output_size, kernel_size, dilation=1, padding=0, stride=1",
 };

@@ -207,36 +207,42 @@ const stn_op_desc stni_op_max_pool1d = {
     .size = sizeof(stn_op_desc), .name = "max_pool1d", STN_INPUTS(inputs),
     STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
     .impl = &public_impl, .arg = (void *)&stni_pool_windows[0],
+    .signature = "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_max_pool2d = {
     .size = sizeof(stn_op_desc), .name = "max_pool2d", STN_INPUTS(inputs),
     STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
     .impl = &public_impl, .arg = (void *)&stni_pool_windows[1],
+    .signature = "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_max_pool3d = {
     .size = sizeof(stn_op_desc), .name = "max_pool3d", STN_INPUTS(inputs),
     STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
     .impl = &public_impl, .arg = (void *)&stni_pool_windows[2],
+    .signature = "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_adaptive_max_pool1d = {
     .size = sizeof(stn_op_desc), .name = "adaptive_max_pool1d", STN_INPUTS(inputs),
     STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
     .impl = &public_impl, .arg = (void *)&stni_pool_adaptive[0],
+    .signature = "input, output_size, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_adaptive_max_pool2d = {
     .size = sizeof(stn_op_desc), .name = "adaptive_max_pool2d", STN_INPUTS(inputs),
     STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
     .impl = &public_impl, .arg = (void *)&stni_pool_adaptive[1],
+    .signature = "input, output_size, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_adaptive_max_pool3d = {
     .size = sizeof(stn_op_desc), .name = "adaptive_max_pool3d", STN_INPUTS(inputs),
     STN_ATTRS(adaptive_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
     .impl = &public_impl, .arg = (void *)&stni_pool_adaptive[2],
+    .signature = "input, output_size, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_max_pool = {

@@ -254,4 +254,5 @@ const stn_op_desc stni_op_unfold = {
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &impl,
+    .signature = "input, dimension, size, step",
 };

@@ -109,4 +109,5 @@ const stn_op_desc stni_op_expand = {
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &impl,
+    .signature = "input, shape",
 };

@@ -59,4 +59,5 @@ const stn_op_desc stni_op_logsumexp = {
     .size = sizeof(stn_op_desc), .name = "logsumexp", STN_INPUTS(stni_reduction_inputs),
     STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs), .attrs_init = &stni_reduction_defaults,
     .n_outputs = 1, .impl = &(const stn_op_impl){.compose = logsumexp},
+    .signature = "input, dim, keepdim=",
 };

@@ -88,6 +88,7 @@ const stn_op_desc stni_op_var = {
     STN_ATTRS(attrs_schema, struct stni_statistic_attrs), .attrs_init = &defaults, .n_outputs = 1,
     .impl = &stni_statistic_impl,
     .arg = (void *)&(const struct stni_statistic_rule){.what = STNI_STATISTIC_VARIANCE, .backward = var_backward},
+    .signature = "input, dim=, *, correction=1, unbiased=, keepdim=",
 };
 
 const stn_op_desc stni_op_std = {
@@ -95,4 +96,5 @@ const stn_op_desc stni_op_std = {
     STN_ATTRS(attrs_schema, struct stni_statistic_attrs), .attrs_init = &defaults, .n_outputs = 1,
     .impl = &stni_statistic_impl,
     .arg = (void *)&(const struct stni_statistic_rule){.what = STNI_STATISTIC_DEVIATION, .backward = std_backward},
+    .signature = "input, dim=, *, correction=1, unbiased=, keepdim=",
 };

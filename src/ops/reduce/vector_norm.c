@@ -98,4 +98,5 @@ const stn_op_desc stni_op_vector_norm = {
     .attrs_init = &defaults,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = vector_norm},
+    .signature = "input, ord=, dim=, keepdim=",
 };

@@ -139,12 +139,14 @@ const stn_op_desc stni_op_cumsum = {
     .size = sizeof(stn_op_desc), .name = "cumsum", STN_INPUTS(stni_scan_inputs),
     STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &cumsum_impl,
     .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_SUM, .promotes = 1, .linear = 1},
+    .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_cumprod = {
     .size = sizeof(stn_op_desc), .name = "cumprod", STN_INPUTS(stni_scan_inputs),
     STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &cumprod_impl,
     .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_PROD, .promotes = 1},
+    .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_logcumsumexp = {
@@ -152,6 +154,7 @@ const stn_op_desc stni_op_logcumsumexp = {
     STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &logcumsumexp_impl,
     .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_LOGSUMEXP, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
                                                    .wanted = "a floating or complex dtype"},
+    .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_affine_scan = {

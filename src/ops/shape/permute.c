@@ -167,6 +167,7 @@ const stn_op_desc stni_op_permute = {
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &permute_impl,
     .arg = (void *)&(const struct permutation){read_permute},
+    .signature = "input, dims",
 };
 
 const stn_op_desc stni_op_movedim = {
@@ -179,4 +180,5 @@ const stn_op_desc stni_op_movedim = {
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &permute_impl,
     .arg = (void *)&(const struct permutation){read_movedim},
+    .signature = "input, source, destination",
 };

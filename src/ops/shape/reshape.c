@@ -172,6 +172,7 @@ static const struct unflatten_attrs unflatten_init = {.sizes = {.n = -1}};
 const stn_op_desc stni_op_reshape = {
     .size = sizeof(stn_op_desc), .name = "reshape", STN_INPUTS(inputs), STN_ATTRS(shape_schema, struct shape_attrs),
     .attrs_init = &shape_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = reshape},
+    .signature = "input, shape",
 };
 
 const stn_op_desc stni_op_squeeze = {
@@ -182,6 +183,7 @@ const stn_op_desc stni_op_squeeze = {
 const stn_op_desc stni_op_unsqueeze = {
     .size = sizeof(stn_op_desc), .name = "unsqueeze", STN_INPUTS(inputs), STN_ATTRS(dim_schema, struct dim_attrs),
     .n_outputs = 1, .impl = &(const stn_op_impl){.compose = unsqueeze},
+    .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_flatten = {
@@ -193,4 +195,5 @@ const stn_op_desc stni_op_unflatten = {
     .size = sizeof(stn_op_desc), .name = "unflatten", STN_INPUTS(inputs),
     STN_ATTRS(unflatten_schema, struct unflatten_attrs), .attrs_init = &unflatten_init, .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = unflatten},
+    .signature = "input, dim, sizes",
 };

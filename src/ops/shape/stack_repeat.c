@@ -242,21 +242,25 @@ const stn_op_desc stni_op_stack = {
 const stn_op_desc stni_op_repeat = {
     .size = sizeof(stn_op_desc), .name = "repeat", STN_INPUTS(inputs), STN_ATTRS(repeat_schema, struct repeat_attrs),
     .attrs_init = &repeat_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = repeat},
+    .signature = "input, repeats",
 };
 
 const stn_op_desc stni_op_diff = {
     .size = sizeof(stn_op_desc), .name = "diff", STN_INPUTS(diff_inputs), STN_ATTRS(diff_schema, struct diff_attrs),
     .attrs_init = &diff_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = diff},
+    .signature = "input, n=, dim=, prepend=, append=",
 };
 
 const stn_op_desc stni_op_pixel_shuffle = {
     .size = sizeof(stn_op_desc), .name = "pixel_shuffle", STN_INPUTS(inputs),
     STN_ATTRS(shuffle_schema, struct pixel_attrs), .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = pixel_shuffle},
+    .signature = "input, upscale_factor",
 };
 
 const stn_op_desc stni_op_pixel_unshuffle = {
     .size = sizeof(stn_op_desc), .name = "pixel_unshuffle", STN_INPUTS(inputs),
     STN_ATTRS(unshuffle_schema, struct pixel_attrs), .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = pixel_unshuffle},
+    .signature = "input, downscale_factor",
 };

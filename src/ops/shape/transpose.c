@@ -91,4 +91,5 @@ const stn_op_desc stni_op_transpose = {
     .n_outputs = 1,
     .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &impl,
+    .signature = "input, dim0, dim1",
 };

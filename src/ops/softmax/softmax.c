@@ -98,9 +98,11 @@ static const stn_op_impl impl = {
 const stn_op_desc stni_op_softmax = {
     .size = sizeof(stn_op_desc), .name = "softmax", STN_INPUTS(inputs), STN_ATTRS(attrs, struct stni_softmax_attrs),
     .attrs_init = &attrs_init, .n_outputs = 1, .impl = &impl, .arg = (void *)&rule,
+    .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_log_softmax = {
     .size = sizeof(stn_op_desc), .name = "log_softmax", STN_INPUTS(inputs), STN_ATTRS(attrs, struct stni_softmax_attrs),
     .attrs_init = &attrs_init, .n_outputs = 1, .impl = &impl, .arg = (void *)&log_rule,
+    .signature = "input, dim",
 };

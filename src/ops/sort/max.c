@@ -96,12 +96,14 @@ const stn_op_desc stni_op_max = {
     .size = sizeof(stn_op_desc), .name = "max", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct extreme_attrs),
     .attrs_init = &attrs_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = element},
     .arg = (void *)&(const struct extreme){1, STNI_OP_max_all},
+    .signature = "input, dim=, keepdim= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_min = {
     .size = sizeof(stn_op_desc), .name = "min", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct extreme_attrs),
     .attrs_init = &attrs_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = element},
     .arg = (void *)&(const struct extreme){0, STNI_OP_min_all},
+    .signature = "input, dim=, keepdim= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_argmax = {

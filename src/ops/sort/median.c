@@ -90,6 +90,7 @@ const stn_op_desc stni_op_kthvalue = {
     .attrs_init = &kth_init,
     .n_outputs = 2,
     .impl = &(const stn_op_impl){.compose = kthvalue},
+    .signature = "input, k, dim=, keepdim=",
 };
 
 const stn_op_desc stni_op_median = {
@@ -100,4 +101,5 @@ const stn_op_desc stni_op_median = {
     .attrs_init = &median_init,
     .n_outputs = 2,
     .impl = &(const stn_op_impl){.compose = median},
+    .signature = "input, dim=, keepdim= -> Tensor | (Tensor, Tensor)",
 };

@@ -148,6 +148,7 @@ const stn_op_desc stni_op_searchsorted = {
     .attrs_init = &search_init,
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = searchsorted},
+    .signature = "sorted_sequence, input, *, out_int32=, right=, side=, sorter=",
 };
 
 const stn_op_desc stni_op_bucketize = {
@@ -157,4 +158,5 @@ const stn_op_desc stni_op_bucketize = {
     STN_ATTRS(bucketize_schema, struct bucketize_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = bucketize},
+    .signature = "input, boundaries, *, out_int32=, right=",
 };

@@ -162,14 +162,17 @@ static const struct topk_attrs topk_init = {.k = 1, .dim = -1, .largest = 1, .so
 const stn_op_desc stni_op_sort = {
     .size = sizeof(stn_op_desc), .name = "sort", STN_INPUTS(inputs), STN_ATTRS(sort_schema, struct sort_attrs),
     .attrs_init = &sort_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = sort},
+    .signature = "input, dim=, descending=, *, stable=",
 };
 
 const stn_op_desc stni_op_argsort = {
     .size = sizeof(stn_op_desc), .name = "argsort", STN_INPUTS(inputs), STN_ATTRS(sort_schema, struct sort_attrs),
     .attrs_init = &sort_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = argsort},
+    .signature = "input, dim=, descending=, *, stable=",
 };
 
 const stn_op_desc stni_op_topk = {
     .size = sizeof(stn_op_desc), .name = "topk", STN_INPUTS(inputs), STN_ATTRS(topk_schema, struct topk_attrs),
     .attrs_init = &topk_init, .n_outputs = 2, .impl = &(const stn_op_impl){.compose = topk},
+    .signature = "input, k, dim=, largest=, sorted=",
 };
