@@ -78,6 +78,14 @@ STN_API stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, c
  *  STN_ERR_ARGUMENT (the message has the text and the place), or a status of stn_spec_create. */
 STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim, const int64_t *shape);
 
+/** Makes or finds a spec on the mesh of another, cut as that one is wherever this can be: a dim of the same size that the same axes shard keeps its
+ *  cuts. One that fewer axes shard keeps those of the major ones, and where minor axes are added they divide each piece evenly. Everything else
+ *  is balanced. Axis order is that of `like`, and so is the memory order where both have as many dims. Local; every rank passes the same.
+ *  @param placements  one per axis of like's mesh; NULL where `like` is a local tensor's.
+ *  @return as stn_spec_create; STN_ERR_ARGUMENT for `like` NULL. The caller owns one reference to `*out`. */
+STN_API stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim, const int64_t *shape,
+                                 const stn_spec **out);
+
 STN_API const stn_spec *stn_spec_retain(const stn_spec *spec); /**< One more reference. On the context's thread. */
 STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. Any thread. */
 
@@ -96,6 +104,34 @@ STN_API int64_t stn_spec_local_numel(const stn_spec *spec);                   /*
 /** The chunk of another rank: its shape and offset (ndim entries each; either may be NULL). Local.
  *  @param rank  world rank; one outside the mesh has an empty chunk. */
 STN_API void stn_spec_chunk(const stn_spec *spec, int rank, int64_t *shape, int64_t *offset);
+
+/** How many elements of `dim` each piece has: one entry per combination of the axes that shard it, the major one slowest, as stn_spec_options takes
+ *  them; one entry, the whole, where none does. Local; takes time in proportion to the pieces.
+ *  @param sizes  space for all of them; NULL only asks how many.
+ *  @return how many; 0 for a dim that there is not. */
+STN_API int stn_spec_sizes(const stn_spec *spec, int dim, int64_t *sizes);
+
+/* Specs as bytes: for files, and for other processes. The form knows no pointer, no number of a mesh, a context or a rank: who reads it brings a mesh
+ * whose axes have the same sizes. All numbers are little-endian.
+ *
+ *     "STNS"                  4 bytes
+ *     version                 1 byte: 1
+ *     dtype, dims, mesh axes  1 byte each; no axes: a local tensor's
+ *     per axis                size, 4 bytes; placement kind, its dim, its op, 1 byte each; which axis takes this place in the order, 1 byte
+ *     per dim                 size, 8 bytes; which dim takes this place in memory, 1 byte
+ *     per dim                 pieces, 4 bytes: 0 where balanced or whole; then the size of each, 8 bytes
+ *     check                   4 bytes: 2166136261, then for each byte before, (check ^ byte) * 16777619, modulo 2^32 */
+
+/** Writes a spec as bytes. Local. @return how many bytes the form has; nothing is written where `size` is less (`buffer` NULL: size is 0). 0 for
+ *  NULL. */
+STN_API size_t stn_spec_write(const stn_spec *spec, void *buffer, size_t size);
+
+/** Makes or finds the spec that was written: in the same context the same pointer. Local; every rank passes the same.
+ *  @param mesh  its axes have the sizes that were written, in the same order, whatever their names and ranks; of a local tensor's spec it tells
+ *   the context alone.
+ *  @return STN_ERR_ARGUMENT (mesh NULL; bytes that are not of this form, or too few or many; other axes: the message says which),
+ *   STN_ERR_VERSION (a form of a later version), or a status of stn_spec_create. The caller owns one reference to `*out`. */
+STN_API stn_status stn_spec_read(const stn_mesh *mesh, const void *buffer, size_t size, const stn_spec **out);
 
 /** Writes a description such as "f32 (73, 144) on lat=3: Shard(0) sizes 25 24 24", as snprintf does. Local. */
 STN_API int stn_spec_describe(const stn_spec *spec, char *text, size_t size);
