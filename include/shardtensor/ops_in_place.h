@@ -1,4 +1,5 @@
-/* Pointwise ops in place: each is the function of ops_pointwise.h without the underscore, and what that says of dtypes and arguments holds.
+/* Pointwise ops in place: each is the function of ops_pointwise.h without the underscore, and what that says of dtypes and arguments holds. fill_ and
+ * copy_ have none, and say it themselves.
  *
  * Shapes:     the other operands broadcast to input's shape; input keeps its shape and dtype.
  * Placement:  input keeps its spec; the others are brought to it. Where input is Partial, the op must be linear in it.
@@ -28,6 +29,19 @@ STN_API stn_tensor *stn_addcdiv_(stn_tensor *input, stn_tensor *tensor1, stn_ten
 STN_API stn_tensor *stn_clamp_(stn_tensor *input, double min, double max);
 STN_API stn_tensor *stn_clamp_tensor_(stn_tensor *input, stn_tensor *min, stn_tensor *max);
 STN_API stn_tensor *stn_masked_fill_(stn_tensor *input, stn_tensor *mask, double value);
+
+/** Every element becomes `value`: a whole number for integers, 0 or not for bool.
+ *  Placement: a Partial input takes 0 alone (STN_ERR_LAYOUT). Gradient: none reaches the old values. */
+STN_API stn_tensor *stn_fill_(stn_tensor *input, double value);
+
+/** input[i] = src[i], converted as stn_cast does.
+ *
+ * Shapes:     src broadcasts to input's shape; input keeps shape and dtype.
+ * Placement:  src, in any layout of the same mesh, is brought to input's. Where input is a pending sum src becomes one, which moves nothing.
+ * Collective: over the mesh where src must move.
+ * Gradient:   of src, twice differentiable; none reaches the old values.
+ * @return `input` itself, no reference added; errors as all of this page. */
+STN_API stn_tensor *stn_copy_(stn_tensor *input, stn_tensor *src);
 
 STN_API stn_tensor *stn_neg_(stn_tensor *input);
 STN_API stn_tensor *stn_abs_(stn_tensor *input);

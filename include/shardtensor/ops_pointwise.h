@@ -86,6 +86,13 @@ STN_API stn_tensor *stn_lerp_number_(stn_tensor *input, stn_tensor *end, double 
 /** The complex conjugate; the input's values where it is not complex. Keeps Partial(sum). Gradient: yes. */
 STN_API stn_tensor *stn_conj(stn_tensor *input);
 
+/** The same values in memory of their own: dense in the spec's memory order.
+ *
+ * Shapes, placement: kept, pending reductions of any kind too. Local.
+ * Gradient:   yes, twice differentiable. After stn_detach there is none.
+ * @return new tensor; STN_ERR_MEMORY. */
+STN_API stn_tensor *stn_clone(stn_tensor *input);
+
 /** The same values in another dtype; from complex to real, the real parts.
  *
  * Shapes:     kept. To a 16-bit float: rounds to nearest even. To an integer: towards zero. To bool: x != 0.

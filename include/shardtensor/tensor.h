@@ -35,6 +35,14 @@ STN_API const int64_t *stn_tensor_strides(const stn_tensor *tensor);     /**< Of
  *  Work on the tensor may still be queued: stn_queue_sync(stn_context_queue(…)) before reading. */
 STN_API void *stn_tensor_data(const stn_tensor *tensor);
 
+/** How often the tensor's memory was changed in place: what backward compares with the number that it had when the tensor was kept. Local.
+ *  @return 0 for NULL and an error tensor. */
+STN_API uint64_t stn_tensor_version(const stn_tensor *tensor);
+
+/** Says that the tensor's elements were changed through its memory (stn_tensor_data, DLPack, stn_wrap) and not by an op: a backward that has kept it
+ *  is refused with STN_ERR_STATE, as after an op in place. Local: each rank says it, where each has written. */
+STN_API void stn_tensor_changed(stn_tensor *tensor);
+
 /* Making tensors */
 
 /** A tensor of the given spec, its elements not set. Local; every rank of the world calls it.

@@ -117,3 +117,17 @@ int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size)
     return n + snprintf(text + at, size - at, "%s%s", flag_words[tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD)],
                         tensor->margin != NULL ? ", margins" : "");
 }
+
+uint64_t stn_tensor_version(const stn_tensor *tensor)
+{
+    return spec_of(tensor) == NULL ? 0 : tensor->storage->version;
+}
+
+void stn_tensor_changed(stn_tensor *tensor)
+{
+    if (spec_of(tensor) == NULL)
+        return;
+    tensor->storage->version++;
+    if (stni_tensor_root(tensor) != tensor->storage)
+        stni_tensor_root(tensor)->version++;
+}

@@ -12,6 +12,9 @@
     X(mul_) \
     X(conj) \
     X(cast) \
+    X(clone) \
+    X(copy_) \
+    X(fill_) \
     X(sub) \
     X(sub_) \
     X(div) \

@@ -29,6 +29,7 @@
     X(pow,         POW(x, y),              POW(x, y),            NONE,        POW(x, y))             \
     X(conj,        x,                      x,                    x,           CONJUGATE(x))          \
     X(cast,        x,                      x,                    x,           x)                     \
+    X(copy,        y,                      y,                    y,           y)                     \
     X(lerp,        LERP(x, y, z),          NONE,                 NONE,        x + COMPLEX_MUL(z, y - x)) \
     X(addcmul,     x + a * (y * z),        x + a * (y * z),      NONE,        x + a * COMPLEX_MUL(y, z)) \
     X(addcdiv,     x + a * (y / z),        NONE,                 NONE,        x + a * (y / z))       \
