@@ -13,6 +13,7 @@
 #include <shardtensor/module.h>
 #include <shardtensor/op.h>
 #include <shardtensor/ops.h>
+#include <shardtensor/pullback.h>
 #include <shardtensor/spec.h>
 #include <shardtensor/status.h>
 #include <shardtensor/tensor.h>

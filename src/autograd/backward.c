@@ -202,7 +202,7 @@ static stn_status finish_captures(struct stni_pass *pass)
         stn_tensor *moved;
         if (asked->edge.leaf && asked->edge.leaf->cotangent)
             asked->gradient = stn_tensor_retain(asked->edge.leaf->cotangent);
-        if (!asked->gradient)
+        if (!asked->gradient || pass->alone)
             continue;
         STNI_TRY(stni_gradient_spec(asked->spec, &spec));
         STNI_TRY(stni_redistribute(asked->gradient, spec, &moved));
@@ -253,6 +253,19 @@ static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *out
     return pass->capturing ? finish_captures(pass) : finish_leaves(pass);
 }
 
+static stn_status run_alone(struct stni_pass *pass)
+{
+    for (int r = 0; r < pass->n_roots; r++)
+        STNI_TRY(stni_pass_reach(pass, pass->roots[r].edge));
+    stni_pass_sort(pass);
+    stni_pass_prune(pass);
+    for (int r = 0; r < pass->n_roots; r++)
+        STNI_TRY(deliver(pass, &pass->roots[r].edge, pass->roots[r].spec, pass->roots[r].cotangent));
+    for (int i = 0; i < pass->n_nodes; i++)
+        STNI_TRY(run_node(pass, pass->nodes[i]));
+    return finish_captures(pass);
+}
+
 /* The frame of every backward: its own scope, grad mode as requested, specs kept, both thread-local words zero. */
 static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
@@ -265,7 +278,7 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     context->busy++;
     pass->mark = context->tape->mark += 2; /* the odd mark after it means "leads to a capture" */
     stni_scope_enter(context);
-    stn_status status = run_pass(pass, n, outputs, cotangents);
+    stn_status status = pass->alone ? run_alone(pass) : run_pass(pass, n, outputs, cotangents);
     if (context->error.status == STN_OK)
         status = stni_fail_queue(context, status); /* what a collective between the nodes returned */
     stni_scope_leave(context);
@@ -276,6 +289,11 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     if (context->trace)
         stni_trace_range_end(context->trace);
     return status;
+}
+
+stn_status stni_pass_run(struct stni_pass *pass)
+{
+    return run_framed(pass, 0, NULL, NULL);
 }
 
 stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents, int retain_graph)

@@ -13,6 +13,13 @@ struct stni_capture {
     stn_tensor *gradient; /* one reference, NULL until something arrived */
 };
 
+/* Where a backward begins that has no tensors to begin at. */
+struct stni_root {
+    struct stni_edge edge;
+    const stn_spec *spec; /* forward */
+    stn_tensor *cotangent;
+};
+
 struct stni_pass {
     stn_context *context;
     uint64_t mark;
@@ -27,7 +34,13 @@ struct stni_pass {
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
     struct stni_capture *captures;
     int n_captures;
+    int alone; /* a pullback's: begins at `roots`, agrees on nothing with other ranks, and leaves gradients in the layout that they have */
+    const struct stni_root *roots;
+    int n_roots;
 };
+
+/* Runs a backward that is alone, in the frame of every other: gradients are in its captures then. */
+stn_status stni_pass_run(struct stni_pass *pass);
 
 /* Adds what an edge leads to, and everything reachable from there. */
 stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge);

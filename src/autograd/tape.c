@@ -1,6 +1,8 @@
 /* The tape, grad mode, and the collectives of per-rank semantics. */
 #include "autograd/tape.h"
 
+#include "autograd/pullback.h"
+
 #include "core/base/host_alloc.h"
 
 #include <shardtensor/autograd.h>
@@ -27,6 +29,7 @@ void stni_tape_destroy(stn_context *context)
 {
     if (!context->tape)
         return;
+    stni_pullback_clear_all(context);
     stni_tape_clear_collectives(context);
     while (context->tape->n_open > 0)
         stni_leaf_release(context->tape->open[--context->tape->n_open]);

@@ -25,6 +25,7 @@ struct stni_tape {
      * until a backward has run. */
     struct stni_node **collectives;
     int n_collectives, cap_collectives;
+    struct stn_pullback *pullbacks; /* all that live, of their owners */
 };
 
 stn_status stni_tape_create(stn_context *context);

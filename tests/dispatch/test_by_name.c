@@ -20,6 +20,19 @@ static int64_t live_tensors(stn_context *context)
     return stats.live_tensors;
 }
 
+/* What an op in place gives is its input, borrowed, whichever way it is called. */
+static void check_borrowed(stn_context *context, stn_tensor *own)
+{
+    const stn_op *ceil_ = stn_op_find(context, "ceil_");
+    stn_tensor *out = NULL;
+    CHECK_STATUS(stn_call(context, "ceil_", 1, &own, 0, NULL, 1, &out), STN_OK);
+    CHECK(out == own);
+    CHECK_STATUS(stn_op_invoke(ceil_, 1, &own, 0, NULL, 1, &out), STN_OK);
+    CHECK(out == own);
+    CHECK_STATUS(stn_op_apply(ceil_, 1, &own, NULL, 1, &out), STN_OK);
+    CHECK(out == own);
+}
+
 static stn_status in_place_body(stn_context *context, void *arg)
 {
     double got[7];
@@ -36,7 +49,10 @@ static stn_status in_place_body(stn_context *context, void *arg)
     stn_tensor *own = numbers(context, 7); /* outside of scopes: the caller's */
     CHECK_STATUS(stn_call(context, "ceil_", 1, &own, 0, NULL, 0, NULL), STN_OK);
     CHECK_I64(stn_tensor_ndim(own), 1);
+    check_borrowed(context, own);
+    before = live_tensors(context);
     stn_tensor_release(&own);
+    CHECK_I64(live_tensors(context), before - 1); /* the caller's was the only reference */
     return STN_OK;
 }
 

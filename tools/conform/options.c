@@ -7,7 +7,8 @@
 
 const char options_usage[] =
     "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi] [--device NAME] [--module-path DIR] [--placements all|K]\n"
-    "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET] FILE|DIR...\n"
+    "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET]\n"
+    "                   [--gradients tape|pullback] FILE|DIR...\n"
     "\n"
     "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
     "compares. Exit status 0 only if every configuration passed.\n"
@@ -22,6 +23,7 @@ const char options_usage[] =
     "  --dtype D       f64, bf16 or f16: floating inputs are cast, and compared with one rank in f64 within the dtype's bounds (f32)\n"
     "  --without LIST  libraries to do without, of onednn,fftw: our own kernels serve\n"
     "  --isa SET       instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
+    "  --gradients     tape: of leaves that require grad, by backward; pullback: of each call, as an engine of gradients outside takes them\n"
     "  --only N        one configuration, as a failure's line names it\n";
 
 /* A whole number and nothing else. */
@@ -140,6 +142,12 @@ static int parse_isa(struct options *o, const char *text)
     return 1;
 }
 
+static int parse_gradients(struct options *o, const char *text)
+{
+    o->run.pullbacks = strcmp(text, "pullback") == 0;
+    return o->run.pullbacks || strcmp(text, "tape") == 0;
+}
+
 static const struct option_row {
     const char *name;
     int (*parse)(struct options *o, const char *text);
@@ -156,6 +164,7 @@ static const struct option_row {
     {"--dtype", parse_dtype, "f32, f64, bf16 or f16"},
     {"--without", parse_without, "names of onednn, fftw, cublaslt, cudnn with commas between them"},
     {"--isa", parse_isa, "an instruction set"},
+    {"--gradients", parse_gradients, "tape or pullback"},
     {"--only", parse_only, "the number of a configuration"},
 };
 

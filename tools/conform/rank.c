@@ -30,6 +30,8 @@ struct rank_run {
     stn_tensor *leaf[STN_MAX_INPUTS];  /* by number in the case */
     stn_tensor *place[STN_MAX_INPUTS]; /* by place in the op */
     stn_tensor *output[STN_MAX_OUTPUTS];
+    stn_pullback *pullback; /* where gradients are a pullback's; NULL before */
+    stn_tensor *pulled[STN_MAX_INPUTS]; /* its gradients, by place in the op */
 };
 
 STN_PRINTF(2, 3)
@@ -92,7 +94,7 @@ static stn_status make_leaf(struct rank_run *run, int i)
         return status;
     run->leaf[i] = parts_tensor(run->context, value, spec, rng_mix(run->configuration->seed, (uint64_t)i));
     stn_spec_release(&spec);
-    if (run->leaf[i] != NULL && run->c->grad[i].data != NULL)
+    if (run->leaf[i] != NULL && run->c->grad[i].data != NULL && !run->configuration->pullbacks)
         stn_set_requires_grad(run->leaf[i], 1);
     return run->leaf[i] == NULL ? STN_ERR_MEMORY : stn_context_status(run->context);
 }
@@ -195,13 +197,30 @@ static void check_tensor(struct rank_run *run, const char *kind, const char *nam
 
 /* The three steps */
 
+/* The inputs that have gradients, by place in the op. */
+static uint32_t needs_of(const struct rank_run *run)
+{
+    uint32_t needs = 0;
+    for (int i = 0; i < run->c->n_inputs; i++)
+        if (run->c->grad[i].data != NULL)
+            needs |= UINT32_C(1) << case_input_place(run->c, i, stn_op_descriptor(run->op));
+    return needs;
+}
+
+static stn_status call_op(struct rank_run *run, int n_attrs, const stn_attr *attrs, int n_outputs)
+{
+    if (!run->configuration->pullbacks)
+        return stn_op_invoke(run->op, run->n_places, run->place, n_attrs, attrs, n_outputs, run->output);
+    return stn_op_invoke_pullback(run->op, run->n_places, run->place, n_attrs, attrs, needs_of(run), n_outputs, run->output, &run->pullback);
+}
+
 static stn_status forward(struct rank_run *run)
 {
     stn_attr attrs[ATTRS_MAX];
     attrs_fit(&run->c->attrs, stn_op_descriptor(run->op), attrs);
     const int n_outputs = stn_op_descriptor(run->op)->n_outputs;
     const stn_stats before = begin_measure(run);
-    stn_status status = stn_op_invoke(run->op, run->n_places, run->place, run->c->attrs.n, attrs, n_outputs, run->output);
+    stn_status status = call_op(run, run->c->attrs.n, attrs, n_outputs);
     if (status != STN_OK) {
         const stn_stats after = stats_of(run->context);
         run->outcome->refused = 1;
@@ -239,6 +258,16 @@ static stn_status make_cotangent(struct rank_run *run, int k, stn_tensor **out)
     return *out == NULL ? STN_ERR_MEMORY : stn_context_status(run->context);
 }
 
+static stn_status pull_back(struct rank_run *run, int n, stn_tensor *const *losses, stn_tensor *const *cotangents)
+{
+    stn_tensor *of_output[STN_MAX_OUTPUTS] = {0};
+    for (int l = 0; l < n; l++)
+        for (int k = 0; k < run->c->n_outputs; k++)
+            if (run->output[k] == losses[l])
+                of_output[k] = cotangents[l];
+    return stn_pullback_apply(run->pullback, run->c->n_outputs, of_output, needs_of(run), run->pulled, NULL);
+}
+
 static stn_status backward(struct rank_run *run)
 {
     stn_tensor *losses[STN_MAX_OUTPUTS], *cotangents[STN_MAX_OUTPUTS];
@@ -258,7 +287,7 @@ static stn_status backward(struct rank_run *run)
     /* The gradients are as large as what they are of. */
     const int64_t chunks = 2 * chunks_of(run->n_places, run->place) + chunks_of(n, losses) + chunks_of(n, cotangents);
     const stn_stats before = begin_measure(run);
-    stn_status status = stn_backward_many(run->context, n, losses, cotangents, 0);
+    stn_status status = run->pullback ? pull_back(run, n, losses, cotangents) : stn_backward_many(run->context, n, losses, cotangents, 0);
     end_measure(run, "backward", &before, chunks);
     return status;
 }
@@ -285,8 +314,8 @@ static stn_status gradients(struct rank_run *run)
     for (int i = 0; i < run->c->n_inputs; i++) {
         if (run->c->grad[i].data == NULL)
             continue;
-        stn_tensor *grad = NULL;
-        stn_status status = stn_grad_of(run->leaf[i], &grad);
+        stn_tensor *grad = run->pulled[case_input_place(run->c, i, stn_op_descriptor(run->op))];
+        stn_status status = run->pullback ? STN_OK : stn_grad_of(run->leaf[i], &grad);
         if (status != STN_OK)
             return status;
         if (grad == NULL) {
@@ -294,7 +323,8 @@ static stn_status gradients(struct rank_run *run)
             continue;
         }
         check_tensor(run, "grad", run->c->input_name[i], grad, &run->c->grad[i]);
-        check_gradient_spec(run, i, grad);
+        if (!run->pullback)
+            check_gradient_spec(run, i, grad);
     }
     return stn_context_status(run->context);
 }
@@ -323,6 +353,7 @@ void rank_run(stn_context *context, const stn_mesh *mesh, const struct conform_c
         if (outcome->status != STN_OK)
             wrong(&run, "%s: %s: %s", steps[s].name, stn_status_text(outcome->status), stn_context_error_text(context));
     }
+    stn_pullback_release(&run.pullback);
     stn_scope_end(context);
     stn_context_take_error(context, NULL, 0);
     if (outcome->status == STN_OK && stats_of(context).live_tensors != alive)

@@ -248,6 +248,7 @@ static void add_configuration(struct batch *batch, const struct subject *subject
     *configuration = (struct configuration){
         .number = number,
         .uneven = uneven,
+        .pullbacks = batch->options->pullbacks,
         .seed = rng_mix(seed, (uint64_t)uneven),
         .layouts = batch->layouts + batch->n * batch->c->n_inputs,
     };

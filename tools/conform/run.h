@@ -17,6 +17,7 @@ struct run_options {
     const char *isa;    /* instruction set of the kernels; NULL: the widest */
     const char *device; /* as stn_context_options has it; NULL: the CPU */
     const char *module_path; /* where the device's module is looked for first; NULL: nowhere */
+    int pullbacks;      /* gradients are those of each call's pullback, not of the tape */
     int processes;      /* ranks are the processes of a job: each runs this program */
 };
 
@@ -24,6 +25,7 @@ struct run_options {
 struct configuration {
     int64_t number; /* within its case and mesh */
     int uneven;     /* drawn cuts and a dual cotangent; else balanced ones and a Replicate cotangent */
+    int pullbacks; /* as in run_options */
     uint64_t seed;
     struct layout *layouts; /* one per input of the case */
 };
