@@ -114,6 +114,7 @@ typedef struct stn_op_call {
     stn_meta *out_meta;             /* check */
     void *arg;                      /* the descriptor's */
     uint64_t note;                  /* place may leave a word for run: it is kept with the specs. 0 before */
+    void *kept;                     /* run: the op's kept_size bytes of such calls. NULL where the op has none */
 } stn_op_call;
 
 typedef struct stn_backward_call {
@@ -188,6 +189,10 @@ typedef struct stn_op_impl {
      *  for the second one read as a double, {3*} for a list: number 3 says how many follow it. The op's name and a colon are put before. */
     const char *const *value_texts;
     int n_value_texts;
+    /** Bytes that run may write to (stn_op_call.kept, aligned as by malloc) and finds again in the next call with the same attributes and input
+     *  specs; zero before the first. For what follows from these alone, as a kernel's arguments do but for their pointers; may be forgotten
+     *  between calls. 0: none. */
+    size_t kept_size;
 } stn_op_impl;
 
 struct stn_op_desc {

@@ -207,7 +207,7 @@ ASIDE stn_status move_inputs(struct stni_walk *w)
     return STN_OK;
 }
 
-INLINE stn_status make_outputs(struct stni_walk *w)
+ASIDE stn_status make_outputs(struct stni_walk *w)
 {
     stn_status status = STN_OK;
     for (int k = 0; k < w->call.n_out; k++) {
@@ -216,6 +216,14 @@ INLINE stn_status make_outputs(struct stni_walk *w)
             status = stni_tensor_create(w->call.context, w->call.out_spec[k], &w->out[k]);
     }
     return status;
+}
+
+INLINE stn_status make(struct stni_walk *w, unsigned steps)
+{
+    if (!(steps & STNI_STEP_ONE))
+        return make_outputs(w);
+    w->out[0] = NULL;
+    return stni_tensor_create(w->call.context, w->call.out_spec[0], &w->out[0]);
 }
 
 /* Puts a copy in an input's place: the same logical value in memory of its own. */
@@ -321,7 +329,7 @@ ASIDE void drop_outputs(struct stni_walk *w, int first)
 
 /* Hands out what the caller asked for; nothing was visible before. What an op changed in place is the caller's all along: its reference is
  * neither handed out nor dropped. */
-INLINE void publish(struct stni_walk *w, int in_place, int n_out, stn_tensor **out)
+ASIDE void publish(struct stni_walk *w, int in_place, int n_out, stn_tensor **out)
 {
     stn_context *context = w->call.context;
     int given = w->call.n_out - w->desc->n_private;
@@ -333,6 +341,14 @@ INLINE void publish(struct stni_walk *w, int in_place, int n_out, stn_tensor **o
         drop_outputs(w, given);
     for (int k = given; k < n_out; k++)
         out[k] = NULL;
+}
+
+INLINE void hand_out(struct stni_walk *w, unsigned steps, int n_out, stn_tensor **out)
+{
+    if ((steps & STNI_STEP_ONE) && n_out == 1)
+        out[0] = w->call.context->scopes.depth > 0 ? stni_tensor_publish(w->out[0]) : w->out[0];
+    else
+        publish(w, steps & STNI_STEP_IN_PLACE, n_out, out);
 }
 
 ASIDE void drop_moved(struct stni_walk *w)
@@ -351,13 +367,13 @@ INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const 
     const unsigned steps = w.placed->steps;
     if (steps & STNI_STEP_MOVE)
         STNI_TRY_GOTO(move_inputs(&w), moved);
-    STNI_TRY_GOTO(steps & STNI_STEP_MAKE ? make_outputs(&w) : begin_outputs(&w, steps), made);
+    STNI_TRY_GOTO(steps & STNI_STEP_MAKE ? make(&w, steps) : begin_outputs(&w, steps), made);
     STNI_TRY_GOTO(run(&w, steps), made);
     if (steps & STNI_STEP_ALIAS)
         STNI_TRY_GOTO(take_made(&w, n_in > 0 ? in[0] : NULL), made);
     if ((w.flags & STNI_TENSOR_REQUIRES_GRAD) || (steps & STNI_STEP_PER_RANK))
         STNI_TRY_GOTO(record(&w), made);
-    publish(&w, steps & STNI_STEP_IN_PLACE, n_out, out);
+    hand_out(&w, steps, n_out, out);
     if (w.moved)
         drop_moved(&w);
     return STN_OK;
@@ -372,8 +388,7 @@ moved:
 static void begin(stn_context *context)
 {
     context->stats.dispatches++;
-    if (atomic_load_explicit(&context->dead, memory_order_relaxed))
-        stni_context_reap(context);
+    stni_context_reap(context);
     if (context->busy++ > 0)
         return;
     if (context->places->full)

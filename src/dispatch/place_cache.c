@@ -4,6 +4,8 @@
 #include "core/base/host_alloc.h"
 #include "dispatch/registry.h"
 
+#include <stdalign.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { KEY_WORDS = 1 + STN_MAX_INPUTS + 128 }; /* op, specs, attributes (STNI_MAX_ATTRS_SIZE bytes) */
@@ -108,7 +110,10 @@ static unsigned steps_of(const stn_op_call *call, int no_rule, uint32_t moves)
     steps |= flags & STN_OP_ALIAS ? STNI_STEP_ALIAS : 0;
     steps |= flags & STN_OP_PER_RANK ? STNI_STEP_PER_RANK : 0;
     steps |= no_rule ? STNI_STEP_FALLBACK : 0;
-    return steps & (STNI_STEP_IN_PLACE | STNI_STEP_ALIAS | STNI_STEP_FALLBACK) ? steps : steps | STNI_STEP_MAKE;
+    if (steps & (STNI_STEP_IN_PLACE | STNI_STEP_ALIAS | STNI_STEP_FALLBACK))
+        return steps;
+    const int one = call->n_out == 1 && call->out_spec[0] && call->op->desc->n_private == 0;
+    return steps | STNI_STEP_MAKE | (one ? STNI_STEP_ONE : 0);
 }
 
 /* Copies the specs that the call points to. */
@@ -125,16 +130,19 @@ static void take_specs(struct stni_placed *entry, const stn_op_call *call, const
         entry->moves |= (uint32_t)(want[i] != specs[i]) << i;
 }
 
-/* One block: entry, key, specs. */
+/* One block: entry, key, specs, what the op keeps. */
 static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_size, const uint64_t *key, size_t size, int no_rule)
 {
-    struct stni_placed *entry = stni_malloc(sizeof *entry + size + (size_t)n_specs(call) * sizeof(stn_spec *));
+    const size_t kept_size = call->op->impl.kept_size, end = sizeof(struct stni_placed) + size + (size_t)n_specs(call) * sizeof(stn_spec *);
+    const size_t kept_at = (end + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    struct stni_placed *entry = stni_malloc(kept_at + kept_size);
     if (!entry)
         return NULL;
     *entry = (struct stni_placed){.call = *call};
     entry->call.in = NULL;
     entry->call.out = NULL;
     entry->call.out_meta = NULL;
+    entry->call.kept = kept_size > 0 ? memset((char *)entry + kept_at, 0, kept_size) : NULL;
     if (attrs_size > 0)
         entry->call.attrs = NULL;
     memcpy(entry->key, key, size);

@@ -17,7 +17,8 @@ enum stni_placed_steps {
     STNI_STEP_IN_PLACE = 4,
     STNI_STEP_ALIAS = 8,     /* run makes the outputs */
     STNI_STEP_FALLBACK = 16, /* place had no rule */
-    STNI_STEP_PER_RANK = 32  /* is recorded whatever requires grad here */
+    STNI_STEP_PER_RANK = 32, /* is recorded whatever requires grad here */
+    STNI_STEP_ONE = 64       /* beside MAKE: there is one output, which the caller gets, as of most ops */
 };
 
 /* Specs are retained: in_spec so that a pointer in a key cannot come to mean another spec. */

@@ -39,7 +39,7 @@ STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_kernel_
 
 static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)
 {
-    if (slot < 0 || slot >= op->impl.n_slots || args_size != op->slots[slot].args_size)
+    if ((unsigned)slot >= (unsigned)op->impl.n_slots || args_size != op->slots[slot].args_size)
         return launch_refused(op, slot, args_size);
     stn_kernel_fn kernel = op->slots[slot].winner[dtype].function;
     if (!kernel)

@@ -1,4 +1,4 @@
-"""A cached dispatch of `add` takes at most 1,500 instructions, and at most 10 % more than the baseline of this compiler and these flags.
+"""A cached dispatch of `add` takes at most 800 instructions, and at most 10 % more than the baseline of this compiler and these flags.
 
 usage: instructions.py PROGRAM BASELINE KEY [--update]
 
@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-LIMIT = 1500
+LIMIT = 800
 TOLERANCE = 1.10
 FEW, MANY = 2000, 12000
 SKIPPED = 77

@@ -28,15 +28,19 @@ STNI_COLD int stni_slab_grow(struct stni_slab *slab);
  * take none. */
 void stni_slab_each(struct stni_slab *slab, void (*visit)(void *object, void *arg), void *arg);
 
-/* An object, its contents those of stni_slab_each; NULL when there is no memory. */
-static inline void *stni_slab_take(struct stni_slab *slab)
+/* A free object: there is one (`free`). Its contents are those of stni_slab_each. */
+static inline void *stni_slab_pop(struct stni_slab *slab)
 {
-    if (slab->free == NULL && !stni_slab_grow(slab))
-        return NULL;
     void *object = slab->free;
     stni_unpoison(object, slab->object_size);
     slab->free = *(void **)object;
     return object;
+}
+
+/* An object; NULL when there is no memory. */
+static inline void *stni_slab_take(struct stni_slab *slab)
+{
+    return slab->free != NULL || stni_slab_grow(slab) ? stni_slab_pop(slab) : NULL;
 }
 
 static inline void stni_slab_put(struct stni_slab *slab, void *object)

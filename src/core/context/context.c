@@ -236,7 +236,7 @@ void stni_context_unkeep(stn_context *context)
         finish(context);
 }
 
-static void free_dead(stn_context *context)
+void stni_context_free_dead(stn_context *context)
 {
     stn_tensor *tensor = atomic_exchange_explicit(&context->dead, NULL, memory_order_acquire);
     while (tensor != NULL) {
@@ -250,19 +250,13 @@ void stni_context_let_go(stn_context *context)
 {
     stn_tensor *none;
     do {
-        free_dead(context);
+        stni_context_free_dead(context);
         if (context->stats.live_tensors == 0) {
             stni_context_unkeep(context);
             return;
         }
         none = NULL;
     } while (!atomic_compare_exchange_strong_explicit(&context->dead, &none, STNI_NOBODY, memory_order_release, memory_order_relaxed));
-}
-
-void stni_context_reap(stn_context *context)
-{
-    if (atomic_load_explicit(&context->dead, memory_order_relaxed) != NULL && !context->closed)
-        free_dead(context);
 }
 
 int stn_context_rank(const stn_context *context)

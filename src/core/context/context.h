@@ -106,9 +106,16 @@ void stni_context_unkeep(stn_context *context);
  * their handles on `dead`. Frees what is there, and gives the context up or, after its last handle, ends it. */
 void stni_context_let_go(stn_context *context);
 
+/* Frees the handles on `dead`. */
+void stni_context_free_dead(stn_context *context);
+
 /* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op, a scope or a
  * reading of statistics begins, never in the middle of one. */
-void stni_context_reap(stn_context *context);
+static inline void stni_context_reap(stn_context *context)
+{
+    if (atomic_load_explicit(&context->dead, memory_order_relaxed) != NULL && !context->closed)
+        stni_context_free_dead(context);
+}
 
 /* Waits for the queue; a failure of it becomes the context's, as a rank error. Returns the kept status. */
 stn_status stni_context_sync(stn_context *context, stn_sync_reason reason);

@@ -5,54 +5,16 @@
  * may not be the host's to write. */
 #include "core/device/mempool.h"
 
-#include "core/base/cold.h"
 #include "core/base/host_alloc.h"
-#include "core/base/poison.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-enum {
-    SMALL_STEP = 64,   /* bytes between the small classes, and the alignment */
-    SMALL_CLASSES = 8, /* up to 512 bytes */
-    N_CLASSES = 8 * 56 /* 8 small ones, then 8 for each of the powers of two from 2^9 to 2^63 */
-};
-
-struct size_class {
-    void **free; /* a stack; has space for every block of the class, so that a release cannot fail */
-    size_t n_free, cap, n_blocks;
-};
-
-struct block {
-    char *pointer;
-    size_t bytes;
-};
-
-struct stni_mempool {
-    stn_queue *queue; /* NULL once the pool is closed; `blocks` is in the order of addresses then */
-    stn_device *device;
-    int immediate; /* the queue is, or was */
-    struct stni_mempool_stats stats;
-    struct block *blocks; /* all that the device gave */
-    size_t n_blocks, cap_blocks;
-    struct size_class classes[N_CLASSES];
-};
-
-/* bytes >= 1 */
-static int class_of(size_t bytes)
-{
-    size_t last = bytes - 1;
-    if (last < SMALL_STEP * SMALL_CLASSES)
-        return (int)(last / SMALL_STEP);
-    int k = 63 - __builtin_clzll(last); /* 2^k <= last < 2^(k+1), k >= 9 */
-    return 8 * (k - 8) + (int)(last >> (k - 3) & 7);
-}
-
-/* The largest size of a class: the inverse of class_of. 0 where it is no size_t. */
+/* The largest size of a class: the inverse of stni_mempool_class_of. 0 where it is no size_t. */
 static size_t class_bytes(int c)
 {
-    if (c < SMALL_CLASSES)
-        return (size_t)(c + 1) * SMALL_STEP;
+    if (c < STNI_POOL_SMALL_CLASSES)
+        return (size_t)(c + 1) * STNI_POOL_STEP;
     int k = c / 8 + 8;
     return (size_t)(9 + c % 8) << (k - 3);
 }
@@ -71,10 +33,10 @@ static int grow(void **items, size_t *cap, size_t need, size_t item_bytes)
 }
 
 /* Makes space in the lists for one more block, before it is allocated. */
-static int make_room(struct stni_mempool *pool, struct size_class *class)
+static int make_room(struct stni_mempool *pool, struct stni_mempool_class *class)
 {
     void *blocks = pool->blocks, *stack = class->free;
-    int made = grow(&blocks, &pool->cap_blocks, pool->n_blocks + 1, sizeof(struct block)) &&
+    int made = grow(&blocks, &pool->cap_blocks, pool->n_blocks + 1, sizeof(struct stni_mempool_block)) &&
                grow(&stack, &class->cap, class->n_blocks + 1, sizeof(void *));
     pool->blocks = blocks;
     class->free = stack;
@@ -93,112 +55,65 @@ static stn_status device_take(struct stni_mempool *pool, size_t bytes, void **ou
 
 static stn_status new_block(struct stni_mempool *pool, int c, void **out)
 {
-    struct size_class *class = &pool->classes[c];
+    struct stni_mempool_class *class = &pool->classes[c];
     size_t bytes = class_bytes(c);
     if (bytes == 0 || !make_room(pool, class) || device_take(pool, bytes, out) != STN_OK)
         return STN_ERR_MEMORY;
-    assert((uintptr_t)*out % SMALL_STEP == 0);
-    pool->blocks[pool->n_blocks++] = (struct block){*out, bytes};
+    assert((uintptr_t)*out % STNI_POOL_STEP == 0);
+    pool->blocks[pool->n_blocks++] = (struct stni_mempool_block){*out, bytes};
     class->n_blocks++;
     pool->stats.reserved_bytes += (int64_t)bytes;
     return STN_OK;
 }
 
-/* On an immediate queue no kernel reads released memory any more, so that any access to it is a bug. */
-static void poison_released(struct stni_mempool *pool, void *pointer, size_t bytes)
+static stn_status take_block(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
 {
+    int c = stni_mempool_class_of(bytes);
+    STNI_TRY(new_block(pool, c, out));
     if (pool->immediate)
-        stni_poison(pointer, bytes);
-}
-
-/* Memory of other devices is not marked for the sanitizer: its addresses may not be those of the host. */
-static void unpoison(struct stni_mempool *pool, void *pointer, size_t bytes)
-{
-    if (pool->immediate)
-        stni_unpoison(pointer, bytes);
-}
-
-static inline stn_status hand_out(struct stni_mempool *pool, void *pointer, size_t bytes, void **out, size_t *capacity)
-{
-    *out = pointer;
+        stni_poison((char *)*out + bytes, class_bytes(c) - bytes);
+    stni_mempool_count(pool, bytes);
     *capacity = bytes;
-    pool->stats.live_bytes += (int64_t)bytes;
-    if (pool->stats.peak_bytes < pool->stats.live_bytes)
-        pool->stats.peak_bytes = pool->stats.live_bytes;
     return STN_OK;
 }
 
-STNI_COLD static stn_status take_new(struct stni_mempool *pool, int c, size_t bytes, void **out, size_t *capacity)
-{
-    void *pointer;
-    *out = NULL;
-    *capacity = 0;
-    STNI_TRY(new_block(pool, c, &pointer));
-    poison_released(pool, (char *)pointer + bytes, class_bytes(c) - bytes);
-    return hand_out(pool, pointer, bytes, out, capacity);
-}
-
-STNI_COLD static stn_status take_nothing(size_t bytes, void **out, size_t *capacity)
+stn_status stni_mempool_take_new(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
 {
     *out = NULL;
     *capacity = 0;
-    return bytes == 0 ? STN_OK : STN_ERR_MEMORY;
-}
-
-stn_status stni_mempool_take(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
-{
-    if (bytes - 1 >= PTRDIFF_MAX)
-        return take_nothing(bytes, out, capacity);
-    int c = class_of(bytes);
-    struct size_class *class = &pool->classes[c];
-    pool->stats.allocations++;
-    if (class->n_free == 0)
-        return take_new(pool, c, bytes, out, capacity);
-    void *pointer = class->free[--class->n_free];
-    unpoison(pool, pointer, bytes);
-    return hand_out(pool, pointer, bytes, out, capacity);
+    if (bytes == 0)
+        return STN_OK;
+    return bytes > PTRDIFF_MAX ? STN_ERR_MEMORY : take_block(pool, bytes, out, capacity);
 }
 
 static int compare_blocks(const void *a, const void *b)
 {
-    const struct block *x = a, *y = b;
+    const struct stni_mempool_block *x = a, *y = b;
     return (x->pointer > y->pointer) - (x->pointer < y->pointer);
 }
 
-static struct block *find_block(const struct stni_mempool *pool, void *pointer)
+static struct stni_mempool_block *find_block(const struct stni_mempool *pool, void *pointer)
 {
-    struct block key = {pointer, 0};
+    struct stni_mempool_block key = {pointer, 0};
     return bsearch(&key, pool->blocks, pool->n_blocks, sizeof key, compare_blocks);
 }
 
-static void give_back(struct stni_mempool *pool, const struct block *block)
+static void give_back(struct stni_mempool *pool, const struct stni_mempool_block *block)
 {
-    unpoison(pool, block->pointer, block->bytes);
+    if (pool->immediate)
+        stni_unpoison(block->pointer, block->bytes);
     stni_device_deallocate(pool->device, block->pointer, block->bytes);
     pool->stats.reserved_bytes -= (int64_t)block->bytes;
 }
 
 /* The block stays in the list, with no bytes, so that a thousand releases move nothing. */
-STNI_COLD static void release_closed(struct stni_mempool *pool, void *pointer, size_t capacity)
-{
-    struct block *block = find_block(pool, pointer);
-    give_back(pool, block);
-    block->bytes = 0;
-    pool->stats.live_bytes -= (int64_t)capacity;
-}
-
-void stni_mempool_release(struct stni_mempool *pool, void *pointer, size_t capacity)
+void stni_mempool_release_closed(struct stni_mempool *pool, void *pointer, size_t capacity)
 {
     if (capacity == 0)
         return;
-    if (pool->queue == NULL) {
-        release_closed(pool, pointer, capacity);
-        return;
-    }
-    struct size_class *class = &pool->classes[class_of(capacity)];
-    assert(class->n_free < class->n_blocks);
-    poison_released(pool, pointer, capacity);
-    class->free[class->n_free++] = pointer;
+    struct stni_mempool_block *block = find_block(pool, pointer);
+    give_back(pool, block);
+    block->bytes = 0;
     pool->stats.live_bytes -= (int64_t)capacity;
 }
 
@@ -206,8 +121,8 @@ void stni_mempool_release(struct stni_mempool *pool, void *pointer, size_t capac
 static void mark_free_blocks(struct stni_mempool *pool)
 {
     qsort(pool->blocks, pool->n_blocks, sizeof *pool->blocks, compare_blocks);
-    for (int c = 0; c < N_CLASSES; c++) {
-        struct size_class *class = &pool->classes[c];
+    for (int c = 0; c < STNI_POOL_CLASSES; c++) {
+        struct stni_mempool_class *class = &pool->classes[c];
         for (size_t i = 0; i < class->n_free; i++)
             find_block(pool, class->free[i])->bytes |= 1;
         class->n_blocks -= class->n_free;
@@ -223,7 +138,7 @@ void stni_mempool_trim(struct stni_mempool *pool)
     mark_free_blocks(pool);
     size_t kept = 0;
     for (size_t i = 0; i < pool->n_blocks; i++) {
-        struct block block = pool->blocks[i];
+        struct stni_mempool_block block = pool->blocks[i];
         if ((block.bytes & 1) == 0) {
             pool->blocks[kept++] = block;
             continue;
@@ -266,7 +181,7 @@ void stni_mempool_destroy(struct stni_mempool **pool)
     for (size_t i = 0; i < (*pool)->n_blocks; i++)
         if ((*pool)->blocks[i].bytes > 0)
             give_back(*pool, &(*pool)->blocks[i]);
-    for (int c = 0; c < N_CLASSES; c++)
+    for (int c = 0; c < STNI_POOL_CLASSES; c++)
         stni_free((*pool)->classes[c].free);
     stni_free((*pool)->blocks);
     stni_free(*pool);

@@ -6,14 +6,42 @@
 #ifndef STNI_CORE_DEVICE_MEMPOOL_H
 #define STNI_CORE_DEVICE_MEMPOOL_H
 
+#include "core/base/cold.h"
+#include "core/base/poison.h"
 #include "core/device/device.h"
 
-struct stni_mempool;
+#include <assert.h>
 
 struct stni_mempool_stats {
     int64_t reserved_bytes;  /* allocated from the device */
     int64_t live_bytes, peak_bytes; /* requested and not yet released */
     int64_t allocations, device_calls;
+};
+
+enum {
+    STNI_POOL_STEP = 64,         /* bytes between the small classes, and the alignment */
+    STNI_POOL_SMALL_CLASSES = 8, /* up to 512 bytes */
+    STNI_POOL_CLASSES = 8 * 56   /* 8 small ones, then 8 for each of the powers of two from 2^9 to 2^63 */
+};
+
+struct stni_mempool_class {
+    void **free; /* a stack; has space for every block of the class, so that a release cannot fail */
+    size_t n_free, cap, n_blocks;
+};
+
+struct stni_mempool_block {
+    char *pointer;
+    size_t bytes;
+};
+
+struct stni_mempool {
+    stn_queue *queue; /* NULL once the pool is closed; `blocks` is in the order of addresses then */
+    stn_device *device;
+    int immediate; /* the queue is, or was */
+    struct stni_mempool_stats stats;
+    struct stni_mempool_block *blocks; /* all that the device gave */
+    size_t n_blocks, cap_blocks;
+    struct stni_mempool_class classes[STNI_POOL_CLASSES];
 };
 
 stn_status stni_mempool_create(stn_queue *queue, struct stni_mempool **out);
@@ -22,12 +50,81 @@ void stni_mempool_destroy(struct stni_mempool **pool); /* all memory goes back t
 /* Waits for the queue and does not use it any more: from here on nothing can be allocated, and what is released goes back to the device at once. */
 void stni_mempool_close(struct stni_mempool *pool);
 
+void stni_mempool_trim(struct stni_mempool *pool);
+struct stni_mempool_stats *stni_mempool_stats(struct stni_mempool *pool);
+
+/* The rest is here because every op takes and releases memory. */
+
+/* No bytes, or no free block. */
+STNI_COLD stn_status stni_mempool_take_new(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity);
+
+/* No bytes, or a closed pool. */
+STNI_COLD void stni_mempool_release_closed(struct stni_mempool *pool, void *pointer, size_t capacity);
+
+/* bytes >= 1 */
+static inline int stni_mempool_class_of(size_t bytes)
+{
+    size_t last = bytes - 1;
+    if (last < STNI_POOL_STEP * STNI_POOL_SMALL_CLASSES)
+        return (int)(last / STNI_POOL_STEP);
+    int k = 63 - __builtin_clzll(last); /* 2^k <= last < 2^(k+1), k >= 9 */
+    return 8 * (k - 8) + (int)(last >> (k - 3) & 7);
+}
+
+/* Counts bytes that are handed out. */
+static inline void stni_mempool_count(struct stni_mempool *pool, size_t bytes)
+{
+    pool->stats.allocations++;
+    pool->stats.live_bytes += (int64_t)bytes;
+    if (pool->stats.peak_bytes < pool->stats.live_bytes)
+        pool->stats.peak_bytes = pool->stats.live_bytes;
+}
+
+/* The class of so many bytes if it has a free block, else NULL. */
+static inline struct stni_mempool_class *stni_mempool_ready(struct stni_mempool *pool, size_t bytes)
+{
+    if (bytes - 1 >= PTRDIFF_MAX)
+        return NULL;
+    struct stni_mempool_class *class = &pool->classes[stni_mempool_class_of(bytes)];
+    return class->n_free > 0 ? class : NULL;
+}
+
+/* A free block of a class that stni_mempool_ready gave; its capacity is `bytes`. */
+static inline void *stni_mempool_pop(struct stni_mempool *pool, struct stni_mempool_class *class, size_t bytes)
+{
+    void *pointer = class->free[--class->n_free];
+    if (pool->immediate) /* memory of other devices is not marked for the sanitizer: its addresses may not be those of the host */
+        stni_unpoison(pointer, bytes);
+    stni_mempool_count(pool, bytes);
+    return pointer;
+}
+
 /* At least `bytes` bytes, 64-byte aligned; their contents are whatever was there. `bytes` may be 0: *out becomes NULL.
  * `*capacity` is to be passed to stni_mempool_release, 0 for no memory. When the device has no more, what is cached is given back and
  * the allocation is tried again. @return STN_ERR_MEMORY, without a message: the caller knows what it was for. */
-stn_status stni_mempool_take(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity);
-void stni_mempool_release(struct stni_mempool *pool, void *pointer, size_t capacity); /* accepts NULL with 0 */
-void stni_mempool_trim(struct stni_mempool *pool);
-struct stni_mempool_stats *stni_mempool_stats(struct stni_mempool *pool);
+static inline stn_status stni_mempool_take(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
+{
+    struct stni_mempool_class *class = stni_mempool_ready(pool, bytes);
+    if (class == NULL)
+        return stni_mempool_take_new(pool, bytes, out, capacity);
+    *out = stni_mempool_pop(pool, class, bytes);
+    *capacity = bytes;
+    return STN_OK;
+}
+
+/* Accepts NULL with 0. */
+static inline void stni_mempool_release(struct stni_mempool *pool, void *pointer, size_t capacity)
+{
+    if (capacity == 0 || pool->queue == NULL) {
+        stni_mempool_release_closed(pool, pointer, capacity);
+        return;
+    }
+    struct stni_mempool_class *class = &pool->classes[stni_mempool_class_of(capacity)];
+    assert(class->n_free < class->n_blocks);
+    if (pool->immediate) /* no kernel reads released memory any more, so that any access to it is a bug */
+        stni_poison(pointer, capacity);
+    class->free[class->n_free++] = pointer;
+    pool->stats.live_bytes -= (int64_t)capacity;
+}
 
 #endif

@@ -47,15 +47,6 @@ static void release_behind(stn_queue *queue, void (*release)(void *arg), void *a
     release(arg);
 }
 
-static void put_back(struct stni_storage *storage)
-{
-    stn_context *context = storage->context;
-    context->stats.live_storages--;
-    storage->context = NULL;
-    if (atomic_load_explicit(&storage->views, memory_order_relaxed) == 0)
-        stni_slab_put(context->storage_slab, storage);
-}
-
 void stni_storage_add_view(struct stni_storage *storage)
 {
     atomic_fetch_add_explicit(&storage->views, 1, memory_order_relaxed);
@@ -67,22 +58,11 @@ void stni_storage_drop_view(stn_context *context, struct stni_storage *storage)
         stni_slab_put(context->storage_slab, storage);
 }
 
-static void free_wrapped(struct stni_storage *storage)
+void stni_storage_free_wrapped(struct stni_storage *storage)
 {
     stn_queue *queue = storage->context->queue;
     void (*release)(void *arg) = storage->release;
     void *arg = storage->release_arg;
-    put_back(storage);
+    stni_storage_put_back(storage);
     release_behind(queue, release, arg);
-}
-
-void stni_storage_free(struct stni_storage *storage)
-{
-    if (storage->release != NULL) {
-        free_wrapped(storage);
-        return;
-    }
-    if (storage->capacity > 0)
-        stni_mempool_release(storage->context->pool, storage->data, storage->capacity);
-    put_back(storage);
 }

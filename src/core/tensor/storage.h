@@ -25,13 +25,9 @@ static inline int stni_ref_drop(atomic_int *refs)
 /* Gives up a storage that got no memory (NULL: not even a handle), and keeps the failure. */
 STNI_COLD stn_status stni_storage_refused(stn_context *context, struct stni_storage *storage, size_t bytes);
 
-/* One reference, the caller's. Contents are whatever was there. A failure is a rank error, kept by the context. Here, because every
- * op makes its outputs with it. */
-static inline stn_status stni_storage_create(stn_context *context, size_t bytes, struct stni_storage **out)
+/* All of a new storage but its memory: one reference. */
+static inline void stni_storage_init(struct stni_storage *storage, stn_context *context, size_t bytes)
 {
-    struct stni_storage *storage = (struct stni_storage *)stni_slab_take(context->storage_slab);
-    if (storage == NULL || stni_mempool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK)
-        return stni_storage_refused(context, storage, bytes);
     atomic_init(&storage->refs, 1);
     atomic_init(&storage->views, 0);
     storage->version = 0;
@@ -39,6 +35,15 @@ static inline stn_status stni_storage_create(stn_context *context, size_t bytes,
     storage->bytes = bytes;
     storage->release = NULL;
     context->stats.live_storages++;
+}
+
+/* One reference, the caller's. Contents are whatever was there. A failure is a rank error, kept by the context. */
+static inline stn_status stni_storage_create(stn_context *context, size_t bytes, struct stni_storage **out)
+{
+    struct stni_storage *storage = (struct stni_storage *)stni_slab_take(context->storage_slab);
+    if (storage == NULL || stni_mempool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK)
+        return stni_storage_refused(context, storage, bytes);
+    stni_storage_init(storage, context, bytes);
     *out = storage;
     return STN_OK;
 }
@@ -50,8 +55,30 @@ stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, voi
 struct stni_storage *stni_storage_retain(struct stni_storage *storage); /* any thread */
 void stni_storage_release(struct stni_storage *storage);                /* on the context's thread; accepts NULL */
 
-/* Frees a storage whatever its references: for the end of a context. */
-void stni_storage_free(struct stni_storage *storage);
+/* Gives wrapped memory back to its owner. */
+void stni_storage_free_wrapped(struct stni_storage *storage);
+
+/* Gives up the handle: the memory is gone. */
+static inline void stni_storage_put_back(struct stni_storage *storage)
+{
+    stn_context *context = storage->context;
+    context->stats.live_storages--;
+    storage->context = NULL;
+    if (atomic_load_explicit(&storage->views, memory_order_relaxed) == 0)
+        stni_slab_put(context->storage_slab, storage);
+}
+
+/* Frees a storage whatever its references. */
+static inline void stni_storage_free(struct stni_storage *storage)
+{
+    if (storage->release != NULL) {
+        stni_storage_free_wrapped(storage);
+        return;
+    }
+    if (storage->capacity > 0)
+        stni_mempool_release(storage->context->pool, storage->data, storage->capacity);
+    stni_storage_put_back(storage);
+}
 
 /* One view more, one less. On the context's thread, which the storage itself may no longer know. */
 void stni_storage_add_view(struct stni_storage *storage);

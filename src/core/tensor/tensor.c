@@ -6,16 +6,13 @@
 
 #include <string.h>
 
-/* On memory that exists; takes over the caller's reference to `storage` on success. Every op makes its outputs here: fields are set
- * one by one, which costs less than clearing the whole. */
-static inline stn_status new_tensor(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
-                                    const int64_t *strides, stn_tensor **out)
+/* Fields are set one by one, which costs less than clearing the whole. */
+static inline void init_tensor(stn_tensor *tensor, const stn_spec *spec, struct stni_storage *storage, void *data, const int64_t *strides,
+                               uint32_t flags)
 {
-    stn_tensor *tensor = stni_slab_take(context->tensor_slab);
-    if (tensor == NULL)
-        return stni_fail_memory(context, "a tensor's handle", sizeof *tensor);
+    stn_context *context = storage->context;
     atomic_init(&tensor->refs, 1);
-    tensor->flags = 0;
+    tensor->flags = flags;
     tensor->context = context;
     tensor->spec = stni_spec_retain(spec);
     tensor->storage = storage;
@@ -27,18 +24,46 @@ static inline stn_status new_tensor(stn_context *context, const stn_spec *spec, 
     tensor->scoped = 0;
     tensor->margin = NULL;
     context->stats.live_tensors++;
+}
+
+/* On memory that exists; takes over the caller's reference to `storage` on success. */
+static stn_status new_tensor(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
+                             const int64_t *strides, uint32_t flags, stn_tensor **out)
+{
+    stn_tensor *tensor = stni_slab_take(context->tensor_slab);
+    if (tensor == NULL)
+        return stni_fail_memory(context, "a tensor's handle", sizeof *tensor);
+    init_tensor(tensor, spec, storage, data, strides, flags);
     *out = tensor;
     return STN_OK;
 }
 
-stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out)
+/* Where handles or memory have to be made first. */
+STNI_COLD static stn_status create_anew(stn_context *context, const stn_spec *spec, stn_tensor **out)
 {
     struct stni_storage *storage = NULL;
     STNI_TRY(stni_storage_create(context, spec->local_bytes, &storage));
-    stn_status status = new_tensor(context, spec, storage, storage->data, spec->strides, out);
+    stn_status status = new_tensor(context, spec, storage, storage->data, spec->strides, STNI_TENSOR_DENSE, out);
     if (status != STN_OK)
         stni_storage_release(storage);
     return status;
+}
+
+/* Every op makes its outputs here: what was used before is taken from free lists, without a call. */
+stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out)
+{
+    size_t bytes = spec->local_bytes;
+    struct stni_mempool_class *class = stni_mempool_ready(context->pool, bytes);
+    if (class == NULL || context->storage_slab->free == NULL || context->tensor_slab->free == NULL)
+        return create_anew(context, spec, out);
+    struct stni_storage *storage = (struct stni_storage *)stni_slab_pop(context->storage_slab);
+    stn_tensor *tensor = (stn_tensor *)stni_slab_pop(context->tensor_slab);
+    storage->data = stni_mempool_pop(context->pool, class, bytes);
+    storage->capacity = bytes;
+    stni_storage_init(storage, context, bytes);
+    init_tensor(tensor, spec, storage, storage->data, spec->strides, STNI_TENSOR_DENSE);
+    *out = tensor;
+    return STN_OK;
 }
 
 /* Strides of a chunk whose dims are `extent` long in memory, in the spec's memory order; returns elements in all, -1 where that is
@@ -76,7 +101,7 @@ static stn_status create_with_margin(stn_context *context, const stn_spec *spec,
     for (int dim = 0; dim < spec->layout.ndim; dim++)
         first += margin->low[dim] * strides[dim];
     char *data = (char *)storage->data + first * (int64_t)stn_dtype_size(spec->layout.dtype);
-    stn_status status = new_tensor(context, spec, storage, data, strides, out);
+    stn_status status = new_tensor(context, spec, storage, data, strides, 0, out);
     if (status != STN_OK)
         stni_storage_release(storage);
     else
@@ -104,11 +129,13 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
                           const int64_t *given, uint32_t flags, stn_tensor **out)
 {
     int64_t strides[STN_MAX_NDIM] = {0};
-    if (given != NULL)
-        memcpy(strides, given, (size_t)spec->layout.ndim * sizeof *strides);
-    STNI_TRY(new_tensor(context, spec, storage, data, given != NULL ? strides : spec->strides, out));
+    size_t bytes = (size_t)spec->layout.ndim * sizeof *strides;
+    if (given == NULL || memcmp(given, spec->strides, bytes) == 0)
+        flags |= STNI_TENSOR_DENSE;
+    else
+        memcpy(strides, given, bytes);
+    STNI_TRY(new_tensor(context, spec, storage, data, flags & STNI_TENSOR_DENSE ? spec->strides : strides, flags, out));
     stni_storage_retain(storage);
-    (*out)->flags = flags;
     return STN_OK;
 }
 
@@ -128,18 +155,25 @@ void stni_tensor_show_nothing(stn_tensor *tensor)
     tensor->flags &= ~(uint32_t)STNI_TENSOR_VIEW;
 }
 
-void stni_tensor_free(stn_tensor *tensor)
+/* What few handles have besides their memory. */
+STNI_COLD static void drop_extras(stn_tensor *tensor)
 {
     stn_context *context = tensor->context;
     if ((tensor->node != NULL || tensor->leaf != NULL) && context->drop_autograd != NULL)
         context->drop_autograd(tensor);
     if (tensor->flags & STNI_TENSOR_VIEW)
         stni_tensor_show_nothing(tensor);
+    stni_free(tensor->margin);
+}
+
+void stni_tensor_free(stn_tensor *tensor)
+{
+    stn_context *context = tensor->context;
+    if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | (uintptr_t)tensor->margin | (tensor->flags & STNI_TENSOR_VIEW)) != 0)
+        drop_extras(tensor);
     if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))
         stni_storage_free(tensor->storage);
     stni_spec_release(tensor->spec);
-    if (tensor->margin != NULL)
-        stni_free(tensor->margin);
     context->stats.live_tensors--;
     tensor->context = NULL;
     stni_slab_put(context->tensor_slab, tensor);

@@ -15,7 +15,8 @@ struct stni_margin;
 enum stni_tensor_flags {
     STNI_TENSOR_ERROR = 1,
     STNI_TENSOR_VIEW = 2,          /* shows another tensor's elements, in its memory or not */
-    STNI_TENSOR_REQUIRES_GRAD = 4  /* a leaf that requires grad, or the result of a node */
+    STNI_TENSOR_REQUIRES_GRAD = 4, /* a leaf that requires grad, or the result of a node */
+    STNI_TENSOR_DENSE = 8          /* its strides are its spec's, and never change. Where they are so by chance it may lack the flag */
 };
 
 /* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its address tells it apart
@@ -55,7 +56,8 @@ stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_te
 stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec, const int64_t *low, const int64_t *high,
                                      stn_tensor **out);
 
-/* A tensor of `spec` on existing memory: `data` inside `storage`, which is retained. strides NULL: dense. */
+/* A tensor of `spec` on existing memory: `data` inside `storage`, which is retained. strides NULL: dense. `flags`: not STNI_TENSOR_DENSE, which
+ * follows from the strides. */
 stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
                           const int64_t *strides, uint32_t flags, stn_tensor **out);
 

@@ -63,7 +63,7 @@ void *stn_tensor_data(const stn_tensor *tensor)
 int stni_tensor_is_dense(const stn_tensor *tensor)
 {
     const stn_spec *spec = tensor->spec;
-    if (spec->local_numel <= 1)
+    if ((tensor->flags & STNI_TENSOR_DENSE) || spec->local_numel <= 1)
         return 1;
     for (int dim = 0; dim < spec->layout.ndim; dim++)
         if (spec->local_shape[dim] > 1 && tensor->strides[dim] != spec->strides[dim])

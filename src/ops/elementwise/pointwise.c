@@ -161,11 +161,11 @@ static struct stni_pointwise_number kernel_number(stn_number number)
 }
 
 /* An operand's chunk seen with the output's dims; a number has the stride 0. */
-static void set_strides(struct stni_pointwise_operand *operand, const stn_tensor *t, const struct stni_layout *out)
+static void set_strides(struct stni_pointwise_operand *operand, const stn_spec *spec, const int64_t *strides, const struct stni_layout *out)
 {
-    int shift = t ? out->ndim - t->spec->layout.ndim : out->ndim;
+    int shift = spec ? out->ndim - spec->layout.ndim : out->ndim;
     for (int d = 0; d < out->ndim; d++)
-        operand->strides[d] = d >= shift && t->spec->layout.shape[d - shift] == out->shape[d] ? t->strides[d - shift] : 0;
+        operand->strides[d] = d >= shift && spec->layout.shape[d - shift] == out->shape[d] ? strides[d - shift] : 0;
 }
 
 /* The output's chunk as the space, with as few dims as the strides of all operands allow. */
@@ -177,70 +177,112 @@ static void set_space(const stn_op_call *call, struct stni_pointwise_args *args)
     int n = 1;
     for (int d = 0; d < layout->ndim; d++)
         args->shape[d] = out->spec->local_shape[d];
-    set_strides(&args->out, out, layout);
+    set_strides(&args->out, out->spec, out->strides, layout);
     for (int i = 0; i < call->n_in; i++) {
-        set_strides(&args->in[i], call->in[i], layout);
-        if (call->in[i])
+        const stn_tensor *t = call->in[i];
+        set_strides(&args->in[i], t ? t->spec : NULL, t ? t->strides : NULL, layout);
+        if (t)
             strides[n++] = args->in[i].strides;
     }
     args->ndim = stni_merge_dims(layout->ndim, args->shape, n, strides);
+    args->one_run = stni_pointwise_is_one_run(args);
 }
 
-/* Whether a tensor is a dense chunk of `spec`. */
-static int is_dense_as(const stn_tensor *t, const stn_spec *spec)
+/* Whether every tensor has the output's spec: where they are dense, they are one run, whatever their order in memory. */
+static int are_alike(const stn_op_call *call)
 {
-    if (t->spec != spec)
-        return 0;
-    for (int d = 0; d < spec->layout.ndim; d++)
-        if (t->strides[d] != spec->strides[d])
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && call->in[i]->spec != call->out[0]->spec)
             return 0;
     return 1;
 }
 
-/* Sets all of the operands but their strides, which are those of one run; 1 where it is one: every tensor is a dense chunk of the output's spec. Most
- * calls are like that, and need not look at strides any further. */
-static int set_operands(const stn_op_call *call, struct stni_pointwise_args *args)
+static void set_one_dim(const stn_op_call *call, struct stni_pointwise_args *args)
 {
-    const stn_tensor *out = call->out[0];
+    args->ndim = 1;
+    args->shape[0] = call->out[0]->spec->local_numel;
+    args->out.strides[0] = 1;
+    for (int i = 0; i < call->n_in; i++)
+        args->in[i].strides[0] = call->in[i] ? 1 : 0;
+    args->one_run = stni_pointwise_is_one_run(args);
+}
+
+/* Points to the tensors; 1 where all are dense. */
+static int set_data(const stn_op_call *call, struct stni_pointwise_args *args)
+{
+    uint32_t flags = call->out[0]->flags;
+    args->out.data = call->out[0]->data;
+    for (int i = 0; i < call->n_in; i++) {
+        const stn_tensor *t = call->in[i];
+        args->in[i].data = t ? t->data : NULL;
+        flags &= t ? t->flags : flags;
+    }
+    return (flags & STNI_TENSOR_DENSE) != 0;
+}
+
+/* All but the pointers and the space. */
+static void set_numbers(const stn_op_call *call, struct stni_pointwise_args *args)
+{
     struct stni_pointwise_numbers numbers;
-    int run = is_dense_as(out, out->spec);
     take_numbers(call, &numbers);
     args->op = numbers.op;
+    args->compute = (stn_dtype)call->note; /* check's finding */
+    args->n_in = call->n_in;
+    args->number_of_op = stn_op_number(call->op);
+    args->divides = rule_of(call->arg, call->attrs)->divides && args->compute == STN_DTYPE_I64;
     args->a = kernel_number(numbers.a);
     args->b = kernel_number(numbers.b);
     args->c = kernel_number(numbers.c);
-    args->out.data = out->data;
-    args->out.dtype = out->spec->layout.dtype;
-    args->out.strides[0] = 1;
+    args->out.dtype = call->out[0]->spec->layout.dtype;
     for (int i = 0; i < call->n_in; i++) {
         const stn_tensor *t = call->in[i];
-        struct stni_pointwise_operand *operand = &args->in[i];
-        operand->data = t ? t->data : NULL;
-        operand->dtype = t ? t->spec->layout.dtype : args->compute;
-        operand->strides[0] = t ? 1 : 0;
+        args->in[i].dtype = t ? t->spec->layout.dtype : args->compute;
         if (!t)
             args->number[i] = kernel_number(numbers.operand[i]);
-        else if (run)
-            run = is_dense_as(t, out->spec);
     }
-    return run;
+}
+
+/* What a call with dense tensors has in common with others of its attributes and specs: all but the pointers. */
+struct kept {
+    int numbers, whole; /* 1: those of `args` are there; all is */
+    struct stni_pointwise_args args;
+};
+
+static stn_status launch(const stn_op_call *call, const struct stni_pointwise_args *args)
+{
+    return stn_op_launch(call, 0, args->out.dtype, args, sizeof *args);
+}
+
+static stn_status run_strided(const stn_op_call *call, const struct kept *kept)
+{
+    struct stni_pointwise_args args = kept->args;
+    set_space(call, &args);
+    return launch(call, &args);
+}
+
+/* A first call, and each with views or without elements. */
+static stn_status run_anew(const stn_op_call *call, struct kept *kept, int dense)
+{
+    if (call->out[0]->spec->local_numel == 0)
+        return STN_OK;
+    if (!kept->numbers)
+        set_numbers(call, &kept->args);
+    kept->numbers = 1;
+    if (!dense)
+        return run_strided(call, kept);
+    if (are_alike(call))
+        set_one_dim(call, &kept->args);
+    else
+        set_space(call, &kept->args);
+    kept->whole = 1;
+    return launch(call, &kept->args);
 }
 
 static stn_status run(stn_op_call *call)
 {
-    const stn_spec *spec = call->out[0]->spec;
-    if (spec->local_numel == 0)
-        return STN_OK;
-    struct stni_pointwise_args args;
-    args.compute = (stn_dtype)call->note; /* check's finding */
-    args.n_in = call->n_in;
-    args.number_of_op = stn_op_number(call->op);
-    args.divides = rule_of(call->arg, call->attrs)->divides && args.compute == STN_DTYPE_I64;
-    args.ndim = 1;
-    args.shape[0] = spec->local_numel;
-    if (!set_operands(call, &args))
-        set_space(call, &args);
-    return stn_op_launch(call, 0, spec->layout.dtype, &args, sizeof args);
+    struct kept *kept = call->kept;
+    int dense = set_data(call, &kept->args);
+    return dense && kept->whole ? launch(call, &kept->args) : run_anew(call, kept, dense);
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
@@ -272,4 +314,5 @@ static const stn_kernel kernels[] = {
 
 const stn_op_impl stni_pointwise_impl = {
     .check = check, .place = place_op, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .kept_size = sizeof(struct kept),
 };

@@ -4,33 +4,6 @@
 
 #include "core/device/device.h"
 
-static int is_run(const struct stni_pointwise_args *args, const struct stni_pointwise_operand *operand)
-{
-    return operand->data && operand->dtype == args->compute && (args->ndim == 0 || operand->strides[0] == 1);
-}
-
-/* 1, and the operands in `block`, where everything is one dense run of the compute type, in which no divisor must be looked at. */
-static int is_one_run(const struct stni_pointwise_args *args, struct stni_pointwise_block *block)
-{
-    if (args->ndim > 1 || args->divides || !is_run(args, &args->out))
-        return 0;
-    block->out = args->out.data;
-    for (int i = 0; i < args->n_in; i++)
-        if (!is_run(args, &args->in[i]))
-            return 0;
-    for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
-        block->in[i] = args->in[i < args->n_in ? i : 0].data;
-    return 1;
-}
-
-/* Sizes of elements are looked up for long runs only. */
-static int is_streamed(const struct stni_pointwise_args *args, int64_t n)
-{
-    enum { LARGEST_ELEMENT = 16 };
-    return n >= STNI_STREAMING_RESULT / LARGEST_ELEMENT &&
-           stni_pointwise_is_streamed(args, n * (int64_t)stn_dtype_size(args->compute));
-}
-
 /* The list that each op is a row of. */
 enum list { ARITHMETIC, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
 
@@ -56,38 +29,53 @@ static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #undef UNARY
 };
 
-static const struct stni_pointwise_kernels *kernels_of(enum list list, enum stni_isa isa)
-{
-    switch (list) {
-    case ARITHMETIC: return STNI_ISA_PICK(stni_arithmetic_kernels, isa);
-    case COMPARISON: return STNI_ISA_PICK(stni_comparison_kernels, isa);
-    case EXPONENTIAL: return STNI_ISA_PICK(stni_exponential_kernels, isa);
-    case TRIGONOMETRY: return STNI_ISA_PICK(stni_trigonometry_kernels, isa);
-    case ACTIVATION: return STNI_ISA_PICK(stni_activation_kernels, isa);
-    }
-    return NULL;
-}
+#define SETS(name) \
+    {[STNI_ISA_BASE] = &STNI_ISA_BASE_OF(name), [STNI_ISA_AVX2] = &STNI_ISA_AVX2_OF(name), [STNI_ISA_AVX512] = &STNI_ISA_AVX512_OF(name)}
+static const struct stni_pointwise_kernels *const kernels_of[][STNI_ISA_COUNT] = {
+    [ARITHMETIC] = SETS(stni_arithmetic_kernels),       [COMPARISON] = SETS(stni_comparison_kernels),
+    [EXPONENTIAL] = SETS(stni_exponential_kernels),     [TRIGONOMETRY] = SETS(stni_trigonometry_kernels),
+    [ACTIVATION] = SETS(stni_activation_kernels),
+};
+#undef SETS
 
 stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_dtype compute_type, enum stni_isa isa)
 {
-    return kernels_of((enum list)list_of[op], isa)->block[compute_type];
+    return kernels_of[list_of[op]][isa]->block[compute_type];
+}
+
+static inline stn_status run_block(const struct stni_pointwise_args *args, int64_t n, stni_pointwise_block_fn block)
+{
+    struct stni_pointwise_block run;
+    run.op = args->op;
+    run.n = n;
+    run.out = args->out.data;
+    run.in[0] = args->in[0].data;
+    run.in[1] = args->in[args->n_in > 1 ? 1 : 0].data;
+    run.in[2] = args->in[args->n_in > 2 ? 2 : 0].data;
+    run.a = args->a;
+    run.b = args->b;
+    run.c = args->c;
+    run.buffer = NULL;
+    block(&run);
+    return STN_OK;
+}
+
+/* What is long, or was not looked at yet. */
+static __attribute__((noinline)) stn_status run_any(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n,
+                                                    stni_pointwise_block_fn block)
+{
+    const int64_t bytes = n * (int64_t)stn_dtype_size(args->compute);
+    if ((args->one_run || stni_pointwise_is_one_run(args)) && !stni_pointwise_is_streamed(args, bytes))
+        return run_block(args, n, block);
+    stni_pointwise_tiles(queue, args, block);
+    return STN_OK;
 }
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)
 {
+    enum { LARGEST_ELEMENT = 16, SHORT = STNI_STREAMING_RESULT / LARGEST_ELEMENT };
     const struct stni_pointwise_args *args = raw;
     stni_pointwise_block_fn block = stni_pointwise_block_of(args->op, args->compute, queue->isa);
-    struct stni_pointwise_block run;
-    run.n = args->ndim ? args->shape[0] : 1;
-    if (!is_one_run(args, &run) || is_streamed(args, run.n)) {
-        stni_pointwise_tiles(queue, args, block);
-        return STN_OK;
-    }
-    run.buffer = NULL;
-    run.op = args->op;
-    run.a = args->a;
-    run.b = args->b;
-    run.c = args->c;
-    block(&run);
-    return STN_OK;
+    const int64_t n = args->ndim ? args->shape[0] : 1;
+    return args->one_run && n < SHORT ? run_block(args, n, block) : run_any(queue, args, n, block);
 }

@@ -32,7 +32,22 @@ struct stni_pointwise_args {
     struct stni_pointwise_number a, b, c, number[STNI_POINTWISE_MAX_IN];
     int divides; /* 1: it divides by integers of operand 1, of which a 0 is a value error of `number_of_op` */
     int number_of_op;
+    int one_run; /* 1: stni_pointwise_is_one_run was asked, and said so */
 };
+
+static inline int stni_pointwise_is_run(const struct stni_pointwise_args *args, const struct stni_pointwise_operand *operand)
+{
+    return operand->data && operand->dtype == args->compute && (args->ndim == 0 || operand->strides[0] == 1);
+}
+
+/* Whether everything is one dense run of the compute type, in which no divisor must be looked at. */
+static inline int stni_pointwise_is_one_run(const struct stni_pointwise_args *args)
+{
+    int one_run = args->ndim <= 1 && !args->divides && stni_pointwise_is_run(args, &args->out);
+    for (int i = 0; i < args->n_in; i++)
+        one_run = one_run && stni_pointwise_is_run(args, &args->in[i]);
+    return one_run;
+}
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);
 
