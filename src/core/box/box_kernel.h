@@ -46,6 +46,8 @@ struct stni_box_reduce_kernels {
     /* 16-bit floats, else NULL: out = (a op b) / divisor, and out = (acc op b) / divisor. */
     void (*pair[STNI_COMBINE_COUNT])(void *out, const void *a, const void *b, int64_t n, int64_t divisor);
     void (*last[STNI_COMBINE_COUNT])(void *out, const void *acc, const void *b, int64_t n, int64_t divisor);
+    /* out = a + b by non-temporal stores. NULL but for f32 and f64. */
+    void (*sum_streamed)(void *out, const void *a, const void *b, int64_t n);
 };
 
 /* Entry per dtype; functions that a dtype lacks are NULL. */

@@ -24,7 +24,7 @@ struct reduction {
     enum stni_combine combine;
     struct stni_box_walk walk;
     int64_t size, divisor; /* bytes of an element; what AVG divides by */
-    int streamed;
+    int streamed, sum_streamed; /* results go past the caches: from a buffer, or where they are added */
     int n_dst, n_src;
     const stn_box *dst, *src;
     /* A block: the dims after `cut` whole, `step` elements of dim `cut`, one of those before. */
@@ -125,19 +125,26 @@ static const void *addend(const struct reduction *r, int s, const int64_t *index
     return pack(r, &block, buffer);
 }
 
+/* The first `n_src` sources, two or more, at a block of n elements, combined in scratch->acc. */
+static void accumulate(const struct reduction *r, int n_src, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
+{
+    const struct stni_box_reduce_kernels *k = r->kernels;
+    int op = (int)r->combine;
+    k->first[op](scratch->acc, addend(r, 0, index, rows, scratch->a), addend(r, 1, index, rows, scratch->b), n);
+    for (int s = 2; s < n_src; s++)
+        k->next[op](scratch->acc, addend(r, s, index, rows, scratch->b), n);
+}
+
 /* All sources at a block of n elements, combined; where they lie in `scratch`. */
 static const void *combined(const struct reduction *r, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
 {
     const struct stni_box_reduce_kernels *k = r->kernels;
     int op = (int)r->combine, narrow = k->pair[op] != NULL, last = r->n_src - 1;
-    const void *a = addend(r, 0, index, rows, scratch->a), *b = addend(r, 1, index, rows, scratch->b);
     if (narrow && last == 1) {
-        k->pair[op](scratch->acc, a, b, n, r->divisor);
+        k->pair[op](scratch->acc, addend(r, 0, index, rows, scratch->a), addend(r, 1, index, rows, scratch->b), n, r->divisor);
         return scratch->acc;
     }
-    k->first[op](scratch->acc, a, b, n);
-    for (int s = 2; s < r->n_src - narrow; s++)
-        k->next[op](scratch->acc, addend(r, s, index, rows, scratch->b), n);
+    accumulate(r, r->n_src - narrow, scratch, index, rows, n);
     if (narrow) {
         k->last[op](scratch->a, scratch->acc, addend(r, last, index, rows, scratch->b), n, r->divisor);
         return scratch->a;
@@ -147,11 +154,27 @@ static const void *combined(const struct reduction *r, struct scratch *scratch, 
     return scratch->acc;
 }
 
+/* The last addition of a block writes its result where it belongs; a buffer between would be one more pass. */
+static void sum_to(const struct reduction *r, void *dst, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
+{
+    const void *before = scratch->acc;
+    if (r->n_src == 2)
+        before = addend(r, 0, index, rows, scratch->a);
+    else
+        accumulate(r, r->n_src - 1, scratch, index, rows, n);
+    r->kernels->sum_streamed(dst, before, addend(r, r->n_src - 1, index, rows, scratch->b), n);
+}
+
 static void reduce_block(const struct reduction *r, struct scratch *scratch, const int64_t *index, int64_t rows)
 {
     int64_t n = rows;
     for (int i = r->cut + 1; i < r->walk.ndim; i++)
         n *= r->walk.shape[i];
+    const stn_box first = block_of(r, &r->dst[0], index, rows);
+    if (r->sum_streamed && is_dense(&first)) {
+        sum_to(r, first.data, scratch, index, rows, n);
+        return;
+    }
     const void *result = combined(r, scratch, index, rows, n);
     for (int d = 0; d < r->n_dst; d++) {
         stn_box block = block_of(r, &r->dst[d], index, rows);
@@ -205,6 +228,7 @@ void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n
     r.size = (int64_t)stn_dtype_size(dtype);
     r.divisor = op == STN_AVG ? n_src : 1;
     r.streamed = elements * r.size >= STREAM_BYTES;
+    r.sum_streamed = r.streamed && n_dst == 1 && r.combine == STNI_COMBINE_SUM && r.divisor == 1 && r.kernels->sum_streamed;
     choose_block(&r);
     reduce_blocks(&r);
     if (r.streamed)

@@ -2,6 +2,7 @@
  * not depend on the width of vectors. */
 #include "core/box/box_half.h"
 #include "core/box/box_kernel.h"
+#include "core/box/nontemporal_line.h"
 #include "core/base/dtype.h"
 
 /* acc < b or acc > b decides; a NaN on either side stays. */
@@ -19,6 +20,21 @@
 #define NAME(x) x##_f64
 #define QUOTIENT(a, d) ((a) / (double)(d))
 #include "core/box/box_reduce_tmpl.h"
+
+#if defined(__AVX512F__)
+#define STREAM_VECTOR 64
+#elif defined(__AVX2__)
+#define STREAM_VECTOR 32
+#else
+#define STREAM_VECTOR 16
+#endif
+#define T float
+#define NAME(x) x##_f32
+#include "core/box/box_reduce_stream_tmpl.h"
+
+#define T double
+#define NAME(x) x##_f64
+#include "core/box/box_reduce_stream_tmpl.h"
 
 #define LOAD load_bf16
 #define STORE store_bf16
@@ -107,11 +123,11 @@ const struct stni_reduce_table STNI_ISA_NAME(stni_reduce_table) = {{
     [STN_DTYPE_F32] = {.accumulator_size = 4,
                        .first = {sum2_f32, prod2_f32, min2_f32, max2_f32},
                        .next = {sum_f32, prod_f32, min_f32, max_f32},
-                       .finish = finish_f32},
+                       .finish = finish_f32, .sum_streamed = sum_streamed_f32},
     [STN_DTYPE_F64] = {.accumulator_size = 8,
                        .first = {sum2_f64, prod2_f64, min2_f64, max2_f64},
                        .next = {sum_f64, prod_f64, min_f64, max_f64},
-                       .finish = finish_f64},
+                       .finish = finish_f64, .sum_streamed = sum_streamed_f64},
     [STN_DTYPE_BF16] = {.accumulator_size = 4,
                         .first = {first_sum_bf16, first_prod_bf16, first_min_bf16, first_max_bf16},
                         .next = {next_sum_bf16, next_prod_bf16, next_min_bf16, next_max_bf16},

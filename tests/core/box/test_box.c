@@ -402,6 +402,8 @@ static void reduction_of_large_boxes_is_the_loop_in_order(void)
     for (int i = 0; i < 3; i++)
         for (int gaps = 0; gaps < 2; gaps++) {
             CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_F32, STN_SUM, 3, 2, 1, gaps), 0);
+            CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_F32, STN_SUM, 2, 1, gaps, gaps), 0);
+            CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_F64, STN_SUM, 3, 1, gaps, gaps), 0);
             CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_BF16, STN_AVG, 3, 1, 0, gaps), 0);
             CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_F64, STN_MAX, 2, 2, 0, gaps), 0);
         }
