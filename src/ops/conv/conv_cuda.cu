@@ -1,5 +1,5 @@
 /* Convolutions of dense chunks on a CUDA device, for every dtype: each element of the result is summed up by itself, after the formula of
- * conv_problem.h. It is what serves where no library does.
+ * conv_problem.h. It is what serves where cuDNN does not.
  *
  * Sizes: T taps; C, O channels of x and y in a group. x and y are channels-last, so that neighbouring threads have neighbouring channels. */
 #include "core/device/cuda/block.cuh"
@@ -9,6 +9,7 @@
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
 #include "ops/conv/conv_kernel.h"
+#include "ops/cuda/cudnn.h"
 
 namespace {
 
@@ -205,6 +206,90 @@ void launch_solve(const stni_conv_args &args, cudaStream_t stream)
         dispatch<bf16, f16>(dtype, [&](auto e) { launch_kind<decltype(e), float>(args, stream); });
 }
 
+/* By cuDNN, which adds its result to what is there where there is a bias: that is written first, so that the sum is rounded once. */
+enum { CUDNN_ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256 };
+
+bool is_empty(const convolution &v)
+{
+    return v.images * v.n * v.groups * v.c * v.o * v.taps * v.pixels_in * v.pixels_out == 0;
+}
+
+bool has_bias(const stni_conv_args &args)
+{
+    return args.data.bias && (args.problem.kind == STNI_CONV_FORWARD || (args.problem.kind == STNI_CONV_GRAD_INPUT && args.adds_bias));
+}
+
+/* The problem as cuDNN is asked for it; false for dtypes that are none of its. */
+bool library_conv(const stni_conv_args &args, stni_cudnn_conv *out)
+{
+    const stn_dtype dtype = (stn_dtype)args.problem.dtype;
+    const uint64_t size = dtype == STN_DTYPE_F64 ? 8 : dtype == STN_DTYPE_F32 ? 4 : 2;
+    uint64_t bits = CUDNN_ALIGNMENT | (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
+    memset(out, 0, sizeof *out);
+    out->problem = args.problem;
+    out->problem.has_bias = 0;
+    out->images = args.data.images;
+    if (out->images > 1) {
+        out->x_step = args.data.x_step;
+        out->y_step = args.data.y_step;
+        bits |= (uint64_t)out->x_step * size | (uint64_t)out->y_step * size;
+    }
+    out->adds = args.problem.kind == STNI_CONV_GRAD_WEIGHT ? args.data.accumulate != 0 : has_bias(args);
+    out->alignment = (int64_t)(bits & -bits);
+    return (FLOATING_DTYPES & dtype_bit(dtype)) != 0;
+}
+
+size_t workspace_of_solve(stn_queue *queue, const void *given)
+{
+    const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);
+    stni_cudnn_conv conv;
+    size_t bytes = 0;
+    if (is_empty(convolution_of(args)) || !library_conv(args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
+        return 0;
+    return bytes > 0 ? bytes + WORKSPACE_ALIGNMENT : 0;
+}
+
+/* Writes a channel's number to each of its elements: `block` of them in an image, `step` from one image to the next. */
+template <class S> __global__ void __launch_bounds__(THREADS)
+spread_bias(int64_t images, int64_t block, int64_t step, int64_t channels, S *dst, const S *bias)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < images * block)
+        dst[i / block * step + i % block] = bias[i % channels];
+}
+
+template <class S> void launch_bias(const stni_conv_args &args, cudaStream_t stream)
+{
+    const convolution v = convolution_of(args);
+    const bool forward = args.problem.kind == STNI_CONV_FORWARD;
+    const int64_t channels = v.groups * (forward ? v.o : v.c), block = v.n * (forward ? v.pixels_out : v.pixels_in) * channels;
+    S *dst = static_cast<S *>(forward ? args.data.y : args.data.x);
+    STNI_LAUNCH(spread_bias<S>, blocks_for(v.images * block, THREADS), THREADS, stream, v.images, block, forward ? v.y_step : v.x_step, channels, dst,
+                static_cast<const S *>(args.data.bias));
+}
+
+stn_status run_library(stn_queue *queue, const stni_conv_args &args, cudaStream_t stream)
+{
+    stni_cudnn_conv conv;
+    size_t bytes = 0;
+    if (is_empty(convolution_of(args)) || !library_conv(args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
+        return STN_ERR_UNSUPPORTED;
+    if (has_bias(args))
+        dispatch_floating((stn_dtype)args.problem.dtype, [&](auto e) { launch_bias<decltype(e)>(args, stream); });
+    const uintptr_t at = ((uintptr_t)args.workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    return stni_cudnn_run(queue, &conv, args.data.x, args.data.weight, args.data.y, reinterpret_cast<void *>(at));
+}
+
+/* What is refused is solved by our own kernel. It adds to a weight that cuDNN has not touched: a run that is refused has put nothing on the stream. */
+stn_status run_solve(stn_queue *queue, const void *given)
+{
+    const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);
+    cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
+    if (run_library(queue, args, stream) != STN_OK)
+        launch_solve(args, stream);
+    return stni_cuda_launched(queue);
+}
+
 void launch_add(const stni_conv_add_args &args, cudaStream_t stream)
 {
     launch_box_add(args.dst, args.src, args.dtype, stream);
@@ -230,9 +315,9 @@ void launch_narrow(const stni_conv_narrow_args &args, cudaStream_t stream)
 
 }
 
-#define ROWS(op)                                                                      \
-    STNI_CUDA_KERNEL(op ".solve", STNI_CONV_DTYPES, stni_conv_args, launch_solve),     \
-    STNI_CUDA_KERNEL(op ".add", STNI_CONV_DTYPES, stni_conv_add_args, launch_add),     \
+#define ROWS(op)                                                                                                          \
+    STNI_CUDA_KERNEL_OF_QUEUE(op ".solve", STNI_CONV_DTYPES, stni_conv_args, run_solve, workspace_of_solve),               \
+    STNI_CUDA_KERNEL(op ".add", STNI_CONV_DTYPES, stni_conv_add_args, launch_add),                                         \
     STNI_CUDA_KERNEL(op ".narrow", STNI_CONV_NARROW_DTYPES, stni_conv_narrow_args, launch_narrow)
 
 STNI_CUDA_KERNELS(conv) = {

@@ -3,6 +3,7 @@
 #include "cuda/standin/settings.h"
 
 #include <cublasLt.h>
+#include <cudnn.h>
 
 #include <cstring>
 
@@ -27,6 +28,15 @@ const struct {
     FUNCTION(cublasLtMatmulPreferenceDestroy),
     FUNCTION(cublasLtMatmulAlgoGetHeuristic),
     FUNCTION(cublasLtMatmul),
+    FUNCTION(cudnnCreate),
+    FUNCTION(cudnnDestroy),
+    FUNCTION(cudnnSetStream),
+    FUNCTION(cudnnBackendCreateDescriptor),
+    FUNCTION(cudnnBackendDestroyDescriptor),
+    FUNCTION(cudnnBackendSetAttribute),
+    FUNCTION(cudnnBackendGetAttribute),
+    FUNCTION(cudnnBackendFinalize),
+    FUNCTION(cudnnBackendExecute),
 };
 
 void *find(const char *name)

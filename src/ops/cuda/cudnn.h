@@ -1,0 +1,30 @@
+/* cuDNN, for convolutions on a CUDA device. cudnn.c and cudnn_plan.c alone know its API; builds without its header have another file, in which it
+ * refuses.
+ *
+ * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (no TF32), sums are those of f32 at least, two runs give
+ * the same bits, and no transform (Winograd, Fourier) takes digits. */
+#ifndef STNI_OPS_CUDA_CUDNN_H
+#define STNI_OPS_CUDA_CUDNN_H
+
+#include "ops/onednn/conv_problem.h"
+
+#include <shardtensor/op.h>
+
+STN_BEGIN_DECLS
+
+/* A problem of `images` convolutions, as stni_conv_data has them. Compared by its bytes: set whole from {0}. */
+struct stni_cudnn_conv {
+    struct stni_conv_problem problem;
+    int64_t images, x_step, y_step; /* elements */
+    int64_t adds;                   /* 1: the result is added to what is there, and rounded once */
+    int64_t alignment;              /* bytes: a power of two that divides all addresses */
+};
+
+/* Bytes of scratch, aligned to 256. STN_ERR_UNSUPPORTED where cuDNN is not there or refuses, for whatever reason. */
+stn_status stni_cudnn_workspace(stn_queue *queue, const struct stni_cudnn_conv *conv, size_t *bytes);
+
+/* Puts the convolution on the queue's stream. STN_ERR_UNSUPPORTED as above: nothing was put there then. */
+stn_status stni_cudnn_run(stn_queue *queue, const struct stni_cudnn_conv *conv, void *x, void *weight, void *y, void *workspace);
+
+STN_END_DECLS
+#endif

@@ -1,0 +1,372 @@
+/* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by plain loops. Its heuristics propose an engine
+ * that is not deterministic, whose results are NaN, ahead of one that keeps to what it was asked. Paddings below zero, a size that the shapes contradict and
+ * attributes after the end of a descriptor's making are refused. */
+#include <cudnn.h>
+
+#include "core/base/dtype.h"
+#include "cuda/standin/settings.h"
+#include "cuda/standin/stream.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <vector>
+
+struct cudnnContext {
+    cudaStream_t stream;
+};
+
+namespace {
+
+constexpr int64_t WORKSPACE = 768; /* bytes */
+
+struct value {
+    int64_t n;
+    std::vector<char> bytes;
+};
+
+struct descriptor {
+    cudnnBackendDescriptorType_t type;
+    bool is_final;
+    std::map<int, value> values;
+};
+
+std::size_t size_of(cudnnBackendAttributeType_t type)
+{
+    switch (static_cast<int>(type)) {
+    case CUDNN_TYPE_CHAR: return 1;
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR: return 8;
+    default: return 4;
+    }
+}
+
+/* Element i of an attribute, zero where it was not given. */
+template <class T> T get(const descriptor &d, int name, int64_t i = 0)
+{
+    T result = T();
+    auto found = d.values.find(name);
+    if (found != d.values.end() && i < found->second.n)
+        std::memcpy(&result, found->second.bytes.data() + static_cast<std::size_t>(i) * sizeof result, sizeof result);
+    return result;
+}
+
+void put(descriptor &d, int name, const void *bytes, std::size_t size, int64_t n)
+{
+    const char *first = static_cast<const char *>(bytes);
+    d.values[name] = {n, std::vector<char>(first, first + size * static_cast<std::size_t>(n))};
+}
+
+const descriptor &part(const descriptor &d, int name)
+{
+    return *static_cast<const descriptor *>(get<cudnnBackendDescriptor_t>(d, name));
+}
+
+struct words {
+    int x, weight, y, convolution, alpha, beta;
+};
+
+words words_of(const descriptor &operation)
+{
+    switch (static_cast<int>(operation.type)) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        return {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+        return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    default:
+        return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+    }
+}
+
+enum { MOST_DIMS = 5 };
+
+struct tensor {
+    int type, ndim;
+    int64_t name, shape[MOST_DIMS], stride[MOST_DIMS], alignment, count;
+    void *data;
+};
+
+tensor tensor_of(const descriptor &d)
+{
+    tensor t = {};
+    t.type = get<int>(d, CUDNN_ATTR_TENSOR_DATA_TYPE);
+    t.ndim = static_cast<int>(d.values.at(CUDNN_ATTR_TENSOR_DIMENSIONS).n);
+    t.name = get<int64_t>(d, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    t.alignment = get<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+    t.count = 1;
+    for (int i = 0; i < t.ndim; i++) {
+        t.shape[i] = get<int64_t>(d, CUDNN_ATTR_TENSOR_DIMENSIONS, i);
+        t.stride[i] = get<int64_t>(d, CUDNN_ATTR_TENSOR_STRIDES, i);
+        t.count *= t.shape[i];
+    }
+    return t;
+}
+
+double load(const tensor &t, int64_t at)
+{
+    switch (t.type) {
+    case CUDNN_DATA_DOUBLE: return static_cast<const double *>(t.data)[at];
+    case CUDNN_DATA_FLOAT: return static_cast<const float *>(t.data)[at];
+    case CUDNN_DATA_HALF: return stni_f16_to_f32(static_cast<const uint16_t *>(t.data)[at]);
+    default: return stni_bf16_to_f32(static_cast<const uint16_t *>(t.data)[at]);
+    }
+}
+
+void store(const tensor &t, int64_t at, double value)
+{
+    switch (t.type) {
+    case CUDNN_DATA_DOUBLE: static_cast<double *>(t.data)[at] = value; return;
+    case CUDNN_DATA_FLOAT: static_cast<float *>(t.data)[at] = static_cast<float>(value); return;
+    case CUDNN_DATA_HALF: static_cast<uint16_t *>(t.data)[at] = stni_f32_to_f16(static_cast<float>(value)); return;
+    default: static_cast<uint16_t *>(t.data)[at] = stni_f32_to_bf16(static_cast<float>(value)); return;
+    }
+}
+
+/* Everything that the loops need. */
+struct problem {
+    tensor x, weight, y;
+    int spatial, kind; /* kind: the operation's descriptor */
+    int64_t low[3], high[3], stride[3], dilation[3];
+    double alpha, beta;
+    bool spoils;
+};
+
+problem problem_of(const descriptor &operation)
+{
+    const words w = words_of(operation);
+    const descriptor &c = part(operation, w.convolution);
+    problem p = {};
+    p.x = tensor_of(part(operation, w.x));
+    p.weight = tensor_of(part(operation, w.weight));
+    p.y = tensor_of(part(operation, w.y));
+    p.spatial = static_cast<int>(get<int64_t>(c, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS));
+    p.kind = operation.type;
+    for (int d = 0; d < p.spatial; d++) {
+        p.low[d] = get<int64_t>(c, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, d);
+        p.high[d] = get<int64_t>(c, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, d);
+        p.stride[d] = get<int64_t>(c, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, d);
+        p.dilation[d] = get<int64_t>(c, CUDNN_ATTR_CONVOLUTION_DILATIONS, d);
+    }
+    p.alpha = get<double>(operation, w.alpha);
+    p.beta = get<double>(operation, w.beta);
+    return p;
+}
+
+bool is_consistent(const problem &p)
+{
+    bool is = p.x.shape[0] == p.y.shape[0] && p.weight.shape[0] == p.y.shape[1] && p.x.shape[1] % p.weight.shape[1] == 0;
+    for (int d = 0; d < p.spatial; d++) {
+        const int64_t reach = (p.weight.shape[2 + d] - 1) * p.dilation[d] + 1;
+        is = is && p.low[d] >= 0 && p.high[d] >= 0 && p.x.shape[2 + d] > 0;
+        is = is && p.y.shape[2 + d] == (p.x.shape[2 + d] + p.low[d] + p.high[d] - reach) / p.stride[d] + 1;
+    }
+    return is;
+}
+
+/* Calls visit(offset in x, in the weight, in y) for every product of the sum. */
+template <class F> void visit_terms(const problem &p, F visit)
+{
+    const int64_t o_in_group = p.y.shape[1] / (p.x.shape[1] / p.weight.shape[1]);
+    int64_t taps = 1, pixels = 1;
+    for (int d = 0; d < p.spatial; d++) {
+        taps *= p.weight.shape[2 + d];
+        pixels *= p.y.shape[2 + d];
+    }
+    for (int64_t i = 0; i < p.y.shape[0] * p.y.shape[1] * pixels * p.weight.shape[1] * taps; i++) {
+        int64_t rest = i, tap = rest % taps, c = (rest /= taps) % p.weight.shape[1], pixel = (rest /= p.weight.shape[1]) % pixels;
+        const int64_t o = (rest /= pixels) % p.y.shape[1], n = rest / p.y.shape[1];
+        int64_t x = n * p.x.stride[0] + (o / o_in_group * p.weight.shape[1] + c) * p.x.stride[1];
+        int64_t w = o * p.weight.stride[0] + c * p.weight.stride[1], y = n * p.y.stride[0] + o * p.y.stride[1];
+        bool is_inside = true;
+        for (int d = p.spatial - 1; d >= 0; d--) {
+            const int64_t t = tap % p.weight.shape[2 + d], out = pixel % p.y.shape[2 + d];
+            const int64_t in = out * p.stride[d] - p.low[d] + t * p.dilation[d];
+            tap /= p.weight.shape[2 + d];
+            pixel /= p.y.shape[2 + d];
+            is_inside = is_inside && in >= 0 && in < p.x.shape[2 + d];
+            x += in * p.x.stride[2 + d];
+            w += t * p.weight.stride[2 + d];
+            y += out * p.y.stride[2 + d];
+        }
+        if (is_inside)
+            visit(x, w, y);
+    }
+}
+
+/* Calls visit(offset) for every element. */
+template <class F> void visit_elements(const tensor &t, F visit)
+{
+    for (int64_t i = 0; i < t.count; i++) {
+        int64_t rest = i, at = 0;
+        for (int d = t.ndim - 1; d >= 0; d--) {
+            at += rest % t.shape[d] * t.stride[d];
+            rest /= t.shape[d];
+        }
+        visit(at);
+    }
+}
+
+void solve(const problem &p)
+{
+    const bool forward = p.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+    const bool to_x = p.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+    const tensor &out = forward ? p.y : to_x ? p.x : p.weight;
+    std::map<int64_t, double> sums;
+    visit_terms(p, [&](int64_t x, int64_t w, int64_t y) {
+        sums[forward ? y : to_x ? x : w] += forward ? load(p.x, x) * load(p.weight, w) : to_x ? load(p.y, y) * load(p.weight, w) : load(p.x, x) * load(p.y, y);
+    });
+    visit_elements(out, [&](int64_t at) {
+        const double before = p.beta == 0 ? 0 : p.beta * load(out, at);
+        store(out, at, p.spoils ? std::nan("") : p.alpha * sums[at] + before);
+    });
+}
+
+/* What a plan runs, its engine included. */
+problem problem_of_plan(const descriptor &plan)
+{
+    const descriptor &config = part(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const descriptor &graph = part(config, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    problem p = problem_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
+    p.spoils = get<int64_t>(config, CUDNN_ATTR_ENGINECFG_ENGINE) == 0;
+    return p;
+}
+
+cudnnStatus_t give(const void *bytes, std::size_t size, int64_t *n, void *values)
+{
+    std::memcpy(values, bytes, size);
+    *n = 1;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* Two configurations, which keep the number of their engine and the graph. */
+cudnnStatus_t propose(const descriptor &heuristic, int64_t most, int64_t *n, void *values)
+{
+    *n = 0;
+    for (int64_t i = 0; i < 2 && i < most && standin::settings().libraries != standin::REFUSING; i++) {
+        descriptor &config = *static_cast<descriptor *>(static_cast<cudnnBackendDescriptor_t *>(values)[i]);
+        cudnnBackendDescriptor_t graph = get<cudnnBackendDescriptor_t>(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+        put(config, CUDNN_ATTR_ENGINECFG_ENGINE, &i, sizeof i, 1);
+        put(config, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &graph, sizeof graph, 1);
+        ++*n;
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+void place(const descriptor &pack, tensor &t)
+{
+    for (int64_t i = 0; i < 3; i++)
+        if (get<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i) == t.name)
+            t.data = get<void *>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
+    if (t.data && reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(t.alignment) == 0)
+        return;
+    fprintf(stderr, "stand-in: cudnnBackendExecute: tensor '%c' is absent, or not aligned to %d bytes\n", static_cast<char>(t.name),
+            static_cast<int>(t.alignment));
+    abort();
+}
+
+}
+
+extern "C" {
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *out)
+{
+    *out = new cudnnContext{nullptr};
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
+{
+    delete handle;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out)
+{
+    *out = new descriptor{type, false, {}};
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t opaque)
+{
+    delete static_cast<descriptor *>(opaque);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t opaque, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
+                                       const void *values)
+{
+    descriptor &d = *static_cast<descriptor *>(opaque);
+    if (d.is_final || n < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && d.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
+        !(*static_cast<descriptor *const *>(values))->is_final)
+        return CUDNN_STATUS_BAD_PARAM;
+    put(d, name, values, size_of(type), n);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t,
+                                       int64_t most, int64_t *n, void *values)
+{
+    const descriptor &d = *static_cast<const descriptor *>(opaque);
+    const int unsteady = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    switch (static_cast<int>(name)) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS: return d.is_final ? propose(d, most, n, values) : CUDNN_STATUS_BAD_PARAM;
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return give(&WORKSPACE, sizeof WORKSPACE, n, values);
+    case CUDNN_ATTR_ENGINECFG_ENGINE: {
+        const int64_t engine = get<int64_t>(d, CUDNN_ATTR_ENGINECFG_ENGINE);
+        put(**static_cast<descriptor **>(values), CUDNN_ATTR_ENGINECFG_ENGINE, &engine, sizeof engine, 1);
+        *n = 1;
+        return CUDNN_STATUS_SUCCESS;
+    }
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+        *n = 0;
+        return get<int64_t>(d, CUDNN_ATTR_ENGINECFG_ENGINE) == 0 ? give(&unsteady, sizeof unsteady, n, values) : CUDNN_STATUS_SUCCESS;
+    default: return CUDNN_STATUS_NOT_SUPPORTED;
+    }
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t opaque)
+{
+    descriptor &d = *static_cast<descriptor *>(opaque);
+    if (d.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !is_consistent(problem_of(part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS))))
+        return CUDNN_STATUS_BAD_PARAM;
+    d.is_final = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t opaque)
+{
+    const descriptor &pack = *static_cast<const descriptor *>(opaque);
+    problem p = problem_of_plan(*static_cast<const descriptor *>(plan));
+    void *workspace = get<void *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (!pack.is_final || !workspace)
+        return CUDNN_STATUS_BAD_PARAM;
+    place(pack, p.x);
+    place(pack, p.weight);
+    place(pack, p.y);
+    handle->stream->add_on_memory([=] {
+        std::memset(workspace, 0xff, WORKSPACE);
+        solve(p);
+    });
+    return CUDNN_STATUS_SUCCESS;
+}
+
+}

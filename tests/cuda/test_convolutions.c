@@ -1,0 +1,198 @@
+/* Convolutions by cuDNN on a CUDA device: values and gradients are those of our own kernels, how often the library ran, and that our kernels serve where it refuses. */
+#include "harness.h"
+
+#include "core/tensor/tensor.h"
+
+#include <shardtensor/shardtensor.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static stn_context *open_context(const char *without)
+{
+    static char text[512];
+    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .without = without,
+                                   .error_text = text, .error_text_size = sizeof text};
+    stn_context *context = NULL;
+    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+        CHECK_STR(text, "");
+    return context;
+}
+
+static stn_tensor *conv1d(stn_tensor *const *in)
+{
+    return stn_conv1d(in[0], in[1], in[2], NULL);
+}
+
+static stn_tensor *conv2d(stn_tensor *const *in)
+{
+    return stn_conv2d(in[0], in[1], in[2], NULL);
+}
+
+static stn_tensor *padded(stn_tensor *const *in)
+{
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .padding = {1, 2}, .dilation = {2, 1}};
+    return stn_conv2d(in[0], in[1], in[2], &attrs);
+}
+
+static stn_tensor *grouped(stn_tensor *const *in)
+{
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .stride = {2, 1}, .padding = {1, 1}, .groups = 2};
+    return stn_conv2d(in[0], in[1], in[2], &attrs);
+}
+
+/* Of ten elements the last is read by no tap. */
+static stn_tensor *strided(stn_tensor *const *in)
+{
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .stride = {2, 2}};
+    return stn_conv2d(in[0], in[1], in[2], &attrs);
+}
+
+static stn_tensor *conv3d(stn_tensor *const *in)
+{
+    return stn_conv3d(in[0], in[1], in[2], NULL);
+}
+
+static stn_tensor *transposed(stn_tensor *const *in)
+{
+    return stn_conv_transpose2d(in[0], in[1], in[2], NULL);
+}
+
+enum { INPUTS = 3, MOST = 4000 };
+
+/* The library runs for y, the gradient of x and that of the weight; not for the gradient of x where no tap reads its last elements. */
+static const struct call {
+    stn_tensor *(*run)(stn_tensor *const *in);
+    int64_t runs;
+    struct {
+        int ndim;
+        int64_t shape[5];
+    } in[INPUTS];
+} calls[] = {
+    {conv1d, 3, {{3, {2, 3, 40}}, {3, {5, 3, 3}}, {1, {5}}}},
+    {conv2d, 3, {{4, {2, 3, 9, 10}}, {4, {4, 3, 3, 3}}, {1, {4}}}},
+    {conv2d, 3, {{4, {3, 8, 5, 6}}, {4, {8, 8, 1, 1}}, {1, {8}}}},
+    {padded, 3, {{4, {1, 3, 9, 8}}, {4, {2, 3, 3, 4}}, {1, {2}}}},
+    {grouped, 3, {{4, {2, 4, 9, 10}}, {4, {6, 2, 3, 3}}, {1, {6}}}},
+    {strided, 2, {{4, {2, 4, 10, 9}}, {4, {6, 4, 3, 3}}, {1, {6}}}},
+    {conv3d, 3, {{5, {1, 2, 5, 6, 7}}, {5, {3, 2, 2, 3, 3}}, {1, {3}}}},
+    {transposed, 3, {{4, {2, 3, 6, 5}}, {4, {3, 4, 3, 3}}, {1, {4}}}},
+};
+enum { N_CALLS = sizeof calls / sizeof *calls };
+
+static int64_t numel(const stn_tensor *t)
+{
+    return stn_spec_numel(stn_tensor_spec(t));
+}
+
+/* Multiples of 1/16 between -1 and 1, the same for the same seed: exact in every dtype. */
+static stn_tensor *drawn(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, uint64_t seed)
+{
+    const stn_spec *spec = NULL;
+    double values[MOST];
+    for (int i = 0; i < MOST; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        values[i] = (double)((seed >> 40) % 33) / 16 - 1;
+    }
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F64, ndim, shape, &spec), STN_OK);
+    return stn_cast(stn_from_host(context, spec, values), dtype);
+}
+
+static void read(stn_tensor *t, double *out)
+{
+    CHECK_STATUS(stn_to_host(stn_cast(stn_detach(t), STN_DTYPE_F64), out, (size_t)numel(t) * sizeof *out), STN_OK);
+}
+
+/* y and the gradients of x, weight and bias; how often the library ran. */
+static int64_t solve(stn_context *context, const struct call *call, stn_dtype dtype, struct stni_refusals refusals, double (*out)[MOST], int64_t *n)
+{
+    enum { MANY = 1000 };
+    struct stni_refusals *injected = &context->foreign.refusals[STNI_LIBRARY_CUDNN];
+    stn_tensor *in[INPUTS], *gradient = NULL;
+    stn_scope_begin(context);
+    for (int i = 0; i < INPUTS; i++) {
+        in[i] = stn_detach(drawn(context, dtype, call->in[i].ndim, call->in[i].shape, (uint64_t)i + 1));
+        stn_set_requires_grad(in[i], 1);
+    }
+    *injected = refusals;
+    if (injected->run == 0)
+        injected->run = MANY;
+    const int64_t before = injected->run;
+    stn_tensor *y = call->run(in);
+    stn_tensor *cotangent = drawn(context, dtype, stn_spec_ndim(stn_tensor_spec(y)), stn_spec_shape(stn_tensor_spec(y)), 9);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+    const int64_t runs = before - injected->run;
+    memset(injected, 0, sizeof *injected);
+    read(y, out[0]);
+    n[0] = numel(y);
+    for (int i = 0; i < INPUTS; i++) {
+        CHECK_STATUS(stn_grad_of(in[i], &gradient), STN_OK);
+        read(gradient, out[1 + i]);
+        n[1 + i] = numel(gradient);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return runs;
+}
+
+static void compare(const struct call *call, stn_dtype dtype, struct stni_refusals refusals, int serves)
+{
+    static double got[1 + INPUTS][MOST], want[1 + INPUTS][MOST];
+    static const double tolerance[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = 1e-5, [STN_DTYPE_F64] = 1e-13, [STN_DTYPE_BF16] = 0x1p-6, [STN_DTYPE_F16] = 0x1p-9};
+    int64_t n[1 + INPUTS];
+    stn_context *library = open_context(NULL), *own = open_context("cudnn");
+    if (library && own) {
+        const int64_t runs = solve(library, call, dtype, refusals, got, n);
+        CHECK_I64(solve(own, call, dtype, (struct stni_refusals){0}, want, n), 0);
+        if (refusals.run == 0)
+            CHECK_I64(runs, serves ? call->runs : 0);
+        for (int t = 0; t <= INPUTS; t++) {
+            double worst = 0;
+            for (int64_t i = 0; i < n[t]; i++) {
+                const double size = want[t][i] < 0 ? -want[t][i] : want[t][i], off = got[t][i] - want[t][i];
+                const double error = (off < 0 ? -off : off) / (1 + size);
+                worst = error <= worst ? worst : error; /* NaN stays */
+            }
+            if (!CHECK(worst < tolerance[dtype]))
+                fprintf(stderr, "  call %d, dtype %d, tensor %d: off by %g\n", (int)(call - calls), (int)dtype, t, worst);
+        }
+    }
+    stn_context_destroy(&library);
+    stn_context_destroy(&own);
+}
+
+static void on_all(struct stni_refusals refusals, int serves)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    for (int i = 0; i < N_CALLS; i++)
+        for (int d = 0; d < 4; d++)
+            compare(&calls[i], dtypes[d], refusals, serves);
+}
+
+static void values_and_gradients_are_the_librarys(void)
+{
+    on_all((struct stni_refusals){0}, 1);
+}
+
+static void every_question_may_be_refused(void)
+{
+    on_all((struct stni_refusals){.question = -1}, 0);
+}
+
+static void every_run_may_be_refused(void)
+{
+    on_all((struct stni_refusals){.run = -1}, 0);
+    for (int n = 1; n <= 3; n++)
+        compare(&calls[1], STN_DTYPE_F32, (struct stni_refusals){.run = n}, 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"values_and_gradients_are_the_librarys", values_and_gradients_are_the_librarys},
+        {"every_question_may_be_refused", every_question_may_be_refused},
+        {"every_run_may_be_refused", every_run_may_be_refused},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}

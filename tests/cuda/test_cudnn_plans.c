@@ -1,0 +1,147 @@
+/* cuDNN's plans for convolutions, without a GPU: the device is described. Nothing is run; what is asked is whether there are plans, with the limits that the library
+ * sets, for the shapes that its convolutions come in. Skipped where cuDNN is not installed. */
+#include "harness.h"
+
+#include "ops/cuda/cudnn_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What cudnnBackendFinalize wants to know, of a GPU of compute capability `version` / 100. */
+#define DESCRIPTION                                                                                                                                    \
+    "{\"version\":1,\"schemaVersion\":1,\"cudaDeviceId\":0,\"deviceId\":0,\"deviceName\":\"described\",\"deviceVer\":%d,\"ccMajor\":%d,\"ccMinor\":%d,"     \
+    "\"driverVer\":13000,\"runtimeVer\":13000,\"cudaDriverVersion\":13000,\"cudaRuntimeVersion\":13000,\"multiProcessorCount\":132,\"warpSize\":32,"      \
+    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,\"maxSharedMemoryPerSM\":%d,\"reservedSharedMemoryPerBlock\":1024,"             \
+    "\"regsPerBlock\":65536,\"maxRegistersPerSM\":65536,\"maxRegistersPerBlock\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"                   \
+    "\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"pciBusId\":0,\"pciDomainId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"                               \
+    "\"supportManagedMemory\":1,\"supportMemoryPools\":1,\"smClockRateKHz\":1980000,\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,"                 \
+    "\"totalGlobalMem\":85899345920,\"memoryBusWidth\":5120,\"memBusWidth\":5120,\"maxGridSize\":[2147483647,65535,65535],"                              \
+    "\"maxBlockSize\":[1024,1024,64]}"
+
+static struct stni_cudnn_functions call;
+
+static cudnnBackendDescriptor_t describe_device(int version)
+{
+    char text[2048];
+    const int shared = version == 800 ? 166912 : 232448;
+    cudnnBackendDescriptor_t device = NULL;
+    const int n = snprintf(text, sizeof text, DESCRIPTION, version, version / 100, version / 10 % 10, shared, shared + 1024);
+    if (!CHECK_I64(call.descriptor_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device), CUDNN_STATUS_SUCCESS) ||
+        !CHECK_I64(call.set(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, n + 1, text), CUDNN_STATUS_SUCCESS) ||
+        !CHECK_I64(call.finalize(device), CUDNN_STATUS_SUCCESS))
+        return NULL;
+    return device;
+}
+
+/* A cube of `size` elements a side. */
+struct shape {
+    const char *name;
+    int dims;
+    int64_t n, c, o, size, kernel, stride, dilation, low, high, groups;
+};
+
+static const struct shape shapes[] = {
+    {"1-d, 5 taps", 1, 2, 8, 16, 100, 5, 1, 1, 2, 2, 1},
+    {"3 x 3, same size", 2, 2, 64, 64, 56, 3, 1, 1, 1, 1, 1},
+    {"an edge: padded on one side", 2, 2, 64, 64, 56, 3, 1, 1, 1, 0, 1},
+    {"between halos: not padded", 2, 2, 64, 64, 58, 3, 1, 1, 0, 0, 1},
+    {"stride 2", 2, 2, 32, 64, 57, 3, 2, 1, 1, 0, 1},
+    {"dilation 2", 2, 2, 32, 32, 30, 3, 1, 2, 2, 2, 1},
+    {"4 groups", 2, 2, 32, 32, 30, 3, 1, 1, 1, 1, 4},
+    {"each channel by itself", 2, 2, 32, 32, 30, 3, 1, 1, 1, 1, 32},
+    {"4 x 4, odd channels", 2, 1, 3, 5, 17, 4, 1, 1, 1, 2, 1},
+    {"1 x 1", 2, 3, 7, 9, 11, 1, 1, 1, 0, 0, 1},
+    {"3-d", 3, 1, 16, 16, 20, 3, 1, 1, 1, 1, 1},
+    {"3-d, an edge", 3, 1, 16, 16, 20, 3, 1, 1, 1, 0, 1},
+    {"3-d, 2 groups, stride 2", 3, 1, 8, 8, 15, 3, 2, 1, 1, 1, 2},
+    {"3-d, one channel", 3, 1, 1, 3, 9, 3, 1, 1, 0, 0, 1},
+};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+static struct stni_cudnn_conv conv_of(const struct shape *s, int kind, stn_dtype dtype, int adds)
+{
+    struct stni_cudnn_conv conv;
+    memset(&conv, 0, sizeof conv);
+    struct stni_conv_problem *p = &conv.problem;
+    p->kind = kind, p->dims = s->dims, p->dtype = (int32_t)dtype, p->weight_dtype = (int32_t)dtype;
+    p->n = s->n, p->groups = s->groups, p->c = s->c, p->o = s->o;
+    for (int d = 0; d < s->dims; d++) {
+        p->in[d] = s->size, p->kernel[d] = s->kernel, p->stride[d] = s->stride, p->dilation[d] = s->dilation, p->pad_low[d] = s->low;
+        const int64_t reach = (s->kernel - 1) * s->dilation + 1;
+        p->out[d] = (s->size + s->low + s->high - reach) / s->stride + 1;
+        p->pad_high[d] = (p->out[d] - 1) * s->stride + reach - s->size - s->low;
+    }
+    conv.images = 1, conv.adds = adds, conv.alignment = 16;
+    return conv;
+}
+
+/* 1 where there is a plan, which is thrown away. */
+static int has_plan(cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *conv)
+{
+    struct stni_cudnn_plan plan = {0};
+    const int has = stni_cudnn_plan_make(&call, device, conv, &plan) == STN_OK && plan.plan != NULL;
+    stni_cudnn_plan_destroy(&call, &plan);
+    return has;
+}
+
+static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16"};
+static const char *const kind_names[] = {"forward", "gradient of x", "gradient of the weight"};
+
+/* Our own kernel solves the gradient of x where no tap reads its last elements. */
+static int is_wanted(const struct stni_conv_problem *p)
+{
+    int is_read = 1;
+    for (int d = 0; d < p->dims; d++)
+        is_read = is_read && p->pad_high[d] >= 0;
+    return is_read || p->kind != STNI_CONV_GRAD_INPUT;
+}
+
+static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
+{
+    for (int d = 0; d < 4; d++)
+        for (int kind = 0; kind < 3; kind++)
+            for (int adds = 0; adds < 2; adds++) {
+                const struct stni_cudnn_conv conv = conv_of(s, kind, dtypes[d], adds);
+                if (!CHECK_I64(has_plan(device, &conv), is_wanted(&conv.problem)))
+                    fprintf(stderr, "  %s, %s, %s%s\n", s->name, dtype_names[d], kind_names[kind], adds ? ", added" : "");
+            }
+}
+
+static void check_device(int version)
+{
+    cudnnBackendDescriptor_t device = describe_device(version);
+    for (int i = 0; device && i < N_SHAPES; i++)
+        check_shape(device, &shapes[i]);
+    if (device)
+        call.descriptor_destroy(device);
+}
+
+static void there_are_plans_for_capability_8_0(void)
+{
+    check_device(800);
+}
+
+static void there_are_plans_for_capability_9_0(void)
+{
+    check_device(900);
+}
+
+static void there_are_plans_for_capability_10_0(void)
+{
+    check_device(1000);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"there_are_plans_for_capability_8_0", there_are_plans_for_capability_8_0},
+        {"there_are_plans_for_capability_9_0", there_are_plans_for_capability_9_0},
+        {"there_are_plans_for_capability_10_0", there_are_plans_for_capability_10_0},
+    };
+    if (!stni_cudnn_load(&call)) {
+        fprintf(stderr, "cuDNN is not installed\n");
+        return 77;
+    }
+    return TEST_MAIN(argc, argv, cases);
+}
