@@ -32,7 +32,7 @@ struct product {
 static const struct product products[] = {
     {1, 1, 5, 7, 3, 0, 0, 1, 1},       {1, 1, 5, 7, 3, 1, 0, 1, 1},        {1, 1, 5, 7, 3, 0, 1, 1, 1},   {1, 1, 17, 33, 65, 1, 1, 1, 1},
     {1, 1, 1, 9, 4, 0, 0, 1, 1},       {1, 1, 9, 1, 4, 0, 1, 1, 1},        {1, 1, 1, 1, 1, 0, 0, 1, 1},   {6, 6, 4, 5, 3, 0, 1, 1, 1},
-    {6, 1, 4, 5, 3, 1, 0, 1, 1},       {1, 1, 2, 3, 40000, 0, 0, 3, 1},    {3, 3, 2, 2, 16385, 1, 1, 2, 1}, {1, 1, 2, 2, 16384, 0, 0, 1, 1},
+    {6, 1, 4, 5, 3, 1, 0, 1, 1},       {1, 1, 2, 3, 40000, 0, 0, 3, 1},    {1, 1, 2, 2, 16385, 1, 1, 2, 1}, {1, 1, 2, 2, 16384, 0, 0, 1, 1},
 };
 enum { N_PRODUCTS = sizeof products / sizeof *products };
 
@@ -105,11 +105,14 @@ static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16,
 
 static void on_all(const char *without, struct stni_refusals refusals, int library_runs)
 {
+    enum { SHORT = 1000 };
     stn_context *context = open_context(without);
     if (!context)
         return;
     for (int i = 0; i < N_PRODUCTS; i++)
         for (int d = 0; d < 4; d++) {
+            if (!library_runs && products[i].k > SHORT && (d > 0 || products[i].runs != 2)) /* the stand-in runs our own kernel slowly */
+                continue;
             const int64_t runs = multiply(context, &products[i], dtypes[d], refusals);
             if (refusals.run == 0)
                 CHECK_I64(runs, !library_runs ? 0 : d == 0 ? products[i].runs : products[i].other_runs);
