@@ -114,14 +114,6 @@ struct reduction {
     double divisor;
 };
 
-template <int N> STNI_DEVICE void any_offsets_of(const operands<N> &o, int64_t index, int64_t (&at)[N])
-{
-    if (is_small(o))
-        offsets_of(o, (uint32_t)index, at);
-    else
-        offsets_of(o, index, at);
-}
-
 /* The last step before a result is rounded. */
 template <class A> STNI_DEVICE A finished(const reduction &g, A value)
 {

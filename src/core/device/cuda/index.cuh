@@ -113,6 +113,15 @@ template <int N, class I> STNI_HOST_DEVICE void offsets_of(const operands<N> &o,
     }
 }
 
+/* The same with whichever I serves. */
+template <int N> STNI_DEVICE void any_offsets_of(const operands<N> &o, int64_t index, int64_t (&at)[N])
+{
+    if (is_small(o))
+        offsets_of(o, (uint32_t)index, at);
+    else
+        offsets_of(o, index, at);
+}
+
 /* Blocks of `threads` threads for `n` pieces of work, a piece a thread; at least one, and no more than a grid may have. */
 inline unsigned blocks_for(int64_t n, int64_t threads)
 {
