@@ -1,7 +1,7 @@
 /* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of which there are few. */
 #include "core/base/dtype.h"
 #include "core/device/device.h"
-#include "ops/norm/norm_kernel.h"
+#include "ops/norm/norm_rows.h"
 #include "ops/common/moments.h"
 
 #include <math.h>
@@ -24,11 +24,6 @@ static const double zero;
 static const struct stni_norm_cpu *kernels(const stn_queue *queue)
 {
     return STNI_ISA_PICK(stni_norm_cpu, queue->isa);
-}
-
-static int64_t coarse_of(const struct stni_norm_args *a, int64_t row, int64_t channel)
-{
-    return row * a->groups + (channel + a->offset) / a->per_group;
 }
 
 static int64_t coarse_count(const struct stni_norm_args *a)
@@ -160,9 +155,9 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     kernels(queue)->moments[a->dtype](&pass);
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
-            double s = a->about_zero ? 0 : fine_array(a, 0)[f], m2 = fine_array(a, 1)[f] - s * (s / n);
-            int64_t i = coarse_of(a, row, c);
-            struct stni_moments own = {n, shift[f] + s / n, m2 < 0 ? 0 : m2}; /* NaN stays */
+            const int64_t i = stni_norm_coarse_of(a, row, c);
+            const struct stni_moments own =
+                stni_moments_of_sums(n, shift[f], a->about_zero ? 0 : fine_array(a, 0)[f], fine_array(a, 1)[f]);
             stni_moments_write(a->coarse, coarse, i, stni_moments_join(stni_moments_read(a->coarse, coarse, i), own));
         }
     return STN_OK;
@@ -192,7 +187,7 @@ static void merge_parts(const struct stni_norm_args *a)
     for (int64_t i = 0; i < n; i++) {
         const struct stni_moments all = stni_moments_merge(a->parts, a->n_parts, n, i);
         set_element(stat_dtype(a), a->mean, i, all.mean);
-        set_element(stat_dtype(a), a->rstd, i, 1 / sqrt(all.m2 / all.n + a->eps));
+        set_element(stat_dtype(a), a->rstd, i, stni_norm_rstd(all.n, all.m2, a->eps));
         if (a->var)
             set_element(stat_dtype(a), a->var, i, all.m2 / (all.n - 1));
     }
@@ -206,7 +201,7 @@ static const void *spread(const struct stni_norm_args *a, const void *coarse, in
         return coarse;
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++)
-            set_element(stat_dtype(a), to, f, element(stat_dtype(a), coarse, coarse_of(a, row, c)));
+            set_element(stat_dtype(a), to, f, element(stat_dtype(a), coarse, stni_norm_coarse_of(a, row, c)));
     return to;
 }
 
@@ -236,7 +231,7 @@ static void fold_channels(const struct stni_norm_args *a, double *const sum[2])
             for (int k = 0; k < 2; k++) {
                 double s = sum[k][row * a->channels + c];
                 total[k] += s;
-                a->coarse[k * n + coarse_of(a, row, c)] += w * s;
+                a->coarse[k * n + stni_norm_coarse_of(a, row, c)] += w * s;
             }
         set_element(a->dtype, a->grad_bias, c, total[0]);
         set_element(a->dtype, a->grad_weight, c, total[1]);
@@ -286,15 +281,14 @@ stn_status stni_norm_sums_cpu(stn_queue *queue, const void *raw)
 stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_norm_args *a = raw;
-    const int64_t n = coarse_count(a);
     const stn_dtype stat = stat_dtype(a);
     void *minus = fine_array(a, 2), *slope = fine_array(a, 3);
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
-            int64_t i = coarse_of(a, row, c);
+            int64_t i = stni_norm_coarse_of(a, row, c);
             double rstd = element(stat, a->rstd, i);
-            set_element(stat, minus, f, a->about_zero ? 0 : rstd * a->coarse[i] / (double)a->count);
-            set_element(stat, slope, f, rstd * rstd * a->coarse[n + i] / (double)a->count);
+            set_element(stat, minus, f, stni_norm_minus(a, rstd, i));
+            set_element(stat, slope, f, stni_norm_slope(a, rstd, i));
         }
     const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), minus, slope},

@@ -32,7 +32,7 @@ static inline __attribute__((always_inline)) void NAME(add_terms)(const struct N
     if (kind == SUMS) {
         A g = LOAD(line.w[i * s.weight]) * LOAD(line.y[i * s.y]);
         *a += (double)g;
-        *b += (double)(g * ((LOAD(line.x[i * s.x]) - line.mean[i * s.stat]) * line.rstd[i * s.stat]));
+        *b += (double)(g * STNI_NORM_NORMAL(LOAD(line.x[i * s.x]), line.mean[i * s.stat], line.rstd[i * s.stat]));
     } else if (kind == WEIGHTS) {
         *a += (double)LOAD(line.w[i * s.weight]);
     } else {

@@ -108,7 +108,7 @@ static inline __attribute__((always_inline)) void FORM(normalise_rows)(const str
         SIMD
         for (int64_t i = 0; i < t->cols; i++) {
             ALONE
-            A z = (LOAD(x[i * s.x]) - (s.stat ? mean[i * s.stat] : mean0)) * (s.stat ? rstd[i * s.stat] : rstd0);
+            A z = STNI_NORM_NORMAL(LOAD(x[i * s.x]), (s.stat ? mean[i * s.stat] : mean0), (s.stat ? rstd[i * s.stat] : rstd0));
             y[i * s.y] = STORE(z * (s.weight ? LOAD(w[i * s.weight]) : w0) + (s.target ? LOAD(v[i * s.target]) : v0));
         }
     }
@@ -127,8 +127,8 @@ static inline __attribute__((always_inline)) void FORM(apply_rows)(const struct 
         SIMD
         for (int64_t i = 0; i < t->cols; i++) {
             ALONE
-            out[i * s.target] = STORE(rstd[i * s.stat] * (LOAD(w[i * s.weight]) * LOAD(y[i * s.y])) - minus[i * s.stat] -
-                                      (LOAD(x[i * s.x]) - mean[i * s.stat]) * slope[i * s.stat]);
+            out[i * s.target] = STORE(STNI_NORM_GRADIENT((LOAD(w[i * s.weight]) * LOAD(y[i * s.y])), LOAD(x[i * s.x]), mean[i * s.stat],
+                                                         rstd[i * s.stat], minus[i * s.stat], slope[i * s.stat]));
         }
     }
 }

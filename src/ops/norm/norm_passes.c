@@ -2,7 +2,7 @@
 #include "core/box/box_kernel.h"
 #include "core/base/dtype.h"
 #include "core/base/isa.h"
-#include "ops/norm/norm_kernel.h"
+#include "ops/norm/norm_rows.h"
 #include "ops/cpu/nontemporal_blocks.h"
 #include "ops/cpu/scalar_loop.h"
 

@@ -5,8 +5,7 @@
 
 #include "ops/norm/norm_kernel.h"
 #include "ops/reduce/reduction.h"
-
-enum stni_statistic { STNI_STATISTIC_MEAN, STNI_STATISTIC_VARIANCE, STNI_STATISTIC_DEVIATION };
+#include "ops/reduce/statistic_kernel.h"
 
 struct stni_statistic_attrs {
     stn_ints dim; /* absent or empty: all */
@@ -20,20 +19,6 @@ struct stni_statistic_rule {
     /* Cotangents of the inputs by public ops; `grad` and `out` (NULL unless it is saved) are seen with the input's dims. */
     void (*backward)(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced);
 };
-
-/* out = the statistic of the joined moments, or weighted sums (ops/common/moments.h), of `count` results. */
-struct stni_statistic_finish_args {
-    stn_dtype dtype;
-    enum stni_statistic what;
-    int weighted; /* which parts those are */
-    int n_parts;
-    const double *parts;
-    int64_t count;
-    double correction;
-    void *out;
-};
-
-stn_status stni_statistic_finish_cpu(stn_queue *queue, const void *args);
 
 /* The correction that the attributes mean. */
 double stni_statistic_correction(const struct stni_statistic_attrs *attrs);
