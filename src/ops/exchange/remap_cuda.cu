@@ -55,10 +55,13 @@ void launch_add(const stni_remap_add_args &a, cudaStream_t stream)
     STNI_CUDA_KERNEL(op ".fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),     \
     STNI_CUDA_KERNEL(op ".add", ALL_DTYPES, stni_remap_add_args, launch_add)
 
+#define KEPT_STREAM(op) STNI_CUDA_KERNEL(op ".stream", dtype_bit(STN_DTYPE_I64), stni_remap_fill_args, launch_fill)
+
 STNI_CUDA_KERNELS(remap) = {
     REMAP("cat"), REMAP("flip"), REMAP("pad"), REMAP("pad_backward"), REMAP("roll"), REMAP("slice_backward"),
     STNI_CUDA_KERNEL("diagonal_backward.fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),
     STNI_CUDA_KERNEL("index_write.fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),
     STNI_CUDA_KERNEL("one_hot.fill", dtype_bit(STN_DTYPE_I64), stni_remap_fill_args, launch_fill),
+    KEPT_STREAM("dropout"), KEPT_STREAM("dropout_backward"), KEPT_STREAM("dropout_channels"), KEPT_STREAM("scaled_dot_product_attention"),
     STNI_CUDA_KERNELS_END
 };
