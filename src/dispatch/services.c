@@ -60,12 +60,16 @@ stn_status stni_slot_launch(const stn_op *op, int slot, stn_dtype dtype, const v
     return op->context->error.status == STN_OK ? stni_fail_queue(op->context, status) : status;
 }
 
-size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dtype, const void *args)
+size_t stni_slot_workspace(const stn_op *op, int slot, stn_dtype dtype, const void *args)
 {
-    const stn_op *op = call->op;
     if (slot < 0 || slot >= op->impl.n_slots || !op->slots[slot].winner[dtype].workspace)
         return 0;
-    return op->slots[slot].winner[dtype].workspace(call->context->queue, args);
+    return op->slots[slot].winner[dtype].workspace(op->context->queue, args);
+}
+
+size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dtype, const void *args)
+{
+    return stni_slot_workspace(call->op, slot, dtype, args);
 }
 
 static stn_status grow_scratch(stn_context *context)

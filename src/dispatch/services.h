@@ -17,4 +17,7 @@ void stni_scratch_release(stn_context *context, int mark);
  * is the same on every rank, a failure of the queue is this rank's. */
 stn_status stni_slot_launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size);
 
+/* As stn_op_workspace, for such work. */
+size_t stni_slot_workspace(const stn_op *op, int slot, stn_dtype dtype, const void *args);
+
 #endif

@@ -26,14 +26,25 @@ static void drop(struct stni_update *update)
     update->args.n = 0;
 }
 
+/* One kernel updates, averages and clips; which of these a launch does, the enclosing span of the trace says. */
+static stn_status launch_list(stn_context *context, struct stni_update_args *args)
+{
+    const stn_op *op = update_op(context);
+    const size_t bytes = stni_slot_workspace(op, 0, args->dtype, args);
+    size_t capacity;
+    if (stni_mempool_take(context->pool, bytes, &args->workspace, &capacity) != STN_OK)
+        return stni_fail_memory(context, "workspace of an update", bytes);
+    stn_status status = stni_slot_launch(op, 0, args->dtype, args, sizeof *args);
+    stni_mempool_release(context->pool, args->workspace, capacity);
+    return status;
+}
+
 static stn_status launch(struct stni_update *update)
 {
     stn_context *context = update->context;
     if (update->args.n == 0)
         return STN_OK;
-    /* One kernel updates, averages and clips; which of these a launch does, the enclosing span of the trace says. */
-    const struct stni_update_args *args = &update->args;
-    stn_status status = stni_slot_launch(update_op(context), 0, args->dtype, args, sizeof *args);
+    stn_status status = launch_list(context, &update->args);
     drop(update);
     return status;
 }

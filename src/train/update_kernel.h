@@ -4,7 +4,10 @@
 
 #include <shardtensor/device.h>
 
+#include "core/base/inline.h"
 #include "core/base/isa.h"
+
+#include <assert.h>
 
 enum { STNI_UPDATE_OPERANDS = 4, STNI_UPDATE_CHUNKS = 64 };
 
@@ -40,11 +43,12 @@ struct stni_update_args {
     enum stni_update_kind kind;
     stn_dtype dtype; /* f32, f64 */
     int n;
+    void *workspace; /* as many bytes as the kernel asks for */
     struct stni_update_numbers numbers;
     struct stni_update_chunk chunk[STNI_UPDATE_CHUNKS];
 };
 
-_Static_assert(sizeof(struct stni_update_args) <= STN_MAX_KERNEL_ARGS, "arguments of a kernel");
+static_assert(sizeof(struct stni_update_args) <= STN_MAX_KERNEL_ARGS, "arguments of a kernel");
 
 stn_status stni_update_cpu(stn_queue *queue, const void *args);
 

@@ -1,48 +1,41 @@
-/* The arithmetic of one type. Included with T, SQRT(x) and NAME(x). Numbers are rounded to T once, before the loop. */
+/* Lists of one type. Included with T, SQRT(x) and NAME(x). */
+
+#include "train/update_rows_tmpl.h"
 
 static void NAME(sgd)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
 {
+    const struct NAME(step) s = NAME(step_of)(STNI_UPDATE_SGD, numbers);
     T *restrict p = chunk->at[0];
     const T *restrict g = chunk->at[1];
-    T rate = (T)numbers->rate, decay = (T)numbers->decay;
     for (int64_t i = 0; i < chunk->n; i++)
-        p[i] -= rate * (g[i] + decay * p[i]);
+        NAME(step_sgd)(&s, p + i, g[i]);
 }
 
 static void NAME(momentum)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
 {
+    const struct NAME(step) s = NAME(step_of)(STNI_UPDATE_MOMENTUM, numbers);
     T *restrict p = chunk->at[0], *restrict m = chunk->at[2];
     const T *restrict g = chunk->at[1];
-    T rate = (T)numbers->rate, decay = (T)numbers->decay, keep = (T)numbers->a, take = (T)numbers->b;
-    T along = numbers->nesterov ? 1 : 0, ahead = numbers->nesterov ? keep : 1;
-    for (int64_t i = 0; i < chunk->n; i++) {
-        T gradient = g[i] + decay * p[i];
-        m[i] = keep * m[i] + take * gradient;
-        p[i] -= rate * (along * gradient + ahead * m[i]);
-    }
+    for (int64_t i = 0; i < chunk->n; i++)
+        NAME(step_momentum)(&s, p + i, g[i], m + i);
 }
 
 static void NAME(adamw)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
 {
+    const struct NAME(step) s = NAME(step_of)(STNI_UPDATE_ADAMW, numbers);
     T *restrict p = chunk->at[0], *restrict m = chunk->at[2], *restrict v = chunk->at[3];
     const T *restrict g = chunk->at[1];
-    T keep_m = (T)numbers->a, take_m = (T)(1 - numbers->a), keep_v = (T)numbers->b, take_v = (T)(1 - numbers->b);
-    T shrink = (T)(1 - numbers->rate * numbers->decay), step = (T)(numbers->rate * numbers->mean_scale);
-    T scale = (T)sqrt(numbers->square_scale), epsilon = (T)numbers->epsilon;
-    for (int64_t i = 0; i < chunk->n; i++) {
-        m[i] = keep_m * m[i] + take_m * g[i];
-        v[i] = keep_v * v[i] + take_v * g[i] * g[i];
-        p[i] = shrink * p[i] - step * m[i] / (SQRT(v[i]) * scale + epsilon);
-    }
+    for (int64_t i = 0; i < chunk->n; i++)
+        NAME(step_adamw)(&s, p + i, g[i], m + i, v + i);
 }
 
 static void NAME(average)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
 {
+    const struct NAME(step) s = NAME(step_of)(STNI_UPDATE_AVERAGE, numbers);
     T *restrict mean = chunk->at[0];
     const T *restrict p = chunk->at[1];
-    T take = (T)(1 - numbers->decay);
     for (int64_t i = 0; i < chunk->n; i++)
-        mean[i] += take * (p[i] - mean[i]);
+        NAME(step_average)(&s, mean + i, p[i]);
 }
 
 static void NAME(swap)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
@@ -61,8 +54,7 @@ static void NAME(scale)(const struct stni_update_chunk *chunk, const struct stni
 {
     T *to = chunk->at[0];
     const T *from = chunk->at[1];
-    double norm = sqrt(*numbers->norm_square);
-    T factor = norm <= numbers->most ? 1 : (T)(numbers->most / norm);
+    const T factor = NAME(clipping)(numbers);
     for (int64_t i = 0; i < chunk->n; i++)
         to[i] = factor * from[i];
 }
