@@ -156,6 +156,7 @@ static stn_status run(stn_op_call *call)
     stni_loss_args_make(call, call->n_in, &meta, attrs->reduction == STN_REDUCE_NONE ? call->out[0] : NULL, &args);
     STNI_TRY(stn_op_scratch(call, 2 * sizeof(double), &sum));
     args.sum = sum;
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, TERMS, meta.dtype, &args), &args.workspace));
     if (attrs->reduction != STN_REDUCE_NONE || !args.empty)
         STNI_TRY(stn_op_launch(call, TERMS, meta.dtype, &args, sizeof args));
     if (call->note && by_weights(call)) {

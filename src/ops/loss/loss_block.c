@@ -1,20 +1,9 @@
 /* The arithmetic of losses over dense runs, compiled once per instruction set. Sums are f64 in LANES lanes, which are added pairwise, half to half,
  * alike in every instruction set. */
-#include "ops/loss/loss_kernel.h"
+#include "ops/loss/loss_functions.h"
 #include "ops/cpu/math.h"
 
 enum { LANES = 16 };
-
-/* Functions of the rows. NaN stays. */
-#define CLAMPED(v) ((v) < -100 ? -100 : (v))
-#define VARIANCE(v) ((v) * (1 - (v)) < (T)1e-12 ? (T)1e-12 : (v) * (1 - (v)))
-#define LEAST(v) ((v) < p ? p : (v))
-#define SOFTPLUS(v) (((v) > 0 ? (v) : 0) + LOG1P_UNIT(EXP((v) > 0 ? -(v) : (v))))
-
-/* log y! by Stirling's formula, where y is more than 1. */
-#define STIRLING(v) ((v) > 1 ? (v) * LOG(v) - (v) + LOG((T)6.283185307179586477 * (v)) / 2 : 0)
-#define STIRLING_SLOPE(v) ((v) > 1 ? LOG(v) + 1 / (2 * (v)) : 0)
-#define STIRLING_BEND(v) ((v) > 1 ? (1 - 1 / (2 * (v))) / (v) : 0)
 
 #define T float
 #define MAP map_f32

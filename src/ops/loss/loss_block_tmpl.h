@@ -1,9 +1,9 @@
 /* One compute type's loops. Included once per type with T, MAP and SUM, the functions' names, and the elementary functions of T. */
 
 /* What rows are written in. */
-#define ELEMENT(i)                                                                                          \
-    const T x = b_x[i], y = b_y[i], z = b_z[i], d = x - y, a = d < 0 ? -d : d, one = (T)(d > 0) - (T)(d < 0); \
-    (void)z, (void)a, (void)one
+#define ELEMENT(i)                                \
+    const T x = b_x[i], y = b_y[i], z = b_z[i]; \
+    STNI_LOSS_LOCALS
 
 #define TERM(expression)                                        \
     _Pragma("omp simd")                                         \

@@ -9,7 +9,7 @@
 
 /* Losses, one row each: the value and its derivatives with respect to x, the input, y, the target, and z, a third operand that some losses have: the
  * first by x y z, the second by xx xy yy, xz yz zz. p and q are the loss's numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in
- * capitals are defined in loss_block.c. */
+ * capitals are defined in loss_functions.h. */
 #define STNI_LOSS_LIST(X)                                                                                                    \
     STNI_LOSS_OF_DIFFERENCE(X)                                                                                               \
     X(binary_cross_entropy, -(y * CLAMPED(LOG(x)) + (1 - y) * CLAMPED(LOG1P(-x))),                                           \
@@ -76,6 +76,7 @@ struct stni_loss_args {
     double p, q;
     const double *total; /* NULL: 1 */
     double *sum;
+    void *workspace; /* as many bytes as the kernel asks for */
 };
 
 /* total = the sum of weights, `count` or 1; out = sum[0] / total where out is not NULL. */

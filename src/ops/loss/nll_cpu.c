@@ -32,23 +32,14 @@ static void report(const struct stni_nll_args *a, stn_queue *queue, const struct
     stn_queue_value_error(queue, a->op, STNI_BAD_CLASS, 3 + a->ndim, numbers);
 }
 
-/* Other values of class_at than the number of a class in this chunk. */
-enum { ELSEWHERE = -1, IGNORED = -2 };
-
+/* What is no class is ignored, once it is reported. */
 static inline int64_t class_at(const struct stni_nll_args *a, stn_queue *queue, const struct position *p)
 {
-    const int64_t i = p->at[NLL_TARGET];
-    int64_t t = a->target_dtype == STN_DTYPE_I64   ? ((const int64_t *)a->target)[i]
-                : a->target_dtype == STN_DTYPE_I32 ? ((const int32_t *)a->target)[i]
-                                                   : ((const uint8_t *)a->target)[i];
-    if (t == a->ignore_index)
-        return IGNORED;
-    if (t < 0 || t >= a->all_classes) {
-        report(a, queue, p, t);
-        return IGNORED;
-    }
-    t -= a->first;
-    return t >= 0 && t < a->classes ? t : ELSEWHERE;
+    const int64_t target = stni_nll_target(a, p->at[NLL_TARGET]), t = stni_nll_class(a, target);
+    if (t != STNI_NLL_NO_CLASS)
+        return t;
+    report(a, queue, p, target);
+    return STNI_NLL_IGNORED;
 }
 
 #define TEMPLATE "ops/loss/nll_lanes_tmpl.h"

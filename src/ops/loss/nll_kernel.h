@@ -2,6 +2,8 @@
 #ifndef STNI_OPS_LOSS_NLL_KERNEL_H
 #define STNI_OPS_LOSS_NLL_KERNEL_H
 
+#include "core/base/inline.h"
+
 #include <shardtensor/mesh.h>
 #include <shardtensor/op.h>
 
@@ -29,9 +31,30 @@ struct stni_nll_args {
     void *each;                  /* read backward */
     const double *total;
     double *sum;
+    void *workspace; /* as many bytes as the kernel asks for */
     int reports; /* 1: a target that is no class is a value error of `op` */
     int op;
 };
+
+/* Of a target: its class in this chunk, or why there is none. */
+enum { STNI_NLL_ELSEWHERE = -1, STNI_NLL_IGNORED = -2, STNI_NLL_NO_CLASS = -3 };
+
+STNI_INLINE int64_t stni_nll_target(const struct stni_nll_args *a, int64_t i)
+{
+    return a->target_dtype == STN_DTYPE_I64   ? ((const int64_t *)a->target)[i]
+           : a->target_dtype == STN_DTYPE_I32 ? ((const int32_t *)a->target)[i]
+                                              : ((const uint8_t *)a->target)[i];
+}
+
+STNI_INLINE int64_t stni_nll_class(const struct stni_nll_args *a, int64_t target)
+{
+    const int64_t here = target - a->first;
+    if (target == a->ignore_index)
+        return STNI_NLL_IGNORED;
+    if (target < 0 || target >= a->all_classes)
+        return STNI_NLL_NO_CLASS;
+    return here >= 0 && here < a->classes ? here : (int64_t)STNI_NLL_ELSEWHERE;
+}
 
 stn_status stni_nll_cpu(stn_queue *queue, const void *args);
 stn_status stni_nll_backward_cpu(stn_queue *queue, const void *args);

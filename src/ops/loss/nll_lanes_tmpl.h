@@ -29,7 +29,7 @@ static void NAME(forward)(const struct stni_nll_args *a, stn_queue *queue)
             loss -= picked * w * LOAD(x[p.at[NLL_X] + t * a->class_step]);
             sum[1] += (double)w;
         }
-        if (a->smoothing > 0 && t != IGNORED && a->classes > 0)
+        if (a->smoothing > 0 && t != STNI_NLL_IGNORED && a->classes > 0)
             loss -= spread * NAME(all_classes)(a, x + p.at[NLL_X]);
         if (each)
             each[p.at[NLL_EACH]] = STORE(loss);
@@ -47,7 +47,7 @@ static void NAME(backward_at)(const struct stni_nll_args *a, T *x, int64_t t, A 
 {
     const A picked = (A)(1 - a->smoothing) * grad, spread = (A)(a->smoothing / (double)a->all_classes) * grad;
     for (int64_t c = 0; c < a->classes; c++)
-        x[c * a->class_step] = STORE(a->smoothing > 0 && t != IGNORED ? -spread * NAME(weight_of)(a, c) : (A)0);
+        x[c * a->class_step] = STORE(a->smoothing > 0 && t != STNI_NLL_IGNORED ? -spread * NAME(weight_of)(a, c) : (A)0);
     if (t >= 0)
         x[t * a->class_step] = STORE(-(picked + (a->smoothing > 0 ? spread : (A)0)) * NAME(weight_of)(a, t));
 }

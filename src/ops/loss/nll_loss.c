@@ -89,6 +89,7 @@ static stn_status run(stn_op_call *call)
     stni_nll_args_make(call, call->in[INPUT], call->in[TARGET], call->in[WEIGHT], reduction == STN_REDUCE_NONE ? out : NULL, &args);
     STNI_TRY(stn_op_scratch(call, 2 * sizeof(double), &sum));
     args.sum = sum;
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, PICK, args.dtype, &args), &args.workspace));
     args.reports = 1;
     args.op = STNI_OP_nll_loss;
     if (reduction != STN_REDUCE_NONE || args.n > 0)
