@@ -1,0 +1,23 @@
+/* The same work on the CPU and on the CUDA module's device, and what its results differ by. */
+#ifndef STN_TESTS_CUDA_BOTH_H
+#define STN_TESTS_CUDA_BOTH_H
+
+#include <shardtensor/shardtensor.h>
+
+enum { BOTH_RESULTS = 8 };
+
+/* Work on tensors that both_input made, of one dtype; puts at most BOTH_RESULTS results into `out`, returns how many.
+ * */
+typedef struct both_work {
+    const char *name;
+    int (*run)(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out);
+} both_work;
+
+/* A tensor of numbers from -4 to 4 that differ with `seed`, the same on both devices. */
+stn_tensor *both_input(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, int seed);
+
+/* Checks that results are equal within `tolerance`, relative to the larger of 1 and the CPU's number; NaN is equal to
+ * NaN. 0: the same bits. */
+void both_compare(const both_work *work, stn_dtype dtype, const int64_t *shape, double tolerance);
+
+#endif
