@@ -136,9 +136,11 @@ STN_API void stn_comm_destroy(stn_comm **comm);
 STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size. */
 STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
 
-/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller (ranks on a device
- * may meet here first), the buffers stay untouched until stn_request_wait, and collectives of one communicator run in the order of their calls. Each returns STN_OK,
- * STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY or STN_ERR_COMM. */
+/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside
+ * the caller (ranks on a device may meet here first), the buffers stay untouched until stn_request_wait, and
+ * collectives of one communicator run in the order of their calls. Each returns STN_OK, STN_ERR_ARGUMENT,
+ * STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY or
+ * STN_ERR_COMM. */
 
 /** recv = op over all ranks' send, on every rank, the same bits. May be in place. */
 STN_API stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,

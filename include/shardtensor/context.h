@@ -35,7 +35,9 @@ typedef struct stn_context_options {
     int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
     size_t error_text_size;       /* bytes */
-    const char *without;          /* libraries to do without, of "onednn", "fftw", "cublaslt" and "cudnn", with commas between them: our own kernels serve, more slowly. NULL: none */
+    /** Libraries to do without, of "onednn", "fftw", "cublaslt" and "cudnn", with commas between them: our own kernels
+     *  serve, more slowly. NULL: none. */
+    const char *without;
     /** Which of the CPU kernels that are compiled once per instruction set run: "base", "avx2" (with FMA and F16C) or "avx512" (F, BW, DQ, VL);
      *  NULL: the widest that processor and build offer. A narrower one than that gives what a lesser processor would; ranks may differ.
      *  Libraries under them choose for themselves (oneDNN: ONEDNN_MAX_CPU_ISA). */

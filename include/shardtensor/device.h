@@ -83,8 +83,9 @@ typedef struct stn_device_ops {
     stn_status (*event_create)(void *impl, void **out);
     void (*event_destroy)(void *impl, void *event);
     stn_status (*event_record)(void *impl, void *event, void *queue);
-    /** Later work of `queue` waits for the event as it was recorded last; the host does not. The event may be of another device of this table (another
-     *  rank's), and may be recorded anew or destroyed as soon as this has returned. */
+    /** Later work of `queue` waits for the event as it was recorded last; the host does not. The event may be of
+     * another device of this table (another rank's), and may be recorded anew or destroyed as soon as this has
+     * returned. */
     stn_status (*queue_wait)(void *impl, void *queue, void *event);
     stn_status (*event_sync)(void *impl, void *event);              /* the host waits */
     /** Queued copies; `kind`: 0 device to device, 1 host to device, 2 device to host. */

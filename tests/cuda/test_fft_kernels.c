@@ -1,5 +1,6 @@
-/* Fourier transforms on a CUDA device against the CPU's: of lines that are transformed in shared memory, of longer ones, and of those whose length has a
- * large prime factor; along the dim in which neighbours lie beside each other, and across. */
+/* Fourier transforms on a CUDA device against the CPU's: of lines that are transformed in shared memory, of longer
+ * ones, and of those whose length has a large prime factor; along the dim in which neighbours lie beside each other,
+ * and across. */
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>

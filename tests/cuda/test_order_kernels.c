@@ -1,6 +1,6 @@
-/* Ops by index, and those that put elements in order, on a CUDA device against the CPU's, bit by bit: few and many elements, so that they are sorted by
- * comparisons and by digits, with many equal ones among them, numbers that are none and zeros of both signs; along dims that are strided and
- * along the last. And indices out of range. */
+/* Ops by index, and those that put elements in order, on a CUDA device against the CPU's, bit by bit: few and many
+ * elements, so that they are sorted by comparisons and by digits, with many equal ones among them, numbers that are
+ * none and zeros of both signs; along dims that are strided and along the last. And indices out of range. */
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>
@@ -239,7 +239,8 @@ static stn_tensor *medians(stn_context *context, stn_dtype dtype, int64_t n)
 static stn_tensor *places_in_a_sequence(stn_context *context, stn_dtype dtype, int64_t n)
 {
     stn_tensor *sequence = stn_sort(stn_select(numbers(context, dtype, n, 1), 1, 0), 0, 0, NULL);
-    return stn_add(stn_bucketize(numbers(context, dtype, TABLE, WIDTH), sequence, 0), stn_bucketize(numbers(context, dtype, TABLE, WIDTH), sequence, 1));
+    return stn_add(stn_bucketize(numbers(context, dtype, TABLE, WIDTH), sequence, 0),
+                   stn_bucketize(numbers(context, dtype, TABLE, WIDTH), sequence, 1));
 }
 
 static stn_tensor *bins(stn_context *context, stn_dtype dtype, int64_t n)

@@ -24,8 +24,10 @@ stn_status stni_foreign_read(const char *names, unsigned *without, struct stni_e
         size_t length = strcspn(names, ",");
         int library = find(names, length);
         if (library == STNI_LIBRARY_COUNT)
-            return stni_error_set(error, STN_ERR_ARGUMENT, "context: without got '%.*s', wanted names of onednn, fftw, cublaslt, cudnn with commas between them",
-                                  (int)(length < 64 ? length : 64), names);
+            return stni_error_set(
+                error, STN_ERR_ARGUMENT,
+                "context: without got '%.*s', wanted names of onednn, fftw, cublaslt, cudnn with commas between them",
+                (int)(length < 64 ? length : 64), names);
         *without |= 1u << library;
         names += length;
         names += *names == ',' && names[1] != '\0';

@@ -1,5 +1,6 @@
-/* Elementary functions of f32 for kernels of every device: branch-free, so that loops over them are vectorised. Their errors are a few units in the last place over
- * the whole range; NaN, infinities, signed zeros where they matter and subnormal results are as the C library's.
+/* Elementary functions of f32 for kernels of every device: branch-free, so that loops over them are vectorised. Their
+ * errors are a few units in the last place over the whole range; NaN, infinities, signed zeros where they matter and
+ * subnormal results are as the C library's.
  *
  * The polynomials are Taylor's, long enough that what is left out is below half a unit in the last place. */
 #ifndef STNI_OPS_CPU_MATH_H

@@ -1,7 +1,7 @@
 /* cuBLASLt's matrices lie by columns, so that C's transpose is asked for, B^T A^T, whose memory is C's by rows.
  *
- * Reductions of a sum that is split go through the compute type: in the output's they would round to 16 bits on the way, and those in place come in any
- * order. */
+ * Reductions of a sum that is split go through the compute type: in the output's they would round to 16 bits on the
+ * way, and those in place come in any order. */
 #include "ops/cuda/cublaslt.h"
 
 #include "core/base/status.h"
@@ -238,9 +238,10 @@ stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_p
     const void *alpha = wide ? (const void *)&one_wide : &one;
     const void *beta = wide ? (const void *)&factors_wide[product->adds] : &factors[product->adds];
     const struct functions *call = &plan->library->call;
-    const stn_status status = status_of(call->multiply(plan->library->handle, plan->desc, alpha, b, plan->layout[LEFT], a, plan->layout[RIGHT], beta, c,
-                                                       plan->layout[RESULT], c, plan->layout[RESULT], &plan->algorithm, workspace, plan->workspace,
-                                                       stni_cuda_stream(queue)));
+    const stn_status status =
+        status_of(call->multiply(plan->library->handle, plan->desc, alpha, b, plan->layout[LEFT], a,
+                                 plan->layout[RIGHT], beta, c, plan->layout[RESULT], c, plan->layout[RESULT],
+                                 &plan->algorithm, workspace, plan->workspace, stni_cuda_stream(queue)));
     if (status != STN_OK)
         cudaGetLastError(); /* kept, it would fail the launch of our own kernel */
     return status;

@@ -6,8 +6,9 @@
 
 STN_BEGIN_DECLS
 
-/* C (m, n) = A (m, k) B (k, n) for each of `batch` products, rows of C dense. A factor lies by rows, `line` elements from one to the next, or by columns, likewise. Sums
- * are those of f32, of f64 for f64; never of TF32. Compared by its bytes: set whole from {0}. */
+/* C (m, n) = A (m, k) B (k, n) for each of `batch` products, rows of C dense. A factor lies by rows, `line` elements
+ * from one to the next, or by columns, likewise. Sums are those of f32, of f64 for f64; never of TF32. Compared by its
+ * bytes: set whole from {0}. */
 struct stni_cublaslt_product {
     int32_t dtype; /* f32, f64, bf16, f16 */
     int32_t adds;  /* 1: C += A B */

@@ -7,7 +7,8 @@ stn_status stni_cublaslt_workspace(stn_queue *queue, const struct stni_cublaslt_
     return STN_ERR_UNSUPPORTED;
 }
 
-stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_product *product, const void *a, const void *b, void *c, void *workspace)
+stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_product *product, const void *a,
+                                  const void *b, void *c, void *workspace)
 {
     (void)queue, (void)product, (void)a, (void)b, (void)c, (void)workspace;
     return STN_ERR_UNSUPPORTED;

@@ -1,5 +1,5 @@
-/* Planning of routed rows on a CUDA device: the rows are sorted with the positions that name them; each distinct one gets its number among them, and from
- * that its place in the list of the rank that has it. */
+/* Planning of routed rows on a CUDA device: the rows are sorted with the positions that name them; each distinct one
+ * gets its number among them, and from that its place in the list of the rank that has it. */
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/radix.cuh"
 #include "ops/exchange/row_router_kernel.h"
@@ -121,7 +121,8 @@ __global__ void __launch_bounds__(THREADS) place_rows(const __grid_constant__ st
         a.unique[place] = row;
 }
 
-/* `work` has room for the entries twice. Of many rows the counts of digits lie in `unique`, which is not written until the end: they are fewer bytes. */
+/* `work` has room for the entries twice. Of many rows the counts of digits lie in `unique`, which is not written until
+ * the end: they are fewer bytes. */
 void launch_plan(const stni_rows_plan_args &a, cudaStream_t stream)
 {
     const int64_t n = a.n;

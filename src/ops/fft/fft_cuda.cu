@@ -1,8 +1,9 @@
 /* Fourier transforms on a CUDA device, in f64 whatever the dtype.
  *
- * A pass joins as many transforms of length l as its radix r says to one of length l r, and leaves them so that the last pass has the elements in their
- * order (Stockham's arrangement: Cochran and others 1967). Short lines go through their passes in shared memory, a block each; others in the workspace,
- * some lines at a time. Lines whose length has a large prime factor become convolutions with a chirp (mixed_radix.h). */
+ * A pass joins as many transforms of length l as its radix r says to one of length l r, and leaves them so that the
+ * last pass has the elements in their order (Stockham's arrangement: Cochran and others 1967). Short lines go through
+ * their passes in shared memory, a block each; others in the workspace, some lines at a time. Lines whose length has a
+ * large prime factor become convolutions with a chirp (mixed_radix.h). */
 #include "core/device/cuda/complex.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"

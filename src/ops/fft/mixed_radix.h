@@ -1,7 +1,7 @@
 /* What transforms without a library have in common: the prime factors of their lengths, and chirps. For C, C++ and CUDA compilers.
  *
- * Where n has a large prime factor, the transform is a convolution with a chirp, jk = (j^2 + k^2 - (k - j)^2) / 2, computed by transforms whose length is
- * a power of two that is large enough for it (Bluestein 1970). */
+ * Where n has a large prime factor, the transform is a convolution with a chirp, jk = (j^2 + k^2 - (k - j)^2) / 2,
+ * computed by transforms whose length is a power of two that is large enough for it (Bluestein 1970). */
 #ifndef STNI_OPS_FFT_MIXED_RADIX_H
 #define STNI_OPS_FFT_MIXED_RADIX_H
 

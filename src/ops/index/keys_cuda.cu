@@ -88,6 +88,7 @@ void launch_repeat_index(const stni_repeat_index_args &a, stn_value_record *reco
 
 STNI_CUDA_KERNELS(keys) = {
     STNI_CUDA_REPORTING_KERNEL("put_keys.forward", dtype_bit(STN_DTYPE_I64), stni_put_keys_args, launch_put_keys),
-    STNI_CUDA_REPORTING_KERNEL("repeat_index.forward", dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32), stni_repeat_index_args, launch_repeat_index),
+    STNI_CUDA_REPORTING_KERNEL("repeat_index.forward", dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32),
+                               stni_repeat_index_args, launch_repeat_index),
     STNI_CUDA_KERNELS_END
 };

@@ -1,5 +1,5 @@
-/* C (batch…, m, n) = A (batch…, m, k) B (batch…, k, n) on a CUDA device, for every dtype and any strides: by cuBLASLt for floats of which it takes the
- * strides, else, and where it refuses, by a kernel of our own.
+/* C (batch…, m, n) = A (batch…, m, k) B (batch…, k, n) on a CUDA device, for every dtype and any strides: by cuBLASLt
+ * for floats of which it takes the strides, else, and where it refuses, by a kernel of our own.
  *
  * A block computes a TILE x TILE tile of one product of the batch: TERMS columns of A and rows of B at a time are brought to shared memory in the
  * type of terms, and each thread adds up PER x PER elements of C in registers. Sums of f32 leave their chain for one of f64 every CHAIN

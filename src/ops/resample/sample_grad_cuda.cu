@@ -1,5 +1,6 @@
-/* The gradients of grid_sample on a CUDA device. The grid's: a thread each point. The input's: a block each channel, which adds up what points give to
- * elements in the order of points and of their reads, as the CPU does, so that sums have the same bits in every run. */
+/* The gradients of grid_sample on a CUDA device. The grid's: a thread each point. The input's: a block each channel,
+ * which adds up what points give to elements in the order of points and of their reads, as the CPU does, so that sums
+ * have the same bits in every run. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
@@ -33,7 +34,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) add_to_input(const
     STNI_SHARED(int64_t, element, THREADS);
     STNI_SHARED(S, value, THREADS);
     const int me = (int)threadIdx.x, n_reads = stni_sample_n_reads(&a);
-    const int64_t batch = blockIdx.x / a.n_channels, channel = blockIdx.x % a.n_channels, reads = a.n_points[0] * a.n_points[1] * a.n_points[2] * n_reads;
+    const int64_t batch = blockIdx.x / a.n_channels, channel = blockIdx.x % a.n_channels,
+                  reads = a.n_points[0] * a.n_points[1] * a.n_points[2] * n_reads;
     const S *grad = (const S *)a.output.data + batch * a.output.batch + channel * a.output.channel;
     S *to = (S *)a.grad_input.data + batch * a.grad_input.batch + channel * a.grad_input.channel;
     for (int64_t first = 0; first < reads; first += THREADS) {

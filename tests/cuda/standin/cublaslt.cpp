@@ -1,6 +1,7 @@
-/* cuBLASLt without a GPU: products by plain loops, of matrices that are described as its own are. It refuses what the library's own does: lines that are shorter
- * than a column, batches that differ, types that do not go together, a workspace that is too small. Where the caller breaks a promise that
- * it gave, an alignment, the program ends. Its algorithms want a workspace, which they fill. */
+/* cuBLASLt without a GPU: products by plain loops, of matrices that are described as its own are. It refuses what the
+ * library's own does: lines that are shorter than a column, batches that differ, types that do not go together, a
+ * workspace that is too small. Where the caller breaks a promise that it gave, an alignment, the program ends. Its
+ * algorithms want a workspace, which they fill. */
 #include <cublasLt.h>
 
 #include "core/base/dtype.h"
@@ -201,7 +202,9 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataT
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque, cublasLtMatrixLayoutAttribute_t attribute, const void *value, size_t bytes)
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t opaque,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                                size_t bytes)
 {
     layout *l = as<layout>(opaque);
     switch (static_cast<int>(attribute)) {
@@ -224,7 +227,8 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t opaque, cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t opaque,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
                                                     size_t bytes)
 {
     preference *p = as<preference>(opaque);

@@ -41,9 +41,11 @@ template <class ARGS, void (*LAUNCH)(const ARGS &, cudaStream_t)> stn_status lau
     const stn_kernel stni_cuda_kernels_##name[]
 #define STNI_CUDA_KERNEL(slot, dtypes, args, launch) STNI_CUDA_KERNEL_WITH(slot, dtypes, args, launch, nullptr)
 /* A row that says how much scratch it wants. */
-#define STNI_CUDA_KERNEL_WITH(slot, dtypes, args, launch, workspace) STNI_CUDA_KERNEL_OF_QUEUE(slot, dtypes, args, (launch_row<args, launch>), workspace)
+#define STNI_CUDA_KERNEL_WITH(slot, dtypes, args, launch, workspace) \
+    STNI_CUDA_KERNEL_OF_QUEUE(slot, dtypes, args, (launch_row<args, launch>), workspace)
 /* The same, and its function takes the queue itself. */
-#define STNI_CUDA_KERNEL_OF_QUEUE(slot, dtypes, args, function, workspace) {sizeof(stn_kernel), slot, "cuda", dtypes, sizeof(args), function, workspace}
+#define STNI_CUDA_KERNEL_OF_QUEUE(slot, dtypes, args, function, workspace) \
+    {sizeof(stn_kernel), slot, "cuda", dtypes, sizeof(args), function, workspace}
 #define STNI_CUDA_KERNELS_END {}
 
 #endif

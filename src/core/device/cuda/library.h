@@ -1,7 +1,8 @@
 /* Foreign libraries of the CUDA module: opened at first use, since some take a gigabyte, and each keeps its state with the device of a context.
  *
- * A library answers a question (has it code for this problem?) by a plan, which is made once, kept by the problem's bytes and run many times. Where it refuses,
- * a kernel of our own serves. All of it is used by the context's thread, on which launchers run. */
+ * A library answers a question (has it code for this problem?) by a plan, which is made once, kept by the problem's
+ * bytes and run many times. Where it refuses, a kernel of our own serves. All of it is used by the context's thread, on
+ * which launchers run. */
 #ifndef STNI_CORE_DEVICE_CUDA_LIBRARY_H
 #define STNI_CORE_DEVICE_CUDA_LIBRARY_H
 

@@ -1,6 +1,7 @@
-/* Entries in order of their keys, of many lines at once: those of short lines by comparisons in shared memory (Batcher's bitonic sorter), of longer ones
- * by the digits of their keys, the last one first (Knuth, TAOCP 3, section 5.2.5). Entries with one key keep the order of their places, and places
- * grow along a line: so the result is the same in every run.
+/* Entries in order of their keys, of many lines at once: those of short lines by comparisons in shared memory
+ * (Batcher's bitonic sorter), of longer ones by the digits of their keys, the last one first (Knuth, TAOCP 3, section
+ * 5.2.5). Entries with one key keep the order of their places, and places grow along a line: so the result is the same
+ * in every run.
  *
  *     sort_space<K, P> space = sort_space_of<K, P>(work, n, lines);     work has sort_bytes<K, P>(n, lines) bytes
  *     …a kernel writes the entries of line l to space.entries + l n…
@@ -200,7 +201,9 @@ template <class K, class P> const sort_entry<K, P> *sort_long(const sort_space<K
 }
 
 /* Returns where they are in order, which is in the space. */
-template <class K, class P> const sort_entry<K, P> *sort_entries(const sort_space<K, P> &space, int64_t n, int64_t lines, int bits, cudaStream_t stream)
+template <class K, class P>
+const sort_entry<K, P> *sort_entries(const sort_space<K, P> &space, int64_t n, int64_t lines, int bits,
+                                     cudaStream_t stream)
 {
     int size = 2;
     if (n > SORT_SHORT)
