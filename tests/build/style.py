@@ -1,4 +1,4 @@
-"""What can be counted of the house style: length of files and functions, tabs, trailing blanks, unfinished work.
+"""What can be counted of the house style: length of files, functions and lines, tabs, trailing blanks, unfinished work.
 
 usage: style.py ROOT"""
 import pathlib
@@ -7,6 +7,7 @@ import sys
 
 MAX_FILE = 500
 MAX_FUNCTION = 100
+MAX_COLUMNS = 150  # new code stays below 120
 
 # Spelled so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -42,6 +43,8 @@ def main():
                 problems.append(f"{path}:{at}: tab")
             if line != line.rstrip():
                 problems.append(f"{path}:{at}: blanks at the end of the line")
+            if len(line) > MAX_COLUMNS:
+                problems.append(f"{path}:{at}: {len(line)} columns, at most {MAX_COLUMNS}")
             if UNFINISHED.search(line):
                 problems.append(f"{path}:{at}: unfinished work")
         if not path.startswith(MEASURED):
