@@ -139,7 +139,8 @@ static int64_t solve(stn_context *context, const struct call *call, stn_dtype dt
 static void compare(const struct call *call, stn_dtype dtype, struct stni_refusals refusals, int serves)
 {
     static double got[1 + INPUTS][MOST], want[1 + INPUTS][MOST];
-    static const double tolerance[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = 1e-5, [STN_DTYPE_F64] = 1e-13, [STN_DTYPE_BF16] = 0x1p-6, [STN_DTYPE_F16] = 0x1p-9};
+    static const double tolerance[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = 1e-5, [STN_DTYPE_F64] = 1e-13, [STN_DTYPE_BF16] = 0x1p-6, [STN_DTYPE_F16] = 0x1p-9};
     int64_t n[1 + INPUTS];
     stn_context *library = open_context(NULL), *own = open_context("cudnn");
     if (library && own) {

@@ -1,5 +1,5 @@
-/* cuDNN's plans for convolutions, without a GPU: the device is described. Nothing is run; what is asked is whether there are plans, with the limits that the library
- * sets, for the shapes that its convolutions come in. Skipped where cuDNN is not installed. */
+/* cuDNN's plans for convolutions, without a GPU: the device is described. Nothing is run; what is asked is whether there are plans,
+ * with the limits that the library sets, for the shapes that its convolutions come in. Skipped where cuDNN is not installed. */
 #include "harness.h"
 
 #include "ops/cuda/cudnn_plan.h"
@@ -8,14 +8,15 @@
 #include <string.h>
 
 /* What cudnnBackendFinalize wants to know, of a GPU of compute capability `version` / 100. */
-#define DESCRIPTION                                                                                                                                    \
-    "{\"version\":1,\"schemaVersion\":1,\"cudaDeviceId\":0,\"deviceId\":0,\"deviceName\":\"described\",\"deviceVer\":%d,\"ccMajor\":%d,\"ccMinor\":%d,"     \
-    "\"driverVer\":13000,\"runtimeVer\":13000,\"cudaDriverVersion\":13000,\"cudaRuntimeVersion\":13000,\"multiProcessorCount\":132,\"warpSize\":32,"      \
-    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,\"maxSharedMemoryPerSM\":%d,\"reservedSharedMemoryPerBlock\":1024,"             \
-    "\"regsPerBlock\":65536,\"maxRegistersPerSM\":65536,\"maxRegistersPerBlock\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"                   \
-    "\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"pciBusId\":0,\"pciDomainId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"                               \
-    "\"supportManagedMemory\":1,\"supportMemoryPools\":1,\"smClockRateKHz\":1980000,\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,"                 \
-    "\"totalGlobalMem\":85899345920,\"memoryBusWidth\":5120,\"memBusWidth\":5120,\"maxGridSize\":[2147483647,65535,65535],"                              \
+#define DESCRIPTION \
+    "{\"version\":1,\"schemaVersion\":1,\"cudaDeviceId\":0,\"deviceId\":0,\"deviceName\":\"described\"," \
+    "\"deviceVer\":%d,\"ccMajor\":%d,\"ccMinor\":%d," \
+    "\"driverVer\":13000,\"runtimeVer\":13000,\"cudaDriverVersion\":13000,\"cudaRuntimeVersion\":13000,\"multiProcessorCount\":132,\"warpSize\":32," \
+    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,\"maxSharedMemoryPerSM\":%d,\"reservedSharedMemoryPerBlock\":1024," \
+    "\"regsPerBlock\":65536,\"maxRegistersPerSM\":65536,\"maxRegistersPerBlock\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024," \
+    "\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"pciBusId\":0,\"pciDomainId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1," \
+    "\"supportManagedMemory\":1,\"supportMemoryPools\":1,\"smClockRateKHz\":1980000,\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800," \
+    "\"totalGlobalMem\":85899345920,\"memoryBusWidth\":5120,\"memBusWidth\":5120,\"maxGridSize\":[2147483647,65535,65535]," \
     "\"maxBlockSize\":[1024,1024,64]}"
 
 static struct stni_cudnn_functions call;

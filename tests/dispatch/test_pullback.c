@@ -10,7 +10,8 @@ static stn_stats stats_of(stn_context *context)
     return stats;
 }
 
-static stn_tensor *numbers(stn_context *context, const stn_mesh *mesh, const char *placement, int ndim, const int64_t *shape, double (*value)(int64_t))
+static stn_tensor *numbers(stn_context *context, const stn_mesh *mesh, const char *placement, int ndim, const int64_t *shape,
+                           double (*value)(int64_t))
 {
     const stn_spec *spec = mesh ? stn_spec_of(mesh, STN_DTYPE_F64, placement, ndim, shape) : NULL;
     const stn_placement p = spec ? stn_spec_placement(spec, 0) : stn_replicate();

@@ -72,7 +72,8 @@ static stn_status copies_body(stn_context *context, void *arg)
     enum { N = sizeof dtypes / sizeof *dtypes };
     uint64_t seed = 4;
     for (int pair = 0; pair < 2 * N * N; pair++) {
-        struct elements to = drawn(dtypes[pair % N], 2, (int64_t[]){7, 4}, 3), row = drawn(dtypes[pair / N % N], 1, (int64_t[]){4}, (uint64_t)pair + 5);
+        struct elements to = drawn(dtypes[pair % N], 2, (int64_t[]){7, 4}, 3);
+        struct elements row = drawn(dtypes[pair / N % N], 1, (int64_t[]){4}, (uint64_t)pair + 5);
         struct elements whole = drawn(dtypes[pair / N % N], 2, (int64_t[]){7, 4}, (uint64_t)pair + 90);
         stn_scope_begin(context);
         stn_tensor *t = layout_tensor_drawn(context, mesh, &to, &seed), *r = layout_tensor_drawn(context, mesh, &row, &seed),
