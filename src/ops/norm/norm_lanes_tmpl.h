@@ -112,6 +112,8 @@ static void NAME(normalise_tile)(const struct stni_norm_pass *p, const struct ti
         NAME(normalise_rows)(p, t, (struct steps){1, 1, 1, 1, 1});
     else if (dense && s.stat == 0 && s.weight == 1 && s.target == 1)
         NAME(normalise_rows)(p, t, (struct steps){1, 1, 0, 1, 1});
+    else if (dense && s.stat == 0 && s.weight == 1 && s.target == 0)
+        NAME(normalise_rows)(p, t, (struct steps){1, 1, 0, 1, 0});
     else if (dense && s.stat == 1 && s.weight == 0 && s.target == 0)
         NAME(normalise_rows)(p, t, (struct steps){1, 1, 1, 0, 0});
     else
