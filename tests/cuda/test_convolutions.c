@@ -1,4 +1,5 @@
-/* Convolutions by cuDNN on a CUDA device: values and gradients are those of our own kernels, how often the library ran, and that our kernels serve where it refuses. */
+/* Convolutions by cuDNN on a CUDA device: values and gradients are those of our own kernels, how often the library ran, and that our
+ * kernels serve where it refuses. */
 #include "harness.h"
 
 #include "core/tensor/tensor.h"
