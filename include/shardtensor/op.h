@@ -209,10 +209,10 @@ struct stn_op_desc {
     unsigned flags; /* stn_op_flags */
     const stn_op_impl *impl;
     void *arg; /* the author's own, for the functions of `impl` */
-    /** How callers write the call: the names of all inputs and attributes, each once, in positional order between commas. "name=" may be left out, and
-     *  its default is that of attrs_init; "name=1" where what stands there only means that. "*" comes before those that are given by name alone; "name[]"
-     *  is a variadic input given as one list, "*name" one whose tensors follow each other. " -> " and what is returned end it where that depends on the
-     *  arguments. NULL: the inputs, then the attributes, each with its default. stn_op_signature makes the whole of it. */
+    /** How callers write the call: the names of all inputs and attributes, each once, in positional order between commas. "name=" may be left out,
+     *  and its default is that of attrs_init; "name=1" where what stands there only means that. "*" comes before those that are given by name alone;
+     *  "name[]" is a variadic input given as one list, "*name" one whose tensors follow each other. " -> " and what is returned end it where that
+     *  depends on the arguments. NULL: the inputs, then the attributes, each with its default. stn_op_signature makes the whole of it. */
     const char *signature;
 };
 

@@ -2,8 +2,9 @@
  *
  * A call gives its outputs and a pullback, which keeps what its backward will read; applied to cotangents of the outputs it gives those of the
  * inputs. Nothing is recorded anywhere else, and whether inputs require grad is not looked at. Where stn_grad agrees with the other ranks on what
- * to do, and brings each gradient to the layout of what it is of, this does neither: only the op's own collectives run, and a gradient comes in
- * whatever layout it has, a pending sum (Partial) included. Engines add such gradients up as they are, and bring the sum to stn_gradient_spec once. */
+ * to do, and brings each gradient to the layout of what it is of, this does neither: only the op's own collectives run, and a gradient comes
+ * in whatever layout it has, a pending sum (Partial) included. Engines add such gradients up as they are, and bring the sum
+ * to stn_gradient_spec once. */
 #ifndef SHARDTENSOR_PULLBACK_H
 #define SHARDTENSOR_PULLBACK_H
 
@@ -33,8 +34,8 @@ STN_API stn_status stn_op_invoke_pullback(const stn_op *op, int n_inputs, stn_te
  * @param again  NULL, or where to put the pullback of this very application, as of a function from the call's inputs, followed by the `n_outputs`
  *  cotangents, to `grads`: its gradients are second derivatives, and it may give a pullback again.
  * @return STN_ERR_ARGUMENT, STN_ERR_SHAPE (a cotangent is not of its output's shape, dtype or mesh), STN_ERR_STATE (a tensor that was kept has
- *  been changed in place since), STN_ERR_UNSUPPORTED (`again`: the op's backward cannot be differentiated, or inputs and cotangents are more than 32),
- *  or what the op's backward returned. Outputs are written on success only. */
+ *  been changed in place since), STN_ERR_UNSUPPORTED (`again`: the op's backward cannot be differentiated, or more than 32 inputs and cotangents), or
+ *  what the op's backward returned. Outputs are written on success only. */
 STN_API stn_status stn_pullback_apply(stn_pullback *pullback, int n_outputs, stn_tensor *const *cotangents, uint32_t needs, stn_tensor **grads,
                                       stn_pullback **again);
 

@@ -176,7 +176,8 @@ static stn_status check_cotangent(const stn_pullback *pullback, int k, const stn
     if (stni_is_error(cotangent) || cotangent->context != context)
         return stni_fail(context, STN_ERR_ARGUMENT, "stn_pullback_apply: cotangent %d is of another context, or what a failure returned", k);
     if (k >= pullback->n_out || !pullback->out_spec[k])
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_pullback_apply: cotangent %d has no output, which the call was not asked for or did not give", k);
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "stn_pullback_apply: cotangent %d has no output, which the call was not asked for or did not give", k);
     const struct stni_layout *a = &pullback->out_spec[k]->layout, *b = &cotangent->spec->layout;
     if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype || a->mesh != b->mesh)
         return stni_fail(context, STN_ERR_SHAPE, "stn_pullback_apply: cotangent %d differs from its output in shape, dtype or mesh", k);
@@ -271,8 +272,8 @@ static stn_status check_call(const stn_pullback *pullback, int n, stn_tensor *co
         return STN_ERR_ARGUMENT;
     STNI_TRY(pullback->context->error.status);
     if (n < 0 || n > STN_MAX_OUTPUTS || (n > 0 && !cotangents) || !grads)
-        return stni_fail(pullback->context, STN_ERR_ARGUMENT, "stn_pullback_apply: n_outputs got %d, wanted 0 to %d with an array of them, and grads", n,
-                         STN_MAX_OUTPUTS);
+        return stni_fail(pullback->context, STN_ERR_ARGUMENT,
+                         "stn_pullback_apply: n_outputs got %d, wanted 0 to %d with an array of them, and grads", n, STN_MAX_OUTPUTS);
     return STN_OK;
 }
 

@@ -280,7 +280,7 @@ stn_status run_library(stn_queue *queue, const stni_conv_args &args, cudaStream_
     return stni_cudnn_run(queue, &conv, args.data.x, args.data.weight, args.data.y, reinterpret_cast<void *>(at));
 }
 
-/* What is refused is solved by our own kernel. It adds to a weight that cuDNN has not touched: a run that is refused has put nothing on the stream. */
+/* What is refused is solved by our own kernel. It adds to a weight that cuDNN has not touched: a refused run has put nothing on the stream. */
 stn_status run_solve(stn_queue *queue, const void *given)
 {
     const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);

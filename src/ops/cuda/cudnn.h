@@ -1,8 +1,8 @@
-/* cuDNN, for convolutions on a CUDA device. cudnn.c and cudnn_plan.c alone know its API; builds without its header have another file, in which it
- * refuses.
+/* cuDNN, for convolutions on a CUDA device. cudnn.c and cudnn_plan.c alone know its API; builds without its header have another file, in which
+ * it refuses.
  *
- * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (no TF32), sums are those of f32 at least, two runs give
- * the same bits, and no transform (Winograd, Fourier) takes digits. */
+ * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (no TF32), sums are those of f32 at least, two runs
+ * give the same bits, and no transform (Winograd, Fourier) takes digits. */
 #ifndef STNI_OPS_CUDA_CUDNN_H
 #define STNI_OPS_CUDA_CUDNN_H
 

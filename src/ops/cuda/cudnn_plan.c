@@ -1,5 +1,5 @@
-/* A convolution as a graph of one operation, for which cuDNN proposes engines, its best first: the first whose notes are those of the library's numbers, and that can
- * be built, is the plan's. A problem of one windowed dim has a second one of one element. */
+/* A convolution as a graph of one operation, for which cuDNN proposes engines, its best first: the first whose notes are those of the
+ * library's numbers, and that can be built, is the plan's. A problem of one windowed dim has a second one of one element. */
 #include "ops/cuda/cudnn_plan.h"
 
 #include "core/base/status.h"
@@ -53,7 +53,8 @@ static stn_status set_part(const struct maker *m, cudnnBackendDescriptor_t part,
 
 static cudnnDataType_t type_of(int32_t dtype)
 {
-    return dtype == STN_DTYPE_F64 ? CUDNN_DATA_DOUBLE : dtype == STN_DTYPE_F32 ? CUDNN_DATA_FLOAT : dtype == STN_DTYPE_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+    return dtype == STN_DTYPE_F64 ? CUDNN_DATA_DOUBLE : dtype == STN_DTYPE_F32 ? CUDNN_DATA_FLOAT :
+           dtype == STN_DTYPE_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
 static int spatial_dims(const struct stni_conv_problem *p)
@@ -250,7 +251,8 @@ static stn_status choose(struct maker *m, cudnnBackendHeurMode_t mode, struct st
     for (int i = 0; i < MOST_PROPOSALS && status == STN_OK; i++)
         status = status_of(m->call->descriptor_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
     if (status == STN_OK)
-        status = status_of(m->call->get(m->part[HEURISTIC], CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_PROPOSALS, &n, configs));
+        status = status_of(m->call->get(m->part[HEURISTIC], CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_PROPOSALS, &n,
+                                     configs));
     if (status == STN_OK)
         status = build_first(m, (int)n, configs, out);
     for (int i = 0; i < MOST_PROPOSALS; i++)

@@ -50,7 +50,7 @@ const stn_op_desc stni_op_clone = {
     .impl = &(const stn_op_impl){.check = check_clone, .place = place_clone, .run = run_clone, .backward = backward_clone},
 };
 
-/* copy_: the second operand, read and written with conversions as those of cast. A pending sum takes another, or one that sends nothing to become so. */
+/* copy_: the second operand, read and written with the conversions of cast. A pending sum takes another, or one that sends nothing to become so. */
 
 stn_tensor *stn_copy_(stn_tensor *input, stn_tensor *src)
 {

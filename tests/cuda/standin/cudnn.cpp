@@ -1,6 +1,6 @@
-/* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by plain loops. Its heuristics propose an engine
- * that is not deterministic, whose results are NaN, ahead of one that keeps to what it was asked. Paddings below zero, a size that the shapes contradict and
- * attributes after the end of a descriptor's making are refused. */
+/* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by plain
+ * loops. Its heuristics propose an engine that is not deterministic, whose results are NaN, ahead of one that keeps to what it was asked.
+ * Paddings below zero, a size that the shapes contradict and attributes after the end of a descriptor's making are refused. */
 #include <cudnn.h>
 
 #include "core/base/dtype.h"
@@ -79,7 +79,8 @@ words words_of(const descriptor &operation)
                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-        return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+        return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
     default:
@@ -224,7 +225,8 @@ void solve(const problem &p)
     const tensor &out = forward ? p.y : to_x ? p.x : p.weight;
     std::map<int64_t, double> sums;
     visit_terms(p, [&](int64_t x, int64_t w, int64_t y) {
-        sums[forward ? y : to_x ? x : w] += forward ? load(p.x, x) * load(p.weight, w) : to_x ? load(p.y, y) * load(p.weight, w) : load(p.x, x) * load(p.y, y);
+        sums[forward ? y : to_x ? x : w] += forward ? load(p.x, x) * load(p.weight, w) :
+                                            to_x ? load(p.y, y) * load(p.weight, w) : load(p.x, x) * load(p.y, y);
     });
     visit_elements(out, [&](int64_t at) {
         const double before = p.beta == 0 ? 0 : p.beta * load(out, at);
