@@ -93,7 +93,8 @@ static stn_status every_body(stn_context *context, void *arg)
         for (int k = 0; k < desc->n_attrs; k++)
             try_row(context, op, &desc->attrs[k], outcomes, &n);
     }
-    outcomes->n = n;
+    if (stn_context_rank(context) == 0)
+        outcomes->n = n; /* the other ranks' too */
     return STN_OK;
 }
 
