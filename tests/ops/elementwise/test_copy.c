@@ -189,6 +189,7 @@ static stn_status versions_body(stn_context *context, void *arg)
     CHECK_I64((int64_t)(stn_tensor_version(x) - before), 1);
     stn_set_requires_grad(leaf, 1);
     stn_tensor *loss = stn_sum(stn_mul(leaf, x), 0, NULL, 0), *view = stn_slice(x, 0, 1, 3, 1);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
     ((float *)stn_tensor_data(x))[0] = 5;
     stn_tensor_changed(view);
     CHECK_I64((int64_t)(stn_tensor_version(x) - before), 2);
