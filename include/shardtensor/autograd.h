@@ -44,14 +44,21 @@ STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *co
 STN_API stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents,
                             int n_inputs, stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads);
 
-/** Grad mode of this context: begin and end nest. While off, nothing is recorded. Local. */
+/** Turns grad mode of this context off: nothing is recorded until the matching end. Nests. Local. */
 STN_API void stn_no_grad_begin(stn_context *context);
+
+/** Ends what the last stn_no_grad_begin began. Local. */
 STN_API void stn_no_grad_end(stn_context *context);
+
+/** 1 while grad mode is on, which it is at first. Local. */
 STN_API int stn_grad_enabled(const stn_context *context);
 
 /** While inside, backward leaves replicas' gradients pending: they are reduced once, later. Where the leaf is sharded (Shard), its gradient is
  *  brought to its chunks in every backward, and pending are only the axes along which it is Replicate. Hooks wait, too. Nests. Local. */
 STN_API void stn_no_sync_begin(stn_context *context);
+
+/** Ends what the last stn_no_sync_begin began. What is pending is reduced by the next backward outside, or by
+ *  stn_grad_sync. Local. */
 STN_API void stn_no_sync_end(stn_context *context);
 
 /** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their meshes. */

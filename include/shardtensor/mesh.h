@@ -31,7 +31,7 @@ STN_API stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *a
  * @return STN_ERR_ARGUMENT (axes), STN_ERR_STATE (this rank is outside of the mesh), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_status stn_mesh_axes_comm(const stn_mesh *mesh, int n_axes, const int *axes, stn_comm **out);
 
-STN_API int stn_mesh_ndim(const stn_mesh *mesh);
+STN_API int stn_mesh_ndim(const stn_mesh *mesh);                            /**< Axes. */
 STN_API int stn_mesh_size(const stn_mesh *mesh);                            /**< Ranks in all. */
 STN_API int stn_mesh_axis_size(const stn_mesh *mesh, int axis);             /**< 0 for a bad axis. */
 STN_API const char *stn_mesh_axis_name(const stn_mesh *mesh, int axis);     /**< NULL for a bad axis. */

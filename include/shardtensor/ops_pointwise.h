@@ -41,10 +41,13 @@ STN_API stn_tensor *stn_mul_(stn_tensor *input, stn_tensor *other);
 /** input *= other, in place, for a number. As stn_add_. */
 STN_API stn_tensor *stn_mul_number_(stn_tensor *input, double other);
 
-/** input - other; alpha times it; a number. As stn_add, but not for bool.
- *  @return as stn_add; STN_ERR_DTYPE (bool). */
+/** input - other. As stn_add, but not for bool.  @return as stn_add; STN_ERR_DTYPE (bool). */
 STN_API stn_tensor *stn_sub(stn_tensor *input, stn_tensor *other);
+
+/** input - alpha * other. As stn_sub. */
 STN_API stn_tensor *stn_sub_scaled(stn_tensor *input, stn_tensor *other, double alpha);
+
+/** input - other, for a number. As stn_sub; Partial is reduced first. */
 STN_API stn_tensor *stn_sub_number(stn_tensor *input, double other);
 
 /** input -= alpha * other, in place. As stn_add_. */
@@ -59,6 +62,8 @@ typedef enum stn_rounding {
 /** input / other. As stn_add, but integers give f32, and Partial(sum) is kept where input is Partial and other is Replicate.
  *  Gradient: yes, twice differentiable.  @return as stn_add. */
 STN_API stn_tensor *stn_div(stn_tensor *input, stn_tensor *other);
+
+/** input / other, for a number. As stn_div; Partial(sum) is kept. */
 STN_API stn_tensor *stn_div_number(stn_tensor *input, double other);
 
 /** The quotient as a whole number: integers stay integers; divided by 0 they give 0 and STN_ERR_VALUE at the next agreement (stn_agree).
@@ -67,20 +72,28 @@ STN_API stn_tensor *stn_div_rounded(stn_tensor *input, stn_tensor *other, stn_ro
 
 /** input /= other, in place. As stn_add_; STN_ERR_DTYPE where input is of integers. */
 STN_API stn_tensor *stn_div_(stn_tensor *input, stn_tensor *other);
+
+/** input /= other, in place, for a number. As stn_div_. */
 STN_API stn_tensor *stn_div_number_(stn_tensor *input, double other);
 
 /** input to the power `exponent`. As stn_add, but Partial is reduced first; integers stay integers (a negative power of one that is not 1
  *  or -1 is 0).  Gradient: yes, twice differentiable.  @return as stn_add; STN_ERR_DTYPE (bool). */
 STN_API stn_tensor *stn_pow(stn_tensor *input, stn_tensor *exponent);
+
+/** input to the power of a number. As stn_pow. */
 STN_API stn_tensor *stn_pow_number(stn_tensor *input, double exponent);
 
 /** input + weight * (end - input). As stn_add, of floating and complex dtypes; Partial(sum) is kept where input and end are both
  *  Partial(sum) and weight is a number or Replicate.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_lerp(stn_tensor *input, stn_tensor *end, stn_tensor *weight);
+
+/** stn_lerp with one weight for all elements. */
 STN_API stn_tensor *stn_lerp_number(stn_tensor *input, stn_tensor *end, double weight);
 
 /** The same in place: how a running mean is updated. As stn_add_. */
 STN_API stn_tensor *stn_lerp_(stn_tensor *input, stn_tensor *end, stn_tensor *weight);
+
+/** stn_lerp_ with one weight for all elements. */
 STN_API stn_tensor *stn_lerp_number_(stn_tensor *input, stn_tensor *end, double weight);
 
 /** The complex conjugate; the input's values where it is not complex. Keeps Partial(sum). Gradient: yes. */
@@ -103,30 +116,46 @@ STN_API stn_tensor *stn_clone(stn_tensor *input);
  * @return new tensor, or one more handle on `input` where it has that dtype; STN_ERR_ARGUMENT (dtype), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_cast(stn_tensor *input, stn_dtype dtype);
 
-/** The quotient rounded down, as stn_div_rounded; the rest of a division, with the sign of the dividend (fmod) or of the divisor
- *  (remainder); of integers divided by 0 as there. Partial is reduced first.
- *  Gradient: of a rest yes, twice differentiable; of floor_divide zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex). */
+/** The quotient rounded down, as stn_div_rounded; of integers divided by 0 as there. Partial is reduced first.
+ *  Gradient: zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex). */
 STN_API stn_tensor *stn_floor_divide(stn_tensor *input, stn_tensor *other);
+
+/** The rest of a division with the sign of the dividend: input - other * trunc(input / other). As stn_floor_divide, but
+ *  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_fmod(stn_tensor *input, stn_tensor *other);
+
+/** The rest of a division with the sign of the divisor: input - other * floor(input / other). As stn_fmod. */
 STN_API stn_tensor *stn_remainder(stn_tensor *input, stn_tensor *other);
+
+/** stn_floor_divide by a number. */
 STN_API stn_tensor *stn_floor_divide_number(stn_tensor *input, double other);
+
+/** stn_fmod by a number. */
 STN_API stn_tensor *stn_fmod_number(stn_tensor *input, double other);
+
+/** stn_remainder by a number. */
 STN_API stn_tensor *stn_remainder_number(stn_tensor *input, double other);
 
-/** input + value * tensor1 * tensor2; input + value * tensor1 / tensor2 (floating and complex only). As stn_add; Partial(sum) is kept
- *  where input and tensor1 (of a product also: input and tensor2) are Partial(sum) and the other is Replicate.
- *  Gradient: yes, twice differentiable. */
+/** input + value * tensor1 * tensor2. As stn_add; Partial(sum) is kept where input and one of the two are Partial(sum) and the other is
+ *  Replicate.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_addcmul(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value);
+
+/** input + value * tensor1 / tensor2, of floating and complex dtypes. As stn_add; Partial(sum) is kept where input and tensor1 are
+ *  Partial(sum) and tensor2 is Replicate.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_addcdiv(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value);
 
-/** The angle of the point (other, input), -pi to pi; its distance from the origin. As stn_add, of floating dtypes (of atan2 integers too,
- *  which give f32); Partial is reduced first.  Gradient: yes, twice differentiable. */
+/** The angle of the point (other, input), -pi to pi. As stn_add, of floating dtypes, and of integers, which give f32; Partial is reduced
+ *  first.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_atan2(stn_tensor *input, stn_tensor *other);
+
+/** The distance of the point (other, input) from the origin. As stn_atan2, of floating dtypes only. */
 STN_API stn_tensor *stn_hypot(stn_tensor *input, stn_tensor *other);
 
-/** real + i imag; abs e^(i angle). As stn_add; f32 gives c64, f64 gives c128, others are STN_ERR_DTYPE. Partial(sum) is kept where real
- *  and imag are Partial(sum), or abs is and angle is Replicate.  Gradient: yes, twice differentiable. */
+/** real + i imag. As stn_add; f32 gives c64, f64 gives c128, others are STN_ERR_DTYPE. Partial(sum) is kept where real and imag are
+ *  Partial(sum).  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_complex(stn_tensor *real, stn_tensor *imag);
+
+/** abs e^(i angle). As stn_complex; Partial(sum) is kept where abs is Partial(sum) and angle is Replicate. */
 STN_API stn_tensor *stn_polar(stn_tensor *abs, stn_tensor *angle);
 
 /* Choices */
@@ -138,9 +167,11 @@ STN_API stn_tensor *stn_where(stn_tensor *condition, stn_tensor *input, stn_tens
 /** `value` where `mask`, else input; of input's dtype. As stn_where; Partial(sum) is kept where value is 0 and mask Replicate. */
 STN_API stn_tensor *stn_masked_fill(stn_tensor *input, stn_tensor *mask, double value);
 
-/** The greater, the lesser of two. As stn_add, but not for complex numbers; Partial is reduced first; NaN wins.
+/** The greater of two. As stn_add, but not for complex numbers; Partial is reduced first; NaN wins.
  *  Gradient: yes, twice differentiable: to the one that is chosen; half to each where they are equal. */
 STN_API stn_tensor *stn_maximum(stn_tensor *input, stn_tensor *other);
+
+/** The lesser of two. As stn_maximum. */
 STN_API stn_tensor *stn_minimum(stn_tensor *input, stn_tensor *other);
 
 /** input within bounds; an infinite bound bounds nothing. As stn_maximum. Where min > max the result is max.
@@ -153,28 +184,58 @@ STN_API stn_tensor *stn_clamp_tensor(stn_tensor *input, stn_tensor *min, stn_ten
 
 /* Comparisons and logic: shapes broadcast, the result is bool, there is no gradient. Placement as stn_add; Partial is reduced first. */
 
-/** Whether input == other (!=, <, <=, >, >=), compared in the promoted dtype. @return STN_ERR_DTYPE (an order of complex numbers). */
+/** Whether input == other, compared in the promoted dtype.  @return as stn_add; STN_ERR_DTYPE (an order of complex numbers). */
 STN_API stn_tensor *stn_eq(stn_tensor *input, stn_tensor *other);
+
+/** Whether input != other. As stn_eq. */
 STN_API stn_tensor *stn_ne(stn_tensor *input, stn_tensor *other);
+
+/** Whether input < other. As stn_eq. */
 STN_API stn_tensor *stn_lt(stn_tensor *input, stn_tensor *other);
+
+/** Whether input <= other. As stn_eq. */
 STN_API stn_tensor *stn_le(stn_tensor *input, stn_tensor *other);
+
+/** Whether input > other. As stn_eq. */
 STN_API stn_tensor *stn_gt(stn_tensor *input, stn_tensor *other);
+
+/** Whether input >= other. As stn_eq. */
 STN_API stn_tensor *stn_ge(stn_tensor *input, stn_tensor *other);
+
+/** Whether input == other, for a number. As stn_eq. */
 STN_API stn_tensor *stn_eq_number(stn_tensor *input, double other);
+
+/** Whether input != other, for a number. As stn_eq. */
 STN_API stn_tensor *stn_ne_number(stn_tensor *input, double other);
+
+/** Whether input < other, for a number. As stn_eq. */
 STN_API stn_tensor *stn_lt_number(stn_tensor *input, double other);
+
+/** Whether input <= other, for a number. As stn_eq. */
 STN_API stn_tensor *stn_le_number(stn_tensor *input, double other);
+
+/** Whether input > other, for a number. As stn_eq. */
 STN_API stn_tensor *stn_gt_number(stn_tensor *input, double other);
+
+/** Whether input >= other, for a number. As stn_eq. */
 STN_API stn_tensor *stn_ge_number(stn_tensor *input, double other);
 
-/** Logic on whether elements are not 0, of any dtype. */
+/** Whether both are not 0, of any dtype.  @return as stn_add. */
 STN_API stn_tensor *stn_logical_and(stn_tensor *input, stn_tensor *other);
+
+/** Whether either is not 0. As stn_logical_and. */
 STN_API stn_tensor *stn_logical_or(stn_tensor *input, stn_tensor *other);
+
+/** Whether exactly one is not 0. As stn_logical_and. */
 STN_API stn_tensor *stn_logical_xor(stn_tensor *input, stn_tensor *other);
+
+/** Whether input is 0. As stn_logical_and. */
 STN_API stn_tensor *stn_logical_not(stn_tensor *input);
 
-/** Whether elements are NaN; whether they are neither NaN nor infinite. */
+/** Whether elements are NaN. */
 STN_API stn_tensor *stn_isnan(stn_tensor *input);
+
+/** Whether elements are neither NaN nor infinite. */
 STN_API stn_tensor *stn_isfinite(stn_tensor *input);
 
 /* Functions of one operand, element by element.
@@ -194,21 +255,29 @@ STN_API stn_tensor *stn_abs(stn_tensor *input);
 /** -1, 0 or 1. Gradient: zero. Not for complex numbers. */
 STN_API stn_tensor *stn_sign(stn_tensor *input);
 
-/** Rounded down, up, towards zero, to the nearest (half to even; `decimals` places after the point, before it where negative).
- *  Gradient: zero. Not for bool and complex numbers. */
+/** Rounded down. Gradient: zero. Not for bool and complex numbers. */
 STN_API stn_tensor *stn_floor(stn_tensor *input);
+
+/** Rounded up. As stn_floor. */
 STN_API stn_tensor *stn_ceil(stn_tensor *input);
+
+/** Rounded towards zero. As stn_floor. */
 STN_API stn_tensor *stn_trunc(stn_tensor *input);
+
+/** Rounded to the nearest, half to even; `decimals` places after the point, before it where negative. As stn_floor. */
 STN_API stn_tensor *stn_round(stn_tensor *input, int decimals);
 
 /** `nan` for NaN, *posinf and *neginf for infinities (NULL: the largest and the least finite value of the dtype). Not for complex
  *  numbers.  Gradient: of what was not replaced. */
 STN_API stn_tensor *stn_nan_to_num(stn_tensor *input, double nan, const double *posinf, const double *neginf);
 
-/** Real part, imaginary part (of complex numbers only), both keeping Partial(sum); angle, -pi to pi, of real numbers 0 or pi: once
- *  differentiable. Real tensors. */
+/** The real part; keeps Partial(sum). Of real numbers the numbers themselves. */
 STN_API stn_tensor *stn_real(stn_tensor *input);
+
+/** The imaginary part, of complex numbers only. As stn_real. */
 STN_API stn_tensor *stn_imag(stn_tensor *input);
+
+/** The angle in the complex plane, -pi to pi; 0 or pi for real numbers. Real. Partial is reduced first. Once differentiable. */
 STN_API stn_tensor *stn_angle(stn_tensor *input);
 
 /** input times itself. Not for bool. */
@@ -216,27 +285,68 @@ STN_API stn_tensor *stn_square(stn_tensor *input);
 
 /* Integers and bool give f32. */
 
+/** e^x. */
 STN_API stn_tensor *stn_exp(stn_tensor *input);
+
+/** 2^x. */
 STN_API stn_tensor *stn_exp2(stn_tensor *input);
-STN_API stn_tensor *stn_expm1(stn_tensor *input); /* e^x - 1, exact near 0 */
+
+/** e^x - 1, exact near 0. */
+STN_API stn_tensor *stn_expm1(stn_tensor *input);
+
+/** The natural logarithm. */
 STN_API stn_tensor *stn_log(stn_tensor *input);
+
+/** The logarithm to base 2. */
 STN_API stn_tensor *stn_log2(stn_tensor *input);
-STN_API stn_tensor *stn_log1p(stn_tensor *input); /* log(1 + x), exact near 0 */
+
+/** log(1 + x), exact near 0. */
+STN_API stn_tensor *stn_log1p(stn_tensor *input);
+
+/** The square root; NaN below 0. */
 STN_API stn_tensor *stn_sqrt(stn_tensor *input);
-STN_API stn_tensor *stn_rsqrt(stn_tensor *input); /* 1 / sqrt(x) */
+
+/** 1 / sqrt(x). */
+STN_API stn_tensor *stn_rsqrt(stn_tensor *input);
+
+/** 1 / x. */
 STN_API stn_tensor *stn_reciprocal(stn_tensor *input);
+
+/** Hyperbolic sine. */
 STN_API stn_tensor *stn_sinh(stn_tensor *input);
+
+/** Hyperbolic cosine. */
 STN_API stn_tensor *stn_cosh(stn_tensor *input);
+
+/** Hyperbolic tangent. */
 STN_API stn_tensor *stn_tanh(stn_tensor *input);
-STN_API stn_tensor *stn_sigmoid(stn_tensor *input); /* 1 / (1 + e^-x) */
+
+/** 1 / (1 + e^-x). */
+STN_API stn_tensor *stn_sigmoid(stn_tensor *input);
+
+/** Sine, of radians. */
 STN_API stn_tensor *stn_sin(stn_tensor *input);
+
+/** Cosine, of radians. */
 STN_API stn_tensor *stn_cos(stn_tensor *input);
+
+/** Tangent, of radians. */
 STN_API stn_tensor *stn_tan(stn_tensor *input);
+
+/** Arc sine, -pi/2 to pi/2. */
 STN_API stn_tensor *stn_asin(stn_tensor *input);
+
+/** Arc cosine, 0 to pi. */
 STN_API stn_tensor *stn_acos(stn_tensor *input);
+
+/** Arc tangent, -pi/2 to pi/2. */
 STN_API stn_tensor *stn_atan(stn_tensor *input);
-STN_API stn_tensor *stn_erf(stn_tensor *input);  /* floating only, as stn_erfc */
-STN_API stn_tensor *stn_erfc(stn_tensor *input); /* 1 - erf(x), exact where that is small */
+
+/** The error function; floating dtypes only. */
+STN_API stn_tensor *stn_erf(stn_tensor *input);
+
+/** 1 - erf(x), exact where that is small; floating dtypes only. */
+STN_API stn_tensor *stn_erfc(stn_tensor *input);
 
 /* Activations, of floating dtypes; relu of integers too. */
 
@@ -255,20 +365,37 @@ typedef enum stn_gelu_approximation {
  * Source: Hendrycks and Gimpel 2016. */
 STN_API stn_tensor *stn_gelu(stn_tensor *input, stn_gelu_approximation approximation);
 
-STN_API stn_tensor *stn_relu(stn_tensor *input);       /* max(x, 0) */
-STN_API stn_tensor *stn_silu(stn_tensor *input);       /* x sigmoid(x). Source: Elfwing, Uchibe and Doya 2017 */
-STN_API stn_tensor *stn_mish(stn_tensor *input);       /* x tanh(log(1 + e^x)). Source: Misra 2019 */
-STN_API stn_tensor *stn_logsigmoid(stn_tensor *input); /* log(sigmoid(x)) */
-STN_API stn_tensor *stn_selu(stn_tensor *input);       /* Source: Klambauer et al. 2017 */
-STN_API stn_tensor *stn_relu6(stn_tensor *input);      /* x within 0 and 6 */
-STN_API stn_tensor *stn_hardsigmoid(stn_tensor *input); /* x / 6 + 1 / 2 within 0 and 1 */
-STN_API stn_tensor *stn_hardswish(stn_tensor *input);  /* x hardsigmoid(x) */
+/** max(x, 0). */
+STN_API stn_tensor *stn_relu(stn_tensor *input);
+
+/** x sigmoid(x). Source: Elfwing, Uchibe and Doya 2017. */
+STN_API stn_tensor *stn_silu(stn_tensor *input);
+
+/** x tanh(log(1 + e^x)). Source: Misra 2019. */
+STN_API stn_tensor *stn_mish(stn_tensor *input);
+
+/** log(sigmoid(x)). */
+STN_API stn_tensor *stn_logsigmoid(stn_tensor *input);
+
+/** The self-normalising stn_elu: scale 1.0507, alpha 1.6733. Source: Klambauer et al. 2017. */
+STN_API stn_tensor *stn_selu(stn_tensor *input);
+
+/** x within 0 and 6. */
+STN_API stn_tensor *stn_relu6(stn_tensor *input);
+
+/** x / 6 + 1 / 2 within 0 and 1. */
+STN_API stn_tensor *stn_hardsigmoid(stn_tensor *input);
+
+/** x hardsigmoid(x). Source: Howard et al. 2019. */
+STN_API stn_tensor *stn_hardswish(stn_tensor *input);
 
 /** log(1 + e^(beta x)) / beta; x where beta x exceeds the threshold. PyTorch's defaults: 1, 20. */
 STN_API stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold);
 
-/** x where positive, else alpha (e^x - 1); celu: alpha (e^(x / alpha) - 1). PyTorch's default: 1. */
+/** x where positive, else alpha (e^x - 1). PyTorch's default: 1. */
 STN_API stn_tensor *stn_elu(stn_tensor *input, double alpha);
+
+/** max(x, 0) + min(0, alpha (e^(x / alpha) - 1)). PyTorch's default: 1. */
 STN_API stn_tensor *stn_celu(stn_tensor *input, double alpha);
 
 /** x where positive, else negative_slope x. PyTorch's default: 0.01. */

@@ -16,11 +16,16 @@ STN_BEGIN_DECLS
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_matmul(stn_tensor *input, stn_tensor *other);
 
-/** stn_matmul of exactly (m, k) x (k, n); of exactly (b, m, k) x (b, k, n); of (m, k) x (k); of (k) x (k), not conjugated.
- *  Everything else as of stn_matmul. @return new tensor, of shape (m, n), (b, m, n), (m), (). */
+/** stn_matmul of exactly (m, k) x (k, n) -> (m, n). Everything else as of stn_matmul. */
 STN_API stn_tensor *stn_mm(stn_tensor *input, stn_tensor *mat2);
+
+/** stn_matmul of exactly (b, m, k) x (b, k, n) -> (b, m, n). Everything else as of stn_matmul. */
 STN_API stn_tensor *stn_bmm(stn_tensor *input, stn_tensor *mat2);
+
+/** stn_matmul of exactly (m, k) x (k) -> (m). Everything else as of stn_matmul. */
 STN_API stn_tensor *stn_mv(stn_tensor *input, stn_tensor *vec);
+
+/** stn_matmul of exactly (k) x (k) -> (), not conjugated. Everything else as of stn_matmul. */
 STN_API stn_tensor *stn_dot(stn_tensor *input, stn_tensor *tensor);
 
 /** input[i] vec2[j].
@@ -30,15 +35,17 @@ STN_API stn_tensor *stn_dot(stn_tensor *input, stn_tensor *tensor);
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_outer(stn_tensor *input, stn_tensor *vec2);
 
-/** beta input + alpha (mat1 mat2), of matrices, and of batches of them. Where beta is 0, `input` is not read: NaN in it does not matter.
+/** beta input + alpha (mat1 mat2). Where beta is 0, `input` is not read: NaN in it does not matter.
  *
- * Shapes:     mat1 (m, k), mat2 (k, n), batch1 (b, m, k), batch2 (b, k, n), input broadcasts to the product. Dtypes are equal, as of stn_matmul.
+ * Shapes:     mat1 (m, k), mat2 (k, n) -> (m, n); input broadcasts to the product. Dtypes are equal, as of stn_matmul.
  * Placement:  that of the product, as of stn_matmul. The input goes there: beside Partial(sum) it becomes so, which moves nothing.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, twice differentiable.
  * @param beta, alpha  whole numbers where the tensors hold integers.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (beta, alpha), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_addmm(stn_tensor *input, stn_tensor *mat1, stn_tensor *mat2, double beta, double alpha);
+
+/** beta input + alpha (batch1 batch2), of batches of matrices: batch1 (b, m, k), batch2 (b, k, n) -> (b, m, n). As stn_addmm. */
 STN_API stn_tensor *stn_baddbmm(stn_tensor *input, stn_tensor *batch1, stn_tensor *batch2, double beta, double alpha);
 
 /** Sums of products by an equation, as PyTorch reads it: "bij,bjk->bik". Letters name dims, "..." stands for any number of dims that

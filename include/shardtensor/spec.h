@@ -45,8 +45,14 @@ static inline stn_placement stn_partial(stn_reduce_op op)
 #define STN_S(dim) {STN_PLACE_SHARD, (int8_t)(dim), 0, 0}
 
 /* And as functions of the library, for languages that cannot see inline ones. */
+
+/** STN_R: the whole on every rank of the axis. Pure. */
 STN_API stn_placement stn_placement_replicate(void);
+
+/** STN_S(dim): a chunk of `dim` on each rank of the axis. Pure; what `dim` may be, the spec says. */
 STN_API stn_placement stn_placement_shard(int dim);
+
+/** An addend on each rank of the axis, to be joined by `op`. Pure. */
 STN_API stn_placement stn_placement_partial(stn_reduce_op op);
 
 /** What a spec is made from. Zero fields mean the default. */
@@ -90,12 +96,12 @@ STN_API const stn_spec *stn_spec_retain(const stn_spec *spec); /**< One more ref
 STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. Any thread. */
 
 STN_API const stn_mesh *stn_spec_mesh(const stn_spec *spec);                  /**< NULL for a local tensor's. */
-STN_API stn_dtype stn_spec_dtype(const stn_spec *spec);
+STN_API stn_dtype stn_spec_dtype(const stn_spec *spec);                       /**< STN_DTYPE_F32 for NULL. */
 STN_API int stn_spec_ndim(const stn_spec *spec); /**< Of NULL, which an error tensor has as its spec, this and all others say none. */
 STN_API const int64_t *stn_spec_shape(const stn_spec *spec);                  /**< Global, ndim elements. */
 STN_API const int64_t *stn_spec_local_shape(const stn_spec *spec);            /**< This rank's chunk. */
 STN_API const int64_t *stn_spec_local_offset(const stn_spec *spec);           /**< Its first element in the whole. */
-STN_API stn_placement stn_spec_placement(const stn_spec *spec, int axis);
+STN_API stn_placement stn_spec_placement(const stn_spec *spec, int axis);     /**< STN_R for an axis that is not there. */
 STN_API const uint8_t *stn_spec_axis_order(const stn_spec *spec);             /**< Mesh axes, the major one first. */
 STN_API const uint8_t *stn_spec_memory_order(const stn_spec *spec);           /**< Dims, the slowest first. */
 STN_API int64_t stn_spec_numel(const stn_spec *spec);                         /**< Elements of the whole. */

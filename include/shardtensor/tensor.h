@@ -23,10 +23,10 @@ STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less; sets i
                                                             *   context's next op. */
 STN_API int stn_tensor_is_error(const stn_tensor *tensor); /**< 1 for NULL and for an error tensor. */
 
-STN_API stn_context *stn_tensor_context(const stn_tensor *tensor);
+STN_API stn_context *stn_tensor_context(const stn_tensor *tensor); /**< The one it was made in; it may be destroyed. */
 STN_API const stn_spec *stn_tensor_spec(const stn_tensor *tensor); /**< Borrowed; NULL for an error tensor. */
-STN_API stn_dtype stn_tensor_dtype(const stn_tensor *tensor);
-STN_API int stn_tensor_ndim(const stn_tensor *tensor);
+STN_API stn_dtype stn_tensor_dtype(const stn_tensor *tensor);           /**< STN_DTYPE_F32 for an error tensor. */
+STN_API int stn_tensor_ndim(const stn_tensor *tensor);                   /**< Dims. */
 STN_API const int64_t *stn_tensor_shape(const stn_tensor *tensor);       /**< Global. */
 STN_API const int64_t *stn_tensor_local_shape(const stn_tensor *tensor); /**< This rank's chunk. */
 STN_API const int64_t *stn_tensor_strides(const stn_tensor *tensor);     /**< Of the chunk, in elements. */

@@ -39,7 +39,7 @@ STN_API stn_status stn_params_add(stn_params *params, const char *name, stn_tens
  *  tensor of another spec). */
 STN_API stn_tensor *stn_params_make(stn_params *params, const char *name, const stn_spec *spec, stn_initialiser initialiser);
 
-STN_API int stn_params_count(const stn_params *params);
+STN_API int stn_params_count(const stn_params *params); /**< How many were added. */
 STN_API const stn_named_tensor *stn_params_named(const stn_params *params); /**< All of them, in the order of adding; until the next is added. */
 STN_API stn_tensor *const *stn_params_tensors(const stn_params *params);    /**< The same without names. */
 STN_API stn_tensor *stn_params_find(const stn_params *params, const char *name); /**< Borrowed; NULL if there is none of that name. */
@@ -80,10 +80,11 @@ typedef struct stn_parameter_group {
     double weight_decay;
 } stn_parameter_group;
 
-/** Makes an optimizer without parameters. `options` may be NULL. Local.
- *  @return STN_ERR_ARGUMENT (which option, what it got), STN_ERR_MEMORY.
- *  Source: Sutskever et al. 2013 for momentum; Kingma and Ba 2015, Loshchilov and Hutter 2019 for AdamW. */
+/** Makes an optimizer by stochastic gradient descent, without parameters. `options` may be NULL. Local.
+ *  @return STN_ERR_ARGUMENT (which option, what it got), STN_ERR_MEMORY.  Source: Sutskever et al. 2013 for momentum. */
 STN_API stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, stn_optimizer **out);
+
+/** Makes an optimizer by AdamW. As stn_sgd_create.  Source: Kingma and Ba 2015, Loshchilov and Hutter 2019. */
 STN_API stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out);
 
 /** Adds parameters, with state of zeros in their layouts. Local; every rank adds the same.
