@@ -1,8 +1,9 @@
-/* Dispatches `add` on 1-element shards as often as its argument says, for instructions.py to count instructions. A fake world of two ranks, so that
- * one thread runs and nothing waits. */
+/* Dispatches `add` on 1-element shards as often as its first argument says, for instructions.py to count instructions; with "recorded" as the second
+ * argument one operand requires grad. A fake world of two ranks, so that one thread runs and nothing waits. */
 #include <shardtensor/shardtensor.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 static stn_tensor *make_shard(stn_context *context)
 {
@@ -23,6 +24,7 @@ static stn_tensor *make_shard(stn_context *context)
 int main(int argc, char **argv)
 {
     const long n = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    const int recorded = argc > 2 && strcmp(argv[2], "recorded") == 0;
     stn_comm *comm;
     if (stn_comm_create_fake(0, 2, 0, 0, &comm) != STN_OK)
         return EXIT_FAILURE;
@@ -31,9 +33,11 @@ int main(int argc, char **argv)
     if (stn_context_create(&options, &context) != STN_OK)
         return EXIT_FAILURE;
     stn_tensor *x = make_shard(context), *y = make_shard(context);
+    if (stn_set_requires_grad(x, recorded) != STN_OK)
+        return EXIT_FAILURE;
     for (long i = 0; i < n; i++) {
         stn_tensor *sum = stn_add(x, y);
-        if (stn_tensor_is_error(sum))
+        if (stn_tensor_is_error(sum) || (stn_grad_fn(sum) != NULL) != recorded)
             return EXIT_FAILURE;
         stn_tensor_release(&sum);
     }
