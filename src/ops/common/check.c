@@ -64,3 +64,15 @@ stn_meta stni_meta_of(const struct stni_layout *layout)
     memcpy(meta.shape, layout->shape, sizeof meta.shape);
     return meta;
 }
+
+stn_status stni_check_same(stn_op_call *call)
+{
+    call->out_meta[0] = stni_meta_of(&call->in_spec[0]->layout);
+    return STN_OK;
+}
+
+stn_status stni_place_same(stn_op_call *call)
+{
+    call->out_spec[0] = call->in_spec[0];
+    return STN_OK;
+}

@@ -21,4 +21,8 @@ stn_status stni_check_broadcasts(const stn_op_call *call, int input, int ndim, c
 /* The dtype and the shape of a layout: those of a result like it. */
 stn_meta stni_meta_of(const struct stni_layout *layout);
 
+/* The check and the place of an op whose one result has the first input's dtype, shape and layout, whatever that is. */
+stn_status stni_check_same(stn_op_call *call);
+stn_status stni_place_same(stn_op_call *call);
+
 #endif

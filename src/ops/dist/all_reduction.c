@@ -3,6 +3,7 @@
 #include "ops/dist/all_reduction.h"
 
 #include "ops/common/call.h"
+#include "ops/common/check.h"
 
 #include <shardtensor/dist.h>
 #include <shardtensor/ops.h>
@@ -19,22 +20,6 @@ stn_status stni_all_reduction_comm(stn_context *context, int64_t number, stn_com
     const stn_mesh *mesh = mesh_of(context, number);
     *out = NULL;
     return mesh->member ? stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, out) : STN_OK;
-}
-
-static stn_status check(stn_op_call *call)
-{
-    const struct stni_layout *in = &call->in_spec[0]->layout;
-    call->out_meta[0].dtype = in->dtype;
-    call->out_meta[0].ndim = in->ndim;
-    for (int d = 0; d < in->ndim; d++)
-        call->out_meta[0].shape[d] = in->shape[d];
-    return STN_OK;
-}
-
-static stn_status place(stn_op_call *call)
-{
-    call->out_spec[0] = call->in_spec[0];
-    return STN_OK;
 }
 
 static stn_status copy_through(stn_op_call *call, const stn_tensor *from)
@@ -60,23 +45,19 @@ static stn_status run(stn_op_call *call)
     return status;
 }
 
-static int is_linear(int64_t op)
-{
-    return op == STN_SUM || op == STN_AVG;
-}
-
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)needs; /* a collective's backward runs on every rank, whatever is needed */
-    return is_linear(((const struct stni_all_reduction_attrs *)call->attrs)->op) ? 0 : 1;
+    return stni_reduction_is_linear(((const struct stni_all_reduction_attrs *)call->attrs)->op) ? 0 : 1;
 }
 
 /* Under B the adjoint sums the cotangents of all ranks; under A each rank's own is already that of the one loss. The
  * ranks have agreed on this backward as a whole. */
-static stn_tensor *arriving(const stn_backward_call *call, const struct stni_all_reduction_attrs *attrs)
+static stn_tensor *arriving(const stn_backward_call *call)
 {
+    const struct stni_all_reduction_attrs *attrs = call->attrs;
     const struct stni_all_reduction_attrs sum = {attrs->mesh, STN_SUM, STN_GRAD_PER_RANK};
-    if (attrs->convention == STN_GRAD_REPLICATED)
+    if (attrs->convention == STN_GRAD_REPLICATED || !mesh_of(call->context, attrs->mesh)->member)
         return call->grad_out[0];
     return stni_call(STNI_OP_dist_all_reduction, 1, &call->grad_out[0], &sum);
 }
@@ -84,22 +65,7 @@ static stn_tensor *arriving(const stn_backward_call *call, const struct stni_all
 static stn_status backward(stn_backward_call *call)
 {
     const struct stni_all_reduction_attrs *attrs = call->attrs;
-    const stn_mesh *mesh = mesh_of(call->context, attrs->mesh);
-    stn_tensor *g = call->grad_out[0];
-    if (!is_linear(attrs->op) && stn_grad_enabled(call->context)) /* a graph of this backward is being made */
-        return stni_fail(
-            call->context, STN_ERR_UNSUPPORTED,
-            "stn_grad: the backward of dist_all_reduce with PROD, MIN or MAX cannot be differentiated again");
-    if (mesh->member)
-        g = arriving(call, attrs);
-    if (attrs->op == STN_AVG && mesh->member)
-        g = stn_mul_number(g, 1.0 / mesh->size);
-    if (!is_linear(attrs->op)) {
-        const struct stni_others_attrs others = {attrs->mesh, attrs->op};
-        g = stni_call(STNI_OP_dist_others, 2, (stn_tensor *[]){g, call->in[0]}, &others);
-    }
-    call->grad_in[0] = g;
-    return stn_context_status(call->context);
+    return stni_reduction_backward(call, attrs->mesh, attrs->op, arriving);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
@@ -109,7 +75,7 @@ static const stn_attr_schema attrs[] = {
     {"convention", STN_ATTR_INT, offsetof(struct stni_all_reduction_attrs, convention), NULL},
 };
 
-static const stn_op_impl impl = {.check = check, .place = place, .run = run, .saves = saves, .backward = backward};
+static const stn_op_impl impl = {.check = stni_check_same, .place = stni_place_same, .run = run, .saves = saves, .backward = backward};
 
 const stn_op_desc stni_op_dist_all_reduction = {
     .size = sizeof(stn_op_desc),

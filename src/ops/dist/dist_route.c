@@ -197,16 +197,11 @@ static stn_status run(stn_op_call *call)
     return status;
 }
 
-static int is_linear(int64_t op)
-{
-    return op == STN_SUM || op == STN_AVG;
-}
-
 /* Backward runs on every rank, whatever is needed there, and needs the route. */
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)needs;
-    return is_linear(((const struct stni_route_attrs *)call->attrs)->op) ? 2 : 3;
+    return stni_reduction_is_linear(((const struct stni_route_attrs *)call->attrs)->op) ? 2 : 3;
 }
 
 /* What the ranks' cotangents give: the adjoint of the route. */
@@ -239,20 +234,7 @@ static stn_tensor *arriving(const stn_backward_call *call)
 static stn_status backward(stn_backward_call *call)
 {
     const struct stni_route_attrs *attrs = call->attrs;
-    const stn_mesh *mesh = mesh_of(call->context, attrs);
-    if (!is_linear(attrs->op) && stn_grad_enabled(call->context)) /* a graph of this backward is being made */
-        return stni_fail(
-            call->context, STN_ERR_UNSUPPORTED,
-            "stn_grad: the backward of a reduction over ranks with PROD, MIN or MAX cannot be differentiated again");
-    stn_tensor *g = arriving(call);
-    if (attrs->op == STN_AVG && mesh->member)
-        g = stn_mul_number(g, 1.0 / mesh->size);
-    if (!is_linear(attrs->op)) {
-        const struct stni_others_attrs others = {attrs->mesh, attrs->op};
-        g = stni_call(STNI_OP_dist_others, 2, (stn_tensor *[]){g, call->in[0]}, &others);
-    }
-    call->grad_in[0] = g;
-    return stn_context_status(call->context);
+    return stni_reduction_backward(call, attrs->mesh, attrs->op, arriving);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "route"}};

@@ -1,6 +1,7 @@
 /* dist_others: the derivative of a product or an extreme over ranks, from the summed cotangent and every rank's
  * value. Internal; its caller refuses it where a graph of the backward is made. */
 #include "core/base/host_alloc.h"
+#include "ops/common/check.h"
 #include "ops/dist/all_reduction.h"
 #include "ops/dist/all_reduce_kernel.h"
 #include "ops/table.h"
@@ -9,11 +10,7 @@
 
 static stn_status check(stn_op_call *call)
 {
-    const struct stni_layout *in = &call->in_spec[1]->layout;
-    call->out_meta[0].dtype = in->dtype;
-    call->out_meta[0].ndim = in->ndim;
-    for (int d = 0; d < in->ndim; d++)
-        call->out_meta[0].shape[d] = in->shape[d];
+    call->out_meta[0] = stni_meta_of(&call->in_spec[1]->layout);
     return STN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* clone, copy_ and fill_: values in memory of their own, and into memory that is there. */
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
+#include "ops/common/check.h"
 #include "ops/common/promote.h"
 #include "ops/elementwise/pointwise.h"
 
@@ -13,22 +14,6 @@
 stn_tensor *stn_clone(stn_tensor *input)
 {
     return stni_call(STNI_OP_clone, 1, &input, NULL);
-}
-
-static stn_status check_clone(stn_op_call *call)
-{
-    const struct stni_layout *in = &call->in_spec[0]->layout;
-    call->out_meta[0].dtype = in->dtype;
-    call->out_meta[0].ndim = in->ndim;
-    for (int d = 0; d < in->ndim; d++)
-        call->out_meta[0].shape[d] = in->shape[d];
-    return STN_OK;
-}
-
-static stn_status place_clone(stn_op_call *call)
-{
-    call->out_spec[0] = call->in_spec[0];
-    return STN_OK;
 }
 
 static stn_status run_clone(stn_op_call *call)
@@ -47,7 +32,7 @@ static stn_status backward_clone(stn_backward_call *call)
 
 const stn_op_desc stni_op_clone = {
     .size = sizeof(stn_op_desc), .name = "clone", STN_INPUTS(stni_unary_inputs), .n_outputs = 1,
-    .impl = &(const stn_op_impl){.check = check_clone, .place = place_clone, .run = run_clone, .backward = backward_clone},
+    .impl = &(const stn_op_impl){.check = stni_check_same, .place = stni_place_same, .run = run_clone, .backward = backward_clone},
 };
 
 /* copy_: the second operand, read and written with the conversions of cast. A pending sum takes another, or one that sends nothing to become so. */
