@@ -21,6 +21,7 @@
 #include <shardtensor/ops_random.h>
 #include <shardtensor/ops_reduce.h>
 #include <shardtensor/ops_scan.h>
+#include <shardtensor/ops_scores.h>
 #include <shardtensor/ops_shape.h>
 #include <shardtensor/ops_window.h>
 

@@ -27,6 +27,13 @@
     X(vector_norm) \
     X(weighted_mean) \
     X(weighted_var) \
+    /* Scores of fields. */ \
+    X(anomaly_correlation) \
+    X(crps_ensemble) \
+    X(energy_score) \
+    X(lp_loss) \
+    X(power_spectrum) \
+    X(rmse) \
     /* Scans. */ \
     X(affine_scan) \
     X(cummax) \

@@ -1,5 +1,7 @@
 #include "ops/common/dims.h"
 
+#include "core/base/status.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -31,6 +33,17 @@ stn_status stni_dims_mask(const stn_op_call *call, const char *name, const stn_i
         mask |= 1u << dim;
     }
     *out = dims->n > 0 ? mask : (1u << ndim) - 1;
+    return STN_OK;
+}
+
+stn_status stni_dims_list(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim, struct stni_dims_list *out)
+{
+    uint32_t mask;
+    STNI_TRY(stni_dims_mask(call, name, dims, ndim, &mask));
+    out->n = 0;
+    for (int d = 0; d < ndim; d++)
+        if (mask >> d & 1)
+            out->dims[out->n++] = d;
     return STN_OK;
 }
 

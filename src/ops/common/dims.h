@@ -10,7 +10,13 @@ stn_status stni_dim_wrap(const stn_op_call *call, const char *name, int64_t dim,
 /* A list of distinct dims as a mask: bit d stands for dim d. An absent or empty list means all. @return STN_ERR_ARGUMENT. */
 stn_status stni_dims_mask(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim, uint32_t *out);
 
-/* The same for a list that a check has accepted. */
+/* A list of distinct dims, counted from the front and in order. An absent or empty list means all. @return STN_ERR_ARGUMENT. */
+struct stni_dims_list {
+    int n, dims[STN_MAX_NDIM];
+};
+stn_status stni_dims_list(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim, struct stni_dims_list *out);
+
+/* stni_dims_mask for a list that a check has accepted. */
 uint32_t stni_dims_mask_of(const stn_ints *dims, int ndim);
 
 /* Writes a shape such as "(2, 3)" or "()", for messages. Returns `text`. */

@@ -13,34 +13,19 @@ stn_tensor *stn_logsumexp(stn_tensor *input, int n_dims, const int *dims, int ke
     return stni_reduction_call(STNI_OP_logsumexp, "logsumexp", input, n_dims, dims, keepdim);
 }
 
-/* The reduced dims, counted from the front. */
-struct reduced {
-    int n, dims[STN_MAX_NDIM];
-    uint32_t mask;
-};
-
-static stn_status list(const stn_op_call *call, const stn_ints *dim, struct reduced *r)
-{
-    const int ndim = call->in_spec[0]->layout.ndim;
-    STNI_TRY(stni_dims_mask(call, "dim", dim, ndim, &r->mask));
-    r->n = 0;
-    for (int d = 0; d < ndim; d++)
-        if (r->mask >> d & 1)
-            r->dims[r->n++] = d;
-    return STN_OK;
-}
-
 /* log sum exp(x - m) + m with the largest x, where that is finite, for m; of 16-bit floats in f32, which the wider m brings with it. */
 static stn_status logsumexp(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     int64_t shape[STN_MAX_NDIM];
-    struct reduced r;
+    struct stni_dims_list r;
+    uint32_t mask;
     int n = 0;
     STNI_TRY(stni_check_floating(call, 0));
-    STNI_TRY(list(call, &attrs->dim, &r));
-    if (stni_reduction_count(call->in_spec[0], r.mask) == 0) {
+    STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
+    STNI_TRY(stni_dims_list(call, "dim", &attrs->dim, in->ndim, &r));
+    if (stni_reduction_count(call->in_spec[0], mask) == 0) {
         call->out[0] = stn_log(stn_sum(call->in[0], r.n, r.dims, (int)attrs->keepdim));
         return STN_OK;
     }
@@ -49,7 +34,7 @@ static stn_status logsumexp(stn_op_call *call)
     stn_tensor *y = stn_add(stn_log(stn_sum(stn_exp(stn_sub(call->in[0], m)), r.n, r.dims, 1)), m);
     y = stn_cast(y, in->dtype);
     for (int d = 0; d < in->ndim; d++)
-        if (!(r.mask >> d & 1))
+        if (!(mask >> d & 1))
             shape[n++] = in->shape[d];
     call->out[0] = attrs->keepdim ? y : stn_view(y, n, shape);
     return STN_OK;

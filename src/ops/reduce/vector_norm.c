@@ -34,8 +34,7 @@ stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int
     return stni_call(STNI_OP_vector_norm, 1, &input, &attrs);
 }
 
-/* s^(1/p), with the gradient 0 where s is 0: a norm of 0 or, of negative order, of infinities alone. */
-static stn_tensor *root(stn_tensor *s, double p)
+stn_tensor *stni_norm_root(stn_tensor *s, double p)
 {
     stn_tensor *none = stn_eq_number(s, 0);
     return stn_masked_fill(stn_pow_number(stn_masked_fill(s, none, 1), 1 / p), none, p > 0 ? 0 : INFINITY);
@@ -48,7 +47,7 @@ static stn_tensor *reduced(stn_tensor *a, double p, int n, const int *dims, int 
         return p > 0 ? stn_amax(a, n, dims, keepdim) : stn_amin(a, n, dims, keepdim);
     if (p == 0)
         return stn_sum(stn_ne_number(a, 0), n, dims, keepdim);
-    return p == 1 ? stn_sum(a, n, dims, keepdim) : root(stn_sum(stn_pow_number(a, p), n, dims, keepdim), p);
+    return p == 1 ? stn_sum(a, n, dims, keepdim) : stni_norm_root(stn_sum(stn_pow_number(a, p), n, dims, keepdim), p);
 }
 
 stn_tensor *stni_vector_norm(stn_tensor *x, double p, int n, const int *dims, int keepdim, int wide)
@@ -69,15 +68,11 @@ static stn_status vector_norm(stn_op_call *call)
     const struct norm_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const double p = attrs->infinite == 0 ? INFINITY : attrs->infinite == 1 ? -INFINITY : attrs->ord;
-    int dims[STN_MAX_NDIM], n = 0;
-    uint32_t mask;
+    struct stni_dims_list over;
     if (!stn_dtype_is_differentiable(in->dtype))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
-    STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
-    for (int d = 0; d < in->ndim; d++)
-        if (mask >> d & 1)
-            dims[n++] = d;
-    call->out[0] = stni_vector_norm(call->in[0], p, n, dims, (int)attrs->keepdim, 0);
+    STNI_TRY(stni_dims_list(call, "dim", &attrs->dim, in->ndim, &over));
+    call->out[0] = stni_vector_norm(call->in[0], p, over.n, over.dims, (int)attrs->keepdim, 0);
     return STN_OK;
 }
 
