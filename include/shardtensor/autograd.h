@@ -44,6 +44,29 @@ STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *co
 STN_API stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents,
                             int n_inputs, stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads);
 
+/** A part of a program, as stn_recompute calls it: makes `outputs` from `inputs` and from what `user` points to.
+ *  @return what went wrong; the kept error of the context counts by itself. */
+typedef stn_status (*stn_recomputed_function)(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                                              stn_tensor **outputs);
+
+/** Calls `function`, and keeps nothing of what it makes but the outputs: backward calls it again for the tensors that it needs (checkpointing of
+ *  activations: memory for time). Gradients are those of a plain call, to the bit, of leaves that the function finds elsewhere too, and may be
+ *  differentiated again.
+ *
+ * The function must do the same each time, and write to nothing but what it makes: it gets the same inputs and random numbers. It may call
+ * stn_recompute itself: that part is run again with this one. Where grad mode is off it is called once, as any function.
+ *
+ * Collective: as the function; backward of its nodes too, over the meshes of the function's ops.
+ * @param user     alive until `release` has been called with it (NULL: nobody is told): when the graph of the part is gone, or this call failed.
+ * @param inputs   n_inputs of them, at most STN_MAX_INPUTS; entries may be NULL. They must not be changed in place before backward.
+ * @param outputs  n_outputs of them, at most STN_MAX_OUTPUTS, owned as an op's: those of a failed call are the error tensor.
+ * @return STN_ERR_ARGUMENT, what the function returned, STN_ERR_MEMORY. Backward adds STN_ERR_STATE: an input was changed in place, or the
+ *  function did something else when it was called again (which ops, in which layouts, is compared). A backward inside of the function is
+ *  STN_ERR_STATE, too.
+ *  Source: Chen et al. 2016; Griewank and Walther 2000. */
+STN_API stn_status stn_recompute(stn_context *context, stn_recomputed_function function, void *user, void (*release)(void *user), int n_inputs,
+                                 stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs);
+
 /** Turns grad mode of this context off: nothing is recorded until the matching end. Nests. Local. */
 STN_API void stn_no_grad_begin(stn_context *context);
 

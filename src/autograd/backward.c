@@ -1,6 +1,7 @@
 /* Backward: cotangents through the nodes, in strict reverse order of recording. */
 #include "autograd/accumulate.h"
 #include "autograd/pass.h"
+#include "autograd/recompute.h"
 #include "autograd/sync.h"
 #include "core/base/thread_state.h"
 #include "core/base/host_alloc.h"
@@ -168,6 +169,7 @@ static stn_status run_node(struct stni_pass *pass, struct stni_node *node)
         return STN_OK; /* captured itself, leads nowhere further */
     if (coll)
         STNI_TRY(zero_missing(node));
+    STNI_TRY(stni_recomputation_prepare(node));
     STNI_TRY(check_versions(node));
     stni_scope_enter(node->context);
     stn_status status = call_backward(pass, node);
@@ -270,7 +272,11 @@ static stn_status run_alone(struct stni_pass *pass)
 static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
     stn_context *context = pass->context;
+    struct stni_recomputation *part = context->tape->part;
     int no_grad = context->no_grad;
+    if (part && !pass->alone)
+        return stni_fail(context, STN_ERR_STATE, "stn_backward: called inside of a function of stn_recompute, whose graph is not whole");
+    context->tape->part = NULL;
     if (context->trace)
         stni_trace_range_begin(context->trace, "backward");
     struct stni_thread_state guard = stni_thread_state_clear();
@@ -285,6 +291,7 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     forget_consumed_collectives(context);
     context->busy--;
     context->no_grad = no_grad;
+    context->tape->part = part;
     stni_thread_state_restore(guard);
     if (context->trace)
         stni_trace_range_end(context->trace);

@@ -2,6 +2,7 @@
 #include "autograd/node.h"
 
 #include "autograd/leaf.h"
+#include "autograd/recompute.h"
 #include "autograd/tape.h"
 #include "core/base/host_alloc.h"
 
@@ -101,14 +102,15 @@ static void link_inputs(struct stni_node *node, const stn_op_call *call)
 }
 
 /* Outputs are kept as handles without history: a node that owned its own output would never die. */
-static stn_status save(struct stni_node *node, const stn_op_call *call, uint64_t saves)
+stn_status stni_node_save(struct stni_node *node, const stn_op_call *call)
 {
+    const uint64_t saves = node->desc->impl->saves ? node->desc->impl->saves(call, node->needs) : 0;
     for (int i = 0; i < call->n_in; i++)
-        if (call->in[i] && (saves >> i & 1))
+        if (call->in[i] && (saves >> i & 1) && !node->saved_in[i].tensor)
             node->saved_in[i] = (struct stni_saved){stn_tensor_retain(call->in[i]), call->in[i]->storage->version};
     for (int k = 0; k < call->n_out; k++) {
         stn_tensor *t = call->out[k];
-        if (!t || !(saves >> (32 + k) & 1))
+        if (!t || !(saves >> (32 + k) & 1) || node->saved_out[k].tensor)
             continue;
         STNI_TRY(stni_tensor_on(call->context, t->spec, t->storage, t->data, t->strides, 0, &node->saved_out[k].tensor));
         node->saved_out[k].version = t->storage->version;
@@ -119,25 +121,25 @@ static stn_status save(struct stni_node *node, const stn_op_call *call, uint64_t
 static void set_history(stn_tensor *tensor, struct stni_node *node, int output)
 {
     struct stni_node *before = tensor->node;
-    tensor->node = stni_node_retain(node);
+    tensor->node = node ? stni_node_retain(node) : NULL;
     tensor->output = output;
     tensor->flags |= STNI_TENSOR_REQUIRES_GRAD;
     if (before)
         stni_node_release(before);
 }
 
-static void link_outputs(struct stni_node *node, const stn_op_call *call)
+void stni_node_link_outputs(struct stni_node *node, const stn_op_call *call)
 {
-    for (int k = 0; k < call->n_out; k++) {
-        copy_spec(&node->out_spec[k], call->out_spec[k]);
+    for (int k = 0; k < call->n_out; k++)
         if (call->out[k] && (DIFFERENTIABLE >> call->out_spec[k]->layout.dtype & 1))
             set_history(call->out[k], node, k);
-    }
 }
 
 stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, uint32_t needs)
 {
     stn_context *context = call->context;
+    if (stni_recomputation_runs(context))
+        return stni_recomputation_refill(call, desc, needs);
     struct stni_node *node = node_allocate(context->tape, call->n_in, call->n_out, desc->attrs_size);
     if (!node)
         return stni_fail_memory(context, "node", sizeof *node);
@@ -152,11 +154,15 @@ stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, ui
     if (desc->attrs_size)
         memcpy(node->attrs, call->attrs, desc->attrs_size);
     link_inputs(node, call);
-    stn_status status = desc->impl->saves ? save(node, call, desc->impl->saves(call, needs)) : STN_OK;
+    for (int k = 0; k < call->n_out; k++)
+        copy_spec(&node->out_spec[k], call->out_spec[k]);
+    stn_status status = stni_node_save(node, call);
+    if (status == STN_OK)
+        status = stni_recomputation_add(node);
     if (status == STN_OK && (desc->flags & STN_OP_PER_RANK))
         status = stni_tape_add_collective(context, node);
     if (status == STN_OK) {
-        link_outputs(node, call);
+        stni_node_link_outputs(node, call);
         context->stats.nodes++;
     }
     stni_node_release(node);
@@ -173,6 +179,7 @@ void stni_node_drop_saved(struct stni_node *node)
 {
     for (int i = 0; i < node->n_in + node->n_out; i++)
         stni_tensor_drop(&node->saved_in[i].tensor); /* saved_out follows saved_in */
+    stni_recomputation_leave(node);
 }
 
 static void release_specs(struct stni_node *node)

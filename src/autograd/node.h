@@ -32,6 +32,8 @@ struct stni_node {
     int consumed;      /* a backward without retain has run it */
     uint64_t mark;     /* the last traversal that saw it */
     struct stni_node *next_dead; /* on the tape's list of nodes to free */
+    struct stni_recomputation *part; /* that is run again to give what the node saves; NULL for most */
+    int place;                       /* in it */
     struct stni_edge *edges;        /* n_in */
     struct stni_saved *saved_in;    /* n_in */
     struct stni_saved *saved_out;   /* n_out; handles without history, so that no node owns itself */
@@ -45,9 +47,15 @@ struct stni_node {
  * Returns STN_ERR_MEMORY without having changed anything. */
 stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, uint32_t needs);
 
+/* Keeps what the op's `saves` names and the node has not got: when it is recorded, and when its part is recomputed. */
+stn_status stni_node_save(struct stni_node *node, const stn_op_call *call);
+
+/* The outputs are the node's results from now on; those of one that is gone (NULL) only say that they require grad. */
+void stni_node_link_outputs(struct stni_node *node, const stn_op_call *call);
+
 struct stni_node *stni_node_retain(struct stni_node *node);
 void stni_node_release(struct stni_node *node); /* frees chains of any length without recursion */
-void stni_node_drop_saved(struct stni_node *node);
+void stni_node_drop_saved(struct stni_node *node); /* for good */
 
 struct stni_edge stni_edge_of(const stn_tensor *tensor);
 

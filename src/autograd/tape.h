@@ -26,6 +26,7 @@ struct stni_tape {
     struct stni_node **collectives;
     int n_collectives, cap_collectives;
     struct stn_pullback *pullbacks; /* all that live, of their owners */
+    struct stni_recomputation *part; /* whose function is being called, the first time or again; NULL else */
 };
 
 stn_status stni_tape_create(stn_context *context);

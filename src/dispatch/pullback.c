@@ -36,9 +36,12 @@ static stn_status call_recorded(const stn_op *op, int n_in, stn_tensor *const *i
     stn_context *context = op->context;
     struct stni_tape *tape = context->tape;
     const int no_grad = context->no_grad, n_collectives = tape->n_collectives;
+    struct stni_recomputation *part = tape->part;
     context->no_grad = 0;
+    tape->part = NULL; /* a pullback keeps what it needs */
     stn_status status = stn_op_invoke(op, n_in, in, n_attrs, attrs, n_out, out);
     context->no_grad = no_grad;
+    tape->part = part;
     while (tape->n_collectives > n_collectives)
         stni_node_release(tape->collectives[--tape->n_collectives]);
     return status;
