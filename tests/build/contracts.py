@@ -14,7 +14,7 @@ for number, _, tests in rows:
     for name in names:
         last = name.rsplit("/", 1)[-1]
         compared += 1
-        if not any(next((root / top).rglob(f"{last}.*"), None) for top in ("tests", "examples")):
+        if not any(next((root / top).rglob(f"{last}.*"), None) for top in ("tests", "examples", "python")):
             problems.append(f"contract {number.strip()}: no test {name}")
     if not names and "issue" not in tests:
         problems.append(f"contract {number.strip()}: neither a test nor an issue")

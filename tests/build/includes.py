@@ -6,7 +6,7 @@ and inside of src/core and src/ops the same holds for the folders that ORDER lis
 
 usage: includes.py ROOT
 
-Includes of our own are written relative to src/ ("core/base/status.h") or as <shardtensor/x.h>. Tools and examples see public headers
+Includes of our own are written relative to src/ ("core/base/status.h") or as <shardtensor/x.h>. Tools, examples and the Python package see public headers
 only; tests see everything but examples. Foreign libraries stay in the files made for them."""
 import fnmatch
 import pathlib
@@ -57,6 +57,7 @@ FOREIGN = {
     "cjson/*": ["src/train/*"],
     "cJSON.h": ["src/train/*"],
     "fftw3.h": ["src/*fftw*"],
+    "Python.h": [],
     "netcdf*": [],
     "png.h": [],
 }
@@ -105,7 +106,7 @@ def library_problem(root, path, quoted, angled):
 
 
 def program_problem(root, path, quoted, angled):
-    """The rule for tools/ and examples/: their own files and public headers."""
+    """The rule for python/, tools/ and examples/: their own files and public headers."""
     if angled:
         if angled.startswith("shardtensor/") and not (root / "include" / angled).is_file():
             return f"<{angled}> does not exist"
@@ -128,7 +129,7 @@ def test_problem(root, path, quoted, angled):
     return None
 
 
-RULES = {"include": library_problem, "src": library_problem, "tools": program_problem,
+RULES = {"include": library_problem, "src": library_problem, "tools": program_problem, "python": program_problem,
          "examples": program_problem, "tests": test_problem}
 
 

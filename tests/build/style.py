@@ -11,9 +11,9 @@ MAX_COLUMNS = 150  # new code stays below 120
 
 # Spelled so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
-SOURCES = [f"{top}/**/*{suffix}" for top in ("include", "src", "tools", "examples", "tests") for suffix in (".c", ".h", ".cu", ".cuh", ".cpp")]
+SOURCES = ["python/**/*.py"] + [f"{top}/**/*{suffix}" for top in ("include", "src", "python", "tools", "examples", "tests") for suffix in (".c", ".h", ".cu", ".cuh", ".cpp")]
 # Tests may be long lists of cases.
-MEASURED = ("include/", "src/", "tools/", "examples/")
+MEASURED = ("include/", "src/", "python/", "tools/", "examples/")
 
 
 def functions(lines):

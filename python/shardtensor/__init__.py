@@ -1,0 +1,25 @@
+"""Sharded tensors: every operation gives what one process would have given, on every layout, forward and backward.
+
+    import shardtensor as st
+
+    def step(context):
+        mesh = context.mesh(context.size)
+        x = context.factory("randn", context.spec(mesh, "S0", (1000, 16)))
+        w = context.factory("zeros", context.spec(mesh, "R", (16, 1)))
+        w.requires_grad = True
+        loss = st.ops.mse_loss(x @ w, x.sum(1, keepdim=True))
+        loss.backward()
+        return loss.item(), w.grad
+
+    st.launch(4, step)  # four ranks, which are threads
+"""
+from ._c import (ArgumentError, CallbackError, CommunicationError, Context, DeviceError, DTypeError, Error, FileError,
+                 InternalError, LayoutError, Mesh, NotFoundError, Op, OutOfMemoryError, OutOfRangeError, Pullback,
+                 ShapeError, Spec, StateError, Tensor, UnsupportedError, VersionError, launch, version as __version__)
+from . import methods, ops
+from .methods import no_grad, no_sync
+
+__all__ = ["Context", "Mesh", "Op", "Pullback", "Spec", "Tensor", "launch", "no_grad", "no_sync", "ops",
+           "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
+           "InternalError", "LayoutError", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "ShapeError",
+           "StateError", "UnsupportedError", "VersionError"]

@@ -1,0 +1,96 @@
+"""What Tensor and Context do that needs no C: methods that are ops, indexing, scopes of `with`."""
+import contextlib
+
+from . import _c
+
+# Ops that read well behind a tensor. Everything else is called by shardtensor.ops.
+METHODS = """abs add add_ all amax amin any argmax argmin argsort cast ceil clamp clamp_ clone conj copy_ cos cumprod cumsum div div_ eq exp expand
+fill_ flatten flip floor gather ge gelu gt index_select le log logsumexp lt masked_fill masked_fill_ matmul max mean median min mm movedim mul mul_
+narrow ne neg nonzero permute pow prod reciprocal relu repeat reshape roll round rsqrt scatter scatter_add select sigmoid sign silu sin softmax sort
+split sqrt squeeze std sub sub_ sum tanh topk transpose tril triu unbind unflatten unfold unsqueeze var view""".split()
+
+# Those whose list may also be given as integers one after the other: x.reshape(2, -1).
+SPREAD = {"expand", "flip", "permute", "repeat", "reshape", "view"}
+
+
+def method(name):
+    function = _c.function(name)
+    if name in SPREAD:
+        def call(self, *args, **kwargs):
+            if args and isinstance(args[0], int):
+                args = (args,)
+            return function(self, *args, **kwargs)
+    else:
+        def call(self, *args, **kwargs):
+            return function(self, *args, **kwargs)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "The op %r of this tensor." % name
+    return call
+
+
+def backward(self, cotangent=None, retain_graph=False):
+    """Gradients of this tensor, a loss of one element unless a cotangent is given, into the leaves. Collective."""
+    self.context.backward(self, None if cotangent is None else [cotangent], retain_graph)
+
+
+_slice, _select, _unsqueeze = _c.function("slice"), _c.function("select"), _c.function("unsqueeze")
+
+
+def getitem(self, index):
+    """Integers, slices of positive step, None and ...; everything else has an op: gather, index_select, masked_select."""
+    index = index if isinstance(index, tuple) else (index,)
+    wanted = sum(i is not None and i is not Ellipsis for i in index)
+    if wanted > self.ndim:
+        raise IndexError("%d indices for a tensor of %d dims" % (wanted, self.ndim))
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        index = index[:at] + (slice(None),) * (self.ndim - wanted) + index[at + 1:]
+    out, dim = self, 0
+    for i in index:
+        if i is None:
+            out, dim = _unsqueeze(out, dim), dim + 1
+        elif isinstance(i, slice):
+            start, stop, step = i.indices(out.shape[dim])
+            if step < 1:
+                raise IndexError("a slice of step %d: wanted a positive one, or the op flip" % step)
+            if (start, stop, step) != (0, out.shape[dim], 1):
+                out = _slice(out, dim, start, max(start, stop), step)
+            dim += 1
+        else:
+            out = _select(out, dim, i.__index__())
+    return out
+
+
+def length(self):
+    if self.ndim == 0:
+        raise TypeError("a tensor without dims has no length")
+    return self.shape[0]
+
+
+@contextlib.contextmanager
+def no_grad(context):
+    """with no_grad(context): nothing is recorded for a backward."""
+    context.no_grad(True)
+    try:
+        yield
+    finally:
+        context.no_grad(False)
+
+
+@contextlib.contextmanager
+def no_sync(context):
+    """with no_sync(context): backwards leave the gradients of replicas pending, to be reduced once."""
+    context.no_sync(True)
+    try:
+        yield
+    finally:
+        context.no_sync(False)
+
+
+for _name in METHODS:
+    setattr(_c.Tensor, _name, method(_name))
+_c.Tensor.backward = backward
+_c.Tensor.__getitem__ = getitem
+_c.Tensor.__len__ = length
+_c.Context.__enter__ = lambda self: self
+_c.Context.__exit__ = lambda self, *exception: self.close()

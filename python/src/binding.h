@@ -1,0 +1,208 @@
+/* What the files of shardtensor._c share: the objects that Python sees, and the one way into the library.
+ *
+ * CPython's stable ABI of 3.11 alone, and the library's public headers: one build serves every later Python. */
+#ifndef STNP_BINDING_H
+#define STNP_BINDING_H
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <pthread.h>
+#include <shardtensor/shardtensor.h>
+
+/* Objects */
+
+/** A context, and the lock that makes it safe to use from several Python threads. */
+typedef struct stnp_context {
+    PyObject_HEAD
+    stn_context *handle; /* NULL once closed */
+    int owned;           /* 0: stn_launch's, which destroys it */
+    pthread_mutex_t lock; /* recursive: a callback of the library may come back */
+    pthread_mutex_t given_up_lock;
+    struct stnp_given_up *given_up; /* pullbacks whose objects are gone, released at the next way in */
+    PyObject *ops;                  /* name: Op */
+    struct stnp_context *next, *previous; /* all that are open, for the end of the interpreter */
+} stnp_context;
+
+typedef struct stnp_mesh {
+    PyObject_HEAD
+    stnp_context *context;
+    const stn_mesh *handle;
+} stnp_mesh;
+
+typedef struct stnp_spec {
+    PyObject_HEAD
+    stnp_context *context;
+    const stn_spec *handle;
+} stnp_spec;
+
+typedef struct stnp_tensor {
+    PyObject_HEAD
+    stnp_context *context;
+    stn_tensor *handle;
+} stnp_tensor;
+
+/** One name of an op's signature. */
+typedef struct stnp_parameter {
+    PyObject *name;
+    int input;     /* which input of the schema; -1: none */
+    int attribute; /* 1: an attribute has the name, perhaps beside an input */
+    int list;      /* LIST: one list of tensors; REST: the positional arguments from here on */
+    int required, keyword_only;
+} stnp_parameter;
+
+enum { STNP_ONE, STNP_LIST, STNP_REST };
+enum { STNP_MAX_ATTRS = 24 };
+
+typedef struct stnp_op {
+    PyObject_HEAD
+    stnp_context *context;
+    const stn_op *handle;
+    int n_outputs; /* that callers get */
+    int in_place, returns_list;
+    int n_parameters, n_positional;
+    stnp_parameter *parameters;
+} stnp_op;
+
+extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type, *stnp_pullback_type;
+
+/** A new reference to a wrapper; each takes over one reference of `handle`, also where it fails. */
+PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle);
+PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle);
+PyObject *stnp_wrap_mesh(stnp_context *context, const stn_mesh *handle);
+
+/** The wrapper of a context that stn_launch made. */
+stnp_context *stnp_context_borrow(stn_context *handle);
+
+/** The library's context ends: what comes later is refused. Its owner destroys it. */
+void stnp_context_leave(stnp_context *context);
+
+/* The way in */
+
+/** One call of the library: the interpreter's lock is given up, and the context's is taken. */
+typedef struct stnp_entry {
+    stnp_context *context;
+    PyThreadState *thread;
+} stnp_entry;
+
+/** @return 0; -1 with an exception where the context is closed: then stnp_leave is not called. */
+int stnp_enter(stnp_entry *entry, stnp_context *context);
+
+/** Back again. Where `status` says so, the kept error becomes an exception and is forgotten. @return 0, or -1 with an exception. */
+int stnp_leave(stnp_entry *entry, stn_status status);
+
+/** The same for a call that gives a tensor: NULL with an exception where it is the error tensor. */
+PyObject *stnp_leave_tensor(stnp_entry *entry, stn_tensor *tensor);
+
+/** Releases a pullback at once where nobody is in the context, else at the next way in: destructors never wait. */
+void stnp_give_up(stnp_context *context, stn_pullback *pullback);
+
+/** Destroys what is owned and still open; an `owned` context in use by a thread that was left behind is left alone. */
+PyObject *stnp_close_all(PyObject *module, PyObject *none);
+
+/* Errors */
+
+/** Makes the exception classes and adds them to the module. @return 0 or -1. */
+int stnp_errors_init(PyObject *module);
+
+/** Raises the class of a status. @return NULL. */
+PyObject *stnp_raise(stn_status status, const char *text);
+
+/** The status of an exception that is one of ours, STN_ERR_CALLBACK of any other. */
+stn_status stnp_status_of(PyObject *exception);
+
+/* Values */
+
+PyObject *stnp_ints(const int64_t *values, int n); /**< A tuple. */
+
+/** Reads an integer or a sequence of at most `most` integers. @return how many, or -1 with an exception that names `what`. */
+int stnp_take_ints(PyObject *object, const char *what, int most, int64_t *values);
+
+/** A dtype by its name ("f32"), or any object with an attribute `name` such. @return 0 or -1. */
+int stnp_take_dtype(PyObject *object, stn_dtype *dtype);
+
+/** "S0,R", or one text per axis of the mesh. @return 0 or -1. */
+int stnp_take_placements(PyObject *object, const stn_mesh *mesh, stn_placement *placements);
+
+PyObject *stnp_placement_text(stn_placement placement); /**< "R", "S0", "P(sum)". */
+
+/** Checks that an object is of a type. @return 0, or -1 with an exception that names `what`. */
+int stnp_want(PyObject *object, PyTypeObject *type, const char *what);
+
+/* Calls */
+
+/** A call whose arguments are sorted: inputs in the schema's order, attributes by name. All borrowed but `list`. */
+typedef struct stnp_bound {
+    int n_inputs, n_attrs;
+    PyObject *inputs[STN_MAX_INPUTS]; /* NULL: absent */
+    PyObject *names[STNP_MAX_ATTRS], *values[STNP_MAX_ATTRS];
+    PyObject *list; /* keeps the tensors of a list; may be NULL */
+} stnp_bound;
+
+/** The same as the library takes it. */
+typedef struct stnp_call {
+    int n_inputs, n_attrs;
+    stn_tensor *inputs[STN_MAX_INPUTS];
+    stn_attr attrs[STNP_MAX_ATTRS];
+} stnp_call;
+
+/** Fills op->parameters from its signature. @return 0 or -1. */
+int stnp_parameters_read(stnp_op *op);
+
+/** Sorts the arguments of a call: n positional ones, then those that `names` (a tuple, or NULL) names. What is of `tensor_type` is an input. */
+int stnp_bind(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_ssize_t n, PyObject *names, stnp_bound *bound);
+void stnp_bound_fini(stnp_bound *bound);
+
+/** Turns sorted arguments, whose inputs are Tensors, into the library's. @return 0 or -1. */
+int stnp_call_fill(stnp_op *op, const stnp_bound *bound, stnp_call *call);
+
+/** The context's op of that name, borrowed; NULL with an exception. */
+stnp_op *stnp_find_op(stnp_context *context, PyObject *name);
+
+/** Calls it with n positional arguments and those that `names` names, and gives what the op returns. */
+PyObject *stnp_op_call(stnp_op *op, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
+/** Calls `name` with one or two arguments, of which one is a Tensor: what operators do. */
+PyObject *stnp_call_named(const char *name, PyObject *a, PyObject *b);
+
+/** The outputs of a call as a tuple, or as what the op returns. Takes over their references. */
+PyObject *stnp_outputs(stnp_op *op, const stnp_bound *bound, stn_tensor **outputs, int as_tuple);
+
+/* Parts of objects that stand in files of their own */
+
+extern PyMethodDef stnp_context_methods[];
+extern PyType_Slot stnp_number_slots[];
+PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_spec(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_mesh(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_factory(PyObject *self, PyObject *args);
+PyObject *stnp_context_from_host(PyObject *self, PyObject *args);
+PyObject *stnp_context_wrap(PyObject *self, PyObject *args);
+PyObject *stnp_context_from_dlpack(PyObject *self, PyObject *object);
+PyObject *stnp_context_backward(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_grad(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_stats(PyObject *self, PyObject *none);
+PyObject *stnp_tensor_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_tensor_dlpack_device(PyObject *self, PyObject *none);
+PyObject *stnp_op_pullback(PyObject *self, PyObject *args);
+PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords);
+PyObject *stnp_function(PyObject *module, PyObject *name);
+
+/** A communicator whose entries are methods of a Python object. @return STN_OK and `*out`, which owns a reference to `verbs`. */
+stn_status stnp_comm_create(PyObject *verbs, int rank, int size, stn_comm **out);
+
+/** Each makes its type. NULL with an exception. */
+PyTypeObject *stnp_make_context_type(void);
+PyTypeObject *stnp_make_mesh_type(void);
+PyTypeObject *stnp_make_spec_type(void);
+PyTypeObject *stnp_make_tensor_type(void);
+PyTypeObject *stnp_make_op_type(void);
+PyTypeObject *stnp_make_pullback_type(void);
+int stnp_functions_init(void);
+
+/** A method that takes keywords, as PyMethodDef wants it. */
+#define STNP_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+#endif

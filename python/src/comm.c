@@ -1,0 +1,135 @@
+/* A communicator whose entries are methods of a Python object: the four that are needed, from which the library makes the others.
+ *
+ *     all_reduce(address, count, dtype, op)      in place; dtype "f32", …, op "sum", …
+ *     group(dtype, sends, receives)              lists of (peer, address, count), dense, started together
+ *     subset(ranks) -> an object of the same kind
+ *
+ * Memory is the host's. What a method raises is the failure of the collective, with its text. */
+#include "binding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct verbs {
+    PyObject *object;
+    int rank, size;
+};
+
+/** The text of the exception that is set goes to the queue. */
+static stn_status failed(stn_queue *queue, const char *verb)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    stn_status status = stn_queue_fail(queue, STN_ERR_COMM, "%s: %s", verb, words ? words : "an exception");
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return status;
+}
+
+static unsigned long long address(const void *memory) { return (unsigned long long)(uintptr_t)memory; }
+
+static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+{
+    static const char *const ops[] = {"sum", "avg", "prod", "min", "max"};
+    struct verbs *verbs = impl;
+    if (send != recv && count > 0)
+        memcpy(recv, send, (size_t)count * stn_dtype_size(dtype));
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = PyObject_CallMethod(verbs->object, "all_reduce", "KLss", address(recv), (long long)count, stn_dtype_name(dtype), ops[op]);
+    stn_status status = result ? STN_OK : failed(queue, "all_reduce");
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return status;
+}
+
+static PyObject *messages(const stn_message *list, int n)
+{
+    PyObject *result = PyList_New(n);
+    for (int i = 0; result && i < n; i++) {
+        int64_t count = 1;
+        for (int d = 0; d < list[i].box.ndim; d++)
+            count *= list[i].box.shape[d];
+        PyList_SetItem(result, i, Py_BuildValue("(iKL)", list[i].peer, address(list[i].box.data), (long long)count));
+    }
+    return result;
+}
+
+static stn_status group(void *impl, stn_queue *queue, const stn_exchange *exchange)
+{
+    struct verbs *verbs = impl;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *sends = messages(exchange->send, exchange->n_send), *receives = messages(exchange->recv, exchange->n_recv);
+    PyObject *result = NULL;
+    if (sends && receives)
+        result = PyObject_CallMethod(verbs->object, "group", "sOO", stn_dtype_name(exchange->dtype), sends, receives);
+    stn_status status = result ? STN_OK : failed(queue, "group");
+    Py_XDECREF(sends);
+    Py_XDECREF(receives);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return status;
+}
+
+static struct verbs *make(PyObject *object, int rank, int size)
+{
+    struct verbs *verbs = malloc(sizeof *verbs);
+    if (verbs) {
+        *verbs = (struct verbs){object, rank, size};
+        Py_INCREF(object);
+    }
+    return verbs;
+}
+
+static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
+{
+    struct verbs *verbs = impl, *part = NULL;
+    int rank = -1;
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *list = PyList_New(n_ranks), *object = NULL;
+    for (int i = 0; list && i < n_ranks; i++) {
+        PyList_SetItem(list, i, PyLong_FromLong(ranks[i]));
+        rank = ranks[i] == verbs->rank ? i : rank;
+    }
+    if (list)
+        object = PyObject_CallMethod(verbs->object, "subset", "O", list);
+    stn_status status = object ? STN_OK : failed(queue, "subset");
+    if (object && !(part = make(object, rank, n_ranks)))
+        status = STN_ERR_MEMORY;
+    Py_XDECREF(list);
+    Py_XDECREF(object);
+    PyGILState_Release(state);
+    if (status == STN_OK)
+        *out = part;
+    return status;
+}
+
+static void destroy(void *impl)
+{
+    struct verbs *verbs = impl;
+    if (Py_IsInitialized()) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        Py_DECREF(verbs->object);
+        PyGILState_Release(state);
+    }
+    free(verbs);
+}
+
+stn_status stnp_comm_create(PyObject *object, int rank, int size, stn_comm **out)
+{
+    static const stn_comm_ops ops = {
+        .size = sizeof ops, .name = "python", .all_reduce = all_reduce, .group = group, .subset = subset, .destroy = destroy,
+    };
+    struct verbs *verbs = make(object, rank, size);
+    if (!verbs)
+        return STN_ERR_MEMORY;
+    stn_status status = stn_comm_create(&ops, verbs, rank, size, out);
+    if (status != STN_OK)
+        destroy(verbs);
+    return status;
+}

@@ -1,0 +1,167 @@
+/* What a context does: scalars of its state here, everything larger in the file of its noun. */
+#include "binding.h"
+
+static PyObject *no_grad(PyObject *self, PyObject *on)
+{
+    stnp_entry entry;
+    int begin = PyObject_IsTrue(on);
+    if (begin < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    if (begin)
+        stn_no_grad_begin(entry.context->handle);
+    else
+        stn_no_grad_end(entry.context->handle);
+    stnp_leave(&entry, STN_OK);
+    Py_RETURN_NONE;
+}
+
+static PyObject *no_sync(PyObject *self, PyObject *on)
+{
+    stnp_entry entry;
+    int begin = PyObject_IsTrue(on);
+    if (begin < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    if (begin)
+        stn_no_sync_begin(entry.context->handle);
+    else
+        stn_no_sync_end(entry.context->handle);
+    stnp_leave(&entry, STN_OK);
+    Py_RETURN_NONE;
+}
+
+static PyObject *grad_enabled(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    int enabled = stn_grad_enabled(entry.context->handle);
+    stnp_leave(&entry, STN_OK);
+    return PyBool_FromLong(enabled);
+}
+
+static PyObject *random_state(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    uint64_t seed, stream;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_context_random_state(entry.context->handle, &seed, &stream);
+    stnp_leave(&entry, STN_OK);
+    return Py_BuildValue("(KK)", (unsigned long long)seed, (unsigned long long)stream);
+}
+
+static PyObject *set_random_state(PyObject *self, PyObject *args)
+{
+    stnp_entry entry;
+    unsigned long long seed, stream = 0;
+    if (!PyArg_ParseTuple(args, "K|K:set_random_state", &seed, &stream) || stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_context_set_random_state(entry.context->handle, seed, stream);
+    stnp_leave(&entry, STN_OK);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stats_reset(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_context_stats_reset(entry.context->handle);
+    stnp_leave(&entry, STN_OK);
+    Py_RETURN_NONE;
+}
+
+static PyObject *agree(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0 || stnp_leave(&entry, stn_agree(entry.context->handle, STN_OK, NULL)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_op(PyObject *self, PyObject *name)
+{
+    PyObject *op = (PyObject *)stnp_find_op((stnp_context *)self, name);
+    Py_XINCREF(op);
+    return op;
+}
+
+static PyObject *op_names(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    PyObject *list = PyList_New(0);
+    const stn_op *op;
+    if (!list || stnp_enter(&entry, (stnp_context *)self) < 0) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    stn_context *handle = entry.context->handle;
+    stnp_leave(&entry, STN_OK);
+    for (int i = 0; (op = stn_op_at(handle, i)) != NULL; i++) {
+        PyObject *name = PyUnicode_FromString(stn_op_descriptor(op)->name);
+        if (!name || PyList_Append(list, name) < 0) {
+            Py_XDECREF(name);
+            Py_DECREF(list);
+            return NULL;
+        }
+        Py_DECREF(name);
+    }
+    return list;
+}
+
+PyObject *stnp_context_stats(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    stn_stats s = {.size = sizeof s};
+    if (stnp_enter(&entry, (stnp_context *)self) < 0 || stnp_leave(&entry, stn_context_stats(entry.context->handle, &s)) < 0)
+        return NULL;
+    const struct {
+        const char *name;
+        int64_t value;
+    } rows[] = {
+        {"live_tensors", s.live_tensors}, {"live_storages", s.live_storages}, {"live_bytes", s.live_bytes}, {"peak_bytes", s.peak_bytes},
+        {"reserved_bytes", s.reserved_bytes}, {"allocations", s.allocations}, {"specs", s.specs}, {"meshes", s.meshes},
+        {"collectives", s.collectives}, {"messages", s.messages}, {"bytes_sent", s.bytes_sent}, {"redistributions", s.redistributions},
+        {"dispatches", s.dispatches}, {"place_hits", s.place_hits}, {"fallbacks", s.fallbacks}, {"kernels", s.kernels},
+        {"host_syncs", s.host_syncs}, {"nodes", s.nodes},
+    };
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < sizeof rows / sizeof rows[0]; i++) {
+        PyObject *value = PyLong_FromLongLong(rows[i].value);
+        if (!value || PyDict_SetItemString(dict, rows[i].name, value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+PyMethodDef stnp_context_methods[] = {
+    {"mesh", STNP_KEYWORDS(stnp_context_mesh), "mesh(sizes, names=None, ranks=None): a grid of ranks. Every rank makes the same ones."},
+    {"spec", STNP_KEYWORDS(stnp_context_spec),
+     "spec(mesh, placements, shape, dtype='f32', sizes=None): a layout. mesh None: a local tensor's; sizes {dim: [elements of each piece]}."},
+    {"factory", stnp_context_factory, METH_VARARGS, "factory(name, spec, *numbers): zeros, ones, full, arange, uniform, normal, ..."},
+    {"from_host", stnp_context_from_host, METH_VARARGS, "from_host(spec, data, whole=False): copies this rank's chunk, or its part of the whole."},
+    {"wrap", stnp_context_wrap, METH_VARARGS, "wrap(address, dtype, shape, strides, owner): a local tensor on memory that owner keeps."},
+    {"from_dlpack", stnp_context_from_dlpack, METH_O, "from_dlpack(x): a local tensor on the memory of anything with __dlpack__, zero copy."},
+    {"scatter", STNP_KEYWORDS(stnp_context_scatter), "scatter(local, root, spec, requires_grad=False): one rank's tensor, cut. Collective."},
+    {"backward", STNP_KEYWORDS(stnp_context_backward), "backward(losses, cotangents=None, retain_graph=False). Collective."},
+    {"grad", STNP_KEYWORDS(stnp_context_grad),
+     "grad(outputs, inputs, cotangents=None, retain_graph=False, create_graph=False): a list, None where nothing depends. Collective."},
+    {"op", get_op, METH_O, "op(name): the op of that name, to be called."},
+    {"op_names", op_names, METH_NOARGS, "The names of all ops."},
+    {"no_grad", no_grad, METH_O, "no_grad(on): begins or ends a part in which nothing is recorded. They nest."},
+    {"no_sync", no_sync, METH_O, "no_sync(on): begins or ends a part whose backwards leave replicas' gradients pending. They nest."},
+    {"grad_enabled", grad_enabled, METH_NOARGS, "Whether ops are recorded."},
+    {"random_state", random_state, METH_NOARGS, "(seed, stream)."},
+    {"set_random_state", set_random_state, METH_VARARGS, "set_random_state(seed, stream=0): the same on every rank."},
+    {"agree", agree, METH_NOARGS, "Raises on every rank what one of them has found: values out of range above all. Collective."},
+    {"stats", stnp_context_stats, METH_NOARGS, "Counters of this rank."},
+    {"stats_reset", stats_reset, METH_NOARGS, "Sets to zero what counts events."},
+    {0},
+};

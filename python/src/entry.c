@@ -1,0 +1,89 @@
+/* The way into the library and back.
+ *
+ * Calls may wait for other ranks, whose Python threads need the interpreter, so that its lock is given up first. A context is used by one thread
+ * at a time, so that its own lock is taken next, in this order always: who waits for a context never holds the interpreter. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+struct stnp_given_up {
+    stn_pullback *pullback;
+    struct stnp_given_up *next;
+};
+
+/** Releases what was given up meanwhile. With the context's lock. */
+static void release_given_up(stnp_context *context)
+{
+    pthread_mutex_lock(&context->given_up_lock);
+    struct stnp_given_up *list = context->given_up;
+    context->given_up = NULL;
+    pthread_mutex_unlock(&context->given_up_lock);
+    while (list) {
+        struct stnp_given_up *next = list->next;
+        stn_pullback_release(&list->pullback);
+        free(list);
+        list = next;
+    }
+}
+
+void stnp_give_up(stnp_context *context, stn_pullback *pullback)
+{
+    if (!pullback)
+        return;
+    if (pthread_mutex_trylock(&context->lock) == 0) {
+        release_given_up(context);
+        stn_pullback_release(&pullback);
+        pthread_mutex_unlock(&context->lock);
+        return;
+    }
+    struct stnp_given_up *entry = malloc(sizeof *entry);
+    if (!entry)
+        return; /* its tensors live as long as the context */
+    pthread_mutex_lock(&context->given_up_lock);
+    *entry = (struct stnp_given_up){pullback, context->given_up};
+    context->given_up = entry;
+    pthread_mutex_unlock(&context->given_up_lock);
+}
+
+int stnp_enter(stnp_entry *entry, stnp_context *context)
+{
+    *entry = (stnp_entry){context, PyEval_SaveThread()};
+    pthread_mutex_lock(&context->lock);
+    if (context->given_up)
+        release_given_up(context);
+    if (context->handle)
+        return 0;
+    pthread_mutex_unlock(&context->lock);
+    PyEval_RestoreThread(entry->thread);
+    stnp_raise(STN_ERR_STATE, "the context is closed");
+    return -1;
+}
+
+int stnp_leave(stnp_entry *entry, stn_status status)
+{
+    char text[2048] = "";
+    if (status != STN_OK && entry->context->handle) {
+        stn_status kept = stn_context_take_error(entry->context->handle, text, sizeof text);
+        status = kept != STN_OK ? kept : status;
+    }
+    pthread_mutex_unlock(&entry->context->lock);
+    PyEval_RestoreThread(entry->thread);
+    if (status == STN_OK)
+        return 0;
+    stnp_raise(status, text);
+    return -1;
+}
+
+PyObject *stnp_leave_tensor(stnp_entry *entry, stn_tensor *tensor)
+{
+    stnp_context *context = entry->context;
+    stn_status status = STN_OK;
+    if (stn_tensor_is_error(tensor)) {
+        status = stn_context_status(context->handle);
+        status = status != STN_OK ? status : STN_ERR_INTERNAL;
+        tensor = NULL;
+    }
+    if (stnp_leave(entry, status) < 0)
+        return NULL;
+    return stnp_wrap_tensor(context, tensor);
+}

@@ -1,0 +1,128 @@
+/* Tensors from numbers and from memory of the host. */
+#include "binding.h"
+
+#include <string.h>
+
+typedef stn_tensor *plain(stn_context *, const stn_spec *);
+typedef stn_tensor *with_one(stn_context *, const stn_spec *, double);
+typedef stn_tensor *with_two(stn_context *, const stn_spec *, double, double);
+
+static stn_tensor *randint(stn_context *context, const stn_spec *spec, double low, double high)
+{
+    return stn_randint(context, spec, (int64_t)low, (int64_t)high);
+}
+
+static const struct {
+    const char *name;
+    plain *none;
+    with_one *one;
+    with_two *two;
+} rows[] = {
+    {"empty", stn_empty, NULL, NULL},       {"zeros", stn_zeros, NULL, NULL},
+    {"ones", stn_ones, NULL, NULL},         {"eye", stn_eye, NULL, NULL},
+    {"rand", stn_rand, NULL, NULL},         {"randn", stn_randn, NULL, NULL},
+    {"full", NULL, stn_full, NULL},         {"xavier_uniform", NULL, stn_xavier_uniform, NULL},
+    {"xavier_normal", NULL, stn_xavier_normal, NULL},
+    {"arange", NULL, NULL, stn_arange},     {"linspace", NULL, NULL, stn_linspace},
+    {"uniform", NULL, NULL, stn_uniform},   {"normal", NULL, NULL, stn_normal},
+    {"randint", NULL, NULL, randint},
+};
+
+PyObject *stnp_context_factory(PyObject *self, PyObject *args)
+{
+    const char *name;
+    PyObject *spec;
+    double a = 0, b = 0;
+    stnp_entry entry;
+    size_t row = 0;
+    if (!PyArg_ParseTuple(args, "sO|dd:factory", &name, &spec, &a, &b) || stnp_want(spec, stnp_spec_type, "spec") < 0)
+        return NULL;
+    while (row < sizeof rows / sizeof rows[0] && strcmp(rows[row].name, name) != 0)
+        row++;
+    if (row == sizeof rows / sizeof rows[0])
+        return PyErr_Format(PyExc_ValueError, "factory: '%s', wanted empty, zeros, ones, full, eye, arange, linspace, rand, randn, uniform, "
+                                              "normal, randint, xavier_uniform or xavier_normal", name);
+    Py_ssize_t given = PyTuple_Size(args) - 2, wanted = rows[row].two ? 2 : rows[row].one ? 1 : 0;
+    if (given != wanted)
+        return PyErr_Format(PyExc_TypeError, "%s: %zd numbers, wanted %zd", name, given, wanted);
+    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_context *context = entry.context->handle;
+    const stn_spec *layout = ((stnp_spec *)spec)->handle;
+    return stnp_leave_tensor(&entry, wanted == 2   ? rows[row].two(context, layout, a, b)
+                                     : wanted == 1 ? rows[row].one(context, layout, a)
+                                                   : rows[row].none(context, layout));
+}
+
+PyObject *stnp_context_from_host(PyObject *self, PyObject *args)
+{
+    PyObject *spec, *data, *result = NULL;
+    Py_buffer buffer = {.buf = NULL};
+    int whole = 0;
+    stnp_entry entry;
+    if (!PyArg_ParseTuple(args, "OO|p:from_host", &spec, &data, &whole) || stnp_want(spec, stnp_spec_type, "spec") < 0 ||
+        (data != Py_None && PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0))
+        return NULL;
+    const stn_spec *layout = ((stnp_spec *)spec)->handle;
+    int64_t numel = whole ? stn_spec_numel(layout) : stn_spec_local_numel(layout);
+    int64_t wanted = numel * (int64_t)stn_dtype_size(stn_spec_dtype(layout));
+    if (data == Py_None ? !whole && wanted > 0 : buffer.len != wanted)
+        PyErr_Format(PyExc_ValueError, "from_host: data has %zd bytes, wanted %lld", buffer.len, (long long)wanted);
+    else if (stnp_enter(&entry, (stnp_context *)self) == 0)
+        result = stnp_leave_tensor(&entry, whole ? stn_from_host_global(entry.context->handle, layout, buffer.buf)
+                                                 : stn_from_host(entry.context->handle, layout, buffer.buf));
+    if (data != Py_None)
+        PyBuffer_Release(&buffer);
+    return result;
+}
+
+/** An owner of memory that was lent is let go, by whichever thread has used it last. */
+static void let_go(void *owner)
+{
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)owner);
+    PyGILState_Release(state);
+}
+
+PyObject *stnp_context_wrap(PyObject *self, PyObject *args)
+{
+    unsigned long long address;
+    PyObject *dtype_name, *shape, *strides, *owner;
+    int64_t dims[STN_MAX_NDIM], steps[STN_MAX_NDIM];
+    stn_dtype dtype;
+    stnp_entry entry;
+    if (!PyArg_ParseTuple(args, "KOOOO:wrap", &address, &dtype_name, &shape, &strides, &owner) || stnp_take_dtype(dtype_name, &dtype) < 0)
+        return NULL;
+    int n = stnp_take_ints(shape, "shape", STN_MAX_NDIM, dims), n_strides = stnp_take_ints(strides, "strides", STN_MAX_NDIM, steps);
+    if (n < 0 || n_strides < 0)
+        return NULL;
+    if (n != n_strides)
+        return PyErr_Format(PyExc_ValueError, "wrap: %d strides for %d dims", n_strides, n);
+    Py_INCREF(owner); /* until let_go, which may run before this returns */
+    if (stnp_enter(&entry, (stnp_context *)self) < 0) {
+        Py_DECREF(owner);
+        return NULL;
+    }
+    stn_tensor *tensor = stn_wrap(entry.context->handle, dtype, n, dims, steps, (void *)(uintptr_t)address, let_go, owner);
+    int refused = stn_tensor_is_error(tensor);
+    PyObject *result = stnp_leave_tensor(&entry, tensor);
+    if (refused)
+        Py_DECREF(owner);
+    return result;
+}
+
+PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"local", "root", "spec", "requires_grad", NULL};
+    PyObject *local, *spec;
+    int root, requires_grad = 0;
+    stnp_entry entry;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OiO|p:scatter", names, &local, &root, &spec, &requires_grad) ||
+        (local != Py_None && stnp_want(local, stnp_tensor_type, "local") < 0) || stnp_want(spec, stnp_spec_type, "spec") < 0 ||
+        stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_tensor *handle = local == Py_None ? NULL : ((stnp_tensor *)local)->handle;
+    return stnp_leave_tensor(&entry, stn_scatter(entry.context->handle, handle, root, ((stnp_spec *)spec)->handle, requires_grad));
+}

@@ -1,0 +1,190 @@
+/* Pullback: the gradients of one call, for an engine of gradients that is not the library's. */
+#include "binding.h"
+
+PyTypeObject *stnp_pullback_type;
+
+typedef struct pullback {
+    PyObject_HEAD
+    stnp_context *context;
+    stn_pullback *handle; /* NULL once given up */
+    int n_inputs, n_outputs;
+} pullback;
+
+static PyObject *wrap(stnp_context *context, stn_pullback *handle, int n_inputs, int n_outputs)
+{
+    pullback *self = PyObject_New(pullback, stnp_pullback_type);
+    if (!self) {
+        stnp_give_up(context, handle);
+        return NULL;
+    }
+    self->handle = handle;
+    self->context = context;
+    Py_INCREF((PyObject *)context);
+    self->n_inputs = n_inputs;
+    self->n_outputs = n_outputs;
+    return (PyObject *)self;
+}
+
+static void destroy(PyObject *object)
+{
+    pullback *self = (pullback *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    stnp_give_up(self->context, self->handle);
+    Py_DECREF((PyObject *)self->context);
+    PyObject_Free(object);
+    Py_DECREF((PyObject *)type);
+}
+
+/** Inputs of a list and attributes of a dict, as bind() sorts them. All borrowed. */
+static int take_sorted(PyObject *inputs, PyObject *attrs, stnp_bound *bound)
+{
+    Py_ssize_t n = PyList_Size(inputs), at = 0;
+    PyObject *name, *value;
+    *bound = (stnp_bound){.list = NULL};
+    if (n > STN_MAX_INPUTS || PyDict_Size(attrs) > STNP_MAX_ATTRS) {
+        PyErr_SetString(PyExc_ValueError, "pullback: too many inputs or attributes");
+        return -1;
+    }
+    bound->n_inputs = (int)n;
+    for (int i = 0; i < n; i++) {
+        PyObject *input = PyList_GetItem(inputs, i);
+        if (input != Py_None && stnp_want(input, stnp_tensor_type, "inputs") < 0)
+            return -1;
+        bound->inputs[i] = input == Py_None ? NULL : input;
+    }
+    while (PyDict_Next(attrs, &at, &name, &value)) {
+        if (value == Py_None)
+            continue;
+        bound->names[bound->n_attrs] = name;
+        bound->values[bound->n_attrs++] = value;
+    }
+    return 0;
+}
+
+PyObject *stnp_op_pullback(PyObject *object, PyObject *args)
+{
+    stnp_op *op = (stnp_op *)object;
+    PyObject *inputs, *attrs;
+    unsigned long needs;
+    stnp_bound bound;
+    stnp_call call;
+    stnp_entry entry;
+    stn_tensor *outputs[STN_MAX_OUTPUTS];
+    stn_pullback *handle = NULL;
+    if (!PyArg_ParseTuple(args, "O!O!k:pullback", &PyList_Type, &inputs, &PyDict_Type, &attrs, &needs) || take_sorted(inputs, attrs, &bound) < 0 ||
+        stnp_call_fill(op, &bound, &call) < 0 || stnp_enter(&entry, op->context) < 0)
+        return NULL;
+    stn_status status =
+        needs == 0 ? stn_op_invoke(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, op->n_outputs, outputs)
+                   : stn_op_invoke_pullback(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, (uint32_t)needs, op->n_outputs, outputs,
+                                            &handle);
+    if (stnp_leave(&entry, status) < 0)
+        return NULL;
+    PyObject *results = stnp_outputs(op, &bound, outputs, 1), *kept = Py_None;
+    if (handle)
+        kept = wrap(op->context, handle, call.n_inputs, op->n_outputs);
+    else
+        Py_INCREF(kept);
+    if (results && kept)
+        return Py_BuildValue("(NN)", results, kept);
+    Py_XDECREF(results);
+    Py_XDECREF(kept);
+    return NULL;
+}
+
+static int take_cotangents(PyObject *list, int most, stn_tensor **cotangents)
+{
+    Py_ssize_t n = PyTuple_Size(list);
+    if (n > most) {
+        PyErr_Format(PyExc_ValueError, "cotangents: %zd of them, the call has %d outputs", n, most);
+        return -1;
+    }
+    for (int i = 0; i < n; i++) {
+        PyObject *entry = PyTuple_GetItem(list, i);
+        if (entry != Py_None && stnp_want(entry, stnp_tensor_type, "cotangents") < 0)
+            return -1;
+        cotangents[i] = entry == Py_None ? NULL : ((stnp_tensor *)entry)->handle;
+    }
+    return (int)n;
+}
+
+static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"cotangents", "needs", "again", NULL};
+    pullback *self = (pullback *)object;
+    PyObject *list;
+    unsigned long needs;
+    int again = 0, n;
+    stn_tensor *cotangents[2 * STN_MAX_OUTPUTS], *grads[STN_MAX_INPUTS + STN_MAX_OUTPUTS] = {NULL};
+    stn_pullback *next = NULL;
+    stnp_entry entry;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!k|p:apply", names, &PyTuple_Type, &list, &needs, &again) ||
+        (n = take_cotangents(list, self->n_outputs, cotangents)) < 0)
+        return NULL;
+    if (!self->handle)
+        return stnp_raise(STN_ERR_STATE, "apply: the pullback was given up");
+    if (stnp_enter(&entry, self->context) < 0)
+        return NULL;
+    stn_status status = stn_pullback_apply(self->handle, n, cotangents, (uint32_t)needs, grads, again ? &next : NULL);
+    if (stnp_leave(&entry, status) < 0)
+        return NULL;
+    PyObject *tuple = PyTuple_New(self->n_inputs), *kept = Py_None;
+    for (int i = 0; tuple && i < self->n_inputs; i++) {
+        PyObject *grad = Py_None;
+        if (grads[i])
+            grad = stnp_wrap_tensor(self->context, grads[i]);
+        else
+            Py_INCREF(grad);
+        if (!grad || PyTuple_SetItem(tuple, i, grad) < 0)
+            Py_CLEAR(tuple);
+    }
+    if (!again)
+        return tuple;
+    if (next)
+        kept = wrap(self->context, next, self->n_inputs + n, self->n_inputs);
+    else
+        Py_INCREF(kept);
+    return Py_BuildValue("(NN)", tuple, kept);
+}
+
+static PyObject *saved(PyObject *object, PyObject *none)
+{
+    (void)none;
+    pullback *self = (pullback *)object;
+    PyObject *list = PyList_New(0);
+    stn_tensor *tensor;
+    for (int i = 0; list && self->handle && stn_pullback_saved(self->handle, i, &tensor); i++) {
+        PyObject *wrapped = stnp_wrap_tensor(self->context, stn_tensor_retain(tensor));
+        if (!wrapped || PyList_Append(list, wrapped) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(wrapped);
+    }
+    return list;
+}
+
+static PyObject *release(PyObject *object, PyObject *none)
+{
+    (void)none;
+    pullback *self = (pullback *)object;
+    stn_pullback *handle = self->handle;
+    self->handle = NULL;
+    stnp_give_up(self->context, handle);
+    Py_RETURN_NONE;
+}
+
+PyTypeObject *stnp_make_pullback_type(void)
+{
+    static PyMethodDef methods[] = {
+        {"apply", STNP_KEYWORDS(apply),
+         "apply(cotangents, needs, again=False): the gradient of each input, None for zero; with again, and the pullback of this application,\n"
+         "as of a function from inputs and cotangents to gradients."},
+        {"saved", saved, METH_NOARGS, "The tensors that it keeps."},
+        {"release", release, METH_NOARGS, "Gives up what it keeps."},
+        {0},
+    };
+    PyType_Slot slots[] = {
+        {Py_tp_dealloc, destroy}, {Py_tp_methods, methods}, {Py_tp_doc, "What one call keeps for its gradients; made by Op.pullback."}, {0},
+    };
+    PyType_Spec spec = {"shardtensor._c.Pullback", sizeof(pullback), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    return (PyTypeObject *)PyType_FromSpec(&spec);
+}

@@ -1,0 +1,258 @@
+/* Spec: how a tensor lies over a mesh. */
+#include "binding.h"
+
+#include <string.h>
+
+PyTypeObject *stnp_spec_type;
+
+PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle)
+{
+    stnp_spec *self = PyObject_New(stnp_spec, stnp_spec_type);
+    if (!self) {
+        stn_spec_release(&handle);
+        return NULL;
+    }
+    self->handle = handle;
+    self->context = context;
+    Py_INCREF((PyObject *)context);
+    return (PyObject *)self;
+}
+
+static void destroy(PyObject *object)
+{
+    stnp_spec *self = (stnp_spec *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    stn_spec_release(&self->handle);
+    Py_DECREF((PyObject *)self->context);
+    PyObject_Free(object);
+    Py_DECREF((PyObject *)type);
+}
+
+/* Explicit cuts: {dim: [elements of each piece]} */
+
+static void free_cuts(int64_t *cuts[STN_MAX_NDIM])
+{
+    for (int d = 0; d < STN_MAX_NDIM; d++)
+        PyMem_Free(cuts[d]);
+}
+
+/** How many pieces the axes that shard `dim` cut it into. */
+static int pieces(const stn_mesh *mesh, const stn_placement *placements, int dim)
+{
+    int n = 1;
+    for (int axis = 0; axis < stn_mesh_ndim(mesh); axis++) {
+        if (placements[axis].kind == STN_PLACE_SHARD && placements[axis].dim == dim)
+            n *= stn_mesh_axis_size(mesh, axis);
+    }
+    return n;
+}
+
+static int take_cuts(PyObject *sizes, const stn_mesh *mesh, const stn_placement *placements, int ndim, int64_t *cuts[STN_MAX_NDIM])
+{
+    PyObject *dim, *list;
+    Py_ssize_t at = 0;
+    if (!PyDict_Check(sizes)) {
+        PyErr_Format(PyExc_TypeError, "sizes: %R, wanted a dict of lists by dim", sizes);
+        return -1;
+    }
+    while (PyDict_Next(sizes, &at, &dim, &list)) {
+        long d = PyLong_AsLong(dim);
+        if (PyErr_Occurred())
+            return -1;
+        if (d < 0 || d >= ndim) {
+            PyErr_Format(PyExc_ValueError, "sizes: dim %ld of a tensor with %d", d, ndim);
+            return -1;
+        }
+        int wanted = pieces(mesh, placements, (int)d);
+        cuts[d] = PyMem_Malloc((size_t)wanted * sizeof(int64_t));
+        int n = cuts[d] ? stnp_take_ints(list, "sizes", wanted, cuts[d]) : -1;
+        if (!cuts[d])
+            PyErr_NoMemory();
+        if (n >= 0 && n != wanted)
+            PyErr_Format(PyExc_ValueError, "sizes: %d pieces of dim %ld, wanted %d", n, d, wanted);
+        if (n != wanted)
+            return -1;
+    }
+    return 0;
+}
+
+PyObject *stnp_context_spec(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"mesh", "placements", "shape", "dtype", "sizes", NULL};
+    PyObject *mesh, *placements, *shape, *dtype_name = NULL, *sizes = Py_None, *result = NULL;
+    stn_placement places[STN_MAX_MESH_NDIM];
+    stn_dtype dtype = STN_DTYPE_F32;
+    int64_t dims[STN_MAX_NDIM], *cuts[STN_MAX_NDIM] = {NULL};
+    stn_spec_options options = {.size = sizeof options, .sizes = (const int64_t *const *)cuts};
+    stnp_entry entry;
+    const stn_spec *handle;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|OO:spec", names, &mesh, &placements, &shape, &dtype_name, &sizes))
+        return NULL;
+    if (mesh != Py_None && stnp_want(mesh, stnp_mesh_type, "mesh") < 0)
+        return NULL;
+    const stn_mesh *grid = mesh == Py_None ? NULL : ((stnp_mesh *)mesh)->handle;
+    int ndim = stnp_take_ints(shape, "shape", STN_MAX_NDIM, dims);
+    if (ndim < 0 || (dtype_name && stnp_take_dtype(dtype_name, &dtype) < 0) || (grid && stnp_take_placements(placements, grid, places) < 0))
+        return NULL;
+    if (!grid && placements != Py_None)
+        return PyErr_Format(PyExc_ValueError, "placements: %R without a mesh, wanted None", placements);
+    if ((sizes == Py_None || !grid || take_cuts(sizes, grid, places, ndim, cuts) == 0) && stnp_enter(&entry, (stnp_context *)object) == 0) {
+        stn_status status = stn_spec_create(entry.context->handle, grid, grid ? places : NULL, dtype, ndim, dims, &options, &handle);
+        result = stnp_leave(&entry, status) == 0 ? stnp_wrap_spec(entry.context, handle) : NULL;
+    }
+    free_cuts(cuts);
+    return result;
+}
+
+static PyObject *like(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"placements", "shape", "dtype", NULL};
+    PyObject *placements = Py_None, *shape = Py_None, *dtype_name = Py_None;
+    stnp_spec *self = (stnp_spec *)object;
+    const stn_mesh *mesh = stn_spec_mesh(self->handle);
+    stn_placement places[STN_MAX_MESH_NDIM];
+    stn_dtype dtype = stn_spec_dtype(self->handle);
+    int64_t dims[STN_MAX_NDIM];
+    int ndim = stn_spec_ndim(self->handle);
+    stnp_entry entry;
+    const stn_spec *handle;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OOO:like", names, &placements, &shape, &dtype_name))
+        return NULL;
+    memcpy(dims, stn_spec_shape(self->handle), (size_t)ndim * sizeof *dims);
+    for (int axis = 0; mesh && axis < stn_mesh_ndim(mesh); axis++)
+        places[axis] = stn_spec_placement(self->handle, axis);
+    if ((mesh && placements != Py_None && stnp_take_placements(placements, mesh, places) < 0) ||
+        (shape != Py_None && (ndim = stnp_take_ints(shape, "shape", STN_MAX_NDIM, dims)) < 0) ||
+        (dtype_name != Py_None && stnp_take_dtype(dtype_name, &dtype) < 0) || stnp_enter(&entry, self->context) < 0)
+        return NULL;
+    stn_status status = stn_spec_like(self->handle, mesh ? places : NULL, dtype, ndim, dims, &handle);
+    return stnp_leave(&entry, status) == 0 ? stnp_wrap_spec(self->context, handle) : NULL;
+}
+
+static PyObject *gradient(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_spec *self = (stnp_spec *)object;
+    stnp_entry entry;
+    const stn_spec *handle;
+    if (stnp_enter(&entry, self->context) < 0)
+        return NULL;
+    return stnp_leave(&entry, stn_gradient_spec(self->handle, &handle)) == 0 ? stnp_wrap_spec(self->context, handle) : NULL;
+}
+
+static PyObject *chunk(PyObject *object, PyObject *rank)
+{
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    int64_t shape[STN_MAX_NDIM], offset[STN_MAX_NDIM];
+    int n = stn_spec_ndim(handle), of = (int)PyLong_AsLong(rank);
+    if (PyErr_Occurred())
+        return NULL;
+    stn_spec_chunk(handle, of, shape, offset);
+    return Py_BuildValue("(NN)", stnp_ints(shape, n), stnp_ints(offset, n));
+}
+
+static PyObject *sizes_of(PyObject *object, PyObject *dim)
+{
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    int d = (int)PyLong_AsLong(dim);
+    if (PyErr_Occurred())
+        return NULL;
+    int n = stn_spec_sizes(handle, d, NULL);
+    int64_t *sizes = PyMem_Malloc((size_t)(n > 0 ? n : 1) * sizeof *sizes);
+    if (!sizes)
+        return PyErr_NoMemory();
+    stn_spec_sizes(handle, d, sizes);
+    PyObject *tuple = stnp_ints(sizes, n);
+    PyMem_Free(sizes);
+    return tuple;
+}
+
+static PyObject *get_dims(PyObject *object, void *which)
+{
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    static const int64_t *(*const readers[])(const stn_spec *) = {stn_spec_shape, stn_spec_local_shape, stn_spec_local_offset};
+    return stnp_ints(readers[(uintptr_t)which](handle), stn_spec_ndim(handle));
+}
+
+static PyObject *get_dtype(PyObject *object, void *none)
+{
+    (void)none;
+    return PyUnicode_FromString(stn_dtype_name(stn_spec_dtype(((stnp_spec *)object)->handle)));
+}
+
+static PyObject *get_mesh(PyObject *object, void *none)
+{
+    (void)none;
+    stnp_spec *self = (stnp_spec *)object;
+    const stn_mesh *mesh = stn_spec_mesh(self->handle);
+    if (!mesh)
+        Py_RETURN_NONE;
+    return stnp_wrap_mesh(self->context, mesh);
+}
+
+static PyObject *get_placements(PyObject *object, void *none)
+{
+    (void)none;
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    const stn_mesh *mesh = stn_spec_mesh(handle);
+    int n = mesh ? stn_mesh_ndim(mesh) : 0;
+    PyObject *tuple = PyTuple_New(n);
+    for (int axis = 0; tuple && axis < n; axis++)
+        PyTuple_SetItem(tuple, axis, stnp_placement_text(stn_spec_placement(handle, axis)));
+    return tuple;
+}
+
+static PyObject *get_numel(PyObject *object, void *local)
+{
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    return PyLong_FromLongLong(local ? stn_spec_local_numel(handle) : stn_spec_numel(handle));
+}
+
+static PyObject *describe(PyObject *object)
+{
+    char text[1024];
+    stn_spec_describe(((stnp_spec *)object)->handle, text, sizeof text);
+    return PyUnicode_FromFormat("Spec(%s)", text);
+}
+
+/** Specs are interned: equal ones are one. */
+static PyObject *compare(PyObject *a, PyObject *b, int how)
+{
+    if (!PyObject_TypeCheck(b, stnp_spec_type) || (how != Py_EQ && how != Py_NE))
+        Py_RETURN_NOTIMPLEMENTED;
+    return PyBool_FromLong((((stnp_spec *)a)->handle == ((stnp_spec *)b)->handle) == (how == Py_EQ));
+}
+
+static Py_hash_t hash(PyObject *object)
+{
+    Py_hash_t value = (Py_hash_t)((uintptr_t)((stnp_spec *)object)->handle >> 4);
+    return value == -1 ? -2 : value;
+}
+
+PyTypeObject *stnp_make_spec_type(void)
+{
+    static PyGetSetDef members[] = {
+        {"shape", get_dims, NULL, "Of the whole.", (void *)0},
+        {"local_shape", get_dims, NULL, "Of this rank's chunk.", (void *)1},
+        {"local_offset", get_dims, NULL, "Where this rank's chunk begins in the whole.", (void *)2},
+        {"dtype", get_dtype, NULL, "\"f32\", ...", NULL},
+        {"mesh", get_mesh, NULL, "None: a local tensor's.", NULL},
+        {"placements", get_placements, NULL, "A text for each axis of the mesh: \"R\", \"S0\", \"P(sum)\".", NULL},
+        {"numel", get_numel, NULL, "Elements of the whole.", NULL},
+        {"local_numel", get_numel, NULL, "Elements of this rank's chunk.", (void *)1},
+        {0},
+    };
+    static PyMethodDef methods[] = {
+        {"like", STNP_KEYWORDS(like), "like(placements=None, shape=None, dtype=None): the layout that stays as near to this one as it can."},
+        {"gradient", gradient, METH_NOARGS, "The layout of a complete gradient."},
+        {"chunk", chunk, METH_O, "chunk(rank): (shape, offset) of another rank's chunk."},
+        {"sizes", sizes_of, METH_O, "sizes(dim): elements of each of its pieces."},
+        {0},
+    };
+    PyType_Slot slots[] = {
+        {Py_tp_dealloc, destroy}, {Py_tp_getset, members}, {Py_tp_methods, methods}, {Py_tp_repr, describe},
+        {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {Py_tp_doc, "A layout, made by Context.spec."}, {0},
+    };
+    PyType_Spec spec = {"shardtensor._c.Spec", sizeof(stnp_spec), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    return (PyTypeObject *)PyType_FromSpec(&spec);
+}

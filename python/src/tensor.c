@@ -1,0 +1,318 @@
+/* Tensor: a handle of a sharded or local tensor. */
+#include "binding.h"
+
+#include <string.h>
+
+PyTypeObject *stnp_tensor_type;
+
+PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle)
+{
+    stnp_tensor *self = PyObject_New(stnp_tensor, stnp_tensor_type);
+    if (!self) {
+        stn_tensor_release(&handle);
+        return NULL;
+    }
+    self->handle = handle;
+    self->context = context;
+    Py_INCREF((PyObject *)context);
+    return (PyObject *)self;
+}
+
+static void destroy(PyObject *object)
+{
+    stnp_tensor *self = (stnp_tensor *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    stn_tensor_release(&self->handle);
+    Py_DECREF((PyObject *)self->context);
+    PyObject_Free(object);
+    Py_DECREF((PyObject *)type);
+}
+
+static stn_tensor *handle_of(PyObject *object) { return ((stnp_tensor *)object)->handle; }
+
+static int enter(stnp_entry *entry, PyObject *object) { return stnp_enter(entry, ((stnp_tensor *)object)->context); }
+
+/* What a tensor is */
+
+static PyObject *get_dims(PyObject *object, void *which)
+{
+    static const int64_t *(*const readers[])(const stn_tensor *) = {stn_tensor_shape, stn_tensor_local_shape, stn_tensor_strides};
+    return stnp_ints(readers[(uintptr_t)which](handle_of(object)), stn_tensor_ndim(handle_of(object)));
+}
+
+static PyObject *get_ndim(PyObject *object, void *none)
+{
+    (void)none;
+    return PyLong_FromLong(stn_tensor_ndim(handle_of(object)));
+}
+
+static PyObject *get_dtype(PyObject *object, void *none)
+{
+    (void)none;
+    return PyUnicode_FromString(stn_dtype_name(stn_tensor_dtype(handle_of(object))));
+}
+
+static PyObject *get_data(PyObject *object, void *none)
+{
+    (void)none;
+    return PyLong_FromVoidPtr(stn_tensor_data(handle_of(object)));
+}
+
+static PyObject *get_version(PyObject *object, void *none)
+{
+    (void)none;
+    return PyLong_FromUnsignedLongLong(stn_tensor_version(handle_of(object)));
+}
+
+static PyObject *get_context(PyObject *object, void *none)
+{
+    (void)none;
+    PyObject *context = (PyObject *)((stnp_tensor *)object)->context;
+    Py_INCREF((PyObject *)context);
+    return context;
+}
+
+static PyObject *get_spec(PyObject *object, void *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (enter(&entry, object) < 0)
+        return NULL;
+    const stn_spec *spec = stn_spec_retain(stn_tensor_spec(handle_of(object)));
+    stnp_leave(&entry, STN_OK);
+    return stnp_wrap_spec(((stnp_tensor *)object)->context, spec);
+}
+
+/* Gradients */
+
+static PyObject *get_requires_grad(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(stn_requires_grad(handle_of(object)));
+}
+
+static int set_requires_grad(PyObject *object, PyObject *value, void *none)
+{
+    (void)none;
+    stnp_entry entry;
+    int on = value ? PyObject_IsTrue(value) : 0;
+    if (on < 0 || enter(&entry, object) < 0)
+        return -1;
+    return stnp_leave(&entry, stn_set_requires_grad(handle_of(object), on));
+}
+
+static PyObject *get_is_leaf(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(stn_is_leaf(handle_of(object)));
+}
+
+static PyObject *get_grad_fn(PyObject *object, void *none)
+{
+    (void)none;
+    const stn_op *op = stn_grad_fn(handle_of(object));
+    if (!op)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(stn_op_descriptor(op)->name);
+}
+
+static PyObject *get_grad(PyObject *object, void *none)
+{
+    (void)none;
+    stnp_entry entry;
+    stn_tensor *grad = NULL;
+    if (enter(&entry, object) < 0)
+        return NULL;
+    stn_status status = stn_grad_of(handle_of(object), &grad);
+    if (status == STN_OK && grad)
+        stn_tensor_retain(grad);
+    if (stnp_leave(&entry, status) < 0)
+        return NULL;
+    if (!grad)
+        Py_RETURN_NONE;
+    return stnp_wrap_tensor(((stnp_tensor *)object)->context, grad);
+}
+
+static PyObject *zero_grad(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (enter(&entry, object) < 0 || stnp_leave(&entry, stn_zero_grad(handle_of(object))) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *changed(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (enter(&entry, object) < 0)
+        return NULL;
+    stn_tensor_changed(handle_of(object));
+    stnp_leave(&entry, STN_OK);
+    Py_RETURN_NONE;
+}
+
+/* Other tensors of the same values */
+
+static PyObject *detach(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    return enter(&entry, object) < 0 ? NULL : stnp_leave_tensor(&entry, stn_detach(handle_of(object)));
+}
+
+static PyObject *full_tensor(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    return enter(&entry, object) < 0 ? NULL : stnp_leave_tensor(&entry, stn_full_tensor(handle_of(object)));
+}
+
+/** Placements on the tensor's own mesh, or a spec. */
+static PyObject *redistribute(PyObject *object, PyObject *to)
+{
+    stnp_entry entry;
+    if (PyObject_TypeCheck(to, stnp_spec_type)) {
+        if (enter(&entry, object) < 0)
+            return NULL;
+        return stnp_leave_tensor(&entry, stn_redistribute(handle_of(object), ((stnp_spec *)to)->handle));
+    }
+    const stn_mesh *mesh = stn_spec_mesh(stn_tensor_spec(handle_of(object)));
+    stn_placement placements[STN_MAX_MESH_NDIM];
+    if (!mesh)
+        return PyErr_Format(PyExc_ValueError, "redistribute: a local tensor has no mesh; wanted a Spec");
+    if (stnp_take_placements(to, mesh, placements) < 0 || enter(&entry, object) < 0)
+        return NULL;
+    return stnp_leave_tensor(&entry, stn_redistribute_to(handle_of(object), placements));
+}
+
+static int take_convention(PyObject *args, PyObject *keywords, PyTypeObject *wanted, PyObject **spec, stn_grad_convention *convention)
+{
+    static char *with_spec[] = {"spec", "convention", NULL}, *without[] = {"convention", NULL};
+    const char *name = "replicated";
+    if (wanted ? !PyArg_ParseTupleAndKeywords(args, keywords, "O|s", with_spec, spec, &name)
+               : !PyArg_ParseTupleAndKeywords(args, keywords, "|s", without, &name))
+        return -1;
+    *convention = strcmp(name, "per_rank") == 0 ? STN_GRAD_PER_RANK : STN_GRAD_REPLICATED;
+    if (*convention == STN_GRAD_REPLICATED && strcmp(name, "replicated") != 0) {
+        PyErr_Format(PyExc_ValueError, "convention: '%s', wanted 'replicated' or 'per_rank'", name);
+        return -1;
+    }
+    return wanted ? stnp_want(*spec, wanted, "spec") : 0;
+}
+
+static PyObject *to_local(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    stnp_entry entry;
+    stn_grad_convention convention;
+    if (take_convention(args, keywords, NULL, NULL, &convention) < 0 || enter(&entry, object) < 0)
+        return NULL;
+    return stnp_leave_tensor(&entry, stn_to_local(handle_of(object), convention));
+}
+
+static PyObject *from_local(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    stnp_entry entry;
+    PyObject *spec;
+    stn_grad_convention convention;
+    if (take_convention(args, keywords, stnp_spec_type, &spec, &convention) < 0 || enter(&entry, object) < 0)
+        return NULL;
+    return stnp_leave_tensor(&entry, stn_from_local(handle_of(object), ((stnp_spec *)spec)->handle, convention));
+}
+
+static PyObject *gather_to(PyObject *object, PyObject *root)
+{
+    stnp_entry entry;
+    int rank = (int)PyLong_AsLong(root);
+    if (PyErr_Occurred() || enter(&entry, object) < 0)
+        return NULL;
+    return stnp_leave_tensor(&entry, stn_gather_to(handle_of(object), rank));
+}
+
+/* Values */
+
+static PyObject *item(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    double value = 0;
+    if (enter(&entry, object) < 0 || stnp_leave(&entry, stn_item(handle_of(object), &value)) < 0)
+        return NULL;
+    stn_dtype dtype = stn_tensor_dtype(handle_of(object));
+    if (dtype == STN_DTYPE_BOOL)
+        return PyBool_FromLong(value != 0);
+    int whole = dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8;
+    return whole ? PyLong_FromDouble(value) : PyFloat_FromDouble(value);
+}
+
+static PyObject *to_host(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    int64_t n = stn_spec_local_numel(stn_tensor_spec(handle_of(object)));
+    size_t size = (size_t)n * stn_dtype_size(stn_tensor_dtype(handle_of(object)));
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    char *data = bytes ? PyBytes_AsString(bytes) : NULL;
+    if (!data || enter(&entry, object) < 0 || stnp_leave(&entry, stn_to_host(handle_of(object), data, size)) < 0) {
+        Py_XDECREF(bytes);
+        return NULL;
+    }
+    return bytes;
+}
+
+static PyObject *describe(PyObject *object)
+{
+    char text[1024];
+    stn_tensor_describe(handle_of(object), text, sizeof text);
+    return PyUnicode_FromFormat("Tensor(%s)", text);
+}
+
+static PyMethodDef methods[] = {
+    {"zero_grad", zero_grad, METH_NOARGS, "Forgets the gradient."},
+    {"changed", changed, METH_NOARGS, "Says that the elements were changed through their memory, not by an op."},
+    {"detach", detach, METH_NOARGS, "The same values without history; memory is shared."},
+    {"full_tensor", full_tensor, METH_NOARGS, "The whole, as a local tensor on each rank. Collective."},
+    {"redistribute", redistribute, METH_O, "redistribute(placements or spec): the same values in another layout. Collective."},
+    {"to_local", STNP_KEYWORDS(to_local), "to_local(convention='replicated'): this rank's chunk as a local tensor; memory is shared."},
+    {"from_local", STNP_KEYWORDS(from_local), "from_local(spec, convention='replicated'): this local tensor as the chunk of a sharded one."},
+    {"gather_to", gather_to, METH_O, "gather_to(root): the whole on one rank, a local tensor. Collective."},
+    {"item", item, METH_NOARGS, "The value of the only element. Collective."},
+    {"to_host", to_host, METH_NOARGS, "This rank's chunk as bytes, row-major."},
+    {"__dlpack__", STNP_KEYWORDS(stnp_tensor_dlpack), "This rank's chunk, zero copy."},
+    {"__dlpack_device__", stnp_tensor_dlpack_device, METH_NOARGS, "(type, index)."},
+    {0},
+};
+
+PyTypeObject *stnp_make_tensor_type(void)
+{
+    static PyGetSetDef members[] = {
+        {"shape", get_dims, NULL, "Of the whole.", (void *)0},
+        {"local_shape", get_dims, NULL, "Of this rank's chunk.", (void *)1},
+        {"strides", get_dims, NULL, "Of this rank's chunk, in elements.", (void *)2},
+        {"ndim", get_ndim, NULL, "How many dims.", NULL},
+        {"dtype", get_dtype, NULL, "\"f32\", ...", NULL},
+        {"spec", get_spec, NULL, "The layout.", NULL},
+        {"context", get_context, NULL, "Whose it is.", NULL},
+        {"data_ptr", get_data, NULL, "The address of this rank's chunk, 0 where it is empty. Work on it may still be queued.", NULL},
+        {"version", get_version, NULL, "How often its memory was changed in place.", NULL},
+        {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients reach it; of a leaf it can be set.", NULL},
+        {"is_leaf", get_is_leaf, NULL, "Whether no recorded op made it.", NULL},
+        {"grad_fn", get_grad_fn, NULL, "The name of the op that made it; None of a leaf.", NULL},
+        {"grad", get_grad, NULL, "A leaf's complete gradient; None before the first backward.", NULL},
+        {0},
+    };
+    PyType_Slot head[] = {
+        {Py_tp_dealloc, destroy}, {Py_tp_getset, members}, {Py_tp_methods, methods}, {Py_tp_repr, describe},
+        {Py_tp_doc, "A tensor that is spread over ranks, or local."},
+    };
+    PyType_Slot slots[64];
+    int n = 0;
+    for (; n < (int)(sizeof head / sizeof head[0]); n++)
+        slots[n] = head[n];
+    for (const PyType_Slot *s = stnp_number_slots; s->slot; s++)
+        slots[n++] = *s;
+    slots[n] = (PyType_Slot){0};
+    PyType_Spec spec = {"shardtensor._c.Tensor", sizeof(stnp_tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    return (PyTypeObject *)PyType_FromSpec(&spec);
+}

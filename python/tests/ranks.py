@@ -1,0 +1,43 @@
+"""What the tests share: runs on several thread ranks, values in and out."""
+import array
+import unittest
+
+import shardtensor as st
+
+CODES = {"f32": "f", "f64": "d", "i64": "q", "i32": "i", "u8": "B", "bool": "B"}
+
+
+def values(tensor):
+    """This rank's chunk as a flat list."""
+    return memoryview(tensor.to_host()).cast(CODES[tensor.dtype]).tolist()
+
+
+def whole(tensor):
+    """All elements as a flat list, on every rank."""
+    return values(tensor.full_tensor())
+
+
+def make(context, mesh, placements, shape, numbers, dtype="f64", sizes=None):
+    """A tensor of a whole that every rank knows."""
+    spec = context.spec(mesh, placements, shape, dtype, sizes)
+    return context.from_host(spec, array.array(CODES[dtype], numbers), True)
+
+
+def on_ranks(*counts):
+    """Runs a test as test(self, context, mesh) on so many thread ranks, on each of counts."""
+    def decorate(test):
+        def run(self):
+            for ranks in counts:
+                with self.subTest(ranks=ranks):
+                    st.launch(ranks, lambda context: test(self, context, context.mesh(context.size)), deadline_seconds=60)
+        run.__name__ = test.__name__
+        return run
+    return decorate
+
+
+class TestCase(unittest.TestCase):
+    def close(self, got, wanted, tolerance=1e-12):
+        self.assertEqual(len(got), len(wanted))
+        self.assertTrue(got, "nothing to compare")
+        for at, (a, b) in enumerate(zip(got, wanted)):
+            self.assertLessEqual(abs(a - b), tolerance * max(1, abs(b)), "element %d: %r, wanted %r" % (at, got, wanted))

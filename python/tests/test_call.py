@@ -1,0 +1,155 @@
+"""Arguments are bound as signatures say, and every op can be called by its name."""
+import re
+import unittest
+
+import shardtensor as st
+from ranks import TestCase, make, on_ranks, values, whole
+
+
+class Call(TestCase):
+    def setUp(self):
+        self.context = st.Context()
+        self.x = make(self.context, None, None, (2, 3), range(6))
+
+    def tearDown(self):
+        self.context.close()
+
+    def test_every_signature_is_read_as_it_is_written(self):
+        names = st.ops.names()
+        self.assertGreater(len(names), 200)
+        for name in names:
+            op = self.context.op(name)
+            written = re.match(r"\w+\((.*)\) -> ", op.signature).group(1)
+            written = re.sub(r"='[^']*'|=\([^)]*\)", "", written)
+            parameters = [p.split("=")[0].lstrip("*").removesuffix("[]") for p in written.split(", ") if p not in ("", "*")]
+            self.assertEqual(list(op.parameters), parameters)
+            self.assertTrue(callable(getattr(st.ops, name)))
+
+    def test_positions_names_and_defaults(self):
+        ops, x = st.ops, self.x
+        self.assertEqual(values(ops.sum(x, 0)), values(ops.sum(x, dim=[0])))
+        self.assertEqual(ops.sum(x, dim=1, keepdim=True).shape, (2, 1))
+        self.assertEqual(values(ops.add(x, 1, alpha=3)), [3, 4, 5, 6, 7, 8])
+        self.assertEqual(values(ops.clamp(x, max=2)), [0, 1, 2, 2, 2, 2])
+        self.assertEqual(values(ops.clamp(x, min=None, max=2.5)), [0, 1, 2, 2.5, 2.5, 2.5])
+        self.assertEqual(values(ops.div(x, other=2, rounding_mode="floor")), [0, 0, 1, 1, 2, 2])
+        self.assertEqual(ops.cast(x, "f32").dtype, "f32")
+
+    def test_lists_of_tensors(self):
+        x = self.x
+        self.assertEqual(values(st.ops.cat([x, x], 1)), [0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5])
+        self.assertEqual(st.ops.stack((x, x, x)).shape, (3, 2, 3))
+        for operands in ((x, x), ([x, x],)):
+            self.assertEqual(values(st.ops.einsum("ij,ij->i", *operands)), [5, 50])
+
+    def test_outputs_are_what_the_signature_says(self):
+        single = st.ops.max(self.x)
+        self.assertIsInstance(single, st.Tensor)
+        most, where = st.ops.max(self.x, 1)
+        self.assertEqual((values(most), values(where)), ([2, 5], [2, 2]))
+        pieces = st.ops.split(self.x, 2)
+        self.assertIsInstance(pieces, list)
+        self.assertEqual(len(pieces), 1)
+
+    def test_in_place_returns_the_same_object(self):
+        y = self.x.clone()
+        self.assertIs(y.add_(1), y)
+        self.assertEqual(values(y), [1, 2, 3, 4, 5, 6])
+        before = y.version
+        z = y
+        z *= 2
+        self.assertIs(z, y)
+        self.assertEqual(values(y), [2, 4, 6, 8, 10, 12])
+        self.assertGreater(y.version, before)
+
+    def test_wrong_calls_name_the_argument(self):
+        ops, x = st.ops, self.x
+        for call, words in (
+            (lambda: ops.add(x), "missing argument 'other'"),
+            (lambda: ops.add(x, 1, beta=2), "no argument 'beta'"),
+            (lambda: ops.add(x, 1, 2), "at most 2: add\\(input, other"),
+            (lambda: ops.add(x, 1, other=2), "given twice: 'other'"),
+            (lambda: ops.add(x, "one"), None),
+            (lambda: ops.maximum(x, 2.0), "other is <class 'float'>, wanted a tensor"),
+            (lambda: ops.softmax(x, x), "dim is .*Tensor.*, wanted a value"),
+            (lambda: ops.cat([x, 1]), "wanted tensors alone in 'tensor'"),
+            (lambda: ops.cat(x), "wanted a list of tensors for 'tensor'"),
+            (lambda: ops.add(None, x), "None for the required argument 'input'"),
+            (lambda: ops.add(1, 2), "no Tensor among the arguments"),
+            (lambda: ops.sum(x, dim=object()), "dim is"),
+        ):
+            with self.assertRaisesRegex((TypeError, st.ArgumentError), words or "other"):
+                call()
+        self.assertRaisesRegex(AttributeError, "no op 'nonsense'", ops.nonsense, x)
+        self.assertRaisesRegex(ValueError, "dim: 99 integers, at most 8", ops.sum, x, list(range(99)))
+        self.assertEqual(values(x), list(range(6)))
+
+    def test_refusals_of_the_library_are_exceptions_by_kind(self):
+        x = self.x
+        for call, kind, built_in, status in (
+            (lambda: st.ops.softmax(x, 7), st.ArgumentError, ValueError, "ARGUMENT"),
+            (lambda: x @ x, st.ShapeError, ValueError, "SHAPE"),
+            (lambda: x.cast("bool") @ x.cast("bool").transpose(0, 1), st.DTypeError, TypeError, "DTYPE"),
+            (lambda: x.transpose(0, 1).add_(1), st.StateError, RuntimeError, "STATE"),
+        ):
+            with self.assertRaises(kind) as caught:
+                call()
+            self.assertIsInstance(caught.exception, (st.Error, built_in))
+            self.assertIsInstance(caught.exception, built_in)
+            self.assertEqual(caught.exception.status, status)
+            self.assertGreater(len(str(caught.exception)), 10)
+        self.assertEqual(values(x + 1), [1, 2, 3, 4, 5, 6])  # nothing is kept
+
+    def test_operators(self):
+        x = self.x + 1
+        for got, wanted in (
+            (x + x, lambda v: v + v), (2 + x, lambda v: 2 + v), (x - 2, lambda v: v - 2), (2 - x, lambda v: 2 - v), (x * x, lambda v: v * v),
+            (3 * x, lambda v: 3 * v), (x / 4, lambda v: v / 4), (4 / x, lambda v: 4 / v), (x ** 2, lambda v: v ** 2), (-x, lambda v: -v),
+            (x // 2, lambda v: v // 2), (x % 2, lambda v: v % 2), (abs(-x), lambda v: v), (x > 3, lambda v: v > 3), (x == 3, lambda v: v == 3),
+            ((x > 1) & (x < 4), lambda v: 1 < v < 4), ((x < 2) | (x > 5), lambda v: v < 2 or v > 5), (~(x > 3), lambda v: v <= 3),
+        ):
+            self.close(values(got), [wanted(v) for v in (1, 2, 3, 4, 5, 6)])
+        self.assertEqual(values(x @ x.transpose(0, 1)), [14, 32, 32, 77])
+        self.assertEqual((float(x.sum()), bool(x.sum() > 20), len(x)), (21, True, 2))
+        self.assertFalse(x == None)  # noqa: E711: what is no tensor and no number is something else
+        self.assertRaises(TypeError, lambda: x + "1")
+        self.assertEqual(len({x: 1, self.x: 2}), 2)
+
+    def test_indexing(self):
+        x = self.x
+        for got, wanted, shape in (
+            (x[1], [3, 4, 5], (3,)), (x[-1, 0], [3], ()), (x[:, 1:], [1, 2, 4, 5], (2, 2)), (x[..., 0], [0, 3], (2,)),
+            (x[None, :, ::2], [0, 2, 3, 5], (1, 2, 2)), (x[1, None], [3, 4, 5], (1, 3)),
+        ):
+            self.assertEqual((values(got), got.shape), (wanted, shape))
+        self.assertRaises(IndexError, lambda: x[0, 0, 0])
+        self.assertRaises(IndexError, lambda: x[::-1])
+
+    def test_a_tensor_of_another_context_is_refused(self):
+        with st.Context() as other:
+            y = make(other, None, None, (2, 3), range(6))
+            self.assertRaisesRegex(st.ArgumentError, "another context", lambda: self.x + y)
+
+
+class Ranks(TestCase):
+    @on_ranks(1, 2, 3, 5)
+    def test_ops_on_chunks_give_what_one_process_gives(self, context, mesh):
+        x = make(context, mesh, "S0", (4, 3), [v / 3 for v in range(12)])
+        with st.Context() as one:
+            y = make(one, None, None, (4, 3), [v / 3 for v in range(12)])
+            for f in (lambda t: t.softmax(0), lambda t: t @ t.transpose(0, 1), lambda t: st.ops.layer_norm(t, 3), lambda t: t.cumsum(0),
+                      lambda t: t[1:3].sum(0), lambda t: t.flip(0), lambda t: st.ops.cat([t, t], 0)):
+                self.close(whole(f(x)), values(f(y)))
+
+    @on_ranks(2, 3)
+    def test_bad_calls_are_refused_alike_and_the_ranks_go_on(self, context, mesh):
+        x = make(context, mesh, "S0", (4, 3), range(12))
+        before = context.stats()["collectives"]
+        with self.assertRaisesRegex(st.ShapeError, "matmul"):
+            x @ x
+        self.assertEqual(context.stats()["collectives"], before)
+        self.assertEqual(whole(x + 1), list(range(1, 13)))
+
+
+if __name__ == "__main__":
+    unittest.main()

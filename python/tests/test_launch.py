@@ -1,0 +1,136 @@
+"""Thread ranks, their failures, and a communicator whose verbs are Python's."""
+import ctypes
+import queue
+import threading
+import unittest
+
+import shardtensor as st
+from ranks import TestCase, make, on_ranks, values, whole
+
+
+class Launch(TestCase):
+    def test_results_come_by_rank(self):
+        self.assertEqual(st.launch(5, lambda context: (context.rank, context.size)), [(r, 5) for r in range(5)])
+
+    def test_each_rank_is_a_thread_of_its_own(self):
+        self.assertEqual(len(set(st.launch(3, lambda context: threading.get_ident()))), 3)
+
+    def test_the_failure_of_one_rank_reaches_all_and_is_raised(self):
+        seen = []
+
+        def main(context):
+            if context.rank == 1:
+                raise KeyError("mine")
+            x = make(context, context.mesh(context.size), "S0", (6,), range(6))
+            try:
+                x.full_tensor()
+            except st.CommunicationError as error:
+                seen.append(error.status)
+                raise
+        with self.assertRaisesRegex(KeyError, "mine"):
+            st.launch(3, main, deadline_seconds=60)
+        self.assertEqual(seen, ["PEER", "PEER"])
+
+    def test_bad_numbers_of_ranks(self):
+        for ranks in (-1, 5000):
+            with self.assertRaisesRegex(st.ArgumentError, "ranks"):
+                st.launch(ranks, lambda context: None)
+        self.assertRaises(TypeError, st.launch, "two", print)
+
+    @on_ranks(2, 3)
+    def test_a_value_out_of_range_is_known_to_all(self, context, mesh):
+        weight = make(context, mesh, "S0", (4, 2), range(8))
+        index = make(context, mesh, "R", (3,), [0, 9, 1], "i64")
+        st.ops.embedding(index, weight)
+        with self.assertRaises(st.OutOfRangeError):
+            context.agree()
+
+
+class Boxes:
+    """Verbs between threads: a queue for each pair of ranks."""
+
+    def __init__(self, rank, ranks, pairs, fail=False):
+        self.rank, self.ranks, self.pairs, self.fail, self.calls = rank, ranks, pairs, fail, []
+
+    def _send(self, peer, data):
+        self.pairs[self.ranks[self.rank], self.ranks[peer]].put(data)
+
+    def _receive(self, peer):
+        return self.pairs[self.ranks[peer], self.ranks[self.rank]].get(timeout=30)
+
+    def all_reduce(self, address, count, dtype, op):
+        self.calls.append("all_reduce")
+        if self.fail:
+            raise OSError("the cable is cut")
+        kind = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "u8": ctypes.c_uint8,
+                "bool": ctypes.c_uint8}[dtype]
+        mine = (kind * count).from_address(address)
+        for peer in range(len(self.ranks)):
+            self._send(peer, list(mine))
+        lists = [self._receive(peer) for peer in range(len(self.ranks))]
+        function = {"sum": sum, "min": min, "max": max}[op]
+        for i, column in enumerate(zip(*lists)):
+            mine[i] = function(column)
+
+    def group(self, dtype, sends, receives):
+        self.calls.append("group")
+        size = {"f64": 8, "i64": 8, "u8": 1, "f32": 4, "i32": 4, "bool": 1}[dtype]
+        for peer, address, count in sends:
+            self._send(peer, ctypes.string_at(address, count * size))
+        for peer, address, count in receives:
+            data = self._receive(peer)
+            assert len(data) == count * size
+            ctypes.memmove(address, data, len(data))
+
+    def subset(self, ranks):
+        return Boxes(ranks.index(self.rank), [self.ranks[r] for r in ranks], self.pairs)
+
+
+def with_boxes(size, function, fail=()):
+    """function(context) on threads of our own, whose contexts have communicators in Python."""
+    pairs = {(a, b): queue.Queue() for a in range(size) for b in range(size)}
+    results, verbs = [None] * size, [Boxes(r, list(range(size)), pairs, r in fail) for r in range(size)]
+
+    def main(rank):
+        try:
+            with st.Context(comm=verbs[rank], rank=rank, size=size) as context:
+                results[rank] = function(context)
+        except Exception as error:
+            results[rank] = error
+    threads = [threading.Thread(target=main, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return results, verbs
+
+
+class Communicator(TestCase):
+    def test_four_entries_in_python_carry_everything(self):
+        def main(context):
+            mesh = context.mesh(context.size)
+            x = make(context, mesh, "S0", (7, 3), range(21))
+            w = make(context, mesh, "R", (3,), [1, 2, 3])
+            w.requires_grad = True
+            (x * w).sum().backward()
+            return whole(x.redistribute("S1")), values(w.grad), (x * w).sum().item(), whole(x.flip(0))[:3]
+        results, verbs = with_boxes(3, main)
+        self.assertEqual(results, [([float(v) for v in range(21)], [63.0, 70.0, 77.0], 434.0, [18.0, 19.0, 20.0])] * 3)
+        self.assertTrue(all("group" in v.calls for v in verbs))
+
+    def test_what_a_verb_raises_is_the_failure_with_its_text(self):
+        def main(context):
+            return make(context, context.mesh(2), "S0", (2,), range(2)).sum().item()
+        results, _ = with_boxes(2, main, fail=(0, 1))
+        for result in results:
+            self.assertIsInstance(result, st.CommunicationError)
+            self.assertIn("all_reduce: the cable is cut", str(result))
+
+    def test_an_object_without_the_verbs_fails_by_their_names(self):
+        with st.Context(comm=object(), rank=0, size=2) as context:
+            with self.assertRaisesRegex(st.CommunicationError, "no attribute"):
+                make(context, context.mesh(2), "S0", (2,), range(2)).sum().item()
+
+
+if __name__ == "__main__":
+    unittest.main()

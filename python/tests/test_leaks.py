@@ -1,0 +1,69 @@
+"""10,000 steps of training, pullbacks, refusals and exchanges leave nothing behind: neither handles nor memory."""
+import gc
+import resource
+import unittest
+
+import shardtensor as st
+from ranks import TestCase, make
+
+STEPS = 10000
+
+
+def step(context, x, w, mul):
+    w.zero_grad()
+    loss = ((x * w + 1).softmax(1) @ w).mean()
+    loss.backward()
+    with st.no_grad(context):
+        w.add_(w.grad, alpha=-0.1)
+    outputs, pullback = mul.pullback([x, w], {}, 3)
+    grads, again = pullback.apply((outputs[0],), 3, again=True)
+    again.apply(grads, 1)
+    try:
+        x @ x
+    except st.ShapeError:
+        pass
+    try:
+        st.ops.add(x, 1, nonsense=2)
+    except TypeError:
+        pass
+    context.from_dlpack(x.detach())
+    x.spec.like(shape=(5,))
+    st.ops.cat([x, x], dim=0)[1:, None].split(2)
+
+
+class Leaks(TestCase):
+    def test_steps_leave_nothing(self):
+        with st.Context() as context:
+            x = make(context, context.mesh(1), "S0", (4, 3), range(12))
+            w = make(context, context.mesh(1), "R", (3,), [1, 2, 3])
+            w.requires_grad = True
+            mul, seen = context.op("mul"), []
+            for at in range(STEPS):
+                step(context, x, w, mul)
+                if at in (STEPS // 4, STEPS - 1):
+                    gc.collect()
+                    stats = context.stats()
+                    seen.append([stats[k] for k in ("live_tensors", "live_storages", "live_bytes", "specs")] + [len(gc.get_objects())])
+                    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+                    seen[-1].append(peak)
+            first, last = seen
+            self.assertEqual(last[:4], first[:4])
+            self.assertLessEqual(last[4] - first[4], 10)
+            self.assertLessEqual(last[5] - first[5], 1024, "KiB of resident memory after three quarters of the steps")
+
+    def test_launches_leave_nothing(self):
+        def main(context):
+            return make(context, context.mesh(context.size), "S0", (4,), range(4)).sum().item()
+        for _ in range(20):
+            st.launch(2, main)
+        gc.collect()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(gc.get_objects())
+        for _ in range(100):
+            self.assertEqual(st.launch(2, main), [6.0, 6.0])
+        gc.collect()
+        self.assertLessEqual(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before[0], 1024)
+        self.assertLessEqual(len(gc.get_objects()) - before[1], 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

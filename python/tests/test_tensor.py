@@ -1,0 +1,150 @@
+"""Layouts, chunks and what crosses between them; contexts that close before their tensors."""
+import array
+import gc
+import subprocess
+import sys
+import threading
+import unittest
+
+import shardtensor as st
+from ranks import TestCase, make, on_ranks, values, whole
+
+
+class Layouts(TestCase):
+    def test_meshes_and_specs_are_interned(self):
+        def main(context):
+            mesh = context.mesh((2, 3), names=("data", "rows"))
+            self.assertEqual((mesh.shape, mesh.names, mesh.size), ((2, 3), ("data", "rows"), 6))
+            self.assertEqual(mesh.coordinate, divmod(context.rank, 3))
+            self.assertEqual(mesh.rank_at((1, 2)), 5)
+            self.assertEqual(mesh, context.mesh((2, 3), names=("data", "rows")))
+            self.assertEqual(mesh.slice(1).shape, (3,))
+            spec = context.spec(mesh, "R, S0", (10, 4))
+            self.assertEqual(spec, context.spec(mesh, ("R", "S(0)"), (10, 4)))
+            self.assertEqual(hash(spec), hash(context.spec(mesh, "R,S0", (10, 4))))
+            self.assertNotEqual(spec, context.spec(mesh, "S0,R", (10, 4)))
+            self.assertEqual(spec.sizes(0), (4, 3, 3))
+            self.assertEqual(spec.chunk(5), ((3, 4), (7, 0)))
+            self.assertEqual(spec.local_shape, spec.chunk(context.rank)[0])
+            self.assertEqual(context.spec(mesh, "P(max),P", (2,)).gradient().placements, ("R", "R"))
+            self.assertEqual(spec.mesh, mesh)
+            uneven = context.spec(mesh, "R,S0", (10, 4), "f64", sizes={0: [0, 9, 1]})
+            self.assertEqual((uneven.sizes(0), uneven.dtype), ((0, 9, 1), "f64"))
+            self.assertEqual(uneven.like(shape=(10, 2), dtype="i64").sizes(0), (0, 9, 1))
+            self.assertEqual(uneven.like("R,R").placements, ("R", "R"))
+        st.launch(6, main)
+
+    def test_bad_layouts_are_refused_with_a_word(self):
+        with st.Context() as context:
+            mesh = context.mesh(1)
+            for arguments, words in (
+                ((mesh, "S0,R", (4,)), "2 of them, wanted one for each of the mesh's 1 axes"), ((mesh, "X", (4,)), "'X', wanted R, S"),
+                ((mesh, "P(mean)", (4,)), "wanted R, S"), ((mesh, "S0x", (4,)), "wanted R, S"), ((mesh, "S0", (4,), "f33"), "wanted one of f32"),
+                ((mesh, "S0", (4,), "f32", {0: [1, 3]}), "2 integers, at most 1"),
+                ((mesh, "S0", (4,), "f32", {0: []}), "0 pieces of dim 0, wanted 1"),
+                ((mesh, "S0", (4,), "f32", {1: [4]}), "dim 1 of a tensor with 1"), ((None, "R", (4,)), "without a mesh"),
+            ):
+                with self.assertRaisesRegex((ValueError, TypeError), words):
+                    context.spec(*arguments)
+            self.assertRaises(st.ArgumentError, context.mesh, (2,))
+            self.assertRaises(ValueError, context.mesh, (1,), None, (0, 1))
+            self.assertRaises(TypeError, context.spec, "mesh", "R", (4,))
+
+    @on_ranks(1, 2, 3, 5)
+    def test_chunks_go_in_and_come_out(self, context, mesh):
+        spec = context.spec(mesh, "S0", (7, 2), "i64")
+        first, n = 2 * spec.local_offset[0], 2 * spec.local_shape[0]
+        x = context.from_host(spec, array.array("q", range(first, first + n)))
+        self.assertEqual(whole(x), list(range(14)))
+        self.assertEqual(values(x), list(range(first, first + n)))
+        rest = x.redistribute("S1")
+        self.assertEqual(rest.spec.placements, ("S1",) if context.size > 1 else ("R",))
+        self.assertEqual(whole(rest), list(range(14)))
+        local = x.to_local()
+        self.assertIsNone(local.spec.mesh)
+        self.assertEqual(values(local.from_local(spec)), values(x))
+        self.assertEqual(values(x.redistribute(context.spec(mesh, "R", (7, 2), "i64"))), list(range(14)))
+        root = x.gather_to(0)
+        self.assertEqual(values(root) if context.rank == 0 else [], list(range(14)) if context.rank == 0 else [])
+        again = context.scatter(root if context.rank == 0 else None, 0, spec)
+        self.assertEqual(values(again), values(x))
+        self.assertEqual(x.sum().item(), 91)
+        self.assertIsInstance(x.sum().item(), int)
+        self.assertRaisesRegex(ValueError, "3 bytes, wanted", context.from_host, spec, b"abc")
+
+    @on_ranks(1, 3)
+    def test_factories_do_not_depend_on_the_layout(self, context, mesh):
+        for name, numbers in (("zeros", ()), ("ones", ()), ("full", (3,)), ("arange", (1, 2)), ("linspace", (0, 1)), ("rand", ()), ("randn", ()),
+                              ("uniform", (2, 3)), ("normal", (0, 2)), ("randint", (0, 9))):
+            context.set_random_state(7, 0)
+            sharded = whole(context.factory(name, context.spec(mesh, "S0", (7,), "f64"), *numbers))
+            context.set_random_state(7, 0)
+            self.assertEqual(sharded, values(context.factory(name, context.spec(None, None, (7,), "f64"), *numbers)))
+        self.assertEqual(context.random_state()[0], 7)
+        self.assertRaisesRegex(TypeError, "full: 0 numbers, wanted 1", context.factory, "full", context.spec(mesh, "R", (1,)))
+        self.assertRaisesRegex(ValueError, "factory: 'nought'", context.factory, "nought", context.spec(mesh, "R", (1,)))
+
+
+class Lives(TestCase):
+    def test_tensors_outlive_their_context(self):
+        context = st.Context()
+        x = make(context, None, None, (3,), range(3))
+        op = context.op("add")
+        self.assertFalse(context.closed)
+        context.close()
+        context.close()
+        self.assertTrue(context.closed)
+        self.assertEqual((x.shape, x.dtype), ((3,), "f64"))
+        for refused in (lambda: x + 1, lambda: op(x, 1), x.to_host, lambda: context.rank, context.stats, lambda: x.spec, lambda: context.op("sub")):
+            self.assertRaisesRegex(st.StateError, "closed", refused)
+        del x, op, context
+        gc.collect()
+
+    def test_a_launch_s_context_is_its_own_to_close(self):
+        def main(context):
+            self.assertRaisesRegex(st.StateError, "launch", context.close)
+            return context.factory("ones", context.spec(None, None, (2,)))
+        kept = st.launch(2, main)
+        self.assertEqual([t.shape for t in kept], [(2,), (2,)])
+        self.assertRaisesRegex(st.StateError, "closed", lambda: kept[0] + 1)
+
+    def test_a_cycle_of_a_context_and_its_ops_is_collected(self):
+        def contexts():
+            gc.collect()
+            return sum(isinstance(o, st.Context) for o in gc.get_objects())
+        before = contexts()
+        context = st.Context()
+        context.op("add")
+        self.assertEqual(contexts(), before + 1)
+        del context
+        self.assertEqual(contexts(), before)
+
+    def test_one_context_serves_many_threads(self):
+        with st.Context() as context:
+            x = make(context, None, None, (50,), range(50))
+            sums = []
+
+            def work():
+                for _ in range(200):
+                    sums.append(((x * 2) + 1).sum().item())
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(sums, [2500.0] * 800)
+
+    def test_an_interpreter_ends_with_everything_alive(self):
+        program = ("import shardtensor as st\n"
+                   "c = st.Context(); x = c.factory('ones', c.spec(None, None, (4,), 'f64'))\n"
+                   "x.requires_grad = True; y = (x * x).sum(); o = c.op('mul')\n"
+                   "out, p = o.pullback([x, x], {}, 1)\n"
+                   "kept = st.launch(2, lambda context: context.factory('ones', context.spec(None, None, (2,))))\n"
+                   "import builtins; builtins.kept = [c, x, y, o, p, kept]\n"
+                   "print('end')\n")
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "end\n", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
