@@ -38,6 +38,10 @@ static double _Complex computed(const struct problem *p, double _Complex x, doub
         return conj(x);
     if (p->args.op == STNI_POINTWISE_cast)
         return x;
+    if (p->args.op == STNI_POINTWISE_eq)
+        return x == y;
+    if (p->args.op == STNI_POINTWISE_lt)
+        return creal(x) < creal(y);
     if (p->args.compute == STN_DTYPE_BOOL)
         return p->args.op == STNI_POINTWISE_add ? (x != 0 || (a != 0 && y != 0)) : (x != 0 && y != 0);
     return p->args.op == STNI_POINTWISE_add ? x + a * y : x * y;
@@ -216,6 +220,61 @@ static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
         run_and_compare(&p, what);
         drop(&p);
     }
+}
+
+/* Truths are a byte each, whatever is compared: 1, 2, 4, 8 or 16 bytes; neighbours, apart, broadcast, of two dtypes, numbers among them. */
+static void drawn_comparisons_match_a_plain_loop(void)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_U8, STN_DTYPE_BOOL,
+                                       STN_DTYPE_C64, STN_DTYPE_C128};
+    uint64_t seed = 17;
+    for (int round = 0; round < 400; round++) {
+        const stn_dtype first = dtypes[draw_below(&seed, 8)], second = draw_below(&seed, 2) ? first : dtypes[draw_below(&seed, 8)];
+        const stn_dtype compute = stni_compute_dtype(stn_dtype_promote(first, second));
+        const int ordered = !stni_dtype_is_complex(compute), number = draw_below(&seed, 5) == 0;
+        struct problem p = {.args = {.op = ordered && round % 2 ? STNI_POINTWISE_lt : STNI_POINTWISE_eq, .compute = compute, .n_in = 2,
+                                     .out = {.dtype = STN_DTYPE_BOOL}, .in = {{.dtype = first}, {.dtype = second}}}};
+        draw_shape(&p.args, &seed);
+        set_number(&p.args.number[1], 1);
+        for (int l = 0; l <= p.args.n_in; l++) {
+            int64_t strides[STN_MAX_NDIM];
+            draw_strides(p.args.ndim, p.args.shape, l < p.args.n_in ? (unsigned)draw_below(&seed, 4) : 0, &seed, strides);
+            if (!(number && l == 1))
+                make(&p, l, &seed);
+            set_strides(&p, l, strides);
+        }
+        char what[32];
+        snprintf(what, sizeof what, "round %d", round);
+        run_and_compare(&p, what);
+        drop(&p);
+    }
+}
+
+/* So many truths that they are written past the caches: one run, and beside a number. */
+static void long_truths_are_written_to_their_last_byte(void)
+{
+    stn_queue queue = {.isa = next_isa()};
+    enum { N = (8 << 20) + 1237 };
+    float *x = malloc((N + 3) * sizeof *x);
+    uint8_t *y = malloc(N + 2);
+    for (int64_t i = 0; i < N + 3; i++)
+        x[i] = i % 1021 ? (float)(i % 7) : NAN;
+    for (int number = 0; number < 2; number++) {
+        struct stni_pointwise_args args = {.op = STNI_POINTWISE_lt, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2, .shape = {N}};
+        args.in[0] = (struct stni_pointwise_operand){x, STN_DTYPE_F32, {1}};
+        args.in[1] = (struct stni_pointwise_operand){number ? NULL : x + 3, STN_DTYPE_F32, {number ? 0 : 1}};
+        args.out = (struct stni_pointwise_operand){y + 1, STN_DTYPE_BOOL, {1}};
+        set_number(&args.number[1], 3);
+        y[0] = y[N + 1] = 42;
+        CHECK_STATUS(stni_pointwise_cpu(&queue, &args), STN_OK);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < N; i++)
+            wrong += y[1 + i] != (x[i] < (number ? 3 : x[i + 3]));
+        CHECK_I64(wrong, 0);
+        CHECK(y[0] == 42 && y[N + 1] == 42); /* nothing beside it */
+    }
+    free(x);
+    free(y);
 }
 
 static void check_matrices(stn_dtype dtype, int64_t rows, int64_t cols, int64_t gap, uint64_t *seed)
@@ -412,7 +471,7 @@ static void instruction_sets_agree_bit_for_bit_but_for_fused_polynomials(void)
                     continue;
                 compute(&block);
                 if (isa)
-                    CHECK_I64(first_difference((stn_dtype)d, got, wanted, N, nearness(block.op, (stn_dtype)d, isa)), -1);
+                    CHECK_I64(first_difference(stni_pointwise_result(block.op, (stn_dtype)d), got, wanted, N, nearness(block.op, (stn_dtype)d, isa)), -1);
                 memcpy(wanted, got, sizeof wanted);
             }
     }
@@ -426,11 +485,12 @@ static void every_block_streams_what_it_stores(void)
     static alignas(64) char in[OPERANDS][N * 16], got[(N + 2) * 16], wanted[(N + 2) * 16], buffer[STNI_BLOCK_ROOM];
     uint64_t seed = 15;
     for (int d = 0; d < STN_DTYPE_COUNT; d++) {
-        const size_t size = stn_dtype_size((stn_dtype)d);
         for (int64_t i = 0; i < OPERANDS * N; i++)
             element_set((stn_dtype)d, in[i % OPERANDS], i / OPERANDS, element_draw((stn_dtype)d, &seed));
         for (int op = 0; op < STNI_POINTWISE_COUNT; op++)
             for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+                const stn_dtype result = stni_pointwise_result((enum stni_pointwise_op)op, (stn_dtype)d);
+                const size_t size = stn_dtype_size(result);
                 struct stni_pointwise_block block = {.op = (enum stni_pointwise_op)op, .n = N, .out = wanted + size, .in = {in[0], in[1], in[2]}};
                 set_number(&block.a, 3);
                 stni_pointwise_block_fn compute = stni_pointwise_block_of(block.op, (stn_dtype)d, (enum stni_isa)isa);
@@ -443,7 +503,7 @@ static void every_block_streams_what_it_stores(void)
                 block.buffer = buffer;
                 block.ahead[1] = STNI_BLOCK_AHEAD;
                 compute(&block);
-                CHECK_I64(first_difference((stn_dtype)d, got + size, wanted + size, N, 0), -1);
+                CHECK_I64(first_difference(result, got + size, wanted + size, N, 0), -1);
                 CHECK(memcmp(got, wanted, size) == 0 && memcmp(got + (N + 1) * size, wanted + (N + 1) * size, size) == 0);
             }
     }
@@ -454,6 +514,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_pair_of_dtypes_computes_in_the_promoted_one", every_pair_of_dtypes_computes_in_the_promoted_one},
         {"drawn_strides_and_broadcasts_match_a_plain_loop", drawn_strides_and_broadcasts_match_a_plain_loop},
+        {"drawn_comparisons_match_a_plain_loop", drawn_comparisons_match_a_plain_loop},
+        {"long_truths_are_written_to_their_last_byte", long_truths_are_written_to_their_last_byte},
         {"matrices_that_lie_across_match_a_plain_loop", matrices_that_lie_across_match_a_plain_loop},
         {"long_runs_are_added_to_their_last_element", long_runs_are_added_to_their_last_element},
         {"long_results_of_tiles_match_a_plain_loop", long_results_of_tiles_match_a_plain_loop},

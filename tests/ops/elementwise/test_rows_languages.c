@@ -4,6 +4,7 @@
 
 #include "core/base/isa.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
+#include "ops/elements.h"
 
 #include <float.h>
 #include <math.h>
@@ -103,6 +104,20 @@ static int64_t wrong_numbers(enum stni_pointwise_op op, stn_dtype dtype)
     return wrong;
 }
 
+/* The CPU's truths are bytes, those of C++ are of the type that was compared. */
+static int64_t wrong_truths(stn_dtype dtype)
+{
+    int64_t wrong = 0;
+    for (int i = 0; i < N; i++)
+        wrong += (uint8_t)by_c[i] != creal(element_get(dtype, by_cxx, i));
+    return wrong;
+}
+
+static int64_t wrong_results(enum stni_pointwise_op op, stn_dtype dtype)
+{
+    return stni_pointwise_result(op, dtype) == dtype ? wrong_numbers(op, dtype) : wrong_truths(dtype);
+}
+
 static void compare_row(enum stni_pointwise_op op, stn_dtype dtype, stni_pointwise_block_fn c, rows_cxx cxx)
 {
     struct stni_pointwise_block block = {.op = op, .n = N, .out = by_c, .in = {operand[0], operand[1], operand[2]}, .a = {0.75, 3}, .b = {20, 20},
@@ -110,10 +125,17 @@ static void compare_row(enum stni_pointwise_op op, stn_dtype dtype, stni_pointwi
     c(&block);
     block.out = by_cxx;
     cxx(&block, dtype);
-    if (dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_BOOL)
+    const stn_dtype result = stni_pointwise_result(op, dtype);
+    if (result == dtype && (dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_BOOL))
         CHECK_BYTES(by_cxx, by_c, N * stn_dtype_size(dtype));
-    else if (!CHECK_I64(wrong_numbers(op, dtype), 0))
+    else if (!CHECK_I64(wrong_results(op, dtype), 0))
         fprintf(stderr, "op %d in %s\n", (int)op, stn_dtype_name(dtype));
+}
+
+/* Complex numbers have no order: what stands in these rows has no meaning. */
+static int is_run(enum stni_pointwise_op op, stn_dtype dtype)
+{
+    return !stni_dtype_is_complex(dtype) || op < STNI_POINTWISE_lt || op > STNI_POINTWISE_ge;
 }
 
 static void compare(enum stni_isa isa, rows_cxx cxx)
@@ -123,7 +145,7 @@ static void compare(enum stni_isa isa, rows_cxx cxx)
         set_operands(dtypes[d]);
         for (int op = 0; op < STNI_POINTWISE_COUNT; op++) {
             stni_pointwise_block_fn c = stni_pointwise_block_of((enum stni_pointwise_op)op, dtypes[d], isa);
-            if (c)
+            if (c && is_run((enum stni_pointwise_op)op, dtypes[d]))
                 compare_row((enum stni_pointwise_op)op, dtypes[d], c, cxx);
         }
     }

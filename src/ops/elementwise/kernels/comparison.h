@@ -2,20 +2,24 @@
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
 
+/* Of these the CPU's blocks write truths, a byte each, whatever they compare (truth_block.c; eq is the first and isfinite the last for
+ * stni_pointwise_result). */
 /*    op           floating             integer boolean complex */
-#define STNI_COMPARISON_LIST(X)                                                                       \
+#define STNI_TRUTH_LIST(X)                                                                            \
     X(eq,          x == y,              x == y, x == y, x == y)                                       \
     X(ne,          x != y,              x != y, x != y, x != y)                                       \
     X(lt,          x < y,               x < y,  x < y,  NONE)                                         \
     X(le,          x <= y,              x <= y, x <= y, NONE)                                         \
     X(gt,          x > y,               x > y,  x > y,  NONE)                                         \
     X(ge,          x >= y,              x >= y, x >= y, NONE)                                         \
+    X(isnan,       x != x,              0,      0,      x != x)                                       \
+    X(isfinite,    x - x == 0,          1,      1,      x - x == 0)
+
+#define STNI_PARTS_LIST(X)                                                                            \
     X(logical_and, NONE,                NONE,   x & y,  NONE)                                         \
     X(logical_or,  NONE,                NONE,   x | y,  NONE)                                         \
     X(logical_xor, NONE,                NONE,   x ^ y,  NONE)                                         \
     X(logical_not, NONE,                NONE,   x ^ 1,  NONE)                                         \
-    X(isnan,       x != x,              0,      0,      x != x)                                       \
-    X(isfinite,    x - x == 0,          1,      1,      x - x == 0)                                   \
     X(nan_to_num,  x != x ? a : x > MOST(x) ? b : x < -MOST(x) ? c : x, x, x, NONE)                   \
     X(floor,       FLOOR(x),            x,      NONE,   NONE)                                         \
     X(ceil,        CEIL(x),             x,      NONE,   NONE)                                         \
@@ -30,5 +34,7 @@
     X(angle_backward, 0,                NONE,   NONE,   COMPLEX_MUL(x, COMPLEX(-IMAG(y), REAL(y))) / SQUARED(y)) \
     X(complex,     NONE,                NONE,   NONE,   COMPLEX(REAL(x), REAL(y)))                    \
     X(polar,       NONE,                NONE,   NONE,   REAL(x) * COMPLEX(COS(REAL(y)), SIN(REAL(y))))
+
+#define STNI_COMPARISON_LIST(X) STNI_TRUTH_LIST(X) STNI_PARTS_LIST(X)
 
 #endif

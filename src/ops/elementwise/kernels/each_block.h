@@ -1,22 +1,28 @@
 /* The loop of every row (pointwise_kernel.h): over the whole run, or piece by piece where the result is written by non-temporal stores.
  * For templates that define T, the type, R, that of the op's numbers, NUMBER(n), which reads one of these, and BLOCK, the function that chooses
- * a row. */
+ * a row; sources may define RESULT, the type of what rows give, where that is not T. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 #include "ops/cpu/nontemporal_blocks.h"
 
+#ifndef RESULT
+#define RESULT T
+#endif
+
 struct piece {
     void *to; /* where its result is put */
     int64_t n;
 };
 
-/* The piece from element `at` on. This function and the next are not inlined: the loops have no registers to spare. */
-static __attribute__((noinline)) struct piece open_piece(const struct stni_pointwise_block *block, int64_t at, size_t size)
+/* The piece from element `at` on; `size` is that of the operands' elements. This function and the next are not inlined: the loops have no registers
+ * to spare. */
+static __attribute__((noinline)) struct piece open_piece(const struct stni_pointwise_block *block, int64_t at, size_t size,
+                                                         size_t result_size)
 {
-    const char *out = (const char *)block->out + at * (int64_t)size;
-    const struct piece piece = {stni_block_place(block->buffer, out), stni_block_length(out, block->n - at, size)};
+    const char *out = (const char *)block->out + at * (int64_t)result_size;
+    const struct piece piece = {stni_block_place(block->buffer, out), stni_block_length(out, block->n - at, result_size)};
     for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
         stni_block_prefetch((const char *)block->in[i] + at * (int64_t)size, (size_t)piece.n * size, block->ahead[i]);
     return piece;
@@ -42,12 +48,14 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
         const int64_t n = block->n;                                                                                 \
         const R a = NUMBER(block->a), b = NUMBER(block->b), c = NUMBER(block->c);                                   \
         const T *in0 = block->in[0], *in1 = block->in[1], *in2 = block->in[2];                                      \
-        T *out = block->out;                                                                                        \
-        struct piece piece = block->buffer ? open_piece(block, 0, sizeof(T)) : (struct piece){out, n};              \
+        RESULT *out = block->out;                                                                                   \
+        struct piece piece = {out, n};                                                                              \
+        if (block->buffer)                                                                                          \
+            piece = open_piece(block, 0, sizeof(T), sizeof(RESULT));                                                \
         (void)a, (void)b, (void)c, (void)in2;                                                                       \
-        for (int64_t at = 0; at < n; piece = open_piece(block, at, sizeof(T))) {                                    \
+        for (int64_t at = 0; at < n; piece = open_piece(block, at, sizeof(T), sizeof(RESULT))) {                    \
             const T *from0 = in0 + at, *from1 = in1 + at, *from2 = (last) + at;                                     \
-            T *to = piece.to;                                                                                       \
+            RESULT *to = piece.to;                                                                                  \
             _Pragma("omp simd")                                                                                     \
             for (int64_t k = 0; k < piece.n; k++) {                                                                 \
                 const T x = from0[k], y = from1[k], third = from2[k];                                               \
@@ -56,7 +64,7 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
             }                                                                                                       \
             if (to == out + at)                                                                                     \
                 break;                                                                                              \
-            send_piece(out + at, piece, sizeof(T));                                                                 \
+            send_piece(out + at, piece, sizeof(RESULT));                                                            \
             at += piece.n;                                                                                          \
         }                                                                                                           \
     }

@@ -5,7 +5,7 @@
  *   COLUMN(...)  picks the class's expression from a row
  *   NUMBER(n)    reads a number as R */
 #define FUNCTION(op, floating, integer, boolean, complex_) \
-    ROW_FUNCTION(op, z, in2, (T)(COLUMN(floating, integer, boolean, complex_)))
+    ROW_FUNCTION(op, z, in2, (RESULT)(COLUMN(floating, integer, boolean, complex_)))
 #define CASE(op, ...) ROW_CASE(op)
 
 ROWS(FUNCTION)

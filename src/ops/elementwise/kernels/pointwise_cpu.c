@@ -5,7 +5,7 @@
 #include "core/device/device.h"
 
 /* The list that each op is a row of. */
-enum list { ARITHMETIC, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
+enum list { ARITHMETIC, TRUTH, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
 
 static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #define ROW(op, ...) [STNI_POINTWISE_##op] = LIST,
@@ -13,8 +13,11 @@ static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #define LIST ARITHMETIC
     STNI_ARITHMETIC_LIST(ROW)
 #undef LIST
+#define LIST TRUTH
+    STNI_TRUTH_LIST(ROW)
+#undef LIST
 #define LIST COMPARISON
-    STNI_COMPARISON_LIST(ROW)
+    STNI_PARTS_LIST(ROW)
 #undef LIST
 #define LIST EXPONENTIAL
     STNI_EXPONENTIAL_LIST(UNARY)
@@ -32,9 +35,9 @@ static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #define SETS(name) \
     {[STNI_ISA_BASE] = &STNI_ISA_BASE_OF(name), [STNI_ISA_AVX2] = &STNI_ISA_AVX2_OF(name), [STNI_ISA_AVX512] = &STNI_ISA_AVX512_OF(name)}
 static const struct stni_pointwise_kernels *const kernels_of[][STNI_ISA_COUNT] = {
-    [ARITHMETIC] = SETS(stni_arithmetic_kernels),       [COMPARISON] = SETS(stni_comparison_kernels),
-    [EXPONENTIAL] = SETS(stni_exponential_kernels),     [TRIGONOMETRY] = SETS(stni_trigonometry_kernels),
-    [ACTIVATION] = SETS(stni_activation_kernels),
+    [ARITHMETIC] = SETS(stni_arithmetic_kernels),     [TRUTH] = SETS(stni_truth_kernels),
+    [COMPARISON] = SETS(stni_comparison_kernels),     [EXPONENTIAL] = SETS(stni_exponential_kernels),
+    [TRIGONOMETRY] = SETS(stni_trigonometry_kernels), [ACTIVATION] = SETS(stni_activation_kernels),
 };
 #undef SETS
 
@@ -64,7 +67,7 @@ static inline stn_status run_block(const struct stni_pointwise_args *args, int64
 static __attribute__((noinline)) stn_status run_any(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n,
                                                     stni_pointwise_block_fn block)
 {
-    const int64_t bytes = n * (int64_t)stn_dtype_size(args->compute);
+    const int64_t bytes = n * (int64_t)stn_dtype_size(args->out.dtype);
     if ((args->one_run || stni_pointwise_is_one_run(args)) && !stni_pointwise_is_streamed(args, bytes))
         return run_block(args, n, block);
     stni_pointwise_tiles(queue, args, block);

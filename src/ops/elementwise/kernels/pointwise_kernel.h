@@ -35,23 +35,30 @@ struct stni_pointwise_args {
     int one_run; /* 1: stni_pointwise_is_one_run was asked, and said so */
 };
 
-static inline int stni_pointwise_is_run(const struct stni_pointwise_args *args, const struct stni_pointwise_operand *operand)
+/* The dtype of what the CPU's block of an op gives: that in which it computes, but for truths. */
+static inline stn_dtype stni_pointwise_result(enum stni_pointwise_op op, stn_dtype compute)
 {
-    return operand->data && operand->dtype == args->compute && (args->ndim == 0 || operand->strides[0] == 1);
+    return op >= STNI_POINTWISE_eq && op <= STNI_POINTWISE_isfinite ? STN_DTYPE_BOOL : compute;
 }
 
-/* Whether everything is one dense run of the compute type, in which no divisor must be looked at. */
+static inline int stni_pointwise_is_run(const struct stni_pointwise_args *args, const struct stni_pointwise_operand *operand, stn_dtype dtype)
+{
+    return operand->data && operand->dtype == dtype && (args->ndim == 0 || operand->strides[0] == 1);
+}
+
+/* Whether everything is one dense run as a block reads and writes it, in which no divisor must be looked at. */
 static inline int stni_pointwise_is_one_run(const struct stni_pointwise_args *args)
 {
-    int one_run = args->ndim <= 1 && !args->divides && stni_pointwise_is_run(args, &args->out);
+    const stn_dtype result = stni_pointwise_result(args->op, args->compute);
+    int one_run = args->ndim <= 1 && !args->divides && stni_pointwise_is_run(args, &args->out, result);
     for (int i = 0; i < args->n_in; i++)
-        one_run = one_run && stni_pointwise_is_run(args, &args->in[i]);
+        one_run = one_run && stni_pointwise_is_run(args, &args->in[i], args->compute);
     return one_run;
 }
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);
 
-/* Dense runs of one compute type, n elements each; `out` may be one of `in`. For the CPU's kernel; compiled once per instruction set. */
+/* Dense runs of n elements, operands of one compute type, `out` of stni_pointwise_result; it may be one of `in` where that is the same. For the CPU's kernel; compiled once per instruction set. */
 struct stni_pointwise_block {
     enum stni_pointwise_op op;
     int64_t n;
@@ -70,6 +77,7 @@ struct stni_pointwise_kernels {
 };
 
 extern const struct stni_pointwise_kernels stni_arithmetic_kernels_base, stni_arithmetic_kernels_avx2, stni_arithmetic_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_truth_kernels_base, stni_truth_kernels_avx2, stni_truth_kernels_avx512;
 extern const struct stni_pointwise_kernels stni_comparison_kernels_base, stni_comparison_kernels_avx2, stni_comparison_kernels_avx512;
 extern const struct stni_pointwise_kernels stni_exponential_kernels_base, stni_exponential_kernels_avx2, stni_exponential_kernels_avx512;
 extern const struct stni_pointwise_kernels stni_trigonometry_kernels_base, stni_trigonometry_kernels_avx2, stni_trigonometry_kernels_avx512;

@@ -43,7 +43,9 @@ struct space {
     const struct stni_pointwise_args *args;
     enum stni_isa isa;
     stni_pointwise_block_fn block;
+    stn_dtype result;             /* what the block writes */
     int64_t compute_size;         /* bytes of an element of the compute type */
+    int64_t result_size;          /* and of the result's */
     int64_t rows, cols;           /* of the two inner dims */
     int64_t tile_rows, tile_cols; /* at most */
     int64_t pad;                  /* bytes between two rows in a lane's buffer */
@@ -68,15 +70,16 @@ struct view {
     int64_t row; /* bytes from row to row; within a row elements are dense */
 };
 
-static int is_dense(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
+/* Whether the block reads or writes elements as they are there. */
+static int is_as_in_block(const struct space *s, const struct lane *lane)
 {
-    return lane->dtype == s->args->compute && lane->col == 1 && (rows == 1 || lane->row == cols);
+    return lane->col == 1 && lane->dtype == (lane == &s->lane[OUT] ? s->result : s->args->compute);
 }
 
 /* Whether a block can work on a lane's memory, in one call or in one for each row. */
 static int is_direct(const struct space *s, const struct lane *lane, int64_t rows, int64_t cols)
 {
-    return is_dense(s, lane, rows, cols) || (lane->dtype == s->args->compute && lane->col == 1 && s->cols >= ROW_RUN);
+    return is_as_in_block(s, lane) && (rows == 1 || lane->row == cols || s->cols >= ROW_RUN);
 }
 
 /* Fills a buffer with copies of its first bytes, twice as many each time. */
@@ -89,16 +92,16 @@ static void repeat(char *buffer, int64_t have, int64_t want)
 }
 
 /* Bytes from row to row in a lane's buffer. */
-static int64_t row_of_buffer(const struct space *s, int64_t cols)
+static int64_t row_of_buffer(const struct space *s, int64_t cols, int64_t size)
 {
-    return cols * s->compute_size + s->pad;
+    return cols * size + s->pad;
 }
 
 /* The elements of an operand's tile, converted into its buffer unless the block can read them where they are. */
 static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
     const struct lane *lane = &s->lane[l];
-    const int64_t dense = row_of_buffer(s, cols);
+    const int64_t dense = row_of_buffer(s, cols, s->compute_size);
     if (lane->same)
         return (struct view){lane->buffer, dense};
     char *from = lane->at + (row * lane->row + col * lane->col) * (int64_t)lane->size;
@@ -132,7 +135,7 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     block.buffer = view[OUT].at == s->lane[OUT].buffer ? NULL : s->buffer;
     int follow = 1;
     for (int l = 0; l < LANES; l++)
-        follow = follow && view[l].row == cols * s->compute_size;
+        follow = follow && view[l].row == cols * (l == OUT ? s->result_size : s->compute_size);
     if (follow || rows == 1) {
         block.n = rows * cols;
         rows = 1;
@@ -161,7 +164,7 @@ static int is_out_direct(const struct space *s, int64_t rows, int64_t cols)
 static void put_tile(const struct space *s, char *to, const struct view *from, int64_t ahead, int64_t rows, int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
-    const int64_t from_row = from->row / s->compute_size;
+    const int64_t from_row = from->row / out->kernels.from_size;
     if (out->row == cols && from_row == cols) {
         cols *= rows;
         rows = 1;
@@ -178,7 +181,7 @@ static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, in
     struct view view[LANES];
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         view[l] = l < s->args->n_in ? read_tile(s, l, row, col, rows, cols) : view[0];
-    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size} : (struct view){out->buffer, row_of_buffer(s, cols)};
+    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size} : (struct view){out->buffer, row_of_buffer(s, cols, s->result_size)};
     if (s->args->op == STNI_POINTWISE_cast && out->dtype != s->args->compute) { /* its arithmetic would be a copy */
         put_tile(s, to, &view[0], s->lane[0].ahead, rows, cols);
         return;
@@ -236,7 +239,7 @@ static void fill(struct space *s, int l)
 {
     const struct stni_pointwise_operand *operand = &s->args->in[l];
     const struct stni_pointwise_number *number = &s->args->number[l];
-    const int64_t n = s->tile_rows * row_of_buffer(s, s->tile_cols) / s->compute_size;
+    const int64_t n = s->tile_rows * row_of_buffer(s, s->tile_cols, s->compute_size) / s->compute_size;
     int whole = s->args->compute == STN_DTYPE_I64;
     const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
     stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
@@ -342,7 +345,7 @@ static void set_lanes(struct space *s)
 {
     const struct stni_pointwise_args *args = s->args;
     set_lane(s, OUT, &args->out);
-    s->lane[OUT].kernels = stni_tile_kernels(args->out.dtype, args->compute, s->isa);
+    s->lane[OUT].kernels = stni_tile_kernels(args->out.dtype, s->result, s->isa);
     for (int l = 0; l < args->n_in; l++) {
         set_lane(s, l, &args->in[l]);
         s->lane[l].kernels = stni_tile_kernels(args->compute, args->in[l].dtype, s->isa);
@@ -357,7 +360,9 @@ void stni_pointwise_tiles(stn_queue *queue, const struct stni_pointwise_args *ar
     s.args = args;
     s.isa = queue->isa;
     s.block = block;
+    s.result = stni_pointwise_result(args->op, args->compute);
     s.compute_size = (int64_t)stn_dtype_size(args->compute);
+    s.result_size = (int64_t)stn_dtype_size(s.result);
     s.cols = args->ndim > 0 ? args->shape[args->ndim - 1] : 1;
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
     set_lanes(&s);
