@@ -105,6 +105,8 @@ static void link_inputs(struct stni_node *node, const stn_op_call *call)
 stn_status stni_node_save(struct stni_node *node, const stn_op_call *call)
 {
     const uint64_t saves = node->desc->impl->saves ? node->desc->impl->saves(call, node->needs) : 0;
+    if (!saves)
+        return STN_OK;
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && (saves >> i & 1) && !node->saved_in[i].tensor)
             node->saved_in[i] = (struct stni_saved){stn_tensor_retain(call->in[i]), call->in[i]->storage->version};
@@ -138,7 +140,7 @@ void stni_node_link_outputs(struct stni_node *node, const stn_op_call *call)
 stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, uint32_t needs)
 {
     stn_context *context = call->context;
-    if (stni_recomputation_runs(context))
+    if (context->tape->part && stni_recomputation_runs(context))
         return stni_recomputation_refill(call, desc, needs);
     struct stni_node *node = node_allocate(context->tape, call->n_in, call->n_out, desc->attrs_size);
     if (!node)
@@ -157,7 +159,7 @@ stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, ui
     for (int k = 0; k < call->n_out; k++)
         copy_spec(&node->out_spec[k], call->out_spec[k]);
     stn_status status = stni_node_save(node, call);
-    if (status == STN_OK)
+    if (status == STN_OK && context->tape->part)
         status = stni_recomputation_add(node);
     if (status == STN_OK && (desc->flags & STN_OP_PER_RANK))
         status = stni_tape_add_collective(context, node);
@@ -179,7 +181,8 @@ void stni_node_drop_saved(struct stni_node *node)
 {
     for (int i = 0; i < node->n_in + node->n_out; i++)
         stni_tensor_drop(&node->saved_in[i].tensor); /* saved_out follows saved_in */
-    stni_recomputation_leave(node);
+    if (node->part)
+        stni_recomputation_leave(node);
 }
 
 static void release_specs(struct stni_node *node)
@@ -204,8 +207,10 @@ void stni_node_release(struct stni_node *node)
         stni_node_drop_saved(node);
         release_specs(node);
         for (int i = 0; i < node->n_in; i++) {
-            stni_node_release(node->edges[i].node);
-            stni_leaf_release(node->edges[i].leaf);
+            if (node->edges[i].node)
+                stni_node_release(node->edges[i].node);
+            if (node->edges[i].leaf)
+                stni_leaf_release(node->edges[i].leaf);
         }
         for (int k = 0; k < node->n_out; k++)
             stni_tensor_drop(&node->cotangents[k]);
@@ -227,8 +232,10 @@ void stni_drop_autograd(stn_tensor *tensor)
 {
     if (tensor->leaf && tensor->leaf->handle == tensor)
         tensor->leaf->handle = NULL;
-    stni_node_release(tensor->node);
-    stni_leaf_release(tensor->leaf);
+    if (tensor->node)
+        stni_node_release(tensor->node);
+    if (tensor->leaf)
+        stni_leaf_release(tensor->leaf);
     tensor->node = NULL;
     tensor->leaf = NULL;
 }

@@ -471,7 +471,8 @@ static void instruction_sets_agree_bit_for_bit_but_for_fused_polynomials(void)
                     continue;
                 compute(&block);
                 if (isa)
-                    CHECK_I64(first_difference(stni_pointwise_result(block.op, (stn_dtype)d), got, wanted, N, nearness(block.op, (stn_dtype)d, isa)), -1);
+                    CHECK_I64(first_difference(stni_pointwise_result(block.op, (stn_dtype)d), got, wanted, N,
+                                               nearness(block.op, (stn_dtype)d, isa)), -1);
                 memcpy(wanted, got, sizeof wanted);
             }
     }

@@ -58,7 +58,8 @@ static inline int stni_pointwise_is_one_run(const struct stni_pointwise_args *ar
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);
 
-/* Dense runs of n elements, operands of one compute type, `out` of stni_pointwise_result; it may be one of `in` where that is the same. For the CPU's kernel; compiled once per instruction set. */
+/* Dense runs of n elements: operands of one compute type, and `out` of stni_pointwise_result, which may be one of `in` where that is the same.
+ * For the CPU's kernel; compiled once per instruction set. */
 struct stni_pointwise_block {
     enum stni_pointwise_op op;
     int64_t n;
