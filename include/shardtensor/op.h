@@ -144,7 +144,7 @@ enum stn_op_flags {
     STN_OP_PER_RANK = 8, /* a collective of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad
                             there; its backward runs on every rank, with `needs` 0 and zero cotangents where nothing depends on it */
     STN_OP_VIEW = 16, /* beside STN_OP_ALIAS: its results are views of in[0] in every layout and on every rank, where they have memory of
-                         their own too: neither is changed in place while both live */
+                         their own too: views apart, as ops_in_place.h says */
     STN_OP_INTERNAL = 32 /* a part of other ops, which call it by handle: stn_op_find, stn_op_at and stn_call do not give it. Handlers and
                             kernels are set for it by name as for any other */
 };

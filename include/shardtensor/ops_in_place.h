@@ -5,8 +5,13 @@
  * Placement:  input keeps its spec; the others are brought to it. Where input is Partial, the op must be linear in it.
  * Collective: over the mesh where another operand must move.
  * Gradient:   as that of the function: what backward reads of the old values is kept before they are changed.
- * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view, or viewed),
- *         STN_ERR_DTYPE, STN_ERR_SHAPE (the result's is not input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * Views:      slices (narrow, select, split and their like), transposes, permutations, and views that only add or drop dims of size 1
+ *             without moving data, share memory on every rank: changed in place they change what they show, and all other such views of
+ *             it. All other views are views apart, with memory of their own in some layout or on some rank: neither they nor, while
+ *             they live, what they show is changed in place. In grad mode no view is changed, nor what has views, where one of them
+ *             or an operand requires grad. An operand that overlaps what is changed is read as it was.
+ * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view apart, or seen
+ *         by one; a view, or viewed, where a gradient would have to follow), on every rank alike; STN_ERR_DTYPE, STN_ERR_SHAPE (the result's is not input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
 #ifndef SHARDTENSOR_OPS_IN_PLACE_H
 #define SHARDTENSOR_OPS_IN_PLACE_H
 

@@ -25,7 +25,7 @@ STN_API stn_tensor *stn_add_number(stn_tensor *input, double other);
 
 /** input += alpha * other, in place; `other` broadcasts to input's shape, input keeps its spec and dtype (beside a Partial(sum) input,
  *  `other` becomes pending too, which moves nothing).
- *  @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view, or viewed). */
+ *  @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; views: ops_in_place.h). */
 STN_API stn_tensor *stn_add_(stn_tensor *input, stn_tensor *other, double alpha);
 
 /** input * other. As stn_add, but Partial(sum) is kept where exactly one is Partial and the other Replicate.

@@ -11,7 +11,7 @@ STN_BEGIN_DECLS
  * Shapes:     (d0, …) -> `shape`, of as many elements; one entry may be -1 and is inferred.
  * Placement:  data stays where it is wherever a split of the new dims can describe it; else one exchange.
  * Collective: over the mesh where rows straddle.
- * Gradient:   yes, twice differentiable. The result may share memory: a view cannot be changed in place.
+ * Gradient:   yes, twice differentiable. A view apart (ops_in_place.h) unless dims of size 1 alone come and go.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape);
 
@@ -31,7 +31,7 @@ STN_API stn_tensor *stn_transpose(stn_tensor *input, int dim0, int dim1);
  * Placement:  Shards and Partial are kept; a Shard of a repeated dim becomes Replicate.
  * Collective: over the mesh where a repeated dim is sharded.
  * Gradient:   yes, twice differentiable: the cotangent, summed over repeated and new dims.
- * @return a view, which cannot be changed in place; STN_ERR_SHAPE, STN_ERR_ARGUMENT (ndim), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @return a view apart (ops_in_place.h); STN_ERR_SHAPE, STN_ERR_ARGUMENT (ndim), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_expand(stn_tensor *input, int ndim, const int64_t *shape);
 
 /** Dims in another order: output dim d is input dim dims[d].

@@ -75,11 +75,11 @@ static stn_status check_versions(const struct stni_node *node)
 {
     for (int i = 0; i < node->n_in + node->n_out; i++) { /* saved_out follows saved_in */
         const struct stni_saved *s = &node->saved_in[i];
-        if (!s->tensor || s->tensor->storage->version == s->version)
+        if (!s->tensor || stni_tensor_root(s->tensor)->version == s->version)
             continue;
         const char *name = i >= node->n_in ? "its output" : i < node->desc->n_inputs ? node->desc->inputs[i].name : "an input";
         return stni_fail(node->context, STN_ERR_STATE, "stn_backward: '%s' of %s was changed in place after it was saved (version %u, now %u)",
-                         name, node->desc->name, s->version, s->tensor->storage->version);
+                         name, node->desc->name, s->version, stni_tensor_root(s->tensor)->version);
     }
     return STN_OK;
 }

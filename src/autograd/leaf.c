@@ -186,6 +186,7 @@ stn_status stn_set_requires_grad(stn_tensor *tensor, int requires_grad)
             return stni_fail_memory(tensor->context, "leaf", sizeof *tensor->leaf);
     }
     tensor->flags = requires_grad ? tensor->flags | STNI_TENSOR_REQUIRES_GRAD : tensor->flags & ~(uint32_t)STNI_TENSOR_REQUIRES_GRAD;
+    stni_tensor_root(tensor)->has_grad = requires_grad != 0;
     return STN_OK;
 }
 
@@ -242,7 +243,6 @@ stn_tensor *stn_detach(stn_tensor *tensor)
         return tensor ? tensor->context->error_tensor : NULL;
     if (stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, 0, &out) != STN_OK)
         return tensor->context->error_tensor;
-    if (tensor->flags & STNI_TENSOR_VIEW)
-        stni_tensor_show(out, tensor);
+    stni_tensor_show_as(out, tensor);
     return stni_tensor_publish(out);
 }

@@ -109,7 +109,7 @@ stn_status stni_node_save(struct stni_node *node, const stn_op_call *call)
         return STN_OK;
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && (saves >> i & 1) && !node->saved_in[i].tensor)
-            node->saved_in[i] = (struct stni_saved){stn_tensor_retain(call->in[i]), call->in[i]->storage->version};
+            node->saved_in[i] = (struct stni_saved){stn_tensor_retain(call->in[i]), stni_tensor_root(call->in[i])->version};
     for (int k = 0; k < call->n_out; k++) {
         stn_tensor *t = call->out[k];
         if (!t || !(saves >> (32 + k) & 1) || node->saved_out[k].tensor)

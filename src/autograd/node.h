@@ -15,7 +15,7 @@ struct stni_edge {
     int output;
 };
 
-/* A tensor kept for backward, with the version of its storage when it was kept. */
+/* A tensor kept for backward, with the version of what it has or shows when it was kept. */
 struct stni_saved {
     stn_tensor *tensor;
     uint32_t version;

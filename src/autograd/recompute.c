@@ -134,9 +134,10 @@ static stn_status check_inputs(const struct stni_recomputation *part)
 {
     for (int i = 0; i < part->n_inputs; i++) {
         const struct stni_saved *input = &part->inputs[i];
-        if (input->tensor && input->tensor->storage->version != input->version)
-            return stni_fail(part->context, STN_ERR_STATE, "stn_recompute: input %d was changed in place since (version %u, now %u)", i,
-                             input->version, input->tensor->storage->version);
+        if (input->tensor && stni_tensor_root(input->tensor)->version != input->version)
+            return stni_fail(part->context, STN_ERR_STATE,
+                             "stn_recompute: input %d was changed in place since (version %u, now %u)", i,
+                             input->version, stni_tensor_root(input->tensor)->version);
     }
     return STN_OK;
 }
@@ -211,7 +212,7 @@ static stn_status create(stn_context *context, stn_recomputed_function function,
                                         .conditions = {context->no_grad, context->seed, context->random_stream}};
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i])
-            kept[i] = (struct stni_saved){stn_tensor_retain(inputs[i]), inputs[i]->storage->version};
+            kept[i] = (struct stni_saved){stn_tensor_retain(inputs[i]), stni_tensor_root(inputs[i])->version};
     *out = part;
     return STN_OK;
 }

@@ -244,7 +244,7 @@ INLINE stn_status run(struct stni_walk *w, unsigned steps)
     if (status != STN_OK || context->error.status != STN_OK)
         return run_failed(w, status);
     if (steps & STNI_STEP_IN_PLACE)
-        w->out[0]->storage->version++;
+        stni_tensor_root(w->out[0])->version++; /* on every rank, those of an empty view too */
     return STN_OK;
 }
 
@@ -254,7 +254,7 @@ ASIDE stn_status take_made(struct stni_walk *w, const stn_tensor *given)
     for (int k = 0; k < w->call.n_out; k++) {
         if (!w->out[k] && w->call.out_spec[k])
             return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its run made no output %d", w->desc->name, k);
-        if (w->out[k] && (w->desc->flags & STN_OP_VIEW))
+        if (w->out[k] && (w->desc->flags & STN_OP_VIEW) && !(w->out[k]->flags & STNI_TENSOR_SHARES))
             stni_tensor_show(w->out[k], given);
     }
     return STN_OK;
@@ -362,7 +362,7 @@ static stn_status alias_input(stn_tensor *in, stn_tensor **out)
 {
     STNI_TRY(stni_tensor_on(in->context, in->spec, in->storage, in->data, in->strides, in->flags & STNI_TENSOR_REQUIRES_GRAD, out));
     stni_share_autograd(in, *out);
-    stni_tensor_show(*out, in);
+    stni_tensor_share(*out, in);
     return STN_OK;
 }
 

@@ -5,19 +5,35 @@
 #include "core/tensor/tensor.h"
 #include "dispatch/schema.h"
 
-/* A tensor that others alias is not changed in place: whether they would see it depends on layouts. */
+#include <string.h>
+
+/* Why a change would be wrong to somebody who sees the elements: through memory of his own, which he may have in
+ * another layout or on another rank, or by a history that does not know of it: a view and what it shows have one
+ * memory, and a history each. NULL: it is right. */
+static const char *why_not(const struct stni_walk *w)
+{
+    const stn_context *context = w->call.context;
+    const stn_tensor *t = w->in[0];
+    const struct stni_storage *root = stni_tensor_root(t);
+    if ((t->flags & STNI_TENSOR_VIEW) && !(t->flags & STNI_TENSOR_SHARES))
+        return "is a view that need not share memory";
+    if (atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
+        return "has views that need not share its memory";
+    if (!stn_grad_enabled(context))
+        return NULL;
+    if (t->leaf && (t->flags & STNI_TENSOR_REQUIRES_GRAD))
+        return "is a leaf that requires grad while grad mode is on";
+    if (atomic_load_explicit(&root->views, memory_order_relaxed) > 0 &&
+        (root->has_grad || stni_needs_grad(context, w->call.n_in, w->in)))
+        return t->flags & STNI_TENSOR_VIEW ? "is a view whose change a gradient would have to follow"
+                                           : "has views, whose change a gradient would have to follow,";
+    return NULL;
+}
+
 static stn_status check_in_place(const struct stni_walk *w)
 {
-    stn_context *context = w->call.context;
-    const stn_tensor *t = w->in[0];
-    const char *why = NULL;
-    if (t->flags & STNI_TENSOR_VIEW)
-        why = "is a view";
-    else if (atomic_load_explicit(&t->storage->views, memory_order_relaxed) > 0)
-        why = "has views";
-    else if (t->leaf && (t->flags & STNI_TENSOR_REQUIRES_GRAD) && stn_grad_enabled(context))
-        why = "is a leaf that requires grad while grad mode is on";
-    return why ? stni_fail(context, STN_ERR_STATE, "%s: '%s' %s and cannot be changed in place", w->desc->name,
+    const char *why = why_not(w);
+    return why ? stni_fail(w->call.context, STN_ERR_STATE, "%s: '%s' %s and cannot be changed in place", w->desc->name,
                            stni_input_name(w->desc, 0), why)
                : STN_OK;
 }
@@ -39,6 +55,23 @@ static stn_status copy_input(struct stni_walk *w, int i)
     return stni_box_copy(w->call.context->queue, &to, &from, stn_dtype_size(copy->spec->layout.dtype));
 }
 
+/* What overlaps the memory that run is about to change, another view of it say, is copied before: an element would be
+ * read after its change. */
+static stn_status keep_overlapping(struct stni_walk *w)
+{
+    const stn_tensor *out = w->out[0];
+    for (int i = 1; i < w->call.n_in; i++) {
+        const stn_tensor *in = w->in[i];
+        if (!in || in->storage != out->storage)
+            continue;
+        if (in->spec == out->spec && in->data == out->data &&
+            memcmp(in->strides, out->strides, sizeof in->strides) == 0)
+            continue; /* element by element the same */
+        STNI_TRY(copy_input(w, i));
+    }
+    return STN_OK;
+}
+
 /* What backward will read of the memory that run is about to change is copied before. */
 static stn_status keep_overwritten(struct stni_walk *w)
 {
@@ -56,5 +89,6 @@ stn_status stni_in_place_begin(struct stni_walk *w)
 {
     w->out[0] = w->in[0];
     STNI_TRY(check_in_place(w));
+    STNI_TRY(keep_overlapping(w));
     return keep_overwritten(w);
 }

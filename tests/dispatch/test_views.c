@@ -1,4 +1,6 @@
-/* What is a view follows from the program: the same in every layout and on every rank, whether elements had to move or a chunk is empty. */
+/* What is a view follows from the program: the same in every layout and on every rank, whether elements had to move or
+ * a chunk is empty. Views that need not share memory are not changed in place, nor is what they show; through those
+ * that share it on every rank, what they show is changed. */
 #include "ranks.h"
 
 static void expect_refused(stn_context *context, stn_tensor *result, const char *wanted)
@@ -14,14 +16,19 @@ static void check_view(stn_context *context, stn_tensor *base, stn_tensor *(*sho
 {
     stn_scope_begin(context);
     stn_tensor *view = show(base);
-    expect_refused(context, stn_square_(view), "square_: 'input' is a view and cannot be changed in place");
-    expect_refused(context, stn_square_(stn_detach(view)), "square_: 'input' is a view and cannot be changed in place");
-    expect_refused(context, stn_square_(base), "square_: 'input' has views and cannot be changed in place");
+    expect_refused(context, stn_square_(view),
+                   "square_: 'input' is a view that need not share memory and cannot be changed in place");
+    expect_refused(context, stn_square_(stn_detach(view)),
+                   "square_: 'input' is a view that need not share memory and cannot be changed in place");
+    expect_refused(context, stn_square_(base),
+                   "square_: 'input' has views that need not share its memory and cannot be changed in place");
+    expect_refused(context, stn_square_(stn_slice(base, 0, 0, 1, 1)),
+                   "square_: 'input' has views that need not share its memory and cannot be changed in place");
+    expect_refused(context, stn_square_(stn_slice(view, 0, 0, 1, 1)),
+                   "square_: 'input' is a view that need not share memory and cannot be changed in place");
     CHECK_STATUS(stn_scope_end(context), STN_OK);
     CHECK(!stn_tensor_is_error(stn_square_(base)));
 }
-
-static stn_tensor *first_row(stn_tensor *x) { return stn_slice(x, 0, 0, 1, 1); }
 
 static stn_tensor *flat(stn_tensor *x)
 {
@@ -41,13 +48,12 @@ static stn_tensor *diagonal(stn_tensor *x) { return stn_diagonal(x, 1, 0, 1); }
 
 static stn_tensor *windows(stn_tensor *x) { return stn_unfold(x, 0, 2, 1); }
 
-static stn_tensor *once(stn_tensor *x)
+static stn_tensor *moved(stn_tensor *x)
 {
-    const int64_t repeats[] = {1, 1};
-    return stn_repeat(x, 2, repeats);
+    return stn_redistribute(x, stn_tensor_spec(x));
 }
 
-static stn_tensor *(*const shows[])(stn_tensor *) = {first_row, flat, flat_columns, pair, diagonal, windows, once};
+static stn_tensor *(*const shows[])(stn_tensor *) = {flat, flat_columns, pair, diagonal, windows, moved};
 
 static stn_tensor *make(stn_context *context, const stn_placement *place, int ndim, const int64_t *shape)
 {
@@ -73,6 +79,205 @@ static void views_are_views_in_every_layout_and_on_every_rank(void)
 {
     for (int n = 1; n <= 3; n++)
         test_ranks(n, layouts_body, NULL);
+}
+
+/* Views that share memory in every layout, and which elements of a ROWS x COLUMNS tensor they have: at[k] for element
+ * k. */
+enum { ROWS = 5, COLUMNS = 4, N = ROWS * COLUMNS };
+
+static stn_tensor *whole(stn_tensor *x)
+{
+    const int64_t repeats[] = {1, 1};
+    return stn_repeat(x, 2, repeats);
+}
+
+static stn_tensor *first_column(stn_tensor *x)
+{
+    return stn_slice(x, 1, 0, 1, 1);
+}
+static stn_tensor *one_row(stn_tensor *x)
+{
+    return stn_narrow(x, 0, 3, 1);
+}
+static stn_tensor *every_other(stn_tensor *x)
+{
+    return stn_slice(x, 0, 1, ROWS, 2);
+}
+static stn_tensor *turned(stn_tensor *x)
+{
+    return stn_transpose(x, 0, 1);
+}
+static stn_tensor *permuted(stn_tensor *x)
+{
+    return stn_permute(x, 2, (int[]){1, 0});
+}
+static stn_tensor *selected(stn_tensor *x)
+{
+    return stn_select(x, 0, 2);
+}
+static stn_tensor *column(stn_tensor *x)
+{
+    return stn_select(x, 1, -1);
+}
+static stn_tensor *deeper(stn_tensor *x)
+{
+    return stn_unsqueeze(stn_slice(stn_transpose(x, 0, 1), 0, 1, 3, 1), 1);
+}
+static stn_tensor *detached(stn_tensor *x)
+{
+    return stn_detach(stn_slice(x, 0, 2, ROWS, 1));
+}
+static stn_tensor *none(stn_tensor *x)
+{
+    return stn_slice(x, 0, 2, 2, 1);
+}
+
+static stn_tensor *(*const shares[])(stn_tensor *) = {whole,    first_column, one_row, every_other, turned, permuted,
+                                                      selected, column,       deeper,  detached,    none};
+
+static double counted(int64_t i)
+{
+    return (double)i;
+}
+
+/* Numbers tell elements apart: the view's say which ones it has. */
+static void check_write(stn_context *context, stn_tensor *x, stn_tensor *(*show)(stn_tensor *))
+{
+    double has[N], got[N], want[N];
+    stn_scope_begin(context);
+    stn_tensor *view = show(x), *other = stn_slice(x, 0, 0, 2, 1);
+    if (show == column && stn_spec_placement(stn_tensor_spec(x), 0).dim == 1 && stn_context_size(context) > 1) {
+        /* The ranks that have columns cut the rows of one instead: elements had to move. */
+        expect_refused(context, stn_square_(view),
+                       "square_: 'input' is a view that need not share memory and cannot be changed in place");
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        return;
+    }
+    const int64_t n = stn_spec_numel(stn_tensor_spec(view));
+    test_read(view, has, n);
+    test_read(x, want, N);
+    for (int64_t k = 0; k < n; k++)
+        for (int i = 0; i < N; i++)
+            if (want[i] == has[k]) {
+                want[i] = -2 * has[k] - 100; /* found no second time */
+                break;
+            }
+    const uint64_t before = stn_tensor_version(x);
+    CHECK(stn_add_(stn_mul_number_(view, -2), stn_add_number(stn_mul_number(view, 0), 100), -1) == view);
+    CHECK_I64((int64_t)(stn_tensor_version(x) - before), 2);
+    CHECK_I64((int64_t)(stn_tensor_version(view) - before), 2);
+    CHECK_I64((int64_t)(stn_tensor_version(other) - before), 2);
+    test_read(x, got, N);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(got[i], want[i], 0);
+    test_read(other, got, 2 * COLUMNS);
+    for (int i = 0; i < 2 * COLUMNS; i++)
+        CHECK_NEAR(got[i], want[i], 0);
+    CHECK(stn_square_(x) == x); /* what has such views is changed too, and they show it */
+    test_read(other, got, 2 * COLUMNS);
+    for (int i = 0; i < 2 * COLUMNS; i++)
+        CHECK_NEAR(got[i], want[i] * want[i], 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status writes_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {ROWS, COLUMNS},
+                  rows[][3] = {{5}, {1, 4}, {0, 4, 1}}, *const sizes[] = {rows[stn_context_size(context) - 1], NULL};
+    const stn_placement places[] = {stn_replicate(), stn_shard(0), stn_shard(1)};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    for (size_t v = 0; v < sizeof shares / sizeof *shares; v++)
+        for (int p = 0; p < 4; p++) {
+            stn_scope_begin(context);
+            const stn_placement *place =
+                &places[p < 3 ? p : 1]; /* the last time with uneven rows, of which a rank may have none */
+            check_write(context,
+                        test_tensor(context, mesh, place, STN_DTYPE_F64, 2, shape, p == 3 ? sizes : NULL, counted),
+                        shares[v]);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void what_views_share_on_every_rank_is_changed_through_them(void)
+{
+    for (int n = 1; n <= 3; n++)
+        test_ranks(n, writes_body, NULL);
+}
+
+/* Partial: a view of a pending sum takes what the sum would. And an operand that overlaps what is changed is read as it
+ * was. */
+static stn_status operands_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const stn_placement places[] = {stn_partial(STN_SUM), stn_shard(1), stn_replicate()};
+    double got[N];
+    (void)arg;
+    for (int p = 0; p < 3; p++) {
+        stn_scope_begin(context);
+        stn_tensor *x =
+            test_tensor(context, test_mesh(context, 2, 0), &places[p], STN_DTYPE_F64, 2, shape, NULL, counted);
+        stn_tensor *later = stn_slice(x, 0, 1, ROWS, 1), *earlier = stn_slice(x, 0, 0, ROWS - 1, 1);
+        CHECK(stn_add_(later, earlier, 10) == later);
+        test_read(x, got, N);
+        for (int i = 0; i < N; i++)
+            CHECK_NEAR(got[i], i < COLUMNS ? i : i + 10 * (i - COLUMNS), 0);
+        CHECK(stn_copy_(stn_select(x, 0, 0), stn_select(x, 0, 1)) != NULL);
+        test_read(x, got, N);
+        CHECK_NEAR(got[1], got[COLUMNS + 1], 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void pending_sums_and_operands_that_overlap_are_right(void)
+{
+    test_ranks(2, operands_body, NULL);
+}
+
+/* What backward kept is not what it was, on a rank whose part of the view is empty too. */
+static stn_status gradients_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const stn_placement cut = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    char text[300];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 2, shape, NULL, counted);
+    stn_tensor *w = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 2, shape, NULL, test_value);
+    stn_tensor *before = stn_slice(x, 1, 0, 2, 1);
+    CHECK_STATUS(stn_set_requires_grad(w, 1), STN_OK);
+    stn_tensor *loss = stn_sum(stn_mul(w, x), 0, NULL, 0), *row = stn_slice(x, 0, 0, 1, 1);
+    CHECK(stn_square_(row) == row);
+    CHECK(stn_backward(loss) == STN_ERR_STATE);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_STATE);
+    CHECK_STR(text, "stn_backward: 'other' of mul was changed in place after it was saved (version 0, now 1)");
+    const char *refused =
+        "mul_: 'input' is a view whose change a gradient would have to follow and cannot be changed in place";
+    expect_refused(context, stn_mul_(row, stn_slice(w, 0, 0, 1, 1)), refused); /* an operand requires grad */
+    expect_refused(context, stn_mul_(stn_slice(w, 0, 0, 1, 1), row), refused); /* the view does */
+    expect_refused(
+        context, stn_mul_(x, w),
+        "mul_: 'input' has views, whose change a gradient would have to follow, and cannot be changed in place");
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    expect_refused(context, stn_mul_(before, before), refused); /* what it shows does by now */
+    stn_no_grad_begin(context);
+    CHECK(stn_mul_(before, before) == before);
+    stn_tensor *of_leaf = stn_slice(w, 0, 0, 1, 1);
+    CHECK(stn_fill_(of_leaf, 7) == of_leaf);
+    stn_no_grad_end(context);
+    double got[N];
+    test_read(stn_detach(w), got, N);
+    CHECK_NEAR(got[COLUMNS - 1], 7, 0);
+    CHECK_NEAR(got[COLUMNS], test_value(COLUMNS), 0);
+    return stn_scope_end(context);
+}
+
+static void histories_that_would_not_know_of_a_change_refuse_it(void)
+{
+    test_ranks(3, gradients_body, NULL);
 }
 
 /* Made of transposed or flattened tensors of which nobody else knows. */
@@ -117,7 +322,8 @@ static stn_status local_body(stn_context *context, void *arg)
     stn_tensor *mine = stn_empty(context, local), *half = is_first ? mine : stn_slice(mine, 1, 0, 8, 2);
     stn_scope_begin(context);
     stn_tensor *whole = stn_from_local(half, spec, STN_GRAD_PER_RANK);
-    expect_refused(context, stn_square_(whole), "square_: 'input' is a view and cannot be changed in place");
+    expect_refused(context, stn_square_(whole),
+                   "square_: 'input' is a view that need not share memory and cannot be changed in place");
     CHECK_STATUS(stn_scope_end(context), STN_OK);
     stn_spec_release(&spec);
     stn_spec_release(&local);
@@ -133,6 +339,10 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"views_are_views_in_every_layout_and_on_every_rank", views_are_views_in_every_layout_and_on_every_rank},
+        {"what_views_share_on_every_rank_is_changed_through_them",
+         what_views_share_on_every_rank_is_changed_through_them},
+        {"pending_sums_and_operands_that_overlap_are_right", pending_sums_and_operands_that_overlap_are_right},
+        {"histories_that_would_not_know_of_a_change_refuse_it", histories_that_would_not_know_of_a_change_refuse_it},
         {"results_made_by_way_of_views_are_none", results_made_by_way_of_views_are_none},
         {"what_local_tensors_become_is_a_view_on_every_rank", what_local_tensors_become_is_a_view_on_every_rank},
     };

@@ -26,6 +26,7 @@ static const struct pattern {
     const char *op, *shapes;
 } patterns[] = {
     {"adaptive_avg_pool1d", "ncw"}, {"adaptive_avg_pool2d", "nchw"}, {"adaptive_avg_pool3d", "ncdhw"}, {"adaptive_max_pool1d", "ncw"},
+    {"anomaly_correlation", "ab,ab,b,b"}, {"crps_ensemble", "mab,ab"}, {"energy_score", "mab,ab,b"},
     {"adaptive_max_pool2d", "nchw"}, {"adaptive_max_pool3d", "ncdhw"}, {"addmm", "ik,ij,jk"}, {"affine_scan", "ab,ab"}, {"avg_pool1d", "ncw"},
     {"avg_pool2d", "nchw"}, {"avg_pool3d", "ncdhw"}, {"baddbmm", "bik,bij,bjk"}, {"batch_norm", "nchw,c,c,c,c"}, {"bmm", "bij,bjk"},
     {"cat", "abc,abc,abc"}, {"cdist", "bpm,brm"}, {"conv1d", "ncw,ock,o"}, {"conv2d", "nchw,ock2,o"}, {"conv3d", "ncdhw,ock21,o"},

@@ -254,11 +254,21 @@ static int run(struct draft *d, struct draw_counts *counts)
     return 0;
 }
 
+/* Views are changed in place in some layouts and not in others, and what they show with them. */
+static int is_view(const stn_tensor *tensor)
+{
+    char text[512] = "";
+    stn_tensor_describe(tensor, text, sizeof text);
+    return strstr(text, ", view") != NULL;
+}
+
 /* Whether a term may be changed in place: nothing else reads it, nor does the backward of what made it, and it shares
- * no memory by being moved to where it is already. The op refuses views. */
+ * no memory by being moved to where it is already. */
 static int may_change(const struct draft *d, int t)
 {
     const struct term *term = term_of(d, t);
+    if (is_view(d->e.tensor[t]))
+        return 0;
     if (term->dtype != d->dtype || program_uses(d->p, t) > 0)
         return 0;
     if (term->step == GIVEN)

@@ -144,15 +144,37 @@ void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base)
     struct stni_storage *root = stni_tensor_root(base);
     stni_storage_add_view(root);
     stni_tensor_show_nothing(tensor);
+    atomic_fetch_add_explicit(&root->apart, 1, memory_order_relaxed);
+    root->has_grad |= base->flags & STNI_TENSOR_REQUIRES_GRAD;
     tensor->shown = root;
     tensor->flags |= STNI_TENSOR_VIEW;
 }
 
+void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base)
+{
+    stni_tensor_show(tensor, base);
+    if ((base->flags & STNI_TENSOR_VIEW) && !(base->flags & STNI_TENSOR_SHARES))
+        return;
+    atomic_fetch_sub_explicit(&tensor->shown->apart, 1, memory_order_relaxed);
+    tensor->flags |= STNI_TENSOR_SHARES;
+}
+
+void stni_tensor_show_as(stn_tensor *handle, const stn_tensor *tensor)
+{
+    if (tensor->flags & STNI_TENSOR_SHARES)
+        stni_tensor_share(handle, tensor);
+    else if (tensor->flags & STNI_TENSOR_VIEW)
+        stni_tensor_show(handle, tensor);
+}
+
 void stni_tensor_show_nothing(stn_tensor *tensor)
 {
-    if (tensor->flags & STNI_TENSOR_VIEW)
-        stni_storage_drop_view(tensor->context, tensor->shown);
-    tensor->flags &= ~(uint32_t)STNI_TENSOR_VIEW;
+    if (!(tensor->flags & STNI_TENSOR_VIEW))
+        return;
+    if (!(tensor->flags & STNI_TENSOR_SHARES))
+        atomic_fetch_sub_explicit(&tensor->shown->apart, 1, memory_order_relaxed);
+    stni_storage_drop_view(tensor->context, tensor->shown);
+    tensor->flags &= ~(uint32_t)(STNI_TENSOR_VIEW | STNI_TENSOR_SHARES);
 }
 
 /* What few handles have besides their memory. */

@@ -16,7 +16,8 @@ enum stni_tensor_flags {
     STNI_TENSOR_ERROR = 1,
     STNI_TENSOR_VIEW = 2,          /* shows another tensor's elements, in its memory or not */
     STNI_TENSOR_REQUIRES_GRAD = 4, /* a leaf that requires grad, or the result of a node */
-    STNI_TENSOR_DENSE = 8          /* its strides are its spec's, and never change. Where they are so by chance it may lack the flag */
+    STNI_TENSOR_DENSE = 8,         /* its strides are its spec's, and never change. Where they are so by chance it may lack the flag */
+    STNI_TENSOR_SHARES = 16        /* of a view: on every rank its elements, each of them once, lie in the memory that it shows */
 };
 
 /* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its address tells it apart
@@ -65,6 +66,13 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
  * the layout: a chunk that had to move, or is empty on this rank, is one in memory of its own. */
 void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base);
 void stni_tensor_show_nothing(stn_tensor *tensor);
+
+/* As stni_tensor_show, of a view that shares `base`'s memory on every rank, unless its chunk is empty there: what is changed through one is
+ * changed in the other. Layouts and attributes alone may say so. Of a base that is a view apart, so is this one. */
+void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base);
+
+/* For a second handle on the elements of `tensor`: shows what that shows, if anything, in the same way. */
+void stni_tensor_show_as(stn_tensor *handle, const stn_tensor *tensor);
 
 /* Where the elements lie that a tensor has or shows. */
 static inline struct stni_storage *stni_tensor_root(const stn_tensor *tensor)

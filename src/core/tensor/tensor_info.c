@@ -120,7 +120,7 @@ int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size)
 
 uint64_t stn_tensor_version(const stn_tensor *tensor)
 {
-    return spec_of(tensor) == NULL ? 0 : tensor->storage->version;
+    return spec_of(tensor) == NULL ? 0 : stni_tensor_root(tensor)->version;
 }
 
 void stn_tensor_changed(stn_tensor *tensor)

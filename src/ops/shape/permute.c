@@ -131,7 +131,9 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(read(call, from));
     for (int d = 0; d < call->in[0]->spec->layout.ndim; d++)
         strides[d] = call->in[0]->strides[from[d]];
-    return stn_op_alias(call, 0, call->in[0], 0, strides);
+    STNI_TRY(stn_op_alias(call, 0, call->in[0], 0, strides));
+    stni_tensor_share(call->out[0], call->in[0]);
+    return STN_OK;
 }
 
 /* The inverse. */

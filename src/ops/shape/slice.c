@@ -116,11 +116,14 @@ static stn_status run(stn_op_call *call)
     struct stni_slice slice;
     int64_t strides[STN_MAX_NDIM];
     STNI_TRY(read(call, &slice));
-    if (call->out_spec[0]->local_numel == 0) /* an empty chunk keeps no memory */
-        return stni_tensor_create(call->context, call->out_spec[0], &call->out[0]);
     memcpy(strides, in->strides, sizeof strides);
     strides[slice.dim] *= slice.step;
-    return stn_op_alias(call, 0, in, stni_slice_first(in->spec, call->out_spec[0], &slice, in->strides), strides);
+    if (call->out_spec[0]->local_numel == 0) /* an empty chunk keeps no memory */
+        STNI_TRY(stni_tensor_create(call->context, call->out_spec[0], &call->out[0]));
+    else
+        STNI_TRY(stn_op_alias(call, 0, in, stni_slice_first(in->spec, call->out_spec[0], &slice, in->strides), strides));
+    stni_tensor_share(call->out[0], in);
+    return STN_OK;
 }
 
 static stn_status backward(stn_backward_call *call)

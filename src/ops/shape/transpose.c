@@ -66,7 +66,9 @@ static stn_status run(stn_op_call *call)
     memcpy(strides, in->strides, sizeof strides);
     strides[a] = in->strides[b];
     strides[b] = in->strides[a];
-    return stn_op_alias(call, 0, in, 0, strides);
+    STNI_TRY(stn_op_alias(call, 0, in, 0, strides));
+    stni_tensor_share(call->out[0], call->in[0]);
+    return STN_OK;
 }
 
 static stn_status backward(stn_backward_call *call)

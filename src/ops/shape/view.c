@@ -69,8 +69,24 @@ static stn_status check(stn_op_call *call)
     return infer(call, in->numel, meta);
 }
 
-/* The note: mesh axes along which data moves, and KEEPS_ORDER. */
-static const uint64_t KEEPS_ORDER = UINT64_C(1) << 32;
+/* The note: mesh axes along which data moves, KEEPS_ORDER, and SHARES: strides serve on every rank, whatever those of its chunk are. */
+static const uint64_t KEEPS_ORDER = UINT64_C(1) << 32, SHARES = UINT64_C(1) << 33;
+
+/* Whether shapes differ in dims of size 1 alone. */
+static int is_same_but_for_ones(const struct stni_layout *in, const stn_meta *out)
+{
+    int d = 0, e = 0;
+    for (;;) {
+        while (d < in->ndim && in->shape[d] == 1)
+            d++;
+        while (e < out->ndim && out->shape[e] == 1)
+            e++;
+        if (d == in->ndim || e == out->ndim)
+            return d == in->ndim && e == out->ndim;
+        if (in->shape[d++] != out->shape[e++])
+            return 0;
+    }
+}
 
 static stn_status place(stn_op_call *call)
 {
@@ -79,7 +95,9 @@ static stn_status place(stn_op_call *call)
     STNI_TRY(stni_view_place(call->in_spec[0], meta->ndim, meta->shape, &place));
     call->want[0] = place.want;
     call->out_spec[0] = place.out;
-    call->note = place.moves | (place.keeps_order ? KEEPS_ORDER : 0);
+    const int shares =
+        !place.moves && place.want == call->in_spec[0] && is_same_but_for_ones(&place.want->layout, meta);
+    call->note = place.moves | (place.keeps_order ? KEEPS_ORDER : 0) | (shares ? SHARES : 0);
     return STN_OK;
 }
 
@@ -97,15 +115,23 @@ static stn_status run_slowly(stn_op_call *call, uint32_t moves)
     return moves ? stni_view_exchange(in, call->out[0], &groups, moves) : stni_view_copy(in, call->out[0], &groups);
 }
 
-static stn_status run(stn_op_call *call)
+static stn_status make(stn_op_call *call)
 {
     stn_tensor *in = call->in[0];
     const stn_spec *spec = call->out_spec[0];
-    if (call->note == KEEPS_ORDER && stni_tensor_is_dense(in))
+    if ((call->note & ~SHARES) == KEEPS_ORDER && stni_tensor_is_dense(in))
         return stn_op_alias(call, 0, in, 0, spec->strides);
     if (spec->numel == 0 || (spec->layout.mesh && !spec->layout.mesh->member))
         return stni_tensor_create(call->context, spec, &call->out[0]);
     return run_slowly(call, (uint32_t)call->note);
+}
+
+static stn_status run(stn_op_call *call)
+{
+    STNI_TRY(make(call));
+    if (call->note & SHARES)
+        stni_tensor_share(call->out[0], call->in[0]);
+    return STN_OK;
 }
 
 static stn_status backward(stn_backward_call *call)

@@ -377,7 +377,7 @@ static stn_status outside_body(stn_context *context, void *arg)
     stn_tensor *local = stn_mesh_contains_me(mesh) ? filled(context, shape, 2) : NULL;
     stn_tensor *x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
     CHECK(stn_tensor_is_error(stn_square_(x)));
-    expect(context, STN_ERR_STATE, "square_: 'input' is a view and cannot be changed in place");
+    expect(context, STN_ERR_STATE, "square_: 'input' is a view that need not share memory and cannot be changed in place");
     CHECK(!stn_requires_grad(x));
     if (local)
         CHECK_STATUS(stn_set_requires_grad(local, 1), STN_OK);

@@ -132,7 +132,7 @@ static stn_status unchanged_body(stn_context *context, void *arg)
     check_values(z, 1);
     /* The same bytes seen twice: whether a change in place were seen by the other would depend on layouts. */
     stn_mul_number_(y, 2);
-    expect(context, STN_ERR_STATE, "mul_: 'input' is a view and cannot be changed in place");
+    expect(context, STN_ERR_STATE, "mul_: 'input' is a view that need not share memory and cannot be changed in place");
     return stn_scope_end(context);
 }
 

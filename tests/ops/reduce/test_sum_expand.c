@@ -288,7 +288,7 @@ static stn_status errors(stn_context *context, void *arg)
     check_error(context, stn_expand(x, 3, (int64_t[]){-1, 2, 3}), STN_ERR_SHAPE,
                 "expand: 'shape' got (-1, 2, 3), which 'input' of shape (2, 3) cannot be repeated to");
     stn_tensor *wide = stn_expand(x, 3, (int64_t[]){2, 2, 3}), *one = stn_sum(x, 0, NULL, 0);
-    check_error(context, stn_add_(wide, x, 1), STN_ERR_STATE, "add_: 'input' is a view and cannot be changed in place");
+    check_error(context, stn_add_(wide, x, 1), STN_ERR_STATE, "add_: 'input' is a view that need not share memory and cannot be changed in place");
     stn_tensor_release(&wide);
     stn_tensor_release(&one);
     stn_tensor_release(&x);
