@@ -6,8 +6,7 @@
 enum { LANES = 16 };
 
 #define T float
-#define MAP map_f32
-#define SUM sum_f32
+#define NAME(f) f##_f32
 #define LOG stni_log_f32
 #define LOG1P stni_log1p_f32
 #define LOG1P_UNIT stni_log1p_unit_f32
@@ -15,8 +14,7 @@ enum { LANES = 16 };
 #define SIGMOID stni_sigmoid_f32
 #include "ops/loss/loss_block_tmpl.h"
 #define T double
-#define MAP map_f64
-#define SUM sum_f64
+#define NAME(f) f##_f64
 #define LOG log
 #define LOG1P log1p
 #define LOG1P_UNIT log1p

@@ -1,41 +1,84 @@
-/* One compute type's loops. Included once per type with T, MAP and SUM, the functions' names, and the elementary functions of T. */
+/* One compute type's loops. Included once per type with T, NAME(f), which is f of this type, and the elementary
+ * functions of T. */
+
+#define OPERANDS                                                \
+    const T *b_x = b->x, *b_y = b->y, *b_w = b->w, *b_z = b->z; \
+    const T p = (T)b->p, q = (T)b->q;                           \
+    (void)p, (void)q
 
 /* What rows are written in. */
-#define ELEMENT(i)                                \
+#define ELEMENT(i)                              \
     const T x = b_x[i], y = b_y[i], z = b_z[i]; \
     STNI_LOSS_LOCALS
 
-#define TERM(expression)                                        \
-    _Pragma("omp simd")                                         \
-    for (int64_t i = 0; i < b->n; i++) {                        \
-        ELEMENT(i);                                             \
-        out[i] = b_w[i] * b_g[i] * scale * (T)(expression);     \
-    }                                                           \
-    break;
+/* Each term of a row is a function of its own, not inlined: profilers know it by its name, compilers take less time for
+ * many small functions than for a large one, and make one of those that are alike, such as all that are 0. */
+#define TERM(function, expression)                                                        \
+    static __attribute__((noinline)) void NAME(function)(const struct stni_loss_block *b) \
+    {                                                                                     \
+        OPERANDS;                                                                         \
+        const T *b_g = b->g;                                                              \
+        const T scale = (T)b->scale;                                                      \
+        T *out = b->out;                                                                  \
+        _Pragma("omp simd")                                                               \
+        for (int64_t i = 0; i < b->n; i++) {                                              \
+            ELEMENT(i);                                                                   \
+            out[i] = b_w[i] * b_g[i] * scale * (T)(expression);                           \
+        }                                                                                 \
+    }
 
-#define CASE(name, value, by_x, by_y, by_z, by_xx, by_xy, by_yy, by_xz, by_yz, by_zz) \
-    case STNI_LOSS_##name:                                                            \
-        switch (b->term) {                                                            \
-        case STNI_LOSS_VALUE: TERM(value)                                             \
-        case STNI_LOSS_X: TERM(by_x)                                                  \
-        case STNI_LOSS_Y: TERM(by_y)                                                  \
-        case STNI_LOSS_Z: TERM(by_z)                                                  \
-        case STNI_LOSS_XX: TERM(by_xx)                                                \
-        case STNI_LOSS_XY: TERM(by_xy)                                                \
-        case STNI_LOSS_YY: TERM(by_yy)                                                \
-        case STNI_LOSS_XZ: TERM(by_xz)                                                \
-        case STNI_LOSS_YZ: TERM(by_yz)                                                \
-        case STNI_LOSS_ZZ: TERM(by_zz)                                                \
-        case STNI_LOSS_TERMS: break;                                                  \
-        }                                                                             \
+#define SUM(function, expression)                                                                               \
+    static __attribute__((noinline)) void NAME(function)(const struct stni_loss_block *b, double (*sum)[LANES]) \
+    {                                                                                                           \
+        OPERANDS;                                                                                               \
+        int64_t i = 0;                                                                                          \
+        for (; i + LANES <= b->n; i += LANES)                                                                   \
+            for (int l = 0; l < LANES; l++) {                                                                   \
+                ELEMENT(i + l);                                                                                 \
+                sum[0][l] += (double)(b_w[i + l] * (T)(expression));                                            \
+                sum[1][l] += (double)b_w[i + l];                                                                \
+            }                                                                                                   \
+        for (int l = 0; i + l < b->n; l++) {                                                                    \
+            ELEMENT(i + l);                                                                                     \
+            sum[0][l] += (double)(b_w[i + l] * (T)(expression));                                                \
+            sum[1][l] += (double)b_w[i + l];                                                                    \
+        }                                                                                                       \
+    }
+
+#define ROW(name, value, by_x, by_y, by_z, by_xx, by_xy, by_yy, by_xz, by_yz, by_zz) \
+    SUM(sum_##name, value)                                                           \
+    TERM(name, value)                                                                \
+    TERM(name##_x, by_x)                                                             \
+    TERM(name##_y, by_y)                                                             \
+    TERM(name##_z, by_z)                                                             \
+    TERM(name##_xx, by_xx)                                                           \
+    TERM(name##_xy, by_xy)                                                           \
+    TERM(name##_yy, by_yy)                                                           \
+    TERM(name##_xz, by_xz)                                                           \
+    TERM(name##_yz, by_yz)                                                           \
+    TERM(name##_zz, by_zz)
+
+STNI_LOSS_LIST(ROW)
+
+#define CASE(name, ...)                               \
+    case STNI_LOSS_##name:                            \
+        switch (b->term) {                            \
+        case STNI_LOSS_VALUE: NAME(name)(b); break;   \
+        case STNI_LOSS_X: NAME(name##_x)(b); break;   \
+        case STNI_LOSS_Y: NAME(name##_y)(b); break;   \
+        case STNI_LOSS_Z: NAME(name##_z)(b); break;   \
+        case STNI_LOSS_XX: NAME(name##_xx)(b); break; \
+        case STNI_LOSS_XY: NAME(name##_xy)(b); break; \
+        case STNI_LOSS_YY: NAME(name##_yy)(b); break; \
+        case STNI_LOSS_XZ: NAME(name##_xz)(b); break; \
+        case STNI_LOSS_YZ: NAME(name##_yz)(b); break; \
+        case STNI_LOSS_ZZ: NAME(name##_zz)(b); break; \
+        case STNI_LOSS_TERMS: break;                  \
+        }                                             \
         break;
 
-static void MAP(const struct stni_loss_block *b)
+static void NAME(map)(const struct stni_loss_block *b)
 {
-    const T *b_x = b->x, *b_y = b->y, *b_w = b->w, *b_z = b->z, *b_g = b->g;
-    const T p = (T)b->p, q = (T)b->q, scale = (T)b->scale;
-    T *out = b->out;
-    (void)p, (void)q;
     switch (b->loss) {
         STNI_LOSS_LIST(CASE)
     case STNI_LOSS_COUNT:
@@ -44,28 +87,12 @@ static void MAP(const struct stni_loss_block *b)
 }
 
 #undef CASE
-#define CASE(name, value, by_x, by_y, by_z, by_xx, by_xy, by_yy, by_xz, by_yz, by_zz) \
-    case STNI_LOSS_##name:                                                            \
-        for (; i + LANES <= b->n; i += LANES)                                         \
-            for (int l = 0; l < LANES; l++) {                                         \
-                ELEMENT(i + l);                                                       \
-                sum[0][l] += (double)(b_w[i + l] * (T)(value));                       \
-                sum[1][l] += (double)b_w[i + l];                                      \
-            }                                                                         \
-        for (int l = 0; i + l < b->n; l++) {                                          \
-            ELEMENT(i + l);                                                           \
-            sum[0][l] += (double)(b_w[i + l] * (T)(value));                           \
-            sum[1][l] += (double)b_w[i + l];                                          \
-        }                                                                             \
-        break;
+#define CASE(name, ...) \
+    case STNI_LOSS_##name: NAME(sum_##name)(b, sum); break;
 
-static void SUM(const struct stni_loss_block *b)
+static void NAME(sum)(const struct stni_loss_block *b)
 {
-    const T *b_x = b->x, *b_y = b->y, *b_w = b->w, *b_z = b->z;
-    const T p = (T)b->p, q = (T)b->q;
     double sum[2][LANES] = {{0}};
-    int64_t i = 0;
-    (void)p, (void)q;
     switch (b->loss) {
         STNI_LOSS_LIST(CASE)
     case STNI_LOSS_COUNT:
@@ -80,12 +107,14 @@ static void SUM(const struct stni_loss_block *b)
     b->sum[1] += sum[1][0];
 }
 
-#undef CASE
-#undef TERM
+#undef OPERANDS
 #undef ELEMENT
-#undef T
-#undef MAP
+#undef TERM
 #undef SUM
+#undef ROW
+#undef CASE
+#undef T
+#undef NAME
 #undef LOG
 #undef LOG1P
 #undef LOG1P_UNIT
