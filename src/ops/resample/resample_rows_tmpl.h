@@ -7,33 +7,6 @@
 #undef FROM
 #undef READ
 #undef SUM_LONG
-#define FROM A
-#define READ(x) (x)
-#define SUM_LONG NAME(sum_long)
-#include "ops/resample/resample_long_tmpl.h"
-#undef FROM
-#undef READ
-#undef SUM_LONG
-
-/* One sum of many terms that follow each other: f64 lanes, which are added pairwise, run after run. */
-static A NAME(sum_line)(const A *from, const double *w, int64_t terms)
-{
-    double total = 0;
-    for (int64_t k = 0, end; k < terms; k = end) {
-        double lane[LANES] = {0};
-        end = terms - k < LANES * RUN ? terms : k + LANES * RUN;
-        for (; k + LANES <= end; k += LANES)
-            for (int l = 0; l < LANES; l++)
-                lane[l] += w[k + l] * (double)from[k + l];
-        for (int l = 0; k + l < end; l++)
-            lane[l] += w[k + l] * (double)from[k + l];
-        for (int half = LANES / 2; half > 0; half /= 2)
-            for (int l = 0; l < half; l++)
-                lane[l] += lane[l + half];
-        total += lane[0];
-    }
-    return (A)total;
-}
 
 /* sums = sum over k of w[k] rows[k], for n elements; rows begin `apart` elements from each other. */
 static void NAME(combine)(A *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n)
@@ -70,45 +43,9 @@ static void NAME(gather)(A *restrict sums, const T *rows, int64_t apart, const d
         NAME(combine)(sums + i * width, rows + i * step, apart, w, terms, width);
 }
 
-/* The same from rows of sums. */
-static void NAME(fold)(A *restrict sums, const A *rows, int64_t apart, const double *w, int64_t terms, int64_t n)
+/* Where n periods of sums are put. */
+static inline __attribute__((always_inline)) void NAME(put_even)(A (*sums)[BLOCK], int64_t period, T *restrict to, int64_t step, int64_t n)
 {
-    for (int64_t i = 0; i < n && terms > RUN; i += STRIP)
-        NAME(sum_long)(sums + i, rows + i, 1, apart, w, terms, n - i < STRIP ? n - i : STRIP);
-    if (terms > RUN)
-        return;
-    if (terms == 0)
-        memset(sums, 0, (size_t)n * sizeof *sums);
-    for (int64_t i = 0; i < n && terms > 0; i++)
-        sums[i] = (A)w[0] * rows[i];
-    for (int64_t k = 1; k < terms; k++)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] += (A)w[k] * rows[i + k * apart];
-}
-
-/* n periods of targets: the terms of `x` from target t on, `gap` elements from each other, and those of the next period `apart` further. */
-static inline __attribute__((always_inline)) void NAME(even)(const struct table *x, int64_t t, const A *row, int64_t period, int64_t apart,
-                                                             int64_t gap, T *restrict to, int64_t step, int64_t n)
-{
-    A sums[PERIODS][BLOCK];
-    for (int64_t p = 0; p < period; p++) {
-        const double *w = x->weight + x->begin[t + p];
-        const A *from = row + (x->first[t + p] - x->first[t]) * gap;
-        const int64_t terms = x->begin[t + p + 1] - x->begin[t + p];
-        if (terms > RUN) {
-            NAME(sum_long)(sums[p], from, apart, gap, w, terms, n);
-            continue;
-        }
-        if (terms > 1)
-            for (int64_t i = 0; i < n; i++)
-                sums[p][i] = (A)w[0] * from[i * apart] + (A)w[1] * from[i * apart + gap];
-        else
-            for (int64_t i = 0; i < n; i++)
-                sums[p][i] = terms > 0 ? (A)w[0] * from[i * apart] : 0;
-        for (int64_t k = 2; k < terms; k++)
-            for (int64_t i = 0; i < n; i++)
-                sums[p][i] += (A)w[k] * from[i * apart + k * gap];
-    }
     for (int64_t i = 0; i < n; i++)
         for (int64_t p = 0; p < period; p++)
             to[(i * period + p) * step] = STORE(sums[p][i]);
@@ -117,33 +54,33 @@ static inline __attribute__((always_inline)) void NAME(even)(const struct table 
 /* The even run of a line of groups of `width`, which lie dense and have period 1 where that is not 1. */
 static void NAME(evenly)(const struct table *x, const A *row, int64_t width, T *to, int64_t step)
 {
-    const int64_t t = x->even.begin, apart = x->apart, all = stni_range_length(x->even) / x->period * width;
+    A sums[PERIODS][BLOCK];
+    const int64_t t = x->even.begin, all = stni_range_length(x->even) / x->period * width;
     const int64_t each = width > 1 ? 1 : step;
-    const int64_t kind = each == 1 && apart < 3 ? (apart - 1) * PERIODS + x->period : 0; /* which numbers the compiler may know */
+    const int in_place = !HALF && x->period == 1 && each == 1; /* the sums are the result */
     row += x->first[t] * width;
     to += t * step;
     for (int64_t i = 0; i < all; i += BLOCK) {
         const int64_t n = all - i < BLOCK ? all - i : BLOCK;
-        const A *from = row + i * apart;
         T *out = to + i * x->period * each;
-        switch (kind) {
+        OF_A(sum_even)(x, row + i * x->apart, width, n, in_place ? (A(*)[BLOCK])(void *)out : sums);
+        if (in_place)
+            continue;
+        switch (each == 1 ? x->period : 0) { /* which numbers the compiler may know */
         case 1:
-            NAME(even)(x, t, from, 1, 1, width, out, 1, n);
+            NAME(put_even)(sums, 1, out, 1, n);
             break;
         case 2:
-            NAME(even)(x, t, from, 2, 1, 1, out, 1, n);
+            NAME(put_even)(sums, 2, out, 1, n);
             break;
         case 3:
-            NAME(even)(x, t, from, 3, 1, 1, out, 1, n);
+            NAME(put_even)(sums, 3, out, 1, n);
             break;
         case 4:
-            NAME(even)(x, t, from, 4, 1, 1, out, 1, n);
-            break;
-        case PERIODS + 1:
-            NAME(even)(x, t, from, 1, 2, 1, out, 1, n);
+            NAME(put_even)(sums, 4, out, 1, n);
             break;
         default:
-            NAME(even)(x, t, from, x->period, apart, 1, out, each, n);
+            NAME(put_even)(sums, x->period, out, each, n);
         }
     }
 }
@@ -159,7 +96,7 @@ static void NAME(points)(const struct table *x, struct stni_range targets, const
             continue;
         }
         if (end - begin > RUN) {
-            to[t * step] = STORE(NAME(sum_line)(from, x->weight + begin, end - begin));
+            to[t * step] = STORE(OF_A(sum_line)(from, x->weight + begin, end - begin));
             continue;
         }
         A sum = begin < end ? (A)x->weight[begin] * from[0] : 0;
@@ -188,7 +125,7 @@ static void NAME(groups)(const struct table *x, struct stni_range targets, const
             for (int64_t v = 0; v < width; v++)
                 out[v] = STORE((A)w[0] * from[v]);
         } else {
-            NAME(fold)(sums, from, width, w, terms, width);
+            OF_A(fold)(sums, from, width, w, terms, width);
             for (int64_t v = 0; v < width; v++)
                 out[v] = STORE(sums[v]);
         }
@@ -232,7 +169,7 @@ static void NAME(image)(const struct stni_resample_args *a, const struct table *
                 NAME(gather)(row, from + y->first[ty] * a->source_stride[1], a->source_stride[1], wy, terms, nx, a->width,
                              a->source_stride[2]);
             else
-                NAME(fold)(row, plane + y->first[ty] * row_n, row_n, wy, terms, row_n);
+                OF_A(fold)(row, plane + y->first[ty] * row_n, row_n, wy, terms, row_n);
             NAME(line)(a, &table[2], row, sums, to + tz * a->target_stride[0] + ty * a->target_stride[1]);
         }
     }
