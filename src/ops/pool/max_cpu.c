@@ -16,6 +16,27 @@ INLINE int nan_never(int64_t x) { return (void)x, 0; }
 #define IS_NAN(x) _Generic((x), float: nan_f32, double: nan_f64, default: nan_never)(x)
 #define LEAST(x) _Generic((x), float: -INFINITY, double: -INFINITY, int64_t: INT64_MIN, int32_t: INT32_MIN, uint8_t: 0)
 
+/* Maxima so far, elementwise, and in which row each was met; NULL: not wanted. */
+struct line {
+    void *best;
+    int32_t *row;
+};
+
+#define A float
+#define NAME(f) f##_f32
+#include "ops/pool/max_lines_tmpl.h"
+#undef A
+#undef NAME
+#define A double
+#define NAME(f) f##_f64
+#include "ops/pool/max_lines_tmpl.h"
+#undef A
+#undef NAME
+#define TEMPLATE "ops/pool/max_lines_tmpl.h"
+#include "core/box/each_integer.h"
+#undef TEMPLATE
+
+#define OF_A(f) _Generic((A)0, float: f##_f32, double: f##_f64, int64_t: f##_i64, int32_t: f##_i32, uint8_t: f##_u8)
 #define TEMPLATE "ops/pool/max_rows_tmpl.h"
 #include "core/box/each_float.h"
 #include "core/box/each_integer.h"

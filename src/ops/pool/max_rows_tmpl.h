@@ -1,53 +1,37 @@
 /* Included once per dtype by max_cpu.c. */
 
-/* Maxima so far, elementwise, and in which row and at which tap of the line each was met; rows and taps NULL: not wanted. */
-struct NAME(line) {
-    A *best;
-    int32_t *row, *tap;
-};
-
-/* The larger of two numbers; a NaN if there is one. Two selections and no branch, so that a loop of it is vectorized. */
-INLINE A NAME(larger)(A best, A v)
-{
-    const A more = v > best ? v : best;
-    return IS_NAN(v) ? v : more;
-}
-
-INLINE void NAME(keep_largest)(A *restrict best, const A *restrict from, int64_t step, int64_t n)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        best[i] = NAME(larger)(best[i], from[i * step]);
-}
-
 INLINE void NAME(keep_largest_of_row)(A *restrict best, const T *restrict from, int64_t step, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        best[i] = NAME(larger)(best[i], LOAD(from[i * step]));
+        best[i] = OF_A(larger)(best[i], LOAD(from[i * step]));
 }
 
 /* Elements of row `r`, `step` apart; rows come in ascending order. */
-INLINE void NAME(compare_row)(const struct NAME(line) *line, const T *from, int64_t step, int64_t n, int32_t r, int is_first)
+INLINE void NAME(compare_row)(const struct line *line, const T *from, int64_t step, int64_t n, int32_t r, int is_first)
 {
     A *restrict best = line->best;
     int32_t *restrict row = line->row;
-    for (int64_t i = 0; i < n && is_first; i++)
-        best[i] = LOAD(from[i * step]);
-    for (int64_t i = 0; i < n && is_first && row; i++)
-        row[i] = r;
-    for (int64_t i = 0; i < n && !is_first && row; i++) {
-        A v = LOAD(from[i * step]);
-        int wins = (v > best[i]) | IS_NAN(v);
-        best[i] = wins ? v : best[i];
-        row[i] = wins ? r : row[i];
-    }
-    if (!is_first && !row)
+    if (is_first) {
+        for (int64_t i = 0; i < n; i++)
+            best[i] = LOAD(from[i * step]);
+        if (row)
+            for (int64_t i = 0; i < n; i++)
+                row[i] = r;
+    } else if (row) {
+        for (int64_t i = 0; i < n; i++) {
+            A v = LOAD(from[i * step]);
+            int wins = (v > best[i]) | IS_NAN(v);
+            best[i] = wins ? v : best[i];
+            row[i] = wins ? r : row[i];
+        }
+    } else {
         NAME(keep_largest_of_row)(best, from, step, n);
+    }
 }
 
 /* A row whose elements come in groups of a->width, which lie dense. */
-static void NAME(take_row)(const struct stni_resample_args *a, const struct NAME(line) *line, const T *from, int32_t r, int is_first)
+static void NAME(take_row)(const struct stni_resample_args *a, const struct line *line, const T *from, int32_t r, int is_first)
 {
     const int64_t n = stni_range_length(a->source[2]), width = a->width, step = a->source_stride[2];
     if (step == width) {
@@ -59,70 +43,42 @@ static void NAME(take_row)(const struct stni_resample_args *a, const struct NAME
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        struct NAME(line) group = {line->best + i * width, line->row ? line->row + i * width : NULL, NULL};
+        struct line group = {(A *)line->best + i * width, line->row ? line->row + i * width : NULL};
         NAME(compare_row)(&group, from + i * step, 1, width, r, is_first);
     }
 }
 
-/* Tap k of n targets, elements of a line of maxima `step` apart; taps come in ascending order. */
-INLINE void NAME(compare_tap)(const struct NAME(line) *to, const A *from, const int32_t *from_row, int64_t step, int64_t n, int32_t k)
-{
-    A *restrict best = to->best;
-    int32_t *restrict row = to->row, *restrict tap = to->tap;
-    for (int64_t i = 0; i < n && k == 0; i++)
-        best[i] = from[i * step];
-    for (int64_t i = 0; i < n && k == 0 && from_row; i++)
-        row[i] = from_row[i * step], tap[i] = 0;
-    for (int64_t i = 0; i < n && k > 0 && from_row; i++) {
-        A v = from[i * step];
-        int32_t r = from_row[i * step];
-        int larger = (v > best[i]) | ((v == best[i]) & (r < row[i]));
-        int wins = larger | (IS_NAN(v) & (!IS_NAN(best[i]) | (r >= row[i])));
-        best[i] = wins ? v : best[i];
-        row[i] = wins ? r : row[i];
-        tap[i] = wins ? k : tap[i];
-    }
-    if (k > 0 && !from_row)
-        NAME(keep_largest)(best, from, step, n);
-}
-
 /* n targets, at most BLOCK, whose taps are `apart` columns of groups from each other; `at` is the first element of the first tap. */
-static void NAME(columns)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct NAME(line) *line, int64_t at,
+static void NAME(columns)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct line *line, int64_t at,
                           int64_t step, int64_t taps, int64_t column, int64_t columns, int64_t n, T *to, int64_t *index, int64_t to_step)
 {
     A best[BLOCK];
     int32_t row[BLOCK], tap[BLOCK];
-    const struct NAME(line) found = {best, row, tap};
     const int64_t dilation = a->dim[2].dilation;
-    for (int64_t k = 0; k < taps; k++) {
-        const int64_t first = at + k * dilation * a->width;
-        const int32_t *rows = line->row ? line->row + first : NULL;
-        if (step == 1)
-            NAME(compare_tap)(&found, line->best + first, rows, 1, n, (int32_t)k);
-        else if (step == 2)
-            NAME(compare_tap)(&found, line->best + first, rows, 2, n, (int32_t)k);
-        else
-            NAME(compare_tap)(&found, line->best + first, rows, step, n, (int32_t)k);
-    }
-    for (int64_t i = 0; i < n && to_step == 1; i++)
-        to[i] = STORE(best[i]);
-    for (int64_t i = 0; i < n && to_step != 1; i++)
-        to[i * to_step] = STORE(best[i]);
-    for (int64_t i = 0; i < n && index; i++)
-        index[i * to_step] = tables->row[row[i]] + column + i * columns + tap[i] * dilation;
+    OF_A(compare_taps)(best, row, tap, line, at, step, taps, dilation * a->width, n);
+    if (to_step == 1)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = STORE(best[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i * to_step] = STORE(best[i]);
+    if (index)
+        for (int64_t i = 0; i < n; i++)
+            index[i * to_step] = tables->row[row[i]] + column + i * columns + tap[i] * dilation;
 }
 
 static void NAME(fill)(T *to, int64_t *index, int64_t to_step, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i * to_step] = STORE(LEAST((A)0));
-    for (int64_t i = 0; i < n && index; i++)
-        index[i * to_step] = -1;
+    if (index)
+        for (int64_t i = 0; i < n; i++)
+            index[i * to_step] = -1;
 }
 
 /* Targets of one run: neighbours along the line where elements stand alone, else one after the other with a group's elements as
  * neighbours. */
-static void NAME(take_run)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct NAME(line) *line,
+static void NAME(take_run)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct line *line,
                            const struct stni_max_run *run, int has_rows, T *to, int64_t *index)
 {
     const int64_t width = a->width, lanes = width > 1 ? width : run->n, targets = width > 1 ? run->n : 1, stride = a->target_stride[2];
@@ -147,7 +103,7 @@ static void NAME(image)(const struct stni_resample_args *a, const struct stni_ma
     const int64_t ny = stni_range_length(a->source[1]);
     A *best = tables->memory;
     int32_t *row = (int32_t *)(void *)((double *)tables->memory + stni_range_length(a->source[2]) * a->width);
-    const struct NAME(line) line = {best, tables->index ? row : NULL, NULL};
+    const struct line line = {best, tables->index ? row : NULL};
     for (int64_t tz = a->target[0].begin; tz < a->target[0].end; tz++)
         for (int64_t ty = a->target[1].begin; ty < a->target[1].end; ty++) {
             const struct stni_resample_taps z = stni_resample_taps(&a->dim[0], tz), y = stni_resample_taps(&a->dim[1], ty);
