@@ -17,6 +17,7 @@
     X(any) \
     X(count_nonzero) \
     X(euclidean_norm) \
+    X(exact_sum) \
     X(expand) \
     X(logsumexp) \
     X(mean) \

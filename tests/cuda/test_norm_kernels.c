@@ -1,4 +1,4 @@
-/* Softmax, normalisations, statistics and losses with their gradients on a CUDA device against the CPU's: odd sizes,
+/* Softmax, normalisations, statistics, exact sums and losses with their gradients on a CUDA device against the CPU's: odd sizes,
  * no elements, few results of many elements, whose sums are taken in parts, and strided inputs. */
 #include "both.h"
 
@@ -196,6 +196,26 @@ static void statistics_are_the_cpus(void)
     run_all(works, sizeof works / sizeof works[0], 1);
 }
 
+/* Of numbers of many magnitudes, dense and strided. */
+static int exact_sums(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = both_input(context, dtype, 3, shape, 1), *cube = stn_mul(stn_mul(x, x), x);
+    stn_tensor *wide = stn_mul(stn_mul(cube, cube), x);
+    (void)context;
+    out[0] = stn_exact_sum(wide, 0, NULL, 0);
+    out[1] = stn_exact_sum(wide, 1, (int[]){0}, 1);
+    out[2] = stn_exact_sum(stn_slice(stn_transpose(wide, 0, 2), 0, 0, shape[2], 2), 2, (int[]){0, 1}, 0);
+    return 3;
+}
+
+static void exact_sums_are_the_cpus_to_the_bit(void)
+{
+    static const both_work work = {"exact sums", exact_sums};
+    for (int s = 0; s < SHAPES; s++)
+        for (int p = 0; p < PRECISIONS; p++)
+            both_compare(&work, precisions[p].dtype, shapes[s], 0);
+}
+
 static void losses_are_the_cpus(void)
 {
     static const both_work works[] = {{"of differences", losses_of_differences},
@@ -211,6 +231,7 @@ int main(int argc, char **argv)
         {"softmax_is_the_cpus", softmax_is_the_cpus},
         {"normalisations_are_the_cpus", normalisations_are_the_cpus},
         {"statistics_are_the_cpus", statistics_are_the_cpus},
+        {"exact_sums_are_the_cpus_to_the_bit", exact_sums_are_the_cpus_to_the_bit},
         {"losses_are_the_cpus", losses_are_the_cpus},
     };
     return TEST_MAIN(argc, argv, cases);
