@@ -205,17 +205,31 @@ static const void *spread(const struct stni_norm_args *a, const void *coarse, in
     return to;
 }
 
+/* What a pass that writes the result needs but for the statistics. */
+static struct stni_norm_pass result_pass(const struct stni_norm_args *a, int streamed)
+{
+    return (struct stni_norm_pass){
+        .args = a, .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
+        .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed,
+    };
+}
+
 void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *a, int streamed, int64_t ahead)
 {
     merge_parts(a);
     if (a->empty)
         return;
-    const struct stni_norm_pass pass = {
-        .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)},
-        .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
-        .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed, .ahead = ahead,
-    };
+    struct stni_norm_pass pass = result_pass(a, streamed);
+    pass.stat[0] = spread(a, a->mean, 0);
+    pass.stat[1] = spread(a, a->rstd, 1);
+    pass.ahead = ahead;
     kernels(queue)->normalise[a->dtype](&pass);
+}
+
+void stni_norm_normalise_whole(const stn_queue *queue, const struct stni_norm_args *a, int streamed)
+{
+    const struct stni_norm_pass pass = result_pass(a, streamed);
+    kernels(queue)->whole[a->dtype](&pass);
 }
 
 /* Backward */

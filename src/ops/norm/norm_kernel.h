@@ -52,6 +52,9 @@ size_t stni_norm_workspace(stn_queue *queue, const void *args); /* of each of th
 /* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and x is prefetched `ahead` bytes further on. */
 void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *args, int streamed, int64_t ahead);
 
+/* normalise without parts, of rows that stni_norm_cpu.whole takes. */
+void stni_norm_normalise_whole(const stn_queue *queue, const struct stni_norm_args *args, int streamed);
+
 /* The passes over the chunk of the CPU's kernels, one table per instruction set. */
 struct stni_norm_pass {
     const struct stni_norm_args *args;
@@ -69,6 +72,7 @@ struct stni_norm_pass {
 typedef void (*stni_norm_pass_fn)(const struct stni_norm_pass *pass);
 struct stni_norm_cpu {
     stni_norm_pass_fn moments[4], weights[4], normalise[4], sums[4], apply[4]; /* by dtype: f32 f64 bf16 f16 */
+    stni_norm_pass_fn whole[4]; /* statistics and result of dense rows, each a group by itself */
 };
 extern const struct stni_norm_cpu stni_norm_cpu_base, stni_norm_cpu_avx2, stni_norm_cpu_avx512;
 

@@ -3,6 +3,7 @@
 #include "core/base/dtype.h"
 #include "core/base/isa.h"
 #include "ops/norm/norm_rows.h"
+#include "ops/common/moments.h"
 #include "ops/cpu/nontemporal_blocks.h"
 #include "ops/cpu/scalar_loop.h"
 
@@ -14,7 +15,8 @@ enum {
     NEAR_LINE = 1 << 16, /* columns; longer rows come from memory, which four concurrent streams read faster */
     AHEAD = 8192, /* bytes to prefetch ahead: hardware prefetchers stop at the end of a page */
     BLOCK = 2048, /* columns with sums of their own that are passed over at once */
-    PIECE = 2048 /* bytes of a result that go out in one run of non-temporal stores */
+    PIECE = 2048, /* bytes of a result that go out in one run of non-temporal stores */
+    TOGETHER = 64 /* short rows of which a piece is made, at most */
 };
 
 /* The two fastest dims at one index of the others. */
@@ -104,11 +106,16 @@ static const double least_squares = 0x1p-110, most_squares = 0x1p126;
 
 #define TEMPLATE "ops/norm/norm_lanes_tmpl.h"
 #include "core/box/each_float.h"
+#undef TEMPLATE
+
+#define TEMPLATE "ops/norm/norm_whole_tmpl.h"
+#include "core/box/each_float.h"
 
 const struct stni_norm_cpu STNI_ISA_NAME(stni_norm_cpu) = {
     .moments = {moments_f32, moments_f64, moments_bf16, moments_f16},
     .weights = {weights_f32, weights_f64, weights_bf16, weights_f16},
     .normalise = {normalise_f32, normalise_f64, normalise_bf16, normalise_f16},
+    .whole = {whole_f32, whole_f64, whole_bf16, whole_f16},
     .sums = {sums_f32, sums_f64, sums_bf16, sums_f16},
     .apply = {apply_f32, apply_f64, apply_bf16, apply_f16},
 };

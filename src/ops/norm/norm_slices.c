@@ -5,6 +5,7 @@
 #include "ops/norm/norm_kernel.h"
 
 enum {
+    WHOLE_ROW = 32 << 10,    /* bytes of a row that stays in the L1 cache, or nearly */
     SLICE = 64 << 10,        /* bytes of x */
     AHEAD = 8192,            /* bytes to prefetch ahead where there is no next slice */
     STREAM_ROW = 1024        /* bytes of a row that is worth non-temporal stores by itself */
@@ -39,6 +40,19 @@ static int64_t unit(const struct stni_norm_args *a)
     if (fine * a->shape[0] != a->rows * a->channels || a->offset != 0 || a->groups * a->per_group != a->channels)
         return a->shape[0];
     return fine % a->per_group == 0 ? 1 : a->per_group % fine == 0 ? a->per_group / fine : a->shape[0];
+}
+
+/* Whether each row is a group by itself and all of it dense, as layer and RMS norms mostly have them. */
+static int has_whole_rows(const struct stni_norm_args *a)
+{
+    const int col = a->ndim - 1;
+    if (a->ndim > 2 || a->per_group != 1 || a->offset != 0 || a->groups != a->channels || a->shape[col] * size_of(a) > WHOLE_ROW)
+        return 0;
+    int whole = a->strides[NORM_X][col] == 1 && a->strides[NORM_Y][col] == 1 && a->strides[NORM_STAT][col] == 0;
+    for (int k = NORM_WEIGHT; k <= NORM_PARAM; k++)
+        if (k == NORM_WEIGHT ? a->weight != NULL : a->bias != NULL)
+            whole = whole && a->strides[k][col] == 1 && (col == 0 || a->strides[k][0] == 0);
+    return whole && (col == 0 || a->strides[NORM_STAT][0] == 1);
 }
 
 static const void *moved(const void *data, int64_t bytes)
@@ -82,6 +96,8 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
     const int64_t step = bytes * least < SLICE ? SLICE / (bytes * least) * least : least;
     if (a->parts)
         stni_norm_normalise_parts(queue, a, streamed, AHEAD);
+    else if (!a->empty && has_whole_rows(a))
+        stni_norm_normalise_whole(queue, a, streamed);
     else if (a->empty || step >= a->shape[0])
         normalise(queue, &all, streamed, AHEAD);
     else

@@ -107,7 +107,7 @@ static const struct large {
     {{{3, {1, 64, 40000}}, 32, 80000, 40000, 64, 0.1}, 0, 0},
 };
 
-static stn_tensor *call_large(stn_context *context, const struct large *l, const float *values, stn_tensor *param)
+static stn_tensor *call_large(stn_context *context, const struct large *l, const float *values, stn_tensor *weight, stn_tensor *bias)
 {
     static const int order[] = {0, 2, 3, 1};
     const struct random_shape *s = &l->c.shape;
@@ -116,11 +116,13 @@ static stn_tensor *call_large(stn_context *context, const struct large *l, const
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, s->ndim, s->shape, l->channels_last ? &options : NULL, &spec), STN_OK);
     stn_tensor *x = stn_from_host(context, spec, values);
     stn_spec_release(&spec);
-    return l->last ? stn_layer_norm(x, l->last, s->shape + s->ndim - l->last, param, param, l->c.eps)
-                   : stn_group_norm(x, l->c.n_groups / s->shape[0], param, param, l->c.eps);
+    return l->last ? stn_layer_norm(x, l->last, s->shape + s->ndim - l->last, weight, bias, l->c.eps)
+                   : stn_group_norm(x, l->c.n_groups / s->shape[0], weight, bias, l->c.eps);
 }
 
-static void check_large(stn_context *context, const struct large *l, int with_params)
+enum { WEIGHT = 1, BIAS = 2 };
+
+static void check_large(stn_context *context, const struct large *l, int params_given)
 {
     const int64_t n = against_one_numel(&l->c.shape);
     const struct random_shape params = {1, {l->c.params}};
@@ -132,9 +134,9 @@ static void check_large(stn_context *context, const struct large *l, int with_pa
     for (int64_t i = 0; i < l->c.params; i++)
         w[i] = 1 + (double)(i % 13) / 16;
     stn_scope_begin(context);
-    stn_tensor *p = with_params ? against_one_local(context, STN_DTYPE_F32, &params, w) : NULL;
-    test_read(call_large(context, l, f, p), x, n);
-    want_norm(&l->c, f, with_params ? w : NULL, with_params ? w : NULL, want, slack);
+    stn_tensor *p = params_given ? against_one_local(context, STN_DTYPE_F32, &params, w) : NULL;
+    test_read(call_large(context, l, f, params_given & WEIGHT ? p : NULL, params_given & BIAS ? p : NULL), x, n);
+    want_norm(&l->c, f, params_given & WEIGHT ? w : NULL, params_given & BIAS ? w : NULL, want, slack);
     CHECK_I64(count_wrong(&l->c, x, want, slack), 0);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
     free(x), free(want), free(slack), free(w), free(f);
@@ -144,9 +146,11 @@ static stn_status large_body(stn_context *context, void *arg)
 {
     (void)arg;
     for (size_t i = 0; i < sizeof larges / sizeof *larges; i++)
-        check_large(context, &larges[i], i % 2 == 0);
-    check_large(context, &larges[3], 1);
-    check_large(context, &larges[5], 1);
+        check_large(context, &larges[i], i % 2 == 0 ? WEIGHT | BIAS : 0);
+    check_large(context, &larges[0], WEIGHT);
+    check_large(context, &larges[1], BIAS);
+    check_large(context, &larges[3], WEIGHT | BIAS);
+    check_large(context, &larges[5], WEIGHT | BIAS);
     return STN_OK;
 }
 
