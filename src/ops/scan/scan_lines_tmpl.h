@@ -23,15 +23,17 @@ static inline __attribute__((always_inline)) void NAME(store)(struct NAME(places
         at.indices[index] = STATE(index)(s);
 }
 
-/* Element i of the dim, at these places, joins what is before it. */
+/* Element i of the dim, at these places, joins what is before it. `beside`: so do those of the lines beside it. */
 static inline __attribute__((always_inline)) struct STATE(state) NAME(step)(const struct stni_scan_args *a, struct NAME(places) at,
-                                                                            enum stni_scan_op op, int stores, int64_t i, int64_t x_at,
-                                                                            int64_t y_at, int64_t out_at, struct STATE(state) last)
+                                                                            enum stni_scan_op op, int beside, int stores, int64_t i,
+                                                                            int64_t x_at, int64_t y_at, int64_t out_at,
+                                                                            struct STATE(state) last)
 {
     const int affine = op == STNI_SCAN_AFFINE || op == STNI_SCAN_AFFINE_LAGGED;
     const int before = a->exclusive || op == STNI_SCAN_AFFINE_LAGGED;
     const S x = (S)LOAD(at.x[x_at]), y = affine ? (S)LOAD(at.y[y_at]) : 0;
-    const struct STATE(state) now = STATE(join)(op, last, STATE(lift)(op, x, y, a->first + i));
+    const struct STATE(state) own = STATE(lift)(op, x, y, a->first + i);
+    const struct STATE(state) now = beside ? STATE(join_beside)(op, last, own) : STATE(join)(op, last, own);
     if (stores)
         NAME(store)(at, op, out_at, y_at, before ? last : now, y);
     return now;
@@ -50,7 +52,7 @@ static inline __attribute__((always_inline)) void NAME(along)(const struct stni_
         const int64_t out = b->at[SCAN_OUT] + l * b->lane[SCAN_OUT];
         struct STATE(state) s = stores && all ? all[b->line + l] : STATE(none)(op);
         for (int64_t k = 0, i = first; k < n; k++, i += next)
-            s = NAME(step)(a, at, op, stores, i, x + i * x_step, y + i * y_step, out + i * out_step, s);
+            s = NAME(step)(a, at, op, 0, stores, i, x + i * x_step, y + i * y_step, out + i * out_step, s);
         if (!stores)
             all[b->line + l] = s;
     }
@@ -125,7 +127,7 @@ static inline __attribute__((always_inline)) void NAME(across)(const struct stni
         _Pragma("omp simd")
         for (int64_t l = 0; l < width; l++) {
             const struct STATE(state) last = {first[l], second[l]};
-            const struct STATE(state) now = NAME(step)(a, at, op, stores, i, l, l, l, last);
+            const struct STATE(state) now = NAME(step)(a, at, op, 1, stores, i, l, l, l, last);
             first[l] = now.a;
             second[l] = now.b;
         }

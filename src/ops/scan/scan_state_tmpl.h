@@ -40,6 +40,14 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(extremum)(struct STATE(state) p, st
     return RE(v.b) >= 0 && takes ? v : p;
 }
 
+/* The same without branches: of lines side by side none waits for another's comparison, while one line alone is faster where the processor may
+ * guess that the maximum stays. */
+STNI_KERNEL_INLINE struct STATE(state) STATE(extremum_beside)(struct STATE(state) p, struct STATE(state) v, int beats)
+{
+    const int takes = (RE(v.b) >= 0) & ((RE(p.b) < 0) | ISNAN(v.a) | beats);
+    return STATE(state_of)(takes ? v.a : p.a, takes ? v.b : p.b);
+}
+
 /* Equal exponents need no exp, which would make NaN of infinities. */
 STNI_KERNEL_INLINE struct STATE(state) STATE(log_add)(struct STATE(state) p, struct STATE(state) v)
 {
@@ -68,6 +76,14 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(join)(enum stni_scan_op op, struct 
     case STNI_SCAN_OP_COUNT: break;
     }
     return p;
+}
+
+/* join, for lines side by side. */
+STNI_KERNEL_INLINE struct STATE(state) STATE(join_beside)(enum stni_scan_op op, struct STATE(state) p, struct STATE(state) v)
+{
+    if (op == STNI_SCAN_MAX)
+        return STATE(extremum_beside)(p, v, RE(v.a) >= RE(p.a));
+    return op == STNI_SCAN_MIN ? STATE(extremum_beside)(p, v, RE(v.a) <= RE(p.a)) : STATE(join)(op, p, v);
 }
 
 /* The state of one element: x, with y for affine ones, at index i. */
