@@ -3,7 +3,7 @@
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_CXX_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_CXX_H
 
-#include "core/device/cuda/complex.cuh"
+#include "core/device/cuda/complex_functions.cuh"
 
 #define COMPLEX_F32 stni_complex<float>
 #define COMPLEX_F64 stni_complex<double>
