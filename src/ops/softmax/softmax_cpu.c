@@ -64,7 +64,7 @@ static int is_streamed(const struct stni_softmax_args *a)
 }
 
 /* Whether lines are so short that a horizontal sum of each would cost more than everything else: then LANES of them are transposed. */
-static int can_turn(const struct stni_lines *lines)
+static int can_transpose(const struct stni_lines *lines)
 {
     return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED && lines->shape[lines->ndim - 1] >= LANES;
 }
@@ -149,7 +149,7 @@ stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw
     static const strip_fn of_transposed[] = {forward_transposed_f32, forward_transposed_f64, forward_transposed_bf16, forward_transposed_f16};
     static const strip_fn of_columns[] = {forward_columns_f32, forward_columns_f64, forward_columns_bf16,
                                           forward_columns_f16};
-    const int transposed = can_turn(&args->lines);
+    const int transposed = can_transpose(&args->lines);
     const int64_t together = transposed ? LANES : goes_along(&args->lines) ? lines_together(&args->lines) : 0;
     const int streamed = together && is_streamed(args);
     if (together)

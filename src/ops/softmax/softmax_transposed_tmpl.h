@@ -2,7 +2,7 @@
  * has a scalar remainder. Lines that are left over, fewer than LANES, are computed as in softmax_short_tmpl.h. A template of
  * core/box/each_float.h. */
 
-static inline void NAME(turn)(T *to, int64_t to_stride, const T *from, int64_t from_stride, int64_t n, int64_t m)
+static inline void NAME(transpose)(T *to, int64_t to_stride, const T *from, int64_t from_stride, int64_t n, int64_t m)
 {
     enum { LOG = sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3 };
     const int64_t size = sizeof(T);
@@ -60,10 +60,10 @@ static void NAME(forward_transposed)(const struct stni_softmax_args *a, const st
         return;
     }
     NAME(prefetch)(s, x, n);
-    NAME(turn)(tile, LANES, x, a->lines.strides[SOFTMAX_X][last], LANES, n);
+    NAME(transpose)(tile, LANES, x, a->lines.strides[SOFTMAX_X][last], LANES, n);
     NAME(largest_transposed)(tile, n, max);
     NAME(raise_transposed)(tile, n, max, term, total);
     NAME(finish_transposed)(tile, n, a->logarithm, max, term, total);
-    NAME(turn)(to, a->lines.strides[SOFTMAX_OUT][last], tile, LANES, n, LANES);
+    NAME(transpose)(to, a->lines.strides[SOFTMAX_OUT][last], tile, LANES, n, LANES);
     NAME(send)(s, out, to, n);
 }
