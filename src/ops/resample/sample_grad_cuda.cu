@@ -78,10 +78,10 @@ template <class S> STNI_DEVICE double sum_read(const stni_sample_args &a, int64_
     return sum;
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS) put_slopes(const __grid_constant__ stni_sample_args a)
+template <class S> __global__ void __launch_bounds__(THREADS) put_gradients(const __grid_constant__ stni_sample_args a)
 {
     const int64_t points = a.n_points[0] * a.n_points[1] * a.n_points[2], i = (int64_t)blockIdx.x * THREADS + threadIdx.x, batch = i / points;
-    double slope[STNI_SAMPLE_DIMS] = {0};
+    double gradient[STNI_SAMPLE_DIMS] = {0};
     sampled_point p;
     if (batch >= a.n_batch)
         return;
@@ -94,13 +94,13 @@ template <class S> __global__ void __launch_bounds__(THREADS) put_slopes(const _
             continue;
         const double sum = sum_read<S>(a, batch, p.at, stni_sample_offset(&a.input, place));
         const double w[] = {p.taps[0].weight[tap[0]], p.taps[1].weight[tap[1]], p.taps[2].weight[tap[2]]};
-        slope[0] += sum * p.taps[0].slope[tap[0]] * w[1] * w[2];
-        slope[1] += sum * w[0] * p.taps[1].slope[tap[1]] * w[2];
-        slope[2] += sum * w[0] * w[1] * p.taps[2].slope[tap[2]];
+        gradient[0] += sum * p.taps[0].derivative[tap[0]] * w[1] * w[2];
+        gradient[1] += sum * w[0] * p.taps[1].derivative[tap[1]] * w[2];
+        gradient[2] += sum * w[0] * w[1] * p.taps[2].derivative[tap[2]];
     }
     S *to = (S *)a.grad_grid.data + batch * a.grad_grid.batch + stni_sample_offset(&a.grad_grid, p.at);
     for (int d = 0; d < a.dims; d++)
-        to[d * a.grad_grid.channel] = (S)slope[STNI_SAMPLE_DIMS - 1 - d];
+        to[d * a.grad_grid.channel] = (S)gradient[STNI_SAMPLE_DIMS - 1 - d];
 }
 
 template <class S> void launch_gradients_of(const stni_sample_args &a, cudaStream_t stream)
@@ -109,7 +109,7 @@ template <class S> void launch_gradients_of(const stni_sample_args &a, cudaStrea
     if (a.grad_input.data && points > 0 && a.n_channels > 0)
         STNI_LAUNCH(add_to_input<S>, blocks_for(a.n_batch * a.n_channels, 1), THREADS, stream, a);
     if (a.grad_grid.data && points > 0)
-        STNI_LAUNCH(put_slopes<S>, blocks_for(points, THREADS), THREADS, stream, a);
+        STNI_LAUNCH(put_gradients<S>, blocks_for(points, THREADS), THREADS, stream, a);
 }
 
 void launch_gradients(const stni_sample_args &a, cudaStream_t stream)

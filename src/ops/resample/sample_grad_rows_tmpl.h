@@ -68,12 +68,12 @@ static void NAME(channel)(struct NAME(block) *b, const T *grad, const T *from, T
 }
 
 /* The gradients of the coordinates. */
-static void NAME(put_slopes)(const struct stni_sample_args *a, int64_t batch, int64_t first,
-                             const struct NAME(block) *b)
+static void NAME(put_gradients)(const struct stni_sample_args *a, int64_t batch, int64_t first,
+                                const struct NAME(block) *b)
 {
     for (int i = 0; i < b->n; i++) {
         const struct stni_sample_taps *taps = b->taps[i];
-        double slope[STNI_SAMPLE_DIMS] = {0};
+        double gradient[STNI_SAMPLE_DIMS] = {0};
         int64_t at[STNI_SAMPLE_DIMS];
         for (int k = 0; k < b->n_reads; k++) {
             int tap[STNI_SAMPLE_DIMS];
@@ -82,14 +82,14 @@ static void NAME(put_slopes)(const struct stni_sample_args *a, int64_t batch, in
             stni_sample_split(a, k, b->n_taps, tap);
             const double w[] = {taps[0].weight[tap[0]], taps[1].weight[tap[1]], taps[2].weight[tap[2]]},
                 sum = b->sum[k][i];
-            slope[0] += sum * taps[0].slope[tap[0]] * w[1] * w[2];
-            slope[1] += sum * w[0] * taps[1].slope[tap[1]] * w[2];
-            slope[2] += sum * w[0] * w[1] * taps[2].slope[tap[2]];
+            gradient[0] += sum * taps[0].derivative[tap[0]] * w[1] * w[2];
+            gradient[1] += sum * w[0] * taps[1].derivative[tap[1]] * w[2];
+            gradient[2] += sum * w[0] * w[1] * taps[2].derivative[tap[2]];
         }
         stni_sample_point(a, first + i, at);
         T *to = (T *)a->grad_grid.data + batch * a->grad_grid.batch + stni_sample_offset(&a->grad_grid, at);
         for (int d = 0; d < a->dims; d++)
-            to[d * a->grad_grid.channel] = (T)slope[STNI_SAMPLE_DIMS - 1 - d];
+            to[d * a->grad_grid.channel] = (T)gradient[STNI_SAMPLE_DIMS - 1 - d];
     }
 }
 
@@ -107,6 +107,6 @@ static void NAME(batch)(const struct stni_sample_args *a, int64_t batch)
             NAME(channel)(&b, grad + c * a->output.channel, from ? from + c * a->input.channel : NULL,
                           to ? to + c * a->grad_input.channel : NULL);
         if (a->grad_grid.data)
-            NAME(put_slopes)(a, batch, first, &b);
+            NAME(put_gradients)(a, batch, first, &b);
     }
 }

@@ -18,7 +18,8 @@ struct stni_sample_rule {
 
 struct stni_sample_taps {
     int64_t index[STNI_SAMPLE_TAPS]; /* below 0 or beyond the end: reads zero */
-    double weight[STNI_SAMPLE_TAPS], slope[STNI_SAMPLE_TAPS]; /* slope: the weight's derivative with respect to the coordinate */
+    double weight[STNI_SAMPLE_TAPS];
+    double derivative[STNI_SAMPLE_TAPS]; /* of the weight with respect to the coordinate */
 };
 
 STNI_INLINE int stni_sample_n_taps(enum stni_sample_mode mode)
@@ -56,7 +57,7 @@ STNI_INLINE int64_t stni_sample_index(double x)
 }
 
 /* The derivative of Keys' cubic at distance x, 0 <= x < 2. */
-STNI_INLINE double stni_sample_cubic_slope(double x)
+STNI_INLINE double stni_sample_cubic_derivative(double x)
 {
     const double a = -0.75;
     return x <= 1 ? (3 * (a + 2) * x - 2 * (a + 3)) * x : (3 * a * x - 10 * a) * x + 8 * a;
@@ -69,7 +70,7 @@ STNI_INLINE void stni_sample_bicubic(const struct stni_sample_rule *rule, int64_
         double away = (double)(k - 1) - t, ignored = 1;
         out->index[k] = stni_sample_index(stni_sample_move(rule, n, base + k - 1, &ignored));
         out->weight[k] = stni_resample_cubic(fabs(away));
-        out->slope[k] = scale * (away < 0 ? 1 : -1) * stni_sample_cubic_slope(fabs(away));
+        out->derivative[k] = scale * (away < 0 ? 1 : -1) * stni_sample_cubic_derivative(fabs(away));
     }
 }
 
