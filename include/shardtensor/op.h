@@ -254,11 +254,26 @@ typedef enum stn_padding_mode {
 
 enum { STN_MAX_HALO_NDIM = 3 };
 
-/** By how many elements an op reads beyond its chunk. Entry d is dim d's; at most STN_MAX_HALO_NDIM dims have a width. The same on every rank. */
+/** Where the poles of a grid of latitudes and longitudes lie. */
+typedef enum stn_poles {
+    STN_POLES_NONE,
+    STN_POLES_BETWEEN_ROWS, /* half a cell beyond the first and the last row: … 1 0 | 0 1 2 … */
+    STN_POLES_ON_ROWS       /* on them: … 2 1 | 0 1 2 … */
+} stn_poles;
+
+/** By how many elements an op reads beyond its chunk. Entry d is dim d's; at most STN_MAX_HALO_NDIM dims have a width.
+ *  The same on every rank.
+ *
+ *  Over the poles: beyond both ends of dim `latitude` come the grid's own rows again, in reverse order and turned by
+ *  half of the longitudes, as one meets them who walks on over the pole. The number of longitudes is even, and
+ *  mode[longitude] is STN_PADDING_CIRCULAR; mode[latitude] is not read. Components of vectors change their sign
+ *  there, which is the caller's affair. `longitude` counts as a dim with a width. */
 typedef struct stn_halo {
     size_t size;                                        /* sizeof(stn_halo) */
     int64_t below[STN_MAX_NDIM], above[STN_MAX_NDIM];   /* elements before the first and behind the last of the chunk */
     stn_padding_mode mode[STN_MAX_NDIM];                /* what stands beyond the ends of the whole tensor */
+    stn_poles poles;                                    /* 0: there are none, and latitude and longitude are not read */
+    int latitude, longitude;                            /* dims */
 } stn_halo;
 
 /** This rank's chunk with margins, in memory that lasts as long as the work queued by run: `extended` becomes a dense row-major box of
@@ -269,8 +284,10 @@ typedef struct stn_halo {
  * Collective: for `run`, over the ranks that share the dims with a width; one exchange, which is queued. A local tensor communicates nothing.
  * Gradient:   none by itself: the op's backward uses stn_op_halo_add, or stn_op_halo with the widths exchanged.
  * @param in    one of the op's inputs or outputs.
- * @return STN_ERR_ARGUMENT (halo: size, a negative width, an unknown mode, too many dims), STN_ERR_SHAPE (REFLECT: a width of the dim's size or
- *  more; REPLICATE, CIRCULAR: a dim without elements), STN_ERR_PARTIAL, STN_ERR_MEMORY, STN_ERR_COMM. Source: examples/own_stencil.c. */
+ * @return STN_ERR_ARGUMENT (halo: size, a negative width, an unknown mode, too many dims, poles without two dims or
+ *  half the longitudes), STN_ERR_SHAPE (REFLECT: a width of the dim's size or more; over the poles: more rows than there
+ *  are; REPLICATE, CIRCULAR: a dim without elements), STN_ERR_PARTIAL, STN_ERR_MEMORY, STN_ERR_COMM.
+ *  Source: examples/own_stencil.c. */
 STN_API stn_status stn_op_halo(const stn_op_call *call, stn_tensor *in, const stn_halo *halo, stn_box *extended);
 
 /** A box of the shape that stn_op_halo gives for `like`, its elements not set: for a kernel that fills it before stn_op_halo_add. Local. */
