@@ -94,5 +94,23 @@ typedef stn_status (*stn_grad_hook)(stn_tensor *leaf, void *arg);
 /** Adds a hook to a leaf. `destroy(arg)` is called when the leaf dies; may be NULL. Local. @return STN_ERR_STATE, STN_ERR_MEMORY. */
 STN_API stn_status stn_add_grad_hook(stn_tensor *leaf, stn_grad_hook hook, void *arg, void (*destroy)(void *arg));
 
+/** Called in each backward that reaches a tensor, once all of its gradient has arrived and before it goes on from there:
+ *  `gradient` is borrowed, of the tensor's global shape, in any layout, a pending sum (Partial) included, since ops act
+ *  on its value. `*instead` NULL leaves it; a tensor of the same shape, dtype and mesh goes on in its place. May call
+ *  ops; where these communicate, every rank of the mesh has the hook. A failure is an error of the caller. */
+typedef stn_status (*stn_tensor_hook)(stn_tensor *gradient, stn_tensor **instead, void *arg);
+
+/** Adds a hook to a tensor that requires grad, the result of an op or a leaf: hooks run in the order in which they were
+ *  added, before those of stn_add_grad_hook and before the gradient is kept or handed out. `destroy(arg)`, which may be
+ *  NULL, is called when the tensor's history dies. Local. (PyTorch: register_hook.)
+ *  @return STN_ERR_STATE (it does not require grad), STN_ERR_ARGUMENT (no hook), STN_ERR_MEMORY. */
+STN_API stn_status stn_add_tensor_hook(stn_tensor *tensor, stn_tensor_hook hook, void *arg, void (*destroy)(void *arg));
+
+/** Lets the result of an op keep its gradient, as a leaf does: stn_grad_of gives it once a stn_backward has reached the
+ *  tensor, complete, as hooks left it; further ones add to it, stn_zero_grad forgets it. Completing it is collective over
+ *  its mesh, so that every rank of that says it, or none. Nothing happens to a leaf. Local.
+ *  @return STN_ERR_STATE (it does not require grad), STN_ERR_MEMORY. */
+STN_API stn_status stn_retain_grad(stn_tensor *tensor);
+
 STN_END_DECLS
 #endif

@@ -3,6 +3,7 @@
 #include "autograd/pass.h"
 #include "autograd/recompute.h"
 #include "autograd/sync.h"
+#include "autograd/tensor_hooks.h"
 #include "core/base/thread_state.h"
 #include "core/base/host_alloc.h"
 #include "core/tensor/scope.h"
@@ -148,6 +149,15 @@ static int has_cotangent(const struct stni_node *node)
     return 0;
 }
 
+/* The gradients of a node's outputs are whole when its turn has come. */
+static stn_status run_hooks(const struct stni_pass *pass, struct stni_node *node)
+{
+    for (int k = 0; node->hooks && k < node->n_out; k++)
+        if (node->cotangents[k])
+            STNI_TRY(stni_tensor_hooks_run(node->hooks, k, node->out_spec[k], !pass->capturing, &node->cotangents[k]));
+    return STN_OK;
+}
+
 static void capture(struct stni_pass *pass, const struct stni_node *node)
 {
     for (int c = 0; c < pass->n_captures; c++) {
@@ -164,6 +174,7 @@ static stn_status run_node(struct stni_pass *pass, struct stni_node *node)
         return STN_OK;
     if (pass->create_graph && (node->desc->flags & STN_OP_FIRST_ORDER))
         return stni_fail(node->context, STN_ERR_UNSUPPORTED, "stn_grad: the backward of %s cannot be differentiated again", node->desc->name);
+    STNI_TRY(run_hooks(pass, node));
     capture(pass, node);
     if (pass->capturing && node->mark != pass->mark + 1 && !coll)
         return STN_OK; /* captured itself, leads nowhere further */
@@ -184,6 +195,16 @@ static stn_status run_node(struct stni_pass *pass, struct stni_node *node)
 }
 
 /* Where gradients end */
+
+static stn_status run_leaf_hooks(const struct stni_pass *pass)
+{
+    for (int l = 0; l < pass->n_leaves; l++) {
+        struct stni_leaf *leaf = pass->leaves[l];
+        if (leaf->cotangent && leaf->tensor_hooks)
+            STNI_TRY(stni_tensor_hooks_run(leaf->tensor_hooks, 0, leaf->spec, 0, &leaf->cotangent));
+    }
+    return STN_OK;
+}
 
 static stn_status finish_leaves(struct stni_pass *pass)
 {
@@ -252,6 +273,7 @@ static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *out
         STNI_TRY(seed(pass, outputs[i], cotangents ? cotangents[i] : NULL));
     for (int i = 0; i < pass->n_nodes; i++)
         STNI_TRY(run_node(pass, pass->nodes[i]));
+    STNI_TRY(run_leaf_hooks(pass));
     return pass->capturing ? finish_captures(pass) : finish_leaves(pass);
 }
 

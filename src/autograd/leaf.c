@@ -2,7 +2,9 @@
 #include "autograd/leaf.h"
 
 #include "autograd/accumulate.h"
+#include "autograd/node.h"
 #include "autograd/tape.h"
+#include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 
@@ -37,6 +39,7 @@ void stni_leaf_release(struct stni_leaf *leaf)
         return;
     drop_gradients(leaf);
     stni_tensor_drop(&leaf->cotangent);
+    stni_tensor_hooks_destroy(&leaf->tensor_hooks);
     while (leaf->hooks) {
         struct stni_grad_hook_entry *entry = leaf->hooks;
         leaf->hooks = entry->next;
@@ -200,8 +203,19 @@ int stn_is_leaf(const stn_tensor *tensor)
     return tensor && !stni_is_error(tensor) && !tensor->node;
 }
 
+/* What keeps the gradient of a result; NULL where nothing was told to. */
+static struct stni_tensor_hooks *keeper_of(const stn_tensor *tensor)
+{
+    return tensor && tensor->node ? stni_tensor_hooks_keeper(tensor->node->hooks, tensor->output) : NULL;
+}
+
 stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
 {
+    const struct stni_tensor_hooks *keeper = keeper_of(tensor);
+    if (keeper && tensor->context->error.status == STN_OK) {
+        *out = keeper->grad;
+        return STN_OK;
+    }
     STNI_TRY(live_leaf(tensor, "stn_grad_of"));
     if (tensor->leaf && tensor->leaf->pending)
         return stni_fail(tensor->context, STN_ERR_PARTIAL,
@@ -212,6 +226,11 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
 
 stn_status stn_zero_grad(stn_tensor *tensor)
 {
+    struct stni_tensor_hooks *keeper = keeper_of(tensor);
+    if (keeper && tensor->context->error.status == STN_OK) {
+        stni_tensor_drop(&keeper->grad);
+        return STN_OK;
+    }
     STNI_TRY(live_leaf(tensor, "stn_zero_grad"));
     if (tensor->leaf) {
         drop_gradients(tensor->leaf);

@@ -13,6 +13,8 @@ struct stni_grad_hook_entry {
     struct stni_grad_hook_entry *next;
 };
 
+struct stni_tensor_hooks;
+
 struct stni_leaf {
     int refs;
     stn_context *context;
@@ -25,6 +27,7 @@ struct stni_leaf {
     int listed;            /* on the tape's list of open leaves */
     stn_tensor *handle;    /* the leaf's own tensor, borrowed, for hooks; NULL once it has died */
     struct stni_grad_hook_entry *hooks;
+    struct stni_tensor_hooks *tensor_hooks; /* NULL: none */
 };
 
 struct stni_leaf *stni_leaf_create(stn_tensor *tensor);

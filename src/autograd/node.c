@@ -4,6 +4,7 @@
 #include "autograd/leaf.h"
 #include "autograd/recompute.h"
 #include "autograd/tape.h"
+#include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
 
 #include <string.h>
@@ -214,6 +215,7 @@ void stni_node_release(struct stni_node *node)
         }
         for (int k = 0; k < node->n_out; k++)
             stni_tensor_drop(&node->cotangents[k]);
+        stni_tensor_hooks_destroy(&node->hooks);
         node_free(node);
     }
     tape->freeing = 0;

@@ -21,6 +21,8 @@ struct stni_saved {
     uint32_t version;
 };
 
+struct stni_tensor_hooks;
+
 struct stni_node {
     int refs;
     stn_context *context;
@@ -41,6 +43,7 @@ struct stni_node {
     const stn_spec **out_spec;        /* n_out; retained */
     stn_tensor **cotangents;          /* n_out; while a backward runs */
     void *attrs;
+    struct stni_tensor_hooks *hooks; /* of its outputs; NULL: none */
 };
 
 /* Records `call` as a node: the edges of its inputs, what the op's `saves` names, the specs. Sets the outputs' node.

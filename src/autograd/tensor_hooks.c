@@ -1,0 +1,134 @@
+#include "autograd/tensor_hooks.h"
+
+#include "autograd/accumulate.h"
+#include "autograd/leaf.h"
+#include "autograd/node.h"
+#include "core/base/host_alloc.h"
+#include "core/redistribute/redistribute.h"
+#include "core/tensor/scope.h"
+
+#include <string.h>
+
+/* Running */
+
+static int is_like(const stn_tensor *a, const stn_tensor *b)
+{
+    if (stni_is_error(a) || a->context != b->context)
+        return 0;
+    const struct stni_layout *x = &a->spec->layout, *y = &b->spec->layout;
+    return x->mesh == y->mesh && x->dtype == y->dtype && x->ndim == y->ndim &&
+           memcmp(x->shape, y->shape, sizeof x->shape) == 0;
+}
+
+static stn_status run_one(const struct stni_tensor_hooks *entry, stn_tensor **gradient)
+{
+    stn_context *context = (*gradient)->context;
+    stn_tensor *instead = NULL;
+    stn_status status = entry->hook(*gradient, &instead, entry->arg);
+    if (status != STN_OK)
+        return stni_fail(context, STN_ERR_CALLBACK, "a tensor hook returned \"%s\"", stn_status_text(status));
+    STNI_TRY(context->error.status);
+    if (!instead || instead == *gradient)
+        return STN_OK;
+    if (!is_like(instead, *gradient))
+        return stni_fail(context, STN_ERR_CALLBACK,
+                         "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the "
+                         "tensor's");
+    stn_tensor_retain(instead);
+    stni_tensor_drop(gradient);
+    *gradient = instead;
+    return STN_OK;
+}
+
+static stn_status keep(struct stni_tensor_hooks *entry, const stn_spec *forward, stn_tensor *gradient)
+{
+    const stn_spec *whole;
+    stn_tensor *complete;
+    STNI_TRY(stni_gradient_spec(forward, &whole));
+    STNI_TRY(stni_redistribute(gradient, whole, &complete));
+    stn_status status = stni_cotangent_add(whole, &entry->grad, complete);
+    stni_tensor_drop(&complete);
+    return status;
+}
+
+static stn_status run_all(struct stni_tensor_hooks *hooks, int output, const stn_spec *forward, int keeps,
+                          stn_tensor **gradient)
+{
+    for (const struct stni_tensor_hooks *e = hooks; e; e = e->next)
+        if (e->hook && e->output == output)
+            STNI_TRY(run_one(e, gradient));
+    struct stni_tensor_hooks *keeper = keeps ? stni_tensor_hooks_keeper(hooks, output) : NULL;
+    return keeper ? keep(keeper, forward, *gradient) : STN_OK;
+}
+
+/* What hooks make on the way is released; what they give is retained by then. */
+stn_status stni_tensor_hooks_run(struct stni_tensor_hooks *hooks, int output, const stn_spec *forward, int keeps,
+                                 stn_tensor **gradient)
+{
+    stn_context *context = (*gradient)->context;
+    stni_scope_enter(context);
+    stn_status status = run_all(hooks, output, forward, keeps, gradient);
+    stni_scope_leave(context);
+    return status;
+}
+
+struct stni_tensor_hooks *stni_tensor_hooks_keeper(struct stni_tensor_hooks *hooks, int output)
+{
+    while (hooks && (hooks->hook || hooks->output != output))
+        hooks = hooks->next;
+    return hooks;
+}
+
+void stni_tensor_hooks_destroy(struct stni_tensor_hooks **hooks)
+{
+    while (*hooks) {
+        struct stni_tensor_hooks *entry = *hooks;
+        *hooks = entry->next;
+        stni_tensor_drop(&entry->grad);
+        if (entry->destroy)
+            entry->destroy(entry->arg);
+        stni_free(entry);
+    }
+}
+
+/* The public side */
+
+static stn_status check(stn_tensor *tensor, const char *function)
+{
+    if (!tensor)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_tensor_require(tensor, function));
+    if (!(tensor->flags & STNI_TENSOR_REQUIRES_GRAD))
+        return stni_fail(tensor->context, STN_ERR_STATE, "%s does not require grad", function);
+    return STN_OK;
+}
+
+static stn_status add(stn_tensor *tensor, const struct stni_tensor_hooks *entry)
+{
+    struct stni_tensor_hooks **last = tensor->node ? &tensor->node->hooks : &tensor->leaf->tensor_hooks;
+    struct stni_tensor_hooks *copy = stni_malloc(sizeof *copy);
+    if (!copy)
+        return stni_fail_memory(tensor->context, "hook", sizeof *copy);
+    *copy = *entry;
+    copy->output = tensor->node ? tensor->output : 0;
+    while (*last)
+        last = &(*last)->next;
+    *last = copy;
+    return STN_OK;
+}
+
+stn_status stn_add_tensor_hook(stn_tensor *tensor, stn_tensor_hook hook, void *arg, void (*destroy)(void *arg))
+{
+    STNI_TRY(check(tensor, "stn_add_tensor_hook: tensor"));
+    if (!hook)
+        return stni_fail(tensor->context, STN_ERR_ARGUMENT, "stn_add_tensor_hook: hook got NULL");
+    return add(tensor, &(struct stni_tensor_hooks){.hook = hook, .arg = arg, .destroy = destroy});
+}
+
+stn_status stn_retain_grad(stn_tensor *tensor)
+{
+    STNI_TRY(check(tensor, "stn_retain_grad: tensor"));
+    if (!tensor->node || stni_tensor_hooks_keeper(tensor->node->hooks, tensor->output))
+        return STN_OK;
+    return add(tensor, &(struct stni_tensor_hooks){0});
+}

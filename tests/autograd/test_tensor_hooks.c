@@ -1,0 +1,300 @@
+/* Hooks of single tensors, gradients that results keep, and accumulated batches. */
+#include "ranks.h"
+
+enum { N = 7 };
+
+/* The whole of a tensor on the ranks of its mesh. */
+static void compare(stn_tensor *tensor, const double *want, double tolerance)
+{
+    double got[N];
+    if (!stn_mesh_contains_me(stn_spec_mesh(stn_tensor_spec(tensor))))
+        return;
+    test_read(tensor, got, N);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(got[i], want[i], tolerance);
+}
+
+static double whole_number(int64_t i)
+{
+    return (double)((i * 5) % 11 - 4);
+}
+
+static stn_tensor *vector(stn_context *context, stn_placement placement, double (*value)(int64_t i))
+{
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    return test_tensor(context, mesh, &placement, STN_DTYPE_F64, 1, (int64_t[]){N}, NULL, value);
+}
+
+static stn_tensor *leaf(stn_context *context, stn_placement placement)
+{
+    stn_tensor *t = vector(context, placement, whole_number);
+    stn_set_requires_grad(t, 1);
+    return t;
+}
+
+static stn_tensor *sum(stn_tensor *t)
+{
+    return stn_sum(t, 0, NULL, 0);
+}
+
+static void check_grad(stn_tensor *tensor, double factor, double power)
+{
+    stn_tensor *grad = NULL;
+    double want[N];
+    for (int i = 0; i < N; i++)
+        want[i] = factor * (power == 2 ? whole_number(i) * whole_number(i) : power == 1 ? whole_number(i) : 1);
+    CHECK_STATUS(stn_grad_of(tensor, &grad), STN_OK);
+    if (CHECK_PTR(grad))
+        compare(grad, want, 0);
+}
+
+/* Hooks */
+
+struct heard {
+    int calls, destroyed, *order; /* order: calls of several, at the time of this one's */
+    double scale, seen;           /* element 1 of the gradient */
+};
+
+static stn_status hear(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    struct heard *heard = arg;
+    double values[N];
+    test_read(gradient, values, N); /* communicates: every rank has the hook */
+    heard->seen = values[1];
+    heard->calls++;
+    if (heard->scale != 1)
+        *instead = stn_mul_number(gradient, heard->scale);
+    return STN_OK;
+}
+
+static void forget(void *arg)
+{
+    ((struct heard *)arg)->destroyed++;
+}
+
+static stn_status note_grad(stn_tensor *tensor, void *arg)
+{
+    struct heard *heard = arg;
+    stn_tensor *grad = NULL;
+    double values[N];
+    CHECK_STATUS(stn_grad_of(tensor, &grad), STN_OK);
+    test_read(grad, values, N);
+    heard->seen = values[1];
+    heard->calls++;
+    return STN_OK;
+}
+
+/* loss = sum(y + y), y = x w with hooks that double and then take 3 times its gradient, x with one that takes half of
+ * its own. */
+static stn_status hooks_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    struct heard first = {.scale = 2}, second = {.scale = 3}, half = {.scale = 0.5}, complete = {.scale = 1};
+    stn_tensor *grad;
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, *placement), *w = vector(context, stn_replicate(), whole_number), *y = stn_mul(x, w);
+    CHECK_STATUS(stn_add_tensor_hook(y, hear, &first, forget), STN_OK);
+    CHECK_STATUS(stn_add_tensor_hook(y, hear, &second, forget), STN_OK);
+    CHECK_STATUS(stn_add_tensor_hook(x, hear, &half, forget), STN_OK);
+    CHECK_STATUS(stn_add_grad_hook(x, note_grad, &complete, NULL), STN_OK);
+    stn_tensor *loss = sum(stn_add(y, y));
+    CHECK_STATUS(stn_backward_many(context, 1, &loss, NULL, 1), STN_OK);
+    CHECK_NEAR(first.seen, 2, 0);
+    CHECK_NEAR(second.seen, 4, 0);
+    CHECK_NEAR(half.seen, 12 * whole_number(1), 0);
+    CHECK_NEAR(complete.seen, 6 * whole_number(1), 0);
+    check_grad(x, 6, 1);
+    CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 0, 0, &grad), STN_OK);
+    double want[N];
+    for (int i = 0; i < N; i++)
+        want[i] = 6 * whole_number(i);
+    compare(grad, want, 0);
+    CHECK_I64(first.calls + second.calls + half.calls, 6);
+    CHECK_I64(complete.calls, 1);
+    stn_status status = stn_scope_end(context);
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+    stn_context_trim(context); /* what has died is freed by the next action */
+    CHECK_I64(first.destroyed + second.destroyed + half.destroyed, 3);
+    return status;
+}
+
+static void hooks_see_whole_gradients_and_replace_them_in_order(void)
+{
+    stn_placement placements[] = {stn_replicate(), stn_shard(0)};
+    for (int ranks = 1; ranks <= 3; ranks++)
+        for (int p = 0; p < 2; p++)
+            test_ranks(ranks, hooks_body, &placements[p]);
+}
+
+static stn_status fail(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    (void)gradient, (void)instead, (void)arg;
+    return STN_ERR_IO;
+}
+
+static stn_status give_another_shape(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    (void)arg;
+    *instead = sum(gradient);
+    return STN_OK;
+}
+
+static void expect(stn_context *context, stn_status status, const char *wanted)
+{
+    char text[300];
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
+    CHECK_STR(text, wanted);
+}
+
+static stn_status refused_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, stn_shard(0)), *y = stn_mul_number(x, 2);
+    CHECK_STATUS(stn_add_tensor_hook(y, fail, NULL, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(sum(y)), STN_ERR_CALLBACK);
+    expect(context, STN_ERR_CALLBACK, "a tensor hook returned \"input or output failed\"");
+    y = stn_mul_number(x, 2);
+    CHECK_STATUS(stn_add_tensor_hook(y, give_another_shape, NULL, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(sum(y)), STN_ERR_CALLBACK);
+    expect(context, STN_ERR_CALLBACK,
+           "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the tensor's");
+    stn_add_tensor_hook(stn_detach(x), fail, NULL, NULL);
+    expect(context, STN_ERR_STATE, "stn_add_tensor_hook: tensor does not require grad");
+    stn_add_tensor_hook(x, NULL, NULL, NULL);
+    expect(context, STN_ERR_ARGUMENT, "stn_add_tensor_hook: hook got NULL");
+    return stn_scope_end(context);
+}
+
+static void hooks_that_fail_or_give_nonsense_are_refused(void)
+{
+    test_ranks(2, refused_body, NULL);
+}
+
+/* Kept gradients */
+
+/* y = x w, z = y^2: dz/dy = 2 y, in the layout of y though it arrives as it may; twice into the same tensor; forgotten.
+ * */
+static stn_status keep_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    stn_tensor *grad = NULL;
+    struct heard twice = {.scale = 2};
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, *placement), *w = vector(context, stn_replicate(), whole_number), *y = stn_mul(x, w);
+    stn_tensor *loss = sum(stn_mul(y, y));
+    CHECK(stn_grad_of(y, &grad) == STN_ERR_STATE);
+    stn_context_take_error(context, NULL, 0);
+    CHECK_STATUS(stn_retain_grad(y), STN_OK);
+    CHECK_STATUS(stn_retain_grad(y), STN_OK);
+    CHECK_STATUS(stn_retain_grad(x), STN_OK);
+    CHECK_STATUS(stn_grad_of(y, &grad), STN_OK);
+    CHECK(grad == NULL);
+    CHECK_STATUS(stn_backward_many(context, 1, &loss, NULL, 1), STN_OK);
+    check_grad(y, 2, 2);
+    CHECK_STATUS(stn_add_tensor_hook(y, hear, &twice, NULL), STN_OK);
+    CHECK_STATUS(stn_backward_many(context, 1, &loss, NULL, 1), STN_OK);
+    check_grad(y, 2 + 4, 2);
+    CHECK_STATUS(stn_zero_grad(y), STN_OK);
+    CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 1, 0, &grad), STN_OK);
+    CHECK_STATUS(stn_grad_of(y, &grad), STN_OK);
+    CHECK(grad == NULL); /* stn_grad keeps nothing */
+    CHECK_STATUS(stn_backward(loss), STN_OK);
+    check_grad(y, 4, 2);
+    CHECK_STATUS(stn_grad_of(y, &grad), STN_OK);
+    const stn_spec *spec;
+    CHECK_STATUS(stn_gradient_spec(stn_tensor_spec(y), &spec), STN_OK);
+    CHECK(stn_tensor_spec(grad) == spec);
+    stn_spec_release(&spec);
+    CHECK(!stn_is_leaf(y));
+    stn_retain_grad(stn_detach(y));
+    expect(context, STN_ERR_STATE, "stn_retain_grad: tensor does not require grad");
+    return stn_scope_end(context);
+}
+
+static void results_keep_their_gradients_where_told_to(void)
+{
+    stn_placement placements[] = {stn_replicate(), stn_shard(0), stn_partial(STN_SUM)};
+    for (int ranks = 1; ranks <= 3; ranks++)
+        for (int p = 0; p < 3; p++)
+            test_ranks(ranks, keep_body, &placements[p]);
+}
+
+/* Accumulation: one batch of 2 and two batches of 1. */
+
+enum mode { ONE_BATCH, SYNC_EACH, SYNC_LAST, SYNC_NONE, MODES };
+
+static stn_tensor *batch(stn_context *context, const stn_mesh *mesh)
+{
+    const stn_placement rows[] = {stn_replicate(), stn_shard(1)};
+    return test_tensor(context, mesh, rows, STN_DTYPE_F64, 2, (int64_t[]){2, N}, NULL, whole_number);
+}
+
+static void accumulate(stn_context *context, enum mode mode, stn_tensor *x, stn_tensor *p)
+{
+    const int batches = mode == ONE_BATCH ? 1 : 2;
+    for (int b = 0; b < batches; b++) {
+        const int defer = mode == SYNC_NONE || (mode == SYNC_LAST && b == 0);
+        stn_tensor *part = mode == ONE_BATCH ? x : stn_narrow(x, 0, b, 1);
+        if (defer)
+            stn_no_sync_begin(context);
+        CHECK_STATUS(stn_backward(sum(stn_mul(stn_mul(part, part), stn_mul(p, p)))), STN_OK);
+        if (defer)
+            stn_no_sync_end(context);
+    }
+    if (mode == SYNC_NONE)
+        CHECK_STATUS(stn_grad_sync(context, 1, &p), STN_OK);
+}
+
+static stn_status accumulate_body(stn_context *context, void *arg)
+{
+    const int *grid = arg;
+    const stn_mesh *mesh = test_mesh(context, grid[0], grid[1]);
+    const stn_placement layouts[][2] = {{stn_replicate(), stn_replicate()},
+                                        {stn_replicate(), stn_shard(0)},
+                                        {stn_shard(0), stn_shard(0)},
+                                        {stn_partial(STN_SUM), stn_replicate()}};
+    for (int l = 0; l < 4; l++) {
+        double first[N], got[N];
+        for (int m = 0; m < MODES; m++) {
+            stn_tensor *grad = NULL;
+            stn_scope_begin(context);
+            stn_tensor *p =
+                test_tensor(context, mesh, layouts[l], STN_DTYPE_F64, 1, (int64_t[]){N}, NULL, whole_number);
+            stn_set_requires_grad(p, 1);
+            accumulate(context, (enum mode)m, batch(context, mesh), p);
+            CHECK_STATUS(stn_grad_of(p, &grad), STN_OK);
+            if (CHECK_PTR(grad))
+                test_read(grad, m == ONE_BATCH ? first : got, N);
+            if (m == ONE_BATCH)
+                for (int i = 0; i < N; i++)
+                    CHECK_NEAR(first[i],
+                               2 * whole_number(i) *
+                                   (whole_number(i) * whole_number(i) + whole_number(N + i) * whole_number(N + i)),
+                               0);
+            else
+                CHECK_BYTES(got, first, sizeof got);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    }
+    return STN_OK;
+}
+
+static void one_batch_of_two_is_two_batches_of_one_whenever_they_are_synchronised(void)
+{
+    static const int grids[][2] = {{1, 1}, {1, 3}, {2, 1}, {2, 2}, {2, 3}};
+    for (int g = 0; g < 5; g++)
+        test_ranks(grids[g][0] * grids[g][1], accumulate_body, (void *)grids[g]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"hooks_see_whole_gradients_and_replace_them_in_order", hooks_see_whole_gradients_and_replace_them_in_order},
+        {"hooks_that_fail_or_give_nonsense_are_refused", hooks_that_fail_or_give_nonsense_are_refused},
+        {"results_keep_their_gradients_where_told_to", results_keep_their_gradients_where_told_to},
+        {"one_batch_of_two_is_two_batches_of_one_whenever_they_are_synchronised",
+         one_batch_of_two_is_two_batches_of_one_whenever_they_are_synchronised},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
