@@ -43,6 +43,15 @@ STN_API uint64_t stn_tensor_version(const stn_tensor *tensor);
  *  is refused with STN_ERR_STATE, as after an op in place. Local: each rank says it, where each has written. */
 STN_API void stn_tensor_changed(stn_tensor *tensor);
 
+/** Makes a tensor's memory immutable, for ever: tables and masks that every rank makes for itself and nobody sends
+ *  again. Ops in place, optimizers, collectives in place and loading refuse to write to it (STN_ERR_STATE); handles that
+ *  share the memory are as immutable. Local; every rank says it.
+ *  @return STN_ERR_ARGUMENT for NULL, STN_ERR_STATE (a leaf that requires grad; an error tensor). */
+STN_API stn_status stn_tensor_freeze(stn_tensor *tensor);
+
+/** 1 if stn_tensor_freeze was called on the tensor's memory; 0 for NULL and an error tensor. Local. */
+STN_API int stn_tensor_is_frozen(const stn_tensor *tensor);
+
 /* Making tensors */
 
 /** A tensor of the given spec, its elements not set. Local; every rank of the world calls it.

@@ -15,6 +15,8 @@ static const char *why_not(const struct stni_walk *w)
     const stn_context *context = w->call.context;
     const stn_tensor *t = w->in[0];
     const struct stni_storage *root = stni_tensor_root(t);
+    if (root->frozen)
+        return "is immutable";
     if ((t->flags & STNI_TENSOR_VIEW) && !(t->flags & STNI_TENSOR_SHARES))
         return "is a view that need not share memory";
     if (atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)

@@ -100,6 +100,8 @@ stn_status stni_update_check(stn_context *context, const char *what, const char 
             return stni_fail(context, STN_ERR_PARTIAL, "%s: '%s' is Partial on mesh axis %d, wanted Shard or Replicate", what, name, a);
     if (tensor->flags & STNI_TENSOR_VIEW || !stni_tensor_is_dense(tensor))
         return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what, name);
+    if (tensor->storage->frozen)
+        return stni_fail(context, STN_ERR_STATE, "%s: '%s' is immutable, wanted a tensor that may be changed", what, name);
     if (!update_op(context)->slots[0].winner[layout->dtype].function)
         return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: no kernel for device %s", what, context->device->name);
     return STN_OK;

@@ -11,6 +11,7 @@ struct stni_storage {
     atomic_int apart;   /* of them, those that may have memory of their own: what is changed here they do not show */
     uint32_t version;   /* counts changes in place, through views too */
     uint32_t has_grad;  /* a tensor that has views, or one of them, requires grad or did when it was made */
+    uint32_t frozen;    /* 1: nobody changes the memory any more */
     stn_context *context; /* NULL while the slab holds it */
     void *data;
     size_t bytes, capacity;      /* requested; what goes to stni_mempool_release (0: not the pool's) */
@@ -35,6 +36,7 @@ static inline void stni_storage_init(struct stni_storage *storage, stn_context *
     atomic_init(&storage->apart, 0);
     storage->version = 0;
     storage->has_grad = 0;
+    storage->frozen = 0;
     storage->context = context;
     storage->bytes = bytes;
     storage->release = NULL;

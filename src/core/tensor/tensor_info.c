@@ -123,6 +123,22 @@ uint64_t stn_tensor_version(const stn_tensor *tensor)
     return spec_of(tensor) == NULL ? 0 : stni_tensor_root(tensor)->version;
 }
 
+stn_status stn_tensor_freeze(stn_tensor *tensor)
+{
+    STNI_TRY(stni_tensor_require(tensor, "stn_tensor_freeze: tensor"));
+    if (tensor->leaf && (tensor->flags & STNI_TENSOR_REQUIRES_GRAD))
+        return stni_fail(tensor->context, STN_ERR_STATE,
+                         "stn_tensor_freeze: the tensor is a leaf that requires grad, wanted one that is not trained");
+    tensor->storage->frozen = 1;
+    stni_tensor_root(tensor)->frozen = 1;
+    return STN_OK;
+}
+
+int stn_tensor_is_frozen(const stn_tensor *tensor)
+{
+    return spec_of(tensor) != NULL && tensor->storage->frozen;
+}
+
 void stn_tensor_changed(stn_tensor *tensor)
 {
     if (spec_of(tensor) == NULL)

@@ -54,6 +54,8 @@ static stn_status check_written(const struct plain *p)
         return stni_fail(p->context, STN_ERR_STATE, "%s: the result is a view and cannot be changed in place", p->verb);
     if (atomic_load_explicit(&t->storage->views, memory_order_relaxed) > 0)
         return stni_fail(p->context, STN_ERR_STATE, "%s: the result has views and cannot be changed in place", p->verb);
+    if (t->storage->frozen)
+        return stni_fail(p->context, STN_ERR_STATE, "%s: the result is immutable and cannot be changed in place", p->verb);
     if (stn_grad_enabled(p->context) && (t->flags & STNI_TENSOR_REQUIRES_GRAD))
         return stni_fail(p->context, STN_ERR_STATE,
                          "%s: the result requires grad while grad mode is on, and this collective has no gradient",
