@@ -18,6 +18,15 @@ typedef enum stn_log_level { STN_LOG_ERROR, STN_LOG_WARNING, STN_LOG_INFO, STN_L
 /** Receives a line without a newline. May be called from any thread of the rank. */
 typedef void (*stn_log_fn)(void *arg, stn_log_level level, int rank, const char *text);
 
+/** What becomes of a local tensor that an op is given beside tensors on a mesh. */
+typedef enum stn_promotion {
+    STN_PROMOTE_REFUSE, /* STN_ERR_ARGUMENT */
+    STN_PROMOTE_WARN,   /* as SILENT, and a line to the log at STN_LOG_WARNING, once for each op */
+    STN_PROMOTE_SILENT  /* it stands for a tensor that is Replicate on that mesh, which the caller promises: ranks'
+                           values are not compared. Its gradient is the whole one on every rank (STN_GRAD_REPLICATED).
+                           What an op changes in place is never promoted */
+} stn_promotion;
+
 /** All zero but `size` is a sound choice. */
 typedef struct stn_context_options {
     size_t size;                  /* sizeof(stn_context_options) */
@@ -42,6 +51,7 @@ typedef struct stn_context_options {
      *  NULL: the widest that processor and build offer. A narrower one than that gives what a lesser processor would; ranks may differ.
      *  Libraries under them choose for themselves (oneDNN: ONEDNN_MAX_CPU_ISA). */
     const char *isa;
+    stn_promotion promotion; /* of local tensors beside tensors on a mesh; the same on every rank */
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.

@@ -12,6 +12,7 @@
 #include "core/device/trace.h"
 #include "dispatch/fallback.h"
 #include "dispatch/in_place.h"
+#include "dispatch/mixed.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "dispatch/schema.h"
@@ -455,10 +456,28 @@ STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tens
     return status;
 }
 
+STNI_COLD static stn_status dispatch_promoted(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                                              stn_tensor **out)
+{
+    stn_tensor *promoted[STN_MAX_INPUTS];
+    op->context->busy++; /* specs stay meanwhile */
+    stn_status status = stni_mixed_promote(op, n_in, in, promoted);
+    if (status == STN_OK) {
+        status = stni_dispatch(op, n_in, promoted, attrs, n_out, out);
+        stni_mixed_fini(n_in, promoted);
+    } else {
+        status = fail_outputs(op->context, status, n_out, out);
+    }
+    op->context->busy--;
+    return status;
+}
+
 stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
     stn_context *context = op->context;
     if (context->error.status != STN_OK)
         return fail_outputs(context, context->error.status, n_out, out);
+    if (context->promotion != STN_PROMOTE_REFUSE && stni_mixed_found(op, n_in, in))
+        return dispatch_promoted(op, n_in, in, attrs, n_out, out);
     return context->trace ? dispatch_traced(op, n_in, in, attrs, n_out, out) : dispatch(op, n_in, in, attrs, n_out, out);
 }

@@ -33,6 +33,7 @@ struct stn_op {
     stn_op_impl impl; /* a copy of the descriptor's */
     int index;
     int handlers_on;          /* switch of this op */
+    int told_promotion;       /* the log has been told that a local input of it was promoted */
     struct stni_handler own;  /* set on the op */
     struct stni_handler named; /* set on its name */
     struct stni_slot *slots;  /* impl->n_slots */

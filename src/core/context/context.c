@@ -26,6 +26,9 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: threads got %d, wanted at least 0", options->threads);
     if (options->checks != 0 && options->checks != 1)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: checks got %d, wanted 0 or 1", options->checks);
+    if ((unsigned)options->promotion > STN_PROMOTE_SILENT)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: promotion got %d, wanted an stn_promotion",
+                              (int)options->promotion);
     unsigned without;
     return stni_foreign_read(options->without, &without, error);
 }
@@ -38,6 +41,7 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->seed = options->seed;
     context->deadline_seconds = options->deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : options->deadline_seconds;
     context->threads = options->threads == 0 ? 1 : options->threads;
+    context->promotion = options->promotion;
     stni_foreign_read(options->without, &context->foreign.without, NULL);
     context->rank = options->comm == NULL ? 0 : stn_comm_rank(options->comm);
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);
