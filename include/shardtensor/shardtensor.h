@@ -9,6 +9,7 @@
 #include <shardtensor/dist.h>
 #include <shardtensor/dtype.h>
 #include <shardtensor/io.h>
+#include <shardtensor/local.h>
 #include <shardtensor/mesh.h>
 #include <shardtensor/module.h>
 #include <shardtensor/op.h>

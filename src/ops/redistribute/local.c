@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/* Mesh axes of more than one rank along which `spec` is of a kind. */
-static uint32_t axes_of_kind(const stn_spec *spec, stn_placement_kind kind)
+uint32_t stni_axes_of_kind(const stn_spec *spec, stn_placement_kind kind)
 {
     const stn_mesh *mesh = spec->layout.mesh;
     uint32_t axes = 0;
@@ -21,8 +20,7 @@ static uint32_t axes_of_kind(const stn_spec *spec, stn_placement_kind kind)
     return axes;
 }
 
-/* Whether this rank is axis rank 0 along all of `axes`. */
-static int is_root(const stn_mesh *mesh, int64_t axes)
+int stni_is_axes_root(const stn_mesh *mesh, int64_t axes)
 {
     for (int a = 0; mesh && a < mesh->ndim; a++)
         if (axes >> a & 1 && mesh->coordinate[a] != 0)
@@ -30,13 +28,18 @@ static int is_root(const stn_mesh *mesh, int64_t axes)
     return 1;
 }
 
-/* The layout of the cotangent of a take: the tensor to which each rank's copy contributes. */
-static stn_status summed_spec(const stn_spec *spec, int64_t axes, const stn_spec **out)
+/* The tensor to which each rank's copy contributes. That of addends is one value. */
+stn_status stni_taken_spec(const stn_spec *spec, const struct stni_local_axes *axes, const stn_spec **out)
 {
     struct stni_layout layout = spec->layout;
-    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
-        if (axes >> a & 1)
+    for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++) {
+        if (layout.placement[a].kind == STN_PLACE_PARTIAL)
+            layout.placement[a] = stn_replicate();
+        if ((axes->sum_axes | axes->root_axes) >> a & 1)
             layout.placement[a] = stn_partial(STN_SUM);
+        else if (axes->mean_axes >> a & 1)
+            layout.placement[a] = stn_partial(STN_AVG);
+    }
     return stni_spec_intern(spec->context, &layout, out);
 }
 
@@ -45,14 +48,13 @@ static stn_status take_backward(stn_backward_call *call)
     const struct stni_local_axes *axes = call->attrs;
     const stn_spec *spec;
     stn_tensor *out;
-    STNI_TRY(summed_spec(call->in_spec[0], axes->sum_axes | axes->root_axes, &spec));
+    STNI_TRY(stni_taken_spec(call->in_spec[0], axes, &spec));
     STNI_TRY(stni_give(call->grad_out[0], spec, axes, &out));
     call->grad_in[0] = stni_tensor_publish(out);
     return STN_OK;
 }
 
-/* Of a mean over ranks, each rank's tensor counts a part. */
-static double mean_factor(const stn_spec *spec)
+double stni_mean_factor(const stn_spec *spec)
 {
     double factor = 1;
     for (int a = 0; spec->layout.mesh && a < spec->layout.mesh->ndim; a++)
@@ -65,8 +67,8 @@ static stn_status give_backward(stn_backward_call *call)
 {
     const struct stni_local_axes *given = call->attrs;
     const stn_spec *spec, *out_spec = call->out_spec[0];
-    struct stni_local_axes axes = {out_spec->partial_axes & ~given->root_axes, given->root_axes};
-    double factor = mean_factor(out_spec);
+    struct stni_local_axes axes = {out_spec->partial_axes & ~given->root_axes, given->root_axes, 0};
+    double factor = stni_mean_factor(out_spec);
     STNI_TRY(stni_gradient_spec(out_spec, &spec));
     stn_tensor *whole = stn_redistribute(call->grad_out[0], spec), *out;
     STNI_TRY(stn_context_status(call->context));
@@ -110,7 +112,7 @@ stn_status stni_take(stn_tensor *tensor, const struct stni_local_axes *axes, stn
     const stn_spec *chunk;
     STNI_TRY(stni_spec_of_chunk(tensor->spec, &chunk));
     int has_chunk = chunk->local_numel == tensor->spec->local_numel; /* a local tensor without dims has an element, also outside the mesh */
-    if (has_chunk && is_root(tensor->spec->layout.mesh, axes->root_axes))
+    if (has_chunk && stni_is_axes_root(tensor->spec->layout.mesh, axes->root_axes))
         STNI_TRY(stni_alias(tensor, chunk, out));
     else
         STNI_TRY(stni_zeros(tensor->context, chunk, out));
@@ -141,7 +143,7 @@ static stn_status copy_as(stn_tensor *local, const stn_spec *spec, stn_tensor **
 
 stn_status stni_give(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes, stn_tensor **out)
 {
-    if (!is_root(spec->layout.mesh, axes->root_axes & spec->partial_axes))
+    if (!stni_is_axes_root(spec->layout.mesh, axes->root_axes & spec->partial_axes))
         STNI_TRY(stni_zeros(local->context, spec, out));
     else if (is_dense_for(spec, local->strides))
         STNI_TRY(stni_tensor_on(local->context, spec, local->storage, local->data, spec->strides, 0, out));
@@ -151,7 +153,7 @@ stn_status stni_give(stn_tensor *local, const stn_spec *spec, const struct stni_
     return record(&give_desc, axes, local, out);
 }
 
-static stn_status check_convention(stn_context *context, stn_grad_convention convention, const char *what)
+stn_status stni_check_convention(stn_context *context, stn_grad_convention convention, const char *what)
 {
     if (convention == STN_GRAD_PER_RANK || convention == STN_GRAD_REPLICATED)
         return STN_OK;
@@ -166,8 +168,8 @@ stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention)
     stn_context *context = tensor->context;
     if (stni_action_begin_on(tensor, "to_local: tensor") != STN_OK)
         return context->error_tensor;
-    struct stni_local_axes axes = {convention == STN_GRAD_PER_RANK ? axes_of_kind(tensor->spec, STN_PLACE_REPLICATE) : 0, 0};
-    stn_status status = check_convention(context, convention, "to_local");
+    struct stni_local_axes axes = {convention == STN_GRAD_PER_RANK ? stni_axes_of_kind(tensor->spec, STN_PLACE_REPLICATE) : 0, 0, 0};
+    stn_status status = stni_check_convention(context, convention, "to_local");
     if (status == STN_OK && tensor->spec->partial_axes && stni_needs_grad(context, 1, &tensor))
         status = stni_fail(context, STN_ERR_PARTIAL, "to_local: tensor requires grad and a reduction of it is pending: redistribute it first");
     if (status == STN_OK)
@@ -175,19 +177,18 @@ stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention)
     return stni_action_give(context, status, out);
 }
 
-static stn_status take_whole(stn_tensor *tensor, stn_tensor **out)
+stn_status stni_take_whole(stn_tensor *tensor, const struct stni_local_axes *axes, stn_tensor **out)
 {
-    static const struct stni_local_axes one_value = {0, 0};
     struct stni_layout layout = tensor->spec->layout;
     const stn_spec *spec;
     stn_tensor *whole;
     if (!layout.mesh)
-        return stni_take(tensor, &one_value, out);
+        return stni_take(tensor, axes, out);
     for (int a = 0; a < layout.mesh->ndim; a++)
         layout.placement[a] = stn_replicate();
     STNI_TRY(stni_spec_intern(tensor->context, &layout, &spec));
     STNI_TRY(stni_move(tensor, spec, &whole));
-    stn_status status = stni_take(whole, &one_value, out);
+    stn_status status = stni_take(whole, axes, out);
     stni_tensor_drop(&whole);
     return status;
 }
@@ -200,23 +201,30 @@ stn_tensor *stn_full_tensor(stn_tensor *tensor)
     stn_context *context = tensor->context;
     if (stni_action_begin_on(tensor, "full_tensor: tensor") != STN_OK)
         return context->error_tensor;
-    stn_status status = take_whole(tensor, &out);
+    static const struct stni_local_axes one_value;
+    stn_status status = stni_take_whole(tensor, &one_value, &out);
     return stni_action_give(context, status, out);
 }
 
-/* Of pending reductions, gradients exist for sums and means. */
-static stn_status check_pending(const stn_tensor *local, const stn_spec *spec, const char *what)
+int stni_reads_operands(const stn_spec *spec)
 {
-    for (int a = 0; a < spec->layout.mesh->ndim; a++) {
-        stn_placement p = spec->layout.placement[a];
-        if (p.kind == STN_PLACE_PARTIAL && p.op != STN_SUM && p.op != STN_AVG && stni_needs_grad(local->context, 1, (stn_tensor *const *)&local))
-            return stni_fail(local->context, STN_ERR_UNSUPPORTED, "%s: local requires grad, and spec's axis %d is a pending reduction "
-                             "other than a sum or a mean", what, a);
+    for (int a = 0; spec->layout.mesh && a < spec->layout.mesh->ndim; a++) {
+        const stn_placement p = spec->layout.placement[a];
+        if (p.kind == STN_PLACE_PARTIAL && p.op != STN_SUM && p.op != STN_AVG)
+            return 1;
     }
-    return STN_OK;
+    return 0;
 }
 
-static stn_status check_chunk(const stn_tensor *local, const stn_spec *spec, const char *what)
+stn_status stni_check_pending(const stn_tensor *local, const stn_spec *spec, const char *what)
+{
+    if (!stni_reads_operands(spec) || !stni_needs_grad(local->context, 1, (stn_tensor *const *)&local))
+        return STN_OK;
+    return stni_fail(local->context, STN_ERR_UNSUPPORTED, "%s: local requires grad, and spec has a pending reduction other than a sum or a mean",
+                     what);
+}
+
+stn_status stni_check_chunk(const stn_tensor *local, const stn_spec *spec, const char *what)
 {
     stn_context *context = local->context;
     const stn_spec *got = local->spec;
@@ -234,15 +242,22 @@ static stn_status check_chunk(const stn_tensor *local, const stn_spec *spec, con
         return stni_fail(context, STN_ERR_SHAPE, "%s: local got shape %s, wanted this rank's chunk %s", what,
                          stni_shape_text(got->layout.ndim, got->local_shape, got_text),
                          stni_shape_text(spec->layout.ndim, spec->local_shape, wanted_text));
-    return check_pending(local, spec, what);
+    return STN_OK;
+}
+
+stn_status stni_from_local_by(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes, const char *what, stn_tensor **out)
+{
+    STNI_TRY(stni_check_chunk(local, spec, what));
+    if (stni_reads_operands(spec) && stni_needs_grad(local->context, 1, &local))
+        return stni_give_reduced(local, spec, axes, what, out);
+    return stni_give(local, spec, axes, out);
 }
 
 stn_status stni_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention, const char *what, stn_tensor **out)
 {
-    STNI_TRY(check_convention(local->context, convention, what));
-    STNI_TRY(check_chunk(local, spec, what));
-    struct stni_local_axes axes = {0, convention == STN_GRAD_PER_RANK ? axes_of_kind(spec, STN_PLACE_REPLICATE) : 0};
-    return stni_give(local, spec, &axes, out);
+    STNI_TRY(stni_check_convention(local->context, convention, what));
+    const int64_t replicas = spec && convention == STN_GRAD_PER_RANK ? stni_axes_of_kind(spec, STN_PLACE_REPLICATE) : 0;
+    return stni_from_local_by(local, spec, &(struct stni_local_axes){.root_axes = replicas}, what, out);
 }
 
 stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention)
