@@ -2,7 +2,8 @@
  *
  * The dims are sorted by the destination's strides and merged. What is dense in both boxes is a run. Without a run, where another dim is
  * dense in the source, the copy is a transpose; otherwise it is rows of runs. Large copies use non-temporal stores: ordinary ones read
- * the destination first, which costs half the time, and evict everything else from the caches. */
+ * the destination first, which costs half the time, and evict everything else from the caches. Elements that repeat, as in what a sum gives back, are
+ * read once. */
 #include "core/box/box.h"
 
 #include "core/box/box_kernel.h"
@@ -64,13 +65,30 @@ static int copy_init(struct copy *copy, enum stni_isa isa, const stn_box *dst, c
     return 1;
 }
 
+/* `bytes` of copies of one element of `size` bytes, by non-temporal stores of a line that stays in registers. */
+static void repeat_streamed(char *dst, const char *element, int64_t size, int64_t bytes)
+{
+    char line[2 * STNI_LINE]; /* of which a whole line begins anywhere in the first element */
+    const int64_t head = (int64_t)(-(uintptr_t)dst % STNI_LINE);
+    for (int64_t at = 0; at < (int64_t)sizeof line; at += size)
+        memcpy(line + at, element, (size_t)size);
+    memcpy(dst, line, (size_t)head);
+    const char *next = line + head % size;
+    int64_t at = head;
+    for (; at + STNI_LINE <= bytes; at += STNI_LINE)
+        stni_stream_line(dst + at, next);
+    memcpy(dst + at, next, (size_t)(bytes - at));
+}
+
 /* The last dim, as rows of runs. */
 static void copy_row(const struct copy *copy, char *dst, const char *src)
 {
     int last = copy->ndim - 1, size = log2_size(copy->run);
     int64_t ds = copy->dst_stride[last], ss = copy->src_stride[last], n = copy->shape[last];
     int whole_lines = ((uintptr_t)dst | (uint64_t)ds | (uint64_t)copy->run) % STNI_LINE == 0;
-    if (copy->streamed && (copy->run >= STREAM_RUN || whole_lines))
+    if (copy->streamed && ss == 0 && size >= 0 && ds == copy->run && n * ds >= STREAM_RUN)
+        repeat_streamed(dst, src, ds, n * ds);
+    else if (copy->streamed && (copy->run >= STREAM_RUN || whole_lines))
         copy->kernels->runs_streamed(dst, ds, src, ss, n, copy->run);
     else if (size >= 0)
         copy->kernels->elements[size](dst, ds, src, ss, n);

@@ -152,6 +152,31 @@ static void copy_from_a_broadcast_dim_repeats_its_element(void)
         CHECK_I64(dst[i], src[i / 4]);
 }
 
+/* Beyond the size from which copies stream: rows of one element each, or one element for all, at every offset from a line, with gaps behind rows. */
+static void large_rows_of_one_element_are_whole_and_nothing_else_is_written(void)
+{
+    enum { ROWS = 37, BYTES = 40000, GAP = 80, LINE = 64 };
+    unsigned char *memory = aligned_alloc(LINE, (ROWS + 1) * (BYTES + GAP)), *want = malloc((ROWS + 1) * (BYTES + GAP)), elements[ROWS * 16];
+    for (size_t i = 0; i < sizeof elements; i++)
+        elements[i] = (unsigned char)(i * 7 + 1);
+    for (int64_t size = 1; size <= 16; size *= 2)
+        for (int64_t offset = 0; offset < LINE; offset += size < 8 ? size : size / 2) /* numbers of two parts lie at multiples of a part */
+            for (int same = 0; same < 2; same++) {
+                const int64_t n = BYTES / size - 4 - offset % 3, row = (BYTES + GAP) / size;
+                const stn_box from = {.data = elements, .ndim = 2, .shape = {ROWS, n}, .strides = {!same, 0}};
+                const stn_box to = {.data = memory + offset, .ndim = 2, .shape = {ROWS, n}, .strides = {row, 1}};
+                memset(memory, 42, (ROWS + 1) * (BYTES + GAP));
+                memset(want, 42, (ROWS + 1) * (BYTES + GAP));
+                for (int64_t r = 0; r < ROWS; r++)
+                    for (int64_t i = 0; i < n; i++)
+                        memcpy(want + offset + (r * row + i) * size, elements + (same ? 0 : r * size), (size_t)size);
+                stni_box_copy_now(next_isa(), &to, &from, (size_t)size);
+                CHECK_BYTES(memory, want, (ROWS + 1) * (BYTES + GAP));
+            }
+    free(memory);
+    free(want);
+}
+
 static stn_device *device; /* of `queue` */
 static stn_queue *queue;   /* NULL: the calling thread reduces */
 
@@ -441,6 +466,8 @@ int main(int argc, char **argv)
         {"copy_of_any_box_moves_its_elements_and_nothing_else", copy_of_any_box_moves_its_elements_and_nothing_else},
         {"copy_of_large_boxes_moves_their_elements_and_nothing_else", copy_of_large_boxes_moves_their_elements_and_nothing_else},
         {"copy_from_a_broadcast_dim_repeats_its_element", copy_from_a_broadcast_dim_repeats_its_element},
+        {"large_rows_of_one_element_are_whole_and_nothing_else_is_written",
+         large_rows_of_one_element_are_whole_and_nothing_else_is_written},
         {"queued_copy_keeps_its_boxes", queued_copy_keeps_its_boxes},
         {"reduction_of_every_dtype_and_op_is_the_loop_in_order", reduction_of_every_dtype_and_op_is_the_loop_in_order},
         {"queued_reductions_are_the_loop_in_order", queued_reductions_are_the_loop_in_order},
