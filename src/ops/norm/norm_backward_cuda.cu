@@ -128,22 +128,22 @@ void launch_gradient_sums(const stni_norm_args &a, cudaStream_t stream)
 
 /* What is subtracted from the gradient of a fine index's elements, and what is times x - mean. */
 template <class A> __global__ void __launch_bounds__(NORM_THREADS)
-    prepare(const __grid_constant__ stni_norm_args a, A *minus, A *slope)
+    prepare(const __grid_constant__ stni_norm_args a, A *mean_gradient, A *variance_gradient)
 {
     const int64_t f = (int64_t)blockIdx.x * NORM_THREADS + threadIdx.x;
     if (f >= a.rows * a.channels)
         return;
     const int64_t i = stni_norm_coarse_of(&a, f / a.channels, f % a.channels);
     const double rstd = (double)static_cast<const A *>(a.rstd)[i];
-    minus[f] = (A)stni_norm_minus(&a, rstd, i);
-    slope[f] = (A)stni_norm_slope(&a, rstd, i);
+    mean_gradient[f] = (A)stni_norm_mean_gradient(&a, rstd, i);
+    variance_gradient[f] = (A)stni_norm_variance_gradient(&a, rstd, i);
 }
 
 template <class S> struct gradient {
     typedef typename computed<S>::type A;
     const S *x, *y, *weight;
     S *out;
-    const A *mean, *rstd, *minus, *slope;
+    const A *mean, *rstd, *mean_gradient, *variance_gradient;
 };
 
 template <class S> __global__ void __launch_bounds__(NORM_THREADS)
@@ -158,23 +158,26 @@ template <class S> __global__ void __launch_bounds__(NORM_THREADS)
     const int64_t f = at[NORM_STAT];
     const A weighted = (g.weight ? load(g.weight[at[NORM_WEIGHT]]) : A(1)) * load(g.y[at[NORM_Y]]);
     store(g.out[at[NORM_OUT]],
-          STNI_NORM_GRADIENT(weighted, load(g.x[at[NORM_X]]), g.mean[f], g.rstd[f], g.minus[f], g.slope[f]));
+          STNI_NORM_GRADIENT(weighted, load(g.x[at[NORM_X]]), g.mean[f], g.rstd[f], g.mean_gradient[f],
+                             g.variance_gradient[f]));
 }
 
 template <class S> void launch_apply_of(const stni_norm_args &a, cudaStream_t stream)
 {
     typedef typename computed<S>::type A;
     const operands<NORM_OPERANDS> all = all_elements(a);
-    A *const minus = reinterpret_cast<A *>(fine_array(a, 2)), *const slope = reinterpret_cast<A *>(fine_array(a, 3));
-    STNI_LAUNCH(prepare<A>, blocks_for(fine_count(a), NORM_THREADS), NORM_THREADS, stream, a, minus, slope);
+    A *const mean_gradient = reinterpret_cast<A *>(fine_array(a, 2));
+    A *const variance_gradient = reinterpret_cast<A *>(fine_array(a, 3));
+    STNI_LAUNCH(prepare<A>, blocks_for(fine_count(a), NORM_THREADS), NORM_THREADS, stream, a, mean_gradient,
+                variance_gradient);
     const gradient<S> g = {static_cast<const S *>(a.x),
                            static_cast<const S *>(a.y),
                            static_cast<const S *>(a.weight),
                            static_cast<S *>(a.out),
                            spread_statistic<A>(a, a.mean, 0, stream),
                            spread_statistic<A>(a, a.rstd, 1, stream),
-                           minus,
-                           slope};
+                           mean_gradient,
+                           variance_gradient};
     STNI_LAUNCH(apply<S>, blocks_for(all.count, NORM_THREADS), NORM_THREADS, stream, all, g);
 }
 

@@ -296,16 +296,16 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_norm_args *a = raw;
     const stn_dtype stat = stat_dtype(a);
-    void *minus = fine_array(a, 2), *slope = fine_array(a, 3);
+    void *mean_gradient = fine_array(a, 2), *variance_gradient = fine_array(a, 3);
     for (int64_t row = 0, f = 0; row < a->rows; row++)
         for (int64_t c = 0; c < a->channels; c++, f++) {
             int64_t i = stni_norm_coarse_of(a, row, c);
             double rstd = element(stat, a->rstd, i);
-            set_element(stat, minus, f, stni_norm_minus(a, rstd, i));
-            set_element(stat, slope, f, stni_norm_slope(a, rstd, i));
+            set_element(stat, mean_gradient, f, stni_norm_mean_gradient(a, rstd, i));
+            set_element(stat, variance_gradient, f, stni_norm_variance_gradient(a, rstd, i));
         }
     const struct stni_norm_pass pass = {
-        .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), minus, slope},
+        .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), mean_gradient, variance_gradient},
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL, .to = a->out,
     };
     kernels(queue)->apply[a->dtype](&pass);

@@ -122,13 +122,15 @@ static inline __attribute__((always_inline)) void FORM(apply_rows)(const struct 
         const T *restrict y = (const T *)p->args->y + t->at[NORM_Y] + r * t->row[NORM_Y];
         const T *restrict w = (const T *)p->weight + t->at[NORM_WEIGHT] * p->weight_step + r * t->row[NORM_WEIGHT];
         const A *restrict mean = (const A *)p->stat[0] + stat, *restrict rstd = (const A *)p->stat[1] + stat;
-        const A *restrict minus = (const A *)p->stat[2] + stat, *restrict slope = (const A *)p->stat[3] + stat;
+        const A *restrict mean_gradient = (const A *)p->stat[2] + stat;
+        const A *restrict variance_gradient = (const A *)p->stat[3] + stat;
         T *restrict out = (T *)t->to + t->at[NORM_OUT] + r * t->row[NORM_OUT];
         SIMD
         for (int64_t i = 0; i < t->cols; i++) {
             ALONE
             out[i * s.target] = STORE(STNI_NORM_GRADIENT((LOAD(w[i * s.weight]) * LOAD(y[i * s.y])), LOAD(x[i * s.x]), mean[i * s.stat],
-                                                         rstd[i * s.stat], minus[i * s.stat], slope[i * s.stat]));
+                                                         rstd[i * s.stat], mean_gradient[i * s.stat],
+                                                         variance_gradient[i * s.stat]));
         }
     }
 }
