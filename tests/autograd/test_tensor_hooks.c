@@ -212,12 +212,32 @@ static stn_status keep_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+/* What arrives in another layout, a sharded one here, is kept in the tensor's own. */
+static stn_status keep_layout_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    const stn_spec *spec;
+    stn_tensor *grad = NULL;
+    stn_scope_begin(context);
+    stn_tensor *y = stn_mul_number(leaf(context, *placement), 2), *cut = vector(context, stn_shard(0), whole_number);
+    CHECK_STATUS(stn_retain_grad(y), STN_OK);
+    CHECK_STATUS(stn_backward(sum(stn_mul(y, cut))), STN_OK);
+    check_grad(y, 1, 1);
+    CHECK_STATUS(stn_grad_of(y, &grad), STN_OK);
+    CHECK_STATUS(stn_gradient_spec(stn_tensor_spec(y), &spec), STN_OK);
+    CHECK(stn_tensor_spec(grad) == spec);
+    stn_spec_release(&spec);
+    return stn_scope_end(context);
+}
+
 static void results_keep_their_gradients_where_told_to(void)
 {
     stn_placement placements[] = {stn_replicate(), stn_shard(0), stn_partial(STN_SUM)};
     for (int ranks = 1; ranks <= 3; ranks++)
-        for (int p = 0; p < 3; p++)
+        for (int p = 0; p < 3; p++) {
             test_ranks(ranks, keep_body, &placements[p]);
+            test_ranks(ranks, keep_layout_body, &placements[p]);
+        }
 }
 
 /* Accumulation: one batch of 2 and two batches of 1. */

@@ -79,8 +79,7 @@ static stn_status call_function(struct stni_map *m)
     if (m->needs && !m->options->backward && !histories(m))
         return stni_fail(m->context, STN_ERR_UNSUPPORTED,
                          "local_map: an input requires grad and the function made its outputs without ops: give a "
-                         "backward, or detach "
-                         "the input");
+                         "backward, or detach the input");
     return STN_OK;
 }
 

@@ -328,6 +328,90 @@ static void functions_have_the_communicators_of_axes(void)
     test_ranks(6, comm_body, NULL);
 }
 
+/* The sum over the ranks by a collective of per-rank programs, whose gradient is its own: y = s^2, dy/dx = 2 s. */
+static stn_status square_of_sum(stn_local_call *call)
+{
+    stn_tensor *sum = stn_dist_all_reduce(stn_sum(call->in[0], 0, NULL, 0), call->mesh, STN_SUM, STN_GRAD_PER_RANK);
+    call->out[0] = stn_mul(sum, sum);
+    return STN_OK;
+}
+
+static stn_status verbs_body(stn_context *context, void *arg)
+{
+    const stn_placement rows = stn_shard(0), whole = stn_replicate();
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    double sum = 0, want[5];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 1, (int64_t[]){5}, NULL, test_value), *y, *grad;
+    const stn_spec *spec = scalar(context, mesh, &whole);
+    const stn_local_map_options map = {.size = sizeof map, .function = square_of_sum, .out_specs = &spec};
+    stn_set_requires_grad(x, 1);
+    CHECK_STATUS(stn_local_map(&map, 1, &x, 1, &y), STN_OK);
+    for (int i = 0; i < 5; i++)
+        sum += test_value(i);
+    against_one_compare(y, (double[]){sum * sum}, 1e-14);
+    CHECK_STATUS(stn_backward(y), STN_OK);
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    for (int i = 0; i < 5; i++)
+        want[i] = 2 * sum;
+    against_one_compare(grad, want, 1e-14);
+    stn_spec_release(&spec);
+    return stn_scope_end(context);
+}
+
+static void functions_may_call_collectives_of_their_own(void)
+{
+    test_ranks(3, verbs_body, NULL);
+}
+
+/* Second differences around a ring, from chunks with a margin of two elements behind them; an empty chunk has none. */
+static stn_status differences(stn_local_call *call)
+{
+    stn_tensor *x = call->in[0];
+    const int64_t n = stn_tensor_shape(x)[0] - 2;
+    if (n < 0) {
+        call->out[0] = stn_mul_number(x, 1);
+        return STN_OK;
+    }
+    stn_tensor *ends = stn_add(stn_narrow(x, 0, 0, n), stn_narrow(x, 0, 2, n));
+    call->out[0] = stn_sub(ends, stn_mul_number(stn_narrow(x, 0, 1, n), 2));
+    return STN_OK;
+}
+
+static stn_status halos_body(stn_context *context, void *arg)
+{
+    static const int64_t cuts[] = {4, 0, 3}, *const sizes[] = {cuts};
+    const stn_placement rows = stn_shard(0);
+    const stn_halo ring = {.size = sizeof ring, .above = {2}, .mode = {STN_PADDING_CIRCULAR}}, *halos[] = {&ring};
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    double want[7], gradient[7], weights[7];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 1, (int64_t[]){7}, sizes, test_value), *y, *grad;
+    const stn_spec *spec = stn_tensor_spec(x);
+    const stn_local_map_options map = {
+        .size = sizeof map, .function = differences, .in_halos = halos, .out_specs = &spec};
+    stn_set_requires_grad(x, 1);
+    CHECK_STATUS(stn_local_map(&map, 1, &x, 1, &y), STN_OK);
+    for (int i = 0; i < 7; i++) {
+        weights[i] = test_value(i + 50);
+        want[i] = test_value(i) - 2 * test_value((i + 1) % 7) + test_value((i + 2) % 7);
+    }
+    against_one_compare(y, want, 1e-14);
+    for (int i = 0; i < 7; i++)
+        gradient[i] = weights[i] - 2 * weights[(i + 6) % 7] + weights[(i + 5) % 7];
+    CHECK_STATUS(stn_backward(stn_sum(stn_mul(y, against_one_tensor(context, spec, weights)), 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    against_one_compare(grad, gradient, 1e-14);
+    return stn_scope_end(context);
+}
+
+static void chunks_come_with_margins_where_asked_for(void)
+{
+    test_ranks(3, halos_body, NULL);
+}
+
 /* Failures */
 
 struct faulty {
@@ -525,6 +609,8 @@ int main(int argc, char **argv)
         {"replicas_need_no_sum_where_the_caller_says_so", replicas_need_no_sum_where_the_caller_says_so},
         {"sizes_that_only_ranks_know_are_gathered", sizes_that_only_ranks_know_are_gathered},
         {"functions_have_the_communicators_of_axes", functions_have_the_communicators_of_axes},
+        {"functions_may_call_collectives_of_their_own", functions_may_call_collectives_of_their_own},
+        {"chunks_come_with_margins_where_asked_for", chunks_come_with_margins_where_asked_for},
         {"a_failure_on_one_rank_is_everybodys_and_the_mesh_stays_usable",
          a_failure_on_one_rank_is_everybodys_and_the_mesh_stays_usable},
         {"what_cannot_be_is_refused_on_every_rank", what_cannot_be_is_refused_on_every_rank},
