@@ -4,10 +4,11 @@ import contextlib
 from . import _c
 
 # Ops that read well behind a tensor. Everything else is called by shardtensor.ops.
-METHODS = """abs add add_ all amax amin any argmax argmin argsort cast ceil clamp clamp_ clone conj copy_ cos cumprod cumsum div div_ eq exp expand
-fill_ flatten flip floor gather ge gelu gt index_select le log logsumexp lt masked_fill masked_fill_ matmul max mean median min mm movedim mul mul_
-narrow ne neg nonzero permute pow prod reciprocal relu repeat reshape roll round rsqrt scatter scatter_add select sigmoid sign silu sin softmax sort
-split sqrt squeeze std sub sub_ sum tanh topk transpose tril triu unbind unflatten unfold unsqueeze var view""".split()
+METHODS = """abs add add_ all amax amin any argmax argmin argsort cast ceil clamp clamp_ clone conj copy_ cos cumprod
+cumsum div div_ eq exp expand fill_ flatten flip floor gather ge gelu gt index_select le log logsumexp lt masked_fill
+masked_fill_ matmul max mean median min mm movedim mul mul_ narrow ne neg nonzero permute pow prod reciprocal relu
+repeat reshape roll round rsqrt scatter scatter_add select sigmoid sign silu sin softmax sort split sqrt squeeze std
+sub sub_ sum tanh topk transpose tril triu unbind unflatten unfold unsqueeze var view""".split()
 
 # Those whose list may also be given as integers one after the other: x.reshape(2, -1).
 SPREAD = {"expand", "flip", "permute", "repeat", "reshape", "view"}
@@ -16,13 +17,16 @@ SPREAD = {"expand", "flip", "permute", "repeat", "reshape", "view"}
 def method(name):
     function = _c.function(name)
     if name in SPREAD:
+
         def call(self, *args, **kwargs):
             if args and isinstance(args[0], int):
                 args = (args,)
             return function(self, *args, **kwargs)
     else:
+
         def call(self, *args, **kwargs):
             return function(self, *args, **kwargs)
+
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "The op %r of this tensor." % name
     return call
@@ -37,7 +41,8 @@ _slice, _select, _unsqueeze = _c.function("slice"), _c.function("select"), _c.fu
 
 
 def getitem(self, index):
-    """Integers, slices of positive step, None and ...; everything else has an op: gather, index_select, masked_select."""
+    """Integers, slices of positive step, None and ...; everything else has an op: gather, index_select,
+    masked_select."""
     index = index if isinstance(index, tuple) else (index,)
     wanted = sum(i is not None and i is not Ellipsis for i in index)
     if wanted > self.ndim:

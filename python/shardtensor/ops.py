@@ -1,4 +1,5 @@
-"""Every op of the library, by its name: ops.add(x, y), ops.group_norm(x, 4). Arguments are those that Context.op(name).signature tells.
+"""Every op of the library, by its name: ops.add(x, y), ops.group_norm(x, 4). Arguments are those that
+Context.op(name).signature tells.
 
 An op is looked up in the context of its tensors, so that ops which a context has registered for itself are here too."""
 from . import _c

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-static const char *name_of(const stnp_op *op) { return stn_op_descriptor(op->handle)->name; }
+static const char *name_of(const stnp_op *op)
+{
+    return stn_op_descriptor(op->handle)->name;
+}
 
 static int refuse(const stnp_op *op, const char *what, PyObject *name)
 {
@@ -59,7 +62,8 @@ static int put(stnp_op *op, const stnp_parameter *p, PyTypeObject *tensor_type, 
         return 0;
     }
     if (!p->attribute || PyObject_TypeCheck(value, tensor_type)) {
-        PyErr_Format(PyExc_TypeError, "%s: %U is %R, wanted a %s", name_of(op), p->name, Py_TYPE(value), p->attribute ? "value" : "tensor");
+        PyErr_Format(PyExc_TypeError, "%s: %U is %R, wanted a %s", name_of(op), p->name, Py_TYPE(value),
+                     p->attribute ? "value" : "tensor");
         return -1;
     }
     if (bound->n_attrs == STNP_MAX_ATTRS)
@@ -70,14 +74,15 @@ static int put(stnp_op *op, const stnp_parameter *p, PyTypeObject *tensor_type, 
 }
 
 /** Positional arguments beyond those that have places: the tensors of "*operand", or one list of them. */
-static int put_rest(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_ssize_t n, stnp_bound *bound, uint64_t *given)
+static int put_rest(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_ssize_t n, stnp_bound *bound,
+                    uint64_t *given)
 {
     stnp_parameter *rest = NULL;
     for (int i = 0; i < op->n_parameters; i++)
         rest = op->parameters[i].list == STNP_REST ? &op->parameters[i] : rest;
     if (!rest) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd arguments by place, wanted at most %d: %s", name_of(op), n + op->n_positional, op->n_positional,
-                     stn_op_signature(op->handle));
+        PyErr_Format(PyExc_TypeError, "%s: %zd arguments by place, wanted at most %d: %s", name_of(op),
+                     n + op->n_positional, op->n_positional, stn_op_signature(op->handle));
         return -1;
     }
     *given |= (uint64_t)1 << (rest - op->parameters);
@@ -91,7 +96,8 @@ static int put_rest(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *arg
     return 0;
 }
 
-int stnp_bind(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_ssize_t n, PyObject *names, stnp_bound *bound)
+int stnp_bind(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_ssize_t n, PyObject *names,
+              stnp_bound *bound)
 {
     Py_ssize_t placed = n < op->n_positional ? n : op->n_positional, n_names = names ? PyTuple_Size(names) : 0;
     uint64_t given = 0;
@@ -126,7 +132,10 @@ int stnp_bind(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_
     return 0;
 }
 
-void stnp_bound_fini(stnp_bound *bound) { Py_CLEAR(bound->list); }
+void stnp_bound_fini(stnp_bound *bound)
+{
+    Py_CLEAR(bound->list);
+}
 
 /* Values of attributes */
 
@@ -182,7 +191,8 @@ static int put_value(stn_attr *attr, PyObject *name, PyObject *value)
     } else if (PySequence_Check(value)) {
         return put_sequence(attr, value);
     } else {
-        PyErr_Format(PyExc_TypeError, "%s is %R, wanted a number, a text or a list of numbers", attr->name, Py_TYPE(value));
+        PyErr_Format(PyExc_TypeError, "%s is %R, wanted a number, a text or a list of numbers", attr->name,
+                     Py_TYPE(value));
         return -1;
     }
     return PyErr_Occurred() ? -1 : 0;

@@ -15,31 +15,27 @@
 
 /** A context, and the lock that makes it safe to use from several Python threads. */
 typedef struct stnp_context {
-    PyObject_HEAD
-    stn_context *handle; /* NULL once closed */
-    int owned;           /* 0: stn_launch's, which destroys it */
-    pthread_mutex_t lock; /* recursive: a callback of the library may come back */
+    PyObject_HEAD stn_context *handle; /* NULL once closed */
+    int owned;                         /* 0: stn_launch's, which destroys it */
+    pthread_mutex_t lock;              /* recursive: a callback of the library may come back */
     pthread_mutex_t given_up_lock;
-    struct stnp_given_up *given_up; /* pullbacks whose objects are gone, released at the next way in */
-    PyObject *ops;                  /* name: Op */
+    struct stnp_given_up *given_up;       /* pullbacks whose objects are gone, released at the next way in */
+    PyObject *ops;                        /* name: Op */
     struct stnp_context *next, *previous; /* all that are open, for the end of the interpreter */
 } stnp_context;
 
 typedef struct stnp_mesh {
-    PyObject_HEAD
-    stnp_context *context;
+    PyObject_HEAD stnp_context *context;
     const stn_mesh *handle;
 } stnp_mesh;
 
 typedef struct stnp_spec {
-    PyObject_HEAD
-    stnp_context *context;
+    PyObject_HEAD stnp_context *context;
     const stn_spec *handle;
 } stnp_spec;
 
 typedef struct stnp_tensor {
-    PyObject_HEAD
-    stnp_context *context;
+    PyObject_HEAD stnp_context *context;
     stn_tensor *handle;
 } stnp_tensor;
 
@@ -56,8 +52,7 @@ enum { STNP_ONE, STNP_LIST, STNP_REST };
 enum { STNP_MAX_ATTRS = 24 };
 
 typedef struct stnp_op {
-    PyObject_HEAD
-    stnp_context *context;
+    PyObject_HEAD stnp_context *context;
     const stn_op *handle;
     int n_outputs; /* that callers get */
     int in_place, returns_list;
@@ -65,7 +60,8 @@ typedef struct stnp_op {
     stnp_parameter *parameters;
 } stnp_op;
 
-extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type, *stnp_pullback_type;
+extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type,
+    *stnp_pullback_type;
 
 /** A new reference to a wrapper; each takes over one reference of `handle`, also where it fails. */
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle);
@@ -89,7 +85,8 @@ typedef struct stnp_entry {
 /** @return 0; -1 with an exception where the context is closed: then stnp_leave is not called. */
 int stnp_enter(stnp_entry *entry, stnp_context *context);
 
-/** Back again. Where `status` says so, the kept error becomes an exception and is forgotten. @return 0, or -1 with an exception. */
+/** Back again. Where `status` says so, the kept error becomes an exception and is forgotten. @return 0, or -1 with
+ * an exception. */
 int stnp_leave(stnp_entry *entry, stn_status status);
 
 /** The same for a call that gives a tensor: NULL with an exception where it is the error tensor. */
@@ -116,7 +113,8 @@ stn_status stnp_status_of(PyObject *exception);
 
 PyObject *stnp_ints(const int64_t *values, int n); /**< A tuple. */
 
-/** Reads an integer or a sequence of at most `most` integers. @return how many, or -1 with an exception that names `what`. */
+/** Reads an integer or a sequence of at most `most` integers. @return how many, or -1 with an exception that names
+ * `what`. */
 int stnp_take_ints(PyObject *object, const char *what, int most, int64_t *values);
 
 /** A dtype by its name ("f32"), or any object with an attribute `name` such. @return 0 or -1. */
@@ -150,8 +148,10 @@ typedef struct stnp_call {
 /** Fills op->parameters from its signature. @return 0 or -1. */
 int stnp_parameters_read(stnp_op *op);
 
-/** Sorts the arguments of a call: n positional ones, then those that `names` (a tuple, or NULL) names. What is of `tensor_type` is an input. */
-int stnp_bind(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_ssize_t n, PyObject *names, stnp_bound *bound);
+/** Sorts the arguments of a call: n positional ones, then those that `names` (a tuple, or NULL) names. What is of
+ * `tensor_type` is an input. */
+int stnp_bind(stnp_op *op, PyTypeObject *tensor_type, PyObject *const *args, Py_ssize_t n, PyObject *names,
+              stnp_bound *bound);
 void stnp_bound_fini(stnp_bound *bound);
 
 /** Turns sorted arguments, whose inputs are Tensors, into the library's. @return 0 or -1. */
@@ -183,6 +183,7 @@ PyObject *stnp_context_from_dlpack(PyObject *self, PyObject *object);
 PyObject *stnp_context_backward(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_grad(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args);
 PyObject *stnp_context_stats(PyObject *self, PyObject *none);
 PyObject *stnp_tensor_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_tensor_dlpack_device(PyObject *self, PyObject *none);
@@ -190,7 +191,8 @@ PyObject *stnp_op_pullback(PyObject *self, PyObject *args);
 PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *stnp_function(PyObject *module, PyObject *name);
 
-/** A communicator whose entries are methods of a Python object. @return STN_OK and `*out`, which owns a reference to `verbs`. */
+/** A communicator whose entries are methods of a Python object. @return STN_OK and `*out`, which owns a reference to
+ * `verbs`. */
 stn_status stnp_comm_create(PyObject *verbs, int rank, int size, stn_comm **out);
 
 /** Each makes its type. NULL with an exception. */

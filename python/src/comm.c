@@ -1,4 +1,5 @@
-/* A communicator whose entries are methods of a Python object: the four that are needed, from which the library makes the others.
+/* A communicator whose entries are methods of a Python object: the four that are needed, from which the library
+ * makes the others.
  *
  *     all_reduce(address, count, dtype, op)      in place; dtype "f32", …, op "sum", …
  *     group(dtype, sends, receives)              lists of (peer, address, count), dense, started together
@@ -32,16 +33,21 @@ static stn_status failed(stn_queue *queue, const char *verb)
     return status;
 }
 
-static unsigned long long address(const void *memory) { return (unsigned long long)(uintptr_t)memory; }
+static unsigned long long address(const void *memory)
+{
+    return (unsigned long long)(uintptr_t)memory;
+}
 
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                             stn_reduce_op op)
 {
     static const char *const ops[] = {"sum", "avg", "prod", "min", "max"};
     struct verbs *verbs = impl;
     if (send != recv && count > 0)
         memcpy(recv, send, (size_t)count * stn_dtype_size(dtype));
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *result = PyObject_CallMethod(verbs->object, "all_reduce", "KLss", address(recv), (long long)count, stn_dtype_name(dtype), ops[op]);
+    PyObject *result = PyObject_CallMethod(verbs->object, "all_reduce", "KLss", address(recv), (long long)count,
+                                           stn_dtype_name(dtype), ops[op]);
     stn_status status = result ? STN_OK : failed(queue, "all_reduce");
     Py_XDECREF(result);
     PyGILState_Release(state);
@@ -64,7 +70,8 @@ static stn_status group(void *impl, stn_queue *queue, const stn_exchange *exchan
 {
     struct verbs *verbs = impl;
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *sends = messages(exchange->send, exchange->n_send), *receives = messages(exchange->recv, exchange->n_recv);
+    PyObject *sends = messages(exchange->send, exchange->n_send),
+             *receives = messages(exchange->recv, exchange->n_recv);
     PyObject *result = NULL;
     if (sends && receives)
         result = PyObject_CallMethod(verbs->object, "group", "sOO", stn_dtype_name(exchange->dtype), sends, receives);
@@ -123,7 +130,12 @@ static void destroy(void *impl)
 stn_status stnp_comm_create(PyObject *object, int rank, int size, stn_comm **out)
 {
     static const stn_comm_ops ops = {
-        .size = sizeof ops, .name = "python", .all_reduce = all_reduce, .group = group, .subset = subset, .destroy = destroy,
+        .size = sizeof ops,
+        .name = "python",
+        .all_reduce = all_reduce,
+        .group = group,
+        .subset = subset,
+        .destroy = destroy,
     };
     struct verbs *verbs = make(object, rank, size);
     if (!verbs)

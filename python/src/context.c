@@ -66,12 +66,15 @@ void stnp_context_leave(stnp_context *self)
     PyDict_Clear(self->ops);
 }
 
-static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, PyObject **verbs, int *rank, int *size)
+static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, PyObject **verbs,
+                              int *rank, int *size)
 {
-    static char *names[] = {"comm", "rank", "size", "threads", "checks", "seed", "deadline_seconds", "device", "isa", "without", NULL};
+    static char *names[] = {"comm",   "rank", "size",    "threads", "checks", "seed", "deadline_seconds",
+                            "device", "isa",  "without", NULL};
     unsigned long long seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzz:Context", names, verbs, rank, size, &options->threads, &options->checks, &seed,
-                                     &options->deadline_seconds, &options->device, &options->isa, &options->without))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzz:Context", names, verbs, rank, size, &options->threads,
+                                     &options->checks, &seed, &options->deadline_seconds, &options->device,
+                                     &options->isa, &options->without))
         return NULL;
     options->seed = seed;
     return Py_None;
@@ -90,8 +93,7 @@ PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keyword
         return NULL;
     stn_status status = verbs == Py_None ? STN_OK : stnp_comm_create(verbs, rank, size, &options.comm);
     if (status == STN_OK) {
-        Py_BEGIN_ALLOW_THREADS
-        status = stn_context_create(&options, &self->handle);
+        Py_BEGIN_ALLOW_THREADS status = stn_context_create(&options, &self->handle);
         if (status != STN_OK)
             stn_comm_destroy(&options.comm);
         Py_END_ALLOW_THREADS
@@ -123,8 +125,7 @@ static void destroy(PyObject *object)
     PyObject_GC_UnTrack(object);
     forget(self);
     if (self->handle && self->owned) {
-        Py_BEGIN_ALLOW_THREADS
-        stn_context_destroy(&self->handle);
+        Py_BEGIN_ALLOW_THREADS stn_context_destroy(&self->handle);
         Py_END_ALLOW_THREADS
     }
     Py_CLEAR(self->ops);
@@ -180,18 +181,26 @@ PyTypeObject *stnp_make_context_type(void)
     static PyGetSetDef members[] = {
         {"rank", get_rank, NULL, "This rank in the world.", NULL},
         {"size", get_rank, NULL, "Ranks of the world.", (void *)1},
-        {"closed", get_closed, NULL, "Whether the context is closed: what it made can still be looked at, and not be used.", NULL},
+        {"closed", get_closed, NULL,
+         "Whether the context is closed: what it made can still be looked at, and not be used.", NULL},
         {0},
     };
     /* close stands here, for it is the counterpart of the constructor; the other methods in context_methods.c */
-    static PyMethodDef own[] = {{"close", close_context, METH_NOARGS, "Gives back what the context holds. Handles may outlive it."}, {0}};
+    static PyMethodDef own[] = {
+        {"close", close_context, METH_NOARGS, "Gives back what the context holds. Handles may outlive it."}, {0}};
     PyType_Slot slots[] = {
-        {Py_tp_new, stnp_new_context}, {Py_tp_dealloc, destroy}, {Py_tp_traverse, traverse}, {Py_tp_clear, clear},
-        {Py_tp_getset, members}, {Py_tp_methods, stnp_context_methods},
-        {Py_tp_doc, "Context(comm=None, rank=0, size=1, threads=1, checks=False, seed=0, ...): a rank's context. comm None: a world of one."},
+        {Py_tp_new, stnp_new_context},
+        {Py_tp_dealloc, destroy},
+        {Py_tp_traverse, traverse},
+        {Py_tp_clear, clear},
+        {Py_tp_getset, members},
+        {Py_tp_methods, stnp_context_methods},
+        {Py_tp_doc, "Context(comm=None, rank=0, size=1, threads=1, checks=False, seed=0, ...): a rank's context. comm "
+                    "None: a world of one."},
         {0},
     };
-    PyType_Spec spec = {"shardtensor._c.Context", sizeof(stnp_context), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+    PyType_Spec spec = {"shardtensor._c.Context", sizeof(stnp_context), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                        slots};
     PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(&spec);
     PyObject *method = type ? PyDescr_NewMethod(type, own) : NULL;
     int failed = !method || PyObject_SetAttrString((PyObject *)type, "close", method) < 0;

@@ -78,7 +78,8 @@ static PyObject *agree(PyObject *self, PyObject *none)
 {
     (void)none;
     stnp_entry entry;
-    if (stnp_enter(&entry, (stnp_context *)self) < 0 || stnp_leave(&entry, stn_agree(entry.context->handle, STN_OK, NULL)) < 0)
+    if (stnp_enter(&entry, (stnp_context *)self) < 0 ||
+        stnp_leave(&entry, stn_agree(entry.context->handle, STN_OK, NULL)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -119,17 +120,31 @@ PyObject *stnp_context_stats(PyObject *self, PyObject *none)
     (void)none;
     stnp_entry entry;
     stn_stats s = {.size = sizeof s};
-    if (stnp_enter(&entry, (stnp_context *)self) < 0 || stnp_leave(&entry, stn_context_stats(entry.context->handle, &s)) < 0)
+    if (stnp_enter(&entry, (stnp_context *)self) < 0 ||
+        stnp_leave(&entry, stn_context_stats(entry.context->handle, &s)) < 0)
         return NULL;
     const struct {
         const char *name;
         int64_t value;
     } rows[] = {
-        {"live_tensors", s.live_tensors}, {"live_storages", s.live_storages}, {"live_bytes", s.live_bytes}, {"peak_bytes", s.peak_bytes},
-        {"reserved_bytes", s.reserved_bytes}, {"allocations", s.allocations}, {"specs", s.specs}, {"meshes", s.meshes},
-        {"collectives", s.collectives}, {"messages", s.messages}, {"bytes_sent", s.bytes_sent}, {"redistributions", s.redistributions},
-        {"dispatches", s.dispatches}, {"place_hits", s.place_hits}, {"fallbacks", s.fallbacks}, {"kernels", s.kernels},
-        {"host_syncs", s.host_syncs}, {"nodes", s.nodes},
+        {"live_tensors", s.live_tensors},
+        {"live_storages", s.live_storages},
+        {"live_bytes", s.live_bytes},
+        {"peak_bytes", s.peak_bytes},
+        {"reserved_bytes", s.reserved_bytes},
+        {"allocations", s.allocations},
+        {"specs", s.specs},
+        {"meshes", s.meshes},
+        {"collectives", s.collectives},
+        {"messages", s.messages},
+        {"bytes_sent", s.bytes_sent},
+        {"redistributions", s.redistributions},
+        {"dispatches", s.dispatches},
+        {"place_hits", s.place_hits},
+        {"fallbacks", s.fallbacks},
+        {"kernels", s.kernels},
+        {"host_syncs", s.host_syncs},
+        {"nodes", s.nodes},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < sizeof rows / sizeof rows[0]; i++) {
@@ -142,25 +157,39 @@ PyObject *stnp_context_stats(PyObject *self, PyObject *none)
 }
 
 PyMethodDef stnp_context_methods[] = {
-    {"mesh", STNP_KEYWORDS(stnp_context_mesh), "mesh(sizes, names=None, ranks=None): a grid of ranks. Every rank makes the same ones."},
+    {"mesh", STNP_KEYWORDS(stnp_context_mesh),
+     "mesh(sizes, names=None, ranks=None): a grid of ranks. Every rank makes the same ones."},
     {"spec", STNP_KEYWORDS(stnp_context_spec),
-     "spec(mesh, placements, shape, dtype='f32', sizes=None): a layout. mesh None: a local tensor's; sizes {dim: [elements of each piece]}."},
-    {"factory", stnp_context_factory, METH_VARARGS, "factory(name, spec, *numbers): zeros, ones, full, arange, uniform, normal, ..."},
-    {"from_host", stnp_context_from_host, METH_VARARGS, "from_host(spec, data, whole=False): copies this rank's chunk, or its part of the whole."},
-    {"wrap", stnp_context_wrap, METH_VARARGS, "wrap(address, dtype, shape, strides, owner): a local tensor on memory that owner keeps."},
-    {"from_dlpack", stnp_context_from_dlpack, METH_O, "from_dlpack(x): a local tensor on the memory of anything with __dlpack__, zero copy."},
-    {"scatter", STNP_KEYWORDS(stnp_context_scatter), "scatter(local, root, spec, requires_grad=False): one rank's tensor, cut. Collective."},
-    {"backward", STNP_KEYWORDS(stnp_context_backward), "backward(losses, cotangents=None, retain_graph=False). Collective."},
+     "spec(mesh, placements, shape, dtype='f32', sizes=None): a layout. mesh None: a local tensor's; sizes {dim: "
+     "[elements of each piece]}."},
+    {"factory", stnp_context_factory, METH_VARARGS,
+     "factory(name, spec, *numbers): zeros, ones, full, arange, uniform, normal, ..."},
+    {"from_host", stnp_context_from_host, METH_VARARGS,
+     "from_host(spec, data, whole=False): copies this rank's chunk, or its part of the whole."},
+    {"wrap", stnp_context_wrap, METH_VARARGS,
+     "wrap(address, dtype, shape, strides, owner): a local tensor on memory that owner keeps."},
+    {"from_dlpack", stnp_context_from_dlpack, METH_O,
+     "from_dlpack(x): a local tensor on the memory of anything with __dlpack__, zero copy."},
+    {"scatter", STNP_KEYWORDS(stnp_context_scatter),
+     "scatter(local, root, spec, requires_grad=False): one rank's tensor, cut. Collective."},
+    {"from_local_gather_shapes", stnp_context_gather_shapes, METH_VARARGS,
+     "from_local_gather_shapes(local, mesh, placements): chunks whose sizes the other ranks do not know as one tensor. "
+     "Collective over the world."},
+    {"backward", STNP_KEYWORDS(stnp_context_backward),
+     "backward(losses, cotangents=None, retain_graph=False). Collective."},
     {"grad", STNP_KEYWORDS(stnp_context_grad),
-     "grad(outputs, inputs, cotangents=None, retain_graph=False, create_graph=False): a list, None where nothing depends. Collective."},
+     "grad(outputs, inputs, cotangents=None, retain_graph=False, create_graph=False): a list, None where nothing "
+     "depends. Collective."},
     {"op", get_op, METH_O, "op(name): the op of that name, to be called."},
     {"op_names", op_names, METH_NOARGS, "The names of all ops."},
     {"no_grad", no_grad, METH_O, "no_grad(on): begins or ends a part in which nothing is recorded. They nest."},
-    {"no_sync", no_sync, METH_O, "no_sync(on): begins or ends a part whose backwards leave replicas' gradients pending. They nest."},
+    {"no_sync", no_sync, METH_O,
+     "no_sync(on): begins or ends a part whose backwards leave replicas' gradients pending. They nest."},
     {"grad_enabled", grad_enabled, METH_NOARGS, "Whether ops are recorded."},
     {"random_state", random_state, METH_NOARGS, "(seed, stream)."},
     {"set_random_state", set_random_state, METH_VARARGS, "set_random_state(seed, stream=0): the same on every rank."},
-    {"agree", agree, METH_NOARGS, "Raises on every rank what one of them has found: values out of range above all. Collective."},
+    {"agree", agree, METH_NOARGS,
+     "Raises on every rank what one of them has found: values out of range above all. Collective."},
     {"stats", stnp_context_stats, METH_NOARGS, "Counters of this rank."},
     {"stats_reset", stats_reset, METH_NOARGS, "Sets to zero what counts events."},
     {0},

@@ -60,7 +60,8 @@ static PyObject *make_capsule(struct DLManagedTensorVersioned *managed, int vers
         managed->deleter(managed);
         return PyErr_NoMemory();
     }
-    PyObject *capsule = PyCapsule_New(versioned ? (void *)managed : (void *)older, versioned ? versioned_name : unversioned_name, free_capsule);
+    PyObject *capsule = PyCapsule_New(versioned ? (void *)managed : (void *)older,
+                                      versioned ? versioned_name : unversioned_name, free_capsule);
     if (!capsule && older)
         older->deleter(older);
     else if (!capsule)
@@ -129,7 +130,8 @@ static struct DLManagedTensorVersioned *open_capsule(PyObject *capsule, const ch
         PyErr_NoMemory();
         return NULL;
     }
-    *managed = (struct DLManagedTensorVersioned){1, 0, held, delete_wrapped, 0, ((struct unversioned *)held)->dl_tensor};
+    *managed =
+        (struct DLManagedTensorVersioned){1, 0, held, delete_wrapped, 0, ((struct unversioned *)held)->dl_tensor};
     return managed;
 }
 

@@ -1,7 +1,8 @@
 /* The way into the library and back.
  *
- * Calls may wait for other ranks, whose Python threads need the interpreter, so that its lock is given up first. A context is used by one thread
- * at a time, so that its own lock is taken next, in this order always: who waits for a context never holds the interpreter. */
+ * Calls may wait for other ranks, whose Python threads need the interpreter, so that its lock is given up first. A
+ * context is used by one thread at a time, so that its own lock is taken next, in this order always: who waits for a
+ * context never holds the interpreter. */
 #include "binding.h"
 
 #include <stdlib.h>

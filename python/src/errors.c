@@ -8,17 +8,40 @@ static struct {
     PyObject **built_in[1]; /* NULL: shardtensor.Error alone */
     PyObject *type;
 } families[] = {
-    {"ArgumentError", {&PyExc_ValueError}, NULL},      {"ShapeError", {&PyExc_ValueError}, NULL},
-    {"DTypeError", {&PyExc_TypeError}, NULL},          {"DeviceError", {NULL}, NULL},
-    {"LayoutError", {&PyExc_ValueError}, NULL},        {"StateError", {&PyExc_RuntimeError}, NULL},
-    {"NotFoundError", {&PyExc_LookupError}, NULL},     {"UnsupportedError", {&PyExc_NotImplementedError}, NULL},
-    {"OutOfRangeError", {&PyExc_ValueError}, NULL},    {"OutOfMemoryError", {&PyExc_MemoryError}, NULL},
-    {"CommunicationError", {NULL}, NULL},              {"FileError", {&PyExc_OSError}, NULL},
-    {"VersionError", {NULL}, NULL},                    {"CallbackError", {NULL}, NULL},
+    {"ArgumentError", {&PyExc_ValueError}, NULL},
+    {"ShapeError", {&PyExc_ValueError}, NULL},
+    {"DTypeError", {&PyExc_TypeError}, NULL},
+    {"DeviceError", {NULL}, NULL},
+    {"LayoutError", {&PyExc_ValueError}, NULL},
+    {"StateError", {&PyExc_RuntimeError}, NULL},
+    {"NotFoundError", {&PyExc_LookupError}, NULL},
+    {"UnsupportedError", {&PyExc_NotImplementedError}, NULL},
+    {"OutOfRangeError", {&PyExc_ValueError}, NULL},
+    {"OutOfMemoryError", {&PyExc_MemoryError}, NULL},
+    {"CommunicationError", {NULL}, NULL},
+    {"FileError", {&PyExc_OSError}, NULL},
+    {"VersionError", {NULL}, NULL},
+    {"CallbackError", {NULL}, NULL},
     {"InternalError", {NULL}, NULL},
 };
 
-enum { ARGUMENT, SHAPE, DTYPE, DEVICE, LAYOUT, STATE, NOT_FOUND, UNSUPPORTED, VALUE, MEMORY, COMM, IO, VERSION, CALLBACK, INTERNAL };
+enum {
+    ARGUMENT,
+    SHAPE,
+    DTYPE,
+    DEVICE,
+    LAYOUT,
+    STATE,
+    NOT_FOUND,
+    UNSUPPORTED,
+    VALUE,
+    MEMORY,
+    COMM,
+    IO,
+    VERSION,
+    CALLBACK,
+    INTERNAL
+};
 
 static const struct {
     const char *name;
@@ -59,7 +82,8 @@ int stnp_errors_init(PyObject *module)
     if (!base || PyModule_AddObjectRef(module, "Error", base) < 0)
         return -1;
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
-        PyObject *bases = families[i].built_in[0] ? PyTuple_Pack(2, base, *families[i].built_in[0]) : PyTuple_Pack(1, base);
+        PyObject *bases =
+            families[i].built_in[0] ? PyTuple_Pack(2, base, *families[i].built_in[0]) : PyTuple_Pack(1, base);
         families[i].type = bases ? make_class(families[i].name, bases) : NULL;
         Py_XDECREF(bases);
         if (!families[i].type || PyModule_AddObjectRef(module, families[i].name, families[i].type) < 0)

@@ -18,13 +18,19 @@ static const struct {
     with_one *one;
     with_two *two;
 } rows[] = {
-    {"empty", stn_empty, NULL, NULL},       {"zeros", stn_zeros, NULL, NULL},
-    {"ones", stn_ones, NULL, NULL},         {"eye", stn_eye, NULL, NULL},
-    {"rand", stn_rand, NULL, NULL},         {"randn", stn_randn, NULL, NULL},
-    {"full", NULL, stn_full, NULL},         {"xavier_uniform", NULL, stn_xavier_uniform, NULL},
+    {"empty", stn_empty, NULL, NULL},
+    {"zeros", stn_zeros, NULL, NULL},
+    {"ones", stn_ones, NULL, NULL},
+    {"eye", stn_eye, NULL, NULL},
+    {"rand", stn_rand, NULL, NULL},
+    {"randn", stn_randn, NULL, NULL},
+    {"full", NULL, stn_full, NULL},
+    {"xavier_uniform", NULL, stn_xavier_uniform, NULL},
     {"xavier_normal", NULL, stn_xavier_normal, NULL},
-    {"arange", NULL, NULL, stn_arange},     {"linspace", NULL, NULL, stn_linspace},
-    {"uniform", NULL, NULL, stn_uniform},   {"normal", NULL, NULL, stn_normal},
+    {"arange", NULL, NULL, stn_arange},
+    {"linspace", NULL, NULL, stn_linspace},
+    {"uniform", NULL, NULL, stn_uniform},
+    {"normal", NULL, NULL, stn_normal},
     {"randint", NULL, NULL, randint},
 };
 
@@ -40,8 +46,11 @@ PyObject *stnp_context_factory(PyObject *self, PyObject *args)
     while (row < sizeof rows / sizeof rows[0] && strcmp(rows[row].name, name) != 0)
         row++;
     if (row == sizeof rows / sizeof rows[0])
-        return PyErr_Format(PyExc_ValueError, "factory: '%s', wanted empty, zeros, ones, full, eye, arange, linspace, rand, randn, uniform, "
-                                              "normal, randint, xavier_uniform or xavier_normal", name);
+        return PyErr_Format(
+            PyExc_ValueError,
+            "factory: '%s', wanted empty, zeros, ones, full, eye, arange, linspace, rand, randn, uniform, "
+            "normal, randint, xavier_uniform or xavier_normal",
+            name);
     Py_ssize_t given = PyTuple_Size(args) - 2, wanted = rows[row].two ? 2 : rows[row].one ? 1 : 0;
     if (given != wanted)
         return PyErr_Format(PyExc_TypeError, "%s: %zd numbers, wanted %zd", name, given, wanted);
@@ -60,7 +69,8 @@ PyObject *stnp_context_from_host(PyObject *self, PyObject *args)
     Py_buffer buffer = {.buf = NULL};
     int whole = 0;
     stnp_entry entry;
-    if (!PyArg_ParseTuple(args, "OO|p:from_host", &spec, &data, &whole) || stnp_want(spec, stnp_spec_type, "spec") < 0 ||
+    if (!PyArg_ParseTuple(args, "OO|p:from_host", &spec, &data, &whole) ||
+        stnp_want(spec, stnp_spec_type, "spec") < 0 ||
         (data != Py_None && PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0))
         return NULL;
     const stn_spec *layout = ((stnp_spec *)spec)->handle;
@@ -93,9 +103,11 @@ PyObject *stnp_context_wrap(PyObject *self, PyObject *args)
     int64_t dims[STN_MAX_NDIM], steps[STN_MAX_NDIM];
     stn_dtype dtype;
     stnp_entry entry;
-    if (!PyArg_ParseTuple(args, "KOOOO:wrap", &address, &dtype_name, &shape, &strides, &owner) || stnp_take_dtype(dtype_name, &dtype) < 0)
+    if (!PyArg_ParseTuple(args, "KOOOO:wrap", &address, &dtype_name, &shape, &strides, &owner) ||
+        stnp_take_dtype(dtype_name, &dtype) < 0)
         return NULL;
-    int n = stnp_take_ints(shape, "shape", STN_MAX_NDIM, dims), n_strides = stnp_take_ints(strides, "strides", STN_MAX_NDIM, steps);
+    int n = stnp_take_ints(shape, "shape", STN_MAX_NDIM, dims),
+        n_strides = stnp_take_ints(strides, "strides", STN_MAX_NDIM, steps);
     if (n < 0 || n_strides < 0)
         return NULL;
     if (n != n_strides)
@@ -105,7 +117,8 @@ PyObject *stnp_context_wrap(PyObject *self, PyObject *args)
         Py_DECREF(owner);
         return NULL;
     }
-    stn_tensor *tensor = stn_wrap(entry.context->handle, dtype, n, dims, steps, (void *)(uintptr_t)address, let_go, owner);
+    stn_tensor *tensor =
+        stn_wrap(entry.context->handle, dtype, n, dims, steps, (void *)(uintptr_t)address, let_go, owner);
     int refused = stn_tensor_is_error(tensor);
     PyObject *result = stnp_leave_tensor(&entry, tensor);
     if (refused)
@@ -120,9 +133,25 @@ PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keyword
     int root, requires_grad = 0;
     stnp_entry entry;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "OiO|p:scatter", names, &local, &root, &spec, &requires_grad) ||
-        (local != Py_None && stnp_want(local, stnp_tensor_type, "local") < 0) || stnp_want(spec, stnp_spec_type, "spec") < 0 ||
-        stnp_enter(&entry, (stnp_context *)self) < 0)
+        (local != Py_None && stnp_want(local, stnp_tensor_type, "local") < 0) ||
+        stnp_want(spec, stnp_spec_type, "spec") < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
         return NULL;
     stn_tensor *handle = local == Py_None ? NULL : ((stnp_tensor *)local)->handle;
-    return stnp_leave_tensor(&entry, stn_scatter(entry.context->handle, handle, root, ((stnp_spec *)spec)->handle, requires_grad));
+    return stnp_leave_tensor(
+        &entry, stn_scatter(entry.context->handle, handle, root, ((stnp_spec *)spec)->handle, requires_grad));
+}
+
+PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args)
+{
+    PyObject *local, *mesh, *texts;
+    stn_placement placements[STN_MAX_MESH_NDIM];
+    stnp_entry entry;
+    if (!PyArg_ParseTuple(args, "OOO:from_local_gather_shapes", &local, &mesh, &texts) ||
+        stnp_want(local, stnp_tensor_type, "local") < 0 || stnp_want(mesh, stnp_mesh_type, "mesh") < 0 ||
+        stnp_take_placements(texts, ((stnp_mesh *)mesh)->handle, placements) < 0 ||
+        stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_tensor *chunk = ((stnp_tensor *)local)->handle;
+    return stnp_leave_tensor(
+        &entry, stn_from_local_gather_shapes(chunk, ((stnp_mesh *)mesh)->handle, placements, STN_GRAD_REPLICATED));
 }

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/** Handles of a sequence of tensors, in memory of the caller's, who frees it; `*n` of them. None is NULL. `tuple` keeps them. */
+/** Handles of a sequence of tensors, in memory of the caller's, who frees it; `*n` of them. None is NULL. `tuple`
+ * keeps them. */
 static stn_tensor **take_tensors(PyObject *object, const char *what, int *n, PyObject **tuple)
 {
     *tuple = PyObject_TypeCheck(object, stnp_tensor_type) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
@@ -36,7 +37,8 @@ static int take_pass(PyObject *outputs, PyObject *cotangents, PyObject *inputs, 
     pass->outputs = take_tensors(outputs, "outputs", &pass->n_outputs, &pass->tuples[0]);
     if (!pass->outputs)
         return -1;
-    if (cotangents != Py_None && !(pass->cotangents = take_tensors(cotangents, "cotangents", &pass->n_cotangents, &pass->tuples[1])))
+    if (cotangents != Py_None &&
+        !(pass->cotangents = take_tensors(cotangents, "cotangents", &pass->n_cotangents, &pass->tuples[1])))
         return -1;
     if (pass->cotangents && pass->n_cotangents != pass->n_outputs) {
         PyErr_Format(PyExc_ValueError, "cotangents: %d of them for %d outputs", pass->n_cotangents, pass->n_outputs);
@@ -64,7 +66,8 @@ PyObject *stnp_context_backward(PyObject *object, PyObject *args, PyObject *keyw
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Op:backward", names, &losses, &cotangents, &retain))
         return NULL;
     if (take_pass(losses, cotangents, NULL, &pass) == 0 && stnp_enter(&entry, (stnp_context *)object) == 0)
-        failed = stnp_leave(&entry, stn_backward_many(entry.context->handle, pass.n_outputs, pass.outputs, pass.cotangents, retain)) < 0;
+        failed = stnp_leave(&entry, stn_backward_many(entry.context->handle, pass.n_outputs, pass.outputs,
+                                                      pass.cotangents, retain)) < 0;
     free_pass(&pass);
     if (failed)
         return NULL;
@@ -78,13 +81,15 @@ PyObject *stnp_context_grad(PyObject *object, PyObject *args, PyObject *keywords
     int retain = 0, create = 0;
     struct pass pass;
     stnp_entry entry;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|Opp:grad", names, &outputs, &inputs, &cotangents, &retain, &create))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|Opp:grad", names, &outputs, &inputs, &cotangents, &retain,
+                                     &create))
         return NULL;
     stn_tensor **grads = NULL;
-    if (take_pass(outputs, cotangents, inputs, &pass) == 0 && (grads = PyMem_Calloc((size_t)pass.n_inputs + 1, sizeof *grads)) != NULL &&
+    if (take_pass(outputs, cotangents, inputs, &pass) == 0 &&
+        (grads = PyMem_Calloc((size_t)pass.n_inputs + 1, sizeof *grads)) != NULL &&
         stnp_enter(&entry, (stnp_context *)object) == 0) {
-        stn_status status = stn_grad(entry.context->handle, pass.n_outputs, pass.outputs, pass.cotangents, pass.n_inputs, pass.inputs, retain, create,
-                                     grads);
+        stn_status status = stn_grad(entry.context->handle, pass.n_outputs, pass.outputs, pass.cotangents,
+                                     pass.n_inputs, pass.inputs, retain, create, grads);
         list = stnp_leave(&entry, status) == 0 ? PyList_New(pass.n_inputs) : NULL;
     }
     for (int i = 0; list && i < pass.n_inputs; i++) {

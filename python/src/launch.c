@@ -77,24 +77,23 @@ PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords)
     (void)module;
     static char *names[] = {"ranks", "function", "threads", "checks", "seed", "deadline_seconds", NULL};
     char text[1024] = "";
-    stn_launch_options options = {.size = sizeof options,
-                                  .context = {.size = sizeof options.context, .error_text = text, .error_text_size = sizeof text}};
+    stn_launch_options options = {
+        .size = sizeof options,
+        .context = {.size = sizeof options.context, .error_text = text, .error_text_size = sizeof text}};
     struct job job = {NULL, NULL, NULL};
     unsigned long long seed = 0;
     stn_status status;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "iO|ipKd:launch", names, &options.ranks, &job.function, &options.context.threads,
-                                     &options.context.checks, &seed, &options.context.deadline_seconds))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "iO|ipKd:launch", names, &options.ranks, &job.function,
+                                     &options.context.threads, &options.context.checks, &seed,
+                                     &options.context.deadline_seconds))
         return NULL;
     options.context.seed = seed;
     int slots = options.ranks > 0 && options.ranks <= 1024 ? options.ranks : 1;
     job.results = list_of_none(slots);
     job.failures = list_of_none(slots);
     if (job.results && job.failures) {
-        Py_BEGIN_ALLOW_THREADS
-        status = stn_launch(&options, rank_main, &job);
-        Py_END_ALLOW_THREADS
-        if (!raise_failure(job.failures) && status != STN_OK)
-            stnp_raise(status, text);
+        Py_BEGIN_ALLOW_THREADS status = stn_launch(&options, rank_main, &job);
+        Py_END_ALLOW_THREADS if (!raise_failure(job.failures) && status != STN_OK) stnp_raise(status, text);
     }
     Py_XDECREF(job.failures);
     if (!PyErr_Occurred())

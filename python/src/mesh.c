@@ -78,7 +78,8 @@ PyObject *stnp_context_mesh(PyObject *object, PyObject *args, PyObject *keywords
     stnp_entry entry;
     const stn_mesh *handle;
     if ((names == Py_None || (list && take_names(list, n, texts) == 0)) &&
-        (ranks == Py_None || total < 0 || (members = take_ranks(ranks, (int)total)) != NULL) && stnp_enter(&entry, (stnp_context *)object) == 0) {
+        (ranks == Py_None || total < 0 || (members = take_ranks(ranks, (int)total)) != NULL) &&
+        stnp_enter(&entry, (stnp_context *)object) == 0) {
         stn_status status = stn_mesh_create(entry.context->handle, n, axes, list ? texts : NULL, members, &handle);
         mesh = stnp_leave(&entry, status) == 0 ? stnp_wrap_mesh(entry.context, handle) : NULL;
     }
@@ -97,7 +98,8 @@ static PyObject *slice(PyObject *object, PyObject *axes)
         narrow[i] = wide[i] == (int)wide[i] ? (int)wide[i] : -1;
     if (n < 0 || stnp_enter(&entry, ((stnp_mesh *)object)->context) < 0)
         return NULL;
-    return stnp_leave(&entry, stn_mesh_slice(handle, n, narrow, &part)) == 0 ? stnp_wrap_mesh(entry.context, part) : NULL;
+    return stnp_leave(&entry, stn_mesh_slice(handle, n, narrow, &part)) == 0 ? stnp_wrap_mesh(entry.context, part)
+                                                                             : NULL;
 }
 
 static PyObject *rank_at(PyObject *object, PyObject *coordinates)
@@ -110,7 +112,8 @@ static PyObject *rank_at(PyObject *object, PyObject *coordinates)
     if (n < 0)
         return NULL;
     int rank = n == stn_mesh_ndim(handle) ? stn_mesh_rank_at(handle, narrow) : -1;
-    return rank >= 0 ? PyLong_FromLong(rank) : PyErr_Format(PyExc_ValueError, "coordinates: %R, which no rank of the mesh has", coordinates);
+    return rank >= 0 ? PyLong_FromLong(rank)
+                     : PyErr_Format(PyExc_ValueError, "coordinates: %R, which no rank of the mesh has", coordinates);
 }
 
 static PyObject *get_shape(PyObject *object, void *which)
@@ -190,9 +193,16 @@ PyTypeObject *stnp_make_mesh_type(void)
         {0},
     };
     PyType_Slot slots[] = {
-        {Py_tp_dealloc, destroy}, {Py_tp_getset, members}, {Py_tp_methods, methods}, {Py_tp_repr, describe},
-        {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {Py_tp_doc, "A grid of ranks, made by Context.mesh."}, {0},
+        {Py_tp_dealloc, destroy},
+        {Py_tp_getset, members},
+        {Py_tp_methods, methods},
+        {Py_tp_repr, describe},
+        {Py_tp_richcompare, compare},
+        {Py_tp_hash, hash},
+        {Py_tp_doc, "A grid of ranks, made by Context.mesh."},
+        {0},
     };
-    PyType_Spec spec = {"shardtensor._c.Mesh", sizeof(stnp_mesh), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    PyType_Spec spec = {"shardtensor._c.Mesh", sizeof(stnp_mesh), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return (PyTypeObject *)PyType_FromSpec(&spec);
 }

@@ -3,7 +3,8 @@
 
 static PyMethodDef functions[] = {
     {"launch", STNP_KEYWORDS(stnp_launch),
-     "launch(ranks, function, threads=1, checks=False, seed=0, deadline_seconds=0): function(context) on as many threads.\n"
+     "launch(ranks, function, threads=1, checks=False, seed=0, deadline_seconds=0): function(context) on as many "
+     "threads.\n"
      "A list of what they return."},
     {"function", stnp_function, METH_O, "function(name): calls the op of that name in its arguments' context."},
     {"close_all", stnp_close_all, METH_NOARGS, "Closes all contexts, for the end of the interpreter."},
@@ -32,14 +33,17 @@ PyMODINIT_FUNC PyInit__c(void);
 
 PyMODINIT_FUNC PyInit__c(void)
 {
-    static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "shardtensor._c", .m_size = -1, .m_methods = functions};
+    static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "shardtensor._c", .m_size = -1,
+                                            .m_methods = functions};
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
     if (stnp_errors_init(module) < 0 || stnp_functions_init() < 0 ||
         add_type(module, "Context", &stnp_context_type, stnp_make_context_type()) < 0 ||
-        add_type(module, "Mesh", &stnp_mesh_type, stnp_make_mesh_type()) < 0 || add_type(module, "Spec", &stnp_spec_type, stnp_make_spec_type()) < 0 ||
-        add_type(module, "Tensor", &stnp_tensor_type, stnp_make_tensor_type()) < 0 || add_type(module, "Op", &stnp_op_type, stnp_make_op_type()) < 0 ||
+        add_type(module, "Mesh", &stnp_mesh_type, stnp_make_mesh_type()) < 0 ||
+        add_type(module, "Spec", &stnp_spec_type, stnp_make_spec_type()) < 0 ||
+        add_type(module, "Tensor", &stnp_tensor_type, stnp_make_tensor_type()) < 0 ||
+        add_type(module, "Op", &stnp_op_type, stnp_make_op_type()) < 0 ||
         add_type(module, "Pullback", &stnp_pullback_type, stnp_make_pullback_type()) < 0 ||
         PyModule_AddStringConstant(module, "version", stn_version_string()) < 0 || close_at_exit(module) < 0) {
         Py_DECREF(module);

@@ -4,12 +4,16 @@
 /** a OP b where the op's first input is a tensor; what has a number on the left is put otherwise by `reversed`. */
 static PyObject *binary(const char *name, PyObject *a, PyObject *b)
 {
-    if (!PyObject_TypeCheck(a, stnp_tensor_type) || !(PyObject_TypeCheck(b, stnp_tensor_type) || PyFloat_Check(b) || PyLong_Check(b)))
+    if (!PyObject_TypeCheck(a, stnp_tensor_type) ||
+        !(PyObject_TypeCheck(b, stnp_tensor_type) || PyFloat_Check(b) || PyLong_Check(b)))
         Py_RETURN_NOTIMPLEMENTED;
     return stnp_call_named(name, a, b);
 }
 
-static int is_number(PyObject *object) { return PyFloat_Check(object) || PyLong_Check(object); }
+static int is_number(PyObject *object)
+{
+    return PyFloat_Check(object) || PyLong_Check(object);
+}
 
 /** name(first(b), a): a number a on the left of an operator that is not symmetric. */
 static PyObject *reversed(const char *first, const char *name, PyObject *a, PyObject *b)
@@ -20,16 +24,46 @@ static PyObject *reversed(const char *first, const char *name, PyObject *a, PyOb
     return result;
 }
 
-static PyObject *add(PyObject *a, PyObject *b) { return is_number(a) ? binary("add", b, a) : binary("add", a, b); }
-static PyObject *multiply(PyObject *a, PyObject *b) { return is_number(a) ? binary("mul", b, a) : binary("mul", a, b); }
-static PyObject *subtract(PyObject *a, PyObject *b) { return is_number(a) ? reversed("neg", "add", a, b) : binary("sub", a, b); }
-static PyObject *divide(PyObject *a, PyObject *b) { return is_number(a) ? reversed("reciprocal", "mul", a, b) : binary("div", a, b); }
-static PyObject *floor_divide(PyObject *a, PyObject *b) { return binary("floor_divide", a, b); }
-static PyObject *remainder_of(PyObject *a, PyObject *b) { return binary("remainder", a, b); }
-static PyObject *matrix_multiply(PyObject *a, PyObject *b) { return binary("matmul", a, b); }
-static PyObject *both(PyObject *a, PyObject *b) { return binary("logical_and", a, b); }
-static PyObject *either(PyObject *a, PyObject *b) { return binary("logical_or", a, b); }
-static PyObject *one_of(PyObject *a, PyObject *b) { return binary("logical_xor", a, b); }
+static PyObject *add(PyObject *a, PyObject *b)
+{
+    return is_number(a) ? binary("add", b, a) : binary("add", a, b);
+}
+static PyObject *multiply(PyObject *a, PyObject *b)
+{
+    return is_number(a) ? binary("mul", b, a) : binary("mul", a, b);
+}
+static PyObject *subtract(PyObject *a, PyObject *b)
+{
+    return is_number(a) ? reversed("neg", "add", a, b) : binary("sub", a, b);
+}
+static PyObject *divide(PyObject *a, PyObject *b)
+{
+    return is_number(a) ? reversed("reciprocal", "mul", a, b) : binary("div", a, b);
+}
+static PyObject *floor_divide(PyObject *a, PyObject *b)
+{
+    return binary("floor_divide", a, b);
+}
+static PyObject *remainder_of(PyObject *a, PyObject *b)
+{
+    return binary("remainder", a, b);
+}
+static PyObject *matrix_multiply(PyObject *a, PyObject *b)
+{
+    return binary("matmul", a, b);
+}
+static PyObject *both(PyObject *a, PyObject *b)
+{
+    return binary("logical_and", a, b);
+}
+static PyObject *either(PyObject *a, PyObject *b)
+{
+    return binary("logical_or", a, b);
+}
+static PyObject *one_of(PyObject *a, PyObject *b)
+{
+    return binary("logical_xor", a, b);
+}
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 {
@@ -38,18 +72,40 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
     return binary("pow", a, b);
 }
 
-static PyObject *add_to(PyObject *a, PyObject *b) { return binary("add_", a, b); }
-static PyObject *subtract_from(PyObject *a, PyObject *b) { return binary("sub_", a, b); }
-static PyObject *multiply_by(PyObject *a, PyObject *b) { return binary("mul_", a, b); }
-static PyObject *divide_by(PyObject *a, PyObject *b) { return binary("div_", a, b); }
+static PyObject *add_to(PyObject *a, PyObject *b)
+{
+    return binary("add_", a, b);
+}
+static PyObject *subtract_from(PyObject *a, PyObject *b)
+{
+    return binary("sub_", a, b);
+}
+static PyObject *multiply_by(PyObject *a, PyObject *b)
+{
+    return binary("mul_", a, b);
+}
+static PyObject *divide_by(PyObject *a, PyObject *b)
+{
+    return binary("div_", a, b);
+}
 
-static PyObject *negative(PyObject *a) { return stnp_call_named("neg", a, NULL); }
-static PyObject *absolute(PyObject *a) { return stnp_call_named("abs", a, NULL); }
-static PyObject *not(PyObject *a) { return stnp_call_named("logical_not", a, NULL); }
+static PyObject *negative(PyObject *a)
+{
+    return stnp_call_named("neg", a, NULL);
+}
+static PyObject *absolute(PyObject *a)
+{
+    return stnp_call_named("abs", a, NULL);
+}
+static PyObject * not(PyObject * a)
+{
+    return stnp_call_named("logical_not", a, NULL);
+}
 
 static PyObject *compare(PyObject *a, PyObject *b, int how)
 {
-    static const char *const names[] = {[Py_LT] = "lt", [Py_LE] = "le", [Py_EQ] = "eq", [Py_NE] = "ne", [Py_GT] = "gt", [Py_GE] = "ge"};
+    static const char *const names[] = {
+        [Py_LT] = "lt", [Py_LE] = "le", [Py_EQ] = "eq", [Py_NE] = "ne", [Py_GT] = "gt", [Py_GE] = "ge"};
     return binary(names[how], a, b);
 }
 
@@ -78,9 +134,27 @@ static PyObject *as_float(PyObject *a)
 }
 
 PyType_Slot stnp_number_slots[] = {
-    {Py_nb_add, add}, {Py_nb_multiply, multiply}, {Py_nb_subtract, subtract}, {Py_nb_true_divide, divide},
-    {Py_nb_floor_divide, floor_divide}, {Py_nb_remainder, remainder_of}, {Py_nb_matrix_multiply, matrix_multiply}, {Py_nb_power, power},
-    {Py_nb_and, both}, {Py_nb_or, either}, {Py_nb_xor, one_of}, {Py_nb_negative, negative}, {Py_nb_absolute, absolute}, {Py_nb_invert, not},
-    {Py_nb_inplace_add, add_to}, {Py_nb_inplace_subtract, subtract_from}, {Py_nb_inplace_multiply, multiply_by},
-    {Py_nb_inplace_true_divide, divide_by}, {Py_nb_bool, is_true}, {Py_nb_float, as_float}, {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {0},
+    {Py_nb_add, add},
+    {Py_nb_multiply, multiply},
+    {Py_nb_subtract, subtract},
+    {Py_nb_true_divide, divide},
+    {Py_nb_floor_divide, floor_divide},
+    {Py_nb_remainder, remainder_of},
+    {Py_nb_matrix_multiply, matrix_multiply},
+    {Py_nb_power, power},
+    {Py_nb_and, both},
+    {Py_nb_or, either},
+    {Py_nb_xor, one_of},
+    {Py_nb_negative, negative},
+    {Py_nb_absolute, absolute},
+    {Py_nb_invert, not },
+    {Py_nb_inplace_add, add_to},
+    {Py_nb_inplace_subtract, subtract_from},
+    {Py_nb_inplace_multiply, multiply_by},
+    {Py_nb_inplace_true_divide, divide_by},
+    {Py_nb_bool, is_true},
+    {Py_nb_float, as_float},
+    {Py_tp_richcompare, compare},
+    {Py_tp_hash, hash},
+    {0},
 };

@@ -98,7 +98,8 @@ static PyObject *run(stnp_op *op, const stnp_bound *bound)
     stn_tensor *outputs[STN_MAX_OUTPUTS];
     if (stnp_call_fill(op, bound, &call) < 0 || stnp_enter(&entry, op->context) < 0)
         return NULL;
-    stn_status status = stn_op_invoke(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, op->n_outputs, outputs);
+    stn_status status =
+        stn_op_invoke(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, op->n_outputs, outputs);
     return stnp_leave(&entry, status) == 0 ? stnp_outputs(op, bound, outputs, 0) : NULL;
 }
 
@@ -226,7 +227,10 @@ static PyObject *get_parameters(PyObject *object, void *none)
     return tuple;
 }
 
-static PyObject *describe(PyObject *object) { return PyUnicode_FromFormat("<op %s>", stn_op_signature(((stnp_op *)object)->handle)); }
+static PyObject *describe(PyObject *object)
+{
+    return PyUnicode_FromFormat("<op %s>", stn_op_signature(((stnp_op *)object)->handle));
+}
 
 PyTypeObject *stnp_make_op_type(void)
 {
@@ -240,14 +244,23 @@ PyTypeObject *stnp_make_op_type(void)
         {0},
     };
     static PyMethodDef methods[] = {
-        {"bind", bind, METH_VARARGS, "bind(tensor_type, args, kwargs): ([input or None, ...], {attribute: value}), which is what a call means."},
+        {"bind", bind, METH_VARARGS,
+         "bind(tensor_type, args, kwargs): ([input or None, ...], {attribute: value}), which is what a call means."},
         {"pullback", stnp_op_pullback, METH_VARARGS,
-         "pullback(inputs, attrs, needs): (outputs, Pullback) of a call whose arguments are sorted. needs: bit i for inputs[i]; 0: (outputs, None)."},
+         "pullback(inputs, attrs, needs): (outputs, Pullback) of a call whose arguments are sorted. needs: bit i for "
+         "inputs[i]; 0: (outputs, None)."},
         {0},
     };
     PyType_Slot slots[] = {
-        {Py_tp_dealloc, destroy}, {Py_tp_traverse, traverse}, {Py_tp_clear, clear}, {Py_tp_call, call}, {Py_tp_getset, members},
-        {Py_tp_methods, methods}, {Py_tp_repr, describe}, {Py_tp_doc, "An op of a context, made by Context.op."}, {0},
+        {Py_tp_dealloc, destroy},
+        {Py_tp_traverse, traverse},
+        {Py_tp_clear, clear},
+        {Py_tp_call, call},
+        {Py_tp_getset, members},
+        {Py_tp_methods, methods},
+        {Py_tp_repr, describe},
+        {Py_tp_doc, "An op of a context, made by Context.op."},
+        {0},
     };
     unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
     PyType_Spec spec = {"shardtensor._c.Op", sizeof(stnp_op), 0, flags, slots};

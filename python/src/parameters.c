@@ -1,4 +1,5 @@
-/* Reads an op's signature, as stn_op_signature writes it: names in positional order, what has a default, what is a list. */
+/* Reads an op's signature, as stn_op_signature writes it: names in positional order, what has a default, what is a
+ * list. */
 #include "binding.h"
 
 #include <string.h>

@@ -4,8 +4,7 @@
 PyTypeObject *stnp_pullback_type;
 
 typedef struct pullback {
-    PyObject_HEAD
-    stnp_context *context;
+    PyObject_HEAD stnp_context *context;
     stn_pullback *handle; /* NULL once given up */
     int n_inputs, n_outputs;
 } pullback;
@@ -71,13 +70,15 @@ PyObject *stnp_op_pullback(PyObject *object, PyObject *args)
     stnp_entry entry;
     stn_tensor *outputs[STN_MAX_OUTPUTS];
     stn_pullback *handle = NULL;
-    if (!PyArg_ParseTuple(args, "O!O!k:pullback", &PyList_Type, &inputs, &PyDict_Type, &attrs, &needs) || take_sorted(inputs, attrs, &bound) < 0 ||
-        stnp_call_fill(op, &bound, &call) < 0 || stnp_enter(&entry, op->context) < 0)
+    if (!PyArg_ParseTuple(args, "O!O!k:pullback", &PyList_Type, &inputs, &PyDict_Type, &attrs, &needs) ||
+        take_sorted(inputs, attrs, &bound) < 0 || stnp_call_fill(op, &bound, &call) < 0 ||
+        stnp_enter(&entry, op->context) < 0)
         return NULL;
     stn_status status =
-        needs == 0 ? stn_op_invoke(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, op->n_outputs, outputs)
-                   : stn_op_invoke_pullback(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, (uint32_t)needs, op->n_outputs, outputs,
-                                            &handle);
+        needs == 0
+            ? stn_op_invoke(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, op->n_outputs, outputs)
+            : stn_op_invoke_pullback(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, (uint32_t)needs,
+                                     op->n_outputs, outputs, &handle);
     if (stnp_leave(&entry, status) < 0)
         return NULL;
     PyObject *results = stnp_outputs(op, &bound, outputs, 1), *kept = Py_None;
@@ -176,15 +177,20 @@ PyTypeObject *stnp_make_pullback_type(void)
 {
     static PyMethodDef methods[] = {
         {"apply", STNP_KEYWORDS(apply),
-         "apply(cotangents, needs, again=False): the gradient of each input, None for zero; with again, and the pullback of this application,\n"
+         "apply(cotangents, needs, again=False): the gradient of each input, None for zero; with again, and the "
+         "pullback of this application,\n"
          "as of a function from inputs and cotangents to gradients."},
         {"saved", saved, METH_NOARGS, "The tensors that it keeps."},
         {"release", release, METH_NOARGS, "Gives up what it keeps."},
         {0},
     };
     PyType_Slot slots[] = {
-        {Py_tp_dealloc, destroy}, {Py_tp_methods, methods}, {Py_tp_doc, "What one call keeps for its gradients; made by Op.pullback."}, {0},
+        {Py_tp_dealloc, destroy},
+        {Py_tp_methods, methods},
+        {Py_tp_doc, "What one call keeps for its gradients; made by Op.pullback."},
+        {0},
     };
-    PyType_Spec spec = {"shardtensor._c.Pullback", sizeof(pullback), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    PyType_Spec spec = {"shardtensor._c.Pullback", sizeof(pullback), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return (PyTypeObject *)PyType_FromSpec(&spec);
 }

@@ -47,7 +47,8 @@ static int pieces(const stn_mesh *mesh, const stn_placement *placements, int dim
     return n;
 }
 
-static int take_cuts(PyObject *sizes, const stn_mesh *mesh, const stn_placement *placements, int ndim, int64_t *cuts[STN_MAX_NDIM])
+static int take_cuts(PyObject *sizes, const stn_mesh *mesh, const stn_placement *placements, int ndim,
+                     int64_t *cuts[STN_MAX_NDIM])
 {
     PyObject *dim, *list;
     Py_ssize_t at = 0;
@@ -86,18 +87,22 @@ PyObject *stnp_context_spec(PyObject *object, PyObject *args, PyObject *keywords
     stn_spec_options options = {.size = sizeof options, .sizes = (const int64_t *const *)cuts};
     stnp_entry entry;
     const stn_spec *handle;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|OO:spec", names, &mesh, &placements, &shape, &dtype_name, &sizes))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|OO:spec", names, &mesh, &placements, &shape, &dtype_name,
+                                     &sizes))
         return NULL;
     if (mesh != Py_None && stnp_want(mesh, stnp_mesh_type, "mesh") < 0)
         return NULL;
     const stn_mesh *grid = mesh == Py_None ? NULL : ((stnp_mesh *)mesh)->handle;
     int ndim = stnp_take_ints(shape, "shape", STN_MAX_NDIM, dims);
-    if (ndim < 0 || (dtype_name && stnp_take_dtype(dtype_name, &dtype) < 0) || (grid && stnp_take_placements(placements, grid, places) < 0))
+    if (ndim < 0 || (dtype_name && stnp_take_dtype(dtype_name, &dtype) < 0) ||
+        (grid && stnp_take_placements(placements, grid, places) < 0))
         return NULL;
     if (!grid && placements != Py_None)
         return PyErr_Format(PyExc_ValueError, "placements: %R without a mesh, wanted None", placements);
-    if ((sizes == Py_None || !grid || take_cuts(sizes, grid, places, ndim, cuts) == 0) && stnp_enter(&entry, (stnp_context *)object) == 0) {
-        stn_status status = stn_spec_create(entry.context->handle, grid, grid ? places : NULL, dtype, ndim, dims, &options, &handle);
+    if ((sizes == Py_None || !grid || take_cuts(sizes, grid, places, ndim, cuts) == 0) &&
+        stnp_enter(&entry, (stnp_context *)object) == 0) {
+        stn_status status =
+            stn_spec_create(entry.context->handle, grid, grid ? places : NULL, dtype, ndim, dims, &options, &handle);
         result = stnp_leave(&entry, status) == 0 ? stnp_wrap_spec(entry.context, handle) : NULL;
     }
     free_cuts(cuts);
@@ -137,7 +142,8 @@ static PyObject *gradient(PyObject *object, PyObject *none)
     const stn_spec *handle;
     if (stnp_enter(&entry, self->context) < 0)
         return NULL;
-    return stnp_leave(&entry, stn_gradient_spec(self->handle, &handle)) == 0 ? stnp_wrap_spec(self->context, handle) : NULL;
+    return stnp_leave(&entry, stn_gradient_spec(self->handle, &handle)) == 0 ? stnp_wrap_spec(self->context, handle)
+                                                                             : NULL;
 }
 
 static PyObject *chunk(PyObject *object, PyObject *rank)
@@ -170,7 +176,8 @@ static PyObject *sizes_of(PyObject *object, PyObject *dim)
 static PyObject *get_dims(PyObject *object, void *which)
 {
     const stn_spec *handle = ((stnp_spec *)object)->handle;
-    static const int64_t *(*const readers[])(const stn_spec *) = {stn_spec_shape, stn_spec_local_shape, stn_spec_local_offset};
+    static const int64_t *(*const readers[])(const stn_spec *) = {stn_spec_shape, stn_spec_local_shape,
+                                                                  stn_spec_local_offset};
     return stnp_ints(readers[(uintptr_t)which](handle), stn_spec_ndim(handle));
 }
 
@@ -243,16 +250,24 @@ PyTypeObject *stnp_make_spec_type(void)
         {0},
     };
     static PyMethodDef methods[] = {
-        {"like", STNP_KEYWORDS(like), "like(placements=None, shape=None, dtype=None): the layout that stays as near to this one as it can."},
+        {"like", STNP_KEYWORDS(like),
+         "like(placements=None, shape=None, dtype=None): the layout that stays as near to this one as it can."},
         {"gradient", gradient, METH_NOARGS, "The layout of a complete gradient."},
         {"chunk", chunk, METH_O, "chunk(rank): (shape, offset) of another rank's chunk."},
         {"sizes", sizes_of, METH_O, "sizes(dim): elements of each of its pieces."},
         {0},
     };
     PyType_Slot slots[] = {
-        {Py_tp_dealloc, destroy}, {Py_tp_getset, members}, {Py_tp_methods, methods}, {Py_tp_repr, describe},
-        {Py_tp_richcompare, compare}, {Py_tp_hash, hash}, {Py_tp_doc, "A layout, made by Context.spec."}, {0},
+        {Py_tp_dealloc, destroy},
+        {Py_tp_getset, members},
+        {Py_tp_methods, methods},
+        {Py_tp_repr, describe},
+        {Py_tp_richcompare, compare},
+        {Py_tp_hash, hash},
+        {Py_tp_doc, "A layout, made by Context.spec."},
+        {0},
     };
-    PyType_Spec spec = {"shardtensor._c.Spec", sizeof(stnp_spec), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    PyType_Spec spec = {"shardtensor._c.Spec", sizeof(stnp_spec), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return (PyTypeObject *)PyType_FromSpec(&spec);
 }

@@ -28,15 +28,22 @@ static void destroy(PyObject *object)
     Py_DECREF((PyObject *)type);
 }
 
-static stn_tensor *handle_of(PyObject *object) { return ((stnp_tensor *)object)->handle; }
+static stn_tensor *handle_of(PyObject *object)
+{
+    return ((stnp_tensor *)object)->handle;
+}
 
-static int enter(stnp_entry *entry, PyObject *object) { return stnp_enter(entry, ((stnp_tensor *)object)->context); }
+static int enter(stnp_entry *entry, PyObject *object)
+{
+    return stnp_enter(entry, ((stnp_tensor *)object)->context);
+}
 
 /* What a tensor is */
 
 static PyObject *get_dims(PyObject *object, void *which)
 {
-    static const int64_t *(*const readers[])(const stn_tensor *) = {stn_tensor_shape, stn_tensor_local_shape, stn_tensor_strides};
+    static const int64_t *(*const readers[])(const stn_tensor *) = {stn_tensor_shape, stn_tensor_local_shape,
+                                                                    stn_tensor_strides};
     return stnp_ints(readers[(uintptr_t)which](handle_of(object)), stn_tensor_ndim(handle_of(object)));
 }
 
@@ -187,7 +194,8 @@ static PyObject *redistribute(PyObject *object, PyObject *to)
     return stnp_leave_tensor(&entry, stn_redistribute_to(handle_of(object), placements));
 }
 
-static int take_convention(PyObject *args, PyObject *keywords, PyTypeObject *wanted, PyObject **spec, stn_grad_convention *convention)
+static int take_convention(PyObject *args, PyObject *keywords, PyTypeObject *wanted, PyObject **spec,
+                           stn_grad_convention *convention)
 {
     static char *with_spec[] = {"spec", "convention", NULL}, *without[] = {"convention", NULL};
     const char *name = "replicated";
@@ -273,9 +281,12 @@ static PyMethodDef methods[] = {
     {"changed", changed, METH_NOARGS, "Says that the elements were changed through their memory, not by an op."},
     {"detach", detach, METH_NOARGS, "The same values without history; memory is shared."},
     {"full_tensor", full_tensor, METH_NOARGS, "The whole, as a local tensor on each rank. Collective."},
-    {"redistribute", redistribute, METH_O, "redistribute(placements or spec): the same values in another layout. Collective."},
-    {"to_local", STNP_KEYWORDS(to_local), "to_local(convention='replicated'): this rank's chunk as a local tensor; memory is shared."},
-    {"from_local", STNP_KEYWORDS(from_local), "from_local(spec, convention='replicated'): this local tensor as the chunk of a sharded one."},
+    {"redistribute", redistribute, METH_O,
+     "redistribute(placements or spec): the same values in another layout. Collective."},
+    {"to_local", STNP_KEYWORDS(to_local),
+     "to_local(convention='replicated'): this rank's chunk as a local tensor; memory is shared."},
+    {"from_local", STNP_KEYWORDS(from_local),
+     "from_local(spec, convention='replicated'): this local tensor as the chunk of a sharded one."},
     {"gather_to", gather_to, METH_O, "gather_to(root): the whole on one rank, a local tensor. Collective."},
     {"item", item, METH_NOARGS, "The value of the only element. Collective."},
     {"to_host", to_host, METH_NOARGS, "This rank's chunk as bytes, row-major."},
@@ -294,16 +305,21 @@ PyTypeObject *stnp_make_tensor_type(void)
         {"dtype", get_dtype, NULL, "\"f32\", ...", NULL},
         {"spec", get_spec, NULL, "The layout.", NULL},
         {"context", get_context, NULL, "Whose it is.", NULL},
-        {"data_ptr", get_data, NULL, "The address of this rank's chunk, 0 where it is empty. Work on it may still be queued.", NULL},
+        {"data_ptr", get_data, NULL,
+         "The address of this rank's chunk, 0 where it is empty. Work on it may still be queued.", NULL},
         {"version", get_version, NULL, "How often its memory was changed in place.", NULL},
-        {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients reach it; of a leaf it can be set.", NULL},
+        {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients reach it; of a leaf it can be set.",
+         NULL},
         {"is_leaf", get_is_leaf, NULL, "Whether no recorded op made it.", NULL},
         {"grad_fn", get_grad_fn, NULL, "The name of the op that made it; None of a leaf.", NULL},
         {"grad", get_grad, NULL, "A leaf's complete gradient; None before the first backward.", NULL},
         {0},
     };
     PyType_Slot head[] = {
-        {Py_tp_dealloc, destroy}, {Py_tp_getset, members}, {Py_tp_methods, methods}, {Py_tp_repr, describe},
+        {Py_tp_dealloc, destroy},
+        {Py_tp_getset, members},
+        {Py_tp_methods, methods},
+        {Py_tp_repr, describe},
         {Py_tp_doc, "A tensor that is spread over ranks, or local."},
     };
     PyType_Slot slots[64];
@@ -313,6 +329,7 @@ PyTypeObject *stnp_make_tensor_type(void)
     for (const PyType_Slot *s = stnp_number_slots; s->slot; s++)
         slots[n++] = *s;
     slots[n] = (PyType_Slot){0};
-    PyType_Spec spec = {"shardtensor._c.Tensor", sizeof(stnp_tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    PyType_Spec spec = {"shardtensor._c.Tensor", sizeof(stnp_tensor), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return (PyTypeObject *)PyType_FromSpec(&spec);
 }

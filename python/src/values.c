@@ -85,13 +85,15 @@ static int take_placement(const char *text, stn_placement *placement)
 
 int stnp_take_placements(PyObject *object, const stn_mesh *mesh, stn_placement *placements)
 {
-    PyObject *parts = PyUnicode_Check(object) ? PyObject_CallMethod(object, "split", "s", ",") : PySequence_List(object);
+    PyObject *parts =
+        PyUnicode_Check(object) ? PyObject_CallMethod(object, "split", "s", ",") : PySequence_List(object);
     if (!parts)
         return -1;
     Py_ssize_t n = PyList_Size(parts);
     int failed = n != stn_mesh_ndim(mesh);
     if (failed)
-        PyErr_Format(PyExc_ValueError, "placements: %zd of them, wanted one for each of the mesh's %d axes", n, stn_mesh_ndim(mesh));
+        PyErr_Format(PyExc_ValueError, "placements: %zd of them, wanted one for each of the mesh's %d axes", n,
+                     stn_mesh_ndim(mesh));
     for (Py_ssize_t i = 0; i < n && !failed; i++) {
         PyObject *part = PyList_GetItem(parts, i);
         PyObject *bare = PyUnicode_Check(part) ? PyObject_CallMethod(part, "strip", NULL) : NULL;

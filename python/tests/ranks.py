@@ -29,9 +29,13 @@ def on_ranks(*counts):
         def run(self):
             for ranks in counts:
                 with self.subTest(ranks=ranks):
-                    st.launch(ranks, lambda context: test(self, context, context.mesh(context.size)), deadline_seconds=60)
+                    st.launch(ranks,
+                              lambda context: test(self, context, context.mesh(context.size)),
+                              deadline_seconds=60)
+
         run.__name__ = test.__name__
         return run
+
     return decorate
 
 
@@ -40,4 +44,5 @@ class TestCase(unittest.TestCase):
         self.assertEqual(len(got), len(wanted))
         self.assertTrue(got, "nothing to compare")
         for at, (a, b) in enumerate(zip(got, wanted)):
-            self.assertLessEqual(abs(a - b), tolerance * max(1, abs(b)), "element %d: %r, wanted %r" % (at, got, wanted))
+            self.assertLessEqual(abs(a - b), tolerance * max(1, abs(b)),
+                                 "element %d: %r, wanted %r" % (at, got, wanted))

@@ -21,7 +21,9 @@ class Call(TestCase):
             op = self.context.op(name)
             written = re.match(r"\w+\((.*)\) -> ", op.signature).group(1)
             written = re.sub(r"='[^']*'|=\([^)]*\)", "", written)
-            parameters = [p.split("=")[0].lstrip("*").removesuffix("[]") for p in written.split(", ") if p not in ("", "*")]
+            parameters = [
+                p.split("=")[0].lstrip("*").removesuffix("[]") for p in written.split(", ") if p not in ("", "*")
+            ]
             self.assertEqual(list(op.parameters), parameters)
             self.assertTrue(callable(getattr(st.ops, name)))
 
@@ -103,10 +105,24 @@ class Call(TestCase):
     def test_operators(self):
         x = self.x + 1
         for got, wanted in (
-            (x + x, lambda v: v + v), (2 + x, lambda v: 2 + v), (x - 2, lambda v: v - 2), (2 - x, lambda v: 2 - v), (x * x, lambda v: v * v),
-            (3 * x, lambda v: 3 * v), (x / 4, lambda v: v / 4), (4 / x, lambda v: 4 / v), (x ** 2, lambda v: v ** 2), (-x, lambda v: -v),
-            (x // 2, lambda v: v // 2), (x % 2, lambda v: v % 2), (abs(-x), lambda v: v), (x > 3, lambda v: v > 3), (x == 3, lambda v: v == 3),
-            ((x > 1) & (x < 4), lambda v: 1 < v < 4), ((x < 2) | (x > 5), lambda v: v < 2 or v > 5), (~(x > 3), lambda v: v <= 3),
+            (x + x, lambda v: v + v),
+            (2 + x, lambda v: 2 + v),
+            (x - 2, lambda v: v - 2),
+            (2 - x, lambda v: 2 - v),
+            (x * x, lambda v: v * v),
+            (3 * x, lambda v: 3 * v),
+            (x / 4, lambda v: v / 4),
+            (4 / x, lambda v: 4 / v),
+            (x ** 2, lambda v: v ** 2),
+            (-x, lambda v: -v),
+            (x // 2, lambda v: v // 2),
+            (x % 2, lambda v: v % 2),
+            (abs(-x), lambda v: v),
+            (x > 3, lambda v: v > 3),
+            (x == 3, lambda v: v == 3),
+            ((x > 1) & (x < 4), lambda v: 1 < v < 4),
+            ((x < 2) | (x > 5), lambda v: v < 2 or v > 5),
+            (~(x > 3), lambda v: v <= 3),
         ):
             self.close(values(got), [wanted(v) for v in (1, 2, 3, 4, 5, 6)])
         self.assertEqual(values(x @ x.transpose(0, 1)), [14, 32, 32, 77])
@@ -118,8 +134,12 @@ class Call(TestCase):
     def test_indexing(self):
         x = self.x
         for got, wanted, shape in (
-            (x[1], [3, 4, 5], (3,)), (x[-1, 0], [3], ()), (x[:, 1:], [1, 2, 4, 5], (2, 2)), (x[..., 0], [0, 3], (2,)),
-            (x[None, :, ::2], [0, 2, 3, 5], (1, 2, 2)), (x[1, None], [3, 4, 5], (1, 3)),
+            (x[1], [3, 4, 5], (3,)),
+            (x[-1, 0], [3], ()),
+            (x[:, 1:], [1, 2, 4, 5], (2, 2)),
+            (x[..., 0], [0, 3], (2,)),
+            (x[None, :, ::2], [0, 2, 3, 5], (1, 2, 2)),
+            (x[1, None], [3, 4, 5], (1, 3)),
         ):
             self.assertEqual((values(got), got.shape), (wanted, shape))
         self.assertRaises(IndexError, lambda: x[0, 0, 0])
@@ -137,8 +157,9 @@ class Ranks(TestCase):
         x = make(context, mesh, "S0", (4, 3), [v / 3 for v in range(12)])
         with st.Context() as one:
             y = make(one, None, None, (4, 3), [v / 3 for v in range(12)])
-            for f in (lambda t: t.softmax(0), lambda t: t @ t.transpose(0, 1), lambda t: st.ops.layer_norm(t, 3), lambda t: t.cumsum(0),
-                      lambda t: t[1:3].sum(0), lambda t: t.flip(0), lambda t: st.ops.cat([t, t], 0)):
+            for f in (lambda t: t.softmax(0), lambda t: t @ t.transpose(0, 1), lambda t: st.ops.layer_norm(t, 3),
+                      lambda t: t.cumsum(0), lambda t: t[1:3].sum(0), lambda t: t.flip(0),
+                      lambda t: st.ops.cat([t, t], 0)):
                 self.close(whole(f(x)), values(f(y)))
 
     @on_ranks(2, 3)

@@ -27,6 +27,7 @@ class Launch(TestCase):
             except st.CommunicationError as error:
                 seen.append(error.status)
                 raise
+
         with self.assertRaisesRegex(KeyError, "mine"):
             st.launch(3, main, deadline_seconds=60)
         self.assertEqual(seen, ["PEER", "PEER"])
@@ -48,7 +49,6 @@ class Launch(TestCase):
 
 class Boxes:
     """Verbs between threads: a queue for each pair of ranks."""
-
     def __init__(self, rank, ranks, pairs, fail=False):
         self.rank, self.ranks, self.pairs, self.fail, self.calls = rank, ranks, pairs, fail, []
 
@@ -62,8 +62,10 @@ class Boxes:
         self.calls.append("all_reduce")
         if self.fail:
             raise OSError("the cable is cut")
-        kind = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "u8": ctypes.c_uint8,
-                "bool": ctypes.c_uint8}[dtype]
+        kind = {
+            "f64": ctypes.c_double, "f32": ctypes.c_float, "i64": ctypes.c_int64, "i32": ctypes.c_int32,
+            "u8": ctypes.c_uint8, "bool": ctypes.c_uint8
+        }[dtype]
         mine = (kind * count).from_address(address)
         for peer in range(len(self.ranks)):
             self._send(peer, list(mine))
@@ -97,6 +99,7 @@ def with_boxes(size, function, fail=()):
                 results[rank] = function(context)
         except Exception as error:
             results[rank] = error
+
     threads = [threading.Thread(target=main, args=(rank,)) for rank in range(size)]
     for thread in threads:
         thread.start()
@@ -114,6 +117,7 @@ class Communicator(TestCase):
             w.requires_grad = True
             (x * w).sum().backward()
             return whole(x.redistribute("S1")), values(w.grad), (x * w).sum().item(), whole(x.flip(0))[:3]
+
         results, verbs = with_boxes(3, main)
         self.assertEqual(results, [([float(v) for v in range(21)], [63.0, 70.0, 77.0], 434.0, [18.0, 19.0, 20.0])] * 3)
         self.assertTrue(all("group" in v.calls for v in verbs))
@@ -121,6 +125,7 @@ class Communicator(TestCase):
     def test_what_a_verb_raises_is_the_failure_with_its_text(self):
         def main(context):
             return make(context, context.mesh(2), "S0", (2,), range(2)).sum().item()
+
         results, _ = with_boxes(2, main, fail=(0, 1))
         for result in results:
             self.assertIsInstance(result, st.CommunicationError)

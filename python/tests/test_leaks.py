@@ -43,7 +43,8 @@ class Leaks(TestCase):
                 if at in (STEPS // 4, STEPS - 1):
                     gc.collect()
                     stats = context.stats()
-                    seen.append([stats[k] for k in ("live_tensors", "live_storages", "live_bytes", "specs")] + [len(gc.get_objects())])
+                    seen.append([stats[k] for k in ("live_tensors", "live_storages", "live_bytes", "specs")] +
+                                [len(gc.get_objects())])
                     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
                     seen[-1].append(peak)
             first, last = seen
@@ -54,6 +55,7 @@ class Leaks(TestCase):
     def test_launches_leave_nothing(self):
         def main(context):
             return make(context, context.mesh(context.size), "S0", (4,), range(4)).sum().item()
+
         for _ in range(20):
             st.launch(2, main)
         gc.collect()

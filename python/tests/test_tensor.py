@@ -32,17 +32,22 @@ class Layouts(TestCase):
             self.assertEqual((uneven.sizes(0), uneven.dtype), ((0, 9, 1), "f64"))
             self.assertEqual(uneven.like(shape=(10, 2), dtype="i64").sizes(0), (0, 9, 1))
             self.assertEqual(uneven.like("R,R").placements, ("R", "R"))
+
         st.launch(6, main)
 
     def test_bad_layouts_are_refused_with_a_word(self):
         with st.Context() as context:
             mesh = context.mesh(1)
             for arguments, words in (
-                ((mesh, "S0,R", (4,)), "2 of them, wanted one for each of the mesh's 1 axes"), ((mesh, "X", (4,)), "'X', wanted R, S"),
-                ((mesh, "P(mean)", (4,)), "wanted R, S"), ((mesh, "S0x", (4,)), "wanted R, S"), ((mesh, "S0", (4,), "f33"), "wanted one of f32"),
+                ((mesh, "S0,R", (4,)), "2 of them, wanted one for each of the mesh's 1 axes"),
+                ((mesh, "X", (4,)), "'X', wanted R, S"),
+                ((mesh, "P(mean)", (4,)), "wanted R, S"),
+                ((mesh, "S0x", (4,)), "wanted R, S"),
+                ((mesh, "S0", (4,), "f33"), "wanted one of f32"),
                 ((mesh, "S0", (4,), "f32", {0: [1, 3]}), "2 integers, at most 1"),
                 ((mesh, "S0", (4,), "f32", {0: []}), "0 pieces of dim 0, wanted 1"),
-                ((mesh, "S0", (4,), "f32", {1: [4]}), "dim 1 of a tensor with 1"), ((None, "R", (4,)), "without a mesh"),
+                ((mesh, "S0", (4,), "f32", {1: [4]}), "dim 1 of a tensor with 1"),
+                ((None, "R", (4,)), "without a mesh"),
             ):
                 with self.assertRaisesRegex((ValueError, TypeError), words):
                     context.spec(*arguments)
@@ -74,15 +79,18 @@ class Layouts(TestCase):
 
     @on_ranks(1, 3)
     def test_factories_do_not_depend_on_the_layout(self, context, mesh):
-        for name, numbers in (("zeros", ()), ("ones", ()), ("full", (3,)), ("arange", (1, 2)), ("linspace", (0, 1)), ("rand", ()), ("randn", ()),
-                              ("uniform", (2, 3)), ("normal", (0, 2)), ("randint", (0, 9))):
+        for name, numbers in (("zeros", ()), ("ones", ()), ("full", (3,)), ("arange", (1, 2)), ("linspace", (0, 1)),
+                              ("rand", ()), ("randn", ()), ("uniform", (2, 3)), ("normal", (0, 2)), ("randint", (0,
+                                                                                                                 9))):
             context.set_random_state(7, 0)
             sharded = whole(context.factory(name, context.spec(mesh, "S0", (7,), "f64"), *numbers))
             context.set_random_state(7, 0)
             self.assertEqual(sharded, values(context.factory(name, context.spec(None, None, (7,), "f64"), *numbers)))
         self.assertEqual(context.random_state()[0], 7)
-        self.assertRaisesRegex(TypeError, "full: 0 numbers, wanted 1", context.factory, "full", context.spec(mesh, "R", (1,)))
-        self.assertRaisesRegex(ValueError, "factory: 'nought'", context.factory, "nought", context.spec(mesh, "R", (1,)))
+        self.assertRaisesRegex(TypeError, "full: 0 numbers, wanted 1", context.factory, "full",
+                               context.spec(mesh, "R", (1,)))
+        self.assertRaisesRegex(ValueError, "factory: 'nought'", context.factory, "nought",
+                               context.spec(mesh, "R", (1,)))
 
 
 class Lives(TestCase):
@@ -95,7 +103,8 @@ class Lives(TestCase):
         context.close()
         self.assertTrue(context.closed)
         self.assertEqual((x.shape, x.dtype), ((3,), "f64"))
-        for refused in (lambda: x + 1, lambda: op(x, 1), x.to_host, lambda: context.rank, context.stats, lambda: x.spec, lambda: context.op("sub")):
+        for refused in (lambda: x + 1, lambda: op(x, 1), x.to_host, lambda: context.rank, context.stats, lambda: x.spec,
+                        lambda: context.op("sub")):
             self.assertRaisesRegex(st.StateError, "closed", refused)
         del x, op, context
         gc.collect()
@@ -104,6 +113,7 @@ class Lives(TestCase):
         def main(context):
             self.assertRaisesRegex(st.StateError, "launch", context.close)
             return context.factory("ones", context.spec(None, None, (2,)))
+
         kept = st.launch(2, main)
         self.assertEqual([t.shape for t in kept], [(2,), (2,)])
         self.assertRaisesRegex(st.StateError, "closed", lambda: kept[0] + 1)
@@ -112,6 +122,7 @@ class Lives(TestCase):
         def contexts():
             gc.collect()
             return sum(isinstance(o, st.Context) for o in gc.get_objects())
+
         before = contexts()
         context = st.Context()
         context.op("add")
@@ -127,6 +138,7 @@ class Lives(TestCase):
             def work():
                 for _ in range(200):
                     sums.append(((x * 2) + 1).sum().item())
+
             threads = [threading.Thread(target=work) for _ in range(4)]
             for thread in threads:
                 thread.start()

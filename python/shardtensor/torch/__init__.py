@@ -1,0 +1,15 @@
+"""ShardTensor: shardtensor behind torch.Tensor.
+
+Functions that the library has are one node of torch's graph each; whatever else torch does with a ShardTensor is
+right too, and slower."""
+from ._checkpoint import checkpoint
+from ._fallback import gathered, warn_gather
+from ._layout import ShardTensorSpec
+from ._promotion import TensorPromotionMode
+from ._tensor import ShardTensor, scatter_tensor
+from ._world import close, use, world
+
+__all__ = [
+    "ShardTensor", "ShardTensorSpec", "TensorPromotionMode", "checkpoint", "close", "gathered", "scatter_tensor", "use",
+    "warn_gather", "world"
+]

@@ -1,0 +1,48 @@
+"""torch.utils.checkpoint that draws the library's random numbers again, too."""
+import contextlib
+import threading
+
+import torch.utils.checkpoint
+
+from ._world import world
+
+_thread = threading.local()
+
+
+def draws_again():
+    """Whether this thread is in a part whose random numbers of the library are drawn again."""
+    return getattr(_thread, "parts", 0) > 0
+
+
+@contextlib.contextmanager
+def _first(state):
+    state.append(world().random_state())
+    _thread.parts = getattr(_thread, "parts", 0) + 1
+    try:
+        yield
+    finally:
+        _thread.parts -= 1
+
+
+@contextlib.contextmanager
+def _again(state):
+    now = world().random_state()
+    world().set_random_state(*state[0])
+    _thread.parts = getattr(_thread, "parts", 0) + 1
+    try:
+        with torch._C._EnableTorchFunction():  # the engine that asks for this is below torch's functions
+            yield
+    finally:
+        _thread.parts -= 1
+        world().set_random_state(*now)
+
+
+def checkpoint(function, *args, **kwargs):
+    """Calls function(*args, **kwargs) and keeps its inputs alone: it is called again in backward, with the same
+    random numbers of torch and of the library."""
+    state = []
+    return torch.utils.checkpoint.checkpoint(function,
+                                             *args,
+                                             use_reentrant=False,
+                                             context_fn=lambda: (_first(state), _again(state)),
+                                             **kwargs)

@@ -1,0 +1,125 @@
+"""Below torch's autograd: what torch itself calls there, its engine's sums, decompositions, optimizers. By name
+again, else by the fallback."""
+from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError
+from ._binding import NotOurs, bind
+from ._dtypes import NAMES
+from ._fallback import fits_chunks, in_place, on_chunks, on_whole, put
+from ._layout import complete
+from ._memory import to_torch
+from ._node import handle_of, wrap
+from ._trees import sharded
+from ._world import world
+
+# What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
+# why not.
+REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
+
+
+def same_values(func, args, kwargs):
+    result = wrap(args[0]._handle)  # one handle: what is written through one is seen through the other
+    result._lent = getattr(args[0], "_lent", False)
+    return result
+
+
+def like(value):
+    """Factories after a tensor: its layout where the shape is its."""
+    def make(func, args, kwargs):
+        tensor, name = args[0], func._schema.name
+        has_shape = "new_" in name
+        shape = tuple(args[1]) if has_shape else tuple(tensor.shape)
+        fill = value if value is not None else args[2 if has_shape else 1]
+        dtype = kwargs.get("dtype") or tensor.dtype
+        spec = complete(tensor._handle.spec)
+        if shape != tuple(tensor.shape):
+            spec = world().spec(spec.mesh, ["R"] * len(spec.placements), shape, NAMES[dtype])
+        else:
+            spec = spec.like(dtype=NAMES[dtype])
+        return wrap(world().factory("full", spec, float(fill)))
+
+    return make
+
+
+def to_copy(func, args, kwargs):
+    dtype = kwargs.get("dtype") or args[0].dtype
+    if dtype not in NAMES:
+        return NotImplemented
+    handle = args[0]._handle
+    return wrap(world().op("clone")(handle) if dtype == args[0].dtype else world().op("cast")(handle, NAMES[dtype]))
+
+
+def scalar(func, args, kwargs):
+    tensor = args[0]
+    return to_torch(tensor._handle.full_tensor()).item() if tensor.is_complex() else tensor._handle.item()
+
+
+def copy_(func, args, kwargs):
+    if getattr(args[0], "_handle", None) is None:
+        return args[0].copy_(to_torch(args[1]._handle.full_tensor()))
+    put(args[0], handle_of(args[1], args[0]._handle.spec.mesh))
+    return args[0]
+
+
+def zero_(func, args, kwargs):
+    put(args[0], world().factory("zeros", complete(args[0]._handle.spec)))
+    return args[0]
+
+
+def transpose(func, args, kwargs):
+    handle = args[0]._handle
+    return wrap(world().op("transpose")(handle, 0, 1) if handle.ndim == 2 else handle)
+
+
+OWN = {
+    "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
+    "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose
+}
+for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
+                      ("new_ones", 1), ("new_empty", 0), ("new_full", None), ("new_empty_strided", 0)):
+    OWN[_name] = like(_value)
+
+
+def by_name(func, args, kwargs):
+    op, inputs, attrs = bind(func, args, kwargs)
+    mesh = sharded(inputs)[0]._handle.spec.mesh
+    handles = [None if t is None else handle_of(t, mesh) for t in inputs]
+    if op.in_place and getattr(args[0], "_lent", False):
+        return write(op, args[0], handles, attrs)
+    outputs, _ = op.pullback(handles, attrs, 0)
+    if op.in_place:
+        return args[0]
+    if not op.returns_list and len(outputs) != len(func._schema.returns):
+        raise NotOurs(func)  # aten's gives something more
+    results = [wrap(h) for h in outputs]
+    return results if op.returns_list else results[0] if len(results) == 1 else tuple(results)
+
+
+def write(op, tensor, handles, attrs):
+    """An op in place on memory that torch lent, which the library counts as a view: its values, into that memory."""
+    if op.name in ("copy_", "fill_"):
+        values = handles[1] if op.name == "copy_" else world().factory("full", complete(tensor._handle.spec),
+                                                                       attrs["value"])
+    else:
+        (values,), _ = world().op(op.name[:-1]).pullback(handles, attrs, 0)
+    put(tensor, values)
+    return tensor
+
+
+def dispatch(func, args, kwargs):
+    name = func._schema.name.split("::")[1]
+    own = OWN.get(name)
+    if own is not None:
+        result = own(func, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    if name.startswith(("_foreach_", "_fused_")):
+        return on_chunks(func, args, kwargs)
+    try:
+        return by_name(func, args, kwargs)
+    except NotOurs:
+        pass
+    except REFUSALS:
+        if in_place(func):
+            raise
+    if not in_place(func) and fits_chunks(func, args, kwargs):
+        return on_chunks(func, args, kwargs)
+    return on_whole(func, args, kwargs)

@@ -1,0 +1,147 @@
+"""Functions that the library has no op for: on the chunks where these are enough, else whole on every rank. Right,
+counted, never fast."""
+import collections
+import warnings
+
+import torch
+
+from .. import StateError
+from ._dtypes import NAMES
+from ._layout import complete, replicated
+from ._memory import is_view, laid, to_handle, to_torch
+from ._node import lent
+from ._trees import mapped, sharded, tensors
+from ._world import world
+
+gathered = collections.Counter()  # how often each function ran whole
+_told = set()
+
+
+def warn_gather(on=True):
+    """Whether a warning names each function that is gathered, once."""
+    global _warn
+    _warn = on
+
+
+_warn = False
+
+
+def count(func):
+    name = str(func)
+    gathered[name] += 1
+    if _warn and name not in _told:
+        _told.add(name)
+        warnings.warn("%s has no op in shardtensor: its tensors are gathered and it runs whole on each rank" % name,
+                      stacklevel=4)
+
+
+def in_place(func):
+    return func._schema.name.endswith("_") and not func._schema.name.endswith("__")
+
+
+def written(func, args, kwargs):
+    """The arguments that a function changes: (tensor, …)."""
+    found = []
+    for argument, value in zip(func._schema.arguments, args):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            found += sharded(value)
+    for argument in func._schema.arguments:
+        if argument.name in kwargs and argument.alias_info is not None and argument.alias_info.is_write:
+            found += sharded(kwargs[argument.name])
+    return found
+
+
+def fits_chunks(func, args, kwargs):
+    """Whether a pointwise function of chunks gives the chunks of its result: all laid alike, nothing pending, no
+    other tensors but of no dims."""
+    if torch.Tag.pointwise not in func.tags or torch.Tag.nondeterministic_seeded in func.tags:
+        return False
+    all_of, ours = list(tensors((args, kwargs))), sharded((args, kwargs))
+    spec = ours[0]._handle.spec
+    alike = all(t.shape == ours[0].shape and t._handle.spec.like(dtype=spec.dtype) == spec for t in ours)
+    others = [t for t in all_of if getattr(t, "_handle", None) is None]
+    return alike and spec == complete(spec) and all(t.ndim == 0 for t in others)
+
+
+def on_chunks(func, args, kwargs):
+    """Runs a function on this rank's chunks: pointwise ones, and optimizers' lists."""
+    ours = sharded((args, kwargs))
+    changed = written(func, args, kwargs)
+    for tensor in changed:
+        if is_view(tensor._handle) and not getattr(tensor, "_lent", False):
+            raise StateError("%s: a view is not changed in place" % func)
+
+    def down(tensor):
+        if getattr(tensor, "_handle", None) is None:
+            return tensor
+        handle = tensor._handle
+        if handle.spec != complete(handle.spec):
+            handle = handle.redistribute(complete(handle.spec))
+            return to_torch(handle)
+        return tensor._local_tensor
+
+    result = func(*mapped(down, args), **mapped(down, kwargs))
+    for tensor in changed:
+        tensor._handle.changed()
+    if in_place(func):
+        return args[0] if func._schema.returns else None
+    like = args[0] if isinstance(args[0], (list, tuple)) else None
+    if like is not None and isinstance(result, (list, tuple)) and len(result) == len(like):
+        return [lift(r, t) for r, t in zip(result, like)]
+    return mapped(lambda tensor: lift(tensor, ours[0]), result)
+
+
+def lift(chunk, like):
+    """A chunk of the layout of `like`."""
+    if not isinstance(chunk, torch.Tensor) or getattr(like, "_handle", None) is None:
+        return chunk
+    return lent(laid(chunk, complete(like._handle.spec).like(dtype=NAMES[chunk.dtype])))
+
+
+def whole(tensor):
+    return to_torch(tensor._handle.full_tensor()) if getattr(tensor, "_handle", None) is not None else tensor
+
+
+def on_whole(func, args, kwargs):
+    """Gathers, runs the function whole on each rank, and keeps what it gives as Replicate."""
+    count(func)
+    mesh = sharded((args, kwargs))[0]._handle.spec.mesh
+    random = torch.Tag.nondeterministic_seeded in func.tags
+    changed = written(func, args, kwargs)
+    copies = {}
+
+    def down(tensor):
+        if any(tensor is c for c in changed):
+            return copies.setdefault(id(tensor), whole(tensor).clone())
+        return whole(tensor)
+
+    def up(tensor):
+        return lent(same(tensor.contiguous(), mesh, random)) if tensor.dtype in NAMES else tensor
+
+    result = func(*mapped(down, args), **mapped(down, kwargs))
+    for tensor in changed:
+        if copies[id(tensor)].shape != tensor.shape:
+            raise StateError("%s: the shape of a ShardTensor is not changed in place" % func)
+        put(tensor, same(copies[id(tensor)], mesh, random))
+    return args[0] if in_place(func) else mapped(up, result)
+
+
+def same(tensor, mesh, random):
+    """A Replicate handle of what every rank has computed; of random numbers, which differ, the first rank's."""
+    spec = replicated(mesh, NAMES[tensor.dtype], tensor.shape)
+    if not random or world().size == 1:
+        return laid(tensor, spec)
+    root = mesh.rank_at((0,) * len(mesh.shape))
+    return world().scatter(to_handle(tensor) if world().rank == root else None, root, spec)
+
+
+def put(tensor, value):
+    """Writes values, of any layout and dtype, into a tensor's memory."""
+    if not getattr(tensor, "_lent", False):
+        world().op("copy_")(tensor._handle, value)
+        return
+    handle = tensor._handle
+    value = value if value.dtype == handle.dtype else world().op("cast")(value, handle.dtype)
+    value = value if value.shape == handle.shape else world().op("expand")(value, handle.shape)
+    to_torch(handle).copy_(to_torch(value.redistribute(handle.spec)))
+    handle.changed()

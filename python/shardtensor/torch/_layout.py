@@ -1,0 +1,130 @@
+"""Meshes, placements and specs of torch.distributed.tensor beside the library's, which alone say how a tensor lies."""
+import torch
+from torch.distributed.tensor.placement_types import Partial, Replicate, Shard
+
+from .. import Mesh
+from ._dtypes import DTYPES, NAMES
+from ._verbs import know
+from ._world import table, world
+
+REDUCTIONS = {"sum": "sum", "avg": "avg", "product": "prod", "min": "min", "max": "max"}
+REDUCTIONS_BACK = {ours: theirs for theirs, ours in REDUCTIONS.items()}
+
+
+def mesh_of(device_mesh):
+    """The library's mesh of a DeviceMesh; on ranks that are threads, which have no process groups, it is given
+    itself."""
+    if isinstance(device_mesh, Mesh):
+        return device_mesh
+    meshes = table("meshes")
+    mesh = meshes.get(device_mesh)
+    if mesh is None:
+        ranks = device_mesh.mesh
+        mesh = meshes[device_mesh] = world().mesh(tuple(ranks.shape), None, tuple(ranks.flatten().tolist()))
+        table("device meshes").setdefault(mesh, device_mesh)
+        for axis in range(device_mesh.ndim):
+            know(device_mesh.get_group(axis))
+    return mesh
+
+
+def device_mesh_of(mesh):
+    return table("device meshes").get(mesh, mesh)
+
+
+def text_of(placement, ndim):
+    if placement.is_replicate():
+        return "R"
+    if placement.is_partial():
+        return "P(%s)" % REDUCTIONS[placement.reduce_op]
+    return "S%d" % (placement.dim % ndim if ndim else placement.dim)
+
+
+def placement_of(text):
+    if text == "R":
+        return Replicate()
+    return Shard(int(text[1:])) if text[0] == "S" else Partial(REDUCTIONS_BACK[text[2:-1]])
+
+
+def make_spec(device_mesh, placements, dtype, shape, sizes=None):
+    shape = tuple(shape)
+    return world().spec(mesh_of(device_mesh), [text_of(p, len(shape)) for p in placements], shape, NAMES[dtype], sizes)
+
+
+def moved_spec(spec, device_mesh, placements):
+    """The layout of these placements that keeps the cuts of `spec` where it can."""
+    mesh = mesh_of(device_mesh)
+    texts = [text_of(p, len(spec.shape)) for p in placements]
+    return spec.like(texts) if spec.mesh == mesh else world().spec(mesh, texts, spec.shape, spec.dtype)
+
+
+def replicated(mesh, dtype, shape):
+    return world().spec(mesh, ["R"] * len(mesh.shape), tuple(shape), dtype)
+
+
+def complete(spec):
+    """The same layout without a pending reduction."""
+    return spec.gradient()
+
+
+def torch_cuts(shape, device_mesh, placements):
+    """torch.chunk's cuts, by which DTensor lays its shards: {dim: sizes}. Local."""
+    ranks, cuts = (device_mesh.shape if isinstance(device_mesh, Mesh) else tuple(device_mesh.mesh.shape)), {}
+    for axis, placement in enumerate(placements):
+        if not placement.is_shard():
+            continue
+        dim = placement.dim % len(shape)
+        pieces = []
+        for n in cuts.get(dim, [shape[dim]]):  # a dim that several axes shard is cut again, the first axis first
+            most = -(-n // ranks[axis])
+            pieces += [max(0, min(most, n - i * most)) for i in range(ranks[axis])]
+        cuts[dim] = pieces
+    return cuts or None
+
+
+class ShardTensorSpec:
+    """How a ShardTensor lies, as PhysicsNeMo's users ask it: every answer is the library's."""
+    def __init__(self, spec):
+        self.spec = spec
+        self.mesh = device_mesh_of(spec.mesh)
+        self.placements = tuple(placement_of(text) for text in spec.placements)
+        self.shape = torch.Size(spec.shape)
+        self.ndim = len(spec.shape)
+
+    @property
+    def dtype(self):
+        return DTYPES[self.spec.dtype]
+
+    @property
+    def local_shape(self):
+        return torch.Size(self.spec.local_shape)
+
+    @property
+    def tensor_meta(self):
+        from torch.distributed.tensor._dtensor_spec import TensorMeta
+        return TensorMeta(self.shape, torch.empty(self.shape, device="meta").stride(), self.dtype)
+
+    def sharding_shapes(self, mesh_dim=None):
+        """{mesh dim: the shapes of the chunks along it}, for this rank's line of the mesh."""
+        me, found = self.spec.mesh.coordinate, {}
+        for axis, placement in enumerate(self.placements):
+            if placement.is_shard() and me is not None:
+                line = [me[:axis] + (k,) + me[axis + 1:] for k in range(self.spec.mesh.shape[axis])]
+                found[axis] = tuple(torch.Size(self.spec.chunk(self.spec.mesh.rank_at(at))[0]) for at in line)
+        return found if mesh_dim is None else found[mesh_dim]
+
+    def offsets(self, mesh_dim=None):
+        """Where this rank's chunk begins, along the dim that each mesh dim shards."""
+        starts = [self.spec.local_offset[p.dim] if p.is_shard() else 0 for p in self.placements]
+        return tuple(starts) if mesh_dim is None else starts[mesh_dim]
+
+    def is_replicated(self):
+        return all(p.is_replicate() for p in self.placements)
+
+    def __eq__(self, other):
+        return isinstance(other, ShardTensorSpec) and self.spec == other.spec
+
+    def __hash__(self):
+        return hash(self.spec)
+
+    def __repr__(self):
+        return "ShardTensor%r" % self.spec

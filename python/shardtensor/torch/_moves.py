@@ -1,0 +1,101 @@
+"""Nodes between plain tensors, DTensors and ShardTensors, and between layouts."""
+import torch
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor.placement_types import Replicate
+
+from ._dtypes import NAMES
+from ._layout import complete, device_mesh_of, make_spec, moved_spec, replicated, torch_cuts
+from ._memory import laid, to_torch
+from ._node import handle_of, lent, wrap
+
+
+class FromLocal(torch.autograd.Function):
+    """A chunk becomes a ShardTensor; its gradient comes back at the very cuts of the forward."""
+    @staticmethod
+    def forward(ctx, local, spec):
+        ctx.spec = complete(spec)
+        return lent(laid(local, spec))
+
+    @staticmethod
+    def backward(ctx, grad):
+        if torch.is_grad_enabled():
+            return ToLocal.apply(Move.apply(grad, ctx.spec), None), None
+        return to_torch(handle_of(grad, ctx.spec.mesh).redistribute(ctx.spec)), None
+
+
+class ToLocal(torch.autograd.Function):
+    """This rank's chunk. Its cotangent is read as a chunk of `spec`, of the forward's layout where that is None."""
+    @staticmethod
+    def forward(ctx, tensor, spec):
+        ctx.spec = complete(tensor._handle.spec) if spec is None else spec
+        return to_torch(tensor._handle)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return FromLocal.apply(grad, ctx.spec), None
+
+
+class Promote(torch.autograd.Function):
+    """A plain tensor, which every rank has, as a Replicate one; its gradient is the whole."""
+    @staticmethod
+    def forward(ctx, tensor, mesh):
+        ctx.spec = replicated(mesh, NAMES[tensor.dtype], tensor.shape)
+        return wrap(laid(tensor, ctx.spec))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return FromLocal.backward(ctx, grad)
+
+
+class Move(torch.autograd.Function):
+    """The same values in another layout. A cotangent is a logical tensor: it goes back in the layout that it has."""
+    @staticmethod
+    def forward(ctx, tensor, spec):
+        handle = handle_of(tensor, spec.mesh)
+        if handle.spec != spec:
+            return wrap(handle.redistribute(spec))
+        return lent(handle) if getattr(tensor, "_lent", False) else wrap(handle)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+class FromDTensor(torch.autograd.Function):
+    """A DTensor keeps its layout, and gets its gradient in it."""
+    @staticmethod
+    def forward(ctx, tensor):
+        ctx.spec = tensor._spec
+        return lent(from_dtensor(tensor))
+
+    @staticmethod
+    def backward(ctx, grad):
+        spec, wanted = ctx.spec, complete(dtensor_layout(ctx.spec, grad.dtype))
+        placements = tuple(Replicate() if p.is_partial() else p for p in spec.placements)
+        chunk = to_torch(handle_of(grad, wanted.mesh).redistribute(wanted)).contiguous()
+        return DTensor(chunk, DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta), requires_grad=False)
+
+
+def dtensor_layout(spec, dtype):
+    return make_spec(spec.mesh, spec.placements, dtype, spec.shape,
+                     torch_cuts(tuple(spec.shape), spec.mesh, spec.placements))
+
+
+def from_dtensor(tensor):
+    """Its handle, on its chunk's memory."""
+    return laid(tensor._local_tensor, dtensor_layout(tensor._spec, tensor.dtype))
+
+
+def redistributed(tensor, device_mesh, placements):
+    spec = moved_spec(tensor._handle.spec, device_mesh or device_mesh_of(tensor._handle.spec.mesh), placements)
+    return Move.apply(tensor, spec)
+
+
+def shard_tensor(value, mesh):
+    """Any tensor as a ShardTensor of the mesh, with its gradients."""
+    if getattr(value, "_handle", None) is not None:
+        return value
+    if isinstance(value, DTensor):
+        return FromDTensor.apply(value)
+    return Promote.apply(value, mesh)

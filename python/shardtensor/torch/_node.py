@@ -1,0 +1,208 @@
+"""One call of an op is one node of torch's graph: forward calls the op by its handle, backward applies its pullback."""
+import torch
+
+from ._checkpoint import draws_again
+from ._layout import complete
+from ._memory import is_view, replicate, to_torch
+from ._world import world
+
+# Ops that draw random numbers: called again they draw others.
+RANDOM = {"dropout", "dropout_channels", "scaled_dot_product_attention"}
+
+
+def saving_hooks():
+    """The hooks through which torch passes what nodes save (checkpoint, offloading), or None."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False)
+
+
+def handle_of(tensor, mesh):
+    """Its handle; that of a plain tensor is Replicate."""
+    handle = getattr(tensor, "_handle", None)
+    return handle if handle is not None else replicate(tensor, mesh)
+
+
+def zeros(spec):
+    return world().factory("zeros", complete(spec))
+
+
+def gradient(grad, spec, is_plain, is_leaf):
+    """What torch's engine gets for an input: for a plain tensor the whole, for a leaf complete, else in whatever
+    layout it has."""
+    if grad is None:  # the op's derivative is zero everywhere
+        grad = zeros(spec)
+    if is_plain:
+        return to_torch(grad.full_tensor())
+    if is_leaf:
+        wanted = complete(spec)
+        grad = grad.redistribute(wanted) if grad.spec != wanted else grad
+        grad = world().op("clone")(grad) if is_view(grad) else grad  # the engine adds to it in place
+    return wrap(grad)
+
+
+def wrap(handle):
+    from ._tensor import ShardTensor
+    return ShardTensor._of(handle)
+
+
+def lent(handle):
+    """A ShardTensor on memory of torch's: the library counts it as a view, and _dispatch.write writes into it."""
+    tensor = wrap(handle)
+    tensor._lent = True
+    return tensor
+
+
+class Call:
+    """What is to be called: an op, where its inputs stand among the tensors of a node, its attributes, the mesh.
+
+    Level 0 is the call itself. Level k + 1 is the application of level k's pullback: a function of what level k is
+    one of, followed by cotangents of what level k gives, to gradients of what it is a function of. levels[k] says
+    what was asked of level k: (bits, how many cotangents)."""
+    __slots__ = ("op", "places", "attrs", "mesh", "n", "levels")
+
+    def __init__(self, op, places, attrs, mesh, n, levels=()):
+        self.op, self.places, self.attrs, self.mesh, self.n, self.levels = op, places, attrs, mesh, n, levels
+
+    def above(self, bits, n_cotangents):
+        """The application of this one's pullback."""
+        return Call(self.op, self.places, self.attrs, self.mesh, self.n, self.levels + ((bits, n_cotangents),))
+
+    def below(self):
+        return Call(self.op, self.places, self.attrs, self.mesh, self.n, self.levels[:-1])
+
+    def values(self):
+        """How many values it is a function of."""
+        return self.n + sum(n for _, n in self.levels)
+
+    def positions(self):
+        """For each input that the library counts, which value it is; None where it is absent."""
+        return list(self.places) + list(range(self.n, self.values()))
+
+    def mask(self, needed):
+        """Bit i: the library's input i needs a gradient."""
+        return sum(1 << at for at, value in enumerate(self.positions()) if value is not None and needed[value])
+
+    def run(self, handles, bits):
+        """(outputs, pullback): of a call its tensors, of an application one gradient, or None, for each value of the
+        level below."""
+        inputs = [None if place is None else handles[place] for place in self.places]
+        outputs, pullback = self.op.pullback(inputs, self.attrs, self.levels[0][0] if self.levels else bits)
+        at, call = self.n, Call(self.op, self.places, self.attrs, self.mesh, self.n)
+        for level, (asked, n) in enumerate(self.levels):
+            last = level + 1 == len(self.levels)
+            cotangents = call.cotangents(handles[at:at + n], outputs)
+            if last and not bits:
+                grads, pullback = pullback.apply(cotangents, asked), None
+            else:
+                grads, pullback = pullback.apply(cotangents, asked, again=True)
+            outputs, at, call = call.by_value(grads), at + n, call.above(asked, n)
+        return outputs, pullback
+
+    def cotangents(self, given, outputs):
+        """Cotangents of what it gives, in the library's order; none of a gradient that is zero and no tensor."""
+        given = [None if output is None else g for g, output in zip(given, outputs)]
+        if not self.levels:
+            return tuple(given)
+        return tuple(None if value is None else given[value] for value in self.below().positions())
+
+    def by_value(self, grads):
+        """Gradients in the library's order, by value."""
+        found = [None] * self.values()
+        for value, grad in zip(self.positions(), grads):
+            if value is not None:
+                found[value] = grad
+        return found
+
+
+class Node(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, form, *values):
+        """form: for each output of an application, (the spec of what it is a gradient of, whether that is plain) or
+        None."""
+        ctx.set_materialize_grads(False)
+        handles = [None if v is None else handle_of(v, call.mesh) for v in values]
+        ctx.bits = call.mask(ctx.needs_input_grad[2:])
+        hooks = saving_hooks() if ctx.bits else None
+        ctx.state = None
+        if hooks is not None:  # what is kept goes through the hooks alone: the pullback is made when it is wanted
+            refuse_checkpoint(call, hooks)
+            ctx.state = world().random_state()
+        outputs, ctx.pullback = call.run(handles, 0 if hooks is not None else ctx.bits)
+        if ctx.bits:
+            ctx.call, ctx.gave = call, [None if h is None else True for h in outputs]
+            ctx.form = tuple(None if h is None else (h.spec, getattr(v, "_handle", None) is None)
+                             for h, v in zip(handles, values))
+            ctx.save_for_backward(*values)
+        if form is None:
+            results = tuple(wrap(h) for h in outputs)
+        else:
+            asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
+            results = tuple(gradient(g, *f, False) if wanted else None for g, f, wanted in zip(outputs, form, asked))
+        rigid = [r for r in results if r is not None and not (r.is_floating_point() or r.is_complex())]
+        if rigid:
+            ctx.mark_non_differentiable(*rigid)
+        return results
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        call = ctx.call
+        if torch.is_grad_enabled():  # create_graph: the gradients are a node of their own
+            grads = Node.apply(call.above(ctx.bits, len(cotangents)), ctx.form, *saved(ctx), *cotangents)
+            return (None, None, *grads)
+        pullback = ctx.pullback if ctx.state is None else repeat(ctx)
+        given = [None if g is None else handle_of(g, call.mesh) for g in cotangents]
+        grads = [None] * call.values()
+        if pullback is not None:
+            grads = call.by_value(pullback.apply(call.cotangents(given, ctx.gave), ctx.bits))
+        edges = iter(ctx.next_functions)
+        leaves = [False if f is None else type(next(edges)[0]).__name__ == "AccumulateGrad" for f in ctx.form]
+        found = [
+            gradient(g, *f, leaf) if needed else None
+            for g, f, leaf, needed in zip(grads, ctx.form, leaves, ctx.needs_input_grad[2:])
+        ]
+        return (None, None, *found)
+
+
+def refuse_checkpoint(call, hooks):
+    if call.op.name in RANDOM and not draws_again() and "checkpoint" in getattr(hooks[0], "__qualname__", ""):
+        raise RuntimeError("%s draws the library's random numbers, which torch.utils.checkpoint does not draw again: "
+                           "use shardtensor.torch.checkpoint" % call.op.name)
+
+
+def saved(ctx):
+    """What a node saved. A checkpoint calls its function again for that, as it was called: with ShardTensors above
+    autograd."""
+    with torch._C._EnableTorchFunction():
+        return ctx.saved_tensors
+
+
+def repeat(ctx):
+    """The pullback of a call whose tensors went through hooks: the op again, with the random numbers that it had."""
+    context, handles = world(), [None if t is None else handle_of(t, ctx.call.mesh) for t in saved(ctx)]
+    now = context.random_state()
+    context.set_random_state(*ctx.state)
+    try:
+        return ctx.call.run(handles, ctx.bits)[1]
+    finally:
+        context.set_random_state(*now)
+
+
+def call(op, inputs, attrs):
+    """Calls an op above torch's autograd: what it returns, as ShardTensors."""
+    places, tensors = [], []
+    for value in inputs:
+        places.append(None if value is None else len(tensors))
+        if value is not None:
+            tensors.append(value)
+    mesh = next(t._handle.spec.mesh for t in tensors if getattr(t, "_handle", None) is not None)
+    results = Node.apply(Call(op, places, attrs, mesh, len(tensors)), None, *tensors)
+    return shape_results(op, results)
+
+
+def shape_results(op, results):
+    """A tensor, a list, or a tuple with the names that torch gives it."""
+    if op.returns_list:
+        return list(results)
+    if len(results) == 1:
+        return results[0]
+    named = getattr(torch.return_types, op.name, None)
+    return named(results) if named is not None and len(results) == named.n_sequence_fields else tuple(results)

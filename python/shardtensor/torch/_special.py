@@ -1,0 +1,166 @@
+"""Functions that torch spells in ways of its own: an op of the library after a look at the arguments. Each gives
+NotImplemented where it has none."""
+import torch
+import torch.nn.functional as F
+
+from ._binding import find
+from ._dtypes import NAMES
+from ._node import call
+
+
+def ask(name, inputs, **attrs):
+    return call(find(name), inputs, {k: v for k, v in attrs.items() if v is not None})
+
+
+def reverse(first, name):
+    """A number on the left: name(first(tensor), number)."""
+    def run(func, args, kwargs):
+        tensor, number = args[:2]
+        if kwargs or not isinstance(number, (int, float)):
+            return NotImplemented
+        return ask(name, [ask(first, [tensor])], other=number)
+
+    return run
+
+
+def cast(func, args, kwargs):
+    own = {
+        "float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16,
+        "long": torch.int64, "int": torch.int32, "bool": torch.bool, "byte": torch.uint8, "cfloat": torch.complex64,
+        "cdouble": torch.complex128
+    }
+    dtypes = [v for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.dtype)]
+    others = [v.dtype for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.Tensor)]
+    dtype = (dtypes + others + [own.get(func.__name__)])[0]
+    if dtype is None or dtype == args[0].dtype:
+        return args[0].clone() if kwargs.get("copy") else args[0]
+    return ask("cast", [args[0]], dtype=NAMES[dtype]) if dtype in NAMES else NotImplemented
+
+
+def same(func, args, kwargs):
+    return args[0]
+
+
+def maximum(func, args, kwargs):
+    """max(x, other) is pointwise; with a dim or nothing the op of the name does it."""
+    if len(args) == 2 and isinstance(args[1], torch.Tensor) and not kwargs:
+        return ask(func.__name__ + "imum", list(args))
+    return NotImplemented
+
+
+def variance(func, args, kwargs):
+    """var(x, dim, unbiased, keepdim), var(x, unbiased), var(x, dim, correction=, keepdim=)."""
+    words = dict(zip(["input", "dim", "unbiased", "keepdim"], args), **kwargs)
+    if words.pop("out", None) is not None:
+        return NotImplemented
+    if isinstance(words.get("dim"), bool):
+        words["unbiased"] = words.pop("dim")
+    unbiased, correction = words.get("unbiased"), words.get("correction")
+    correction = float(correction if correction is not None else 1 if unbiased is None or unbiased else 0)
+    dim = list(words["dim"]) if isinstance(words.get("dim"), (list, tuple)) else words.get("dim")
+    return ask(func.__name__, [words.get("input", words.get("self"))],
+               dim=dim,
+               correction=correction,
+               keepdim=bool(words.get("keepdim", False)))
+
+
+def norm(func, args, kwargs):
+    words = dict(zip(["input", "p", "dim", "keepdim"], args), **kwargs)
+    p = words.get("p", 2.0)
+    p = 2.0 if p in (None, "fro") else p
+    if not isinstance(p, (int, float)) or words.get("dtype") is not None or words.get("out") is not None:
+        return NotImplemented
+    dim = list(words["dim"]) if isinstance(words.get("dim"), (list, tuple)) else words.get("dim")
+    return ask("vector_norm", [words["input"]], ord=float(p), dim=dim, keepdim=bool(words.get("keepdim", False)))
+
+
+def running_norm(name, flag):
+    """F.batch_norm and F.instance_norm, which change the running statistics that they are given."""
+    def run(func, args, kwargs):
+        words = dict(zip(["input", "running_mean", "running_var", "weight", "bias", flag, "momentum", "eps"], args),
+                     **kwargs)
+        order = [words.get(n) for n in ("input", "running_mean", "running_var", "weight", "bias")]
+        if words.get("momentum", 0.1) is None:
+            return NotImplemented
+        result = ask(name,
+                     order,
+                     **{flag: bool(words.get(flag, name == "instance_norm"))},
+                     momentum=float(words.get("momentum", 0.1)),
+                     eps=float(words.get("eps", 1e-5)))
+        if not isinstance(result, tuple):
+            return result
+        with torch.no_grad():
+            for running, new in zip(order[1:3], result[1:]):
+                if running is not None:
+                    running.copy_(new if hasattr(running, "_handle") else new.full_tensor())
+        return result[0]
+
+    return run
+
+
+def with_dtype(func, args, kwargs):
+    """sum(x, dtype=...): of the cast tensor."""
+    dtype = kwargs.get("dtype")
+    if not isinstance(dtype, torch.dtype) or dtype not in NAMES or not args:
+        return NotImplemented
+    rest = {k: v for k, v in kwargs.items() if k != "dtype"}
+    return func(args[0].to(dtype), *args[1:], **rest)
+
+
+def getitem(func, args, kwargs):
+    """Integers, slices, None and ...; tensors as indices are torch's."""
+    tensor, index = args
+    index = index if isinstance(index, tuple) else (index,)
+    plain = all(i is None or i is Ellipsis or (isinstance(i, (int, slice)) and not isinstance(i, bool)) for i in index)
+    if not plain or any(
+            isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
+            for i in index):
+        return NotImplemented
+    wanted = sum(i is not None and i is not Ellipsis for i in index)
+    if wanted > tensor.ndim:
+        raise IndexError("too many indices for tensor of dimension %d" % tensor.ndim)
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        index = index[:at] + (slice(None),) * (tensor.ndim - wanted) + index[at + 1:]
+    out, dim = tensor, 0
+    for i in index:
+        if i is None:
+            out, dim = ask("unsqueeze", [out], dim=dim), dim + 1
+        elif isinstance(i, slice):
+            start, stop, step = i.indices(out.shape[dim])
+            if step < 1:
+                raise ValueError("step must be greater than zero")
+            if (start, stop, step) != (0, out.shape[dim], 1):
+                out = ask("slice", [out], dim=dim, start=start, end=max(start, stop), step=step)
+            dim += 1
+        else:
+            if not -out.shape[dim] <= i < out.shape[dim]:
+                raise IndexError("index %d is out of bounds for dimension %d with size %d" % (i, dim, out.shape[dim]))
+            out = ask("select", [out], dim=dim, index=i)
+    return out.view_as(out) if out is tensor else out
+
+
+SPECIAL = {
+    "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
+    "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
+    "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
+    "view_as": lambda func, args, kwargs: ask("view", [args[0]], shape=list(args[1].shape)),
+    "reshape_as": lambda func, args, kwargs: ask("reshape", [args[0]], shape=list(args[1].shape)),
+    "expand_as": lambda func, args, kwargs: ask("expand", [args[0]], shape=list(args[1].shape)),
+    "t": lambda func, args, kwargs: ask("transpose", [args[0]], dim0=0, dim1=1) if args[0].ndim == 2 else NotImplemented
+}
+SPECIAL.update({
+    name: cast
+    for name in ("float", "double", "half", "bfloat16", "long", "int", "bool", "byte", "cfloat", "cdouble")
+})
+SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod")})
+SPECIAL_OBJECTS = {
+    F.batch_norm: running_norm("batch_norm", "training"),
+    F.instance_norm: running_norm("instance_norm", "use_input_stats")
+}
+
+
+def special(func, args, kwargs):
+    """What one of these gives, or NotImplemented."""
+    own = SPECIAL_OBJECTS.get(func) or SPECIAL.get(getattr(func, "__name__", ""))
+    return NotImplemented if own is None else own(func, args, kwargs)

@@ -1,0 +1,84 @@
+"""A communicator of the library over a process group of torch.distributed: no second bootstrap.
+
+Memory is the host's. The library makes every other collective from these."""
+import ctypes
+
+import torch
+import torch.distributed as dist
+
+from ._dtypes import DTYPES
+
+_known = {}  # world ranks: a group that the program has for them
+
+REDUCTIONS = {
+    "sum": dist.ReduceOp.SUM, "avg": dist.ReduceOp.SUM, "prod": dist.ReduceOp.PRODUCT, "min": dist.ReduceOp.MIN,
+    "max": dist.ReduceOp.MAX
+}
+
+
+def know(group):
+    """A group of the program, a DeviceMesh's for instance, that may serve the same ranks here."""
+    _known.setdefault(tuple(dist.get_process_group_ranks(group)), group)
+
+
+def at(address, count, dtype):
+    """A tensor on memory of the library's, for the time of one call."""
+    kind = DTYPES[dtype]
+    if count == 0 or address == 0:
+        return torch.empty(0, dtype=kind)
+    return torch.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(address), dtype=kind)
+
+
+def plain(tensor):
+    """Bytes where the group's backend may not know the dtype."""
+    return tensor.view(torch.uint8) if tensor.dtype in (torch.bool, torch.bfloat16, torch.float16) else tensor
+
+
+class GroupVerbs:
+    def __init__(self, group, ranks):
+        self.group_, self.ranks = group, ranks
+
+    @torch.no_grad()
+    def all_reduce(self, address, count, dtype, op):
+        whole = at(address, count, dtype)
+        if whole.dtype == torch.bool:  # a sum of truths is "or", their product "and"
+            op = {"sum": "max", "prod": "min"}.get(op, op)
+        if whole.dtype in (torch.float16, torch.bfloat16):  # added up in f32
+            work = whole.float()
+        elif whole.is_complex():
+            if op not in ("sum", "avg"):
+                raise TypeError("all_reduce: %s of %s" % (op, dtype))
+            work = torch.view_as_real(whole)
+        else:
+            work = whole.view(torch.uint8) if whole.dtype == torch.bool else whole
+        dist.all_reduce(work, REDUCTIONS[op], group=self.group_)
+        if op == "avg":
+            work.div_(len(self.ranks))
+        if whole.dtype in (torch.float16, torch.bfloat16):
+            whole.copy_(work)
+
+    @torch.no_grad()
+    def group(self, dtype, sends, receives):
+        me, works, own = self.ranks.index(dist.get_rank()), [], []
+        for peer, address, count in sends:
+            part = plain(at(address, count, dtype))
+            if peer == me:
+                own.append(part)
+            elif count:
+                works.append(dist.isend(part, self.ranks[peer], group=self.group_))
+        for peer, address, count in receives:
+            part = plain(at(address, count, dtype))
+            if peer == me:
+                part.copy_(own.pop(0))
+            elif count:
+                works.append(dist.irecv(part, self.ranks[peer], group=self.group_))
+        for work in works:
+            work.wait()
+
+    def subset(self, ranks):
+        world = tuple(self.ranks[r] for r in ranks)
+        if world == self.ranks:
+            return self
+        if world not in _known:
+            _known[world] = dist.new_group(list(world), use_local_synchronization=True)
+        return GroupVerbs(_known[world], world)

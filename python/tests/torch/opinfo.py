@@ -1,0 +1,151 @@
+"""torch's own samples of its operators (OpInfo) through ShardTensor on thread ranks, every tensor Shard(0): forward
+and backward against one process.
+
+usage: opinfo.py [-n SAMPLES] [-r RANKS] [NAME...]
+
+Prints a line for each operator and ends with 1 where a value, a shape, a dtype or a gradient is wrong. What is
+refused is listed, and right."""
+import argparse
+import collections
+import sys
+import warnings
+
+from torch_ranks import ShardTensor, full, spread, torch, use
+from torch.distributed.tensor.placement_types import Replicate, Shard
+import torch.utils._pytree as pytree
+
+import shardtensor as st
+from shardtensor.torch import gathered
+from shardtensor.torch._dtypes import NAMES
+
+# Not compared: results that are random or not set, or that are no tensors of this kind; and families that the
+# library leaves to torch as a whole.
+LEFT_OUT = ("masked.", "linalg.", "sparse", "signal", "special.", "empty", "new_empty", "bernoulli", "normal",
+            "multinomial", "cauchy", "exponential", "geometric", "log_normal", "uniform", "randint", "randn",
+            "rand_like", "nn.functional.dropout", "nn.functional.alpha_dropout", "nn.functional.feature_alpha",
+            "nn.functional.rrelu", "nn.functional.fractional", "resize", "to_sparse", "_", "ops.", "torch.ops",
+            "as_strided", "jiterator", "pca_lowrank", "svd_lowrank", "geqrf", "lu", "svd", "qr",
+            "nn.functional.multi_head_attention_forward", "histogramdd")
+
+
+def samples(op, most):
+    torch.manual_seed(0)
+    found = []
+    try:
+        for sample in op.sample_inputs("cpu", torch.float32, requires_grad=True):
+            if any(
+                    isinstance(t, torch.Tensor) and t.numel()
+                    for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))):
+                found.append((sample.input, sample.args, sample.kwargs))
+            if len(found) == most:
+                break
+    except Exception as error:  # a sample of torch's that this machine cannot make
+        print("no sample of", op.name, error)
+    return found
+
+
+def copied(sample, function):
+    return pytree.tree_map(lambda t: function(t) if isinstance(t, torch.Tensor) else t, sample)
+
+
+def all_tensors(tree):
+    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+def same(got, wanted, tolerance):
+    """What differs, or None."""
+    got = full(got)
+    if got.shape != wanted.shape or got.dtype != wanted.dtype:
+        return "meta: %s %s, wanted %s %s" % (tuple(got.shape), got.dtype, tuple(wanted.shape), wanted.dtype)
+    wanted = wanted.detach()
+    return None if torch.allclose(got, wanted, atol=tolerance, rtol=tolerance, equal_nan=True) else "value"
+
+
+def compare(op, sample, mesh):
+    """What is wrong with one sample, None where nothing is. What is refused raises."""
+    def shard(t):
+        if t.dtype not in NAMES:
+            return t
+        return spread(t, mesh, Shard(0) if t.ndim else Replicate(), requires_grad=t.requires_grad)
+
+    one = copied(sample, lambda t: t.detach().clone().requires_grad_(t.requires_grad))
+    try:
+        wanted = op(one[0], *one[1], **one[2])
+    except Exception:
+        return None  # torch refuses it itself
+    ours = copied(sample, shard)
+    got = op(ours[0], *ours[1], **ours[2])
+    pairs = list(zip(all_tensors(got), all_tensors(wanted)))
+    if len(all_tensors(got)) != len(all_tensors(wanted)):
+        return "count: %d, wanted %d" % (len(all_tensors(got)), len(all_tensors(wanted)))
+    for a, b in pairs:
+        problem = same(a, b, 1e-4)
+        if problem:
+            return problem
+    pairs = [(a, b) for a, b in pairs if b.requires_grad]
+    if not pairs or not op.supports_autograd:
+        return None
+    weights = [torch.sin(torch.arange(b.numel(), dtype=torch.float32) + 1).view(b.shape).to(b.dtype) for _, b in pairs]
+    sum((b * w).sum().abs() for (_, b), w in zip(pairs, weights)).backward()
+    sum((a * w).sum().abs() for (a, _), w in zip(pairs, weights)).backward()
+    for a, b in zip(all_tensors(ours), all_tensors(one)):
+        if b.grad is not None:
+            problem = "none" if a.grad is None else same(a.grad, b.grad, 1e-3)
+            if problem:
+                return "gradient: " + problem
+    return None
+
+
+def judge(op, tried, mesh):
+    """One word for all samples of an operator, and a reason."""
+    before, refusal = sum(gathered.values()), None
+    for sample in tried:
+        try:
+            problem = compare(op, sample, mesh)
+        except st.CommunicationError:
+            raise
+        except Exception as error:
+            refusal = "%s: %s" % (type(error).__name__, str(error).split("\n")[0][:110])
+            continue
+        if problem:
+            return "WRONG", problem
+    if refusal:
+        return "refused", refusal
+    return ("gathered" if sum(gathered.values()) > before else "ok"), ""
+
+
+def main():
+    from torch.testing._internal.common_methods_invocations import op_db
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-n", type=int, default=2)
+    parser.add_argument("-r", type=int, default=2)
+    parser.add_argument("names", nargs="*")
+    chosen = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    todo = []
+    for op in op_db:
+        name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
+        if torch.float32 in op.dtypes and (name in chosen.names or not chosen.names and not name.startswith(LEFT_OUT)):
+            todo.append((name, op, samples(op, chosen.n)))
+    counts, listed = collections.Counter(), []
+
+    def rank_main(context):
+        with use(context):
+            mesh = context.mesh(context.size)
+            for name, op, tried in todo:
+                if tried:
+                    word, reason = judge(op, tried, mesh)
+                    if context.rank == 0:
+                        counts[word] += 1
+                        listed.append((word, name, reason))
+
+    st.launch(chosen.r, rank_main, deadline_seconds=60)
+    for word, name, reason in listed:
+        if word in ("WRONG", "refused") or chosen.names:
+            print("%-9s %-45s %s" % (word, name, reason))
+    print("%d operators:" % sum(counts.values()), ", ".join("%d %s" % (n, w) for w, n in counts.most_common()))
+    return 1 if counts["WRONG"] or not counts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""torch's own autograd over ShardTensors: one node a call, whole gradients of plain tensors, everything that torch's
+graph can do."""
+import unittest
+
+from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
+
+from shardtensor.torch import checkpoint, gathered, world
+
+
+def network(x, w, v):
+    h = F.gelu(F.linear(x, w)).softmax(0)
+    return (F.layer_norm(h, h.shape[-1:]) @ v).tanh() * h.sum(1, keepdim=True)
+
+
+class Autograd(TestCase):
+    @on_ranks(1, 2, 3, 5)
+    def test_gradients_equal_one_process(self, mesh):
+        X, W, V = numbers(7, 4), numbers(5, 4, seed=1), numbers(5, 3, seed=2)
+        leaves = [t.clone().requires_grad_() for t in (X, W, V)]
+        wanted = network(*leaves)
+        wanted.square().sum().backward()
+        x, w, v = spread(X, mesh, Shard(0), requires_grad=True), W.clone().requires_grad_(), spread(V,
+                                                                                                    mesh,
+                                                                                                    Shard(1),
+                                                                                                    requires_grad=True)
+        got = network(x, w, v)
+        self.assertIsInstance(got, ShardTensor)
+        self.assertIn("Node", type(got.grad_fn).__name__)
+        self.close(got, wanted)
+        got.square().sum().backward()
+        for a, b in zip((x, w, v), leaves):
+            self.close(a.grad, b.grad)
+        self.assertIs(type(w.grad), torch.Tensor)
+        self.assertEqual(x.grad._spec, x._spec)  # a leaf's gradient is complete, in its layout
+        self.assertEqual(v.grad._spec, v._spec)
+
+    @on_ranks(6, mesh=(2, 3))
+    def test_a_mesh_of_two_axes_uneven_and_empty_chunks(self, mesh):
+        X, W = numbers(5, 4), numbers(4, 2, seed=1)
+        one = X.clone().requires_grad_()
+        (one @ W).exp().sum().backward()
+        for placements, sizes in (((Shard(0), Shard(1)), None), ((Shard(1), Shard(0)), {0: [0, 4, 1]}),
+                                  ((Shard(0), Shard(0)), None), ((Replicate(), Shard(0)), {0: [5, 0, 0]})):
+            x = spread(X, mesh, *placements, sizes=sizes, requires_grad=True)
+            (x @ W).exp().sum().backward()
+            self.close(x.grad, one.grad)
+            self.assertEqual(x.grad._spec, x._spec)
+
+    @on_ranks(1, 2, 3)
+    def test_second_derivatives(self, mesh):
+        X, W = numbers(5, 3), numbers(3, 3, seed=1)
+
+        def penalty(x, w):
+            y = (F.linear(x, w).tanh() ** 3).sum()
+            gx, gw = torch.autograd.grad(y, (x, w), create_graph=True)
+            return (gx ** 2).sum() + (gw ** 2).sum()
+
+        a, b = X.clone().requires_grad_(), W.clone().requires_grad_()
+        wanted = torch.autograd.grad(penalty(a, b), (a, b))
+        x, w = spread(X, mesh, Shard(0), requires_grad=True), spread(W, mesh, Replicate(), requires_grad=True)
+        for got in (torch.autograd.grad(penalty(x, w), (x, w)), torch.autograd.grad(penalty(x, b), (x, b))):
+            for g, k in zip(got, wanted):
+                self.close(g, k)
+
+    @on_ranks(2)
+    def test_third_derivatives(self, mesh):
+        X = numbers(4)
+        one, x = X.clone().requires_grad_(), spread(X, mesh, Shard(0), requires_grad=True)
+        results = []
+        for t in (one, x):
+            y = (t ** 5).sum()
+            for _ in range(3):
+                y = torch.autograd.grad(y, t, create_graph=True)[0].sum()
+            results.append(y)
+        self.close(results[1], results[0])
+
+    @on_ranks(1, 2)
+    def test_hooks_and_retain_grad(self, mesh):
+        x, seen = spread(numbers(5, 2), mesh, Shard(0), requires_grad=True), []
+        y = x * 2
+        y.retain_grad()
+        y.register_hook(lambda g: seen.append(type(g)) or g * 3)
+        x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad))
+        (y * y).sum().backward()
+        self.assertIs(seen[0], ShardTensor)
+        self.close(y.grad, 6 * full(y))
+        self.close(x.grad, 24 * full(x))
+        self.close(seen[1], 24 * full(x))
+        self.assertTrue(x.is_leaf and not y.is_leaf)
+
+    @on_ranks(2)
+    def test_gradients_accumulate_and_graphs_are_retained(self, mesh):
+        X, W = numbers(5, 2), numbers(2, 2, seed=1)
+        x, w = spread(X, mesh, Shard(0), requires_grad=True), W.clone().requires_grad_()
+        y = (x @ w).sum()
+        y.backward(retain_graph=True)
+        y.backward(retain_graph=True)
+        (x * 1).sum().backward()
+        self.close(x.grad, 2 * W.sum(1).expand(5, 2) + 1)
+        self.close(w.grad, 2 * X.sum(0)[:, None].expand(2, 2))
+        x.grad = None
+        y.backward()
+        self.close(x.grad, W.sum(1).expand(5, 2))
+
+    @on_ranks(1, 2)
+    def test_checkpoint_with_random_numbers(self, mesh):
+        x = spread(numbers(6, 4), mesh, Shard(0), requires_grad=True)
+        w = numbers(4, 4, seed=1).requires_grad_()
+
+        def part(t):
+            return F.dropout(torch.tanh(t @ w), 0.5, True).square()
+
+        state = world().random_state()
+        wanted = torch.autograd.grad(part(x).sum(), (x, w))
+        for run in (lambda: checkpoint(part, x),):
+            world().set_random_state(*state)
+            got = torch.autograd.grad(run().sum(), (x, w))
+            for a, b in zip(got, wanted):
+                self.close(a, b)
+        self.assertGreater(float(full(wanted[0]).abs().sum()), 0)
+        with self.assertRaisesRegex(RuntimeError, "shardtensor.torch.checkpoint"):
+            torch.utils.checkpoint.checkpoint(part, x, use_reentrant=False)
+        y = torch.utils.checkpoint.checkpoint(lambda t: torch.tanh(t @ w), x,
+                                              use_reentrant=False)  # without random numbers torch's own will do
+        self.close(torch.autograd.grad(y.sum(), x)[0], torch.autograd.grad(torch.tanh(x @ w).sum(), x)[0])
+
+    @on_ranks(2)
+    def test_what_nodes_save_goes_through_torchs_hooks(self, mesh):
+        x, packed = spread(numbers(5, 3), mesh, Shard(0), requires_grad=True), []
+        wanted, = torch.autograd.grad((x.exp() * x).sum(), x)
+
+        def pack(t):
+            packed.append(tuple(t.shape))
+            return t.full_tensor() if isinstance(t, ShardTensor) else t
+
+        def unpack(t):
+            return spread(t, mesh, Shard(0)) if t.ndim else t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = (x.exp() * x).sum()
+        self.assertGreaterEqual(packed.count((5, 3)), 3)
+        self.close(torch.autograd.grad(y, x)[0], wanted)
+
+    @on_ranks(1, 2, 3)
+    def test_chunks_in_and_out_keep_their_cuts(self, mesh):
+        context = world()
+        sizes = {1: (5,), 2: (1, 4), 3: (0, 4, 1)}[context.size]
+        X = numbers(5, 2)
+        local = X.split(sizes)[context.rank].clone().requires_grad_()
+        x = ShardTensor.from_local(local, mesh, [Shard(0)])
+        self.assertEqual(x._handle.spec.sizes(0), tuple(sizes))
+        (x.flip(0) * X).sum().backward()
+        torch.testing.assert_close(local.grad, X.flip(0).split(sizes)[context.rank])
+        leaf = spread(X, mesh, Shard(0), sizes={0: list(sizes)}, requires_grad=True)
+        chunk = leaf.to_local()
+        (chunk * 3).sum().backward()
+        self.close(leaf.grad, torch.full((5, 2), 3.0, dtype=torch.float64))
+        leaf.grad = None
+        (leaf.full_tensor() * X).sum().backward()
+        self.close(leaf.grad, X)
+
+    @on_ranks(2, 3)
+    def test_a_pending_sum_has_a_complete_gradient(self, mesh):
+        context = world()
+        addend = numbers(4).requires_grad_()
+        x = ShardTensor.from_local(addend, mesh, [Partial("sum")])
+        self.close(x, context.size * addend.detach())
+        (x * x).sum().backward()
+        torch.testing.assert_close(addend.grad, 2 * context.size * addend.detach())
+
+    @on_ranks(2)
+    def test_a_tensor_changed_in_place_is_not_read_by_backward(self, mesh):
+        import shardtensor as st
+        x = spread(numbers(4), mesh, Shard(0), requires_grad=True)
+        y = x * 1
+        z = y * y
+        with torch.no_grad():
+            y.add_(1)
+        with self.assertRaises((st.StateError, RuntimeError)):
+            z.sum().backward()
+
+    @on_ranks(1, 2)
+    def test_in_place_on_a_result_is_differentiated(self, mesh):
+        X = numbers(5, 2)
+        a, x = X.clone().requires_grad_(), spread(X, mesh, Shard(0), requires_grad=True)
+        for t in (a, x):
+            y = t * 2
+            y.mul_(3).add_(t)
+            y += 1
+            y.relu_()
+            y.sum().backward()
+        self.close(x.grad, a.grad)
+
+    @on_ranks(2)
+    def test_functions_without_an_op_are_gathered_and_counted(self, mesh):
+        X = numbers(4, 4)
+        a, x = X.clone().requires_grad_(), spread(X, mesh, Shard(0), requires_grad=True)
+        before = sum(gathered.values())
+        for t in (a, x):
+            (torch.linalg.det(t) * torch.linalg.inv(t).sum()).backward()
+        self.close(x.grad, a.grad)
+        if world().rank == 0:
+            self.assertGreater(sum(gathered.values()), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

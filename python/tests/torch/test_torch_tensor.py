@@ -1,0 +1,209 @@
+"""ShardTensor as users meet it: its attributes, mixed operands, optimizers, modules, handlers, refusals."""
+import copy
+import unittest
+import warnings
+
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
+
+import shardtensor as st
+from shardtensor.torch import TensorPromotionMode, gathered, scatter_tensor, warn_gather, world
+
+
+class Attributes(TestCase):
+    @on_ranks(3)
+    def test_layout(self, mesh):
+        rank = world().rank
+        x = spread(numbers(7, 2), mesh, Shard(0))
+        self.assertEqual((tuple(x.shape), x.dtype, x.placements, x.device_mesh),
+                         ((7, 2), torch.float64, (Shard(0),), mesh))
+        self.assertEqual(x.offsets(), ((0, 3, 5)[rank],))
+        self.assertEqual(x._spec.local_shape, torch.Size(((3, 2), (2, 2), (2, 2))[rank]))
+        self.assertEqual(x._spec.sharding_shapes(), {0: (torch.Size((3, 2)), torch.Size((2, 2)), torch.Size((2, 2)))})
+        self.assertEqual(x._spec.tensor_meta.stride, (2, 1))
+        self.assertEqual(x._local_tensor.data_ptr(), x._handle.data_ptr)
+        y = x.redistribute(placements=[Shard(-1)])
+        self.assertEqual((y.placements, full(y).tolist()), ((Shard(1),), full(x).tolist()))
+        self.assertNotEqual(y._spec, x._spec)
+        self.assertRaises(RuntimeError, x.redistribute)
+        self.assertIn("Shard(0)", repr(x))
+        for other, sizes in (("chunk", (3, 3, 1)), ({0: [(7, 2), (0, 2), (0, 2)]}, (7, 0, 0)), ("infer", (1, 2, 3))):
+            chunk = torch.full((sizes[rank], 2), rank, dtype=torch.float64)
+            z = ShardTensor.from_local(chunk, mesh, [Shard(0)], other, (7, 2))
+            self.assertEqual(z._handle.spec.sizes(0), sizes)
+        self.assertRaises(ValueError, ShardTensor.from_local, chunk, mesh, [Shard(0)], "nothing")
+        self.assertRaises(ValueError, ShardTensor.from_local, chunk, mesh, [Shard(0)], "chunk")
+
+    @on_ranks(2)
+    def test_scatter(self, mesh):
+        X = numbers(5, 2)
+        x = scatter_tensor(X if world().rank == 1 else None, 1, mesh, [Shard(0)], X.shape, X.dtype, requires_grad=True)
+        self.close(x, X)
+        self.assertTrue(x.requires_grad and x.is_leaf)
+        for wrong in (7, None, True):
+            self.assertRaises(ValueError, scatter_tensor, X, wrong, mesh, [Shard(0)], X.shape, X.dtype)
+
+    @on_ranks(2)
+    def test_copies_and_scalars(self, mesh):
+        x = spread(numbers(4, 2), mesh, Shard(0), requires_grad=True)
+        y = copy.deepcopy(x)
+        with torch.no_grad():
+            y.mul_(0)
+        self.assertNotEqual(float(full(x).abs().sum()), 0)
+        self.assertTrue(y.requires_grad)
+        self.assertAlmostEqual(x.sum().item(), float(full(x).sum()))
+        self.assertTrue(bool((x.detach() * 0 == 0).all()))
+        self.assertEqual(len(x), 4)
+        self.close(x.detach().to(torch.float32), full(x).float())
+        self.close(torch.zeros_like(x) + 1, torch.ones(4, 2, dtype=torch.float64))
+
+
+class Operands(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_plain_tensors_are_replicate(self, mesh):
+        X, W = numbers(5, 2), numbers(2, seed=1)
+        x = spread(X, mesh, Shard(0))
+        for got, wanted in ((x + W, X + W), (W + x, W + X), (x * torch.tensor(2.0), X * 2), (torch.where(x > 0, x, W),
+                                                                                             torch.where(X > 0, X, W)),
+                            (torch.cat([x, X]), torch.cat([X, X])), (2 - x, 2 - X), (2 / x, 2 / X), (2 ** x, 2 ** X),
+                            (x.max(1)[1], X.max(1)[1]), (x[1:, None,
+                                                           -1], X[1:, None,
+                                                                  -1]), (x[torch.tensor([0, 3])], X[torch.tensor([0,
+                                                                                                                  3])]),
+                            (x.std(0), X.std(0)), (x.var(0, unbiased=False), X.var(0, unbiased=False)),
+                            (x.norm(), X.norm()), (x.sum(dtype=torch.float32), X.sum(dtype=torch.float32)), (torch.max(
+                                x, -x), torch.max(X, -X)), (x.split([1,
+                                                                     4])[1], X[1:]), (x.split(5)[0], X), (x.t(), X.t()),
+                            (x.view(10), X.view(10)), (F.embedding(torch.tensor([4, 0]),
+                                                                   x), X[[4, 0]]), (x.permute(1, 0), X.t()),
+                            (torch.erfinv(x.tanh()),
+                             torch.erfinv(X.tanh())), (x.sort(0).values, X.sort(0).values), (x.unbind()[2], X[2])):
+            self.close(got, wanted)
+            self.assertIsInstance(got, ShardTensor)
+
+    @on_ranks(1)
+    def test_promotion_modes(self, mesh):
+        x, W = spread(numbers(5, 2), mesh, Shard(0)), numbers(2)
+        if world().rank == 0:
+            try:
+                ShardTensor.set_promotion_mode(TensorPromotionMode.WARN)
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    x + W
+                self.assertTrue(any("Replicate" in str(c.message) for c in caught))
+                ShardTensor.set_promotion_mode(TensorPromotionMode.DISABLED)
+                self.assertRaisesRegex(RuntimeError, "add.*promotion is disabled", lambda: x + W)
+                x + 1
+            finally:
+                ShardTensor.set_promotion_mode(TensorPromotionMode.SILENT)
+
+    @on_ranks(2)
+    def test_writes_to_views_are_refused(self, mesh):
+        x = spread(numbers(4, 2), mesh, Shard(0))
+        before = full(x)
+        self.assertRaisesRegex(st.StateError, "view", lambda: x.t().add_(1))
+        self.assertRaisesRegex(st.StateError, "view", lambda: torch._foreach_add_([x.t()], 1))
+        with self.assertRaises(st.StateError):
+            x[0] = 1
+        same = x.redistribute(placements=x.placements)
+        same.add_(1)
+        self.close(x, before + 1)
+        same.sub_(1)
+        self.close(x, before)
+        chunk = numbers(2, 2)
+        y = ShardTensor.from_local(chunk, mesh, [Shard(0)])  # torch's memory, written through
+        y.add_(1).mul_(2)
+        y.zero_()
+        y.copy_(spread(numbers(4, 2), mesh, Replicate()))
+        self.close(y, numbers(4, 2))
+
+    @on_ranks(2)
+    def test_gathers_are_told_once(self, mesh):
+        x = spread(numbers(4, 4), mesh, Shard(0))
+        count = gathered.get("aten.trace.default", 0)
+        warn_gather(True)
+        try:
+            with warnings.catch_warnings(record=True):
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    self.close(torch.trace(x), full(x).trace())
+        finally:
+            warn_gather(False)
+        self.assertGreaterEqual(gathered["aten.trace.default"], count + 2)
+
+    @on_ranks(2)
+    def test_random_functions_give_replicas_the_same(self, mesh):
+        x = spread(numbers(4, 4), mesh, Shard(0))
+        y = torch.rand_like(x)
+        ends = y.redistribute(placements=[Replicate()]).to_local()
+        both = ShardTensor.from_local(ends[None].contiguous(), mesh, [Shard(0)]).full_tensor()
+        self.assertTrue(torch.equal(both[0], both[1]))
+        self.assertTrue(0 < float(full(y).min()) < float(full(y).max()) < 1)
+
+
+class Training(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_optimizers_on_sharded_and_plain_parameters(self, mesh):
+        X, W, B = numbers(7, 4), numbers(5, 4, seed=1), numbers(5, seed=2)
+        for make in (lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.1, foreach=False),
+                     lambda p: torch.optim.AdamW(p, lr=0.1, foreach=True),
+                     lambda p: torch.optim.AdamW(p, lr=0.1, fused=True),
+                     lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, foreach=False)):
+            runs = []
+            for sharded in (False, True):
+                w = torch.nn.Parameter(spread(W, mesh, Shard(0)) if sharded else W.clone())
+                b = torch.nn.Parameter(B.clone())
+                x = spread(X, mesh, Shard(0)) if sharded else X
+                self.assertEqual(isinstance(w, ShardTensor), sharded)
+                groups = [[w], [b]] if sharded else [[w, b]]
+                optimizers = [make(g) for g in groups]
+                for _ in range(3):
+                    for o in optimizers:
+                        o.zero_grad()
+                    F.linear(x, w, b).tanh().square().mean().backward()
+                    for o in optimizers:
+                        o.step()
+                runs.append((w, b))
+            for got, wanted in zip(runs[1], runs[0]):
+                self.close(got, wanted)
+            self.assertFalse(torch.equal(full(runs[1][0]), W))
+
+    @on_ranks(1, 2)
+    def test_a_module_of_torch(self, mesh):
+        def make():
+            torch.manual_seed(3)
+            return torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3, padding=1), torch.nn.GroupNorm(2, 4), torch.nn.ReLU(),
+                                       torch.nn.MaxPool2d(2), torch.nn.BatchNorm2d(4), torch.nn.Flatten(),
+                                       torch.nn.Linear(4 * 3 * 2, 3)).double()
+
+        one = make()
+        other = copy.deepcopy(one)
+        for a, b in zip(one.parameters(), other.parameters()):
+            with torch.no_grad():
+                b.copy_(numbers(*a.shape, seed=a.numel()))
+                a.copy_(b)
+        X = numbers(3, 2, 6, 4)
+        F.cross_entropy(one(X), torch.tensor([0, 2, 1])).backward()
+        F.cross_entropy(other(spread(X, mesh, Shard(2))), torch.tensor([0, 2, 1])).backward()
+        for a, b in zip(one.parameters(), other.parameters()):
+            self.close(b.grad, a.grad)
+        for a, b in zip(one.buffers(), other.buffers()):
+            self.close(b, a)
+
+    @on_ranks(1)
+    def test_handlers_come_first(self, mesh):
+        x = spread(numbers(4), mesh, Shard(0))
+        if world().rank == 0:
+            ShardTensor.register_function_handler(torch.special.gammainc, lambda func, types, args, kwargs: "function")
+            ShardTensor.register_dispatch_handler(torch.ops.aten.digamma.default,
+                                                  lambda *args, **kwargs: args[0].clone())
+            try:
+                self.assertEqual(torch.special.gammainc(x, x), "function")
+                self.close(torch.digamma(x), x)
+            finally:
+                ShardTensor._functions.clear()
+                ShardTensor._dispatches.clear()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,121 @@
+"""world(): the context of a process, over torch.distributed's default group. Two processes of gloo run the cases;
+this program starts them."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+import shardtensor as st
+from shardtensor.torch import close, scatter_tensor, world
+
+RANKS = 2
+
+
+class Processes(TestCase):
+    def setUp(self):
+        self.mesh = init_device_mesh("cpu", (RANKS,))
+
+    def test_one_context_a_process(self):
+        self.assertIs(world(), world())
+        self.assertEqual((world().rank, world().size), (dist.get_rank(), RANKS))
+
+    def test_redistributions_and_reductions(self):
+        X = numbers(5, 3)
+        x = scatter_tensor(X if world().rank == 1 else None, 1, self.mesh, [Shard(0)])
+        self.assertEqual(x.device_mesh, self.mesh)
+        self.close(x, X)
+        self.close(x.redistribute(placements=[Shard(1)]), X)
+        self.assertAlmostEqual(x.sum().item(), float(X.sum()))
+        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.complex64):
+            y = ShardTensor.from_local(torch.arange(4).to(dtype), self.mesh, [Partial("sum")])
+            self.close(y.full_tensor(), (RANKS * torch.arange(4)).to(dtype))
+        truth = ShardTensor.from_local(torch.tensor([True, False, True])[:1 + world().rank], self.mesh, [Shard(0)])
+        self.assertEqual((bool(truth.any()), bool(truth.all()), truth.full_tensor().tolist()),
+                         (True, False, [True, True, False]))
+        self.assertEqual(
+            ShardTensor.from_local(torch.tensor([world().rank]), self.mesh, [Partial("max")]).full_tensor().item(),
+            RANKS - 1)
+        self.assertEqual(
+            ShardTensor.from_local(torch.tensor([1.0]), self.mesh, [Partial("avg")]).full_tensor().item(), 1)
+
+    def test_a_training_step_on_a_mesh_of_two_axes(self):
+        mesh = init_device_mesh("cpu", (1, RANKS), mesh_dim_names=("data", "rows"))
+        X, W = numbers(5, 4), numbers(4, 3, seed=1)
+        one = torch.nn.Parameter(W.clone())
+        x, w = scatter_tensor(X, 0, mesh, [Replicate(), Shard(0)]), torch.nn.Parameter(W.clone())
+        for value, weight in ((X, one), (x, w)):
+            optimizer = torch.optim.AdamW([weight], lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                (value @ weight).tanh().square().mean().backward()
+                optimizer.step()
+        self.close(w, one)
+
+    def test_dtensors_keep_their_layout_and_get_their_gradients(self):
+        X, W = numbers(5, 4), numbers(5, 4, seed=1)
+        d = distribute_tensor(X, self.mesh, [Shard(0)]).requires_grad_()
+        x = scatter_tensor(W, 0, self.mesh, [Shard(1)], requires_grad=True)
+        (x * d).sum().backward()
+        self.assertIsInstance(d.grad, DTensor)
+        self.assertEqual(d.grad.placements, (Shard(0),))
+        torch.testing.assert_close(d.grad.full_tensor(), W)
+        self.close(x.grad, X)
+        leaf = ShardTensor.from_dtensor(d)
+        self.assertTrue(leaf.is_leaf and leaf.requires_grad)
+        self.assertEqual(leaf._handle.spec.sizes(0), (3, 2))
+        inner = ShardTensor.from_dtensor(d * 2)
+        (inner ** 2).sum().backward()
+        torch.testing.assert_close(d.grad.full_tensor(), W + 8 * X)
+        uneven = distribute_tensor(numbers(3, 2), self.mesh, [Shard(1)])
+        self.close(ShardTensor.from_dtensor(uneven), numbers(3, 2))
+
+    def test_a_failure_here_is_raised_here(self):
+        x = scatter_tensor(numbers(4), 0, self.mesh, [Shard(0)])
+        self.assertRaises((st.Error, RuntimeError), torch.matmul, x, x[:3])
+        self.close(x, numbers(4))
+
+    def test_closing_and_opening_again(self):
+        before = world()
+        close()
+        self.assertTrue(before.closed)
+        self.close(scatter_tensor(numbers(4), 0, self.mesh, [Shard(0)]), numbers(4))
+
+
+class Start(unittest.TestCase):
+    def test_two_processes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = []
+            for rank in range(RANKS):
+                environment = {
+                    **os.environ, "STN_TEST_RANK": str(rank), "STN_TEST_STORE": os.path.join(folder, "store"),
+                    "GLOO_SOCKET_IFNAME": "lo"
+                }
+                runs.append(
+                    subprocess.Popen([sys.executable, __file__],
+                                     env=environment,
+                                     stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT,
+                                     text=True))
+            texts = [run.communicate(timeout=150)[0] for run in runs]
+        for run, text in zip(runs, texts):
+            self.assertEqual(run.returncode, 0, text)
+            self.assertIn("OK", text)
+
+
+if __name__ == "__main__":
+    if "STN_TEST_RANK" not in os.environ:
+        unittest.main(defaultTest="Start")
+    dist.init_process_group("gloo",
+                            init_method="file://" + os.environ["STN_TEST_STORE"],
+                            rank=int(os.environ["STN_TEST_RANK"]),
+                            world_size=RANKS)
+    result = unittest.main(defaultTest="Processes", exit=False, failfast=True).result
+    close()
+    dist.destroy_process_group()
+    sys.exit(not result.wasSuccessful())

@@ -1,0 +1,55 @@
+"""What the tests of ShardTensor share. Without torch they are skipped as a whole."""
+import sys
+import unittest
+
+try:
+    import torch
+except ImportError as error:
+    print("skipped: no torch here (%s)" % error)
+    sys.exit(77)
+
+from torch.distributed.tensor.placement_types import Partial, Replicate, Shard  # noqa: F401: for the tests
+
+import shardtensor as st
+from shardtensor.torch import ShardTensor, use
+
+torch.set_num_threads(1)
+
+
+def on_ranks(*counts, mesh=None):
+    """Runs a test as test(self, mesh) on so many thread ranks."""
+    def decorate(test):
+        def run(self):
+            def main(context):
+                with use(context):
+                    test(self, context.mesh(mesh or (context.size,)))
+            for ranks in counts:
+                with self.subTest(ranks=ranks):
+                    st.launch(ranks, main, deadline_seconds=120)
+        run.__name__ = test.__name__
+        return run
+    return decorate
+
+
+def numbers(*shape, seed=0, dtype=torch.float64):
+    """The same on every rank: torch's own generator is one for all threads."""
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def spread(tensor, mesh, *placements, sizes=None, requires_grad=False):
+    """A ShardTensor of a whole that every rank has, a leaf."""
+    from shardtensor.torch._layout import make_spec
+    from shardtensor.torch._memory import replicate
+    spec = make_spec(mesh, placements, tensor.dtype, tensor.shape, sizes)
+    shard = ShardTensor._of(replicate(tensor.detach(), mesh).redistribute(spec))
+    return shard.clone().detach().requires_grad_(requires_grad)
+
+
+def full(tensor):
+    return tensor.detach().full_tensor() if isinstance(tensor, ShardTensor) else tensor.detach()
+
+
+class TestCase(unittest.TestCase):
+    def close(self, got, wanted, **tolerance):
+        self.assertGreater(wanted.numel(), 0, "nothing to compare")
+        torch.testing.assert_close(full(got), full(wanted), **tolerance)
