@@ -1,13 +1,15 @@
 """Below torch's autograd: what torch itself calls there, its engine's sums, decompositions, optimizers. By name
 again, else by the fallback."""
+import torch
+
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError
 from ._binding import NotOurs, bind
 from ._dtypes import NAMES
-from ._fallback import fits_chunks, in_place, on_chunks, on_whole, put
+from ._fallback import fits_chunks, in_place, on_chunks, on_whole, put, written
 from ._layout import complete
 from ._memory import to_torch
-from ._node import handle_of, wrap
-from ._trees import sharded
+from ._node import handle_of, refuse_change, wrap
+from ._trees import sharded, tensors
 from ._world import world
 
 # What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
@@ -106,6 +108,9 @@ def write(op, tensor, handles, attrs):
 
 def dispatch(func, args, kwargs):
     name = func._schema.name.split("::")[1]
+    for tensor in written(func, args, kwargs):
+        differentiated = torch.is_grad_enabled() and any(t.requires_grad for t in tensors((args, kwargs)))
+        refuse_change(tensor, name, differentiated)
     own = OWN.get(name)
     if own is not None:
         result = own(func, args, kwargs)

@@ -67,7 +67,7 @@ def on_chunks(func, args, kwargs):
     """Runs a function on this rank's chunks: pointwise ones, and optimizers' lists."""
     ours = sharded((args, kwargs))
     changed = written(func, args, kwargs)
-    for tensor in changed:
+    for tensor in changed:  # whether a view has memory of its own, only the library knows
         if is_view(tensor._handle) and not getattr(tensor, "_lent", False):
             raise StateError("%s: a view is not changed in place" % func)
 
@@ -115,8 +115,14 @@ def on_whole(func, args, kwargs):
             return copies.setdefault(id(tensor), whole(tensor).clone())
         return whole(tensor)
 
+    shows = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
+
     def up(tensor):
-        return lent(same(tensor.contiguous(), mesh, random)) if tensor.dtype in NAMES else tensor
+        if tensor.dtype not in NAMES:
+            return tensor
+        result = lent(same(tensor.contiguous(), mesh, random))
+        result._gathered_view = shows
+        return result
 
     result = func(*mapped(down, args), **mapped(down, kwargs))
     for tensor in changed:

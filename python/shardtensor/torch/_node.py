@@ -1,6 +1,9 @@
 """One call of an op is one node of torch's graph: forward calls the op by its handle, backward applies its pullback."""
+import weakref
+
 import torch
 
+from .. import StateError
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import is_view, replicate, to_torch
@@ -134,6 +137,7 @@ class Node(torch.autograd.Function):
             ctx.save_for_backward(*values)
         if form is None:
             results = tuple(wrap(h) for h in outputs)
+            note_views(values, results)
         else:
             asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
             results = tuple(gradient(g, *f, False) if wanted else None for g, f, wanted in zip(outputs, form, asked))
@@ -160,6 +164,27 @@ class Node(torch.autograd.Function):
             for g, f, leaf, needed in zip(grads, ctx.form, leaves, ctx.needs_input_grad[2:])
         ]
         return (None, None, *found)
+
+
+def note_views(values, results):
+    """torch does not know that what a node gives may show what it was given: see refuse_change."""
+    views = [r for r in results if is_view(r._handle)]
+    for result in views:
+        result._node_view = True
+    for value in values:
+        if views and getattr(value, "_handle", None) is not None:
+            alive = [v for v in getattr(value, "_node_views", []) if v() is not None]
+            value._node_views = alive + [weakref.ref(v) for v in views]
+
+
+def refuse_change(tensor, name, differentiated):
+    """A change in place that torch's graph, or the memory that was meant, would not see."""
+    if getattr(tensor, "_gathered_view", False):
+        raise StateError("%s: a view that was gathered is a copy, and is not changed in place" % name)
+    viewed = any(view() is not None for view in getattr(tensor, "_node_views", []))
+    if differentiated and (viewed or getattr(tensor, "_node_view", False)):
+        raise StateError("%s: a view, or what has views, is not changed in place where a gradient would have to follow"
+                         % name)
 
 
 def refuse_checkpoint(call, hooks):

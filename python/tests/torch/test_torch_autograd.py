@@ -192,6 +192,20 @@ class Autograd(TestCase):
             y.sum().backward()
         self.close(x.grad, a.grad)
 
+    @on_ranks(1, 2)
+    def test_what_is_assigned_to_a_part_is_differentiated_or_refused(self, mesh):
+        import shardtensor as st
+        X, W = numbers(5, 2), numbers(2, seed=1)
+        w, ours = W.clone().requires_grad_(), W.clone().requires_grad_()
+        for weight, value in ((w, X), (ours, spread(X, mesh, Shard(0)))):
+            base = value * 1
+            base[1] = weight * 2
+            try:
+                (base * value).sum().backward()
+            except st.StateError:
+                return
+        self.close(ours.grad, w.grad)
+
     @on_ranks(2)
     def test_functions_without_an_op_are_gathered_and_counted(self, mesh):
         X = numbers(4, 4)

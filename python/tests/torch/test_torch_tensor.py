@@ -98,13 +98,28 @@ class Operands(TestCase):
                 ShardTensor.set_promotion_mode(TensorPromotionMode.SILENT)
 
     @on_ranks(2)
-    def test_writes_to_views_are_refused(self, mesh):
-        x = spread(numbers(4, 2), mesh, Shard(0))
+    def test_writes_go_through_views_or_are_refused(self, mesh):
+        X = numbers(4, 2)
+        x = spread(X, mesh, Shard(0))
+        for t in (x, X):
+            t.t().add_(1)
+            t[1:3] = 5
+            t[1:2, 1] += 2
+            t[:, 0].mul_(3)
+        self.close(x, X)
         before = full(x)
-        self.assertRaisesRegex(st.StateError, "view", lambda: x.t().add_(1))
-        self.assertRaisesRegex(st.StateError, "view", lambda: torch._foreach_add_([x.t()], 1))
-        with self.assertRaises(st.StateError):
-            x[0] = 1
+        for change in (lambda: x.reshape(8).add_(1), lambda: x[0, 1].add_(1),
+                       lambda: torch._foreach_add_([x.t()], 1), lambda: x.as_strided((2,), (1,)).add_(1)):
+            self.assertRaisesRegex(st.StateError, "view", change)
+        w = numbers(2).requires_grad_()
+        y = x * w
+        with self.assertRaisesRegex(st.StateError, "gradient would have to follow"):
+            y[0].mul_(2)
+        row = x[0]
+        with self.assertRaisesRegex(st.StateError, "gradient would have to follow"):
+            x.mul_(w)
+        del row
+        self.close(x, before)
         same = x.redistribute(placements=x.placements)
         same.add_(1)
         self.close(x, before + 1)
