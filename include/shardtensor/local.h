@@ -139,7 +139,7 @@ typedef struct stn_local_map_options {
     /** in_halos[i]: the margins with which the function gets its chunk of input i, as by stn_halo_pad; its backward
      *  gives gradients of chunk and margins, which are brought home and added. NULL, or an entry NULL: none. */
     const stn_halo *const *in_halos;
-    int in_place_only; /* 1: an input in other placements than declared is refused */
+    int no_redistribution; /* 1: an input in other placements than declared is refused */
     /** out_specs[k]: the layout of output k, whose chunk on each rank the function gives. Or, where that is NULL,
      *  out_placements[k]: the ranks' sizes are gathered once (as by stn_from_local_gather_shapes, over the world). */
     const stn_spec *const *out_specs;
@@ -171,7 +171,7 @@ typedef struct stn_local_map_options {
  * @param out  n_out entries, at most STN_MAX_OUTPUTS: new tensors, views as stn_from_local's; the error tensor on
  * failure.
  * @return the context's status: STN_ERR_ARGUMENT (options; a local input that requires grad, or that has placements),
- *  STN_ERR_LAYOUT (in_place_only), STN_ERR_PARTIAL, STN_ERR_SHAPE and STN_ERR_DTYPE (an output does not fit its spec),
+ *  STN_ERR_LAYOUT (no_redistribution), STN_ERR_PARTIAL, STN_ERR_SHAPE, STN_ERR_DTYPE (an output does not fit its spec),
  *  STN_ERR_UNSUPPORTED (nothing to differentiate), STN_ERR_MISMATCH (ranks' outputs differ in what they depend on), or
  *  what the function returned.
  * Source: examples/local_stencil.c. */

@@ -40,10 +40,10 @@ static stn_status declared_spec(struct stni_map *m, int i)
                                  from->layout.shape, NULL, &m->want[i]));
     const stn_spec *held = m->want[i];
     stn_spec_release(&held);
-    if (m->options->in_place_only && !same_placements(from, m->want[i]))
+    if (m->options->no_redistribution && !same_placements(from, m->want[i]))
         return stni_fail(
             m->context, STN_ERR_LAYOUT,
-            "local_map: in[%d] has other placements than declared, and in_place_only does not let it be redistributed",
+            "local_map: in[%d] has other placements than declared, and no_redistribution forbids to bring it there",
             i);
     return STN_OK;
 }

@@ -554,10 +554,10 @@ static stn_status refused_body(stn_context *context, void *arg)
         "depend on what requires grad, as bits 3); nothing was moved");
     map.function = doubled;
     map.in_placements = placements;
-    map.in_place_only = 1;
+    map.no_redistribution = 1;
     stn_local_map(&map, 1, &x, 1, y);
     expect(context, STN_ERR_LAYOUT,
-           "local_map: in[0] has other placements than declared, and in_place_only does not let it be redistributed");
+           "local_map: in[0] has other placements than declared, and no_redistribution forbids to bring it there");
     map.in_placements = NULL;
     map.mesh = stn_spec_mesh(specs[0]);
     CHECK_STATUS(stn_set_requires_grad(local, 1), STN_OK);
