@@ -145,6 +145,32 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
 
 /* Gradients */
 
+/** Joins the gradients of groups of ranks that train apart: each gradient becomes the sum or the mean of those of the
+ *  ranks in line along one axis of `mesh`. What data-parallel training calls between backward and the optimizer's step
+ *  where each group has samples of its own size, cut or program, on its own slice of the mesh:
+ *
+ *      stn_mesh_slice(grid, 1, &domain, &own);             // grid: data x domain
+ *      … parameters and samples on `own`; stn_backward(loss) …
+ *      stn_grad_all_reduce(n, parameters, grid, data, STN_AVG);
+ *
+ *  What is pending of them is reduced within the group first, as by stn_grad_sync. A parameter that only some groups
+ *  have a gradient of gets one in all, to which the others bring zeros; one that none has stays without. Gradients that
+ *  stn_grad_of gave before are left as they were.
+ *
+ *  Placement:  parameters lie on meshes of the group's own, in any layout, or are local; ranks in line hold the same part.
+ *  Collective: over `mesh`, ranks outside do nothing. Two agreements of hosts over the mesh, then one all-reduce along the
+ *              axis for every 4 MiB of neighbours in the list that have one dtype.
+ *  @param parameters  n leaves that require grad, distinct, in the same order on all ranks.
+ *  @param axis        of `mesh`, along which the groups stand.
+ *  @param op          STN_SUM, or STN_AVG where each group's loss is the mean over its own samples; added in rank order, in
+ *                     f32 for 16-bit dtypes, and rounded once.
+ *  @return on all ranks the same, before anything is moved: STN_ERR_ARGUMENT (axis, op, a parameter twice), STN_ERR_STATE (no
+ *          leaf that requires grad), STN_ERR_LAYOUT (on one mesh with a rank in line, so that backward has joined it, or
+ *          on a mesh that this rank is outside of), STN_ERR_MISMATCH (lists, dtypes, shapes or parts differ). STN_ERR_MEMORY,
+ *          STN_ERR_COMM.
+ *  Source: Li et al., PyTorch Distributed: experiences on accelerating data parallel training, VLDB 2020, for buckets. */
+STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_mesh *mesh, int axis, stn_reduce_op op);
+
 /** Scales the gradients of some parameters, which may lie on different meshes, so that the 2-norm of all of them together is at most `most`.
  *
  * Each element counts once, however many ranks hold it. Parameters without a gradient count for nothing.

@@ -2,33 +2,12 @@
 #include "autograd/sync.h"
 
 #include "autograd/accumulate.h"
+#include "autograd/bucket.h"
 #include "autograd/tape.h"
 #include "core/base/thread_state.h"
 #include "core/base/host_alloc.h"
 #include "core/tensor/scope.h"
 #include "core/redistribute/redistribute.h"
-
-enum { BUCKET_BYTES = 4 << 20, ALIGNMENT = 64 };
-
-/* A run of pending leaves that one all-reduce serves: same mesh, axes and dtype. */
-struct bucket {
-    struct stni_leaf *const *leaves;
-    int n;
-    int64_t elements; /* padded so that each piece is aligned */
-};
-
-static int64_t padded(const stn_tensor *t)
-{
-    int64_t per_line = ALIGNMENT / (int64_t)stn_dtype_size(t->spec->layout.dtype);
-    return (t->spec->local_numel + per_line - 1) / per_line * per_line;
-}
-
-static int fits(const struct bucket *b, const stn_tensor *next)
-{
-    const stn_spec *s = b->leaves[0]->pending->spec, *t = next->spec;
-    return s->layout.mesh == t->layout.mesh && s->layout.dtype == t->layout.dtype && s->partial_axes == t->partial_axes &&
-           (b->elements + padded(next)) * (int64_t)stn_dtype_size(t->layout.dtype) <= BUCKET_BYTES;
-}
 
 static stn_status whole_of(const stn_spec *pending, const stn_spec **out)
 {
@@ -45,7 +24,7 @@ static stn_status add_to_grad(struct stni_leaf *leaf, stn_tensor *reduced)
     return stni_cotangent_add(reduced->spec, &leaf->grad, reduced);
 }
 
-/* One large gradient on its own: no copy into a buffer. */
+/* One gradient on its own: redistribution knows the better ways for a large one. */
 static stn_status sync_alone(struct stni_leaf *leaf)
 {
     const stn_spec *whole;
@@ -57,91 +36,74 @@ static stn_status sync_alone(struct stni_leaf *leaf)
     return status;
 }
 
-static stn_status copy_in(const struct bucket *b, char *buffer)
+static stn_status sync_bucket(stn_context *context, int n, struct stni_leaf *const *leaves,
+                              struct stni_bucket_item *items)
 {
-    for (int i = 0; i < b->n; i++) {
-        stn_tensor *t = b->leaves[i]->pending;
-        size_t size = stn_dtype_size(t->spec->layout.dtype);
-        stn_box from, to;
-        stni_tensor_box(t, &from);
-        to = from;
-        to.data = buffer;
-        for (int d = 0; d < to.ndim; d++)
-            to.strides[d] = t->spec->strides[d];
-        STNI_TRY(stni_box_copy(t->context->queue, &to, &from, size));
-        buffer += padded(t) * (int64_t)size;
-    }
-    return STN_OK;
-}
-
-/* The reduced gradients are tensors on the buffer itself: nothing is copied out. */
-static stn_status hand_out(const struct bucket *b, struct stni_storage *storage)
-{
-    char *at = storage->data;
-    for (int i = 0; i < b->n; i++) {
-        stn_tensor *t = b->leaves[i]->pending, *reduced;
-        const stn_spec *whole;
-        int64_t bytes = padded(t) * (int64_t)stn_dtype_size(t->spec->layout.dtype);
-        STNI_TRY(whole_of(t->spec, &whole));
-        STNI_TRY(stni_tensor_on(t->context, whole, storage, at, NULL, 0, &reduced));
-        stn_status status = add_to_grad(b->leaves[i], reduced);
-        stni_tensor_drop(&reduced);
-        STNI_TRY(status);
-        at += bytes;
-    }
-    return STN_OK;
-}
-
-static stn_status sync_bucket(stn_context *context, const struct bucket *b)
-{
-    const stn_spec *spec = b->leaves[0]->pending->spec;
-    struct stni_storage *storage = NULL;
+    const stn_spec *spec = items[0].in->spec;
     stn_comm *comm;
-    stn_status status;
-    if (b->n == 1 || !spec->layout.mesh->member)
-        return sync_alone(b->leaves[0]);
+    for (int i = 0; i < n; i++)
+        STNI_TRY(whole_of(items[i].in->spec, &items[i].spec));
     STNI_TRY(stni_mesh_comm(spec->layout.mesh, spec->partial_axes, &comm));
-    STNI_TRY(stni_storage_create(context, (size_t)b->elements * stn_dtype_size(spec->layout.dtype), &storage));
-    STNI_TRY_GOTO(copy_in(b, storage->data), out);
-    STNI_TRY_GOTO(stni_comm_all_reduce(comm, context->queue, storage->data, storage->data, b->elements, spec->layout.dtype, STN_SUM),
-                  out);
-    status = hand_out(b, storage);
-out:
-    stni_storage_release(storage);
+    stn_status status = stni_bucket_reduce(context, comm, STN_SUM, n, items);
+    for (int i = 0; i < n; i++) {
+        if (status == STN_OK)
+            status = add_to_grad(leaves[i], items[i].out);
+        stni_tensor_drop(&items[i].out);
+    }
     return status;
 }
 
-/* The leaves that have something pending, in buckets of neighbours: which leaves only wait for their hooks is this rank's own affair. */
-static stn_status sync_pending(stn_context *context, int n, struct stni_leaf *const *leaves)
+/* How many leaves from the first one pend alike: same mesh, axes and dtype. */
+static int alike(const struct stni_bucket_item *items, int n)
+{
+    const stn_spec *s = items[0].in->spec;
+    int same = 1;
+    for (; same < n; same++) {
+        const stn_spec *t = items[same].in->spec;
+        if (s->layout.mesh != t->layout.mesh || s->layout.dtype != t->layout.dtype || s->partial_axes != t->partial_axes)
+            break;
+    }
+    return same;
+}
+
+/* Buckets of neighbours. */
+static stn_status sync_pending(stn_context *context, int n, struct stni_leaf *const *leaves,
+                               struct stni_bucket_item *items)
 {
     for (int i = 0; i < n;) {
-        struct bucket b = {leaves + i, 1, padded(leaves[i]->pending)};
-        int alone = !leaves[i]->pending->spec->layout.mesh->member;
-        while (!alone && i + b.n < n && fits(&b, leaves[i + b.n]->pending)) {
-            b.elements += padded(leaves[i + b.n]->pending);
-            b.n++;
-        }
-        STNI_TRY(sync_bucket(context, &b));
-        i += b.n;
+        const int member = items[i].in->spec->layout.mesh->member;
+        const int taken = member ? stni_bucket_fill(items + i, alike(items + i, n - i)) : 1;
+        STNI_TRY(taken == 1 ? sync_alone(leaves[i]) : sync_bucket(context, taken, leaves + i, items + i));
+        i += taken;
     }
     return STN_OK;
+}
+
+/* Which leaves only wait for their hooks is this rank's own affair. */
+static int take_pending(uint64_t mark, int n, struct stni_leaf *const *leaves, struct stni_leaf **pending,
+                        struct stni_bucket_item *items)
+{
+    int n_pending = 0;
+    for (int i = 0; i < n; i++) {
+        if (leaves[i]->pending && leaves[i]->mark != mark) {
+            items[n_pending] = (struct stni_bucket_item){.in = leaves[i]->pending};
+            pending[n_pending++] = leaves[i];
+        }
+        leaves[i]->mark = mark; /* a caller may name one twice */
+    }
+    return n_pending;
 }
 
 stn_status stni_leaves_sync(stn_context *context, int n, struct stni_leaf *const *leaves)
 {
-    size_t bytes = ((size_t)n + 1) * sizeof *leaves;
-    struct stni_leaf **pending = stni_malloc(bytes);
-    uint64_t mark = context->tape->mark += 2;
-    int n_pending = 0;
-    if (!pending)
+    const size_t bytes = ((size_t)n + 1) * (sizeof *leaves + sizeof(struct stni_bucket_item));
+    struct stni_bucket_item *items = stni_malloc(bytes);
+    if (!items)
         return stni_fail_memory(context, "list of leaves", bytes);
-    for (int i = 0; i < n; i++) {
-        if (leaves[i]->pending && leaves[i]->mark != mark)
-            pending[n_pending++] = leaves[i];
-        leaves[i]->mark = mark; /* a caller may name one twice */
-    }
-    stn_status status = sync_pending(context, n_pending, pending);
-    stni_free(pending);
+    struct stni_leaf **pending = (struct stni_leaf **)(items + n + 1);
+    const int n_pending = take_pending(context->tape->mark += 2, n, leaves, pending, items);
+    stn_status status = sync_pending(context, n_pending, pending, items);
+    stni_free(items);
     return status;
 }
 
