@@ -5,7 +5,7 @@
  * STN_ERR_ARGUMENT, STN_ERR_DTYPE, STN_ERR_SHAPE or STN_ERR_MEMORY; NULL without a context.
  *
  * Random numbers are counter-based and belong to global elements: the same on any number of ranks, for any layout. Each call that draws uses one
- * stream of the context (stn_context_random_state), on every rank alike. */
+ * stream of the mesh (stn_mesh_random_stream), on every rank of it alike. */
 #ifndef SHARDTENSOR_OPS_FACTORY_H
 #define SHARDTENSOR_OPS_FACTORY_H
 

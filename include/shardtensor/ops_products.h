@@ -132,7 +132,7 @@ typedef struct stn_attention_attrs {
  *             otherwise, or Partial, goes to a Shard of the longest of these dims.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once, also of a floating mask; products are computed again by blocks of rows.
- * Numbers:    dropout takes a stream of the context, and its numbers belong to global elements of (…, l, s): the same in any layout.
+ * Numbers:    dropout takes a stream of the mesh, and its numbers belong to global elements of (…, l, s): the same in any layout.
  * @param attn_mask  NULL: none.
  * @param attrs      NULL: defaults.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.

@@ -221,8 +221,8 @@ ASIDE stn_status begin_outputs(struct stni_walk *w, unsigned steps)
     return stni_in_place_begin(w);
 }
 
-/* A failed run may have left peers waiting: unless they know already, the family is aborted. One that reported a failure has failed,
- * whatever it returned. */
+/* A failed run may have left peers waiting: unless they know already, or have agreed on it, the family is aborted. One that reported a
+ * failure has failed, whatever it returned. */
 STNI_COLD static stn_status run_failed(const struct stni_walk *w, stn_status status)
 {
     stn_context *context = w->call.context;
@@ -230,7 +230,7 @@ STNI_COLD static stn_status run_failed(const struct stni_walk *w, stn_status sta
         status = context->error.status;
     if (context->error.status == STN_OK)
         stni_fail(context, status, "%s: %s", w->desc->name, stni_context_failure_text(context, status));
-    if (context->size > 1 && status != STN_ERR_PEER && status != STN_ERR_TIMEOUT)
+    if (context->size > 1 && status != STN_ERR_PEER && status != STN_ERR_TIMEOUT && !context->error_agreed)
         stni_context_abort(context, status, context->error.text);
     return status;
 }

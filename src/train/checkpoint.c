@@ -130,8 +130,7 @@ static stn_status judge_rule(struct stni_load *l, const stn_checkpoint *c)
 static void take_numbers(stn_context *context, stn_checkpoint *c, const uint64_t *numbers)
 {
     c->step = (int64_t)numbers[NUMBER_STEP];
-    context->seed = numbers[NUMBER_SEED];
-    context->random_stream = numbers[NUMBER_STREAM];
+    stn_context_set_random_state(context, numbers[NUMBER_SEED], numbers[NUMBER_STREAM]);
     if (c->optimizer) {
         c->optimizer->factor = from_bits(numbers[NUMBER_FACTOR]);
         stni_optimizer_take_numbers(c->optimizer, numbers + NUMBER_OPTIMIZER);

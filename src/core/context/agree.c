@@ -45,6 +45,19 @@ static stn_status agree(stn_context *context, struct stni_error *report)
     return stni_fail(context, (stn_status)(first & 0xff), "%.*s", STNI_ERROR_TEXT - 1, report->text);
 }
 
+stn_status stni_agree_on_failure(stn_context *context, stn_comm *comm, int position, stn_status status)
+{
+    struct stni_error report;
+    memset(&report, 0, sizeof report);
+    if (position == stn_comm_rank(comm))
+        report_set(&report, context, status, context->error.text);
+    STNI_TRY(stni_comm_agree_broadcast(comm, context->queue, report.text, sizeof report.text, position));
+    context->error.status = STN_OK;
+    context->error_agreed = 1;
+    stni_fail(context, status, "%.*s", STNI_ERROR_TEXT - 1, report.text);
+    return STN_OK;
+}
+
 static const char *failure_text(stn_context *context)
 {
     const char *text = stn_queue_error_text(context->queue);

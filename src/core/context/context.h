@@ -51,7 +51,9 @@ struct stn_context {
     stn_log_fn log;
     void *log_arg;
     stn_log_level log_level;
-    uint64_t seed, random_stream; /* of random numbers; streams used so far */
+    uint64_t seed;          /* of random numbers */
+    uint64_t random_stream; /* the next one of local tensors and of meshes of all ranks */
+    uint64_t random_start;  /* the first one of a mesh of some ranks */
     double deadline_seconds;
     int threads;
     enum stni_isa isa; /* of kernels, chosen when the context was made; the queue has it too */
@@ -140,6 +142,14 @@ void stni_context_abort(stn_context *context, stn_status status, const char *tex
 
 /* Returns the kept status and forgets it, the text stays; a queue that failed takes work again. */
 stn_status stni_context_take_status(stn_context *context);
+
+/* All ranks of `comm` keep the failure that the rank at `position` has kept, whatever each had kept before; its world rank is in the text.
+ * Collective over them. Returns STN_OK if they do, else why it could not be told. */
+stn_status stni_agree_on_failure(stn_context *context, stn_comm *comm, int position, stn_status status);
+
+/* The number of the next random stream of a mesh (NULL: of local tensors), which it takes. In checks mode the ranks of the mesh compare it:
+ * STN_ERR_MISMATCH, the same on all of them, where one has drawn more often. Collective over them then, else local. */
+stn_status stni_random_draw(stn_context *context, const stn_mesh *mesh, uint64_t *stream);
 
 /* The kept status. For actions: `if (stni_context_failed(c)) return stni_context_failed(c);` or the error tensor. */
 static inline stn_status stni_context_failed(const stn_context *context)

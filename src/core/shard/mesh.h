@@ -26,6 +26,8 @@ struct stn_mesh {
     int n_comms;
     uint32_t id; /* order of making in this context: nothing that ranks may compare, who make other meshes of their own */
     uint64_t identity; /* hash of ranks and names: the same on every rank */
+    int64_t crossings;      /* how often a tensor on it became a local one with a history: the same on every rank of it */
+    uint64_t random_stream; /* the next one; not of a mesh of all ranks, which draws from its context's */
 };
 
 /* Coordinates of a world rank, -1 each if it is no member; returns membership. */

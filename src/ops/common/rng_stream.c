@@ -16,8 +16,10 @@ stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, c
 
 stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot)
 {
-    const uint64_t stream = STREAMS | call->context->random_stream++;
+    uint64_t stream;
     struct stni_remap_fill_args a;
+    STNI_TRY(stni_random_draw(call->context, call->out[k]->spec->layout.mesh, &stream));
+    stream |= STREAMS;
     if (call->out[k]->spec->local_numel == 0)
         return STN_OK; /* outside the mesh */
     memset(&a, 0, sizeof a);

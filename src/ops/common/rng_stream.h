@@ -1,4 +1,4 @@
-/* The stream of random numbers that an op draws from. The op uses the next stream of its context and saves the stream's number in an output of its
+/* The stream of random numbers that an op draws from. The op uses the next stream of its mesh and saves the stream's number in an output of its
  * own, in device memory: backward draws the same numbers again, and no mask is stored. */
 #ifndef STNI_OPS_COMMON_RNG_STREAM_H
 #define STNI_OPS_COMMON_RNG_STREAM_H
@@ -9,7 +9,7 @@
 /* The spec of the number: one i64 on every rank of `mesh`. */
 stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out);
 
-/* Advances the context to its next stream and writes the stream's number into output `k`, by the op's slot `slot`. */
+/* Takes the next stream of the mesh that output `k` is on, and writes the stream's number into output `k`, by the op's slot `slot`. */
 stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot);
 
 /* The slot and its kernel, rows of an op's tables. */

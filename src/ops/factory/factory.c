@@ -83,10 +83,14 @@ static stn_status make(stn_context *context, const stn_spec *spec, struct stni_f
 stn_tensor *stni_factory_make(stn_context *context, const stn_spec *spec, struct stni_factory_args *args)
 {
     stn_tensor *tensor;
+    stn_status status = STN_OK;
     args->seed = context->seed;
-    args->stream = args->value >= STNI_FACTORY_UNIFORM ? context->random_stream++ : 0;
+    args->stream = 0;
     context->busy++; /* what is interned on the way is kept */
-    stn_status status = make(context, spec, args, &tensor);
+    if (args->value >= STNI_FACTORY_UNIFORM)
+        status = stni_random_draw(context, spec->layout.mesh, &args->stream);
+    if (status == STN_OK)
+        status = make(context, spec, args, &tensor);
     context->busy--;
     return status == STN_OK ? stni_tensor_publish(tensor) : context->error_tensor;
 }

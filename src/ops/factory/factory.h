@@ -5,7 +5,7 @@
 #include "core/tensor/tensor.h"
 #include "ops/factory/factory_kernel.h"
 
-/* A tensor of `spec` by the numbers in `args`, or the error tensor. Random values use the next stream of the context. The caller has checked what
+/* A tensor of `spec` by the numbers in `args`, or the error tensor. Random values use the next stream of the mesh. The caller has checked what
  * `args` says (stni_factory_ready before). */
 stn_tensor *stni_factory_make(stn_context *context, const stn_spec *spec, struct stni_factory_args *args);
 
