@@ -1,6 +1,8 @@
 /* Differentiable collectives under per-rank semantics: local tensors, one program per rank. docs/gradients.md tells
  * them apart from ops on sharded tensors. In grad mode every collective is recorded on every rank, and backward is then
- * collective over the world.
+ * collective over the world: with as many losses as each rank has, none too (stn_backward_many). A rank that has failed
+ * since goes backward as the others do, and all get its failure. Where the only collectives are chunks that stn_to_local
+ * took, a backward from local losses, or none, concerns the meshes that they were taken from.
  *
  * All verbs: every rank of the world makes the call, those outside of `mesh` get their input back. Along some axes of a
  * mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered row-major; roots,
@@ -9,8 +11,9 @@
  * Before a verb moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before, passes
  * what cannot be, or calls something else than the others, all get the same status and a text that names the rank and
  * what differs; nothing has been moved, and the mesh stays usable. Backward agrees once for all of its collectives.
- * What a peer sends and a rank expects (all_to_all, exchange) is compared as it meets: STN_ERR_MISMATCH there ends the
- * family.
+ * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is 0
+ * where all lists meet. By name, an enum that the schema does not have is refused on that rank alone, before the
+ * agreement, which its peers wait in.
  *
  * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over
  * ranks of each rank's own loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention

@@ -136,9 +136,11 @@ static const stn_attr_schema exchange_attrs[] = {
 static const struct stni_dist_page all_to_all_page = {.plan = plan_all_to_all,
                                                       .native = STNI_NATIVE_ALL_TO_ALL,
                                                       .along_dim = 1,
+                                                      .pairs = 1,
                                                       .lists = {"send_sizes", "receive_sizes"}},
                                    exchange_page = {.plan = plan_exchange,
                                                     .along_dim = 1,
+                                                    .pairs = 1,
                                                     .meets = STNI_ROUTE_MEETS | STNI_ROUTE_MEETS_BACK,
                                                     .lists = {"send", "receive"}};
 

@@ -2,13 +2,14 @@
 
 #include "core/context/context.h"
 #include "core/shard/tables.h"
+#include "ops/dist/pairs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Words of the agreement, of which the greatest over the ranks is taken: who failed, and a hash of the call, or of
- * the failure, with its negative: they cancel where all ranks have the same. */
-enum { FAILED, HASH, NEGATIVE, WORDS };
+/* Words of the agreement, which are added up over the ranks: how many failed; a hash of the call, or of the failure, which
+ * comes to the number of ranks times each one's own where all have the same; what is sent less what is expected. */
+enum { FAILED, HASH, BALANCE, WORDS };
 
 const char *const stni_size_labels[STN_MAX_NDIM] = {"shape[0]", "shape[1]", "shape[2]", "shape[3]",
                                                     "shape[4]", "shape[5]", "shape[6]", "shape[7]"};
@@ -89,17 +90,15 @@ static stn_status keep(stn_context *context, stn_status status, const char *text
     return stni_fail(context, status, "%s", text);
 }
 
-/* Everybody gets the failure of the rank that `word` names. */
-static stn_status tell_failure(stn_context *context, stn_comm *comm, int64_t word)
+/* Everybody gets the failure of the lowest rank that has one. */
+static stn_status tell_failure(stn_context *context, stn_comm *comm, stn_status mine)
 {
-    char text[STNI_ERROR_TEXT] = "";
-    const int rank = (int)(-word >> 8);
-    if (rank == stn_comm_rank(comm) && context->error_agreed)
-        snprintf(text, sizeof text, "%s", context->error.text);
-    else if (rank == stn_comm_rank(comm))
-        snprintf(text, sizeof text, "rank %d: %.480s", context->rank, context->error.text);
-    stn_status status = stni_comm_agree_broadcast(comm, context->queue, text, sizeof text, rank);
-    return status == STN_OK ? keep(context, (stn_status)(-word & 0xff), text) : comm_failed(context, comm, status);
+    int64_t word = mine == STN_OK ? nothing : -((int64_t)stn_comm_rank(comm) << 8 | (int64_t)mine);
+    stn_status status = stni_comm_agree(comm, context->queue, &word, 1, STN_MAX);
+    const stn_status failure = (stn_status)(-word & 0xff);
+    if (status == STN_OK)
+        status = stni_agree_on_failure(context, comm, (int)(-word >> 8), failure);
+    return status == STN_OK ? failure : comm_failed(context, comm, status);
 }
 
 /* Everybody gets the call of the first rank that differs from the first of all, and that one's. */
@@ -123,29 +122,42 @@ static stn_status tell_difference(const stn_mesh *mesh, stn_comm *comm, const st
     return keep(context, STN_ERR_MISMATCH, text);
 }
 
-stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct stni_facts *facts)
+/* Wrapping. */
+static int64_t times(int64_t word, int n)
+{
+    return (int64_t)((uint64_t)word * (uint64_t)n);
+}
+
+static stn_status meet(const stn_mesh *mesh, stn_comm *comm, stn_status status, const struct stni_facts *facts,
+                       int64_t balance)
 {
     stn_context *context = mesh->context;
-    stn_comm *comm = NULL;
-    int64_t words[WORDS] = {nothing, nothing, nothing};
-    if (!mesh->member || mesh->size == 1)
-        return status;
-    if (context->closed)
-        return context->error.status;
-    stn_status met = stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, &comm);
-    if (met != STN_OK)
-        return met;
-    if (status != STN_OK) {
-        words[FAILED] = -((int64_t)stn_comm_rank(comm) << 8 | (int64_t)status);
-        words[HASH] = hash_of_failure(context);
-    } else {
-        words[HASH] = hash_of(facts);
-    }
-    words[NEGATIVE] = -words[HASH];
-    met = stni_comm_agree(comm, context->queue, words, WORDS, STN_MAX);
+    const int64_t mine = status == STN_OK ? hash_of(facts) : hash_of_failure(context);
+    int64_t words[WORDS] = {status != STN_OK, mine, status == STN_OK ? balance : 0};
+    const stn_status met = stni_comm_agree(comm, context->queue, words, WORDS, STN_SUM);
     if (met != STN_OK)
         return comm_failed(context, comm, met);
-    if (words[HASH] == -words[NEGATIVE]) /* all the same, and be it a failure */
+    const int same = words[HASH] == times(mine, mesh->size); /* and be it a failure */
+    if (same && words[BALANCE] == 0)
         return status;
-    return words[FAILED] != nothing ? tell_failure(context, comm, words[FAILED]) : tell_difference(mesh, comm, facts);
+    if (words[FAILED] > 0)
+        return tell_failure(context, comm, status);
+    return same ? stni_pairs_explain(mesh, comm, facts->verb, facts->send, facts->receive)
+                : tell_difference(mesh, comm, facts);
+}
+
+stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct stni_facts *facts)
+{
+    stn_comm *comm = NULL;
+    int64_t balance = 0;
+    if (!mesh->member)
+        return status;
+    if (mesh->context->closed)
+        return mesh->context->error.status;
+    if (status == STN_OK && facts->send != NULL)
+        status = stni_pairs_balance(mesh, facts->send, facts->receive, &balance);
+    if (mesh->size == 1)
+        return balance == 0 ? status : stni_pairs_explain(mesh, NULL, facts->verb, facts->send, facts->receive);
+    const stn_status met = stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, &comm);
+    return met == STN_OK ? meet(mesh, comm, status, facts, balance) : met;
 }

@@ -11,6 +11,8 @@ enum { STNI_MAX_FACTS = 24 };
 /* "shape[0]", … */
 extern const char *const stni_size_labels[STN_MAX_NDIM];
 
+struct stni_ranges;
+
 struct stni_fact {
     const char *label;
     const char *word; /* NULL: the number is written */
@@ -24,6 +26,7 @@ struct stni_facts {
     struct stni_fact facts[STNI_MAX_FACTS];
     const int64_t *sizes; /* n_sizes numbers; NULL: none */
     int n_sizes;
+    const struct stni_ranges *send, *receive; /* what this rank sends and expects, where pairs alone know; NULL: all follows from the rest */
 };
 
 static inline void stni_fact_add(struct stni_facts *facts, const char *label, const char *word, int64_t number)

@@ -213,6 +213,10 @@ stn_status stni_dist_compose(stn_op_call *call)
                           .facts = {.verb = stn_op_descriptor(call->op)->name}};
     d.p = d.mesh->size;
     d.me = d.mesh->member ? stni_mesh_position(d.mesh, context->rank) : 0;
+    if (page->pairs) {
+        d.facts.send = &d.send;
+        d.facts.receive = &d.receive;
+    }
     stn_status status = stni_dist_agree(d.mesh, plan(&d), &d.facts);
     if (status == STN_OK)
         status = page->apply ? page->apply(&d) : apply(&d);

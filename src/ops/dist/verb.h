@@ -46,6 +46,7 @@ struct stni_dist_page {
     int along_dim;                            /* the verb joins or cuts a dim: its size may differ between ranks */
     enum stni_native native;                  /* the collective that does the same along the first dim */
     int meets;                                /* enum stni_route_meets */
+    int pairs;                                /* each rank says what it sends and expects: the two ends are compared */
     const char *lists[2];                     /* names of the inputs behind the first; NULL: none */
     stn_status (*apply)(struct stni_dist *d); /* NULL: by a route */
 };
