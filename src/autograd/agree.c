@@ -102,23 +102,71 @@ static stn_status explain(const struct stni_pass *pass, stn_comm *comm, int64_t 
     return status;
 }
 
-stn_status stni_pass_agree(struct stni_pass *pass)
+/* The greatest of the failures of all ranks: the lowest rank's. */
+static int64_t failure_word(const struct stni_pass *pass)
 {
-    stn_context *context = pass->context;
-    uint64_t h = mix(mix(pass->create_graph != 0, context->no_sync > 0), pass->status);
+    return pass->status == STN_OK ? INT64_MIN : -((int64_t)stn_comm_rank(pass->comm) << 8 | (int64_t)pass->status);
+}
+
+static stn_status tell_failure(const struct stni_pass *pass, int64_t word)
+{
+    const stn_status failure = (stn_status)(-word & 0xff);
+    STNI_TRY(stni_agree_on_failure(pass->context, pass->comm, (int)(-word >> 8), failure));
+    return failure;
+}
+
+/* What is compared: of which the greatest over the ranks is taken. */
+enum { HASH, MINUS_HASH, NODES, MINUS_NODES, FAILURE, COLLECTIVES, WORDS };
+
+static stn_status compare(const struct stni_pass *pass, int64_t *words)
+{
+    uint64_t h = mix(mix(pass->create_graph != 0, pass->context->no_sync > 0), pass->status);
     int64_t n_mesh = 0;
-    stn_comm *comm;
-    if (context->size == 1)
-        return pass->status;
-    STNI_TRY(stni_pass_join(pass, &comm));
-    if (!comm)
-        return pass->status;
     for (int n = 0; n < pass->n_nodes; n++)
         if (stni_pass_concerns(pass, pass->nodes[n])) {
             h = mix_node(h, pass->nodes[n]);
             n_mesh++;
         }
-    int64_t pairs[4] = {as_signed(h), -as_signed(h), n_mesh, -n_mesh};
-    STNI_TRY(reduce_pairs(context, comm, pairs, 2));
-    return first_difference(pairs, 2) == 2 ? pass->status : explain(pass, comm, pairs[2]);
+    words[HASH] = as_signed(h);
+    words[MINUS_HASH] = -as_signed(h);
+    words[NODES] = n_mesh;
+    words[MINUS_NODES] = -n_mesh;
+    words[FAILURE] = failure_word(pass);
+    words[COLLECTIVES] = stni_pass_has_collectives(pass);
+    return stni_comm_agree(pass->comm, pass->context->queue, words, WORDS, STN_MAX);
+}
+
+/* A failure that the others have too was found by all alike, with a text of its own. */
+static stn_status judge(const struct stni_pass *pass, const int64_t *words)
+{
+    if (first_difference(words, 2) == 2)
+        return pass->status;
+    return words[FAILURE] == INT64_MIN ? explain(pass, pass->comm, words[NODES]) : tell_failure(pass, words[FAILURE]);
+}
+
+/* Where a rank has collectives, what each runs is known only after all have told what they reach. */
+stn_status stni_pass_agree(struct stni_pass *pass)
+{
+    int64_t words[WORDS];
+    stni_pass_sort(pass);
+    if (!pass->comm)
+        return pass->status;
+    STNI_TRY(compare(pass, words));
+    if (words[FAILURE] != INT64_MIN || !words[COLLECTIVES])
+        return judge(pass, words);
+    STNI_TRY(stni_pass_reach_collectives(pass));
+    stni_pass_sort(pass);
+    STNI_TRY(compare(pass, words));
+    return judge(pass, words);
+}
+
+stn_status stni_pass_refuse(stn_context *context)
+{
+    const struct stni_pass pass = {.context = context, .comm = context->comm, .status = context->error.status};
+    int64_t words[WORDS];
+    if (context->size == 1 || context->closed || !stni_tape_has_collectives(context->tape))
+        return context->error.status;
+    if (compare(&pass, words) == STN_OK)
+        judge(&pass, words);
+    return context->error.status;
 }

@@ -260,13 +260,24 @@ static stn_status reach_roots(struct stni_pass *pass, int n, stn_tensor *const *
     return STN_OK;
 }
 
+/* Losses that are local, or none at all: those of a per-rank program, whose peers may have others. */
+static int goes_on_alone(int n, stn_tensor *const *outputs)
+{
+    for (int i = 0; i < n; i++)
+        if (!outputs[i] || stni_is_error(outputs[i]) || !outputs[i]->spec->layout.mesh)
+            return 1;
+    return n == 0;
+}
+
 static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
+    stni_tape_drop_unused(pass->context->tape);
+    if (pass->context->size > 1 && (goes_on_alone(n, outputs) || stni_tape_has_collectives(pass->context->tape)))
+        STNI_TRY(stni_pass_touch_crossings(pass));
+    pass->mark = pass->context->tape->mark += 2; /* the odd mark after it means "leads to a capture" */
     pass->status = reach_roots(pass, n, outputs, cotangents);
-    stni_pass_sort(pass);
+    STNI_TRY(stni_pass_join(pass));
     STNI_TRY(stni_pass_agree(pass));
-    STNI_TRY(stni_pass_reach_collectives(pass));
-    stni_pass_sort(pass);
     if (pass->capturing)
         stni_pass_prune(pass);
     for (int i = 0; i < n; i++)
@@ -304,7 +315,7 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     struct stni_thread_state guard = stni_thread_state_clear();
     context->no_grad = pass->create_graph ? 0 : no_grad + 1;
     context->busy++;
-    pass->mark = context->tape->mark += 2; /* the odd mark after it means "leads to a capture" */
+    pass->mark = context->tape->mark += 2;
     stni_scope_enter(context);
     stn_status status = pass->alone ? run_alone(pass) : run_pass(pass, n, outputs, cotangents);
     if (context->error.status == STN_OK)
@@ -330,7 +341,7 @@ stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *los
     if (!context || n < 0 || (n > 0 && !losses))
         return STN_ERR_ARGUMENT;
     if (context->error.status != STN_OK)
-        return context->error.status;
+        return stni_pass_refuse(context);
     struct stni_pass pass = {.context = context, .retain_graph = retain_graph};
     stn_status status = run_framed(&pass, n, losses, cotangents);
     stni_pass_fini(&pass);
@@ -372,7 +383,7 @@ stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outp
     if (!context || n_outputs < 0 || n_inputs < 0 || (n_inputs > 0 && (!inputs || !grads)) || (n_outputs > 0 && !outputs))
         return STN_ERR_ARGUMENT;
     if (context->error.status != STN_OK)
-        return context->error.status;
+        return stni_pass_refuse(context);
     struct stni_pass pass = {.context = context, .retain_graph = retain_graph || create_graph, .create_graph = create_graph, .capturing = 1};
     stn_status status = make_captures(&pass, n_inputs, inputs);
     if (status == STN_OK)

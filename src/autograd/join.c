@@ -17,15 +17,21 @@ static const stn_mesh *mesh_at(const struct stni_node *node, int i)
     return node->in_spec[i] ? node->in_spec[i]->layout.mesh : NULL;
 }
 
-static stn_status touch_all(struct stni_pass *pass)
+static stn_status touch_node(struct stni_pass *pass, const struct stni_node *node)
 {
-    for (int n = 0; n < pass->n_nodes; n++)
-        for (int i = 0; i < n_specs(pass->nodes[n]); i++)
-            STNI_TRY(stni_pass_touch(pass, mesh_at(pass->nodes[n], i)));
+    for (int i = 0; i < n_specs(node); i++)
+        STNI_TRY(stni_pass_touch(pass, mesh_at(node, i)));
     return STN_OK;
 }
 
-static int is_joined(const struct stni_pass *pass, const stn_mesh *mesh)
+static stn_status touch_all(struct stni_pass *pass)
+{
+    for (int n = 0; n < pass->n_nodes; n++)
+        STNI_TRY(touch_node(pass, pass->nodes[n]));
+    return STN_OK;
+}
+
+int stni_pass_has_joined(const struct stni_pass *pass, const stn_mesh *mesh)
 {
     for (int m = 0; m < pass->n_joined; m++)
         if (pass->meshes[m] == mesh)
@@ -36,7 +42,7 @@ static int is_joined(const struct stni_pass *pass, const stn_mesh *mesh)
 int stni_pass_concerns(const struct stni_pass *pass, const struct stni_node *node)
 {
     for (int i = 0; i < n_specs(node); i++)
-        if (mesh_at(node, i) && is_joined(pass, mesh_at(node, i)))
+        if (mesh_at(node, i) && stni_pass_has_joined(pass, mesh_at(node, i)))
             return 1;
     return 0;
 }
@@ -96,17 +102,16 @@ static int is_alone(const stn_context *context, const uint8_t *joined)
     return n == 1;
 }
 
-static stn_status join_all(struct stni_pass *pass, uint8_t *joined, stn_comm **out)
+static stn_status join_all(struct stni_pass *pass, uint8_t *joined)
 {
     const struct stni_group_comm *group;
     joined[pass->context->rank] = 1;
     while (join_by_rank(pass, joined) + join_by_node(pass, joined) > 0) {
     }
-    *out = NULL;
     if (is_alone(pass->context, joined))
         return STN_OK;
     STNI_TRY(stni_mesh_group_marked(pass->context, joined, &group));
-    *out = group->comm;
+    pass->comm = group->comm;
     return STN_OK;
 }
 
@@ -118,19 +123,41 @@ static int has_whole_world(const struct stni_pass *pass)
     return 0;
 }
 
-stn_status stni_pass_join(struct stni_pass *pass, stn_comm **out)
+/* What leads to the crossings of the tape, by a look of its own before anything is marked. */
+stn_status stni_pass_touch_crossings(struct stni_pass *pass)
+{
+    const struct stni_tape *tape = pass->context->tape;
+    struct stni_pass look = {.context = pass->context, .mark = pass->mark, .looking = 1};
+    stn_status status = STN_OK;
+    for (int v = 0; v < tape->n_collectives && status == STN_OK; v++)
+        status = stni_pass_reach(&look, (struct stni_edge){tape->collectives[v], NULL, 0});
+    for (int n = 0; n < look.n_nodes && status == STN_OK; n++)
+        status = touch_node(pass, look.nodes[n]);
+    stni_pass_fini(&look);
+    return status;
+}
+
+static stn_status find_ranks(struct stni_pass *pass)
 {
     stn_context *context = pass->context;
-    STNI_TRY(touch_all(pass));
-    if (context->tape->n_collectives > 0 || has_whole_world(pass)) { /* collectives of dist.h concern the world */
+    if (stni_tape_has_collectives(context->tape) || has_whole_world(pass)) { /* collectives of dist.h concern the world */
         pass->n_joined = pass->n_meshes;
-        *out = context->comm;
+        pass->comm = context->comm;
         return STN_OK;
     }
     uint8_t *joined = stni_calloc((size_t)context->size, 1);
     if (!joined)
         return stni_fail_memory(context, "list of ranks", (size_t)context->size);
-    stn_status status = join_all(pass, joined, out);
+    stn_status status = join_all(pass, joined);
     stni_free(joined);
     return status;
+}
+
+stn_status stni_pass_join(struct stni_pass *pass)
+{
+    pass->comm = NULL;
+    if (pass->context->size == 1)
+        return STN_OK;
+    STNI_TRY(touch_all(pass));
+    return find_ranks(pass);
 }

@@ -50,6 +50,8 @@ static stn_status meet_node(struct stni_pass *pass, struct stni_node *node)
     void *list = pass->nodes;
     if (node->mark == pass->mark)
         return STN_OK;
+    if (node->consumed && pass->looking)
+        return STN_OK;
     if (node->consumed)
         return stni_fail(pass->context, STN_ERR_STATE,
                          "stn_backward: '%s' was run backward before and its graph is gone; retain_graph keeps it", node->desc->name);

@@ -31,6 +31,8 @@ struct stni_pass {
     int n_leaves, cap_leaves;
     const stn_mesh **meshes; /* of the outputs and nodes; once ranks have agreed, those that concern this rank come first */
     int n_meshes, cap_meshes, n_joined;
+    stn_comm *comm; /* of the ranks that it concerns; NULL: this one alone */
+    int looking;    /* only sees what is there: nodes that are gone are passed by */
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
     struct stni_capture *captures;
     int n_captures;
@@ -56,19 +58,32 @@ void stni_pass_prune(struct stni_pass *pass);
 
 void stni_pass_fini(struct stni_pass *pass);
 
-/* Finds the ranks that the graph's meshes join with this one, puts those meshes first, and gives the ranks' communicator; NULL where this rank is
- * alone. All ranks, and all meshes, where the tape holds collectives. Collective over them at its first use. */
-stn_status stni_pass_join(struct stni_pass *pass, stn_comm **out);
+/* The graph has something on every mesh that leads to a crossing, whether or not this rank's losses reach it. First of all: it uses up the mark. */
+stn_status stni_pass_touch_crossings(struct stni_pass *pass);
+
+/* Finds the ranks that the graph's meshes join with this one, puts those meshes first, and gives pass->comm. All ranks, and all meshes, where the tape
+ * holds collectives. Collective over the ranks found at its first use. */
+stn_status stni_pass_join(struct stni_pass *pass);
+
+/* 1 if that joined the mesh. */
+int stni_pass_has_joined(const struct stni_pass *pass, const stn_mesh *mesh);
 
 /* 1 if the node is on one of those meshes: what lies wholly on others is their ranks' affair. */
 int stni_pass_concerns(const struct stni_pass *pass, const struct stni_node *node);
 
-/* Contracts 12 and 29, global semantics: one hash of the nodes on meshes is compared by the ranks that the graph's meshes join (over the world where
- * the tape holds collectives). STN_ERR_MISMATCH on all of them if they differ, with the first difference; a rank's own `status` differs too.
- * Collective over them. */
+/* Whether this rank takes part in what ranks exchange about collectives and crossings. */
+int stni_pass_has_collectives(const struct stni_pass *pass);
+
+/* Contract 12, per-rank semantics: adds the collectives and crossings that are reachable from any rank's loss. Where ranks have not called the same,
+ * pass->status says so. Collective over the ranks that stni_pass_join found, if one of them has some. */
+stn_status stni_pass_reach_collectives(struct stni_pass *pass);
+
+/* Contracts 12 and 29: one hash of the nodes on meshes is compared by the ranks that stni_pass_join found, once they have reached the same
+ * collectives. STN_ERR_MISMATCH on all of them if they differ, with the first difference; where one has a `status`, all return that, with
+ * its text. Sorts the nodes. Collective over them. */
 stn_status stni_pass_agree(struct stni_pass *pass);
 
-/* Contract 12, per-rank semantics: adds the collectives that are reachable from any rank's loss. Collective when the tape holds collectives. */
-stn_status stni_pass_reach_collectives(struct stni_pass *pass);
+/* Of a rank that has kept an error: tells the others, where the tape says that they wait. Returns the kept error. */
+stn_status stni_pass_refuse(stn_context *context);
 
 #endif

@@ -55,9 +55,35 @@ static stn_status grow(stn_context *context, void **list, int n, int *cap)
     return STN_OK;
 }
 
+int stni_tape_has_collectives(const struct stni_tape *tape)
+{
+    for (int v = 0; v < tape->n_collectives; v++)
+        if (!stni_crossing_mesh(tape->collectives[v]))
+            return 1;
+    return 0;
+}
+
+void stni_tape_drop_unused(struct stni_tape *tape)
+{
+    int kept = 0;
+    for (int v = 0; v < tape->n_collectives; v++) {
+        struct stni_node *node = tape->collectives[v];
+        if (node->refs == 1 && stni_crossing_mesh(node))
+            stni_node_release(node);
+        else
+            tape->collectives[kept++] = node;
+    }
+    tape->n_collectives = kept;
+}
+
 stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node)
 {
     struct stni_tape *tape = context->tape;
+    const stn_mesh *mesh = stni_crossing_mesh(node);
+    if (mesh)
+        node->crossing = context->shard.meshes[mesh->id]->crossings++;
+    if (tape->n_collectives == tape->cap_collectives)
+        stni_tape_drop_unused(tape);
     void *list = tape->collectives;
     STNI_TRY(grow(context, &list, tape->n_collectives, &tape->cap_collectives));
     tape->collectives = list;

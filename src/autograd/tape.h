@@ -21,8 +21,8 @@ struct stni_tape {
      * same on every rank. */
     struct stni_leaf **open;
     int n_open, cap_open;
-    /* Collectives of per-rank semantics, in the order in which every rank called them; owned until the outermost scope ends or, outside scopes,
-     * until a backward has run. */
+    /* Collectives of per-rank semantics and crossings (to_local: a rank's program goes on alone from there), each in the order in which every rank of
+     * their mesh called them; owned until the outermost scope ends or, outside scopes, until a backward has run. */
     struct stni_node **collectives;
     int n_collectives, cap_collectives;
     struct stn_pullback *pullbacks; /* all that live, of their owners */
@@ -38,8 +38,21 @@ stn_status stni_tape_add_open(stn_context *context, struct stni_leaf *leaf);
 /* Forgets the leaves that are open no more. */
 void stni_tape_settle(stn_context *context);
 
-/* Keeps a collective's node. */
+/* Keeps the node of a collective or of a crossing. */
 stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node);
+
+/* Forgets the crossings that nothing else refers to, whose chunks are gone: a loop that only looks at its tensors does not grow. Before ranks
+ * compare what they have. */
+void stni_tape_drop_unused(struct stni_tape *tape);
+
+/* The mesh that a node of that list leaves; NULL: it is a collective of the world. */
+static inline const stn_mesh *stni_crossing_mesh(const struct stni_node *node)
+{
+    return node->in_spec[0]->layout.mesh;
+}
+
+/* Whether the list has collectives of the world. */
+int stni_tape_has_collectives(const struct stni_tape *tape);
 void stni_tape_clear_collectives(stn_context *context);
 
 #endif

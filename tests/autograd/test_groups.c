@@ -1,6 +1,9 @@
 /* Groups of ranks whose backwards differ: they agree among themselves, and nobody waits for anybody else (contract 29). */
 #include "ranks.h"
 
+#include <stdatomic.h>
+#include <time.h>
+
 enum { WORLD = 4 };
 
 static stn_tensor *leaf(stn_context *context, const stn_mesh *mesh, int64_t n)
@@ -192,6 +195,52 @@ static void graphs_of_local_tensors_concern_nobody_else(void)
     test_ranks(3, local_body, NULL);
 }
 
+/* A straggler delays nobody that it shares no tensor with: group 1 does not begin before group 0 has done all of its steps.
+ * If group 0 needed it anywhere, it would wait until the deadline. */
+struct relay {
+    atomic_int ready; /* ranks of group 0 that have finished */
+};
+
+static stn_status train_steps(stn_context *context, const stn_mesh *own, int group, int steps)
+{
+    const int64_t n = 5 + 2 * group;
+    for (int step = 0; step < steps; step++) {
+        stn_scope_begin(context);
+        stn_tensor *x = leaf(context, own, n), *y = stn_mul(x, stn_dropout(x, 0.5, 1));
+        stn_tensor *chunk = stn_to_local(stn_cumsum(y, 0), STN_GRAD_PER_RANK);
+        double value;
+        CHECK_STATUS(stn_backward(stn_add(sum(chunk), sum(stn_mul(chunk, chunk)))), STN_OK); /* each rank's own */
+        stn_tensor *z = leaf(context, own, n + step), *loss = sum(group ? stn_exp(z) : stn_mul(z, z));
+        CHECK_STATUS(stn_backward(loss), STN_OK);
+        CHECK_STATUS(stn_item(loss, &value), STN_OK);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return stn_context_status(context);
+}
+
+static stn_status straggler_body(stn_context *context, void *arg)
+{
+    struct relay *relay = arg;
+    const stn_mesh *grid = test_mesh(context, 2, 2), *own;
+    const int domain = 1, group = stn_mesh_coordinate(grid, 0);
+    const struct timespec moment = {.tv_nsec = 1000000};
+    CHECK_STATUS(stn_mesh_slice(grid, 1, &domain, &own), STN_OK);
+    for (int waited = 0; group == 1 && atomic_load(&relay->ready) < 2 && waited < 60000; waited++)
+        nanosleep(&moment, NULL);
+    if (group == 1)
+        CHECK_I64(atomic_load(&relay->ready), 2);
+    CHECK_STATUS(train_steps(context, own, group, group ? 2 : 6), STN_OK);
+    atomic_fetch_add(&relay->ready, group == 0);
+    return STN_OK;
+}
+
+static void a_straggler_delays_nobody_outside_its_group(void)
+{
+    struct relay relay = {0};
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = 30};
+    CHECK_STATUS(test_launch(WORLD, &options, straggler_body, &relay), STN_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -201,6 +250,7 @@ int main(int argc, char **argv)
         {"a_move_joins_the_meshes_that_it_is_between", a_move_joins_the_meshes_that_it_is_between},
         {"a_loop_on_one_mesh_needs_no_rank_outside_it", a_loop_on_one_mesh_needs_no_rank_outside_it},
         {"graphs_of_local_tensors_concern_nobody_else", graphs_of_local_tensors_concern_nobody_else},
+        {"a_straggler_delays_nobody_outside_its_group", a_straggler_delays_nobody_outside_its_group},
     };
     return TEST_MAIN(argc, argv, cases);
 }

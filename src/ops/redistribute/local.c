@@ -80,8 +80,19 @@ static stn_status give_backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "tensor"}};
 
-/* Recorded by hand. */
+/* Recorded by hand. A loss of one rank may reach a take: then it runs on all ranks of its mesh, as a collective does. */
 static const stn_op_desc take_desc = {
+    .size = sizeof(stn_op_desc),
+    .name = "to_local",
+    STN_INPUTS(inputs),
+    .attrs_size = sizeof(struct stni_local_axes),
+    .n_outputs = 1,
+    .flags = STN_OP_PER_RANK,
+    .impl = &(const stn_op_impl){.backward = take_backward},
+};
+
+/* Of one rank. */
+static const stn_op_desc take_alone_desc = {
     .size = sizeof(stn_op_desc),
     .name = "to_local",
     STN_INPUTS(inputs),
@@ -117,7 +128,8 @@ stn_status stni_take(stn_tensor *tensor, const struct stni_local_axes *axes, stn
     else
         STNI_TRY(stni_zeros(tensor->context, chunk, out));
     stni_tensor_show(*out, tensor);
-    return record(&take_desc, axes, tensor, out);
+    const stn_mesh *mesh = tensor->spec->layout.mesh;
+    return record(mesh && mesh->size > 1 ? &take_desc : &take_alone_desc, axes, tensor, out);
 }
 
 /* Whether memory with `strides` holds the chunk as one that was made for the spec would. */
