@@ -61,8 +61,8 @@ void stni_pass_fini(struct stni_pass *pass);
 /* The graph has something on every mesh that leads to a crossing, whether or not this rank's losses reach it. First of all: it uses up the mark. */
 stn_status stni_pass_touch_crossings(struct stni_pass *pass);
 
-/* Finds the ranks that the graph's meshes join with this one, puts those meshes first, and gives pass->comm. All ranks, and all meshes, where the tape
- * holds collectives. Collective over the ranks found at its first use. */
+/* Finds the ranks that the graph's meshes join with this one, puts those meshes first, and gives pass->comm. All ranks,
+ * and all meshes, where the tape holds collectives. Collective over the ranks found at its first use. */
 stn_status stni_pass_join(struct stni_pass *pass);
 
 /* 1 if that joined the mesh. */
