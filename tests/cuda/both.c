@@ -7,16 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static stn_context *context_on(const char *device)
+stn_context *both_open(stn_context_options options)
 {
     static char text[512];
     const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options,
-                                   .device = device,
-                                   .module_path = folder ? folder : CUDA_FOLDER,
-                                   .error_text = text,
-                                   .error_text_size = sizeof text};
     stn_context *context = NULL;
+    options.size = sizeof options;
+    options.module_path = folder ? folder : CUDA_FOLDER;
+    options.error_text = text;
+    options.error_text_size = sizeof text;
     if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
         CHECK_STR(text, "");
     return context;
@@ -53,7 +52,7 @@ static struct results run_on(const char *device, const both_work *work, stn_dtyp
 {
     struct results results = {.status = STN_ERR_INTERNAL};
     stn_tensor *out[BOTH_RESULTS] = {NULL};
-    stn_context *context = context_on(device);
+    stn_context *context = both_open((stn_context_options){.device = device});
     if (!context)
         return results;
     stn_scope_begin(context);

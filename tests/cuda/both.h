@@ -1,4 +1,4 @@
-/* The same work on the CPU and on the CUDA module's device, and what its results differ by. */
+/* Contexts of the CUDA module under test; the same work on the CPU and on the CUDA module's device, and what its results differ by. */
 #ifndef STN_TESTS_CUDA_BOTH_H
 #define STN_TESTS_CUDA_BOTH_H
 
@@ -6,12 +6,16 @@
 
 enum { BOTH_RESULTS = 8 };
 
-/* Work on tensors that both_input made, of one dtype; puts at most BOTH_RESULTS results into `out`, returns how many.
- * */
+/* Work on tensors that both_input made, of one dtype; puts at most BOTH_RESULTS results into
+ * `out`, returns how many. */
 typedef struct both_work {
     const char *name;
     int (*run)(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out);
 } both_work;
+
+/* A context with these options, of the module under test: the stand-in's, or that of the folder STN_CUDA_FOLDER. NULL
+ * and a failed check where it cannot be had. */
+stn_context *both_open(stn_context_options options);
 
 /* A tensor of numbers from -4 to 4 that differ with `seed`, the same on both devices. */
 stn_tensor *both_input(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, int seed);

@@ -1,5 +1,7 @@
 /* Convolutions by cuDNN on a CUDA device: values and gradients are those of our own kernels, how often the library ran, and that our
  * kernels serve where it refuses. */
+#include "both.h"
+
 #include "harness.h"
 
 #include "core/tensor/tensor.h"
@@ -7,20 +9,7 @@
 #include <shardtensor/shardtensor.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static stn_context *open_context(const char *without)
-{
-    static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .without = without,
-                                   .error_text = text, .error_text_size = sizeof text};
-    stn_context *context = NULL;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
-        CHECK_STR(text, "");
-    return context;
-}
 
 static stn_tensor *conv1d(stn_tensor *const *in)
 {
@@ -143,7 +132,8 @@ static void compare(const struct call *call, stn_dtype dtype, struct stni_refusa
     static const double tolerance[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F32] = 1e-5, [STN_DTYPE_F64] = 1e-13, [STN_DTYPE_BF16] = 0x1p-6, [STN_DTYPE_F16] = 0x1p-9};
     int64_t n[1 + INPUTS];
-    stn_context *library = open_context(NULL), *own = open_context("cudnn");
+    stn_context *library = both_open((stn_context_options){.device = "cuda"});
+    stn_context *own = both_open((stn_context_options){.device = "cuda", .without = "cudnn"});
     if (library && own) {
         const int64_t runs = solve(library, call, dtype, refusals, got, n);
         CHECK_I64(solve(own, call, dtype, (struct stni_refusals){0}, want, n), 0);

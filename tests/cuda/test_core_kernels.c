@@ -1,4 +1,6 @@
 /* The kernels that serve the library itself on a CUDA device, against the CPU's, bit by bit, gaps included. */
+#include "both.h"
+
 #include "harness.h"
 
 #include "core/base/dtype.h"
@@ -19,18 +21,6 @@ static int64_t draw(int64_t below)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (int64_t)((random_state >> 33) % (uint64_t)below);
-}
-
-static stn_context *cuda_context(void)
-{
-    static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
-                                   .error_text_size = sizeof text};
-    stn_context *context = NULL;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
-        CHECK_STR(text, "");
-    return context;
 }
 
 /* A box in memory of the device, and what its memory held, which the CPU's kernels work on. */
@@ -107,7 +97,7 @@ static int64_t wrong_after_copy(stn_context *context, int ndim, const int64_t *s
 
 static void copies_of_every_size_are_the_cpus(void)
 {
-    stn_context *context = cuda_context();
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     if (!context)
         return;
     for (int round = 0; round < 120; round++) {
@@ -120,7 +110,7 @@ static void copies_of_every_size_are_the_cpus(void)
 /* Both sides long and dense along different dims, with planes outside of them: tiles, whole and cut off. */
 static void transposes_are_the_cpus(void)
 {
-    stn_context *context = cuda_context();
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     if (!context)
         return;
     for (int round = 0; round < 10; round++) {
@@ -142,7 +132,7 @@ static void transposes_are_the_cpus(void)
 
 static void fills_write_their_element_and_nothing_else(void)
 {
-    stn_context *context = cuda_context();
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     if (!context)
         return;
     for (int round = 0; round < 60; round++) {
@@ -200,7 +190,7 @@ static int64_t wrong_after_reduce(stn_context *context, const int64_t *shape, st
 
 static void reductions_of_every_dtype_and_op_are_the_cpus(void)
 {
-    stn_context *context = cuda_context();
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     if (!context)
         return;
     for (int dtype = 0; dtype < STN_DTYPE_COUNT; dtype++)

@@ -1,27 +1,16 @@
 /* Fourier transforms on a CUDA device against the CPU's: of lines that are transformed in shared memory, of longer
  * ones, and of those whose length has a large prime factor; along the dim in which neighbours lie beside each other,
  * and across. */
+#include "both.h"
+
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { MOST = 4110, LINES = 3 };
-
-static stn_context *context_on(const char *device)
-{
-    static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options, .device = device, .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
-                                   .error_text_size = sizeof text};
-    stn_context *context = NULL;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
-        CHECK_STR(text, "");
-    return context;
-}
 
 /* Numbers between -1 and 1. */
 static stn_tensor *numbers(stn_context *context, stn_dtype dtype, const int64_t *shape)
@@ -101,7 +90,7 @@ static void transforms_agree_with_the_cpu(void)
     static const int64_t sizes[] = {1, 2, 7, 24, 37, 243, 1023, 1024, 1025, 1080, MOST};
     static const transform transforms[] = {forward, backward, of_reals, halved, restored};
     static double by_cpu[2 * MOST * LINES], by_cuda[2 * MOST * LINES];
-    stn_context *cpu = context_on("cpu"), *cuda = context_on("cuda");
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});
     for (size_t i = 0; cpu && cuda && i < sizeof sizes / sizeof sizes[0]; i++)
         for (size_t t = 0; t < sizeof transforms / sizeof transforms[0]; t++) {
             const int dim = (int)(i + t) % 2, is_f64 = (i + t) / 2 % 2 == 0;

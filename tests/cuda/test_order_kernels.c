@@ -1,28 +1,17 @@
 /* Ops by index, and those that put elements in order, on a CUDA device against the CPU's, bit by bit: few and many
  * elements, so that they are sorted by comparisons and by digits, with many equal ones among them, numbers that are
  * none and zeros of both signs; along dims that are strided and along the last. And indices out of range. */
+#include "both.h"
+
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 4099, WIDTH = 3, TABLE = 700 };
-
-static stn_context *context_on(const char *device)
-{
-    static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options, .device = device, .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
-                                   .error_text_size = sizeof text};
-    stn_context *context = NULL;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
-        CHECK_STR(text, "");
-    return context;
-}
 
 static stn_tensor *tensor_of(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const void *data)
 {
@@ -169,7 +158,7 @@ static void compare(const function *functions, size_t n_functions)
     static const int64_t sizes[] = {1, 33, 1025, MOST};
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_U8};
     static char by_cpu[MOST * WIDTH * 16], by_cuda[MOST * WIDTH * 16];
-    stn_context *cpu = context_on("cpu"), *cuda = context_on("cuda");
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});
     for (size_t f = 0; cpu && cuda && f < n_functions; f++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
             for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
@@ -268,7 +257,7 @@ static void orders_agree_with_the_cpu(void)
 /* Runs `f` on values that it cannot use; the message. */
 static void check_report(function f, const char *message)
 {
-    stn_context *context = context_on("cuda");
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     if (!context)
         return;
     stn_scope_begin(context);

@@ -1,27 +1,16 @@
 /* Pointwise ops and reductions on a CUDA device against the CPU's: runs around the sizes of packs and blocks, in every
  * dtype that has kernels of its own, with numbers and repeated elements as operands, at addresses that allow no packs,
  * and in place. */
+#include "both.h"
+
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 5000 };
-
-static stn_context *context_on(const char *device)
-{
-    static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options, .device = device, .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
-                                   .error_text_size = sizeof text};
-    stn_context *context = NULL;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
-        CHECK_STR(text, "");
-    return context;
-}
 
 /* What is computed of x and y, runs of n elements, and s, which has one. */
 static stn_tensor *two_runs(stn_tensor *x, stn_tensor *y, stn_tensor *s)
@@ -127,7 +116,7 @@ static void kernels_of_runs_agree_with_the_cpu(void)
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
     static const function functions[] = {two_runs, three_runs, a_number, a_repeated_element, no_packs, every_other, in_place, another_dtype, a_sum};
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];
-    stn_context *cpu = context_on("cpu"), *cuda = context_on("cuda");
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});
     for (size_t f = 0; cpu && cuda && f < sizeof functions / sizeof functions[0]; f++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
             for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
@@ -144,7 +133,7 @@ static void integers_divided_by_zero_are_reported(void)
 {
     const int64_t n = 3, x[] = {7, 5, -9}, y[] = {2, 0, 3};
     int64_t quotient[3] = {1, 1, 1};
-    stn_context *context = context_on("cuda");
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     const stn_spec *spec;
     if (!context || !CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &n, NULL, &spec), STN_OK))
         return;

@@ -1,4 +1,6 @@
 /* Products by cuBLASLt on a CUDA device: against f64 on the host, how often the library ran, and that our own kernel serves where it refuses. */
+#include "both.h"
+
 #include "harness.h"
 
 #include "core/tensor/tensor.h"
@@ -8,18 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static stn_context *open_context(const char *without)
-{
-    static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .without = without,
-                                   .error_text = text, .error_text_size = sizeof text};
-    stn_context *context = NULL;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
-        CHECK_STR(text, "");
-    return context;
-}
 
 /* A (batch of a, m, k) or its transpose in memory; likewise B, whose batch is broadcast to A's. */
 struct product {
@@ -106,7 +96,7 @@ static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16,
 static void on_all(const char *without, struct stni_refusals refusals, int library_runs)
 {
     enum { SHORT = 1000 };
-    stn_context *context = open_context(without);
+    stn_context *context = both_open((stn_context_options){.device = "cuda", .without = without});
     if (!context)
         return;
     for (int i = 0; i < N_PRODUCTS; i++)
@@ -146,7 +136,7 @@ static void every_run_may_be_refused(void)
 /* One question of a problem is answered once. */
 static void plans_are_kept(void)
 {
-    stn_context *context = open_context(NULL);
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     if (!context)
         return;
     CHECK_I64(multiply(context, &products[0], STN_DTYPE_F32, (struct stni_refusals){0}), 1);
@@ -163,7 +153,7 @@ static void strides_are_the_librarys_or_our_kernels(void)
         int64_t step;
         int64_t runs;
     } cases[] = {{1, 1}, {2, 0}};
-    stn_context *context = open_context(NULL);
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     for (int i = 0; context && i < 2; i++) {
         const struct product p = {1, 1, 4, 5, 6, 0, 0, 0, 0};
         double *a, *b, got[20];

@@ -1,29 +1,16 @@
 /* What a queue of a CUDA device can do beside running kernels, through the public functions: call the host behind its
  * work, record work and repeat it, run on a stream of the caller's, keep value errors where the host reads them. */
+#include "both.h"
+
 #include "harness.h"
 
 #include "core/tensor/tensor.h"
 
 #include <shardtensor/shardtensor.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { N = 1000 };
-
-static stn_context *open_context(const stn_queue_options *queue)
-{
-    static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
-    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
-                                   .error_text_size = sizeof text};
-    stn_context *context = NULL;
-    if (queue)
-        options.queue = *queue;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
-        CHECK_STR(text, "");
-    return context;
-}
 
 static stn_tensor *constant(stn_context *context, float value)
 {
@@ -56,7 +43,7 @@ static void record_step(stn_context *context, stn_tensor *x, stn_tensor *y, stn_
 
 static void recorded_work_runs_when_it_is_launched(void)
 {
-    stn_context *context = open_context(NULL);
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     stn_graph *graph = NULL;
     if (!context)
         return;
@@ -78,7 +65,7 @@ static void recorded_work_runs_when_it_is_launched(void)
 /* Memory that is new to the context is asked for while it records. */
 static void recorded_work_may_allocate(void)
 {
-    stn_context *context = open_context(NULL);
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     stn_graph *graph = NULL;
     if (!context)
         return;
@@ -97,7 +84,7 @@ static void recorded_work_may_allocate(void)
 
 static void what_reads_values_cannot_be_recorded(void)
 {
-    stn_context *context = open_context(NULL);
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     stn_graph *graph = NULL;
     float host[N];
     if (!context)
@@ -129,7 +116,7 @@ static void read_it(void *arg)
 /* Each call sees the copy before it, and none behind it. */
 static void calls_run_behind_what_is_queued(void)
 {
-    stn_context *context = open_context(NULL);
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
     float first[N] = {0};
     struct reading reading = {.at = first};
     if (!context)
@@ -155,11 +142,11 @@ static void calls_run_behind_what_is_queued(void)
 /* What either context puts on it runs in the order of the calls, on memory of one of them. */
 static void two_contexts_share_a_stream(void)
 {
-    stn_context *first = open_context(NULL);
+    stn_context *first = both_open((stn_context_options){.device = "cuda"});
     if (!first)
         return;
     const stn_queue_options options = {.size = sizeof options, .stream = stn_queue_native(stn_context_queue(first)), .priority = 1};
-    stn_context *second = open_context(&options);
+    stn_context *second = both_open((stn_context_options){.device = "cuda", .queue = options});
     if (second) {
         const int64_t shape[1] = {N};
         CHECK(stn_queue_native(stn_context_queue(second)) == options.stream);

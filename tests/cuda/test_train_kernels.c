@@ -123,26 +123,27 @@ static int results(const struct training *t, stn_tensor **out)
     return 3;
 }
 
-static int descend(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+static int descend_by(stn_context *context, const stn_sgd_options *options, stn_dtype dtype, const int64_t *shape,
+                      stn_tensor **out)
 {
-    const stn_sgd_options options = {.size = sizeof options, .rate = 0.01, .weight_decay = 0.1};
     struct training t;
     stn_optimizer *optimizer;
     begin(&t, context, dtype, shape);
-    CHECK_STATUS(stn_sgd_create(context, &options, &optimizer), STN_OK);
+    CHECK_STATUS(stn_sgd_create(context, options, &optimizer), STN_OK);
     take_steps(&t, optimizer);
     return results(&t, out);
+}
+
+static int descend(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_sgd_options options = {.size = sizeof options, .rate = 0.01, .weight_decay = 0.1};
+    return descend_by(context, &options, dtype, shape, out);
 }
 
 static int descend_with_momentum(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
     const stn_sgd_options options = {.size = sizeof options, .rate = 0.01, .momentum = 0.75, .nesterov = 1};
-    struct training t;
-    stn_optimizer *optimizer;
-    begin(&t, context, dtype, shape);
-    CHECK_STATUS(stn_sgd_create(context, &options, &optimizer), STN_OK);
-    take_steps(&t, optimizer);
-    return results(&t, out);
+    return descend_by(context, &options, dtype, shape, out);
 }
 
 static int adamw(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
