@@ -207,7 +207,7 @@ void launch_solve(const stni_conv_args &args, cudaStream_t stream)
 }
 
 /* By cuDNN, which adds its result to what is there where there is a bias: that is written first, so that the sum is rounded once. */
-enum { CUDNN_ALIGNMENT = 16, WORKSPACE_ALIGNMENT = 256 };
+enum { CUDNN_ALIGNMENT = 16 };
 
 bool is_empty(const convolution &v)
 {
@@ -276,8 +276,7 @@ stn_status run_library(stn_queue *queue, const stni_conv_args &args, cudaStream_
         return STN_ERR_UNSUPPORTED;
     if (has_bias(args))
         dispatch_floating((stn_dtype)args.problem.dtype, [&](auto e) { launch_bias<decltype(e)>(args, stream); });
-    const uintptr_t at = ((uintptr_t)args.workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
-    return stni_cudnn_run(queue, &conv, args.data.x, args.data.weight, args.data.y, reinterpret_cast<void *>(at));
+    return stni_cudnn_run(queue, &conv, args.data.x, args.data.weight, args.data.y, aligned(args.workspace));
 }
 
 /* What is refused is solved by our own kernel. It adds to a weight that cuDNN has not touched: a refused run has put nothing on the stream. */

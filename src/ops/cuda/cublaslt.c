@@ -10,8 +10,6 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-#include <stdlib.h>
-
 #define TEXT_OF(number) #number
 #define FILE_OF(major) "libcublasLt.so." TEXT_OF(major)
 
@@ -35,9 +33,9 @@ struct functions {
 
 /* A context's. */
 struct library {
+    struct stni_cuda_opened opened;
     struct functions call;
-    cublasLtHandle_t handle; /* NULL: there is none, which is remembered */
-    struct stni_cuda_plans plans;
+    cublasLtHandle_t handle;
 };
 
 enum { LEFT, RIGHT, RESULT, MATRICES }; /* of cuBLASLt's product: B^T, A^T, C^T */
@@ -45,8 +43,6 @@ enum { LEFT, RIGHT, RESULT, MATRICES }; /* of cuBLASLt's product: B^T, A^T, C^T 
 struct plan {
     struct stni_cuda_plan head;
     struct stni_cublaslt_product product;
-    struct library *library;
-    int refused;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t layout[MATRICES];
     cublasLtMatmulAlgo_t algorithm;
@@ -61,25 +57,20 @@ static stn_status status_of(cublasStatus_t status)
     return status == CUBLAS_STATUS_SUCCESS ? STN_OK : STN_ERR_UNSUPPORTED;
 }
 
+static const struct library *library_of(const struct plan *plan)
+{
+    return plan->head.state;
+}
+
 static void plan_destroy(struct stni_cuda_plan *head)
 {
     struct plan *plan = (struct plan *)head;
-    const struct functions *call = &plan->library->call;
+    const struct functions *call = &library_of(plan)->call;
     for (int i = 0; i < MATRICES; i++)
         if (plan->layout[i])
             call->layout_destroy(plan->layout[i]);
     if (plan->desc)
         call->desc_destroy(plan->desc);
-    free(plan);
-}
-
-static void destroy(void *state)
-{
-    struct library *library = state;
-    stni_cuda_plans_clear(&library->plans, plan_destroy);
-    if (library->handle)
-        library->call.destroy(library->handle);
-    free(library);
 }
 
 static int load(struct functions *call)
@@ -103,23 +94,17 @@ static int load(struct functions *call)
     return stni_cuda_load(files, symbols, sizeof symbols / sizeof *symbols);
 }
 
-/* The context's, made at first use; NULL where it does without. */
-static struct library *library_of(stn_queue *queue)
+static int open_library(void *state)
 {
-    if (stni_cuda_host()->queue_without(queue, "cublaslt", STN_LIBRARY_OPEN))
-        return NULL;
-    struct stni_cuda_kept *kept = stni_cuda_kept(queue, STNI_CUDA_CUBLASLT);
-    struct library *library = kept->state;
-    if (!library) {
-        library = calloc(1, sizeof *library);
-        if (!library)
-            return NULL;
-        if (!load(&library->call) || library->call.create(&library->handle) != CUBLAS_STATUS_SUCCESS)
-            library->handle = NULL;
-        kept->state = library;
-        kept->destroy = destroy;
-    }
-    return library->handle ? library : NULL;
+    struct library *library = state;
+    return load(&library->call) && library->call.create(&library->handle) == CUBLAS_STATUS_SUCCESS;
+}
+
+static void close_library(void *state)
+{
+    struct library *library = state;
+    if (library->opened.is_open)
+        library->call.destroy(library->handle);
 }
 
 static cudaDataType_t type_of(int32_t dtype)
@@ -130,7 +115,7 @@ static cudaDataType_t type_of(int32_t dtype)
 static stn_status make_desc(struct plan *plan)
 {
     const struct stni_cublaslt_product *p = &plan->product;
-    const struct functions *call = &plan->library->call;
+    const struct functions *call = &library_of(plan)->call;
     const int wide = p->dtype == STN_DTYPE_F64;
     const cublasOperation_t left = p->b_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N, right = p->a_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
     STNI_TRY(status_of(call->desc_create(&plan->desc, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, wide ? CUDA_R_64F : CUDA_R_32F)));
@@ -141,7 +126,7 @@ static stn_status make_desc(struct plan *plan)
 /* A matrix of so many dense elements a line. */
 static stn_status make_layout(struct plan *plan, int matrix, int64_t dense, int64_t lines, int64_t line, int64_t step)
 {
-    const struct functions *call = &plan->library->call;
+    const struct functions *call = &library_of(plan)->call;
     cublasLtMatrixLayout_t *layout = &plan->layout[matrix];
     const int32_t batch = (int32_t)plan->product.batch;
     STNI_TRY(status_of(call->layout_create(layout, type_of(plan->product.dtype), (uint64_t)dense, (uint64_t)lines, line)));
@@ -154,7 +139,7 @@ static stn_status set_preference(const struct plan *plan, cublasLtMatmulPreferen
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    const struct functions *call = &plan->library->call;
+    const struct functions *call = &library_of(plan)->call;
     const size_t workspace = MOST_WORKSPACE;
     const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = (uint32_t)plan->product.alignment;
     STNI_TRY(status_of(call->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace)));
@@ -166,14 +151,14 @@ static stn_status set_preference(const struct plan *plan, cublasLtMatmulPreferen
 
 static stn_status choose_algorithm(struct plan *plan)
 {
-    const struct functions *call = &plan->library->call;
+    const struct functions *call = &library_of(plan)->call;
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t best;
     int n = 0;
     STNI_TRY(status_of(call->preference_create(&preference)));
     stn_status status = set_preference(plan, preference);
     if (status == STN_OK)
-        status = status_of(call->heuristic(plan->library->handle, plan->desc, plan->layout[LEFT], plan->layout[RIGHT], plan->layout[RESULT],
+        status = status_of(call->heuristic(library_of(plan)->handle, plan->desc, plan->layout[LEFT], plan->layout[RIGHT], plan->layout[RESULT],
                                            plan->layout[RESULT], preference, 1, &best, &n));
     call->preference_destroy(preference);
     if (status != STN_OK || n == 0 || best.state != CUBLAS_STATUS_SUCCESS)
@@ -183,10 +168,11 @@ static stn_status choose_algorithm(struct plan *plan)
     return STN_OK;
 }
 
-static stn_status make(stn_queue *queue, struct plan *plan)
+static stn_status make(struct stni_cuda_plan *head)
 {
+    struct plan *plan = (struct plan *)head;
     const struct stni_cublaslt_product *p = &plan->product;
-    if (stni_cuda_host()->queue_without(queue, "cublaslt", STN_LIBRARY_QUESTION) || p->batch > INT32_MAX)
+    if (p->batch > INT32_MAX)
         return STN_ERR_UNSUPPORTED;
     STNI_TRY(make_desc(plan));
     STNI_TRY(make_layout(plan, LEFT, p->b_by_columns ? p->k : p->n, p->b_by_columns ? p->n : p->k, p->b_line, p->b_batch));
@@ -195,26 +181,24 @@ static stn_status make(stn_queue *queue, struct plan *plan)
     return choose_algorithm(plan);
 }
 
-/* Finds or makes a plan; what was refused is remembered too. */
+static const struct stni_cuda_planner planner = {
+    .library = STNI_CUDA_CUBLASLT,
+    .name = "cublaslt",
+    .state_bytes = sizeof(struct library),
+    .plan_bytes = sizeof(struct plan),
+    .problem_bytes = sizeof(struct stni_cublaslt_product),
+    .open = open_library,
+    .close = close_library,
+    .make = make,
+    .destroy = plan_destroy,
+};
+
 static stn_status find(stn_queue *queue, const struct stni_cublaslt_product *product, struct plan **out)
 {
-    struct library *library = library_of(queue);
-    if (!library)
-        return STN_ERR_UNSUPPORTED;
-    struct plan *plan = (struct plan *)stni_cuda_plan_find(&library->plans, product, sizeof *product);
-    if (!plan) {
-        if (library->plans.n >= STNI_CUDA_MOST_PLANS)
-            stni_cuda_plans_clear(&library->plans, plan_destroy);
-        plan = calloc(1, sizeof *plan);
-        if (!plan)
-            return STN_ERR_UNSUPPORTED;
-        plan->product = *product;
-        plan->library = library;
-        plan->refused = make(queue, plan) != STN_OK;
-        stni_cuda_plan_add(&library->plans, &plan->head, sizeof *product);
-    }
-    *out = plan;
-    return plan->refused ? STN_ERR_UNSUPPORTED : STN_OK;
+    struct stni_cuda_plan *found = NULL;
+    STNI_TRY(stni_cuda_plan_of(queue, &planner, product, &found));
+    *out = (struct plan *)found;
+    return STN_OK;
 }
 
 stn_status stni_cublaslt_workspace(stn_queue *queue, const struct stni_cublaslt_product *product, size_t *bytes)
@@ -237,9 +221,9 @@ stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_p
         return STN_ERR_UNSUPPORTED;
     const void *alpha = wide ? (const void *)&one_wide : &one;
     const void *beta = wide ? (const void *)&factors_wide[product->adds] : &factors[product->adds];
-    const struct functions *call = &plan->library->call;
+    const struct functions *call = &library_of(plan)->call;
     const stn_status status =
-        status_of(call->multiply(plan->library->handle, plan->desc, alpha, b, plan->layout[LEFT], a,
+        status_of(call->multiply(library_of(plan)->handle, plan->desc, alpha, b, plan->layout[LEFT], a,
                                  plan->layout[RIGHT], beta, c, plan->layout[RESULT], c, plan->layout[RESULT],
                                  &plan->algorithm, workspace, plan->workspace, stni_cuda_stream(queue)));
     if (status != STN_OK)

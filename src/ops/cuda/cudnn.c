@@ -6,20 +6,17 @@
 
 #include <cuda_runtime_api.h>
 
-#include <stdlib.h>
-
 struct library {
+    struct stni_cuda_opened opened;
     struct stni_cudnn_functions call;
     cudnnHandle_t handle;
-    cudnnBackendDescriptor_t device; /* NULL: there is no library, which is remembered */
-    struct stni_cuda_plans plans;
+    cudnnBackendDescriptor_t device;
 };
 
 struct plan {
     struct stni_cuda_plan head;
     struct stni_cudnn_conv conv;
-    struct library *library;
-    struct stni_cudnn_plan made; /* without a plan: refused */
+    struct stni_cudnn_plan made;
 };
 
 _Static_assert(offsetof(struct plan, conv) == sizeof(struct stni_cuda_plan), "the problem follows the plan's head");
@@ -30,22 +27,15 @@ static stn_status status_of(cudnnStatus_t status)
     return status == CUDNN_STATUS_SUCCESS ? STN_OK : STN_ERR_UNSUPPORTED;
 }
 
+static const struct library *library_of(const struct plan *plan)
+{
+    return plan->head.state;
+}
+
 static void plan_destroy(struct stni_cuda_plan *head)
 {
     struct plan *plan = (struct plan *)head;
-    stni_cudnn_plan_destroy(&plan->library->call, &plan->made);
-    free(plan);
-}
-
-static void destroy(void *state)
-{
-    struct library *library = state;
-    stni_cuda_plans_clear(&library->plans, plan_destroy);
-    if (library->device)
-        library->call.descriptor_destroy(library->device);
-    if (library->handle)
-        library->call.destroy(library->handle);
-    free(library);
+    stni_cudnn_plan_destroy(&library_of(plan)->call, &plan->made);
 }
 
 /* The device that is current, which is the queue's. */
@@ -64,56 +54,46 @@ static stn_status describe_device(struct library *library)
     return status;
 }
 
-/* The context's, made at first use; NULL where it does without. */
-static struct library *library_of(stn_queue *queue)
+static int open_library(void *state)
 {
-    if (stni_cuda_host()->queue_without(queue, "cudnn", STN_LIBRARY_OPEN))
-        return NULL;
-    struct stni_cuda_kept *kept = stni_cuda_kept(queue, STNI_CUDA_CUDNN);
-    struct library *library = kept->state;
-    if (!library) {
-        library = calloc(1, sizeof *library);
-        if (!library)
-            return NULL;
-        if (stni_cudnn_load(&library->call))
-            describe_device(library);
-        kept->state = library;
-        kept->destroy = destroy;
-    }
-    return library->device ? library : NULL;
+    struct library *library = state;
+    return stni_cudnn_load(&library->call) && describe_device(library) == STN_OK;
 }
 
-/* Room for one more plan: a table that is full is emptied, once nothing runs that its plans have launched. */
-static stn_status make_room(stn_queue *queue, struct library *library)
+static void close_library(void *state)
 {
-    if (library->plans.n < STNI_CUDA_MOST_PLANS)
-        return STN_OK;
-    if (cudaStreamSynchronize(stni_cuda_stream(queue)) != cudaSuccess)
-        return STN_ERR_UNSUPPORTED;
-    stni_cuda_plans_clear(&library->plans, plan_destroy);
-    return STN_OK;
+    struct library *library = state;
+    if (library->device)
+        library->call.descriptor_destroy(library->device);
+    if (library->handle)
+        library->call.destroy(library->handle);
 }
 
-/* Finds or makes a plan; what was refused is remembered too. */
+static stn_status make(struct stni_cuda_plan *head)
+{
+    struct plan *plan = (struct plan *)head;
+    const struct library *library = library_of(plan);
+    return stni_cudnn_plan_make(&library->call, library->device, &plan->conv, &plan->made);
+}
+
+static const struct stni_cuda_planner planner = {
+    .library = STNI_CUDA_CUDNN,
+    .name = "cudnn",
+    .state_bytes = sizeof(struct library),
+    .plan_bytes = sizeof(struct plan),
+    .problem_bytes = sizeof(struct stni_cudnn_conv),
+    .open = open_library,
+    .close = close_library,
+    .make = make,
+    .destroy = plan_destroy,
+};
+
 static stn_status find(stn_queue *queue, const struct stni_cudnn_conv *conv, struct plan **out)
 {
-    struct library *library = library_of(queue);
-    if (!library)
-        return STN_ERR_UNSUPPORTED;
-    struct plan *plan = (struct plan *)stni_cuda_plan_find(&library->plans, conv, sizeof *conv);
-    if (!plan) {
-        STNI_TRY(make_room(queue, library));
-        plan = calloc(1, sizeof *plan);
-        if (!plan)
-            return STN_ERR_UNSUPPORTED;
-        plan->conv = *conv;
-        plan->library = library;
-        if (!stni_cuda_host()->queue_without(queue, "cudnn", STN_LIBRARY_QUESTION))
-            stni_cudnn_plan_make(&library->call, library->device, conv, &plan->made);
-        stni_cuda_plan_add(&library->plans, &plan->head, sizeof *conv);
-    }
-    *out = plan;
-    return plan->made.plan ? STN_OK : STN_ERR_UNSUPPORTED;
+    struct stni_cuda_plan *found = NULL;
+    STNI_TRY(stni_cuda_plan_of(queue, &planner, conv, &found));
+    *out = (struct plan *)found;
+    return STN_OK;
 }
 
 stn_status stni_cudnn_workspace(stn_queue *queue, const struct stni_cudnn_conv *conv, size_t *bytes)
@@ -142,13 +122,13 @@ stn_status stni_cudnn_run(stn_queue *queue, const struct stni_cudnn_conv *conv, 
     STNI_TRY(find(queue, conv, &plan));
     if (stni_cuda_host()->queue_without(queue, "cudnn", STN_LIBRARY_RUN))
         return STN_ERR_UNSUPPORTED;
-    const struct stni_cudnn_functions *call = &plan->library->call;
+    const struct stni_cudnn_functions *call = &library_of(plan)->call;
     STNI_TRY(status_of(call->descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack)));
     stn_status status = fill_pack(call, pack, x, weight, y, workspace);
     if (status == STN_OK)
-        status = status_of(call->set_stream(plan->library->handle, stni_cuda_stream(queue)));
+        status = status_of(call->set_stream(library_of(plan)->handle, stni_cuda_stream(queue)));
     if (status == STN_OK)
-        status = status_of(call->execute(plan->library->handle, plan->made.plan, pack));
+        status = status_of(call->execute(library_of(plan)->handle, plan->made.plan, pack));
     call->descriptor_destroy(pack);
     if (status != STN_OK)
         cudaGetLastError(); /* kept, it would fail the launch of our own kernel */

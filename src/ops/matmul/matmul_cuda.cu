@@ -141,7 +141,7 @@ void launch_matmul(const stni_matmul_args &args, cudaStream_t stream)
 }
 
 /* By cuBLASLt. Long sums of f32 are added up in spans of terms, so that they err less than one chain. */
-enum { SPAN = 1 << 14, MOST_CALLS = 64, WORKSPACE_ALIGNMENT = 256 };
+enum { SPAN = 1 << 14, MOST_CALLS = 64 };
 
 /* Whether a factor's rows, or its columns, are dense lines; how far apart, where there is more than one. */
 bool has_lines(int64_t rows, int64_t cols, int64_t row, int64_t col, int32_t *by_columns, int64_t *line)
@@ -227,12 +227,6 @@ size_t workspace_of_product(stn_queue *queue, const void *given)
         terms = span.k;
     }
     return most > 0 ? most + WORKSPACE_ALIGNMENT : 0;
-}
-
-void *aligned(void *workspace)
-{
-    const uintptr_t at = (uintptr_t)workspace;
-    return reinterpret_cast<void *>((at + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT);
 }
 
 /* Asked span by span, as the workspace was. STN_ERR_UNSUPPORTED: C is to be written by our own kernel, all of it. */

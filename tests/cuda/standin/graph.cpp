@@ -55,6 +55,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    *status = !stream->capture              ? cudaStreamCaptureStatusNone
+              : stream->capture->is_invalid ? cudaStreamCaptureStatusInvalidated
+                                            : cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     const standin::shared_recording ended = stream->capture;

@@ -21,7 +21,7 @@ struct device {
     uint64_t peers; /* bit i: its kernels may use the memory of device i */
     pthread_mutex_t lock;
     struct lent *lent;
-    struct stni_cuda_kept kept[STNI_CUDA_LIBRARIES];
+    struct stni_cuda_opened *kept[STNI_CUDA_LIBRARIES];
 };
 
 struct event {
@@ -288,25 +288,25 @@ static void graph_destroy(void *impl, void *graph)
     leave(impl, before, cudaGraphExecDestroy(graph));
 }
 
-struct stni_cuda_kept *stni_cuda_kept(stn_queue *queue, enum stni_cuda_library library)
+struct stni_cuda_opened **stni_cuda_kept(stn_queue *queue, enum stni_cuda_library library)
 {
     struct device *device = stni_cuda_host()->queue_device(queue);
     return &device->kept[library];
 }
 
-static void destroy_kept(struct device *device)
+static void close_libraries(struct device *device)
 {
     const int before = enter(device);
     for (int i = 0; i < STNI_CUDA_LIBRARIES; i++)
-        if (device->kept[i].state)
-            device->kept[i].destroy(device->kept[i].state);
+        if (device->kept[i])
+            device->kept[i]->destroy(device->kept[i]);
     leave(device, before, cudaSuccess);
 }
 
 static void destroy(void *impl)
 {
     struct device *device = impl;
-    destroy_kept(device);
+    close_libraries(device);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }

@@ -28,6 +28,15 @@ constexpr uint32_t FLOATING_DTYPES =
 constexpr uint32_t COMPLEX_DTYPES = dtype_bit(STN_DTYPE_C64) | dtype_bit(STN_DTYPE_C128);
 constexpr uint32_t INTEGER_DTYPES = dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32) | dtype_bit(STN_DTYPE_U8);
 
+/* What foreign libraries want of their workspace; so many bytes more than they ask for let it begin at such an address. */
+enum { WORKSPACE_ALIGNMENT = 256 };
+
+inline void *aligned(void *workspace)
+{
+    const uintptr_t at = (uintptr_t)workspace;
+    return reinterpret_cast<void *>((at + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT);
+}
+
 template <class ARGS, void (*LAUNCH)(const ARGS &, cudaStream_t)> stn_status launch_row(stn_queue *queue, const void *args)
 {
     LAUNCH(*static_cast<const ARGS *>(args), static_cast<cudaStream_t>(stni_cuda_stream(queue)));

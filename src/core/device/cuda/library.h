@@ -10,7 +10,7 @@
 
 STN_BEGIN_DECLS
 
-enum stni_cuda_library { STNI_CUDA_CUBLASLT, STNI_CUDA_CUDNN, STNI_CUDA_LIBRARIES };
+enum stni_cuda_library { STNI_CUDA_CUBLASLT, STNI_CUDA_CUDNN, STNI_CUDA_CUFFT, STNI_CUDA_LIBRARIES };
 
 /* A function that is wanted, and where its address goes. */
 struct stni_cuda_symbol {
@@ -21,18 +21,12 @@ struct stni_cuda_symbol {
 /* Opens the first of the files (the list ends in NULL) that there is, for good, and finds all functions. 0 where that fails. */
 int stni_cuda_load(const char *const *files, const struct stni_cuda_symbol *symbols, int n);
 
-/* What a library keeps for the device of a queue; `state` NULL until it sets both. The state goes before the device does. */
-struct stni_cuda_kept {
-    void *state;
-    void (*destroy)(void *state);
-};
-
-struct stni_cuda_kept *stni_cuda_kept(stn_queue *queue, enum stni_cuda_library library);
-
 /* A plan begins with this; its problem follows at once. */
 struct stni_cuda_plan {
     struct stni_cuda_plan *next;
     uint64_t hash; /* of the problem */
+    void *state;   /* of its library */
+    int64_t refused;
 };
 
 enum { STNI_CUDA_PLAN_LISTS = 256, STNI_CUDA_MOST_PLANS = 4096 };
@@ -43,13 +37,33 @@ struct stni_cuda_plans {
     int n;
 };
 
-/* The plan of a problem of so many bytes, NULL where there is none. */
-struct stni_cuda_plan *stni_cuda_plan_find(const struct stni_cuda_plans *plans, const void *problem, size_t bytes);
+/* What is the same for all contexts of a library. Its state is made of zeros and begins with a struct stni_cuda_opened;
+ * its plans are made of zeros too. */
+struct stni_cuda_planner {
+    enum stni_cuda_library library;
+    const char *name; /* as stn_context_options.without has it */
+    size_t state_bytes, plan_bytes, problem_bytes;
+    int (*open)(void *state); /* 0: the library is not there, or does not begin to work */
+    void (*close)(void *state);
+    stn_status (*make)(struct stni_cuda_plan *plan); /* what it fails for is refused */
+    void (*destroy)(struct stni_cuda_plan *plan);
+    int allocates; /* plans have memory of the device, so that none are made while the queue records */
+};
 
-/* Adds a plan, whose problem is set. The caller empties a table that has grown to STNI_CUDA_MOST_PLANS. */
-void stni_cuda_plan_add(struct stni_cuda_plans *plans, struct stni_cuda_plan *plan, size_t problem_bytes);
+struct stni_cuda_opened {
+    const struct stni_cuda_planner *planner;
+    void (*destroy)(struct stni_cuda_opened *opened); /* closes it and gives all up */
+    int is_open;
+    struct stni_cuda_plans plans;
+};
 
-void stni_cuda_plans_clear(struct stni_cuda_plans *plans, void (*destroy)(struct stni_cuda_plan *plan));
+/* What a library keeps for the device of a queue: NULL until it sets it, destroyed before the device goes. */
+struct stni_cuda_opened **stni_cuda_kept(stn_queue *queue, enum stni_cuda_library library);
+
+/* Finds or makes the plan of a problem, and opens the library before the first. STN_ERR_UNSUPPORTED where it is not
+ * there, where the context does without, and where it refuses, which is remembered. */
+stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *planner, const void *problem,
+                             struct stni_cuda_plan **out);
 
 STN_END_DECLS
 #endif

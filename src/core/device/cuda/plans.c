@@ -1,6 +1,11 @@
-/* Plans of foreign libraries by problem. */
+/* Foreign libraries as contexts have them: opened at first use, with plans by problem. */
 #include "core/device/cuda/library.h"
 
+#include "core/base/status.h"
+
+#include <cuda_runtime_api.h>
+
+#include <stdlib.h>
 #include <string.h>
 
 /* FNV-1a: Fowler, Noll and Vo. */
@@ -13,7 +18,7 @@ static uint64_t hash_of(const void *problem, size_t bytes)
     return hash ^ hash >> 32;
 }
 
-struct stni_cuda_plan *stni_cuda_plan_find(const struct stni_cuda_plans *plans, const void *problem, size_t bytes)
+static struct stni_cuda_plan *find(const struct stni_cuda_plans *plans, const void *problem, size_t bytes)
 {
     const uint64_t hash = hash_of(problem, bytes);
     struct stni_cuda_plan *plan = plans->list[hash % STNI_CUDA_PLAN_LISTS];
@@ -22,7 +27,7 @@ struct stni_cuda_plan *stni_cuda_plan_find(const struct stni_cuda_plans *plans, 
     return plan;
 }
 
-void stni_cuda_plan_add(struct stni_cuda_plans *plans, struct stni_cuda_plan *plan, size_t problem_bytes)
+static void add(struct stni_cuda_plans *plans, struct stni_cuda_plan *plan, size_t problem_bytes)
 {
     plan->hash = hash_of(plan + 1, problem_bytes);
     struct stni_cuda_plan **list = &plans->list[plan->hash % STNI_CUDA_PLAN_LISTS];
@@ -31,12 +36,80 @@ void stni_cuda_plan_add(struct stni_cuda_plans *plans, struct stni_cuda_plan *pl
     plans->n++;
 }
 
-void stni_cuda_plans_clear(struct stni_cuda_plans *plans, void (*destroy)(struct stni_cuda_plan *plan))
+static void clear(struct stni_cuda_opened *opened)
 {
     for (int i = 0; i < STNI_CUDA_PLAN_LISTS; i++)
-        for (struct stni_cuda_plan *plan = plans->list[i], *next; plan; plan = next) {
+        for (struct stni_cuda_plan *plan = opened->plans.list[i], *next; plan; plan = next) {
             next = plan->next;
-            destroy(plan);
+            opened->planner->destroy(plan);
+            free(plan);
         }
-    memset(plans, 0, sizeof *plans);
+    memset(&opened->plans, 0, sizeof opened->plans);
+}
+
+static void destroy(struct stni_cuda_opened *opened)
+{
+    clear(opened);
+    opened->planner->close(opened);
+    free(opened);
+}
+
+/* The context's, NULL where it does without. That a library is not there is remembered. */
+static struct stni_cuda_opened *open_library(stn_queue *queue, const struct stni_cuda_planner *planner)
+{
+    if (stni_cuda_host()->queue_without(queue, planner->name, STN_LIBRARY_OPEN))
+        return NULL;
+    struct stni_cuda_opened **kept = stni_cuda_kept(queue, planner->library);
+    if (!*kept) {
+        *kept = calloc(1, planner->state_bytes);
+        if (!*kept)
+            return NULL;
+        (*kept)->planner = planner;
+        (*kept)->destroy = destroy;
+        (*kept)->is_open = planner->open(*kept);
+    }
+    return (*kept)->is_open ? *kept : NULL;
+}
+
+static int records(stn_queue *queue)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(stni_cuda_stream(queue), &status) != cudaSuccess ||
+           status != cudaStreamCaptureStatusNone;
+}
+
+/* Room for one more plan: a table that is full is emptied, once nothing runs that its plans have launched. */
+static stn_status make_room(stn_queue *queue, struct stni_cuda_opened *opened)
+{
+    const int is_full = opened->plans.n >= STNI_CUDA_MOST_PLANS;
+    if ((is_full || opened->planner->allocates) && records(queue))
+        return STN_ERR_UNSUPPORTED;
+    if (!is_full)
+        return STN_OK;
+    if (cudaStreamSynchronize(stni_cuda_stream(queue)) != cudaSuccess)
+        return STN_ERR_UNSUPPORTED;
+    clear(opened);
+    return STN_OK;
+}
+
+stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *planner, const void *problem,
+                             struct stni_cuda_plan **out)
+{
+    struct stni_cuda_opened *opened = open_library(queue, planner);
+    if (!opened)
+        return STN_ERR_UNSUPPORTED;
+    struct stni_cuda_plan *plan = find(&opened->plans, problem, planner->problem_bytes);
+    if (!plan) {
+        STNI_TRY(make_room(queue, opened));
+        plan = calloc(1, planner->plan_bytes);
+        if (!plan)
+            return STN_ERR_UNSUPPORTED;
+        memcpy(plan + 1, problem, planner->problem_bytes);
+        plan->state = opened;
+        plan->refused = stni_cuda_host()->queue_without(queue, planner->name, STN_LIBRARY_QUESTION) ||
+                        planner->make(plan) != STN_OK;
+        add(&opened->plans, plan, planner->problem_bytes);
+    }
+    *out = plan;
+    return plan->refused ? STN_ERR_UNSUPPORTED : STN_OK;
 }
