@@ -44,8 +44,8 @@ typedef struct stn_context_options {
     int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
     size_t error_text_size;       /* bytes */
-    /** Libraries to do without, of "onednn", "fftw", "cublaslt" and "cudnn", with commas between them: our own kernels
-     *  serve, more slowly. NULL: none. */
+    /** Libraries to do without, of "onednn", "fftw", "cublaslt", "cudnn" and "cufft", with commas between them: our own
+     *  kernels serve, more slowly. NULL: none. */
     const char *without;
     /** Which of the CPU kernels that are compiled once per instruction set run: "base", "avx2" (with FMA and F16C) or "avx512" (F, BW, DQ, VL);
      *  NULL: the widest that processor and build offer. A narrower one than that gives what a lesser processor would; ranks may differ.
@@ -151,7 +151,7 @@ typedef struct stn_launch_options {
  *      STN_THREADS=N           context.threads
  *      STN_LOG=LEVEL           error, warning, info or debug: lines to standard error, where context.log is NULL
  *      STN_ISA=SET             context.isa: base, avx2 or avx512
- *      STN_WITHOUT=LIST        context.without: onednn, fftw, cublaslt, cudnn, with commas between them
+ *      STN_WITHOUT=LIST        context.without: onednn, fftw, cublaslt, cudnn, cufft, with commas between them
  *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
  *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes.
  *

@@ -54,6 +54,7 @@ FOREIGN = {
     "cuda*": ["include/shardtensor/cuda.h", "src/*cuda*"],
     "cudnn*": ["src/*cuda*"],
     "cublas*": ["src/*cuda*"],
+    "cufft*": ["src/*cuda*"],
     "cjson/*": ["src/train/*"],
     "cJSON.h": ["src/train/*"],
     "fftw3.h": ["src/*fftw*"],

@@ -1,4 +1,4 @@
-/* Fourier transforms on a CUDA device against the CPU's: of lines that are transformed in shared memory, of longer
+/* Fourier transforms by kernels of our own on a CUDA device against the CPU's: of lines that are transformed in shared memory, of longer
  * ones, and of those whose length has a large prime factor; along the dim in which neighbours lie beside each other,
  * and across. */
 #include "both.h"
@@ -90,7 +90,8 @@ static void transforms_agree_with_the_cpu(void)
     static const int64_t sizes[] = {1, 2, 7, 24, 37, 243, 1023, 1024, 1025, 1080, MOST};
     static const transform transforms[] = {forward, backward, of_reals, halved, restored};
     static double by_cpu[2 * MOST * LINES], by_cuda[2 * MOST * LINES];
-    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}),
+                *cuda = both_open((stn_context_options){.device = "cuda", .without = "cufft"});
     for (size_t i = 0; cpu && cuda && i < sizeof sizes / sizeof sizes[0]; i++)
         for (size_t t = 0; t < sizeof transforms / sizeof transforms[0]; t++) {
             const int dim = (int)(i + t) % 2, is_f64 = (i + t) / 2 % 2 == 0;

@@ -5,7 +5,14 @@
 
 #include "core/base/status.h"
 
-enum stni_library { STNI_LIBRARY_ONEDNN, STNI_LIBRARY_FFTW, STNI_LIBRARY_CUBLASLT, STNI_LIBRARY_CUDNN, STNI_LIBRARY_COUNT };
+enum stni_library {
+    STNI_LIBRARY_ONEDNN,
+    STNI_LIBRARY_FFTW,
+    STNI_LIBRARY_CUBLASLT,
+    STNI_LIBRARY_CUDNN,
+    STNI_LIBRARY_CUFFT,
+    STNI_LIBRARY_COUNT
+};
 
 /* What a test makes a library refuse: the n-th query or run from now on, so 1 is the next one; -1 every one, 0 none. A query is whether the
  * library has code for a problem, which is made once and remembered; a run may fail although the library has code. Set while no kernel is under

@@ -1,307 +1,254 @@
-/* Fourier transforms on a CUDA device, in f64 whatever the dtype.
+/* Fourier transforms on a CUDA device: by cuFFT, and from the first line that it refuses by kernels of our own.
  *
- * A pass joins as many transforms of length l as its radix r says to one of length l r, and leaves them so that the
- * last pass has the elements in their order (Stockham's arrangement: Cochran and others 1967). Short lines go through
- * their passes in shared memory, a block each; others in the workspace, some lines at a time. Lines whose length has a
- * large prime factor become convolutions with a chirp (mixed_radix.h). */
-#include "core/device/cuda/complex.cuh"
+ * cuFFT takes lines that lie at one distance from each other, and does not scale: where they lie so on both sides it
+ * reads and writes them in place, and what is to be scaled is scaled then. Other lines, and those of which it is not
+ * to read what is there (reals that become complex lines, halves of lines that are restored, which it may overwrite),
+ * go through dense buffers, some of them at a time. */
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
-#include "ops/fft/fft_kernel.h"
-#include "ops/fft/mixed_radix.h"
+#include "ops/cuda/cufft.h"
+#include "ops/fft/fft_lines_cuda.cuh"
+#include "ops/fft/fft_own_cuda.h"
 
-#include <math.h>
-
-namespace {
-
-enum { THREADS = 256, SHORT_LINE = 1024 };
-typedef stni_complex<double> number;
-
-/* exp(pi i angle). */
-STNI_DEVICE number turn(double angle)
+namespace
 {
-    const double pi = 3.14159265358979323846;
-    return number(cos(pi * angle), sin(pi * angle));
-}
 
-struct radices {
-    int64_t n;
-    int count, radix[STNI_FFT_MAX_FACTORS];
+enum { THREADS = 256, MOST_CALLS = 64, MOST_BYTES = 256 << 20 /* of buffers */ };
+
+/* What cuFFT is asked for: `calls` times the same number of lines, of which the last call may have fewer. */
+struct request {
+    stni_cufft_lines lines; /* of a call */
+    int64_t calls, last;    /* lines of the last call */
+    bool is_direct;
+    int64_t call_in, call_out;   /* direct: elements from call to call */
+    size_t from_bytes, to_bytes; /* else: buffers of both sides */
 };
 
-/* Those of n, which has no large prime factor; two factors 2 are one pass. */
-radices radices_of(int64_t n)
+size_t real_bytes(const stni_fft_args &a)
 {
-    radices r = {n, 0, {0}};
-    int factors[STNI_FFT_MAX_FACTORS], count;
-    stni_fft_factorise(n, factors, &count);
-    for (int i = 0; i < count; i++) {
-        const bool joins = i + 1 < count && factors[i] == 2 && factors[i + 1] == 2;
-        r.radix[r.count++] = joins ? 4 : factors[i];
-        i += joins;
-    }
-    return r;
+    return a.real == STN_DTYPE_F64 ? sizeof(double) : sizeof(float);
 }
 
-/* Element `to` of what a pass makes of a line of n: `length` is l r. */
-STNI_DEVICE number pass_element(const number *line, int64_t n, int radix, int64_t length, int sign, int64_t to)
+stni_cufft_lines lines_of_kind(const stni_fft_args &a)
 {
-    const int64_t k = to % length, before = length / radix, apart = n / radix;
-    const number *from = line + to / length * before + k % before;
-    const number step = turn(sign * 2 * (double)k / (double)length);
-    number sum = from[0], root = step;
-    for (int j = 1; j < radix; j++) {
-        sum = sum + root * from[j * apart];
-        root = root * step;
-    }
-    return sum;
-}
-
-STNI_HOST_DEVICE int sign_of(const stni_fft_args &a)
-{
-    return a.kind == STNI_TRANSFORM_BACKWARD || a.kind == STNI_TRANSFORM_RESTORE ? 1 : -1;
-}
-
-/* Where line l begins. */
-STNI_DEVICE int64_t line_begin(const stni_fft_args &a, const int64_t *strides, int64_t l)
-{
-    int64_t at = 0;
-    for (int d = a.ndim - 1; d >= 0; d--) {
-        at += l % a.shape[d] * strides[d];
-        l /= a.shape[d];
-    }
-    return at;
-}
-
-/* Whether element k of half a line stands for its conjugate too. */
-STNI_DEVICE bool is_interior(const stni_fft_args &a, int64_t k)
-{
-    return k >= 1 && k <= (a.n - 1) / 2;
-}
-
-/* Element k of the whole line: where half of it is there, what is not is the conjugate of what is. R: of parts. */
-template <class R> STNI_DEVICE number read_number(const stni_fft_args &a, int64_t begin, int64_t k)
-{
-    const bool is_there = a.kind != STNI_TRANSFORM_RESTORE || k <= a.n / 2;
-    const int64_t at = begin + (is_there ? k : a.n - k) * a.step_in;
-    if (a.real_in || a.kind == STNI_TRANSFORM_HALVE)
-        return number((double)static_cast<const R *>(a.in)[at]);
-    const stni_complex<R> z = static_cast<const stni_complex<R> *>(a.in)[at];
-    if (a.kind != STNI_TRANSFORM_RESTORE)
-        return number((double)z.re, (double)z.im);
-    if (!is_interior(a, is_there ? k : a.n - k))
-        return number((double)z.re);
-    return number((double)z.re * a.interior, (double)(is_there ? z.im : -z.im) * a.interior);
-}
-
-template <class R> STNI_DEVICE void write_number(const stni_fft_args &a, int64_t begin, int64_t k, number v)
-{
-    const double scale = a.kind == STNI_TRANSFORM_HALVE && is_interior(a, k) ? a.scale * a.interior : a.scale;
-    const int64_t at = begin + k * a.step_out;
-    if (a.kind == STNI_TRANSFORM_RESTORE)
-        static_cast<R *>(a.out)[at] = (R)(v.re * scale);
-    else
-        static_cast<stni_complex<R> *>(a.out)[at] = stni_complex<R>((R)(v.re * scale), (R)(v.im * scale));
-}
-
-template <class R> __global__ void __launch_bounds__(THREADS)
-transform_short(const __grid_constant__ stni_fft_args a, const __grid_constant__ radices r)
-{
-    STNI_SHARED(number, one, SHORT_LINE);
-    STNI_SHARED(number, other, SHORT_LINE);
-    const int64_t begin_in = line_begin(a, a.strides_in, blockIdx.x), begin_out = line_begin(a, a.strides_out, blockIdx.x);
-    number *from = one, *to = other;
-    int64_t length = 1;
-    for (int64_t k = threadIdx.x; k < a.n; k += blockDim.x)
-        from[k] = read_number<R>(a, begin_in, k);
-    __syncthreads();
-    for (int pass = 0; pass < r.count; pass++) {
-        length *= r.radix[pass];
-        for (int64_t k = threadIdx.x; k < a.n; k += blockDim.x)
-            to[k] = pass_element(from, a.n, r.radix[pass], length, sign_of(a), k);
-        number *held = from;
-        from = to;
-        to = held;
-        __syncthreads();
-    }
-    for (int64_t k = threadIdx.x; k < a.n_out; k += blockDim.x)
-        write_number<R>(a, begin_out, k, from[k]);
-}
-
-/* Some of the lines, as `space` complex numbers each; more than n of them where they are to be convolved with a chirp. */
-struct batch {
-    stni_fft_args args;
-    int64_t first, count, space;
-};
-
-STNI_DEVICE bool has_chirp(const batch &b)
-{
-    return b.space != b.args.n;
-}
-
-/* exp(+-pi i k^2 / n). */
-STNI_DEVICE number chirp_at(const stni_fft_args &a, int64_t k)
-{
-    return turn(sign_of(a) * (double)stni_fft_chirp_step(k, a.n) / (double)a.n);
-}
-
-template <class R> __global__ void __launch_bounds__(THREADS) read_lines(const __grid_constant__ batch b, number *work)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / b.space, k = i % b.space;
-    if (line >= b.count)
-        return;
-    number x = number(0.0);
-    if (k < b.args.n)
-        x = read_number<R>(b.args, line_begin(b.args, b.args.strides_in, b.first + line), k);
-    if (k < b.args.n && has_chirp(b))
-        x = x * chirp_at(b.args, k);
-    work[i] = x;
-}
-
-template <class R> __global__ void __launch_bounds__(THREADS) write_lines(const __grid_constant__ batch b, const number *work)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / b.args.n_out, k = i % b.args.n_out;
-    if (line >= b.count)
-        return;
-    number y = work[line * b.space + k];
-    if (has_chirp(b))
-        y = stni_conjugate_of(y) / (double)b.space * chirp_at(b.args, k);
-    write_number<R>(b.args, line_begin(b.args, b.args.strides_out, b.first + line), k, y);
-}
-
-__global__ void __launch_bounds__(THREADS)
-run_pass(const number *from, number *to, int64_t n, int64_t lines, int radix, int64_t length, int sign)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / n;
-    if (line < lines)
-        to[i] = pass_element(from + line * n, n, radix, length, sign, i % n);
-}
-
-/* The chirp's conjugates, wrapped around. */
-__global__ void __launch_bounds__(THREADS) wrap_chirp(const __grid_constant__ batch b, number *line)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, k = i < b.args.n ? i : b.space - i;
-    if (i < b.space)
-        line[i] = k < b.args.n ? stni_conjugate_of(chirp_at(b.args, k)) : number(0.0);
-}
-
-/* Conjugates of products, so that the next transform goes back. */
-__global__ void __launch_bounds__(THREADS) convolve(const __grid_constant__ batch b, number *lines, const number *chirp)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < b.count * b.space)
-        lines[i] = stni_conjugate_of(lines[i] * chirp[i % b.space]);
-}
-
-/* Returns where the transforms are: at `from` or at `to`. */
-number *run_passes(const radices &r, number *from, number *to, int64_t lines, int sign, cudaStream_t stream)
-{
-    int64_t length = 1;
-    for (int pass = 0; pass < r.count; pass++) {
-        number *held = from;
-        length *= r.radix[pass];
-        STNI_LAUNCH(run_pass, blocks_for(r.n * lines, THREADS), THREADS, stream, from, to, r.n, lines, r.radix[pass], length, sign);
-        from = to;
-        to = held;
-    }
-    return from;
-}
-
-int64_t lines_of(const stni_fft_args &a)
-{
-    int64_t lines = 1;
-    for (int d = 0; d < a.ndim; d++)
-        lines *= a.shape[d];
+    stni_cufft_lines lines;
+    memset(&lines, 0, sizeof lines);
+    lines.kind = a.kind == STNI_TRANSFORM_HALVE     ? STNI_CUFFT_HALVE
+                 : a.kind == STNI_TRANSFORM_RESTORE ? STNI_CUFFT_RESTORE
+                                                    : STNI_CUFFT_COMPLEX;
+    lines.real = a.real;
+    lines.n = a.n;
     return lines;
 }
 
-bool has_large_prime(int64_t n)
+bool is_above_zero(const stni_cufft_side &side)
 {
-    int factors[STNI_FFT_MAX_FACTORS], count;
-    return stni_fft_factorise(n, factors, &count) > 1;
+    return side.step > 0 && side.line > 0;
 }
 
-bool is_short(const stni_fft_args &a)
+/* cuFFT reads reals in pairs. */
+bool is_aligned(const stni_fft_args &a, const request &r)
 {
-    return a.n <= SHORT_LINE && !has_large_prime(a.n);
+    const uintptr_t size = 2 * real_bytes(a);
+    const bool calls_are = a.kind != STNI_TRANSFORM_HALVE || r.calls == 1 || r.call_in % 2 == 0;
+    return (uintptr_t)a.in % size == 0 && (uintptr_t)a.out % size == 0 && calls_are;
 }
 
-/* As many lines at a time as take 256 MiB, at least one. */
-batch batch_of(const stni_fft_args &a)
+/* In place, lines lie alike on both sides. */
+bool is_same_memory(const stni_fft_args &a)
 {
-    batch b = {a, 0, 0, has_large_prime(a.n) ? stni_fft_chirp_space(a.n) : a.n};
-    const int64_t fit = (256 << 20) / (2 * b.space * (int64_t)sizeof(number)), lines = lines_of(a);
-    b.count = fit < 1 ? 1 : fit < lines ? fit : lines;
-    return b;
+    return a.in == a.out;
 }
 
-size_t fft_workspace(stn_queue *, const void *args)
+/* Whether cuFFT can take the lines where they are. */
+bool ask_directly(const stni_fft_args &a, request &r)
 {
-    const stni_fft_args &a = *static_cast<const stni_fft_args *>(args);
-    const batch b = batch_of(a);
-    return is_short(a) ? 0 : (size_t)(2 * b.space * (b.count + (b.space != a.n))) * sizeof(number);
+    operands<2> o = no_dims<2>();
+    for (int d = 0; d < a.ndim; d++)
+        add_dim(o, a.shape[d], {a.strides_in[d], a.strides_out[d]});
+    const int last = o.ndim - 1;
+    if (a.kind == STNI_TRANSFORM_RESTORE || a.real_in || o.ndim > 2)
+        return false;
+    r.is_direct = true;
+    r.calls = o.ndim == 2 ? o.shape[0] : 1;
+    r.call_in = o.ndim == 2 ? o.stride[0][0] : 0;
+    r.call_out = o.ndim == 2 ? o.stride[1][0] : 0;
+    r.lines.count = r.last = last < 0 ? 1 : o.shape[last];
+    r.lines.in = {a.step_in, last < 0 ? a.n * a.step_in : o.stride[0][last]};
+    r.lines.out = {a.step_out, last < 0 ? a.n_out * a.step_out : o.stride[1][last]};
+    const bool alike =
+        r.lines.in.step == r.lines.out.step && r.lines.in.line == r.lines.out.line && r.call_in == r.call_out;
+    return r.calls <= MOST_CALLS && is_above_zero(r.lines.in) && is_above_zero(r.lines.out) && is_aligned(a, r) &&
+           (alike || !is_same_memory(a));
 }
 
-/* The transform of the chirp's conjugates, which takes the first two lines of the workspace. */
-number *transform_chirp(const batch &b, const radices &r, number *work, cudaStream_t stream)
+/* By way of buffers in which lines are dense. Complex lines need one. */
+void ask_by_buffers(const stni_fft_args &a, request &r)
 {
-    STNI_LAUNCH(wrap_chirp, blocks_for(b.space, THREADS), THREADS, stream, b, work);
-    return run_passes(r, work, work + b.space, 1, -1, stream);
+    const int64_t half = a.n / 2 + 1, lines = lines_of(a);
+    const bool halves = a.kind == STNI_TRANSFORM_HALVE, restores = a.kind == STNI_TRANSFORM_RESTORE;
+    r.is_direct = false;
+    r.lines.in = {1, restores ? half : a.n};
+    r.lines.out = {1, halves ? half : a.n};
+    const size_t from = (size_t)r.lines.in.line * (halves ? 1 : 2) * real_bytes(a),
+                 to = halves || restores ? (size_t)r.lines.out.line * (restores ? 1 : 2) * real_bytes(a) : 0;
+    const int64_t fit = (int64_t)(MOST_BYTES / (from + to));
+    r.lines.count = fit < 1 ? 1 : fit < lines ? fit : lines;
+    r.calls = (lines + r.lines.count - 1) / r.lines.count;
+    r.last = lines - (r.calls - 1) * r.lines.count;
+    r.from_bytes = ((size_t)r.lines.count * from + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    r.to_bytes = ((size_t)r.lines.count * to + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
 }
 
-template <class R> void launch_batch(const batch &b, const radices &r, const number *chirp, number *work, cudaStream_t stream)
+/* There are lines. */
+request request_of(const stni_fft_args &a)
 {
-    number *other = work + b.count * b.space, *done;
-    STNI_LAUNCH(read_lines<R>, blocks_for(b.count * b.space, THREADS), THREADS, stream, b, work);
-    done = run_passes(r, work, other, b.count, chirp ? -1 : sign_of(b.args), stream);
-    if (chirp) {
-        STNI_LAUNCH(convolve, blocks_for(b.count * b.space, THREADS), THREADS, stream, b, done, chirp);
-        done = run_passes(r, done, done == work ? other : work, b.count, -1, stream);
-    }
-    STNI_LAUNCH(write_lines<R>, blocks_for(b.count * b.args.n_out, THREADS), THREADS, stream, b, done);
+    request r;
+    memset(&r, 0, sizeof r);
+    r.lines = lines_of_kind(a);
+    if (!ask_directly(a, r))
+        ask_by_buffers(a, r);
+    return r;
 }
 
-template <class R> void launch_fft_of(const stni_fft_args &a, cudaStream_t stream)
+stni_cufft_lines lines_of_call(const request &r, int64_t call)
 {
-    const int64_t lines = lines_of(a);
-    number *work = static_cast<number *>(a.workspace), *chirp = nullptr;
-    batch b = batch_of(a);
-    const int64_t at_once = b.count;
-    if (lines == 0)
+    stni_cufft_lines lines = r.lines;
+    lines.count = call == r.calls - 1 ? r.last : r.lines.count;
+    return lines;
+}
+
+/* Bytes of buffers and of cuFFT's own scratch. */
+stn_status library_bytes(stn_queue *queue, const request &r, size_t *out)
+{
+    const stni_cufft_lines last = lines_of_call(r, r.calls - 1);
+    size_t first = 0, other = 0;
+    const stn_status status = stni_cufft_workspace(queue, &r.lines, &first);
+    if (status != STN_OK)
+        return status;
+    if (r.last != r.lines.count && stni_cufft_workspace(queue, &last, &other) != STN_OK)
+        return STN_ERR_UNSUPPORTED;
+    const size_t all = r.from_bytes + r.to_bytes + (first > other ? first : other);
+    *out = all > 0 ? all + WORKSPACE_ALIGNMENT : 0;
+    return STN_OK;
+}
+
+/* A thread each element of the buffer. */
+template <class R>
+__global__ void __launch_bounds__(THREADS)
+    gather_lines(const __grid_constant__ stni_fft_args a, int64_t first, int64_t count, int64_t length, void *buffer)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / length;
+    if (line >= count)
         return;
-    const radices r = radices_of(b.space);
-    if (is_short(a)) {
-        const int threads = a.n < THREADS ? (int)(a.n + 31) / 32 * 32 : (int)THREADS;
-        STNI_LAUNCH(transform_short<R>, (unsigned)lines, threads, stream, a, r);
-        return;
-    }
-    if (b.space != a.n) {
-        chirp = transform_chirp(b, r, work, stream);
-        work += 2 * b.space;
-    }
-    for (; b.first < lines; b.first += at_once) {
-        b.count = lines - b.first < at_once ? lines - b.first : at_once;
-        launch_batch<R>(b, r, chirp, work, stream);
-    }
-}
-
-void launch_fft(const stni_fft_args &a, cudaStream_t stream)
-{
-    if (a.real == STN_DTYPE_F64)
-        launch_fft_of<double>(a, stream);
+    const number x = read_number<R>(a, line_begin(a, a.strides_in, first + line), i % length);
+    if (a.kind == STNI_TRANSFORM_HALVE)
+        static_cast<R *>(buffer)[i] = (R)x.re;
     else
-        launch_fft_of<float>(a, stream);
+        static_cast<stni_complex<R> *>(buffer)[i] = stni_complex<R>((R)x.re, (R)x.im);
+}
+
+/* A thread each element of the result; of lines in place without a buffer. */
+template <class R>
+__global__ void __launch_bounds__(THREADS)
+    store_lines(const __grid_constant__ stni_fft_args a, int64_t first, int64_t count, const void *buffer)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / a.n_out, k = i % a.n_out;
+    if (line >= count)
+        return;
+    const int64_t begin = line_begin(a, a.strides_out, first + line), at = buffer ? i : begin + k * a.step_out;
+    const void *from = buffer ? buffer : a.out;
+    number x = number(0.0);
+    if (a.kind == STNI_TRANSFORM_RESTORE) {
+        x = number((double)static_cast<const R *>(from)[at]);
+    } else {
+        const stni_complex<R> z = static_cast<const stni_complex<R> *>(from)[at];
+        x = number((double)z.re, (double)z.im);
+    }
+    write_number<R>(a, begin, k, x);
+}
+
+template <class R>
+void launch_store(const stni_fft_args &a, int64_t first, int64_t count, const void *buffer, cudaStream_t stream)
+{
+    if (count > 0)
+        STNI_LAUNCH(store_lines<R>, blocks_for(count * a.n_out, THREADS), THREADS, stream, a, first, count, buffer);
+}
+
+/* Both return how many lines are done: all, or those before the first call that was refused. */
+template <class R> int64_t run_directly(stn_queue *queue, const stni_fft_args &a, const request &r, cudaStream_t stream)
+{
+    const size_t in_bytes = (a.kind == STNI_TRANSFORM_HALVE ? 1 : 2) * sizeof(R);
+    const bool scales = a.scale != 1 || (a.kind == STNI_TRANSFORM_HALVE && a.interior != 1);
+    int64_t call = 0;
+    for (; call < r.calls; call++) {
+        char *in = const_cast<char *>(static_cast<const char *>(a.in)) + call * r.call_in * (int64_t)in_bytes;
+        char *out = static_cast<char *>(a.out) + call * r.call_out * (int64_t)(2 * sizeof(R));
+        if (stni_cufft_run(queue, &r.lines, sign_of(a) > 0, in, out, aligned(a.workspace)) != STN_OK)
+            break;
+    }
+    if (scales)
+        launch_store<R>(a, 0, call * r.lines.count, nullptr, stream);
+    return call * r.lines.count;
+}
+
+template <class R>
+int64_t run_by_buffers(stn_queue *queue, const stni_fft_args &a, const request &r, cudaStream_t stream)
+{
+    char *from = static_cast<char *>(aligned(a.workspace)), *to = from + r.from_bytes, *scratch = to + r.to_bytes;
+    if (r.to_bytes == 0)
+        to = from;
+    int64_t first = 0;
+    for (int64_t call = 0; call < r.calls; call++) {
+        const stni_cufft_lines lines = lines_of_call(r, call);
+        STNI_LAUNCH(gather_lines<R>, blocks_for(lines.count * lines.in.line, THREADS), THREADS, stream, a, first,
+                    lines.count, lines.in.line, from);
+        if (stni_cufft_run(queue, &lines, sign_of(a) > 0, from, to, scratch) != STN_OK)
+            break;
+        launch_store<R>(a, first, lines.count, to, stream);
+        first += lines.count;
+    }
+    return first;
+}
+
+template <class R> int64_t run_library(stn_queue *queue, const stni_fft_args &a, const request &r, cudaStream_t stream)
+{
+    return r.is_direct ? run_directly<R>(queue, a, r, stream) : run_by_buffers<R>(queue, a, r, stream);
+}
+
+/* Where cuFFT serves, our own kernels have its workspace, and no more than they need for a line. */
+size_t workspace_of_lines(stn_queue *queue, const void *given)
+{
+    const stni_fft_args &a = *static_cast<const stni_fft_args *>(given);
+    size_t bytes = 0;
+    if (lines_of(a) == 0)
+        return 0;
+    if (library_bytes(queue, request_of(a), &bytes) != STN_OK)
+        return stni_fft_own_bytes(&a, MOST_BYTES);
+    const size_t own = stni_fft_own_bytes(&a, bytes);
+    return own > bytes ? own : bytes;
+}
+
+stn_status run_lines(stn_queue *queue, const void *given)
+{
+    const stni_fft_args &a = *static_cast<const stni_fft_args *>(given);
+    cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
+    size_t bytes = MOST_BYTES;
+    int64_t done = 0;
+    if (lines_of(a) == 0)
+        return STN_OK;
+    const request r = request_of(a);
+    if (library_bytes(queue, r, &bytes) == STN_OK)
+        done = a.real == STN_DTYPE_F64 ? run_library<double>(queue, a, r, stream)
+                                       : run_library<float>(queue, a, r, stream);
+    stni_fft_own_launch(&a, done, bytes, a.workspace, stream);
+    return stni_cuda_launched(queue);
 }
 
 }
 
-#define ROW(op) \
-    {sizeof(stn_kernel), op ".lines", "cuda", dtype_bit(STN_DTYPE_F32) | dtype_bit(STN_DTYPE_F64) | COMPLEX_DTYPES, sizeof(stni_fft_args), \
-     launch_row<stni_fft_args, launch_fft>, fft_workspace}
+#define ROW(op)                                                                                                        \
+    STNI_CUDA_KERNEL_OF_QUEUE(op ".lines", dtype_bit(STN_DTYPE_F32) | dtype_bit(STN_DTYPE_F64) | COMPLEX_DTYPES,       \
+                              stni_fft_args, run_lines, workspace_of_lines)
 
-STNI_CUDA_KERNELS(fft) = {
-    ROW("fft_complex"),
-    ROW("fft_halve"),
-    ROW("fft_restore"),
-    STNI_CUDA_KERNELS_END
-};
+STNI_CUDA_KERNELS(fft) = {ROW("fft_complex"), ROW("fft_halve"), ROW("fft_restore"), STNI_CUDA_KERNELS_END};

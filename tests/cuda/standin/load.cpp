@@ -4,6 +4,7 @@
 
 #include <cublasLt.h>
 #include <cudnn.h>
+#include <cufftXt.h>
 
 #include <cstring>
 
@@ -37,6 +38,13 @@ const struct {
     FUNCTION(cudnnBackendGetAttribute),
     FUNCTION(cudnnBackendFinalize),
     FUNCTION(cudnnBackendExecute),
+    FUNCTION(cufftCreate),
+    FUNCTION(cufftDestroy),
+    FUNCTION(cufftSetAutoAllocation),
+    FUNCTION(cufftSetStream),
+    FUNCTION(cufftSetWorkArea),
+    FUNCTION(cufftXtMakePlanMany),
+    FUNCTION(cufftXtExec),
 };
 
 void *find(const char *name)

@@ -13,7 +13,7 @@ struct settings_of_environment {
     int devices;    /* STANDIN_DEVICES: how many GPUs there are; default 1. 0: no driver */
     uint64_t seed;  /* STANDIN_SEED: order of a block's threads: ASCENDING, DESCENDING, else drawn from it; default 0 */
     uint64_t delay; /* STANDIN_DELAY: streams begin their work after delays drawn from it; default 0: none */
-    int libraries;  /* STANDIN_LIBRARIES: what cuBLASLt and cuDNN do: ABSENT, SERVING, REFUSING all problems; default SERVING */
+    int libraries;  /* STANDIN_LIBRARIES: what cuBLASLt, cuDNN and cuFFT do: ABSENT, SERVING, REFUSING all problems; default SERVING */
 };
 
 const settings_of_environment &settings();
