@@ -73,7 +73,7 @@ static stn_status run_shared(stn_op_call *call, struct stni_reduce_args *squares
         roots.kept[d] = squares->kept[d];
         roots.kept_in[d] = roots.kept_out[d] = squares->kept_out[d];
     }
-    STNI_TRY(stn_op_launch(call, SQUARES, squares->in_dtype, squares, sizeof *squares));
+    STNI_TRY(stni_reduction_launch(call, SQUARES, squares));
     STNI_TRY(stni_comm_all_reduce(comm, call->context->queue, sums, sums, count, STN_DTYPE_F64, STN_SUM));
     return stn_op_launch(call, ROOTS, squares->in_dtype, &roots, sizeof roots);
 }
@@ -88,7 +88,7 @@ static stn_status run(stn_op_call *call)
     if (call->note)
         return run_shared(call, &args);
     args.roots = 1;
-    return stn_op_launch(call, SQUARES, args.in_dtype, &args, sizeof args);
+    return stni_reduction_launch(call, SQUARES, &args);
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)

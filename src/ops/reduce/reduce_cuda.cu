@@ -1,13 +1,15 @@
 /* Reductions on CUDA devices, by the rows of reduce_kernel.h, over any dims and strides.
  *
  * A block has so many rows of lanes: a lane belongs to one result, and the rows share its elements, which they join in
- * turn; then the upper half of the rows joins the lower until one is left. So the order depends on the shape alone.
+ * turn; then the upper half of the rows joins the lower until one is left. Of few results each gets several blocks,
+ * which share its elements, and one that joins what they found. So the order depends on the shape alone.
  * Where results lie closer in memory than what each is reduced from, lanes are many, so that neighbouring threads
  * always read neighbouring elements. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
+#include "core/device/cuda/parts.cuh"
 #include "ops/reduce/reduce_kernel.h"
 
 namespace {
@@ -110,6 +112,8 @@ struct reduction {
     void *out;
     stn_dtype out_dtype;
     int rows; /* of a block, a power of two */
+    parts part;
+    void *found; /* of parts, where there are several: accumulators of one part after those of another */
     int empty, divides, roots;
     double divisor;
 };
@@ -128,17 +132,19 @@ template <class A> STNI_DEVICE A finished(const reduction &g, A value)
     return value;
 }
 
+/* A part of the elements of so many results as there are lanes. */
 template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ reduction g)
 {
     typedef typename accumulator<OP, S>::type A;
     STNI_SHARED(A, part, THREADS);
     const int thread = (int)threadIdx.x, lanes = THREADS / g.rows, row = thread / lanes;
-    const int64_t result = (int64_t)blockIdx.x * lanes + thread % lanes;
+    const int64_t result = (int64_t)blockIdx.x * lanes + thread % lanes, first = blockIdx.y * g.part.each;
     int64_t at[SIDES] = {0, 0}, step[1];
     A p = start_of<OP, S, A>();
     if (result < g.kept.count) {
         any_offsets_of(g.kept, result, at);
-        for (int64_t i = row; i < g.reduced.count; i += g.rows) {
+        const int64_t end = part_end(g.part, g.reduced.count, blockIdx.y);
+        for (int64_t i = first + row; i < end; i += g.rows) {
             any_offsets_of(g.reduced, i, step);
             p = joined<OP>(p, element_of<OP, A>(static_cast<const S *>(g.in)[at[IN] + step[0]]));
         }
@@ -149,8 +155,34 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce(con
         if (row < half)
             part[thread] = p = joined<OP>(p, part[thread + half * lanes]);
     }
-    if (row == 0 && result < g.kept.count)
+    if (row > 0 || result >= g.kept.count)
+        return;
+    if (g.part.count > 1)
+        static_cast<A *>(g.found)[blockIdx.y * g.kept.count + result] = p;
+    else
         write_element(g.out, g.out_dtype, at[RESULT], finished(g, g.empty ? identity_of<OP, S, A>() : p));
+}
+
+/* A block each result. */
+template <int OP, class A> __global__ void __launch_bounds__(THREADS) join_parts(const __grid_constant__ reduction g)
+{
+    STNI_SHARED(A, joined_by, THREADS);
+    const A *found = static_cast<const A *>(g.found) + blockIdx.x;
+    const int me = (int)threadIdx.x, n = g.part.count < THREADS ? (int)g.part.count : (int)THREADS;
+    int64_t at[SIDES];
+    if (me < n)
+        joined_by[me] = found[me * g.kept.count];
+    for (int64_t i = me + n; i < g.part.count; i += n)
+        joined_by[me] = joined<OP>(joined_by[me], found[i * g.kept.count]);
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (me < half && me + half < n)
+            joined_by[me] = joined<OP>(joined_by[me], joined_by[me + half]);
+    }
+    if (me > 0)
+        return;
+    any_offsets_of(g.kept, (int64_t)blockIdx.x, at);
+    write_element(g.out, g.out_dtype, at[RESULT], finished(g, joined_by[0]));
 }
 
 /* As many rows as leave each thread a few elements; few where neighbouring threads had better have neighbouring results, if there are enough. */
@@ -166,7 +198,10 @@ int rows_of(const struct stni_reduce_args &a, int64_t elements, int64_t results)
 
 template <int OP, class S> void launch_of(const reduction &g, cudaStream_t stream)
 {
-    STNI_LAUNCH((reduce<OP, S>), blocks_for(g.kept.count, THREADS / g.rows), THREADS, stream, g);
+    const dim3 grid(blocks_for(g.kept.count, THREADS / g.rows), (unsigned)g.part.count);
+    STNI_LAUNCH((reduce<OP, S>), grid, THREADS, stream, g);
+    if (g.part.count > 1)
+        STNI_LAUNCH((join_parts<OP, typename accumulator<OP, S>::type>), (unsigned)g.kept.count, THREADS, stream, g);
 }
 
 template <int OP> void launch_op(const struct stni_reduce_args &a, const reduction &g, cudaStream_t stream)
@@ -174,7 +209,7 @@ template <int OP> void launch_op(const struct stni_reduce_args &a, const reducti
     dispatch_all(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
 }
 
-void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)
+reduction reduction_of(const struct stni_reduce_args &a)
 {
     reduction g = {};
     g.kept = no_dims<SIDES>();
@@ -195,6 +230,21 @@ void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)
     if (a.empty)
         g.reduced.count = 0;
     g.rows = rows_of(a, g.reduced.count, g.kept.count);
+    g.part = parts_of(g.reduced.count, g.rows, blocks_for(g.kept.count, THREADS / g.rows));
+    g.found = a.workspace;
+    return g;
+}
+
+/* Room for the largest accumulators. */
+size_t reduce_workspace(stn_queue *, const void *args)
+{
+    const reduction g = reduction_of(*static_cast<const stni_reduce_args *>(args));
+    return g.part.count > 1 ? (size_t)(g.part.count * g.kept.count) * sizeof(stni_complex<double>) : 0;
+}
+
+void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)
+{
+    const reduction g = reduction_of(a);
     switch (a.op) {
 #define CASE(name, ...) \
     case STNI_REDUCTION_##name: return launch_op<STNI_REDUCTION_##name>(a, g, stream);
@@ -206,7 +256,7 @@ void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)
 
 }
 
-#define KERNEL(slot) STNI_CUDA_KERNEL(slot, ALL_DTYPES, struct stni_reduce_args, launch_reduce),
+#define KERNEL(slot) STNI_CUDA_KERNEL_WITH(slot, ALL_DTYPES, struct stni_reduce_args, launch_reduce, reduce_workspace),
 STNI_CUDA_KERNELS(reduce) = {
     KERNEL("all.forward") KERNEL("amax.forward") KERNEL("amin.forward") KERNEL("any.forward")
     KERNEL("count_nonzero.forward") KERNEL("euclidean_norm.roots") KERNEL("euclidean_norm.squares")

@@ -47,6 +47,7 @@ struct stni_reduce_args {
     int divides; /* floating and complex: results are divided by */
     int64_t divisor;
     int roots; /* floating: square roots of results are taken */
+    void *workspace; /* as many bytes as the kernel asks for */
 };
 
 stn_status stni_reduce_cpu(stn_queue *queue, const void *args);

@@ -144,6 +144,14 @@ void stni_reduction_args_make(const stn_op_call *call, const struct stni_reducti
     args->n_reduced = args->empty ? 0 : stni_merge_dims(args->n_reduced, args->reduced, 1, (int64_t *[]){args->reduced_in});
 }
 
+stn_status stni_reduction_launch(const stn_op_call *call, int slot, struct stni_reduce_args *args)
+{
+    const size_t bytes = stn_op_workspace(call, slot, args->in_dtype, args);
+    if (bytes > 0)
+        STNI_TRY(stn_op_scratch(call, bytes, &args->workspace));
+    return stn_op_launch(call, slot, args->in_dtype, args, sizeof *args);
+}
+
 static stn_status run(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
@@ -154,7 +162,7 @@ static stn_status run(stn_op_call *call)
     stni_reduction_args_make(call, attrs, rule->op, &args);
     args.divides = rule->divides;
     args.divisor = stni_reduction_count(call->in[0]->spec, stni_dims_mask_of(&attrs->dim, call->in[0]->spec->layout.ndim));
-    return stn_op_launch(call, 0, args.in_dtype, &args, sizeof args);
+    return stni_reduction_launch(call, 0, &args);
 }
 
 stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uint32_t reduced, int64_t keepdim)

@@ -43,6 +43,9 @@ void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int t
 void stni_reduction_args_make(const stn_op_call *call, const struct stni_reduction_attrs *attrs, enum stni_reduction op,
                               struct stni_reduce_args *args);
 
+/* Launches the kernel of a slot with the workspace that it wants. */
+stn_status stni_reduction_launch(const stn_op_call *call, int slot, struct stni_reduce_args *args);
+
 /* Elements, of all ranks, that go into one result. */
 int64_t stni_reduction_count(const stn_spec *input, uint32_t reduced);
 

@@ -2,6 +2,7 @@
  * histograms. */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/convert.cuh"
+#include "core/device/cuda/parts.cuh"
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
 #include "ops/sort/order_cuda.cuh"
@@ -159,11 +160,33 @@ STNI_DEVICE double greater_of(double a, double b)
     return b > a || b != b ? b : a;
 }
 
-/* One block. */
-__global__ void __launch_bounds__(THREADS) find_range(const __grid_constant__ stni_sort_histogram_args a)
+/* NaN stays, and it does not matter in which order threads raise a number. */
+STNI_DEVICE void raise(double *number, double to)
+{
+    unsigned long long *bits = reinterpret_cast<unsigned long long *>(number), found = *bits, wanted;
+    for (;;) {
+        double now;
+        memcpy(&now, &found, sizeof now);
+        now = greater_of(now, to);
+        memcpy(&wanted, &now, sizeof now);
+        const unsigned long long before = atomicCAS(bits, found, wanted);
+        if (before == found)
+            return;
+        found = before;
+    }
+}
+
+__global__ void begin_range(double *range)
+{
+    range[threadIdx.x] = -(double)INFINITY;
+}
+
+/* A block each part. */
+__global__ void __launch_bounds__(THREADS) find_range(const __grid_constant__ stni_sort_histogram_args a, parts part)
 {
     double low = -(double)INFINITY, high = -(double)INFINITY;
-    for (int64_t i = threadIdx.x; i < a.lines.n; i += THREADS) {
+    const int64_t end = part_end(part, a.lines.n, blockIdx.x);
+    for (int64_t i = blockIdx.x * part.each + threadIdx.x; i < end; i += THREADS) {
         const double x = number_at(a, i);
         low = greater_of(low, -x);
         high = greater_of(high, x);
@@ -171,14 +194,16 @@ __global__ void __launch_bounds__(THREADS) find_range(const __grid_constant__ st
     low = reduce_block<THREADS>(low, greater_of);
     high = reduce_block<THREADS>(high, greater_of);
     if (threadIdx.x == 0) {
-        a.range[0] = low;
-        a.range[1] = high;
+        raise(&a.range[0], low);
+        raise(&a.range[1], high);
     }
 }
 
 void launch_range(const stni_sort_histogram_args &a, cudaStream_t stream)
 {
-    STNI_LAUNCH(find_range, 1, THREADS, stream, a);
+    const parts part = parts_of(a.lines.n, THREADS, 1);
+    STNI_LAUNCH(begin_range, 1, 2, stream, a.range);
+    STNI_LAUNCH(find_range, (unsigned)part.count, THREADS, stream, a, part);
 }
 
 /* Few bins are counted by each block apart first. */

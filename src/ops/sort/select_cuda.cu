@@ -1,13 +1,13 @@
 /* Elements of a given place on a CUDA device, in lines that are whole and in lines that ranks share. */
 #include "core/device/cuda/block.cuh"
-#include "ops/sort/target_cuda.cuh"
+#include "ops/sort/targets_cuda.cuh"
 
 namespace {
 
-enum { THREADS = TARGET_THREADS, PER_THREAD = 64 };
+enum { THREADS = TARGET_THREADS };
 
 /* How many of a line's elements are none, to all threads. */
-STNI_DEVICE int64_t count_nans(const stni_order &order, const stni_sort_lines &lines, const void *in, int64_t base)
+STNI_DEVICE int64_t count_nans_of(const stni_order &order, const stni_sort_lines &lines, const void *in, int64_t base)
 {
     const uint64_t nan = stni_sort_nan(&order);
     int64_t count = 0;
@@ -16,45 +16,61 @@ STNI_DEVICE int64_t count_nans(const stni_order &order, const stni_sort_lines &l
     return reduce_block_to_all<THREADS>(count, [](int64_t a, int64_t b) { return a + b; });
 }
 
+/* Element i of line l becomes its result. */
+STNI_DEVICE void store_selected(const stni_sort_select_args &a, int64_t l, int64_t i)
+{
+    const line_element e = element_of(a.lines, i);
+    const int size = size_of(a.order.dtype);
+    const uint64_t bits = bits_at(a.in, order_line_at(&a.lines, ORDER_IN, l) + e.at, size);
+    put_bits(a.values, order_line_at(&a.lines, ORDER_VALUES, l), size, bits);
+    a.indices[order_line_at(&a.lines, ORDER_INDICES, l)] = e.index;
+}
+
 /* A block each line. */
 __global__ void __launch_bounds__(THREADS) select_element(const __grid_constant__ stni_sort_select_args a)
 {
     const int64_t l = blockIdx.x, base = order_line_at(&a.lines, ORDER_IN, l);
-    const int size = size_of(a.order.dtype);
-    const bool has_nan = a.nans && count_nans(a.order, a.lines, a.in, base) > 0;
+    const bool has_nan = a.nans && count_nans_of(a.order, a.lines, a.in, base) > 0;
     const stni_sort_target t = find_target(a.order, a.lines, a.in, base, has_nan ? 0 : a.place);
-    if (threadIdx.x != 0)
-        return;
-    const line_element e = element_of(a.lines, (int64_t)t.index);
-    put_bits(a.values, order_line_at(&a.lines, ORDER_VALUES, l), size, bits_at(a.in, base + e.at, size));
-    a.indices[order_line_at(&a.lines, ORDER_INDICES, l)] = e.index;
+    if (threadIdx.x == 0)
+        store_selected(a, l, (int64_t)t.index);
+}
+
+/* A thread each line. */
+__global__ void __launch_bounds__(THREADS)
+store_targets(const __grid_constant__ stni_sort_select_args a, const stni_sort_target *targets, int64_t lines)
+{
+    const int64_t l = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (l < lines)
+        store_selected(a, l, (int64_t)targets[l].index);
+}
+
+void select_in_long_lines(const stni_sort_select_args &a, int64_t lines, cudaStream_t stream)
+{
+    const long_lines g = long_lines_of(a.order, a.lines, a.in, 0, lines);
+    const targets_space space = targets_space_of(a.work, lines);
+    if (a.nans)
+        launch_count_nans(g, space.numbers, stream);
+    launch_find_targets(g, a.place, a.nans != 0, space, stream);
+    STNI_LAUNCH(store_targets, blocks_for(lines, THREADS), THREADS, stream, a, space.targets, lines);
 }
 
 void launch_select(const stni_sort_select_args &a, cudaStream_t stream)
 {
     const int64_t lines = order_line_count(&a.lines);
-    if (lines > 0)
+    if (lines == 0)
+        return;
+    if (are_long(a.lines, lines))
+        select_in_long_lines(a, lines, stream);
+    else
         STNI_LAUNCH(select_element, (unsigned)lines, THREADS, stream, a);
 }
 
-/* A block each piece of a line. */
-__global__ void __launch_bounds__(THREADS) count_line(const __grid_constant__ stni_sort_count_args a, int64_t pieces)
+size_t select_workspace(stn_queue *, const void *args)
 {
-    STNI_SHARED(int64_t, counts, ORDER_DIGITS);
-    const int64_t l = blockIdx.x / pieces, first = blockIdx.x % pieces * THREADS * PER_THREAD, base = order_line_at(&a.lines, ORDER_IN, l);
-    const int64_t end = first + THREADS * PER_THREAD < a.lines.n ? first + THREADS * PER_THREAD : a.lines.n;
-    const stni_sort_target target = a.targets[l];
-    counts[threadIdx.x] = 0;
-    __syncthreads();
-    for (int64_t i = first + threadIdx.x; i < end; i += THREADS) {
-        const line_element e = element_of(a.lines, i);
-        const int digit = stni_sort_digit_of(&a.digits, a.round, &target, key_at(a.order, a.in, base + e.at), e.index);
-        if (digit >= 0)
-            count_more(&counts[digit], 1);
-    }
-    __syncthreads();
-    if (counts[threadIdx.x] > 0)
-        count_more(&a.counts[l * ORDER_DIGITS + threadIdx.x], counts[threadIdx.x]);
+    const stni_sort_select_args &a = *static_cast<const stni_sort_select_args *>(args);
+    const int64_t lines = order_line_count(&a.lines);
+    return lines > 0 && are_long(a.lines, lines) ? targets_bytes(lines) : 0;
 }
 
 /* A dense line in order. */
@@ -94,71 +110,35 @@ __global__ void __launch_bounds__(THREADS) count_sorted(const __grid_constant__ 
 
 void launch_count(const stni_sort_count_args &a, cudaStream_t stream)
 {
-    const int64_t pieces = (a.lines.n + THREADS * PER_THREAD - 1) / (THREADS * PER_THREAD);
+    const long_lines g = long_lines_of(a.order, a.lines, a.in, 0, a.n_targets);
     if (a.n_targets == 0)
         return;
-    if (a.sorted_indices) {
+    if (a.sorted_indices)
         STNI_LAUNCH(count_sorted, (unsigned)a.n_targets, THREADS, stream, a);
-        return;
-    }
-    cudaMemsetAsync(a.counts, 0, (size_t)a.n_targets * ORDER_DIGITS * sizeof *a.counts, stream);
-    if (pieces > 0)
-        STNI_LAUNCH(count_line, (unsigned)(a.n_targets * pieces), THREADS, stream, a, pieces);
-}
-
-__global__ void __launch_bounds__(THREADS) narrow_targets(const __grid_constant__ stni_sort_narrow_args a)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i >= a.n_targets)
-        return;
-    stni_sort_target t = {0, 0, a.nans && a.nans[i] > 0 ? 0 : a.place};
-    if (a.round >= 0) {
-        t = a.targets[i];
-        stni_sort_digit_take(&a.digits, a.round, a.counts + i * ORDER_DIGITS, &t);
-    }
-    a.targets[i] = t;
-}
-
-void launch_narrow(const stni_sort_narrow_args &a, cudaStream_t stream)
-{
-    if (a.n_targets > 0)
-        STNI_LAUNCH(narrow_targets, blocks_for(a.n_targets, THREADS), THREADS, stream, a);
-}
-
-/* A block each line. */
-__global__ void __launch_bounds__(THREADS) count_nans_of(const __grid_constant__ stni_sort_nans_args a)
-{
-    const int64_t count = count_nans(a.order, a.lines, a.in, order_line_at(&a.lines, ORDER_IN, blockIdx.x));
-    if (threadIdx.x == 0)
-        a.nans[blockIdx.x] = count;
+    else
+        launch_count_round(g, {a.digits, a.round, true, a.targets, a.counts}, stream);
 }
 
 void launch_nans(const stni_sort_nans_args &a, cudaStream_t stream)
 {
-    const int64_t lines = order_line_count(&a.lines);
-    if (lines > 0)
-        STNI_LAUNCH(count_nans_of, (unsigned)lines, THREADS, stream, a);
+    launch_count_nans(long_lines_of(a.order, a.lines, a.in, 0, order_line_count(&a.lines)), a.nans, stream);
 }
 
-/* A block each line: the thread that comes to the target tells its bits. */
-__global__ void __launch_bounds__(THREADS) find_bits(const __grid_constant__ stni_sort_find_args a)
+/* The thread that comes to the target of its line tells its bits. */
+__global__ void __launch_bounds__(THREADS) find_bits(const __grid_constant__ long_lines g, const stni_sort_target *targets, uint64_t *bits)
 {
-    const int64_t l = blockIdx.x, base = order_line_at(&a.lines, ORDER_IN, l), index = (int64_t)a.targets[l].index;
-    if (threadIdx.x == 0)
-        a.bits[l] = 0;
-    __syncthreads();
-    for (int64_t i = threadIdx.x; i < a.lines.n; i += THREADS) {
-        const line_element e = element_of(a.lines, i);
-        if (e.index == index)
-            a.bits[l] = bits_at(a.in, base + e.at, size_of(a.order.dtype));
-    }
+    visit_part(g, [&](int64_t line, int64_t, const line_element &e) {
+        if (e.index == (int64_t)targets[line].index)
+            bits[line] = bits_at(g.in, e.at, size_of(g.order.dtype));
+    });
 }
 
 void launch_find(const stni_sort_find_args &a, cudaStream_t stream)
 {
-    const int64_t lines = order_line_count(&a.lines);
-    if (lines > 0)
-        STNI_LAUNCH(find_bits, (unsigned)lines, THREADS, stream, a);
+    const long_lines g = long_lines_of(a.order, a.lines, a.in, 0, order_line_count(&a.lines));
+    cudaMemsetAsync(a.bits, 0, (size_t)g.count * sizeof *a.bits, stream);
+    if (g.count > 0 && g.lines.n > 0)
+        STNI_LAUNCH(find_bits, long_lines_blocks(g), THREADS, stream, g, a.targets, a.bits);
 }
 
 __global__ void __launch_bounds__(THREADS) store_found(const __grid_constant__ stni_sort_find_args a, int64_t lines)
@@ -203,7 +183,7 @@ void launch_deal(const stni_sort_deal_args &a, cudaStream_t stream)
 }
 
 STNI_CUDA_KERNELS(select) = {
-    STNI_CUDA_KERNEL("order_select.select", ORDERED_DTYPES, stni_sort_select_args, launch_select),
+    STNI_CUDA_KERNEL_WITH("order_select.select", ORDERED_DTYPES, stni_sort_select_args, launch_select, select_workspace),
     STNI_CUDA_KERNEL("order_select.count", ORDERED_DTYPES, stni_sort_count_args, launch_count),
     STNI_CUDA_KERNEL("order_select.narrow", ORDERED_DTYPES, stni_sort_narrow_args, launch_narrow),
     STNI_CUDA_KERNEL("order_select.nans", ORDERED_DTYPES, stni_sort_nans_args, launch_nans),

@@ -3,7 +3,7 @@
  * Of short lines, and where many elements are wanted, all entries are sorted. Else, unless but one is wanted, the last of those that are is found,
  * and what comes before it is collected and sorted. */
 #include "core/device/cuda/radix.cuh"
-#include "ops/sort/target_cuda.cuh"
+#include "ops/sort/targets_cuda.cuh"
 
 namespace {
 
@@ -30,19 +30,37 @@ template <class K, class P> __global__ void __launch_bounds__(THREADS) list_elem
     entries[i] = e;
 }
 
-/* A block each line: the one that comes first. */
-template <class K, class P> __global__ void __launch_bounds__(THREADS) list_one(const __grid_constant__ job j, sort_entry<K, P> *entries)
+template <class K, class P> STNI_DEVICE sort_entry<K, P> first_of(const sort_entry<K, P> &a, const sort_entry<K, P> &b)
 {
-    typedef sort_entry<K, P> entry;
-    const int64_t base = order_line_at(&j.lines, ORDER_IN, j.first_line + blockIdx.x);
-    entry first = {(K)~(K)0, (P)~(P)0};
-    for (int64_t i = threadIdx.x; i < j.lines.n; i += THREADS) {
-        const entry e = {(K)key_at(j.order, j.in, base + element_of(j.lines, i).at), (P)i};
-        first = comes_before(e, first) ? e : first;
-    }
-    first = reduce_block<THREADS>(first, [](entry a, entry b) { return comes_before(b, a) ? b : a; });
+    return comes_before(b, a) ? b : a;
+}
+
+/* Of the entries of a block's threads the one that comes first. */
+template <class K, class P> STNI_DEVICE void store_first(sort_entry<K, P> first, sort_entry<K, P> *to)
+{
+    first = reduce_block<THREADS>(first, first_of<K, P>);
     if (threadIdx.x == 0)
-        entries[blockIdx.x] = first;
+        *to = first;
+}
+
+/* Of each part of each line. */
+template <class K, class P> __global__ void __launch_bounds__(THREADS) list_one(const __grid_constant__ long_lines g, sort_entry<K, P> *entries)
+{
+    sort_entry<K, P> first = {(K)~(K)0, (P)~(P)0};
+    visit_part(g, [&](int64_t, int64_t i, const line_element &e) {
+        first = first_of(first, sort_entry<K, P>{(K)key_at(g.order, g.in, e.at), (P)i});
+    });
+    store_first(first, &entries[blockIdx.x]);
+}
+
+/* A block each line: of those of its parts. */
+template <class K, class P>
+__global__ void __launch_bounds__(THREADS) join_ones(const sort_entry<K, P> *of_parts, int64_t n, sort_entry<K, P> *entries)
+{
+    sort_entry<K, P> first = {(K)~(K)0, (P)~(P)0};
+    for (int64_t i = threadIdx.x; i < n; i += THREADS)
+        first = first_of(first, of_parts[blockIdx.x * n + i]);
+    store_first(first, &entries[blockIdx.x]);
 }
 
 /* A block each line: those that come no later than element k - 1, in whichever order. */
@@ -61,6 +79,21 @@ template <class K, class P> __global__ void __launch_bounds__(TARGET_THREADS) li
             entries[blockIdx.x * j.n_entries + atomicAdd(&listed[0], 1u)] = e;
         }
     }
+}
+
+/* The same of long lines, whose targets are known: `listed` counts what is there. */
+template <class K, class P> __global__ void __launch_bounds__(TARGET_THREADS)
+list_long(const __grid_constant__ long_lines g, const stni_sort_target *targets, int64_t *listed, int64_t n_entries,
+          sort_entry<K, P> *entries)
+{
+    const stni_sort_target last = targets[blockIdx.x / g.part.count];
+    visit_part(g, [&](int64_t line, int64_t i, const line_element &e) {
+        const uint64_t key = key_at(g.order, g.in, e.at);
+        if (key > last.key || (key == last.key && (uint64_t)i > last.index))
+            return;
+        const int64_t to = (int64_t)atomicAdd(reinterpret_cast<unsigned long long *>(&listed[line]), 1ull);
+        entries[line * n_entries + to] = sort_entry<K, P>{(K)key, (P)i};
+    });
 }
 
 template <class K, class P> __global__ void __launch_bounds__(THREADS) store_sorted(const __grid_constant__ job j, const sort_entry<K, P> *entries)
@@ -90,6 +123,38 @@ bool takes_all(const stni_sort_lines &lines, int64_t k)
     return lines.n <= SORT_SHORT || k > SORT_SHORT;
 }
 
+/* The first entry of each line; `work` is for those of parts. */
+template <class K, class P> void launch_one(const long_lines &g, sort_entry<K, P> *entries, void *work, cudaStream_t stream)
+{
+    sort_entry<K, P> *of_parts = g.part.count > 1 ? static_cast<sort_entry<K, P> *>(work) : entries;
+    STNI_LAUNCH((list_one<K, P>), long_lines_blocks(g), THREADS, stream, g, of_parts);
+    if (g.part.count > 1)
+        STNI_LAUNCH((join_ones<K, P>), (unsigned)g.count, THREADS, stream, of_parts, g.part.count, entries);
+}
+
+/* Those up to entry number n - 1 of each line; `work` is for the targets of long ones. */
+template <class K, class P> void launch_first(const job &j, sort_entry<K, P> *entries, void *work, cudaStream_t stream)
+{
+    if (!are_long(j.lines, j.n_lines)) {
+        STNI_LAUNCH((list_first<K, P>), (unsigned)j.n_lines, TARGET_THREADS, stream, j, entries);
+        return;
+    }
+    const long_lines g = long_lines_of(j.order, j.lines, j.in, j.first_line, j.n_lines);
+    const targets_space space = targets_space_of(work, j.n_lines);
+    launch_find_targets(g, j.n_entries - 1, false, space, stream);
+    cudaMemsetAsync(space.numbers, 0, (size_t)j.n_lines * sizeof *space.numbers, stream);
+    STNI_LAUNCH((list_long<K, P>), long_lines_blocks(g), TARGET_THREADS, stream, g, space.targets, space.numbers,
+                j.n_entries, entries);
+}
+
+/* What the two want of `work`, before the space in which entries are sorted: lines that have parts are few. */
+size_t first_bytes(const job &j)
+{
+    if (j.n_entries == j.lines.n)
+        return 0;
+    return j.n_entries == 1 ? PARTS_BLOCKS * sizeof(sort_entry<uint64_t, uint64_t>) : targets_bytes(TARGETS_LINES);
+}
+
 /* j: of all lines and all entries. */
 template <class K, class P> void run_job(job j, void *work, cudaStream_t stream)
 {
@@ -98,13 +163,13 @@ template <class K, class P> void run_job(job j, void *work, cudaStream_t stream)
     job some = j;
     for (; some.first_line < end; some.first_line += at_once) {
         some.n_lines = end - some.first_line < at_once ? end - some.first_line : at_once;
-        const sort_space<K, P> space = sort_space_of<K, P>(work, j.n_entries, at_once);
+        const sort_space<K, P> space = sort_space_of<K, P>(static_cast<char *>(work) + first_bytes(j), j.n_entries, at_once);
         if (all)
             STNI_LAUNCH((list_elements<K, P>), blocks_for(some.n_lines * j.lines.n, THREADS), THREADS, stream, some, space.entries);
         else if (j.n_entries == 1)
-            STNI_LAUNCH((list_one<K, P>), (unsigned)some.n_lines, THREADS, stream, some, space.entries);
+            launch_one(long_lines_of(j.order, j.lines, j.in, some.first_line, some.n_lines), space.entries, work, stream);
         else
-            STNI_LAUNCH((list_first<K, P>), (unsigned)some.n_lines, TARGET_THREADS, stream, some, space.entries);
+            launch_first(some, space.entries, work, stream);
         const sort_entry<K, P> *sorted = sort_entries(space, j.n_entries, some.n_lines, stni_sort_key_bits(j.order.dtype), stream);
         STNI_LAUNCH((store_sorted<K, P>), blocks_for(some.n_lines * j.k, THREADS), THREADS, stream, some, sorted);
         some.pairs = some.pairs ? some.pairs + some.n_lines * j.k : nullptr;
@@ -121,8 +186,8 @@ size_t bytes_of(const job &j)
     if (j.n_entries == 0 || j.n_lines == 0)
         return 1;
     if (is_small(j.order, j.lines.n))
-        return sort_bytes<uint32_t, uint32_t>(j.n_entries, sort_lines_at_once<uint32_t, uint32_t>(j.n_entries, j.n_lines));
-    return sort_bytes<uint64_t, uint64_t>(j.n_entries, sort_lines_at_once<uint64_t, uint64_t>(j.n_entries, j.n_lines));
+        return first_bytes(j) + sort_bytes<uint32_t, uint32_t>(j.n_entries, sort_lines_at_once<uint32_t, uint32_t>(j.n_entries, j.n_lines));
+    return first_bytes(j) + sort_bytes<uint64_t, uint64_t>(j.n_entries, sort_lines_at_once<uint64_t, uint64_t>(j.n_entries, j.n_lines));
 }
 
 __global__ void __launch_bounds__(THREADS) store_none(stni_sort_pair *pairs, int64_t n)

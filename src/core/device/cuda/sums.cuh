@@ -7,19 +7,15 @@
 
 #include "core/base/inline.h"
 #include "core/device/cuda/index.cuh"
+#include "core/device/cuda/parts.cuh"
 #include "core/device/cuda/teams.cuh"
 
 namespace {
 
-enum {
-    SUMS_BLOCKS = 1024,  /* about as many as fill a device: no more parts than give these */
-    SUMS_PER_THREAD = 16 /* elements that a thread of a part has at least */
-};
-
 template <int SIDES> struct summation {
     operands<SIDES> kept, summed; /* targets; elements of each */
     teams team;
-    int64_t parts, per_part; /* elements */
+    parts part;
 };
 
 /* After the dims: `across` says whether targets lie closer in memory than the elements of one. */
@@ -28,18 +24,13 @@ template <int SIDES> inline void end_sums(summation<SIDES> &s, bool across)
     end_dims(s.kept);
     end_dims(s.summed);
     s.team = teams_of(s.summed.count, s.kept.count, across);
-    const int64_t blocks = blocks_for(s.kept.count, teams_count(s.team)),
-                  most = blocks < SUMS_BLOCKS ? SUMS_BLOCKS / blocks : 1;
-    const int64_t enough = (int64_t)s.team.rows * SUMS_PER_THREAD, wanted = (s.summed.count + enough - 1) / enough;
-    const int64_t parts = wanted < 1 ? 1 : wanted < most ? wanted : most;
-    s.per_part = (s.summed.count + parts - 1) / parts;
-    s.parts = s.per_part > 0 ? (s.summed.count + s.per_part - 1) / s.per_part : 1;
+    s.part = parts_of(s.summed.count, s.team.rows, blocks_for(s.kept.count, teams_count(s.team)));
 }
 
 /* Bytes of workspace for sums of `planes` numbers. */
 template <int SIDES> inline size_t sums_bytes(const summation<SIDES> &s, int planes)
 {
-    return s.parts > 1 ? (size_t)(s.parts * planes * s.kept.count) * sizeof(double) : 0;
+    return s.part.count > 1 ? (size_t)(s.part.count * planes * s.kept.count) * sizeof(double) : 0;
 }
 
 template <int PLANES> struct sums {
@@ -58,8 +49,8 @@ __global__ void __launch_bounds__(TEAMS_THREADS)
     STNI_SHARED(sums<PLANES>, shared, TEAMS_THREADS);
     const seat me = seat_of(s.team);
     const int64_t target = (int64_t)blockIdx.x * teams_count(s.team) + me.team, part = blockIdx.y;
-    const int64_t first = part * s.per_part, left = s.summed.count - first;
-    const int64_t n = target >= s.kept.count ? 0 : left < s.per_part ? left : s.per_part;
+    const int64_t first = part * s.part.each;
+    const int64_t n = target < s.kept.count ? part_end(s.part, s.summed.count, part) - first : 0;
     sums<PLANES> sum = {};
     int64_t at[SIDES];
     if (n > 0) {
@@ -91,7 +82,7 @@ struct partial_sums {
 template <int PLANES, int SIDES, class TERMS>
 inline void launch_parts(const summation<SIDES> &s, const TERMS &terms, double *to, cudaStream_t stream)
 {
-    const dim3 grid(blocks_for(s.kept.count, teams_count(s.team)), (unsigned)s.parts);
+    const dim3 grid(blocks_for(s.kept.count, teams_count(s.team)), (unsigned)s.part.count);
     STNI_LAUNCH((add_elements<PLANES, SIDES, TERMS>), grid, TEAMS_THREADS, stream, s, terms, to);
 }
 
@@ -102,15 +93,14 @@ inline void launch_sums(const summation<SIDES> &s, const TERMS &terms, double *t
     double *const parts = static_cast<double *>(workspace);
     if (s.kept.count == 0)
         return;
-    if (s.parts == 1)
+    if (s.part.count == 1)
         return launch_parts<PLANES>(s, terms, to, stream);
     launch_parts<PLANES>(s, terms, parts, stream);
-    summation<1> again = {no_dims<1>(), no_dims<1>(), {}, 1, s.parts};
+    summation<1> again = {no_dims<1>(), no_dims<1>(), {}, {}};
     add_dim(again.kept, PLANES * s.kept.count, {1});
-    add_dim(again.summed, s.parts, {PLANES * s.kept.count});
+    add_dim(again.summed, s.part.count, {PLANES * s.kept.count});
     end_sums(again, true);
-    again.parts = 1;
-    again.per_part = s.parts;
+    again.part = {1, s.part.count};
     launch_parts<1>(again, partial_sums{parts}, to, stream);
 }
 
