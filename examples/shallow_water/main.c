@@ -1,6 +1,8 @@
-/* Rotating shallow water on a plane or a band of the sphere, spread over ranks; and backwards: which water led to what was seen?
+/* Rotating shallow water on a plane or a band of the sphere, spread over ranks; and backwards: which water led to what
+ * was seen?
  *
- * The equations are an op of the example's own (tendency.c), whose halos the library fetches and whose adjoint it sends home; the rest is made of public ops. */
+ * The equations are an op of the example's own (tendency.c), whose halos the library fetches and whose adjoint it sends
+ * home; the rest is made of public ops. */
 #include "assimilate.h"
 #include "check.h"
 #include "job.h"

@@ -11,7 +11,8 @@
  *             they live, what they show is changed in place. In grad mode no view is changed, nor what has views, where one of them
  *             or an operand requires grad. An operand that overlaps what is changed is read as it was.
  * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view apart, or seen
- *         by one; a view, or viewed, where a gradient would have to follow), on every rank alike; STN_ERR_DTYPE, STN_ERR_SHAPE (the result's is not input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
+ *         by one; a view, or viewed, where a gradient would have to follow), on every rank alike; STN_ERR_DTYPE, STN_ERR_SHAPE (the
+ *         result's is not input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
 #ifndef SHARDTENSOR_OPS_IN_PLACE_H
 #define SHARDTENSOR_OPS_IN_PLACE_H
 

@@ -16,8 +16,9 @@ STN_BEGIN_DECLS
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_sum(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
-/** The same sum without rounding errors: that of the exact numbers, rounded once to the nearest. Its bits hang on the values alone: not on layout,
- *  number of ranks, order, processor or device (docs/reproducibility.md). About ten times the time of stn_sum, where lines are short or far dims are summed more.
+/** The same sum without rounding errors: that of the exact numbers, rounded once to the nearest. Its bits depend on the
+ *  values alone: not on layout, number of ranks, order, processor or device (docs/reproducibility.md). It takes about ten
+ *  times as long as stn_sum, and more where lines are short or a dim other than the innermost is summed.
  *
  * Shapes:     as stn_sum, of floating dtypes; of 16-bit floats rounded to f32 and then to the dtype. Of no elements, and of zeros, +0.
  * Placement:  a Shard of a summed dim becomes Replicate; other Shards are kept; Partial is reduced first, which rounds.

@@ -243,7 +243,8 @@ static stn_status check(stn_context *context, stn_recomputed_function function, 
         return stni_fail(context, STN_ERR_ARGUMENT, "stn_recompute: %s, wanted a function and at most %d inputs",
                          function ? "inputs are missing or too many" : "function is NULL", STN_MAX_INPUTS);
     if (n_outputs < 0 || n_outputs > STN_MAX_OUTPUTS || (n_outputs > 0 && !outputs))
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_recompute: n_outputs is %d, wanted 0 to %d and a place for them", n_outputs, STN_MAX_OUTPUTS);
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_recompute: n_outputs is %d, wanted 0 to %d and a place for them", n_outputs,
+                         STN_MAX_OUTPUTS);
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i] && (stni_is_error(inputs[i]) || inputs[i]->context != context))
             return stni_fail(context, STN_ERR_ARGUMENT, "stn_recompute: input %d is an error tensor or of another context", i);

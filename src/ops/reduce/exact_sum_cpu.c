@@ -1,5 +1,5 @@
-/* Exact sums on the CPU. Where a sum has many elements their mantissas are first added up by exponent, which is an addition or two for each instead of
- * three behind shifts. */
+/* Exact sums on the CPU. Where a sum has many elements their mantissas are first added up by exponent, which is an
+ * addition or two for each instead of three behind shifts. */
 #include "core/base/dtype.h"
 #include "ops/reduce/exact_sum_kernel.h"
 

@@ -1,6 +1,6 @@
-/* Sums without rounding, for C, C++ and CUDA compilers: a sum is a fixed-point number that has room for every value of its dtype, in digits of 32 bits.
- * Adding to it is adding integers, whose order changes nothing. Source: Kulisch 1971 and 2013, the long accumulator; Collange, Defour, Graillat
- * and Iakymchuk 2015 for digits with room for carries. */
+/* Sums without rounding, for C, C++ and CUDA compilers: a sum is a fixed-point number that has room for every value of
+ * its dtype, in digits of 32 bits. Adding to it is adding integers, whose order changes nothing. Source: Kulisch 1971 and
+ * 2013, the long accumulator; Collange, Defour, Graillat and Iakymchuk 2015 for digits with room for carries. */
 #ifndef STNI_OPS_REDUCE_EXACT_SUM_KERNEL_H
 #define STNI_OPS_REDUCE_EXACT_SUM_KERNEL_H
 
