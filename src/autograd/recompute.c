@@ -11,12 +11,6 @@
 
 #include <shardtensor/autograd.h>
 
-/* What must be as it was when the function is called again. */
-struct conditions {
-    int no_grad;
-    uint64_t seed, stream;
-};
-
 struct stni_recomputation {
     int refs; /* one of each node that has not left, one of the call that records or runs it */
     stn_context *context;
@@ -25,7 +19,7 @@ struct stni_recomputation {
     void *user;
     int n_inputs, n_outputs;
     struct stni_saved *inputs;
-    struct conditions conditions;
+    struct stni_random_place random; /* where the function began to draw */
     struct stni_node **nodes; /* in the order of recording; NULL once they left */
     int n_nodes, cap_nodes;
     int runs_again, next; /* the node of the next call */
@@ -40,6 +34,7 @@ static void release(struct stni_recomputation *part)
         stni_tensor_drop(&part->inputs[i].tensor);
     if (part->release)
         part->release(part->user);
+    stni_random_place_fini(&part->random);
     stni_free(part->nodes);
     stni_free(part->inputs);
     stni_free(part);
@@ -155,29 +150,35 @@ static stn_status call_function(struct stni_recomputation *part, stn_tensor **ou
     return STN_OK;
 }
 
-static struct conditions exchange_conditions(stn_context *context, struct conditions wanted)
+/* Recorded it was with grad mode on, and with other streams. */
+static stn_status call_as_before(struct stni_recomputation *part)
 {
-    const struct conditions had = {context->no_grad, context->seed, context->random_stream};
-    context->no_grad = wanted.no_grad;
-    stn_context_set_random_state(context, wanted.seed, wanted.stream);
-    return had;
+    stn_context *context = part->context;
+    const int no_grad = context->no_grad;
+    stn_tensor *outputs[STN_MAX_OUTPUTS] = {0};
+    struct stni_random_place now;
+    STNI_TRY(stni_random_keep(context, &now));
+    stni_random_return(context, &part->random);
+    context->no_grad = 0;
+    stni_scope_enter(context);
+    stn_status status = call_function(part, outputs);
+    stni_scope_leave(context);
+    context->no_grad = no_grad;
+    stni_random_return(context, &now);
+    stni_random_place_fini(&now);
+    return status;
 }
 
 static stn_status run_again(struct stni_recomputation *part)
 {
     stn_context *context = part->context;
-    stn_tensor *outputs[STN_MAX_OUTPUTS] = {0};
     STNI_TRY(check_inputs(part));
-    const struct conditions had = exchange_conditions(context, part->conditions);
     context->tape->part = part;
     part->runs_again = 1;
     part->next = 0;
-    stni_scope_enter(context);
-    stn_status status = call_function(part, outputs);
-    stni_scope_leave(context);
+    stn_status status = call_as_before(part);
     part->runs_again = 0;
     context->tape->part = NULL;
-    exchange_conditions(context, had);
     if (status == STN_OK && part->next < part->n_nodes)
         status = differs(part, "not there");
     return status;
@@ -208,13 +209,12 @@ static stn_status create(stn_context *context, stn_recomputed_function function,
         return stni_fail_memory(context, "a recomputation", sizeof *part);
     }
     *part = (struct stni_recomputation){.refs = 1, .context = context, .function = function, .release = release_user, .user = user,
-                                        .n_inputs = n_inputs, .n_outputs = n_outputs, .inputs = kept,
-                                        .conditions = {context->no_grad, context->seed, context->random_stream}};
+                                        .n_inputs = n_inputs, .n_outputs = n_outputs, .inputs = kept};
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i])
             kept[i] = (struct stni_saved){stn_tensor_retain(inputs[i]), stni_tensor_root(inputs[i])->version};
     *out = part;
-    return STN_OK;
+    return stni_random_keep(context, &part->random);
 }
 
 /* The outputs outlive the part's scope; whose they are then is whose those of an op would be. */

@@ -104,6 +104,39 @@ static void gradients_are_those_of_a_plain_call(void)
         test_ranks(layouts[l].rows * (layouts[l].columns ? layouts[l].columns : 1), same_body, &layouts[l]);
 }
 
+/* On a mesh of some ranks, which draws from a stream of its own: what is drawn later, there and on the whole, goes on where it was. */
+static stn_status streams_body(stn_context *context, void *arg)
+{
+    double x_grad[2][ROWS * WIDTH];
+    const int n = stn_context_size(context) - 1;
+    const stn_placement shard = STN_S(0), replicate = STN_R;
+    const stn_mesh *mesh;
+    (void)arg;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_mesh_create(context, 1, &n, NULL, NULL, &mesh), STN_OK);
+    stn_tensor *x = leaf(context, mesh, &shard, ROWS), *w = leaf(context, mesh, &replicate, WIDTH);
+    stn_mesh_set_random_stream(mesh, 100);
+    for (int recomputed = 0; recomputed < 2; recomputed++) {
+        struct block block = {.weight = w, .drops = 1};
+        stn_mesh_set_random_stream(mesh, 100);
+        stn_tensor *y = call_block(&block, call_block(&block, x, recomputed), recomputed);
+        stn_dropout(y, 0.5, 1);
+        CHECK_STATUS(stn_backward(sum_of_squares(y)), STN_OK);
+        CHECK_I64((int64_t)stn_mesh_random_stream(mesh), 103);
+        if (stn_mesh_contains_me(mesh))
+            read_gradient(x, x_grad[recomputed], ROWS * WIDTH);
+    }
+    if (stn_mesh_contains_me(mesh))
+        CHECK_BYTES(x_grad[1], x_grad[0], sizeof x_grad[0]);
+    return stn_scope_end(context);
+}
+
+static void random_streams_of_meshes_are_drawn_again_and_left(void)
+{
+    test_ranks(2, streams_body, NULL);
+    test_ranks(4, streams_body, NULL);
+}
+
 static int64_t live_bytes(stn_context *context)
 {
     stn_stats stats = {.size = sizeof stats};
@@ -347,6 +380,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"gradients_are_those_of_a_plain_call", gradients_are_those_of_a_plain_call},
+        {"random_streams_of_meshes_are_drawn_again_and_left", random_streams_of_meshes_are_drawn_again_and_left},
         {"what_lies_between_is_not_kept", what_lies_between_is_not_kept},
         {"graphs_are_retained_and_differentiated_again", graphs_are_retained_and_differentiated_again},
         {"a_part_may_have_parts_and_several_outputs", a_part_may_have_parts_and_several_outputs},

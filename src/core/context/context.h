@@ -147,6 +147,17 @@ stn_status stni_context_take_status(stn_context *context);
  * Collective over them. Returns STN_OK if they do, else why it could not be told. */
 stn_status stni_agree_on_failure(stn_context *context, stn_comm *comm, int position, stn_status status);
 
+/* Where all streams of random numbers of a context stand, to come back to. */
+struct stni_random_place {
+    uint64_t seed, stream, start;
+    int n_meshes;
+    uint64_t *of_mesh;
+};
+
+stn_status stni_random_keep(stn_context *context, struct stni_random_place *place);
+void stni_random_return(stn_context *context, const struct stni_random_place *place);
+void stni_random_place_fini(struct stni_random_place *place);
+
 /* The number of the next random stream of a mesh (NULL: of local tensors), which it takes. In checks mode the ranks of the mesh compare it:
  * STN_ERR_MISMATCH, the same on all of them, where one has drawn more often. Collective over them then, else local. */
 stn_status stni_random_draw(stn_context *context, const stn_mesh *mesh, uint64_t *stream);

@@ -1,5 +1,6 @@
 /* Random streams: which numbers the next draw takes. They belong to meshes, so that ranks outside of a mesh need not
  * draw along, and groups that draw more often than others stay in step with everybody. */
+#include "core/base/host_alloc.h"
 #include "core/context/context.h"
 #include "core/shard/mesh.h"
 
@@ -35,6 +36,34 @@ void stn_mesh_set_random_stream(const stn_mesh *mesh, uint64_t stream)
 {
     if (mesh != NULL)
         *counter_of(mesh->context, mesh) = stream;
+}
+
+stn_status stni_random_keep(stn_context *context, struct stni_random_place *place)
+{
+    const int n = context->shard.n_meshes;
+    uint64_t *of_mesh = stni_malloc((size_t)(n + 1) * sizeof *of_mesh);
+    if (of_mesh == NULL)
+        return stni_fail_memory(context, "streams of random numbers", (size_t)(n + 1) * sizeof *of_mesh);
+    for (int m = 0; m < n; m++)
+        of_mesh[m] = context->shard.meshes[m]->random_stream;
+    *place = (struct stni_random_place){context->seed, context->random_stream, context->random_start, n, of_mesh};
+    return STN_OK;
+}
+
+/* A mesh that was made since was at its start. */
+void stni_random_return(stn_context *context, const struct stni_random_place *place)
+{
+    context->seed = place->seed;
+    context->random_stream = place->stream;
+    context->random_start = place->start;
+    for (int m = 0; m < context->shard.n_meshes; m++)
+        context->shard.meshes[m]->random_stream = m < place->n_meshes ? place->of_mesh[m] : place->start;
+}
+
+void stni_random_place_fini(struct stni_random_place *place)
+{
+    stni_free(place->of_mesh);
+    place->of_mesh = NULL;
 }
 
 /* The world rank whose number is `extreme`, the lowest of them. */
