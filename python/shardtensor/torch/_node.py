@@ -13,6 +13,10 @@ from ._world import world
 RANDOM = {"dropout", "dropout_channels", "scaled_dot_product_attention"}
 
 
+# Dtypes that gradients exist of.
+DIFFERENTIABLE = {"f32", "f64", "bf16", "f16", "c64", "c128"}
+
+
 def saving_hooks():
     """The hooks through which torch passes what nodes save (checkpoint, offloading), or None."""
     return torch._C._autograd._top_saved_tensors_default_hooks(False)
@@ -141,7 +145,8 @@ class Node(torch.autograd.Function):
         else:
             asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
             results = tuple(gradient(g, *f, False) if wanted else None for g, f, wanted in zip(outputs, form, asked))
-        rigid = [r for r in results if r is not None and not (r.is_floating_point() or r.is_complex())]
+        pairs = [(r, h) for r, h in zip(results, outputs) if r is not None and h is not None]
+        rigid = [r for r, h in pairs if h.dtype not in DIFFERENTIABLE]
         if rigid:
             ctx.mark_non_differentiable(*rigid)
         return results
@@ -211,6 +216,12 @@ def repeat(ctx):
         context.set_random_state(*now)
 
 
+def recorded(tensors):
+    """Whether torch's graph gets a node for them."""
+    with torch._C.DisableTorchFunctionSubclass():  # or each look would be a call of torch's
+        return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+
+
 def call(op, inputs, attrs):
     """Calls an op above torch's autograd: what it returns, as ShardTensors."""
     places, tensors = [], []
@@ -219,6 +230,11 @@ def call(op, inputs, attrs):
         if value is not None:
             tensors.append(value)
     mesh = next(t._handle.spec.mesh for t in tensors if getattr(t, "_handle", None) is not None)
+    if not recorded(tensors):
+        handles = [None if t is None else handle_of(t, mesh) for t in inputs]
+        results = tuple(wrap(h) for h in op.pullback(handles, attrs, 0)[0])
+        note_views(tensors, results)
+        return shape_results(op, results)
     results = Node.apply(Call(op, places, attrs, mesh, len(tensors)), None, *tensors)
     return shape_results(op, results)
 

@@ -236,7 +236,7 @@ def above(func, args, kwargs):
         check_promotion(ShardTensor._promotion_mode, inputs, func)
         if not op.in_place:
             inputs = [_moves.FromDTensor.apply(t) if isinstance(t, DTensor) else t for t in inputs]
-            if all(t is None or t.dtype in NAMES for t in inputs):
+            if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
                 return call(op, lowered(op, inputs), attrs)
     except NotOurs:
         pass
