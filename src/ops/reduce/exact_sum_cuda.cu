@@ -1,4 +1,5 @@
-/* Exact sums on a CUDA device: blocks add their elements in shared memory, then to the sum. Integers may be added in any order. */
+/* Exact sums on a CUDA device: blocks add their elements in shared memory, then to the sum. Integers may be added in
+ * any order. A sum of few elements is one thread's. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/index.cuh"
@@ -7,7 +8,8 @@
 
 namespace {
 
-enum { THREADS = 256, MOST_WORDS = STNI_EXACT_DIGITS_F64 + STNI_EXACT_COUNTS, PER_BLOCK = 1 << 14, MOST_BLOCKS = 1 << 15 };
+enum { THREADS = 256, FEW = 64, PER_BLOCK = 1 << 14, MOST_BLOCKS = 1 << 15 };
+enum { MOST_WORDS = STNI_EXACT_DIGITS_F64 + STNI_EXACT_COUNTS };
 enum { ELEMENT, RESULT, SIDES };
 
 typedef unsigned long long word; /* atomicAdd knows no signed one of its size; sums wrap alike */
@@ -24,6 +26,29 @@ struct addition {
 STNI_DEVICE stni_exact_addend addend_of(float x) { return stni_exact_addend_f32(x); }
 STNI_DEVICE stni_exact_addend addend_of(double x) { return stni_exact_addend_f64(x); }
 
+template <class S> STNI_DEVICE stni_exact_addend addend_at(const addition &g, int64_t result_at, int64_t i)
+{
+    int64_t element[1];
+    any_offsets_of(g.reduced, i, element);
+    return addend_of(load(static_cast<const S *>(g.in)[result_at + element[0]]));
+}
+
+template <class S> __global__ void __launch_bounds__(THREADS) add_alone(const __grid_constant__ addition g)
+{
+    const int64_t result = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t at[SIDES];
+    if (result >= g.kept.count)
+        return;
+    any_offsets_of(g.kept, result, at);
+    word *const sum = g.sums + at[RESULT] * g.words;
+    for (int64_t i = 0; i < g.reduced.count; i++) {
+        const stni_exact_addend a = addend_at<S>(g, at[ELEMENT], i);
+        for (int j = 0; j < 3; j++)
+            if (a.word[j])
+                sum[a.at + j] += (word)a.word[j];
+    }
+}
+
 template <class S> __global__ void __launch_bounds__(THREADS) add(const __grid_constant__ addition g, int64_t result0)
 {
     STNI_SHARED(word, part, MOST_WORDS);
@@ -34,9 +59,7 @@ template <class S> __global__ void __launch_bounds__(THREADS) add(const __grid_c
     __syncthreads();
     any_offsets_of(g.kept, result, at);
     for (int64_t i = g.first + (int64_t)blockIdx.y * THREADS + threadIdx.x; i < g.end; i += step) {
-        int64_t element[1];
-        any_offsets_of(g.reduced, i, element);
-        const stni_exact_addend a = addend_of(load(static_cast<const S *>(g.in)[at[ELEMENT] + element[0]]));
+        const stni_exact_addend a = addend_at<S>(g, at[ELEMENT], i);
         for (int j = 0; j < 3; j++)
             if (a.word[j])
                 atomicAdd(&part[a.at + j], (word)a.word[j]);
@@ -65,6 +88,10 @@ template <class S> __global__ void __launch_bounds__(THREADS) round_sums(stn_dty
 template <class S> void launch_part(addition &g, cudaStream_t stream)
 {
     const int64_t wanted = (g.end - g.first + PER_BLOCK - 1) / PER_BLOCK;
+    if (g.reduced.count <= FEW) {
+        STNI_LAUNCH(add_alone<S>, blocks_for(g.kept.count, THREADS), THREADS, stream, g);
+        return;
+    }
     for (int64_t result0 = 0; result0 < g.kept.count; result0 += MOST_BLOCKS) {
         const int64_t left = g.kept.count - result0, results = left < MOST_BLOCKS ? left : (int64_t)MOST_BLOCKS;
         const int64_t most = MOST_BLOCKS / results;
