@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-program = sys.argv[1]
+program = str(pathlib.Path(sys.argv[1]).resolve())
 
 
 def run(folder, *arguments, status=0):

@@ -36,13 +36,16 @@ stn_status stni_dist_list(struct stni_dist *d, int i, const int64_t **out, int64
 {
     const struct stni_dist_page *page = d->call->arg;
     stn_tensor *tensor = i + 1 < d->call->n_in ? d->call->in[i + 1] : NULL;
-    *out = NULL;
-    *n = 0;
-    if (tensor == NULL)
-        return STN_OK;
-    *n = tensor->spec->numel;
-    *out = stni_words_of(tensor);
-    return *out != NULL ? STN_OK : read_list(d, page->lists[i], tensor, out, *n);
+    if (!d->lists[i].is_read && tensor != NULL) {
+        d->lists[i].n = tensor->spec->numel;
+        d->lists[i].words = stni_words_of(tensor);
+        if (d->lists[i].words == NULL)
+            STNI_TRY(read_list(d, page->lists[i], tensor, &d->lists[i].words, d->lists[i].n));
+    }
+    d->lists[i].is_read = 1;
+    *out = d->lists[i].words;
+    *n = d->lists[i].n;
+    return STN_OK;
 }
 
 /* offsets[r + 1] = offsets[r] + sizes[r]. */

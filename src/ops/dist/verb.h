@@ -21,6 +21,8 @@ struct stni_dist_attrs {
     int64_t below, above, mode; /* of a halo */
 };
 
+enum { STNI_DIST_LISTS = 2 }; /* inputs behind the first, at most */
+
 struct stni_dist {
     stn_op_call *call;
     const struct stni_dist_attrs *attrs;
@@ -31,7 +33,12 @@ struct stni_dist {
     int dim;
     int64_t n; /* elements of the input along the dim */
     struct stni_facts facts;
-    int64_t *owned[4]; /* lists of numbers, freed when the call is done */
+    struct {
+        int is_read;
+        const int64_t *words; /* NULL: absent */
+        int64_t n;
+    } lists[STNI_DIST_LISTS];
+    int64_t *owned[2 * STNI_DIST_LISTS]; /* lists and their offsets, freed when the call is done */
     int n_owned;
     /* The plan. */
     struct stni_ranges send, receive;
@@ -47,7 +54,7 @@ struct stni_dist_page {
     enum stni_native native;                  /* the collective that does the same along the first dim */
     int meets;                                /* enum stni_route_meets */
     int pairs;                                /* each rank says what it sends and expects: the two ends are compared */
-    const char *lists[2];                     /* names of the inputs behind the first; NULL: none */
+    const char *lists[STNI_DIST_LISTS];       /* names of the inputs behind the first; NULL: none */
     stn_status (*apply)(struct stni_dist *d); /* NULL: by a route */
 };
 

@@ -266,6 +266,41 @@ static void ranks_outside_get_their_input_back(void)
     test_ranks(3, outside_body, NULL);
 }
 
+/* By name, both lists as ordinary tensors: rank r sends r + 1 elements to each, and gets 1, 2, … of them. */
+static stn_status lists_body(stn_context *context, void *arg)
+{
+    const int p = stn_context_size(context), r = stn_context_rank(context);
+    const stn_attr attrs[] = {{.name = "mesh", .type = STN_ATTR_INT, .value.i = 0},
+                              {.name = "convention", .type = STN_ATTR_STRING, .value.s = "per_rank"}};
+    const int64_t n = p;
+    int64_t send[8], receive[8], length = 0;
+    double values[64], want[64];
+    (void)arg;
+    stn_scope_begin(context);
+    test_mesh(context, p, 0);
+    for (int q = 0; q < p; q++) {
+        send[q] = r + 1;
+        receive[q] = q + 1;
+        for (int i = 0; i < r + 1; i++)
+            values[q * (r + 1) + i] = 10 * r + q;
+        for (int i = 0; i < q + 1; i++)
+            want[length++] = 10 * q + r;
+    }
+    stn_tensor *y = NULL, *in[] = {vector(context, p * (r + 1), values), NULL, NULL};
+    in[1] = stn_wrap(context, STN_DTYPE_I64, 1, &n, NULL, send, NULL, NULL);
+    in[2] = stn_wrap(context, STN_DTYPE_I64, 1, &n, NULL, receive, NULL, NULL);
+    CHECK_STATUS(stn_call(context, "dist_all_to_all", 3, in, 2, attrs, 1, &y), STN_OK);
+    expect_values(y, length, want);
+    return stn_scope_end(context);
+}
+
+static void lists_of_sizes_may_be_tensors(void)
+{
+    test_ranks(1, lists_body, NULL);
+    test_ranks(3, lists_body, NULL);
+    test_ranks(5, lists_body, NULL);
+}
+
 /* Transposed memory, integers, and a tensor without dims. */
 static stn_status kinds_body(stn_context *context, void *arg)
 {
@@ -320,6 +355,7 @@ int main(int argc, char **argv)
         {"slices_of_a_grid_join_rows_and_columns", slices_of_a_grid_join_rows_and_columns},
         {"halos_of_a_grid_have_corners", halos_of_a_grid_have_corners},
         {"ranks_outside_get_their_input_back", ranks_outside_get_their_input_back},
+        {"lists_of_sizes_may_be_tensors", lists_of_sizes_may_be_tensors},
         {"strides_integers_and_tensors_without_dims_travel_too", strides_integers_and_tensors_without_dims_travel_too},
     };
     return TEST_MAIN(argc, argv, cases);
