@@ -40,53 +40,30 @@ static PyObject *divide(PyObject *a, PyObject *b)
 {
     return is_number(a) ? reversed("reciprocal", "mul", a, b) : binary("div", a, b);
 }
-static PyObject *floor_divide(PyObject *a, PyObject *b)
-{
-    return binary("floor_divide", a, b);
-}
-static PyObject *remainder_of(PyObject *a, PyObject *b)
-{
-    return binary("remainder", a, b);
-}
-static PyObject *matrix_multiply(PyObject *a, PyObject *b)
-{
-    return binary("matmul", a, b);
-}
-static PyObject *both(PyObject *a, PyObject *b)
-{
-    return binary("logical_and", a, b);
-}
-static PyObject *either(PyObject *a, PyObject *b)
-{
-    return binary("logical_or", a, b);
-}
-static PyObject *one_of(PyObject *a, PyObject *b)
-{
-    return binary("logical_xor", a, b);
-}
+
+/* Operators that are one op each. */
+#define OPERATOR(function, op)                             \
+    static PyObject *function(PyObject *a, PyObject *b)    \
+    {                                                      \
+        return binary(op, a, b);                           \
+    }
+OPERATOR(floor_divide, "floor_divide")
+OPERATOR(remainder_of, "remainder")
+OPERATOR(matrix_multiply, "matmul")
+OPERATOR(both, "logical_and")
+OPERATOR(either, "logical_or")
+OPERATOR(one_of, "logical_xor")
+OPERATOR(add_to, "add_")
+OPERATOR(subtract_from, "sub_")
+OPERATOR(multiply_by, "mul_")
+OPERATOR(divide_by, "div_")
+#undef OPERATOR
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 {
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
     return binary("pow", a, b);
-}
-
-static PyObject *add_to(PyObject *a, PyObject *b)
-{
-    return binary("add_", a, b);
-}
-static PyObject *subtract_from(PyObject *a, PyObject *b)
-{
-    return binary("sub_", a, b);
-}
-static PyObject *multiply_by(PyObject *a, PyObject *b)
-{
-    return binary("mul_", a, b);
-}
-static PyObject *divide_by(PyObject *a, PyObject *b)
-{
-    return binary("div_", a, b);
 }
 
 static PyObject *negative(PyObject *a)
@@ -97,7 +74,7 @@ static PyObject *absolute(PyObject *a)
 {
     return stnp_call_named("abs", a, NULL);
 }
-static PyObject * not(PyObject * a)
+static PyObject *inverted(PyObject *a)
 {
     return stnp_call_named("logical_not", a, NULL);
 }
@@ -147,7 +124,7 @@ PyType_Slot stnp_number_slots[] = {
     {Py_nb_xor, one_of},
     {Py_nb_negative, negative},
     {Py_nb_absolute, absolute},
-    {Py_nb_invert, not },
+    {Py_nb_invert, inverted },
     {Py_nb_inplace_add, add_to},
     {Py_nb_inplace_subtract, subtract_from},
     {Py_nb_inplace_multiply, multiply_by},
