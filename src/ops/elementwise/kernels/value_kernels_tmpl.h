@@ -3,8 +3,9 @@
 #include "ops/elementwise/kernels/functions.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 
-/* Stands where the op's rule lets no operand of the class come: never run. */
-#define NONE x
+/* Stands where the op's rule lets no operand of the class come: never run but by tests of all blocks. It is a number of
+ * any result's type: no two compilers make the same truth of a complex x. */
+#define NONE 0
 
 #define COLUMN(floating, integer, boolean, complex_) floating
 #define NUMBER(n) ((R)(n).f)
