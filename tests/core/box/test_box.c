@@ -155,7 +155,7 @@ static void copy_from_a_broadcast_dim_repeats_its_element(void)
 /* Beyond the size from which copies stream: rows of one element each, or one element for all, at every offset from a line, with gaps behind rows. */
 static void large_rows_of_one_element_are_whole_and_nothing_else_is_written(void)
 {
-    enum { ROWS = 37, BYTES = 40000, GAP = 80, LINE = 64 };
+    enum { ROWS = 37, BYTES = 40000, GAP = 96, LINE = 64 }; /* in all a multiple of a line */
     unsigned char *memory = aligned_alloc(LINE, (ROWS + 1) * (BYTES + GAP)), *want = malloc((ROWS + 1) * (BYTES + GAP)), elements[ROWS * 16];
     for (size_t i = 0; i < sizeof elements; i++)
         elements[i] = (unsigned char)(i * 7 + 1);
