@@ -593,7 +593,9 @@ static stn_status second_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &x, 1, 1, &first), STN_OK);
     CHECK_STATUS(stn_grad(context, 1, &first, &ones, 1, &x, 0, 0, &second), STN_OK);
     against_one_compare(second, (double[]){2, 2, 2, 2, 2}, 1e-15);
-    return stn_scope_end(context);
+    const stn_status status = stn_scope_end(context);
+    stn_queue_sync(stn_context_queue(context)); /* behind queued work `destroy` is called with what lies in this frame */
+    return status;
 }
 
 static void a_backward_of_ops_is_differentiated_again(void)
