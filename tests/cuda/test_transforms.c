@@ -151,6 +151,7 @@ static void transforms_are_recorded(void)
     stn_graph *graph = NULL;
     if (!context)
         return;
+    stn_scope_begin(context);
     stn_tensor *x = both_input(context, STN_DTYPE_F64, 3, shape, 1),
                *y = both_input(context, STN_DTYPE_F64, 3, other, 2);
     stn_tensor *planned = stn_rfft(x, 0, 2, STN_FFT_BACKWARD),
@@ -175,6 +176,7 @@ static void transforms_are_recorded(void)
     CHECK(apart < 1e-10);
     CHECK(stn_tensor_dtype(planned) == STN_DTYPE_C128);
     stn_graph_destroy(&graph);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
     stn_context_destroy(&context);
 }
 
