@@ -5,4 +5,5 @@
 #define ROWS STNI_TRUTH_LIST
 #define RESULT uint8_t
 #define KERNELS stni_truth_kernels
+#define NONE 0 /* no two compilers make the same truth of a complex x */
 #include "ops/elementwise/kernels/value_kernels_tmpl.h"

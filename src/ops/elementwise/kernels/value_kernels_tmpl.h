@@ -3,9 +3,10 @@
 #include "ops/elementwise/kernels/functions.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 
-/* Stands where the op's rule lets no operand of the class come: never run but by tests of all blocks. It is a number of
- * any result's type: no two compilers make the same truth of a complex x. */
-#define NONE 0
+/* Stands where the op's rule lets no operand of the class come: never run but by tests of all blocks. */
+#ifndef NONE
+#define NONE x
+#endif
 
 #define COLUMN(floating, integer, boolean, complex_) floating
 #define NUMBER(n) ((R)(n).f)
