@@ -63,6 +63,11 @@ typedef struct stnp_op {
 extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type,
     *stnp_pullback_type;
 
+/** An object of `type`, whose struct begins with PyObject_HEAD and the context, which it keeps; the rest is not set. */
+void *stnp_owned_new(PyTypeObject *type, stnp_context *context);
+void stnp_owned_free(PyObject *object); /**< The end of such a type's tp_dealloc. */
+PyTypeObject *stnp_owned_type(const char *name, size_t size, PyType_Slot *slots);
+
 /** A new reference to a wrapper; each takes over one reference of `handle`, also where it fails. */
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle);
 PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle);

@@ -7,21 +7,11 @@ enum { MOST_RANKS = 1 << 20 };
 
 PyObject *stnp_wrap_mesh(stnp_context *context, const stn_mesh *handle)
 {
-    stnp_mesh *self = PyObject_New(stnp_mesh, stnp_mesh_type);
+    stnp_mesh *self = stnp_owned_new(stnp_mesh_type, context);
     if (!self)
         return NULL;
     self->handle = handle;
-    self->context = context;
-    Py_INCREF((PyObject *)context);
     return (PyObject *)self;
-}
-
-static void destroy(PyObject *object)
-{
-    PyTypeObject *type = Py_TYPE(object);
-    Py_DECREF((PyObject *)((stnp_mesh *)object)->context);
-    PyObject_Free(object);
-    Py_DECREF((PyObject *)type);
 }
 
 /** Texts of a sequence of str, borrowed from it. */
@@ -193,7 +183,7 @@ PyTypeObject *stnp_make_mesh_type(void)
         {0},
     };
     PyType_Slot slots[] = {
-        {Py_tp_dealloc, destroy},
+        {Py_tp_dealloc, stnp_owned_free},
         {Py_tp_getset, members},
         {Py_tp_methods, methods},
         {Py_tp_repr, describe},
@@ -202,7 +192,5 @@ PyTypeObject *stnp_make_mesh_type(void)
         {Py_tp_doc, "A grid of ranks, made by Context.mesh."},
         {0},
     };
-    PyType_Spec spec = {"shardtensor._c.Mesh", sizeof(stnp_mesh), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    return (PyTypeObject *)PyType_FromSpec(&spec);
+    return stnp_owned_type("shardtensor._c.Mesh", sizeof(stnp_mesh), slots);
 }

@@ -11,14 +11,12 @@ typedef struct pullback {
 
 static PyObject *wrap(stnp_context *context, stn_pullback *handle, int n_inputs, int n_outputs)
 {
-    pullback *self = PyObject_New(pullback, stnp_pullback_type);
+    pullback *self = stnp_owned_new(stnp_pullback_type, context);
     if (!self) {
         stnp_give_up(context, handle);
         return NULL;
     }
     self->handle = handle;
-    self->context = context;
-    Py_INCREF((PyObject *)context);
     self->n_inputs = n_inputs;
     self->n_outputs = n_outputs;
     return (PyObject *)self;
@@ -27,11 +25,8 @@ static PyObject *wrap(stnp_context *context, stn_pullback *handle, int n_inputs,
 static void destroy(PyObject *object)
 {
     pullback *self = (pullback *)object;
-    PyTypeObject *type = Py_TYPE(object);
     stnp_give_up(self->context, self->handle);
-    Py_DECREF((PyObject *)self->context);
-    PyObject_Free(object);
-    Py_DECREF((PyObject *)type);
+    stnp_owned_free(object);
 }
 
 /** Inputs of a list and attributes of a dict, as bind() sorts them. All borrowed. */
@@ -190,7 +185,5 @@ PyTypeObject *stnp_make_pullback_type(void)
         {Py_tp_doc, "What one call keeps for its gradients; made by Op.pullback."},
         {0},
     };
-    PyType_Spec spec = {"shardtensor._c.Pullback", sizeof(pullback), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    return (PyTypeObject *)PyType_FromSpec(&spec);
+    return stnp_owned_type("shardtensor._c.Pullback", sizeof(pullback), slots);
 }

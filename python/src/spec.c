@@ -7,25 +7,19 @@ PyTypeObject *stnp_spec_type;
 
 PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle)
 {
-    stnp_spec *self = PyObject_New(stnp_spec, stnp_spec_type);
+    stnp_spec *self = stnp_owned_new(stnp_spec_type, context);
     if (!self) {
         stn_spec_release(&handle);
         return NULL;
     }
     self->handle = handle;
-    self->context = context;
-    Py_INCREF((PyObject *)context);
     return (PyObject *)self;
 }
 
 static void destroy(PyObject *object)
 {
-    stnp_spec *self = (stnp_spec *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    stn_spec_release(&self->handle);
-    Py_DECREF((PyObject *)self->context);
-    PyObject_Free(object);
-    Py_DECREF((PyObject *)type);
+    stn_spec_release(&((stnp_spec *)object)->handle);
+    stnp_owned_free(object);
 }
 
 /* Explicit cuts: {dim: [elements of each piece]} */
@@ -267,7 +261,5 @@ PyTypeObject *stnp_make_spec_type(void)
         {Py_tp_doc, "A layout, made by Context.spec."},
         {0},
     };
-    PyType_Spec spec = {"shardtensor._c.Spec", sizeof(stnp_spec), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    return (PyTypeObject *)PyType_FromSpec(&spec);
+    return stnp_owned_type("shardtensor._c.Spec", sizeof(stnp_spec), slots);
 }

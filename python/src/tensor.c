@@ -7,25 +7,19 @@ PyTypeObject *stnp_tensor_type;
 
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle)
 {
-    stnp_tensor *self = PyObject_New(stnp_tensor, stnp_tensor_type);
+    stnp_tensor *self = stnp_owned_new(stnp_tensor_type, context);
     if (!self) {
         stn_tensor_release(&handle);
         return NULL;
     }
     self->handle = handle;
-    self->context = context;
-    Py_INCREF((PyObject *)context);
     return (PyObject *)self;
 }
 
 static void destroy(PyObject *object)
 {
-    stnp_tensor *self = (stnp_tensor *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    stn_tensor_release(&self->handle);
-    Py_DECREF((PyObject *)self->context);
-    PyObject_Free(object);
-    Py_DECREF((PyObject *)type);
+    stn_tensor_release(&((stnp_tensor *)object)->handle);
+    stnp_owned_free(object);
 }
 
 static stn_tensor *handle_of(PyObject *object)
@@ -329,7 +323,5 @@ PyTypeObject *stnp_make_tensor_type(void)
     for (const PyType_Slot *s = stnp_number_slots; s->slot; s++)
         slots[n++] = *s;
     slots[n] = (PyType_Slot){0};
-    PyType_Spec spec = {"shardtensor._c.Tensor", sizeof(stnp_tensor), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    return (PyTypeObject *)PyType_FromSpec(&spec);
+    return stnp_owned_type("shardtensor._c.Tensor", sizeof(stnp_tensor), slots);
 }
