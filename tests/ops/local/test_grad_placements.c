@@ -11,13 +11,6 @@ enum { ROWS = 5, N = 2 * ROWS };
 
 static const int64_t shape_2d[] = {ROWS, 2};
 
-static void expect(stn_context *context, stn_status status, const char *wanted)
-{
-    char text[300];
-    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
-    CHECK_STR(text, wanted);
-}
-
 static const stn_spec *spec_of(stn_context *context, const stn_mesh *mesh, const stn_placement *placements)
 {
     const stn_spec *spec = NULL;
@@ -292,21 +285,21 @@ static stn_status refused_body(stn_context *context, void *arg)
     stn_tensor *s = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, shape_2d, NULL, test_value);
     stn_tensor *r = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 2, shape_2d, NULL, test_value);
     stn_to_local_with(s, &whole);
-    expect(context, STN_ERR_ARGUMENT,
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
            "to_local_with: grad_placements[0] got Replicate, wanted the same where the tensor is Shard(0)");
     stn_to_local_with(r, &largest);
-    expect(
+    CHECK_ERROR(
         context, STN_ERR_ARGUMENT,
         "to_local_with: grad_placements[0] got Partial(max), wanted Replicate, Partial(sum) or Partial(avg) where the "
         "tensor is Replicate");
     stn_to_local_with(r, NULL);
-    expect(context, STN_ERR_ARGUMENT, "to_local_with: grad_placements got NULL, wanted one for each axis of the mesh");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "to_local_with: grad_placements got NULL, wanted one for each axis of the mesh");
     stn_from_local_with(stn_to_local(r, STN_GRAD_PER_RANK), stn_tensor_spec(r), &average);
-    expect(context, STN_ERR_ARGUMENT,
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
            "from_local_with: grad_placements[0] got Partial(avg), wanted Replicate or Partial(sum) where the tensor is "
            "Replicate");
     stn_full_tensor_with(s, &rows);
-    expect(
+    CHECK_ERROR(
         context, STN_ERR_ARGUMENT,
         "full_tensor_with: grad_placements[0] got Shard(0), wanted Replicate, Partial(sum) or Partial(avg) where the "
         "tensor is Replicate");

@@ -310,13 +310,6 @@ static void a_pole_brings_the_other_side_alone(void)
     test_ranks(2, traffic_body, NULL);
 }
 
-static void expect(stn_context *context, stn_status status, const char *wanted)
-{
-    char text[300];
-    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
-    CHECK_STR(text, wanted);
-}
-
 static stn_status refused_body(stn_context *context, void *arg)
 {
     const stn_mesh *mesh = test_mesh(context, 2, 0);
@@ -335,25 +328,25 @@ static stn_status refused_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, (int64_t[]){5, 3}, NULL, test_value);
     stn_context_stats_reset(context);
     stn_halo_pad(x, &negative, STN_GRAD_PER_RANK);
-    expect(context, STN_ERR_ARGUMENT, "halo_pad: halo: below[0] and above[0] got -1 and 0, wanted widths of 0 or more");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "halo_pad: halo: below[0] and above[0] got -1 and 0, wanted widths of 0 or more");
     stn_halo_pad(x, &wide, STN_GRAD_PER_RANK);
-    expect(context, STN_ERR_SHAPE,
+    CHECK_ERROR(context, STN_ERR_SHAPE,
            "halo_pad: halo: below[0] and above[0] got 0 and 5, wanted less than the dim's 5 elements to reflect");
     stn_halo_pad(x, &pole, STN_GRAD_PER_RANK);
-    expect(
+    CHECK_ERROR(
         context, STN_ERR_ARGUMENT,
         "halo_pad: halo: longitude got 3 elements and mode 3, wanted an even number of them and STN_PADDING_CIRCULAR "
         "to turn them over the poles");
     pole.longitude = 0;
     stn_halo_pad(x, &pole, STN_GRAD_PER_RANK);
-    expect(context, STN_ERR_ARGUMENT,
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
            "halo_pad: halo: latitude and longitude got 0 and 0, wanted two of the tensor's 2 dims");
     stn_halo_pad(x, &ok, (stn_grad_convention)7);
-    expect(context, STN_ERR_ARGUMENT, "halo_pad: convention got 7, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "halo_pad: convention got 7, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED");
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
     CHECK_I64(stats.messages, 0);
     stn_halo_unpad_add(stn_to_local(x, STN_GRAD_PER_RANK), stn_tensor_spec(x), &ok, STN_GRAD_PER_RANK);
-    expect(context, STN_ERR_SHAPE,
+    CHECK_ERROR(context, STN_ERR_SHAPE,
            stn_context_rank(context) == 0
                ? "halo_unpad_add: local got shape (3, 3), wanted this rank's chunk with its margins (4, 3)"
                : "halo_unpad_add: local got shape (2, 3), wanted this rank's chunk with its margins (3, 3)");
