@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct run {
     stn_rank_main body;
@@ -47,6 +48,22 @@ stn_status test_launch(int n, const stn_context_options *options, stn_rank_main 
 void test_ranks(int n, stn_rank_main body, void *arg)
 {
     CHECK_STATUS(test_launch(n, NULL, body, arg), STN_OK);
+}
+
+void test_worlds(stn_rank_main body, void *arg)
+{
+    static const int worlds[] = {1, 2, 3, 6};
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++)
+        test_ranks(worlds[i], body, arg);
+}
+
+bool test_check_error(stn_context *context, stn_status status, const char *text, int is_part, const char *file, int line)
+{
+    char got[2048] = "";
+    const bool held = test_check_status((int)stn_context_take_error(context, got, sizeof got), (int)status, file, line, "kept error");
+    if (is_part && strstr(got, text) != NULL)
+        return test_check(true, file, line, text) && held;
+    return test_check_str(got, text, file, line, "kept error") && held;
 }
 
 const stn_mesh *test_mesh(stn_context *context, int rows, int columns)
@@ -119,4 +136,15 @@ void test_read(stn_tensor *tensor, double *out, int64_t n)
         out[i] = dtype == STN_DTYPE_F64 ? ((double *)data)[i] : dtype == STN_DTYPE_I64 ? (double)((int64_t *)data)[i] : ((float *)data)[i];
     free(data);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+void test_compare(stn_tensor *tensor, const double *want, int64_t n, double tolerance)
+{
+    if (!stn_mesh_contains_me(stn_spec_mesh(stn_tensor_spec(tensor))))
+        return;
+    double *got = calloc((size_t)n + 1, sizeof *got);
+    test_read(tensor, got, n);
+    for (int64_t i = 0; i < n; i++)
+        CHECK_NEAR(got[i], want[i], tolerance);
+    free(got);
 }

@@ -15,6 +15,9 @@
 /** Runs `body` on `n` thread ranks; under mpirun (stn_mpi_tests) on the job's, whose number `n` is, or 0. */
 void test_ranks(int n, stn_rank_main body, void *arg);
 
+/** The same on 1, 2, 3 and 6 ranks. */
+void test_worlds(stn_rank_main body, void *arg);
+
 /** The same with options for each rank (its queue is set here). @return stn_launch's status, unchecked. */
 stn_status test_launch(int n, const stn_context_options *options, stn_rank_main body, void *arg);
 
@@ -28,6 +31,19 @@ stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_pl
 
 /** The whole tensor, row-major, as doubles (f32, f64, i64), on every rank; collective. `n` must be its number of elements. */
 void test_read(stn_tensor *tensor, double *out, int64_t n);
+
+/** Checks each of the tensor's n elements, on the ranks of its mesh, with CHECK_NEAR; collective over these. */
+void test_compare(stn_tensor *tensor, const double *want, int64_t n, double tolerance);
+
+/** The context has kept an error of this status and text; it is taken. */
+#define CHECK_ERROR(context, status, text) test_check_error((context), (status), (text), 0, __FILE__, __LINE__)
+/** An error of this status whose text has this part. */
+#define CHECK_ERROR_PART(context, status, part) test_check_error((context), (status), (part), 1, __FILE__, __LINE__)
+/** The result is an error tensor, and the error is this one. */
+#define CHECK_REFUSED(context, result, status, text) \
+    (CHECK(stn_tensor_is_error(result)), CHECK_ERROR(context, status, text))
+
+bool test_check_error(stn_context *context, stn_status status, const char *text, int is_part, const char *file, int line);
 
 /** A value without ties: about -1 to 1, decided by i alone. */
 double test_value(int64_t i);

@@ -3,17 +3,6 @@
 
 enum { N = 7 };
 
-/* The whole of a tensor on the ranks of its mesh. */
-static void compare(stn_tensor *tensor, const double *want, double tolerance)
-{
-    double got[N];
-    if (!stn_mesh_contains_me(stn_spec_mesh(stn_tensor_spec(tensor))))
-        return;
-    test_read(tensor, got, N);
-    for (int i = 0; i < N; i++)
-        CHECK_NEAR(got[i], want[i], tolerance);
-}
-
 static double whole_number(int64_t i)
 {
     return (double)((i * 5) % 11 - 4);
@@ -45,7 +34,7 @@ static void check_grad(stn_tensor *tensor, double factor, double power)
         want[i] = factor * (power == 2 ? whole_number(i) * whole_number(i) : power == 1 ? whole_number(i) : 1);
     CHECK_STATUS(stn_grad_of(tensor, &grad), STN_OK);
     if (CHECK_PTR(grad))
-        compare(grad, want, 0);
+        test_compare(grad, want, N, 0);
 }
 
 /* Hooks */
@@ -108,7 +97,7 @@ static stn_status hooks_body(stn_context *context, void *arg)
     double want[N];
     for (int i = 0; i < N; i++)
         want[i] = 6 * whole_number(i);
-    compare(grad, want, 0);
+    test_compare(grad, want, N, 0);
     CHECK_I64(first.calls + second.calls + half.calls, 6);
     CHECK_I64(complete.calls, 1);
     stn_status status = stn_scope_end(context);
@@ -139,13 +128,6 @@ static stn_status give_another_shape(stn_tensor *gradient, stn_tensor **instead,
     return STN_OK;
 }
 
-static void expect(stn_context *context, stn_status status, const char *wanted)
-{
-    char text[300];
-    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
-    CHECK_STR(text, wanted);
-}
-
 static stn_status refused_body(stn_context *context, void *arg)
 {
     (void)arg;
@@ -153,16 +135,16 @@ static stn_status refused_body(stn_context *context, void *arg)
     stn_tensor *x = leaf(context, stn_shard(0)), *y = stn_mul_number(x, 2);
     CHECK_STATUS(stn_add_tensor_hook(y, fail, NULL, NULL), STN_OK);
     CHECK_STATUS(stn_backward(sum(y)), STN_ERR_CALLBACK);
-    expect(context, STN_ERR_CALLBACK, "a tensor hook returned \"input or output failed\"");
+    CHECK_ERROR(context, STN_ERR_CALLBACK, "a tensor hook returned \"input or output failed\"");
     y = stn_mul_number(x, 2);
     CHECK_STATUS(stn_add_tensor_hook(y, give_another_shape, NULL, NULL), STN_OK);
     CHECK_STATUS(stn_backward(sum(y)), STN_ERR_CALLBACK);
-    expect(context, STN_ERR_CALLBACK,
+    CHECK_ERROR(context, STN_ERR_CALLBACK,
            "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the tensor's");
     stn_add_tensor_hook(stn_detach(x), fail, NULL, NULL);
-    expect(context, STN_ERR_STATE, "stn_add_tensor_hook: tensor does not require grad");
+    CHECK_ERROR(context, STN_ERR_STATE, "stn_add_tensor_hook: tensor does not require grad");
     stn_add_tensor_hook(x, NULL, NULL, NULL);
-    expect(context, STN_ERR_ARGUMENT, "stn_add_tensor_hook: hook got NULL");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "stn_add_tensor_hook: hook got NULL");
     return stn_scope_end(context);
 }
 
@@ -208,7 +190,7 @@ static stn_status keep_body(stn_context *context, void *arg)
     stn_spec_release(&spec);
     CHECK(!stn_is_leaf(y));
     stn_retain_grad(stn_detach(y));
-    expect(context, STN_ERR_STATE, "stn_retain_grad: tensor does not require grad");
+    CHECK_ERROR(context, STN_ERR_STATE, "stn_retain_grad: tensor does not require grad");
     return stn_scope_end(context);
 }
 

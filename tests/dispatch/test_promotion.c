@@ -9,17 +9,6 @@
 
 enum { N = 5 };
 
-/* The whole of a tensor on the ranks of its mesh. */
-static void compare(stn_tensor *tensor, const double *want, double tolerance)
-{
-    double got[N];
-    if (!stn_mesh_contains_me(stn_spec_mesh(stn_tensor_spec(tensor))))
-        return;
-    test_read(tensor, got, N);
-    for (int i = 0; i < N; i++)
-        CHECK_NEAR(got[i], want[i], tolerance);
-}
-
 struct told {
     atomic_int warnings;
     char text[256];
@@ -53,19 +42,12 @@ static stn_tensor *on_mesh(stn_context *context, int ranks)
                        test_value);
 }
 
-static void expect(stn_context *context, stn_status status, const char *wanted)
-{
-    char text[300];
-    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
-    CHECK_STR(text, wanted);
-}
-
 static stn_status refused_body(stn_context *context, void *arg)
 {
     (void)arg;
     stn_scope_begin(context);
     stn_mul(on_mesh(context, 2), local_vector(context, N, 1));
-    expect(context, STN_ERR_ARGUMENT, "mul: input 'other' is local, wanted on a mesh as the others");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "mul: input 'other' is local, wanted on a mesh as the others");
     return stn_scope_end(context);
 }
 
@@ -90,7 +72,7 @@ static stn_status promoted_body(stn_context *context, void *arg)
         stn_tensor *y = stn_add(stn_mul(l, x), s);
         for (int k = 0; k < N; k++)
             want[k] = test_value(k) * test_value(k + 20) + test_value(20);
-        compare(y, want, 1e-15);
+        test_compare(y, want, N, 1e-15);
         CHECK(stn_spec_placement(stn_tensor_spec(y), 0).kind == STN_PLACE_SHARD || ranks == 1);
         CHECK_STATUS(stn_backward(stn_sum(y, 0, NULL, 0)), STN_OK);
         CHECK_STATUS(stn_grad_of(l, &grad), STN_OK);
@@ -104,7 +86,7 @@ static stn_status promoted_body(stn_context *context, void *arg)
         }
         stn_tensor *plain = local_vector(context, N, 1);
         stn_mul_(plain, x);
-        expect(context, STN_ERR_ARGUMENT, "mul_: input 'other' is on a mesh, wanted local as the others");
+        CHECK_ERROR(context, STN_ERR_ARGUMENT, "mul_: input 'other' is on a mesh, wanted local as the others");
         CHECK(stn_mul_(stn_clone(x), plain) != NULL);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
@@ -168,14 +150,14 @@ static stn_status written_body(stn_context *context, void *arg)
     stn_tensor *local = local_vector(context, N, 1), *trained = local_vector(context, N, 1);
     CHECK_STATUS(stn_tensor_freeze(local), STN_OK);
     stn_mul_number_(local, 2);
-    expect(context, STN_ERR_STATE, "mul_: 'input' is immutable and cannot be changed in place");
+    CHECK_ERROR(context, STN_ERR_STATE, "mul_: 'input' is immutable and cannot be changed in place");
     stn_dist_broadcast_in_place(local, mesh, 0, NULL);
     char text[200] = "";
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_STATE);
     CHECK(strstr(text, "is immutable and cannot be changed in place") != NULL);
     CHECK_STATUS(stn_set_requires_grad(trained, 1), STN_OK);
     stn_tensor_freeze(trained);
-    expect(context, STN_ERR_STATE,
+    CHECK_ERROR(context, STN_ERR_STATE,
            "stn_tensor_freeze: the tensor is a leaf that requires grad, wanted one that is not trained");
     CHECK_STATUS(stn_set_requires_grad(local, 1), STN_OK);
     stn_optimizer *optimizer = NULL;

@@ -82,9 +82,7 @@ static stn_status distances_body(stn_context *context, void *arg)
 
 static void random_layouts_give_the_distances_of_one_process(void)
 {
-    static const int worlds[] = {1, 2, 3, 6};
-    for (int i = 0; i < 4; i++)
-        test_ranks(worlds[i], distances_body, NULL);
+    test_worlds(distances_body, NULL);
 }
 
 /* Rows that are equal: no distance, no gradient, whatever p. Rows of large numbers that differ little: no digits are lost. */
@@ -186,9 +184,7 @@ static stn_status others_body(stn_context *context, void *arg)
 
 static void random_layouts_give_the_rest_of_one_process_too(void)
 {
-    static const int worlds[] = {1, 2, 3, 6};
-    for (int i = 0; i < 4; i++)
-        test_ranks(worlds[i], others_body, NULL);
+    test_worlds(others_body, NULL);
 }
 
 static stn_status eps_body(stn_context *context, void *arg)

@@ -81,9 +81,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 
 static void random_layouts_give_what_one_process_gives(void)
 {
-    static const int worlds[] = {1, 2, 3, 6};
-    for (int i = 0; i < 4; i++)
-        test_ranks(worlds[i], layouts_body, NULL);
+    test_worlds(layouts_body, NULL);
 }
 
 /* By the definitions, with N = 6, from 4 elements: cut off or filled up. */
@@ -178,14 +176,6 @@ static void pencils_are_turned_not_gathered(void)
     test_ranks(6, pencil_body, NULL);
 }
 
-static void check_refused(stn_context *context, stn_tensor *y, stn_status status, const char *want)
-{
-    char text[512];
-    CHECK(stn_tensor_is_error(y));
-    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
-    CHECK_STR(text, want);
-}
-
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[16];
@@ -193,14 +183,14 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){2, {3, 4}}, zeros);
     stn_tensor *z = stn_cast(x, STN_DTYPE_C64);
-    check_refused(context, stn_fft(stn_cast(x, STN_DTYPE_BF16), 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE,
+    CHECK_REFUSED(context, stn_fft(stn_cast(x, STN_DTYPE_BF16), 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE,
                   "fft: 'input' got bf16, wanted f32, f64 or complex: there are no transforms of 16-bit floats");
-    check_refused(context, stn_rfft(z, 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE, "rfft: 'input' got c64, wanted a real dtype");
-    check_refused(context, stn_ifft(x, -3, 1, STN_FFT_BACKWARD), STN_ERR_ARGUMENT, "ifft: 'n' got -3 points along dim 1, wanted at least 1");
-    check_refused(context, stn_fftn(x, 2, NULL, (const int[]){1, -1}, STN_FFT_ORTHO), STN_ERR_ARGUMENT,
+    CHECK_REFUSED(context, stn_rfft(z, 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE, "rfft: 'input' got c64, wanted a real dtype");
+    CHECK_REFUSED(context, stn_ifft(x, -3, 1, STN_FFT_BACKWARD), STN_ERR_ARGUMENT, "ifft: 'n' got -3 points along dim 1, wanted at least 1");
+    CHECK_REFUSED(context, stn_fftn(x, 2, NULL, (const int[]){1, -1}, STN_FFT_ORTHO), STN_ERR_ARGUMENT,
                   "fftn: 'dim' got -1 for a dim that it names already, wanted distinct dims");
-    check_refused(context, stn_view_as_complex(x), STN_ERR_SHAPE, "view_as_complex: 'input' got shape (3, 4), wanted a last dim of 2");
-    check_refused(context, stn_view_as_real(x), STN_ERR_DTYPE, "view_as_real: 'input' got f32, wanted a complex dtype");
+    CHECK_REFUSED(context, stn_view_as_complex(x), STN_ERR_SHAPE, "view_as_complex: 'input' got shape (3, 4), wanted a last dim of 2");
+    CHECK_REFUSED(context, stn_view_as_real(x), STN_ERR_DTYPE, "view_as_real: 'input' got f32, wanted a complex dtype");
     return stn_scope_end(context);
 }
 

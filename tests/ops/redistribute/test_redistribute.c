@@ -14,13 +14,6 @@ static stn_stats stats_of(stn_context *context)
     return stats;
 }
 
-static void expect(stn_context *context, stn_status status, const char *wanted)
-{
-    char text[300];
-    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
-    CHECK_STR(text, wanted);
-}
-
 /* To a drawn layout on the same mesh; the values of one process do not change. */
 static stn_tensor *call_redistribute(stn_tensor *const *in, const void *arg)
 {
@@ -132,7 +125,7 @@ static stn_status unchanged_body(stn_context *context, void *arg)
     check_values(z, 1);
     /* The same bytes seen twice: whether a change in place were seen by the other would depend on layouts. */
     stn_mul_number_(y, 2);
-    expect(context, STN_ERR_STATE, "mul_: 'input' is a view that need not share memory and cannot be changed in place");
+    CHECK_ERROR(context, STN_ERR_STATE, "mul_: 'input' is a view that need not share memory and cannot be changed in place");
     return stn_scope_end(context);
 }
 
@@ -151,18 +144,18 @@ static stn_status bad_targets_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, mesh, rows, STN_DTYPE_F64, 2, shape_2d, NULL, test_value);
     stn_spec_create(context, mesh, rows, STN_DTYPE_F64, 2, other_shape, NULL, &spec);
     stn_redistribute(x, spec);
-    expect(context, STN_ERR_SHAPE, "redistribute: spec has another shape than the tensor, wanted the same");
+    CHECK_ERROR(context, STN_ERR_SHAPE, "redistribute: spec has another shape than the tensor, wanted the same");
     stn_spec_release(&spec);
     stn_spec_create(context, mesh, rows, STN_DTYPE_F32, 2, shape_2d, NULL, &spec);
     stn_redistribute(x, spec);
-    expect(context, STN_ERR_DTYPE, "redistribute: spec got f32, wanted the tensor's f64");
+    CHECK_ERROR(context, STN_ERR_DTYPE, "redistribute: spec got f32, wanted the tensor's f64");
     stn_spec_release(&spec);
     stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 2, shape_2d, NULL, &local);
     stn_redistribute(x, local);
-    expect(context, STN_ERR_ARGUMENT, "redistribute: spec has no mesh, wanted one: stn_from_local and stn_to_local cross over");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "redistribute: spec has no mesh, wanted one: stn_from_local and stn_to_local cross over");
     stn_spec_release(&local);
     stn_redistribute(x, NULL);
-    expect(context, STN_ERR_ARGUMENT, "redistribute: spec got NULL");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "redistribute: spec got NULL");
     stn_tensor_release(&x);
     return STN_OK;
 }
@@ -244,11 +237,11 @@ static stn_status bad_root_body(stn_context *context, void *arg)
     const stn_spec *spec = spec_on(context, test_mesh(context, 3, 0), stn_shard(0), NULL);
     stn_tensor *wrong = whole_on(context, 1, other_shape), *right = whole_on(context, 1, shape_2d);
     CHECK(stn_tensor_is_error(stn_scatter(context, wrong, 1, spec, 0)));
-    expect(context, STN_ERR_SHAPE, "rank 1: scatter: local got shape (3, 7), wanted (7, 3)");
+    CHECK_ERROR(context, STN_ERR_SHAPE, "rank 1: scatter: local got shape (3, 7), wanted (7, 3)");
     stn_scatter(context, NULL, 1, spec, 0);
-    expect(context, STN_ERR_ARGUMENT, "rank 1: scatter: local is missing or on a mesh, wanted a local tensor on the root");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "rank 1: scatter: local is missing or on a mesh, wanted a local tensor on the root");
     stn_scatter(context, right, 3, spec, 0);
-    expect(context, STN_ERR_ARGUMENT, "scatter: root got 3, wanted a rank of the world, 0 to 2");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "scatter: root got 3, wanted a rank of the world, 0 to 2");
     const stn_spec *whole_numbers;
     stn_placement rows[] = {stn_shard(0)};
     stn_spec_create(context, test_mesh(context, 3, 0), rows, STN_DTYPE_I64, 2, shape_2d, NULL, &whole_numbers);
@@ -336,7 +329,7 @@ static stn_status item_dtypes_body(stn_context *context, void *arg)
     item_of(context, STN_DTYPE_C128, f64, 2.5);
     stn_tensor *x = test_tensor(context, NULL, NULL, STN_DTYPE_F64, 2, shape_2d, NULL, test_value);
     CHECK_STATUS(stn_item(x, &value), STN_ERR_SHAPE);
-    expect(context, STN_ERR_SHAPE, "item: tensor has 21 elements, wanted 1");
+    CHECK_ERROR(context, STN_ERR_SHAPE, "item: tensor has 21 elements, wanted 1");
     CHECK_NEAR(value, 17, 0);
     stn_tensor_release(&x);
     return STN_OK;

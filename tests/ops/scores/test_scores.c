@@ -88,9 +88,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 
 static void random_layouts_give_what_one_process_gives(void)
 {
-    static const int worlds[] = {1, 2, 3, 6};
-    for (int i = 0; i < 4; i++)
-        test_ranks(worlds[i], layouts_body, NULL);
+    test_worlds(layouts_body, NULL);
 }
 
 /* Fields of ROWS x COLS, and MEMBERS of them, as formulas have them. */
@@ -355,14 +353,6 @@ static void zeros_offsets_and_narrow_floats_are_scored(void)
     test_ranks(1, edges_body, NULL);
 }
 
-static void check_refused(stn_context *context, stn_tensor *score, stn_status status, const char *wanted)
-{
-    char text[512];
-    CHECK(stn_tensor_is_error(score));
-    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
-    CHECK_STR(text, wanted);
-}
-
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[12];
@@ -375,31 +365,31 @@ static stn_status refusals_body(stn_context *context, void *arg)
                *wide = stn_cast(x, STN_DTYPE_F64);
     stn_tensor *w = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){1, {3}}, zeros),
                *number = stn_select(y, 0, 0);
-    check_refused(context, stn_rmse(i, x, NULL, 0, NULL, 0), STN_ERR_DTYPE,
+    CHECK_REFUSED(context, stn_rmse(i, x, NULL, 0, NULL, 0), STN_ERR_DTYPE,
                   "rmse: 'input' got i64, wanted a floating dtype");
-    check_refused(context, stn_rmse(x, wide, NULL, 0, NULL, 0), STN_ERR_DTYPE,
+    CHECK_REFUSED(context, stn_rmse(x, wide, NULL, 0, NULL, 0), STN_ERR_DTYPE,
                   "rmse: 'target' got f64, wanted that of 'input', f32");
-    check_refused(context, stn_rmse(x, x, w, 0, NULL, 0), STN_ERR_SHAPE,
+    CHECK_REFUSED(context, stn_rmse(x, x, w, 0, NULL, 0), STN_ERR_SHAPE,
                   "rmse: 'weight' got shape (3), wanted one that broadcasts to that of 'input', (3, 4)");
-    check_refused(context, stn_lp_loss(x, x, NULL, 0, 0, 0, NULL, 0), STN_ERR_ARGUMENT,
+    CHECK_REFUSED(context, stn_lp_loss(x, x, NULL, 0, 0, 0, NULL, 0), STN_ERR_ARGUMENT,
                   "lp_loss: 'p' got 0, wanted a finite number above 0");
-    check_refused(context, stn_lp_loss(x, x, NULL, INFINITY, 0, 0, NULL, 0), STN_ERR_ARGUMENT,
+    CHECK_REFUSED(context, stn_lp_loss(x, x, NULL, INFINITY, 0, 0, NULL, 0), STN_ERR_ARGUMENT,
                   "lp_loss: 'p' got inf, wanted a finite number above 0");
-    check_refused(context, stn_anomaly_correlation(x, x, NULL, NULL, 1, (int[]){2}, 0), STN_ERR_ARGUMENT,
+    CHECK_REFUSED(context, stn_anomaly_correlation(x, x, NULL, NULL, 1, (int[]){2}, 0), STN_ERR_ARGUMENT,
                   "anomaly_correlation: 'dim' got 2, wanted -2 <= dim < 2");
-    check_refused(context, stn_crps_ensemble(x, w, 0, 0), STN_ERR_SHAPE,
+    CHECK_REFUSED(context, stn_crps_ensemble(x, w, 0, 0), STN_ERR_SHAPE,
                   "crps_ensemble: 'target' got shape (3), wanted that of a member, (4)");
-    check_refused(context, stn_crps_ensemble(stn_slice(x, 0, 0, 1, 1), y, 0, 1), STN_ERR_SHAPE,
+    CHECK_REFUSED(context, stn_crps_ensemble(stn_slice(x, 0, 0, 1, 1), y, 0, 1), STN_ERR_SHAPE,
                   "crps_ensemble: 'input' got 1 members along dim 0, wanted at least 2");
-    check_refused(context, stn_crps_ensemble(number, y, 0, 1), STN_ERR_SHAPE,
+    CHECK_REFUSED(context, stn_crps_ensemble(number, y, 0, 1), STN_ERR_SHAPE,
                   "crps_ensemble: 'input' got no dims, wanted one for the members");
-    check_refused(context, stn_energy_score(x, y, NULL, 0, 1, &field_dim, 0), STN_ERR_ARGUMENT,
+    CHECK_REFUSED(context, stn_energy_score(x, y, NULL, 0, 1, &field_dim, 0), STN_ERR_ARGUMENT,
                   "energy_score: 'field_dim' got 0, wanted dims other than that of the members");
-    check_refused(context, stn_energy_score(x, y, w, 0, 0, NULL, 0), STN_ERR_SHAPE,
+    CHECK_REFUSED(context, stn_energy_score(x, y, w, 0, 0, NULL, 0), STN_ERR_SHAPE,
                   "energy_score: 'weight' got shape (3), wanted one that broadcasts to that of 'target', (4)");
-    check_refused(context, stn_energy_score(y, number, NULL, 0, 0, NULL, 0), STN_ERR_SHAPE,
+    CHECK_REFUSED(context, stn_energy_score(y, number, NULL, 0, 0, NULL, 0), STN_ERR_SHAPE,
                   "energy_score: 'input' got 1 dims, wanted one for the members and one of a field");
-    check_refused(context, stn_power_spectrum(number, 0), STN_ERR_SHAPE,
+    CHECK_REFUSED(context, stn_power_spectrum(number, 0), STN_ERR_SHAPE,
                   "power_spectrum: 'input' got no dims, wanted at least 1");
     return stn_scope_end(context);
 }
