@@ -54,7 +54,8 @@ typedef stn_status (*stn_recomputed_function)(stn_context *context, void *user, 
  *  differentiated again.
  *
  * The function must do the same each time, and write to nothing but what it makes: it gets the same inputs and random numbers. It may call
- * stn_recompute itself: that part is run again with this one. Where grad mode is off it is called once, as any function.
+ * stn_recompute itself: that part is run again with this one. Tensor hooks that it sets are those of its first call. Where
+ *  grad mode is off it is called once, as any function.
  *
  * Collective: as the function; backward of its nodes too, over the meshes of the function's ops.
  * @param user     alive until `release` has been called with it (NULL: nobody is told): when the graph of the part is gone, or this call failed.

@@ -3,6 +3,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/leaf.h"
 #include "autograd/node.h"
+#include "autograd/recompute.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 #include "core/tensor/scope.h"
@@ -103,8 +104,14 @@ static stn_status check(stn_tensor *tensor, const char *function)
     return STN_OK;
 }
 
+/* A part that is run again has its hooks from the first time. */
 static stn_status add(stn_tensor *tensor, const struct stni_tensor_hooks *entry)
 {
+    if (stni_recomputation_runs(tensor->context)) {
+        if (entry->destroy)
+            entry->destroy(entry->arg);
+        return STN_OK;
+    }
     struct stni_tensor_hooks **last = tensor->node ? &tensor->node->hooks : &tensor->leaf->tensor_hooks;
     struct stni_tensor_hooks *copy = stni_malloc(sizeof *copy);
     if (!copy)

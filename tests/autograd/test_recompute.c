@@ -244,6 +244,84 @@ static void a_part_may_have_parts_and_several_outputs(void)
     test_ranks(2, nested_body, NULL);
 }
 
+/* Hooks that a part sets on what it makes, and on a tensor that nothing goes on from, are there when it runs again. */
+
+static stn_status count_gradient(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    (void)gradient, (void)instead;
+    ++*(int *)arg;
+    return STN_OK;
+}
+
+static stn_status run_hooked(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                             stn_tensor **outputs)
+{
+    stn_tensor *square = stn_mul(inputs[0], inputs[0]), *aside = stn_tanh(inputs[0]);
+    (void)context, (void)n_inputs, (void)n_outputs;
+    CHECK_STATUS(stn_add_tensor_hook(square, count_gradient, user, NULL), STN_OK);
+    CHECK_STATUS(stn_add_tensor_hook(aside, count_gradient, user, NULL), STN_OK);
+    outputs[0] = stn_mul(square, square);
+    return STN_OK;
+}
+
+static stn_status hooks_body(stn_context *context, void *arg)
+{
+    const stn_placement replicate = STN_R;
+    int runs = 0;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, test_mesh(context, 1, 0), &replicate, ROWS), *y = NULL;
+    CHECK_STATUS(stn_recompute(context, run_hooked, &runs, NULL, 1, &x, 1, &y), STN_OK);
+    CHECK_STATUS(stn_backward(sum_of_squares(y)), STN_OK);
+    CHECK_I64(runs, 1);
+    return stn_scope_end(context);
+}
+
+static void hooks_of_a_part_run_once(void)
+{
+    test_ranks(1, hooks_body, NULL);
+}
+
+/* Collectives of a part are called again on every rank, also where no loss comes from it. */
+static stn_status run_gathered(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                               stn_tensor **outputs)
+{
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)user, (void)n_inputs, (void)n_outputs;
+    stn_tensor *all = stn_dist_all_gather(stn_mul(inputs[0], inputs[0]), mesh, 0, NULL, STN_GRAD_PER_RANK);
+    outputs[0] = stn_mul(all, all);
+    return STN_OK;
+}
+
+static stn_status collectives_body(stn_context *context, void *arg)
+{
+    const int64_t n = 2;
+    const double r = stn_context_rank(context), values[] = {1 + r, 2 - r};
+    const stn_spec *spec;
+    stn_tensor *grad = NULL, *y = NULL;
+    double got[2];
+    (void)arg;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
+    stn_tensor *x = stn_from_host(context, spec, values);
+    stn_spec_release(&spec);
+    stn_set_requires_grad(x, 1);
+    CHECK_STATUS(stn_recompute(context, run_gathered, NULL, NULL, 1, &x, 1, &y), STN_OK);
+    stn_tensor *loss = stn_sum(y, 0, NULL, 0);
+    CHECK_STATUS(stn_backward_many(context, stn_context_rank(context) == 0, &loss, NULL, 0), STN_OK);
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    test_read(grad, got, 2);
+    for (int i = 0; i < 2; i++)
+        CHECK_NEAR(got[i], 4 * values[i] * values[i] * values[i], 1e-15);
+    return stn_scope_end(context);
+}
+
+static void collectives_of_a_part_are_called_again_by_all(void)
+{
+    test_ranks(1, collectives_body, NULL);
+    test_ranks(3, collectives_body, NULL);
+}
+
 /* What cannot be */
 
 static stn_status refusals_body(stn_context *context, void *arg)
@@ -261,6 +339,13 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_no_grad_end(context);
     CHECK_STATUS(stn_backward(sum_of_squares(y)), STN_ERR_STATE);
     CHECK_ERROR_PART(context, STN_ERR_STATE, "input 0 was changed in place");
+
+    struct block seen = {.weight = w};
+    stn_tensor *base = stn_mul_number(stn_detach(a), 2);
+    y = call_block(&seen, stn_narrow(base, 1, 0, WIDTH), 1);
+    stn_mul_number_(base, 3); /* the input shows it */
+    CHECK_STATUS(stn_backward(sum_of_squares(y)), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, "was changed in place");
 
     stn_tensor *out = NULL;
     CHECK_STATUS(stn_recompute(context, NULL, NULL, NULL, 1, &x, 1, &out), STN_ERR_ARGUMENT);
@@ -375,6 +460,8 @@ int main(int argc, char **argv)
         {"what_lies_between_is_not_kept", what_lies_between_is_not_kept},
         {"graphs_are_retained_and_differentiated_again", graphs_are_retained_and_differentiated_again},
         {"a_part_may_have_parts_and_several_outputs", a_part_may_have_parts_and_several_outputs},
+        {"hooks_of_a_part_run_once", hooks_of_a_part_run_once},
+        {"collectives_of_a_part_are_called_again_by_all", collectives_of_a_part_are_called_again_by_all},
         {"wrong_calls_are_refused", wrong_calls_are_refused},
         {"a_function_that_does_something_else_is_told", a_function_that_does_something_else_is_told},
         {"failures_are_the_callers", failures_are_the_callers},
