@@ -22,17 +22,8 @@ struct line {
     int32_t *row;
 };
 
-#define A float
-#define NAME(f) f##_f32
-#include "ops/pool/max_lines_tmpl.h"
-#undef A
-#undef NAME
-#define A double
-#define NAME(f) f##_f64
-#include "ops/pool/max_lines_tmpl.h"
-#undef A
-#undef NAME
 #define TEMPLATE "ops/pool/max_lines_tmpl.h"
+#include "core/box/each_compute.h"
 #include "core/box/each_integer.h"
 #undef TEMPLATE
 

@@ -75,16 +75,9 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
     return out->weight + stni_resample_terms(a, d);
 }
 
-#define A float
-#define NAME(f) f##_f32
-#include "ops/resample/resample_sums_tmpl.h"
-#undef A
-#undef NAME
-#define A double
-#define NAME(f) f##_f64
-#include "ops/resample/resample_sums_tmpl.h"
-#undef A
-#undef NAME
+#define TEMPLATE "ops/resample/resample_sums_tmpl.h"
+#include "core/box/each_compute.h"
+#undef TEMPLATE
 
 #define OF_A(f) _Generic((A)0, float: f##_f32, double: f##_f64)
 #define TEMPLATE "ops/resample/resample_rows_tmpl.h"
