@@ -173,7 +173,9 @@ STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, con
 
 /** Scales the gradients of some parameters, which may lie on different meshes, so that the 2-norm of all of them together is at most `most`.
  *
- * Each element counts once, however many ranks hold it. Parameters without a gradient count for nothing.
+ * Each element counts once, however many ranks hold it: of a gradient that stn_grad_all_reduce has joined over groups, one
+ * group's, so that the norm is that of one process; of one that it has not, as a stage's own, each group's. Parameters
+ * without a gradient count for nothing.
  * Collective: over the world, one all-reduce of a number.
  * @param norm  gets the norm before; the host then waits. NULL: not told.
  * @return STN_ERR_ARGUMENT (most), STN_ERR_DTYPE, STN_ERR_PARTIAL (a gradient is pending), STN_ERR_COMM.

@@ -31,6 +31,7 @@ static void drop_gradients(struct stni_leaf *leaf)
 {
     stni_tensor_drop(&leaf->grad);
     stni_tensor_drop(&leaf->pending);
+    leaf->counted_elsewhere = 0;
 }
 
 void stni_leaf_release(struct stni_leaf *leaf)
@@ -139,6 +140,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
     axes &= ~whole->shard_axes;
     if (axes)
         return take_pending(leaf, whole, axes, cotangent);
+    leaf->counted_elsewhere = 0;
     stn_tensor *moved;
     STNI_TRY(stni_redistribute(cotangent, whole, &moved));
     stn_status status = add_to(&leaf->grad, whole, moved);

@@ -25,6 +25,7 @@ struct stni_leaf {
     uint64_t mark;         /* the last traversal that met it */
     int due;               /* it has hooks, and something was added since they ran last */
     int listed;            /* on the tape's list of open leaves */
+    int counted_elsewhere; /* `grad` is a replica that joining groups gave to ranks in line: the first of them counts its elements */
     stn_tensor *handle;    /* the leaf's own tensor, borrowed, for hooks; NULL once it has died */
     struct stni_grad_hook_entry *hooks;
     struct stni_tensor_hooks *tensor_hooks; /* NULL: none */

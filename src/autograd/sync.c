@@ -21,6 +21,7 @@ static stn_status whole_of(const stn_spec *pending, const stn_spec **out)
 static stn_status add_to_grad(struct stni_leaf *leaf, stn_tensor *reduced)
 {
     stni_tensor_drop(&leaf->pending);
+    leaf->counted_elsewhere = 0;
     return stni_cotangent_add(reduced->spec, &leaf->grad, reduced);
 }
 

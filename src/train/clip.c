@@ -16,10 +16,13 @@ struct clip {
     void *sum; /* f64, on the device: of squares, or of numbers that are not finite */
 };
 
-/* Of ranks that hold the same elements, one counts them. */
-static int counts_here(const stn_spec *spec)
+/* Of ranks that hold the same elements, one counts them: of replicas on a mesh, and of those that joining groups made. */
+static int counts_here(const stn_tensor *leaf)
 {
+    const stn_spec *spec = leaf->spec;
     const stn_mesh *mesh = spec->layout.mesh;
+    if (leaf->leaf && leaf->leaf->counted_elsewhere)
+        return 0;
     for (int a = 0; mesh && a < mesh->ndim; a++)
         if (spec->layout.placement[a].kind == STN_PLACE_REPLICATE && mesh->coordinate[a] != 0)
             return 0;
@@ -29,7 +32,7 @@ static int counts_here(const stn_spec *spec)
 static stn_status add_to_norm(struct stni_update *update, const struct stni_update_numbers *numbers, stn_tensor *leaf)
 {
     stn_tensor *grad;
-    if (!counts_here(leaf->spec))
+    if (!counts_here(leaf))
         return STN_OK;
     STNI_TRY(stni_update_gradient(leaf, &grad));
     return grad ? stni_update_add(update, numbers, 1, &grad, 0, grad) : STN_OK;

@@ -48,9 +48,11 @@ static stn_status reduce(const struct stni_joining *j, int n, struct stni_bucket
     return STN_OK;
 }
 
-static void take(struct stni_leaf *leaf, struct stni_bucket_item *item)
+/* The ranks in line hold replicas now, which no mesh of the parameter tells: norms over gradients count the first. */
+static void take(const struct stni_joining *j, struct stni_leaf *leaf, struct stni_bucket_item *item)
 {
     stni_tensor_drop(&leaf->grad);
+    leaf->counted_elsewhere |= j->mesh->coordinate[j->axis] != 0;
     leaf->grad = item->out;
     item->out = NULL;
 }
@@ -69,7 +71,7 @@ static stn_status reduce_all(const struct stni_joining *j, struct stni_bucket_it
     for (int i = 0; i < j->n; i++)
         if (j->words[i]) {
             if (status == STN_OK)
-                take(j->parameters[i]->leaf, &items[n]);
+                take(j, j->parameters[i]->leaf, &items[n]);
             stni_tensor_drop(&items[n].in);
             stni_tensor_drop(&items[n++].out);
         }
