@@ -90,13 +90,19 @@ typedef struct stn_checkpoint {
     const stn_metadata *texts; /* the caller's own, for the file's metadata; no key begins with "stn.". Not read by loading */
 } stn_checkpoint;
 
-/** Saves a run, as stn_save does: one file, complete or not there. The state of the context's random numbers is saved too (seed, streams drawn).
+/** Saves a run, as stn_save does: one file, complete or not there. The state of the random numbers is saved too: the
+ *  seed, the stream of all ranks, and that of each mesh of some ranks, by its ranks and names, whichever ranks know it.
  *  Gradients are not: save between steps. Collective over the world.
  *  @return as stn_save; STN_ERR_STATE (means and parameters have changed places). */
 STN_API stn_status stn_checkpoint_save(stn_context *context, const char *path, const stn_checkpoint *checkpoint);
 
-/** Loads a run into what `checkpoint` names, in place, whatever the layouts are now; sets its `step` and the state of the context's random
- *  numbers. Collective over the world. Nothing is changed unless the file has everything.
+/** Loads a run into what `checkpoint` names, in place, whatever the layouts are now; sets its `step` and the state of the
+ *  random numbers. Collective over the world. Nothing is changed unless the file has everything.
+ *
+ *  A mesh of some ranks goes on from the stream of the one with the same ranks, grid and names, also where it is made
+ *  after this call. One that the run did not have, because it goes on on other ranks, begins where
+ *  stn_context_set_random_state let meshes begin, and draws again what another may have drawn: who minds sets its stream
+ *  (stn_mesh_set_random_stream).
  *  @param file  gets the file, open, for its texts (stn_file_metadata) and other tensors; the caller closes it. NULL: not wanted.
  *  @return as stn_load; STN_ERR_ARGUMENT (saved by another kind of optimizer), STN_ERR_NOT_FOUND (a number that a checkpoint has), STN_ERR_STATE. */
 STN_API stn_status stn_checkpoint_load(stn_context *context, const char *path, stn_checkpoint *checkpoint, stn_file **file);

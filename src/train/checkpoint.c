@@ -1,9 +1,11 @@
 /* A whole run in one file: an optimizer's, an average, the caller's tensors, and the numbers that the run goes on from. */
+#include "core/base/host_alloc.h"
 #include "core/context/context.h"
 #include "ops/redistribute/action.h"
 #include "train/average.h"
 #include "train/contents.h"
 #include "train/optimizer.h"
+#include "train/streams.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -111,6 +113,8 @@ stn_status stn_checkpoint_save(stn_context *context, const char *path, const stn
         status = check_texts(context, &c);
     if (status == STN_OK)
         status = list_texts(&c, &contents);
+    if (status == STN_OK)
+        status = stni_streams_add(context, &contents);
     status = stni_action_end(context, status);
     if (status == STN_OK)
         status = stn_save(context, path, contents.n, contents.tensors, contents.n_metadata, contents.metadata);
@@ -127,14 +131,24 @@ static stn_status judge_rule(struct stni_load *l, const stn_checkpoint *c)
     return STN_OK;
 }
 
-static void take_numbers(stn_context *context, stn_checkpoint *c, const uint64_t *numbers)
+/* The streams are the context's from now on. */
+static void take_numbers(stn_context *context, stn_checkpoint *c, const uint64_t *numbers, struct stni_streams *streams)
 {
     c->step = (int64_t)numbers[NUMBER_STEP];
-    stn_context_set_random_state(context, numbers[NUMBER_SEED], numbers[NUMBER_STREAM]);
+    stni_random_go_on(context, numbers[NUMBER_SEED], numbers[NUMBER_STREAM], streams->start, streams->told, streams->n);
+    streams->told = NULL;
     if (c->optimizer) {
         c->optimizer->factor = from_bits(numbers[NUMBER_FACTOR]);
         stni_optimizer_take_numbers(c->optimizer, numbers + NUMBER_OPTIMIZER);
     }
+}
+
+/* All but the tensors' bytes. What only this rank finds is left in the load's error. */
+static stn_status read_texts(struct stni_load *l, const stn_checkpoint *c, struct stni_contents *contents, struct stni_streams *streams)
+{
+    STNI_TRY(judge_rule(l, c));
+    STNI_TRY(stni_contents_read_numbers(contents, l, "checkpoint"));
+    return stni_streams_read(l, contents->numbers[NUMBER_STREAM], streams);
 }
 
 static stn_status load(stn_context *context, const char *path, stn_checkpoint *checkpoint, struct stni_contents *contents, stn_file **file)
@@ -143,19 +157,21 @@ static stn_status load(stn_context *context, const char *path, stn_checkpoint *c
     STNI_TRY(prepare(context, checkpoint, &c, contents));
     STNI_TRY(stni_load_check(context, path, contents->n, contents->tensors));
     struct stni_load l = {.context = context, .path = path, .n = contents->n, .tensors = contents->tensors};
-    if (stni_load_open(&l) == STN_OK && judge_rule(&l, &c) == STN_OK && stni_contents_read_numbers(contents, &l, "checkpoint") == STN_OK)
+    struct stni_streams streams = {0};
+    if (stni_load_open(&l) == STN_OK && read_texts(&l, &c, contents, &streams) == STN_OK)
         stni_load_read(&l);
     stn_status status = stni_load_agree(&l);
     if (status == STN_OK)
         status = stni_load_fill(&l);
     if (status == STN_OK) {
-        take_numbers(context, &c, contents->numbers);
+        take_numbers(context, &c, contents->numbers, &streams);
         checkpoint->step = c.step;
         if (file) {
             *file = l.file;
             l.file = NULL;
         }
     }
+    stni_free(streams.told);
     stni_load_fini(&l);
     return status;
 }

@@ -21,6 +21,9 @@ stn_status stni_contents_add_text(struct stni_contents *contents, const char *ke
 /* Reads the numbers of all metadata from the file. Local; what is wrong is left in the load's error, which begins with `what`. */
 stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stni_load *load, const char *what);
 
+/* A number as text, in digits alone, so that no locale has a say. 1 on success. */
+int stni_number_of_text(const char *text, uint64_t *out);
+
 void stni_contents_fini(struct stni_contents *contents);
 
 #endif

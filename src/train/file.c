@@ -126,6 +126,12 @@ const char *stn_file_metadata(const stn_file *file, const char *key)
     return stni_file_header_metadata(&file->header, key);
 }
 
+int stni_file_texts(const stn_file *file, const stn_metadata **out)
+{
+    *out = file->header.metadata;
+    return file->header.n_metadata;
+}
+
 stn_status stn_file_read(const stn_file *file, const stn_file_tensor *tensor, int64_t from, int64_t bytes, void *data)
 {
     if (!file || !tensor || from < 0 || bytes < 0 || from > tensor->bytes || bytes > tensor->bytes - from || (bytes > 0 && !data))

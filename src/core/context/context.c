@@ -114,6 +114,7 @@ static void free_rest(stn_context *context)
     stni_device_destroy(&context->device);
     stni_free(context->error_block);
     stni_free(context->module_path);
+    stni_free(context->random_told);
     stni_free(context->scopes.items);
     stni_free(context->scope_specs.items);
     stni_free(context);

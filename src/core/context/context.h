@@ -54,6 +54,8 @@ struct stn_context {
     uint64_t seed;          /* of random numbers */
     uint64_t random_stream; /* the next one of local tensors and of meshes of all ranks */
     uint64_t random_start;  /* the first one of a mesh of some ranks */
+    struct stni_stream *random_told; /* the first ones of some of those, as a file told them */
+    int n_random_told;
     double deadline_seconds;
     int threads;
     enum stni_isa isa; /* of kernels, chosen when the context was made; the queue has it too */
@@ -146,6 +148,19 @@ stn_status stni_context_take_status(stn_context *context);
 /* All ranks of `comm` keep the failure that the rank at `position` has kept, whatever each had kept before; its world rank is in the text.
  * Collective over them. Returns STN_OK if they do, else why it could not be told. */
 stn_status stni_agree_on_failure(stn_context *context, stn_comm *comm, int position, stn_status status);
+
+/* Where a mesh of some ranks stands, by the text of the mesh. */
+struct stni_stream {
+    uint64_t stream;
+    char mesh[STNI_MESH_TEXT];
+};
+
+/* As stn_context_set_random_state, and meshes of some ranks go on from what `told` says of them, n of them, those too that are made
+ * later; others from `start`. Owns `told`, which may be NULL. */
+void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uint64_t start, struct stni_stream *told, int n);
+
+/* The first stream of a mesh. */
+uint64_t stni_random_first(const stn_context *context, const stn_mesh *mesh);
 
 /* Where all streams of random numbers of a context stand, to come back to. */
 struct stni_random_place {

@@ -6,18 +6,41 @@
 
 #include <shardtensor/ops_random.h>
 
+#include <string.h>
+
 void stn_context_random_state(const stn_context *context, uint64_t *seed, uint64_t *stream)
 {
     *seed = context->seed;
     *stream = context->random_stream;
 }
 
+uint64_t stni_random_first(const stn_context *context, const stn_mesh *mesh)
+{
+    char text[STNI_MESH_TEXT];
+    if (context->n_random_told == 0)
+        return context->random_start;
+    stni_mesh_text(mesh, text);
+    for (int i = 0; i < context->n_random_told; i++)
+        if (strcmp(context->random_told[i].mesh, text) == 0)
+            return context->random_told[i].stream;
+    return context->random_start;
+}
+
+void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uint64_t start, struct stni_stream *told, int n)
+{
+    stni_free(context->random_told);
+    context->random_told = told;
+    context->n_random_told = n;
+    context->seed = seed;
+    context->random_stream = stream;
+    context->random_start = start;
+    for (int m = 0; m < context->shard.n_meshes; m++)
+        context->shard.meshes[m]->random_stream = stni_random_first(context, context->shard.meshes[m]);
+}
+
 void stn_context_set_random_state(stn_context *context, uint64_t seed, uint64_t stream)
 {
-    context->seed = seed;
-    context->random_stream = context->random_start = stream;
-    for (int m = 0; m < context->shard.n_meshes; m++)
-        context->shard.meshes[m]->random_stream = stream;
+    stni_random_go_on(context, seed, stream, stream, NULL, 0);
 }
 
 /* Meshes of all ranks are one program, whatever grid they lie on. */
@@ -57,7 +80,8 @@ void stni_random_return(stn_context *context, const struct stni_random_place *pl
     context->random_stream = place->stream;
     context->random_start = place->start;
     for (int m = 0; m < context->shard.n_meshes; m++)
-        context->shard.meshes[m]->random_stream = m < place->n_meshes ? place->of_mesh[m] : place->start;
+        context->shard.meshes[m]->random_stream =
+            m < place->n_meshes ? place->of_mesh[m] : stni_random_first(context, context->shard.meshes[m]);
 }
 
 void stni_random_place_fini(struct stni_random_place *place)

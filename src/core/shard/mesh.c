@@ -137,7 +137,7 @@ static stn_status intern(stn_context *context, const stn_mesh *draft, const stn_
     stn_status status = mesh->ranks == NULL ? STN_OK : own_ranks(context, mesh);
     if (status == STN_OK) {
         mesh->identity = identity_of(mesh);
-        mesh->random_stream = context->random_start;
+        mesh->random_stream = stni_random_first(context, mesh);
         mesh->member = stni_mesh_find(mesh, context->rank, mesh->coordinate);
         status = add_mesh(context, mesh);
         if (status == STN_OK) {

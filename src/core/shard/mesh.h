@@ -52,6 +52,12 @@ void stni_mesh_number(stn_mesh *mesh);
 /* The same from a list: steps where they describe it, else mesh->ranks is the list itself, borrowed. */
 void stni_mesh_describe(stn_mesh *mesh, int *ranks);
 
+enum { STNI_MESH_TEXT = 384 };
+
+/* What a mesh is called in files: "y:2+3,x:3+1@0", each axis with its size and the step between its ranks, then the first rank; where ranks
+ * stand in no such order, "#" and a hash of them. Meshes of the same ranks, grid and names alone have the same. */
+void stni_mesh_text(const stn_mesh *mesh, char text[STNI_MESH_TEXT]);
+
 void stni_mesh_destroy(stn_mesh *mesh);
 
 #endif
