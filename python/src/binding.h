@@ -61,7 +61,7 @@ typedef struct stnp_op {
 } stnp_op;
 
 extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type,
-    *stnp_pullback_type;
+    *stnp_pullback_type, *stnp_shortcut_type;
 
 /** An object of `type`, whose struct begins with PyObject_HEAD and the context, which it keeps; the rest is not set. */
 void *stnp_owned_new(PyTypeObject *type, stnp_context *context);
@@ -72,6 +72,8 @@ PyTypeObject *stnp_owned_type(const char *name, size_t size, PyType_Slot *slots)
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle);
 PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle);
 PyObject *stnp_wrap_mesh(stnp_context *context, const stn_mesh *handle);
+PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_inputs,
+                             int n_outputs); /**< None of NULL. */
 
 /** The wrapper of a context that stn_launch made. */
 stnp_context *stnp_context_borrow(stn_context *handle);
@@ -162,6 +164,12 @@ void stnp_bound_fini(stnp_bound *bound);
 /** Turns sorted arguments, whose inputs are Tensors, into the library's. @return 0 or -1. */
 int stnp_call_fill(stnp_op *op, const stnp_bound *bound, stnp_call *call);
 
+/** Reads attributes of a dict, without those that are None. All borrowed. @return 0 or -1. */
+int stnp_take_attrs(PyObject *attrs, stnp_bound *bound);
+
+/** Calls the op; where `needs` names inputs, `*pullback` is what it keeps for their gradients. @return 0 or -1. */
+int stnp_invoke(stnp_op *op, const stnp_call *call, uint32_t needs, stn_tensor **outputs, stn_pullback **pullback);
+
 /** The context's op of that name, borrowed; NULL with an exception. */
 stnp_op *stnp_find_op(stnp_context *context, PyObject *name);
 
@@ -190,6 +198,12 @@ PyObject *stnp_context_grad(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args);
 PyObject *stnp_context_stats(PyObject *self, PyObject *none);
+PyObject *stnp_tensor_detach(PyObject *self, PyObject *none);
+PyObject *stnp_tensor_full_tensor(PyObject *self, PyObject *none);
+PyObject *stnp_tensor_redistribute(PyObject *self, PyObject *to);
+PyObject *stnp_tensor_to_local(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_tensor_from_local(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_tensor_gather_to(PyObject *self, PyObject *root);
 PyObject *stnp_tensor_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_tensor_dlpack_device(PyObject *self, PyObject *none);
 PyObject *stnp_op_pullback(PyObject *self, PyObject *args);
@@ -207,6 +221,7 @@ PyTypeObject *stnp_make_spec_type(void);
 PyTypeObject *stnp_make_tensor_type(void);
 PyTypeObject *stnp_make_op_type(void);
 PyTypeObject *stnp_make_pullback_type(void);
+PyTypeObject *stnp_make_shortcut_type(void);
 int stnp_functions_init(void);
 
 /** A method that takes keywords, as PyMethodDef wants it. */

@@ -91,16 +91,25 @@ PyObject *stnp_outputs(stnp_op *op, const stnp_bound *bound, stn_tensor **output
     return tuple;
 }
 
+int stnp_invoke(stnp_op *op, const stnp_call *call, uint32_t needs, stn_tensor **outputs, stn_pullback **pullback)
+{
+    stnp_entry entry;
+    if (stnp_enter(&entry, op->context) < 0)
+        return -1;
+    stn_status status = needs == 0 ? stn_op_invoke(op->handle, call->n_inputs, call->inputs, call->n_attrs, call->attrs,
+                                                   op->n_outputs, outputs)
+                                   : stn_op_invoke_pullback(op->handle, call->n_inputs, call->inputs, call->n_attrs,
+                                                            call->attrs, needs, op->n_outputs, outputs, pullback);
+    return stnp_leave(&entry, status);
+}
+
 static PyObject *run(stnp_op *op, const stnp_bound *bound)
 {
     stnp_call call;
-    stnp_entry entry;
     stn_tensor *outputs[STN_MAX_OUTPUTS];
-    if (stnp_call_fill(op, bound, &call) < 0 || stnp_enter(&entry, op->context) < 0)
+    if (stnp_call_fill(op, bound, &call) < 0 || stnp_invoke(op, &call, 0, outputs, NULL) < 0)
         return NULL;
-    stn_status status =
-        stn_op_invoke(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, op->n_outputs, outputs);
-    return stnp_leave(&entry, status) == 0 ? stnp_outputs(op, bound, outputs, 0) : NULL;
+    return stnp_outputs(op, bound, outputs, 0);
 }
 
 PyObject *stnp_op_call(stnp_op *op, PyObject *const *args, Py_ssize_t n, PyObject *names)
@@ -199,10 +208,24 @@ static PyObject *get_text(PyObject *object, void *which)
     return PyUnicode_FromString(which ? stn_op_signature(op->handle) : stn_op_descriptor(op->handle)->name);
 }
 
+enum { IN_PLACE, RETURNS_LIST, ALIASES };
+
 static PyObject *get_flag(PyObject *object, void *which)
 {
     stnp_op *op = (stnp_op *)object;
-    return PyBool_FromLong(which ? op->returns_list : op->in_place);
+    const stn_op_desc *desc = stn_op_descriptor(op->handle);
+    switch ((uintptr_t)which) {
+    case IN_PLACE: return PyBool_FromLong(op->in_place);
+    case RETURNS_LIST: return PyBool_FromLong(op->returns_list);
+    default: /* an op that is made of others returns what these do */
+        return PyBool_FromLong((desc->flags & STN_OP_ALIAS) != 0 || desc->impl->compose != NULL);
+    }
+}
+
+static PyObject *get_n_outputs(PyObject *object, void *none)
+{
+    (void)none;
+    return PyLong_FromLong(((stnp_op *)object)->n_outputs);
 }
 
 static PyObject *get_inputs(PyObject *object, void *none)
@@ -237,8 +260,10 @@ PyTypeObject *stnp_make_op_type(void)
     static PyGetSetDef members[] = {
         {"name", get_text, NULL, "\"add\", ...", NULL},
         {"signature", get_text, NULL, "How it is called.", (void *)1},
-        {"in_place", get_flag, NULL, "Whether it changes its first input and returns it.", NULL},
-        {"returns_list", get_flag, NULL, "Whether it returns a list of tensors.", (void *)1},
+        {"in_place", get_flag, NULL, "Whether it changes its first input and returns it.", (void *)IN_PLACE},
+        {"returns_list", get_flag, NULL, "Whether it returns a list of tensors.", (void *)RETURNS_LIST},
+        {"aliases", get_flag, NULL, "Whether it may return a tensor on its first input's memory.", (void *)ALIASES},
+        {"n_outputs", get_n_outputs, NULL, "How many tensors it returns at most.", NULL},
         {"inputs", get_inputs, NULL, "Names of its inputs, in the order that pullbacks count.", NULL},
         {"parameters", get_parameters, NULL, "Names in positional order.", NULL},
         {0},

@@ -9,8 +9,12 @@ typedef struct pullback {
     int n_inputs, n_outputs;
 } pullback;
 
-static PyObject *wrap(stnp_context *context, stn_pullback *handle, int n_inputs, int n_outputs)
+PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_inputs, int n_outputs)
 {
+    if (!handle) {
+        Py_INCREF(Py_None);
+        return Py_None;
+    }
     pullback *self = stnp_owned_new(stnp_pullback_type, context);
     if (!self) {
         stnp_give_up(context, handle);
@@ -29,22 +33,14 @@ static void destroy(PyObject *object)
     stnp_owned_free(object);
 }
 
-/** Inputs of a list and attributes of a dict, as bind() sorts them. All borrowed. */
-static int take_sorted(PyObject *inputs, PyObject *attrs, stnp_bound *bound)
+int stnp_take_attrs(PyObject *attrs, stnp_bound *bound)
 {
-    Py_ssize_t n = PyList_Size(inputs), at = 0;
+    Py_ssize_t at = 0;
     PyObject *name, *value;
-    *bound = (stnp_bound){.list = NULL};
-    if (n > STN_MAX_INPUTS || PyDict_Size(attrs) > STNP_MAX_ATTRS) {
-        PyErr_SetString(PyExc_ValueError, "pullback: too many inputs or attributes");
+    bound->n_attrs = 0;
+    if (PyDict_Size(attrs) > STNP_MAX_ATTRS) {
+        PyErr_SetString(PyExc_ValueError, "too many attributes");
         return -1;
-    }
-    bound->n_inputs = (int)n;
-    for (int i = 0; i < n; i++) {
-        PyObject *input = PyList_GetItem(inputs, i);
-        if (input != Py_None && stnp_want(input, stnp_tensor_type, "inputs") < 0)
-            return -1;
-        bound->inputs[i] = input == Py_None ? NULL : input;
     }
     while (PyDict_Next(attrs, &at, &name, &value)) {
         if (value == Py_None)
@@ -55,6 +51,25 @@ static int take_sorted(PyObject *inputs, PyObject *attrs, stnp_bound *bound)
     return 0;
 }
 
+/** Inputs of a list and attributes of a dict, as bind() sorts them. All borrowed. */
+static int take_sorted(PyObject *inputs, PyObject *attrs, stnp_bound *bound)
+{
+    Py_ssize_t n = PyList_Size(inputs);
+    bound->list = NULL;
+    if (n > STN_MAX_INPUTS) {
+        PyErr_SetString(PyExc_ValueError, "pullback: too many inputs");
+        return -1;
+    }
+    bound->n_inputs = (int)n;
+    for (int i = 0; i < n; i++) {
+        PyObject *input = PyList_GetItem(inputs, i);
+        if (input != Py_None && stnp_want(input, stnp_tensor_type, "inputs") < 0)
+            return -1;
+        bound->inputs[i] = input == Py_None ? NULL : input;
+    }
+    return stnp_take_attrs(attrs, bound);
+}
+
 PyObject *stnp_op_pullback(PyObject *object, PyObject *args)
 {
     stnp_op *op = (stnp_op *)object;
@@ -62,25 +77,14 @@ PyObject *stnp_op_pullback(PyObject *object, PyObject *args)
     unsigned long needs;
     stnp_bound bound;
     stnp_call call;
-    stnp_entry entry;
     stn_tensor *outputs[STN_MAX_OUTPUTS];
     stn_pullback *handle = NULL;
     if (!PyArg_ParseTuple(args, "O!O!k:pullback", &PyList_Type, &inputs, &PyDict_Type, &attrs, &needs) ||
         take_sorted(inputs, attrs, &bound) < 0 || stnp_call_fill(op, &bound, &call) < 0 ||
-        stnp_enter(&entry, op->context) < 0)
+        stnp_invoke(op, &call, (uint32_t)needs, outputs, &handle) < 0)
         return NULL;
-    stn_status status =
-        needs == 0
-            ? stn_op_invoke(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, op->n_outputs, outputs)
-            : stn_op_invoke_pullback(op->handle, call.n_inputs, call.inputs, call.n_attrs, call.attrs, (uint32_t)needs,
-                                     op->n_outputs, outputs, &handle);
-    if (stnp_leave(&entry, status) < 0)
-        return NULL;
-    PyObject *results = stnp_outputs(op, &bound, outputs, 1), *kept = Py_None;
-    if (handle)
-        kept = wrap(op->context, handle, call.n_inputs, op->n_outputs);
-    else
-        Py_INCREF(kept);
+    PyObject *results = stnp_outputs(op, &bound, outputs, 1);
+    PyObject *kept = stnp_wrap_pullback(op->context, handle, call.n_inputs, op->n_outputs);
     if (results && kept)
         return Py_BuildValue("(NN)", results, kept);
     Py_XDECREF(results);
@@ -124,7 +128,7 @@ static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
     stn_status status = stn_pullback_apply(self->handle, n, cotangents, (uint32_t)needs, grads, again ? &next : NULL);
     if (stnp_leave(&entry, status) < 0)
         return NULL;
-    PyObject *tuple = PyTuple_New(self->n_inputs), *kept = Py_None;
+    PyObject *tuple = PyTuple_New(self->n_inputs);
     for (int i = 0; tuple && i < self->n_inputs; i++) {
         PyObject *grad = Py_None;
         if (grads[i])
@@ -136,11 +140,7 @@ static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
     }
     if (!again)
         return tuple;
-    if (next)
-        kept = wrap(self->context, next, self->n_inputs + n, self->n_inputs);
-    else
-        Py_INCREF(kept);
-    return Py_BuildValue("(NN)", tuple, kept);
+    return Py_BuildValue("(NN)", tuple, stnp_wrap_pullback(self->context, next, self->n_inputs + n, self->n_inputs));
 }
 
 static PyObject *saved(PyObject *object, PyObject *none)

@@ -1,8 +1,6 @@
 /* Tensor: a handle of a sharded or local tensor. */
 #include "binding.h"
 
-#include <string.h>
-
 PyTypeObject *stnp_tensor_type;
 
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle)
@@ -154,84 +152,6 @@ static PyObject *changed(PyObject *object, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* Other tensors of the same values */
-
-static PyObject *detach(PyObject *object, PyObject *none)
-{
-    (void)none;
-    stnp_entry entry;
-    return enter(&entry, object) < 0 ? NULL : stnp_leave_tensor(&entry, stn_detach(handle_of(object)));
-}
-
-static PyObject *full_tensor(PyObject *object, PyObject *none)
-{
-    (void)none;
-    stnp_entry entry;
-    return enter(&entry, object) < 0 ? NULL : stnp_leave_tensor(&entry, stn_full_tensor(handle_of(object)));
-}
-
-/** Placements on the tensor's own mesh, or a spec. */
-static PyObject *redistribute(PyObject *object, PyObject *to)
-{
-    stnp_entry entry;
-    if (PyObject_TypeCheck(to, stnp_spec_type)) {
-        if (enter(&entry, object) < 0)
-            return NULL;
-        return stnp_leave_tensor(&entry, stn_redistribute(handle_of(object), ((stnp_spec *)to)->handle));
-    }
-    const stn_mesh *mesh = stn_spec_mesh(stn_tensor_spec(handle_of(object)));
-    stn_placement placements[STN_MAX_MESH_NDIM];
-    if (!mesh)
-        return PyErr_Format(PyExc_ValueError, "redistribute: a local tensor has no mesh; wanted a Spec");
-    if (stnp_take_placements(to, mesh, placements) < 0 || enter(&entry, object) < 0)
-        return NULL;
-    return stnp_leave_tensor(&entry, stn_redistribute_to(handle_of(object), placements));
-}
-
-static int take_convention(PyObject *args, PyObject *keywords, PyTypeObject *wanted, PyObject **spec,
-                           stn_grad_convention *convention)
-{
-    static char *with_spec[] = {"spec", "convention", NULL}, *without[] = {"convention", NULL};
-    const char *name = "replicated";
-    if (wanted ? !PyArg_ParseTupleAndKeywords(args, keywords, "O|s", with_spec, spec, &name)
-               : !PyArg_ParseTupleAndKeywords(args, keywords, "|s", without, &name))
-        return -1;
-    *convention = strcmp(name, "per_rank") == 0 ? STN_GRAD_PER_RANK : STN_GRAD_REPLICATED;
-    if (*convention == STN_GRAD_REPLICATED && strcmp(name, "replicated") != 0) {
-        PyErr_Format(PyExc_ValueError, "convention: '%s', wanted 'replicated' or 'per_rank'", name);
-        return -1;
-    }
-    return wanted ? stnp_want(*spec, wanted, "spec") : 0;
-}
-
-static PyObject *to_local(PyObject *object, PyObject *args, PyObject *keywords)
-{
-    stnp_entry entry;
-    stn_grad_convention convention;
-    if (take_convention(args, keywords, NULL, NULL, &convention) < 0 || enter(&entry, object) < 0)
-        return NULL;
-    return stnp_leave_tensor(&entry, stn_to_local(handle_of(object), convention));
-}
-
-static PyObject *from_local(PyObject *object, PyObject *args, PyObject *keywords)
-{
-    stnp_entry entry;
-    PyObject *spec;
-    stn_grad_convention convention;
-    if (take_convention(args, keywords, stnp_spec_type, &spec, &convention) < 0 || enter(&entry, object) < 0)
-        return NULL;
-    return stnp_leave_tensor(&entry, stn_from_local(handle_of(object), ((stnp_spec *)spec)->handle, convention));
-}
-
-static PyObject *gather_to(PyObject *object, PyObject *root)
-{
-    stnp_entry entry;
-    int rank = (int)PyLong_AsLong(root);
-    if (PyErr_Occurred() || enter(&entry, object) < 0)
-        return NULL;
-    return stnp_leave_tensor(&entry, stn_gather_to(handle_of(object), rank));
-}
-
 /* Values */
 
 static PyObject *item(PyObject *object, PyObject *none)
@@ -273,15 +193,15 @@ static PyObject *describe(PyObject *object)
 static PyMethodDef methods[] = {
     {"zero_grad", zero_grad, METH_NOARGS, "Forgets the gradient."},
     {"changed", changed, METH_NOARGS, "Says that the elements were changed through their memory, not by an op."},
-    {"detach", detach, METH_NOARGS, "The same values without history; memory is shared."},
-    {"full_tensor", full_tensor, METH_NOARGS, "The whole, as a local tensor on each rank. Collective."},
-    {"redistribute", redistribute, METH_O,
+    {"detach", stnp_tensor_detach, METH_NOARGS, "The same values without history; memory is shared."},
+    {"full_tensor", stnp_tensor_full_tensor, METH_NOARGS, "The whole, as a local tensor on each rank. Collective."},
+    {"redistribute", stnp_tensor_redistribute, METH_O,
      "redistribute(placements or spec): the same values in another layout. Collective."},
-    {"to_local", STNP_KEYWORDS(to_local),
+    {"to_local", STNP_KEYWORDS(stnp_tensor_to_local),
      "to_local(convention='replicated'): this rank's chunk as a local tensor; memory is shared."},
-    {"from_local", STNP_KEYWORDS(from_local),
+    {"from_local", STNP_KEYWORDS(stnp_tensor_from_local),
      "from_local(spec, convention='replicated'): this local tensor as the chunk of a sharded one."},
-    {"gather_to", gather_to, METH_O, "gather_to(root): the whole on one rank, a local tensor. Collective."},
+    {"gather_to", stnp_tensor_gather_to, METH_O, "gather_to(root): the whole on one rank, a local tensor. Collective."},
     {"item", item, METH_NOARGS, "The value of the only element. Collective."},
     {"to_host", to_host, METH_NOARGS, "This rank's chunk as bytes, row-major."},
     {"__dlpack__", STNP_KEYWORDS(stnp_tensor_dlpack), "This rank's chunk, zero copy."},

@@ -141,7 +141,7 @@ class Node(torch.autograd.Function):
             ctx.save_for_backward(*values)
         if form is None:
             results = tuple(wrap(h) for h in outputs)
-            note_views(values, results)
+            note_views(call.op, values, results)
         else:
             asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
             results = tuple(gradient(g, *f, False) if wanted else None for g, f, wanted in zip(outputs, form, asked))
@@ -171,8 +171,10 @@ class Node(torch.autograd.Function):
         return (None, None, *found)
 
 
-def note_views(values, results):
+def note_views(op, values, results):
     """torch does not know that what a node gives may show what it was given: see refuse_change."""
+    if not op.aliases:
+        return
     views = [r for r in results if is_view(r._handle)]
     for result in views:
         result._node_view = True
@@ -233,7 +235,7 @@ def call(op, inputs, attrs):
     if not recorded(tensors):
         handles = [None if t is None else handle_of(t, mesh) for t in inputs]
         results = tuple(wrap(h) for h in op.pullback(handles, attrs, 0)[0])
-        note_views(tensors, results)
+        note_views(op, tensors, results)
         return shape_results(op, results)
     results = Node.apply(Call(op, places, attrs, mesh, len(tensors)), None, *tensors)
     return shape_results(op, results)

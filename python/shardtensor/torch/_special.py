@@ -164,3 +164,7 @@ def special(func, args, kwargs):
     """What one of these gives, or NotImplemented."""
     own = SPECIAL_OBJECTS.get(func) or SPECIAL.get(getattr(func, "__name__", ""))
     return NotImplemented if own is None else own(func, args, kwargs)
+
+
+def is_special(func):
+    return func in SPECIAL_OBJECTS or getattr(func, "__name__", "") in SPECIAL

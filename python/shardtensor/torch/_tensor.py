@@ -6,37 +6,15 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Replicate, Shard
 
-from .. import _c
 from . import _moves
-from ._binding import NotOurs, bind
-from ._dispatch import REFUSALS, dispatch
-from ._dtypes import DTYPES, NAMES
-from ._fallback import count
+from ._above import above
+from ._dispatch import dispatch
 from ._layout import ShardTensorSpec, device_mesh_of, make_spec, mesh_of, moved_spec, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
-from ._node import call, lent
-from ._promotion import TensorPromotionMode, check_promotion
-from ._special import special
-from ._trees import mapped, sharded
+from ._node import lent
+from ._promotion import TensorPromotionMode
+from ._shortcut import make_shortcut
 from ._world import world
-
-# Functions of a tensor's own that are torch's whatever it holds.
-TORCH_S = {
-    "__get__", "__set__", "__delete__", "backward", "register_hook", "retain_grad", "requires_grad_",
-    "is_floating_point", "is_complex", "numel", "dim", "size", "stride", "register_post_accumulate_grad_hook",
-    "is_contiguous", "element_size", "nelement", "__hash__", "ndimension", "detach"
-}
-
-# Functions whose backward in torch writes to views: gathered before it knows of them.
-WHOLE = {"fft_hfft2", "fft_hfftn", "fft_ihfft2", "fft_ihfftn", "index_reduce", "ormqr", "linear_cross_entropy"}
-
-ENGINE = {"torch.autograd", "torch.autograd.graph", "torch.utils.checkpoint"}
-
-# What autocast computes in its lower precision.
-LOWER = {
-    "linear", "matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention"
-}
 
 
 class ShardTensor(torch.Tensor):
@@ -46,13 +24,8 @@ class ShardTensor(torch.Tensor):
     @staticmethod
     def _of(handle, requires_grad=False):
         """On a handle, which it keeps."""
-        tensor = torch.Tensor._make_wrapper_subclass(ShardTensor,
-                                                     handle.shape,
-                                                     dtype=DTYPES[handle.dtype],
-                                                     device="cpu",
-                                                     requires_grad=requires_grad)
-        tensor._handle = handle
-        return tensor
+        tensor = _shortcut.wrap(handle)
+        return tensor.requires_grad_() if requires_grad else tensor
 
     @staticmethod
     def __new__(cls, local_tensor, spec, *, requires_grad=False):
@@ -174,24 +147,25 @@ class ShardTensor(torch.Tensor):
         ShardTensor._promotion_mode = TensorPromotionMode(mode)
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        handler = cls._functions.get(func) or cls._named_functions.get(str(func))
-        if handler is not None:
-            return handler(func, types, args, kwargs)
-        if getattr(func, "__name__", "") in TORCH_S or getattr(func, "__module__", None) in ENGINE or not sharded(
-            (args, kwargs)):
-            with torch._C.DisableTorchFunctionSubclass():
-                return func(*args, **kwargs)
-        return above(func, args, kwargs)
-
-    @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         handler = cls._dispatches.get(func) or cls._named_dispatches.get(str(func))
         if handler is not None:
             return handler(*args, **kwargs)
         return dispatch(func, args, kwargs)
+
+
+def long_way(cls, func, types, args, kwargs):
+    """__torch_function__, where the short way in C does not serve."""
+    kwargs = kwargs or {}
+    handler = cls._functions.get(func) or cls._named_functions.get(str(func))
+    if handler is not None:
+        return handler(func, types, args, kwargs)
+    return above(func, args, kwargs, ShardTensor._promotion_mode)
+
+
+_shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardTensor._named_functions])
+ShardTensor.__torch_function__ = classmethod(_shortcut.torch_function)
 
 
 def local_spec(local, device_mesh, placements, sharding_shapes, global_shape):
@@ -215,67 +189,6 @@ def local_spec(local, device_mesh, placements, sharding_shapes, global_shape):
         return make_spec(device_mesh, placements, local.dtype, local.shape)
     texts = [text_of(p, local.ndim) for p in placements]
     return world().from_local_gather_shapes(to_handle(local.contiguous()), mesh_of(device_mesh), texts).spec
-
-
-def lowered(op, inputs):
-    """Under autocast: what its list names is computed in its dtype."""
-    if op.name not in LOWER or not torch.is_autocast_enabled("cpu"):
-        return inputs
-    dtype = torch.get_autocast_dtype("cpu")
-    return [t.to(dtype) if t is not None and t.dtype == torch.float32 else t for t in inputs]
-
-
-def above(func, args, kwargs):
-    """Above autograd: an op is one node. What has none goes on to torch, and comes back below."""
-    try:
-        result = special(func, args, kwargs)
-        if result is not NotImplemented:
-            return result
-        op, inputs, attrs = bind(func, args, kwargs)
-        mesh = sharded(inputs)[0]._handle.spec.mesh
-        check_promotion(ShardTensor._promotion_mode, inputs, func)
-        if not op.in_place:
-            inputs = [_moves.FromDTensor.apply(t) if isinstance(t, DTensor) else t for t in inputs]
-            if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
-                return call(op, lowered(op, inputs), attrs)
-    except NotOurs:
-        pass
-    except REFUSALS:
-        pass  # torch does it, or says why not
-    mesh = sharded((args, kwargs))[0]._handle.spec.mesh
-
-    def promoted(tensor):
-        plain = getattr(tensor, "_handle", None) is None
-        return _moves.shard_tensor(tensor, mesh) if plain and tensor.ndim > 0 and tensor.dtype in NAMES else tensor
-
-    name = getattr(func, "__name__", "")
-    if name in WHOLE:
-        return whole_above(func, args, kwargs, mesh)
-    writes = name.endswith("_") and (not name.endswith("__") or name.startswith("__i")
-                                     or name == "__setitem__") or kwargs.get("out") is not None
-    if writes and getattr(args[0], "_handle", None) is None:
-        promoted = lambda tensor: tensor  # noqa: E731: what is written to stays what it is
-    try:
-        with torch._C.DisableTorchFunctionSubclass():
-            return func(*mapped(promoted, args), **mapped(promoted, kwargs))
-    except (_c.CommunicationError, _c.OutOfRangeError, IndexError):
-        raise
-    except (RuntimeError, NotImplementedError, _c.Error):
-        if writes:
-            raise
-    return whole_above(func, args, kwargs, mesh)
-
-
-def whole_above(func, args, kwargs, mesh):
-    """Gathers above autograd and runs torch's function on plain tensors: for those whose inner steps a ShardTensor
-    refuses. What torch raises then is what it would say of these arguments."""
-    count(func)
-    result = func(*mapped(full, args), **mapped(full, kwargs))
-    return mapped(lambda tensor: _moves.shard_tensor(tensor, mesh) if tensor.dtype in NAMES else tensor, result)
-
-
-def full(tensor):
-    return tensor.full_tensor() if getattr(tensor, "_handle", None) is not None else tensor
 
 
 def scatter_tensor(tensor, global_src, mesh, placements, global_shape=None, dtype=None, requires_grad=False):

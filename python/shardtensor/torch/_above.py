@@ -1,0 +1,112 @@
+"""Above torch's autograd: an op of the library is one node of torch's graph. What has none goes on to torch, and comes
+back below."""
+import torch
+from torch.distributed.tensor import DTensor
+
+from .. import _c
+from . import _moves
+from ._binding import NotOurs, bind
+from ._dispatch import REFUSALS
+from ._dtypes import NAMES
+from ._fallback import count
+from ._node import call
+from ._promotion import check_promotion
+from ._shortcut import offer
+from ._special import is_special, special
+from ._trees import mapped, sharded
+
+# Functions of a tensor's own that are torch's whatever it holds.
+TORCH_S = {
+    "__get__", "__set__", "__delete__", "backward", "register_hook", "retain_grad", "requires_grad_",
+    "is_floating_point", "is_complex", "numel", "dim", "size", "stride", "register_post_accumulate_grad_hook",
+    "is_contiguous", "element_size", "nelement", "__hash__", "ndimension", "detach"
+}
+
+# Functions whose backward in torch writes to views: gathered before it knows of them.
+WHOLE = {"fft_hfft2", "fft_hfftn", "fft_ihfft2", "fft_ihfftn", "index_reduce", "ormqr", "linear_cross_entropy"}
+
+ENGINE = {"torch.autograd", "torch.autograd.graph", "torch.utils.checkpoint"}
+
+# What autocast computes in its lower precision.
+LOWER = {
+    "linear", "matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention"
+}
+
+
+def above(func, args, kwargs, promotion_mode):
+    """A call of torch with ShardTensors among its arguments."""
+    if getattr(func, "__name__", "") in TORCH_S or getattr(func, "__module__", None) in ENGINE or not sharded(
+        (args, kwargs)):
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
+    result = as_op(func, args, kwargs, promotion_mode)
+    return result if result is not NotImplemented else by_torch(func, args, kwargs)
+
+
+def lowered(op, inputs):
+    """Under autocast: what its list names is computed in its dtype."""
+    if op.name not in LOWER or not torch.is_autocast_enabled("cpu"):
+        return inputs
+    dtype = torch.get_autocast_dtype("cpu")
+    return [t.to(dtype) if t is not None and t.dtype == torch.float32 else t for t in inputs]
+
+
+def as_op(func, args, kwargs, promotion_mode):
+    """As one node of torch's graph, or NotImplemented."""
+    try:
+        result = special(func, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        op, inputs, attrs = bind(func, args, kwargs)
+        check_promotion(promotion_mode, inputs, func)
+        if not op.in_place:
+            inputs = [_moves.FromDTensor.apply(t) if isinstance(t, DTensor) else t for t in inputs]
+            if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
+                result = call(op, lowered(op, inputs), attrs)
+                if op.name not in LOWER and not is_special(func):
+                    offer(func, op)
+                return result
+    except NotOurs:
+        pass
+    except REFUSALS:
+        pass  # torch does it, or says why not
+    return NotImplemented
+
+
+def by_torch(func, args, kwargs):
+    """Torch's function, whose parts come back below autograd; where one of these is refused, on whole tensors."""
+    mesh = sharded((args, kwargs))[0]._handle.spec.mesh
+
+    def promoted(tensor):
+        plain = getattr(tensor, "_handle", None) is None
+        return _moves.shard_tensor(tensor, mesh) if plain and tensor.ndim > 0 and tensor.dtype in NAMES else tensor
+
+    name = getattr(func, "__name__", "")
+    if name in WHOLE:
+        return whole_above(func, args, kwargs, mesh)
+    writes = name.endswith("_") and (not name.endswith("__") or name.startswith("__i")
+                                     or name == "__setitem__") or kwargs.get("out") is not None
+    if writes and getattr(args[0], "_handle", None) is None:
+        promoted = lambda tensor: tensor  # noqa: E731: what is written to stays what it is
+    try:
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*mapped(promoted, args), **mapped(promoted, kwargs))
+    except (_c.CommunicationError, _c.OutOfRangeError, IndexError):
+        raise
+    except (RuntimeError, NotImplementedError, _c.Error):
+        if writes:
+            raise
+    return whole_above(func, args, kwargs, mesh)
+
+
+def whole_above(func, args, kwargs, mesh):
+    """Gathers above autograd and runs torch's function on plain tensors: for those whose inner steps a ShardTensor
+    refuses. What torch raises then is what it would say of these arguments."""
+    count(func)
+    result = func(*mapped(full, args), **mapped(full, kwargs))
+    return mapped(lambda tensor: _moves.shard_tensor(tensor, mesh) if tensor.dtype in NAMES else tensor, result)
+
+
+def full(tensor):
+    return tensor.full_tensor() if getattr(tensor, "_handle", None) is not None else tensor

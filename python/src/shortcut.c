@@ -1,0 +1,167 @@
+/* The short way of a function of torch above its autograd: from the call to the result without Python in between.
+ *
+ * It serves functions that Python has found to be ops of one result with memory of its own, called with ShardTensors
+ * alone. Whatever it does not know for certain goes the long way, which is Python's and right for everything. Of torch
+ * it knows what it is handed over: the library links no torch. */
+#include "shortcut.h"
+
+#include <string.h>
+
+PyTypeObject *stnp_shortcut_type;
+
+static const char *const part_names[N_PARTS] = {
+    [SHARD_TENSOR] = "shard_tensor",
+    [TENSOR] = "tensor",
+    [MAKE] = "make",
+    [LONG_WAY] = "long_way",
+    [NAMES] = "names",
+    [HANDLERS] = "handlers",
+    [GRAD_ENABLED] = "grad_enabled",
+    [SAVING_HOOKS] = "saving_hooks",
+    [UNDISTURBED] = "undisturbed",
+    [REQUIRES_GRAD] = "requires_grad",
+    [RECORD] = "record",
+    [IGNORED] = "ignored",
+    [REFUSALS] = "refusals",
+    [DTYPES] = "dtypes",
+};
+
+static PyObject *wrap_handle(PyObject *object, PyObject *handle)
+{
+    if (stnp_want(handle, stnp_tensor_type, "handle") < 0)
+        return NULL;
+    stnp_tensor *tensor = (stnp_tensor *)handle;
+    return stnp_short_wrap((stnp_shortcut *)object, tensor->context, stn_tensor_retain(tensor->handle));
+}
+
+/** The result; NULL without an exception, or with one of `refusals`: the long way. */
+static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords)
+{
+    stnp_short_call call;
+    PyObject *result = NULL;
+    call.bound.list = NULL;
+    call.n_handles = 0;
+    if (stnp_short_bind(self, name, args, keywords, &call) == 0 &&
+        stnp_short_take_handles(self, call.bound.inputs, call.bound.n_inputs, &call) == 0) {
+        int recorded = stnp_short_is_recorded(self, &call.bound);
+        if (recorded >= 0)
+            result = recorded ? stnp_short_record(self, &call) : stnp_short_run(self, &call, 0, NULL);
+    } else {
+        PyErr_Clear(); /* the long way says it in torch's words */
+    }
+    stnp_short_fini(&call);
+    return result;
+}
+
+static int users_come_first(stnp_shortcut *self)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(self->parts[HANDLERS]); i++) {
+        if (PyDict_Size(PyList_GetItem(self->parts[HANDLERS], i)) > 0)
+            return 1;
+    }
+    return 0;
+}
+
+/** __torch_function__(cls, func, types, args=(), kwargs=None). */
+static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssize_t n)
+{
+    stnp_shortcut *self = (stnp_shortcut *)object;
+    if (n < 3)
+        return PyErr_Format(PyExc_TypeError, "__torch_function__: %zd arguments, wanted at least 3", n);
+    PyObject *name = n > 3 && PyTuple_Check(args[3]) ? PyDict_GetItemWithError(self->parts[NAMES], args[1]) : NULL;
+    if (name && !users_come_first(self)) {
+        PyObject *result = short_way(self, name, args[3], n > 4 ? args[4] : NULL);
+        if (result)
+            return result;
+    }
+    if (PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(self->parts[REFUSALS]))
+            return NULL;
+        PyErr_Clear();
+    }
+    PyObject *none = PyTuple_New(0);
+    PyObject *result = none ? PyObject_CallFunctionObjArgs(self->parts[LONG_WAY], args[0], args[1], args[2],
+                                                           n > 3 ? args[3] : none, n > 4 ? args[4] : Py_None, NULL)
+                            : NULL;
+    Py_XDECREF(none);
+    return result;
+}
+
+/* As an object */
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    for (int i = 0; i < N_PARTS; i++)
+        Py_VISIT(((stnp_shortcut *)object)->parts[i]);
+    return 0;
+}
+
+static int clear(PyObject *object)
+{
+    for (int i = 0; i < N_PARTS; i++)
+        Py_CLEAR(((stnp_shortcut *)object)->parts[i]);
+    return 0;
+}
+
+static void destroy(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    clear(object);
+    Py_XDECREF(((stnp_shortcut *)object)->handle_name);
+    PyObject_GC_Del(object);
+    Py_DECREF((PyObject *)type);
+}
+
+/** Shortcut(**parts), whose names are those above. */
+static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    if (PyTuple_Size(args) > 0 || !keywords)
+        return PyErr_Format(PyExc_TypeError, "Shortcut: its parts are given by name");
+    stnp_shortcut *self = PyObject_GC_New(stnp_shortcut, type);
+    if (!self)
+        return NULL;
+    memset((char *)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
+    PyObject_GC_Track((PyObject *)self);
+    self->handle_name = PyUnicode_InternFromString("_handle");
+    for (int i = 0; self->handle_name && i < N_PARTS && !PyErr_Occurred(); i++) {
+        self->parts[i] = PyDict_GetItemString(keywords, part_names[i]);
+        Py_XINCREF(self->parts[i]);
+        if (!self->parts[i])
+            PyErr_Format(PyExc_TypeError, "Shortcut: no %s", part_names[i]);
+    }
+    if (!PyErr_Occurred() && !PyDict_Check(self->parts[DTYPES]))
+        PyErr_SetString(PyExc_TypeError, "Shortcut: dtypes is no dict");
+    if (PyErr_Occurred()) {
+        Py_DECREF((PyObject *)self);
+        return NULL;
+    }
+    for (int d = 0; d < STN_DTYPE_COUNT; d++)
+        self->keywords[d] = PyDict_GetItemString(self->parts[DTYPES], stn_dtype_name((stn_dtype)d));
+    return (PyObject *)self;
+}
+
+PyTypeObject *stnp_make_shortcut_type(void)
+{
+    static PyMethodDef methods[] = {
+        {"torch_function", (PyCFunction)(void (*)(void))torch_function, METH_FASTCALL,
+         "torch_function(cls, func, types, args=(), kwargs=None): what a class has as __torch_function__."},
+        {"forward", (PyCFunction)(void (*)(void))stnp_short_forward, METH_FASTCALL,
+         "forward(node, op, attributes, *tensors): of a node of torch's graph."},
+        {"wrap", wrap_handle, METH_O, "wrap(handle): a ShardTensor on it."},
+        {0},
+    };
+    PyType_Slot slots[] = {
+        {Py_tp_new, create},
+        {Py_tp_dealloc, destroy},
+        {Py_tp_traverse, traverse},
+        {Py_tp_clear, clear},
+        {Py_tp_methods, methods},
+        {Py_tp_doc, "The short way of functions of torch above its autograd."},
+        {0},
+    };
+    PyType_Spec spec = {"shardtensor._c.Shortcut", sizeof(stnp_shortcut), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                        slots};
+    return (PyTypeObject *)PyType_FromSpec(&spec);
+}

@@ -1,0 +1,65 @@
+/* What the files of the short way share: see shortcut.c. */
+#ifndef STNP_SHORTCUT_H
+#define STNP_SHORTCUT_H
+
+#include "binding.h"
+
+/* What Python hands over. */
+enum {
+    SHARD_TENSOR,  /* the class */
+    TENSOR,        /* torch.Tensor */
+    MAKE,          /* torch.Tensor._make_wrapper_subclass */
+    LONG_WAY,      /* the function for all else: (cls, func, types, args, kwargs) */
+    NAMES,         /* {function of torch: name of an op}: those that may come here */
+    HANDLERS,      /* a list of dicts: where one of them holds something, users come first */
+    GRAD_ENABLED,  /* whether torch records */
+    SAVING_HOOKS,  /* hooks through which nodes keep their tensors, or None */
+    UNDISTURBED,   /* (func, types, args): calls func without asking classes */
+    REQUIRES_GRAD, /* (tensor) */
+    RECORD,        /* (op, attributes, *tensors): the node of torch's graph, whose forward is ours below */
+    IGNORED,       /* {name of an argument: the value that says nothing; ...: any} */
+    REFUSALS,      /* exceptions for which torch is asked too */
+    DTYPES,        /* {name: the keywords of MAKE} */
+    N_PARTS
+};
+
+typedef struct stnp_shortcut {
+    PyObject_HEAD PyObject *parts[N_PARTS];
+    PyObject *keywords[STN_DTYPE_COUNT]; /* of MAKE; borrowed of DTYPES; NULL: torch has no such dtype */
+    PyObject *handle_name;
+} stnp_shortcut;
+
+/** A call that is under way. */
+typedef struct stnp_short_call {
+    stnp_op *op;
+    stnp_bound bound;
+    PyObject *handles[STN_MAX_INPUTS]; /* owned */
+    int n_handles;
+    stn_dtype dtype; /* of the result */
+} stnp_short_call;
+
+/** A ShardTensor on a handle, whose reference it takes over. */
+PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor);
+
+/** Finds the op and sorts the arguments. @return 0, or -1: the long way, perhaps with an exception that it will raise
+ * again. */
+int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords, stnp_short_call *call);
+
+/** A handle for each input. @return 0, or -1: one is absent or no ShardTensor. */
+int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n, stnp_short_call *call);
+
+/** Calls the op on the handles. */
+PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t needs, stn_pullback **pullback);
+
+void stnp_short_fini(stnp_short_call *call);
+
+/** Whether torch's graph gets a node. @return -1 with an exception. */
+int stnp_short_is_recorded(stnp_shortcut *self, const stnp_bound *bound);
+
+/** RECORD(op, attributes, *tensors); NULL without an exception where hooks want the tensors. */
+PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call);
+
+/** forward(node, op, attributes, *tensors), which torch calls by RECORD. */
+PyObject *stnp_short_forward(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
+#endif

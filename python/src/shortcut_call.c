@@ -1,0 +1,144 @@
+/* The short way: from the arguments of a call of torch to handles, and back to a ShardTensor. */
+#include "shortcut.h"
+
+#include <string.h>
+
+enum { MOST = 16 }; /* arguments of a call; more go the long way */
+
+/* Between torch's tensors and handles */
+
+/** The handle of a ShardTensor, a new reference; NULL without an exception for anything else. */
+static stnp_tensor *handle_of(stnp_shortcut *self, PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)self->parts[SHARD_TENSOR]))
+        return NULL;
+    PyObject *handle = PyObject_GetAttr(object, self->handle_name);
+    if (handle && PyObject_TypeCheck(handle, stnp_tensor_type))
+        return (stnp_tensor *)handle;
+    PyErr_Clear();
+    Py_XDECREF(handle);
+    return NULL;
+}
+
+PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor)
+{
+    const int64_t *shape = stn_tensor_shape(tensor);
+    int ndim = stn_tensor_ndim(tensor);
+    PyObject *keywords = self->keywords[stn_tensor_dtype(tensor)], *handle = stnp_wrap_tensor(context, tensor);
+    PyObject *dims = handle ? stnp_ints(shape, ndim) : NULL;
+    PyObject *args = dims ? PyTuple_Pack(2, self->parts[SHARD_TENSOR], dims) : NULL;
+    PyObject *result = NULL;
+    if (args && !keywords)
+        PyErr_SetString(PyExc_TypeError, "torch has no dtype for the result");
+    else if (args)
+        result = PyObject_Call(self->parts[MAKE], args, keywords);
+    if (result && PyObject_SetAttr(result, self->handle_name, handle) < 0)
+        Py_CLEAR(result);
+    Py_XDECREF(args);
+    Py_XDECREF(dims);
+    Py_XDECREF(handle);
+    return result;
+}
+
+/* The arguments */
+
+static stnp_context *context_of(stnp_shortcut *self, PyObject *const *values, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *value = values[i];
+        if (PyList_Check(value) || PyTuple_Check(value))
+            value = PySequence_Size(value) < 1 ? Py_None
+                    : PyList_Check(value)      ? PyList_GetItem(value, 0)
+                                               : PyTuple_GetItem(value, 0);
+        stnp_tensor *handle = handle_of(self, value);
+        if (handle) {
+            stnp_context *context = handle->context;
+            Py_DECREF((PyObject *)handle); /* the ShardTensor keeps it, and it the context */
+            return context;
+        }
+    }
+    return NULL;
+}
+
+static int says_nothing(stnp_shortcut *self, PyObject *name, PyObject *value)
+{
+    PyObject *nothing = PyDict_GetItemWithError(self->parts[IGNORED], name);
+    return nothing && (nothing == value || nothing == Py_Ellipsis);
+}
+
+/** Puts the values of keywords behind the `*n` by place, and their names in a tuple. @return 0, or -1: too many. */
+static int take_keywords(stnp_shortcut *self, PyObject *keywords, Py_ssize_t *n, PyObject **values, PyObject **names)
+{
+    Py_ssize_t at = 0, taken = 0;
+    PyObject *name, *value, *list[MOST];
+    *names = NULL;
+    while (keywords && PyDict_Check(keywords) && PyDict_Next(keywords, &at, &name, &value)) {
+        if (says_nothing(self, name, value))
+            continue;
+        if (*n + taken == MOST)
+            return -1;
+        values[*n + taken] = value;
+        list[taken++] = name;
+    }
+    *n += taken;
+    *names = taken > 0 ? PyTuple_New(taken) : NULL;
+    for (Py_ssize_t i = 0; *names && i < taken; i++) {
+        Py_INCREF(list[i]);
+        PyTuple_SetItem(*names, i, list[i]);
+    }
+    return taken > 0 && !*names ? -1 : 0;
+}
+
+int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords, stnp_short_call *call)
+{
+    PyObject *values[MOST], *names;
+    Py_ssize_t n_placed = PyTuple_Size(args), n = n_placed;
+    if (n > MOST)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        values[i] = PyTuple_GetItem(args, i);
+    if (take_keywords(self, keywords, &n, values, &names) < 0)
+        return -1;
+    stnp_context *context = context_of(self, values, n);
+    call->op = context ? stnp_find_op(context, name) : NULL;
+    int failed = !call->op ||
+                 stnp_bind(call->op, (PyTypeObject *)self->parts[TENSOR], values, n_placed, names, &call->bound) < 0;
+    Py_XDECREF(names);
+    return failed ? -1 : 0;
+}
+
+int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n, stnp_short_call *call)
+{
+    for (int i = 0; i < n; i++) {
+        PyObject *handle = tensors[i] ? (PyObject *)handle_of(self, tensors[i]) : NULL;
+        if (!handle)
+            return -1;
+        call->handles[call->n_handles++] = handle;
+    }
+    return 0;
+}
+
+/* The call */
+
+PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t needs, stn_pullback **pullback)
+{
+    stnp_call sorted;
+    stn_tensor *outputs[STN_MAX_OUTPUTS];
+    memcpy(call->bound.inputs, call->handles, (size_t)call->n_handles * sizeof *call->handles);
+    call->bound.n_inputs = call->n_handles;
+    if (stnp_call_fill(call->op, &call->bound, &sorted) < 0) {
+        PyErr_Clear();
+        return stnp_raise(STN_ERR_ARGUMENT, "an argument that is no value of an attribute");
+    }
+    if (stnp_invoke(call->op, &sorted, needs, outputs, pullback) < 0)
+        return NULL;
+    call->dtype = stn_tensor_dtype(outputs[0]);
+    return stnp_short_wrap(self, call->op->context, outputs[0]);
+}
+
+void stnp_short_fini(stnp_short_call *call)
+{
+    for (int i = 0; i < call->n_handles; i++)
+        Py_DECREF(call->handles[i]);
+    stnp_bound_fini(&call->bound);
+}

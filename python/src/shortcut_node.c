@@ -1,0 +1,139 @@
+/* The short way: calls that torch's graph records, and the forward of their node. */
+#include "shortcut.h"
+
+/* Torch's graph */
+
+static int truth(PyObject *value)
+{
+    int is = value ? PyObject_IsTrue(value) : -1;
+    Py_XDECREF(value);
+    return is;
+}
+
+/** Whether torch's graph gets a node. A tensor's own flag would ask the class, which is where we come from. */
+int stnp_short_is_recorded(stnp_shortcut *self, const stnp_bound *bound)
+{
+    int is = truth(PyObject_CallNoArgs(self->parts[GRAD_ENABLED]));
+    if (is <= 0)
+        return is;
+    is = 0;
+    PyObject *none = PyTuple_New(0);
+    for (int i = 0; none && is == 0 && i < bound->n_inputs; i++) {
+        PyObject *one = PyTuple_Pack(1, bound->inputs[i]);
+        is = one ? truth(PyObject_CallFunctionObjArgs(self->parts[UNDISTURBED], self->parts[REQUIRES_GRAD], none, one,
+                                                      NULL))
+                 : -1;
+        Py_XDECREF(one);
+    }
+    Py_XDECREF(none);
+    return is;
+}
+
+PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call)
+{
+    PyObject *hooks = PyObject_CallFunction(self->parts[SAVING_HOOKS], "O", Py_False);
+    int hooked = hooks != Py_None;
+    Py_XDECREF(hooks);
+    PyObject *args = hooked ? NULL : PyTuple_New(2 + call->bound.n_inputs);
+    PyObject *attrs = args ? PyDict_New() : NULL;
+    int failed = !attrs;
+    for (int i = 0; !failed && i < call->bound.n_attrs; i++)
+        failed = PyDict_SetItem(attrs, call->bound.names[i], call->bound.values[i]) < 0;
+    PyObject *result = NULL;
+    if (!failed) {
+        Py_INCREF((PyObject *)call->op);
+        PyTuple_SetItem(args, 0, (PyObject *)call->op);
+        PyTuple_SetItem(args, 1, attrs);
+        attrs = NULL;
+        for (int i = 0; i < call->bound.n_inputs; i++) {
+            Py_INCREF(call->bound.inputs[i]);
+            PyTuple_SetItem(args, 2 + i, call->bound.inputs[i]);
+        }
+        result = PyObject_Call(self->parts[RECORD], args, NULL);
+    }
+    Py_XDECREF(attrs);
+    Py_XDECREF(args);
+    return result;
+}
+
+/* The node's forward */
+
+/** Bit i: value i needs a gradient. @return -1 with an exception. */
+static int64_t needs_of(PyObject *node)
+{
+    PyObject *needed = PyObject_GetAttrString(node, "needs_input_grad");
+    Py_ssize_t n = needed && PyTuple_Check(needed) ? PyTuple_Size(needed) : -1;
+    int64_t bits = needed ? 0 : -1;
+    for (Py_ssize_t i = 2; i < n && i - 2 < STN_MAX_INPUTS; i++)
+        bits |= (int64_t)(PyTuple_GetItem(needed, i) == Py_True) << (i - 2);
+    Py_XDECREF(needed);
+    return bits;
+}
+
+/** node.kept = (op, attributes, handles, pullback, bits); the tensors by torch's own means. */
+static int keep(PyObject *node, const stnp_short_call *call, PyObject *attrs, PyObject *pullback, int64_t bits,
+                PyObject *tensors)
+{
+    PyObject *handles = PyTuple_New(call->n_handles), *kept = NULL;
+    for (int i = 0; handles && i < call->n_handles; i++) {
+        Py_INCREF(call->handles[i]);
+        PyTuple_SetItem(handles, i, call->handles[i]);
+    }
+    if (handles && pullback && tensors)
+        kept = Py_BuildValue("(OOOOL)", (PyObject *)call->op, attrs, handles, pullback, (long long)bits);
+    int failed = !kept || PyObject_SetAttrString(node, "kept", kept) < 0 ||
+                 PyObject_SetAttrString(node, "to_save", tensors) < 0 ||
+                 PyObject_SetAttrString(node, "materialize_grads", Py_False) < 0;
+    Py_XDECREF(kept);
+    Py_XDECREF(handles);
+    return failed ? -1 : 0;
+}
+
+/** Integers and truths have no gradients: torch is told. */
+static int mark(PyObject *node, PyObject *result, stn_dtype dtype)
+{
+    if (stn_dtype_is_differentiable(dtype))
+        return 0;
+    PyObject *done = PyObject_CallMethod(node, "mark_non_differentiable", "O", result);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs, PyObject *const *tensors, int n,
+                            stnp_short_call *call)
+{
+    stn_pullback *pullback = NULL;
+    int64_t bits = needs_of(node);
+    if (bits < 0 || stnp_take_attrs(attrs, &call->bound) < 0)
+        return NULL;
+    if (stnp_short_take_handles(self, tensors, n, call) < 0) {
+        PyErr_SetString(PyExc_TypeError, "forward: wanted ShardTensors alone");
+        return NULL;
+    }
+    PyObject *result = stnp_short_run(self, call, (uint32_t)bits, &pullback);
+    PyObject *kept = result ? stnp_wrap_pullback(call->op->context, pullback, n, call->op->n_outputs) : NULL;
+    if (!result)
+        stnp_give_up(call->op->context, pullback);
+    PyObject *saved = kept ? PyTuple_New(n) : NULL;
+    for (int i = 0; saved && i < n; i++) {
+        Py_INCREF(tensors[i]);
+        PyTuple_SetItem(saved, i, tensors[i]);
+    }
+    if (result && (keep(node, call, attrs, kept, bits, saved) < 0 || mark(node, result, call->dtype) < 0))
+        Py_CLEAR(result);
+    Py_XDECREF(saved);
+    Py_XDECREF(kept);
+    return result;
+}
+
+PyObject *stnp_short_forward(PyObject *object, PyObject *const *args, Py_ssize_t n)
+{
+    if (n < 4 || n - 3 > STN_MAX_INPUTS || stnp_want(args[1], stnp_op_type, "op") < 0 ||
+        stnp_want(args[2], &PyDict_Type, "attributes") < 0)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "forward: %zd arguments", n);
+    stnp_short_call call = {.op = (stnp_op *)args[1], .n_handles = 0};
+    call.bound.list = NULL;
+    PyObject *result = forward_of((stnp_shortcut *)object, args[0], args[2], args + 3, (int)n - 3, &call);
+    stnp_short_fini(&call);
+    return result;
+}

@@ -1,0 +1,133 @@
+"""Functions that take the short way, which is C's from end to end, give what they give on the long one, and whatever it
+does not serve goes the long way."""
+import contextlib
+import unittest
+from unittest import mock
+
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
+
+import shardtensor as st
+from shardtensor.torch import _above, _shortcut, use
+
+CASES = (
+    ("add", lambda x, y: torch.add(x, y, alpha=3)),
+    ("operators", lambda x, y: (x * y - 2.5) / (abs(y) + 1)),
+    ("methods", lambda x, y: x.exp().mul(y).tanh()),
+    ("numbers and lists", lambda x, y: torch.amax(x * y, dim=(0, ), keepdim=True) + F.pad(y, (1, 1))[:, 1:-1]),
+    ("keywords that say nothing", lambda x, y: F.relu(x, inplace=False) + F.gelu(y, approximate="tanh")),
+    ("a reduction", lambda x, y: F.mse_loss(x, y, reduction="sum") * x),
+    ("norms", lambda x, y: F.layer_norm(x, (3, ), eps=1e-3) * torch.where(y > 0, x, y)),
+)
+
+
+@contextlib.contextmanager
+def long_ways():
+    """The calls that do not take the short way, by name."""
+    calls, own = [], _above.as_op
+
+    def as_op(func, *rest):
+        calls.append(func.__name__)
+        return own(func, *rest)
+
+    with mock.patch.object(_above, "as_op", as_op):
+        yield calls
+
+
+def derivatives(f, x, y):
+    """The value, gradients and second gradients."""
+    loss = f(x, y).square().sum()
+    first = torch.autograd.grad(loss, (x, y), create_graph=True)
+    second = torch.autograd.grad(sum((g * g).sum() for g in first), (x, y))
+    return (loss, *first, *second)
+
+
+class ShortWay(TestCase):
+    @on_ranks(1, 2, 3, 5)
+    def test_it_gives_what_the_long_way_gives(self, mesh):
+        X, Y = numbers(4, 3), numbers(4, 3, seed=1)
+        for name, f in CASES:
+            wanted = derivatives(f, X.clone().requires_grad_(), Y.clone().requires_grad_())
+            for placements in ((Shard(0), Shard(0)), (Shard(1), Replicate())):
+                x, y = (spread(t, mesh, p, requires_grad=True) for t, p in zip((X, Y), placements))
+                for way in "long", "short":
+                    with self.subTest(name, way=way, placements=placements):
+                        for got, whole in zip(derivatives(f, x, y), wanted):
+                            self.close(got, whole)
+                with torch.no_grad():
+                    self.close(f(x, y), f(X, Y))
+
+    @on_ranks(1)
+    def test_known_functions_leave_python_out(self, mesh):
+        x = spread(numbers(4), mesh, Shard(0), requires_grad=True)
+        for f in (lambda: torch.mul(x, x), lambda: x * 2, lambda: x.add(x, alpha=2), lambda: F.relu(x, inplace=False)):
+            f()
+            with long_ways() as calls:
+                recorded = f()
+                with torch.no_grad():
+                    plain = f()
+            self.assertEqual(calls, [])
+            self.assertTrue(recorded.requires_grad and not recorded.is_leaf and not plain.requires_grad)
+            self.assertIs(type(plain), ShardTensor)
+
+    @on_ranks(2)
+    def test_what_it_does_not_serve_goes_the_long_way(self, mesh):
+        X = numbers(4, 3)
+        x = spread(X, mesh, Shard(0))
+        torch.add(x, x), torch.cat([x, x]), F.leaky_relu(x, 0.2)
+        for f in (lambda t: torch.add(t, X), lambda t: torch.add(t, torch.tensor(2.0)),
+                  lambda t: torch.add(input=t, other=t), lambda t: torch.add(t, t, out=None)):
+            self.close(f(x), f(X))
+        self.assertRaises(TypeError, torch.add, x, x, nonsense=1)
+        self.assertRaises((RuntimeError, ValueError), torch.add, x, x[:, :2])
+        self.assertRaises(TypeError, F.leaky_relu, x, "steep")
+        self.close(torch.add(x, x), 2 * X)
+
+    @on_ranks(2)
+    def test_comparisons_have_no_gradients(self, mesh):
+        X = numbers(4, 3)
+        x = spread(X, mesh, Shard(0), requires_grad=True)
+        for _ in "long", "short":
+            truth = torch.gt(x, x * 0)
+            self.assertFalse(truth.requires_grad)
+            self.close(truth, X > 0)
+            (x * truth).sum().backward()
+        self.close(x.grad, 2 * (X > 0).to(X.dtype))
+
+    @on_ranks(1)
+    def test_handlers_of_users_come_first(self, mesh):
+        x = spread(numbers(4), mesh, Shard(0))
+        torch.mul(x, x), torch.mul(x, x)
+        ShardTensor.register_function_handler(torch.mul, lambda func, types, args, kwargs: "theirs")
+        try:
+            self.assertEqual(torch.mul(x, x), "theirs")
+        finally:
+            ShardTensor._functions.clear()
+        self.close(torch.mul(x, x), full(x) ** 2)
+
+    @on_ranks(1)
+    def test_hooks_on_saved_tensors_see_all_of_them(self, mesh):
+        x, seen = spread(numbers(4), mesh, Shard(0), requires_grad=True), []
+        for _ in "long", "short":
+            torch.mul(x, x)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+            torch.mul(x, x).sum().backward()
+        self.assertEqual(len(seen), 3)
+        self.close(x.grad, 2 * full(x))
+
+    def test_each_context_has_its_own_ops(self):
+        for _ in range(3):
+            with st.Context() as context, use(context):
+                x = spread(numbers(4), context.mesh(1), Shard(0))
+                self.close(torch.mul(x, x), full(x) ** 2)
+                self.assertIs((x * x)._handle.context, context)
+
+    def test_its_parts_are_named_where_they_lack(self):
+        for wrong, words in (({}, "no shard_tensor"), ({"shard_tensor": torch.Tensor}, "no tensor")):
+            self.assertRaisesRegex(TypeError, words, st._c.Shortcut, nothing=0, **wrong)
+        self.assertRaises(TypeError, st._c.Shortcut, 1)
+        self.assertRaisesRegex(TypeError, "which is no", _shortcut.ShortNode.forward, None, None, {}, None)
+
+
+if __name__ == "__main__":
+    unittest.main()
