@@ -62,8 +62,15 @@ STN_API stn_tensor *stn_all(stn_tensor *input, int n_dims, const int *dims, int 
 /** How many elements along dims are other than 0, as i64. As stn_sum; no gradient. */
 STN_API stn_tensor *stn_count_nonzero(stn_tensor *input, int n_dims, const int *dims);
 
-/** log of the sum of exp over dims, shifted by the largest element; floating, 16-bit floats in f32. Made of stn_amax and stn_sum, and placed as
- *  their results when reduced: Replicate where a reduced dim is sharded. Gradient: yes, twice differentiable. */
+/** log sum exp(x) over dims: m + log sum exp(x - m), m the largest x. One pass over x, which keeps no temporary of x's size.
+ *
+ * Shapes:     as of stn_sum; floating. 16-bit floats are computed in f32.
+ * Placement:  Shards of other dims are kept. Where ranks share results, these are Replicate: two all-reduces of one f64 per result.
+ *             Partial is reduced first.
+ * Collective: over the mesh where a reduced dim is sharded, or input is Partial.
+ * Gradient:   yes, twice differentiable: g exp(x - y), one pass as well.
+ * @return new tensor, -infinity where there is nothing to add up; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Milakov and Gimelshein 2018, "Online normalizer calculation for softmax". */
 STN_API stn_tensor *stn_logsumexp(stn_tensor *input, int n_dims, const int *dims, int keepdim);
 
 /** (sum |x|^ord)^(1/ord) over dims; INFINITY: the largest |x|, -INFINITY: the smallest, 0: how many are not 0. Floating or complex; the result is

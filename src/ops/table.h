@@ -20,6 +20,7 @@
     X(exact_sum) \
     X(expand) \
     X(logsumexp) \
+    X(logsumexp_wide) \
     X(mean) \
     X(prod) \
     X(std) \

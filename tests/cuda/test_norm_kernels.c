@@ -1,4 +1,4 @@
-/* Softmax, normalisations, statistics, exact sums and losses with their gradients on a CUDA device against the CPU's: odd sizes,
+/* Softmax, logsumexp, normalisations, statistics, exact sums and losses with their gradients on a CUDA device against the CPU's: odd sizes,
  * no elements, few results of many elements, whose sums are taken in parts, and strided inputs. */
 #include "both.h"
 
@@ -54,6 +54,18 @@ static int log_softmax_of_a_view(stn_context *context, stn_dtype dtype, const in
     stn_tensor *x = leaf(context, dtype, 3, shape, 1);
     return with_gradients(context, stn_log_softmax(stn_slice(stn_transpose(x, 0, 2), 0, 0, shape[2], 2), 1), 1, &x,
                           out);
+}
+
+static int logsumexp_along(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = leaf(context, dtype, 3, shape, 1);
+    return with_gradients(context, stn_logsumexp(x, 1, (int[]){2}, 0), 1, &x, out);
+}
+
+static int logsumexp_of_a_view(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = leaf(context, dtype, 3, shape, 1);
+    return with_gradients(context, stn_logsumexp(stn_transpose(x, 0, 2), 2, (int[]){0, 1}, 1), 1, &x, out);
 }
 
 static int layer_norm_of_a_line(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
@@ -180,6 +192,13 @@ static void softmax_is_the_cpus(void)
     run_all(works, sizeof works / sizeof works[0], 1);
 }
 
+static void logsumexp_is_the_cpus(void)
+{
+    static const both_work works[] = {{"logsumexp along", logsumexp_along},
+                                      {"logsumexp of a view", logsumexp_of_a_view}};
+    run_all(works, sizeof works / sizeof works[0], 1);
+}
+
 static void normalisations_are_the_cpus(void)
 {
     static const both_work works[] = {{"layer_norm of a line", layer_norm_of_a_line},
@@ -229,6 +248,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"softmax_is_the_cpus", softmax_is_the_cpus},
+        {"logsumexp_is_the_cpus", logsumexp_is_the_cpus},
         {"normalisations_are_the_cpus", normalisations_are_the_cpus},
         {"statistics_are_the_cpus", statistics_are_the_cpus},
         {"exact_sums_are_the_cpus_to_the_bit", exact_sums_are_the_cpus_to_the_bit},

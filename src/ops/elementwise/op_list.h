@@ -82,6 +82,7 @@
     X(atan2) \
     X(hypot) \
     X(prelu) \
-    X(glu)
+    X(glu) \
+    X(logsumexp_backward)
 
 #endif
