@@ -20,6 +20,8 @@ typedef enum stn_dtype {
     STN_DTYPE_BOOL,
     STN_DTYPE_C64,  /* two f32: real, imaginary */
     STN_DTYPE_C128, /* two f64 */
+    STN_DTYPE_I8,
+    STN_DTYPE_I16,
     STN_DTYPE_COUNT
 } stn_dtype;
 
@@ -33,7 +35,8 @@ STN_API const char *stn_dtype_name(stn_dtype dtype);
 STN_API int stn_dtype_is_differentiable(stn_dtype dtype);
 
 /** The dtype of an operation between tensors of two dtypes (both with at least one dim, or both 0-d), as
- *  PyTorch's users expect: complex over floating over integer over bool, then the wider; f16 with bf16 gives f32.
+ *  PyTorch's users expect: complex over floating over integer over bool, then the wider; f16 with bf16 gives f32,
+ *  i8 with u8 i16.
  *  STN_DTYPE_COUNT for a value outside the enum. Local. */
 STN_API stn_dtype stn_dtype_promote(stn_dtype a, stn_dtype b);
 

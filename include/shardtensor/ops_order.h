@@ -103,7 +103,7 @@ STN_API stn_tensor *stn_bucketize(stn_tensor *input, stn_tensor *boundaries, int
 /** How many elements fall into each of `bins` bins of equal width from `min` to `max`, both included; those outside and NaN are not counted.
  *  Where min equals max, bins go from the least element to the greatest, or where these are equal from 1 below to 1 above.
  *
- * Shapes:     any -> (bins), of input's dtype: floating or integer.
+ * Shapes:     any -> (bins), of input's dtype: floating, i64, i32 or u8.
  * Placement:  Partial(sum) where input is sharded; of bf16, f16 and u8 Replicate, so that counts are rounded once. Partial is reduced first.
  * Collective: over the mesh where input is Partial; where it is sharded and min equals max, or its dtype is one of those three.
  * Gradient:   none.

@@ -52,7 +52,7 @@ STN_API stn_tensor *stn_adaptive_avg_pool3d(stn_tensor *input, const int64_t *ou
 
 /** Maxima over windows of the last dim. Pads count for nothing; of equal elements the first in row-major order counts, of NaNs the last.
  *
- * Shapes:     as stn_avg_pool1d, a window's extent being (kernel_size - 1) dilation + 1. Floating and integer dtypes.
+ * Shapes:     as stn_avg_pool1d, a window's extent being (kernel_size - 1) dilation + 1. Floating dtypes, i64, i32, u8.
  * Placement:  as stn_avg_pool1d; pending reductions are done first.
  * Collective: over the mesh where a pooled dim is sharded: what a rank lacks is fetched as a halo.
  * Gradient:   yes, to any order: to the maxima, by their places.

@@ -164,7 +164,8 @@ static PyObject *item(PyObject *object, PyObject *none)
     stn_dtype dtype = stn_tensor_dtype(handle_of(object));
     if (dtype == STN_DTYPE_BOOL)
         return PyBool_FromLong(value != 0);
-    int whole = dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8;
+    int whole = dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_I8 ||
+                dtype == STN_DTYPE_I16;
     return whole ? PyLong_FromDouble(value) : PyFloat_FromDouble(value);
 }
 

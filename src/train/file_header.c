@@ -17,7 +17,7 @@ static const char METADATA[] = "__metadata__";
 static const struct foreign {
     const char *name;
     int bytes;
-} foreign[] = {{"I8", 1},      {"I16", 2},     {"U16", 2},         {"U32", 4},         {"U64", 8},
+} foreign[] = {{"U16", 2},     {"U32", 4},     {"U64", 8},
                {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E5M2FNUZ", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E8M0", 1}};
 
 /* One entry while it is read. */

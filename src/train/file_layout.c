@@ -13,7 +13,8 @@ const char *stni_file_dtype(stn_dtype dtype)
 {
     static const char *const names[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F64] = "F64", [STN_DTYPE_F32] = "F32", [STN_DTYPE_BF16] = "BF16", [STN_DTYPE_F16] = "F16", [STN_DTYPE_I64] = "I64",
-        [STN_DTYPE_I32] = "I32", [STN_DTYPE_U8] = "U8",   [STN_DTYPE_BOOL] = "BOOL", [STN_DTYPE_C64] = "C64", [STN_DTYPE_C128] = "C128"};
+        [STN_DTYPE_I32] = "I32", [STN_DTYPE_U8] = "U8",   [STN_DTYPE_BOOL] = "BOOL", [STN_DTYPE_C64] = "C64", [STN_DTYPE_C128] = "C128",
+        [STN_DTYPE_I8] = "I8",   [STN_DTYPE_I16] = "I16"};
     return (unsigned)dtype < STN_DTYPE_COUNT ? names[dtype] : NULL;
 }
 

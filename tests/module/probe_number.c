@@ -28,7 +28,8 @@ static uint16_t exact_half(float f)
 
 static int is_integer(stn_dtype dtype)
 {
-    return dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_BOOL;
+    return dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_BOOL ||
+           dtype == STN_DTYPE_I8 || dtype == STN_DTYPE_I16;
 }
 
 struct probe_number probe_number_load(const char *data, int64_t at, stn_dtype dtype)
@@ -50,6 +51,8 @@ struct probe_number probe_number_load(const char *data, int64_t at, stn_dtype dt
     case STN_DTYPE_I32: x.i = *(const int32_t *)(const void *)p; break;
     case STN_DTYPE_U8:
     case STN_DTYPE_BOOL: x.i = *(const uint8_t *)p; break;
+    case STN_DTYPE_I8: x.i = *(const int8_t *)p; break;
+    case STN_DTYPE_I16: x.i = *(const int16_t *)(const void *)p; break;
     case STN_DTYPE_C64: memcpy(f, p, sizeof f), x.re = (double)f[0], x.im = (double)f[1]; break;
     case STN_DTYPE_C128: memcpy(&x.re, p, 8), memcpy(&x.im, p + 8, 8); break;
     case STN_DTYPE_COUNT: break;
@@ -74,7 +77,9 @@ void probe_number_store(char *data, int64_t at, stn_dtype dtype, struct probe_nu
     case STN_DTYPE_I64: memcpy(p, &x.i, 8); break;
     case STN_DTYPE_I32: *(int32_t *)(void *)p = (int32_t)x.i; break;
     case STN_DTYPE_U8:
+    case STN_DTYPE_I8:
     case STN_DTYPE_BOOL: *(uint8_t *)p = (uint8_t)x.i; break;
+    case STN_DTYPE_I16: *(int16_t *)(void *)p = (int16_t)x.i; break;
     case STN_DTYPE_C64: memcpy(p, f, 8); break;
     case STN_DTYPE_C128: memcpy(p, &x.re, 8), memcpy(p + 8, &x.im, 8); break;
     case STN_DTYPE_COUNT: break;

@@ -20,6 +20,8 @@ static inline double _Complex element_get(stn_dtype dtype, const void *data, int
     case STN_DTYPE_BOOL: return ((const uint8_t *)data)[i];
     case STN_DTYPE_C64: return ((const float _Complex *)data)[i];
     case STN_DTYPE_C128: return ((const double _Complex *)data)[i];
+    case STN_DTYPE_I8: return ((const int8_t *)data)[i];
+    case STN_DTYPE_I16: return ((const int16_t *)data)[i];
     case STN_DTYPE_COUNT: break;
     }
     return 0;
@@ -39,6 +41,8 @@ static inline void element_set(stn_dtype dtype, void *data, int64_t i, double _C
     case STN_DTYPE_BOOL: ((uint8_t *)data)[i] = value != 0; break;
     case STN_DTYPE_C64: ((float _Complex *)data)[i] = (float _Complex)value; break;
     case STN_DTYPE_C128: ((double _Complex *)data)[i] = value; break;
+    case STN_DTYPE_I8: ((int8_t *)data)[i] = (int8_t)(int64_t)re; break;
+    case STN_DTYPE_I16: ((int16_t *)data)[i] = (int16_t)(int64_t)re; break;
     case STN_DTYPE_COUNT: break;
     }
 }

@@ -18,10 +18,13 @@ static const struct bound {
 
 static int64_t i64_at(const void *data, int64_t i) { return ((const int64_t *)data)[i]; }
 static int64_t i32_at(const void *data, int64_t i) { return ((const int32_t *)data)[i]; }
+static int64_t i8_at(const void *data, int64_t i) { return ((const int8_t *)data)[i]; }
+static int64_t i16_at(const void *data, int64_t i) { return ((const int16_t *)data)[i]; }
 static int64_t u8_at(const void *data, int64_t i) { return ((const uint8_t *)data)[i]; }
 
 static int64_t (*const whole_at[STN_DTYPE_COUNT])(const void *data, int64_t i) = {
-    [STN_DTYPE_I64] = i64_at, [STN_DTYPE_I32] = i32_at, [STN_DTYPE_U8] = u8_at, [STN_DTYPE_BOOL] = u8_at};
+    [STN_DTYPE_I64] = i64_at, [STN_DTYPE_I32] = i32_at, [STN_DTYPE_U8] = u8_at, [STN_DTYPE_BOOL] = u8_at,
+    [STN_DTYPE_I8] = i8_at,   [STN_DTYPE_I16] = i16_at};
 
 static void differs(struct comparison *c, int64_t at)
 {

@@ -1,6 +1,8 @@
 /* Drawing calls: how many inputs, their shapes, dtypes and layouts. Half the calls are tame, so that ops run; the rest are wild. */
 #include "call_draw.h"
 
+#include "conform/number.h"
+
 #include <string.h>
 
 enum { TAME = 4, WILD = 35, BASE_DIMS = 26 /* one size a letter */ };
@@ -64,7 +66,7 @@ static void draw_shape(struct call_draft *d, int i, struct call_input *input)
 static stn_reduce_op draw_reduction(struct call_draft *d, stn_dtype dtype)
 {
     const stn_reduce_op op = call_chance(d, 70) ? STN_SUM : (stn_reduce_op)call_below(d, STN_REDUCE_OP_COUNT);
-    if ((op == STN_AVG && !stn_dtype_is_differentiable(dtype)) || (op >= STN_MIN && dtype >= STN_DTYPE_C64))
+    if ((op == STN_AVG && !stn_dtype_is_differentiable(dtype)) || (op >= STN_MIN && number_parts(dtype) == 2))
         return STN_SUM;
     return op;
 }

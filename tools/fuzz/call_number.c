@@ -51,10 +51,12 @@ void call_number_put(stn_dtype dtype, void *data, int64_t i, double x)
         ((int64_t *)data)[i] = (int64_t)x;
     else if (dtype == STN_DTYPE_I32)
         ((int32_t *)data)[i] = (int32_t)x;
+    else if (dtype == STN_DTYPE_I16)
+        ((int16_t *)data)[i] = (int16_t)(int64_t)x;
     else if (dtype == STN_DTYPE_BOOL)
         ((uint8_t *)data)[i] = x != 0;
     else
-        ((uint8_t *)data)[i] = (uint8_t)x;
+        ((uint8_t *)data)[i] = (uint8_t)(int64_t)x;
 }
 
 double call_number_at(stn_dtype dtype, const void *data, int64_t i)
@@ -63,6 +65,10 @@ double call_number_at(stn_dtype dtype, const void *data, int64_t i)
         return number_at(dtype, data, i);
     if (dtype == STN_DTYPE_I64)
         return (double)((const int64_t *)data)[i];
+    if (dtype == STN_DTYPE_I16)
+        return ((const int16_t *)data)[i];
+    if (dtype == STN_DTYPE_I8)
+        return ((const int8_t *)data)[i];
     return dtype == STN_DTYPE_I32 ? ((const int32_t *)data)[i] : ((const uint8_t *)data)[i];
 }
 

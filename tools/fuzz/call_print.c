@@ -19,12 +19,17 @@ static const char preamble[] =
     "    return z ^ (z >> 31);\n"
     "}\n"
     "\n"
+    "static int is_complex(stn_dtype dtype)\n"
+    "{\n"
+    "    return dtype == STN_DTYPE_C64 || dtype == STN_DTYPE_C128;\n"
+    "}\n"
+    "\n"
     "static double number(const struct given *g, int64_t i)\n"
     "{\n"
     "    static const double extreme[] = {NAN, INFINITY, -INFINITY, -0.0, 0, 1e-40, 1e18, 1, -1};\n"
     "    static const double large[] = {-2147483648.0, 2147483647, 100, -1, -9223372036854775808.0, 4611686018427387904.0};\n"
     "    uint64_t bits = mix(g->seed, (uint64_t)i);\n"
-    "    int64_t last = g->ndim ? g->shape[g->ndim - 1] * (g->dtype >= STN_DTYPE_C64 ? 2 : 1) : 1;\n"
+    "    int64_t last = g->ndim ? g->shape[g->ndim - 1] * (is_complex(g->dtype) ? 2 : 1) : 1;\n"
     "    if (g->numbers == RISING) return (double)(i % (last > 0 ? last : 1));\n"
     "    if (g->dtype == STN_DTYPE_BOOL) return (double)(bits & 1);\n"
     "    if (g->dtype == STN_DTYPE_U8) return (double)(bits % 7);\n"
@@ -48,7 +53,7 @@ static const char preamble[] =
     "    int64_t index[8] = {0}, n = stn_spec_local_numel(spec);\n"
     "    char *data = calloc((size_t)n + 1, 16);\n"
     "    for (int64_t i = 0; i < n; i++) {\n"
-    "        int64_t at = 0, parts = g->dtype >= STN_DTYPE_C64 ? 2 : 1;\n"
+    "        int64_t at = 0, parts = is_complex(g->dtype) ? 2 : 1;\n"
     "        double v[2] = {0, 0};\n"
     "        for (int d = 0; d < g->ndim; d++)\n"
     "            at = at * g->shape[d] + offset[d] + index[d];\n"
@@ -68,9 +73,10 @@ static const char preamble[] =
     "        case STN_DTYPE_F16: ((_Float16 *)(void *)data)[i] = h; break;\n"
     "        case STN_DTYPE_I64: ((int64_t *)(void *)data)[i] = (int64_t)v[0]; break;\n"
     "        case STN_DTYPE_I32: ((int32_t *)(void *)data)[i] = (int32_t)v[0]; break;\n"
+    "        case STN_DTYPE_I16: ((int16_t *)(void *)data)[i] = (int16_t)(int64_t)v[0]; break;\n"
     "        case STN_DTYPE_C64: ((float *)(void *)data)[2 * i] = f, ((float *)(void *)data)[2 * i + 1] = (float)v[1]; break;\n"
     "        case STN_DTYPE_C128: ((double *)(void *)data)[2 * i] = v[0], ((double *)(void *)data)[2 * i + 1] = v[1]; break;\n"
-    "        default: ((uint8_t *)data)[i] = g->dtype == STN_DTYPE_BOOL ? v[0] != 0 : (uint8_t)v[0];\n"
+    "        default: ((uint8_t *)data)[i] = g->dtype == STN_DTYPE_BOOL ? v[0] != 0 : (uint8_t)(int64_t)v[0];\n"
     "        }\n"
     "        for (int d = g->ndim - 1; d >= 0 && ++index[d] == shape[d]; d--)\n"
     "            index[d] = 0;\n"
@@ -102,7 +108,7 @@ static const char preamble[] =
     "    }\n"
     "    stn_tensor_describe(t, text, sizeof text);\n"
     "    stn_tensor *whole = stn_spec_mesh(stn_tensor_spec(t)) ? stn_full_tensor(t) : t;\n"
-    "    int complex = stn_tensor_dtype(whole) >= STN_DTYPE_C64;\n"
+    "    int complex = is_complex(stn_tensor_dtype(whole));\n"
     "    whole = stn_cast(complex ? stn_view_as_real(whole) : whole, STN_DTYPE_F64);\n"
     "    int64_t n = stn_tensor_is_error(whole) ? 0 : stn_spec_local_numel(stn_tensor_spec(whole));\n"
     "    if (n > 0 && n <= 24)\n"
@@ -143,7 +149,7 @@ static void print_layout(FILE *out, const struct call_input *input, const struct
 
 static void print_input(FILE *out, const struct call *c, int i)
 {
-    static const char *const dtypes[] = {"F32", "F64", "BF16", "F16", "I64", "I32", "U8", "BOOL", "C64", "C128"};
+    static const char *const dtypes[] = {"F32", "F64", "BF16", "F16", "I64", "I32", "U8", "BOOL", "C64", "C128", "I8", "I16"};
     static const char *const numbers[] = {"REAL", "WHOLE", "INDEX", "SPECIAL", "RISING"};
     const struct call_input *input = &c->inputs[i];
     int ranks[GRID_MAX_RANKS];

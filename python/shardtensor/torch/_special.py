@@ -26,8 +26,8 @@ def reverse(first, name):
 def cast(func, args, kwargs):
     own = {
         "float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16,
-        "long": torch.int64, "int": torch.int32, "bool": torch.bool, "byte": torch.uint8, "cfloat": torch.complex64,
-        "cdouble": torch.complex128
+        "long": torch.int64, "int": torch.int32, "short": torch.int16, "char": torch.int8, "bool": torch.bool,
+        "byte": torch.uint8, "cfloat": torch.complex64, "cdouble": torch.complex128
     }
     dtypes = [v for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.dtype)]
     others = [v.dtype for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.Tensor)]
@@ -151,7 +151,7 @@ SPECIAL = {
 }
 SPECIAL.update({
     name: cast
-    for name in ("float", "double", "half", "bfloat16", "long", "int", "bool", "byte", "cfloat", "cdouble")
+    for name in ("float", "double", "half", "bfloat16", "long", "int", "short", "char", "bool", "byte", "cfloat", "cdouble")
 })
 SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod")})
 SPECIAL_OBJECTS = {

@@ -31,7 +31,7 @@ def at(address, count, dtype):
 
 def plain(tensor):
     """Bytes where the group's backend may not know the dtype."""
-    return tensor.view(torch.uint8) if tensor.dtype in (torch.bool, torch.bfloat16, torch.float16) else tensor
+    return tensor.view(torch.uint8) if tensor.dtype in (torch.bool, torch.bfloat16, torch.float16, torch.int16) else tensor
 
 
 class GroupVerbs:
@@ -45,6 +45,8 @@ class GroupVerbs:
             op = {"sum": "max", "prod": "min"}.get(op, op)
         if whole.dtype in (torch.float16, torch.bfloat16):  # added up in f32
             work = whole.float()
+        elif whole.dtype == torch.int16:  # which gloo does not add up
+            work = whole.int()
         elif whole.is_complex():
             if op not in ("sum", "avg"):
                 raise TypeError("all_reduce: %s of %s" % (op, dtype))
@@ -54,7 +56,7 @@ class GroupVerbs:
         dist.all_reduce(work, REDUCTIONS[op], group=self.group_)
         if op == "avg":
             work.div_(len(self.ranks))
-        if whole.dtype in (torch.float16, torch.bfloat16):
+        if whole.dtype in (torch.float16, torch.bfloat16, torch.int16):
             whole.copy_(work)
 
     @torch.no_grad()

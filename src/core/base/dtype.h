@@ -8,7 +8,10 @@
 
 static inline int stni_dtype_is_complex(stn_dtype d) { return d == STN_DTYPE_C64 || d == STN_DTYPE_C128; }
 static inline int stni_dtype_is_floating(stn_dtype d) { return d <= STN_DTYPE_F16; }
-static inline int stni_dtype_is_integer(stn_dtype d) { return d == STN_DTYPE_I64 || d == STN_DTYPE_I32 || d == STN_DTYPE_U8; }
+static inline int stni_dtype_is_integer(stn_dtype d)
+{
+    return d == STN_DTYPE_I64 || d == STN_DTYPE_I32 || d == STN_DTYPE_U8 || d == STN_DTYPE_I8 || d == STN_DTYPE_I16;
+}
 
 /* bf16 is the upper half of an f32; rounding to nearest even, NaN stays NaN. One select, of floats: gcc narrows one of
  * integers to 16 bits, and then packs three vectors instead of one. */

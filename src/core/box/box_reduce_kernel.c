@@ -98,6 +98,24 @@
 #define QUOTIENT(a, d) ((uint8_t)((a) / (d)))
 #include "core/box/box_reduce_tmpl.h"
 
+#undef SUM_OF
+#undef PROD_OF
+#define SUM_OF(a, b) ((int8_t)((a) + (b)))
+#define PROD_OF(a, b) ((int8_t)((a) * (b)))
+#define T int8_t
+#define NAME(x) x##_i8
+#define QUOTIENT(a, d) ((int8_t)((a) / (d)))
+#include "core/box/box_reduce_tmpl.h"
+
+#undef SUM_OF
+#undef PROD_OF
+#define SUM_OF(a, b) ((int16_t)((a) + (b)))
+#define PROD_OF(a, b) ((int16_t)((a) * (b)))
+#define T int16_t
+#define NAME(x) x##_i16
+#define QUOTIENT(a, d) ((int16_t)((a) / (d)))
+#include "core/box/box_reduce_tmpl.h"
+
 /* Bool: "or" and "and", which MAX and MIN of 0 and 1 are too; an average is "or". */
 #undef SUM_OF
 #undef PROD_OF
@@ -162,4 +180,12 @@ const struct stni_reduce_table STNI_ISA_NAME(stni_reduce_table) = {{
                         .first = {sum2_c128, prod2_c128},
                         .next = {sum_c128, prod_c128},
                         .finish = finish_c128},
+    [STN_DTYPE_I8] = {.accumulator_size = 1,
+                      .first = {sum2_i8, prod2_i8, min2_i8, max2_i8},
+                      .next = {sum_i8, prod_i8, min_i8, max_i8},
+                      .finish = finish_i8},
+    [STN_DTYPE_I16] = {.accumulator_size = 2,
+                       .first = {sum2_i16, prod2_i16, min2_i16, max2_i16},
+                       .next = {sum_i16, prod_i16, min_i16, max_i16},
+                       .finish = finish_i16},
 }};

@@ -38,7 +38,9 @@ union value {
     uint16_t u16;
     int64_t i64;
     int32_t i32;
+    int16_t i16;
     uint8_t u8;
+    int8_t i8;
 };
 
 static union value one(stn_dtype dtype)
@@ -46,7 +48,8 @@ static union value one(stn_dtype dtype)
     static const union value values[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F32] = {.f32 = {1}}, [STN_DTYPE_F64] = {.f64 = {1}}, [STN_DTYPE_BF16] = {.u16 = 0x3f80},
         [STN_DTYPE_F16] = {.u16 = 0x3c00}, [STN_DTYPE_I64] = {.i64 = 1}, [STN_DTYPE_I32] = {.i32 = 1}, [STN_DTYPE_U8] = {.u8 = 1},
-        [STN_DTYPE_BOOL] = {.u8 = 1}, [STN_DTYPE_C64] = {.f32 = {1}}, [STN_DTYPE_C128] = {.f64 = {1}}};
+        [STN_DTYPE_BOOL] = {.u8 = 1}, [STN_DTYPE_C64] = {.f32 = {1}}, [STN_DTYPE_C128] = {.f64 = {1}}, [STN_DTYPE_I8] = {.i8 = 1},
+        [STN_DTYPE_I16] = {.i16 = 1}};
     return values[dtype];
 }
 
@@ -54,7 +57,8 @@ static union value least(stn_dtype dtype)
 {
     static const union value values[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F32] = {.f32 = {-INFINITY}}, [STN_DTYPE_F64] = {.f64 = {-INFINITY}}, [STN_DTYPE_BF16] = {.u16 = 0xff80},
-        [STN_DTYPE_F16] = {.u16 = 0xfc00}, [STN_DTYPE_I64] = {.i64 = INT64_MIN}, [STN_DTYPE_I32] = {.i32 = INT32_MIN}};
+        [STN_DTYPE_F16] = {.u16 = 0xfc00}, [STN_DTYPE_I64] = {.i64 = INT64_MIN}, [STN_DTYPE_I32] = {.i32 = INT32_MIN},
+        [STN_DTYPE_I8] = {.i8 = INT8_MIN}, [STN_DTYPE_I16] = {.i16 = INT16_MIN}};
     return values[dtype];
 }
 
@@ -63,7 +67,8 @@ static union value greatest(stn_dtype dtype)
     static const union value values[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F32] = {.f32 = {INFINITY}}, [STN_DTYPE_F64] = {.f64 = {INFINITY}}, [STN_DTYPE_BF16] = {.u16 = 0x7f80},
         [STN_DTYPE_F16] = {.u16 = 0x7c00}, [STN_DTYPE_I64] = {.i64 = INT64_MAX}, [STN_DTYPE_I32] = {.i32 = INT32_MAX},
-        [STN_DTYPE_U8] = {.u8 = UINT8_MAX}, [STN_DTYPE_BOOL] = {.u8 = 1}};
+        [STN_DTYPE_U8] = {.u8 = UINT8_MAX}, [STN_DTYPE_BOOL] = {.u8 = 1}, [STN_DTYPE_I8] = {.i8 = INT8_MAX},
+        [STN_DTYPE_I16] = {.i16 = INT16_MAX}};
     return values[dtype];
 }
 

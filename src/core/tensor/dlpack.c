@@ -12,6 +12,7 @@ static const struct stni_dl_data_type types[STN_DTYPE_COUNT] = {
     [STN_DTYPE_I64] = {STNI_DL_INT, 64, 1},     [STN_DTYPE_I32] = {STNI_DL_INT, 32, 1},
     [STN_DTYPE_U8] = {STNI_DL_UINT, 8, 1},      [STN_DTYPE_BOOL] = {STNI_DL_BOOL, 8, 1},
     [STN_DTYPE_C64] = {STNI_DL_COMPLEX, 64, 1}, [STN_DTYPE_C128] = {STNI_DL_COMPLEX, 128, 1},
+    [STN_DTYPE_I8] = {STNI_DL_INT, 8, 1},       [STN_DTYPE_I16] = {STNI_DL_INT, 16, 1},
 };
 
 static const struct {

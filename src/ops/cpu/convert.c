@@ -11,6 +11,8 @@ typedef uint16_t bf16_T, f16_T;
 typedef int64_t i64_T;
 typedef int32_t i32_T;
 typedef uint8_t u8_T, bool_T;
+typedef int8_t i8_T;
+typedef int16_t i16_T;
 typedef float _Complex c64_T;
 typedef double _Complex c128_T;
 
@@ -39,6 +41,8 @@ static inline int64_t integer_to_i64(int64_t v)
 #define i32_LOAD(v) (v)
 #define u8_LOAD(v) (v)
 #define bool_LOAD(v) (v)
+#define i8_LOAD(v) (v)
+#define i16_LOAD(v) (v)
 #define c64_LOAD(v) (v)
 #define c128_LOAD(v) (v)
 
@@ -49,6 +53,7 @@ static inline int64_t integer_to_i64(int64_t v)
 #define i64_STORE(v) TO_I64(v)
 #define i32_STORE(v) ((int32_t)(v))
 #define u8_STORE(v) ((uint8_t)(v))
+#define i16_STORE(v) ((int16_t)(v))
 #define bool_STORE(v) ((uint8_t)((v) != 0))
 #define c64_STORE(v) ((float _Complex)(v))
 #define c128_STORE(v) ((double _Complex)(v))
@@ -56,6 +61,7 @@ static inline int64_t integer_to_i64(int64_t v)
 #define CONVERT_PASTE(a, b) a##_##b
 #define CONVERT_JOIN(a, b) CONVERT_PASTE(a, b)
 
+#define CONVERT_PAIR "ops/cpu/convert_pair_tmpl.h"
 #define FROM f32
 #include "ops/cpu/convert_from_tmpl.h"
 #define FROM f64
@@ -76,6 +82,7 @@ static inline int64_t integer_to_i64(int64_t v)
 #include "ops/cpu/convert_from_tmpl.h"
 #define FROM c128
 #include "ops/cpu/convert_from_tmpl.h"
+#undef CONVERT_PAIR
 
 /* From a compute type to the narrower dtypes that compute in it. */
 #define FROM f32
@@ -89,14 +96,47 @@ static inline int64_t integer_to_i64(int64_t v)
 #include "ops/cpu/convert_pair_tmpl.h"
 #define TO u8
 #include "ops/cpu/convert_pair_tmpl.h"
+#define TO i16
+#include "ops/cpu/convert_pair_tmpl.h"
 #undef FROM
+
+/* From i8 and i16 by way of i32. */
+#define FROM i8
+#define TO i32
+#include "ops/cpu/convert_pair_tmpl.h"
+#undef FROM
+#define FROM i16
+#define TO i32
+#include "ops/cpu/convert_pair_tmpl.h"
+#undef FROM
+
+enum { WIDENED = 512 }; /* elements at a time: they stay in the L1 cache */
+
+static void convert_widened(stni_convert_fn widen, stni_convert_fn convert, char *to, int64_t to_size, const char *from, int64_t from_size,
+                            const struct stni_tile *tile)
+{
+    int32_t wide[WIDENED];
+    for (int64_t r = 0; r < tile->rows; r++)
+        for (int64_t c = 0; c < tile->cols; c += WIDENED) {
+            const int64_t n = tile->cols - c < WIDENED ? tile->cols - c : WIDENED;
+            widen(wide, from + (r * tile->from_row + c * tile->from_col) * from_size, &(struct stni_tile){1, n, 0, 1, 0, tile->from_col, 0, 0});
+            convert(to + (r * tile->to_row + c * tile->to_col) * to_size, wide,
+                    &(struct stni_tile){1, n, 0, tile->to_col, 0, 1, tile->streamed, 0});
+        }
+}
+
+#define CONVERT_PAIR "ops/cpu/convert_widened_tmpl.h"
+#define FROM i8
+#include "ops/cpu/convert_from_tmpl.h"
+#define FROM i16
+#include "ops/cpu/convert_from_tmpl.h"
 
 #define FROM_EVERY(to)                                                                                                 \
     {                                                                                                                  \
         [STN_DTYPE_F32] = f32_to_##to, [STN_DTYPE_F64] = f64_to_##to, [STN_DTYPE_BF16] = bf16_to_##to,                 \
         [STN_DTYPE_F16] = f16_to_##to, [STN_DTYPE_I64] = i64_to_##to, [STN_DTYPE_I32] = i32_to_##to,                   \
         [STN_DTYPE_U8] = u8_to_##to, [STN_DTYPE_BOOL] = bool_to_##to, [STN_DTYPE_C64] = c64_to_##to,                   \
-        [STN_DTYPE_C128] = c128_to_##to                                                                                \
+        [STN_DTYPE_C128] = c128_to_##to, [STN_DTYPE_I8] = i8_to_##to, [STN_DTYPE_I16] = i16_to_##to                    \
     }
 
 const struct stni_convert_kernels STNI_ISA_NAME(stni_convert_kernels) = {{
@@ -110,4 +150,6 @@ const struct stni_convert_kernels STNI_ISA_NAME(stni_convert_kernels) = {{
     [STN_DTYPE_F16] = {[STN_DTYPE_F32] = f32_to_f16},
     [STN_DTYPE_I32] = {[STN_DTYPE_I64] = i64_to_i32},
     [STN_DTYPE_U8] = {[STN_DTYPE_I64] = i64_to_u8},
+    [STN_DTYPE_I8] = {[STN_DTYPE_I64] = i64_to_u8}, /* the same low bits */
+    [STN_DTYPE_I16] = {[STN_DTYPE_I64] = i64_to_i16},
 }};

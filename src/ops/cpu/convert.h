@@ -44,7 +44,7 @@ static inline stn_dtype stni_compute_dtype(stn_dtype dtype)
         [STN_DTYPE_F32] = STN_DTYPE_F32, [STN_DTYPE_F64] = STN_DTYPE_F64,   [STN_DTYPE_BF16] = STN_DTYPE_F32,
         [STN_DTYPE_F16] = STN_DTYPE_F32, [STN_DTYPE_I64] = STN_DTYPE_I64,   [STN_DTYPE_I32] = STN_DTYPE_I64,
         [STN_DTYPE_U8] = STN_DTYPE_I64,  [STN_DTYPE_BOOL] = STN_DTYPE_BOOL, [STN_DTYPE_C64] = STN_DTYPE_C64,
-        [STN_DTYPE_C128] = STN_DTYPE_C128};
+        [STN_DTYPE_C128] = STN_DTYPE_C128, [STN_DTYPE_I8] = STN_DTYPE_I64, [STN_DTYPE_I16] = STN_DTYPE_I64};
     return (stn_dtype)compute[dtype];
 }
 

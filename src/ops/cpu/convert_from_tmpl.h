@@ -1,14 +1,15 @@
-/* Conversions of one dtype into every compute type. Included once per dtype with FROM, its name in small letters. */
+/* Conversions of one dtype into every compute type. Included once per dtype with
+ *   FROM  its name in small letters     CONVERT_PAIR  the template of one of them */
 #define TO f32
-#include "ops/cpu/convert_pair_tmpl.h"
+#include CONVERT_PAIR
 #define TO f64
-#include "ops/cpu/convert_pair_tmpl.h"
+#include CONVERT_PAIR
 #define TO i64
-#include "ops/cpu/convert_pair_tmpl.h"
+#include CONVERT_PAIR
 #define TO bool
-#include "ops/cpu/convert_pair_tmpl.h"
+#include CONVERT_PAIR
 #define TO c64
-#include "ops/cpu/convert_pair_tmpl.h"
+#include CONVERT_PAIR
 #define TO c128
-#include "ops/cpu/convert_pair_tmpl.h"
+#include CONVERT_PAIR
 #undef FROM

@@ -18,6 +18,8 @@ static double load(stn_dtype dtype, const void *data, int64_t i)
     case STN_DTYPE_BOOL:
     case STN_DTYPE_C64:
     case STN_DTYPE_C128:
+    case STN_DTYPE_I8:
+    case STN_DTYPE_I16:
     case STN_DTYPE_COUNT:
         break;
     }

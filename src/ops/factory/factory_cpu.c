@@ -12,6 +12,8 @@ static void put_f16(void *data, int64_t i, double v) { ((uint16_t *)data)[i] = s
 static void put_i64(void *data, int64_t i, double v) { ((int64_t *)data)[i] = (int64_t)v; }
 static void put_i32(void *data, int64_t i, double v) { ((int32_t *)data)[i] = (int32_t)v; }
 static void put_u8(void *data, int64_t i, double v) { ((uint8_t *)data)[i] = (uint8_t)(int64_t)v; }
+static void put_i8(void *data, int64_t i, double v) { ((int8_t *)data)[i] = (int8_t)(int64_t)v; }
+static void put_i16(void *data, int64_t i, double v) { ((int16_t *)data)[i] = (int16_t)(int64_t)v; }
 static void put_bool(void *data, int64_t i, double v) { ((uint8_t *)data)[i] = v != 0; }
 static void put_c64(void *data, int64_t i, double v) { ((float _Complex *)data)[i] = (float)v; }
 static void put_c128(void *data, int64_t i, double v) { ((double _Complex *)data)[i] = v; }
@@ -28,7 +30,7 @@ stn_status stni_factory_cpu(stn_queue *queue, const void *raw)
     static void (*const puts[STN_DTYPE_COUNT])(void *, int64_t, double) = {
         [STN_DTYPE_F32] = put_f32, [STN_DTYPE_F64] = put_f64, [STN_DTYPE_BF16] = put_bf16, [STN_DTYPE_F16] = put_f16,
         [STN_DTYPE_I64] = put_i64, [STN_DTYPE_I32] = put_i32, [STN_DTYPE_U8] = put_u8, [STN_DTYPE_BOOL] = put_bool,
-        [STN_DTYPE_C64] = put_c64, [STN_DTYPE_C128] = put_c128};
+        [STN_DTYPE_C64] = put_c64, [STN_DTYPE_C128] = put_c128, [STN_DTYPE_I8] = put_i8, [STN_DTYPE_I16] = put_i16};
     const struct stni_factory_args *a = raw;
     struct stni_factory_words words = {0};
     int64_t rows = 1, last = a->dst.ndim - 1, n = last >= 0 ? a->dst.shape[last] : 1, step = last >= 0 ? a->dst.strides[last] : 1;

@@ -120,6 +120,8 @@ LEAST(double, -(double)INFINITY, (double)INFINITY)
 LEAST(int64_t, INT64_MIN, INT64_MAX)
 LEAST(int32_t, INT32_MIN, INT32_MAX)
 LEAST(uint8_t, 0, UINT8_MAX)
+LEAST(int8_t, INT8_MIN, INT8_MAX)
+LEAST(int16_t, INT16_MIN, INT16_MAX)
 #undef LEAST
 
 #define A float
@@ -152,6 +154,18 @@ LEAST(uint8_t, 0, UINT8_MAX)
 #include "ops/index/access_join_tmpl.h"
 #undef A
 #undef NAME
+#define A int8_t
+#define NAME(f) f##_int8_t
+#include "ops/index/access_order_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
+#define A int16_t
+#define NAME(f) f##_int16_t
+#include "ops/index/access_order_tmpl.h"
+#include "ops/index/access_join_tmpl.h"
+#undef A
+#undef NAME
 #define A stni_complex<float>
 #define NAME(f) f##_c64
 #include "ops/index/access_complex_tmpl.h"
@@ -178,6 +192,8 @@ ARITHMETIC(double, double)
 ARITHMETIC(int64_t, int64_t)
 ARITHMETIC(int32_t, int32_t)
 ARITHMETIC(uint8_t, uint8_t)
+ARITHMETIC(int8_t, int8_t)
+ARITHMETIC(int16_t, int16_t)
 ARITHMETIC(stni_complex<float>, c64)
 ARITHMETIC(stni_complex<double>, c128)
 #undef ARITHMETIC

@@ -1,7 +1,7 @@
 /* Writing by index on the CPU. */
-#include "ops/index/access_walk.h"
 #include "core/base/isa.h"
 #include "ops/cpu/widen.h"
+#include "ops/index/access_functions.h"
 
 #include <math.h>
 #include <stdalign.h>
@@ -31,18 +31,7 @@ static const uint8_t least_u8 = 0, most_u8 = UINT8_MAX;
 #include "core/box/each_integer.h"
 #undef TEMPLATE
 
-struct functions {
-    void (*constant)(const struct stni_access_write_args *, void *out);
-    void (*spread)(void *table, int64_t step, int64_t n, const void *constant);
-    void (*write)(const struct stni_access_write_args *, void *table, int64_t step, const void *values, int64_t value_step, int64_t n);
-    void (*write_each)(const struct stni_access_write_args *, void *table, const int64_t *offset, const void *values, int64_t value_step,
-                       int64_t n);
-    void (*write_direct)(const struct stni_access_write_args *, void *table, const void *values,
-                         const struct stni_access_line *line);
-    int64_t table_size, value_size; /* bytes of an element */
-};
-
-static const struct functions functions_of[STN_DTYPE_COUNT] = {
+static const struct stni_access_functions functions_of[STN_DTYPE_COUNT] = {
     [STN_DTYPE_F32] = {constant_f32, spread_f32, write_f32, write_each_f32, write_direct_f32, 4, 4},
     [STN_DTYPE_F64] = {constant_f64, spread_f64, write_f64, write_each_f64, write_direct_f64, 8, 8},
     [STN_DTYPE_BF16] = {constant_bf16, spread_bf16, write_bf16, write_each_bf16, write_direct_bf16, 4, 2},
@@ -57,7 +46,7 @@ static const struct functions functions_of[STN_DTYPE_COUNT] = {
 
 struct writer {
     const struct stni_access_write_args *args;
-    const struct functions *f;
+    const struct stni_access_functions *f;
     char *table;
     const char *values;              /* NULL: `constant` */
     alignas(16) char constant[16];
@@ -102,7 +91,7 @@ static int all_in_bounds(const struct stni_access_line *l)
 static int write_direct(void *arg, const struct stni_access_line *line)
 {
     const struct writer *w = arg;
-    if (!w->values || !all_in_bounds(line))
+    if (!w->values || !w->f->write_direct || !all_in_bounds(line))
         return 0;
     w->f->write_direct(w->args, w->table + line->table * w->f->table_size, w->values + line->value * w->f->value_size,
                        line);
@@ -114,7 +103,9 @@ stn_status STNI_ISA_NAME(stni_access_write)(stn_queue *queue, const void *args)
     struct stni_access_write_args a = *(const struct stni_access_write_args *)args;
     if (a.dtype == STN_DTYPE_BOOL)
         stni_access_for_bool(&a);
-    struct writer w = {.args = &a, .f = &functions_of[a.dtype], .table = a.at.table, .values = a.at.values};
+    const int narrow = a.dtype == STN_DTYPE_I8 || a.dtype == STN_DTYPE_I16;
+    struct writer w = {.args = &a, .f = narrow ? &stni_access_narrow_functions[a.dtype] : &functions_of[a.dtype], .table = a.at.table,
+                       .values = a.at.values};
     if (!w.values)
         w.f->constant(&a, w.constant);
     stni_access_walk(&a.at, &(struct stni_access_visitor){queue, &w, write_direct, write_line, write_elements});

@@ -1,18 +1,7 @@
 /* Writing of one element type, included once per type (core/box/each_float.h).
  *   T   the values     A   the table     LOAD   from one to the other     NAME(f)   f of this type */
 
-static void NAME(constant)(const struct stni_access_write_args *a, void *out)
-{
-    *(A *)out = NAME(constant_of)(a);
-}
-
-static void NAME(spread)(void *table, int64_t step, int64_t n, const void *constant)
-{
-    const A value = *(const A *)constant;
-    A *t = table;
-    for (int64_t i = 0; i < n; i++)
-        t[i * step] = value;
-}
+#include "ops/index/access_constant_tmpl.h"
 
 /* A line of the table; compiled for each mode, and for steps of 1. */
 static inline void NAME(write_steps)(enum stni_access_mode mode, A scale, A *t, int64_t step, const T *v, int64_t value_step, int64_t n)

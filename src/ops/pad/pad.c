@@ -173,6 +173,8 @@ static void write_value(const stn_number *number, stn_dtype dtype, void *out)
         int64_t i64;
         int32_t i32;
         uint8_t u8;
+        int8_t i8;
+        int16_t i16;
     } values[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F32] = {.f32 = {(float)f}},
         [STN_DTYPE_F64] = {.f64 = {f}},
@@ -184,6 +186,8 @@ static void write_value(const stn_number *number, stn_dtype dtype, void *out)
         [STN_DTYPE_BOOL] = {.u8 = f != 0},
         [STN_DTYPE_C64] = {.f32 = {(float)f}},
         [STN_DTYPE_C128] = {.f64 = {f}},
+        [STN_DTYPE_I8] = {.i8 = (int8_t)i},
+        [STN_DTYPE_I16] = {.i16 = (int16_t)i},
     };
     memcpy(out, &values[dtype], stn_dtype_size(dtype));
 }

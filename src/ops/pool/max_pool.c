@@ -79,7 +79,7 @@ static stn_status check_pooling(const stn_op_call *call, struct stni_pooling *po
 {
     stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (!(STNI_MAX_DTYPES >> dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or an integer dtype", stn_dtype_name(dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype, i64, i32 or u8", stn_dtype_name(dtype));
     return stni_pool_read(call, pool);
 }
 

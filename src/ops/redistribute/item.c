@@ -26,6 +26,10 @@ static double real_part(stn_dtype dtype, const void *data)
     case STN_DTYPE_U8:
     case STN_DTYPE_BOOL:
         return (double)*(const uint8_t *)data;
+    case STN_DTYPE_I8:
+        return (double)*(const int8_t *)data;
+    case STN_DTYPE_I16:
+        return (double)*(const int16_t *)data;
     case STN_DTYPE_COUNT:
         break;
     }

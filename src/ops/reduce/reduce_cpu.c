@@ -46,6 +46,12 @@ struct reduction {
 
 enum { OWN, WIDE };
 
+/* Those without loops of their own, which are read into their compute type first: i64. */
+static int is_narrow(stn_dtype dtype)
+{
+    return dtype == STN_DTYPE_I8 || dtype == STN_DTYPE_I16;
+}
+
 static stn_dtype accumulator_dtype(enum stni_reduction op, stn_dtype dtype)
 {
 #define ACCUMULATOR(name, accumulator, floating, integer, element, real, complex) [STNI_REDUCTION_##name] = accumulator,
@@ -54,7 +60,9 @@ static stn_dtype accumulator_dtype(enum stni_reduction op, stn_dtype dtype)
         return STN_DTYPE_C128;
     if (accumulators[op] == WIDE)
         return stni_dtype_is_floating(dtype) ? STN_DTYPE_F64 : STN_DTYPE_I64;
-    return stni_dtype_is_floating(dtype) ? stni_compute_dtype(dtype) : dtype == STN_DTYPE_BOOL ? STN_DTYPE_U8 : dtype;
+    if (stni_dtype_is_floating(dtype) || is_narrow(dtype))
+        return stni_compute_dtype(dtype);
+    return dtype == STN_DTYPE_BOOL ? STN_DTYPE_U8 : dtype;
 }
 
 static int64_t magnitude(int64_t stride)
@@ -121,6 +129,18 @@ static int next_index(int ndim, const int64_t *shape, const int64_t *strides, in
     return 0;
 }
 
+/* What nothing gives: in i64 the ends of a narrow dtype are other than its own. */
+static void clear(struct reduction *r, int64_t lanes)
+{
+    const struct stni_reduce_args *a = r->args;
+    const int64_t above = (int64_t)1 << (8 * r->in_size - 1) % 64;
+    int64_t *acc = (int64_t *)r->acc;
+    r->kernels->clear[r->acc_dtype](a->op, r->acc, lanes);
+    if (is_narrow(a->in_dtype) && (a->op == STNI_REDUCTION_amax || a->op == STNI_REDUCTION_amin))
+        for (int64_t i = 0; i < lanes; i++)
+            acc[i] = a->op == STNI_REDUCTION_amax ? -above : above - 1;
+}
+
 /* Sums and products are the first row, which the others join: so the sign of a zero stays. */
 static int begin(struct reduction *r, const char *in, int64_t lanes)
 {
@@ -130,8 +150,27 @@ static int begin(struct reduction *r, const char *in, int64_t lanes)
         r->convert->pair[r->acc_dtype][r->args->in_dtype](r->acc, in, &tile);
         return 1;
     }
-    r->kernels->clear[r->acc_dtype](op, r->acc, lanes);
+    clear(r, lanes);
     return 0;
+}
+
+/* Rows of `lanes` elements, `stride` apart from each other, join what is accumulated. */
+static void join_rows(struct reduction *r, const char *in, int64_t rows, int64_t stride, int64_t lanes)
+{
+    enum { SOME = 512 };
+    const struct stni_reduce_args *a = r->args;
+    alignas(64) int64_t wide[SOME];
+    if (!is_narrow(a->in_dtype)) {
+        r->kernels->accumulate[a->in_dtype](a->op, r->acc, in, rows, stride, lanes, r->lane_in);
+        return;
+    }
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t l = 0; l < lanes; l += SOME) {
+            const int64_t n = lanes - l < SOME ? lanes - l : SOME;
+            r->convert->pair[STN_DTYPE_I64][a->in_dtype](wide, in + (row * stride + l * r->lane_in) * r->in_size,
+                                                         &(struct stni_tile){1, n, 0, 1, 0, r->lane_in, 0, 0});
+            r->kernels->accumulate[STN_DTYPE_I64](a->op, r->acc + l * r->acc_size, wide, 1, 0, n, 1);
+        }
 }
 
 /* Rows join what is accumulated, but for the first `begun`; the last may have fewer groups. `extent` elements of the row dim. */
@@ -141,9 +180,9 @@ static void read_rows(struct reduction *r, const char *in, int64_t width, int64_
     const int64_t stride = r->row_dim < 0 ? 0 : a->reduced_in[r->row_dim] * groups, lanes = groups * width;
     int64_t rows = extent / groups, rest = extent % groups;
     if (rows > begun)
-        r->kernels->accumulate[a->in_dtype](a->op, r->acc, in + begun * stride * r->in_size, rows - begun, stride, lanes, r->lane_in);
+        join_rows(r, in + begun * stride * r->in_size, rows - begun, stride, lanes);
     if (rest > 0)
-        r->kernels->accumulate[a->in_dtype](a->op, r->acc, in + rows * stride * r->in_size, 1, 0, rest * width, r->lane_in);
+        join_rows(r, in + rows * stride * r->in_size, 1, 0, rest * width);
 }
 
 /* The same of a line. */
@@ -213,7 +252,7 @@ static void reduce_outputs(struct reduction *r, const char *in, char *out)
     for (int64_t lane = 0; lane < r->lanes; lane += MAX_LANES) {
         int64_t width = r->lanes - lane < MAX_LANES ? r->lanes - lane : MAX_LANES;
         if (r->args->empty)
-            r->kernels->clear[r->acc_dtype](r->args->op, r->acc, width);
+            clear(r, width);
         else
             reduce_lanes(r, in + lane * r->lane_in * r->in_size, width);
         finish(r, width);

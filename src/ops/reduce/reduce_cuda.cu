@@ -35,6 +35,12 @@ template <class A, class B> struct choice<false, A, B> {
     typedef B type;
 };
 
+/* i8 and i16, which one kernel serves: what of the two an element is is a branch that all threads take alike. */
+struct narrow {};
+template <> struct computed<narrow> {
+    typedef int64_t type;
+};
+
 /* What elements of S accumulate in: as on the CPU, but that bytes do in 32 bits. */
 template <int OP, class S> struct accumulator {
     typedef typename computed<S>::type C;
@@ -45,9 +51,11 @@ template <int OP, class S> struct accumulator {
 };
 
 template <class S> constexpr int64_t lowest = 0;
+template <> constexpr int64_t lowest<narrow> = INT64_MIN;
 template <> constexpr int64_t lowest<int64_t> = INT64_MIN;
 template <> constexpr int64_t lowest<int32_t> = INT32_MIN;
 template <class S> constexpr int64_t highest = UINT8_MAX;
+template <> constexpr int64_t highest<narrow> = INT64_MAX;
 template <> constexpr int64_t highest<int64_t> = INT64_MAX;
 template <> constexpr int64_t highest<int32_t> = INT32_MAX;
 
@@ -79,9 +87,9 @@ template <int OP, class S, class A> STNI_DEVICE A start_of()
 }
 
 /* What of an element joins. */
-template <int OP, class A, class S> STNI_DEVICE A element_of(S value)
+template <int OP, class A, class C> STNI_DEVICE A element_of(C value)
 {
-    const A v = converted<A>(load(value));
+    const A v = converted<A>(value);
     if constexpr (OP == STNI_REDUCTION_nonzero)
         return A((part_of<A>)(v != 0));
     else if constexpr (OP == STNI_REDUCTION_squares && !is_complex<A>)
@@ -110,13 +118,32 @@ struct reduction {
     operands<1> reduced;
     const void *in;
     void *out;
-    stn_dtype out_dtype;
+    stn_dtype in_dtype, out_dtype;
     int rows; /* of a block, a power of two */
     parts part;
     void *found; /* of parts, where there are several: accumulators of one part after those of another */
     int empty, divides, roots;
     double divisor;
 };
+
+template <class S> STNI_DEVICE typename computed<S>::type read_in(const reduction &g, int64_t at)
+{
+    if constexpr (is_same<S, narrow>)
+        return g.in_dtype == STN_DTYPE_I8 ? (int64_t) static_cast<const int8_t *>(g.in)[at] : (int64_t) static_cast<const int16_t *>(g.in)[at];
+    else
+        return load(static_cast<const S *>(g.in)[at]);
+}
+
+/* The result where there are no elements: the ends of a narrow dtype are other than those of its accumulator. */
+template <int OP, class S, class A> STNI_DEVICE A result_of_none(const reduction &g)
+{
+    if constexpr (is_same<S, narrow> && (OP == STNI_REDUCTION_amax || OP == STNI_REDUCTION_amin)) {
+        const int64_t above = g.in_dtype == STN_DTYPE_I8 ? 128 : 32768;
+        return OP == STNI_REDUCTION_amax ? -above : above - 1;
+    } else {
+        return identity_of<OP, S, A>();
+    }
+}
 
 /* The last step before a result is rounded. */
 template <class A> STNI_DEVICE A finished(const reduction &g, A value)
@@ -146,7 +173,7 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce(con
         const int64_t end = part_end(g.part, g.reduced.count, blockIdx.y);
         for (int64_t i = first + row; i < end; i += g.rows) {
             any_offsets_of(g.reduced, i, step);
-            p = joined<OP>(p, element_of<OP, A>(static_cast<const S *>(g.in)[at[IN] + step[0]]));
+            p = joined<OP>(p, element_of<OP, A>(read_in<S>(g, at[IN] + step[0])));
         }
     }
     part[thread] = p;
@@ -160,7 +187,7 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce(con
     if (g.part.count > 1)
         static_cast<A *>(g.found)[blockIdx.y * g.kept.count + result] = p;
     else
-        write_element(g.out, g.out_dtype, at[RESULT], finished(g, g.empty ? identity_of<OP, S, A>() : p));
+        write_element(g.out, g.out_dtype, at[RESULT], finished(g, g.empty ? result_of_none<OP, S, A>(g) : p));
 }
 
 /* A block each result. */
@@ -206,7 +233,10 @@ template <int OP, class S> void launch_of(const reduction &g, cudaStream_t strea
 
 template <int OP> void launch_op(const struct stni_reduce_args &a, const reduction &g, cudaStream_t stream)
 {
-    dispatch_all(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
+    if (dtype_bit(a.in_dtype) & NARROW_DTYPES)
+        return launch_of<OP, narrow>(g, stream);
+    dispatch_floating_and_complex(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
+    dispatch_integer(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
 }
 
 reduction reduction_of(const struct stni_reduce_args &a)
@@ -222,6 +252,7 @@ reduction reduction_of(const struct stni_reduce_args &a)
     end_dims(g.reduced);
     g.in = a.in;
     g.out = a.out;
+    g.in_dtype = a.in_dtype;
     g.out_dtype = a.out_dtype;
     g.empty = a.empty;
     g.divides = a.divides;

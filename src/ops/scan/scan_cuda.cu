@@ -166,12 +166,14 @@ void launch_prefix(const stni_scan_prefix_args &args, cudaStream_t stream)
         STNI_LAUNCH(join_pieces<int64_t>, blocks, THREADS, stream, args);
 }
 
+constexpr uint32_t SCAN_DTYPES = ALL_DTYPES & ~NARROW_DTYPES;
+
 }
 
 #define ROWS(op)                                                                            \
-    STNI_CUDA_KERNEL(op ".scan", ALL_DTYPES, stni_scan_args, launch_scan),                   \
-    STNI_CUDA_KERNEL(op ".total", ALL_DTYPES, stni_scan_args, launch_total),                 \
-    STNI_CUDA_KERNEL(op ".prefix", ALL_DTYPES, stni_scan_prefix_args, launch_prefix)
+    STNI_CUDA_KERNEL(op ".scan", SCAN_DTYPES, stni_scan_args, launch_scan),                   \
+    STNI_CUDA_KERNEL(op ".total", SCAN_DTYPES, stni_scan_args, launch_total),                 \
+    STNI_CUDA_KERNEL(op ".prefix", SCAN_DTYPES, stni_scan_prefix_args, launch_prefix)
 
 STNI_CUDA_KERNELS(scan) = {
     ROWS("cumsum"),

@@ -254,7 +254,7 @@ void launch_store(const stni_sort_histogram_args &a, cudaStream_t stream)
     STNI_LAUNCH(store_bins, blocks_for(a.bins, THREADS), THREADS, stream, a);
 }
 
-constexpr uint32_t NUMBERS = FLOATING_DTYPES | INTEGER_DTYPES;
+constexpr uint32_t NUMBERS = FLOATING_DTYPES | (INTEGER_DTYPES & ~NARROW_DTYPES);
 
 }
 

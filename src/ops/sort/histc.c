@@ -18,7 +18,8 @@ struct histc_attrs {
     double min, max;
 };
 
-enum { DTYPES = STNI_SORT_DTYPES & ~(1 << STN_DTYPE_BOOL) };
+/* Counts are of the input's dtype, and bytes hold few. */
+enum { DTYPES = STNI_SORT_DTYPES & ~(1 << STN_DTYPE_BOOL | 1 << STN_DTYPE_I8 | 1 << STN_DTYPE_I16) };
 
 stn_tensor *stn_histc(stn_tensor *input, int64_t bins, double min, double max)
 {
@@ -31,7 +32,7 @@ static stn_status check(stn_op_call *call)
     const struct histc_attrs *attrs = call->attrs;
     const stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (!((unsigned)DTYPES >> dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a real number", stn_dtype_name(dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype, i64, i32 or u8", stn_dtype_name(dtype));
     if (attrs->bins < 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'bins' got %" PRId64 ", wanted at least 1", attrs->bins);
     if (!isfinite(attrs->min) || !isfinite(attrs->max) || attrs->min > attrs->max)

@@ -24,6 +24,8 @@ STNI_DEVICE uint64_t key_at(const stni_order &order, const void *data, int64_t a
     case STN_DTYPE_I32: key = stni_sort_key_i32(static_cast<const int32_t *>(data)[at], rule.nan); break;
     case STN_DTYPE_U8:
     case STN_DTYPE_BOOL: key = stni_sort_key_u8(static_cast<const uint8_t *>(data)[at], rule.nan); break;
+    case STN_DTYPE_I8: key = stni_sort_key_i8(static_cast<const int8_t *>(data)[at], rule.nan); break;
+    case STN_DTYPE_I16: key = stni_sort_key_i32(static_cast<const int16_t *>(data)[at], rule.nan); break;
     case STN_DTYPE_C64:
     case STN_DTYPE_C128:
     case STN_DTYPE_COUNT: break;
@@ -34,7 +36,7 @@ STNI_DEVICE uint64_t key_at(const stni_order &order, const void *data, int64_t a
 /* Bytes of an element of an ordered dtype. */
 STNI_HOST_DEVICE int size_of(stn_dtype dtype)
 {
-    if (dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16)
+    if (dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16 || dtype == STN_DTYPE_I16)
         return 2;
     return stni_sort_key_bits(dtype) / 8;
 }

@@ -48,12 +48,18 @@ STNI_KERNEL_INLINE uint64_t stni_sort_key_u8(uint8_t v, uint64_t nan)
     return v;
 }
 
+STNI_KERNEL_INLINE uint64_t stni_sort_key_i8(int8_t v, uint64_t nan)
+{
+    (void)nan;
+    return (uint8_t)v ^ 0x80u;
+}
+
 /* Bits of a key that can differ: 8, 32 or 64. */
 STNI_INLINE int stni_sort_key_bits(stn_dtype dtype)
 {
     if (dtype == STN_DTYPE_F64 || dtype == STN_DTYPE_I64)
         return 64;
-    return dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_BOOL ? 8 : 32;
+    return dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_BOOL || dtype == STN_DTYPE_I8 ? 8 : 32;
 }
 
 STNI_INLINE struct stni_sort_key_rule stni_sort_rule_of(const struct stni_order *order)

@@ -14,7 +14,7 @@ static void sizes_and_names_are_those_of_the_types(void)
     } want[] = {
         {STN_DTYPE_F32, "f32", 4, 1},  {STN_DTYPE_F64, "f64", 8, 1}, {STN_DTYPE_BF16, "bf16", 2, 1}, {STN_DTYPE_F16, "f16", 2, 1},
         {STN_DTYPE_I64, "i64", 8, 0},  {STN_DTYPE_I32, "i32", 4, 0}, {STN_DTYPE_U8, "u8", 1, 0},     {STN_DTYPE_BOOL, "bool", 1, 0},
-        {STN_DTYPE_C64, "c64", 8, 1}, {STN_DTYPE_C128, "c128", 16, 1},
+        {STN_DTYPE_C64, "c64", 8, 1}, {STN_DTYPE_C128, "c128", 16, 1}, {STN_DTYPE_I8, "i8", 1, 0}, {STN_DTYPE_I16, "i16", 2, 0},
     };
     CHECK_I64(sizeof want / sizeof *want, STN_DTYPE_COUNT);
     for (int i = 0; i < STN_DTYPE_COUNT; i++) {
@@ -45,7 +45,8 @@ static int kind(stn_dtype d)
     return stni_dtype_is_integer(d) ? 1 : stni_dtype_is_floating(d) ? 2 : 3;
 }
 
-/* The rules in words: within a kind the wider wins, f16 with bf16 gives f32; a complex result is as precise as a floating operand. */
+/* The rules in words: within a kind the wider wins, f16 with bf16 gives f32, i8 with u8 the i16 that holds both; a
+ * complex result is as precise as a floating operand. */
 static stn_dtype promoted(stn_dtype a, stn_dtype b)
 {
     if (kind(a) < kind(b)) {
@@ -57,8 +58,8 @@ static stn_dtype promoted(stn_dtype a, stn_dtype b)
         return a == STN_DTYPE_C128 || b == STN_DTYPE_C128 || b == STN_DTYPE_F64 ? STN_DTYPE_C128 : STN_DTYPE_C64;
     if (kind(a) > kind(b) || a == b)
         return a;
-    if (stn_dtype_size(a) == 2 && stn_dtype_size(b) == 2)
-        return STN_DTYPE_F32;
+    if (stn_dtype_size(a) == stn_dtype_size(b))
+        return stni_dtype_is_floating(a) ? STN_DTYPE_F32 : STN_DTYPE_I16;
     return stn_dtype_size(a) > stn_dtype_size(b) ? a : b;
 }
 
@@ -73,6 +74,9 @@ static void promotion_follows_kind_then_width(void)
     CHECK_STR(stn_dtype_name(stn_dtype_promote(STN_DTYPE_C64, STN_DTYPE_F64)), "c128");
     CHECK_STR(stn_dtype_name(stn_dtype_promote(STN_DTYPE_BF16, STN_DTYPE_F16)), "f32");
     CHECK_STR(stn_dtype_name(stn_dtype_promote(STN_DTYPE_U8, STN_DTYPE_I32)), "i32");
+    CHECK_STR(stn_dtype_name(stn_dtype_promote(STN_DTYPE_U8, STN_DTYPE_I8)), "i16");
+    CHECK_STR(stn_dtype_name(stn_dtype_promote(STN_DTYPE_BOOL, STN_DTYPE_I8)), "i8");
+    CHECK_STR(stn_dtype_name(stn_dtype_promote(STN_DTYPE_I16, STN_DTYPE_F16)), "f16");
 }
 
 /* The value of a binary16 by its definition. */

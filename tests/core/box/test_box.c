@@ -223,6 +223,7 @@ static void queued_copy_keeps_its_boxes(void)
 static void get(const void *at, stn_dtype dtype, double out[2])
 {
     uint16_t h = 0;
+    int16_t s = 0;
     float f[2] = {0};
     int32_t i = 0;
     int64_t l = 0;
@@ -238,6 +239,8 @@ static void get(const void *at, stn_dtype dtype, double out[2])
     case STN_DTYPE_BOOL: out[0] = *(const unsigned char *)at; break;
     case STN_DTYPE_C64: memcpy(f, at, 8); out[0] = (double)f[0]; out[1] = (double)f[1]; break;
     case STN_DTYPE_C128: memcpy(out, at, 16); break;
+    case STN_DTYPE_I8: out[0] = *(const signed char *)at; break;
+    case STN_DTYPE_I16: memcpy(&s, at, 2); out[0] = s; break;
     case STN_DTYPE_COUNT: break;
     }
 }
@@ -256,7 +259,9 @@ static void put(void *at, stn_dtype dtype, const double in[2])
     case STN_DTYPE_I64: memcpy(at, &l, 8); break;
     case STN_DTYPE_I32: memcpy(at, &i, 4); break;
     case STN_DTYPE_U8:
+    case STN_DTYPE_I8:
     case STN_DTYPE_BOOL: *(unsigned char *)at = (unsigned char)l; break;
+    case STN_DTYPE_I16: h = (uint16_t)l; memcpy(at, &h, 2); break;
     case STN_DTYPE_C64: memcpy(at, f, 8); break;
     case STN_DTYPE_C128: memcpy(at, in, 16); break;
     case STN_DTYPE_COUNT: break;
@@ -386,7 +391,7 @@ static void reduction_of_every_dtype_and_op_is_the_loop_in_order(void)
                                              1 + round % MOST_RESULTS, round % 4 == 3 && round % MOST_SOURCES > 0, round % 2), 0);
             }
         }
-    CHECK_I64(ran, 46 * 24);
+    CHECK_I64(ran, 56 * 24);
 }
 
 static void queued_reductions_are_the_loop_in_order(void)

@@ -27,7 +27,9 @@ void team_put(void *data, stn_dtype dtype, int64_t i, int value, stn_reduce_op o
     case STN_DTYPE_I64: ((int64_t *)data)[i] = value; return;
     case STN_DTYPE_I32: ((int32_t *)data)[i] = value; return;
     case STN_DTYPE_U8:
+    case STN_DTYPE_I8:
     case STN_DTYPE_BOOL: ((uint8_t *)data)[i] = (uint8_t)value; return;
+    case STN_DTYPE_I16: ((int16_t *)data)[i] = (int16_t)value; return;
     case STN_DTYPE_C64: ((float *)data)[2 * i] = f, ((float *)data)[2 * i + 1] = (float)imaginary; return;
     case STN_DTYPE_C128: ((double *)data)[2 * i] = value, ((double *)data)[2 * i + 1] = imaginary; return;
     case STN_DTYPE_COUNT: return;

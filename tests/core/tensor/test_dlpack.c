@@ -33,6 +33,7 @@ static const struct {
 } types[] = {
     {STN_DTYPE_F32, 2, 32}, {STN_DTYPE_F64, 2, 64}, {STN_DTYPE_BF16, 4, 16}, {STN_DTYPE_F16, 2, 16}, {STN_DTYPE_I64, 0, 64},
     {STN_DTYPE_I32, 0, 32}, {STN_DTYPE_U8, 1, 8},   {STN_DTYPE_BOOL, 6, 8},  {STN_DTYPE_C64, 5, 64}, {STN_DTYPE_C128, 5, 128},
+    {STN_DTYPE_I8, 0, 8},   {STN_DTYPE_I16, 0, 16},
 };
 
 static stn_tensor *tensor_of(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int *order, const void *data)

@@ -46,6 +46,8 @@ static double _Complex drawn_value(stn_dtype from, int64_t i, uint64_t *seed)
         return v > 0;
     if (from == STN_DTYPE_U8)
         return (double)((int64_t)fabs(fmod(v, 256)));
+    if (from == STN_DTYPE_I8 || from == STN_DTYPE_I16)
+        return fmod(trunc(v), from == STN_DTYPE_I8 ? 128 : 32768);
     if (from == STN_DTYPE_I32)
         return fabs(v) < 0x1p31 ? trunc(v) : 7;
     if (from == STN_DTYPE_I64)

@@ -7,11 +7,12 @@
 enum mode { SET, SUM, PROD, MEAN, AMAX, AMIN, MODES };
 
 static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_I64,
-                                   STN_DTYPE_I32, STN_DTYPE_U8, STN_DTYPE_BOOL, STN_DTYPE_C64, STN_DTYPE_C128};
+                                   STN_DTYPE_I32, STN_DTYPE_U8, STN_DTYPE_BOOL, STN_DTYPE_C64, STN_DTYPE_C128,
+                                   STN_DTYPE_I8, STN_DTYPE_I16};
 
 static int is_whole(stn_dtype dtype)
 {
-    return dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8;
+    return stni_dtype_is_integer(dtype);
 }
 
 /* Means that are not whole are rounded; complex numbers have no order. */
@@ -39,7 +40,10 @@ static double _Complex join(enum mode mode, stn_dtype dtype, double _Complex a, 
 
 static double _Complex wrapped(stn_dtype dtype, double _Complex value)
 {
-    return dtype == STN_DTYPE_U8 ? (double)(uint8_t)(int64_t)creal(value) : value;
+    const int64_t whole = stni_dtype_is_integer(dtype) ? (int64_t)creal(value) : 0;
+    if (dtype == STN_DTYPE_U8)
+        return (double)(uint8_t)whole;
+    return dtype == STN_DTYPE_I8 ? (double)(int8_t)whole : dtype == STN_DTYPE_I16 ? (double)(int16_t)whole : value;
 }
 
 /* Where position `i` of the index goes in the table. */

@@ -318,7 +318,7 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_call(context, "avg_pool2d", 1, &x, 2, divisor, 1, &out);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "avg_pool2d: 'divisor_override' got 0, wanted another number");
     stn_max_pool2d(stn_cast(x, STN_DTYPE_BOOL), &wide, NULL);
-    CHECK_ERROR(context, STN_ERR_DTYPE, "max_pool2d: 'input' got bool, wanted a floating or an integer dtype");
+    CHECK_ERROR(context, STN_ERR_DTYPE, "max_pool2d: 'input' got bool, wanted a floating dtype, i64, i32 or u8");
     return stn_scope_end(context);
 }
 

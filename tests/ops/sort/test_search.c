@@ -57,11 +57,11 @@ static void check_search(stn_context *context, const stn_mesh *mesh, stn_dtype d
 static stn_status search_body(stn_context *context, void *arg)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16,
-                                       STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8,   STN_DTYPE_BOOL};
+                                       STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8,   STN_DTYPE_BOOL, STN_DTYPE_I8, STN_DTYPE_I16};
     uint64_t seed = 9;
     const stn_mesh *mesh = arg ? test_mesh(context, 2, 3) : test_mesh(context, stn_context_size(context), 0);
-    for (int round = 0; round < 48; round++)
-        check_search(context, mesh, dtypes[round % 8], (round / 8) & 1, &seed);
+    for (int round = 0; round < 60; round++)
+        check_search(context, mesh, dtypes[round % 10], (round / 10) & 1, &seed);
     return STN_OK;
 }
 

@@ -47,6 +47,8 @@ template <class T> STNI_HOST_DEVICE T read_element(const void *data, stn_dtype d
     case STN_DTYPE_BOOL: return converted<T>((int64_t) static_cast<const uint8_t *>(data)[at]);
     case STN_DTYPE_C64: return converted<T>(static_cast<const stni_complex<float> *>(data)[at]);
     case STN_DTYPE_C128: return converted<T>(static_cast<const stni_complex<double> *>(data)[at]);
+    case STN_DTYPE_I8: return converted<T>((int64_t) static_cast<const int8_t *>(data)[at]);
+    case STN_DTYPE_I16: return converted<T>((int64_t) static_cast<const int16_t *>(data)[at]);
     case STN_DTYPE_COUNT: break;
     }
     return T();
@@ -65,6 +67,8 @@ template <class T> STNI_HOST_DEVICE void write_element(void *data, stn_dtype dty
     case STN_DTYPE_BOOL: static_cast<uint8_t *>(data)[at] = converted<truth>(value); break;
     case STN_DTYPE_C64: static_cast<stni_complex<float> *>(data)[at] = converted<stni_complex<float>>(value); break;
     case STN_DTYPE_C128: static_cast<stni_complex<double> *>(data)[at] = converted<stni_complex<double>>(value); break;
+    case STN_DTYPE_I8: static_cast<int8_t *>(data)[at] = (int8_t)converted<int64_t>(value); break;
+    case STN_DTYPE_I16: static_cast<int16_t *>(data)[at] = (int16_t)converted<int64_t>(value); break;
     case STN_DTYPE_COUNT: break;
     }
 }

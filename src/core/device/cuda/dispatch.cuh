@@ -22,6 +22,8 @@ template <> constexpr stn_dtype dtype_of<f16> = STN_DTYPE_F16;
 template <> constexpr stn_dtype dtype_of<int64_t> = STN_DTYPE_I64;
 template <> constexpr stn_dtype dtype_of<int32_t> = STN_DTYPE_I32;
 template <> constexpr stn_dtype dtype_of<uint8_t> = STN_DTYPE_U8;
+template <> constexpr stn_dtype dtype_of<int8_t> = STN_DTYPE_I8;
+template <> constexpr stn_dtype dtype_of<int16_t> = STN_DTYPE_I16;
 template <> constexpr stn_dtype dtype_of<stni_complex<float>> = STN_DTYPE_C64;
 template <> constexpr stn_dtype dtype_of<stni_complex<double>> = STN_DTYPE_C128;
 
@@ -48,6 +50,12 @@ template <class F> void dispatch_integer(stn_dtype dtype, F launch)
     dispatch<int64_t, int32_t, uint8_t>(dtype, launch);
 }
 
+/* Those that only some kernels are compiled for. */
+template <class F> void dispatch_narrow(stn_dtype dtype, F launch)
+{
+    dispatch<int8_t, int16_t>(dtype, launch);
+}
+
 template <class F> void dispatch_floating_and_complex(stn_dtype dtype, F launch)
 {
     dispatch_floating(dtype, launch);
@@ -58,6 +66,7 @@ template <class F> void dispatch_all(stn_dtype dtype, F launch)
 {
     dispatch_floating_and_complex(dtype, launch);
     dispatch_integer(dtype, launch);
+    dispatch_narrow(dtype, launch);
 }
 
 /* What is moved as it is needs no dtype: the types are unsigned integers of 1, 2, 4, 8 and 16 bytes. */

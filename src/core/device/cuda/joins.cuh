@@ -9,7 +9,7 @@ namespace {
 
 template <class T> STNI_DEVICE T sum_of(T a, T b)
 {
-    return a + b;
+    return (T)(a + b);
 }
 
 STNI_DEVICE int64_t sum_of(int64_t a, int64_t b)
@@ -22,14 +22,9 @@ STNI_DEVICE int32_t sum_of(int32_t a, int32_t b)
     return (int32_t)((uint32_t)a + (uint32_t)b);
 }
 
-STNI_DEVICE uint8_t sum_of(uint8_t a, uint8_t b)
-{
-    return (uint8_t)(a + b);
-}
-
 template <class T> STNI_DEVICE T product_of(T a, T b)
 {
-    return a * b;
+    return (T)(a * b);
 }
 
 STNI_DEVICE int64_t product_of(int64_t a, int64_t b)
@@ -40,11 +35,6 @@ STNI_DEVICE int64_t product_of(int64_t a, int64_t b)
 STNI_DEVICE int32_t product_of(int32_t a, int32_t b)
 {
     return (int32_t)((uint32_t)a * (uint32_t)b);
-}
-
-STNI_DEVICE uint8_t product_of(uint8_t a, uint8_t b)
-{
-    return (uint8_t)(a * b);
 }
 
 /* A NaN stays, and of equal values the earlier one. */

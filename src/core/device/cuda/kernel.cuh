@@ -26,7 +26,9 @@ constexpr uint32_t ALL_DTYPES = dtype_bit(STN_DTYPE_COUNT) - 1;
 constexpr uint32_t FLOATING_DTYPES =
     dtype_bit(STN_DTYPE_F32) | dtype_bit(STN_DTYPE_F64) | dtype_bit(STN_DTYPE_BF16) | dtype_bit(STN_DTYPE_F16);
 constexpr uint32_t COMPLEX_DTYPES = dtype_bit(STN_DTYPE_C64) | dtype_bit(STN_DTYPE_C128);
-constexpr uint32_t INTEGER_DTYPES = dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32) | dtype_bit(STN_DTYPE_U8);
+constexpr uint32_t NARROW_DTYPES = dtype_bit(STN_DTYPE_I8) | dtype_bit(STN_DTYPE_I16);
+constexpr uint32_t INTEGER_DTYPES =
+    dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32) | dtype_bit(STN_DTYPE_U8) | NARROW_DTYPES;
 
 /* What foreign libraries want of their workspace; so many bytes more than they ask for let it begin at such an address. */
 enum { WORKSPACE_ALIGNMENT = 256 };

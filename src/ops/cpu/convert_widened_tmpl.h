@@ -1,0 +1,8 @@
+/* One conversion of tiles by way of i32, in two passes over a block: a loop of its own for every pair of these dtypes would cost the compiler more
+ * than they are used. Included as convert_pair_tmpl.h. */
+static void CONVERT_JOIN(FROM, CONVERT_JOIN(to, TO))(void *to, const void *from, const struct stni_tile *tile)
+{
+    convert_widened(CONVERT_JOIN(FROM, to_i32), CONVERT_JOIN(i32_to, TO), to, sizeof(CONVERT_JOIN(TO, T)), from, sizeof(CONVERT_JOIN(FROM, T)), tile);
+}
+
+#undef TO

@@ -1,0 +1,14 @@
+/* Writing of one value, of one element type. Included as access_write_tmpl.h. */
+
+static void NAME(constant)(const struct stni_access_write_args *a, void *out)
+{
+    *(A *)out = NAME(constant_of)(a);
+}
+
+static void NAME(spread)(void *table, int64_t step, int64_t n, const void *constant)
+{
+    const A value = *(const A *)constant;
+    A *t = table;
+    for (int64_t i = 0; i < n; i++)
+        t[i * step] = value;
+}
