@@ -1,8 +1,10 @@
 /* ai2cm/ace pull request 993, spatial parallelism: an area-weighted mean over rows that are spread over ranks, used as the loss, and subtracted
  * from each rank's own rows. An all_reduce with the identity for a backward is right for the first alone; summing parameters' gradients over
- * the ranks in a hook, "if we want mean gradient instead of sum …", cannot repair the second.
+ * the ranks in a hook, "if we want mean gradient instead of sum …", cannot repair the second. And tables of the transforms, which every rank has
+ * of its own, were broadcast before each step, into memory that autograd had kept.
  *
- * Put back by returning call->grad_out[0] from `arriving` in src/ops/dist/all_reduction.c. */
+ * Put back by returning call->grad_out[0] from `arriving` in src/ops/dist/all_reduction.c; and by leaving out the question for
+ * t->storage->frozen in src/ops/dist/plain.c. */
 #include "ranks.h"
 
 #include <math.h>
@@ -104,10 +106,49 @@ static void a_mean_is_right_as_a_loss_and_within_each_rank(void)
         test_ranks(p, body, NULL);
 }
 
+/* Two steps with a table: nobody may write to it, nor send it again, and backward finds what it has kept. */
+static stn_status table_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const int64_t n = ROWS;
+    const stn_spec *spec;
+    double values[ROWS], got[ROWS];
+    stn_tensor *grad = NULL;
+    (void)arg;
+    for (int64_t i = 0; i < n; i++)
+        values[i] = area(i);
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
+    stn_tensor *table = stn_from_host(context, spec, values), *x = stn_ones(context, spec);
+    stn_spec_release(&spec);
+    CHECK_STATUS(stn_tensor_freeze(table), STN_OK);
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    for (int step = 0; step < 2; step++) {
+        stn_tensor *loss = stn_sum(stn_mul(x, table), 0, NULL, 0);
+        CHECK_STATUS(stn_dist_broadcast_in_place(table, mesh, 0, NULL), STN_ERR_STATE);
+        CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_STATE);
+        CHECK_STATUS(stn_backward(loss), STN_OK);
+    }
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    if (CHECK_PTR(grad)) {
+        test_read(grad, got, n);
+        for (int64_t i = 0; i < n; i++)
+            CHECK_NEAR(got[i], 2 * area(i), 0);
+    }
+    return stn_scope_end(context);
+}
+
+static void tables_are_not_sent_again(void)
+{
+    for (int p = 1; p <= 3; p++)
+        test_ranks(p, table_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"a_mean_is_right_as_a_loss_and_within_each_rank", a_mean_is_right_as_a_loss_and_within_each_rank},
+        {"tables_are_not_sent_again", tables_are_not_sent_again},
     };
     return TEST_MAIN(argc, argv, cases);
 }

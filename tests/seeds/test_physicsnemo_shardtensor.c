@@ -1,9 +1,10 @@
 /* NVIDIA/physicsnemo pull request, ShardTensor's own dispatch: what a scattered tensor is to autograd (requires_grad and is_leaf were set through a
- * dispatch that ignored them), gradients that are cut as unevenly as their tensors, and group_norm asking `weight.requires_grad` of the
- * moment in its backward.
+ * dispatch that ignored them), gradients that are cut as unevenly as their tensors, group_norm asking `weight.requires_grad` of the
+ * moment in its backward, views whose new shape ends in a one, unbind, and ops of several results, which must not take even cuts for granted.
  *
  * Put back by leaving out the call of stn_set_requires_grad in stn_scatter (src/ops/redistribute/scatter.c), and by asking
- * edge->leaf->handle->flags in `deliver` (src/autograd/backward.c) whether its tensor requires grad now. */
+ * edge->leaf->handle->flags in `deliver` (src/autograd/backward.c) whether its tensor requires grad now; even cuts by asking `derive_split`
+ * (src/ops/shape/view_layout.c) for a balanced one always. */
 #include "ranks.h"
 
 #include <math.h>
@@ -106,11 +107,108 @@ static void the_mask_of_the_forward_decides(void)
         test_ranks(p, mask_body, NULL);
 }
 
+/* 12 elements, cut where no row of 3 ends. */
+enum { FLAT = 12, VIEW_ROWS = 4, VIEW_COLUMNS = 3, TOP = 5 };
+
+static const int64_t flat_cuts[][3] = {{12}, {5, 7}, {4, 0, 8}};
+
+static stn_tensor *flat(stn_context *context, double (*value)(int64_t), int requires_grad)
+{
+    const int p = stn_context_size(context);
+    const int64_t n = FLAT, *const sizes[] = {flat_cuts[p - 1]};
+    const stn_placement shard = stn_shard(0);
+    stn_tensor *t = test_tensor(context, test_mesh(context, p, 0), &shard, STN_DTYPE_F64, 1, &n, sizes, value);
+    CHECK_STATUS(stn_set_requires_grad(t, requires_grad), STN_OK);
+    return t;
+}
+
+static double weight_of(int64_t i)
+{
+    return (double)(3 * i % 7) - 2;
+}
+
+static void expect_gradient(stn_tensor *x, const double *want)
+{
+    stn_tensor *grad = NULL;
+    CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+    if (!CHECK_PTR(grad))
+        return;
+    CHECK(stn_tensor_spec(grad) == stn_tensor_spec(x));
+    test_compare(grad, want, FLAT, 1e-14);
+}
+
+/* (12) -> (4, 3, 1) -> three of (4, 1), the j-th of which counts j + 1 times with a weight for each row. */
+static stn_status views_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {VIEW_ROWS, VIEW_COLUMNS, 1};
+    stn_tensor *columns[VIEW_COLUMNS], *loss = NULL;
+    double want[FLAT], values[FLAT];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = flat(context, test_value, 1), *y = stn_view(x, 3, shape);
+    stn_tensor *w = stn_narrow(stn_view(flat(context, weight_of, 0), 3, shape), 1, 0, 1);
+    for (int i = 0; i < FLAT; i++) {
+        values[i] = test_value(i);
+        want[i] = (i % VIEW_COLUMNS + 1) * weight_of(i - i % VIEW_COLUMNS);
+    }
+    test_compare(y, values, FLAT, 0);
+    CHECK_STATUS(stn_unbind(y, 1, VIEW_COLUMNS, columns), STN_OK);
+    for (int j = 0; j < VIEW_COLUMNS; j++) {
+        stn_tensor *part = stn_mul_number(stn_sum(stn_mul(columns[j], stn_squeeze(w, 1, (int[]){1})), 0, NULL, 0), j + 1);
+        loss = loss ? stn_add(loss, part) : part;
+    }
+    CHECK_STATUS(stn_backward(loss), STN_OK);
+    expect_gradient(x, want);
+    return stn_scope_end(context);
+}
+
+static void views_and_unbind_go_on_with_uneven_cuts(void)
+{
+    for (int p = 1; p <= 3; p++)
+        test_ranks(p, views_body, NULL);
+}
+
+static double scrambled(int64_t i)
+{
+    return (double)(5 * i % FLAT);
+}
+
+/* Both results of topk, with the gradient of the first: the largest five are 11 … 7, wherever they are. */
+static stn_status results_body(stn_context *context, void *arg)
+{
+    stn_tensor *indices = NULL;
+    double want[FLAT] = {0}, largest[TOP], places[TOP];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = flat(context, scrambled, 1), *top = stn_topk(x, TOP, 0, 1, &indices);
+    for (int64_t i = 0; i < FLAT; i++) {
+        const int64_t place = FLAT - 1 - (int64_t)scrambled(i);
+        if (place < TOP) {
+            largest[place] = scrambled(i);
+            places[place] = (double)i;
+            want[i] = 2 * scrambled(i);
+        }
+    }
+    test_compare(top, largest, TOP, 0);
+    test_compare(indices, places, TOP, 0);
+    CHECK_STATUS(stn_backward(stn_sum(stn_mul(top, top), 0, NULL, 0)), STN_OK);
+    expect_gradient(x, want);
+    return stn_scope_end(context);
+}
+
+static void ops_of_several_results_give_each_its_own(void)
+{
+    for (int p = 1; p <= 3; p++)
+        test_ranks(p, results_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"a_scattered_tensor_is_a_leaf_that_obeys", a_scattered_tensor_is_a_leaf_that_obeys},
         {"the_mask_of_the_forward_decides", the_mask_of_the_forward_decides},
+        {"views_and_unbind_go_on_with_uneven_cuts", views_and_unbind_go_on_with_uneven_cuts},
+        {"ops_of_several_results_give_each_its_own", ops_of_several_results_give_each_its_own},
     };
     return TEST_MAIN(argc, argv, cases);
 }

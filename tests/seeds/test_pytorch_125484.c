@@ -1,6 +1,6 @@
 /* pytorch/pytorch issue 125484, hybrid sharding with accumulation: 2 replicas x 4 shards, two microbatches. Each is reduced over the shards at once
  * and over the replicas last: (sum over all ranks of g1 + g2) / 8. Adding to gradients that were reduced over the replicas before leaves
- * sum_own(g1) / 4 + sum_all(g2) / 8 instead.
+ * sum_own(g1) / 4 + sum_all(g2) / 8 instead. That request's tests count collectives, as this one does.
  *
  * Put back by `axes = 0` before `if (axes)` in stni_leaf_take (src/autograd/leaf.c): a microbatch of a no-sync scope is joined over the replicas at
  * once. */
@@ -25,6 +25,13 @@ static double second_sample(int64_t at)
     return gradient_of((int)(at / N), 1, at % N);
 }
 
+static int64_t collectives(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    return stats.collectives;
+}
+
 static stn_status body(stn_context *context, void *arg)
 {
     const stn_mesh *mesh = test_mesh(context, REPLICAS, SHARDS);
@@ -44,7 +51,9 @@ static stn_status body(stn_context *context, void *arg)
         stn_tensor *x =
             test_tensor(context, mesh, batch, STN_DTYPE_F32, 2, samples, one_each, b == 0 ? first_sample : second_sample);
         stn_tensor *loss = stn_mul_number(stn_sum(stn_mul(x, w), 0, NULL, 0), 1.0 / RANKS);
+        const int64_t before = collectives(context);
         CHECK_STATUS(stn_backward(loss), STN_OK);
+        CHECK_I64(collectives(context) - before, deferred ? 2 : 3); /* an agreement, a reduce-scatter, and an all-reduce where it is due */
         if (deferred) {
             CHECK_STATUS(stn_grad_of(w, &grad), STN_ERR_PARTIAL); /* nobody takes it for complete */
             stn_context_take_error(context, NULL, 0);
