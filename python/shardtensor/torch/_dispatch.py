@@ -1,5 +1,7 @@
 """Below torch's autograd: what torch itself calls there, its engine's sums, decompositions, optimizers. By name
 again, else by the fallback."""
+import functools
+
 import torch
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError
@@ -106,8 +108,13 @@ def write(op, tensor, handles, attrs):
     return tensor
 
 
+@functools.lru_cache(maxsize=None)
+def bare_name(func):
+    return func._schema.name.split("::")[1]
+
+
 def dispatch(func, args, kwargs):
-    name = func._schema.name.split("::")[1]
+    name = bare_name(func)
     for tensor in written(func, args, kwargs):
         differentiated = torch.is_grad_enabled() and any(t.requires_grad for t in tensors((args, kwargs)))
         refuse_change(tensor, name, differentiated)

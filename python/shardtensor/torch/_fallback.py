@@ -1,6 +1,7 @@
 """Functions that the library has no op for: on the chunks where these are enough, else whole on every rank. Right,
 counted, never fast."""
 import collections
+import functools
 import warnings
 
 import torch
@@ -39,15 +40,18 @@ def in_place(func):
     return func._schema.name.endswith("_") and not func._schema.name.endswith("__")
 
 
+@functools.lru_cache(maxsize=None)
+def writes_to(func):
+    """The places and names of the arguments that a function changes."""
+    arguments = func._schema.arguments
+    return tuple((at, a.name) for at, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
+
+
 def written(func, args, kwargs):
-    """The arguments that a function changes: (tensor, …)."""
+    """The ShardTensors that a function changes."""
     found = []
-    for argument, value in zip(func._schema.arguments, args):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            found += sharded(value)
-    for argument in func._schema.arguments:
-        if argument.name in kwargs and argument.alias_info is not None and argument.alias_info.is_write:
-            found += sharded(kwargs[argument.name])
+    for at, name in writes_to(func):
+        found += sharded(args[at] if at < len(args) else kwargs.get(name))
     return found
 
 

@@ -47,8 +47,11 @@ def gradient(grad, spec, is_plain, is_leaf):
 
 
 def wrap(handle):
-    from ._tensor import ShardTensor
-    return ShardTensor._of(handle)
+    """A ShardTensor on a handle."""
+    return makers[0](handle)
+
+
+makers = []  # _shortcut puts in what makes one
 
 
 def lent(handle):

@@ -5,7 +5,7 @@ import torch
 from .. import _c
 from ._binding import EMPTY, HOW, SPREAD, op_of
 from ._dtypes import DTYPES
-from ._node import Call, Node
+from ._node import Call, Node, gradient, makers
 
 _names = {}  # function of torch: name of its op
 
@@ -13,12 +13,25 @@ _names = {}  # function of torch: name of its op
 class ShortNode(Node):
     """The node of a call that came the short way. Its forward is C's, and leaves `kept`."""
     @staticmethod
-    def backward(ctx, *cotangents):
-        op, attrs, handles, ctx.pullback, ctx.bits = ctx.kept
-        ctx.call = Call(op, range(len(handles)), attrs, handles[0].spec.mesh, len(handles))
-        ctx.form = tuple((handle.spec, False) for handle in handles)
-        ctx.gave, ctx.state = (True, ), None
-        return Node.backward(ctx, *cotangents)
+    def backward(ctx, cotangent):
+        op, attrs, handles, pullback, bits = ctx.kept
+        given = getattr(cotangent, "_handle", None)
+        if given is None or pullback is None or torch.is_grad_enabled():
+            return general_backward(ctx, cotangent)
+        found = [None, None]
+        for at, (grad, handle) in enumerate(zip(pullback.apply((given, ), bits), handles)):
+            leaf = type(ctx.next_functions[at][0]).__name__ == "AccumulateGrad"
+            found.append(gradient(grad, handle.spec, False, leaf) if bits >> at & 1 else None)
+        return tuple(found)
+
+
+def general_backward(ctx, cotangent):
+    """That of a Node: of a cotangent that is plain or zero, and one that is a node itself."""
+    op, attrs, handles, ctx.pullback, ctx.bits = ctx.kept
+    ctx.call = Call(op, range(len(handles)), attrs, handles[0].spec.mesh, len(handles))
+    ctx.form = tuple((handle.spec, False) for handle in handles)
+    ctx.gave, ctx.state = (True, ), None
+    return Node.backward(ctx, cotangent)
 
 
 def make_shortcut(shard_tensor, long_way, handlers):
@@ -42,6 +55,7 @@ def make_shortcut(shard_tensor, long_way, handlers):
         dtypes={name: {"dtype": dtype, "device": device} for name, dtype in DTYPES.items()},
     )
     ShortNode.forward = staticmethod(shortcut.forward)
+    makers.append(shortcut.wrap)
     return shortcut
 
 

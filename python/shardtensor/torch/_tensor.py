@@ -149,18 +149,20 @@ class ShardTensor(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        handler = cls._dispatches.get(func) or cls._named_dispatches.get(str(func))
-        if handler is not None:
-            return handler(*args, **kwargs)
+        if cls._dispatches or cls._named_dispatches:
+            handler = cls._dispatches.get(func) or cls._named_dispatches.get(str(func))
+            if handler is not None:
+                return handler(*args, **kwargs)
         return dispatch(func, args, kwargs)
 
 
 def long_way(cls, func, types, args, kwargs):
     """__torch_function__, where the short way in C does not serve."""
     kwargs = kwargs or {}
-    handler = cls._functions.get(func) or cls._named_functions.get(str(func))
-    if handler is not None:
-        return handler(func, types, args, kwargs)
+    if cls._functions or cls._named_functions:
+        handler = cls._functions.get(func) or cls._named_functions.get(str(func))
+        if handler is not None:
+            return handler(func, types, args, kwargs)
     return above(func, args, kwargs, ShardTensor._promotion_mode)
 
 

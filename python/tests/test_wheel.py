@@ -1,0 +1,73 @@
+"""A wheel of this build runs the first example of docs/python.md in a fresh environment, with nothing but itself."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+ROOT, BUILD = (pathlib.Path(os.environ[name]) for name in ("STN_TEST_ROOT", "STN_TEST_BUILD"))
+
+# What of the process's memory is neither the machine's C and C++ libraries, Python's own, nor the environment's.
+STRANGERS = """
+import re, sys, sysconfig
+paths = set(re.findall(r"(/\\S+\\.so\\S*)", open("/proc/self/maps").read()))
+known = (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+bare = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+|python\\d|z|expat|ffi))[-.\\d]")
+print(sorted(p for p in paths if not p.startswith(known) and not bare.match(p.rsplit("/", 1)[1])))
+print(sorted(p.rsplit("/", 1)[1] for p in paths if "shardtensor" in p))
+"""
+
+
+def first_example():
+    """The first block of docs/python.md."""
+    block = re.search(r"\n\n((?:    .*\n|\n)+)", (ROOT / "docs/python.md").read_text()).group(1)
+    return "\n".join(line[4:] for line in block.splitlines())
+
+
+def run(*command, **options):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LD_", "PIP_"))}
+    done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, timeout=150, **options)
+    if done.returncode:
+        raise AssertionError("%s\n%s%s" % (" ".join(map(str, command)), done.stdout, done.stderr))
+    return done.stdout
+
+
+class Wheel(unittest.TestCase):
+    def test_it_runs_the_first_example_in_a_fresh_environment(self):
+        with tempfile.TemporaryDirectory() as folder:
+            wheel = pathlib.Path(run(ROOT / "scripts/wheel", "--build", BUILD, "--out", folder).strip())
+            self.assertRegex(wheel.name, r"^shardtensor-[\d.]+-cp311-abi3-manylinux_\d+_\d+_\w+\.whl$")
+            python = pathlib.Path(folder, "env/bin/python")
+            run(sys.executable, "-m", "venv", python.parent.parent)
+            run(python, "-m", "pip", "install", "--no-index", "--no-cache-dir", wheel)
+            example = first_example()
+            self.assertIn("st.launch(4, step)", example)
+            told = run(python, "-c", example + "\nprint(st.__file__)" + STRANGERS, cwd=folder).splitlines()
+            self.assertTrue(told[0].startswith(str(python.parent.parent)), told[0])
+            self.assertEqual(told[1], "[]")
+            for name in "'_c.abi3.so'", "'libshardtensor.so.":
+                self.assertIn(name, told[2])
+
+    def test_its_record_holds_all_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            wheel = run(ROOT / "scripts/wheel", "--build", BUILD, "--out", folder).strip()
+            with zipfile.ZipFile(wheel) as archive:
+                names = archive.namelist()
+                record = archive.read(next(n for n in names if n.endswith("/RECORD"))).decode()
+                notices = [n.rsplit("/", 1)[1] for n in names if "/licenses/" in n]
+            self.assertEqual(sorted(line.split(",")[0] for line in record.splitlines()), sorted(names))
+            sources = {f.name for f in (ROOT / "python/shardtensor").rglob("*.py")}
+            self.assertEqual({n.rsplit("/", 1)[1] for n in names if n.endswith(".py")}, sources)
+            self.assertIn("LICENSE", notices)
+
+
+if __name__ == "__main__":
+    try:
+        import ensurepip  # noqa: F401: environments are made with it
+    except ImportError as error:
+        print("skipped: no environment can be made here (%s)" % error)
+        sys.exit(77)
+    unittest.main()
