@@ -4,7 +4,7 @@ import unittest
 
 import shardtensor as st
 
-CODES = {"f32": "f", "f64": "d", "i64": "q", "i32": "i", "u8": "B", "bool": "B"}
+CODES = {"f32": "f", "f64": "d", "i64": "q", "i32": "i", "u8": "B", "bool": "B", "i8": "b", "i16": "h"}
 
 
 def values(tensor):

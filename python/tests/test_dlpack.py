@@ -6,7 +6,7 @@ import unittest
 import weakref
 
 import shardtensor as st
-from ranks import TestCase, make, on_ranks, values
+from ranks import CODES, TestCase, make, on_ranks, values
 
 
 class Older:
@@ -28,6 +28,13 @@ class DLPack(TestCase):
                 self.assertEqual((y.shape, y.strides, values(y)), ((2, 3), (3, 1), values(x)))
                 self.assertEqual(y.data_ptr, x.data_ptr)
             self.assertEqual(x.__dlpack_device__(), (1, 0))
+
+    def test_every_dtype_is_known_on_the_other_side(self):
+        with st.Context() as context:
+            for dtype in CODES:
+                x = make(context, None, None, (3,), (0, 1, 1), dtype)
+                y = context.from_dlpack(x)
+                self.assertEqual((y.dtype, y.data_ptr, values(y)), (dtype, x.data_ptr, [0, 1, 1]))
 
     def test_capsules_that_nobody_takes_give_back(self):
         with st.Context() as context:

@@ -59,6 +59,17 @@ class Attributes(TestCase):
 
 
 class Operands(TestCase):
+    @on_ranks(1, 3)
+    def test_narrow_integers(self, mesh):
+        X, Y = torch.arange(-100, 110, 15, dtype=torch.int8).view(7, 2), torch.arange(7, dtype=torch.uint8)[:, None]
+        x, y = spread(X, mesh, Shard(0)), spread(Y, mesh, Shard(0))
+        for got, wanted in ((x + y, X + Y), (x * 3, X * 3), (x.short() * 300, X.short() * 300), (x + 0.5, X + 0.5),
+                            (x.sum(0), X.sum(0)), (x.short().char(), X), (x.float().to(torch.int16), X.short()),
+                            (x[torch.tensor([6, 0])], X[[6, 0]]), (x.sort(0, True).values, X.sort(0, True).values),
+                            (torch.cat([x, x.short()]), torch.cat([X, X.short()])), (x < y, X < Y)):
+            self.assertEqual((got.dtype, full(got).tolist()), (wanted.dtype, wanted.tolist()))
+        self.assertEqual(x[0, 0].item(), -100)
+
     @on_ranks(1, 2, 3)
     def test_plain_tensors_are_replicate(self, mesh):
         X, W = numbers(5, 2), numbers(2, seed=1)

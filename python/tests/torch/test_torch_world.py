@@ -32,7 +32,8 @@ class Processes(TestCase):
         self.close(x, X)
         self.close(x.redistribute(placements=[Shard(1)]), X)
         self.assertAlmostEqual(x.sum().item(), float(X.sum()))
-        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.complex64):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.int16,
+                      torch.int8, torch.complex64):
             y = ShardTensor.from_local(torch.arange(4).to(dtype), self.mesh, [Partial("sum")])
             self.close(y.full_tensor(), (RANKS * torch.arange(4)).to(dtype))
         truth = ShardTensor.from_local(torch.tensor([True, False, True])[:1 + world().rank], self.mesh, [Shard(0)])
