@@ -17,13 +17,22 @@ static uint64_t mix_text(uint64_t h, const char *text)
     return h;
 }
 
+static uint64_t mix_mesh(uint64_t h, const stn_mesh *mesh, int by_grid)
+{
+    uint32_t axes;
+    if (!by_grid || !mesh->member)
+        return mix(h, mesh->identity);
+    const stn_mesh *grid = stni_mesh_grid(mesh, &axes);
+    return mix(mix(h, grid->identity), axes);
+}
+
 /* What a spec says, without pointers, so that ranks can compare it. */
-static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
+static uint64_t mix_spec(uint64_t h, const stn_spec *spec, int by_grid)
 {
     if (!spec || !spec->layout.mesh)
         return mix(h, 1);
     const struct stni_layout *l = &spec->layout;
-    h = mix(h, l->mesh->identity);
+    h = mix_mesh(h, l->mesh, by_grid);
     h = mix(h, (uint64_t)l->dtype << 8 | (uint64_t)l->ndim);
     for (int a = 0; a < l->mesh->ndim; a++)
         h = mix(h, (uint64_t)l->placement[a].kind << 16 | (uint64_t)(uint8_t)l->placement[a].dim << 8 | l->placement[a].op);
@@ -35,11 +44,11 @@ static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
     return h;
 }
 
-static uint64_t mix_node(uint64_t h, const struct stni_node *node)
+static uint64_t mix_node(uint64_t h, const struct stni_node *node, int by_grid)
 {
     h = mix_text(mix(h, node->needs), node->desc->name);
     for (int i = 0; i < 2 * node->n_in + node->n_out; i++)
-        h = mix_spec(h, node->in_spec[i]);
+        h = mix_spec(h, node->in_spec[i], by_grid);
     return h;
 }
 
@@ -91,7 +100,7 @@ static stn_status explain(const struct stni_pass *pass, stn_comm *comm, int64_t 
     int64_t i = 0;
     for (int n = 0; n < pass->n_nodes; n++)
         if (stni_pass_concerns(pass, pass->nodes[n])) {
-            pairs[2 * i] = as_signed(h = mix_node(h, pass->nodes[n]));
+            pairs[2 * i] = as_signed(h = mix_node(h, pass->nodes[n], pass->by_grid));
             pairs[2 * i + 1] = -pairs[2 * i];
             i++;
         }
@@ -124,7 +133,7 @@ static stn_status compare(const struct stni_pass *pass, int64_t *words)
     int64_t n_mesh = 0;
     for (int n = 0; n < pass->n_nodes; n++)
         if (stni_pass_concerns(pass, pass->nodes[n])) {
-            h = mix_node(h, pass->nodes[n]);
+            h = mix_node(h, pass->nodes[n], pass->by_grid);
             n_mesh++;
         }
     words[HASH] = as_signed(h);

@@ -2,7 +2,10 @@
  *
  * Two meshes are joined where they share a rank, or where a node is on both; what is joined with a joined one is joined. All ranks that are
  * joined find the same set, whatever else each of them may hold, so that one agreement over exactly them is enough, and no order of
- * several agreements can lead to a deadlock. */
+ * several agreements can lead to a deadlock.
+ *
+ * A rank knows its own slices of a grid alone. Where it has some along several axes, the ranks of these have others along the same axes, and
+ * those further ones: what they join is the grid along all of these axes. */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 #include "core/shard/group.h"
@@ -94,6 +97,54 @@ static int join_by_node(struct stni_pass *pass, uint8_t *joined)
     return found;
 }
 
+static uint32_t sliced_axes(const struct stni_pass *pass, const stn_mesh *grid)
+{
+    uint32_t all = 0, axes;
+    for (int m = 0; m < pass->n_meshes; m++)
+        if (pass->meshes[m]->member && stni_mesh_grid(pass->meshes[m], &axes) == grid)
+            all |= axes;
+    return all;
+}
+
+static int has_other_slices(const struct stni_pass *pass)
+{
+    uint32_t axes;
+    for (int m = 0; m < pass->n_meshes; m++)
+        if (pass->meshes[m]->member && sliced_axes(pass, stni_mesh_grid(pass->meshes[m], &axes)) != axes)
+            return 1;
+    return 0;
+}
+
+/* The ranks that differ from this one along these axes only. */
+static int join_plane(const stn_mesh *grid, uint32_t axes, uint8_t *joined)
+{
+    int found = 0, at[STN_MAX_MESH_NDIM];
+    for (int i = 0; i < grid->size; i++) {
+        const int rank = stni_mesh_rank(grid, i);
+        uint32_t differs = 0;
+        stni_mesh_find(grid, rank, at);
+        for (int a = 0; a < grid->ndim; a++)
+            differs |= (uint32_t)(at[a] != grid->coordinate[a]) << a;
+        if (joined[rank] || (differs & ~axes) != 0)
+            continue;
+        joined[rank] = 1;
+        found++;
+    }
+    return found;
+}
+
+static int join_by_grid(const struct stni_pass *pass, uint8_t *joined)
+{
+    int found = 0;
+    uint32_t axes;
+    for (int m = 0; m < pass->n_meshes && pass->by_grid; m++)
+        if (pass->meshes[m]->member) {
+            const stn_mesh *grid = stni_mesh_grid(pass->meshes[m], &axes);
+            found += join_plane(grid, sliced_axes(pass, grid), joined);
+        }
+    return found;
+}
+
 static int is_alone(const stn_context *context, const uint8_t *joined)
 {
     int n = 0;
@@ -106,7 +157,7 @@ static stn_status join_all(struct stni_pass *pass, uint8_t *joined)
 {
     const struct stni_group_comm *group;
     joined[pass->context->rank] = 1;
-    while (join_by_rank(pass, joined) + join_by_node(pass, joined) > 0) {
+    while (join_by_rank(pass, joined) + join_by_node(pass, joined) + join_by_grid(pass, joined) > 0) {
     }
     if (is_alone(pass->context, joined))
         return STN_OK;
@@ -159,5 +210,6 @@ stn_status stni_pass_join(struct stni_pass *pass)
     if (pass->context->size == 1)
         return STN_OK;
     STNI_TRY(touch_all(pass));
+    pass->by_grid = has_other_slices(pass);
     return find_ranks(pass);
 }

@@ -31,6 +31,7 @@ struct stni_pass {
     int n_leaves, cap_leaves;
     const stn_mesh **meshes; /* of the outputs and nodes; once ranks have agreed, those that concern this rank come first */
     int n_meshes, cap_meshes, n_joined;
+    int by_grid; /* slices of one grid along other axes: what other ranks have are other slices, and meshes are compared by grid and axes */
     stn_comm *comm; /* of the ranks that it concerns; NULL: this one alone */
     int looking;    /* only sees what is there: nodes that are gone are passed by */
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */

@@ -207,6 +207,30 @@ static int sliced_rank(const stn_mesh *mesh, const stn_mesh *draft, const int *a
     return stn_mesh_rank_at(mesh, coordinate);
 }
 
+/* A mesh is constant but for this: it may have been made by its ranks before it was sliced. */
+static void remember_slice(const stn_mesh *mesh, int n_axes, const int *axes, const stn_mesh *slice)
+{
+    stn_mesh *own = (stn_mesh *)slice;
+    if (!slice->member || slice->sliced != NULL || slice->ndim == mesh->ndim)
+        return;
+    own->sliced = mesh;
+    for (int k = 0; k < n_axes && k < STN_MAX_MESH_NDIM; k++)
+        own->sliced_axis[k] = (uint8_t)axes[k];
+}
+
+const stn_mesh *stni_mesh_grid(const stn_mesh *mesh, uint32_t *axes)
+{
+    uint32_t mask = (1u << mesh->ndim) - 1;
+    for (; mesh->sliced != NULL; mesh = mesh->sliced) {
+        uint32_t outer = 0;
+        for (int a = 0; a < mesh->ndim; a++)
+            outer |= (mask >> a & 1) << mesh->sliced_axis[a];
+        mask = outer;
+    }
+    *axes = mask;
+    return mesh;
+}
+
 stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, const stn_mesh **out)
 {
     if (mesh == NULL || out == NULL)
@@ -232,6 +256,8 @@ stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, con
     stni_mesh_describe(&draft, ranks);
     stn_status status = intern(context, &draft, out);
     stni_free(ranks);
+    if (status == STN_OK)
+        remember_slice(mesh, n_axes, axes, *out);
     return status;
 }
 

@@ -26,6 +26,8 @@ struct stn_mesh {
     int n_comms;
     uint32_t id; /* order of making in this context: nothing that ranks may compare, who make other meshes of their own */
     uint64_t identity; /* hash of ranks and names: the same on every rank */
+    const struct stn_mesh *sliced; /* the mesh of more axes that this rank made it of first; NULL: none */
+    uint8_t sliced_axis[STN_MAX_MESH_NDIM]; /* which of these each of its own is */
     int64_t crossings;      /* how often a tensor on it became a local one with a history: the same on every rank of it */
     uint64_t random_stream; /* the next one; not of a mesh of all ranks, which draws from its context's */
 };
@@ -41,6 +43,9 @@ int stni_mesh_rank(const stn_mesh *mesh, int i);
 
 /* 1 if both have the same ranks along the same axes, whatever the axes' names; axes of size 1 do not count. */
 int stni_mesh_same_grid(const stn_mesh *a, const stn_mesh *b);
+
+/* The largest mesh that a slice stems from, and the bits of that one's axes along which it lies; of what is no slice itself, and all its axes. */
+const stn_mesh *stni_mesh_grid(const stn_mesh *mesh, uint32_t *axes);
 
 /* The communicator of the ranks that differ from this one along the axes in `axes` (bit a: axis a) only, in row-major order.
  * Collective over those ranks at its first use. Borrowed. This rank must be a member. */
