@@ -286,7 +286,7 @@ static void bad_arguments_are_named(void)
                      part = {.size = sizeof part, .sizes = unsharded};
     const struct refusal refusals[] = {
         {rows, 9, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: ndim is 9, wanted 0 to 8"},
-        {rows, 2, 10, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: dtype is 10, wanted 0 to 9"},
+        {rows, 2, STN_DTYPE_COUNT, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: dtype is 12, wanted 0 to 11"},
         {rows, 2, STN_DTYPE_F32, NULL, NULL, STN_ERR_ARGUMENT, "stn_spec_create: shape is NULL, wanted 2 lengths"},
         {rows, 2, STN_DTYPE_F32, negative, NULL, STN_ERR_ARGUMENT, "stn_spec_create: shape[1] is -1, wanted at least 0"},
         {NULL, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements is NULL, wanted one for each of 1 axes"},
