@@ -7,6 +7,7 @@
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "ops/common/bad_value.h"
+#include "ops/dist/by_name.h"
 #include "ops/table.h"
 #include "train/update.h"
 
@@ -35,6 +36,7 @@ static stn_status create(const stn_context_options *options, stn_context **out, 
     STNI_TRY_GOTO(stni_registry_create(context, stni_op_table, STNI_OP_COUNT), fail);
     STNI_TRY_GOTO(stni_registry_add(context, &stni_op_update), fail);
     context->value_text = stni_bad_value_text;
+    context->registry->refused = stni_dist_refused;
     if (!context->device->is_cpu)
         STNI_TRY_GOTO(stn_context_load_module(context, context->device->name), fail);
     *out = context;

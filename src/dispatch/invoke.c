@@ -51,19 +51,40 @@ stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *input
     return stni_dispatch(op, n_inputs, inputs, attrs, n_outputs, outputs);
 }
 
-stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
-                         int n_outputs, stn_tensor **outputs)
+static stn_status fill_and_dispatch(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
+                                    int n_outputs, stn_tensor **outputs)
 {
     uint64_t filled[STNI_MAX_ATTRS_SIZE / 8];
     struct stni_error error = {0};
-    if (!op)
-        return STN_ERR_ARGUMENT;
-    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", n_attrs, attrs}, n_outputs, outputs));
     if (stni_schema_fill(op->desc, n_attrs, attrs, filled, &error) != STN_OK) {
         fill_with_error(op->context, n_outputs, outputs);
         return stni_fail(op->context, error.status, "%s", error.text);
     }
     return stni_dispatch(op, n_inputs, inputs, filled, n_outputs, outputs);
+}
+
+/* Where it fails before the op has told its peers so, they are told. */
+STNI_COLD static stn_status invoke_together(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
+                                            int n_outputs, stn_tensor **outputs)
+{
+    struct stni_registry *registry = op->context->registry;
+    registry->has_told = 0;
+    const stn_status status = fill_and_dispatch(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
+    if (status == STN_OK || registry->has_told || !registry->refused)
+        return status;
+    registry->refused(op, n_attrs, attrs);
+    return stn_context_status(op->context);
+}
+
+stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
+                         int n_outputs, stn_tensor **outputs)
+{
+    if (!op)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", n_attrs, attrs}, n_outputs, outputs));
+    if (op->desc->flags & STN_OP_PER_RANK)
+        return invoke_together(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
+    return fill_and_dispatch(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
 }
 
 static const char *nearest_op(const struct stni_registry *registry, const char *name)

@@ -64,6 +64,10 @@ struct stni_registry {
     int handlers_on; /* switch of all */
     struct stni_scratch *scratch;
     int n_scratch, cap_scratch;
+    /* Of ops that ranks call together, whose peers wait for them to begin (NULL: there are none): called where a call by name failed before
+     * the op could tell them, which it notes in `has_told`. The failure is kept. */
+    void (*refused)(const stn_op *op, int n_attrs, const stn_attr *attrs);
+    int has_told;
 };
 
 stn_status stni_registry_create(stn_context *context, const stn_op_desc *const *table, int n);

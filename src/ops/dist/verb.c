@@ -2,6 +2,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/host_alloc.h"
+#include "dispatch/registry.h"
 #include "ops/common/dims.h"
 
 #include <shardtensor/op.h>
@@ -221,6 +222,7 @@ stn_status stni_dist_compose(stn_op_call *call)
         d.facts.receive = &d.receive;
     }
     stn_status status = stni_dist_agree(d.mesh, plan(&d), &d.facts);
+    context->registry->has_told = 1;
     if (status == STN_OK)
         status = page->apply ? page->apply(&d) : apply(&d);
     fini(&d);
