@@ -106,6 +106,21 @@ STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
 /** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis. */
 STN_API stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placements);
 
+/** As stn_redistribute, beside the caller: returns once the exchange has begun. The result is complete, and the queue or, on
+ *  the CPU, the host has waited, after stn_redistribute_wait or at the first use by anything of this library, whichever
+ *  comes first; its metadata may be read before. Several may be under way; ranks begin them in the same order.
+ *
+ *  `tensor` is held until then and must not be changed in place: that is found at the end, the result then refused with
+ *  STN_ERR_STATE. So it is where the last handle on a result goes that nobody waited for or used: its memory is given back
+ *  when the exchange has ended. Both on every rank alike. Pending reductions of several ops are done at once but for the last.
+ *  Collective over the ranks of both meshes. Gradient: yes, as stn_redistribute's.
+ *  @return new tensor; as stn_redistribute. Failures of the exchange come at the end. */
+STN_API stn_tensor *stn_redistribute_begin(stn_tensor *tensor, const stn_spec *spec);
+
+/** Waits for a result of stn_redistribute_begin, once, also where a use has waited before. Local.
+ *  @return STN_ERR_STATE (no such result, waited for before, the input was changed meanwhile), STN_ERR_COMM, STN_ERR_PEER. */
+STN_API stn_status stn_redistribute_wait(stn_tensor *result);
+
 /** This rank's chunk as a local tensor that shares its memory. A Partial chunk is this rank's addend.
  *  Gradient: yes, by `convention`: the cotangent of a Replicate chunk is Partial (PER_RANK) or Replicate (REPLICATED).
  *  @return new tensor; STN_ERR_PARTIAL (a Partial tensor that requires grad). */

@@ -65,6 +65,8 @@ static inline stn_status take_input(struct stni_walk *w, int i, stn_tensor *t)
 {
     if (!t || stni_is_error(t) || t->context != w->call.context)
         return take_other(w, i, t);
+    if (t->flags & STNI_TENSOR_UNDER_WAY)
+        STNI_TRY(stni_tensor_arrive(t));
     w->in[i] = t;
     w->in_spec[i] = t->spec;
     w->flags |= t->flags;
@@ -148,7 +150,7 @@ INLINE int takes(struct stni_walk *w, const stn_op_call *call, int n, stn_tensor
         w->in[i] = NULL;
     }
     w->flags = flags;
-    return !(flags & STNI_TENSOR_ERROR);
+    return !(flags & (STNI_TENSOR_ERROR | STNI_TENSOR_UNDER_WAY));
 }
 
 /* Whether attributes are those behind the specs in a key. */

@@ -101,6 +101,12 @@ stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *se
                                 const int64_t *recv_counts, stn_dtype dtype);
 stn_status stni_comm_exchange(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
 
+/* The same beside the caller, until stn_request_wait: they run after what is on the communicator's queue now, and after the request `after`
+ * of any of the context's communicators (NULL: none). The buffers are the collective's until then. */
+stn_status stni_comm_all_reduce_begin(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op,
+                                      const stn_request *after, stn_request **request);
+stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages, const stn_request *after, stn_request **request);
+
 /* Agreement between hosts, through the communicator's own entries: words[i] = op (SUM, MIN or MAX) over all ranks' words[i]; every rank's bytes, at
  * most STN_MAX_AGREE, become root's. Memory of the host, whatever the device. They wait for the queue, which fails if they do. */
 stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int64_t n, stn_reduce_op op);

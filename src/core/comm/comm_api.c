@@ -103,7 +103,7 @@ static stn_status call(stn_comm *comm, const struct stni_coll *coll, stn_request
 {
     stn_queue *queue;
     if (request)
-        return stni_comm_launch_request(comm, coll, request);
+        return stni_comm_launch_request(comm, coll, NULL, request);
     STNI_TRY(stni_comm_main_queue(comm, &queue));
     stn_status status = stni_comm_launch(comm, queue, coll, NULL);
     if (status == STN_OK && !queue->immediate && queue->device->is_cpu)
@@ -291,4 +291,17 @@ stn_status stni_comm_exchange(stn_comm *comm, stn_queue *queue, const stn_exchan
 {
     struct stni_coll coll = messaging(STNI_COLL_EXCHANGE, messages);
     return stni_comm_launch(comm, queue, &coll, NULL);
+}
+
+stn_status stni_comm_all_reduce_begin(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op,
+                                      const stn_request *after, stn_request **request)
+{
+    struct stni_coll coll = reduction(STNI_COLL_ALL_REDUCE, send, recv, count, dtype, op);
+    return stni_comm_launch_request(comm, &coll, after, request);
+}
+
+stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages, const stn_request *after, stn_request **request)
+{
+    struct stni_coll coll = messaging(STNI_COLL_EXCHANGE, messages);
+    return stni_comm_launch_request(comm, &coll, after, request);
 }

@@ -268,10 +268,12 @@ static stn_status side_queue(stn_comm *comm, stn_queue **out)
     return STN_OK;
 }
 
-/* Work that is on the main queue now, earlier collectives among it, comes before. */
-static stn_status follow_main(stn_comm *comm, stn_queue *side)
+/* Work that is on the main queue now, earlier collectives among it, comes before, and so does `after`. */
+static stn_status follow(stn_comm *comm, const stn_request *after, stn_queue *side)
 {
     stn_event *event = NULL;
+    if (after && after->comm && after->comm != comm)
+        STNI_TRY(stni_queue_wait(side, after->end));
     if (comm->queue->immediate)
         return STN_OK;
     stn_status status = stni_event_create(side->device, &event);
@@ -291,7 +293,7 @@ static stn_status mark_end(stn_comm *comm, stn_queue *side, stn_request *request
     return stni_event_record(request->end, side);
 }
 
-stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, stn_request **out)
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after, stn_request **out)
 {
     stn_queue *side;
     stn_status status = side_queue(comm, &side);
@@ -304,7 +306,7 @@ stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll
     request->comm = comm;
     atomic_init(&request->status, STNI_REQUEST_NOT_RUN);
     STNI_TRY_GOTO(stni_event_create(side->device, &request->end), fail);
-    STNI_TRY_GOTO(follow_main(comm, side), fail);
+    STNI_TRY_GOTO(follow(comm, after, side), fail);
     STNI_TRY_GOTO(stni_comm_launch(comm, side, coll, request), fail);
     STNI_TRY_GOTO(mark_end(comm, side, request), fail);
     request->next = comm->requests;

@@ -34,8 +34,9 @@ stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct st
 /* A queue that has failed runs no collective, and the peers would wait for this rank: so it aborts the family. Returns the queue's failure. */
 stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue);
 
-/* Launches a collective on the communicator's side queue. */
-stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, stn_request **out);
+/* Launches a collective on the communicator's side queue, behind `after`, a request of any communicator of the context, where that is not
+ * NULL. */
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after, stn_request **out);
 
 /* The communicator is destroyed and nothing runs any more: requests that nobody has waited for keep the status of their collectives. `unrun` is
  * the status of those that never ran. */

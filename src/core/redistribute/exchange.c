@@ -26,9 +26,11 @@ static void drop_own(struct stni_plan_messages *messages, int self)
     messages->n = kept;
 }
 
-/* Nobody else is concerned: at most one box, from this rank to itself. */
-static stn_status copy_own(stn_context *context, const struct stni_plan *plan, stn_dtype dtype)
+/* Nobody else is concerned: at most one box, from this rank to itself, which what is under way may have to bring first. */
+static stn_status copy_own(stn_context *context, const struct stni_plan *plan, stn_dtype dtype, struct stni_under_way *way)
 {
+    if (way != NULL)
+        STNI_TRY(stni_under_way_finish(context, way));
     for (int i = 0; i < plan->recv.n; i++)
         STNI_TRY(stni_fail_queue(context, stni_box_copy(context->queue, &plan->recv.items[i].box, &plan->send.items[i].box,
                                                         stn_dtype_size(dtype))));
@@ -78,7 +80,7 @@ static stn_reduce_op only_op(uint32_t ops)
 }
 
 stn_status stni_exchange_chunks(stn_context *context, const struct stni_axis_roles *route, stn_dtype dtype, const struct stni_frame *src,
-                                const struct stni_frame *dst)
+                                const struct stni_frame *dst, struct stni_under_way *way)
 {
     if (!route->src.mesh->member && !route->dst.mesh->member)
         return STN_OK;
@@ -90,11 +92,12 @@ stn_status stni_exchange_chunks(stn_context *context, const struct stni_axis_rol
         drop_own(&plan->recv, stni_plan_self(route, context->rank));
     }
     if (route->same_grid && route->axes == 0)
-        return copy_own(context, plan, dtype);
+        return copy_own(context, plan, dtype, way);
 
     stn_comm *comm;
     STNI_TRY(find_comm(route, plan, &comm));
     stn_exchange exchange = {.dtype = dtype, .reduce = route->addends != 0, .op = only_op(route->ops), .n_send = plan->send.n,
                              .n_recv = plan->recv.n, .send = plan->send.items, .recv = plan->recv.items};
-    return stni_fail_queue(context, stni_comm_exchange(comm, context->queue, &exchange));
+    return way != NULL ? stni_under_way_exchange(context, way, comm, &exchange)
+                       : stni_fail_queue(context, stni_comm_exchange(comm, context->queue, &exchange));
 }

@@ -6,6 +6,7 @@
 #include "core/redistribute/identity.h"
 #include "core/redistribute/refine.h"
 #include "core/device/trace.h"
+#include "core/tensor/under_way.h"
 
 #include <string.h>
 
@@ -77,7 +78,7 @@ static int first_op(uint32_t ops)
 }
 
 /* Reads the source where it is dense in the result's order; else the result takes a copy and is reduced in place. */
-static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to)
+static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to, struct stni_under_way *way)
 {
     stn_context *context = to->context;
     const stn_spec *spec = to->spec;
@@ -90,8 +91,11 @@ static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_role
     }
     stn_comm *comm;
     STNI_TRY(stni_mesh_comm(route->src.mesh, route->axes, &comm));
-    return stni_fail_queue(context, stni_comm_all_reduce(comm, context->queue, send, to->data, spec->local_numel, spec->layout.dtype,
-                                                         (stn_reduce_op)first_op(route->ops)));
+    const stn_reduce_op op = (stn_reduce_op)first_op(route->ops);
+    if (way != NULL)
+        return stni_under_way_all_reduce(context, way, comm, send, to->data, spec->local_numel, spec->layout.dtype, op);
+    return stni_fail_queue(context,
+                           stni_comm_all_reduce(comm, context->queue, send, to->data, spec->local_numel, spec->layout.dtype, op));
 }
 
 /* Which identity this rank holds where no data comes to it; -1: none, data comes everywhere. From the last axis to the first: along an
@@ -124,31 +128,31 @@ static stn_status fill_missing(const struct stni_axis_roles *route, const stn_te
 }
 
 /* Sums first meet in pieces of what receivers will hold, at their final place in memory; then those who share them gather. */
-static stn_status reduce_and_gather(const stn_tensor *from, const stn_spec *pieces, const stn_tensor *to)
+static stn_status reduce_and_gather(const stn_tensor *from, const stn_spec *pieces, const stn_tensor *to, struct stni_under_way *way)
 {
     struct stni_axis_roles route;
     struct stni_frame src = frame_of(from), dst = frame_of(to);
     stn_dtype dtype = to->spec->layout.dtype;
     stni_axis_roles_make(from->spec, pieces, &route);
-    STNI_TRY(stni_exchange_chunks(to->context, &route, dtype, &src, &dst));
+    STNI_TRY(stni_exchange_chunks(to->context, &route, dtype, &src, &dst, way));
     stni_axis_roles_make(pieces, to->spec, &route);
-    return stni_exchange_chunks(to->context, &route, dtype, &dst, &dst);
+    return stni_exchange_chunks(to->context, &route, dtype, &dst, &dst, way);
 }
 
-static stn_status fill(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to)
+static stn_status fill(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to, struct stni_under_way *way)
 {
     if (to->spec->numel == 0)
         return STN_OK;
     if (route->addends != 0 && only_reduces(route))
-        return all_reduce(from, route, to);
+        return all_reduce(from, route, to, way);
     STNI_TRY(fill_missing(route, to));
     const stn_spec *pieces = NULL;
     if (stni_axis_roles_reduces_twice(route))
         STNI_TRY(stni_refine(route, &pieces));
     if (pieces != NULL)
-        return reduce_and_gather(from, pieces, to);
+        return reduce_and_gather(from, pieces, to, way);
     struct stni_frame src = frame_of(from), dst = frame_of(to);
-    return stni_exchange_chunks(to->context, route, to->spec->layout.dtype, &src, &dst);
+    return stni_exchange_chunks(to->context, route, to->spec->layout.dtype, &src, &dst, way);
 }
 
 static int is_one_op(uint32_t ops)
@@ -203,7 +207,8 @@ static stn_status stop_between(const struct stni_axis_roles *route, const stn_sp
     return spreads_by_element(route) ? before_spreading(route, out) : STN_OK;
 }
 
-static stn_status move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+/* With a `way` the last of the exchanges become its steps; those before a stop are done here. */
+static stn_status move(stn_tensor *tensor, const stn_spec *spec, struct stni_under_way *way, stn_tensor **out)
 {
     struct stni_axis_roles route;
     stni_axis_roles_make(tensor->spec, spec, &route);
@@ -212,13 +217,17 @@ static stn_status move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **ou
     stn_tensor *to;
     STNI_TRY(stop_between(&route, &between));
     if (between != NULL) {
-        STNI_TRY(move(tensor, between, &to));
-        stn_status status = move(to, spec, out);
+        STNI_TRY(move(tensor, between, NULL, &to));
+        stn_status status = move(to, spec, way, out);
+        if (status == STN_OK && way != NULL)
+            way->between = stn_tensor_retain(to);
         stni_tensor_drop(&to);
         return status;
     }
     STNI_TRY(stni_tensor_create(tensor->context, spec, &to));
-    stn_status status = fill(tensor, &route, to);
+    stn_status status = fill(tensor, &route, to, way);
+    if (status != STN_OK && way != NULL)
+        stni_under_way_finish(tensor->context, way); /* it writes to the result */
     if (status != STN_OK)
         stni_tensor_drop(&to);
     else
@@ -245,17 +254,18 @@ static int same_order(const stn_spec *a, const stn_spec *b)
 }
 
 /* What one rank does by itself is no redistribution: a mesh of one rank, another order in memory. */
-static stn_status change(stn_tensor *tensor, const stn_spec *spec, int same_chunks, stn_tensor **out)
+static stn_status change(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way, stn_tensor **out)
 {
     if (same_chunks)
         return reorder(tensor, spec, out);
-    STNI_TRY(move(tensor, spec, out));
+    STNI_TRY(move(tensor, spec, way, out));
     tensor->context->stats.redistributions++;
     return STN_OK;
 }
 
 /* Recorded beside from and to: for which op. */
-STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks, stn_tensor **out)
+STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way,
+                                          stn_tensor **out)
 {
     stn_context *context = tensor->context;
     const struct stni_comm_stats before = context->comm_stats;
@@ -266,7 +276,7 @@ STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *sp
     stni_trace_arg_spec(&args, "to", spec);
     if (op)
         stni_trace_arg(&args, "for", op);
-    STNI_TRY(change(tensor, spec, same_chunks, out));
+    STNI_TRY(change(tensor, spec, same_chunks, way, out));
     args.bytes = context->comm_stats.bytes_sent - before.bytes_sent;
     args.messages = context->comm_stats.messages - before.messages;
     stni_trace_add_args(context->trace, STNI_TRACE_MOVE, same_chunks ? "reorder" : "redistribute", start, &args);
@@ -282,21 +292,27 @@ static void share_history(const stn_tensor *tensor, stn_tensor *to)
         context->share_autograd(tensor, to);
 }
 
-stn_status stni_redistribute(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+stn_status stni_redistribute_by(stn_tensor *tensor, const stn_spec *spec, struct stni_under_way *way, stn_tensor **out)
 {
-    if (tensor->spec == spec) {
-        *out = stn_tensor_retain(tensor);
-        return STN_OK;
-    }
     stn_tensor *to = NULL;
     STNI_TRY(check(tensor, spec));
     int same_chunks = stni_spec_same_chunks(tensor->spec, spec);
     if (same_chunks && same_order(tensor->spec, spec)) {
         STNI_TRY(stni_tensor_on(tensor->context, spec, tensor->storage, tensor->data, tensor->strides, 0, &to));
     } else {
-        STNI_TRY(tensor->context->trace ? change_traced(tensor, spec, same_chunks, &to) : change(tensor, spec, same_chunks, &to));
+        STNI_TRY(tensor->context->trace ? change_traced(tensor, spec, same_chunks, way, &to) : change(tensor, spec, same_chunks, way, &to));
     }
     share_history(tensor, to);
     *out = to;
     return STN_OK;
+}
+
+stn_status stni_redistribute(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+{
+    STNI_TRY(stni_tensor_arrive(tensor));
+    if (tensor->spec == spec) {
+        *out = stn_tensor_retain(tensor);
+        return STN_OK;
+    }
+    return stni_redistribute_by(tensor, spec, NULL, out);
 }

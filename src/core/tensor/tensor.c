@@ -185,13 +185,16 @@ STNI_COLD static void drop_extras(stn_tensor *tensor)
         context->drop_autograd(tensor);
     if (tensor->flags & STNI_TENSOR_VIEW)
         stni_tensor_show_nothing(tensor);
+    if (tensor->flags & STNI_TENSOR_MOVED)
+        stni_tensor_drop_under_way(tensor);
     stni_free(tensor->margin);
 }
 
 void stni_tensor_free(stn_tensor *tensor)
 {
     stn_context *context = tensor->context;
-    if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | (uintptr_t)tensor->margin | (tensor->flags & STNI_TENSOR_VIEW)) != 0)
+    if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | (uintptr_t)tensor->margin |
+         (tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED))) != 0)
         drop_extras(tensor);
     if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))
         stni_storage_free(tensor->storage);
@@ -238,5 +241,7 @@ stn_status stni_tensor_require(const stn_tensor *tensor, const char *what)
     stn_context *context = tensor->context;
     if (stni_is_error(tensor) && context->error.status == STN_OK)
         return stni_fail(context, STN_ERR_STATE, "%s got an error tensor whose failure was taken already", what);
+    if (context->error.status == STN_OK && (tensor->flags & STNI_TENSOR_UNDER_WAY))
+        stni_tensor_arrive((stn_tensor *)(uintptr_t)tensor); /* what it holds is as it would have been */
     return context->error.status;
 }

@@ -8,6 +8,7 @@
 struct stni_node;
 struct stni_leaf;
 struct stni_margin;
+struct stni_under_way;
 
 /* context->dead of a closed context that no thread is freeing handles of. */
 #define STNI_NOBODY ((stn_tensor *)(uintptr_t)1)
@@ -17,7 +18,9 @@ enum stni_tensor_flags {
     STNI_TENSOR_VIEW = 2,          /* shows another tensor's elements, in its memory or not */
     STNI_TENSOR_REQUIRES_GRAD = 4, /* a leaf that requires grad, or the result of a node */
     STNI_TENSOR_DENSE = 8,         /* its strides are its spec's, and never change. Where they are so by chance it may lack the flag */
-    STNI_TENSOR_SHARES = 16        /* of a view: on every rank its elements, each of them once, lie in the memory that it shows */
+    STNI_TENSOR_SHARES = 16,       /* of a view: on every rank its elements, each of them once, lie in the memory that it shows */
+    STNI_TENSOR_MOVED = 32,        /* the result of a redistribution that was begun: `under_way` is set */
+    STNI_TENSOR_UNDER_WAY = 64     /* its elements are not there yet: stni_tensor_arrive */
 };
 
 /* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its address tells it apart
@@ -38,6 +41,7 @@ struct stn_tensor {
     int output; /* which output of the node */
     int scoped; /* references that scopes own */
     struct stni_margin *margin; /* NULL: none */
+    struct stni_under_way *under_way; /* of a tensor that is STNI_TENSOR_MOVED alone */
     stn_tensor *next_dead; /* context->dead */
 };
 
@@ -73,6 +77,13 @@ void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base);
 
 /* For a second handle on the elements of `tensor`: shows what that shows, if anything, in the same way. */
 void stni_tensor_show_as(stn_tensor *handle, const stn_tensor *tensor);
+
+/* Before a tensor's elements are used: waits for those that are under way. Refused (STN_ERR_STATE, on every rank) where what they come from was
+ * changed in place meanwhile; the failure is kept. Afterwards the elements are as they are. */
+stn_status stni_tensor_arrive(stn_tensor *tensor);
+
+/* As a part of freeing it. That nobody has waited is kept as an error of the caller. */
+void stni_tensor_drop_under_way(stn_tensor *tensor);
 
 /* Where the elements lie that a tensor has or shows. */
 static inline struct stni_storage *stni_tensor_root(const stn_tensor *tensor)

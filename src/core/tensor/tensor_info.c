@@ -57,6 +57,8 @@ const int64_t *stn_tensor_strides(const stn_tensor *tensor)
 
 void *stn_tensor_data(const stn_tensor *tensor)
 {
+    if (tensor != NULL && (tensor->flags & STNI_TENSOR_UNDER_WAY))
+        stni_tensor_arrive((stn_tensor *)(uintptr_t)tensor);
     return spec_of(tensor) == NULL || tensor->spec->local_numel == 0 ? NULL : tensor->data;
 }
 

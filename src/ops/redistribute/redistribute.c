@@ -6,6 +6,7 @@
 
 #include "autograd/leaf.h"
 #include "core/base/host_alloc.h"
+#include "core/tensor/under_way.h"
 #include "ops/redistribute/action.h"
 
 #include <string.h>
@@ -32,25 +33,35 @@ static const stn_op_desc redistribute_desc = {
     .impl = &(const stn_op_impl){.backward = backward},
 };
 
-stn_status stni_move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+/* A handle without the history that a redistribution inside an op shares, or one of its own on the tensor's memory; takes over `moved`. */
+static stn_status as_value(stn_tensor *tensor, stn_tensor *moved, stn_tensor **out)
+{
+    *out = moved;
+    if (moved->storage != tensor->storage && !moved->node && !moved->leaf)
+        return STN_OK;
+    stn_status status = stni_tensor_on(moved->context, moved->spec, moved->storage, moved->data, moved->strides, 0, out);
+    if (status == STN_OK && moved->storage == tensor->storage)
+        stni_tensor_show(*out, tensor);
+    if (status == STN_OK)
+        stni_tensor_hand_over_way(moved, *out);
+    stni_tensor_drop(&moved);
+    return status;
+}
+
+static stn_status move(stn_tensor *tensor, const stn_spec *spec, int begins, stn_tensor **out)
 {
     stn_tensor *moved;
-    stn_status status = STN_OK;
-    STNI_TRY(stni_redistribute(tensor, spec, &moved));
-    if (moved->storage == tensor->storage || moved->node || moved->leaf) {
-        status = stni_tensor_on(moved->context, spec, moved->storage, moved->data, moved->strides, 0, out);
-        if (status == STN_OK && moved->storage == tensor->storage)
-            stni_tensor_show(*out, tensor);
-        stni_tensor_drop(&moved);
-    } else {
-        *out = moved;
-    }
-    if (status == STN_OK) {
-        status = stni_record_unary(&redistribute_desc, NULL, tensor, *out);
-        if (status != STN_OK)
-            stni_tensor_drop(out);
-    }
+    STNI_TRY(begins ? stni_redistribute_begin(tensor, spec, &moved) : stni_redistribute(tensor, spec, &moved));
+    STNI_TRY(as_value(tensor, moved, out));
+    stn_status status = stni_record_unary(&redistribute_desc, NULL, tensor, *out);
+    if (status != STN_OK)
+        stni_tensor_drop(out);
     return status;
+}
+
+stn_status stni_move(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+{
+    return move(tensor, spec, 0, out);
 }
 
 static stn_status check_target(const stn_tensor *tensor, const stn_spec *spec)
@@ -70,7 +81,7 @@ static stn_status check_target(const stn_tensor *tensor, const stn_spec *spec)
     return STN_OK;
 }
 
-stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec)
+static stn_tensor *redistribute(stn_tensor *tensor, const stn_spec *spec, int begins)
 {
     stn_tensor *out = NULL;
     if (!tensor)
@@ -80,8 +91,40 @@ stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec)
         return context->error_tensor;
     stn_status status = check_target(tensor, spec);
     if (status == STN_OK)
-        status = stni_move(tensor, spec, &out);
+        status = move(tensor, spec, begins, &out);
     return stni_action_give(context, status, out);
+}
+
+stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec)
+{
+    return redistribute(tensor, spec, 0);
+}
+
+stn_tensor *stn_redistribute_begin(stn_tensor *tensor, const stn_spec *spec)
+{
+    return redistribute(tensor, spec, 1);
+}
+
+static stn_status wait_for(stn_tensor *result)
+{
+    stn_context *context = result->context;
+    if (!(result->flags & STNI_TENSOR_MOVED))
+        return stni_fail(context, STN_ERR_STATE, "redistribute_wait: the tensor is no result of stn_redistribute_begin");
+    if (result->under_way->waited)
+        return stni_fail(context, STN_ERR_STATE, "redistribute_wait: the tensor was waited for before");
+    result->under_way->waited = 1;
+    return stni_tensor_arrive(result);
+}
+
+stn_status stn_redistribute_wait(stn_tensor *result)
+{
+    if (!result)
+        return STN_ERR_ARGUMENT;
+    stn_context *context = result->context;
+    if (context->error.status == STN_OK && stni_is_error(result))
+        return stni_tensor_require(result, "redistribute_wait: result");
+    STNI_TRY(stni_action_begin(context));
+    return stni_action_end(context, wait_for(result));
 }
 
 stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placements)

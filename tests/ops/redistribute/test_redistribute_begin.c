@@ -1,0 +1,213 @@
+/* Redistributions beside the caller: the same values, gradients, messages and bytes as at once; what is refused. */
+#include "core/shard/world.h"
+#include "ops/against_one.h"
+#include "ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 7, COLUMNS = 3, N = ROWS * COLUMNS };
+
+static const stn_spec *draw_spec(uint64_t *state, const stn_tensor *tensor)
+{
+    const stn_spec *from = stn_tensor_spec(tensor);
+    struct random_shape shape = {.ndim = stn_spec_ndim(from)};
+    memcpy(shape.shape, stn_spec_shape(from), (size_t)shape.ndim * sizeof shape.shape[0]);
+    return random_spec(state, stn_tensor_context(tensor), stn_spec_mesh(from), &shape, STN_DTYPE_F64, 1u << STN_SUM);
+}
+
+/* Two at once to drawn layouts; one is waited for, the other used as it is. */
+static stn_tensor *call_begin(stn_tensor *const *in, const void *arg)
+{
+    uint64_t state = *(const uint64_t *)arg;
+    const stn_spec *to[2];
+    stn_tensor *moved[2];
+    if (!stn_spec_mesh(stn_tensor_spec(in[0])))
+        return stn_mul_number(in[0], 4);
+    for (int i = 0; i < 2; i++) {
+        to[i] = draw_spec(&state, in[0]);
+        moved[i] = stn_redistribute_begin(in[0], to[i]);
+        CHECK(stn_tensor_spec(moved[i]) == to[i]);
+    }
+    CHECK_STATUS(stn_redistribute_wait(moved[1]), STN_OK);
+    stn_tensor *back = stn_redistribute(moved[1], to[0]);
+    for (int i = 0; i < 2; i++)
+        stn_spec_release(&to[i]);
+    return stn_add(stn_mul_number(moved[0], 3), back);
+}
+
+static stn_status random_layouts_body(stn_context *context, void *arg)
+{
+    uint64_t state = 43;
+    (void)arg;
+    for (int i = 0; i < 30; i++) {
+        struct against_one_op op = {.call = call_begin, .n_in = 1};
+        struct random_shape shape;
+        random_shape(&state, &shape);
+        uint64_t drawn = world_random(&state, 1 << 30);
+        double *values = against_one_draw(&state, against_one_numel(&shape));
+        op.in[0] = (struct against_one_input){STN_DTYPE_F64, shape, values, 1u << STN_SUM};
+        op.arg = &drawn;
+        against_one_check(context, &state, random_mesh(&state, context), &op);
+        free(values);
+    }
+    return STN_OK;
+}
+
+static void values_and_gradients_are_those_of_one_process(void)
+{
+    test_worlds(random_layouts_body, NULL);
+}
+
+/* From and to what; sums that end replicated on a grid take two exchanges. */
+static const stn_placement layouts[][2] = {
+    {{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}},      {{STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}},
+    {{STN_PLACE_SHARD, 1, 0, 0}, {STN_PLACE_SHARD, 0, 0, 0}},          {{STN_PLACE_PARTIAL, 0, STN_SUM, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}},
+    {{STN_PLACE_PARTIAL, 0, STN_SUM, 0}, {STN_PLACE_SHARD, 1, 0, 0}},  {{STN_PLACE_PARTIAL, 0, STN_SUM, 0}, {STN_PLACE_PARTIAL, 0, STN_MAX, 0}},
+};
+
+enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
+
+static stn_tensor *make(stn_context *context, const stn_mesh *mesh, int layout)
+{
+    return test_tensor(context, mesh, layouts[layout], STN_DTYPE_F64, 2, (const int64_t[]){ROWS, COLUMNS}, NULL, test_value);
+}
+
+static const stn_spec *spec_of(stn_context *context, const stn_mesh *mesh, int layout)
+{
+    const stn_spec *spec = NULL;
+    const int64_t shape[] = {ROWS, COLUMNS};
+    CHECK_STATUS(stn_spec_create(context, mesh, layouts[layout], STN_DTYPE_F64, 2, shape, NULL, &spec), STN_OK);
+    return spec;
+}
+
+static stn_stats stats_of(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    stn_context_stats_reset(context);
+    return stats;
+}
+
+/* All pairs of layouts, all under way at once, beside the same done at once: bits, messages, bytes. */
+static stn_status pairs_body(stn_context *context, void *arg)
+{
+    const int *sizes = arg;
+    const stn_mesh *mesh = test_mesh(context, sizes[0], sizes[1]);
+    stn_tensor *begun[LAYOUTS * LAYOUTS], *done[LAYOUTS * LAYOUTS], *from[LAYOUTS];
+    const stn_spec *to[LAYOUTS];
+    stn_scope_begin(context);
+    for (int i = 0; i < LAYOUTS; i++) {
+        from[i] = make(context, mesh, i);
+        to[i] = spec_of(context, mesh, i);
+    }
+    stats_of(context);
+    for (int i = 0; i < LAYOUTS * LAYOUTS; i++)
+        begun[i] = stn_redistribute_begin(from[i / LAYOUTS], to[i % LAYOUTS]);
+    for (int i = LAYOUTS * LAYOUTS - 1; i >= 0; i--)
+        CHECK_STATUS(stn_redistribute_wait(begun[i]), STN_OK);
+    const stn_stats beside = stats_of(context);
+    for (int i = 0; i < LAYOUTS * LAYOUTS; i++)
+        done[i] = stn_redistribute(from[i / LAYOUTS], to[i % LAYOUTS]);
+    const stn_stats at_once = stats_of(context);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
+    CHECK_I64(beside.messages, at_once.messages);
+    CHECK_I64(beside.bytes_sent, at_once.bytes_sent);
+    CHECK_I64(beside.collectives, at_once.collectives);
+    CHECK_I64(beside.redistributions, at_once.redistributions);
+    for (int i = 0; i < LAYOUTS * LAYOUTS; i++) {
+        const int64_t *shape = stn_tensor_local_shape(begun[i]);
+        const size_t bytes = (size_t)(shape[0] * shape[1]) * sizeof(double);
+        if (bytes > 0)
+            CHECK_BYTES(stn_tensor_data(begun[i]), stn_tensor_data(done[i]), bytes);
+    }
+    for (int i = 0; i < LAYOUTS; i++)
+        stn_spec_release(&to[i]);
+    return stn_scope_end(context);
+}
+
+static void any_number_go_on_at_once_and_are_what_they_are_at_once(void)
+{
+    static int grids[][2] = {{1, 1}, {2, 1}, {3, 1}, {2, 2}, {2, 3}, {3, 2}, {1, 3}};
+    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++)
+        test_ranks(grids[i][0] * grids[i][1], pairs_body, grids[i]);
+}
+
+/* Ranks of MPI run this one. */
+static void two_ranks_get_what_they_get_at_once(void)
+{
+    static int grid[] = {2, 1};
+    test_ranks(2, pairs_body, grid);
+}
+
+/* Every rank is refused, with what it did, and the mesh goes on. */
+static stn_status misuse_body(stn_context *context, void *arg)
+{
+    static const char changed[] = "redistribute: the tensor was changed in place before its redistribution was complete (version 0, now 1)";
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 1);
+    const stn_spec *whole = spec_of(context, mesh, 1);
+    stn_scope_begin(context);
+    for (int use = 0; use < 2; use++) {
+        stn_tensor *x = make(context, mesh, 0), *moved = stn_redistribute_begin(x, whole);
+        stn_mul_number_(x, 2);
+        if (use)
+            CHECK_REFUSED(context, stn_mul_number(moved, 1), STN_ERR_STATE, changed);
+        else
+            CHECK_STATUS(stn_redistribute_wait(moved), STN_ERR_STATE);
+        if (!use)
+            CHECK_ERROR(context, STN_ERR_STATE, changed);
+    }
+    stn_tensor *x = make(context, mesh, 0), *moved = stn_redistribute_begin(x, whole);
+    CHECK_STATUS(stn_redistribute_wait(x), STN_ERR_STATE);
+    CHECK_ERROR(context, STN_ERR_STATE, "redistribute_wait: the tensor is no result of stn_redistribute_begin");
+    stn_mul_number(moved, 1);
+    CHECK_STATUS(stn_redistribute_wait(moved), STN_OK); /* what a use has waited for may be waited for, once */
+    CHECK_STATUS(stn_redistribute_wait(moved), STN_ERR_STATE);
+    CHECK_ERROR(context, STN_ERR_STATE, "redistribute_wait: the tensor was waited for before");
+    stn_mul_number_(x, 2); /* what is complete does not mind */
+    stn_mul_number(moved, 1);
+    CHECK_STATUS(stn_redistribute_wait(NULL), STN_ERR_ARGUMENT);
+    CHECK_REFUSED(context, stn_redistribute_begin(moved, NULL), STN_ERR_ARGUMENT, "redistribute: spec got NULL");
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_spec_release(&whole);
+    return STN_OK;
+}
+
+/* A result that nobody waited for: its scope says so, and the next works. */
+static stn_status forgotten_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    double got[N];
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 1);
+    const stn_spec *whole = spec_of(context, mesh, 1);
+    stn_scope_begin(context);
+    stn_redistribute_begin(make(context, mesh, 0), whole);
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_STATE);
+    CHECK_STR(stn_context_error_text(context), "redistribute_begin: a result was released before it was waited for or used");
+    stn_scope_begin(context);
+    test_read(stn_redistribute_begin(make(context, mesh, 0), whole), got, N);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(got[i], test_value(i), 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_spec_release(&whole);
+    return STN_OK;
+}
+
+static void misuse_is_refused_on_every_rank(void)
+{
+    for (int ranks = 2; ranks <= 3; ranks++) /* on one rank nothing moves, and a view is not changed */
+        test_ranks(ranks, misuse_body, NULL);
+    test_worlds(forgotten_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"values_and_gradients_are_those_of_one_process", values_and_gradients_are_those_of_one_process},
+        {"any_number_go_on_at_once_and_are_what_they_are_at_once", any_number_go_on_at_once_and_are_what_they_are_at_once},
+        {"two_ranks_get_what_they_get_at_once", two_ranks_get_what_they_get_at_once},
+        {"misuse_is_refused_on_every_rank", misuse_is_refused_on_every_rank},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
