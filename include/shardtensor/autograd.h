@@ -85,6 +85,17 @@ STN_API void stn_no_sync_begin(stn_context *context);
  *  stn_grad_sync. Local. */
 STN_API void stn_no_sync_end(stn_context *context);
 
+/** With 1, gradients are reduced while the backward goes on: a bucket begins when all of its leaves have their gradient, or
+ *  the exchange that brings one to a sharded leaf's chunks, on the communicators' side queues; the backward waits for them
+ *  at its end. Which, and in which order, follows from the graph, which ranks compare before, so that all begin the same.
+ *
+ *  Gradients, messages and bytes are those without. Tensor hooks of leaves run earlier, other hooks when all is complete, as
+ *  ever; a leaf that is being reduced refuses stn_grad_of (STN_ERR_PARTIAL); after a failure leaves have what they had.
+ *  Worth it where a message takes long beside the arithmetic behind it, on MPI and devices: ranks that are threads move data
+ *  with the cores that compute. Set alike on all ranks of a mesh. Off at first. NULL is ignored. Local.
+ *  Source: Li et al., PyTorch Distributed, VLDB 2020. */
+STN_API void stn_set_grad_overlap(stn_context *context, int on);
+
 /** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their meshes. */
 STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
 

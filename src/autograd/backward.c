@@ -214,7 +214,7 @@ static stn_status finish_leaves(struct stni_pass *pass)
         if (leaf->cotangent)
             STNI_TRY(stni_leaf_take(leaf, leaf->cotangent));
     }
-    return context->no_sync ? STN_OK : stni_tape_sync(context);
+    return context->no_sync ? stni_reducer_end(&pass->reducer, STN_OK) : stni_tape_sync(&pass->reducer);
 }
 
 static stn_status finish_captures(struct stni_pass *pass)
@@ -269,6 +269,34 @@ static int goes_on_alone(int n, stn_tensor *const *outputs)
     return n == 0;
 }
 
+static stn_status run_to_captures(struct stni_pass *pass)
+{
+    for (int i = 0; i < pass->n_nodes; i++)
+        STNI_TRY(run_node(pass, pass->nodes[i]));
+    STNI_TRY(run_leaf_hooks(pass));
+    return finish_captures(pass);
+}
+
+/* While recorded work is to be repeated, nothing goes beside it. */
+static int goes_beside(const stn_context *context)
+{
+    return context->tape->overlap && context->size > 1 && !context->queue->capture;
+}
+
+/* Gradients end in leaves. */
+static stn_status run_to_leaves(struct stni_pass *pass)
+{
+    pass->reducer = (struct stni_reducer){.context = pass->context, .beside = goes_beside(pass->context)};
+    STNI_TRY(stni_pass_sort_leaves(pass));
+    for (int i = 0; i < pass->n_nodes; i++) {
+        STNI_TRY(run_node(pass, pass->nodes[i]));
+        if (pass->reducer.beside)
+            STNI_TRY(stni_pass_leaves_ready(pass, i));
+    }
+    STNI_TRY(stni_pass_leaves_ready(pass, pass->n_nodes));
+    return finish_leaves(pass);
+}
+
 static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
     stni_tape_drop_unused(pass->context->tape);
@@ -282,10 +310,7 @@ static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *out
         stni_pass_prune(pass);
     for (int i = 0; i < n; i++)
         STNI_TRY(seed(pass, outputs[i], cotangents ? cotangents[i] : NULL));
-    for (int i = 0; i < pass->n_nodes; i++)
-        STNI_TRY(run_node(pass, pass->nodes[i]));
-    STNI_TRY(run_leaf_hooks(pass));
-    return pass->capturing ? finish_captures(pass) : finish_leaves(pass);
+    return pass->capturing ? run_to_captures(pass) : run_to_leaves(pass);
 }
 
 static stn_status run_alone(struct stni_pass *pass)
@@ -318,6 +343,10 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     pass->mark = context->tape->mark += 2;
     stni_scope_enter(context);
     stn_status status = pass->alone ? run_alone(pass) : run_pass(pass, n, outputs, cotangents);
+    if (status != STN_OK) {
+        stni_reducer_end(&pass->reducer, status);
+        stni_tape_settle(context);
+    }
     if (context->error.status == STN_OK)
         status = stni_fail_queue(context, status); /* what a collective between the nodes returned */
     stni_scope_leave(context);

@@ -72,24 +72,36 @@ static int is_ready(int n, const stn_tensor *t)
 }
 
 static stn_status reduce(stn_context *context, stn_comm *comm, stn_reduce_op op, int n,
-                         const struct stni_bucket_item *items, void *buffer)
+                         const struct stni_bucket_item *items, void *buffer, stn_request **request)
 {
     const stn_dtype dtype = items[0].in->spec->layout.dtype;
-    if (is_ready(n, items[0].in))
-        return stni_comm_all_reduce(comm, context->queue, items[0].in->data, buffer, items[0].in->spec->local_numel,
-                                    dtype, op);
-    STNI_TRY(copy_in(context, n, items, buffer));
-    return stni_comm_all_reduce(comm, context->queue, buffer, buffer, elements_of(n, items), dtype, op);
+    const int ready = is_ready(n, items[0].in);
+    const void *send = ready ? items[0].in->data : buffer;
+    const int64_t elements = ready ? items[0].in->spec->local_numel : elements_of(n, items);
+    if (!ready)
+        STNI_TRY(copy_in(context, n, items, buffer));
+    return request ? stni_comm_all_reduce_begin(comm, send, buffer, elements, dtype, op, NULL, request)
+                   : stni_comm_all_reduce(comm, context->queue, send, buffer, elements, dtype, op);
+}
+
+int stni_bucket_takes(const struct stni_bucket_item *items, int n, const stn_tensor *in)
+{
+    return (elements_of(n, items) + padded(in)) * (int64_t)size_of(in) <= BUCKET_BYTES;
+}
+
+int stni_bucket_is_full(const struct stni_bucket_item *items, int n)
+{
+    return elements_of(n, items) * (int64_t)size_of(items[0].in) >= BUCKET_BYTES;
 }
 
 stn_status stni_bucket_reduce(stn_context *context, stn_comm *comm, stn_reduce_op op, int n,
-                              struct stni_bucket_item *items)
+                              struct stni_bucket_item *items, stn_request **request)
 {
     struct stni_storage *storage = NULL;
     STNI_TRY(stni_storage_create(context, (size_t)elements_of(n, items) * size_of(items[0].in), &storage));
-    stn_status status = reduce(context, comm, op, n, items, storage->data);
+    stn_status status = hand_out(context, n, items, storage);
     if (status == STN_OK)
-        status = hand_out(context, n, items, storage);
+        status = reduce(context, comm, op, n, items, storage->data, request);
     stni_storage_release(storage);
     return status;
 }

@@ -127,17 +127,31 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
     return status == STN_OK ? stni_tape_add_open(leaf->context, leaf) : status;
 }
 
+/* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which costs nothing. Where the
+ * leaf itself is sharded, a Partial cotangent is reduced to its chunks at once: deferring that would take the memory of the whole tensor. */
+stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole, uint32_t *axes)
+{
+    STNI_TRY(stni_gradient_spec(leaf->spec, whole));
+    *axes = cotangent->spec->partial_axes | (leaf->context->no_sync ? cotangent->spec->shard_axes : 0);
+    *axes &= ~(*whole)->shard_axes;
+    return STN_OK;
+}
+
+void stni_leaf_give_back(struct stni_leaf *leaf, const struct stni_leaf_before *before)
+{
+    stni_tensor_drop(&leaf->pending);
+    leaf->pending = stn_tensor_retain(before->pending);
+    leaf->due = before->due;
+}
+
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
 {
     const stn_spec *whole;
-    /* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which costs nothing. Where the
-     * leaf itself is sharded, a Partial cotangent is reduced to its chunks at once: deferring that would take the memory of the whole tensor. */
-    uint32_t axes = cotangent->spec->partial_axes | (leaf->context->no_sync ? cotangent->spec->shard_axes : 0);
+    uint32_t axes;
     leaf->due |= leaf->hooks != NULL;
     if (leaf->due)
         STNI_TRY(stni_tape_add_open(leaf->context, leaf));
-    STNI_TRY(stni_gradient_spec(leaf->spec, &whole));
-    axes &= ~whole->shard_axes;
+    STNI_TRY(stni_leaf_pending_axes(leaf, cotangent, &whole, &axes));
     if (axes)
         return take_pending(leaf, whole, axes, cotangent);
     leaf->counted_elsewhere = 0;
@@ -150,7 +164,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
 
 stn_status stni_leaf_tell(struct stni_leaf *leaf)
 {
-    if (!leaf->due || leaf->pending)
+    if (!leaf->due || leaf->pending || leaf->reducing)
         return STN_OK;
     leaf->due = 0;
     if (!leaf->handle || !leaf->grad)
@@ -176,7 +190,7 @@ static stn_status live_leaf(stn_tensor *tensor, const char *function)
         return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is what an earlier failure returned", function);
     if (tensor->node)
         return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is the result of an op, wanted a leaf", function);
-    return STN_OK;
+    return stni_tensor_arrive(tensor);
 }
 
 stn_status stn_set_requires_grad(stn_tensor *tensor, int requires_grad)
@@ -219,7 +233,7 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
         return STN_OK;
     }
     STNI_TRY(live_leaf(tensor, "stn_grad_of"));
-    if (tensor->leaf && tensor->leaf->pending)
+    if (tensor->leaf && (tensor->leaf->pending || tensor->leaf->reducing))
         return stni_fail(tensor->context, STN_ERR_PARTIAL,
                          "stn_grad_of: a reduction is pending; stn_grad_sync or a backward outside no-sync completes it");
     *out = tensor->leaf ? tensor->leaf->grad : NULL;
@@ -262,7 +276,8 @@ stn_tensor *stn_detach(stn_tensor *tensor)
     stn_tensor *out;
     if (!tensor || stni_is_error(tensor) || tensor->context->error.status != STN_OK)
         return tensor ? tensor->context->error_tensor : NULL;
-    if (stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, 0, &out) != STN_OK)
+    if (stni_tensor_arrive(tensor) != STN_OK ||
+        stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, 0, &out) != STN_OK)
         return tensor->context->error_tensor;
     stni_tensor_show_as(out, tensor);
     return stni_tensor_publish(out);

@@ -23,6 +23,8 @@ struct stni_leaf {
     stn_tensor *pending;   /* Partial where the leaf is Replicate, still to be reduced */
     stn_tensor *cotangent; /* while a backward runs */
     uint64_t mark;         /* the last traversal that met it */
+    int last;              /* while a backward runs: the last of its nodes that leads here */
+    int reducing;          /* gradients of it that a reduction holds */
     int due;               /* it has hooks, and something was added since they ran last */
     int listed;            /* on the tape's list of open leaves */
     int counted_elsewhere; /* `grad` is a replica that joining groups gave to ranks in line: the first of them counts its elements */
@@ -40,6 +42,17 @@ stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out);
 
 /* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. */
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent);
+
+/* What is undone where a gradient that was taken cannot be completed. */
+struct stni_leaf_before {
+    stn_tensor *pending; /* NULL: nothing */
+    int due;
+};
+
+void stni_leaf_give_back(struct stni_leaf *leaf, const struct stni_leaf_before *before);
+
+/* The axes along which the leaf's gradient is still to be reduced once it has taken the cotangent; `*whole` is its layout then. */
+stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole, uint32_t *axes);
 
 /* Runs the hooks if the gradient has become complete since they ran last; both thread-local words of dispatch are zero meanwhile, and grad
  * mode is as the hooks shall find it (the caller sees to that). */

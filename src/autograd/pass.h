@@ -4,6 +4,7 @@
 
 #include "autograd/leaf.h"
 #include "autograd/node.h"
+#include "autograd/reducer.h"
 #include "autograd/tape.h"
 
 /* A tensor whose gradient stn_grad wants. */
@@ -29,6 +30,8 @@ struct stni_pass {
     int n_nodes, cap_nodes;
     struct stni_leaf **leaves; /* met, in the order of meeting; retained */
     int n_leaves, cap_leaves;
+    int n_ready; /* of them, once sorted: those whose hooks have run, and whose reductions may have begun */
+    struct stni_reducer reducer;
     const stn_mesh **meshes; /* of the outputs and nodes; once ranks have agreed, those that concern this rank come first */
     int n_meshes, cap_meshes, n_joined;
     int by_grid; /* slices of one grid along other axes: what other ranks have are other slices, and meshes are compared by grid and axes */
@@ -56,6 +59,13 @@ void stni_pass_sort(struct stni_pass *pass);
 
 /* Capturing: keeps in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the collectives. After sorting. */
 void stni_pass_prune(struct stni_pass *pass);
+
+/* Leaves in the order in which they are complete, which follows from the order of the nodes. Not for captures. */
+stn_status stni_pass_sort_leaves(struct stni_pass *pass);
+
+/* The first `node` + 1 nodes have run: leaves that no other leads to run their hooks, and where the reducer goes beside the backward they begin to
+ * be reduced. */
+stn_status stni_pass_leaves_ready(struct stni_pass *pass, int node);
 
 void stni_pass_fini(struct stni_pass *pass);
 

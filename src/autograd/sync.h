@@ -2,12 +2,12 @@
 #ifndef STNI_AUTOGRAD_SYNC_H
 #define STNI_AUTOGRAD_SYNC_H
 
-#include "autograd/leaf.h"
+#include "autograd/reducer.h"
 
-/* Reduces what is pending of `n` leaves, neighbours of one kind together, and adds it to their `grad`. Collective over their meshes. */
-stn_status stni_leaves_sync(stn_context *context, int n, struct stni_leaf *const *leaves);
+/* Reduces what is pending of `n` leaves, behind what the reducer has, ends it, and adds all to the leaves' `grad`. Collective over their meshes. */
+stn_status stni_leaves_sync(struct stni_reducer *reducer, int n, struct stni_leaf *const *leaves);
 
 /* The same for every leaf of the context that holds something pending. */
-stn_status stni_tape_sync(stn_context *context);
+stn_status stni_tape_sync(struct stni_reducer *reducer);
 
 #endif

@@ -138,6 +138,12 @@ int stn_grad_enabled(const stn_context *context)
     return context && context->no_grad == 0;
 }
 
+void stn_set_grad_overlap(stn_context *context, int on)
+{
+    if (context && context->tape)
+        context->tape->overlap = on != 0;
+}
+
 void stn_no_sync_begin(stn_context *context)
 {
     if (context)

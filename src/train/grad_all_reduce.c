@@ -42,7 +42,7 @@ static stn_status reduce(const struct stni_joining *j, int n, struct stni_bucket
     STNI_TRY(stni_mesh_comm(j->mesh, 1u << j->axis, &line));
     for (int i = 0; i < n;) {
         const int taken = stni_bucket_fill(items + i, same_dtype(items + i, n - i));
-        STNI_TRY(stni_bucket_reduce(j->context, line, j->op, taken, items + i));
+        STNI_TRY(stni_bucket_reduce(j->context, line, j->op, taken, items + i, NULL));
         i += taken;
     }
     return STN_OK;

@@ -68,6 +68,8 @@ void stni_tensor_set_under_way(stn_tensor *tensor, stn_tensor *source, struct st
 void stni_tensor_hand_over_way(stn_tensor *from, stn_tensor *to)
 {
     const uint32_t flags = from->flags & (STNI_TENSOR_MOVED | STNI_TENSOR_UNDER_WAY);
+    if (!flags)
+        return;
     to->under_way = from->under_way;
     to->flags |= flags;
     from->flags &= ~flags;
