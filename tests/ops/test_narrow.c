@@ -117,6 +117,39 @@ static void every_layout_is_reached_from_every_other(void)
     test_ranks(6, redistributions_body, "2x3");
 }
 
+/* Factories give the same values in every layout. */
+static stn_status factories_body(stn_context *context, void *arg)
+{
+    uint64_t seed = 9;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    for (int round = 0; round < 12; round++) {
+        struct elements steps = {.dtype = narrow[round % NARROW], .ndim = 1, .shape = {9}, .n = 9}, full = steps;
+        stn_scope_begin(context);
+        for (int i = 0; i < 9; i++) {
+            steps.v[i] = -100 + 7 * i;
+            full.v[i] = -128;
+        }
+        const stn_spec *spec = layout_draw(context, mesh, &steps, &seed);
+        layout_check(stn_arange(context, spec, -100, 7), &steps, "arange");
+        layout_check(stn_full(context, spec, -128), &full, "full");
+        layout_check(stn_fill_(stn_ones(context, spec), -128), &full, "fill_");
+        stn_tensor *drawn = stn_randint(context, spec, -3, 3);
+        layout_check(stn_logical_and(stn_ge_number(drawn, -3), stn_lt_number(drawn, 3)),
+                     &(struct elements){.dtype = STN_DTYPE_BOOL, .ndim = 1, .shape = {9}, .n = 9, .v = {1, 1, 1, 1, 1, 1, 1, 1, 1}},
+                     "randint");
+        stn_spec_release(&spec);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void factories_give_the_same_in_every_layout(void)
+{
+    test_ranks(1, factories_body, NULL);
+    test_ranks(3, factories_body, NULL);
+}
+
 /* Saved in one layout and loaded into another; one element as a number. */
 static stn_status files_body(stn_context *context, void *arg)
 {
@@ -389,6 +422,7 @@ int main(int argc, char **argv)
         {"promotion_is_pytorchs", promotion_is_pytorchs},
         {"casts_truncate_and_keep_the_low_bits", casts_truncate_and_keep_the_low_bits},
         {"every_layout_is_reached_from_every_other", every_layout_is_reached_from_every_other},
+        {"factories_give_the_same_in_every_layout", factories_give_the_same_in_every_layout},
         {"files_hold_them_in_any_layout", files_hold_them_in_any_layout},
         {"ops_that_serve_them_give_what_i64_gives", ops_that_serve_them_give_what_i64_gives},
         {"extremes_over_empty_chunks_are_those_of_the_others", extremes_over_empty_chunks_are_those_of_the_others},

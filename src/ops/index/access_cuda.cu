@@ -1,7 +1,8 @@
 /* Indexed access on a CUDA device.
  *
- * Reading: a thread each value. Writing values: the indices are sorted by the element of the table that they name, where they keep the order of their
- * positions; a thread then joins all values of one element, in that order, so that results are the same in every run, and the CPU's. */
+ * Reading: a thread each value. Writing values: the indices are sorted by the element of the table that they name,
+ * where they keep the order of their positions; a thread then joins all values of one element, in that order, so that
+ * results are the same in every run, and the CPU's. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/kernel.cuh"
@@ -241,8 +242,8 @@ struct writing {
     stni_access_mode mode;
 };
 
-/* A thread each row and element of its slice; the first of those that name one element joins the values of all. Of those that set it the last
- * does. */
+/* A thread each row and element of its slice; the first of those that name one element joins the values of all. Of
+ * those that set it the last does. */
 template <class S> __global__ void __launch_bounds__(THREADS)
 write_rows(const __grid_constant__ writing w, typename computed<S>::type scale)
 {

@@ -1,8 +1,10 @@
-/* Writing of one element type, as access_write_tmpl.h and included as that is, in loops that are compiled for no mode and no step of their own. */
+/* Writing of one element type, as access_write_tmpl.h and included as that is, in loops that are compiled for no mode
+ * and no step of their own. */
 
 #include "ops/index/access_constant_tmpl.h"
 
-static void NAME(write)(const struct stni_access_write_args *a, void *table, int64_t step, const void *values, int64_t value_step, int64_t n)
+static void NAME(write)(const struct stni_access_write_args *a, void *table, int64_t step, const void *values,
+                        int64_t value_step, int64_t n)
 {
     const A scale = NAME(scale)(&a->scale);
     const T *v = values;
@@ -13,8 +15,8 @@ static void NAME(write)(const struct stni_access_write_args *a, void *table, int
     }
 }
 
-static void NAME(write_each)(const struct stni_access_write_args *a, void *table, const int64_t *offset, const void *values, int64_t value_step,
-                             int64_t n)
+static void NAME(write_each)(const struct stni_access_write_args *a, void *table, const int64_t *offset,
+                             const void *values, int64_t value_step, int64_t n)
 {
     const A scale = NAME(scale)(&a->scale);
     const T *v = values;

@@ -10,7 +10,8 @@ static inline void NAME(write_steps)(enum stni_access_mode mode, A scale, A *t, 
         t[i * step] = NAME(joined)(mode, t[i * step], LOAD(v[i * value_step]), scale);
 }
 
-static void NAME(write)(const struct stni_access_write_args *a, void *table, int64_t step, const void *values, int64_t value_step, int64_t n)
+static void NAME(write)(const struct stni_access_write_args *a, void *table, int64_t step, const void *values,
+                        int64_t value_step, int64_t n)
 {
     const A scale = NAME(scale)(&a->scale);
     const int dense = step == 1 && value_step == 1;
@@ -23,8 +24,8 @@ static void NAME(write)(const struct stni_access_write_args *a, void *table, int
 }
 
 /* Single elements; an offset of -1 is none. */
-static void NAME(write_each)(const struct stni_access_write_args *a, void *table, const int64_t *offset, const void *values, int64_t value_step,
-                             int64_t n)
+static void NAME(write_each)(const struct stni_access_write_args *a, void *table, const int64_t *offset,
+                             const void *values, int64_t value_step, int64_t n)
 {
     const A scale = NAME(scale)(&a->scale);
     const enum stni_access_mode mode = a->mode;

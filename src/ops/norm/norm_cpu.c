@@ -38,8 +38,8 @@ static double element(stn_dtype dtype, const void *data, int64_t i)
     case STN_DTYPE_F64: return ((const double *)data)[i];
     case STN_DTYPE_BF16: return stni_bf16_to_f32(((const uint16_t *)data)[i]);
     case STN_DTYPE_F16: return stni_f16_to_f32(((const uint16_t *)data)[i]);
-    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_U8: case STN_DTYPE_BOOL: case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_I8:
-    case STN_DTYPE_I16: case STN_DTYPE_COUNT:
+    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_I16: case STN_DTYPE_I8: case STN_DTYPE_U8: case STN_DTYPE_BOOL:
+    case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_COUNT:
         break;
     }
     return 0;
@@ -52,8 +52,8 @@ static void set_element(stn_dtype dtype, void *data, int64_t i, double value)
     case STN_DTYPE_F64: ((double *)data)[i] = value; break;
     case STN_DTYPE_BF16: ((uint16_t *)data)[i] = stni_f32_to_bf16((float)value); break;
     case STN_DTYPE_F16: ((uint16_t *)data)[i] = stni_f32_to_f16((float)value); break;
-    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_U8: case STN_DTYPE_BOOL: case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_I8:
-    case STN_DTYPE_I16: case STN_DTYPE_COUNT:
+    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_I16: case STN_DTYPE_I8: case STN_DTYPE_U8: case STN_DTYPE_BOOL:
+    case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_COUNT:
         break;
     }
 }

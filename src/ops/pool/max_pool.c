@@ -1,7 +1,7 @@
 /* Max pools, over windows and adaptive ones, of 1 to 3 dims: all are `max_pool`, which gives maxima and their places.
  *
- * Any dim may be sharded: a rank that pools other ranks' elements gets these as a halo, and indices are those in the whole input. Indices are
- * computed only where the caller or backward reads them. */
+ * Any dim may be sharded: a rank that pools other ranks' elements gets these as a halo, and indices are those in the
+ * whole input. Indices are computed only where the caller or backward reads them. */
 #include "core/context/context.h"
 #include "core/base/dtype.h"
 #include "dispatch/dispatch.h"

@@ -1,14 +1,16 @@
 /* The CPU's kernel of reductions. Everything is one scheme: a row of lanes, evenly spaced in the input, joins as many accumulators.
  *
- * A row has `groups` x `width` lanes. The `width` lanes of a group belong to as many outputs; the groups are elements along one reduced dim, and are
- * combined pairwise, half with half, when all rows have been read, which also keeps long sums exact. Reducing the innermost dim is the case of width
- * 1; reducing an outer dim whose rows are long is the case of one group. So every shape reads its input in long runs.
+ * A row has `groups` x `width` lanes. The `width` lanes of a group belong to as many outputs; the groups are elements
+ * along one reduced dim, and are combined pairwise, half with half, when all rows have been read, which also keeps long
+ * sums exact. Reducing the innermost dim is the case of width 1; reducing an outer dim whose rows are long is the case
+ * of one group. So every shape reads its input in long runs.
  *
- * A long line of elements that belong to one output is read in another way: each slice of it joins a few accumulators that stay in registers, one set
- * of accumulators after the other.
+ * A long line of elements that belong to one output is read in another way: each slice of it joins a few accumulators
+ * that stay in registers, one set of accumulators after the other.
  *
- * Where there are several groups, an accumulator combines LONG_LANE of n elements, or n / MAX_GROUPED if that is more. So many roundings, and ten
- * more for combining the groups, bound the error of a sum, which is f64 for every floating dtype. */
+ * Where there are several groups, an accumulator combines LONG_LANE of n elements, or n / MAX_GROUPED if that is more.
+ * So many roundings, and ten more for combining the groups, bound the error of a sum, which is f64 for every floating
+ * dtype. */
 #include "ops/reduce/reduce_kernel.h"
 
 #include "core/device/device.h"
@@ -95,7 +97,8 @@ static void choose_run(struct reduction *r)
 {
     const struct stni_reduce_args *a = r->args;
     const int64_t run = STNI_REDUCE_RUN / r->acc_size;
-    const int line = r->kernels->along[a->in_dtype] && r->lanes == 1 && r->lane_in == 1 && r->folds && a->reduced[r->row_dim] >= SHORT_LINE * run;
+    const int line = r->kernels->along[a->in_dtype] && r->lanes == 1 && r->lane_in == 1 && r->folds &&
+                     a->reduced[r->row_dim] >= SHORT_LINE * run;
     r->run = line ? run : 0;
 }
 

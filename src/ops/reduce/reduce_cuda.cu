@@ -129,7 +129,8 @@ struct reduction {
 template <class S> STNI_DEVICE typename computed<S>::type read_in(const reduction &g, int64_t at)
 {
     if constexpr (is_same<S, narrow>)
-        return g.in_dtype == STN_DTYPE_I8 ? (int64_t) static_cast<const int8_t *>(g.in)[at] : (int64_t) static_cast<const int16_t *>(g.in)[at];
+        return g.in_dtype == STN_DTYPE_I8 ? (int64_t) static_cast<const int8_t *>(g.in)[at]
+                                          : (int64_t) static_cast<const int16_t *>(g.in)[at];
     else
         return load(static_cast<const S *>(g.in)[at]);
 }
@@ -212,7 +213,8 @@ template <int OP, class A> __global__ void __launch_bounds__(THREADS) join_parts
     write_element(g.out, g.out_dtype, at[RESULT], finished(g, joined_by[0]));
 }
 
-/* As many rows as leave each thread a few elements; few where neighbouring threads had better have neighbouring results, if there are enough. */
+/* As many rows as leave each thread a few elements; few where neighbouring threads had better have neighbouring
+ * results, if there are enough. */
 int rows_of(const struct stni_reduce_args &a, int64_t elements, int64_t results)
 {
     const int kept = a.n_kept - 1, reduced = a.n_reduced - 1;

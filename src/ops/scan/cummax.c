@@ -33,8 +33,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return needs ? UINT64_C(1) << 33 : 0;
 }
 
-/* An element that is the extreme is so for itself and those behind it up to the next such: its cotangent is their sum, collected from behind
- * with factors of 1 inside a run and 0 where the next begins. */
+/* An element that is the extreme is so for itself and those behind it up to the next such: its cotangent is their sum,
+ * collected from behind with factors of 1 inside a run and 0 where the next begins. */
 static stn_status backward(stn_backward_call *call)
 {
     const int64_t dim = ((const struct stni_scan_attrs *)call->attrs)->dim;

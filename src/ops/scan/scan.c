@@ -1,8 +1,9 @@
 /* The functions of a descriptor that every scan shares.
  *
- * A line that lies on one rank is one kernel. Where ranks share lines, each finds what its own elements come to, those totals are gathered (a
- * few lines' at a time, so that memory stays bounded whatever the number of ranks), and each joins the totals of the chunks before its
- * own: with that its scan begins. An empty chunk brings the total of nothing. */
+ * A line that lies on one rank is one kernel. Where ranks share lines, each finds what its own elements come to, those
+ * totals are gathered (a few lines' at a time, so that memory stays bounded whatever the number of ranks), and each
+ * joins the totals of the chunks before its own: with that its scan begins. An empty chunk brings the total of
+ * nothing. */
 #include "ops/scan/scan.h"
 
 #include "core/base/dtype.h"
@@ -117,8 +118,9 @@ static void make_args(const stn_op_call *call, struct stni_scan_args *args)
     stni_lines_make(&args->lines, dim, spec->layout.ndim, spec->local_shape, spec->layout.memory_order, strides);
 }
 
-/* Which ranks share lines, in the form in which the kernel takes their totals. Its communicator numbers them row-major over the axes in the mesh's
- * order, the dim is sharded major to minor in an order of its own. Returns the axes as bits. */
+/* Which ranks share lines, in the form in which the kernel takes their totals. Its communicator numbers them row-major
+ * over the axes in the mesh's order, the dim is sharded major to minor in an order of its own. Returns the axes as
+ * bits. */
 static uint32_t find_pieces(const stn_op_call *call, struct stni_scan_prefix_args *args)
 {
     const stn_spec *spec = call->in[0]->spec;

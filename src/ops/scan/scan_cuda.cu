@@ -1,5 +1,6 @@
-/* Scans on a CUDA device: a block each line, THREADS elements at a time. The states of these are joined in log2(THREADS) steps (Hillis and Steele
- * 1986), and what stands before them is joined in front. The arithmetic is that of the CPU's kernels. */
+/* Scans on a CUDA device: a block each line, THREADS elements at a time. The states of these are joined in
+ * log2(THREADS) steps (Hillis and Steele 1986), and what stands before them is joined in front. The arithmetic is that
+ * of the CPU's kernels. */
 #include "core/device/cuda/complex_functions.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"

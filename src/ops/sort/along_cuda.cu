@@ -1,5 +1,5 @@
-/* On a CUDA device: elements at their indices' places along a dim, and back; elements for other ranks side by side; places of values in a sequence;
- * histograms. */
+/* On a CUDA device: elements at their indices' places along a dim, and back; elements for other ranks side by side;
+ * places of values in a sequence; histograms. */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/parts.cuh"

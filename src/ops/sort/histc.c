@@ -1,5 +1,5 @@
-/* histc: how many elements fall into each of some bins of equal width. Each rank counts its own. Counts that their dtype holds exactly are a pending
- * sum; of narrow dtypes they are added up as i64 before. */
+/* histc: how many elements fall into each of some bins of equal width. Each rank counts its own. Counts that their
+ * dtype holds exactly are a pending sum; of narrow dtypes they are added up as i64 before. */
 #include "ops/sort/sort_family.h"
 
 #include "ops/reduce/reduction.h"

@@ -1,4 +1,5 @@
-/* Keys and lines on a CUDA device. Kernels are not compiled for each dtype: that of an element is a branch which all threads take alike. */
+/* Keys and lines on a CUDA device. Kernels are not compiled for each dtype: that of an element is a branch which all
+ * threads take alike. */
 #ifndef STNI_OPS_SORT_ORDER_CUDA_CUH
 #define STNI_OPS_SORT_ORDER_CUDA_CUH
 

@@ -1,8 +1,8 @@
 /* Keys: numbers of every dtype as whole numbers in the same order. For C, C++ and CUDA compilers.
  *
- * An IEEE number's bits, read as a whole number, grow with its magnitude: with all bits inverted where the number is negative, and only the sign bit
- * inverted where it is not, they grow with the number. The key of -inf is then above 0 and that of +inf below all ones, so that both ends are free
- * for NaN. */
+ * An IEEE number's bits, read as a whole number, grow with its magnitude: with all bits inverted where the number is
+ * negative, and only the sign bit inverted where it is not, they grow with the number. The key of -inf is then above 0
+ * and that of +inf below all ones, so that both ends are free for NaN. */
 #ifndef STNI_OPS_SORT_SORT_KEY_H
 #define STNI_OPS_SORT_SORT_KEY_H
 
