@@ -1,47 +1,108 @@
 /* The CPU's kernels of scans. Lines that lie side by side in memory are scanned up to LANES at once, row by row, others one by one: memory is read
- * in order either way. Sums of floats are kept in f64 (complex ones in c128), as reductions keep them. */
+ * in order either way. Sums of floats are kept in f64 (complex ones in c128), as reductions keep them. Elements of
+ * 16-bit floats and of a byte are converted, some at a time. */
 #include "core/base/dtype.h"
 #include "core/box/box_kernel.h"
 #include "core/device/device.h"
+#include "ops/cpu/convert.h"
 #include "ops/scan/scan_kernel.h"
 
 #include <complex.h>
 #include <math.h>
+#include <stdalign.h>
 
 enum { LANES = 256, FEW = 4 };
 
-#define LOG_SIZE(type) (sizeof(type) == 1 ? 0 : sizeof(type) == 2 ? 1 : sizeof(type) == 4 ? 2 : sizeof(type) == 8 ? 3 : 4)
+/* Elements as they are stored, and how they become those of the arithmetic or come from them. */
+struct side {
+    int64_t size; /* bytes */
+    int log;
+    stni_convert_fn convert; /* NULL: they are of the same type */
+};
 
 struct block {
     int along; /* one by one */
     const struct stni_copy_kernels *copy;
+    struct side in, out;
     int64_t line, width; /* the first line, and how many */
     int64_t at[SCAN_TENSORS], lane[SCAN_TENSORS];
 };
 
+/* Elements of a line: the first, and from one to the next. */
+struct reach {
+    int64_t x, y, out, x_step, y_step, out_step;
+};
+
+/* n elements, `step` apart, as dense ones of the arithmetic's type. */
+static void bring(const struct block *b, void *to, const void *from, int64_t step, int64_t n)
+{
+    alignas(int64_t) char raw[LANES * sizeof(double _Complex)];
+    const struct stni_tile dense = {.rows = 1, .cols = n, .to_col = 1, .from_col = 1};
+    if (from && step != 1)
+        b->copy->elements[b->in.log](b->in.convert ? raw : to, b->in.size, from, step * b->in.size, n);
+    if (from && b->in.convert)
+        b->in.convert(to, step != 1 ? raw : from, &dense);
+}
+
+/* And back. */
+static void send(const struct block *b, void *to, const void *from, int64_t step, int64_t n)
+{
+    alignas(int64_t) char raw[LANES * sizeof(double _Complex)];
+    const struct stni_tile dense = {.rows = 1, .cols = n, .to_col = 1, .from_col = 1};
+    if (b->out.convert)
+        b->out.convert(step != 1 ? raw : to, from, &dense);
+    if (step != 1 || !b->out.convert)
+        b->copy->elements[b->out.log](to, step * b->out.size, b->out.convert ? raw : from, b->out.size, n);
+}
+
+static void send_indices(const struct block *b, int64_t *to, const int64_t *from, int64_t step, int64_t n)
+{
+    b->copy->elements[3]((void *)to, step * (int64_t)sizeof *to, (const void *)from, sizeof *from, n);
+}
+
 #include "ops/scan/scan_real.h"
 #include "ops/scan/scan_prefix_tmpl.h"
-#define WIDE T
-#define WIDEN(x) STORE((A)(x))
 #define ORDERED 1
 #define INEXACT 1
-#define TEMPLATE "ops/scan/scan_lines_tmpl.h"
-#include "core/box/each_float.h"
+#define T float
+#define WIDE float
+#define NAME(f) f##_f32
+#define CONVERTS 1
+#include "ops/scan/scan_lines_tmpl.h"
+#undef T
 #undef WIDE
-#undef WIDEN
-#undef ORDERED
+#undef NAME
+#undef CONVERTS
+#define T double
+#define WIDE double
+#define NAME(f) f##_f64
+#define CONVERTS 0
+#include "ops/scan/scan_lines_tmpl.h"
+#undef T
+#undef WIDE
+#undef NAME
+#undef CONVERTS
 #undef INEXACT
 #include "ops/scan/scan_end.h"
 
 #include "ops/scan/scan_integer.h"
 #include "ops/scan/scan_prefix_tmpl.h"
-#define WIDE int64_t
-#define WIDEN(x) (x)
-#define ORDERED 1
 #define INEXACT 0
-#include "core/box/each_integer.h"
+#define WIDE int64_t
+#define T int64_t
+#define NAME(f) f##_i64
+#define CONVERTS 1
+#include "ops/scan/scan_lines_tmpl.h"
+#undef T
+#undef NAME
+#undef CONVERTS
+#define T int32_t
+#define NAME(f) f##_i32
+#define CONVERTS 0
+#include "ops/scan/scan_lines_tmpl.h"
+#undef T
 #undef WIDE
-#undef WIDEN
+#undef NAME
 #undef ORDERED
 #undef INEXACT
 #include "ops/scan/scan_end.h"
@@ -52,11 +113,19 @@ struct block {
 #define IMAGINARY(x) __builtin_complex(0.0, x)
 #include "ops/scan/scan_complex.h"
 #include "ops/scan/scan_prefix_tmpl.h"
-#define WIDE T
-#define WIDEN(x) ((T)(x))
 #define ORDERED 0
 #define INEXACT 1
-#include "core/box/each_complex.h"
+#define T float _Complex
+#define WIDE float _Complex
+#define NAME(f) f##_c64
+#include "ops/scan/scan_lines_tmpl.h"
+#undef T
+#undef WIDE
+#undef NAME
+#define T double _Complex
+#define WIDE double _Complex
+#define NAME(f) f##_c128
+#include "ops/scan/scan_lines_tmpl.h"
 
 typedef void (*block_fn)(const struct stni_scan_args *args, const struct block *block);
 
@@ -65,12 +134,43 @@ static int64_t magnitude(int64_t stride)
     return stride < 0 ? -stride : stride;
 }
 
+/* That whose loops scan elements of a dtype. */
+static stn_dtype arithmetic_dtype(stn_dtype dtype)
+{
+    return dtype == STN_DTYPE_BOOL ? STN_DTYPE_I64 : dtype == STN_DTYPE_I32 ? dtype : stni_compute_dtype(dtype);
+}
+
+/* Sums and products of integers are i64. */
+static stn_dtype result_dtype(const struct stni_scan_args *args)
+{
+    const int sums = args->op == STNI_SCAN_SUM || args->op == STNI_SCAN_PROD;
+    return sums && !stn_dtype_is_differentiable(args->dtype) ? STN_DTYPE_I64 : args->dtype;
+}
+
+static struct side side_of(stn_dtype stored, stni_convert_fn convert, int converts)
+{
+    struct side side = {.size = (int64_t)stn_dtype_size(stored), .convert = converts ? convert : NULL};
+    while (side.size >> side.log > 1)
+        side.log++;
+    return side;
+}
+
+static struct block block_of(const stn_queue *queue, const struct stni_scan_args *args)
+{
+    const struct stni_convert_kernels *convert = STNI_ISA_PICK(stni_convert_kernels, queue->isa);
+    const stn_dtype own = arithmetic_dtype(args->dtype), out = result_dtype(args);
+    struct block b = {.copy = STNI_ISA_PICK(stni_copy_kernels, queue->isa)};
+    b.in = side_of(args->dtype, convert->pair[own][args->dtype], own != args->dtype);
+    b.out = side_of(out, convert->pair[out][own], own != args->dtype && own != out);
+    return b;
+}
+
 static void run_lines(const stn_queue *queue, const struct stni_scan_args *args, block_fn run)
 {
     const struct stni_lines *lines = &args->lines;
     const int inner = lines->ndim - 1;
     int64_t index[STN_MAX_NDIM] = {0};
-    struct block b = {.copy = STNI_ISA_PICK(stni_copy_kernels, queue->isa)};
+    struct block b = block_of(queue, args);
     for (int t = 0; t < SCAN_TENSORS; t++)
         b.lane[t] = lines->strides[t][inner];
     b.along = magnitude(lines->step[SCAN_X]) < magnitude(b.lane[SCAN_X]) || lines->step[SCAN_X] == 1 || lines->shape[inner] < FEW;
@@ -93,24 +193,20 @@ static void run_lines(const stn_queue *queue, const struct stni_scan_args *args,
 stn_status stni_scan_cpu(stn_queue *queue, const void *raw)
 {
     static const block_fn of[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = scan_f32, [STN_DTYPE_F64] = scan_f64, [STN_DTYPE_BF16] = scan_bf16, [STN_DTYPE_F16] = scan_f16,
-        [STN_DTYPE_I64] = scan_i64, [STN_DTYPE_I32] = scan_i32, [STN_DTYPE_U8] = scan_u8, [STN_DTYPE_BOOL] = scan_u8,
-        [STN_DTYPE_C64] = scan_c64, [STN_DTYPE_C128] = scan_c128,
-    };
+        [STN_DTYPE_F32] = scan_f32, [STN_DTYPE_F64] = scan_f64, [STN_DTYPE_I64] = scan_i64,
+        [STN_DTYPE_I32] = scan_i32, [STN_DTYPE_C64] = scan_c64, [STN_DTYPE_C128] = scan_c128};
     const struct stni_scan_args *args = raw;
-    run_lines(queue, args, of[args->dtype]);
+    run_lines(queue, args, of[arithmetic_dtype(args->dtype)]);
     return STN_OK;
 }
 
 stn_status stni_scan_total_cpu(stn_queue *queue, const void *raw)
 {
     static const block_fn of[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = total_f32, [STN_DTYPE_F64] = total_f64, [STN_DTYPE_BF16] = total_bf16, [STN_DTYPE_F16] = total_f16,
-        [STN_DTYPE_I64] = total_i64, [STN_DTYPE_I32] = total_i32, [STN_DTYPE_U8] = total_u8, [STN_DTYPE_BOOL] = total_u8,
-        [STN_DTYPE_C64] = total_c64, [STN_DTYPE_C128] = total_c128,
-    };
+        [STN_DTYPE_F32] = total_f32, [STN_DTYPE_F64] = total_f64, [STN_DTYPE_I64] = total_i64,
+        [STN_DTYPE_I32] = total_i32, [STN_DTYPE_C64] = total_c64, [STN_DTYPE_C128] = total_c128};
     const struct stni_scan_args *args = raw;
-    run_lines(queue, args, of[args->dtype]);
+    run_lines(queue, args, of[arithmetic_dtype(args->dtype)]);
     return STN_OK;
 }
 

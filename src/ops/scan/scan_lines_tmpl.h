@@ -1,7 +1,7 @@
-/* Runs along lines of one element type: included once per type with what each_float.h, each_integer.h and each_complex.h define, the arithmetic
- * of scan_state_tmpl.h, and
- *   WIDE, WIDEN(x)   how sums and products are stored
- *   ORDERED, INEXACT whether the type has an order; whether it has logarithms and factors */
+/* Runs along lines of one type of arithmetic, T: included once per type with NAME, the arithmetic of scan_state_tmpl.h, and
+ *   WIDE             what sums and products are stored as
+ *   ORDERED, INEXACT whether the type has an order; whether it has logarithms and factors
+ *   CONVERTS         whether elements of other types are converted to it */
 
 /* Where elements are read and results are put. */
 struct NAME(places) {
@@ -15,10 +15,10 @@ static inline __attribute__((always_inline)) void NAME(store)(struct NAME(places
 {
     const S v = STATE(result)(op, s, y);
     if (op == STNI_SCAN_SUM || op == STNI_SCAN_PROD) {
-        ((WIDE *)at.out)[out] = WIDEN(v);
+        ((WIDE *)at.out)[out] = (WIDE)v;
         return;
     }
-    ((T *)at.out)[out] = STORE((A)v);
+    ((T *)at.out)[out] = (T)v;
     if (op == STNI_SCAN_MAX || op == STNI_SCAN_MIN)
         at.indices[index] = STATE(index)(s);
 }
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) struct STATE(state) NAME(step)(cons
 {
     const int affine = op == STNI_SCAN_AFFINE || op == STNI_SCAN_AFFINE_LAGGED;
     const int before = a->exclusive || op == STNI_SCAN_AFFINE_LAGGED;
-    const S x = (S)LOAD(at.x[x_at]), y = affine ? (S)LOAD(at.y[y_at]) : 0;
+    const S x = (S)at.x[x_at], y = affine ? (S)at.y[y_at] : 0;
     const struct STATE(state) own = STATE(lift)(op, x, y, a->first + i);
     const struct STATE(state) now = beside ? STATE(join_beside)(op, last, own) : STATE(join)(op, last, own);
     if (stores)
@@ -39,75 +39,91 @@ static inline __attribute__((always_inline)) struct STATE(state) NAME(step)(cons
     return now;
 }
 
-/* One line after the other, each with its state in registers. */
-static inline __attribute__((always_inline)) void NAME(along)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
-                                                              int stores)
+/* n elements of a line, the first of which is the `first`-th of the dim and lies at r, join s. */
+static inline __attribute__((always_inline)) struct STATE(state) NAME(join_line)(const struct stni_scan_args *a, struct NAME(places) at,
+                                                                                 enum stni_scan_op op, int stores, int64_t first, int64_t n,
+                                                                                 struct reach r, struct STATE(state) s)
 {
-    const int64_t n = a->lines.n, x_step = a->lines.step[SCAN_X], y_step = a->lines.step[SCAN_Y], out_step = a->lines.step[SCAN_OUT];
-    const int64_t first = a->reverse ? n - 1 : 0, next = a->reverse ? -1 : 1;
-    const struct NAME(places) at = {a->x, a->y, a->out, a->indices};
-    struct STATE(state) *all = a->states;
-    for (int64_t l = 0; l < b->width; l++) {
-        const int64_t x = b->at[SCAN_X] + l * b->lane[SCAN_X], y = b->at[SCAN_Y] + l * b->lane[SCAN_Y];
-        const int64_t out = b->at[SCAN_OUT] + l * b->lane[SCAN_OUT];
-        struct STATE(state) s = stores && all ? all[b->line + l] : STATE(none)(op);
-        for (int64_t k = 0, i = first; k < n; k++, i += next)
-            s = NAME(step)(a, at, op, 0, stores, i, x + i * x_step, y + i * y_step, out + i * out_step, s);
-        if (!stores)
-            all[b->line + l] = s;
-    }
+    const int64_t next = a->reverse ? -1 : 1;
+    for (int64_t k = 0, i = a->reverse ? n - 1 : 0; k < n; k++, i += next)
+        s = NAME(step)(a, at, op, 0, stores, first + i, r.x + i * r.x_step, r.y + i * r.y_step, r.out + i * r.out_step, s);
+    return s;
 }
 
-/* A row of lines that lie apart, side by side. */
+/* Some elements, of a line or of lines that lie side by side, where they are not dense or not of type T. */
 struct NAME(row) {
     T x[LANES], y[LANES];
-    union {
-        T own[LANES];
-        WIDE wide[LANES];
-    } out;
+    WIDE out[LANES];
     int64_t indices[LANES];
 };
 
-/* Between the row and where its elements belong. */
-static void NAME(pack)(const struct block *b, T *to, const T *from, int64_t apart)
+/* Element i of line l of the block, or of all its lines. */
+static inline __attribute__((always_inline)) struct NAME(places) NAME(places_of)(const struct stni_scan_args *a, const struct block *b, int64_t l, int64_t i)
 {
-    if (from)
-        b->copy->elements[LOG_SIZE(T)]((void *)to, sizeof(T), (const void *)from, apart * (int64_t)sizeof(T), b->width);
-}
-
-static void NAME(unpack)(const struct block *b, int wide, const struct NAME(row) *row, void *to)
-{
-    const int64_t size = wide ? sizeof(WIDE) : sizeof(T);
-    b->copy->elements[wide ? LOG_SIZE(WIDE) : LOG_SIZE(T)](to, b->lane[SCAN_OUT] * size, (const void *)&row->out, size, b->width);
-}
-
-static void NAME(unpack_indices)(const struct block *b, const int64_t *from, int64_t *to)
-{
-    b->copy->elements[LOG_SIZE(int64_t)]((void *)to, b->lane[SCAN_Y] * (int64_t)sizeof *to, (const void *)from, sizeof *to, b->width);
-}
-
-/* Row i of the lines. */
-static inline struct NAME(places) NAME(places_of)(const struct stni_scan_args *a, const struct block *b, int wide, int64_t i)
-{
-    const int64_t *step = a->lines.step, y = b->at[SCAN_Y] + i * step[SCAN_Y];
-    const size_t size = wide ? sizeof(WIDE) : sizeof(T);
+    const int64_t *step = a->lines.step, y = b->at[SCAN_Y] + l * b->lane[SCAN_Y] + i * step[SCAN_Y];
+    const int64_t x = b->at[SCAN_X] + l * b->lane[SCAN_X] + i * step[SCAN_X];
+    const int64_t out = b->at[SCAN_OUT] + l * b->lane[SCAN_OUT] + i * step[SCAN_OUT];
     const struct NAME(places) at = {
-        .x = (const T *)a->x + b->at[SCAN_X] + i * step[SCAN_X],
-        .y = a->y ? (const T *)a->y + y : NULL,
-        .out = a->out ? (char *)a->out + (b->at[SCAN_OUT] + i * step[SCAN_OUT]) * (int64_t)size : NULL,
+        .x = (const T *)(const void *)((const char *)a->x + x * b->in.size),
+        .y = a->y ? (const T *)(const void *)((const char *)a->y + y * b->in.size) : NULL,
+        .out = a->out ? (char *)a->out + out * b->out.size : NULL,
         .indices = a->indices ? a->indices + y : NULL,
     };
     return at;
 }
 
-/* Lines side by side, element by element of the dim. Where they are no neighbours in memory a row is packed first, so that the lanes of a row are
- * vectors either way. */
+/* One line after the other, each with its state in registers. */
+static inline __attribute__((always_inline)) void NAME(along)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
+                                                              int stores)
+{
+    const struct NAME(places) at = {a->x, a->y, a->out, a->indices};
+    struct STATE(state) *all = a->states;
+    for (int64_t l = 0; l < b->width; l++) {
+        const struct reach r = {b->at[SCAN_X] + l * b->lane[SCAN_X], b->at[SCAN_Y] + l * b->lane[SCAN_Y],
+                                b->at[SCAN_OUT] + l * b->lane[SCAN_OUT], a->lines.step[SCAN_X], a->lines.step[SCAN_Y], a->lines.step[SCAN_OUT]};
+        struct STATE(state) s = stores && all ? all[b->line + l] : STATE(none)(op);
+        s = NAME(join_line)(a, at, op, stores, 0, a->lines.n, r, s);
+        if (!stores)
+            all[b->line + l] = s;
+    }
+}
+
+/* The same of elements that are not of type T, some at a time. */
+static inline __attribute__((always_inline)) void NAME(along_converted)(const struct stni_scan_args *a, enum stni_scan_op op,
+                                                                        const struct block *b, int stores)
+{
+    const struct reach dense = {.x_step = 1, .y_step = 1, .out_step = 1};
+    const int64_t n = a->lines.n, *step = a->lines.step;
+    struct STATE(state) *all = a->states;
+    struct NAME(row) row;
+    const struct NAME(places) at = {row.x, row.y, row.out, row.indices};
+    for (int64_t l = 0; l < b->width; l++) {
+        struct STATE(state) s = stores && all ? all[b->line + l] : STATE(none)(op);
+        for (int64_t done = 0, some; done < n; done += some) {
+            some = n - done < LANES ? n - done : LANES;
+            const int64_t first = a->reverse ? n - done - some : done;
+            const struct NAME(places) own = NAME(places_of)(a, b, l, first);
+            bring(b, row.x, own.x, step[SCAN_X], some);
+            bring(b, row.y, own.y, step[SCAN_Y], some);
+            s = NAME(join_line)(a, at, op, stores, first, some, dense, s);
+            if (stores)
+                send(b, own.out, row.out, step[SCAN_OUT], some);
+            if (stores && own.indices)
+                send_indices(b, own.indices, row.indices, step[SCAN_Y], some);
+        }
+        if (!stores)
+            all[b->line + l] = s;
+    }
+}
+
+/* Lines side by side, element by element of the dim. Where they are no neighbours in memory, or not of type T, a row is brought here first, so that
+ * the lanes of a row are vectors either way. */
 static inline __attribute__((always_inline)) void NAME(across)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
                                                                int stores)
 {
     const int64_t n = a->lines.n, width = b->width, begin = a->reverse ? n - 1 : 0, next = a->reverse ? -1 : 1;
-    const int wide = op == STNI_SCAN_SUM || op == STNI_SCAN_PROD;
-    const int x_apart = b->lane[SCAN_X] != 1, y_apart = b->lane[SCAN_Y] != 1, out_apart = b->lane[SCAN_OUT] != 1;
+    const int x_apart = b->lane[SCAN_X] != 1 || b->in.convert, y_apart = b->lane[SCAN_Y] != 1 || (a->y && b->in.convert);
+    const int out_apart = b->lane[SCAN_OUT] != 1 || b->out.convert;
     struct STATE(state) *all = a->states;
     struct NAME(row) row;
     S first[LANES], second[LANES];
@@ -117,13 +133,13 @@ static inline __attribute__((always_inline)) void NAME(across)(const struct stni
         second[l] = s.b;
     }
     for (int64_t k = 0, i = begin; k < n; k++, i += next) {
-        const struct NAME(places) own = NAME(places_of)(a, b, wide, i);
-        const struct NAME(places) at = {x_apart ? row.x : own.x, y_apart ? row.y : own.y, out_apart ? &row.out : own.out,
+        const struct NAME(places) own = NAME(places_of)(a, b, 0, i);
+        const struct NAME(places) at = {x_apart ? row.x : own.x, y_apart ? row.y : own.y, out_apart ? row.out : own.out,
                                         y_apart ? row.indices : own.indices};
         if (x_apart)
-            NAME(pack)(b, row.x, own.x, b->lane[SCAN_X]);
+            bring(b, row.x, own.x, b->lane[SCAN_X], width);
         if (y_apart)
-            NAME(pack)(b, row.y, own.y, b->lane[SCAN_Y]);
+            bring(b, row.y, own.y, b->lane[SCAN_Y], width);
         _Pragma("omp simd")
         for (int64_t l = 0; l < width; l++) {
             const struct STATE(state) last = {first[l], second[l]};
@@ -132,43 +148,65 @@ static inline __attribute__((always_inline)) void NAME(across)(const struct stni
             second[l] = now.b;
         }
         if (out_apart && stores)
-            NAME(unpack)(b, wide, &row, own.out);
+            send(b, own.out, row.out, b->lane[SCAN_OUT], width);
         if (y_apart && stores && own.indices)
-            NAME(unpack_indices)(b, row.indices, own.indices);
+            send_indices(b, own.indices, row.indices, b->lane[SCAN_Y], width);
     }
     for (int64_t l = 0; l < width && !stores; l++)
         all[b->line + l] = (struct STATE(state)){first[l], second[l]};
 }
 
+/* How a block is scanned: its lines one by one, where they lie or converted, or side by side. */
 static inline __attribute__((always_inline)) void NAME(run)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
-                                                            int stores)
+                                                            int stores, int converted)
 {
-    if (b->along)
+    if (converted)
+        NAME(along_converted)(a, op, b, stores);
+    else if (b->along)
         NAME(along)(a, op, b, stores);
     else
         NAME(across)(a, op, b, stores);
 }
 
-static inline __attribute__((always_inline)) void NAME(choose)(const struct stni_scan_args *a, const struct block *b, int stores)
+static inline __attribute__((always_inline)) void NAME(choose)(const struct stni_scan_args *a, const struct block *b, int stores, int converted)
 {
     switch (a->op) {
-    case STNI_SCAN_SUM: NAME(run)(a, STNI_SCAN_SUM, b, stores); break;
-    case STNI_SCAN_PROD: NAME(run)(a, STNI_SCAN_PROD, b, stores); break;
-    case STNI_SCAN_MAX: if (ORDERED) NAME(run)(a, STNI_SCAN_MAX, b, stores); break;
-    case STNI_SCAN_MIN: if (ORDERED) NAME(run)(a, STNI_SCAN_MIN, b, stores); break;
-    case STNI_SCAN_LOGSUMEXP: if (INEXACT) NAME(run)(a, STNI_SCAN_LOGSUMEXP, b, stores); break;
-    case STNI_SCAN_AFFINE: if (INEXACT) NAME(run)(a, STNI_SCAN_AFFINE, b, stores); break;
-    case STNI_SCAN_AFFINE_LAGGED: if (INEXACT) NAME(run)(a, STNI_SCAN_AFFINE_LAGGED, b, stores); break;
+    case STNI_SCAN_SUM: NAME(run)(a, STNI_SCAN_SUM, b, stores, converted); break;
+    case STNI_SCAN_PROD: NAME(run)(a, STNI_SCAN_PROD, b, stores, converted); break;
+    case STNI_SCAN_MAX: if (ORDERED) NAME(run)(a, STNI_SCAN_MAX, b, stores, converted); break;
+    case STNI_SCAN_MIN: if (ORDERED) NAME(run)(a, STNI_SCAN_MIN, b, stores, converted); break;
+    case STNI_SCAN_LOGSUMEXP: if (INEXACT) NAME(run)(a, STNI_SCAN_LOGSUMEXP, b, stores, converted); break;
+    case STNI_SCAN_AFFINE: if (INEXACT) NAME(run)(a, STNI_SCAN_AFFINE, b, stores, converted); break;
+    case STNI_SCAN_AFFINE_LAGGED: if (INEXACT) NAME(run)(a, STNI_SCAN_AFFINE_LAGGED, b, stores, converted); break;
     case STNI_SCAN_OP_COUNT: break;
     }
 }
 
+/* Functions of their own, so that the loops of what lies in memory are compiled by themselves. */
+static __attribute__((noinline)) void NAME(scan_converted)(const struct stni_scan_args *a, const struct block *b)
+{
+    if (CONVERTS)
+        NAME(choose)(a, b, 1, 1);
+}
+
+static __attribute__((noinline)) void NAME(total_converted)(const struct stni_scan_args *a, const struct block *b)
+{
+    if (CONVERTS)
+        NAME(choose)(a, b, 0, 1);
+}
+
 static void NAME(scan)(const struct stni_scan_args *a, const struct block *b)
 {
-    NAME(choose)(a, b, 1);
+    if (b->along && b->in.convert)
+        NAME(scan_converted)(a, b);
+    else
+        NAME(choose)(a, b, 1, 0);
 }
 
 static void NAME(total)(const struct stni_scan_args *a, const struct block *b)
 {
-    NAME(choose)(a, b, 0);
+    if (b->along && b->in.convert)
+        NAME(total_converted)(a, b);
+    else
+        NAME(choose)(a, b, 0, 0);
 }
