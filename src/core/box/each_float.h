@@ -3,55 +3,7 @@
  *   LOAD, STORE   between them              NAME(f)  f of this dtype
  *   MATH(f)       stni_f of A's type        HALF     1 where T is not A
  * defined around it. No guard: a file includes this once for each of its templates. */
-#include "core/base/dtype.h"
-
-#define T float
-#define A float
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_f32
-#define MATH(f) stni_##f##_f32
-#define HALF 0
-#include TEMPLATE
-#undef T
-#undef A
-#undef LOAD
-#undef STORE
-#undef NAME
-#undef MATH
-#undef HALF
-
-#define T double
-#define A double
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_f64
-#define MATH(f) stni_##f##_f64
-#define HALF 0
-#include TEMPLATE
-#undef T
-#undef A
-#undef LOAD
-#undef STORE
-#undef NAME
-#undef MATH
-#undef HALF
-
-#define T uint16_t
-#define A float
-#define LOAD(x) stni_bf16_to_f32(x)
-#define STORE(x) stni_f32_to_bf16(x)
-#define NAME(f) f##_bf16
-#define MATH(f) stni_##f##_f32
-#define HALF 1
-#include TEMPLATE
-#undef T
-#undef A
-#undef LOAD
-#undef STORE
-#undef NAME
-#undef MATH
-#undef HALF
+#include "core/box/each_float_but_f16.h"
 
 #define T uint16_t
 #define A float

@@ -1,6 +1,7 @@
 /* The rows of reduce_kernel.h as loops: one function per dtype, compiled once per instruction set. */
 #include "core/box/box_kernel.h"
 #include "core/base/dtype.h"
+#include "ops/cpu/tile.h"
 #include "ops/reduce/reduce_kernel.h"
 
 #include <string.h>
@@ -24,10 +25,10 @@
 #define WIDE double
 #define OWN A
 #define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"
-#include "core/box/each_float.h"
+#include "core/box/each_float_but_f16.h"
 #undef TEMPLATE
 #define TEMPLATE "ops/reduce/reduce_along_tmpl.h"
-#include "core/box/each_float.h"
+#include "core/box/each_float_but_f16.h"
 #undef TEMPLATE
 #undef WIDE
 #undef OWN
@@ -86,6 +87,49 @@
 #define OWN double _Complex
 #define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"
 #include "core/box/each_complex.h"
+
+#undef WIDE
+#undef OWN
+
+/* f16 is converted to f32, in which it accumulates alike: some elements of some rows at a time, which join in the same order. */
+#define WIDE double
+#define OWN float
+#define SIZE(name, acc_type, floating, integer, element, real, complex) [STNI_REDUCTION_##name] = sizeof(acc_type),
+static const uint8_t accumulator_sizes[] = {STNI_REDUCTION_LIST(SIZE)};
+#undef SIZE
+
+enum { HALVES = 8192, HALVES_OF_ROW = HALVES / 4 };
+
+static void read_halves(float *to, const uint16_t *from, int64_t rows, int64_t row_stride, int64_t n, int64_t stride)
+{
+    const struct stni_tile_kernels kernels = stni_tile_kernels(STN_DTYPE_F32, STN_DTYPE_F16, STNI_ISA_THIS);
+    const struct stni_tile tile = {.rows = rows, .cols = n, .to_row = n, .to_col = 1, .from_row = row_stride, .from_col = stride};
+    stni_tile_read(&kernels, to, from, &tile);
+}
+
+static void accumulate_f16(enum stni_reduction op, void *accumulators, const void *x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride)
+{
+    float near[HALVES];
+    for (int64_t i = 0, cols; i < n; i += cols) {
+        cols = n - i < HALVES_OF_ROW ? n - i : HALVES_OF_ROW;
+        void *const acc = (char *)accumulators + i * accumulator_sizes[op];
+        for (int64_t r = 0, some; r < rows; r += some) {
+            some = rows - r < HALVES / cols ? rows - r : HALVES / cols;
+            read_halves(near, (const uint16_t *)x + r * row_stride + i * stride, some, row_stride, cols, stride);
+            join_f32(op, acc, near, some, cols, cols);
+        }
+    }
+}
+
+static void along_f16(enum stni_reduction op, void *acc, const void *x, int64_t apart, int64_t n)
+{
+    float near[HALVES];
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = n - i < HALVES_OF_ROW ? n - i : HALVES_OF_ROW;
+        read_halves(near, (const uint16_t *)x + i, 4, apart, some, 1);
+        along_f32(op, acc, near, some, some);
+    }
+}
 
 const struct stni_reduction_kernels STNI_ISA_NAME(stni_reduction_kernels) = {
     .accumulate = {

@@ -58,7 +58,8 @@ struct NAME(row) {
 };
 
 /* Element i of line l of the block, or of all its lines. */
-static inline __attribute__((always_inline)) struct NAME(places) NAME(places_of)(const struct stni_scan_args *a, const struct block *b, int64_t l, int64_t i)
+static inline __attribute__((always_inline)) struct NAME(places) NAME(places_of)(const struct stni_scan_args *a, const struct block *b,
+                                                                                 int64_t l, int64_t i)
 {
     const int64_t *step = a->lines.step, y = b->at[SCAN_Y] + l * b->lane[SCAN_Y] + i * step[SCAN_Y];
     const int64_t x = b->at[SCAN_X] + l * b->lane[SCAN_X] + i * step[SCAN_X];
