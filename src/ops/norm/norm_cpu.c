@@ -228,6 +228,11 @@ void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_ar
     kernels(queue)->normalise[a->dtype](&pass);
 }
 
+int stni_norm_has_whole(const stn_queue *queue, stn_dtype dtype)
+{
+    return kernels(queue)->whole[dtype] != NULL;
+}
+
 void stni_norm_normalise_whole(const stn_queue *queue, const struct stni_norm_args *a, int streamed)
 {
     const struct stni_norm_pass pass = result_pass(a, streamed);

@@ -52,7 +52,8 @@ size_t stni_norm_workspace(stn_queue *queue, const void *args); /* of each of th
 /* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and x is prefetched `ahead` bytes further on. */
 void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *args, int streamed, int64_t ahead);
 
-/* normalise without parts, of rows that stni_norm_cpu.whole takes. */
+/* normalise without parts, of rows that stni_norm_cpu.whole takes, where there is such a function of the dtype. */
+int stni_norm_has_whole(const stn_queue *queue, stn_dtype dtype);
 void stni_norm_normalise_whole(const stn_queue *queue, const struct stni_norm_args *args, int streamed);
 
 /* The passes over the chunk of the CPU's kernels, one table per instruction set. */
@@ -72,7 +73,7 @@ struct stni_norm_pass {
 typedef void (*stni_norm_pass_fn)(const struct stni_norm_pass *pass);
 struct stni_norm_cpu {
     stni_norm_pass_fn moments[4], weights[4], normalise[4], sums[4], apply[4]; /* by dtype: f32 f64 bf16 f16 */
-    stni_norm_pass_fn whole[4]; /* statistics and result of dense rows, each a group by itself */
+    stni_norm_pass_fn whole[4]; /* statistics and result of dense rows, each a group by itself; NULL: the two passes serve */
 };
 extern const struct stni_norm_cpu stni_norm_cpu_base, stni_norm_cpu_avx2, stni_norm_cpu_avx512;
 

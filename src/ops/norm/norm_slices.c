@@ -96,7 +96,7 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
     const int64_t step = bytes * least < SLICE ? SLICE / (bytes * least) * least : least;
     if (a->parts)
         stni_norm_normalise_parts(queue, a, streamed, AHEAD);
-    else if (!a->empty && has_whole_rows(a))
+    else if (!a->empty && stni_norm_has_whole(queue, a->dtype) && has_whole_rows(a))
         stni_norm_normalise_whole(queue, a, streamed);
     else if (a->empty || step >= a->shape[0])
         normalise(queue, &all, streamed, AHEAD);
