@@ -118,17 +118,42 @@ static int64_t make_keys(const struct stni_access_here *here, struct stni_access
     return each;
 }
 
+/* Finds what each index that is here names, and reports those that are bad. */
+static stn_status find_keys(const struct stni_access_here *here, struct stni_access_keys_args *keys, int64_t *rows_each, int64_t *n)
+{
+    int64_t strides[STN_MAX_NDIM];
+    *n = index_strides(here, strides);
+    memset(keys, 0, sizeof *keys);
+    *rows_each = make_keys(here, keys);
+    STNI_TRY(stni_rows_memory(here->call, *n, sizeof(int64_t), &keys->keys));
+    return stn_op_launch(here->call, STNI_ACCESS_KEYS, STN_DTYPE_I64, keys, sizeof *keys);
+}
+
 stn_status stni_access_open(const struct stni_access_here *here, struct stni_rows_route *route)
 {
-    int64_t strides[STN_MAX_NDIM], n = index_strides(here, strides);
     struct stni_access_keys_args keys;
-    memset(&keys, 0, sizeof keys);
     struct stni_rows_owners owners = {.spec = here->table->spec, .dim = here->dims.dim, .axes = here->axes};
-    owners.rows_each = make_keys(here, &keys);
-    STNI_TRY(stni_rows_memory(here->call, n, sizeof(int64_t), &keys.keys));
-    STNI_TRY(stn_op_launch(here->call, STNI_ACCESS_KEYS, STN_DTYPE_I64, &keys, sizeof keys));
+    int64_t n;
+    STNI_TRY(find_keys(here, &keys, &owners.rows_each, &n));
     struct stni_rows_plan_args plan = {.rows = keys.keys, .n = n};
     return stni_rows_open(here->call, STNI_ACCESS_PLAN, &owners, &plan, route);
+}
+
+/* Whether a slice has no elements. */
+static int slices_are_empty(const struct stni_access_here *here)
+{
+    const struct stni_layout *table = &here->table->spec->layout;
+    int empty = 0;
+    for (int d = 0; d < table->ndim; d++)
+        empty |= here->dims.slices && d != here->dims.dim && table->shape[d] == 0;
+    return empty;
+}
+
+stn_status stni_access_check_unmoved(const struct stni_access_here *here)
+{
+    struct stni_access_keys_args keys;
+    int64_t rows_each, n;
+    return here->all.report.on && slices_are_empty(here) ? find_keys(here, &keys, &rows_each, &n) : STN_OK;
 }
 
 /* Dims of slices after one that counts rows. */

@@ -59,8 +59,10 @@ static stn_status run(stn_op_call *call)
     stni_access_make(call, table, call->in[STNI_ACCESS_INDEX], call->out[0], &here);
     if (((const struct stni_access_attrs *)call->attrs)->reads_all)
         here.all.skip = 0;
-    if (!here.axes)
+    if (!here.axes) {
+        STNI_TRY(stni_access_check_unmoved(&here));
         return move(call, &here.all);
+    }
     STNI_TRY(stni_access_open(&here, &route));
     stn_status status = answer(&here, &route);
     stni_rows_close(&route);

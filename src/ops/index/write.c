@@ -147,6 +147,7 @@ static stn_status reset(const stn_op_call *call, const struct writing *w, const 
 
 static stn_status write_here(const struct stni_access_here *here, const struct writing *w)
 {
+    STNI_TRY(stni_access_check_unmoved(here));
     if (w->attrs->fresh)
         STNI_TRY(reset(here->call, w, &here->all));
     return put_values(here->call, w, &here->all);

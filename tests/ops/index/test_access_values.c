@@ -2,6 +2,7 @@
 #include "ops/layouts.h"
 #include "ranks.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum mode { SET, SUM, PROD, MEAN, AMAX, AMIN, MODES };
@@ -318,6 +319,54 @@ static void indices_out_of_range_read_zeros_and_write_nothing(void)
     test_ranks(3, range_body, &cut);
 }
 
+/* What each op makes of a bad index, 9 of 5 rows, where rows have no elements. */
+static stn_tensor *name_row(int op, stn_tensor *table, stn_tensor *index, stn_tensor *source)
+{
+    switch (op) {
+    case 0: return stn_embedding(index, table, NULL);
+    case 1: return stn_index_select(table, 0, index);
+    case 2: return stn_index_add(table, 0, index, source, 1);
+    case 3: return stn_index_copy(table, 0, index, source);
+    case 4: return stn_index_fill(table, 0, index, 2);
+    default: return stn_index_put(table, 1, &index, source, 0);
+    }
+}
+
+static stn_status empty_rows_body(stn_context *context, void *arg)
+{
+    static const char *const wanted[] = {
+        "embedding: index 9 at (4) is outside 0", "index_select: index 9 at (4) is outside 0", "index_add: index 9 at (4) is outside 0",
+        "index_copy: index 9 at (4) is outside 0", "index_fill: index 9 at (4) is outside -5", "index_put: index 9 at (4) is outside -5",
+    };
+    static const int64_t rows[] = {7}, shape[] = {5, 0}, values[] = {7, 0};
+    const int *mesh_shape = arg;
+    const stn_mesh *mesh = test_mesh(context, mesh_shape[0], mesh_shape[1]);
+    struct elements index = drawn(STN_DTYPE_I64, 1, rows, 5), table = drawn(STN_DTYPE_F32, 2, shape, 0);
+    struct elements source = drawn(STN_DTYPE_F32, 2, values, 0);
+    uint64_t seed = 9;
+    index.v[4] = 9;
+    for (int k = 0; k < 6 * 8; k++) { /* eight draws of layouts for each */
+        char text[200] = "";
+        stn_scope_begin(context);
+        stn_tensor *t = layout_tensor_drawn(context, mesh, &table, &seed), *i = layout_tensor_drawn(context, mesh, &index, &seed);
+        stn_tensor *out = name_row(k % 6, t, i, layout_tensor_drawn(context, mesh, &source, &seed));
+        CHECK(!stn_tensor_is_error(out));
+        CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
+        stn_context_take_error(context, text, sizeof text);
+        if (!CHECK(strstr(text, wanted[k % 6]) != NULL))
+            fprintf(stderr, "  '%s'\n", text);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void bad_indices_of_rows_without_elements_are_found(void)
+{
+    static int meshes[][2] = {{1, 0}, {2, 0}, {3, 0}, {2, 3}};
+    for (int i = 0; i < 4; i++)
+        test_ranks(meshes[i][0] * (meshes[i][1] ? meshes[i][1] : 1), empty_rows_body, meshes[i]);
+}
+
 /* Lines longer than a block and no multiple of a vector; the index of both dtypes, dense and strided; one index of
  * each line is bad where `bad`. */
 static void check_long_lines(stn_context *context, stn_dtype dtype, stn_dtype index_dtype, int strided, int bad)
@@ -382,6 +431,7 @@ int main(int argc, char **argv)
         {"only_cut_indices_of_cut_dims_are_exchanged", only_cut_indices_of_cut_dims_are_exchanged},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
         {"long_lines_are_read_and_written_in_every_dtype", long_lines_are_read_and_written_in_every_dtype},
+        {"bad_indices_of_rows_without_elements_are_found", bad_indices_of_rows_without_elements_are_found},
         {"indices_out_of_range_read_zeros_and_write_nothing", indices_out_of_range_read_zeros_and_write_nothing},
     };
     return TEST_MAIN(argc, argv, tests);
