@@ -72,13 +72,24 @@ static stn_status add_reader(struct stni_dist *d, const int64_t *offsets, int re
     return STN_OK;
 }
 
+/* Margins that repeat the line's elements are made of as many pieces as they go round it, or have elements: the plan would have no end. */
+enum { MOST_REPEATED = 1 << 24 };
+
+static int is_repeated(int64_t mode)
+{
+    return mode == STN_PADDING_REPLICATE || mode == STN_PADDING_CIRCULAR;
+}
+
 static stn_status check_margin(struct stni_dist *d, int64_t line)
 {
-    const int64_t below = d->attrs->below, above = d->attrs->above;
+    const int64_t below = d->attrs->below, above = d->attrs->above, most = line > MOST_REPEATED ? line : MOST_REPEATED;
     if (below < 0 || above < 0 || below > INT64_MAX / 4 || above > INT64_MAX / 4)
         return stn_op_fail(d->call, STN_ERR_ARGUMENT,
                            "margin got widths %lld and %lld, or another size of the struct, wanted 0 or more",
                            (long long)below, (long long)above);
+    if (is_repeated(d->attrs->mode) && (below > most || above > most))
+        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "margin got widths %lld and %lld, wanted at most %lld where elements are repeated",
+                           (long long)below, (long long)above, (long long)most);
     if (d->attrs->mode == STN_PADDING_REFLECT && (below >= line || above >= line))
         return stn_op_fail(d->call, STN_ERR_SHAPE,
                            "margin got widths %lld and %lld, wanted less than the %lld elements in all to reflect",

@@ -207,7 +207,7 @@ static void all_ranks_refuse_what_one_passes_wrong(void)
 }
 
 /* What pairs alone know. */
-enum pair_fault { PEER, BEGIN, RANGE, RESULT, LENGTH, BOTH_LISTS, SUM, MARGIN, STRUCT, N_PAIR_FAULTS };
+enum pair_fault { PEER, BEGIN, RANGE, RESULT, LENGTH, BOTH_LISTS, SUM, MARGIN, WIDE, STRUCT, N_PAIR_FAULTS };
 
 static const struct {
     stn_status status;
@@ -226,6 +226,8 @@ static const struct {
     [SUM] = {STN_ERR_SHAPE,
              "rank 1: dist_all_to_all: input has 4 elements along dim 0, wanted the sum of send_sizes, which is 5"},
     [MARGIN] = {STN_ERR_ARGUMENT, "rank 1: dist_halo: margin got widths -1 and 0"},
+    [WIDE] = {STN_ERR_ARGUMENT,
+              "rank 1: dist_halo: margin got widths 36028797018963968 and 0, wanted at most 16777216 where elements are repeated"},
     [STRUCT] = {STN_ERR_ARGUMENT, "rank 1: dist_exchange: list 0 of messages got a bad size"},
 };
 
@@ -238,11 +240,12 @@ static stn_tensor *call_pairs(stn_context *context, const stn_mesh *mesh, enum p
     const stn_dist_part receive = {before, fault == RESULT ? 1 : 0, 2};
     const stn_dist_messages messages = {
         fault == STRUCT ? 1 : sizeof messages, 1, 1, &send, &receive, fault == LENGTH ? -2 : 2};
-    const stn_dist_margin margin = {sizeof margin, fault == MARGIN ? -1 : 1, 0, STN_PADDING_ZEROS};
+    const stn_dist_margin margin = {sizeof margin, fault == MARGIN ? -1 : fault == WIDE ? INT64_C(1) << 55 : 1, 0,
+                                    kind == WIDE ? STN_PADDING_CIRCULAR : STN_PADDING_ZEROS};
     stn_tensor *x = zeros(context, STN_DTYPE_F32, 2, 4, 2);
     if (kind == BOTH_LISTS || kind == SUM)
         return stn_dist_all_to_all(x, mesh, 0, sent, fault == BOTH_LISTS ? NULL : sent, STN_GRAD_PER_RANK);
-    if (kind == MARGIN)
+    if (kind == MARGIN || kind == WIDE)
         return stn_dist_halo(x, mesh, 0, NULL, &margin, STN_GRAD_PER_RANK);
     return stn_dist_exchange(x, mesh, 0, &messages, STN_GRAD_PER_RANK);
 }
