@@ -157,6 +157,50 @@ static void what_differs_is_found(void)
     free(call);
 }
 
+/* Of two inputs with NaN and infinities among them. */
+static int judged_special(const char *op_name, int pending, float alone_number, float ranks_number)
+{
+    const stn_op_desc op = {.size = sizeof op, .name = op_name};
+    struct call *call = new_call();
+    struct call_outcome alone = outcome_of(&one_number), ranks[2] = {outcome_of(&other_number), outcome_of(&other_number)};
+    one_number = alone_number;
+    other_number = ranks_number;
+    call->op = &op;
+    call->n_inputs = 2;
+    call->special = 1;
+    call->pending = pending;
+    const int wrong = judged(call, &alone, ranks, "output 0, number 0");
+    free(call);
+    return wrong;
+}
+
+static void special_numbers_of_several_inputs_are_compared(void)
+{
+    CHECK(judged_special("probe", 0, 1, 2));
+    CHECK(judged_special("probe", 0, 1, NAN));
+    CHECK(judged_special("probe", 0, INFINITY, NAN));
+    CHECK(judged_special("probe", 0, 1, INFINITY));
+    CHECK(judged_special("probe", 1, 1, NAN));
+    CHECK(!judged_special("probe", 0, NAN, NAN));
+    CHECK(!judged_special("probe", 0, INFINITY, 3e38f)); /* a rounding apart */
+    CHECK(!judged_special("probe", 1, INFINITY, NAN));   /* infinity times a part of 0 */
+    CHECK(!judged_special("matmul", 0, 1, NAN));
+}
+
+static void a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too(void)
+{
+    static const stn_op_desc op = {.size = sizeof op, .name = "probe"};
+    struct call *call = new_call();
+    struct call_outcome alone = outcome_of(&one_number), ranks[2] = {outcome_of(&one_number), outcome_of(&one_number)};
+    call->op = &op;
+    call->n_inputs = 1;
+    call->inputs[0].ndim = 1;
+    CHECK(!judged(call, &alone, ranks, ""));
+    ranks[0].later = ranks[1].later = STN_ERR_VALUE;
+    CHECK(judged(call, &alone, ranks, "agreement: one rank ok"));
+    free(call);
+}
+
 static void a_printed_call_names_what_is_given(void)
 {
     stn_context *context = new_context();
@@ -183,6 +227,8 @@ int main(int argc, char **argv)
         {"a_number_draws_the_same_call", a_number_draws_the_same_call},
         {"every_op_gets_calls_that_run", every_op_gets_calls_that_run},
         {"what_differs_is_found", what_differs_is_found},
+        {"special_numbers_of_several_inputs_are_compared", special_numbers_of_several_inputs_are_compared},
+        {"a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too", a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too},
         {"a_printed_call_names_what_is_given", a_printed_call_names_what_is_given},
     };
     return TEST_MAIN(argc, argv, cases);

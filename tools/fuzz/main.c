@@ -24,7 +24,7 @@ static const char usage[] =
     "several have to give the same, be it numbers, gradients or a refusal. A call that fails is printed as C.\n"
     "  --seconds S   until so many seconds have passed (60; with --programs no limit)\n"
     "  --programs N  so many programs\n"
-    "  --seed S      what is drawn (1)\n"
+    "  --seed S      what is drawn (1); 'fresh': another one in each run, which the last line names\n"
     "  --only N      one program, as a failure's line names it\n"
     "  --op NAME     programs of this op alone\n"
     "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw\n"
@@ -79,6 +79,17 @@ static int read_flag(const char *word, struct options *o)
     return 0;
 }
 
+/* Of the time of day; short enough to type. */
+static long long fresh_seed(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    const long long seed = (t.tv_sec * 1000 + t.tv_nsec / 1000000) % 1000000007;
+    printf("seed %lld\n", seed); /* what a crash leaves to read */
+    fflush(stdout);
+    return seed;
+}
+
 /* 0 where there is no such option, or its value is none. */
 static int read_value(const char *word, const char *value, struct options *o)
 {
@@ -88,6 +99,10 @@ static int read_value(const char *word, const char *value, struct options *o)
     } numbers[] = {{"--programs", &o->programs}, {"--calls", &o->programs}, {"--seed", &o->seed}, {"--only", &o->only}, {"--ranks", &o->ranks},
                    {"--most", &o->most}};
     char *end = (char *)"";
+    if (strcmp(word, "--seed") == 0 && strcmp(value, "fresh") == 0) {
+        o->seed = fresh_seed();
+        return 1;
+    }
     if (strcmp(word, "--op") == 0) {
         o->op = value;
         return 1;
