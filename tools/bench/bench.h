@@ -80,6 +80,7 @@ void bench_norm(struct bench *bench);
 void bench_pool(struct bench *bench);
 void bench_pointwise(struct bench *bench);
 void bench_reduce(struct bench *bench);
+void bench_overlap(struct bench *bench);
 void bench_plan_scale(struct bench *bench);
 void bench_spec_mem(struct bench *bench);
 

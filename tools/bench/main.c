@@ -27,6 +27,7 @@ static const struct entry {
     {"norm", bench_norm, "softmax, norms, resampling, beside oneDNN"},
     {"pool", bench_pool, "pools of windows, beside oneDNN"},
     {"index", bench_index, "rows by random index, beside copying"},
+    {"overlap", bench_overlap, "gradients reduced while the backward goes on"},
     {"breadth", bench_breadth, "ops of all families, beside PyTorch"},
     {"plan-scale", bench_plan_scale, "plans of one rank among 2 to 100,000"},
     {"spec-mem", bench_spec_mem, "bytes of 10,000 tensors"},

@@ -1,0 +1,189 @@
+/* A training step whose gradients are reduced while the backward goes on, beside one that reduces them at its end: between
+ * two thread ranks; under mpirun between the job's; over a wire that takes time and no core. */
+#include "bench.h"
+#include "wire.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { LAYERS = 16, WIDTH = 512, ROWS = 256 /* of a sample, in all */, WIRE_RANKS = 2 };
+
+struct step {
+    struct bench *bench;
+    const char *over;
+    int sharded; /* weights in chunks, each gathered for its layer: fully sharded training */
+    int64_t steps; /* of one measurement */
+    stn_context *context;
+    stn_tensor *x, *w[LAYERS];
+};
+
+static stn_tensor *tensor(stn_context *context, const stn_mesh *mesh, stn_placement place, int64_t rows)
+{
+    const int64_t shape[] = {rows, WIDTH};
+    const stn_spec *spec = NULL;
+    if (stn_spec_create(context, mesh, &place, STN_DTYPE_F32, 2, shape, NULL, &spec) != STN_OK)
+        return NULL;
+    stn_tensor *out = stn_mul_number(stn_randn(context, spec), 0.05);
+    stn_spec_release(&spec);
+    return out;
+}
+
+static stn_status make(struct step *s, const stn_mesh *mesh)
+{
+    s->x = tensor(s->context, mesh, stn_shard(0), ROWS);
+    for (int k = 0; k < LAYERS; k++) {
+        s->w[k] = tensor(s->context, mesh, s->sharded ? stn_shard(0) : stn_replicate(), WIDTH);
+        stn_set_requires_grad(s->w[k], 1);
+    }
+    return stn_context_status(s->context);
+}
+
+static stn_status run_one(struct step *s)
+{
+    stn_scope_begin(s->context);
+    stn_tensor *y = s->x;
+    for (int k = 0; k < LAYERS; k++)
+        y = stn_relu(stn_matmul(y, s->w[k]));
+    stn_backward(stn_mean(y, 0, NULL, 0));
+    for (int k = 0; k < LAYERS; k++)
+        stn_zero_grad(s->w[k]);
+    return stn_scope_end(s->context);
+}
+
+/* Seconds of a step; negative where one failed. All ranks begin and end together. */
+static double run(struct step *s, int overlap)
+{
+    stn_comm *comm = stn_context_comm(s->context);
+    stn_status status = stn_comm_barrier(comm, NULL);
+    stn_set_grad_overlap(s->context, overlap);
+    const double start = bench_now();
+    for (int64_t i = 0; i < s->steps && status == STN_OK; i++)
+        status = run_one(s);
+    if (status == STN_OK)
+        status = stn_comm_barrier(comm, NULL);
+    return status == STN_OK ? (bench_now() - start) / (double)s->steps : -1;
+}
+
+/* What replicas' gradients take that nobody reduces. */
+static double run_alone(struct step *s)
+{
+    stn_no_sync_begin(s->context);
+    const double seconds = run(s, 0);
+    stn_no_sync_end(s->context);
+    return seconds;
+}
+
+static stn_stats count_one(struct step *s, int overlap)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats_reset(s->context);
+    stn_set_grad_overlap(s->context, overlap);
+    run_one(s);
+    stn_context_stats(s->context, &stats);
+    return stats;
+}
+
+static void report(struct step *s, const struct samples *samples, double alone)
+{
+    const stn_stats with = count_one(s, 1), without = count_one(s, 0);
+    struct row row = {.name = "overlap", .unit = "us", .gate = NAN, .goal = NAN};
+    snprintf(row.label, sizeof row.label, "%s, %s", s->sharded ? "fsdp" : "mlp", s->over);
+    row_measure(&row, samples, bench_times, 0, 1e-6);
+    row.broken = with.messages != without.messages || with.bytes_sent != without.bytes_sent;
+    row_count(&row, "messages", (double)with.messages);
+    row_count(&row, "messages_without", (double)without.messages);
+    row_count(&row, "bytes", (double)with.bytes_sent);
+    row_count(&row, "bytes_without", (double)without.bytes_sent);
+    row_count(&row, "hidden_us", row.peer - row.ours);
+    if (!s->sharded)
+        row_count(&row, "reducing_us", row.peer - alone * 1e6);
+    if (stn_context_rank(s->context) == 0)
+        row_print(s->bench, &row);
+}
+
+/* With and without in turn. */
+static stn_status measure(struct step *s)
+{
+    struct samples samples = {0};
+    double alone = INFINITY;
+    if (run(s, 1) < 0 || run(s, 0) < 0)
+        return stn_context_status(s->context);
+    for (int i = 0; i < s->bench->pairs; i++) {
+        samples.ours[i] = run(s, 1);
+        samples.peer[i] = run(s, 0);
+        const double seconds = s->sharded ? 0 : run_alone(s);
+        alone = seconds < alone ? seconds : alone;
+        if (samples.ours[i] < 0 || samples.peer[i] < 0)
+            return stn_context_status(s->context);
+        samples.n++;
+    }
+    report(s, &samples, alone);
+    return stn_context_status(s->context);
+}
+
+static stn_status rank_main(stn_context *context, void *arg)
+{
+    struct step step = *(const struct step *)arg;
+    const int size = stn_context_size(context);
+    const stn_mesh *mesh = NULL;
+    step.context = context;
+    step.steps = step.bench->quick ? 2 : 10;
+    for (step.sharded = 0; step.sharded < 2; step.sharded++) {
+        stn_scope_begin(context);
+        stn_status status = stn_mesh_create(context, 1, &size, NULL, NULL, &mesh);
+        if (status == STN_OK)
+            status = make(&step, mesh);
+        if (status == STN_OK)
+            status = measure(&step);
+        const stn_status ended = stn_scope_end(context);
+        if (status != STN_OK || ended != STN_OK)
+            return status != STN_OK ? status : ended;
+    }
+    return STN_OK;
+}
+
+/* Thread ranks, or those of the job that mpirun has started. */
+static void over_ranks(struct step *step)
+{
+    char why[256] = "";
+    const int job = stn_job_size();
+    const stn_launch_options options = {.size = sizeof options,
+                                        .ranks = job == 0 ? 2 : 0,
+                                        .context = {.size = sizeof options.context,
+                                                    .without = step->bench->without,
+                                                    .isa = step->bench->isa,
+                                                    .error_text = why,
+                                                    .error_text_size = sizeof why}};
+    step->over = job == 0 ? "threads" : "MPI";
+    const stn_status status = stn_launch(&options, rank_main, step);
+    if (status != STN_OK)
+        bench_fail(step->bench, "overlap: %s: %s", stn_status_text(status), why);
+}
+
+static void over_wire(struct step *step, const char *name, double bytes_per_second)
+{
+    char why[256] = "";
+    stn_comm *comm = NULL;
+    stn_context *context = NULL;
+    stn_status status = wire_create(WIRE_RANKS, 20e-6, bytes_per_second, &comm);
+    const stn_context_options options = {.size = sizeof options, .comm = comm, .without = step->bench->without, .isa = step->bench->isa,
+                                         .error_text = why, .error_text_size = sizeof why};
+    step->over = name;
+    if (status == STN_OK)
+        status = stn_context_create(&options, &context);
+    if (status == STN_OK)
+        status = rank_main(context, step);
+    if (status != STN_OK)
+        bench_fail(step->bench, "overlap: %s: %s", stn_status_text(status), context ? stn_context_error_text(context) : why);
+    stn_context_destroy(&context);
+}
+
+void bench_overlap(struct bench *bench)
+{
+    struct step step = {.bench = bench};
+    over_ranks(&step);
+    if (stn_job_size() != 0)
+        return;
+    over_wire(&step, "wire of 1.25 GB/s", 1.25e9);
+    over_wire(&step, "wire of 125 MB/s", 0.125e9);
+}
