@@ -161,8 +161,11 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
 {
     void *impl;
     STNI_TRY(check_subset(comm, ranks, n_ranks));
-    if (queue->device->is_cpu) /* collectives that it has not run yet come first; a device's have been called */
+    if (queue->device->is_cpu) { /* collectives that have not run yet come first; a device's have been called */
         STNI_TRY(stni_queue_sync_for(queue, STN_SYNC_GROUP));
+        if (comm->side_end)
+            STNI_TRY(stni_event_sync(comm->side_end));
+    }
     STNI_TRY(comm->ops->subset(comm->impl, queue, ranks, n_ranks, &impl));
     stn_status status = stni_comm_create(comm->ops, comm->run, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
     if (status != STN_OK) {

@@ -140,6 +140,44 @@ static void two_ranks_get_what_they_get_at_once(void)
     test_ranks(2, pairs_body, grid);
 }
 
+/* Communicators of a grid's axes are made, over that of all ranks, while this has much to bring. */
+static stn_status groups_body(stn_context *context, void *arg)
+{
+    enum { MUCH = 700 };
+    double sum = 0;
+    (void)arg;
+    const stn_mesh *line = test_mesh(context, 4, 0), *grid = test_mesh(context, 2, 2);
+    const stn_placement part = stn_partial(STN_SUM), whole = stn_replicate();
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, line, &part, STN_DTYPE_F64, 2, (const int64_t[]){MUCH, MUCH}, NULL, test_value);
+    const stn_spec *spec = NULL;
+    CHECK_STATUS(stn_spec_create(context, line, &whole, STN_DTYPE_F64, 2, (const int64_t[]){MUCH, MUCH}, NULL, &spec), STN_OK);
+    stn_tensor *moved[3];
+    for (int i = 0; i < 3; i++)
+        moved[i] = stn_redistribute_begin(x, spec);
+    stn_tensor *y = make(context, grid, 0), *z = make(context, grid, 4); /* sharded along y, and pending along it */
+    CHECK_STATUS(stn_item(stn_sum(y, 0, NULL, 0), &sum), STN_OK);
+    stn_redistribute_to(z, layouts[2]);
+    for (int i = 0; i < 3; i++) {
+        double first = 0;
+        CHECK_STATUS(stn_redistribute_wait(moved[i]), STN_OK);
+        CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
+        first = ((const double *)stn_tensor_data(moved[i]))[MUCH * MUCH - 1];
+        CHECK_NEAR(first, test_value(MUCH * MUCH - 1), 0);
+    }
+    for (int i = 0; i < N; i++)
+        sum -= test_value(i);
+    CHECK(sum < 1e-12 && sum > -1e-12);
+    stn_spec_release(&spec);
+    return stn_scope_end(context);
+}
+
+static void communicators_are_made_while_something_is_under_way(void)
+{
+    for (int i = 0; i < 5; i++)
+        test_ranks(4, groups_body, NULL);
+}
+
 /* Every rank is refused, with what it did, and the mesh goes on. */
 static stn_status misuse_body(stn_context *context, void *arg)
 {
@@ -207,6 +245,7 @@ int main(int argc, char **argv)
         {"values_and_gradients_are_those_of_one_process", values_and_gradients_are_those_of_one_process},
         {"any_number_go_on_at_once_and_are_what_they_are_at_once", any_number_go_on_at_once_and_are_what_they_are_at_once},
         {"two_ranks_get_what_they_get_at_once", two_ranks_get_what_they_get_at_once},
+        {"communicators_are_made_while_something_is_under_way", communicators_are_made_while_something_is_under_way},
         {"misuse_is_refused_on_every_rank", misuse_is_refused_on_every_rank},
     };
     return TEST_MAIN(argc, argv, cases);
