@@ -42,15 +42,32 @@ typedef struct stn_host {
     int (*queue_without)(stn_queue *queue, const char *library, stn_library_use use);
 } stn_host;
 
-/* Three kernels serve the library itself, for any dtype. Every module with a device brings the first two; without the third, ranks of one process
- * cannot reduce on that device (STN_ERR_UNSUPPORTED). Their pointers are of this device, or of another one of the same module that a rank of this
- * process has: devices of one module read and write each other's memory. */
+/* Four kernels serve the library itself, for any dtype. Every module with a device brings core.box_copy and core.fill; without core.box_reduce, ranks
+ * of one process cannot reduce on that device (STN_ERR_UNSUPPORTED); without core.box_copies, boxes are copied one by one. Their pointers are of this
+ * device, or of another one of the same module that a rank of this process has: devices of one module read and write each other's memory. */
 
 /** Arguments of "core.box_copy": dst = src, element by element, for boxes of equal shape. */
 typedef struct stn_box_copy_args {
     stn_box dst, src;
     size_t element_size; /* bytes: 1, 2, 4, 8 or 16 */
 } stn_box_copy_args;
+
+enum { STN_BOX_COPIES = 48, STN_BOX_COPIES_DIMS = 84 };
+
+/** Arguments of "core.box_copies": copies as core.box_copy's, all in one go. No copy writes what another one reads or writes, so they may run in any
+ *  order. Copy i has the next box[i].ndim entries of the dims, which begin behind those of the copies before it, outermost first. No dim has size
+ *  0 or 1, and neighbours that are one dim on both sides are merged. */
+typedef struct stn_box_copies_args {
+    size_t element_size; /* bytes: 1, 2, 4, 8 or 16 */
+    int n;               /* copies, at least 1 */
+    struct {
+        void *dst;
+        const void *src;
+        int64_t ndim;
+    } box[STN_BOX_COPIES];
+    int64_t shape[STN_BOX_COPIES_DIMS];
+    int64_t dst_stride[STN_BOX_COPIES_DIMS], src_stride[STN_BOX_COPIES_DIMS]; /* elements */
+} stn_box_copies_args;
 
 /** Arguments of "core.fill": `count` times one element. */
 typedef struct stn_fill_args {

@@ -54,20 +54,6 @@ template <class T> struct list {
 
 static_assert(sizeof(list<double>) <= STN_MAX_KERNEL_ARGS, "arguments of a kernel");
 
-/* Which chunk a block is of. */
-STNI_DEVICE int chunk_of(const unsigned *begin, int n, unsigned block)
-{
-    int first = 0, end = n;
-    while (end - first > 1) {
-        const int middle = (first + end) / 2;
-        if (begin[middle] <= block)
-            first = middle;
-        else
-            end = middle;
-    }
-    return first;
-}
-
 /* Whether blocks count something that is added to norm_square. */
 STNI_HOST_DEVICE bool counts(stni_update_kind kind)
 {
@@ -106,7 +92,7 @@ STNI_DEVICE double update(const list<T> &l, const stni_update_chunk &c, int64_t 
 
 template <int KIND, class T> __global__ void __launch_bounds__(THREADS) update_list(const __grid_constant__ list<T> l)
 {
-    const int which = chunk_of(l.begin, l.n, blockIdx.x);
+    const int which = piece_of_block(l.begin, l.n, blockIdx.x);
     const stni_update_chunk &chunk = l.chunk[which];
     const int64_t first = (int64_t)(blockIdx.x - l.begin[which]) * PER_BLOCK + threadIdx.x;
     const T factor = KIND == STNI_UPDATE_SCALE ? arithmetic<T>::clipping(l.numbers) : T(1);

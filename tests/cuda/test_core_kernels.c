@@ -4,7 +4,7 @@
 #include "harness.h"
 
 #include "core/base/dtype.h"
-#include "core/box/box.h"
+#include "core/box/box_list.h"
 #include "core/context/context.h"
 #include "core/device/device.h"
 
@@ -130,6 +130,38 @@ static void transposes_are_the_cpus(void)
     stn_context_destroy(&context);
 }
 
+/* Lists of every length from none to more than one launch takes, of boxes large and small, empty and transposed. */
+static void lists_of_copies_are_the_cpus(void)
+{
+    enum { MOST_COPIES = 120 };
+    static struct area dst[MOST_COPIES], src[MOST_COPIES];
+    static struct stni_box_list list;
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    CHECK(context->device->box_copies != NULL);
+    for (int round = 0; round < 25; round++) {
+        const int n = round == 0 ? 0 : 1 + (int)draw(round % 5 == 0 ? MOST_COPIES : 12);
+        const int64_t size = (int64_t)1 << round % 5;
+        stni_box_list_begin(&list, context->queue);
+        for (int i = 0; i < n; i++) {
+            const int64_t large = draw(8) ? 1 : 5, shape[NDIM] = {1 + draw(3), draw(9) ? large * (1 + draw(10)) : 0, 1 + draw(3), 1 + draw(30)};
+            const int ndim = (int)draw(NDIM + 1), gaps = (int)draw(3);
+            dst[i] = area_create(context, ndim, shape, size, gaps);
+            src[i] = area_create(context, ndim, shape, size, gaps);
+            CHECK_STATUS(stni_box_list_add(&list, &dst[i].device_box, &src[i].device_box, (size_t)size), STN_OK);
+            stni_box_copy_now(STNI_ISA_BASE, &dst[i].host_box, &src[i].host_box, (size_t)size);
+        }
+        CHECK_STATUS(stni_box_list_launch(&list), STN_OK);
+        for (int i = 0; i < n; i++) {
+            CHECK_I64(differing_bytes(context, &dst[i]), 0);
+            area_free(context, &dst[i]);
+            area_free(context, &src[i]);
+        }
+    }
+    stn_context_destroy(&context);
+}
+
 static void fills_write_their_element_and_nothing_else(void)
 {
     stn_context *context = both_open((stn_context_options){.device = "cuda"});
@@ -207,6 +239,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"copies_of_every_size_are_the_cpus", copies_of_every_size_are_the_cpus},
         {"transposes_are_the_cpus", transposes_are_the_cpus},
+        {"lists_of_copies_are_the_cpus", lists_of_copies_are_the_cpus},
         {"fills_write_their_element_and_nothing_else", fills_write_their_element_and_nothing_else},
         {"reductions_of_every_dtype_and_op_are_the_cpus", reductions_of_every_dtype_and_op_are_the_cpus},
     };

@@ -1,15 +1,18 @@
-/* Strided copies of boxes, and filling, on a CUDA device.
+/* Strided copies of boxes, one or many at a time, and filling, on a CUDA device.
  *
  * As on the CPU (box.c), the dims are sorted by the destination's strides and merged, so that neighbouring threads write neighbouring elements.
  * Where the innermost run is dense in both boxes it is copied in the widest units that sizes, strides and addresses allow. Where another
- * dim is dense in the source the two are transposed through tiles of shared memory, so that both sides are touched in whole lines. */
+ * dim is dense in the source the two are transposed through tiles of shared memory, so that both sides are touched in whole lines.
+ *
+ * A list of copies is one grid, whose blocks are dealt to the copies in their order; those that are transposed, or larger than 32-bit indices
+ * reach, have grids of their own. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 
 namespace {
 
-enum { THREADS = 256, PER_THREAD = 4, TILE = 32, TILE_ROWS = 8, SHORT_DIM = 16 };
+enum { THREADS = 256, PER_THREAD = 4, UNITS = THREADS * PER_THREAD, MOST_BLOCKS = 1 << 30, TILE = 32, TILE_ROWS = 8, SHORT_DIM = 16 };
 
 enum { DST, SRC, SIDES };
 typedef operands<SIDES> sides;
@@ -74,14 +77,22 @@ sides merged_sides(const stn_box_copy_args &a)
     return s;
 }
 
+/* A copy whose dims are merged; strides in bytes. */
+struct copy {
+    sides bytes;
+    void *dst;
+    const void *src;
+    int64_t element; /* bytes */
+};
+
 /* The widest unit in which the innermost run, if it is dense on both sides, can be copied; else an element. Bytes. */
-int64_t unit_of(const sides &s, const stn_box_copy_args &a)
+int64_t unit_of(const copy &c)
 {
+    const sides &s = c.bytes;
     const int last = s.ndim - 1;
-    const int64_t bytes = (int64_t)a.element_size;
-    if (last < 0 || s.stride[DST][last] != bytes || s.stride[SRC][last] != bytes)
-        return bytes;
-    uint64_t bits = (uint64_t)(uintptr_t)a.dst.data | (uint64_t)(uintptr_t)a.src.data | (uint64_t)(s.shape[last] * bytes) | sizeof(unit16);
+    if (last < 0 || s.stride[DST][last] != c.element || s.stride[SRC][last] != c.element)
+        return c.element;
+    uint64_t bits = (uint64_t)(uintptr_t)c.dst | (uint64_t)(uintptr_t)c.src | (uint64_t)(s.shape[last] * c.element) | sizeof(unit16);
     for (int d = 0; d < last; d++)
         bits |= (uint64_t)s.stride[DST][d] | (uint64_t)s.stride[SRC][d];
     return (int64_t)(bits & (0 - bits));
@@ -132,13 +143,12 @@ template <class W> void launch_transpose(const sides &s, int row_dim, W *dst, co
     STNI_LAUNCH(transpose_tiles<W>, blocks, dim3(TILE, TILE_ROWS), stream, p, dst, src);
 }
 
-template <class W> void launch_copy_in(const sides &bytes, const stn_box_copy_args &a, cudaStream_t stream)
+template <class W> void launch_in(const copy &c, const sides &s, cudaStream_t stream)
 {
-    W *dst = static_cast<W *>(a.dst.data);
-    const W *src = static_cast<const W *>(a.src.data);
-    const sides s = in_units(bytes, (int64_t)a.element_size, (int64_t)sizeof(W));
+    W *dst = static_cast<W *>(c.dst);
+    const W *src = static_cast<const W *>(c.src);
     const int row_dim = transposed_dim(s);
-    const unsigned blocks = blocks_for(s.count, THREADS * PER_THREAD);
+    const unsigned blocks = blocks_for(s.count, UNITS);
     if (row_dim >= 0)
         launch_transpose(s, row_dim, dst, src, stream);
     else if (is_small(s))
@@ -147,12 +157,127 @@ template <class W> void launch_copy_in(const sides &bytes, const stn_box_copy_ar
         STNI_LAUNCH((copy_units<W, int64_t>), blocks, THREADS, stream, s, dst, src);
 }
 
+void launch_alone(const copy &c, cudaStream_t stream)
+{
+    const int64_t unit = unit_of(c);
+    const sides s = in_units(c.bytes, c.element, unit);
+    dispatch_unit((size_t)unit, [&](auto w) { launch_in<decltype(w)>(c, s, stream); });
+}
+
 void launch_copy(const stn_box_copy_args &a, cudaStream_t stream)
 {
-    const sides bytes = merged_sides(a);
-    if (bytes.count == 0)
-        return;
-    dispatch_unit((size_t)unit_of(bytes, a), [&](auto unit) { launch_copy_in<decltype(unit)>(bytes, a, stream); });
+    const copy c = {merged_sides(a), a.dst.data, a.src.data, (int64_t)a.element_size};
+    if (c.bytes.count > 0)
+        launch_alone(c, stream);
+}
+
+/* One copy of a list, in its units, and its dims, outermost first. */
+struct piece {
+    void *dst;
+    const void *src;
+    uint32_t count;
+    uint16_t first_dim;
+    uint8_t ndim, unit; /* bytes */
+};
+
+struct piece_dim {
+    int64_t stride[SIDES];
+    divider by; /* what the dim's size is divided by, and the size */
+};
+
+struct list {
+    int n;
+    unsigned begin[STN_BOX_COPIES + 1]; /* each copy's first block, and all blocks */
+    piece copies[STN_BOX_COPIES];
+    piece_dim dims[STN_BOX_COPIES_DIMS];
+};
+
+static_assert(sizeof(list) <= STN_MAX_KERNEL_ARGS, "arguments of a kernel");
+
+STNI_DEVICE void piece_offsets(const piece &p, const piece_dim *dims, uint32_t index, int64_t (&at)[SIDES])
+{
+    at[DST] = at[SRC] = 0;
+    for (int d = p.ndim - 1; d >= 0; d--) {
+        const uint32_t rest = d > 0 ? divide(index, dims[d].by) : 0, here = index - rest * dims[d].by.divisor;
+        at[DST] += here * dims[d].stride[DST];
+        at[SRC] += here * dims[d].stride[SRC];
+        index = rest;
+    }
+}
+
+template <class W> STNI_DEVICE void copy_piece(const piece &p, const piece_dim *dims, int64_t first)
+{
+    W value[PER_THREAD];
+    int64_t to[PER_THREAD];
+    STNI_UNROLL
+    for (int k = 0; k < PER_THREAD; k++) {
+        const int64_t i = first + k * THREADS;
+        if (i < p.count) {
+            int64_t at[SIDES];
+            piece_offsets(p, dims, (uint32_t)i, at);
+            value[k] = static_cast<const W *>(p.src)[at[SRC]];
+            to[k] = at[DST];
+        }
+    }
+    STNI_UNROLL
+    for (int k = 0; k < PER_THREAD; k++)
+        if (first + k * THREADS < p.count)
+            static_cast<W *>(p.dst)[to[k]] = value[k];
+}
+
+__global__ void __launch_bounds__(THREADS) copy_list(const __grid_constant__ list l)
+{
+    const int which = piece_of_block(l.begin, l.n, blockIdx.x);
+    const piece &p = l.copies[which];
+    const piece_dim *dims = l.dims + p.first_dim;
+    const int64_t first = (int64_t)(blockIdx.x - l.begin[which]) * UNITS + threadIdx.x;
+    switch (p.unit) {
+    case 1: return copy_piece<uint8_t>(p, dims, first);
+    case 2: return copy_piece<uint16_t>(p, dims, first);
+    case 4: return copy_piece<uint32_t>(p, dims, first);
+    case 8: return copy_piece<uint64_t>(p, dims, first);
+    default: return copy_piece<unit16>(p, dims, first);
+    }
+}
+
+/* Copy i of the arguments, whose dims begin at `dim`. */
+copy copy_at(const stn_box_copies_args &a, int i, int dim)
+{
+    const int64_t bytes = (int64_t)a.element_size;
+    copy c = {no_dims<SIDES>(), a.box[i].dst, a.box[i].src, bytes};
+    for (int d = dim; d < dim + a.box[i].ndim; d++)
+        add_dim(c.bytes, a.shape[d], {a.dst_stride[d] * bytes, a.src_stride[d] * bytes});
+    return c;
+}
+
+/* Whether it was added: not what is transposed, nor what is too large. */
+bool add_piece(list &l, int &n_dims, const copy &c)
+{
+    const int64_t unit = unit_of(c);
+    const sides s = in_units(c.bytes, c.element, unit);
+    const unsigned begin = l.begin[l.n], blocks = blocks_for(s.count, UNITS);
+    if (!is_small(s) || transposed_dim(s) >= 0 || begin + blocks > MOST_BLOCKS)
+        return false;
+    l.copies[l.n++] = {c.dst, c.src, (uint32_t)s.count, (uint16_t)n_dims, (uint8_t)s.ndim, (uint8_t)unit};
+    l.begin[l.n] = begin + blocks;
+    for (int d = 0; d < s.ndim; d++)
+        l.dims[n_dims++] = {{s.stride[DST][d], s.stride[SRC][d]}, s.by[d]};
+    return true;
+}
+
+void launch_copies(const stn_box_copies_args &a, cudaStream_t stream)
+{
+    list l;
+    int n_dims = 0, dim = 0;
+    l.n = 0;
+    l.begin[0] = 0;
+    for (int i = 0; i < a.n; dim += (int)a.box[i++].ndim) {
+        const copy c = copy_at(a, i, dim);
+        if (c.bytes.count > 0 && (a.n == 1 || !add_piece(l, n_dims, c)))
+            launch_alone(c, stream);
+    }
+    if (l.n > 0)
+        STNI_LAUNCH(copy_list, l.begin[l.n], THREADS, stream, l);
 }
 
 template <class W> __global__ void __launch_bounds__(THREADS) fill_units(int64_t count, W *dst, W value)
@@ -186,6 +311,7 @@ void launch_fill(const stn_fill_args &a, cudaStream_t stream)
 
 STNI_CUDA_KERNELS(box) = {
     STNI_CUDA_KERNEL("core.box_copy", ALL_DTYPES, stn_box_copy_args, launch_copy),
+    STNI_CUDA_KERNEL("core.box_copies", ALL_DTYPES, stn_box_copies_args, launch_copies),
     STNI_CUDA_KERNEL("core.fill", ALL_DTYPES, stn_fill_args, launch_fill),
     STNI_CUDA_KERNELS_END
 };

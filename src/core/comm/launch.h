@@ -2,6 +2,7 @@
 #ifndef STNI_CORE_COMM_LAUNCH_H
 #define STNI_CORE_COMM_LAUNCH_H
 
+#include "core/box/box_list.h"
 #include "core/comm/collective.h"
 
 #include <stddef.h>
@@ -66,13 +67,15 @@ void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes);
 /* Gives it back, before the communicator goes to a queue of another device or is destroyed. */
 void stni_staging_free(stn_comm *comm);
 
-/* Copies or reduces boxes for a collective: at once on the CPU, whose queue is the calling thread, else on the queue. */
+/* Copies or reduces boxes for a collective: at once on the CPU, whose queue is the calling thread, else on the queue. A list's copies are launched by
+ * stni_box_list_launch. */
+void stni_staged_begin(struct stni_box_list *list, stn_queue *queue);
 stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box *src, size_t element_size);
 stn_status stni_staged_combine(stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
 
 /* Elements [from, to) of a box, packed at or unpacked from `dense`. */
-stn_status stni_staged_pack(stn_queue *queue, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
-stn_status stni_staged_unpack(stn_queue *queue, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
+stn_status stni_staged_pack(struct stni_box_list *list, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
+stn_status stni_staged_unpack(struct stni_box_list *list, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
 
 /* Copies the messages from this rank to itself. */
 stn_status stni_staged_self(const stn_comm *comm, stn_queue *queue, const stn_exchange *messages);

@@ -9,9 +9,17 @@
 struct dense {
     char *data;
     size_t element_size;
-    stn_queue *queue;
+    struct stni_box_list *list;
     stn_status status; /* of the copies so far */
 };
+
+void stni_staged_begin(struct stni_box_list *list, stn_queue *queue)
+{
+    if (queue->device->is_cpu)
+        stni_box_list_begin_now(list, queue->isa);
+    else
+        stni_box_list_begin(list, queue);
+}
 
 stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box *src, size_t element_size)
 {
@@ -46,7 +54,7 @@ static void pack_part(void *arg, const stn_box *part, int64_t at)
     struct dense *dense = arg;
     stn_box box = dense_like(dense, part, at);
     if (dense->status == STN_OK)
-        dense->status = stni_staged_move(dense->queue, &box, part, dense->element_size);
+        dense->status = stni_box_list_add(dense->list, &box, part, dense->element_size);
 }
 
 static void unpack_part(void *arg, const stn_box *part, int64_t at)
@@ -54,19 +62,19 @@ static void unpack_part(void *arg, const stn_box *part, int64_t at)
     struct dense *dense = arg;
     stn_box box = dense_like(dense, part, at);
     if (dense->status == STN_OK)
-        dense->status = stni_staged_move(dense->queue, part, &box, dense->element_size);
+        dense->status = stni_box_list_add(dense->list, part, &box, dense->element_size);
 }
 
-stn_status stni_staged_pack(stn_queue *queue, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size)
+stn_status stni_staged_pack(struct stni_box_list *list, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size)
 {
-    struct dense to_dense = {dense, element_size, queue, STN_OK};
+    struct dense to_dense = {dense, element_size, list, STN_OK};
     stni_box_range(box, element_size, from, to, pack_part, &to_dense);
     return to_dense.status;
 }
 
-stn_status stni_staged_unpack(stn_queue *queue, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size)
+stn_status stni_staged_unpack(struct stni_box_list *list, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size)
 {
-    struct dense from_dense = {(char *)(uintptr_t)dense, element_size, queue, STN_OK};
+    struct dense from_dense = {(char *)(uintptr_t)dense, element_size, list, STN_OK};
     stni_box_range(box, element_size, from, to, unpack_part, &from_dense);
     return from_dense.status;
 }
@@ -103,7 +111,9 @@ void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes)
 
 stn_status stni_staged_self(const stn_comm *comm, stn_queue *queue, const stn_exchange *messages)
 {
+    struct stni_box_list list;
     int at = 0;
+    stni_staged_begin(&list, queue);
     for (int i = 0; i < messages->n_recv; i++) {
         if (messages->recv[i].peer != comm->rank)
             continue;
@@ -112,10 +122,10 @@ stn_status stni_staged_self(const stn_comm *comm, stn_queue *queue, const stn_ex
         if (at == messages->n_send)
             break;
         if (stni_box_numel(&messages->recv[i].box) > 0)
-            STNI_TRY(stni_staged_move(queue, &messages->recv[i].box, &messages->send[at].box, stn_dtype_size(messages->dtype)));
+            STNI_TRY(stni_box_list_add(&list, &messages->recv[i].box, &messages->send[at].box, stn_dtype_size(messages->dtype)));
         at++;
     }
-    return STN_OK;
+    return stni_box_list_launch(&list);
 }
 
 stn_status stni_comm_exchange_staged(stn_comm *comm, stn_queue *queue, const stn_exchange *messages)

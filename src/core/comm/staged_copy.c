@@ -83,12 +83,12 @@ static int by_peer(const void *a, const void *b)
 }
 
 /* Packs or unpacks the part of each message that lies in the piece. */
-static stn_status move_piece(const struct work *w, const struct piece *p)
+static stn_status move_piece(const struct work *w, const struct piece *p, struct stni_box_list *list)
 {
-    const stn_message *list = list_of(w, p->stream);
+    const stn_message *messages = list_of(w, p->stream);
     int64_t begin = 0;
     for (int i = 0; i < p->stream->n; i++) {
-        int64_t n = stni_box_numel(&list[i].box), from = p->from - begin, to = p->to - begin;
+        int64_t n = stni_box_numel(&messages[i].box), from = p->from - begin, to = p->to - begin;
         from = from > 0 ? from : 0;
         to = to < n ? to : n;
         begin += n;
@@ -96,19 +96,21 @@ static stn_status move_piece(const struct work *w, const struct piece *p)
             continue;
         char *at = p->data + (begin - n + from - p->from) * (int64_t)w->element_size;
         if (p->stream->receives)
-            STNI_TRY(stni_staged_unpack(w->queue, &list[i].box, at, from, to, w->element_size));
+            STNI_TRY(stni_staged_unpack(list, &messages[i].box, at, from, to, w->element_size));
         else
-            STNI_TRY(stni_staged_pack(w->queue, at, &list[i].box, from, to, w->element_size));
+            STNI_TRY(stni_staged_pack(list, at, &messages[i].box, from, to, w->element_size));
     }
     return STN_OK;
 }
 
 static stn_status move_pieces(const struct work *w, int receives)
 {
+    struct stni_box_list list;
+    stni_staged_begin(&list, w->queue);
     for (int i = 0; i < w->n_pieces; i++)
         if (w->pieces[i].stream->receives == receives && !w->pieces[i].stream->direct)
-            STNI_TRY(move_piece(w, &w->pieces[i]));
-    return STN_OK;
+            STNI_TRY(move_piece(w, &w->pieces[i], &list));
+    return stni_box_list_launch(&list);
 }
 
 /* Passes the pieces that were gathered, as one group. */

@@ -43,6 +43,8 @@ static stn_status pack_all(const struct round *r, stn_exchange *group)
 {
     const stn_exchange *m = r->messages;
     int rank = r->comm->rank, own = 0;
+    struct stni_box_list list;
+    stni_staged_begin(&list, r->queue);
     for (int i = 0; i < m->n_recv; i++)
         if (m->recv[i].peer != rank && count_in(r, &m->recv[i].box) > 0)
             r->recv[group->n_recv++] = message_of(r, &m->recv[i], place(r, r->received, i));
@@ -52,11 +54,11 @@ static stn_status pack_all(const struct round *r, stn_exchange *group)
         int64_t n = count_in(r, &m->send[i].box);
         int to_self = m->send[i].peer == rank;
         char *data = to_self ? place(r, r->received, own++) : place(r, r->sent, i);
-        STNI_TRY(stni_staged_pack(r->queue, data, &m->send[i].box, r->from, r->from + n, r->element_size));
+        STNI_TRY(stni_staged_pack(&list, data, &m->send[i].box, r->from, r->from + n, r->element_size));
         if (!to_self && n > 0)
             r->send[group->n_send++] = message_of(r, &m->send[i], data);
     }
-    return STN_OK;
+    return stni_box_list_launch(&list);
 }
 
 struct combination {

@@ -155,6 +155,7 @@ static stn_status find_core_kernel(const char *module_name, const stn_module *mo
 static stn_status find_core_kernels(const char *name, const stn_module *module, stn_device *device, struct stni_error *error)
 {
     STNI_TRY(find_core_kernel(name, module, "core.box_copy", sizeof(stn_box_copy_args), &device->box_copy, error));
+    STNI_TRY(find_core_kernel(name, module, "core.box_copies", sizeof(stn_box_copies_args), &device->box_copies, error));
     STNI_TRY(find_core_kernel(name, module, "core.fill", sizeof(stn_fill_args), &device->fill, error));
     STNI_TRY(find_core_kernel(name, module, "core.box_reduce", sizeof(stn_box_reduce_args), &device->box_reduce, error));
     if (device->box_copy && device->fill)
@@ -196,6 +197,7 @@ static stn_status open_device(const char *name, int index, int rank, const char 
                               STNI_DEVICE_OPS_LEAST, stn_status_text(status));
     }
     (*out)->box_copy = kernels.box_copy;
+    (*out)->box_copies = kernels.box_copies;
     (*out)->fill = kernels.fill;
     (*out)->box_reduce = kernels.box_reduce;
     (*out)->index = index;

@@ -22,8 +22,8 @@ struct stn_device {
     int is_cpu;
     enum stni_isa isa; /* of host code that runs for the device: the best one unless the context chose another. Queues take it over */
     int index; /* of a module's device: "name:index" */
-    /* A module's core.box_copy, core.fill and core.box_reduce; the CPU has its own, and leaves them NULL. */
-    stn_kernel_fn box_copy, fill, box_reduce;
+    /* A module's core.box_copy, core.box_copies, core.fill and core.box_reduce; the CPU has its own, and leaves them NULL. */
+    stn_kernel_fn box_copy, box_copies, fill, box_reduce;
 };
 
 struct stn_queue {

@@ -1,6 +1,7 @@
 #include "ops/exchange/halo.h"
 
 #include "core/base/host_alloc.h"
+#include "core/box/box_list.h"
 #include "core/redistribute/identity.h"
 #include "ops/exchange/messages.h"
 
@@ -27,6 +28,7 @@ struct fetch {
     struct stni_messages messages; /* its axes are those that cut the windowed dims */
     int adjoint;                   /* the elements of the buffers go back to the ranks that own them, and are added there */
     struct addition_list additions; /* of the adjoint, for what is received */
+    struct stni_box_list *copies; /* of zeros and of this rank's own elements */
 };
 
 /* A box of positions cut into pieces that lie on one rank, and are consecutive there. Filled in dim by dim. */
@@ -99,7 +101,7 @@ static stn_status fill_zero(struct fetch *f, const stn_box *to)
     stn_box from = *to;
     from.data = f->zero;
     memset(from.strides, 0, sizeof from.strides);
-    return stni_box_copy(queue, to, &from, stn_dtype_size(f->spec->layout.dtype));
+    return stni_box_list_add(f->copies, to, &from, stn_dtype_size(f->spec->layout.dtype));
 }
 
 /* Whether the piece stands at its own place in every dim, and not where a boundary repeats it. */
@@ -153,7 +155,7 @@ static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buff
     if (!stni_mesh_is_self(f->spec->layout.mesh, c->coordinate))
         return stni_messages_add(&f->messages, &f->messages.recv, c->coordinate, &to);
     stn_box from = source_box(f, c);
-    return stni_box_copy(f->call->context->queue, &to, &from, stn_dtype_size(f->spec->layout.dtype));
+    return stni_box_list_add(f->copies, &to, &from, stn_dtype_size(f->spec->layout.dtype));
 }
 
 /* Splits a box along windowed dims d, d + 1, … and handles each piece. */
@@ -303,21 +305,24 @@ static stn_status run(struct fetch *f, const stn_box *buffers)
         memcpy(coordinate, f->spec->layout.mesh->coordinate, sizeof coordinate);
     find_axes(f);
     STNI_TRY(take_own(f, coordinate, buffers));
+    STNI_TRY(stni_box_list_launch(f->copies));
     if (f->messages.axes == 0)
         return STN_OK;
     STNI_TRY(give_readers(f, 0, coordinate));
     return stni_messages_exchange(&f->messages, f->spec->layout.dtype);
 }
 
-static struct fetch begin(const stn_op_call *call, const struct stni_halo *halo, uint64_t own)
+static struct fetch begin(const stn_op_call *call, const struct stni_halo *halo, uint64_t own, struct stni_box_list *copies)
 {
-    return (struct fetch){.call = call, .halo = halo, .spec = halo->source->spec, .own = own,
+    stni_box_list_begin(copies, call->context->queue);
+    return (struct fetch){.call = call, .halo = halo, .spec = halo->source->spec, .own = own, .copies = copies,
                           .messages = {.context = call->context, .mesh = halo->source->spec->layout.mesh}};
 }
 
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own)
 {
-    struct fetch f = begin(call, halo, own);
+    struct stni_box_list copies;
+    struct fetch f = begin(call, halo, own, &copies);
     stn_status status = run(&f, buffers);
     stni_messages_fini(&f.messages);
     return status;
@@ -325,13 +330,15 @@ stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo
 
 stn_status stni_halo_add(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers)
 {
-    struct fetch f = begin(call, halo, ~UINT64_C(0));
+    struct stni_box_list copies;
+    struct fetch f = begin(call, halo, ~UINT64_C(0), &copies);
     stn_box chunk;
     stn_status status = STN_OK;
     f.adjoint = 1;
     stni_tensor_box(halo->source, &chunk);
     if (!is_empty(&chunk))
         STNI_TRY_GOTO(fill_zero(&f, &chunk), out);
+    STNI_TRY_GOTO(stni_box_list_launch(f.copies), out); /* additions come behind it */
     STNI_TRY_GOTO(run(&f, buffers), out);
     for (int i = 0; i < f.additions.n; i++)
         STNI_TRY_GOTO(add_box(&f, f.additions.entries[i].to, f.additions.entries[i].from, 0), out);

@@ -16,11 +16,12 @@
  * large. Two events of each rank order the queues: `ready`, recorded before the rank arrives, which each peer's queue
  * waits for before its first kernel, and `done`, recorded behind the rank's last kernel before it leaves, which each
  * peer's queue waits for before the collective returns. So no host waits for a queue and no kernel for a host. Every
- * wait is for an event that was recorded before the wait was put on its queue, hence queues cannot wait in a circle. */
+ * wait is for an event that was recorded before the wait was put on its queue, hence queues cannot wait in a circle. What
+ * a rank copies in a collective is one launch, where the device has a kernel for lists of boxes (box_list.h). */
 #ifndef STNI_CORE_COMM_THREADS_THREADS_H
 #define STNI_CORE_COMM_THREADS_THREADS_H
 
-#include "core/box/box.h"
+#include "core/box/box_list.h"
 #include "core/comm/multi_reduce.h"
 #include "core/comm/collective.h"
 
@@ -144,6 +145,7 @@ struct stni_thread_member {
     enum stni_isa isa; /* of the queue that the collective runs on */
     /* Set for the time of a collective on a device other than the CPU. */
     stn_queue *queue;     /* NULL: the data is in host memory */
+    struct stni_box_list *copies; /* collected, and launched together */
     stn_status launched;  /* the first failure of a kernel's launch */
     int large;            /* what the rank publishes of large data: bits of enum stni_thread_large */
     int64_t inline_bytes; /* most data that travels in the slot; negative: none does */
@@ -242,7 +244,14 @@ static inline void stni_thread_copy_box(struct stni_thread_member *member, const
     if (!member->queue)
         stni_box_copy_now(member->isa, dst, src, element_size);
     else if (member->launched == STN_OK)
-        member->launched = stni_box_copy(member->queue, dst, src, element_size);
+        member->launched = stni_box_list_add(member->copies, dst, src, element_size);
+}
+
+/* Launches the copies that are collected. */
+static inline void stni_thread_launch_copies(struct stni_thread_member *member)
+{
+    if (member->queue && member->launched == STN_OK)
+        member->launched = stni_box_list_launch(member->copies);
 }
 
 static inline void stni_thread_reduce_boxes(struct stni_thread_member *member, int n_dst, const stn_box *dst, int n_src, const stn_box *src,
@@ -250,6 +259,8 @@ static inline void stni_thread_reduce_boxes(struct stni_thread_member *member, i
 {
     if (!member->queue)
         stni_box_reduce_now(member->isa, n_dst, dst, n_src, src, dtype, op);
+    else if (n_dst == 1 && n_src == 1)
+        stni_thread_copy_box(member, dst, src, stn_dtype_size(dtype));
     else if (member->launched == STN_OK)
         member->launched = stni_box_reduce(member->queue, n_dst, dst, n_src, src, dtype, op);
 }
@@ -275,7 +286,7 @@ int stni_thread_pack(const struct stni_thread_member *member, const struct stni_
 size_t stni_thread_scratch(const struct stni_coll *coll, int size);
 
 /* Copies what a rank of an all_gather or all_to_all sends to itself, which needs no peer: half of it before the peers have arrived, half of it
- * before they have left, where the rank would wait otherwise. */
+ * before they have left, where the rank would wait otherwise. On a device it is copied with the rest. */
 void stni_thread_copy_own(const struct stni_thread_view *view, int second_half);
 
 /* Not OK: the ranks' arguments do not fit; member->error says how. */

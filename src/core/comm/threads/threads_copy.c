@@ -157,7 +157,7 @@ static stn_status all_gather(const struct stni_thread_view *view, int large)
     const struct stni_coll *v = view->coll;
     int64_t at = 0;
     for (int r = 0; r < view->size; at += v->counts[r++])
-        if (!large || r != view->rank)
+        if (!large || r != view->rank || view->member->queue)
             copy_elements(view, v->recv, at, sent_by(view, r), 0, v->counts[r], stn_dtype_size(v->dtype));
     return STN_OK;
 }
@@ -220,7 +220,7 @@ static stn_status all_to_all(const struct stni_thread_view *view, int large)
     }
     for (int i = 0; i < view->size; at += v->recv_counts[i++]) {
         const struct stni_thread_mail *mail = stni_thread_mail_of(view, i);
-        if (i == view->rank && mail->large)
+        if (i == view->rank && mail->large && !view->member->queue)
             continue;
         const int64_t *counts = counts_in(view, mail);
         const void *data = mail->large ? mail->data.at.send : (const void *)(counts + view->size);
@@ -233,9 +233,9 @@ void stni_thread_copy_own(const struct stni_thread_view *view, int second_half)
 {
     const struct stni_coll *v = view->coll;
     int gathers = v->kind == STNI_COLL_ALL_GATHER;
-    if (!stni_thread_mail_of(view, view->rank)->large)
+    if (view->member->queue || !stni_thread_mail_of(view, view->rank)->large)
         return;
-    int64_t count = v->counts[view->rank], half = view->member->queue ? count : count / 2; /* on a device at once: one kernel */
+    int64_t count = v->counts[view->rank], half = count / 2;
     int64_t from = gathers ? 0 : sum_before(v->counts, view->rank);
     int64_t to = sum_before(gathers ? v->counts : v->recv_counts, view->rank);
     if (!gathers && v->recv_counts[view->rank] != count)

@@ -75,6 +75,8 @@ stn_status stni_thread_copy_on_device(const struct stni_thread_view *view)
             status = stni_thread_follow(member, r, STNI_POINT_READY);
     if (status == STN_OK)
         status = stni_thread_copy(view, 1);
+    if (status == STN_OK)
+        stni_thread_launch_copies(member);
     if (status == STN_OK && member->launched != STN_OK)
         status = stni_thread_fail_launch(member);
     stn_status marked = stni_thread_mark_done(member); /* also after a failure: some kernels may have been launched */
@@ -98,7 +100,10 @@ static stn_status begin(struct stni_thread_member *member)
 stn_status stni_thread_run_on_device(struct stni_thread_member *member, stn_queue *queue, const struct stni_coll *coll)
 {
     const int64_t inline_bytes = member->inline_bytes, memcpy_bytes = member->memcpy_bytes;
+    struct stni_box_list copies;
+    stni_box_list_begin(&copies, queue);
     member->queue = queue;
+    member->copies = &copies;
     member->launched = STN_OK;
     member->large = STNI_THREAD_LARGE | STNI_THREAD_ON_DEVICE;
     member->inline_bytes = member->memcpy_bytes = -1;
@@ -108,6 +113,7 @@ stn_status stni_thread_run_on_device(struct stni_thread_member *member, stn_queu
     if (status != STN_OK)
         stn_queue_sync(queue); /* a failed queue skips kernels, and those launched here may be what peers that did not fail wait for */
     member->queue = NULL;
+    member->copies = NULL;
     member->large = STNI_THREAD_LARGE;
     member->inline_bytes = inline_bytes;
     member->memcpy_bytes = memcpy_bytes;

@@ -51,6 +51,7 @@ static stn_status copy_box(const struct call *call, const stn_box *dst, const st
     struct stni_thread_member *member = call->member;
     if (stni_box_numel(dst) > 0)
         stni_thread_copy_box(member, dst, src, stn_dtype_size(call->messages->dtype));
+    stni_thread_launch_copies(member); /* at once: the sender may go on when it is told */
     return member->launched == STN_OK ? STN_OK : stni_thread_fail_launch(member);
 }
 

@@ -122,6 +122,20 @@ template <int N> STNI_DEVICE void any_offsets_of(const operands<N> &o, int64_t i
         offsets_of(o, index, at);
 }
 
+/* Which of n pieces of work block `block` is of; piece i has the blocks from begin[i] to begin[i + 1]. */
+STNI_DEVICE int piece_of_block(const unsigned *begin, int n, unsigned block)
+{
+    int first = 0, end = n;
+    while (end - first > 1) {
+        const int middle = (first + end) / 2;
+        if (begin[middle] <= block)
+            first = middle;
+        else
+            end = middle;
+    }
+    return first;
+}
+
 /* Blocks of `threads` threads for `n` pieces of work, a piece a thread; at least one, and no more than a grid may have. */
 inline unsigned blocks_for(int64_t n, int64_t threads)
 {
