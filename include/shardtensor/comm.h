@@ -100,6 +100,10 @@ typedef struct stn_comm_ops {
     stn_status (*agree)(void *impl, stn_queue *queue, int64_t *words, int n, stn_reduce_op op);
     /** Optional: every rank's bytes become `root`'s, in host memory. At most STN_MAX_AGREE. */
     stn_status (*agree_broadcast)(void *impl, stn_queue *queue, void *bytes, size_t n, int root);
+    /** 1: the collectives move memory of the host and nothing else. For ranks on a device the library then stages: it copies what is sent to the
+     *  host, waits for that, calls the entry with memory of the host and a queue of the CPU, and queues a copy of what was received. The device
+     *  needs `host_allocate` for it. */
+    int host_memory;
 } stn_comm_ops;
 
 /** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.

@@ -176,6 +176,7 @@ typedef enum stn_sync_reason {
     STN_SYNC_EXPORT,     /* a tensor went out by DLPack */
     STN_SYNC_GROUP,      /* a communicator was made or destroyed */
     STN_SYNC_TRACE,      /* a trace was ended or summed up */
+    STN_SYNC_STAGING,    /* a collective whose communicator moves memory of the host alone, on a device */
     STN_SYNC_REASONS
 } stn_sync_reason;
 

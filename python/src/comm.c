@@ -136,6 +136,7 @@ stn_status stnp_comm_create(PyObject *object, int rank, int size, stn_comm **out
         .group = group,
         .subset = subset,
         .destroy = destroy,
+        .host_memory = 1,
     };
     struct verbs *verbs = make(object, rank, size);
     if (!verbs)

@@ -17,6 +17,10 @@ stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct st
         return ops->agree_broadcast(comm->impl, queue, coll->recv, (size_t)coll->count, coll->root);
     if (has_agreement(ops))
         return ops->agree(comm->impl, queue, coll->recv, (int)coll->count, coll->op);
+    if (stni_comm_needs_host(comm, queue)) {
+        by_table.host = 0;
+        return stni_comm_run_on_host(comm, queue, &by_table);
+    }
     if (!queue->device->is_cpu)
         return stn_queue_fail(queue, STN_ERR_UNSUPPORTED,
                               "communicator '%s' has no entries agree and agree_broadcast, without which ranks on device %s "

@@ -172,6 +172,8 @@ stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_col
     void *impl = comm->impl;
     if (v->host)
         return stni_comm_agree_run(comm, queue, v);
+    if (stni_comm_needs_host(comm, queue))
+        return stni_comm_run_through_host(comm, queue, v);
     if (v->kind < STNI_COLL_COUNT && !has(ops, v->kind))
         return stni_comm_build(comm, queue, v);
     switch (v->kind) {

@@ -116,13 +116,20 @@ void stni_comm_give_back(stn_comm *comm)
     comm->checks = 0;
 }
 
-stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out)
+stn_status stni_comm_own_queue(stn_comm *comm)
 {
     static const stn_queue_options immediate = {.size = sizeof immediate, .kind = STN_QUEUE_IMMEDIATE};
+    if (comm->own_queue)
+        return STN_OK;
+    if (!comm->own_device)
+        STNI_TRY(stni_device_create_cpu(NULL, &comm->own_device));
+    return stni_queue_create(comm->own_device, &immediate, &comm->own_queue);
+}
+
+stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out)
+{
     if (!comm->queue) {
-        if (!comm->own_device)
-            STNI_TRY(stni_device_create_cpu(NULL, &comm->own_device));
-        STNI_TRY(stni_queue_create(comm->own_device, &immediate, &comm->own_queue));
+        STNI_TRY(stni_comm_own_queue(comm));
         comm->queue = comm->own_queue;
     }
     if (comm->queue == comm->own_queue && atomic_load_explicit(&comm->queue->failed, memory_order_relaxed))

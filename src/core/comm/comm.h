@@ -75,7 +75,11 @@ struct stn_comm {
     pthread_mutex_t blocks_lock;
     struct stni_comm_block *blocks; /* arrays of queued collectives that do not fit into kernel arguments */
     void *staging;                  /* exchange built from group: kept between calls */
+    stn_device *staging_device;     /* whose memory that is; NULL: the C library's */
     size_t staging_bytes, staging_limit;
+    void *pinned;                   /* host memory of a device's, for a communicator that moves nothing else: kept between calls */
+    stn_device *pinned_device;
+    size_t pinned_bytes;
 };
 
 /* stn_comm_create for the library's own communicators, whose collectives `run` runs. */
@@ -84,6 +88,9 @@ stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void 
 /* The thread communicator: `size` linked communicators, one per rank thread, made before the threads start.
  * `deadline_seconds` as in stn_context_options. */
 stn_status stni_comm_create_threads(int size, double deadline_seconds, stn_comm **comms);
+
+/* The immediate queue of the CPU that belongs to the communicator; made on first use. */
+stn_status stni_comm_own_queue(stn_comm *comm);
 
 /* A context adopts a communicator: its collectives run on `queue` from then on and are counted in `stats`. */
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds);

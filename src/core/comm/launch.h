@@ -64,8 +64,18 @@ stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchan
 
 /* `bytes` of the communicator's staging memory, which is the queue's device's; NULL fails `queue`. */
 void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes);
-/* Gives it back, before the communicator goes to a queue of another device or is destroyed. */
+/* Gives it back, and what is pinned, before the communicator goes to a queue of another device or is destroyed. */
 void stni_staging_free(stn_comm *comm);
+void stni_pinned_free(stn_comm *comm);
+
+/* 1 where a collective on this queue goes through memory of the host: that is all the communicator moves, and the queue's device has its own. */
+int stni_comm_needs_host(const stn_comm *comm, const stn_queue *queue);
+
+/* Runs such a collective. */
+stn_status stni_comm_run_through_host(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
+
+/* Runs one whose buffers are memory of the host, on the communicator's own queue of the CPU. Its failure becomes the queue's. */
+stn_status stni_comm_run_on_host(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
 /* Copies or reduces boxes for a collective: at once on the CPU, whose queue is the calling thread, else on the queue. A list's copies are launched by
  * stni_box_list_launch. */

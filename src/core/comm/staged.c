@@ -80,28 +80,50 @@ stn_status stni_staged_unpack(struct stni_box_list *list, const stn_box *box, co
 }
 
 /* On a device the memory may still be used by what is queued. */
-void stni_staging_free(stn_comm *comm)
+static void end_queues(stn_comm *comm)
 {
-    if (comm->staging && comm->queue && !comm->queue->device->is_cpu) {
-        stn_queue_sync(comm->queue);
-        if (comm->side_queue)
-            stn_queue_sync(comm->side_queue);
-        stni_device_deallocate(comm->queue->device, comm->staging, comm->staging_bytes);
+    stn_queue_sync(comm->queue);
+    if (comm->side_queue)
+        stn_queue_sync(comm->side_queue);
+}
+
+static void free_staging(stn_comm *comm)
+{
+    if (comm->staging_device) {
+        end_queues(comm);
+        stni_device_deallocate(comm->staging_device, comm->staging, comm->staging_bytes);
     } else {
         stni_free(comm->staging);
     }
     comm->staging = NULL;
+    comm->staging_device = NULL;
     comm->staging_bytes = 0;
+}
+
+void stni_pinned_free(stn_comm *comm)
+{
+    if (comm->pinned) {
+        end_queues(comm);
+        comm->pinned_device->ops->host_deallocate(comm->pinned_device->impl, comm->pinned, comm->pinned_bytes);
+    }
+    comm->pinned = NULL;
+    comm->pinned_bytes = 0;
+}
+
+void stni_staging_free(stn_comm *comm)
+{
+    free_staging(comm);
+    stni_pinned_free(comm);
 }
 
 void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes)
 {
     if (bytes > comm->staging_bytes) {
-        stni_staging_free(comm);
+        free_staging(comm);
         if (queue->device->is_cpu)
             comm->staging = stni_malloc(bytes);
-        else if (stni_device_allocate(queue->device, bytes, &comm->staging) != STN_OK)
-            comm->staging = NULL;
+        else if (stni_device_allocate(queue->device, bytes, &comm->staging) == STN_OK)
+            comm->staging_device = queue->device;
         comm->staging_bytes = comm->staging ? bytes : 0;
     }
     if (bytes > 0 && !comm->staging)

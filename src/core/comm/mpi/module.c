@@ -211,6 +211,7 @@ static const stn_comm_ops comm_ops = {
     .set_deadline = set_deadline,
     .agree = agree,
     .agree_broadcast = agree_broadcast,
+    .host_memory = 1,
 };
 
 /* Which MPI this module was compiled against: handles of another mean nothing to it. */
