@@ -104,6 +104,10 @@ typedef struct stn_device_ops {
     stn_status (*capture_end)(void *impl, void *queue, void **graph);
     stn_status (*graph_launch)(void *impl, void *graph, void *queue); /* what was recorded, once more, in order on this queue */
     void (*graph_destroy)(void *impl, void *graph);
+    /** What is put on a stream of somebody else's, in the device's type (a cudaStream_t), from now on waits for the event as it was recorded last. */
+    stn_status (*stream_wait)(void *impl, void *stream, void *event);
+    /** As event_record, on such a stream. */
+    stn_status (*stream_record)(void *impl, void *event, void *stream);
 } stn_device_ops;
 
 /** Puts a kernel on `queue`. `args_size` bytes (at most STN_MAX_KERNEL_ARGS) of `args` are copied.

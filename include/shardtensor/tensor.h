@@ -153,6 +153,31 @@ struct DLManagedTensorVersioned;
  *  for). */
 STN_API stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out);
 
+/** DLPack's numbers of streams. Any other but 0 is the address of a stream (a cudaStream_t). */
+typedef enum stn_dlpack_stream {
+    STN_DLPACK_NO_STREAM = -1, /* nothing waits: whoever reads has another way to know when */
+    STN_DLPACK_LEGACY = 1,     /* CUDA's legacy default stream */
+    STN_DLPACK_PER_THREAD = 2  /* the calling thread's default stream */
+} stn_dlpack_stream;
+
+/** As stn_tensor_to_dlpack, for a consumer that reads on a stream of its own: what is put on `stream` from now on waits for what this context has
+ *  queued so far, by an event; the host waits for nothing. When the deleter is called, what the consumer has put on its stream must have ended, or
+ *  come before what this context queues from then on: the memory goes to later work of its queue. Local.
+ *  @param stream  STN_DLPACK_NO_STREAM, _LEGACY, _PER_THREAD, or the address of a stream of the tensor's device.
+ *  @return as stn_tensor_to_dlpack; STN_ERR_ARGUMENT (stream 0, which DLPack leaves open), STN_ERR_UNSUPPORTED (a stream on a device that has
+ *  none, as the CPU), STN_ERR_STATE (the queue is recording). */
+STN_API stn_status stn_tensor_to_dlpack_on(stn_tensor *tensor, int64_t stream, struct DLManagedTensorVersioned **out);
+
+/** As stn_tensor_from_dlpack, of a producer that has written on a stream of its own: what this context queues from now on waits for what is on
+ *  `stream` so far, by an event; the host waits for nothing. (A producer that was given this context's stream, stn_queue_native of its queue,
+ *  has seen to that itself.) Local.
+ *  @param stream  as of stn_tensor_to_dlpack_on. @return as stn_tensor_from_dlpack and, for `stream`, stn_tensor_to_dlpack_on. */
+STN_API stn_tensor *stn_tensor_from_dlpack_on(stn_context *context, struct DLManagedTensorVersioned *managed, int64_t stream);
+
+/** What DLPack calls the context's device: its type (1: CPU, 2: CUDA) and index. Local.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_DEVICE (one that DLPack has no name for). */
+STN_API stn_status stn_context_dlpack_device(stn_context *context, int32_t *type, int32_t *index);
+
 /** A local tensor over a DLPack tensor, zero copy; takes it over on success and calls its deleter once, when the last use has ended.
  *  Local. @return new tensor; STN_ERR_VERSION, STN_ERR_DTYPE, STN_ERR_DEVICE, STN_ERR_UNSUPPORTED (read-only memory),
  *  STN_ERR_ARGUMENT (dims, negative strides, alignment), STN_ERR_MEMORY. */

@@ -252,6 +252,37 @@ stn_status stni_event_sync(stn_event *event)
     return event->device->ops->event_sync(event->device->impl, event->impl);
 }
 
+enum direction { TO_STREAM, FROM_STREAM };
+
+/* An event on one side, a wait on the other; what waits needs the event no more. */
+static stn_status join_stream(stn_queue *queue, void *stream, enum direction direction)
+{
+    const stn_device_ops *ops = queue->device->ops;
+    void *impl = queue->device->impl;
+    stn_event *event = NULL;
+    if (!ops->stream_wait || !ops->stream_record)
+        return STN_ERR_UNSUPPORTED;
+    STNI_TRY(queue_status(queue));
+    if (queue->capture)
+        return stni_capture_refuses(queue, "a stream of somebody else's was joined");
+    STNI_TRY(stni_event_create(queue->device, &event));
+    stn_status status = direction == TO_STREAM ? stni_event_record(event, queue) : ops->stream_record(impl, event->impl, stream);
+    if (status == STN_OK)
+        status = direction == TO_STREAM ? ops->stream_wait(impl, stream, event->impl) : stni_queue_wait(queue, event);
+    stni_event_destroy(&event);
+    return status;
+}
+
+stn_status stni_stream_follow(stn_queue *queue, void *stream)
+{
+    return join_stream(queue, stream, TO_STREAM);
+}
+
+stn_status stni_queue_follow(stn_queue *queue, void *stream)
+{
+    return join_stream(queue, stream, FROM_STREAM);
+}
+
 stn_status stni_queue_copy(stn_queue *queue, void *dst, const void *src, size_t bytes, enum stni_copy_kind kind)
 {
     STNI_TRY(queue_status(queue));

@@ -76,6 +76,11 @@ stn_status stni_event_record(stn_event *event, stn_queue *queue);
 stn_status stni_queue_wait(stn_queue *queue, stn_event *event);
 stn_status stni_event_sync(stn_event *event);
 
+/* What is put on somebody else's stream from now on comes behind what is on the queue, and the other way round. The host waits for nothing.
+ * STN_ERR_UNSUPPORTED where the device has no such streams. */
+stn_status stni_stream_follow(stn_queue *queue, void *stream);
+stn_status stni_queue_follow(stn_queue *queue, void *stream);
+
 /* Queued copies between host and device; on an immediate CPU queue a memcpy. */
 enum stni_copy_kind { STNI_COPY_DEVICE, STNI_COPY_TO_DEVICE, STNI_COPY_TO_HOST };
 stn_status stni_queue_copy(stn_queue *queue, void *dst, const void *src, size_t bytes,

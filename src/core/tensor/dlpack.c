@@ -43,16 +43,34 @@ static void give_back(struct DLManagedTensorVersioned *self)
     stni_free(out);
 }
 
-static stn_status check_to(stn_tensor *tensor)
+static stn_status check_to(stn_tensor *tensor, struct DLManagedTensorVersioned **out)
 {
+    STNI_TRY(stni_tensor_require(tensor, "to_dlpack: tensor"));
     stn_context *context = tensor->context;
+    if (!out)
+        return stni_fail(context, STN_ERR_ARGUMENT, "to_dlpack: out got NULL");
     if (tensor->flags & STNI_TENSOR_REQUIRES_GRAD)
         return stni_fail(context, STN_ERR_STATE, "to_dlpack: tensor got one that requires grad; detach it first");
     if (device_type(context->device) == 0)
         return stni_fail(context, STN_ERR_DEVICE, "to_dlpack: DLPack has no name for device '%s'", context->device->name);
-    if (!context->queue->immediate)
-        return stni_context_sync(context, STN_SYNC_EXPORT);
     return STN_OK;
+}
+
+static stn_status check_stream(stn_context *context, const char *what, int64_t stream)
+{
+    const stn_device *device = context->device;
+    if (stream == 0)
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: stream got 0, wanted -1, 1 (the legacy default stream), 2 (the thread's) or an address",
+                         what);
+    if (stream != STN_DLPACK_NO_STREAM && !(device->ops->stream_wait && device->ops->stream_record))
+        return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: stream got %lld, wanted -1: device %s has no streams", what, (long long)stream,
+                         device->name);
+    return STN_OK;
+}
+
+static void *address_of(int64_t stream)
+{
+    return (void *)(intptr_t)stream;
 }
 
 static void fill_out(struct handed_out *out, stn_tensor *tensor)
@@ -72,17 +90,48 @@ static void fill_out(struct handed_out *out, stn_tensor *tensor)
     };
 }
 
-stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out)
+static stn_status hand_out(stn_tensor *tensor, struct DLManagedTensorVersioned **out)
 {
-    STNI_TRY(stni_tensor_require(tensor, "to_dlpack: tensor"));
-    if (!out)
-        return stni_fail(tensor->context, STN_ERR_ARGUMENT, "to_dlpack: out got NULL");
-    STNI_TRY(check_to(tensor));
     struct handed_out *made = stni_calloc(1, sizeof *made);
     if (!made)
         return stni_fail_memory(tensor->context, "to_dlpack", sizeof *made);
     fill_out(made, tensor);
     *out = &made->managed;
+    return STN_OK;
+}
+
+stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out)
+{
+    STNI_TRY(check_to(tensor, out));
+    if (!tensor->context->queue->immediate)
+        STNI_TRY(stni_context_sync(tensor->context, STN_SYNC_EXPORT));
+    return hand_out(tensor, out);
+}
+
+stn_status stn_tensor_to_dlpack_on(stn_tensor *tensor, int64_t stream, struct DLManagedTensorVersioned **out)
+{
+    STNI_TRY(check_to(tensor, out));
+    STNI_TRY(check_stream(tensor->context, "to_dlpack", stream));
+    struct DLManagedTensorVersioned *made = NULL;
+    STNI_TRY(hand_out(tensor, &made));
+    stn_status status = stream == STN_DLPACK_NO_STREAM ? STN_OK : stni_stream_follow(tensor->context->queue, address_of(stream));
+    if (status != STN_OK) {
+        made->deleter(made);
+        return stni_fail_queue(tensor->context, status);
+    }
+    *out = made;
+    return STN_OK;
+}
+
+stn_status stn_context_dlpack_device(stn_context *context, int32_t *type, int32_t *index)
+{
+    if (!context || !type || !index)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_failed(context));
+    if (device_type(context->device) == 0)
+        return stni_fail(context, STN_ERR_DEVICE, "dlpack_device: DLPack has no name for device '%s'", context->device->name);
+    *type = device_type(context->device);
+    *index = context->device->index;
     return STN_OK;
 }
 
@@ -134,18 +183,8 @@ static void delete_managed(void *arg)
         managed->deleter(managed);
 }
 
-stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed)
+static stn_tensor *take_over(stn_context *context, struct DLManagedTensorVersioned *managed)
 {
-    if (!context)
-        return NULL;
-    if (stni_context_failed(context) != STN_OK)
-        return context->error_tensor;
-    if (!managed)
-        stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: managed got NULL");
-    else
-        check_from(context, managed);
-    if (stni_context_failed(context) != STN_OK)
-        return context->error_tensor;
     const struct stni_dl_tensor *t = &managed->dl_tensor;
     char *data = t->data;
     int64_t strides[STN_MAX_NDIM] = {0};
@@ -153,4 +192,28 @@ stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorV
         strides[d] = t->shape[d] > 1 ? t->strides[d] : 0; /* of one element a stride says nothing */
     return stn_wrap(context, dtype_of(t->dtype), t->ndim, t->shape, t->strides ? strides : NULL, data ? data + t->byte_offset : NULL,
                     delete_managed, managed);
+}
+
+static stn_status check_in(stn_context *context, const struct DLManagedTensorVersioned *managed)
+{
+    STNI_TRY(stni_context_failed(context));
+    return managed ? check_from(context, managed) : stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: managed got NULL");
+}
+
+stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed)
+{
+    if (!context)
+        return NULL;
+    return check_in(context, managed) == STN_OK ? take_over(context, managed) : context->error_tensor;
+}
+
+stn_tensor *stn_tensor_from_dlpack_on(stn_context *context, struct DLManagedTensorVersioned *managed, int64_t stream)
+{
+    if (!context)
+        return NULL;
+    if (check_in(context, managed) != STN_OK || check_stream(context, "from_dlpack", stream) != STN_OK)
+        return context->error_tensor;
+    if (stream != STN_DLPACK_NO_STREAM && stni_fail_queue(context, stni_queue_follow(context->queue, address_of(stream))) != STN_OK)
+        return context->error_tensor;
+    return take_over(context, managed);
 }

@@ -296,6 +296,37 @@ static void what_we_cannot_hold_is_refused_and_stays_the_callers(void)
     stn_context_destroy(&context);
 }
 
+/* Without a stream nothing waits and the memory is the same; on one the CPU's memory cannot be ordered. */
+static void the_cpu_has_no_streams(void)
+{
+    stn_context *context = context_of_run();
+    struct DLManagedTensorVersioned *managed = NULL;
+    const int64_t shape[1] = {3};
+    const float host[3] = {1, 2, 3};
+    char text[256];
+    int32_t type = 0, index = -1;
+    stn_tensor *x = tensor_of(context, STN_DTYPE_F32, 1, shape, NULL, host);
+    CHECK_STATUS(stn_context_dlpack_device(context, &type, &index), STN_OK);
+    CHECK(type == STNI_DL_CPU && index == 0);
+    CHECK_STATUS(stn_context_dlpack_device(context, NULL, &index), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_tensor_to_dlpack_on(x, STN_DLPACK_LEGACY, &managed), STN_ERR_UNSUPPORTED);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_UNSUPPORTED);
+    CHECK_STR(text, "to_dlpack: stream got 1, wanted -1: device cpu has no streams");
+    CHECK_STATUS(stn_tensor_to_dlpack_on(x, STN_DLPACK_NO_STREAM, NULL), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
+    if (CHECK_STATUS(stn_tensor_to_dlpack_on(x, STN_DLPACK_NO_STREAM, &managed), STN_OK)) {
+        CHECK_BYTES(managed->dl_tensor.data, host, sizeof host);
+        CHECK(stn_tensor_is_error(stn_tensor_from_dlpack_on(context, managed, STN_DLPACK_PER_THREAD)));
+        CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_UNSUPPORTED);
+        stn_tensor *y = stn_tensor_from_dlpack_on(context, managed, STN_DLPACK_NO_STREAM);
+        CHECK(stn_tensor_data(y) == stn_tensor_data(x));
+        stn_tensor_release(&y);
+    }
+    stn_tensor_release(&x);
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -309,6 +340,7 @@ int main(int argc, char **argv)
         {"strides_may_be_absent_and_a_deleter_too", strides_may_be_absent_and_a_deleter_too},
         {"tensor_of_a_scope_is_deleted_with_the_context_and_one_of_the_callers_with_its_handle",
          tensor_of_a_scope_is_deleted_with_the_context_and_one_of_the_callers_with_its_handle},
+        {"the_cpu_has_no_streams", the_cpu_has_no_streams},
         {"what_we_cannot_hold_is_refused_and_stays_the_callers", what_we_cannot_hold_is_refused_and_stays_the_callers},
     };
     return TEST_MAIN(argc, argv, cases);

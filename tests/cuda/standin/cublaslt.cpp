@@ -284,7 +284,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     check_alignment("C", C, lc, chosen.alignment[2]);
     check_alignment("D", D, ld, chosen.alignment[3]);
     const product p = {o, la, lb, lc, ld, scalar(o, alpha), scalar(o, beta), A, B, C, D};
-    stream->add_on_memory([=] {
+    standin::stream_of(stream)->add_on_memory([=] {
         std::memset(workspace, 0xff, chosen.workspace);
         multiply(p);
     });

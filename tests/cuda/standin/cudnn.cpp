@@ -364,7 +364,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     place(pack, p.x);
     place(pack, p.weight);
     place(pack, p.y);
-    handle->stream->add_on_memory([=] {
+    standin::stream_of(handle->stream)->add_on_memory([=] {
         std::memset(workspace, 0xff, WORKSPACE);
         solve(p);
     });

@@ -241,7 +241,7 @@ cufftResult cufftXtExec(cufftHandle handle, void *in, void *out, int direction)
         return CUFFT_INVALID_VALUE;
     check_promises(*p, in, out);
     const plan now = *p;
-    p->stream->add_on_memory([=] {
+    standin::stream_of(p->stream)->add_on_memory([=] {
         std::memset(now.workspace, 0xff, WORKSPACE);
         transform(now, in, out, direction);
     });

@@ -96,7 +96,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
     standin::forbid_in_host_functions("cudaGraphLaunch");
     for (const std::function<void()> &step : graph->steps)
-        stream->add(step);
+        standin::stream_of(stream)->add(step);
     return cudaSuccess;
 }
 

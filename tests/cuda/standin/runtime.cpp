@@ -56,7 +56,7 @@ void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_si
     if (!is_launchable(grid, block, args_size))
         failed(cudaErrorInvalidConfiguration);
     else
-        stream->add_on_memory([=] { run_grid(grid, block, thread); });
+        stream_of(stream)->add_on_memory([=] { run_grid(grid, block, thread); });
 }
 
 }
@@ -177,7 +177,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
         return cudaSuccess;
     if (standin::device_owns(dst) != to_device || standin::device_owns(src) != from_device)
         return failed(cudaErrorInvalidValue);
-    stream->add_on_memory([=] { std::memcpy(dst, src, bytes); });
+    standin::stream_of(stream)->add_on_memory([=] { std::memcpy(dst, src, bytes); });
     return cudaSuccess;
 }
 
@@ -187,7 +187,7 @@ cudaError_t cudaMemsetAsync(void *at, int byte, size_t bytes, cudaStream_t strea
         return cudaSuccess;
     if (!standin::device_owns(at))
         return failed(cudaErrorInvalidValue);
-    stream->add_on_memory([=] { std::memset(at, byte, bytes); });
+    standin::stream_of(stream)->add_on_memory([=] { std::memset(at, byte, bytes); });
     return cudaSuccess;
 }
 

@@ -50,10 +50,24 @@ void marks::await(long mark)
     passed.wait(held, [=] { return done >= mark; });
 }
 
+CUstream_st *stream_of(cudaStream_t stream)
+{
+    if (stream == cudaStreamLegacy) {
+        static CUstream_st legacy(0);
+        return &legacy;
+    }
+    if (stream == cudaStreamPerThread) {
+        static thread_local CUstream_st own(0);
+        return &own;
+    }
+    return stream;
+}
+
 }
 
 using standin::failed;
 using standin::forbid_in_host_functions;
+using standin::stream_of;
 
 /* Streams draw different delays from one seed. */
 CUstream_st::CUstream_st(int priority_) : priority(priority_)
@@ -163,6 +177,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags)
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 {
+    stream = stream_of(stream);
     *priority = stream->priority;
     return cudaSuccess;
 }
@@ -176,6 +191,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    stream = stream_of(stream);
     forbid_in_host_functions("cudaStreamSynchronize");
     if (stream->capture) {
         stream->capture->is_invalid = true;
@@ -188,6 +204,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 /* A capture stays on one stream here; a GPU's would go on to the stream that waits for an event of it. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
 {
+    stream = stream_of(stream);
     forbid_in_host_functions("cudaStreamWaitEvent");
     if (event->captured != stream->capture) {
         if (stream->capture)
@@ -201,6 +218,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *arg)
 {
+    stream = stream_of(stream);
     forbid_in_host_functions("cudaLaunchHostFunc");
     stream->add([=] {
         standin::in_host_function = true;
@@ -224,6 +242,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    stream = stream_of(stream);
     forbid_in_host_functions("cudaEventRecord");
     event->captured = stream->capture;
     if (!stream->capture)

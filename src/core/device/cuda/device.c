@@ -217,6 +217,18 @@ static stn_status queue_wait(void *impl, void *queue, void *handle)
     return status == STN_OK ? waited : status;
 }
 
+static stn_status stream_wait(void *impl, void *stream, void *handle)
+{
+    const struct event *event = handle;
+    int before = enter(impl);
+    return leave(impl, before, cudaStreamWaitEvent(stream, event->event, 0));
+}
+
+static stn_status stream_record(void *impl, void *handle, void *stream)
+{
+    return event_record(impl, handle, stream);
+}
+
 static stn_status event_sync(void *impl, void *handle)
 {
     const struct event *event = handle;
@@ -334,6 +346,8 @@ static const stn_device_ops device_ops = {
     .capture_end = capture_end,
     .graph_launch = graph_launch,
     .graph_destroy = graph_destroy,
+    .stream_wait = stream_wait,
+    .stream_record = stream_record,
 };
 
 int stni_cuda_device_count(void)
