@@ -70,11 +70,11 @@ static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_op
                               int *rank, int *size)
 {
     static char *names[] = {"comm",   "rank", "size",    "threads", "checks", "seed", "deadline_seconds",
-                            "device", "isa",  "without", NULL};
+                            "device", "isa",  "without", "module_path", NULL};
     unsigned long long seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzz:Context", names, verbs, rank, size, &options->threads,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzz:Context", names, verbs, rank, size, &options->threads,
                                      &options->checks, &seed, &options->deadline_seconds, &options->device,
-                                     &options->isa, &options->without))
+                                     &options->isa, &options->without, &options->module_path))
         return NULL;
     options->seed = seed;
     return Py_None;

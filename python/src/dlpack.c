@@ -69,6 +69,52 @@ static PyObject *make_capsule(struct DLManagedTensorVersioned *managed, int vers
     return capsule;
 }
 
+enum { DL_CPU = 1 };
+
+/** (type, index) of a context's device. */
+static int device_of(stnp_context *context, int32_t *type, int32_t *index)
+{
+    stnp_entry entry;
+    if (stnp_enter(&entry, context) < 0)
+        return -1;
+    return stnp_leave(&entry, stn_context_dlpack_device(context->handle, type, index));
+}
+
+/** Refuses what the caller asks for and the memory is not: a copy, another device. */
+static int check_wishes(stnp_context *context, PyObject *device, PyObject *copy, int32_t *type)
+{
+    int32_t index = 0;
+    int wanted_type = 0, wanted_index = 0;
+    if (copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError, "__dlpack__: memory is shared, never copied");
+        return -1;
+    }
+    if (device_of(context, type, &index) < 0 ||
+        (device != Py_None && !PyArg_ParseTuple(device, "ii", &wanted_type, &wanted_index)))
+        return -1;
+    if (device == Py_None || (wanted_type == *type && wanted_index == index))
+        return 0;
+    PyErr_Format(PyExc_BufferError, "__dlpack__: dl_device got (%d, %d), wanted the tensor's, (%d, %d)", wanted_type,
+                 wanted_index, (int)*type, (int)index);
+    return -1;
+}
+
+/** The consumer's stream by DLPack's number; None is the legacy default stream of a device that has streams. Returns 0, which is none, for the CPU,
+ *  where the host waits instead. */
+static int64_t stream_of(PyObject *stream, int32_t type)
+{
+    if (stream == Py_None)
+        return type == DL_CPU ? 0 : STN_DLPACK_LEGACY;
+    if (type == DL_CPU) {
+        PyErr_SetString(PyExc_ValueError, "__dlpack__: stream got a number, wanted None: the tensor is on the CPU");
+        return 0;
+    }
+    const long long number = PyLong_AsLongLong(stream);
+    if (number == 0 && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "__dlpack__: stream got 0, which DLPack leaves open; wanted -1, 1, 2 or an address");
+    return number;
+}
+
 PyObject *stnp_tensor_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -76,36 +122,27 @@ PyObject *stnp_tensor_dlpack(PyObject *object, PyObject *args, PyObject *keyword
     stnp_tensor *self = (stnp_tensor *)object;
     struct DLManagedTensorVersioned *managed = NULL;
     int major = 0, minor = 0;
+    int32_t type = 0;
     stnp_entry entry;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__", names, &stream, &version, &device, &copy) ||
-        (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)))
+        (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)) ||
+        check_wishes(self->context, device, copy, &type) < 0)
         return NULL;
-    if (copy == Py_True) {
-        PyErr_SetString(PyExc_BufferError, "__dlpack__: memory is shared, never copied");
+    const int64_t number = stream_of(stream, type);
+    if (PyErr_Occurred() || stnp_enter(&entry, self->context) < 0)
         return NULL;
-    }
-    if (stnp_enter(&entry, self->context) < 0 || stnp_leave(&entry, stn_tensor_to_dlpack(self->handle, &managed)) < 0)
-        return NULL;
-    return make_capsule(managed, major >= 1);
+    stn_status status = number == 0 ? stn_tensor_to_dlpack(self->handle, &managed)
+                                    : stn_tensor_to_dlpack_on(self->handle, number, &managed);
+    return stnp_leave(&entry, status) < 0 ? NULL : make_capsule(managed, major >= 1);
 }
 
 PyObject *stnp_tensor_dlpack_device(PyObject *object, PyObject *none)
 {
     (void)none;
-    stnp_tensor *self = (stnp_tensor *)object;
-    struct DLManagedTensorVersioned *managed = NULL;
-    stnp_entry entry;
-    if (stnp_enter(&entry, self->context) < 0)
+    int32_t type = 0, index = 0;
+    if (device_of(((stnp_tensor *)object)->context, &type, &index) < 0)
         return NULL;
-    stn_tensor *bare = stn_detach(self->handle);
-    stn_status status = stn_tensor_to_dlpack(bare, &managed);
-    if (!stn_tensor_is_error(bare))
-        stn_tensor_release(&bare);
-    if (stnp_leave(&entry, status) < 0)
-        return NULL;
-    PyObject *device = Py_BuildValue("(ii)", managed->dl_tensor.device_type, managed->dl_tensor.device_id);
-    managed->deleter(managed);
-    return device;
+    return Py_BuildValue("(ii)", (int)type, (int)index);
 }
 
 /* In */
@@ -135,26 +172,39 @@ static struct DLManagedTensorVersioned *open_capsule(PyObject *capsule, const ch
     return managed;
 }
 
-/** x.__dlpack__(max_version=(1, 0)), and without where x is older than that argument. */
-static PyObject *ask(PyObject *object)
+/** x.__dlpack__(max_version=(1, 0)), and without where x is older than that argument. `stream`, where it is not NULL, is passed both times. */
+static PyObject *ask(PyObject *object, PyObject *stream)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0), *capsule = NULL;
-    PyObject *version = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
-    if (method && none && version)
-        capsule = PyObject_Call(method, none, version);
-    if (method && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyObject *keywords = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
+    if (method && none && keywords && (!stream || PyDict_SetItemString(keywords, "stream", stream) == 0))
+        capsule = PyObject_Call(method, none, keywords);
+    if (method && none && keywords && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        capsule = PyObject_CallNoArgs(method);
+        if (PyDict_DelItemString(keywords, "max_version") == 0)
+            capsule = PyObject_Call(method, none, keywords);
     }
     Py_XDECREF(method);
     Py_XDECREF(none);
-    Py_XDECREF(version);
+    Py_XDECREF(keywords);
     return capsule;
+}
+
+/** The context's own stream as a number, by which the producer lets it wait; NULL without an exception on the CPU, which has none. */
+static PyObject *own_stream(stnp_context *context)
+{
+    int32_t type = 0, index = 0;
+    stnp_entry entry;
+    if (device_of(context, &type, &index) < 0 || type == DL_CPU || stnp_enter(&entry, context) < 0)
+        return NULL;
+    void *stream = stn_queue_native(stn_context_queue(context->handle));
+    return stnp_leave(&entry, STN_OK) < 0 ? NULL : PyLong_FromVoidPtr(stream);
 }
 
 PyObject *stnp_context_from_dlpack(PyObject *self, PyObject *object)
 {
-    PyObject *capsule = ask(object), *result = NULL;
+    PyObject *stream = own_stream((stnp_context *)self);
+    PyObject *capsule = PyErr_Occurred() ? NULL : ask(object, stream), *result = NULL;
     const char *name;
     struct DLManagedTensorVersioned *managed = capsule ? open_capsule(capsule, &name) : NULL;
     stnp_entry entry;
@@ -169,5 +219,6 @@ PyObject *stnp_context_from_dlpack(PyObject *self, PyObject *object)
     else if (managed && name == unversioned_name)
         free(managed);
     Py_XDECREF(capsule);
+    Py_XDECREF(stream);
     return result;
 }

@@ -62,6 +62,10 @@ class DLPack(TestCase):
             x = make(context, None, None, (2,), range(2))
             self.assertRaises(BufferError, x.__dlpack__, copy=True)
             self.assertRaises(AttributeError, context.from_dlpack, 3)
+            self.assertRaisesRegex(ValueError, "wanted None", x.__dlpack__, stream=1)
+            self.assertRaises(ValueError, x.__dlpack__, stream=-1)
+            self.assertRaisesRegex(BufferError, r"got \(2, 0\), wanted the tensor's, \(1, 0\)", x.__dlpack__, dl_device=(2, 0))
+            self.assertIn("dltensor", repr(x.__dlpack__(stream=None, dl_device=(1, 0), copy=False)))
             x.requires_grad = True
             self.assertRaisesRegex(st.StateError, "detach", x.__dlpack__)
             self.assertEqual(x.__dlpack_device__(), (1, 0))
