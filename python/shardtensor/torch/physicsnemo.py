@@ -36,6 +36,7 @@ class ForCPU(ast.NodeTransformer):
     def visit_Call(self, node):
         if ast.unparse(node) == "torch.cuda.is_available()":
             return ast.copy_location(ast.Constant(True), node)
+        node.keywords = [k for k in node.keywords if k.arg not in ("device_ids", "output_device")]  # DDP's, for GPUs
         return self.generic_visit(node)
 
     def visit_FunctionDef(self, node):
