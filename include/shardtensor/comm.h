@@ -55,8 +55,8 @@ enum { STN_MAX_AGREE = 4096 }; /* bytes */
  *  them, and the entry puts its own work on the queue (stn_queue_native) and need not wait for it.
  *
  *  all_reduce, group, subset and destroy are needed. Every other entry may be NULL: the library builds the collective from `group` (a barrier from
- *  all_reduce), reductions in the order of ranks. Without `abort` the peers of a rank that fails
- *  learn of it by their own deadline alone, which is the table's to keep. */
+ *  all_reduce), reductions in rank order; also one whose entry declines dtype and op: STN_ERR_UNSUPPORTED at once, on all ranks, no failed queue.
+ *  Without `abort` the peers of a rank that fails learn of it by their own deadline alone, which is the table's to keep. */
 typedef struct stn_comm_ops {
     size_t size; /* sizeof(stn_comm_ops); entries behind it are absent */
     const char *name;

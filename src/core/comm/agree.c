@@ -4,18 +4,23 @@
 
 #include <string.h>
 
-static int has_agreement(const stn_comm_ops *ops)
+static int has_entries(const stn_comm_ops *ops)
 {
     return ops->size > offsetof(stn_comm_ops, agree_broadcast) && ops->agree && ops->agree_broadcast;
+}
+
+int stni_comm_has_agreement(const stn_comm *comm)
+{
+    return comm->run != stni_coll_run || has_entries(comm->ops);
 }
 
 stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     const stn_comm_ops *ops = comm->ops;
     struct stni_coll by_table = *coll;
-    if (has_agreement(ops) && coll->kind == STNI_COLL_BROADCAST)
+    if (has_entries(ops) && coll->kind == STNI_COLL_BROADCAST)
         return ops->agree_broadcast(comm->impl, queue, coll->recv, (size_t)coll->count, coll->root);
-    if (has_agreement(ops))
+    if (has_entries(ops))
         return ops->agree(comm->impl, queue, coll->recv, (int)coll->count, coll->op);
     if (stni_comm_needs_host(comm, queue)) {
         by_table.host = 0;

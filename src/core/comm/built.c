@@ -1,5 +1,5 @@
-/* Collectives that a table lacks, built from its `group` (a barrier from its all_reduce). Each part travels as a message; a reduction receives
- * what all ranks sent, a piece of at most the staging memory at a time, and combines it in the order of ranks. */
+/* Collectives that a table lacks, and reductions that it declines, built from its `group` (a barrier from its all_reduce). Each part travels as a
+ * message; a reduction receives what all ranks sent, a piece of at most the staging memory at a time, and combines it in the order of ranks. */
 #include "core/comm/launch.h"
 
 #include "core/comm/dense.h"
@@ -216,7 +216,27 @@ static stn_status reduce_scatter(struct build *b)
     return reduce_parts(b);
 }
 
+/* Each rank combines its part of the balanced cut, then all get all parts. */
+static stn_status all_reduce(struct build *b)
+{
+    const struct stni_coll *v = b->coll;
+    const int size = b->comm->size, rank = b->comm->rank;
+    int64_t own_at = 0;
+    for (int r = 0; r < size; r++) {
+        b->counts[r] = v->count / size + (r < v->count % size);
+        own_at += r < rank ? b->counts[r] : 0;
+    }
+    const struct stni_coll parts = {.kind = STNI_COLL_REDUCE_SCATTER, .dtype = v->dtype, .op = v->op, .send = v->send,
+                                    .recv = element(b, v->recv, own_at), .counts = b->counts, .count = v->count};
+    const struct stni_coll all = {.kind = STNI_COLL_ALL_GATHER, .dtype = v->dtype, .send = parts.recv, .recv = v->recv, .counts = b->counts,
+                                  .count = v->count};
+    b->coll = &parts;
+    STNI_TRY(reduce_parts(b));
+    return b->comm->run(b->comm, b->queue, &all);
+}
+
 static stn_status (*const builders[STNI_COLL_COUNT])(struct build *b) = {
+    [STNI_COLL_ALL_REDUCE] = all_reduce,
     [STNI_COLL_REDUCE] = reduce,
     [STNI_COLL_ALL_GATHER] = all_gather,
     [STNI_COLL_GATHER] = gather,

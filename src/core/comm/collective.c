@@ -166,16 +166,10 @@ static int has(const stn_comm_ops *ops, enum stni_coll_kind kind)
     return there[kind];
 }
 
-stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *v)
+static stn_status run_entry(const stn_comm *comm, stn_queue *queue, const struct stni_coll *v)
 {
     const stn_comm_ops *ops = comm->ops;
     void *impl = comm->impl;
-    if (v->host)
-        return stni_comm_agree_run(comm, queue, v);
-    if (stni_comm_needs_host(comm, queue))
-        return stni_comm_run_through_host(comm, queue, v);
-    if (v->kind < STNI_COLL_COUNT && !has(ops, v->kind))
-        return stni_comm_build(comm, queue, v);
     switch (v->kind) {
     case STNI_COLL_ALL_REDUCE:
         return ops->all_reduce(impl, queue, v->send, v->recv, v->count, v->dtype, v->op);
@@ -203,4 +197,23 @@ stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_col
         break;
     }
     return stn_queue_fail(queue, STN_ERR_INTERNAL, "collective %d does not exist", (int)v->kind);
+}
+
+/* A table may do without some reductions: its entry then says so at once, on every rank alike, and leaves the queue as it was. */
+static int is_declined(const stn_queue *queue, const struct stni_coll *v, stn_status status)
+{
+    const int reduces = v->kind == STNI_COLL_ALL_REDUCE || v->kind == STNI_COLL_REDUCE || v->kind == STNI_COLL_REDUCE_SCATTER;
+    return reduces && status == STN_ERR_UNSUPPORTED && !atomic_load(&queue->failed);
+}
+
+stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *v)
+{
+    if (v->host)
+        return stni_comm_agree_run(comm, queue, v);
+    if (stni_comm_needs_host(comm, queue))
+        return stni_comm_run_through_host(comm, queue, v);
+    if (v->kind < STNI_COLL_COUNT && !has(comm->ops, v->kind))
+        return stni_comm_build(comm, queue, v);
+    const stn_status status = run_entry(comm, queue, v);
+    return is_declined(queue, v, status) ? stni_comm_build(comm, queue, v) : status;
 }

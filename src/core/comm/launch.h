@@ -32,6 +32,9 @@ stn_status stni_comm_run_here(stn_comm *comm, stn_queue *queue, const struct stn
 /* One of host memory, for a communicator of functions from outside: by its entries for agreement, else, on the CPU, by its other ones. */
 stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
+/* 1 where ranks can agree host to host, whatever the device of their data. */
+int stni_comm_has_agreement(const stn_comm *comm);
+
 /* A queue that has failed runs no collective, and the peers would wait for this rank: so it aborts the family. Returns the queue's failure. */
 stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue);
 

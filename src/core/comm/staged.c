@@ -116,9 +116,19 @@ void stni_staging_free(stn_comm *comm)
     stni_pinned_free(comm);
 }
 
+/* What grows on a device waits for its queue, so that it grows seldom: from 1 MiB on, at least twice as large. */
+static size_t grown(const stn_comm *comm, size_t bytes)
+{
+    const size_t least = 2 * comm->staging_bytes > (size_t)1 << 20 ? 2 * comm->staging_bytes : (size_t)1 << 20;
+    const size_t most = least < comm->staging_limit ? least : comm->staging_limit;
+    return bytes > most ? bytes : most;
+}
+
 void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes)
 {
     if (bytes > comm->staging_bytes) {
+        if (!queue->device->is_cpu)
+            bytes = grown(comm, bytes);
         free_staging(comm);
         if (queue->device->is_cpu)
             comm->staging = stni_malloc(bytes);

@@ -123,23 +123,24 @@ static stn_status run_rounds(struct round *r)
     return STN_OK;
 }
 
-static stn_status all_reduce_max(stn_comm *comm, stn_queue *queue, int64_t *number)
+/* `host`: the number is the host's, whatever the queue's device. */
+static stn_status all_reduce_max(stn_comm *comm, stn_queue *queue, int64_t *number, int host)
 {
     const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MAX, .count = 1, .send = number,
-                                   .recv = number};
+                                   .recv = number, .host = host};
     return comm->run(comm, queue, &coll);
 }
 
-/* The largest of the ranks' numbers. A device's collectives take no host memory, so that the number goes through the device's, and the host waits. */
+/* The largest of the ranks' numbers. Without a way for hosts to agree it goes through the device's memory, and the host waits. */
 static stn_status largest_of_ranks(stn_comm *comm, stn_queue *queue, int64_t *number)
 {
-    if (queue->device->is_cpu)
-        return all_reduce_max(comm, queue, number);
+    if (queue->device->is_cpu || stni_comm_has_agreement(comm))
+        return all_reduce_max(comm, queue, number, !queue->device->is_cpu);
     int64_t *staged = stni_staging(comm, queue, sizeof *number);
     if (!staged)
         return STN_ERR_MEMORY;
     STNI_TRY(stni_queue_copy(queue, staged, number, sizeof *number, STNI_COPY_TO_DEVICE));
-    STNI_TRY(all_reduce_max(comm, queue, staged));
+    STNI_TRY(all_reduce_max(comm, queue, staged, 0));
     STNI_TRY(stni_queue_copy(queue, number, staged, sizeof *number, STNI_COPY_TO_HOST));
     return stn_queue_sync(queue);
 }
