@@ -227,6 +227,18 @@ stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue)
     return status;
 }
 
+/* `queue` comes behind the event. A collective on a device's side queue may fail when it was called long ago and no host waits for it: `queue` then
+ * fails too. */
+static stn_status follow_side(const stn_comm *comm, stn_queue *queue, stn_event *event)
+{
+    stn_queue *side = comm->side_queue;
+    if (queue->device->is_cpu)
+        return stni_queue_wait(queue, event);
+    atomic_store(&side->follower, queue);
+    const stn_status failed = (stn_status)atomic_load(&side->failed);
+    return failed == STN_OK ? stni_queue_wait(queue, event) : stn_queue_fail(queue, failed, "%s", stn_queue_error_text(side));
+}
+
 stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request)
 {
     if (atomic_load_explicit(&queue->failed, memory_order_acquire))
@@ -234,7 +246,7 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
     if (queue->capture && queue->device->is_cpu)
         return stni_capture_refuses(queue, "a collective was called");
     if (comm->side_end && queue != comm->side_queue) {
-        STNI_TRY(stni_queue_wait(queue, comm->side_end));
+        STNI_TRY(follow_side(comm, queue, comm->side_end));
         stni_event_destroy(&comm->side_end);
     }
     record(comm, coll);
@@ -264,6 +276,7 @@ static stn_status side_queue(stn_comm *comm, stn_queue **out)
         STNI_TRY(stni_queue_create(queue->device, &worker, &comm->side_queue));
     if (atomic_load(&comm->side_queue->failed))
         stni_queue_recover(comm->side_queue);
+    atomic_store(&comm->side_queue->follower, NULL); /* whoever calls is told what fails at once */
     *out = comm->side_queue;
     return STN_OK;
 }
@@ -319,8 +332,11 @@ fail:
     stn_queue_sync(side); /* a kernel may still write to the request */
     stni_event_destroy(&request->end);
     stni_free(request);
-    return stni_comm_fail(comm, status, "%s: %s", stni_coll_name(coll->kind),
-                          atomic_load(&side->failed) ? stn_queue_error_text(side) : stn_status_text(status));
+    stni_comm_fail(comm, status, "%s: %s", stni_coll_name(coll->kind),
+                   atomic_load(&side->failed) ? stn_queue_error_text(side) : stn_status_text(status));
+    if (!side->device->is_cpu)
+        stni_queue_recover(side); /* what is left there is what comes later than a call */
+    return status;
 }
 
 static void request_unlink(stn_request *request)
@@ -345,7 +361,7 @@ void stni_comm_leave_requests(stn_comm *comm, stn_status unrun)
 static stn_status pass_end(const stn_request *request)
 {
     stn_queue *queue = request->comm->queue;
-    return queue->device->is_cpu ? stni_event_sync(request->end) : stni_queue_wait(queue, request->end);
+    return queue->device->is_cpu ? stni_event_sync(request->end) : follow_side(request->comm, queue, request->end);
 }
 
 static stn_status wait_for(stn_request *request)

@@ -81,6 +81,7 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *given,
     atomic_init(&queue->failed, STN_OK);
     atomic_init(&queue->kernels, 0);
     atomic_init(&queue->trace, NULL);
+    atomic_init(&queue->follower, NULL);
     atomic_flag_clear(&queue->error_lock);
     stn_status status = device->ops->queue_create(device->impl, &options, &queue->impl);
     if (status != STN_OK) {
@@ -162,9 +163,11 @@ stn_status stni_queue_sync_for(stn_queue *queue, stn_sync_reason reason)
 
 stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *format, ...)
 {
+    int is_first = 0;
     while (atomic_flag_test_and_set_explicit(&queue->error_lock, memory_order_acquire)) {
     }
     if (queue_status(queue) == STN_OK) {
+        is_first = 1;
         va_list args;
         va_start(args, format);
         vsnprintf(queue->error.text, sizeof queue->error.text, format, args);
@@ -172,7 +175,10 @@ stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *forma
         queue->error.status = status;
         atomic_store_explicit(&queue->failed, (int)status, memory_order_release);
     }
+    stn_queue *follower = atomic_load(&queue->follower);
     atomic_flag_clear_explicit(&queue->error_lock, memory_order_release);
+    if (is_first && follower)
+        stn_queue_fail(follower, status, "%s", queue->error.text);
     return status;
 }
 
