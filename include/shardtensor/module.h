@@ -18,6 +18,29 @@ enum { STN_MODULE_ABI = 1 };
 /** What a kernel is about to do with a foreign library that has code for its problem: open it, ask whether it has some, run it. */
 typedef enum stn_library_use { STN_LIBRARY_OPEN, STN_LIBRARY_QUESTION, STN_LIBRARY_RUN } stn_library_use;
 
+/** A communicator of the ranks' hosts, for a module whose own communicator moves memory of a device: by it ranks meet, agree and learn of failures.
+ *  Each entry is called by one thread at a time for one communicator, `abort` by any. Collective where not said otherwise. */
+typedef struct stn_host_comm {
+    size_t size;
+    int (*rank)(const stn_comm *comm);  /* local */
+    int (*ranks)(const stn_comm *comm); /* how many; local */
+    /** words[i] = op (SUM, MIN or MAX) over all ranks' words[i]. */
+    stn_status (*agree)(stn_comm *comm, int64_t *words, int n, stn_reduce_op op);
+    /** Every rank's bytes, at most STN_MAX_AGREE, become `root`'s. */
+    stn_status (*agree_broadcast)(stn_comm *comm, void *bytes, size_t n, int root);
+    /** As stn_comm_subset. */
+    stn_status (*subset)(stn_comm *comm, const int *ranks, int n_ranks, stn_comm **out);
+    /** STN_OK, or the failure by which the family was aborted as far as this rank knows. Local, waits for nobody. */
+    stn_status (*look)(stn_comm *comm);
+    /** Tells the family that this rank failed. Local. */
+    void (*abort)(stn_comm *comm, stn_status status, const char *text);
+    /** No wait is longer; negative: without end; 0: 300 s. Local. */
+    void (*set_deadline)(stn_comm *comm, double seconds);
+    /** The text of the last failure. Local. */
+    const char *(*error_text)(const stn_comm *comm);
+    void (*destroy)(stn_comm **comm); /* local */
+} stn_host_comm;
+
 /** What the library offers to a module. */
 typedef struct stn_host {
     size_t size;
@@ -40,6 +63,9 @@ typedef struct stn_host {
     /** 1 where a kernel is to do without a foreign library, by its name in stn_context_options.without. To be asked before each use: tests have one
      *  question or run refused here. 0 for other names. */
     int (*queue_without)(stn_queue *queue, const char *library, stn_library_use use);
+    /** The index of the queue's device where that is of the module `module`, else -1. */
+    int (*queue_device_index)(stn_queue *queue, const char *module);
+    const stn_host_comm *comm;
 } stn_host;
 
 /* Four kernels serve the library itself, for any dtype. Every module with a device brings core.box_copy and core.fill; without core.box_reduce, ranks

@@ -51,7 +51,7 @@ FOREIGN = {
     "*dnnl*": ["src/*onednn*"],
     "mpi.h": ["include/shardtensor/mpi.h", "src/*mpi*"],
     "nccl.h": ["include/shardtensor/nccl.h", "src/*nccl*"],
-    "cuda*": ["include/shardtensor/cuda.h", "src/*cuda*"],
+    "cuda*": ["include/shardtensor/cuda.h", "src/*cuda*", "src/*nccl*"],
     "cudnn*": ["src/*cuda*"],
     "cublas*": ["src/*cuda*"],
     "cufft*": ["src/*cuda*"],

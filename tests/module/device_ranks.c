@@ -1,6 +1,7 @@
 #include "device_ranks.h"
 
 #include "module/door.h"
+#include "module/ranks_door.h"
 
 #include "core/box/box.h"
 #include "core/device/device.h"
@@ -13,12 +14,6 @@
 #include <string.h>
 
 enum { STEPS = 50, MOST = 24, ROOT = 0 };
-
-/* The test module's device unless the build names another. */
-#ifndef RANKS_DEVICE
-#define RANKS_DEVICE "probe"
-#define RANKS_FOLDER PROBE_FOLDER
-#endif
 
 static const float POISON = -77;
 
@@ -245,10 +240,11 @@ void device_rank_check(const struct rank *r)
 void device_rank_run(stn_comm *comm, rank_body body)
 {
     struct rank r = {.comm = comm, .rank = stn_comm_rank(comm), .size = stn_comm_size(comm)};
-    stn_context_options options = {.size = sizeof options, .device = r.rank % 2 ? RANKS_DEVICE ":1" : RANKS_DEVICE ":0",
-                                   .module_path = RANKS_FOLDER, .comm = r.comm};
-    options.queue = (stn_queue_options){.size = sizeof options.queue, .delay_seed = (uint64_t)r.rank * 31 + 5};
+    char device[16];
     test_set_rank(r.rank);
+    r.comm = ranks_comm(comm);
+    stn_context_options options = {.size = sizeof options, .device = ranks_device(r.rank, device), .module_path = PROBE_FOLDER, .comm = r.comm};
+    options.queue = (stn_queue_options){.size = sizeof options.queue, .delay_seed = (uint64_t)r.rank * 31 + 5};
     if (!CHECK_STATUS(stn_context_create(&options, &r.context), STN_OK)) {
         stn_comm_destroy(&r.comm);
         return;

@@ -53,12 +53,12 @@ void stn_comm_destroy(stn_comm **comm_at)
         stni_queue_sync_for(comm->queue, STN_SYNC_GROUP);
     stn_status unrun = comm->side_queue ? stni_queue_sync_for(comm->side_queue, STN_SYNC_GROUP) : STN_OK;
     stni_staging_free(comm);
+    comm->ops->destroy(comm->impl); /* what it watches on a queue goes before the queue */
     stni_queue_destroy(&comm->side_queue);
     stni_comm_leave_requests(comm, unrun);
     stni_queue_destroy(&comm->own_queue);
     stni_event_destroy(&comm->side_end);
     stni_device_destroy(&comm->own_device);
-    comm->ops->destroy(comm->impl);
     for (struct stni_comm_block *b = comm->blocks, *next; b; b = next) {
         next = b->next;
         stni_free(b);
@@ -98,14 +98,19 @@ static int has_deadline(const stn_comm_ops *ops)
     return ops->size > offsetof(stn_comm_ops, set_deadline) && ops->set_deadline;
 }
 
+void stni_comm_set_deadline(stn_comm *comm, double seconds)
+{
+    if (has_deadline(comm->ops))
+        comm->ops->set_deadline(comm->impl, seconds == 0 ? STNI_DEADLINE_SECONDS : seconds);
+}
+
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds)
 {
     stni_staging_free(comm);
     comm->queue = queue;
     comm->stats = stats;
     comm->checks = checks;
-    if (has_deadline(comm->ops))
-        comm->ops->set_deadline(comm->impl, deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : deadline_seconds);
+    stni_comm_set_deadline(comm, deadline_seconds);
 }
 
 void stni_comm_give_back(stn_comm *comm)

@@ -95,6 +95,9 @@ stn_status stni_comm_own_queue(stn_comm *comm);
 /* A context adopts a communicator: its collectives run on `queue` from then on and are counted in `stats`. */
 void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds);
 
+/* How long its collectives may wait; as in stn_context_options. */
+void stni_comm_set_deadline(stn_comm *comm, double seconds);
+
 /* Undoes stni_comm_adopt, for a context that could not be completed: whoever gave the communicator owns it again. */
 void stni_comm_give_back(stn_comm *comm);
 

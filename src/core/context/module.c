@@ -1,6 +1,7 @@
 /* Finding, loading and checking modules; devices, communicators and kernels that come out of them. */
 #include "core/context/module.h"
 
+#include "core/comm/control.h"
 #include "core/comm/dense.h"
 #include "core/context/context.h"
 #include "core/device/device.h"
@@ -19,6 +20,12 @@ static void *queue_device(stn_queue *queue)
     return queue->device->impl;
 }
 
+static int queue_device_index(stn_queue *queue, const char *module)
+{
+    const stn_device *device = queue->device;
+    return !device->is_cpu && strcmp(device->ops->name, module) == 0 ? device->index : -1;
+}
+
 static const stn_host host = {
     .size = sizeof(stn_host),
     .abi = STN_MODULE_ABI,
@@ -31,6 +38,8 @@ static const stn_host host = {
     .queue_value_record = stn_queue_value_record,
     .queue_device = queue_device,
     .queue_without = stni_foreign_without,
+    .queue_device_index = queue_device_index,
+    .comm = &stni_host_comm,
 };
 
 /* A name becomes part of a file's and of a function's. */

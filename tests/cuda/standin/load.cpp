@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <cudnn.h>
 #include <cufftXt.h>
+#include <nccl.h>
 
 #include <cstring>
 
@@ -45,6 +46,28 @@ const struct {
     FUNCTION(cufftSetWorkArea),
     FUNCTION(cufftXtMakePlanMany),
     FUNCTION(cufftXtExec),
+    FUNCTION(ncclGetVersion),
+    FUNCTION(ncclGetUniqueId),
+    FUNCTION(ncclCommInitRankConfig),
+    FUNCTION(ncclCommSplit),
+    FUNCTION(ncclCommFinalize),
+    FUNCTION(ncclCommDestroy),
+    FUNCTION(ncclCommAbort),
+    FUNCTION(ncclCommGetAsyncError),
+    FUNCTION(ncclCommCount),
+    FUNCTION(ncclCommCuDevice),
+    FUNCTION(ncclCommUserRank),
+    FUNCTION(ncclGetErrorString),
+    FUNCTION(ncclGetLastError),
+    FUNCTION(ncclAllReduce),
+    FUNCTION(ncclReduce),
+    FUNCTION(ncclBroadcast),
+    FUNCTION(ncclAllGather),
+    FUNCTION(ncclReduceScatter),
+    FUNCTION(ncclSend),
+    FUNCTION(ncclRecv),
+    FUNCTION(ncclGroupStart),
+    FUNCTION(ncclGroupEnd),
 };
 
 void *find(const char *name)

@@ -63,6 +63,12 @@ CUstream_st *stream_of(cudaStream_t stream)
     return stream;
 }
 
+bool marks::has_passed(long mark)
+{
+    std::lock_guard<std::mutex> held(lock);
+    return done >= mark;
+}
+
 }
 
 using standin::failed;
@@ -257,6 +263,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
         return failed(cudaErrorCapturedEvent);
     event->marks->await(event->marks->last());
     return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    forbid_in_host_functions("cudaEventQuery");
+    if (event->captured)
+        return failed(cudaErrorCapturedEvent);
+    return event->marks->has_passed(event->marks->last()) ? cudaSuccess : cudaErrorNotReady;
 }
 
 }

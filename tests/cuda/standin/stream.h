@@ -29,6 +29,7 @@ public:
     long last();
     void pass(long mark);
     void await(long mark);
+    bool has_passed(long mark);
 
 private:
     std::mutex lock;

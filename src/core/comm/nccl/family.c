@@ -1,0 +1,168 @@
+/* Families and their members: making and ending this rank's ends. */
+#include "core/comm/nccl/family.h"
+
+#include "core/device/cuda/module.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* How long the end of a communicator waits for the other ranks to end theirs, before it leaves without them. */
+enum { LEAVING = 2000000000, LEAVING_PAUSE = 200 /* nanoseconds, microseconds */ };
+
+/* The stream of the highest priority: what waits for others should begin first. */
+static cudaError_t create_stream(int device, cudaStream_t *out)
+{
+    int least = 0, greatest = 0;
+    const int before = stni_nccl_enter(device);
+    cudaError_t answer = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (answer == cudaSuccess)
+        answer = cudaStreamCreateWithPriority(out, cudaStreamNonBlocking, greatest);
+    stni_nccl_leave(device, before);
+    return answer;
+}
+
+static void add_member(struct stni_nccl_family *family, struct stni_nccl_member *m)
+{
+    pthread_mutex_lock(&family->calls);
+    pthread_mutex_lock(&family->lock);
+    m->next = family->members;
+    family->members = m;
+    family->refs++;
+    pthread_mutex_unlock(&family->lock);
+    pthread_mutex_unlock(&family->calls);
+}
+
+stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *control, int device, double deadline, struct stni_nccl_member **out,
+                                   struct stni_error *error)
+{
+    const stn_host_comm *hosts = stni_cuda_host()->comm;
+    struct stni_nccl_member *m = calloc(1, sizeof *m);
+    if (!m)
+        return stni_nccl_say(error, STN_ERR_MEMORY, "out of memory: a communicator of NCCL");
+    *m = (struct stni_nccl_member){.family = family, .control = control, .rank = hosts->rank(control), .size = hosts->ranks(control),
+                                   .device = device, .deadline = deadline};
+    const cudaError_t answer = create_stream(device, &m->stream);
+    if (answer != cudaSuccess) {
+        free(m);
+        return stni_nccl_say(error, STN_ERR_DEVICE, "no stream on CUDA device %d: %s", device, cudaGetErrorString(answer));
+    }
+    add_member(family, m);
+    *out = m;
+    return STN_OK;
+}
+
+/* Ends what is quiet on all ranks, which NCCL waits for; else, and after a failure, aborts it, which waits for nobody. With `calls` held. */
+static void end_communicator(struct stni_nccl_member *m)
+{
+    const struct stni_nccl_library *nccl = stni_nccl();
+    const int64_t begun = stni_nccl_now();
+    ncclResult_t answer = atomic_load(&m->family->aborted) ? ncclInvalidUsage : nccl->ncclCommFinalize(m->comm);
+    while (answer == ncclInProgress && stni_nccl_now() - begun < LEAVING) {
+        ncclResult_t state = ncclInProgress;
+        usleep(LEAVING_PAUSE);
+        answer = nccl->ncclCommGetAsyncError(m->comm, &state);
+        answer = answer == ncclSuccess ? state : answer;
+    }
+    if (answer == ncclSuccess)
+        nccl->ncclCommDestroy(m->comm);
+    else
+        nccl->ncclCommAbort(m->comm);
+    m->comm = NULL;
+}
+
+static void remove_member(struct stni_nccl_member *m)
+{
+    struct stni_nccl_family *family = m->family;
+    pthread_mutex_lock(&family->lock);
+    struct stni_nccl_member **link = &family->members;
+    while (*link != m)
+        link = &(*link)->next;
+    *link = m->next;
+    family->refs--;
+    pthread_mutex_unlock(&family->lock);
+}
+
+static void free_watched(struct stni_nccl_watched *list)
+{
+    while (list) {
+        struct stni_nccl_watched *next = list->next;
+        stni_nccl_watched_free(list);
+        list = next;
+    }
+}
+
+static void family_end(struct stni_nccl_family *family)
+{
+    stni_nccl_watch_end(family);
+    stni_cuda_host()->comm->destroy(&family->alarm);
+    pthread_cond_destroy(&family->moved);
+    pthread_mutex_destroy(&family->lock);
+    pthread_mutex_destroy(&family->calls);
+    free(family);
+}
+
+void stni_nccl_member_destroy(struct stni_nccl_member *m, int keeps)
+{
+    struct stni_nccl_family *family = m->family;
+    const int before = stni_nccl_enter(m->device);
+    pthread_mutex_lock(&family->calls);
+    if (m->comm)
+        end_communicator(m);
+    remove_member(m);
+    pthread_mutex_unlock(&family->calls);
+    cudaStreamSynchronize(m->stream); /* nothing that hangs is left on it */
+    free_watched(m->first);
+    free_watched(m->spare);
+    cudaStreamDestroy(m->stream);
+    stni_nccl_leave(m->device, before);
+    if (!keeps)
+        stni_cuda_host()->comm->destroy(&m->control);
+    free(m);
+    if (family->refs == 0)
+        family_end(family);
+}
+
+static stn_status open_alarm(struct stni_nccl_family *family, stn_comm *control, struct stni_error *error)
+{
+    const stn_host_comm *hosts = stni_cuda_host()->comm;
+    const int n = hosts->ranks(control);
+    int *all = malloc((size_t)n * sizeof *all);
+    for (int r = 0; all && r < n; r++)
+        all[r] = r;
+    const stn_status status = all ? hosts->subset(control, all, n, &family->alarm) : STN_ERR_MEMORY;
+    free(all);
+    return status == STN_OK ? STN_OK : stni_nccl_say(error, status, "control: %s", hosts->error_text(control));
+}
+
+static struct stni_nccl_family *family_alloc(void)
+{
+    struct stni_nccl_family *family = calloc(1, sizeof *family);
+    pthread_condattr_t clock;
+    if (!family)
+        return NULL;
+    pthread_mutex_init(&family->calls, NULL);
+    pthread_mutex_init(&family->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&family->moved, &clock);
+    pthread_condattr_destroy(&clock);
+    return family;
+}
+
+stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out, struct stni_error *error)
+{
+    struct stni_nccl_family *family = family_alloc();
+    if (!family)
+        return stni_nccl_say(error, STN_ERR_MEMORY, "out of memory: a communicator of NCCL");
+    stn_status status = open_alarm(family, control, error);
+    if (status == STN_OK)
+        status = stni_nccl_member_create(family, control, device, deadline, out, error);
+    if (status != STN_OK) {
+        family_end(family);
+        return status;
+    }
+    if (stni_nccl_watch_begin(family) == STN_OK)
+        return STN_OK;
+    stni_nccl_member_destroy(*out, 1);
+    return stni_nccl_say(error, STN_ERR_MEMORY, "no thread to watch over a communicator of NCCL");
+}

@@ -1,0 +1,40 @@
+/* Thread ranks with a communicator of NCCL each, on the stand-in: rank r on device r. And the stand-in's script, which is inside of the module. */
+#ifndef STN_TESTS_CUDA_NCCL_RANKS_H
+#define STN_TESTS_CUDA_NCCL_RANKS_H
+
+#include "cuda/standin/nccl_script.h"
+
+#include <shardtensor/nccl.h>
+
+/* The functions of nccl_script.h in the module under test. */
+struct nccl_script {
+    void (*tell)(const struct standin_nccl_line *line);
+    void (*delay)(int polls);
+    void (*reset)(void);
+    int (*live)(void);
+    int (*calls)(const char *function);
+};
+const struct nccl_script *nccl_script(void);
+
+/* A communicator over the ranks of `control`, which it owns on success; `text` (256 bytes) gets the message of a failure. */
+stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text);
+
+/* The same, which fails the test where it fails, and destroys control. */
+stn_comm *nccl_open(stn_comm *control, double deadline, int rank_order);
+
+/* One rank of nccl_run. Body and arg are the caller's. */
+struct nccl_rank {
+    stn_context *context; /* on its device; its communicator is NCCL's */
+    stn_comm *comm;
+    int rank, size;
+    void *arg;
+};
+typedef void (*nccl_body)(struct nccl_rank *rank);
+
+/* Runs `body` on n threads with a context each. */
+void nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg);
+
+/* Runs `body` on n threads that have only a control each (rank->comm), which the body destroys or gives away. */
+void nccl_run_controls(int n, nccl_body body, void *arg);
+
+#endif

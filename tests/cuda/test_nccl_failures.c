@@ -1,0 +1,374 @@
+/* What becomes of ranks of NCCL when something fails, by the script of the stand-in: each of them ends in time, with a text that says what and whose
+ * it was, and NCCL's communicators are gone. */
+#include "nccl_ranks.h"
+
+#include "harness.h"
+
+#include "core/comm/comm.h"
+#include "core/context/context.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { RANKS = 3, N = 600, CALLS = 3 };
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* What a rank ended with. */
+struct outcome {
+    stn_status status;
+    char text[512];
+    double seconds;
+};
+
+struct scene {
+    stn_status (*call)(const struct nccl_rank *r, float *send, float *recv);
+    int absent; /* a rank that does not call before the others have failed; -1: none */
+    pthread_barrier_t others_ended;
+    struct outcome outcomes[RANKS];
+};
+
+static stn_status all_reduce(const struct nccl_rank *r, float *send, float *recv)
+{
+    return stn_comm_all_reduce(r->comm, send, recv, N, STN_DTYPE_F32, STN_SUM, NULL);
+}
+
+/* Of different sizes: a group of sends and receives. */
+static stn_status gather_uneven(const struct nccl_rank *r, float *send, float *recv)
+{
+    const int64_t counts[RANKS] = {10, 0, 30};
+    return stn_comm_all_gather(r->comm, send, recv, counts, STN_DTYPE_F32, NULL);
+}
+
+static stn_status reduce_uneven(const struct nccl_rank *r, float *send, float *recv)
+{
+    const int64_t counts[RANKS] = {10, 20, 30};
+    return stn_comm_reduce_scatter(r->comm, send, recv, counts, STN_DTYPE_F32, STN_SUM, NULL);
+}
+
+static stn_status with_request(const struct nccl_rank *r, float *send, float *recv)
+{
+    stn_request *request = NULL;
+    stn_status status = stn_comm_all_reduce(r->comm, send, recv, N, STN_DTYPE_F32, STN_SUM, &request);
+    return status == STN_OK ? stn_request_wait(&request) : status;
+}
+
+static void note(struct outcome *outcome, stn_status status, const char *text, double begun)
+{
+    outcome->status = status;
+    snprintf(outcome->text, sizeof outcome->text, "%s", text);
+    outcome->seconds = seconds() - begun;
+}
+
+/* Calls until something fails, and waits for the queue. */
+static void call_and_wait(struct nccl_rank *r)
+{
+    struct scene *scene = r->arg;
+    stn_queue *queue = stn_context_queue(r->context);
+    void *memory = NULL;
+    CHECK_STATUS(stni_device_allocate(r->context->device, 2 * N * sizeof(float), &memory), STN_OK);
+    float *send = memory, *recv = send + N;
+    if (r->rank == scene->absent)
+        pthread_barrier_wait(&scene->others_ended);
+    const double begun = seconds();
+    stn_status status = STN_OK;
+    for (int i = 0; i < CALLS && status == STN_OK; i++)
+        status = scene->call(r, send, recv);
+    const stn_status waited = stn_queue_sync(queue);
+    const char *text = stn_queue_error_text(queue)[0] ? stn_queue_error_text(queue) : stn_comm_error_text(r->comm);
+    note(&scene->outcomes[r->rank], status == STN_OK ? waited : status, text, begun);
+    if (scene->absent >= 0 && r->rank != scene->absent)
+        pthread_barrier_wait(&scene->others_ended);
+    stni_device_deallocate(r->context->device, memory, 2 * N * sizeof(float));
+}
+
+static void play(struct scene *scene, double deadline)
+{
+    pthread_barrier_init(&scene->others_ended, NULL, RANKS);
+    nccl_run(RANKS, deadline, 0, call_and_wait, scene);
+    pthread_barrier_destroy(&scene->others_ended);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+static void check_holds(const char *text, const char *part)
+{
+    if (!CHECK(strstr(text, part) != NULL))
+        fprintf(stderr, "\"%s\" does not hold \"%s\"\n", text, part);
+}
+
+/* Rank `who` failed with `status` and a text with `part` in it, and the others were told so. */
+static void check_told(const struct scene *scene, int who, stn_status status, const char *part, double most_seconds)
+{
+    char told[32];
+    snprintf(told, sizeof told, "rank %d: ", who);
+    for (int r = 0; r < RANKS; r++) {
+        const struct outcome *o = &scene->outcomes[r];
+        CHECK_STATUS(o->status, r == who ? status : STN_ERR_PEER);
+        check_holds(o->text, part);
+        if (r != who)
+            check_holds(o->text, told);
+        CHECK(o->seconds < most_seconds);
+    }
+}
+
+/* Each rank's own deadline passed, or it was told so by another. */
+static void check_late(const struct scene *scene, const char *part, double deadline)
+{
+    for (int r = 0; r < RANKS; r++) {
+        const struct outcome *o = &scene->outcomes[r];
+        CHECK(o->status == STN_ERR_TIMEOUT || o->status == STN_ERR_PEER);
+        check_holds(o->text, part);
+        CHECK(r == scene->absent || o->seconds >= deadline * 0.9);
+        CHECK(o->seconds < deadline + 5);
+    }
+}
+
+static void tell(int rank, const char *function, int call, enum standin_nccl_fate fate)
+{
+    const struct standin_nccl_line line = {rank, function, call, fate, 2 /* ncclSystemError */};
+    nccl_script()->tell(&line);
+}
+
+static void an_error_of_a_call_is_told_to_all(void)
+{
+    struct scene scene = {.call = all_reduce, .absent = -1};
+    nccl_script()->reset();
+    tell(1, "ncclAllReduce", 1, STANDIN_NCCL_ANSWERS);
+    play(&scene, 60);
+    check_told(&scene, 1, STN_ERR_COMM, "all_reduce of 600 elements: NCCL answers \"unhandled system error\"", 20);
+    CHECK_I64(nccl_script()->calls("ncclCommAbort"), RANKS);
+}
+
+static void an_error_that_comes_later_is_told_to_all(void)
+{
+    struct scene scene = {.call = all_reduce, .absent = -1};
+    nccl_script()->reset();
+    tell(2, "ncclAllReduce", 0, STANDIN_NCCL_LATER);
+    play(&scene, 60);
+    check_told(&scene, 2, STN_ERR_COMM, "all_reduce of 600 elements: NCCL answers \"unhandled system error\"", 20);
+    CHECK_I64(nccl_script()->calls("ncclCommAbort"), RANKS);
+}
+
+static void an_error_within_a_group_ends_the_group(void)
+{
+    static const char *const functions[] = {"ncclSend", "ncclRecv"};
+    for (int i = 0; i < 2; i++) {
+        struct scene scene = {.call = gather_uneven, .absent = -1};
+        nccl_script()->reset();
+        tell(0, functions[i], 1, STANDIN_NCCL_ANSWERS);
+        play(&scene, 60);
+        check_told(&scene, 0, STN_ERR_COMM, "all_gather of 40 elements: NCCL answers", 20);
+    }
+}
+
+static void a_part_that_never_comes_is_found_by_the_deadline(void)
+{
+    struct scene scene = {.call = all_reduce, .absent = -1};
+    nccl_script()->reset();
+    tell(1, "ncclAllReduce", 1, STANDIN_NCCL_LOST);
+    play(&scene, 0.5);
+    check_late(&scene, "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come", 0.5);
+    CHECK_I64(nccl_script()->calls("ncclCommAbort"), RANKS);
+}
+
+static void a_message_that_never_comes_is_found_by_the_deadline(void)
+{
+    struct scene scene = {.call = gather_uneven, .absent = -1};
+    nccl_script()->reset();
+    tell(2, "ncclSend", 0, STANDIN_NCCL_LOST);
+    play(&scene, 0.5);
+    check_late(&scene, "all_gather of 40 elements: deadline of 0.5 s passed on the GPU", 0.5);
+}
+
+static void a_rank_that_does_not_call_is_told_when_it_does(void)
+{
+    struct scene scene = {.call = all_reduce, .absent = 2};
+    nccl_script()->reset();
+    play(&scene, 0.5);
+    check_late(&scene, "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU", 0.5);
+    CHECK_STATUS(scene.outcomes[2].status, STN_ERR_PEER);
+    CHECK(scene.outcomes[2].seconds < 0.5);
+}
+
+static void a_request_that_fails_is_told_to_all(void)
+{
+    struct scene scene = {.call = with_request, .absent = -1};
+    nccl_script()->reset();
+    tell(1, "ncclAllReduce", 1, STANDIN_NCCL_ANSWERS);
+    play(&scene, 60);
+    check_told(&scene, 1, STN_ERR_COMM, "all_reduce of 600 elements: NCCL answers", 20);
+}
+
+static void a_call_that_stays_in_progress_is_found_by_the_deadline(void)
+{
+    struct scene scene = {.call = reduce_uneven, .absent = -1};
+    nccl_script()->reset();
+    nccl_script()->delay(2);
+    tell(1, "ncclReduce", 4, STANDIN_NCCL_LOST);
+    play(&scene, 0.5);
+    check_late(&scene, "reduce_scatter of 60 elements: deadline of 0.5 s passed", 0.5);
+}
+
+/* What is called fails at once, and what was begun is ended. */
+static void abort_by_rank_one(struct nccl_rank *r)
+{
+    struct scene *scene = r->arg;
+    if (r->rank == 1) {
+        stni_comm_abort(r->comm, STN_ERR_CALLBACK, "the caller gives up");
+        note(&scene->outcomes[1], STN_ERR_CALLBACK, "the caller gives up", seconds());
+        return;
+    }
+    call_and_wait(r);
+}
+
+static void an_abort_ends_what_waits_on_the_gpu(void)
+{
+    struct scene scene = {.call = all_reduce, .absent = -1};
+    nccl_script()->reset();
+    nccl_run(RANKS, 60, 0, abort_by_rank_one, &scene);
+    check_told(&scene, 1, STN_ERR_CALLBACK, "the caller gives up", 20);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+/* Making */
+
+static void make_only(struct nccl_rank *r)
+{
+    struct scene *scene = r->arg;
+    struct outcome *o = &scene->outcomes[r->rank];
+    stn_comm *comm = NULL;
+    const double begun = seconds();
+    o->status = nccl_create(r->comm, 0.5, 0, &comm, o->text);
+    o->seconds = seconds() - begun;
+    stn_comm_destroy(comm ? &comm : &r->comm);
+}
+
+static void an_error_of_making_is_told_to_all(void)
+{
+    struct scene scene = {.absent = -1};
+    nccl_script()->reset();
+    tell(1, "ncclCommInitRankConfig", 0, STANDIN_NCCL_ANSWERS);
+    nccl_run_controls(RANKS, make_only, &scene);
+    check_told(&scene, 1, STN_ERR_COMM, "ncclCommInitRankConfig: NCCL answers \"unhandled system error\"", 5);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+static void an_error_of_making_that_comes_later_is_told_to_all(void)
+{
+    struct scene scene = {.absent = -1};
+    nccl_script()->reset();
+    tell(0, "ncclCommInitRankConfig", 0, STANDIN_NCCL_LATER);
+    nccl_run_controls(RANKS, make_only, &scene);
+    check_told(&scene, 0, STN_ERR_COMM, "ncclCommInitRankConfig: NCCL answers \"unhandled system error\"", 5);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+static void a_rank_that_never_joins_is_found_by_the_deadline(void)
+{
+    struct scene scene = {.absent = -1};
+    nccl_script()->reset();
+    tell(2, "ncclCommInitRankConfig", 0, STANDIN_NCCL_LOST);
+    nccl_run_controls(RANKS, make_only, &scene);
+    check_late(&scene, "ncclCommInitRankConfig: deadline of 0.5 s passed, NCCL is still in progress with it on 3 ranks", 0.5);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+/* Before anything is begun all ranks get one text, and the control serves on. */
+static void make_twice(struct nccl_rank *r)
+{
+    struct scene *scene = r->arg;
+    struct outcome *o = &scene->outcomes[r->rank];
+    stn_comm *comm = NULL;
+    char text[256] = "";
+    o->status = nccl_create(r->comm, 20, 0, &comm, o->text);
+    CHECK(comm == NULL);
+    if (CHECK_STATUS(nccl_create(r->comm, 20, 0, &comm, text), STN_OK))
+        stn_comm_destroy(&comm);
+    else
+        stn_comm_destroy(&r->comm);
+}
+
+static void an_id_that_is_refused_leaves_the_control_usable(void)
+{
+    struct scene scene = {.absent = -1};
+    nccl_script()->reset();
+    tell(0, "ncclGetUniqueId", 0, STANDIN_NCCL_ANSWERS);
+    nccl_run_controls(RANKS, make_twice, &scene);
+    for (int r = 0; r < RANKS; r++) {
+        CHECK_STATUS(scene.outcomes[r].status, STN_ERR_COMM);
+        check_holds(scene.outcomes[r].text, "ncclGetUniqueId: NCCL answers");
+    }
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+/* Ending */
+
+static void reduce_once(struct nccl_rank *r)
+{
+    void *memory = NULL;
+    CHECK_STATUS(stni_device_allocate(r->context->device, 2 * N * sizeof(float), &memory), STN_OK);
+    CHECK_STATUS(all_reduce(r, memory, (float *)memory + N), STN_OK);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(r->context)), STN_OK);
+    stni_device_deallocate(r->context->device, memory, 2 * N * sizeof(float));
+}
+
+static void ends_in_time(int aborts)
+{
+    const double begun = seconds();
+    nccl_run(RANKS, 60, 0, reduce_once, NULL);
+    CHECK(seconds() - begun < 30);
+    CHECK_I64(nccl_script()->calls("ncclCommAbort"), aborts);
+    CHECK_I64(nccl_script()->calls("ncclCommDestroy"), RANKS - aborts);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+static void communicators_are_finalized_and_destroyed(void)
+{
+    nccl_script()->reset();
+    nccl_script()->delay(4);
+    ends_in_time(0);
+}
+
+static void an_end_that_never_comes_is_an_abort(void)
+{
+    nccl_script()->reset();
+    tell(1, "ncclCommFinalize", 0, STANDIN_NCCL_LOST);
+    ends_in_time(RANKS);
+}
+
+static void an_end_that_fails_is_an_abort(void)
+{
+    nccl_script()->reset();
+    tell(1, "ncclCommFinalize", 0, STANDIN_NCCL_ANSWERS);
+    ends_in_time(RANKS);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"an_error_of_a_call_is_told_to_all", an_error_of_a_call_is_told_to_all},
+        {"an_error_that_comes_later_is_told_to_all", an_error_that_comes_later_is_told_to_all},
+        {"an_error_within_a_group_ends_the_group", an_error_within_a_group_ends_the_group},
+        {"a_part_that_never_comes_is_found_by_the_deadline", a_part_that_never_comes_is_found_by_the_deadline},
+        {"a_message_that_never_comes_is_found_by_the_deadline", a_message_that_never_comes_is_found_by_the_deadline},
+        {"a_rank_that_does_not_call_is_told_when_it_does", a_rank_that_does_not_call_is_told_when_it_does},
+        {"a_request_that_fails_is_told_to_all", a_request_that_fails_is_told_to_all},
+        {"a_call_that_stays_in_progress_is_found_by_the_deadline", a_call_that_stays_in_progress_is_found_by_the_deadline},
+        {"an_abort_ends_what_waits_on_the_gpu", an_abort_ends_what_waits_on_the_gpu},
+        {"an_error_of_making_is_told_to_all", an_error_of_making_is_told_to_all},
+        {"an_error_of_making_that_comes_later_is_told_to_all", an_error_of_making_that_comes_later_is_told_to_all},
+        {"a_rank_that_never_joins_is_found_by_the_deadline", a_rank_that_never_joins_is_found_by_the_deadline},
+        {"an_id_that_is_refused_leaves_the_control_usable", an_id_that_is_refused_leaves_the_control_usable},
+        {"communicators_are_finalized_and_destroyed", communicators_are_finalized_and_destroyed},
+        {"an_end_that_never_comes_is_an_abort", an_end_that_never_comes_is_an_abort},
+        {"an_end_that_fails_is_an_abort", an_end_that_fails_is_an_abort},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}

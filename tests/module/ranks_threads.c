@@ -1,0 +1,19 @@
+/* Ranks that share two devices, the test module's unless the build names another. */
+#include "module/ranks_door.h"
+
+#include <stdio.h>
+
+#ifndef RANKS_DEVICE
+#define RANKS_DEVICE "probe"
+#endif
+
+stn_comm *ranks_comm(stn_comm *threads)
+{
+    return threads;
+}
+
+const char *ranks_device(int rank, char *text)
+{
+    snprintf(text, 16, "%s:%d", RANKS_DEVICE, rank % 2);
+    return text;
+}
