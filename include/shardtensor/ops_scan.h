@@ -8,13 +8,13 @@ STN_BEGIN_DECLS
 
 /** Sums of the elements up to each: y_i = x_0 + … + x_i.
  *
- * Shapes:     (…, n, …) -> the same. Any dtype but i8 and i16; bool and integers give i64.
+ * Shapes:     (…, n, …) -> the same. Any dtype; bool and integers give i64.
  * Placement:  kept, empty chunks and several axes along `dim` too; Partial(sum) is kept where the dtype is, other pending reductions are done
  *             first.
  * Collective: over the ranks that share lines along `dim`: one all-gather of a total per line and rank (several where those are very many).
  * Gradient:   yes, differentiable as often as one likes: the sums from the other end.
  * @param dim  -ndim <= dim < ndim.
- * @return new tensor; STN_ERR_ARGUMENT (dim), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @return new tensor; STN_ERR_ARGUMENT (dim), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_cumsum(stn_tensor *input, int dim);
 
 /** Products of the elements up to each. As stn_cumsum; every Partial is reduced first. The gradient divides by nothing: zeros are right. */
@@ -26,7 +26,7 @@ STN_API stn_tensor *stn_logcumsumexp(stn_tensor *input, int dim);
 
 /** The largest of the elements up to each, and its index along `dim`: NaN wins, among equals the last.
  *
- * Shapes:     (…, n, …) -> the same, of input's dtype, which is not complex, i8 or i16; indices i64.
+ * Shapes:     (…, n, …) -> the same, of input's dtype, which is not complex; indices i64.
  * Placement:  kept for both; Partial is reduced first.
  * Collective: as stn_cumsum.
  * Gradient:   yes, differentiable as often as one likes: each cotangent goes to the element that its result is.

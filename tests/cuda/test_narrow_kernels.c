@@ -60,7 +60,9 @@ static int orders(stn_context *context, stn_dtype dtype, const int64_t *shape, s
     out[2] = stn_max_dim(x, 0, 0, &out[3]);
     out[4] = stn_median(x);
     out[5] = stn_searchsorted(stn_sort(x, 2, 0, NULL), x, 1, NULL);
-    return 6;
+    out[6] = stn_cummin(x, 2, NULL);
+    out[7] = stn_cumsum(x, 2);
+    return 8;
 }
 
 /* Of every slice as many elements as there are slices name each other. */

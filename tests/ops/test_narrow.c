@@ -223,6 +223,8 @@ static stn_tensor *call_all(const struct operands *o) { return stn_all(o->x, 1, 
 static stn_tensor *call_count(const struct operands *o) { return stn_count_nonzero(o->x, 1, (int[]){0}); }
 static stn_tensor *call_max(const struct operands *o) { return stn_max_dim(o->x, 0, 0, NULL); }
 static stn_tensor *call_argmin(const struct operands *o) { return stn_argmin(o->x, (int[]){1}, 0); }
+static stn_tensor *call_cumsum(const struct operands *o) { return stn_cumsum(o->x, 0); }
+static stn_tensor *call_cummax(const struct operands *o) { return stn_cummax(o->x, 0, NULL); }
 static stn_tensor *call_sort(const struct operands *o) { return stn_sort(o->x, 0, 1, NULL); }
 static stn_tensor *call_topk(const struct operands *o) { return stn_topk(o->x, 2, 0, 1, NULL); }
 static stn_tensor *call_median(const struct operands *o) { return stn_median(o->x); }
@@ -273,7 +275,8 @@ static const struct {
     ROW(neg, SAME), ROW(abs, SAME), ROW(add, SAME), ROW(sub, SAME), ROW(mul, SAME), ROW(remainder, SAME), ROW(floor_divide, SAME),
     ROW(maximum, SAME), ROW(clamp, SAME), ROW(where, SAME), ROW(fill, SAME), ROW(clone, SAME), ROW(lt, TRUTH), ROW(eq, TRUTH),
     ROW(logical, TRUTH), ROW(exp, REAL), ROW(div, REAL), ROW(sum, WHOLE), ROW(prod, WHOLE), ROW(amax, SAME), ROW(amin, SAME),
-    ROW(any, TRUTH), ROW(all, TRUTH), ROW(count, WHOLE), ROW(max, SAME), ROW(argmin, WHOLE), ROW(sort, SAME), ROW(topk, SAME),
+    ROW(any, TRUTH), ROW(all, TRUTH), ROW(count, WHOLE), ROW(max, SAME), ROW(argmin, WHOLE), ROW(cumsum, WHOLE), ROW(cummax, SAME),
+    ROW(sort, SAME), ROW(topk, SAME),
     ROW(median, SAME), ROW(view, SAME), ROW(transpose, SAME), ROW(slice, SAME), ROW(select, SAME), ROW(expand, SAME),
     ROW(cat, SAME), ROW(stack, SAME), ROW(repeat, SAME), ROW(diff, SAME), ROW(diagonal, SAME), ROW(tril, SAME), ROW(pad, SAME),
     ROW(reflect, SAME), ROW(flip, SAME), ROW(roll, SAME), ROW(index_select, SAME), ROW(embedding, SAME), ROW(gather, SAME),
@@ -376,8 +379,6 @@ static void extremes_over_empty_chunks_are_those_of_the_others(void)
 
 /* Ops that refuse them, by the dtype's name. */
 static stn_tensor *call_histc(const struct operands *o) { return stn_histc(o->x, 4, -4, 4); }
-static stn_tensor *call_cumsum(const struct operands *o) { return stn_cumsum(o->x, 0); }
-static stn_tensor *call_cummax(const struct operands *o) { return stn_cummax(o->x, 0, NULL); }
 static stn_tensor *call_mean(const struct operands *o) { return stn_mean(o->x, 0, NULL, 0); }
 static stn_tensor *call_softmax(const struct operands *o) { return stn_softmax(o->x, 0); }
 static stn_tensor *call_matmul(const struct operands *o) { return stn_matmul(o->x, stn_transpose(o->y, 0, 1)); }
@@ -387,7 +388,7 @@ static stn_tensor *call_max_pool(const struct operands *o)
 }
 static stn_tensor *call_index(const struct operands *o) { return stn_gather(o->k, 0, o->x); }
 
-static const call_fn refused[] = {call_cumsum, call_cummax, call_mean, call_softmax, call_matmul, call_max_pool, call_histc, call_index};
+static const call_fn refused[] = {call_mean, call_softmax, call_matmul, call_max_pool, call_histc, call_index};
 
 static stn_status refused_body(stn_context *context, void *arg)
 {

@@ -47,7 +47,7 @@ static stn_status backward(stn_backward_call *call)
     return stn_context_status(call->context);
 }
 
-enum { ORDERED = STNI_SCAN_DTYPES - STNI_SCAN_COMPLEX };
+enum { ORDERED = (1 << STN_DTYPE_COUNT) - 1 - STNI_SCAN_COMPLEX };
 
 static const stn_op_impl impl = {
     .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = saves, .backward = backward,

@@ -65,9 +65,6 @@ stn_status stni_scan_check(stn_op_call *call)
     const struct stni_scan_rule *rule = call->arg;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     int dim;
-    if (!(STNI_SCAN_DTYPES >> in->dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted any dtype but i8 and i16",
-                           stn_op_descriptor(call->op)->inputs[0].name, stn_dtype_name(in->dtype));
     if (rule->dtypes && !(rule->dtypes >> in->dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s", stn_op_descriptor(call->op)->inputs[0].name,
                            stn_dtype_name(in->dtype), rule->wanted);
@@ -214,7 +211,7 @@ const stn_kernel_slot stni_scan_slots[] = {
     [STNI_SCAN_PREFIX_SLOT] = {"prefix", sizeof(struct stni_scan_prefix_args)},
 };
 const stn_kernel stni_scan_kernels[] = {
-    STNI_CPU_ROW("scan", STNI_SCAN_DTYPES, struct stni_scan_args, stni_scan_cpu, NULL),
-    STNI_CPU_ROW("total", STNI_SCAN_DTYPES, struct stni_scan_args, stni_scan_total_cpu, NULL),
-    STNI_CPU_ROW("prefix", STNI_SCAN_DTYPES, struct stni_scan_prefix_args, stni_scan_prefix_cpu, NULL),
+    STNI_CPU_ROW("scan", (1u << STN_DTYPE_COUNT) - 1, struct stni_scan_args, stni_scan_cpu, NULL),
+    STNI_CPU_ROW("total", (1u << STN_DTYPE_COUNT) - 1, struct stni_scan_args, stni_scan_total_cpu, NULL),
+    STNI_CPU_ROW("prefix", (1u << STN_DTYPE_COUNT) - 1, struct stni_scan_prefix_args, stni_scan_prefix_cpu, NULL),
 };

@@ -24,7 +24,7 @@ struct stni_scan_attrs {
 
 struct stni_scan_rule {
     enum stni_scan_op op;
-    uint32_t dtypes;    /* bit d stands for dtype d; 0: all of STNI_SCAN_DTYPES */
+    uint32_t dtypes;    /* bit d stands for dtype d; 0: all */
     const char *wanted; /* in words, for the others */
     int promotes;       /* bool and integers give i64 */
     int linear;         /* a pending sum stays pending */
@@ -32,8 +32,7 @@ struct stni_scan_rule {
 
 enum {
     STNI_SCAN_FLOATING = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
-    STNI_SCAN_COMPLEX = 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128,
-    STNI_SCAN_DTYPES = (1 << STN_DTYPE_COUNT) - 1 - (1 << STN_DTYPE_I8) - (1 << STN_DTYPE_I16)
+    STNI_SCAN_COMPLEX = 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
 };
 
 /* A scan of one result, by its index; `reverse` and `kind` for backward functions. */

@@ -139,6 +139,7 @@ void launch_lines(const stni_scan_args &args, int stores, cudaStream_t stream)
 {
     dispatch_floating(args.dtype, [&](auto e) { launch_of<decltype(e), decltype(e), double>(args, stores, stream); });
     dispatch_integer(args.dtype, [&](auto e) { launch_of<decltype(e), int64_t, int64_t>(args, stores, stream); });
+    dispatch_narrow(args.dtype, [&](auto e) { launch_of<decltype(e), int64_t, int64_t>(args, stores, stream); });
     dispatch_complex(args.dtype, [&](auto e) {
         launch_of<decltype(e), decltype(e), stni_complex<double>>(args, stores, stream);
     });
@@ -167,14 +168,12 @@ void launch_prefix(const stni_scan_prefix_args &args, cudaStream_t stream)
         STNI_LAUNCH(join_pieces<int64_t>, blocks, THREADS, stream, args);
 }
 
-constexpr uint32_t SCAN_DTYPES = ALL_DTYPES & ~NARROW_DTYPES;
-
 }
 
 #define ROWS(op)                                                                            \
-    STNI_CUDA_KERNEL(op ".scan", SCAN_DTYPES, stni_scan_args, launch_scan),                   \
-    STNI_CUDA_KERNEL(op ".total", SCAN_DTYPES, stni_scan_args, launch_total),                 \
-    STNI_CUDA_KERNEL(op ".prefix", SCAN_DTYPES, stni_scan_prefix_args, launch_prefix)
+    STNI_CUDA_KERNEL(op ".scan", ALL_DTYPES, stni_scan_args, launch_scan),                   \
+    STNI_CUDA_KERNEL(op ".total", ALL_DTYPES, stni_scan_args, launch_total),                 \
+    STNI_CUDA_KERNEL(op ".prefix", ALL_DTYPES, stni_scan_prefix_args, launch_prefix)
 
 STNI_CUDA_KERNELS(scan) = {
     ROWS("cumsum"),
