@@ -13,6 +13,7 @@
 
 #include <shardtensor/module.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -105,14 +106,25 @@ static void end_rank(struct rank *rank, stn_context *context, stn_status status)
         stni_context_abort(context, status, rank->error.text);
 }
 
+/* Known now, not after a day of work. */
+static stn_status check_writable(stn_context *context, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return stni_fail(context, STN_ERR_IO, "stn_launch: the environment's STN_TRACE: cannot write %s: %s", path, strerror(errno));
+    fclose(file);
+    return STN_OK;
+}
+
 static stn_status run_main(const struct launch *launch, stn_context *context)
 {
     char path[4096];
     if (!launch->trace)
         return launch->main(context, launch->arg);
+    snprintf(path, sizeof path, "%s.%d.json", launch->trace, context->rank);
+    STNI_TRY(check_writable(context, path));
     STNI_TRY(stn_trace_begin(context));
     stn_status status = launch->main(context, launch->arg), traced = STN_OK;
-    snprintf(path, sizeof path, "%s.%d.json", launch->trace, context->rank);
     if (context->trace) /* else the program has ended it itself */
         traced = stn_trace_end(context, path);
     return status != STN_OK ? status : traced;

@@ -153,7 +153,8 @@ typedef struct stn_launch_options {
  *      STN_ISA=SET             context.isa: base, avx2 or avx512
  *      STN_WITHOUT=LIST        context.without: onednn, fftw, cublaslt, cudnn, cufft, with commas between them
  *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
- *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes.
+ *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes; so is another variable that
+ *  begins with STN_, and a trace that cannot be written (STN_ERR_IO), before rank_main runs.
  *
  *  The text of a failure goes to context.error_text: for a rank's failure its text, else why the ranks could not be started.
  *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. In a job: what this rank ended with.

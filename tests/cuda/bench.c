@@ -103,7 +103,7 @@ static stn_status make_boxes(void)
 
 int main(int argc, char **argv)
 {
-    const char *folder = getenv("STN_CUDA_FOLDER");
+    const char *folder = getenv("STN_TEST_CUDA_FOLDER");
     const int launches = argc > 1 ? atoi(argv[1]) : LAUNCHES;
     char text[512] = "";
     int failed = 0;

@@ -10,7 +10,7 @@
 stn_context *both_open(stn_context_options options)
 {
     static char text[512];
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    const char *folder = getenv("STN_TEST_CUDA_FOLDER"); /* another build of the module: a real GPU's */
     stn_context *context = NULL;
     options.size = sizeof options;
     options.module_path = folder ? folder : CUDA_FOLDER;

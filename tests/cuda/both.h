@@ -13,7 +13,7 @@ typedef struct both_work {
     int (*run)(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out);
 } both_work;
 
-/* A context with these options, of the module under test: the stand-in's, or that of the folder STN_CUDA_FOLDER. NULL
+/* A context with these options, of the module under test: the stand-in's, or that of the folder STN_TEST_CUDA_FOLDER. NULL
  * and a failed check where it cannot be had. */
 stn_context *both_open(stn_context_options options);
 

@@ -1,4 +1,4 @@
-"""DLPack in Python on a CUDA device: who waits for whose stream. STN_CUDA_FOLDER has the module."""
+"""DLPack in Python on a CUDA device: who waits for whose stream. STN_TEST_CUDA_FOLDER has the module."""
 import array
 import os
 import unittest
@@ -9,7 +9,7 @@ N, ROUNDS, STEPS = 1000, 10, 25
 
 
 def context():
-    return st.Context(device="cuda:0", module_path=os.environ["STN_CUDA_FOLDER"])
+    return st.Context(device="cuda:0", module_path=os.environ["STN_TEST_CUDA_FOLDER"])
 
 
 def constant(of, value):

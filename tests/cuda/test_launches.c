@@ -43,7 +43,7 @@ static void count(stn_context *context, int with_lists)
 
 static void on_ranks(int n, stn_rank_main body)
 {
-    const char *folder = getenv("STN_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    const char *folder = getenv("STN_TEST_CUDA_FOLDER"); /* another build of the module: a real GPU's */
     const stn_context_options options = {.device = "cuda", .module_path = folder ? folder : CUDA_FOLDER};
     CHECK_STATUS(test_launch(n, &options, body, NULL), STN_OK);
 }

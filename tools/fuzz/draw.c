@@ -249,7 +249,7 @@ static int run(struct draft *d, struct draw_counts *counts)
     char text[256];
     counts->refused++;
     stn_context_take_error(d->e.context, text, sizeof text);
-    if (getenv("STN_FUZZ_REFUSED") != NULL)
+    if (getenv("STN_TEST_FUZZ_REFUSED") != NULL)
         fprintf(stderr, "refused: %s\n", text);
     return 0;
 }

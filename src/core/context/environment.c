@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+extern char **environ;
+
 struct filled {
     stn_context_options *options;
     const char **trace;
@@ -122,6 +124,37 @@ stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_op
     return STN_OK;
 }
 
+/* The names of all rows, for a text. */
+static void list_names(char *text, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i == 0 ? "" : ", ", rows[i].name);
+}
+
+static int is_known(const char *variable, size_t length)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strlen(rows[i].name) == length && strncmp(rows[i].name, variable, length) == 0)
+            return 1;
+    return 0;
+}
+
+stn_status stni_environment_check_names(const char *const *variables, struct stni_error *error)
+{
+    for (; variables && *variables; variables++) {
+        const char *variable = *variables;
+        const size_t length = strcspn(variable, "=");
+        char known[256];
+        if (strncmp(variable, "STN_", 4) != 0 || strncmp(variable, "STN_TEST_", 9) == 0 || is_known(variable, length))
+            continue;
+        list_names(known, sizeof known);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: the environment's %.*s is none of the library's, which are %s",
+                              length < 64 ? (int)length : 64, variable, known);
+    }
+    return STN_OK;
+}
+
 static const char *from_process(void *arg, const char *name)
 {
     (void)arg;
@@ -130,5 +163,7 @@ static const char *from_process(void *arg, const char *name)
 
 stn_status stni_environment_fill_here(stn_context_options *options, const char **trace, struct stni_error *error)
 {
+    *trace = NULL;
+    STNI_TRY(stni_environment_check_names((const char *const *)environ, error));
     return stni_environment_fill(from_process, NULL, options, trace, error);
 }

@@ -3,6 +3,7 @@
 
 #include "core/context/environment.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct variable {
@@ -86,6 +87,22 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
     }
 }
 
+static void names_that_are_none_of_the_librarys_are_refused(void)
+{
+    const char *const fine[] = {"PATH=/bin", "STN_LOG=info", "STN_TEST_QUEUE=worker", "XSTN_LOG=info", "STN_THREADS", NULL};
+    static const char *const bad[] = {"STN_DEADLNE=3", "STN_LOGS=info", "STN_LO=info", "STN_=", "STN_THREAD"};
+    CHECK_STATUS(stni_environment_check_names(fine, NULL), STN_OK);
+    CHECK_STATUS(stni_environment_check_names(NULL, NULL), STN_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *const some[] = {fine[0], bad[i], fine[1], NULL};
+        struct stni_error error = {.status = STN_OK};
+        char name[64];
+        snprintf(name, sizeof name, "%.*s is none of the library's", (int)strcspn(bad[i], "="), bad[i]);
+        CHECK_STATUS(stni_environment_check_names(some, &error), STN_ERR_ARGUMENT);
+        CHECK(strstr(error.text, name) && strstr(error.text, "STN_CHECKS, STN_DEADLINE, ") && strstr(error.text, ", STN_TRACE"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -93,6 +110,7 @@ int main(int argc, char **argv)
         {"what_the_caller_has_set_wins", what_the_caller_has_set_wins},
         {"what_is_open_is_filled", what_is_open_is_filled},
         {"what_is_not_understood_is_refused_with_what_would_be", what_is_not_understood_is_refused_with_what_would_be},
+        {"names_that_are_none_of_the_librarys_are_refused", names_that_are_none_of_the_librarys_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);
 }

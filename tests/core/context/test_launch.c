@@ -120,6 +120,14 @@ static stn_status settings_main(stn_context *context, void *arg)
     return stn_comm_barrier(stn_context_comm(context), NULL);
 }
 
+static stn_status never_main(stn_context *context, void *arg)
+{
+    (void)context;
+    (void)arg;
+    CHECK(0);
+    return STN_OK;
+}
+
 static void a_launch_takes_what_is_open_from_the_environment(void)
 {
     char text[256], prefix[64], path[96];
@@ -137,6 +145,14 @@ static void a_launch_takes_what_is_open_from_the_environment(void)
         snprintf(path, sizeof path, "%s.%d.json", prefix, r);
         CHECK_I64(remove(path), 0);
     }
+    setenv("STN_TRACE", "no/such/folder/trace", 1);
+    CHECK_STATUS(stn_launch(&options, never_main, NULL), STN_ERR_IO);
+    check_text(text, "STN_TRACE: cannot write no/such/folder/trace.");
+    unsetenv("STN_TRACE");
+    setenv("STN_DEADLNE", "3", 1);
+    CHECK_STATUS(stn_launch(&options, never_main, NULL), STN_ERR_ARGUMENT);
+    check_text(text, "STN_DEADLNE is none of the library's, which are STN_CHECKS, STN_DEADLINE");
+    unsetenv("STN_DEADLNE");
     setenv("STN_CHECKS", "yes", 1);
     CHECK_STATUS(stn_launch(&options, settings_main, NULL), STN_ERR_ARGUMENT);
     check_text(text, "the environment's STN_CHECKS got \"yes\", wanted 0 or 1");
