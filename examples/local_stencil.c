@@ -73,8 +73,12 @@ static stn_status rank_main(stn_context *ctx, void *arg)
 int main(void)
 {
     double product[3][2] = {{NAN, 0}};
-    const stn_launch_options options = {.size = sizeof options, .ranks = 3};
-    const stn_status status = stn_launch(&options, rank_main, product);
-    printf("%s: <A x, y> %.12f, <x, A* y> %.12f\n", stn_status_text(status), product[0][0], product[0][1]);
-    return status != STN_OK || !(fabs(product[0][0] - product[0][1]) <= 1e-12 * fabs(product[0][0]));
+    char why[256] = "";
+    const stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
+    if (stn_launch(&options, rank_main, product) != STN_OK) {
+        fprintf(stderr, "local_stencil: %s\n", why);
+        return 1;
+    }
+    printf("<A x, y> %.12f, <x, A* y> %.12f\n", product[0][0], product[0][1]);
+    return !(fabs(product[0][0] - product[0][1]) <= 1e-12 * fabs(product[0][0]));
 }
