@@ -66,6 +66,8 @@ typedef struct stn_host {
     /** The index of the queue's device where that is of the module `module`, else -1. */
     int (*queue_device_index)(stn_queue *queue, const char *module);
     const stn_host_comm *comm;
+    /** `reduce` by the kernels that the queue's context runs, which may be wider and so faster; the same bits. */
+    stn_status (*queue_reduce)(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
 } stn_host;
 
 /* Four kernels serve the library itself, for any dtype. Every module with a device brings core.box_copy and core.fill; without core.box_reduce, ranks

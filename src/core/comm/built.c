@@ -159,7 +159,7 @@ static stn_status combine(const struct build *b, void *dst, int64_t n)
 {
     const struct stni_coll *v = b->coll;
     const int size = b->comm->size;
-    if (b->queue->device->is_cpu && stni_dense_reduce(dst, b->sources, size, n, v->dtype, v->op) != STN_OK)
+    if (b->queue->device->is_cpu && stni_dense_reduce(b->queue->isa, dst, b->sources, size, n, v->dtype, v->op) != STN_OK)
         return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_coll_name(v->kind));
     if (b->queue->device->is_cpu)
         return STN_OK;

@@ -23,9 +23,8 @@ static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *
     return STN_OK;
 }
 
-stn_status stni_dense_reduce(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
+stn_status stni_dense_reduce(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {
-    const enum stni_isa isa = stni_isa_best();
     const stni_multi_reduce_fn fold = stni_multi_reduce_for(isa, dtype, op);
     if (count == 0)
         return STN_OK;

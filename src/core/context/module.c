@@ -26,6 +26,17 @@ static int queue_device_index(stn_queue *queue, const char *module)
     return !device->is_cpu && strcmp(device->ops->name, module) == 0 ? device->index : -1;
 }
 
+/* Of a caller that does not say whose kernels it wants: those that every processor has. */
+static stn_status reduce(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
+{
+    return stni_dense_reduce(STNI_ISA_BASE, dst, src, n_src, count, dtype, op);
+}
+
+static stn_status queue_reduce(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
+{
+    return stni_dense_reduce(queue->isa, dst, src, n_src, count, dtype, op);
+}
+
 static const stn_host host = {
     .size = sizeof(stn_host),
     .abi = STN_MODULE_ABI,
@@ -34,12 +45,13 @@ static const stn_host host = {
     .queue_native = stn_queue_native,
     .status_text = stn_status_text,
     .dtype_size = stn_dtype_size,
-    .reduce = stni_dense_reduce,
+    .reduce = reduce,
     .queue_value_record = stn_queue_value_record,
     .queue_device = queue_device,
     .queue_without = stni_foreign_without,
     .queue_device_index = queue_device_index,
     .comm = &stni_host_comm,
+    .queue_reduce = queue_reduce,
 };
 
 /* A name becomes part of a file's and of a function's. */

@@ -79,6 +79,7 @@ struct stni_mpi_member {
     double deadline_seconds; /* negative: none */
     struct stni_error error; /* of the collective in progress */
     enum stni_coll_kind kind;
+    stn_queue *queue; /* of the collective in progress: whose kernels reduce */
     MPI_Request *requests;
     struct stni_mpi_part *parts;
     int n, capacity, open, first; /* requests; those not completed, and where they begin */

@@ -17,6 +17,7 @@ static const stn_host *host(void)
 static stn_status run(void *impl, stn_queue *queue, const struct stni_coll *coll)
 {
     struct stni_mpi_member *m = impl;
+    m->queue = queue;
     stn_status status = stni_mpi_run(m, coll);
     if (status != STN_OK)
         host()->queue_fail(queue, status, "%s", m->error.text);
@@ -292,7 +293,7 @@ const stn_module *stn_module_mpi(const stn_host *given)
         .name = "mpi",
         .comm_join = comm_join,
     };
-    if (given->abi != STN_MODULE_ABI || given->size < offsetof(stn_host, reduce) + sizeof given->reduce)
+    if (given->abi != STN_MODULE_ABI || given->size < offsetof(stn_host, queue_reduce) + sizeof given->queue_reduce)
         return NULL;
     atomic_store(&stni_mpi_host, given);
     return &module;

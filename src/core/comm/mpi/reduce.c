@@ -53,7 +53,7 @@ static stn_status combine(struct stni_mpi_member *m, const struct stni_coll *v, 
         m->sources[r] = r == m->rank ? send + m->from[r] * (int64_t)size : slot(m, r, size);
     if (!dst)
         dst = m->scratch + (m->size - 1) * own * (int64_t)size;
-    if (host->reduce(dst, m->sources, m->size, own, v->dtype, v->op) != STN_OK)
+    if (host->queue_reduce(m->queue, dst, m->sources, m->size, own, v->dtype, v->op) != STN_OK)
         return stni_mpi_fail(m, STN_ERR_MEMORY, "out of memory: a reduction");
     return STN_OK;
 }
