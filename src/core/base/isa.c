@@ -1,5 +1,5 @@
 /* Instruction sets by name, and the choice of one. */
-#include "core/base/isa.h"
+#include "core/base/isa_choice.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,14 +40,6 @@ static enum stni_isa narrowest_built(void)
     return (enum stni_isa)isa;
 }
 
-enum stni_isa stni_isa_best(void)
-{
-    int isa = (int)stni_isa_of_processor();
-    while (isa > 0 && !sets[isa].built)
-        isa--;
-    return sets[isa].built ? (enum stni_isa)isa : narrowest_built();
-}
-
 /* Returns STNI_ISA_COUNT where no set has the name. */
 static enum stni_isa find(const char *name)
 {
@@ -73,9 +65,23 @@ static stn_status fail_not_built(enum stni_isa isa, struct stni_error *error)
                           built);
 }
 
-stn_status stni_isa_choose(const char *name, enum stni_isa *out, struct stni_error *error)
+/* The widest that a processor of this set and the build have. */
+static enum stni_isa best_of(enum stni_isa processor)
 {
-    const enum stni_isa widest = stni_isa_of_processor(), isa = name != NULL ? find(name) : stni_isa_best();
+    int isa = (int)processor;
+    while (isa > 0 && !sets[isa].built)
+        isa--;
+    return sets[isa].built ? (enum stni_isa)isa : narrowest_built();
+}
+
+enum stni_isa stni_isa_best(void)
+{
+    return best_of(stni_isa_of_processor());
+}
+
+stn_status stni_isa_choose_on(enum stni_isa widest, const char *name, enum stni_isa *out, struct stni_error *error)
+{
+    const enum stni_isa isa = name != NULL ? find(name) : best_of(widest);
     if (isa == STNI_ISA_COUNT)
         return fail_unknown(name, error);
     if (!sets[isa].built)
@@ -85,4 +91,9 @@ stn_status stni_isa_choose(const char *name, enum stni_isa *out, struct stni_err
                               name != NULL ? "" : ", the narrowest of this build", sets[widest].name);
     *out = isa;
     return STN_OK;
+}
+
+stn_status stni_isa_choose(const char *name, enum stni_isa *out, struct stni_error *error)
+{
+    return stni_isa_choose_on(stni_isa_of_processor(), name, out, error);
 }

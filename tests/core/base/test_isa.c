@@ -1,6 +1,7 @@
 /* The set that a context runs is one that processor and build have, and the one that was asked for. */
 #include "harness.h"
 
+#include "core/base/isa_choice.h"
 #include "core/context/context.h"
 
 #include <shardtensor/shardtensor.h>
@@ -81,6 +82,28 @@ static void a_name_that_no_set_has_is_refused_with_those_that_are_known(void)
     CHECK_STR(text, "context: isa got \"sse9\", wanted one of \"base\", \"avx2\" and \"avx512\", or NULL for the widest");
 }
 
+/* On any processor, since the test says which. */
+static void a_set_that_the_processor_lacks_is_refused_with_what_it_offers(void)
+{
+    static const char *const wanted[] = {NULL, "context: isa got \"avx2\", but this processor offers \"base\" at most",
+                                         "context: isa got \"avx512\", but this processor offers \"avx2\" at most"};
+    int compared = 0;
+    for (int isa = STNI_ISA_AVX2; isa < STNI_ISA_COUNT; isa++) {
+        struct stni_error error = {0};
+        enum stni_isa got = STNI_ISA_COUNT;
+        if (!stni_isa_is_built((enum stni_isa)isa))
+            continue;
+        CHECK_STATUS(stni_isa_choose_on((enum stni_isa)(isa - 1), stni_isa_name((enum stni_isa)isa), &got, &error), STN_ERR_UNSUPPORTED);
+        CHECK_STR(error.text, wanted[isa]);
+        CHECK_I64(got, STNI_ISA_COUNT);
+        CHECK_STATUS(stni_isa_choose_on((enum stni_isa)isa, stni_isa_name((enum stni_isa)isa), &got, &error), STN_OK);
+        CHECK_I64(got, isa);
+        compared++;
+    }
+    if (compared == 0)
+        SKIP("this build has base kernels alone");
+}
+
 static void a_set_that_is_lacking_is_refused_with_what_there_is(void)
 {
     char text[512];
@@ -137,6 +160,7 @@ int main(int argc, char **argv)
         {"best_set_is_offered_by_the_processor", best_set_is_offered_by_the_processor},
         {"every_set_that_is_offered_can_be_forced", every_set_that_is_offered_can_be_forced},
         {"a_name_that_no_set_has_is_refused_with_those_that_are_known", a_name_that_no_set_has_is_refused_with_those_that_are_known},
+        {"a_set_that_the_processor_lacks_is_refused_with_what_it_offers", a_set_that_the_processor_lacks_is_refused_with_what_it_offers},
         {"a_set_that_is_lacking_is_refused_with_what_there_is", a_set_that_is_lacking_is_refused_with_what_there_is},
         {"a_launch_reads_the_environment_where_its_options_name_no_set", a_launch_reads_the_environment_where_its_options_name_no_set},
         {"an_older_callers_options_choose_the_widest_set", an_older_callers_options_choose_the_widest_set},
