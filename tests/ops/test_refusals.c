@@ -64,13 +64,26 @@ static const struct call {
 };
 enum { N_CALLS = sizeof calls / sizeof *calls };
 
-/* Forward and backward with inputs and a cotangent of the given values, rounded to `rounded`, computed in `dtype`.
- * Gradients in f64, then the result. */
-static void compute(stn_context *context, const struct call *call, stn_dtype rounded, stn_dtype dtype, double *const *values, stn_tensor **out)
+/* A tensor of f64, local where `mesh` is NULL. */
+static stn_tensor *made(stn_context *context, const stn_mesh *mesh, stn_placement placement, const struct random_shape *shape, const double *values)
+{
+    const stn_spec *spec;
+    if (!mesh)
+        return against_one_local(context, STN_DTYPE_F64, shape, values);
+    CHECK_STATUS(stn_spec_create(context, mesh, &placement, STN_DTYPE_F64, shape->ndim, shape->shape, NULL, &spec), STN_OK);
+    stn_tensor *tensor = stn_from_host_global(context, spec, values);
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+/* Forward and backward with inputs and a cotangent of the given values, rounded to `rounded`, computed in `dtype`; the first input is sharded along
+ * its first dim, the others are whole. Gradients in f64, then the result. */
+static void compute(stn_context *context, const stn_mesh *mesh, const struct call *call, stn_dtype rounded, stn_dtype dtype, double *const *values,
+                    stn_tensor **out)
 {
     stn_tensor *in[MAX_INPUTS] = {NULL};
     for (int i = 0; i < call->n_in; i++) {
-        in[i] = stn_detach(stn_cast(stn_cast(against_one_local(context, STN_DTYPE_F64, &call->in[i], values[i]), rounded), dtype));
+        in[i] = stn_detach(stn_cast(stn_cast(made(context, mesh, i == 0 ? stn_shard(0) : stn_replicate(), &call->in[i], values[i]), rounded), dtype));
         stn_set_requires_grad(in[i], 1);
     }
     stn_tensor *y = call->run(in);
@@ -78,7 +91,7 @@ static void compute(stn_context *context, const struct call *call, stn_dtype rou
     struct random_shape shape = {stn_spec_ndim(spec), {0}};
     for (int d = 0; d < shape.ndim; d++)
         shape.shape[d] = stn_spec_shape(spec)[d];
-    stn_tensor *cotangent = stn_cast(stn_cast(against_one_local(context, STN_DTYPE_F64, &shape, values[MAX_INPUTS]), rounded), dtype);
+    stn_tensor *cotangent = stn_cast(stn_cast(made(context, mesh, stn_replicate(), &shape, values[MAX_INPUTS]), rounded), dtype);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
     for (int i = 0; i < call->n_in; i++) {
         stn_tensor *gradient = NULL;
@@ -88,7 +101,7 @@ static void compute(stn_context *context, const struct call *call, stn_dtype rou
     out[call->n_in] = stn_cast(stn_detach(y), STN_DTYPE_F64);
 }
 
-static void check_call(stn_context *context, const struct call *call, stn_dtype dtype, const struct stni_refusals *refusals)
+static void check_call(stn_context *context, const stn_mesh *mesh, const struct call *call, stn_dtype dtype, const struct stni_refusals *refusals)
 {
     enum { MOST = 40000 };
     static const double tolerance[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = 3e-6, [STN_DTYPE_F16] = 0x1p-10, [STN_DTYPE_BF16] = 0x1p-7};
@@ -99,10 +112,10 @@ static void check_call(stn_context *context, const struct call *call, stn_dtype 
         values[i] = against_one_draw(&state, against_one_numel(&call->in[i]));
     values[MAX_INPUTS] = against_one_draw(&state, MOST);
     stn_scope_begin(context);
-    compute(context, call, dtype, STN_DTYPE_F64, values, want);
+    compute(context, NULL, call, dtype, STN_DTYPE_F64, values, want);
     for (int l = 0; l < STNI_LIBRARY_COUNT; l++)
         context->foreign.refusals[l] = *refusals;
-    compute(context, call, dtype, dtype, values, got);
+    compute(context, mesh, call, dtype, dtype, values, got);
     for (int i = 0; i <= call->n_in && CHECK_STATUS(stn_context_status(context), STN_OK); i++) {
         double *whole = calloc(MOST, sizeof *whole);
         test_read(want[i], whole, stn_spec_numel(stn_tensor_spec(want[i])));
@@ -122,7 +135,7 @@ static stn_status all_calls(stn_context *context, void *arg)
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
     for (int i = 0; i < N_CALLS; i++)
         for (int d = 0; d < (calls[i].transforms ? 1 : 3); d++)
-            check_call(context, &calls[i], dtypes[d], arg);
+            check_call(context, NULL, &calls[i], dtypes[d], arg);
     return STN_OK;
 }
 
@@ -166,6 +179,36 @@ static void one_run_is_refused(void)
         check_refusals(NULL, (struct stni_refusals){.run = n});
 }
 
+/* The rank whose libraries refuse, and what they refuse there; the others are served. */
+struct alone {
+    int rank;
+    struct stni_refusals refusals;
+};
+
+static stn_status sharded_calls(stn_context *context, void *arg)
+{
+    static const struct stni_refusals none;
+    const struct alone *alone = arg;
+    const int size = stn_context_size(context);
+    const struct stni_refusals *refusals = alone->rank < 0 || stn_context_rank(context) == alone->rank % size ? &alone->refusals : &none;
+    const stn_mesh *mesh = test_mesh(context, size, 0);
+    for (int i = 0; i < N_CALLS; i++)
+        check_call(context, mesh, &calls[i], i % 2 && !calls[i].transforms ? STN_DTYPE_BF16 : STN_DTYPE_F32, refusals);
+    return STN_OK;
+}
+
+static void a_refusal_on_one_rank_or_on_all_changes_no_value(void)
+{
+    static const struct alone cases[] = {{-1, {.question = -1}}, {-1, {.run = -1}}, {0, {.question = -1}}, {1, {.run = -1}}, {2, {.run = 2}}};
+    for (int ranks = 2; ranks <= 3; ranks++)
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+            struct alone alone = cases[k];
+            const stn_context_options options = {.size = sizeof options};
+            if (!CHECK_STATUS(test_launch(ranks, &options, sharded_calls, &alone), STN_OK))
+                fprintf(stderr, "  %d ranks, case %zu\n", ranks, k);
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -174,6 +217,7 @@ int main(int argc, char **argv)
         {"every_run_is_refused", every_run_is_refused},
         {"one_question_is_refused", one_question_is_refused},
         {"one_run_is_refused", one_run_is_refused},
+        {"a_refusal_on_one_rank_or_on_all_changes_no_value", a_refusal_on_one_rank_or_on_all_changes_no_value},
     };
     return TEST_MAIN(argc, argv, cases);
 }
