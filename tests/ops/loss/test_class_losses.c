@@ -253,6 +253,68 @@ static stn_status bad_target_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+enum { FAR_N = 3, FAR_C = 5 };
+
+/* In f64 and relative to `far`, from which all numbers are small. */
+static double far_loss(const double *x, const int64_t *target, double far, double *gradient)
+{
+    double loss = 0;
+    for (int i = 0; i < FAR_N; i++) {
+        double sum = 0;
+        for (int c = 0; c < FAR_C; c++)
+            sum += exp(x[FAR_C * i + c] - far);
+        loss += log(sum) - (x[FAR_C * i + target[i]] - far);
+        for (int c = 0; c < FAR_C; c++)
+            gradient[FAR_C * i + c] = exp(x[FAR_C * i + c] - far) / sum - (c == target[i]);
+    }
+    return loss;
+}
+
+static void check_far(stn_context *context, stn_dtype dtype, stn_placement placement, double far)
+{
+    static const int64_t shape[] = {FAR_N, FAR_C}, target[FAR_N] = {1, 4, 0};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement whole = stn_replicate();
+    const double eps = dtype == STN_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
+    const stn_spec *wide, *index;
+    double x[FAR_N * FAR_C], gradient[FAR_N * FAR_C], got[FAR_N * FAR_C], loss;
+    stn_tensor *g;
+    for (int i = 0; i < FAR_N * FAR_C; i++)
+        x[i] = far + (i * 7 % 5) * 0.25; /* exact in f32 */
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_spec_create(context, mesh, &placement, STN_DTYPE_F64, 2, shape, NULL, &wide), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &whole, STN_DTYPE_I64, 1, shape, NULL, &index), STN_OK);
+    stn_tensor *in = stn_detach(stn_cast(stn_from_host_global(context, wide, x), dtype));
+    CHECK_STATUS(stn_set_requires_grad(in, 1), STN_OK);
+    stn_tensor *y = stn_cross_entropy(in, stn_from_host_global(context, index, target), NULL, -100, STN_REDUCE_SUM, 0);
+    CHECK_STATUS(stn_backward(y), STN_OK);
+    CHECK_STATUS(stn_grad_of(in, &g), STN_OK);
+    stn_item(stn_cast(stn_detach(y), STN_DTYPE_F64), &loss);
+    CHECK_NEAR(loss, far_loss(x, target, far, gradient), 4 * eps);
+    test_read(stn_cast(g, STN_DTYPE_F64), got, FAR_N * FAR_C);
+    for (int i = 0; i < FAR_N * FAR_C; i++)
+        CHECK_NEAR(2 + got[i], 2 + gradient[i], 4 * eps); /* within 4 eps of a number below 1 */
+    stn_spec_release(&wide);
+    stn_spec_release(&index);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status far_body(stn_context *context, void *arg)
+{
+    static const double far[] = {1e3, -1e4, 1e6};
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        for (int d = 0; d < 2; d++)
+            for (int cut = 0; cut < 3; cut++)
+                check_far(context, d ? STN_DTYPE_F64 : STN_DTYPE_F32, cut ? stn_shard(cut - 1) : stn_replicate(), far[i]);
+    return STN_OK;
+}
+
+static void losses_and_gradients_far_from_0_keep_their_digits(void)
+{
+    test_worlds(far_body, NULL);
+}
+
 static void a_target_that_is_no_class_is_a_value_error(void)
 {
     test_ranks(2, bad_target_body, NULL);
@@ -297,6 +359,7 @@ int main(int argc, char **argv)
          values_are_those_of_plain_loops_and_derivatives_those_of_differences},
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"cut_classes_stay_cut", cut_classes_stay_cut},
+        {"losses_and_gradients_far_from_0_keep_their_digits", losses_and_gradients_far_from_0_keep_their_digits},
         {"halves_are_summed_wide", halves_are_summed_wide},
         {"a_target_that_is_no_class_is_a_value_error", a_target_that_is_no_class_is_a_value_error},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
