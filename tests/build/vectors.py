@@ -1,4 +1,5 @@
-"""Hot loops of the kernels for AVX2 and AVX-512 are vector code: the functions that tests/build/vectors.txt lists have the instructions named there.
+"""Hot loops of the kernels for AVX2 and AVX-512 are vector code: the functions that tests/build/vectors.txt lists have the instructions named there, or
+reload no vector from memory that they wrote in narrower parts.
 
 usage: vectors.py ROOT ISA ARCHIVE...
 
@@ -8,6 +9,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+from forwarding import failed_forwards
 
 WIDE = {"avx2": "ymm", "avx512": "zmm"}
 MEMBER = re.compile(r"^(\S+):\s+file format ")
@@ -37,16 +40,21 @@ def functions(archive):
 
 
 def with_callees(found, function):
+    """The instructions of each."""
     reached, left = set(), [function]
     while left:
         name = left.pop()
         if name in found and name not in reached:
             reached.add(name)
             left += [call.group(1) for call in map(CALL.match, found[name]) if call]
-    return [line for name in reached for line in found[name]]
+    return [found[name] for name in sorted(reached)]
 
 
-def problem(function, body, mnemonic, register):
+def problem(function, bodies, mnemonic, register):
+    body = [line for lines in bodies for line in lines]
+    if mnemonic == "in-registers" and body:
+        failed = [pair for lines in bodies for pair in failed_forwards(lines)]
+        return f"{function}: '{failed[0][1]}' waits for '{failed[0][0]}', and {len(failed) - 1} more" if failed else None
     wanted = re.compile(rf"{mnemonic}\s.*%{register}")
     if not body:
         return f"{function}: no such function"
@@ -62,8 +70,8 @@ def main():
         members.update(functions(archive))
     for source, function, mnemonic, register in rows(root / "tests/build/vectors.txt"):
         name = source.removeprefix("src/").replace("/", "_") + ".o"
-        body = with_callees(members.get(name, {}), function)
-        text = problem(f"{source}: {function}", body, mnemonic, WIDE[isa] if register == "wide" else register)
+        bodies = with_callees(members.get(name, {}), function)
+        text = problem(f"{source}: {function}", bodies, mnemonic, WIDE[isa] if register == "wide" else register)
         problems += [text] if text else []
         count += 1
     for text in problems:
