@@ -1,5 +1,6 @@
 /* What the benchmarks compute themselves: scores of pairs, and copies that the peers make. */
 #include "bench/bench.h"
+#include "bench/chunks.h"
 #include "bench/copy.h"
 #include "bench/peer_torch.h"
 #include "harness.h"
@@ -82,6 +83,20 @@ static void without_pytorch_there_is_no_peer(void)
     }
 }
 
+/* Where an op writes more than its first input is, the peer copied past the end of what it reads from. */
+static void buffers_of_the_memory_peer_hold_what_it_moves(void)
+{
+    static const double parts[] = {0, 0.25, 1, 1.5, 2, 7};
+    for (int64_t chunk = 0; chunk < 2000; chunk = 3 * chunk + 1)
+        for (int r = 0; r < 6; r++)
+            for (int w = 0; w < 6; w++) {
+                const struct chunks_memory m = chunks_memory_of(chunk, parts[r], parts[w]);
+                CHECK_I64(m.copied, (int64_t)((double)chunk * parts[w]));
+                CHECK(m.copied <= m.from && m.copied <= m.to);
+                CHECK(m.read <= 0 || (m.read < chunk ? m.read : chunk) <= m.from);
+            }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -90,6 +105,7 @@ int main(int argc, char **argv)
         {"what_was_not_measured_holds_no_number", what_was_not_measured_holds_no_number},
         {"an_allowance_is_held_as_often_as_it_fits_the_difference", an_allowance_is_held_as_often_as_it_fits_the_difference},
         {"every_way_of_copying_gives_the_same", every_way_of_copying_gives_the_same},
+        {"buffers_of_the_memory_peer_hold_what_it_moves", buffers_of_the_memory_peer_hold_what_it_moves},
         {"without_pytorch_there_is_no_peer", without_pytorch_there_is_no_peer},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -66,18 +66,29 @@ static float read_all(const float *x, int64_t n)
     return sum;
 }
 
+struct chunks_memory chunks_memory_of(int64_t chunk, double read, double written)
+{
+    const int64_t copied = (int64_t)((double)chunk * written), rest = (int64_t)((double)chunk * (read - written));
+    const int64_t most = copied > chunk ? copied : chunk; /* an op may write more than its first input is */
+    return (struct chunks_memory){.copied = copied, .read = rest, .from = most + 1, .to = copied + 1};
+}
+
+static struct chunks_memory memory_of(const struct chunks_rank *rank)
+{
+    return chunks_memory_of(rank->chunk, rank->world->c->read, rank->world->c->written);
+}
+
 /* Copies as much as is written, and reads the rest of what is read. */
 static double run_memory(void *arg, int64_t n)
 {
     struct chunks_rank *rank = arg;
-    const struct chunks_case *c = rank->world->c;
-    const int64_t copied = (int64_t)((double)rank->chunk * c->written), rest = (int64_t)((double)rank->chunk * (c->read - c->written));
-    const struct rows rows = {.to = rank->to, .from = rank->from, .n = 1, .length = copied, .to_stride = copied, .from_stride = copied};
+    const struct chunks_memory m = memory_of(rank);
+    const struct rows rows = {.to = rank->to, .from = rank->from, .n = 1, .length = m.copied, .to_stride = m.copied, .from_stride = m.copied};
     const double start = bench_now();
     for (int64_t i = 0; i < n; i++) {
-        if (copied > 0)
+        if (m.copied > 0)
             rank->copy(&rows);
-        for (int64_t left = rest; left > 0; left -= rank->chunk)
+        for (int64_t left = m.read; left > 0; left -= rank->chunk)
             rank->sum += read_all(rank->from, left < rank->chunk ? left : rank->chunk);
     }
     return bench_now() - start;
@@ -145,9 +156,9 @@ static stn_status make_peer(struct chunks_rank *rank)
     }
     if (c->other)
         return STN_OK;
-    const double most = c->written > 1 ? c->written : 1; /* chunks: an op may write more than its first input is */
-    rank->from = buffer_make_large((size_t)((double)rank->chunk * most + 1) * sizeof(float));
-    rank->to = buffer_make_large((size_t)((double)rank->chunk * c->written + 1) * sizeof(float));
+    const struct chunks_memory m = memory_of(rank);
+    rank->from = buffer_make_large((size_t)m.from * sizeof(float));
+    rank->to = buffer_make_large((size_t)m.to * sizeof(float));
     return rank->from == NULL || rank->to == NULL ? STN_ERR_MEMORY : STN_OK;
 }
 

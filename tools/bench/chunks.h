@@ -28,6 +28,13 @@ struct chunks_case {
     double gate, goal;
 };
 
+/** What the peer that is memory does for a chunk of so many floats, and what its buffers have to hold for that. */
+struct chunks_memory {
+    int64_t copied, read; /* read: beside what is copied, over and over from the buffer's start, at most `chunk` at a time */
+    int64_t from, to;     /* floats that the buffers hold */
+};
+struct chunks_memory chunks_memory_of(int64_t chunk, double read, double written);
+
 /** Measures every case. */
 void chunks_run(struct bench *bench, const char *name, const struct chunks_case *cases, int n);
 
