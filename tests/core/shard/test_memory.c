@@ -6,6 +6,7 @@
 #include "core/redistribute/redistribute.h"
 #include "core/shard/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* From S(0) in uneven pieces through what each part of a redistribution needs: one exchange, a sum made in pieces, another mesh. */
@@ -75,9 +76,51 @@ static void every_allocation_that_fails_is_a_status(void)
     CHECK(failures > 40);
 }
 
+enum { HELD = 8 };
+
+/* Bytes asked of the host for `n` specs on a mesh of world / 2 x 2 ranks, of shapes that differ; sharded over all ranks in balanced pieces, or over
+ * the two of axis 1 in the given ones. */
+static int64_t bytes_of_specs(int world, const int64_t *rows, int n)
+{
+    const int sizes[] = {world / 2, 2};
+    const int64_t *const given[] = {rows, NULL};
+    stn_context *context = world_rank(world / 2, world);
+    const stn_placement all[] = {stn_shard(0), stn_shard(0)}, last[] = {stn_replicate(), stn_shard(0)};
+    const stn_spec_options options = {.size = sizeof options, .sizes = rows ? given : NULL};
+    const stn_mesh *mesh = NULL;
+    const stn_spec *specs[HELD] = {NULL};
+    CHECK_STATUS(stn_mesh_create(context, 2, sizes, NULL, NULL, &mesh), STN_OK);
+    const int64_t before = counted_host_bytes();
+    for (int i = 0; i < n; i++) {
+        const int64_t shape[] = {1000003, 1 + i};
+        CHECK_STATUS(stn_spec_create(context, mesh, rows ? last : all, STN_DTYPE_F32, 2, shape, &options, &specs[i]), STN_OK);
+    }
+    const int64_t bytes = counted_host_bytes() - before;
+    for (int i = 0; i < n; i++)
+        stn_spec_release(&specs[i]);
+    world_end(context);
+    return bytes;
+}
+
+/* Every rank keeps the pieces of the ranks that share a dim, once for all specs that have them, and of no others. */
+static void memory_of_a_spec_does_not_grow_with_the_world(void)
+{
+    static const int64_t rows[] = {1000000, 3};
+    static const int worlds[] = {100, 3000, 100000};
+    const int64_t balanced = bytes_of_specs(4, NULL, 1), uneven = bytes_of_specs(4, rows, 1), many = bytes_of_specs(4, rows, HELD);
+    CHECK(balanced > 0 && uneven > 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_I64(bytes_of_specs(worlds[i], NULL, 1), balanced);
+        CHECK_I64(bytes_of_specs(worlds[i], rows, 1), uneven);
+        CHECK_I64(bytes_of_specs(worlds[i], rows, HELD), many);
+    }
+    printf("     bytes: balanced %lld, two uneven pieces %lld\n", (long long)balanced, (long long)uneven);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"memory_of_a_spec_does_not_grow_with_the_world", memory_of_a_spec_does_not_grow_with_the_world},
         {"every_allocation_that_fails_is_a_status", every_allocation_that_fails_is_a_status},
     };
     return TEST_MAIN(argc, argv, cases);
