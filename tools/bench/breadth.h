@@ -4,7 +4,7 @@
 
 #include <shardtensor/shardtensor.h>
 
-enum { BREADTH_INPUTS = 4, BREADTH_DIMS = 5 };
+enum { BREADTH_INPUTS = 7, BREADTH_DIMS = 5 };
 
 struct breadth_input {
     stn_dtype dtype;
@@ -24,6 +24,15 @@ struct breadth_case {
     int with_gradient; /* measured forward alone, and with the gradients of its floating inputs */
     struct breadth_input input[BREADTH_INPUTS];
 };
+
+/** A block of a transformer on 8 samples of 256 tokens, 256 wide, with 4 heads: tokens, weight and bias of both norms, weights of queries, keys and
+ *  values, of the output, and of the two layers behind. */
+stn_tensor *breadth_transformer(stn_tensor *const *x);
+extern const char breadth_transformer_torch[];
+
+/** A U-Net of two levels: images, and three kernels of 3 x 3. */
+stn_tensor *breadth_unet(stn_tensor *const *x);
+extern const char breadth_unet_torch[];
 
 extern const struct breadth_case breadth_cases[];
 extern const int breadth_n_cases;

@@ -226,6 +226,13 @@ const struct breadth_case breadth_cases[] = {
     {"tril", tril, "torch.tril(*x)", 0, {PLANE}},
     {"roll", roll, "x[0].roll(5, 1)", 0, {PLANE}},
     {"flip", flip, "x[0].flip(1)", 0, {PLANE}},
+    {"a transformer's block", breadth_transformer, breadth_transformer_torch, 1,
+     {IN(F32, 0, 8, 256, 256), IN(F32, -1, 256), IN(F32, -1, 256), IN(F32, -1, 768, 256), IN(F32, -1, 256, 256), IN(F32, -1, 1024, 256),
+      IN(F32, -1, 256, 1024)}},
+    {"a U-Net of two levels", breadth_unet, breadth_unet_torch, 1,
+     {IN(F32, 0, 8, 16, 128, 128), IN(F32, -1, 32, 16, 3, 3), IN(F32, -1, 64, 32, 3, 3), IN(F32, -1, 16, 96, 3, 3)}},
+    {"a U-Net of two levels, cut rows", breadth_unet, breadth_unet_torch, 1,
+     {IN(F32, 2, 8, 16, 128, 128), IN(F32, -1, 32, 16, 3, 3), IN(F32, -1, 64, 32, 3, 3), IN(F32, -1, 16, 96, 3, 3)}},
     {"pad circular", pad, "F.pad(x[0], (1, 1, 1, 1), mode='circular')", 0, {IMAGES}},
 };
 
