@@ -29,6 +29,9 @@ static void find_script(void)
     find(module, "standin_nccl_reset", &script.reset);
     find(module, "standin_nccl_live", &script.live);
     find(module, "standin_nccl_calls", &script.calls);
+    find(module, "standin_nccl_number", &script.number);
+    find(module, "standin_nccl_join", &script.join);
+    find(module, "standin_nccl_leave", &script.leave);
     dlclose(module);
 }
 

@@ -13,6 +13,9 @@ struct nccl_script {
     void (*reset)(void);
     int (*live)(void);
     int (*calls)(const char *function);
+    long (*number)(void);
+    struct ncclComm *(*join)(long number, int n, int rank, int device);
+    void (*leave)(struct ncclComm *comm);
 };
 const struct nccl_script *nccl_script(void);
 

@@ -316,4 +316,29 @@ VISIBLE int standin_nccl_calls(const char *function)
     return standin::the_script().calls[function];
 }
 
+VISIBLE long standin_nccl_number(void)
+{
+    ncclUniqueId id;
+    long number = 0;
+    ncclGetUniqueId(&id);
+    std::memcpy(&number, id.internal, sizeof number);
+    return number;
+}
+
+VISIBLE struct ncclComm *standin_nccl_join(long number, int n, int rank, int device)
+{
+    ncclUniqueId id = {};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm = nullptr;
+    std::memcpy(id.internal, &number, sizeof number);
+    config.blocking = 1;
+    cudaSetDevice(device);
+    return ncclCommInitRankConfig(&comm, n, id, rank, &config) == ncclSuccess ? comm : nullptr;
+}
+
+VISIBLE void standin_nccl_leave(struct ncclComm *comm)
+{
+    ncclCommDestroy(comm);
+}
+
 }

@@ -33,6 +33,12 @@ void standin_nccl_reset(void);
 int standin_nccl_live(void);
 int standin_nccl_calls(const char *function);
 
+/* A program's own communicators: the number of a new one, a rank's end of it, on a device, once all n have come, and its end. */
+struct ncclComm;
+long standin_nccl_number(void);
+struct ncclComm *standin_nccl_join(long number, int n, int rank, int device);
+void standin_nccl_leave(struct ncclComm *comm);
+
 #ifdef __cplusplus
 }
 #endif
