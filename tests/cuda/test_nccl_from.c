@@ -137,13 +137,18 @@ static void where_no_split_is_given_one_is_made_anew(void)
 
 static void what_is_refused_is_refused_on_all_ranks_and_the_control_serves_on(void)
 {
-    play((struct scene){.wrong = 1, .device = 7, .status = STN_ERR_ARGUMENT, .refusal = "device got 7, wanted 1, the communicator's"}, RANKS, RANKS);
-    play((struct scene){.wrong = 2, .device = -1, .rank_order = 1, .status = STN_ERR_MISMATCH, .refusal = "ranks differ in rank_order"}, RANKS, RANKS);
-    play((struct scene){.wrong = 0, .device = -1, .without = 1, .status = STN_ERR_MISMATCH, .refusal = "or in whether they pass an ncclComm_t"}, RANKS,
-         RANKS);
-    play((struct scene){.wrong = -1, .device = 99, .without = 1, .status = STN_ERR_DEVICE, .refusal = "device got 99, wanted less than"}, RANKS, RANKS);
-    play((struct scene){.wrong = -1, .device = -1, .reversed = 1, .status = STN_ERR_ARGUMENT, .refusal = "comm got rank 2 of 3, wanted 0 of 3, the control's"},
-         RANKS, 0);
+    static const struct {
+        struct scene scene;
+        int splits; /* of the call that works */
+    } refused[] = {
+        {{.wrong = 1, .device = 7, .status = STN_ERR_ARGUMENT, .refusal = "device got 7, wanted 1, the communicator's"}, RANKS},
+        {{.wrong = 2, .device = -1, .rank_order = 1, .status = STN_ERR_MISMATCH, .refusal = "ranks differ in rank_order"}, RANKS},
+        {{.wrong = 0, .device = -1, .without = 1, .status = STN_ERR_MISMATCH, .refusal = "or in whether they pass an ncclComm_t"}, RANKS},
+        {{.wrong = -1, .device = 99, .without = 1, .status = STN_ERR_DEVICE, .refusal = "device got 99, wanted less than"}, RANKS},
+        {{.wrong = -1, .device = -1, .reversed = 1, .status = STN_ERR_ARGUMENT, .refusal = "comm got rank 2 of 3, wanted 0 of 3, the control's"}, 0},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        play(refused[i].scene, RANKS, refused[i].splits);
 }
 
 static void bad_arguments_are_refused(void)
