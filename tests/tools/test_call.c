@@ -182,9 +182,31 @@ static void special_numbers_of_several_inputs_are_compared(void)
     CHECK(judged_special("probe", 0, 1, INFINITY));
     CHECK(judged_special("probe", 1, 1, NAN));
     CHECK(!judged_special("probe", 0, NAN, NAN));
+    CHECK(!judged_special("scatter_reduce", 0, INFINITY, NAN)); /* of 1e30, 1e30 and 0 */
     CHECK(!judged_special("probe", 0, INFINITY, 3e38f)); /* a rounding apart */
     CHECK(!judged_special("probe", 1, INFINITY, NAN));   /* infinity times a part of 0 */
     CHECK(!judged_special("matmul", 0, 1, NAN));
+}
+
+/* Alone no rank has the mesh; the ranks of the first one are compared with each other. */
+static void replicas_of_a_collective_are_compared(void)
+{
+    static const stn_op_desc op = {.size = sizeof op, .name = "dist_all_reduce", .flags = STN_OP_PER_RANK};
+    struct call *call = new_call();
+    struct call_outcome alone = {.status = STN_ERR_ARGUMENT}, ranks[2] = {outcome_of(&one_number), outcome_of(&other_number)};
+    call->op = &op;
+    call->n_attrs = 1;
+    call->attrs[0].attr.type = STN_ATTR_INT;
+    snprintf(call->attrs[0].name, sizeof call->attrs[0].name, "mesh");
+    one_number = 1;
+    other_number = 1 + 0x1p-23f;
+    CHECK(judged(call, &alone, ranks, "ranks 0 and 1 have other bits"));
+    other_number = 1;
+    CHECK(!judged(call, &alone, ranks, ""));
+    other_number = 2;
+    call->attrs[0].attr.value.i = 2; /* another mesh, which may have some of the ranks */
+    CHECK(!judged(call, &alone, ranks, ""));
+    free(call);
 }
 
 static void a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too(void)
@@ -228,6 +250,7 @@ int main(int argc, char **argv)
         {"every_op_gets_calls_that_run", every_op_gets_calls_that_run},
         {"what_differs_is_found", what_differs_is_found},
         {"special_numbers_of_several_inputs_are_compared", special_numbers_of_several_inputs_are_compared},
+        {"replicas_of_a_collective_are_compared", replicas_of_a_collective_are_compared},
         {"a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too", a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too},
         {"a_printed_call_names_what_is_given", a_printed_call_names_what_is_given},
     };

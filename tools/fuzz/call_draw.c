@@ -188,6 +188,8 @@ static void draw_base(struct call_draft *d)
     d->dtype = call_chance(d, 60) ? STN_DTYPE_F32 : (stn_dtype)call_below(d, STN_DTYPE_COUNT);
     d->numbers = call_chance(d, 60) ? NUMBERS_REAL : call_chance(d, 60) ? NUMBERS_WHOLE : NUMBERS_SPECIAL;
     d->mesh = call_chance(d, 65) ? MESH_LINE : (enum call_mesh)call_below(d, MESHES);
+    if ((d->call->op->flags & STN_OP_PER_RANK) != 0 && call_chance(d, 90))
+        d->mesh = MESH_LOCAL;
     d->equation = strcmp(d->call->op->name, "einsum") == 0 ? call_draw_equation(d) : NULL;
     d->pattern = call_chance(d, 80) ? d->equation ? d->equation : call_pattern_of(d->call->op->name) : NULL;
 }

@@ -56,7 +56,7 @@ static const struct range {
 } ranges[] = {
     {"stride", 1, 2}, {"dilation", 1, 2}, {"kernel_size", 1, 3}, {"padding", 0, 1}, {"groups", 1, 1}, {"output_padding", 0, 1}, {"num_groups", 1, 4},
     {"output_size", 1, 4}, {"upscale_factor", 1, 2}, {"downscale_factor", 1, 2}, {"size", 1, 4}, {"k", 1, 2}, {"chunks", 1, 3}, {"split_size", 1, 3},
-    {"repeats", 0, 3}, {"start", 0, 2}, {"length", 0, 2}, {"step", 1, 2}, {"num_classes", 8, 9},
+    {"repeats", 0, 3}, {"start", 0, 2}, {"length", 0, 2}, {"step", 1, 2}, {"num_classes", 8, 9}, {"mesh", 0, 3},
 };
 
 int call_range_of(const char *attr, int *least, int *most)

@@ -148,14 +148,33 @@ static int contracts(const char *op)
     return 0;
 }
 
-/* One of the two, or both, are infinite or NaN, or above 1e15. */
+/* Products of elements: of extremes the order decides what overflows before a 0 comes, and a complex infinity times 1 has a NaN. */
+static int multiplies_up(const char *op)
+{
+    return strcmp(op, "prod") == 0 || strcmp(op, "cumprod") == 0 || strcmp(op, "scatter_reduce") == 0;
+}
+
+/* Whether results are made of several elements of one input, whose order decides what overflows. */
+static int may_reduce(const struct judge *j, int64_t numel)
+{
+    int reduces = j->call->n_inputs == 1;
+    for (int i = 0; i < j->call->n_inputs; i++) {
+        int64_t n = 1;
+        for (int d = 0; d < j->call->inputs[i].ndim; d++)
+            n *= j->call->inputs[i].shape[d];
+        reduces |= n > numel;
+    }
+    return reduces;
+}
+
+/* Infinite or NaN, or above 1e15. */
 static int is_extreme(double x)
 {
     return !isfinite(x) || fabs(x) > 1e15;
 }
 
-/* Two numbers that one order of adding up gives and another does not: infinity, NaN, and large ones just below. Sums are those of contractions, of
- * pending reductions and of gradients, which add up over what was broadcast; there an infinity times another rank's part, 0, is NaN. */
+/* Two numbers that one order of adding up gives and another does not: infinity, NaN, and large ones just below. Sums are those of reductions,
+ * pending ones too, and of gradients, which add up over what was broadcast; there an infinity times another rank's part, 0, is NaN. */
 static int follows_from_order(const struct judge *j, double x, double y, const struct scale *scale)
 {
     if (!is_extreme(x) || !is_extreme(y))
@@ -167,7 +186,8 @@ static int is_near(const struct judge *j, double x, double y, const struct scale
 {
     if (x == y || (isnan(x) && isnan(y)))
         return 1;
-    if (j->call->special && j->call->n_inputs > 1 && contracts(j->call->op->name)) /* so does every digit */
+    const char *op = j->call->op->name;
+    if (j->call->special && (multiplies_up(op) || (j->call->n_inputs > 1 && contracts(op)))) /* so does every digit */
         return 1;
     if (!isfinite(x) || !isfinite(y))
         return (j->call->special || j->call->pending) && follows_from_order(j, x, y, scale);
@@ -177,7 +197,7 @@ static int is_near(const struct judge *j, double x, double y, const struct scale
 static int values_differ(const struct judge *j, const char *what, int at, const struct call_result *one, const struct call_result *many)
 {
     const int64_t n = one->numel * (number_parts(one->dtype) == 2 ? 2 : 1);
-    struct scale scale = {bound_of_call(j, one->dtype), strcmp(what, "gradient") == 0 ? 1 : 1e-2, strcmp(what, "gradient") == 0};
+    struct scale scale = {bound_of_call(j, one->dtype), strcmp(what, "gradient") == 0 ? 1 : 1e-2, strcmp(what, "gradient") == 0 || may_reduce(j, one->numel)};
     for (int64_t i = 0; i < n; i++) {
         const double x = fabs(call_number_at(one->dtype, one->data, i));
         scale.largest = isfinite(x) && x > scale.largest ? x : scale.largest;
@@ -203,6 +223,37 @@ static int results_differ(const struct judge *j, const char *what, int n, const 
             return 1;
         *compared += a->data && b->data;
     }
+    return 0;
+}
+
+/* What every rank of a mesh gets alike, to the bit, of a collective of per-rank tensors. */
+static int gives_replicas(const char *op)
+{
+    return strcmp(op, "dist_all_reduce") == 0 || strcmp(op, "dist_all_gather") == 0 || strcmp(op, "dist_broadcast") == 0;
+}
+
+/* Meshes are numbered as they are made; the first one has all ranks. */
+static int is_over_all_ranks(const struct call *call)
+{
+    for (int i = 0; i < call->n_attrs; i++)
+        if (strcmp(call->attrs[i].name, "mesh") == 0)
+            return call->attrs[i].attr.type == STN_ATTR_INT && call->attrs[i].attr.value.i == 0;
+    return 0;
+}
+
+static int replicas_differ(const struct judge *j, int64_t *compared)
+{
+    const struct call_outcome *a = &j->ranks[0];
+    for (int r = 1; r < j->n; r++)
+        for (int k = 0; k < a->n_outputs; k++) {
+            const struct call_result *x = &a->outputs[k], *y = &j->ranks[r].outputs[k];
+            if (j->ranks[r].status != STN_OK || !x->data || !y->data)
+                continue;
+            const size_t bytes = (size_t)x->numel * stn_dtype_size(x->dtype);
+            if (x->dtype != y->dtype || x->numel != y->numel || memcmp(x->data, y->data, bytes) != 0)
+                return wrong(j, "output %d: ranks 0 and %d have other bits", k, r);
+            ++*compared;
+        }
     return 0;
 }
 
@@ -237,6 +288,8 @@ int call_judge(const struct call *call, const struct call_outcome *alone, int n,
     const int per_rank = (call->op->flags & STN_OP_PER_RANK) != 0;
     if (fails_by_itself(&judge) || (!per_rank && !call_aborted(n, ranks) && differ_between_ranks(&judge)))
         return 1;
+    if (n > 0 && !call_aborted(n, ranks) && gives_replicas(call->op->name) && is_over_all_ranks(call))
+        return replicas_differ(&judge, compared);
     if (n == 0 || alone->refused || call->mixed || per_rank || call_aborted(n, ranks))
         return 0;
     return differ_from_one(&judge, compared);
