@@ -197,7 +197,8 @@ static int is_near(const struct judge *j, double x, double y, const struct scale
 static int values_differ(const struct judge *j, const char *what, int at, const struct call_result *one, const struct call_result *many)
 {
     const int64_t n = one->numel * (number_parts(one->dtype) == 2 ? 2 : 1);
-    struct scale scale = {bound_of_call(j, one->dtype), strcmp(what, "gradient") == 0 ? 1 : 1e-2, strcmp(what, "gradient") == 0 || may_reduce(j, one->numel)};
+    const int is_gradient = strcmp(what, "gradient") == 0;
+    struct scale scale = {bound_of_call(j, one->dtype), is_gradient ? 1 : 1e-2, is_gradient || may_reduce(j, one->numel)};
     for (int64_t i = 0; i < n; i++) {
         const double x = fabs(call_number_at(one->dtype, one->data, i));
         scale.largest = isfinite(x) && x > scale.largest ? x : scale.largest;
