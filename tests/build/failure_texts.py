@@ -9,7 +9,7 @@ LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 MACRO = re.compile(r'"\s+[A-Z_0-9a-z]+\s+"')  # between two literals: PRId64 and its like
 CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+|\.\*)?(?:hh|h|ll|l|z|t|j)?[a-zA-Z]")
 AT_A_RANK = re.compile(r"^rank \d+: ")  # put before what a rank says where others tell it
-LEAST = 20  # characters of a format that are its own: shorter ones match anything
+LEAST = 16  # characters of a format that are its own: shorter ones match anything
 
 
 def formats(root):

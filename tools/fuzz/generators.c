@@ -67,7 +67,7 @@ static const struct generator table[] = {
     /* Reductions, scans, orders. */
     {.op = "sum", .draw = draw_reduced, .lo = -9, .hi = 9},
     {.op = "mean", .draw = draw_reduced},
-    {.op = "logsumexp", .draw = draw_reduced},
+    {.op = "logsumexp", .draw = draw_reduced, .keeps_result = 1},
     {.op = "amax", .draw = draw_reduced, .distinct = 1, .keeps_result = 1},
     {.op = "amin", .draw = draw_reduced, .distinct = 1, .keeps_result = 1},
     {.op = "vector_norm", .draw = draw_reduced, .lo = 0.1, .hi = 100, .keeps_result = 1},
