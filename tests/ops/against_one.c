@@ -263,6 +263,19 @@ void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *me
     CHECK_STATUS(stn_scope_end(context), STN_OK);
 }
 
+void against_one_check_drawn(stn_context *context, uint64_t state, int rounds, stn_tensor *(*call)(stn_tensor *const *in, const void *arg))
+{
+    for (int i = 0; i < rounds; i++) {
+        struct random_shape shape;
+        random_shape(&state, &shape);
+        const uint64_t drawn = world_random(&state, 1 << 30);
+        double *values = against_one_draw(&state, against_one_numel(&shape));
+        const struct against_one_op op = {.call = call, .arg = &drawn, .n_in = 1, .in = {{STN_DTYPE_F64, shape, values, 1u << STN_SUM}}};
+        against_one_check(context, &state, random_mesh(&state, context), &op);
+        free(values);
+    }
+}
+
 /* Differences */
 
 /* Values of all that the gradient of <cotangent, op(in)> depends on: the inputs, and the cotangent behind them. */

@@ -31,6 +31,10 @@ struct against_one_op {
  *  F32 inputs for a drawn cotangent in a drawn layout, and the derivatives of those gradients. Collective. Ranks outside the mesh take part. */
 void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *mesh, const struct against_one_op *op);
 
+/** The same for `rounds` drawn F64 tensors, meshes and layouts with pending sums, of a call with one input whose `arg` is a drawn uint64_t, to draw
+ *  more from. */
+void against_one_check_drawn(stn_context *context, uint64_t state, int rounds, stn_tensor *(*call)(stn_tensor *const *in, const void *arg));
+
 /** Compares gradients, and the derivatives of gradients, of the op on whole local F64 tensors with central differences along drawn
  *  directions: what against_one_check cannot see is an error that layouts share. Local. */
 void against_one_differences(stn_context *context, uint64_t *state, const struct against_one_op *op);

@@ -26,20 +26,6 @@ static stn_status check(stn_op_call *call)
     return stni_reduction_check(call);
 }
 
-/* The note: the axes along which sums are added up. */
-static stn_status place(stn_op_call *call)
-{
-    const struct stni_reduction_attrs *attrs = call->attrs;
-    struct stni_layout in = call->in_spec[0]->layout, out;
-    const uint32_t reduced = stni_dims_mask_of(&attrs->dim, in.ndim);
-    int to[STN_MAX_NDIM];
-    stni_reduction_dims(in.ndim, reduced, attrs->keepdim, to);
-    stni_reduction_layout(&in, reduced, to, STN_SUM, 0, &call->out_meta[0], &out);
-    call->note = stni_layout_reduce(&out, 0);
-    STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
-    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
-}
-
 static stn_status run(stn_op_call *call)
 {
     struct stni_exact_sum_args args = {.count = call->out[0]->spec->local_numel};
@@ -78,7 +64,7 @@ static const stn_kernel kernels[] = {
     STNI_CPU_ROW("round", DTYPES, struct stni_exact_sum_args, stni_exact_sum_round_cpu, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check, .place = stni_reduction_place_joined, .run = run, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
 };
 
 static const struct stni_reduction_rule rule = {.op = STNI_REDUCTION_sum};

@@ -5,12 +5,12 @@
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/reduce/exact_sum_kernel.h"
+#include "ops/reduce/reduce_dims.cuh"
 
 namespace {
 
 enum { THREADS = 256, FEW = 64, PER_BLOCK = 1 << 14, MOST_BLOCKS = 1 << 15 };
 enum { MOST_WORDS = STNI_EXACT_DIGITS_F64 + STNI_EXACT_COUNTS };
-enum { ELEMENT, RESULT, SIDES };
 
 typedef unsigned long long word; /* atomicAdd knows no signed one of its size; sums wrap alike */
 
@@ -42,7 +42,7 @@ template <class S> __global__ void __launch_bounds__(THREADS) add_alone(const __
     any_offsets_of(g.kept, result, at);
     word *const sum = g.sums + at[RESULT] * g.words;
     for (int64_t i = 0; i < g.reduced.count; i++) {
-        const stni_exact_addend a = addend_at<S>(g, at[ELEMENT], i);
+        const stni_exact_addend a = addend_at<S>(g, at[IN], i);
         for (int j = 0; j < 3; j++)
             if (a.word[j])
                 sum[a.at + j] += (word)a.word[j];
@@ -59,7 +59,7 @@ template <class S> __global__ void __launch_bounds__(THREADS) add(const __grid_c
     __syncthreads();
     any_offsets_of(g.kept, result, at);
     for (int64_t i = g.first + (int64_t)blockIdx.y * THREADS + threadIdx.x; i < g.end; i += step) {
-        const stni_exact_addend a = addend_at<S>(g, at[ELEMENT], i);
+        const stni_exact_addend a = addend_at<S>(g, at[IN], i);
         for (int j = 0; j < 3; j++)
             if (a.word[j])
                 atomicAdd(&part[a.at + j], (word)a.word[j]);
@@ -104,16 +104,9 @@ void launch_add(const stni_exact_sum_args &args, cudaStream_t stream)
 {
     const stni_reduce_args &a = args.of;
     const int digits = stni_exact_digits(a.in_dtype), words = digits + STNI_EXACT_COUNTS;
-    addition g = {no_dims<SIDES>(), no_dims<1>(), a.in, reinterpret_cast<word *>(args.sums), words, 0, 0};
+    addition g = {{}, {}, a.in, reinterpret_cast<word *>(args.sums), words, 0, 0};
     cudaMemsetAsync(args.sums, 0, (size_t)(args.count * words) * sizeof(int64_t), stream);
-    if (a.empty)
-        return;
-    for (int d = 0; d < a.n_kept; d++)
-        add_dim(g.kept, a.kept[d], {a.kept_in[d], a.kept_out[d]});
-    for (int d = 0; d < a.n_reduced; d++)
-        add_dim(g.reduced, a.reduced[d], {a.reduced_in[d]});
-    end_dims(g.kept);
-    end_dims(g.reduced);
+    reduce_dims(a, g.kept, g.reduced);
     for (; g.first < g.reduced.count; g.first = g.end) {
         g.end = g.reduced.count - g.first < STNI_EXACT_BEFORE_CARRY ? g.reduced.count : g.first + STNI_EXACT_BEFORE_CARRY;
         dispatch_floating(a.in_dtype, [&](auto element) { launch_part<decltype(element)>(g, stream); });

@@ -43,20 +43,6 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* The note: the axes whose ranks share results. */
-static stn_status place(stn_op_call *call)
-{
-    const struct stni_reduction_attrs *attrs = call->attrs;
-    struct stni_layout in = call->in_spec[0]->layout, out;
-    const uint32_t reduced = stni_dims_mask_of(&attrs->dim, in.ndim);
-    int to[STN_MAX_NDIM];
-    stni_reduction_dims(in.ndim, reduced, attrs->keepdim, to);
-    stni_reduction_layout(&in, reduced, to, STN_SUM, 0, &call->out_meta[0], &out);
-    call->note = stni_layout_reduce(&out, 0);
-    STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
-    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
-}
-
 static stn_status scratch(const stn_op_call *call, int64_t count, double **out)
 {
     void *memory;
@@ -159,7 +145,7 @@ static const stn_kernel kernels[] = {
     STNI_CPU_ROW("finish", STNI_FLOATING, struct stni_logsumexp_args, stni_logsumexp_finish_cpu, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check, .place = stni_reduction_place_joined, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
 };
 static const stn_input_schema backward_inputs[] = {{"input", 0, 0}, {"output", 0, 0}, {"grad", 0, 0}};
 

@@ -7,10 +7,9 @@
 #include "core/device/cuda/teams.cuh"
 #include "ops/cpu/math.cuh"
 #include "ops/reduce/logsumexp_kernel.h"
+#include "ops/reduce/reduce_dims.cuh"
 
 namespace {
-
-enum { IN, RESULT, SIDES };
 
 /* Of some elements: the largest, and the sum of exp(x - largest). */
 template <class A> struct pair {
@@ -126,16 +125,7 @@ reduction reduction_of(const stni_logsumexp_args &args)
     const stni_reduce_args &a = args.of;
     const int kept = a.n_kept - 1, reduced = a.n_reduced - 1;
     reduction g = {};
-    g.kept = no_dims<SIDES>();
-    g.reduced = no_dims<1>();
-    for (int d = 0; d < a.n_kept; d++)
-        add_dim(g.kept, a.kept[d], {a.kept_in[d], a.kept_out[d]});
-    for (int d = 0; d < a.n_reduced && !a.empty; d++)
-        add_dim(g.reduced, a.reduced[d], {a.reduced_in[d]});
-    end_dims(g.kept);
-    end_dims(g.reduced);
-    if (a.empty)
-        g.reduced.count = 0;
+    reduce_dims(a, g.kept, g.reduced);
     g.team = teams_of(g.reduced.count, g.kept.count, kept >= 0 && (reduced < 0 || a.kept_in[kept] < a.reduced_in[reduced]));
     g.part = parts_of(g.reduced.count, g.team.rows, blocks_for(g.kept.count, teams_count(g.team)));
     g.in = a.in;

@@ -10,7 +10,7 @@
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/parts.cuh"
-#include "ops/reduce/reduce_kernel.h"
+#include "ops/reduce/reduce_dims.cuh"
 
 namespace {
 
@@ -110,8 +110,6 @@ template <int OP, class A> STNI_DEVICE A joined(A p, A v)
     STNI_REDUCTION_LIST(ROW)
 #undef ROW
 }
-
-enum { IN, RESULT, SIDES };
 
 struct reduction {
     operands<SIDES> kept;
@@ -244,14 +242,7 @@ template <int OP> void launch_op(const struct stni_reduce_args &a, const reducti
 reduction reduction_of(const struct stni_reduce_args &a)
 {
     reduction g = {};
-    g.kept = no_dims<SIDES>();
-    g.reduced = no_dims<1>();
-    for (int d = 0; d < a.n_kept; d++)
-        add_dim(g.kept, a.kept[d], {a.kept_in[d], a.kept_out[d]});
-    for (int d = 0; d < a.n_reduced && !a.empty; d++)
-        add_dim(g.reduced, a.reduced[d], {a.reduced_in[d]});
-    end_dims(g.kept);
-    end_dims(g.reduced);
+    reduce_dims(a, g.kept, g.reduced);
     g.in = a.in;
     g.out = a.out;
     g.in_dtype = a.in_dtype;
@@ -260,8 +251,6 @@ reduction reduction_of(const struct stni_reduce_args &a)
     g.divides = a.divides;
     g.roots = a.roots;
     g.divisor = (double)a.divisor;
-    if (a.empty)
-        g.reduced.count = 0;
     g.rows = rows_of(a, g.reduced.count, g.kept.count);
     g.part = parts_of(g.reduced.count, g.rows, blocks_for(g.kept.count, THREADS / g.rows));
     g.found = a.workspace;

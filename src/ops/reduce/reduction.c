@@ -144,6 +144,19 @@ void stni_reduction_args_make(const stn_op_call *call, const struct stni_reducti
     args->n_reduced = args->empty ? 0 : stni_merge_dims(args->n_reduced, args->reduced, 1, (int64_t *[]){args->reduced_in});
 }
 
+stn_status stni_reduction_place_joined(stn_op_call *call)
+{
+    const struct stni_reduction_attrs *attrs = call->attrs;
+    struct stni_layout in = call->in_spec[0]->layout, out;
+    const uint32_t reduced = stni_dims_mask_of(&attrs->dim, in.ndim);
+    int to[STN_MAX_NDIM];
+    stni_reduction_dims(in.ndim, reduced, attrs->keepdim, to);
+    stni_reduction_layout(&in, reduced, to, STN_SUM, 0, &call->out_meta[0], &out);
+    call->note = stni_layout_reduce(&out, 0);
+    STNI_TRY(stni_spec_intern(call->context, &in, &call->want[0]));
+    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
+}
+
 stn_status stni_reduction_launch(const stn_op_call *call, int slot, struct stni_reduce_args *args)
 {
     const size_t bytes = stn_op_workspace(call, slot, args->in_dtype, args);

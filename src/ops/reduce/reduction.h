@@ -54,6 +54,9 @@ stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uin
 
 stn_status stni_reduction_check(stn_op_call *call);
 
+/* Where run joins what ranks found, so that nothing is left pending. The note: the axes whose ranks share results. */
+stn_status stni_reduction_place_joined(stn_op_call *call);
+
 extern const stn_input_schema stni_reduction_inputs[1];
 extern const stn_attr_schema stni_reduction_attrs_schema[2];
 extern const struct stni_reduction_attrs stni_reduction_defaults;

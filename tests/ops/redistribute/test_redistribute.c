@@ -32,19 +32,8 @@ static stn_tensor *call_redistribute(stn_tensor *const *in, const void *arg)
 
 static stn_status random_layouts_body(stn_context *context, void *arg)
 {
-    uint64_t state = 41;
     (void)arg;
-    for (int i = 0; i < 40; i++) {
-        struct against_one_op op = {.call = call_redistribute, .n_in = 1};
-        struct random_shape shape;
-        random_shape(&state, &shape);
-        uint64_t drawn = world_random(&state, 1 << 30);
-        double *values = against_one_draw(&state, against_one_numel(&shape));
-        op.in[0] = (struct against_one_input){STN_DTYPE_F64, shape, values, 1u << STN_SUM};
-        op.arg = &drawn;
-        against_one_check(context, &state, random_mesh(&state, context), &op);
-        free(values);
-    }
+    against_one_check_drawn(context, 41, 40, call_redistribute);
     return STN_OK;
 }
 
