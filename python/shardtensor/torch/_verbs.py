@@ -21,6 +21,11 @@ def know(group):
     _known.setdefault(tuple(dist.get_process_group_ranks(group)), group)
 
 
+def forget():
+    """Lets go of every group: the program is about to destroy them."""
+    _known.clear()
+
+
 def at(address, count, dtype):
     """A tensor on memory of the library's, for the time of one call."""
     kind = DTYPES[dtype]

@@ -5,7 +5,7 @@ import threading
 import torch.distributed as dist
 
 from .. import Context
-from ._verbs import GroupVerbs
+from ._verbs import GroupVerbs, forget
 
 _thread = threading.local()  # ranks that are threads have a context each
 _process = {}                # ranks that are processes have one
@@ -41,10 +41,14 @@ def world():
 
 
 def close():
-    """Closes the process's context: before its process group is destroyed. The next world() makes another."""
+    """Closes the process's context: before its process group is destroyed. The next world() makes another.
+
+    Nothing here holds a process group after that: one whose threads outlive the interpreter may end the process."""
     context = _process.pop("context", None)
     if context is not None:
         context.close()
+        _tables.pop(id(context), None)
+        forget()
 
 
 def table(name):

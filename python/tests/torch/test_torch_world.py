@@ -17,6 +17,12 @@ from shardtensor.torch import close, scatter_tensor, world
 RANKS = 2
 
 
+def gloo_threads():
+    """Names of the threads that process groups keep here. They are gone once nothing holds their group."""
+    names = [open("/proc/self/task/%s/comm" % task).read().strip() for task in os.listdir("/proc/self/task")]
+    return [name for name in names if "gloo" in name]
+
+
 class Processes(TestCase):
     def setUp(self):
         self.mesh = init_device_mesh("cpu", (RANKS,))
@@ -81,21 +87,40 @@ class Processes(TestCase):
         self.assertRaises((st.Error, RuntimeError), torch.matmul, x, x[:3])
         self.close(x, numbers(4))
 
+
+class Closing(TestCase):
+    """In processes of their own: DTensor's caches and torch's optimizers keep process groups too."""
+
     def test_closing_and_opening_again(self):
+        mesh = init_device_mesh("cpu", (RANKS,))
+        self.close(scatter_tensor(numbers(4), 0, mesh, [Shard(0)]), numbers(4))
         before = world()
         close()
         self.assertTrue(before.closed)
-        self.close(scatter_tensor(numbers(4), 0, self.mesh, [Shard(0)]), numbers(4))
+        self.close(scatter_tensor(numbers(4), 0, mesh, [Shard(0)]), numbers(4))
+
+    def test_no_group_is_held_after_closing(self):
+        self.close(scatter_tensor(numbers(4), 0, init_device_mesh("cpu", (RANKS,)), [Shard(0)]), numbers(4))
+        self.assertTrue(gloo_threads())
+        close()
+        dist.destroy_process_group()
+        self.assertEqual(gloo_threads(), [])
 
 
 class Start(unittest.TestCase):
     def test_two_processes(self):
+        self.run_ranks("Processes")
+
+    def test_two_processes_that_close(self):
+        self.run_ranks("Closing")
+
+    def run_ranks(self, cases):
         with tempfile.TemporaryDirectory() as folder:
             runs = []
             for rank in range(RANKS):
                 environment = {
                     **os.environ, "STN_TEST_RANK": str(rank), "STN_TEST_STORE": os.path.join(folder, "store"),
-                    "GLOO_SOCKET_IFNAME": "lo"
+                    "STN_TEST_CASES": cases, "GLOO_SOCKET_IFNAME": "lo"
                 }
                 runs.append(
                     subprocess.Popen([sys.executable, __file__],
@@ -116,7 +141,8 @@ if __name__ == "__main__":
                             init_method="file://" + os.environ["STN_TEST_STORE"],
                             rank=int(os.environ["STN_TEST_RANK"]),
                             world_size=RANKS)
-    result = unittest.main(defaultTest="Processes", exit=False, failfast=True).result
+    result = unittest.main(defaultTest=os.environ["STN_TEST_CASES"], exit=False, failfast=True).result
     close()
-    dist.destroy_process_group()
+    if dist.is_initialized():
+        dist.destroy_process_group()
     sys.exit(not result.wasSuccessful())
