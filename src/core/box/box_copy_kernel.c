@@ -76,7 +76,7 @@ struct __attribute__((may_alias)) pair64 {
     uint64_t low, high;
 };
 
-#define TYPE uint8_t
+#define T uint8_t
 #define LANES 16
 #define ROWS 128
 #define NAME(x) x##_1
@@ -84,7 +84,7 @@ struct __attribute__((may_alias)) pair64 {
 #define HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #include "core/box/box_copy_tmpl.h"
 
-#define TYPE uint16_t
+#define T uint16_t
 #define LANES 8
 #define ROWS 128
 #define NAME(x) x##_2
@@ -92,7 +92,7 @@ struct __attribute__((may_alias)) pair64 {
 #define HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #include "core/box/box_copy_tmpl.h"
 
-#define TYPE uint32_t
+#define T uint32_t
 #define LANES 4
 #define ROWS 128
 #define NAME(x) x##_4
@@ -100,7 +100,7 @@ struct __attribute__((may_alias)) pair64 {
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #include "core/box/box_copy_tmpl.h"
 
-#define TYPE uint64_t
+#define T uint64_t
 #define LANES 2
 #define ROWS 64
 #define NAME(x) x##_8
@@ -108,7 +108,7 @@ struct __attribute__((may_alias)) pair64 {
 #define HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
 #include "core/box/box_copy_tmpl.h"
 
-#define TYPE struct pair64
+#define T struct pair64
 #define LANES 1
 #define ROWS 32
 #define NAME(x) x##_16

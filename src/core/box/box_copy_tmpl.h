@@ -1,4 +1,4 @@
-/* Strided elements and transposes of one element size. Included with TYPE, LANES (of 16 bytes), ROWS (of the destination in a staged block),
+/* Strided elements and transposes of one element size. Included with T, LANES (of 16 bytes), ROWS (of the destination in a staged block),
  * NAME(x), and LOW and HIGH, which interleave the lower and upper halves of two vectors.
  *
  * A transpose is done in squares of LANES x LANES. A square is transposed in log2(LANES) rounds, each of which interleaves the vectors of the first
@@ -9,18 +9,18 @@
  *     offset of their own. */
 
 enum {
-    NAME(LINE) = STNI_LINE / (int)sizeof(TYPE),
-    NAME(STRIP) = 1024 / (int)sizeof(TYPE),                                     /* of the source's rows, in tiles */
+    NAME(LINE) = STNI_LINE / (int)sizeof(T),
+    NAME(STRIP) = 1024 / (int)sizeof(T),                                     /* of the source's rows, in tiles */
     NAME(STEP) = LANES == 16 ? 2 * NAME(LINE) : 4 * NAME(LINE),                 /* by which blocks advance */
     NAME(STAGE) = NAME(STEP) + NAME(LINE)
 };
 
-typedef TYPE NAME(loose) __attribute__((aligned(1), may_alias));
+typedef T NAME(loose) __attribute__((aligned(1), may_alias));
 
 /* Steps that there are loads and shuffles for have loops of their own, in which they are constants. */
 static void NAME(elements)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n)
 {
-    const int64_t size = (int64_t)sizeof(TYPE);
+    const int64_t size = (int64_t)sizeof(T);
     NAME(loose) *restrict to = (NAME(loose) *)dst;
     const NAME(loose) *restrict from = (const NAME(loose) *)src;
     if (dst_stride == size && src_stride == 2 * size)
@@ -33,14 +33,14 @@ static void NAME(elements)(char *dst, int64_t dst_stride, const char *src, int64
         int64_t i = 0;
         for (; i + 4 <= n; i += 4)
             for (int k = 0; k < 4; k++)
-                memcpy(dst + (i + k) * dst_stride, src + (i + k) * src_stride, sizeof(TYPE));
+                memcpy(dst + (i + k) * dst_stride, src + (i + k) * src_stride, sizeof(T));
         for (; i < n; i++)
-            memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(TYPE));
+            memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
     }
 }
 
 #if LANES > 1
-typedef TYPE NAME(vector) __attribute__((vector_size(16)));
+typedef T NAME(vector) __attribute__((vector_size(16)));
 
 static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride)
 {
@@ -63,7 +63,7 @@ static inline void NAME(square)(char *dst, int64_t dst_stride, const char *src, 
 {
     (void)dst_stride;
     (void)src_stride;
-    memcpy(dst, src, sizeof(TYPE));
+    memcpy(dst, src, sizeof(T));
 }
 #endif
 
@@ -77,7 +77,7 @@ static inline void NAME(prefetch_runs)(const char *src, int64_t src_stride, int6
 /* dst[j, i] = src[i, j]; what is left over beside whole squares is copied element by element. */
 static inline void NAME(transpose_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int64_t ahead)
 {
-    int64_t size = (int64_t)sizeof(TYPE), n_whole = n / LANES * LANES, m_whole = m / LANES * LANES;
+    int64_t size = (int64_t)sizeof(T), n_whole = n / LANES * LANES, m_whole = m / LANES * LANES;
     for (int64_t i = 0; i < n_whole; i += LANES)
         for (int64_t j = 0; j < m_whole; j += LANES) {
             const char *at = src + i * src_stride + j * size;
@@ -94,7 +94,7 @@ static inline void NAME(transpose_block)(char *dst, int64_t dst_stride, const ch
 /* A tile of LINE x LINE, by lines. */
 static inline void NAME(stream_tile)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride)
 {
-    _Alignas(STNI_LINE) TYPE tile[NAME(LINE) * NAME(LINE)];
+    _Alignas(STNI_LINE) T tile[NAME(LINE) * NAME(LINE)];
     NAME(transpose_block)((char *)tile, STNI_LINE, src, src_stride, NAME(LINE), NAME(LINE), 0);
     for (int64_t j = 0; j < NAME(LINE); j++)
         stni_stream_line(dst + j * dst_stride, tile + j * NAME(LINE));
@@ -109,7 +109,7 @@ static inline void NAME(prefetch)(const char *src, int64_t src_stride, int64_t r
 /* Whole tiles of a strip of m elements. */
 static inline void NAME(stream_strip)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
 {
-    int64_t size = (int64_t)sizeof(TYPE);
+    int64_t size = (int64_t)sizeof(T);
     for (int64_t i = 0; i + NAME(LINE) <= n; i += NAME(LINE)) {
         int64_t ahead = n - i - NAME(LINE) < NAME(LINE) ? n - i - NAME(LINE) : NAME(LINE);
         for (int64_t j = 0; j + NAME(LINE) <= m; j += NAME(LINE)) {
@@ -122,7 +122,7 @@ static inline void NAME(stream_strip)(char *dst, int64_t dst_stride, const char 
 
 static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
 {
-    int64_t size = (int64_t)sizeof(TYPE), n_whole = n / NAME(LINE) * NAME(LINE), m_whole = m / NAME(LINE) * NAME(LINE);
+    int64_t size = (int64_t)sizeof(T), n_whole = n / NAME(LINE) * NAME(LINE), m_whole = m / NAME(LINE) * NAME(LINE);
     for (int64_t j = 0; j < m_whole; j += NAME(STRIP))
         NAME(stream_strip)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, n_whole,
                            m_whole - j < NAME(STRIP) ? m_whole - j : NAME(STRIP));
@@ -133,8 +133,8 @@ static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src,
 /* m rows, elements from i on: whole lines, but for the first and the last piece of a row of n. */
 static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t i, int64_t n, int64_t m)
 {
-    _Alignas(STNI_LINE) TYPE stage[ROWS * NAME(STAGE)];
-    int64_t size = (int64_t)sizeof(TYPE), width = n - i < NAME(STAGE) ? n - i : NAME(STAGE);
+    _Alignas(STNI_LINE) T stage[ROWS * NAME(STAGE)];
+    int64_t size = (int64_t)sizeof(T), width = n - i < NAME(STAGE) ? n - i : NAME(STAGE);
     NAME(transpose_block)((char *)stage, NAME(STAGE) * size, src + i * src_stride, src_stride, width, m, 0);
     for (int64_t j = 0; j < m; j++) {
         char *row = dst + j * dst_stride;
@@ -147,7 +147,7 @@ static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char 
 
 static void NAME(stream_any)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
 {
-    int64_t size = (int64_t)sizeof(TYPE);
+    int64_t size = (int64_t)sizeof(T);
     for (int64_t j = 0; j < m; j += ROWS)
         for (int64_t i = 0; i < n; i += NAME(STEP))
             NAME(stream_block)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, i, n, m - j < ROWS ? m - j : ROWS);
@@ -156,12 +156,12 @@ static void NAME(stream_any)(char *dst, int64_t dst_stride, const char *src, int
 static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m,
                             int streamed, int64_t ahead)
 {
-    int64_t size = (int64_t)sizeof(TYPE), block = NAME(LINE) * 4;
+    int64_t size = (int64_t)sizeof(T), block = NAME(LINE) * 4;
     if (streamed && ((uintptr_t)dst | (uint64_t)dst_stride) % STNI_LINE == 0) {
         NAME(stream_aligned)(dst, dst_stride, src, src_stride, n, m);
         return;
     }
-    if (streamed && (uintptr_t)dst % sizeof(TYPE) == 0) {
+    if (streamed && (uintptr_t)dst % sizeof(T) == 0) {
         NAME(stream_any)(dst, dst_stride, src, src_stride, n, m);
         return;
     }
@@ -171,7 +171,7 @@ static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int6
                        n - i < block ? n - i : block, m - j < block ? m - j : block, ahead);
 }
 
-#undef TYPE
+#undef T
 #undef LANES
 #undef ROWS
 #undef NAME

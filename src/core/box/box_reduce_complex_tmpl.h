@@ -1,14 +1,14 @@
-/* Complex numbers as pairs of T: sums are those of the parts, which REAL(x) names; products are written out, so that their bits are the
- * same from every compiler. Included with T, NAME(x), REAL(x). */
+/* Complex numbers as pairs of T: sums are those of the parts, which PARTS(x) names; products are written out, so that their bits are the
+ * same from every compiler. Included with T, NAME(x), PARTS(x). */
 
 static void NAME(sum2)(void *restrict acc, const void *a, const void *b, int64_t n)
 {
-    REAL(sum2)(acc, a, b, 2 * n);
+    PARTS(sum2)(acc, a, b, 2 * n);
 }
 
 static void NAME(sum)(void *restrict acc, const void *b, int64_t n)
 {
-    REAL(sum)(acc, b, 2 * n);
+    PARTS(sum)(acc, b, 2 * n);
 }
 
 /* Products in one loop and sums in another: where both stand in one, gcc 12 contracts them into one rounding (fmaddsub) although contraction is
@@ -43,9 +43,9 @@ static void NAME(prod)(void *acc, const void *b, int64_t n)
 
 static void NAME(finish)(void *out, const void *acc, int64_t n, int64_t divisor)
 {
-    REAL(finish)(out, acc, 2 * n, divisor);
+    PARTS(finish)(out, acc, 2 * n, divisor);
 }
 
 #undef T
 #undef NAME
-#undef REAL
+#undef PARTS

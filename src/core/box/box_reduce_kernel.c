@@ -128,12 +128,12 @@
 
 #define T float
 #define NAME(x) x##_c64
-#define REAL(x) x##_f32
+#define PARTS(x) x##_f32
 #include "core/box/box_reduce_complex_tmpl.h"
 
 #define T double
 #define NAME(x) x##_c128
-#define REAL(x) x##_f64
+#define PARTS(x) x##_f64
 #include "core/box/box_reduce_complex_tmpl.h"
 
 extern const struct stni_reduce_table STNI_ISA_NAME(stni_reduce_table);

@@ -1,15 +1,15 @@
 /* Includes TEMPLATE once for each floating type in which is computed, with
- *   A          the type
+ *   ACC        the type
  *   NAME(f)    f of it
  * defined around it. No guard, as each_float.h, whose halves are computed in f32. */
-#define A float
+#define ACC float
 #define NAME(f) f##_f32
 #include TEMPLATE
-#undef A
+#undef ACC
 #undef NAME
 
-#define A double
+#define ACC double
 #define NAME(f) f##_f64
 #include TEMPLATE
-#undef A
+#undef ACC
 #undef NAME

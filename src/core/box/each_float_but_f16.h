@@ -3,7 +3,7 @@
 #include "core/base/dtype.h"
 
 #define T float
-#define A float
+#define ACC float
 #define LOAD(x) (x)
 #define STORE(x) (x)
 #define NAME(f) f##_f32
@@ -11,7 +11,7 @@
 #define HALF 0
 #include TEMPLATE
 #undef T
-#undef A
+#undef ACC
 #undef LOAD
 #undef STORE
 #undef NAME
@@ -19,7 +19,7 @@
 #undef HALF
 
 #define T double
-#define A double
+#define ACC double
 #define LOAD(x) (x)
 #define STORE(x) (x)
 #define NAME(f) f##_f64
@@ -27,7 +27,7 @@
 #define HALF 0
 #include TEMPLATE
 #undef T
-#undef A
+#undef ACC
 #undef LOAD
 #undef STORE
 #undef NAME
@@ -35,7 +35,7 @@
 #undef HALF
 
 #define T uint16_t
-#define A float
+#define ACC float
 #define LOAD(x) stni_bf16_to_f32(x)
 #define STORE(x) stni_f32_to_bf16(x)
 #define NAME(f) f##_bf16
@@ -43,7 +43,7 @@
 #define HALF 1
 #include TEMPLATE
 #undef T
-#undef A
+#undef ACC
 #undef LOAD
 #undef STORE
 #undef NAME

@@ -98,8 +98,8 @@ INLINE void pack_bf16(i64_vector *acc)
 
 #define SELECT(mask, a, b) (((i64_vector)(a) & (i64_vector)(mask)) | ((i64_vector)(b) & ~(i64_vector)(mask)))
 
-#define T f32_vector
-#define LANE float
+#define VECTOR f32_vector
+#define ACC float
 #define NAME(x) x##_f32
 #define UNPACK unpack_plain
 #define PACK pack_plain
@@ -108,8 +108,8 @@ INLINE void pack_bf16(i64_vector *acc)
 #define STORED VECTORS
 #include "core/comm/multi_reduce_tmpl.h"
 
-#define T f64_vector
-#define LANE double
+#define VECTOR f64_vector
+#define ACC double
 #define NAME(x) x##_f64
 #define UNPACK unpack_plain
 #define PACK pack_plain
@@ -118,11 +118,11 @@ INLINE void pack_bf16(i64_vector *acc)
 #define STORED VECTORS
 #include "core/comm/multi_reduce_tmpl.h"
 
-#define T f32_vector
-#define LANE float
-#define ELEMENT uint16_t
-#define WIDEN(x) stni_bf16_to_f32(x)
-#define NARROW(x) stni_f32_to_bf16(x)
+#define VECTOR f32_vector
+#define ACC float
+#define T uint16_t
+#define LOAD(x) stni_bf16_to_f32(x)
+#define STORE(x) stni_f32_to_bf16(x)
 #define NAME(x) x##_bf16
 #define UNPACK unpack_bf16
 #define PACK pack_bf16
@@ -132,8 +132,8 @@ INLINE void pack_bf16(i64_vector *acc)
 #include "core/comm/multi_reduce_tmpl.h"
 
 /* Integers add and multiply without sign, so that they wrap. */
-#define T i32_vector
-#define LANE int32_t
+#define VECTOR i32_vector
+#define ACC int32_t
 #define NAME(x) x##_i32
 #define UNPACK unpack_plain
 #define PACK pack_plain
@@ -142,8 +142,8 @@ INLINE void pack_bf16(i64_vector *acc)
 #define STORED VECTORS
 #include "core/comm/multi_reduce_tmpl.h"
 
-#define T i64_vector
-#define LANE int64_t
+#define VECTOR i64_vector
+#define ACC int64_t
 #define NAME(x) x##_i64
 #define UNPACK unpack_plain
 #define PACK pack_plain

@@ -1,17 +1,17 @@
-/* The ops of one dtype. Included with T (vector of accumulators), LANE (its element), NAME(x), UNPACK, PACK and STORED (vectors of a block in
- * memory), ADD, MULTIPLY; where memory holds another type than LANE, with that (ELEMENT) and its conversions (WIDEN, NARROW). A comparison
- * keeps the first operand where it is NaN, as core/box/box_reduce_kernel.c does. */
-#ifndef ELEMENT
-#define ELEMENT LANE
-#define WIDEN(x) (x)
-#define NARROW(x) (x)
+/* The ops of one dtype. Included with ACC, the type that is computed in, VECTOR, a vector of these, NAME(x), UNPACK, PACK and STORED (vectors of a
+ * block in memory), ADD, MULTIPLY; where memory holds another type, with that, T, and LOAD and STORE between them. A comparison keeps the first
+ * operand where it is NaN, as core/box/box_reduce_kernel.c does. */
+#ifndef T
+#define T ACC
+#define LOAD(x) (x)
+#define STORE(x) (x)
 #endif
 
 enum { NAME(BLOCK) = STORED * WIDTH }; /* bytes */
 
 INLINE i64_vector NAME(step)(i64_vector x, i64_vector y, enum stn_reduce_op op)
 {
-    T a = (T)x, b = (T)y;
+    VECTOR a = (VECTOR)x, b = (VECTOR)y;
     if (op == STN_SUM)
         return (i64_vector)(ADD(a, b));
     if (op == STN_PROD)
@@ -32,7 +32,7 @@ INLINE void NAME(finish)(i64_vector *acc, int64_t divisor)
 {
     if (divisor != 1)
         for (int i = 0; i < VECTORS; i++)
-            acc[i] = (i64_vector)((T)acc[i] / (LANE)divisor);
+            acc[i] = (i64_vector)((VECTOR)acc[i] / (ACC)divisor);
     PACK(acc);
 }
 
@@ -51,16 +51,16 @@ INLINE void NAME(block)(const struct stni_multi_reduce *f, int64_t at, int n_src
     }
 }
 
-INLINE LANE NAME(load_one)(const void *from, int64_t i)
+INLINE ACC NAME(load_one)(const void *from, int64_t i)
 {
-    ELEMENT element;
+    T element;
     memcpy(&element, (const char *)from + i * (int64_t)sizeof element, sizeof element);
-    return WIDEN(element);
+    return LOAD(element);
 }
 
-INLINE LANE NAME(step_one)(LANE a, LANE b, enum stn_reduce_op op)
+INLINE ACC NAME(step_one)(ACC a, ACC b, enum stn_reduce_op op)
 {
-    return ((T)NAME(step)((i64_vector)(T){a}, (i64_vector)(T){b}, op))[0];
+    return ((VECTOR)NAME(step)((i64_vector)(VECTOR){a}, (i64_vector)(VECTOR){b}, op))[0];
 }
 
 /* The last elements, fewer than a block, one by one; all there is where ranks reduce a number or two. */
@@ -68,12 +68,12 @@ INLINE void NAME(rest)(const struct stni_multi_reduce *f, int64_t from, enum stn
 {
     for (int64_t i = from; i < f->n; i++) {
         __asm__ volatile(""); /* as vectors they would be twice the code for nothing */
-        LANE acc = NAME(load_one)(f->src[0], i);
+        ACC acc = NAME(load_one)(f->src[0], i);
         for (int s = 1; s < f->n_src; s++)
             acc = NAME(step_one)(acc, NAME(load_one)(f->src[s], i), op);
         if (f->divisor != 1)
-            acc /= (LANE)f->divisor;
-        const ELEMENT result = NARROW(acc);
+            acc /= (ACC)f->divisor;
+        const T result = STORE(acc);
         for (int d = 0; d < f->n_dst; d++)
             memcpy((char *)f->dst[d] + i * (int64_t)sizeof result, &result, sizeof result);
     }
@@ -102,7 +102,7 @@ INLINE void NAME(few_blocks)(const struct stni_multi_reduce *f, int64_t bytes, i
 INLINE void NAME(all)(const struct stni_multi_reduce *fold, enum stn_reduce_op op)
 {
     struct stni_multi_reduce f = *fold; /* nothing that is stored can change it */
-    const int64_t bytes = f.n * (int64_t)sizeof(ELEMENT);
+    const int64_t bytes = f.n * (int64_t)sizeof(T);
     const int pair = op == STN_SUM && f.n_src == 2 && f.divisor == 1;
     if (pair && f.n_dst == 2)
         NAME(few_blocks)(&f, bytes, 2, 2, op);
@@ -110,7 +110,7 @@ INLINE void NAME(all)(const struct stni_multi_reduce *fold, enum stn_reduce_op o
         NAME(few_blocks)(&f, bytes, 2, 1, op);
     else
         NAME(blocks)(&f, bytes, f.n_src, f.n_dst, op);
-    NAME(rest)(&f, bytes / NAME(BLOCK) * (NAME(BLOCK) / (int64_t)sizeof(ELEMENT)), op);
+    NAME(rest)(&f, bytes / NAME(BLOCK) * (NAME(BLOCK) / (int64_t)sizeof(T)), op);
 }
 
 static void NAME(sum)(const struct stni_multi_reduce *f)
@@ -133,11 +133,11 @@ static void NAME(max)(const struct stni_multi_reduce *f)
     NAME(all)(f, STN_MAX);
 }
 
+#undef VECTOR
+#undef ACC
 #undef T
-#undef LANE
-#undef ELEMENT
-#undef WIDEN
-#undef NARROW
+#undef LOAD
+#undef STORE
 #undef NAME
 #undef UNPACK
 #undef PACK

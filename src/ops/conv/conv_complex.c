@@ -12,11 +12,11 @@ struct planes {
     void *part[2];
 };
 
-#define REAL float
+#define T float
 #define NAME(f) f##_c64
 #include "ops/conv/conv_complex_tmpl.h"
 
-#define REAL double
+#define T double
 #define NAME(f) f##_c128
 #include "ops/conv/conv_complex_tmpl.h"
 

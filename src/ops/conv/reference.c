@@ -71,11 +71,11 @@ static inline struct place locate(const struct layout *l, int64_t i)
     return at;
 }
 
-#define REAL float
+#define T float
 #define NAME(x) x##_f32
 #include "ops/conv/reference_tmpl.h"
 
-#define REAL double
+#define T double
 #define NAME(x) x##_f64
 #include "ops/conv/reference_tmpl.h"
 

@@ -1,11 +1,11 @@
 /* One dtype's convolution; included once per dtype by reference.c.
  *
- * Sizes: P pixels of y in a block; T taps; C, O channels of x and y in a group; K = T C. A block of columns holds, for each pixel, the K elements of
+ * Sizes: P pixels of y in a block; S taps; C, O channels of x and y in a group; K = S C. A block of columns holds, for each pixel, the K elements of
  * x that it reads; with the weight as a (K, O) matrix each kind is one product per group and block: y = columns weight, columns = y weight', weight
- * += columns' y. Wanted: REAL; NAME(x). */
+ * += columns' y. Included with T and NAME(x). */
 
 /* Taps first … last - 1 of a line of x, `line` being where tap 0 would read; the others are zeros. To columns, or added from them. */
-static void NAME(line)(const struct layout *l, REAL *line, int64_t first, int64_t last, REAL *columns, int add)
+static void NAME(line)(const struct layout *l, T *line, int64_t first, int64_t last, T *columns, int add)
 {
     int64_t taps = l->kernel[2], step = l->dilation[2] * l->p->c, c = l->c;
     if (!add) {
@@ -15,7 +15,7 @@ static void NAME(line)(const struct layout *l, REAL *line, int64_t first, int64_
     /* Neighbouring taps read neighbouring elements where nothing lies between. */
     int64_t run = step == c ? last - first : 1;
     for (int64_t t = first; t < last; t += run) {
-        REAL *at = line + t * step, *column = columns + t * c;
+        T *at = line + t * step, *column = columns + t * c;
         if (!add)
             memcpy(column, at, sizeof *at * (size_t)(run * c));
         for (int64_t i = 0; add && i < run * c; i++)
@@ -24,7 +24,7 @@ static void NAME(line)(const struct layout *l, REAL *line, int64_t first, int64_
 }
 
 /* Columns of `n` pixels from pixel `first`, of one group: filled from x, or added to it. */
-static void NAME(columns)(const struct layout *l, int64_t first, int64_t n, int64_t group, REAL *x, REAL *columns, int add)
+static void NAME(columns)(const struct layout *l, int64_t first, int64_t n, int64_t group, T *x, T *columns, int add)
 {
     if (l->c == 0) /* a rank may hold no channels, and then has no memory for them */
         return;
@@ -44,15 +44,15 @@ static void NAME(columns)(const struct layout *l, int64_t first, int64_t n, int6
     }
 }
 
-/* Between the caller's weight (groups O, C, T) and ours (groups, T C, O): read; written; or added to the caller's. */
-static void NAME(weights)(const struct layout *l, REAL *theirs, REAL *ours, int write, int add)
+/* Between the caller's weight (groups O, C, S) and ours (groups, S C, O): read; written; or added to the caller's. */
+static void NAME(weights)(const struct layout *l, T *theirs, T *ours, int write, int add)
 {
     for (int64_t g = 0; g < l->p->groups; g++)
         for (int64_t o = 0; o < l->o; o++)
             for (int64_t c = 0; c < l->c; c++)
                 for (int64_t t = 0; t < l->taps; t++) {
-                    REAL *a = theirs + ((g * l->o + o) * l->c + c) * l->taps + t;
-                    REAL *b = ours + ((g * l->taps + t) * l->c + c) * l->o + o;
+                    T *a = theirs + ((g * l->o + o) * l->c + c) * l->taps + t;
+                    T *b = ours + ((g * l->taps + t) * l->c + c) * l->o + o;
                     if (write)
                         *a = add ? *a + *b : *b;
                     else
@@ -60,7 +60,7 @@ static void NAME(weights)(const struct layout *l, REAL *theirs, REAL *ours, int 
                 }
 }
 
-static void NAME(fill_bias)(const struct layout *l, int64_t n, const REAL *bias, REAL *y)
+static void NAME(fill_bias)(const struct layout *l, int64_t n, const T *bias, T *y)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t o = 0; o < l->p->o; o++)
@@ -68,11 +68,11 @@ static void NAME(fill_bias)(const struct layout *l, int64_t n, const REAL *bias,
 }
 
 /* One block of pixels of one group. */
-static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_t group, REAL *x, REAL *y, REAL *weight, REAL *columns,
+static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_t group, T *x, T *y, T *weight, T *columns,
                         void *workspace)
 {
     int64_t o = l->p->o, k = l->taps * l->c;
-    REAL *pixels = y + first * o + group * l->o, *w = weight + group * k * l->o;
+    T *pixels = y + first * o + group * l->o, *w = weight + group * k * l->o;
     struct stni_gemm g = {.dtype = (stn_dtype)l->p->dtype};
     switch ((enum stni_conv_kind)l->p->kind) {
     case STNI_CONV_FORWARD:
@@ -94,15 +94,15 @@ static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_
 
 static void NAME(solve)(const struct layout *l, const struct stni_conv_data *data, char *workspace)
 {
-    REAL *weight = (REAL *)(void *)workspace, *columns = (REAL *)(void *)(workspace + l->weight_bytes);
-    size_t x_bytes = sizeof(REAL) * (size_t)(l->x_pixels * l->p->c);
+    T *weight = (T *)(void *)workspace, *columns = (T *)(void *)(workspace + l->weight_bytes);
+    size_t x_bytes = sizeof(T) * (size_t)(l->x_pixels * l->p->c);
     int gradient = l->p->kind == STNI_CONV_GRAD_WEIGHT;
     if (gradient && l->weight_bytes > 0)
         memset(weight, 0, l->weight_bytes);
     else
         NAME(weights)(l, data->weight, weight, 0, 0);
     for (int64_t i = 0; i < data->images; i++) {
-        REAL *x = (REAL *)data->x + i * data->x_step, *y = (REAL *)data->y + i * data->y_step;
+        T *x = (T *)data->x + i * data->x_step, *y = (T *)data->y + i * data->y_step;
         if (l->p->kind == STNI_CONV_GRAD_INPUT && x_bytes > 0)
             memset(x, 0, x_bytes);
         else if (l->p->kind == STNI_CONV_FORWARD)
@@ -116,5 +116,5 @@ static void NAME(solve)(const struct layout *l, const struct stni_conv_data *dat
         NAME(weights)(l, data->weight, weight, 1, data->accumulate);
 }
 
-#undef REAL
+#undef T
 #undef NAME

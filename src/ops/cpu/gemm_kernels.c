@@ -16,38 +16,38 @@ enum { VECTOR_BYTES = 32, R = 6 };
 enum { VECTOR_BYTES = 16, R = 4 };
 #endif
 
-#define REAL float
+#define T float
 #define PLANES 1
 #define MR R
 #define NAME(x) x##_f32
 #include "ops/cpu/gemm_tmpl.h"
 
-#define REAL double
+#define T double
 #define PLANES 1
 #define MR R
 #define NAME(x) x##_f64
 #include "ops/cpu/gemm_tmpl.h"
 
-#define REAL float
+#define T float
 #define PLANES 2
 #define MR (R / 2)
 #define NAME(x) x##_c64
 #include "ops/cpu/gemm_tmpl.h"
 
-#define REAL double
+#define T double
 #define PLANES 2
 #define MR (R / 2)
 #define NAME(x) x##_c128
 #include "ops/cpu/gemm_tmpl.h"
 
 /* Unsigned, so that overflow wraps. */
-#define REAL uint64_t
+#define T uint64_t
 #define PLANES 1
 #define MR R
 #define NAME(x) x##_i64
 #include "ops/cpu/gemm_tmpl.h"
 
-#define REAL uint32_t
+#define T uint32_t
 #define PLANES 1
 #define MR R
 #define NAME(x) x##_i32

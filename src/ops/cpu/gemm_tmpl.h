@@ -4,14 +4,14 @@
  * tile reads both consecutively. A complex matrix is packed as two planes: of each k, MR (NR) real parts, then as many imaginary ones. Source: the
  * loops of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34 (2008).
  *
- * Wanted: REAL, the type of a plane; PLANES, 1 or 2; MR; NAME(x). */
+ * Included with T, the type of a plane; PLANES, 1 or 2; MR; NAME(x). */
 
-typedef REAL NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef T NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
-enum { NAME(LANES) = (int)(VECTOR_BYTES / sizeof(REAL)), NAME(NR) = 2 * NAME(LANES) };
+enum { NAME(LANES) = (int)(VECTOR_BYTES / sizeof(T)), NAME(NR) = 2 * NAME(LANES) };
 
 /* acc = the product of a packed panel of A and one of B. */
-static inline void NAME(tile)(int64_t k, const REAL *a, const REAL *b, NAME(vector) acc[PLANES][MR][2])
+static inline void NAME(tile)(int64_t k, const T *a, const T *b, NAME(vector) acc[PLANES][MR][2])
 {
     enum { IM = PLANES - 1 };
     const NAME(vector) *v = (const void *)b;
@@ -39,15 +39,15 @@ static inline void NAME(tile)(int64_t k, const REAL *a, const REAL *b, NAME(vect
 }
 
 /* Packs one whole panel of rows that lie contiguous. */
-static inline void NAME(transpose)(int width, int64_t k, const REAL *x, int64_t row, REAL *out)
+static inline void NAME(transpose)(int width, int64_t k, const T *x, int64_t row, T *out)
 {
-    enum { KIND = sizeof(REAL) == 8 ? 3 : 2, SIZE = (int)sizeof(REAL) };
+    enum { KIND = sizeof(T) == 8 ? 3 : 2, SIZE = (int)sizeof(T) };
     STNI_ISA_NAME(stni_copy_kernels).transpose[KIND]((char *)out, width * SIZE, (const char *)x, row * SIZE, width, k,
                                                      0, 0);
 }
 
 /* Packs rows x k of a strided matrix into panels of `width` rows, the last one filled up with zeros. Of A as it is, of B transposed. */
-static inline void NAME(pack)(int64_t rows, int64_t k, int width, const REAL *x, int64_t row, int64_t col, REAL *out)
+static inline void NAME(pack)(int64_t rows, int64_t k, int width, const T *x, int64_t row, int64_t col, T *out)
 {
     for (int64_t r = 0; r < rows; r += width) {
         int n = (int)(rows - r < width ? rows - r : width);
@@ -58,7 +58,7 @@ static inline void NAME(pack)(int64_t rows, int64_t k, int width, const REAL *x,
         }
         for (int64_t at = 0; at < k; at++)
             for (int p = 0; p < PLANES; p++, out += width) {
-                const REAL *from = x + PLANES * (r * row + at * col) + p;
+                const T *from = x + PLANES * (r * row + at * col) + p;
                 if (n == width && row == 1 && PLANES == 1) {
                     memcpy(out, from, sizeof *out * (size_t)width);
                 } else if (n == width) {
@@ -73,20 +73,20 @@ static inline void NAME(pack)(int64_t rows, int64_t k, int width, const REAL *x,
 }
 
 /* Writes the part of a tile that lies in C. */
-static inline void NAME(store)(NAME(vector) acc[PLANES][MR][2], int m, int n, int add, REAL *c, int64_t row, int64_t col)
+static inline void NAME(store)(NAME(vector) acc[PLANES][MR][2], int m, int n, int add, T *c, int64_t row, int64_t col)
 {
-    REAL values[PLANES][MR][NAME(NR)];
+    T values[PLANES][MR][NAME(NR)];
     memcpy(values, acc, sizeof values);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++)
             for (int p = 0; p < PLANES; p++) {
-                REAL *at = c + PLANES * (i * row + j * col) + p;
+                T *at = c + PLANES * (i * row + j * col) + p;
                 *at = add ? *at + values[p][i][j] : values[p][i][j];
             }
 }
 
 /* The tiles of one packed block of A against one of B. */
-static void NAME(block)(int64_t m, int64_t n, int64_t k, const REAL *a, const REAL *b, int add, REAL *c, int64_t row, int64_t col)
+static void NAME(block)(int64_t m, int64_t n, int64_t k, const T *a, const T *b, int add, T *c, int64_t row, int64_t col)
 {
     for (int64_t j = 0; j < n; j += NAME(NR))
         for (int64_t i = 0; i < m; i += MR) {
@@ -99,9 +99,9 @@ static void NAME(block)(int64_t m, int64_t n, int64_t k, const REAL *a, const RE
 
 static void NAME(gemm)(const struct stni_gemm *g, void *workspace)
 {
-    const REAL *a = g->a, *b = g->b;
-    REAL *c = g->c, *packed_a = workspace;
-    REAL *packed_b = (REAL *)((char *)workspace + packed_bytes(g->m, MC, ROWS, g->k, PLANES * sizeof(REAL)));
+    const T *a = g->a, *b = g->b;
+    T *c = g->c, *packed_a = workspace;
+    T *packed_b = (T *)((char *)workspace + packed_bytes(g->m, MC, ROWS, g->k, PLANES * sizeof(T)));
     for (int64_t jc = 0; jc < g->n; jc += NC)
         for (int64_t pc = 0; pc < g->k; pc += KC) {
             int64_t n = g->n - jc < NC ? g->n - jc : NC, k = g->k - pc < KC ? g->k - pc : KC;
@@ -115,7 +115,7 @@ static void NAME(gemm)(const struct stni_gemm *g, void *workspace)
         }
 }
 
-#undef REAL
+#undef T
 #undef PLANES
 #undef MR
 #undef NAME

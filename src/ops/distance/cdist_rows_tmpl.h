@@ -4,22 +4,22 @@
  * (`weight`) and the derivative of its distance with respect to the elements of a row (`derivative`). */
 
 struct NAME(metric) {
-    void (*add)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n);
-    void (*finish)(A *sum, A p); /* J of them */
-    A (*weight)(A grad, A distance, A p);
-    void (*derivative)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n);
+    void (*add)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n);
+    void (*finish)(ACC *sum, ACC p); /* J of them */
+    ACC (*weight)(ACC grad, ACC distance, ACC p);
+    void (*derivative)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n);
 };
 
-static void NAME(add_zero)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
+static void NAME(add_zero)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n)
 {
     (void)p;
     for (int r = 0; r < TOGETHER; r++)
         for (int k = 0; k < n; k++)
             for (int j = 0; j < J; j++)
-                sum[r * J + j] += (A)(x[r * K + k] != y[k * J + j]);
+                sum[r * J + j] += (ACC)(x[r * K + k] != y[k * J + j]);
 }
 
-static void NAME(add_one)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
+static void NAME(add_one)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n)
 {
     (void)p;
     for (int r = 0; r < TOGETHER; r++)
@@ -28,12 +28,12 @@ static void NAME(add_one)(A *restrict sum, const A *restrict x, const A *restric
                 sum[r * J + j] += fabs(x[r * K + k] - y[k * J + j]);
 }
 
-typedef A NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef ACC NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
 /* In vectors, whose sums stay in registers. As loops over arrays they go through memory. */
-static void NAME(add_two)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
+static void NAME(add_two)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n)
 {
-    enum { VECTORS = J * sizeof(A) / VECTOR_BYTES };
+    enum { VECTORS = J * sizeof(ACC) / VECTOR_BYTES };
     const NAME(vector) *at = (const void *)y;
     NAME(vector) part[TOGETHER][VECTORS];
     (void)p;
@@ -48,18 +48,18 @@ static void NAME(add_two)(A *restrict sum, const A *restrict x, const A *restric
 }
 
 /* NaN stays. */
-static void NAME(add_largest)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
+static void NAME(add_largest)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n)
 {
     (void)p;
     for (int r = 0; r < TOGETHER; r++)
         for (int k = 0; k < n; k++)
             for (int j = 0; j < J; j++) {
-                const A d = fabs(x[r * K + k] - y[k * J + j]);
+                const ACC d = fabs(x[r * K + k] - y[k * J + j]);
                 sum[r * J + j] = d > sum[r * J + j] || d != d ? d : sum[r * J + j];
             }
 }
 
-static void NAME(add_other)(A *restrict sum, const A *restrict x, const A *restrict y, A p, int n)
+static void NAME(add_other)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n)
 {
     for (int r = 0; r < TOGETHER; r++)
         for (int k = 0; k < n; k++)
@@ -67,48 +67,48 @@ static void NAME(add_other)(A *restrict sum, const A *restrict x, const A *restr
                 sum[r * J + j] += pow(fabs(x[r * K + k] - y[k * J + j]), p);
 }
 
-static void NAME(finish_none)(A *sum, A p)
+static void NAME(finish_none)(ACC *sum, ACC p)
 {
     (void)sum, (void)p;
 }
 
-static void NAME(finish_two)(A *sum, A p)
+static void NAME(finish_two)(ACC *sum, ACC p)
 {
     (void)p;
     for (int j = 0; j < J; j++)
         sum[j] = sqrt(sum[j]);
 }
 
-static void NAME(finish_other)(A *sum, A p)
+static void NAME(finish_other)(ACC *sum, ACC p)
 {
     for (int j = 0; j < J; j++)
         sum[j] = pow(sum[j], 1 / p);
 }
 
-static A NAME(weight_none)(A grad, A distance, A p)
+static ACC NAME(weight_none)(ACC grad, ACC distance, ACC p)
 {
     (void)p;
     return distance == 0 ? 0 : grad;
 }
 
-static A NAME(weight_other)(A grad, A distance, A p)
+static ACC NAME(weight_other)(ACC grad, ACC distance, ACC p)
 {
     return distance == 0 ? 0 : grad / (p == 2 ? distance : pow(distance, p - 1));
 }
 
-static void NAME(derivative_zero)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_zero)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
 {
     (void)out, (void)x, (void)y, (void)weight, (void)distance, (void)p, (void)n;
 }
 
-static void NAME(derivative_one)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_one)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
 {
     (void)distance, (void)p;
     for (int k = 0; k < n; k++)
         out[k] += x[k] > y[k] ? weight : x[k] < y[k] ? -weight : 0;
 }
 
-static void NAME(derivative_two)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_two)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
 {
     (void)distance, (void)p;
     for (int k = 0; k < n; k++)
@@ -116,7 +116,7 @@ static void NAME(derivative_two)(A *restrict out, const A *restrict x, const A *
 }
 
 /* Each of several largest differences gets the whole, as PyTorch gives it. */
-static void NAME(derivative_largest)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_largest)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
 {
     (void)p;
     for (int k = 0; k < n; k++)
@@ -124,7 +124,7 @@ static void NAME(derivative_largest)(A *restrict out, const A *restrict x, const
             out[k] += x[k] > y[k] ? weight : -weight;
 }
 
-static void NAME(derivative_other)(A *restrict out, const A *restrict x, const A *restrict y, A weight, A distance, A p, int n)
+static void NAME(derivative_other)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
 {
     (void)distance;
     for (int k = 0; k < n; k++)
@@ -141,7 +141,7 @@ static const struct NAME(metric) NAME(metrics)[] = {
 };
 
 /* Loads rows x n elements, row by row. */
-static void NAME(load)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, A *restrict out)
+static void NAME(load)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, ACC *restrict out)
 {
     const T *from = (const T *)x->data + at;
     for (int r = 0; r < rows; r++, from += x->row, out += K) {
@@ -155,7 +155,7 @@ static void NAME(load)(const struct stni_cdist_operand *x, int64_t at, int rows,
 }
 
 /* The same transposed, for vectors that run over j. */
-static void NAME(load_transposed)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, A *restrict out)
+static void NAME(load_transposed)(const struct stni_cdist_operand *x, int64_t at, int rows, int n, ACC *restrict out)
 {
     const T *from = (const T *)x->data + at;
     for (int r = 0; r < rows; r++)
@@ -167,7 +167,7 @@ static void NAME(load_transposed)(const struct stni_cdist_operand *x, int64_t at
 static void NAME(tile)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t j)
 {
     const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
-    _Alignas(VECTOR_BYTES) A x[R * K], y[K * J], sum[R][J];
+    _Alignas(VECTOR_BYTES) ACC x[R * K], y[K * J], sum[R][J];
     int rows = least(R, p->rows1 - i), cols = least(J, p->rows2 - j);
     memset(sum, 0, sizeof sum);
     memset(x, 0, sizeof x);
@@ -177,11 +177,11 @@ static void NAME(tile)(const struct stni_cdist_args *p, const struct at *at, int
         NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, x);
         NAME(load_transposed)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, cols, n, y);
         for (int r = 0; r < rows; r += TOGETHER)
-            metric->add(sum[r], x + r * K, y, (A)p->p, n);
+            metric->add(sum[r], x + r * K, y, (ACC)p->p, n);
     }
     T *out = (T *)p->distance.data + at->distance + i * p->distance.row + j * p->distance.col;
     for (int r = 0; r < rows; r++) {
-        metric->finish(sum[r], (A)p->p);
+        metric->finish(sum[r], (ACC)p->p);
         for (int c = 0; c < cols; c++)
             out[r * p->distance.row + c * p->distance.col] = STORE(sum[r][c]);
     }
@@ -195,10 +195,10 @@ static void NAME(forward)(const struct stni_cdist_args *p, const struct at *at)
 }
 
 /* Adds what the rows of the other side contribute to R rows x K elements of x1's gradient, for one element of the batch. */
-static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t k, A *sum)
+static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t k, ACC *sum)
 {
     const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
-    A x[R * K], y[K];
+    ACC x[R * K], y[K];
     int rows = least(R, p->rows1 - i), n = least(K, p->m - k);
     NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, x);
     for (int64_t j = 0; j < p->rows2; j++) {
@@ -206,8 +206,8 @@ static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, i
         const T *distance = (const T *)p->distance.data + at->distance + i * p->distance.row + j * p->distance.col;
         NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, 1, n, y);
         for (int r = 0; r < rows; r++) {
-            const A d = LOAD(distance[r * p->distance.row]);
-            metric->derivative(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (A)p->p), d, (A)p->p, n);
+            const ACC d = LOAD(distance[r * p->distance.row]);
+            metric->derivative(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (ACC)p->p), d, (ACC)p->p, n);
         }
     }
 }
@@ -215,7 +215,7 @@ static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, i
 /* x1's gradient for one element of its own batch, summed over `summed`, which it lacks. */
 static void NAME(backward)(const struct stni_cdist_args *p, const struct stni_cdist_args *summed, const struct at *at)
 {
-    A sum[R * K];
+    ACC sum[R * K];
     for (int64_t i = 0; i < p->rows1; i += R)
         for (int64_t k = 0; k < p->m; k += K) {
             struct walk walk = {.at = *at};

@@ -8,13 +8,13 @@
 #include <complex.h>
 #include <string.h>
 
-#define R float
-#define C float _Complex
+#define T float
+#define COMPLEX_T float _Complex
 #define NAME(f) f##_f32
 #include "ops/fft/fft_lines_tmpl.h"
 
-#define R double
-#define C double _Complex
+#define T double
+#define COMPLEX_T double _Complex
 #define NAME(f) f##_f64
 #include "ops/fft/fft_lines_tmpl.h"
 

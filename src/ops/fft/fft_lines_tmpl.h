@@ -1,17 +1,17 @@
-/* What is done to a contiguous line of one precision: included once with R, the real type, C, the complex one, and
+/* What is done to a contiguous line of one precision: included once with T, the real type, COMPLEX_T, the complex one, and
  * NAME(f). */
 
 /* Complex elements of n real ones. */
 static void NAME(pair)(const void *reals, void *line, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
-        ((C *)line)[k] = ((const R *)reals)[k];
+        ((COMPLEX_T *)line)[k] = ((const T *)reals)[k];
 }
 
 static void NAME(scale)(void *line, int64_t n, double factor)
 {
-    R *x = line;
-    const R f = (R)factor;
+    T *x = line;
+    const T f = (T)factor;
     for (int64_t i = 0; i < n && f != 1; i++)
         x[i] *= f;
 }
@@ -20,13 +20,13 @@ static void NAME(scale)(void *line, int64_t n, double factor)
 static void NAME(scale_half)(void *line, int64_t n, double scale, double interior)
 {
     const int64_t last = (n - 1) / 2; /* of those: element 0 has no conjugate, nor has element n / 2 of an even n */
-    C *x = line;
+    COMPLEX_T *x = line;
     NAME(scale)(x, 2, scale);
     NAME(scale)(x + 1, 2 * last, scale * interior);
     if (n % 2 == 0)
         NAME(scale)(x + n / 2, 2, scale);
 }
 
-#undef R
-#undef C
+#undef T
+#undef COMPLEX_T
 #undef NAME

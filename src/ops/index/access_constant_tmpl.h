@@ -2,13 +2,13 @@
 
 static void NAME(constant)(const struct stni_access_write_args *a, void *out)
 {
-    *(A *)out = NAME(constant_of)(a);
+    *(ACC *)out = NAME(constant_of)(a);
 }
 
 static void NAME(spread)(void *table, int64_t step, int64_t n, const void *constant)
 {
-    const A value = *(const A *)constant;
-    A *t = table;
+    const ACC value = *(const ACC *)constant;
+    ACC *t = table;
     for (int64_t i = 0; i < n; i++)
         t[i * step] = value;
 }

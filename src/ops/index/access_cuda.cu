@@ -125,59 +125,59 @@ LEAST(int8_t, INT8_MIN, INT8_MAX)
 LEAST(int16_t, INT16_MIN, INT16_MAX)
 #undef LEAST
 
-#define A float
+#define ACC float
 #define NAME(f) f##_float
 #include "ops/index/access_order_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A double
+#define ACC double
 #define NAME(f) f##_double
 #include "ops/index/access_order_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A int64_t
+#define ACC int64_t
 #define NAME(f) f##_int64_t
 #include "ops/index/access_order_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A int32_t
+#define ACC int32_t
 #define NAME(f) f##_int32_t
 #include "ops/index/access_order_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A uint8_t
+#define ACC uint8_t
 #define NAME(f) f##_uint8_t
 #include "ops/index/access_order_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A int8_t
+#define ACC int8_t
 #define NAME(f) f##_int8_t
 #include "ops/index/access_order_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A int16_t
+#define ACC int16_t
 #define NAME(f) f##_int16_t
 #include "ops/index/access_order_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A stni_complex<float>
+#define ACC stni_complex<float>
 #define NAME(f) f##_c64
 #include "ops/index/access_complex_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
-#define A stni_complex<double>
+#define ACC stni_complex<double>
 #define NAME(f) f##_c128
 #include "ops/index/access_complex_tmpl.h"
 #include "ops/index/access_join_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
 
 /* The functions of one type under one name. */

@@ -1,27 +1,27 @@
 /* What a write makes of an element of the table and a value, for C, C++ and CUDA compilers. Included once per type that is computed in, after
  * access_order_tmpl.h or access_complex_tmpl.h, with
- *   A   the type     NAME(f)   f of it */
+ *   ACC   the type     NAME(f)   f of it */
 
 /* The one value where there are no values: the number, or what a mode begins with. */
-STNI_INLINE A NAME(constant_of)(const struct stni_access_write_args *a)
+STNI_INLINE ACC NAME(constant_of)(const struct stni_access_write_args *a)
 {
     if (a->mode == STNI_ACCESS_RESET)
         return NAME(identity)(a->reset_for);
-    return a->value.kind == STN_NUMBER_FLOAT ? (A)a->value.f : (A)a->value.i;
+    return a->value.kind == STN_NUMBER_FLOAT ? (ACC)a->value.f : (ACC)a->value.i;
 }
 
-STNI_INLINE A NAME(scale)(const stn_number *scale)
+STNI_INLINE ACC NAME(scale)(const stn_number *scale)
 {
-    return scale->kind == STN_NUMBER_NONE ? (A)1 : scale->kind == STN_NUMBER_FLOAT ? (A)scale->f : (A)scale->i;
+    return scale->kind == STN_NUMBER_NONE ? (ACC)1 : scale->kind == STN_NUMBER_FLOAT ? (ACC)scale->f : (ACC)scale->i;
 }
 
-STNI_KERNEL_INLINE A NAME(joined)(enum stni_access_mode mode, A t, A v, A scale)
+STNI_KERNEL_INLINE ACC NAME(joined)(enum stni_access_mode mode, ACC t, ACC v, ACC scale)
 {
     switch (mode) {
     case STNI_ACCESS_ADD:
-        return (A)(t + v * scale);
+        return (ACC)(t + v * scale);
     case STNI_ACCESS_MUL:
-        return (A)(t * v);
+        return (ACC)(t * v);
     case STNI_ACCESS_MAX:
     case STNI_ACCESS_MIN:
         return NAME(extreme)(mode, t, v);

@@ -1,14 +1,14 @@
 /* What needs an order of one element type, included once per type; least and most are its ends. */
 
-STNI_INLINE A NAME(identity)(enum stni_access_mode mode)
+STNI_INLINE ACC NAME(identity)(enum stni_access_mode mode)
 {
-    return mode == STNI_ACCESS_MUL ? (A)1 : mode == STNI_ACCESS_MAX ? NAME(least) : mode == STNI_ACCESS_MIN ? NAME(most) : (A)0;
+    return mode == STNI_ACCESS_MUL ? (ACC)1 : mode == STNI_ACCESS_MAX ? NAME(least) : mode == STNI_ACCESS_MIN ? NAME(most) : (ACC)0;
 }
 
 /* Unordered numbers, of which one is NaN, give NaN. */
-STNI_INLINE A NAME(extreme)(enum stni_access_mode mode, A t, A v)
+STNI_INLINE ACC NAME(extreme)(enum stni_access_mode mode, ACC t, ACC v)
 {
     if (mode == STNI_ACCESS_MAX)
-        return v > t ? v : v <= t ? t : (A)(v + t);
-    return v < t ? v : v >= t ? t : (A)(v + t);
+        return v > t ? v : v <= t ? t : (ACC)(v + t);
+    return v < t ? v : v >= t ? t : (ACC)(v + t);
 }

@@ -6,9 +6,9 @@
 static void NAME(write)(const struct stni_access_write_args *a, void *table, int64_t step, const void *values,
                         int64_t value_step, int64_t n)
 {
-    const A scale = NAME(scale)(&a->scale);
+    const ACC scale = NAME(scale)(&a->scale);
     const T *v = values;
-    A *t = table;
+    ACC *t = table;
     for (int64_t i = 0; i < n; i++) {
         STNI_SCALAR_LOOP
         t[i * step] = NAME(joined)(a->mode, t[i * step], LOAD(v[i * value_step]), scale);
@@ -18,9 +18,9 @@ static void NAME(write)(const struct stni_access_write_args *a, void *table, int
 static void NAME(write_each)(const struct stni_access_write_args *a, void *table, const int64_t *offset,
                              const void *values, int64_t value_step, int64_t n)
 {
-    const A scale = NAME(scale)(&a->scale);
+    const ACC scale = NAME(scale)(&a->scale);
     const T *v = values;
-    A *t = table;
+    ACC *t = table;
     for (int64_t i = 0; i < n; i++) {
         STNI_SCALAR_LOOP
         if (offset[i] >= 0)

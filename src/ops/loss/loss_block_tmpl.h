@@ -7,7 +7,7 @@
     (void)p, (void)q
 
 /* What rows are written in. */
-#define ELEMENT(i)                              \
+#define LOCALS(i)                              \
     const T x = b_x[i], y = b_y[i], z = b_z[i]; \
     STNI_LOSS_LOCALS
 
@@ -22,7 +22,7 @@
         T *out = b->out;                                                                  \
         _Pragma("omp simd")                                                               \
         for (int64_t i = 0; i < b->n; i++) {                                              \
-            ELEMENT(i);                                                                   \
+            LOCALS(i);                                                                   \
             out[i] = b_w[i] * b_g[i] * scale * (T)(expression);                           \
         }                                                                                 \
     }
@@ -34,12 +34,12 @@
         int64_t i = 0;                                                                                          \
         for (; i + LANES <= b->n; i += LANES)                                                                   \
             for (int l = 0; l < LANES; l++) {                                                                   \
-                ELEMENT(i + l);                                                                                 \
+                LOCALS(i + l);                                                                                 \
                 sum[0][l] += (double)(b_w[i + l] * (T)(expression));                                            \
                 sum[1][l] += (double)b_w[i + l];                                                                \
             }                                                                                                   \
         for (int l = 0; i + l < b->n; l++) {                                                                    \
-            ELEMENT(i + l);                                                                                     \
+            LOCALS(i + l);                                                                                     \
             sum[0][l] += (double)(b_w[i + l] * (T)(expression));                                                \
             sum[1][l] += (double)b_w[i + l];                                                                    \
         }                                                                                                       \
@@ -108,7 +108,7 @@ static void NAME(sum)(const struct stni_loss_block *b)
 }
 
 #undef OPERANDS
-#undef ELEMENT
+#undef LOCALS
 #undef TERM
 #undef SUM
 #undef ROW

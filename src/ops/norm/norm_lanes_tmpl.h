@@ -3,7 +3,7 @@
 /* One row from column i on. */
 struct NAME(line) {
     const T *x, *y, *w;
-    const A *mean, *rstd;
+    const ACC *mean, *rstd;
     const double *shift;
 };
 
@@ -17,8 +17,8 @@ static inline struct NAME(line) NAME(line_at)(const struct stni_norm_pass *p, co
     };
     if (kind == SUMS) {
         line.y = (const T *)p->args->y + t->at[NORM_Y] + r * t->row[NORM_Y] + i * s.y;
-        line.mean = (const A *)p->stat[0] + stat;
-        line.rstd = (const A *)p->stat[1] + stat;
+        line.mean = (const ACC *)p->stat[0] + stat;
+        line.rstd = (const ACC *)p->stat[1] + stat;
     } else {
         line.shift = (const double *)p->stat[0] + stat;
     }
@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) void NAME(add_terms)(const struct N
                                                                   double *a, double *b)
 {
     if (kind == SUMS) {
-        A g = LOAD(line.w[i * s.weight]) * LOAD(line.y[i * s.y]);
+        ACC g = LOAD(line.w[i * s.weight]) * LOAD(line.y[i * s.y]);
         *a += (double)g;
         *b += (double)(g * STNI_NORM_NORMAL(LOAD(line.x[i * s.x]), line.mean[i * s.stat], line.rstd[i * s.stat]));
     } else if (kind == WEIGHTS) {
@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) void NAME(sum_tile)(const struct st
     const int64_t *c = t->col;
     const struct steps s = {c[NORM_X], c[NORM_Y], c[NORM_STAT], c[NORM_WEIGHT], c[p->target]};
     const int dense = s.x == 1 && (kind != SUMS || s.y == 1);
-    if (kind == MOMENTS && sizeof(A) < sizeof(double) && dense && s.stat == 0 && s.target == 0 && t->cols <= NEAR_LINE)
+    if (kind == MOMENTS && sizeof(ACC) < sizeof(double) && dense && s.stat == 0 && s.target == 0 && t->cols <= NEAR_LINE)
         NAME(moments_lines)(p, t);
     else if (dense && s.stat == 0 && s.target == 0 && s.weight == 0)
         NAME(along)(p, t, kind, (struct steps){1, 1, 0, 0, 0});

@@ -102,13 +102,13 @@ static inline __attribute__((always_inline)) void FORM(normalise_rows)(const str
         const T *restrict x = (const T *)p->args->x + t->at[NORM_X] + r * t->row[NORM_X];
         const T *restrict w = (const T *)p->weight + t->at[NORM_WEIGHT] * p->weight_step + r * t->row[NORM_WEIGHT];
         const T *restrict v = (const T *)p->bias + t->at[NORM_PARAM] * p->bias_step + r * t->row[NORM_PARAM];
-        const A *restrict mean = (const A *)p->stat[0] + stat, *restrict rstd = (const A *)p->stat[1] + stat;
+        const ACC *restrict mean = (const ACC *)p->stat[0] + stat, *restrict rstd = (const ACC *)p->stat[1] + stat;
         T *restrict y = (T *)t->to + t->at[NORM_Y] + r * t->row[NORM_Y];
-        const A mean0 = mean[0], rstd0 = rstd[0], w0 = LOAD(w[0]), v0 = LOAD(v[0]);
+        const ACC mean0 = mean[0], rstd0 = rstd[0], w0 = LOAD(w[0]), v0 = LOAD(v[0]);
         SIMD
         for (int64_t i = 0; i < t->cols; i++) {
             ALONE
-            A z = STNI_NORM_NORMAL(LOAD(x[i * s.x]), (s.stat ? mean[i * s.stat] : mean0), (s.stat ? rstd[i * s.stat] : rstd0));
+            ACC z = STNI_NORM_NORMAL(LOAD(x[i * s.x]), (s.stat ? mean[i * s.stat] : mean0), (s.stat ? rstd[i * s.stat] : rstd0));
             y[i * s.y] = STORE(z * (s.weight ? LOAD(w[i * s.weight]) : w0) + (s.target ? LOAD(v[i * s.target]) : v0));
         }
     }
@@ -121,9 +121,9 @@ static inline __attribute__((always_inline)) void FORM(apply_rows)(const struct 
         const T *restrict x = (const T *)p->args->x + t->at[NORM_X] + r * t->row[NORM_X];
         const T *restrict y = (const T *)p->args->y + t->at[NORM_Y] + r * t->row[NORM_Y];
         const T *restrict w = (const T *)p->weight + t->at[NORM_WEIGHT] * p->weight_step + r * t->row[NORM_WEIGHT];
-        const A *restrict mean = (const A *)p->stat[0] + stat, *restrict rstd = (const A *)p->stat[1] + stat;
-        const A *restrict mean_gradient = (const A *)p->stat[2] + stat;
-        const A *restrict variance_gradient = (const A *)p->stat[3] + stat;
+        const ACC *restrict mean = (const ACC *)p->stat[0] + stat, *restrict rstd = (const ACC *)p->stat[1] + stat;
+        const ACC *restrict mean_gradient = (const ACC *)p->stat[2] + stat;
+        const ACC *restrict variance_gradient = (const ACC *)p->stat[3] + stat;
         T *restrict out = (T *)t->to + t->at[NORM_OUT] + r * t->row[NORM_OUT];
         SIMD
         for (int64_t i = 0; i < t->cols; i++) {

@@ -39,7 +39,7 @@ static inline void NAME(sum_wide)(const T *restrict x, int64_t n, double shift, 
     sum[1] += NAME(fold8)(b);
 }
 
-static inline __attribute__((always_inline)) void NAME(widen)(A *restrict v, double *restrict sum)
+static inline __attribute__((always_inline)) void NAME(widen)(ACC *restrict v, double *restrict sum)
 {
     _Pragma("omp simd")
     for (int l = 0; l < WIDTH / 2; l++)
@@ -53,25 +53,25 @@ static inline __attribute__((always_inline)) void NAME(widen)(A *restrict v, dou
 }
 
 /* About `about`, of a multiple of SPAN. */
-static inline __attribute__((always_inline)) void NAME(sum_spans)(const T *restrict x, int64_t n, A about, size_t ahead, double *sum)
+static inline __attribute__((always_inline)) void NAME(sum_spans)(const T *restrict x, int64_t n, ACC about, size_t ahead, double *sum)
 {
     double a[WIDTH / 4], b[WIDTH / 4];
     _Pragma("omp simd")
     for (int l = 0; l < WIDTH / 4; l++)
         a[l] = b[l] = 0;
     for (int64_t i = 0; i < n; i += SPAN) {
-        A u[WIDTH], v[WIDTH];
+        ACC u[WIDTH], v[WIDTH];
         stni_block_prefetch(x + i, SPAN * sizeof(T), ahead);
         _Pragma("omp simd")
         for (int l = 0; l < WIDTH; l++) {
-            A z = LOAD(x[i + l]) - about;
+            ACC z = LOAD(x[i + l]) - about;
             u[l] = z;
             v[l] = z * z;
         }
         for (int k = 1; k < STEPS; k++)
             _Pragma("omp simd")
             for (int l = 0; l < WIDTH; l++) {
-                A z = LOAD(x[i + k * WIDTH + l]) - about;
+                ACC z = LOAD(x[i + k * WIDTH + l]) - about;
                 u[l] += z;
                 v[l] += z * z;
             }
@@ -83,10 +83,10 @@ static inline __attribute__((always_inline)) void NAME(sum_spans)(const T *restr
 }
 
 /* The mean of SAMPLES of the n numbers. */
-static inline A NAME(sample_mean)(const T *x, int64_t n)
+static inline ACC NAME(sample_mean)(const T *x, int64_t n)
 {
     const int64_t step = n / SAMPLES - n / 64 - 1; /* no period that rows are likely to have */
-    A a[SAMPLES];
+    ACC a[SAMPLES];
     for (int k = 0; k < SAMPLES; k++)
         a[k] = LOAD(x[k * step]);
     return (((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))) / SAMPLES;
@@ -97,7 +97,7 @@ static inline A NAME(sample_mean)(const T *x, int64_t n)
  * taken in f64. */
 static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, int ahead, double *sum)
 {
-    A about = NAME(sample_mean)(x, n);
+    ACC about = NAME(sample_mean)(x, n);
     for (int attempt = 0; attempt < 2; attempt++) {
         double own[2];
         if (ahead)
@@ -112,7 +112,7 @@ static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, 
             sum[1] += own[1] + d * (2 * own[0] + (double)n * d);
             return;
         }
-        about = (A)((double)about + own[0] / (double)n);
+        about = (ACC)((double)about + own[0] / (double)n);
     }
     NAME(sum_wide)(x, n, shift, sum);
 }
@@ -122,7 +122,7 @@ static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, 
 static inline void NAME(moments_line)(const T *restrict x, int64_t n, double shift, int ahead, double *sum)
 {
     int64_t i = 0;
-    for (int64_t some; sizeof(A) < sizeof(double) && n - i >= SPAN; i += some) {
+    for (int64_t some; sizeof(ACC) < sizeof(double) && n - i >= SPAN; i += some) {
         some = least(n - i, NEAR_BLOCK) / SPAN * SPAN;
         NAME(sum_near)(x + i, some, shift, ahead, sum);
     }

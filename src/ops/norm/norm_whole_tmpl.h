@@ -2,7 +2,7 @@
  * core/box/each_float.h. Nothing that is written for one row is read for another, so that no row waits for the stores of the last. */
 
 /* The mean and 1 / sqrt(var + eps) of row r, which are also put where they belong. */
-static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T *x, int64_t r, int64_t n, A *mean, A *rstd)
+static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T *x, int64_t r, int64_t n, ACC *mean, ACC *rstd)
 {
     const struct stni_norm_args *a = p->args;
     const double shift = a->about_zero ? 0 : (double)LOAD(x[0]);
@@ -10,23 +10,23 @@ static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T
     NAME(moments_line)(x, n, shift, p->streamed, sum);
     const struct stni_moments own = stni_moments_of_sums((double)n, shift, a->about_zero ? 0 : sum[0], sum[1]);
     const struct stni_moments all = stni_moments_join(stni_moments_of(0, 0, 0), own);
-    ((A *)a->mean)[r] = *mean = (A)all.mean;
-    ((A *)a->rstd)[r] = *rstd = (A)stni_norm_rstd(all.n, all.m2, a->eps);
+    ((ACC *)a->mean)[r] = *mean = (ACC)all.mean;
+    ((ACC *)a->rstd)[r] = *rstd = (ACC)stni_norm_rstd(all.n, all.m2, a->eps);
     if (a->var)
-        ((A *)a->var)[r] = (A)(all.m2 / (all.n - 1));
+        ((ACC *)a->var)[r] = (ACC)(all.m2 / (all.n - 1));
 }
 
 static inline __attribute__((always_inline)) void NAME(normalise_run)(T *restrict y, const T *restrict x, const T *restrict w, const T *restrict v,
-                                                                      int64_t n, A mean, A rstd, int weighted, int biased)
+                                                                      int64_t n, ACC mean, ACC rstd, int weighted, int biased)
 {
-    const A w0 = LOAD(w[0]), v0 = LOAD(v[0]);
+    const ACC w0 = LOAD(w[0]), v0 = LOAD(v[0]);
     _Pragma("omp simd")
     for (int64_t i = 0; i < n; i++)
         y[i] = STORE(STNI_NORM_NORMAL(LOAD(x[i]), mean, rstd) * (weighted ? LOAD(w[i]) : w0) + (biased ? LOAD(v[i]) : v0));
 }
 
 /* n elements of a row from the i-th on. */
-static inline void NAME(normalise_piece)(const struct stni_norm_pass *p, T *y, const T *x, int64_t i, int64_t n, A mean, A rstd)
+static inline void NAME(normalise_piece)(const struct stni_norm_pass *p, T *y, const T *x, int64_t i, int64_t n, ACC mean, ACC rstd)
 {
     const T *w = (const T *)p->weight + i * p->weight_step, *v = (const T *)p->bias + i * p->bias_step;
     if (p->weight_step && p->bias_step)
@@ -40,7 +40,7 @@ static inline void NAME(normalise_piece)(const struct stni_norm_pass *p, T *y, c
 }
 
 /* Rows from the r-th on whose results go out by non-temporal stores: one in pieces, or some short ones that follow each other as one piece. */
-static inline void NAME(stream_whole)(const struct stni_norm_pass *p, char *buffer, int64_t r, int64_t rows, const A *mean, const A *rstd)
+static inline void NAME(stream_whole)(const struct stni_norm_pass *p, char *buffer, int64_t r, int64_t rows, const ACC *mean, const ACC *rstd)
 {
     const struct stni_norm_args *a = p->args;
     const int64_t cols = a->shape[a->ndim - 1], x_row = a->strides[NORM_X][0], y_row = a->strides[NORM_Y][0];
@@ -64,7 +64,7 @@ static void NAME(whole)(const struct stni_norm_pass *p)
     const int64_t fit = y_row == cols ? least(PIECE / (int64_t)sizeof(T) / cols, TOGETHER) : 1, together = p->streamed && fit > 1 ? fit : 1;
     for (int64_t r = 0; r < rows; r += together) {
         const int64_t n = least(rows - r, together);
-        A mean[TOGETHER], rstd[TOGETHER];
+        ACC mean[TOGETHER], rstd[TOGETHER];
         for (int64_t k = 0; k < n; k++)
             NAME(take_statistics)(p, (const T *)a->x + (r + k) * x_row, r + k, cols, &mean[k], &rstd[k]);
         if (p->streamed)

@@ -27,7 +27,7 @@ struct line {
 #include "core/box/each_integer.h"
 #undef TEMPLATE
 
-#define OF_A(f) _Generic((A)0, float: f##_f32, double: f##_f64, int64_t: f##_i64, int32_t: f##_i32, uint8_t: f##_u8)
+#define OF_ACC(f) _Generic((ACC)0, float: f##_f32, double: f##_f64, int64_t: f##_i64, int32_t: f##_i32, uint8_t: f##_u8)
 #define TEMPLATE "ops/pool/max_rows_tmpl.h"
 #include "core/box/each_float.h"
 #include "core/box/each_integer.h"

@@ -1,16 +1,16 @@
 /* Lines of maxima, which are of the type that elements are compared in whatever the dtype: included once per such
  * type with
- *   A   the type   NAME(f)   f of this type */
+ *   ACC   the type   NAME(f)   f of this type */
 
 /* The larger of two numbers; a NaN if there is one. Two selections and no branch, so that a loop of it is
  * vectorized. */
-INLINE A NAME(larger)(A best, A v)
+INLINE ACC NAME(larger)(ACC best, ACC v)
 {
-    const A more = v > best ? v : best;
+    const ACC more = v > best ? v : best;
     return IS_NAN(v) ? v : more;
 }
 
-INLINE void NAME(keep_largest)(A *restrict best, const A *restrict from, int64_t step, int64_t n)
+INLINE void NAME(keep_largest)(ACC *restrict best, const ACC *restrict from, int64_t step, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
@@ -18,7 +18,7 @@ INLINE void NAME(keep_largest)(A *restrict best, const A *restrict from, int64_t
 }
 
 /* Tap k of n targets, elements of a line of maxima `step` apart; taps come in ascending order. */
-INLINE void NAME(compare_tap)(A *restrict best, int32_t *restrict row, int32_t *restrict tap, const A *restrict from,
+INLINE void NAME(compare_tap)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap, const ACC *restrict from,
                               const int32_t *restrict from_row, int64_t step, int64_t n, int32_t k)
 {
     if (k == 0) {
@@ -29,7 +29,7 @@ INLINE void NAME(compare_tap)(A *restrict best, int32_t *restrict row, int32_t *
                 row[i] = from_row[i * step], tap[i] = 0;
     } else if (from_row) {
         for (int64_t i = 0; i < n; i++) {
-            A v = from[i * step];
+            ACC v = from[i * step];
             int32_t r = from_row[i * step];
             int larger = (v > best[i]) | ((v == best[i]) & (r < row[i]));
             int wins = larger | (IS_NAN(v) & (!IS_NAN(best[i]) | (r >= row[i])));
@@ -43,11 +43,11 @@ INLINE void NAME(compare_tap)(A *restrict best, int32_t *restrict row, int32_t *
 }
 
 /* The taps of n targets, `apart` elements from each other in `line`; `at` is the first element of the first one. */
-static void NAME(compare_taps)(A *restrict best, int32_t *restrict row, int32_t *restrict tap, const struct line *line,
+static void NAME(compare_taps)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap, const struct line *line,
                                int64_t at, int64_t step, int64_t taps, int64_t apart, int64_t n)
 {
     for (int64_t k = 0; k < taps; k++) {
-        const A *from = (const A *)line->best + at + k * apart;
+        const ACC *from = (const ACC *)line->best + at + k * apart;
         const int32_t *from_row = line->row ? line->row + at + k * apart : NULL;
         if (step == 1)
             NAME(compare_tap)(best, row, tap, from, from_row, 1, n, (int32_t)k);

@@ -1,16 +1,16 @@
 /* Included once per dtype by max_cpu.c. */
 
-INLINE void NAME(keep_largest_of_row)(A *restrict best, const T *restrict from, int64_t step, int64_t n)
+INLINE void NAME(keep_largest_of_row)(ACC *restrict best, const T *restrict from, int64_t step, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        best[i] = OF_A(larger)(best[i], LOAD(from[i * step]));
+        best[i] = OF_ACC(larger)(best[i], LOAD(from[i * step]));
 }
 
 /* Elements of row `r`, `step` apart; rows come in ascending order. */
 INLINE void NAME(compare_row)(const struct line *line, const T *from, int64_t step, int64_t n, int32_t r, int is_first)
 {
-    A *restrict best = line->best;
+    ACC *restrict best = line->best;
     int32_t *restrict row = line->row;
     if (is_first) {
         for (int64_t i = 0; i < n; i++)
@@ -20,7 +20,7 @@ INLINE void NAME(compare_row)(const struct line *line, const T *from, int64_t st
                 row[i] = r;
     } else if (row) {
         for (int64_t i = 0; i < n; i++) {
-            A v = LOAD(from[i * step]);
+            ACC v = LOAD(from[i * step]);
             int wins = (v > best[i]) | IS_NAN(v);
             best[i] = wins ? v : best[i];
             row[i] = wins ? r : row[i];
@@ -43,7 +43,7 @@ static void NAME(take_row)(const struct stni_resample_args *a, const struct line
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        struct line group = {(A *)line->best + i * width, line->row ? line->row + i * width : NULL};
+        struct line group = {(ACC *)line->best + i * width, line->row ? line->row + i * width : NULL};
         NAME(compare_row)(&group, from + i * step, 1, width, r, is_first);
     }
 }
@@ -52,10 +52,10 @@ static void NAME(take_row)(const struct stni_resample_args *a, const struct line
 static void NAME(columns)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct line *line, int64_t at,
                           int64_t step, int64_t taps, int64_t column, int64_t columns, int64_t n, T *to, int64_t *index, int64_t to_step)
 {
-    A best[BLOCK];
+    ACC best[BLOCK];
     int32_t row[BLOCK], tap[BLOCK];
     const int64_t dilation = a->dim[2].dilation;
-    OF_A(compare_taps)(best, row, tap, line, at, step, taps, dilation * a->width, n);
+    OF_ACC(compare_taps)(best, row, tap, line, at, step, taps, dilation * a->width, n);
     if (to_step == 1)
         for (int64_t i = 0; i < n; i++)
             to[i] = STORE(best[i]);
@@ -70,7 +70,7 @@ static void NAME(columns)(const struct stni_resample_args *a, const struct stni_
 static void NAME(fill)(T *to, int64_t *index, int64_t to_step, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        to[i * to_step] = STORE(LEAST((A)0));
+        to[i * to_step] = STORE(LEAST((ACC)0));
     if (index)
         for (int64_t i = 0; i < n; i++)
             index[i * to_step] = -1;
@@ -101,7 +101,7 @@ static void NAME(image)(const struct stni_resample_args *a, const struct stni_ma
 {
     const T *from = (const T *)a->from + from_at;
     const int64_t ny = stni_range_length(a->source[1]);
-    A *best = tables->memory;
+    ACC *best = tables->memory;
     int32_t *row = (int32_t *)(void *)((double *)tables->memory + stni_range_length(a->source[2]) * a->width);
     const struct line line = {best, tables->index ? row : NULL};
     for (int64_t tz = a->target[0].begin; tz < a->target[0].end; tz++)

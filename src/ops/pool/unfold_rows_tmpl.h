@@ -1,7 +1,7 @@
 /* Included once per dtype by unfold_cpu.c. */
 
 /* sums += the places of element i in windows, for n lanes. */
-static void NAME(add_places)(const struct stni_unfold_args *a, const T *from, int64_t i, A *restrict sums, int64_t n)
+static void NAME(add_places)(const struct stni_unfold_args *a, const T *from, int64_t i, ACC *restrict sums, int64_t n)
 {
     const struct stni_unfold *u = &a->unfold;
     const struct stni_range windows = stni_unfold_readers(u, (struct stni_range){i, i + 1});
@@ -17,7 +17,7 @@ static void NAME(add_places)(const struct stni_unfold_args *a, const T *from, in
 
 static void NAME(image)(const struct stni_unfold_args *a, int64_t to_at, int64_t from_at)
 {
-    A sums[BLOCK];
+    ACC sums[BLOCK];
     for (int64_t i = a->target.begin; i < a->target.end; i++)
         for (int64_t l = 0; l < a->lanes; l += BLOCK) {
             const int64_t n = a->lanes - l < BLOCK ? a->lanes - l : BLOCK;

@@ -6,15 +6,15 @@
 
 enum { LANES = 16 };
 
-#define A float
+#define ACC float
 #define NAME(f) f##_f32
 #define MATH(f) stni_##f##_f32
 #include "ops/reduce/logsumexp_rows_tmpl.h"
-#undef A
+#undef ACC
 #undef NAME
 #undef MATH
 
-#define A double
+#define ACC double
 #define NAME(f) f##_f64
 #define MATH(f) stni_##f##_f64
 #include "ops/reduce/logsumexp_rows_tmpl.h"

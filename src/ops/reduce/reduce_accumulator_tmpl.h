@@ -1,12 +1,12 @@
-/* What is done with accumulators themselves. Included once per accumulator's type with ACC, the type, CLEAR and FOLD, the functions'
- * names, IDENTITY(floating, integer) and COMBINED(real, complex) choosing its columns, and LOWEST and HIGHEST an integer's limits. */
+/* What is done with accumulators themselves. Included once per accumulator's type with ACC, the type, NAME(f), f of this
+ * type, IDENTITY(floating, integer) and COMBINED(real, complex) choosing its columns, and LOWEST and HIGHEST an integer's limits. */
 #define CASE(name, accumulator, floating, integer, element, real, complex) \
     case STNI_REDUCTION_##name:                                            \
         for (int64_t i = 0; i < n; i++)                                    \
             acc[i] = (ACC)(IDENTITY(floating, integer));                   \
         break;
 
-static void CLEAR(enum stni_reduction op, void *accumulators, int64_t n)
+static void NAME(clear)(enum stni_reduction op, void *accumulators, int64_t n)
 {
     ACC *acc = accumulators;
     switch (op) {
@@ -27,7 +27,7 @@ static void CLEAR(enum stni_reduction op, void *accumulators, int64_t n)
         }                                                                  \
         break;
 
-static void FOLD(enum stni_reduction op, void *accumulators, int64_t groups, int64_t width)
+static void NAME(fold)(enum stni_reduction op, void *accumulators, int64_t groups, int64_t width)
 {
     ACC *acc = accumulators;
     for (int64_t half; groups > 1; groups = half) {
@@ -43,5 +43,3 @@ static void FOLD(enum stni_reduction op, void *accumulators, int64_t groups, int
 }
 
 #undef CASE
-#undef CLEAR
-#undef FOLD

@@ -13,17 +13,17 @@
 #define IDENTITY FIRST
 #define COMBINED FIRST
 #define ACC double
-#define CLEAR clear_f64
-#define FOLD fold_f64
+#define NAME(f) f##_f64
 #include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
+#undef NAME
 #define ACC float
-#define CLEAR clear_f32
-#define FOLD fold_f32
+#define NAME(f) f##_f32
 #include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
+#undef NAME
 #define WIDE double
-#define OWN A
+#define OWN ACC
 #define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"
 #include "core/box/each_float_but_f16.h"
 #undef TEMPLATE
@@ -37,34 +37,34 @@
 /* Integer */
 #define IDENTITY SECOND
 #define ACC int64_t
-#define CLEAR clear_i64
-#define FOLD fold_i64
+#define NAME(f) f##_i64
 #define LOWEST INT64_MIN
 #define HIGHEST INT64_MAX
 #include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
+#undef NAME
 #undef LOWEST
 #undef HIGHEST
 #define ACC int32_t
-#define CLEAR clear_i32
-#define FOLD fold_i32
+#define NAME(f) f##_i32
 #define LOWEST INT32_MIN
 #define HIGHEST INT32_MAX
 #include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
+#undef NAME
 #undef LOWEST
 #undef HIGHEST
 #define ACC uint8_t
-#define CLEAR clear_u8
-#define FOLD fold_u8
+#define NAME(f) f##_u8
 #define LOWEST 0
 #define HIGHEST UINT8_MAX
 #include "ops/reduce/reduce_accumulator_tmpl.h"
 #undef ACC
+#undef NAME
 #undef LOWEST
 #undef HIGHEST
 #define WIDE int64_t
-#define OWN A
+#define OWN ACC
 #define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"
 #include "core/box/each_integer.h"
 #undef TEMPLATE
@@ -80,9 +80,10 @@
 #define IDENTITY FIRST
 #define COMBINED SECOND
 #define ACC double _Complex
-#define CLEAR clear_c128
-#define FOLD fold_c128
+#define NAME(f) f##_c128
 #include "ops/reduce/reduce_accumulator_tmpl.h"
+#undef ACC
+#undef NAME
 #define WIDE double _Complex
 #define OWN double _Complex
 #define TEMPLATE "ops/reduce/reduce_accumulate_tmpl.h"

@@ -79,7 +79,7 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
 #include "core/box/each_compute.h"
 #undef TEMPLATE
 
-#define OF_A(f) _Generic((A)0, float: f##_f32, double: f##_f64)
+#define OF_ACC(f) _Generic((ACC)0, float: f##_f32, double: f##_f64)
 #define TEMPLATE "ops/resample/resample_rows_tmpl.h"
 #include "core/box/each_float.h"
 

@@ -1,15 +1,11 @@
 /* Rows of one dtype: a template of core/box/each_float.h. */
 
-#define FROM T
-#define READ(x) LOAD(x)
 #define SUM_LONG NAME(sum_long_rows)
 #include "ops/resample/resample_long_tmpl.h"
-#undef FROM
-#undef READ
 #undef SUM_LONG
 
 /* sums = sum over k of w[k] rows[k], for n elements; rows begin `apart` elements from each other. */
-static void NAME(combine)(A *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n)
+static void NAME(combine)(ACC *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n)
 {
     for (int64_t i = 0; i < n && terms > RUN; i += STRIP)
         NAME(sum_long_rows)(sums + i, rows + i, 1, apart, w, terms, n - i < STRIP ? n - i : STRIP);
@@ -19,20 +15,20 @@ static void NAME(combine)(A *restrict sums, const T *rows, int64_t apart, const 
         memset(sums, 0, (size_t)n * sizeof *sums);
     else if (terms == 1)
         for (int64_t i = 0; i < n; i++)
-            sums[i] = (A)w[0] * LOAD(rows[i]);
+            sums[i] = (ACC)w[0] * LOAD(rows[i]);
     else if (terms > 2)
         for (int64_t i = 0; i < n; i++)
-            sums[i] = (A)w[0] * LOAD(rows[i]) + (A)w[1] * LOAD(rows[i + apart]) + (A)w[2] * LOAD(rows[i + 2 * apart]);
+            sums[i] = (ACC)w[0] * LOAD(rows[i]) + (ACC)w[1] * LOAD(rows[i + apart]) + (ACC)w[2] * LOAD(rows[i + 2 * apart]);
     else
         for (int64_t i = 0; i < n; i++)
-            sums[i] = (A)w[0] * LOAD(rows[i]) + (A)w[1] * LOAD(rows[i + apart]);
+            sums[i] = (ACC)w[0] * LOAD(rows[i]) + (ACC)w[1] * LOAD(rows[i + apart]);
     for (int64_t k = 3; k < terms; k++)
         for (int64_t i = 0; i < n; i++)
-            sums[i] += (A)w[k] * LOAD(rows[i + k * apart]);
+            sums[i] += (ACC)w[k] * LOAD(rows[i + k * apart]);
 }
 
 /* The same from rows whose elements do not lie dense: groups of `width`, `step` apart. */
-static void NAME(gather)(A *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n, int64_t width,
+static void NAME(gather)(ACC *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n, int64_t width,
                          int64_t step)
 {
     if (step == width) {
@@ -44,7 +40,7 @@ static void NAME(gather)(A *restrict sums, const T *rows, int64_t apart, const d
 }
 
 /* Where n periods of sums are put. */
-static inline __attribute__((always_inline)) void NAME(put_even)(A (*sums)[BLOCK], int64_t period, T *restrict to, int64_t step, int64_t n)
+static inline __attribute__((always_inline)) void NAME(put_even)(ACC (*sums)[BLOCK], int64_t period, T *restrict to, int64_t step, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t p = 0; p < period; p++)
@@ -52,9 +48,9 @@ static inline __attribute__((always_inline)) void NAME(put_even)(A (*sums)[BLOCK
 }
 
 /* The even run of a line of groups of `width`, which lie dense and have period 1 where that is not 1. */
-static void NAME(evenly)(const struct table *x, const A *row, int64_t width, T *to, int64_t step)
+static void NAME(evenly)(const struct table *x, const ACC *row, int64_t width, T *to, int64_t step)
 {
-    A sums[PERIODS][BLOCK];
+    ACC sums[PERIODS][BLOCK];
     const int64_t t = x->even.begin, all = stni_range_length(x->even) / x->period * width;
     const int64_t each = width > 1 ? 1 : step;
     const int in_place = !HALF && x->period == 1 && each == 1; /* the sums are the result */
@@ -63,7 +59,7 @@ static void NAME(evenly)(const struct table *x, const A *row, int64_t width, T *
     for (int64_t i = 0; i < all; i += BLOCK) {
         const int64_t n = all - i < BLOCK ? all - i : BLOCK;
         T *out = to + i * x->period * each;
-        OF_A(sum_even)(x, row + i * x->apart, width, n, in_place ? (A(*)[BLOCK])(void *)out : sums);
+        OF_ACC(sum_even)(x, row + i * x->apart, width, n, in_place ? (ACC(*)[BLOCK])(void *)out : sums);
         if (in_place)
             continue;
         switch (each == 1 ? x->period : 0) { /* which numbers the compiler may know */
@@ -86,46 +82,46 @@ static void NAME(evenly)(const struct table *x, const A *row, int64_t width, T *
 }
 
 /* Single elements, one after the other. */
-static void NAME(points)(const struct table *x, struct stni_range targets, const A *row, T *restrict to, int64_t step)
+static void NAME(points)(const struct table *x, struct stni_range targets, const ACC *row, T *restrict to, int64_t step)
 {
     for (int64_t t = targets.begin; t < targets.end; t++) {
         const int64_t begin = x->begin[t], end = x->begin[t + 1];
-        const A *from = row + x->first[t];
+        const ACC *from = row + x->first[t];
         if (end - begin == 2) {
-            to[t * step] = STORE((A)x->weight[begin] * from[0] + (A)x->weight[begin + 1] * from[1]);
+            to[t * step] = STORE((ACC)x->weight[begin] * from[0] + (ACC)x->weight[begin + 1] * from[1]);
             continue;
         }
         if (end - begin > RUN) {
-            to[t * step] = STORE(OF_A(sum_line)(from, x->weight + begin, end - begin));
+            to[t * step] = STORE(OF_ACC(sum_line)(from, x->weight + begin, end - begin));
             continue;
         }
-        A sum = begin < end ? (A)x->weight[begin] * from[0] : 0;
+        ACC sum = begin < end ? (ACC)x->weight[begin] * from[0] : 0;
         for (int64_t k = begin + 1; k < end; k++)
-            sum += (A)x->weight[k] * from[k - begin];
+            sum += (ACC)x->weight[k] * from[k - begin];
         to[t * step] = STORE(sum);
     }
 }
 
 /* Groups of `width` neighbours, one after the other. */
-static void NAME(groups)(const struct table *x, struct stni_range targets, const A *row, int64_t width, A *restrict sums, T *restrict to,
+static void NAME(groups)(const struct table *x, struct stni_range targets, const ACC *row, int64_t width, ACC *restrict sums, T *restrict to,
                          int64_t step)
 {
     for (int64_t t = targets.begin; t < targets.end; t++) {
         const double *w = x->weight + x->begin[t];
         const int64_t terms = x->begin[t + 1] - x->begin[t];
-        const A *from = row + x->first[t] * width;
+        const ACC *from = row + x->first[t] * width;
         T *restrict out = to + t * step;
         if (terms == 2) {
             for (int64_t v = 0; v < width; v++)
-                out[v] = STORE((A)w[0] * from[v] + (A)w[1] * from[v + width]);
+                out[v] = STORE((ACC)w[0] * from[v] + (ACC)w[1] * from[v + width]);
         } else if (terms == 3) {
             for (int64_t v = 0; v < width; v++)
-                out[v] = STORE((A)w[0] * from[v] + (A)w[1] * from[v + width] + (A)w[2] * from[v + 2 * width]);
+                out[v] = STORE((ACC)w[0] * from[v] + (ACC)w[1] * from[v + width] + (ACC)w[2] * from[v + 2 * width]);
         } else if (terms == 1) {
             for (int64_t v = 0; v < width; v++)
-                out[v] = STORE((A)w[0] * from[v]);
+                out[v] = STORE((ACC)w[0] * from[v]);
         } else {
-            OF_A(fold)(sums, from, width, w, terms, width);
+            OF_ACC(fold)(sums, from, width, w, terms, width);
             for (int64_t v = 0; v < width; v++)
                 out[v] = STORE(sums[v]);
         }
@@ -133,7 +129,7 @@ static void NAME(groups)(const struct table *x, struct stni_range targets, const
 }
 
 /* One line of targets from a row of sums. */
-static void NAME(line)(const struct stni_resample_args *a, const struct table *x, const A *row, A *restrict sums, T *to)
+static void NAME(line)(const struct stni_resample_args *a, const struct table *x, const ACC *row, ACC *restrict sums, T *to)
 {
     const int64_t width = a->width, step = a->target_stride[2];
     const int is_dense = width == 1 || (x->apart == 1 && x->period == 1 && step == width);
@@ -154,7 +150,7 @@ static void NAME(image)(const struct stni_resample_args *a, const struct table *
     const T *from = (const T *)a->from + from_at;
     T *to = (T *)a->to + to_at;
     const int64_t ny = stni_range_length(a->source[1]), nx = stni_range_length(a->source[2]), row_n = nx * a->width;
-    A *plane = memory, *row = plane + ny * row_n, *sums = row + row_n;
+    ACC *plane = memory, *row = plane + ny * row_n, *sums = row + row_n;
     const struct table *z = &table[0], *y = &table[1];
     const int flat = stni_range_length(a->source[0]) == 1 && z->n == 1 && z->begin[1] == 1 && z->weight[0] == 1;
     for (int64_t tz = 0; tz < z->n; tz++) {
@@ -169,7 +165,7 @@ static void NAME(image)(const struct stni_resample_args *a, const struct table *
                 NAME(gather)(row, from + y->first[ty] * a->source_stride[1], a->source_stride[1], wy, terms, nx, a->width,
                              a->source_stride[2]);
             else
-                OF_A(fold)(row, plane + y->first[ty] * row_n, row_n, wy, terms, row_n);
+                OF_ACC(fold)(row, plane + y->first[ty] * row_n, row_n, wy, terms, row_n);
             NAME(line)(a, &table[2], row, sums, to + tz * a->target_stride[0] + ty * a->target_stride[1]);
         }
     }

@@ -5,7 +5,7 @@ struct NAME(block) {
     int n, n_reads, all_here; /* all_here: no offset is -1 */
     int64_t to[STNI_SAMPLE_BLOCK]; /* where the points' results go */
     int64_t offset[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK];
-    A weight[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK];
+    ACC weight[STNI_SAMPLE_READS][STNI_SAMPLE_BLOCK];
 };
 
 static void NAME(find)(const struct stni_sample_args *a, const T *grid, int64_t first, struct NAME(block) *out)
@@ -27,7 +27,7 @@ static void NAME(find)(const struct stni_sample_args *a, const T *grid, int64_t 
             int here = stni_sample_locate(a, taps, tap, at);
             out->all_here &= here;
             out->offset[k][i] = here ? stni_sample_offset(&a->input, at) : -1;
-            out->weight[k][i] = (A)(taps[0].weight[tap[0]] * taps[1].weight[tap[1]] * taps[2].weight[tap[2]]);
+            out->weight[k][i] = (ACC)(taps[0].weight[tap[0]] * taps[1].weight[tap[1]] * taps[2].weight[tap[2]]);
         }
     }
 }
@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void NAME(sample_reads)(const struc
                                                                      const T *from, T *to)
 {
     for (int i = 0; i < block->n; i++) {
-        A sum = 0;
+        ACC sum = 0;
         for (int k = 0; k < n_reads; k++) {
             const int64_t at = block->offset[k][i];
             sum += all_here || at >= 0 ? block->weight[k][i] * LOAD(from[at]) : 0;
@@ -61,7 +61,7 @@ static void NAME(sample)(const struct NAME(block) *block, const T *from, T *to)
 /* All channels of the points, which are neighbours in both tensors. */
 static void NAME(sample_wide)(const struct NAME(block) *block, const T *from, T *to, int64_t channels)
 {
-    A sums[STNI_SAMPLE_BLOCK];
+    ACC sums[STNI_SAMPLE_BLOCK];
     for (int i = 0; i < block->n; i++)
         for (int64_t c = 0; c < channels; c += STNI_SAMPLE_BLOCK) {
             const int64_t n = channels - c < STNI_SAMPLE_BLOCK ? channels - c : STNI_SAMPLE_BLOCK;
@@ -71,7 +71,7 @@ static void NAME(sample_wide)(const struct NAME(block) *block, const T *from, T 
                 if (block->offset[k][i] < 0)
                     continue;
                 const T *at = from + block->offset[k][i] + c;
-                const A w = block->weight[k][i];
+                const ACC w = block->weight[k][i];
                 for (int64_t l = 0; l < n; l++)
                     sums[l] += w * LOAD(at[l]);
             }

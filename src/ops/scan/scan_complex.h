@@ -1,5 +1,5 @@
-/* The arithmetic of complex scans: scan_state_tmpl.h in the type S that the includer defines with
- *   RE(x), IM(x)   the parts of a number           IMAGINARY(x)   the number of S whose parts are 0 and x
+/* The arithmetic of complex scans: scan_state_tmpl.h in the type ACC that the includer defines with
+ *   RE(x), IM(x)   the parts of a number           IMAGINARY(x)   the number of ACC whose parts are 0 and x
  * since a C compiler has a type of its own. scan_end.h ends it. */
 #define STATE(f) f##_complex
 #define ISNAN(x) (RE(x) != RE(x))

@@ -65,21 +65,21 @@ static void send_indices(const struct block *b, int64_t *to, const int64_t *from
 #define ORDERED 1
 #define INEXACT 1
 #define T float
-#define WIDE float
+#define RESULT float
 #define NAME(f) f##_f32
 #define CONVERTS 1
 #include "ops/scan/scan_lines_tmpl.h"
 #undef T
-#undef WIDE
+#undef RESULT
 #undef NAME
 #undef CONVERTS
 #define T double
-#define WIDE double
+#define RESULT double
 #define NAME(f) f##_f64
 #define CONVERTS 0
 #include "ops/scan/scan_lines_tmpl.h"
 #undef T
-#undef WIDE
+#undef RESULT
 #undef NAME
 #undef CONVERTS
 #undef INEXACT
@@ -88,7 +88,7 @@ static void send_indices(const struct block *b, int64_t *to, const int64_t *from
 #include "ops/scan/scan_integer.h"
 #include "ops/scan/scan_prefix_tmpl.h"
 #define INEXACT 0
-#define WIDE int64_t
+#define RESULT int64_t
 #define T int64_t
 #define NAME(f) f##_i64
 #define CONVERTS 1
@@ -101,13 +101,13 @@ static void send_indices(const struct block *b, int64_t *to, const int64_t *from
 #define CONVERTS 0
 #include "ops/scan/scan_lines_tmpl.h"
 #undef T
-#undef WIDE
+#undef RESULT
 #undef NAME
 #undef ORDERED
 #undef INEXACT
 #include "ops/scan/scan_end.h"
 
-#define S double _Complex
+#define ACC double _Complex
 #define RE(x) creal(x)
 #define IM(x) cimag(x)
 #define IMAGINARY(x) __builtin_complex(0.0, x)
@@ -116,14 +116,14 @@ static void send_indices(const struct block *b, int64_t *to, const int64_t *from
 #define ORDERED 0
 #define INEXACT 1
 #define T float _Complex
-#define WIDE float _Complex
+#define RESULT float _Complex
 #define NAME(f) f##_c64
 #include "ops/scan/scan_lines_tmpl.h"
 #undef T
-#undef WIDE
+#undef RESULT
 #undef NAME
 #define T double _Complex
-#define WIDE double _Complex
+#define RESULT double _Complex
 #define NAME(f) f##_c128
 #include "ops/scan/scan_lines_tmpl.h"
 

@@ -18,7 +18,7 @@ namespace {
 #include "ops/scan/scan_integer.h"
 #include "ops/scan/scan_end.h"
 
-#define S stni_complex<double>
+#define ACC stni_complex<double>
 #define RE(x) ((x).re)
 #define IM(x) ((x).im)
 #define IMAGINARY(x) stni_complex<double>(0.0, x)

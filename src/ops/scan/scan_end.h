@@ -1,5 +1,5 @@
 /* Ends the arithmetic that scan_real.h, scan_integer.h or scan_complex.h began. */
-#undef S
+#undef ACC
 #undef STATE
 #undef RE
 #undef IM

@@ -1,5 +1,5 @@
 /* Runs along lines of one type of arithmetic, T: included once per type with NAME, the arithmetic of scan_state_tmpl.h, and
- *   WIDE             what sums and products are stored as
+ *   RESULT           what sums and products are stored as
  *   ORDERED, INEXACT whether the type has an order; whether it has logarithms and factors
  *   CONVERTS         whether elements of other types are converted to it */
 
@@ -11,11 +11,11 @@ struct NAME(places) {
 };
 
 static inline __attribute__((always_inline)) void NAME(store)(struct NAME(places) at, enum stni_scan_op op, int64_t out, int64_t index,
-                                                              struct STATE(state) s, S y)
+                                                              struct STATE(state) s, ACC y)
 {
-    const S v = STATE(result)(op, s, y);
+    const ACC v = STATE(result)(op, s, y);
     if (op == STNI_SCAN_SUM || op == STNI_SCAN_PROD) {
-        ((WIDE *)at.out)[out] = (WIDE)v;
+        ((RESULT *)at.out)[out] = (RESULT)v;
         return;
     }
     ((T *)at.out)[out] = (T)v;
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) struct STATE(state) NAME(step)(cons
 {
     const int affine = op == STNI_SCAN_AFFINE || op == STNI_SCAN_AFFINE_LAGGED;
     const int before = a->exclusive || op == STNI_SCAN_AFFINE_LAGGED;
-    const S x = (S)at.x[x_at], y = affine ? (S)at.y[y_at] : 0;
+    const ACC x = (ACC)at.x[x_at], y = affine ? (ACC)at.y[y_at] : 0;
     const struct STATE(state) own = STATE(lift)(op, x, y, a->first + i);
     const struct STATE(state) now = beside ? STATE(join_beside)(op, last, own) : STATE(join)(op, last, own);
     if (stores)
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) struct STATE(state) NAME(join_line)
 /* Some elements, of a line or of lines that lie side by side, where they are not dense or not of type T. */
 struct NAME(row) {
     T x[LANES], y[LANES];
-    WIDE out[LANES];
+    RESULT out[LANES];
     int64_t indices[LANES];
 };
 
@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) void NAME(across)(const struct stni
     const int out_apart = b->lane[SCAN_OUT] != 1 || b->out.convert;
     struct STATE(state) *all = a->states;
     struct NAME(row) row;
-    S first[LANES], second[LANES];
+    ACC first[LANES], second[LANES];
     for (int64_t l = 0; l < width; l++) {
         const struct STATE(state) s = stores && all ? all[b->line + l] : STATE(none)(op);
         first[l] = s.a;

@@ -1,5 +1,5 @@
 /* The arithmetic of floating scans: scan_state_tmpl.h in f64. scan_end.h ends it. */
-#define S double
+#define ACC double
 #define STATE(f) f##_real
 #define RE(x) (x)
 #define ISNAN(x) ((x) != (x))

@@ -1,18 +1,18 @@
 /* The arithmetic of scans, for C, C++ and CUDA compilers: what two runs of elements that follow each other come to. Included once per type of
  * arithmetic, after core/base/inline.h, with
- *   S          the type                      STATE(f)    f of this type
+ *   ACC        the type                      STATE(f)    f of this type
  *   RE(x)      its real part                 ISNAN(x)    whether it is not a number
- *   EXP, LOG   of S                          LOWEST      below all others
+ *   EXP, LOG   of ACC                        LOWEST      below all others
  *   PHASE(x)   exp(x - RE(x))
  * which scan_real.h, scan_integer.h and scan_complex.h define, and leave defined for the templates of the element
  * types. */
 
 /* sum, prod: a. max, min: a at index b, -1: none. logsumexp: a + log b, a the largest. affine: r -> a r + b. */
 struct STATE(state) {
-    S a, b;
+    ACC a, b;
 };
 
-STNI_KERNEL_INLINE struct STATE(state) STATE(state_of)(S a, S b)
+STNI_KERNEL_INLINE struct STATE(state) STATE(state_of)(ACC a, ACC b)
 {
     const struct STATE(state) state = {a, b};
     return state;
@@ -51,7 +51,7 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(extremum_beside)(struct STATE(state
 /* Equal exponents need no exp, which would make NaN of infinities. */
 STNI_KERNEL_INLINE struct STATE(state) STATE(log_add)(struct STATE(state) p, struct STATE(state) v)
 {
-    const S m = RE(p.a) < RE(v.a) ? v.a : p.a;
+    const ACC m = RE(p.a) < RE(v.a) ? v.a : p.a;
     return STATE(state_of)(m, (p.a == m ? p.b : p.b * EXP(p.a - m)) + (v.a == m ? v.b : v.b * EXP(v.a - m)));
 }
 
@@ -87,13 +87,13 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(join_beside)(enum stni_scan_op op, 
 }
 
 /* The state of one element: x, with y for affine ones, at index i. */
-STNI_KERNEL_INLINE struct STATE(state) STATE(lift)(enum stni_scan_op op, S x, S y, int64_t i)
+STNI_KERNEL_INLINE struct STATE(state) STATE(lift)(enum stni_scan_op op, ACC x, ACC y, int64_t i)
 {
     switch (op) {
     case STNI_SCAN_SUM:
     case STNI_SCAN_PROD: return STATE(state_of)(x, 0);
     case STNI_SCAN_MAX:
-    case STNI_SCAN_MIN: return STATE(state_of)(x, (S)i);
+    case STNI_SCAN_MIN: return STATE(state_of)(x, (ACC)i);
     case STNI_SCAN_LOGSUMEXP: return STATE(state_of)(RE(x), PHASE(x));
     case STNI_SCAN_AFFINE: return STATE(state_of)(x, y);
     case STNI_SCAN_AFFINE_LAGGED: return STATE(state_of)(x, x == 0 ? 0 : x * y);
@@ -103,7 +103,7 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(lift)(enum stni_scan_op op, S x, S 
 }
 
 /* The result of an element: that of the state `s` after it, or before it where the scan is exclusive; lagged: before it, and y. */
-STNI_KERNEL_INLINE S STATE(result)(enum stni_scan_op op, struct STATE(state) s, S y)
+STNI_KERNEL_INLINE ACC STATE(result)(enum stni_scan_op op, struct STATE(state) s, ACC y)
 {
     if (op == STNI_SCAN_AFFINE)
         return s.b;

@@ -2,28 +2,28 @@
  * runs and every line has its maximum and its sum in the L1 cache. A template of core/box/each_float.h. Each line adds in the order of its
  * elements, as it does in softmax_lanes_tmpl.h. */
 
-static void NAME(largest_columns)(const struct strip *s, const T *x, A *max)
+static void NAME(largest_columns)(const struct strip *s, const T *x, ACC *max)
 {
     const int64_t w = s->lines;
     for (int64_t l = 0; l < w; l++)
-        max[l] = -(A)INFINITY;
+        max[l] = -(ACC)INFINITY;
     for (int64_t i = 0; i < s->blocks; i++, x += s->step[SOFTMAX_X])
 #pragma omp simd
         for (int64_t l = 0; l < w; l++) {
-            const A v = LOAD(x[l]);
+            const ACC v = LOAD(x[l]);
             max[l] = v > max[l] ? v : max[l];
         }
 }
 
 /* Where T is exact, `out`, unless it is NULL, keeps the terms. */
-static void NAME(raise_columns)(const struct strip *s, const T *x, T *out, const A *max, A *total)
+static void NAME(raise_columns)(const struct strip *s, const T *x, T *out, const ACC *max, ACC *total)
 {
     const int64_t w = s->lines;
     for (int64_t l = 0; l < w; l++)
         total[l] = 0;
     for (int64_t i = 0; i < s->blocks; i++, x += s->step[SOFTMAX_X]) {
         T *to = out ? out + i * s->step[SOFTMAX_OUT] : NULL;
-        A term[COLUMNS];
+        ACC term[COLUMNS];
 #pragma omp simd
         for (int64_t l = 0; l < w; l++) {
             term[l] = MATH(exp_negative)(LOAD(x[l]) - max[l]);
@@ -35,7 +35,7 @@ static void NAME(raise_columns)(const struct strip *s, const T *x, T *out, const
 }
 
 /* `factor`: one over the sums, or their logarithms. */
-static void NAME(finish_columns)(const struct strip *s, const T *x, T *out, int logarithm, const A *max, const A *factor)
+static void NAME(finish_columns)(const struct strip *s, const T *x, T *out, int logarithm, const ACC *max, const ACC *factor)
 {
     const int64_t w = s->lines;
     for (int64_t i = 0; i < s->blocks; i++, x += s->step[SOFTMAX_X], out += s->step[SOFTMAX_OUT]) {
@@ -58,10 +58,10 @@ static void NAME(forward_columns)(const struct stni_softmax_args *a, const struc
 {
     const T *x = (const T *)a->x + s->at[SOFTMAX_X];
     T *out = (T *)a->out + s->at[SOFTMAX_OUT];
-    A max[COLUMNS], total[COLUMNS];
+    ACC max[COLUMNS], total[COLUMNS];
     NAME(largest_columns)(s, x, max);
     NAME(raise_columns)(s, x, HALF || a->logarithm ? NULL : out, max, total);
     for (int64_t l = 0; l < s->lines; l++)
-        total[l] = a->logarithm ? MATH(log)(total[l]) : (A)1 / total[l];
+        total[l] = a->logarithm ? MATH(log)(total[l]) : (ACC)1 / total[l];
     NAME(finish_columns)(s, x, out, a->logarithm, max, total);
 }

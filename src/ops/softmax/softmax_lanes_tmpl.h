@@ -2,10 +2,10 @@
  * Every lane adds in order of blocks and lanes are added pairwise, so that instruction sets differ in exp only. */
 
 struct NAME(lanes) {
-    A v[LANES];
+    ACC v[LANES];
 };
 
-static inline struct NAME(lanes) NAME(all)(A value)
+static inline struct NAME(lanes) NAME(all)(ACC value)
 {
     struct NAME(lanes) out;
     for (int l = 0; l < LANES; l++)
@@ -14,7 +14,7 @@ static inline struct NAME(lanes) NAME(all)(A value)
 }
 
 /* Loads a block that is not LANES contiguous elements: w elements, c apart; the other lanes get `fill`. */
-static __attribute__((noinline)) void NAME(load_apart)(A *v, const T *x, int64_t c, int64_t w, A fill)
+static __attribute__((noinline)) void NAME(load_apart)(ACC *v, const T *x, int64_t c, int64_t w, ACC fill)
 {
     if (c == 1) {
         for (int l = 0; l < LANES; l++)
@@ -25,14 +25,14 @@ static __attribute__((noinline)) void NAME(load_apart)(A *v, const T *x, int64_t
         v[l] = l < w ? LOAD(x[l * c]) : fill;
 }
 
-static __attribute__((noinline)) void NAME(store_apart)(T *y, const A *v, int64_t c, int64_t w)
+static __attribute__((noinline)) void NAME(store_apart)(T *y, const ACC *v, int64_t c, int64_t w)
 {
     for (int l = 0; l < w; l++)
         y[l * c] = STORE(v[l]);
 }
 
 /* Block i of tensor `which`; lanes beyond its width get `fill`. */
-static inline struct NAME(lanes) NAME(load)(const struct strip *s, int which, const T *x, int64_t i, A fill)
+static inline struct NAME(lanes) NAME(load)(const struct strip *s, int which, const T *x, int64_t i, ACC fill)
 {
     int64_t c = s->c[which], w = i + 1 < s->blocks ? s->full : s->last;
     struct NAME(lanes) out;
@@ -59,7 +59,7 @@ static inline void NAME(store)(const struct strip *s, T *y, int64_t i, const str
 /* Results of lines: one number, or one per lane. */
 static inline struct NAME(lanes) NAME(recall)(const struct strip *s, const void *stat)
 {
-    const A *from = (const A *)stat + s->line;
+    const ACC *from = (const ACC *)stat + s->line;
     if (s->along)
         return NAME(all)(from[0]);
     struct NAME(lanes) out = NAME(all)(1);
@@ -70,16 +70,16 @@ static inline struct NAME(lanes) NAME(recall)(const struct strip *s, const void 
 
 static inline void NAME(keep)(const struct strip *s, void *stat, const struct NAME(lanes) *values)
 {
-    A *to = (A *)stat + s->line;
+    ACC *to = (ACC *)stat + s->line;
     for (int l = 0; l < (s->along ? 1 : s->full); l++)
         to[l] = values->v[l];
 }
 
 static inline struct NAME(lanes) NAME(max_of)(const struct strip *s, const void *x)
 {
-    struct NAME(lanes) m = NAME(all)(-(A)INFINITY);
+    struct NAME(lanes) m = NAME(all)(-(ACC)INFINITY);
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, -(A)INFINITY);
+        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, -(ACC)INFINITY);
         for (int l = 0; l < LANES; l++)
             m.v[l] = v.v[l] > m.v[l] ? v.v[l] : m.v[l];
     }
@@ -106,7 +106,7 @@ static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const void 
 {
     struct NAME(lanes) sum = NAME(all)(0);
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, -(A)INFINITY);
+        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, -(ACC)INFINITY);
         for (int l = 0; l < LANES; l++) {
             v.v[l] = MATH(exp_negative)(v.v[l] - max->v[l]);
             sum.v[l] += v.v[l];
@@ -137,7 +137,7 @@ static inline void NAME(scale_by)(const struct strip *s, const void *x, void *ou
 {
     struct NAME(lanes) inverse;
     for (int l = 0; l < LANES; l++)
-        inverse.v[l] = (A)1 / total->v[l];
+        inverse.v[l] = (ACC)1 / total->v[l];
     for (int64_t i = 0; i < s->blocks; i++) {
         struct NAME(lanes) v = NAME(load)(s, HALF ? SOFTMAX_X : SOFTMAX_OUT, HALF ? x : out, i, 0);
         for (int l = 0; l < LANES; l++)

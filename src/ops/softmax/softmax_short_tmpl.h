@@ -2,10 +2,10 @@
  * end is padded by what adds nothing, so that no loop but those that read and write has a scalar remainder. A template of core/box/each_float.h. */
 
 /* Pads the line with -infinity. */
-static inline void NAME(read_line)(A *line, const T *x, int64_t n, int64_t padded, int64_t step)
+static inline void NAME(read_line)(ACC *line, const T *x, int64_t n, int64_t padded, int64_t step)
 {
     for (int64_t i = padded - LANES; i < padded; i++)
-        line[i] = -(A)INFINITY;
+        line[i] = -(ACC)INFINITY;
     if (step == 1)
         for (int64_t i = 0; i < n; i++)
             line[i] = LOAD(x[i]);
@@ -14,9 +14,9 @@ static inline void NAME(read_line)(A *line, const T *x, int64_t n, int64_t padde
             line[i] = LOAD(x[i * step]);
 }
 
-static inline A NAME(largest)(const A *line, int64_t padded)
+static inline ACC NAME(largest)(const ACC *line, int64_t padded)
 {
-    A max = -(A)INFINITY;
+    ACC max = -(ACC)INFINITY;
 #pragma omp simd reduction(max : max)
     for (int64_t i = 0; i < padded; i++)
         max = line[i] > max ? line[i] : max;
@@ -24,9 +24,9 @@ static inline A NAME(largest)(const A *line, int64_t padded)
 }
 
 /* The terms of the sum, which is returned, take the line's place. */
-static inline A NAME(raise)(A *line, int64_t padded, A max)
+static inline ACC NAME(raise)(ACC *line, int64_t padded, ACC max)
 {
-    A total = 0;
+    ACC total = 0;
 #pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < padded; i++) {
         line[i] = MATH(exp_negative)(line[i] - max);
@@ -37,9 +37,9 @@ static inline A NAME(raise)(A *line, int64_t padded, A max)
 
 /* The same sum; differences from the largest take the line's place. The logarithm of the sum is subtracted from these, never added to the largest,
  * beside which it may have no digits. */
-static inline A NAME(lower)(A *line, int64_t padded, A max)
+static inline ACC NAME(lower)(ACC *line, int64_t padded, ACC max)
 {
-    A total = 0;
+    ACC total = 0;
 #pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < padded; i++) {
         line[i] -= max;
@@ -49,7 +49,7 @@ static inline A NAME(lower)(A *line, int64_t padded, A max)
 }
 
 /* out = (line - less) factor */
-static inline void NAME(write_line)(T *out, const A *line, int64_t n, int64_t step, A less, A factor)
+static inline void NAME(write_line)(T *out, const ACC *line, int64_t n, int64_t step, ACC less, ACC factor)
 {
     if (step == 1)
         for (int64_t i = 0; i < n; i++)
@@ -74,13 +74,13 @@ static inline void NAME(send)(const struct strip *s, T *out, const T *from, int6
 
 static void NAME(forward_short)(const struct stni_softmax_args *a, const struct strip *s)
 {
-    _Alignas(STNI_LINE) A line[SHORT];
+    _Alignas(STNI_LINE) ACC line[SHORT];
     _Alignas(STNI_LINE) char buffer[STNI_STREAMING_PAGE + sizeof(T) * SHORT];
     const int64_t n = a->lines.n, padded = (n + LANES - 1) / LANES * LANES, x_step = a->lines.step[SOFTMAX_X], step = a->lines.step[SOFTMAX_OUT];
     const int64_t *x_next = a->lines.strides[SOFTMAX_X], *next = a->lines.strides[SOFTMAX_OUT], last = a->lines.ndim - 1;
     const T *x = (const T *)a->x + s->at[SOFTMAX_X];
     T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_block_place(buffer, out) : out;
-    A max[LANES], total[LANES];
+    ACC max[LANES], total[LANES];
     NAME(prefetch)(s, x, n);
     for (int64_t l = 0; l < s->lines; l++)
         NAME(read_line)(line + l * padded, x + l * x_next[last], n, padded, x_step);

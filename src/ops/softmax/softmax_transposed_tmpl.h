@@ -9,22 +9,22 @@ static inline void NAME(transpose)(T *to, int64_t to_stride, const T *from, int6
     STNI_ISA_NAME(stni_copy_kernels).transpose[LOG]((char *)to, to_stride * size, (const char *)from, from_stride * size, n, m, 0, 0);
 }
 
-static inline void NAME(largest_transposed)(const T *tile, int64_t n, A *max)
+static inline void NAME(largest_transposed)(const T *tile, int64_t n, ACC *max)
 {
     for (int l = 0; l < LANES; l++)
-        max[l] = -(A)INFINITY;
+        max[l] = -(ACC)INFINITY;
     for (int64_t i = 0; i < n; i++)
 #pragma omp simd
         for (int l = 0; l < LANES; l++) {
-            A x = LOAD(tile[i * LANES + l]);
+            ACC x = LOAD(tile[i * LANES + l]);
             max[l] = x > max[l] ? x : max[l];
         }
 }
 
 /* The terms of the sums, and the sums. */
-static inline void NAME(raise_transposed)(const T *tile, int64_t n, const A *max, A *term, A *total)
+static inline void NAME(raise_transposed)(const T *tile, int64_t n, const ACC *max, ACC *term, ACC *total)
 {
-    A part[PARTS][LANES] = {{0}};
+    ACC part[PARTS][LANES] = {{0}};
     for (int64_t i = 0; i < n; i++)
 #pragma omp simd
         for (int l = 0; l < LANES; l++) {
@@ -36,7 +36,7 @@ static inline void NAME(raise_transposed)(const T *tile, int64_t n, const A *max
 }
 
 /* The results overwrite the transposed lines. */
-static inline void NAME(finish_transposed)(T *tile, int64_t n, int logarithm, const A *max, const A *term, A *total)
+static inline void NAME(finish_transposed)(T *tile, int64_t n, int logarithm, const ACC *max, const ACC *term, ACC *total)
 {
     for (int l = 0; l < LANES; l++)
         total[l] = logarithm ? MATH(log)(total[l]) : 1 / total[l];
@@ -49,12 +49,12 @@ static inline void NAME(finish_transposed)(T *tile, int64_t n, int logarithm, co
 static void NAME(forward_transposed)(const struct stni_softmax_args *a, const struct strip *s)
 {
     _Alignas(STNI_LINE) T tile[TRANSPOSED * LANES];
-    _Alignas(STNI_LINE) A term[TRANSPOSED * LANES];
+    _Alignas(STNI_LINE) ACC term[TRANSPOSED * LANES];
     _Alignas(STNI_LINE) char buffer[STNI_STREAMING_PAGE + sizeof tile];
     const int64_t n = a->lines.n, last = a->lines.ndim - 1;
     const T *x = (const T *)a->x + s->at[SOFTMAX_X];
     T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_block_place(buffer, out) : out;
-    A max[LANES], total[LANES];
+    ACC max[LANES], total[LANES];
     if (s->lines < LANES) {
         NAME(forward_short)(a, s);
         return;

@@ -6,13 +6,13 @@
 
 enum { SHORT_LINE = 24 };
 
-#define K uint32_t
-#define P uint32_t
+#define KEY_T uint32_t
+#define PLACE_T uint32_t
 #define NAME(x) x##_small
 #include "ops/sort/sort_tmpl.h"
 
-#define K uint64_t
-#define P int64_t
+#define KEY_T uint64_t
+#define PLACE_T int64_t
 #define NAME(x) x##_large
 #include "ops/sort/sort_tmpl.h"
 

@@ -1,8 +1,8 @@
-/* Lines in order, for entries of one size: K the key, P the place in the line. Included with these and NAME(x). */
+/* Lines in order, for entries of one size: KEY_T is the type of keys, PLACE_T that of places in the line. Included with these and NAME(x). */
 
 struct NAME(entry) {
-    K key;
-    P place;
+    KEY_T key;
+    PLACE_T place;
 };
 
 static void NAME(collect)(const struct stni_sort_sort_args *a, int64_t base, struct NAME(entry) *out)
@@ -14,7 +14,7 @@ static void NAME(collect)(const struct stni_sort_sort_args *a, int64_t base, str
     for (int64_t place = 0; order_walk_next(&walk, &b);) {
         stni_sort_keys(&a->order, (const char *)a->in + b.at * size, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++)
-            *out++ = (struct NAME(entry)){(K)keys[i], (P)place++};
+            *out++ = (struct NAME(entry)){(KEY_T)keys[i], (PLACE_T)place++};
     }
 }
 
@@ -83,6 +83,6 @@ static void NAME(sort_lines)(const struct stni_sort_sort_args *a)
     }
 }
 
-#undef K
-#undef P
+#undef KEY_T
+#undef PLACE_T
 #undef NAME

@@ -43,11 +43,11 @@ STNI_KERNEL_INLINE double normal_f64(double x)
 }
 
 /* One set of formulas for both types. */
-#define ACTIVATION_T float
-#define ACTIVATION_F(name) name##_f32
+#define T float
+#define NAME(name) name##_f32
 #include "ops/elementwise/kernels/activation_functions_tmpl.h"
-#define ACTIVATION_T double
-#define ACTIVATION_F(name) name##_f64
+#define T double
+#define NAME(name) name##_f64
 #include "ops/elementwise/kernels/activation_functions_tmpl.h"
 
 #define ERF(x) FLOATING(x, stni_erf_f32, erf)(x)

@@ -1,75 +1,75 @@
-/* Activations and their derivatives in one type: ACTIVATION_T is the type, ACTIVATION_F(name) the name of its functions. */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_derivative)(ACTIVATION_T x)
+/* Activations and their derivatives in one type. Included with T, the type, and NAME(f), f of it. */
+STNI_KERNEL_INLINE T NAME(gelu_derivative)(T x)
 {
-    return ACTIVATION_F(normal)(x) + x * ACTIVATION_F(density)(x);
+    return NAME(normal)(x) + x * NAME(density)(x);
 }
 
 /* The approximation is x (1 + tanh u) / 2, u = k (x + c x^3). */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_u)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(gelu_u)(T x)
 {
-    return x * ((ACTIVATION_T)GELU_K + (ACTIVATION_T)(GELU_K * GELU_C) * (x * x));
+    return x * ((T)GELU_K + (T)(GELU_K * GELU_C) * (x * x));
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_du)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(gelu_du)(T x)
 {
-    return (ACTIVATION_T)GELU_K * (1 + 3 * (ACTIVATION_T)GELU_C * x * x);
+    return (T)GELU_K * (1 + 3 * (T)GELU_C * x * x);
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(gelu_tanh)(T x)
 {
-    return x * SIGMOID(2 * ACTIVATION_F(gelu_u)(x));
+    return x * SIGMOID(2 * NAME(gelu_u)(x));
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh_derivative)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(gelu_tanh_derivative)(T x)
 {
-    ACTIVATION_T u = ACTIVATION_F(gelu_u)(x), s = SIGMOID(2 * u);
-    return s * (1 + 2 * x * SIGMOID(-2 * u) * ACTIVATION_F(gelu_du)(x));
+    T u = NAME(gelu_u)(x), s = SIGMOID(2 * u);
+    return s * (1 + 2 * x * SIGMOID(-2 * u) * NAME(gelu_du)(x));
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(gelu_tanh_second_derivative)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(gelu_tanh_second_derivative)(T x)
 {
-    ACTIVATION_T u = ACTIVATION_F(gelu_u)(x), s = SIGMOID(2 * u), c = SIGMOID(-2 * u), du = ACTIVATION_F(gelu_du)(x);
-    return 4 * s * c * (du + 3 * (ACTIVATION_T)(GELU_K * GELU_C) * x * x + x * (c - s) * du * du);
+    T u = NAME(gelu_u)(x), s = SIGMOID(2 * u), c = SIGMOID(-2 * u), du = NAME(gelu_du)(x);
+    return 4 * s * c * (du + 3 * (T)(GELU_K * GELU_C) * x * x + x * (c - s) * du * du);
 }
 
 /* log(1 + e^x) */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(softplus)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(softplus)(T x)
 {
     return (x < 0 ? 0 : x) + LOG1P_UNIT(EXP(x < 0 ? x : -x));
 }
 
 /* With s the sigmoid, (x s)' = s + x s (1 - s). */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(silu_derivative)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(silu_derivative)(T x)
 {
-    ACTIVATION_T s = SIGMOID(x);
+    T s = SIGMOID(x);
     return s * (1 + x * SIGMOID(-x));
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(silu_second_derivative)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(silu_second_derivative)(T x)
 {
-    ACTIVATION_T s = SIGMOID(x), c = SIGMOID(-x);
+    T s = SIGMOID(x), c = SIGMOID(-x);
     return s * c * (2 + x * (c - s));
 }
 
 /* t = tanh(log(1 + e^x)) = n / (n + 2), n = e^x (e^x + 2); 1 beyond 20. */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_t)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(mish_t)(T x)
 {
-    ACTIVATION_T e = EXP(x > 20 ? 20 : x), n = e * (e + 2);
+    T e = EXP(x > 20 ? 20 : x), n = e * (e + 2);
     return n / (n + 2);
 }
 
 /* mish(x) = x t, t' = (1 - t^2) s. */
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_derivative)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(mish_derivative)(T x)
 {
-    ACTIVATION_T t = ACTIVATION_F(mish_t)(x);
+    T t = NAME(mish_t)(x);
     return t + x * SIGMOID(x) * (1 - t * t);
 }
 
-STNI_KERNEL_INLINE ACTIVATION_T ACTIVATION_F(mish_second_derivative)(ACTIVATION_T x)
+STNI_KERNEL_INLINE T NAME(mish_second_derivative)(T x)
 {
-    ACTIVATION_T s = SIGMOID(x), t = ACTIVATION_F(mish_t)(x);
+    T s = SIGMOID(x), t = NAME(mish_t)(x);
     return s * (1 - t * t) * (2 + x * (SIGMOID(-x) - 2 * t * s));
 }
 
-#undef ACTIVATION_T
-#undef ACTIVATION_F
+#undef T
+#undef NAME

@@ -62,19 +62,19 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
     return power;
 }
 
-#define FUNCTIONS_T float
-#define FUNCTIONS_F(name) name##_f32
-#define FUNCTIONS_C(name) name##f
-#define FUNCTIONS_MOST FLT_MAX
-#define FUNCTIONS_Z(name) name##_c64
-#define FUNCTIONS_Z_T COMPLEX_F32
+#define T float
+#define NAME(name) name##_f32
+#define LIBM(name) name##f
+#define LARGEST FLT_MAX
+#define COMPLEX_NAME(name) name##_c64
+#define COMPLEX_T COMPLEX_F32
 #include "ops/elementwise/kernels/functions_tmpl.h"
-#define FUNCTIONS_T double
-#define FUNCTIONS_F(name) name##_f64
-#define FUNCTIONS_C(name) name
-#define FUNCTIONS_MOST DBL_MAX
-#define FUNCTIONS_Z(name) name##_c128
-#define FUNCTIONS_Z_T COMPLEX_F64
+#define T double
+#define NAME(name) name##_f64
+#define LIBM(name) name
+#define LARGEST DBL_MAX
+#define COMPLEX_NAME(name) name##_c128
+#define COMPLEX_T COMPLEX_F64
 #include "ops/elementwise/kernels/functions_tmpl.h"
 
 #define COMPLEX_MUL(x, y) COMPLEX_ONLY(x, mul_c64, mul_c128)(x, y)
