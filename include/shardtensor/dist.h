@@ -191,21 +191,51 @@ STN_API stn_status stn_dist_all_reduce_in_place(stn_tensor *tensor, const stn_me
 STN_API stn_status stn_dist_broadcast_in_place(stn_tensor *tensor, const stn_mesh *mesh, int root,
                                                stn_dist_request **request);
 
+/** result = op over the ranks' inputs, on `root`. Both are row-major and of one shape.
+ *  @param result  elsewhere not looked at: NULL will do. */
+STN_API stn_status stn_dist_reduce_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op,
+                                        int root, stn_dist_request **request);
+
 /** result = the ranks' inputs joined along the first dim. Both are row-major.
  *  @param sizes  rows of each rank's input; NULL: all alike. The result's rows are their sum. */
 STN_API stn_status stn_dist_all_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                             const int64_t *sizes, stn_dist_request **request);
+
+/** The same on `root` alone.
+ *  @param result  elsewhere not looked at: NULL will do. */
+STN_API stn_status stn_dist_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
+                                        const int64_t *sizes, int root, stn_dist_request **request);
 
 /** result = this rank's rows of op over the ranks' inputs. Both are row-major.
  *  @param sizes  rows of each rank's result; NULL: the balanced cut. */
 STN_API stn_status stn_dist_reduce_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                                 const int64_t *sizes, stn_reduce_op op, stn_dist_request **request);
 
+/** result = this rank's rows of the root's input. Both are row-major.
+ *  @param input  elsewhere than on `root` not looked at: NULL will do.
+ *  @param sizes  rows of each rank's result; their sum is the rows of the root's input. Not NULL: ranks without an
+ *                input could not tell. */
+STN_API stn_status stn_dist_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
+                                         const int64_t *sizes, int root, stn_dist_request **request);
+
 /** send_sizes[s] rows of the input go to rank s, receive_sizes[r] rows of the result come from rank r. Both tensors
  * are row-major. */
 STN_API stn_status stn_dist_all_to_all_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                             const int64_t *send_sizes, const int64_t *receive_sizes,
                                             stn_dist_request **request);
+
+/** result = what stn_dist_exchange would give along the first dim: rows that several messages bring are added, by rank,
+ * rows that none brings are 0. Both tensors are row-major; the result has messages->length rows.
+ *  @param messages  this rank's; borrowed for the call. Where ranges that are received overlap and are not the same, they
+ *                   come into memory beside the result, and a request adds them up when it is waited for. */
+STN_API stn_status stn_dist_exchange_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
+                                          const stn_dist_messages *messages, stn_dist_request **request);
+
+/** result = the input's rows with margins that other ranks fill, as stn_dist_halo's along the first dim. Both tensors
+ * are row-major; the result has below + rows + above rows, none where the input has none.
+ *  @param sizes  rows of each rank's input; NULL: all alike. */
+STN_API stn_status stn_dist_halo_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, const int64_t *sizes,
+                                      const stn_dist_margin *margin, stn_dist_request **request);
 
 /** Waits for a collective, frees the request and sets it to NULL, which it may have been: on ranks outside of the
  * mesh. On a device other than the CPU the queue waits, not the host. @return the collective's status. */

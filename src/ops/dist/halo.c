@@ -1,7 +1,7 @@
 /* dist_halo: local tensors with margins that the neighbours along a mesh fill. Its adjoint sends margins back and
  * adds them. */
+#include "ops/dist/halo_line.h"
 #include "ops/dist/verb.h"
-#include "ops/exchange/window.h"
 
 #include <stddef.h>
 
@@ -20,83 +20,6 @@ stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int dim, cons
     return stni_dist_call(STNI_OP_dist_halo, input, mesh, &attrs, 1, &list);
 }
 
-/* Rank r holds the elements offsets[r] … offsets[r + 1] - 1 of the line that all chunks make up. */
-static int owner_of(const int64_t *offsets, int p, int64_t element)
-{
-    int low = 0, high = p;
-    while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        if (offsets[middle] <= element)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* One piece of what `reader` sees: elements first … of one owner, which stand at `at` of the reader's result. */
-static stn_status add_piece(struct stni_dist *d, const int64_t *offsets, int reader, int owner, int64_t first,
-                            int64_t at, int64_t length)
-{
-    if (owner == d->me)
-        STNI_TRY(stni_dist_send(d, reader, first - offsets[owner], length));
-    return reader == d->me ? stni_dist_receive(d, owner, at, length) : STN_OK;
-}
-
-/* Cuts a run at the ends of chunks. Runs that go backwards or stand still go element by element. */
-static stn_status add_run(struct stni_dist *d, const int64_t *offsets, int reader, struct stni_run run, int64_t at)
-{
-    for (int64_t done = 0, n; done < run.length; done += n) {
-        const int64_t first = run.first + run.step * done;
-        const int owner = owner_of(offsets, d->p, first);
-        n = run.step == 1 ? offsets[owner + 1] - first : 1;
-        n = n < run.length - done ? n : run.length - done;
-        STNI_TRY(add_piece(d, offsets, reader, owner, first, at + done, n));
-    }
-    return STN_OK;
-}
-
-/* All that a rank sees: its chunk and the margins, of which those beyond the ends of the line follow from the mode.
- * An empty chunk has none. */
-static stn_status add_reader(struct stni_dist *d, const int64_t *offsets, int reader)
-{
-    const int64_t begin = offsets[reader] - d->attrs->below, end = offsets[reader + 1] + d->attrs->above;
-    struct stni_run run;
-    if (offsets[reader] == offsets[reader + 1])
-        return STN_OK;
-    for (int64_t at = begin; at < end; at += run.length) {
-        run = stni_boundary_run((enum stni_boundary)d->attrs->mode, offsets[d->p], at, end);
-        if (run.first >= 0)
-            STNI_TRY(add_run(d, offsets, reader, run, at - begin));
-    }
-    return STN_OK;
-}
-
-/* Margins that repeat the line's elements are made of as many pieces as they go round it, or have elements: the plan would have no end. */
-enum { MOST_REPEATED = 1 << 24 };
-
-static int is_repeated(int64_t mode)
-{
-    return mode == STN_PADDING_REPLICATE || mode == STN_PADDING_CIRCULAR;
-}
-
-static stn_status check_margin(struct stni_dist *d, int64_t line)
-{
-    const int64_t below = d->attrs->below, above = d->attrs->above, most = line > MOST_REPEATED ? line : MOST_REPEATED;
-    if (below < 0 || above < 0 || below > INT64_MAX / 4 || above > INT64_MAX / 4)
-        return stn_op_fail(d->call, STN_ERR_ARGUMENT,
-                           "margin got widths %lld and %lld, or another size of the struct, wanted 0 or more",
-                           (long long)below, (long long)above);
-    if (is_repeated(d->attrs->mode) && (below > most || above > most))
-        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "margin got widths %lld and %lld, wanted at most %lld where elements are repeated",
-                           (long long)below, (long long)above, (long long)most);
-    if (d->attrs->mode == STN_PADDING_REFLECT && (below >= line || above >= line))
-        return stn_op_fail(d->call, STN_ERR_SHAPE,
-                           "margin got widths %lld and %lld, wanted less than the %lld elements in all to reflect",
-                           (long long)below, (long long)above, (long long)line);
-    return STN_OK;
-}
-
 static stn_status plan(struct stni_dist *d)
 {
     const int64_t *offsets;
@@ -108,11 +31,11 @@ static stn_status plan(struct stni_dist *d)
         return stn_op_fail(d->call, STN_ERR_SHAPE,
                            "input has %lld elements along dim %d, wanted sizes[%d], which is %lld", (long long)d->n,
                            d->dim, d->me, (long long)(offsets[d->me + 1] - offsets[d->me]));
-    STNI_TRY(check_margin(d, offsets[d->p]));
-    d->length = d->n > 0 ? d->attrs->below + d->n + d->attrs->above : 0;
-    for (int r = 0; r < d->p; r++)
-        STNI_TRY(add_reader(d, offsets, r));
-    return STN_OK;
+    const struct stni_halo_line line = {d->context, offsets, d->p, d->me, d->attrs->below, d->attrs->above,
+                                        (enum stni_boundary)d->attrs->mode};
+    STNI_TRY(stni_halo_line_check(&line, stn_op_descriptor(d->call->op)->name));
+    d->length = stni_halo_line_length(&line);
+    return stni_halo_line_route(&line, &d->send, &d->receive);
 }
 
 static const char *const modes[] = {"zeros", "reflect", "replicate", "circular", NULL};

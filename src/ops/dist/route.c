@@ -90,7 +90,7 @@ static stn_status make(stn_context *context, int64_t n_send, const struct stni_m
 }
 
 /* Insertion: lists come sorted but for those of a caller's own, and parts of one peer keep their order. */
-static void sort(struct stni_ranges *parts)
+void stni_ranges_sort(struct stni_ranges *parts)
 {
     for (int64_t i = 1; i < parts->n; i++) {
         const struct stni_message_range part = parts->list[i];
@@ -104,8 +104,8 @@ static void sort(struct stni_ranges *parts)
 stn_status stni_route_create(stn_context *context, struct stni_ranges *send, struct stni_ranges *receive,
                              stn_tensor **out)
 {
-    sort(send);
-    sort(receive);
+    stni_ranges_sort(send);
+    stni_ranges_sort(receive);
     return make(context, send->n, send->list, receive->n, receive->list, out);
 }
 

@@ -56,6 +56,9 @@ enum stni_route_meets { STNI_ROUTE_MEETS = 1, STNI_ROUTE_MEETS_BACK = 2 };
 stn_status stni_ranges_add(stn_context *context, struct stni_ranges *parts, int64_t peer, int64_t begin,
                            int64_t length);
 
+/* By peer; parts of one peer stay in their order. */
+void stni_ranges_sort(struct stni_ranges *parts);
+
 void stni_ranges_fini(struct stni_ranges *parts);
 
 /* Lists of numbers that travel with a call as an input of their own: in memory of the host, and counted as any
