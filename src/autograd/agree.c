@@ -17,22 +17,13 @@ static uint64_t mix_text(uint64_t h, const char *text)
     return h;
 }
 
-static uint64_t mix_mesh(uint64_t h, const stn_mesh *mesh, int by_grid)
-{
-    uint32_t axes;
-    if (!by_grid || !mesh->member)
-        return mix(h, mesh->identity);
-    const stn_mesh *grid = stni_mesh_grid(mesh, &axes);
-    return mix(mix(h, grid->identity), axes);
-}
-
 /* What a spec says, without pointers, so that ranks can compare it. */
-static uint64_t mix_spec(uint64_t h, const stn_spec *spec, int by_grid)
+static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
 {
     if (!spec || !spec->layout.mesh)
         return mix(h, 1);
     const struct stni_layout *l = &spec->layout;
-    h = mix_mesh(h, l->mesh, by_grid);
+    h = mix(h, l->mesh->identity);
     h = mix(h, (uint64_t)l->dtype << 8 | (uint64_t)l->ndim);
     for (int a = 0; a < l->mesh->ndim; a++)
         h = mix(h, (uint64_t)l->placement[a].kind << 16 | (uint64_t)(uint8_t)l->placement[a].dim << 8 | l->placement[a].op);
@@ -44,11 +35,11 @@ static uint64_t mix_spec(uint64_t h, const stn_spec *spec, int by_grid)
     return h;
 }
 
-static uint64_t mix_node(uint64_t h, const struct stni_node *node, int by_grid)
+static uint64_t mix_node(uint64_t h, const struct stni_node *node)
 {
     h = mix_text(mix(h, node->needs), node->desc->name);
     for (int i = 0; i < 2 * node->n_in + node->n_out; i++)
-        h = mix_spec(h, node->in_spec[i], by_grid);
+        h = mix_spec(h, node->in_spec[i]);
     return h;
 }
 
@@ -72,17 +63,17 @@ static int64_t first_difference(const int64_t *pairs, int64_t n)
     return i;
 }
 
-static const struct stni_node *mesh_node_at(const struct stni_pass *pass, int64_t index)
+static const struct stni_node *node_at(const struct stni_pass *pass, int line, int64_t index)
 {
     for (int n = 0; n < pass->n_nodes; n++)
-        if (stni_pass_concerns(pass, pass->nodes[n]) && index-- == 0)
+        if (stni_pass_line_of(pass, pass->nodes[n]) == line && index-- == 0)
             return pass->nodes[n];
     return NULL;
 }
 
-static stn_status name_difference(const struct stni_pass *pass, int64_t index)
+static stn_status name_difference(const struct stni_pass *pass, int line, int64_t index)
 {
-    const struct stni_node *node = mesh_node_at(pass, index);
+    const struct stni_node *node = node_at(pass, line, index);
     return stni_fail(pass->context, STN_ERR_MISMATCH,
                      "stn_backward: ranks would communicate differently: step %lld is %s%s%s on this rank and another op, layout or mask on "
                      "another; nothing was done",
@@ -90,31 +81,32 @@ static stn_status name_difference(const struct stni_pass *pass, int64_t index)
 }
 
 /* Prefix hashes step by step: the first that differs is the first difference. */
-static stn_status explain(const struct stni_pass *pass, stn_comm *comm, int64_t longest)
+static stn_status explain(const struct stni_pass *pass, int line)
 {
     stn_context *context = pass->context;
+    const int64_t longest = pass->lines[line].words[STNI_LINE_NODES];
     int64_t *pairs = stni_calloc((size_t)longest + 1, 2 * sizeof *pairs);
     if (!pairs)
         return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory to compare %lld steps", (long long)longest);
     uint64_t h = 0;
     int64_t i = 0;
     for (int n = 0; n < pass->n_nodes; n++)
-        if (stni_pass_concerns(pass, pass->nodes[n])) {
-            pairs[2 * i] = as_signed(h = mix_node(h, pass->nodes[n], pass->by_grid));
+        if (stni_pass_line_of(pass, pass->nodes[n]) == line) {
+            pairs[2 * i] = as_signed(h = mix_node(h, pass->nodes[n]));
             pairs[2 * i + 1] = -pairs[2 * i];
             i++;
         }
-    stn_status status = reduce_pairs(context, comm, pairs, longest);
+    stn_status status = reduce_pairs(context, pass->lines[line].comm, pairs, longest);
     if (status == STN_OK)
-        status = name_difference(pass, first_difference(pairs, longest));
+        status = name_difference(pass, line, first_difference(pairs, longest));
     stni_free(pairs);
     return status;
 }
 
 /* The greatest of the failures of all ranks: the lowest rank's. */
-static int64_t failure_word(const struct stni_pass *pass)
+static int64_t failure_word(const struct stni_pass *pass, const stn_comm *comm)
 {
-    return pass->status == STN_OK ? INT64_MIN : -((int64_t)stn_comm_rank(pass->comm) << 8 | (int64_t)pass->status);
+    return pass->status == STN_OK ? INT64_MIN : -((int64_t)stn_comm_rank(comm) << 8 | (int64_t)pass->status);
 }
 
 static stn_status tell_failure(const struct stni_pass *pass, int64_t word)
@@ -124,58 +116,124 @@ static stn_status tell_failure(const struct stni_pass *pass, int64_t word)
     return failure;
 }
 
-/* What is compared: of which the greatest over the ranks is taken. */
-enum { HASH, MINUS_HASH, NODES, MINUS_NODES, FAILURE, COLLECTIVES, WORDS };
-
-static stn_status compare(const struct stni_pass *pass, int64_t *words)
+static void fill_words(const struct stni_pass *pass, int line, int64_t *words)
 {
     uint64_t h = mix(mix(pass->create_graph != 0, pass->context->no_sync > 0), pass->status);
     int64_t n_mesh = 0;
     for (int n = 0; n < pass->n_nodes; n++)
-        if (stni_pass_concerns(pass, pass->nodes[n])) {
-            h = mix_node(h, pass->nodes[n], pass->by_grid);
+        if (stni_pass_line_of(pass, pass->nodes[n]) == line) {
+            h = mix_node(h, pass->nodes[n]);
             n_mesh++;
         }
-    words[HASH] = as_signed(h);
-    words[MINUS_HASH] = -as_signed(h);
-    words[NODES] = n_mesh;
-    words[MINUS_NODES] = -n_mesh;
-    words[FAILURE] = failure_word(pass);
-    words[COLLECTIVES] = stni_pass_has_collectives(pass);
-    return stni_comm_agree(pass->comm, pass->context->queue, words, WORDS, STN_MAX);
+    words[STNI_LINE_HASH] = as_signed(h);
+    words[STNI_LINE_NODES] = n_mesh;
+    words[STNI_LINE_SLICES] = stni_pass_slices(pass);
+    words[STNI_LINE_MINUS_HASH] = -words[STNI_LINE_HASH];
+    words[STNI_LINE_MINUS_NODES] = -words[STNI_LINE_NODES];
+    words[STNI_LINE_MINUS_SLICES] = -words[STNI_LINE_SLICES];
+    words[STNI_LINE_FAILURE] = failure_word(pass, pass->lines[line].comm);
+    words[STNI_LINE_COLLECTIVES] = stni_pass_count_calls(pass, line) > 0;
+    words[STNI_LINE_SEVERAL] = pass->n_lines > 1;
 }
 
-/* A failure that the others have too was found by all alike, with a text of its own. */
-static stn_status judge(const struct stni_pass *pass, const int64_t *words)
+/* Slices are compared where some rank has several lines: before it waits in one that its peers may lack. A rank that has failed knows no slices. */
+static stn_status compare(const struct stni_pass *pass, int line)
 {
-    if (first_difference(words, 2) == 2)
+    int64_t *words = pass->lines[line].words;
+    STNI_TRY(stni_line_open(pass, line));
+    fill_words(pass, line, words);
+    STNI_TRY(stni_comm_agree(pass->lines[line].comm, pass->context->queue, words, STNI_LINE_WORDS, STN_MAX));
+    if (words[STNI_LINE_SLICES] == -words[STNI_LINE_MINUS_SLICES] || !words[STNI_LINE_SEVERAL] || words[STNI_LINE_FAILURE] != INT64_MIN)
+        return STN_OK;
+    return stni_pass_refuse_slices(pass, line);
+}
+
+static int differs(const struct stni_line *line)
+{
+    return first_difference(line->words, 2) < 2;
+}
+
+/* What all ranks that the backward concerns have found: who failed, whether some have collectives, whether some line differs. */
+enum { FAILURE, COLLECTIVES, DIFFERS, FOUND };
+
+static int is_one_line(const struct stni_pass *pass)
+{
+    return pass->comm == pass->lines[0].comm && !pass->lines[0].words[STNI_LINE_SEVERAL];
+}
+
+static void find_own(const struct stni_pass *pass, int64_t *found)
+{
+    found[FAILURE] = failure_word(pass, pass->comm);
+    found[COLLECTIVES] = found[DIFFERS] = 0;
+    for (int l = 0; l < pass->n_lines; l++) {
+        found[COLLECTIVES] |= pass->lines[l].words[STNI_LINE_COLLECTIVES];
+        found[DIFFERS] |= differs(&pass->lines[l]);
+    }
+    if (is_one_line(pass))
+        found[FAILURE] = pass->lines[0].words[STNI_LINE_FAILURE];
+}
+
+static stn_status compare_lines(struct stni_pass *pass, int64_t *found)
+{
+    for (int l = 0; l < pass->n_lines; l++)
+        STNI_TRY(compare(pass, l));
+    if (!pass->comm)
+        STNI_TRY(stni_pass_find_ranks(pass));
+    find_own(pass, found);
+    return is_one_line(pass) ? STN_OK : stni_comm_agree(pass->comm, pass->context->queue, found, FOUND, STN_MAX);
+}
+
+/* Those who are on no line that differs are told by one that is. */
+static stn_status explain_lines(struct stni_pass *pass)
+{
+    for (int l = 0; l < pass->n_lines; l++)
+        if (differs(&pass->lines[l]))
+            pass->status = explain(pass, l);
+    if (is_one_line(pass))
         return pass->status;
-    return words[FAILURE] == INT64_MIN ? explain(pass, pass->comm, words[NODES]) : tell_failure(pass, words[FAILURE]);
+    int64_t word = failure_word(pass, pass->comm);
+    STNI_TRY(stni_comm_agree(pass->comm, pass->context->queue, &word, 1, STN_MAX));
+    return tell_failure(pass, word);
+}
+
+/* A failure that all have was found by all alike, with a text of its own. */
+static stn_status judge(struct stni_pass *pass, const int64_t *found)
+{
+    if (!found[DIFFERS])
+        return pass->status;
+    return found[FAILURE] == INT64_MIN ? explain_lines(pass) : tell_failure(pass, found[FAILURE]);
 }
 
 /* Where a rank has collectives, what each runs is known only after all have told what they reach. */
 stn_status stni_pass_agree(struct stni_pass *pass)
 {
-    int64_t words[WORDS];
+    int64_t found[FOUND];
     stni_pass_sort(pass);
-    if (!pass->comm)
+    if (pass->n_lines == 0)
         return pass->status;
-    STNI_TRY(compare(pass, words));
-    if (words[FAILURE] != INT64_MIN || !words[COLLECTIVES])
-        return judge(pass, words);
+    STNI_TRY(compare_lines(pass, found));
+    if (found[FAILURE] != INT64_MIN || !found[COLLECTIVES])
+        return judge(pass, found);
     STNI_TRY(stni_pass_reach_collectives(pass));
     stni_pass_sort(pass);
-    STNI_TRY(compare(pass, words));
-    return judge(pass, words);
+    STNI_TRY(compare_lines(pass, found));
+    return judge(pass, found);
+}
+
+static stn_status tell_kept(struct stni_pass *pass)
+{
+    STNI_TRY(stni_pass_touch_crossings(pass));
+    STNI_TRY(stni_pass_draw_lines(pass));
+    return stni_pass_agree(pass);
 }
 
 stn_status stni_pass_refuse(stn_context *context)
 {
-    const struct stni_pass pass = {.context = context, .comm = context->comm, .status = context->error.status};
-    int64_t words[WORDS];
+    struct stni_pass pass = {.context = context, .status = context->error.status};
     if (context->size == 1 || context->closed || !stni_tape_has_collectives(context->tape))
         return context->error.status;
-    if (compare(&pass, words) == STN_OK)
-        judge(&pass, words);
+    pass.mark = context->tape->mark += 2;
+    tell_kept(&pass);
+    stni_pass_fini(&pass);
     return context->error.status;
 }

@@ -304,7 +304,7 @@ static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *out
         STNI_TRY(stni_pass_touch_crossings(pass));
     pass->mark = pass->context->tape->mark += 2; /* the odd mark after it means "leads to a capture" */
     pass->status = reach_roots(pass, n, outputs, cotangents);
-    STNI_TRY(stni_pass_join(pass));
+    STNI_TRY(stni_pass_draw_lines(pass));
     STNI_TRY(stni_pass_agree(pass));
     if (pass->capturing)
         stni_pass_prune(pass);

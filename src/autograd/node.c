@@ -138,6 +138,21 @@ void stni_node_link_outputs(struct stni_node *node, const stn_op_call *call)
             set_history(call->out[k], node, k);
 }
 
+/* The mesh that a collective or crossing concerns: its input's, or that of its attribute `mesh`, a number. */
+static const stn_mesh *home_of(const stn_op_call *call, const stn_op_desc *desc)
+{
+    const stn_mesh *mesh = call->n_in > 0 && call->in_spec[0] ? call->in_spec[0]->layout.mesh : NULL;
+    int64_t number;
+    for (int i = 0; i < desc->n_attrs && !mesh; i++) {
+        if (desc->attrs[i].type != STN_ATTR_INT || strcmp(desc->attrs[i].name, "mesh") != 0)
+            continue;
+        memcpy(&number, (const char *)call->attrs + desc->attrs[i].offset, sizeof number);
+        if (number >= 0 && number < call->context->shard.n_meshes)
+            mesh = call->context->shard.meshes[number];
+    }
+    return mesh;
+}
+
 stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, uint32_t needs)
 {
     stn_context *context = call->context;
@@ -162,6 +177,8 @@ stn_status stni_node_record(const stn_op_call *call, const stn_op_desc *desc, ui
     stn_status status = stni_node_save(node, call);
     if (status == STN_OK && context->tape->part)
         status = stni_recomputation_add(node);
+    if (desc->flags & STN_OP_PER_RANK)
+        node->home = home_of(call, desc);
     if (status == STN_OK && (desc->flags & STN_OP_PER_RANK))
         status = stni_tape_add_collective(context, node);
     if (status == STN_OK) {

@@ -32,6 +32,7 @@ struct stni_node {
     uint32_t needs;    /* bit i: input i needs a cotangent; decided when the op ran */
     int n_in, n_out;
     int consumed;      /* a backward without retain has run it */
+    const stn_mesh *home; /* whose ranks a collective or crossing concerns; NULL: no such node, or a collective of the world */
     int64_t crossing;  /* its number among the crossings of its mesh */
     uint64_t mark;     /* the last traversal that saw it */
     struct stni_node *next_dead; /* on the tape's list of nodes to free */

@@ -12,24 +12,45 @@ static stn_status grow(stn_context *context, void **list, int n, int *cap)
     int more = *cap ? 2 * *cap : 64;
     void *grown = stni_realloc(*list, (size_t)more * sizeof(void *));
     if (!grown)
-        return stni_fail_memory(context, "list of nodes or meshes", (size_t)more * sizeof(void *));
+        return stni_fail_memory(context, "list of nodes or leaves", (size_t)more * sizeof(void *));
     *list = grown;
     *cap = more;
     return STN_OK;
 }
 
+static stn_status grow_meshes(struct stni_pass *pass)
+{
+    const int more = pass->cap_meshes ? 2 * pass->cap_meshes : 8;
+    if (pass->n_meshes < pass->cap_meshes)
+        return STN_OK;
+    struct stni_pass_mesh *grown = stni_realloc(pass->meshes, (size_t)more * sizeof *grown);
+    if (!grown)
+        return stni_fail_memory(pass->context, "list of meshes", (size_t)more * sizeof *grown);
+    pass->meshes = grown;
+    pass->cap_meshes = more;
+    return STN_OK;
+}
+
+static stn_status touch(struct stni_pass *pass, const stn_mesh *mesh, int has_tensors)
+{
+    for (int m = 0; m < pass->n_meshes; m++)
+        if (pass->meshes[m].mesh == mesh) {
+            pass->meshes[m].has_tensors |= has_tensors;
+            return STN_OK;
+        }
+    STNI_TRY(grow_meshes(pass));
+    pass->meshes[pass->n_meshes++] = (struct stni_pass_mesh){mesh, has_tensors, STNI_NO_LINE};
+    return STN_OK;
+}
+
 stn_status stni_pass_touch(struct stni_pass *pass, const stn_mesh *mesh)
 {
-    void *list = pass->meshes;
-    for (int m = 0; m < pass->n_meshes; m++)
-        if (pass->meshes[m] == mesh)
-            return STN_OK;
-    if (!mesh)
-        return STN_OK;
-    STNI_TRY(grow(pass->context, &list, pass->n_meshes, &pass->cap_meshes));
-    pass->meshes = list;
-    pass->meshes[pass->n_meshes++] = mesh;
-    return STN_OK;
+    return mesh ? touch(pass, mesh, 1) : STN_OK;
+}
+
+stn_status stni_pass_touch_collective(struct stni_pass *pass, const stn_mesh *mesh)
+{
+    return touch(pass, mesh, 0);
 }
 
 static stn_status meet_leaf(struct stni_pass *pass, struct stni_leaf *leaf)
@@ -166,4 +187,5 @@ void stni_pass_fini(struct stni_pass *pass)
     stni_free(pass->nodes);
     stni_free(pass->leaves);
     stni_free(pass->meshes);
+    stni_free(pass->lines);
 }

@@ -21,6 +21,41 @@ struct stni_root {
     stn_tensor *cotangent;
 };
 
+/* A mesh that the graph touches; NULL: the world, of collectives that name no mesh. */
+struct stni_pass_mesh {
+    const stn_mesh *mesh;
+    int has_tensors; /* else collectives of per-rank semantics alone */
+    int line;        /* among the pass's, STNI_NO_LINE where this rank is none of its ranks, or the only one */
+};
+
+enum { STNI_NO_LINE = -1 };
+
+/* What the ranks of a line compare. The greatest over its ranks is taken, so that a word and its negative cancel where all have the same. */
+enum stni_line_word {
+    STNI_LINE_HASH,
+    STNI_LINE_MINUS_HASH,
+    STNI_LINE_NODES,
+    STNI_LINE_MINUS_NODES,
+    STNI_LINE_FAILURE,
+    STNI_LINE_COLLECTIVES,
+    STNI_LINE_SEVERAL, /* a rank has other lines too */
+    STNI_LINE_SLICES,
+    STNI_LINE_MINUS_SLICES,
+    STNI_LINE_WORDS
+};
+
+/* Ranks that compare what they are about to do: those of a mesh, or of meshes that nodes are between. */
+struct stni_line {
+    int label;       /* of its meshes, while lines are drawn */
+    int is_mine;     /* this rank is on it */
+    int n_meshes, n_ranks;
+    int ndim, first, last; /* the most axes of a mesh; ranks: lines are sorted by these */
+    uint64_t identity;
+    const stn_mesh *mesh; /* its only one; NULL: several, or the world */
+    stn_comm *comm;       /* once it was opened */
+    int64_t words[STNI_LINE_WORDS];
+};
+
 struct stni_pass {
     stn_context *context;
     uint64_t mark;
@@ -32,10 +67,11 @@ struct stni_pass {
     int n_leaves, cap_leaves;
     int n_ready; /* of them, once sorted: those whose hooks have run, and whose reductions may have begun */
     struct stni_reducer reducer;
-    const stn_mesh **meshes; /* of the outputs and nodes; once ranks have agreed, those that concern this rank come first */
-    int n_meshes, cap_meshes, n_joined;
-    int by_grid; /* slices of one grid along other axes: what other ranks have are other slices, and meshes are compared by grid and axes */
-    stn_comm *comm; /* of the ranks that it concerns; NULL: this one alone */
+    struct stni_pass_mesh *meshes; /* of the outputs, nodes and collectives */
+    int n_meshes, cap_meshes;
+    struct stni_line *lines; /* in an order that is the same on all ranks */
+    int n_lines;
+    stn_comm *comm; /* of the ranks that it concerns, once they have found each other; NULL: this one alone */
     int looking;    /* only sees what is there: nodes that are gone are passed by */
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
     struct stni_capture *captures;
@@ -51,8 +87,11 @@ stn_status stni_pass_run(struct stni_pass *pass);
 /* Adds what an edge leads to, and everything reachable from there. */
 stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge);
 
-/* The graph has something on this mesh (NULL: nothing to note). */
+/* The graph has a tensor on this mesh (NULL: nothing to note). */
 stn_status stni_pass_touch(struct stni_pass *pass, const stn_mesh *mesh);
+
+/* It has a collective over the ranks of this mesh (NULL: of the world). */
+stn_status stni_pass_touch_collective(struct stni_pass *pass, const stn_mesh *mesh);
 
 /* Strict reverse order of recording. */
 void stni_pass_sort(struct stni_pass *pass);
@@ -69,29 +108,42 @@ stn_status stni_pass_leaves_ready(struct stni_pass *pass, int node);
 
 void stni_pass_fini(struct stni_pass *pass);
 
-/* The graph has something on every mesh that leads to a crossing, whether or not this rank's losses reach it. First of all: it uses up the mark. */
+/* The graph touches the meshes of all collectives and crossings of the tape, and what leads to them, whether or not this rank's losses reach it.
+ * First of all: it uses up the mark. */
 stn_status stni_pass_touch_crossings(struct stni_pass *pass);
 
-/* Finds the ranks that the graph's meshes join with this one, puts those meshes first, and gives pass->comm. All ranks,
- * and all meshes, where the tape holds collectives. Collective over the ranks found at its first use. */
-stn_status stni_pass_join(struct stni_pass *pass);
+/* Draws the lines of this rank. Local. */
+stn_status stni_pass_draw_lines(struct stni_pass *pass);
 
-/* 1 if that joined the mesh. */
-int stni_pass_has_joined(const struct stni_pass *pass, const stn_mesh *mesh);
+/* Gives a line its communicator. Collective over its ranks at the first use. */
+stn_status stni_line_open(const struct stni_pass *pass, int line);
 
-/* 1 if the node is on one of those meshes: what lies wholly on others is their ranks' affair. */
-int stni_pass_concerns(const struct stni_pass *pass, const struct stni_node *node);
+/* marks[r] = 1 for its ranks; `marks` has an entry for each rank of the world. */
+void stni_line_mark(const struct stni_pass *pass, int line, uint8_t *marks);
 
-/* Whether this rank takes part in what ranks exchange about collectives and crossings. */
-int stni_pass_has_collectives(const struct stni_pass *pass);
+/* The line of a node's meshes; STNI_NO_LINE: what it does is the affair of other ranks, or of none but this one. */
+int stni_pass_line_of(const struct stni_pass *pass, const struct stni_node *node);
 
-/* Contract 12, per-rank semantics: adds the collectives and crossings that are reachable from any rank's loss. Where ranks have not called the same,
- * pass->status says so. Collective over the ranks that stni_pass_join found, if one of them has some. */
+/* Gives pass->comm: the ranks that lines join with this one, of which each knows its own lines alone. Where no rank of its only line has another,
+ * that line's. Collective over them. */
+stn_status stni_pass_find_ranks(struct stni_pass *pass);
+
+/* What slices of meshes this rank has tensors on, as a word of a line: the same where they lie along the same axes. */
+int64_t stni_pass_slices(const struct stni_pass *pass);
+
+/* The ranks of a line have tensors on slices along different axes: refuses them, with the axes. Collective over the line. */
+stn_status stni_pass_refuse_slices(const struct stni_pass *pass, int line);
+
+/* How many collectives and crossings of the tape belong to the meshes of a line. */
+int stni_pass_count_calls(const struct stni_pass *pass, int line);
+
+/* Contract 12, per-rank semantics: adds the collectives and crossings that are reachable from any rank's loss. Where the ranks of a mesh have not
+ * called the same, pass->status says so. Collective over the ranks of pass->comm, after the lines have told which of them have some. */
 stn_status stni_pass_reach_collectives(struct stni_pass *pass);
 
-/* Contracts 12 and 29: one hash of the nodes on meshes is compared by the ranks that stni_pass_join found, once they have reached the same
- * collectives. STN_ERR_MISMATCH on all of them if they differ, with the first difference; where one has a `status`, all return that, with
- * its text. Sorts the nodes. Collective over them. */
+/* Contracts 12 and 29: the ranks of each line compare a hash of the nodes on its meshes, once they have reached the same collectives.
+ * STN_ERR_MISMATCH on all ranks that lines join if one line differs, with the first difference; where a rank has a `status`, all return that,
+ * with its text. Sorts the nodes. Collective over them. */
 stn_status stni_pass_agree(struct stni_pass *pass);
 
 /* Of a rank that has kept an error: tells the others, where the tape says that they wait. Returns the kept error. */

@@ -46,13 +46,13 @@ stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node
  * compare what they have. */
 void stni_tape_drop_unused(struct stni_tape *tape);
 
-/* The mesh that a node of that list leaves; NULL: it is a collective of the world. */
+/* The mesh that a node of that list leaves; NULL: it is a collective. */
 static inline const stn_mesh *stni_crossing_mesh(const struct stni_node *node)
 {
     return node->in_spec[0]->layout.mesh;
 }
 
-/* Whether the list has collectives of the world. */
+/* Whether the list has collectives. */
 int stni_tape_has_collectives(const struct stni_tape *tape);
 void stni_tape_clear_collectives(stn_context *context);
 

@@ -3,6 +3,7 @@
 #include "ranks.h"
 
 #include <string.h>
+#include <time.h>
 
 static const stn_mesh *slice_of(const stn_mesh *grid, int axis)
 {
@@ -111,27 +112,114 @@ static void planes_of_a_cube_are_apart(void)
     test_ranks(8, cube_body, NULL);
 }
 
-/* Rows of other sizes, which the columns join: all ranks are told at once, and can go on. */
+/* Rows of other sizes and programs, which the columns join. */
 static stn_status differing_body(stn_context *context, void *arg)
+{
+    const stn_mesh *grid = test_mesh(context, 2, 3), *row = slice_of(grid, 1), *column = slice_of(grid, 0);
+    const int group = stn_mesh_coordinate(grid, 0);
+    const int64_t n = ROW + group;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, row, stn_shard(0), n), *y = leaf(context, column, stn_shard(0), COLUMN);
+    stn_tensor *loss[] = {sum_of_squares(x), sum_of_squares(y)};
+    if (group == 1)
+        loss[0] = stn_add(loss[0], stn_sum(stn_mul(x, x), 0, NULL, 0));
+    CHECK_STATUS(stn_backward_many(context, 2, loss, NULL, 0), STN_OK);
+    expect_gradient(x, n, group == 1 ? 4 : 2);
+    expect_gradient(y, COLUMN, 2);
+    return stn_scope_end(context);
+}
+
+static void rows_that_differ_go_backward_with_columns_that_join_them(void)
+{
+    test_ranks(6, differing_body, NULL);
+}
+
+/* A column differs: the ranks of all rows that it joins are told, and can go on. */
+static stn_status column_body(stn_context *context, void *arg)
 {
     const stn_mesh *grid = test_mesh(context, 2, 3), *row = slice_of(grid, 1), *column = slice_of(grid, 0);
     const int64_t n = ROW + stn_mesh_coordinate(grid, 0);
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *x = leaf(context, row, stn_shard(0), n), *y = leaf(context, column, stn_shard(0), COLUMN);
-    stn_tensor *loss[] = {sum_of_squares(x), sum_of_squares(y)};
+    stn_tensor *loss[] = {sum_of_squares(x), stn_context_rank(context) == 4 ? stn_sum(y, 0, NULL, 0) : sum_of_squares(y)};
     CHECK_STATUS(stn_backward_many(context, 2, loss, NULL, 1), STN_ERR_MISMATCH);
-    CHECK_ERROR_PART(context, STN_ERR_MISMATCH, "stn_backward: ranks would communicate differently: step ");
-    CHECK_STATUS(stn_backward(loss[0]), STN_OK); /* each row for itself */
-    CHECK_STATUS(stn_backward(loss[1]), STN_OK);
+    CHECK_ERROR_PART(context, STN_ERR_MISMATCH, "rank 1: stn_backward: ranks would communicate differently: step 1 is 'mul'");
+    CHECK_STATUS(stn_backward(loss[0]), STN_OK);
     expect_gradient(x, n, 2);
-    expect_gradient(y, COLUMN, 2);
     return stn_scope_end(context);
 }
 
-static void rows_that_differ_are_refused_where_columns_join_them(void)
+static void a_column_that_differs_is_told_to_all_that_it_joins(void)
 {
-    test_ranks(6, differing_body, NULL);
+    test_ranks(6, column_body, NULL);
+}
+
+struct odd {
+    int rank;  /* that has tensors along columns too */
+    int whole; /* all have one on the grid, which joins everybody */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Its peers have tensors on rows alone. */
+static stn_status odd_body(stn_context *context, void *arg)
+{
+    const struct odd *odd = arg;
+    const stn_mesh *grid = test_mesh(context, 2, 2), *row = slice_of(grid, 1), *column = slice_of(grid, 0);
+    const int rank = stn_context_rank(context), is_odd = rank == odd->rank;
+    char text[512];
+    const double start = now();
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, row, stn_shard(0), ROW), *y = is_odd ? leaf(context, column, stn_shard(0), COLUMN) : NULL;
+    stn_tensor *g = odd->whole ? leaf(context, grid, stn_shard(0), WHOLE) : NULL, *loss[3] = {sum_of_squares(x)};
+    int n = 1;
+    if (y)
+        loss[n++] = sum_of_squares(y);
+    if (g)
+        loss[n++] = sum_of_squares(g);
+    const stn_status status = stn_backward_many(context, n, loss, NULL, 1);
+    CHECK(now() - start < 10);
+    if (odd->whole || rank < 2) {
+        CHECK_STATUS(status, STN_ERR_MISMATCH);
+        CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_MISMATCH);
+        CHECK(strstr(text, " has tensors on slices along x") && strstr(text, "along x and y") && strstr(text, "both are of one slice"));
+    } else {
+        CHECK(status == STN_OK || status == STN_ERR_PEER); /* its row had gone backward before the family was aborted, or had not */
+    }
+    if (odd->whole) { /* and can go on */
+        CHECK_STATUS(stn_backward(loss[n - 1]), STN_OK);
+        expect_gradient(g, WHOLE, 2);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    } else {
+        stn_scope_end(context);
+    }
+    return STN_OK;
+}
+
+static void slices_that_peers_lack_are_refused_where_the_grid_joins_all(void)
+{
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = 60};
+    for (int rank = 0; rank < 4; rank++) {
+        struct odd odd = {.rank = rank, .whole = 1};
+        CHECK_STATUS(test_launch(4, &options, odd_body, &odd), STN_OK);
+    }
+}
+
+/* Rank 2 or 3 might wait for rank 0 or 1, or never come: the family is aborted, with the reason. */
+static void slices_that_peers_lack_are_refused_at_once(void)
+{
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = 60};
+    for (int rank = 0; rank < 2; rank++) {
+        struct odd odd = {.rank = rank};
+        test_launch(4, &options, odd_body, &odd);
+    }
 }
 
 int main(int argc, char **argv)
@@ -139,7 +227,10 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"rows_and_columns_go_backward_together", rows_and_columns_go_backward_together},
         {"planes_of_a_cube_are_apart", planes_of_a_cube_are_apart},
-        {"rows_that_differ_are_refused_where_columns_join_them", rows_that_differ_are_refused_where_columns_join_them},
+        {"rows_that_differ_go_backward_with_columns_that_join_them", rows_that_differ_go_backward_with_columns_that_join_them},
+        {"slices_that_peers_lack_are_refused_where_the_grid_joins_all", slices_that_peers_lack_are_refused_where_the_grid_joins_all},
+        {"slices_that_peers_lack_are_refused_at_once", slices_that_peers_lack_are_refused_at_once},
+        {"a_column_that_differs_is_told_to_all_that_it_joins", a_column_that_differs_is_told_to_all_that_it_joins},
     };
     return TEST_MAIN(argc, argv, cases);
 }
