@@ -1,5 +1,12 @@
 /* The arithmetic of updates in one type, for C, C++ and CUDA compilers. Included with T, SQRT(x) and NAME(x), which
  * stay defined. */
+#ifndef NAME /* read alone */
+#include "train/update_kernel.h"
+#include <math.h>
+#define T float
+#define SQRT sqrtf
+#define NAME(x) x##_f32
+#endif
 
 /* Numbers as a list's elements need them, rounded to T once. */
 struct NAME(step) {

@@ -1,4 +1,11 @@
 /* Lists of one type. Included with T, SQRT(x) and NAME(x). */
+#ifndef NAME /* read alone */
+#include "train/update_kernel.h"
+#include <math.h>
+#define T float
+#define SQRT sqrtf
+#define NAME(x) x##_f32
+#endif
 
 #include "train/update_rows_tmpl.h"
 

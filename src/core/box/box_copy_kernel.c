@@ -1,24 +1,6 @@
 /* Copies of runs, of strided elements and transposes. Compiled once per instruction set. */
 #include "core/box/box_kernel.h"
-#include "core/box/nontemporal_line.h"
-
-static void copy_stream(char *dst, const char *src, int64_t bytes)
-{
-    int64_t head = (int64_t)(-(uintptr_t)dst % STNI_LINE);
-    if (head >= bytes)
-        head = bytes;
-    memcpy(dst, src, (size_t)head);
-    int64_t at = head;
-    for (; at + 4 * STNI_LINE <= bytes; at += 4 * STNI_LINE) {
-        stni_stream_line(dst + at, src + at);
-        stni_stream_line(dst + at + STNI_LINE, src + at + STNI_LINE);
-        stni_stream_line(dst + at + 2 * STNI_LINE, src + at + 2 * STNI_LINE);
-        stni_stream_line(dst + at + 3 * STNI_LINE, src + at + 3 * STNI_LINE);
-    }
-    for (; at + STNI_LINE <= bytes; at += STNI_LINE)
-        stni_stream_line(dst + at, src + at);
-    memcpy(dst + at, src + at, (size_t)(bytes - at));
-}
+#include "core/box/copy_stream.h"
 
 /* One short run: two pieces that overlap serve every size up to twice their own. */
 static inline void copy_short(char *dst, const char *src, int64_t bytes)

@@ -7,6 +7,15 @@
  *     next strip is prefetched meanwhile;
  *   - elsewhere in blocks that are one line longer than the step from block to block, because the cache lines of each row begin at an
  *     offset of their own. */
+#ifndef NAME /* read alone */
+#include "core/box/copy_stream.h"
+#define T uint32_t
+#define LANES 4
+#define ROWS 128
+#define NAME(x) x##_4
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
 
 enum {
     NAME(LINE) = STNI_LINE / (int)sizeof(T),

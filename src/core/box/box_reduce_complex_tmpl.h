@@ -1,5 +1,11 @@
 /* Complex numbers as pairs of T: sums are those of the parts, which PARTS(x) names; products are written out, so that their bits are the
  * same from every compiler. Included with T, NAME(x), PARTS(x). */
+#ifndef NAME /* read alone */
+#include "core/box/box_reduce_tmpl.h"
+#define T float
+#define NAME(x) x##_c64
+#define PARTS(x) x##_f32
+#endif
 
 static void NAME(sum2)(void *restrict acc, const void *a, const void *b, int64_t n)
 {

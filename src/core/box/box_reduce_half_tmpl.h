@@ -3,6 +3,13 @@
  *
  * Elements are converted, combined and converted back in registers: separate passes for the conversions would take longer than the memory
  * accesses. */
+#ifndef NAME /* read alone */
+#include "core/box/box_half.h"
+#define LOAD load_bf16
+#define STORE store_bf16
+#define NAME(x) x##_sum_bf16
+#define OP vector_sum
+#endif
 
 static inline struct wide NAME(both)(struct wide x, struct wide y)
 {

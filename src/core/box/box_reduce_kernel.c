@@ -5,9 +5,6 @@
 #include "core/box/nontemporal_line.h"
 #include "core/base/dtype.h"
 
-/* acc < b or acc > b decides; a NaN on either side stays. */
-#define MIN_OF(a, b) ((a) <= (b) || (a) != (a) ? (a) : (b))
-#define MAX_OF(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
 #define SUM_OF(a, b) ((a) + (b))
 #define PROD_OF(a, b) ((a) * (b))
 
@@ -21,13 +18,6 @@
 #define QUOTIENT(a, d) ((a) / (double)(d))
 #include "core/box/box_reduce_tmpl.h"
 
-#if defined(__AVX512F__)
-#define STREAM_VECTOR 64
-#elif defined(__AVX2__)
-#define STREAM_VECTOR 32
-#else
-#define STREAM_VECTOR 16
-#endif
 #define T float
 #define NAME(x) x##_f32
 #include "core/box/box_reduce_stream_tmpl.h"

@@ -1,5 +1,17 @@
-/* The four ways of combining for one dtype that accumulates in itself. Included with T, NAME(x), QUOTIENT, and the macros SUM_OF, PROD_OF,
- * MIN_OF and MAX_OF. */
+/* The four ways of combining for one dtype that accumulates in itself. Included with T, NAME(x), QUOTIENT(a, divisor), SUM_OF(a, b)
+ * and PROD_OF(a, b). */
+#ifndef NAME /* read alone */
+#include <stdint.h>
+#define T float
+#define NAME(x) x##_f32
+#define QUOTIENT(a, d) ((a) / (float)(d))
+#define SUM_OF(a, b) ((a) + (b))
+#define PROD_OF(a, b) ((a) * (b))
+#endif
+
+/* acc < b or acc > b decides; a NaN on either side stays. */
+#define MIN_OF(a, b) ((a) <= (b) || (a) != (a) ? (a) : (b))
+#define MAX_OF(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
 
 static void NAME(sum2)(void *restrict acc, const void *a, const void *b, int64_t n)
 {
@@ -84,3 +96,5 @@ static void NAME(finish)(void *out, const void *acc, int64_t n, int64_t divisor)
 #undef T
 #undef NAME
 #undef QUOTIENT
+#undef MIN_OF
+#undef MAX_OF

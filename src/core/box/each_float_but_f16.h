@@ -2,13 +2,7 @@
  * the compiler has to do, for the dtype that is used least. */
 #include "core/base/dtype.h"
 
-#define T float
-#define ACC float
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define NAME(f) f##_f32
-#define MATH(f) stni_##f##_f32
-#define HALF 0
+#include "core/box/as_f32.h"
 #include TEMPLATE
 #undef T
 #undef ACC

@@ -55,6 +55,15 @@ static inline void stni_stream_line(void *dst, const void *src)
 }
 #endif
 
+/* Bytes that stni_stream_line reads at once. */
+#if defined(__AVX512F__)
+#define STNI_STREAM_VECTOR 64
+#elif defined(__AVX2__)
+#define STNI_STREAM_VECTOR 32
+#else
+#define STNI_STREAM_VECTOR 16
+#endif
+
 /* Prefetches the cache line of `at`, which may be any address. (gcc 12 drops a loop that counts in size_t and calls nothing but the built-in.) */
 static inline void stni_prefetch(const void *at)
 {

@@ -1,4 +1,8 @@
 /* One dtype's attention (core/box/each_float.h). Blocks are dense, computed in ACC. */
+#ifndef NAME /* read alone */
+#include "ops/attention/attention_block.h"
+#include "core/box/as_f32.h"
+#endif
 
 struct NAME(space) {
     ACC *query, *key, *value;  /* (rows, e), multiplied by the scale; (keys, e); (keys, v) */

@@ -4,13 +4,8 @@
 
 #include "core/base/dtype.h"
 #include "core/base/status.h"
+#include "ops/conv/conv_planes.h"
 #include "ops/conv/reference.h"
-
-/* A tensor's real and imaginary parts, or two real tensors of one shape. */
-struct planes {
-    int64_t n;
-    void *part[2];
-};
 
 #define T float
 #define NAME(f) f##_c64

@@ -1,4 +1,9 @@
 /* Between complex numbers and planes; included once per dtype by conv_complex.c. Included with T, the type of a part, and NAME(f). */
+#ifndef NAME /* read alone */
+#include "ops/conv/conv_planes.h"
+#define T float
+#define NAME(f) f##_c64
+#endif
 
 static void NAME(part)(const void *from, const struct planes *to)
 {

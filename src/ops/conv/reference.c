@@ -1,22 +1,7 @@
 /* Convolution as products of blocks of columns with the weight. The blocks are kept small enough for a cache. */
-#include "ops/conv/reference.h"
-
-#include "ops/cpu/gemm.h"
-
-#include <string.h>
+#include "ops/conv/reference_layout.h"
 
 enum { COLUMNS_BYTES = 256 * 1024 };
-
-/* A problem with what follows from it. The windowed dims are always three: others of size 1 stand first. */
-struct layout {
-    const struct stni_conv_problem *p;
-    enum stni_isa isa;
-    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
-    int64_t c, o, taps;         /* channels of a group; taps of the kernel */
-    int64_t x_pixels, y_pixels; /* of the whole batch */
-    int64_t block;              /* pixels of y in a block */
-    size_t weight_bytes, columns_bytes, gemm_bytes;
-};
 
 static size_t round_up(size_t bytes)
 {
@@ -49,26 +34,6 @@ static struct layout lay_out(const struct stni_conv_problem *p)
                    : p->kind == STNI_CONV_GRAD_INPUT ? stni_gemm_workspace((stn_dtype)p->dtype, l.block, k, l.o)
                                                      : stni_gemm_workspace((stn_dtype)p->dtype, k, l.o, l.block);
     return l;
-}
-
-/* Where pixel i of y reads x: its image, the position of its first tap, and which taps of a line are inside. */
-struct place {
-    int64_t n, x[3], first, last;
-};
-
-static inline struct place locate(const struct layout *l, int64_t i)
-{
-    struct place at;
-    for (int d = 2; d >= 0; i /= l->out[d], d--)
-        at.x[d] = i % l->out[d] * l->stride[d] - l->pad[d];
-    at.n = i;
-    at.first = at.x[2] < 0 ? (-at.x[2] + l->dilation[2] - 1) / l->dilation[2] : 0;
-    at.first = at.first < l->kernel[2] ? at.first : l->kernel[2];
-    int64_t space = l->in[2] - at.x[2];
-    at.last = space > 0 ? (space + l->dilation[2] - 1) / l->dilation[2] : 0;
-    at.last = at.last < l->kernel[2] ? at.last : l->kernel[2];
-    at.last = at.last > at.first ? at.last : at.first;
-    return at;
 }
 
 #define T float

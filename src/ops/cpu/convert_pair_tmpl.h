@@ -1,5 +1,11 @@
 /* One conversion of tiles. Included once per pair with
  *   FROM, TO  dtypes in small letters (f32, bf16, …): FROM_T and TO_T are how they lie in memory, FROM_LOAD and TO_STORE their values. */
+#ifndef FROM /* read alone */
+#include "ops/cpu/convert_dtypes.h"
+#define FROM f32
+#define TO f64
+#endif
+
 #define PAIR CONVERT_JOIN(FROM, CONVERT_JOIN(to, TO))
 #define FROM_T CONVERT_JOIN(FROM, T)
 #define TO_T CONVERT_JOIN(TO, T)

@@ -1,20 +1,6 @@
 /* The matrix products of one instruction set (core/base/isa.h). Sums are fused where the processor fuses: a product is not promised bit for
  * bit across processors. */
-#include "ops/cpu/gemm_kernels.h"
-
-#include "core/base/isa.h"
-#include "core/box/box_kernel.h"
-
-#include <string.h>
-
-/* A tile of R rows by two vectors, and for complex numbers half of the rows, leaves registers for a row of B and an element of A. */
-#if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, R = 12 };
-#elif defined(__AVX2__)
-enum { VECTOR_BYTES = 32, R = 6 };
-#else
-enum { VECTOR_BYTES = 16, R = 4 };
-#endif
+#include "ops/cpu/gemm_tile.h"
 
 #define T float
 #define PLANES 1

@@ -5,6 +5,13 @@
  * loops of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34 (2008).
  *
  * Included with T, the type of a plane; PLANES, 1 or 2; MR; NAME(x). */
+#ifndef NAME /* read alone */
+#include "ops/cpu/gemm_tile.h"
+#define T float
+#define PLANES 1
+#define MR R
+#define NAME(x) x##_f32
+#endif
 
 typedef T NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 

@@ -2,6 +2,10 @@
  * vectors run over j, its transpose. A metric is what n elements of TOGETHER rows of one side add to their
  * sums with J rows of the other (`add`), what the sums become (`finish`), and for the gradient a factor of each pair
  * (`weight`) and the derivative of its distance with respect to the elements of a row (`derivative`). */
+#ifndef NAME /* read alone */
+#include "ops/distance/cdist_walk.h"
+#include "core/box/as_f32.h"
+#endif
 
 struct NAME(metric) {
     void (*add)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n);

@@ -1,5 +1,11 @@
 /* What is done to a contiguous line of one precision: included once with T, the real type, COMPLEX_T, the complex one, and
  * NAME(f). */
+#ifndef NAME /* read alone */
+#include <stdint.h>
+#define T float
+#define COMPLEX_T float _Complex
+#define NAME(f) f##_f32
+#endif
 
 /* Complex elements of n real ones. */
 static void NAME(pair)(const void *reals, void *line, int64_t n)

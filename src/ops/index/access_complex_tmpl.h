@@ -1,4 +1,9 @@
 /* Complex numbers have no order: what stands for it, included once per type. */
+#ifndef NAME /* read alone */
+#include "ops/index/access_functions.h"
+#define ACC float _Complex
+#define NAME(f) f##_c64
+#endif
 
 STNI_INLINE ACC NAME(identity)(enum stni_access_mode mode)
 {

@@ -1,4 +1,7 @@
 /* Writing of one value, of one element type. Included as access_write_tmpl.h. */
+#ifndef NAME /* read alone */
+#include "ops/index/access_join_tmpl.h"
+#endif
 
 static void NAME(constant)(const struct stni_access_write_args *a, void *out)
 {

@@ -1,6 +1,9 @@
 /* What a write makes of an element of the table and a value, for C, C++ and CUDA compilers. Included once per type that is computed in, after
  * access_order_tmpl.h or access_complex_tmpl.h, with
  *   ACC   the type     NAME(f)   f of it */
+#ifndef NAME /* read alone */
+#include "ops/index/access_order_tmpl.h"
+#endif
 
 /* The one value where there are no values: the number, or what a mode begins with. */
 STNI_INLINE ACC NAME(constant_of)(const struct stni_access_write_args *a)

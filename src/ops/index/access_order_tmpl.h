@@ -1,4 +1,10 @@
 /* What needs an order of one element type, included once per type; least and most are its ends. */
+#ifndef NAME /* read alone */
+#include "ops/index/access_functions.h"
+#include "core/box/as_f32.h"
+#include <math.h>
+static const float least_f32 = -INFINITY, most_f32 = INFINITY;
+#endif
 
 STNI_INLINE ACC NAME(identity)(enum stni_access_mode mode)
 {

@@ -1,5 +1,9 @@
 /* Writing of one element type, as access_write_tmpl.h and included as that is, in loops that are compiled for no mode
  * and no step of their own. */
+#ifndef NAME /* read alone */
+#include "ops/cpu/scalar_loop.h"
+#include "ops/index/access_join_tmpl.h"
+#endif
 
 #include "ops/index/access_constant_tmpl.h"
 

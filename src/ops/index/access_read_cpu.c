@@ -1,15 +1,7 @@
 /* Reading by index on the CPU. */
-#include "ops/index/access_gather.h"
-#include "ops/index/access_walk.h"
+#include "ops/index/access_reader.h"
 
 #include "core/base/isa.h"
-
-#include <string.h>
-
-struct reader {
-    void *values;
-    const void *table;
-};
 
 #define T uint8_t
 #define GATHER stni_gather_none

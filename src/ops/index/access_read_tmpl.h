@@ -1,5 +1,11 @@
 /* Reading of elements of one size, included once per size:
  *   T   a type of that size     GATHER   its vector loads (access_gather.h)     NAME(f)   f of this size */
+#ifndef NAME /* read alone */
+#include "ops/index/access_reader.h"
+#define T uint32_t
+#define GATHER stni_gather_4
+#define NAME(f) f##_4
+#endif
 
 static void NAME(read_line)(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n)
 {

@@ -1,5 +1,8 @@
 /* Writing of one element type, included once per type (core/box/each_float.h).
  *   T   the values     ACC   the table     LOAD   from one to the other     NAME(f)   f of this type */
+#ifndef NAME /* read alone */
+#include "ops/index/access_join_tmpl.h"
+#endif
 
 #include "ops/index/access_constant_tmpl.h"
 

@@ -1,5 +1,17 @@
 /* One compute type's loops. Included once per type with T, NAME(f), which is f of this type, and the elementary
  * functions of T. */
+#ifndef NAME /* read alone */
+#include "ops/loss/loss_functions.h"
+#include "ops/cpu/math.h"
+#define T float
+#define NAME(f) f##_f32
+#define LOG stni_log_f32
+#define LOG1P stni_log1p_f32
+#define LOG1P_UNIT stni_log1p_unit_f32
+#define EXP stni_exp_f32
+#define SIGMOID stni_sigmoid_f32
+enum { LANES = 16 };
+#endif
 
 #define OPERANDS                                                \
     const T *b_x = b->x, *b_y = b->y, *b_w = b->w, *b_z = b->z; \

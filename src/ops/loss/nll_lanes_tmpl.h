@@ -1,4 +1,8 @@
 /* The kernels of nll_loss of one element type: a template of core/box/each_float.h. */
+#ifndef NAME /* read alone */
+#include "ops/loss/nll_position.h"
+#include "core/box/as_f32.h"
+#endif
 
 static inline ACC NAME(weight_of)(const struct stni_nll_args *a, int64_t class)
 {

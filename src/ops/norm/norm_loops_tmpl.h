@@ -1,5 +1,11 @@
 /* Loops over the rows of a tile: a part of norm_lanes_tmpl.h, with FORM(function) the functions' names, SIMD what stands before loops without
  * dependences, and ALONE what stands first in their bodies. */
+#ifndef FORM /* read alone */
+#include "ops/norm/norm_line_tmpl.h"
+#define FORM(function) NAME(function)
+#define SIMD _Pragma("omp simd")
+#define ALONE
+#endif
 
 /* Rows whose sums are one number each: the partial sums of lanes are added pairwise, half to half. Each row is read as four concurrent streams, which
  * hardware prefetchers serve better than one. */

@@ -4,6 +4,10 @@
  * numbers before it is added to a sum in f64. With the roundings of z, of z^2 and of two pairwise additions of lanes they are exact to (STEPS + 4)
  * 2^-24, relative to the sums of |z| and of z^2; the latter is no more than twice the sum of squares about the mean, so that a mean far from 0 costs
  * no digits. */
+#ifndef NAME /* read alone */
+#include "ops/norm/norm_tile.h"
+#include "core/box/as_f32.h"
+#endif
 
 static inline __attribute__((always_inline)) double NAME(fold8)(const double *v)
 {

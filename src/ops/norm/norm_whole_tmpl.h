@@ -1,5 +1,8 @@
 /* Statistics and result of dense rows that are groups by themselves, one after the other, while the L1 cache holds them: a template of
  * core/box/each_float.h. Nothing that is written for one row is read for another, so that no row waits for the stores of the last. */
+#ifndef NAME /* read alone */
+#include "ops/norm/norm_moments_tmpl.h"
+#endif
 
 /* The mean and 1 / sqrt(var + eps) of row r, which are also put where they belong. */
 static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T *x, int64_t r, int64_t n, ACC *mean, ACC *rstd)

@@ -1,26 +1,6 @@
 /* Max pools on the CPU, compiled once per instruction set. Rows of a window are compared first, then its columns: of equal elements the first
  * in row-major order is the maximum, of NaNs the last. */
-#include "core/base/isa.h"
-#include "ops/pool/max_kernel.h"
-
-#include <math.h>
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* Targets whose columns are compared at a time. */
-enum { BLOCK = 256 };
-
-INLINE int nan_f32(float x) { return x != x; }
-INLINE int nan_f64(double x) { return x != x; }
-INLINE int nan_never(int64_t x) { return (void)x, 0; }
-#define IS_NAN(x) _Generic((x), float: nan_f32, double: nan_f64, default: nan_never)(x)
-#define LEAST(x) _Generic((x), float: -INFINITY, double: -INFINITY, int64_t: INT64_MIN, int32_t: INT32_MIN, uint8_t: 0)
-
-/* Maxima so far, elementwise, and in which row each was met; NULL: not wanted. */
-struct line {
-    void *best;
-    int32_t *row;
-};
+#include "ops/pool/max_line.h"
 
 #define TEMPLATE "ops/pool/max_lines_tmpl.h"
 #include "core/box/each_compute.h"

@@ -1,6 +1,10 @@
 /* Lines of maxima, which are of the type that elements are compared in whatever the dtype: included once per such
  * type with
  *   ACC   the type   NAME(f)   f of this type */
+#ifndef NAME /* read alone */
+#include "ops/pool/max_line.h"
+#include "core/box/as_f32.h"
+#endif
 
 /* The larger of two numbers; a NaN if there is one. Two selections and no branch, so that a loop of it is
  * vectorized. */

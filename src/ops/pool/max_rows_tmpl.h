@@ -1,4 +1,8 @@
 /* Included once per dtype by max_cpu.c. */
+#ifndef NAME /* read alone */
+#include "ops/pool/max_lines_tmpl.h"
+#define OF_ACC(f) f##_f32
+#endif
 
 INLINE void NAME(keep_largest_of_row)(ACC *restrict best, const T *restrict from, int64_t step, int64_t n)
 {

@@ -1,4 +1,8 @@
 /* Included once per dtype by pick_cpu.c. */
+#ifndef NAME /* read alone */
+#include "ops/pool/pick_finder.h"
+#include "core/box/as_f32.h"
+#endif
 
 static void NAME(clear)(const struct stni_pick_args *a, T *field)
 {

@@ -1,4 +1,9 @@
 /* Included once per dtype by unfold_cpu.c. */
+#ifndef NAME /* read alone */
+#include "ops/pool/unfold.h"
+#include "core/box/as_f32.h"
+enum { BLOCK = 128 };
+#endif
 
 /* sums += the places of element i in windows, for n lanes. */
 static void NAME(add_places)(const struct stni_unfold_args *a, const T *from, int64_t i, ACC *restrict sums, int64_t n)

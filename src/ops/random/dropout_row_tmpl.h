@@ -1,4 +1,8 @@
 /* Rows of one dtype: a template of core/box/each_float.h. */
+#ifndef NAME /* read alone */
+#include "ops/random/dropout_words.h"
+#include "core/box/as_f32.h"
+#endif
 
 /* What n words of a row make of their elements. */
 static const ACC *NAME(factors)(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int64_t n, struct drawn *drawn)

@@ -1,6 +1,13 @@
 /* The rows of logsumexp of one type of arithmetic, ACC: included once per type, with NAME and MATH as core/box/each_float.h
  * defines them. Sums of a block are taken in ACC, those of blocks in f64. Lanes and their order are the same for every
  * instruction set. */
+#ifndef NAME /* read alone */
+#include "ops/reduce/logsumexp_kernel.h"
+#include "ops/cpu/math.h"
+#include "core/box/as_f32.h"
+#include <math.h>
+enum { LANES = 16 };
+#endif
 
 /* exp(x - max) of an x that is at most max, or NaN. Equal numbers need no exp, which would make NaN of infinities. */
 static inline __attribute__((always_inline)) ACC NAME(term)(ACC x, ACC max)

@@ -1,5 +1,15 @@
 /* Rows of elements of one dtype join accumulators. A template of core/box/each_float.h and its like, with WIDE and OWN the types of accumulators
  * (reduce_kernel.h) and COMBINED(real, complex) choosing its column. */
+#ifndef NAME /* read alone */
+#include "core/box/box_kernel.h"
+#include "core/box/as_f32.h"
+#include "ops/reduce/reduce_kernel.h"
+#include <string.h>
+#define WIDE double
+#define OWN ACC
+#define COMBINED(real, complex) real
+#endif
+
 #define JOIN(acc_type, element, combined, row)                                 \
     {                                                                          \
         acc_type v = (acc_type)LOAD(x[(r + (row)) * row_stride + i]);          \

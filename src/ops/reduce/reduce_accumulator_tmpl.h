@@ -1,5 +1,13 @@
 /* What is done with accumulators themselves. Included once per accumulator's type with ACC, the type, NAME(f), f of this
  * type, IDENTITY(floating, integer) and COMBINED(real, complex) choosing its columns, and LOWEST and HIGHEST an integer's limits. */
+#ifndef NAME /* read alone */
+#include "ops/reduce/reduce_kernel.h"
+#define ACC float
+#define NAME(f) f##_f32
+#define IDENTITY(floating, integer) floating
+#define COMBINED(real, complex) real
+#endif
+
 #define CASE(name, accumulator, floating, integer, element, real, complex) \
     case STNI_REDUCTION_##name:                                            \
         for (int64_t i = 0; i < n; i++)                                    \

@@ -1,5 +1,14 @@
 /* Elements that follow each other in memory join a few accumulators, which stay in registers. A template as reduce_accumulate_tmpl.h, of real
  * numbers. Four streams are read at once, which hardware prefetchers serve better than one. */
+#ifndef NAME /* read alone */
+#include "core/box/as_f32.h"
+#include "ops/reduce/reduce_kernel.h"
+#include <string.h>
+#define WIDE double
+#define OWN ACC
+#define COMBINED(real, complex) real
+#endif
+
 #define JOIN(acc_type, element, combined, stream)                 \
     {                                                             \
         acc_type v = (acc_type)LOAD(x[(stream) * apart + k + i]); \

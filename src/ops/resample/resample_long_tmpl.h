@@ -2,6 +2,12 @@
  * f64, so that the error does not grow with the number of terms. Included once per type of the terms with
  *   T         the type          LOAD(x)   one of them in ACC
  *   SUM_LONG  the function's name */
+#ifndef SUM_LONG /* read alone */
+#include "ops/resample/resample_table.h"
+#include "core/box/as_f32.h"
+#define SUM_LONG sum_long_f32
+#endif
+
 static void SUM_LONG(ACC *restrict sums, const T *from, int64_t step, int64_t apart, const double *w, int64_t terms, int64_t n)
 {
     double wide[STRIP];

@@ -1,4 +1,11 @@
 /* Rows of one dtype: a template of core/box/each_float.h. */
+#ifndef NAME /* read alone */
+#include "ops/resample/resample_sums_tmpl.h"
+#undef ACC
+#undef NAME
+#include "core/box/as_f32.h"
+#define OF_ACC(f) f##_f32
+#endif
 
 #define SUM_LONG NAME(sum_long_rows)
 #include "ops/resample/resample_long_tmpl.h"

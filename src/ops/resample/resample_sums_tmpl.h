@@ -1,5 +1,10 @@
 /* Sums of rows of sums, which are of the type of arithmetic whatever the dtype: included once per such type with
  *   ACC   the type   NAME(f)   f of this type */
+#ifndef NAME /* read alone */
+#include "ops/resample/resample_table.h"
+#define ACC float
+#define NAME(f) f##_f32
+#endif
 
 #define T ACC
 #define LOAD(x) (x)

@@ -1,4 +1,9 @@
 /* Included once per dtype by sample_grad_cpu.c. */
+#ifndef NAME /* read alone */
+#include "ops/resample/sample_kernel.h"
+#include "core/box/as_f32.h"
+#include <string.h>
+#endif
 
 /* What n points read, as in sample_rows_tmpl.h. */
 struct NAME(block) {

@@ -1,4 +1,8 @@
 /* Included once per dtype by sample_cpu.c. */
+#ifndef NAME /* read alone */
+#include "ops/resample/sample_kernel.h"
+#include "core/box/as_f32.h"
+#endif
 
 /* What n points read: reads[k] of point i is the element at offset[k][i] of a channel, -1 for none, times weight[k][i]. */
 struct NAME(block) {

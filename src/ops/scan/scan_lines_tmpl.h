@@ -2,6 +2,16 @@
  *   RESULT           what sums and products are stored as
  *   ORDERED, INEXACT whether the type has an order; whether it has logarithms and factors
  *   CONVERTS         whether elements of other types are converted to it */
+#ifndef NAME /* read alone */
+#include "ops/scan/scan_block.h"
+#include "ops/scan/scan_real.h"
+#define T float
+#define RESULT float
+#define NAME(f) f##_f32
+#define ORDERED 1
+#define INEXACT 1
+#define CONVERTS 1
+#endif
 
 /* Where elements are read and results are put. */
 struct NAME(places) {

@@ -1,4 +1,8 @@
 /* The states before a rank's elements; included after each scan_state_tmpl.h. */
+#ifndef STATE /* read alone */
+#include "ops/scan/scan_block.h"
+#include "ops/scan/scan_real.h"
+#endif
 
 static void STATE(prefix)(const struct stni_scan_prefix_args *a)
 {

@@ -6,6 +6,18 @@
  *   PHASE(x)   exp(x - RE(x))
  * which scan_real.h, scan_integer.h and scan_complex.h define, and leave defined for the templates of the element
  * types. */
+#ifndef STATE /* read alone */
+#include "ops/scan/scan_kernel.h"
+#include <math.h>
+#define ACC double
+#define STATE(f) f##_real
+#define RE(x) (x)
+#define ISNAN(x) ((x) != (x))
+#define EXP exp
+#define LOG log
+#define LOWEST (-INFINITY)
+#define PHASE(x) ((void)(x), 1.0)
+#endif
 
 /* sum, prod: a. max, min: a at index b, -1: none. logsumexp: a + log b, a the largest. affine: r -> a r + b. */
 struct STATE(state) {

@@ -1,5 +1,9 @@
-/* The softmax kernels of one element type on one strip (struct strip of softmax_cpu.c): a template of core/box/each_float.h.
+/* The softmax kernels of one element type on one strip (softmax_strip.h): a template of core/box/each_float.h.
  * Every lane adds in order of blocks and lanes are added pairwise, so that instruction sets differ in exp only. */
+#ifndef NAME /* read alone */
+#include "ops/softmax/softmax_strip.h"
+#include "core/box/as_f32.h"
+#endif
 
 struct NAME(lanes) {
     ACC v[LANES];

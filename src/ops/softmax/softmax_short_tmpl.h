@@ -1,5 +1,9 @@
 /* Softmax of a line that fits in a buffer of the type of arithmetic, in the L1 cache: read once, written once, its exponentials computed once. The
  * end is padded by what adds nothing, so that no loop but those that read and write has a scalar remainder. A template of core/box/each_float.h. */
+#ifndef NAME /* read alone */
+#include "ops/softmax/softmax_strip.h"
+#include "core/box/as_f32.h"
+#endif
 
 /* Pads the line with -infinity. */
 static inline void NAME(read_line)(ACC *line, const T *x, int64_t n, int64_t padded, int64_t step)

@@ -1,6 +1,9 @@
 /* Softmax of LANES short lines at once, transposed in the L1 cache, so that each has a lane to itself: nothing is added up across lanes, and no loop
  * has a scalar remainder. Lines that are left over, fewer than LANES, are computed as in softmax_short_tmpl.h. A template of
  * core/box/each_float.h. */
+#ifndef NAME /* read alone */
+#include "ops/softmax/softmax_short_tmpl.h"
+#endif
 
 static inline void NAME(transpose)(T *to, int64_t to_stride, const T *from, int64_t from_stride, int64_t n, int64_t m)
 {

@@ -105,4 +105,9 @@ STNI_INLINE void stni_sort_digit_take(const struct stni_sort_digits *digits, int
         t->index = t->index << 8 | digit;
 }
 
+/* Of a value of any type that is computed in. */
+#define STNI_SORT_KEY(v, nan) \
+    _Generic((v), float: stni_sort_key_f32, double: stni_sort_key_f64, int64_t: stni_sort_key_i64, int32_t: stni_sort_key_i32, \
+             int16_t: stni_sort_key_i32, uint8_t: stni_sort_key_u8, int8_t: stni_sort_key_i8)(v, nan)
+
 #endif

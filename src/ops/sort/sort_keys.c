@@ -2,9 +2,6 @@
 #include "ops/sort/sort_key.h"
 #include "ops/sort/sort_line.h"
 
-#define KEY(v, nan) \
-    _Generic((v), float: stni_sort_key_f32, double: stni_sort_key_f64, int64_t: stni_sort_key_i64, int32_t: stni_sort_key_i32, \
-             int16_t: stni_sort_key_i32, uint8_t: stni_sort_key_u8, int8_t: stni_sort_key_i8)(v, nan)
 #define TEMPLATE "ops/sort/sort_keys_tmpl.h"
 #include "core/box/each_float.h"
 #include "core/box/each_integer.h"

@@ -1,4 +1,10 @@
 /* Activations and their derivatives in one type. Included with T, the type, and NAME(f), f of it. */
+#ifndef NAME /* read alone */
+#include "ops/elementwise/kernels/normal_distribution.h"
+#define T float
+#define NAME(name) name##_f32
+#endif
+
 STNI_KERNEL_INLINE T NAME(gelu_derivative)(T x)
 {
     return NAME(normal)(x) + x * NAME(density)(x);

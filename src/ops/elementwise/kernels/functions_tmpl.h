@@ -2,6 +2,15 @@
  *   T          the type                       COMPLEX_T        the complex type
  *   LARGEST    its largest number             LIBM(f)          the C library's f of it
  *   NAME(f)    f of it                        COMPLEX_NAME(f)  f of the complex type */
+#ifndef NAME /* read alone */
+#include "ops/elementwise/kernels/function_words.h"
+#define T float
+#define NAME(name) name##_f32
+#define LIBM(name) name##f
+#define LARGEST FLT_MAX
+#define COMPLEX_NAME(name) name##_c64
+#define COMPLEX_T COMPLEX_F32
+#endif
 
 STNI_INLINE T NAME(most)(T x)
 {

@@ -5,6 +5,18 @@
  *   NUMBER(n)      reads a number as R
  *   PRODUCT(x, y)  x y
  *   DUAL(x)        the conjugate of a complex derivative; a real derivative as it is */
+#ifndef BLOCK /* read alone */
+#include "ops/elementwise/kernels/each_block.h"
+#include "ops/elementwise/kernels/exponential.h"
+#include "ops/elementwise/kernels/functions.h"
+#define T float
+#define R float
+#define BLOCK block_f32
+#define ROWS STNI_EXPONENTIAL_LIST
+#define NUMBER(n) ((R)(n).f)
+#define PRODUCT(x, y) ((x) * (y))
+#define DUAL(x) (x)
+#endif
 
 /* The derivatives are functions of v, which is the last operand of backward and of double backward. */
 #define FUNCTIONS(op, value, derivative, second_derivative)                         \

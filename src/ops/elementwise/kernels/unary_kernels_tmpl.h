@@ -1,5 +1,11 @@
 /* The blocks of one list of unary functions for the floating types and, where it is analytic, the complex ones. Included with ROWS, the list,
  * KERNELS, the name of the table, and, where a list has one, BLOCK_F32, what stands before the block of f32. */
+#ifndef ROWS /* read alone */
+#include "ops/elementwise/kernels/exponential.h"
+#define ROWS STNI_EXPONENTIAL_LIST
+#define KERNELS stni_exponential_kernels
+#endif
+
 #include "ops/elementwise/kernels/each_block.h"
 #include "ops/elementwise/kernels/functions.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"

@@ -1,4 +1,10 @@
 /* The blocks of one list of rows for every compute type. Included with ROWS, the list, and KERNELS, the name of the table. */
+#ifndef ROWS /* read alone */
+#include "ops/elementwise/kernels/arithmetic.h"
+#define ROWS STNI_ARITHMETIC_LIST
+#define KERNELS stni_arithmetic_kernels
+#endif
+
 #include "ops/elementwise/kernels/each_block.h"
 #include "ops/elementwise/kernels/functions.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
