@@ -182,14 +182,13 @@ stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uin
 {
     const int ndim = stn_spec_ndim(input);
     const int64_t *shape = stn_spec_shape(input);
-    int leading = (reduced & (reduced + 1)) == 0; /* expand puts these back itself */
-    if (!keepdim && !leading) {
+    if (!keepdim && stn_tensor_ndim(result) != ndim) {
         int64_t with_ones[STN_MAX_NDIM];
         for (int d = 0; d < ndim; d++)
             with_ones[d] = reduced >> d & 1 ? 1 : shape[d];
         result = stn_view(result, ndim, with_ones);
     }
-    return stn_expand(result, ndim, shape);
+    return stni_expand_as(result, input);
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)

@@ -49,8 +49,12 @@ stn_status stni_reduction_launch(const stn_op_call *call, int slot, struct stni_
 /* Elements, of all ranks, that go into one result. */
 int64_t stni_reduction_count(const stn_spec *input, uint32_t reduced);
 
-/* A tensor of the result's shape as one that repeats along the reduced dims: what cotangents and results need to meet the input. */
+/* A tensor of the result's shape as one that repeats along the reduced dims: what cotangents and results need to meet the input, in its layout. */
 stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uint32_t reduced, int64_t keepdim);
+
+/* `tensor`, which has as many dims as `like`, repeated along those that it has at size 1: a view, differentiable. Where an axis shards such a dim of
+ * `like` and the tensor is whole along it, so it does of the result. */
+stn_tensor *stni_expand_as(stn_tensor *tensor, const stn_spec *like);
 
 stn_status stni_reduction_check(stn_op_call *call);
 

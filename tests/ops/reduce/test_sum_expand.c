@@ -223,6 +223,73 @@ static void sums_and_views_keep_data_where_it_is(void)
     test_ranks(3, placements, NULL);
 }
 
+static int64_t redistributions(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    return stats.redistributions;
+}
+
+/* x in a drawn layout, y = sum x along one dim or all; the cotangent lies as y's gradient does. */
+static stn_status check_gradient_in_place(stn_context *context, const stn_mesh *mesh, uint64_t *seed, const char *what)
+{
+    struct elements x, grad, wanted;
+    const int all = draw_below(seed, 3) == 0, dim = (int)draw_below(seed, 3), keepdim = (int)draw_below(seed, 2);
+    int64_t shape[] = {7, 4, 5};
+    const stn_spec *spec, *grad_spec, *wanted_spec;
+    elements_draw(&x, STN_DTYPE_F32, 3, shape, seed);
+    wanted = x;
+    for (int d = 0; d < 3; d++)
+        shape[d] = all || d == dim ? 1 : shape[d];
+    elements_draw(&grad, STN_DTYPE_F32, 3, shape, seed);
+    repeat_into(&wanted, &grad);
+    if (!keepdim)
+        squeeze(&grad, all ? 7 : 1u << dim);
+    spec = layout_draw(context, mesh, &x, seed);
+    stn_tensor *tensor = layout_tensor(context, spec, &x), *gradient = NULL;
+    CHECK_STATUS(stn_set_requires_grad(tensor, 1), STN_OK);
+    stn_tensor *y = stn_sum(tensor, all ? 0 : 1, &dim, keepdim);
+    CHECK_STATUS(stn_gradient_spec(stn_tensor_spec(y), &grad_spec), STN_OK);
+    CHECK_STATUS(stn_gradient_spec(spec, &wanted_spec), STN_OK);
+    stn_tensor *g = layout_tensor(context, grad_spec, &grad);
+    const int64_t before = redistributions(context);
+    CHECK_STATUS(stn_grad(context, 1, &y, &g, 1, &tensor, 0, 0, &gradient), STN_OK);
+    CHECK_I64(redistributions(context), before);
+    CHECK(stn_tensor_spec(gradient) == wanted_spec);
+    for (int d = 0; d < 3; d++)
+        CHECK((all || d == dim) == (stn_tensor_strides(gradient)[d] == 0));
+    layout_check(gradient, &wanted, what);
+    stn_spec_release(&spec);
+    stn_spec_release(&grad_spec);
+    stn_spec_release(&wanted_spec);
+    return stn_context_status(context);
+}
+
+static stn_status gradients_in_place(stn_context *context, void *arg)
+{
+    const struct plan *plan = arg;
+    const stn_mesh *mesh = test_mesh(context, plan->rows, plan->columns);
+    uint64_t seed = 45;
+    for (int round = 0; round < plan->rounds; round++) {
+        char what[32];
+        snprintf(what, sizeof what, "round %d", round);
+        stn_scope_begin(context);
+        check_gradient_in_place(context, mesh, &seed, what);
+        if (!CHECK_STATUS(stn_scope_end(context), STN_OK))
+            fprintf(stderr, "%s: %s\n", what, stn_context_error_text(context));
+    }
+    return STN_OK;
+}
+
+static void gradients_of_sums_are_views_in_the_inputs_layout(void)
+{
+    static const struct plan plans[] = {{1, 0, 10}, {3, 0, 60}, {2, 3, 120}};
+    for (int i = 0; i < 3; i++) {
+        struct plan plan = plans[i];
+        test_ranks(plan.rows * (plan.columns ? plan.columns : 1), gradients_in_place, &plan);
+    }
+}
+
 /* Integers and bool: the pending "or" of a bool is taken first, that of an i64 stays. */
 static stn_status whole_numbers(stn_context *context, void *arg)
 {
@@ -297,6 +364,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks", drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks},
         {"sums_and_views_keep_data_where_it_is", sums_and_views_keep_data_where_it_is},
+        {"gradients_of_sums_are_views_in_the_inputs_layout", gradients_of_sums_are_views_in_the_inputs_layout},
         {"integers_and_bool_sum_to_i64", integers_and_bool_sum_to_i64},
         {"bad_dims_and_shapes_are_named", bad_dims_and_shapes_are_named},
     };
