@@ -1,7 +1,6 @@
 /* Tensor handles: making, counting, freeing. */
 #include "core/tensor/tensor.h"
 
-#include "core/base/host_alloc.h"
 #include "core/base/slab.h"
 
 #include <string.h>
@@ -22,7 +21,6 @@ static inline void init_tensor(stn_tensor *tensor, const stn_spec *spec, struct 
     tensor->leaf = NULL;
     tensor->output = 0;
     tensor->scoped = 0;
-    tensor->margin = NULL;
     context->stats.live_tensors++;
 }
 
@@ -64,65 +62,6 @@ stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_te
     init_tensor(tensor, spec, storage, storage->data, spec->strides, STNI_TENSOR_DENSE);
     *out = tensor;
     return STN_OK;
-}
-
-/* Strides of a chunk whose dims are `extent` long in memory, in the spec's memory order; returns elements in all, -1 where that is
- * no int64_t. */
-static int64_t strides_of(const stn_spec *spec, const int64_t *extent, int64_t *strides)
-{
-    int64_t numel = 1;
-    for (int i = spec->layout.ndim; i-- > 0;) {
-        int dim = spec->layout.memory_order[i];
-        strides[dim] = numel;
-        if (__builtin_mul_overflow(numel, extent[dim], &numel))
-            return -1;
-    }
-    return numel;
-}
-
-static stn_status margin_memory(stn_context *context, const stn_spec *spec, const struct stni_margin *margin, int64_t *strides,
-                                struct stni_storage **out)
-{
-    int64_t extent[STN_MAX_NDIM];
-    for (int dim = 0; dim < spec->layout.ndim; dim++)
-        extent[dim] = margin->low[dim] + spec->local_shape[dim] + margin->high[dim];
-    int64_t numel = strides_of(spec, extent, strides);
-    size_t bytes;
-    if (numel < 0 || __builtin_mul_overflow((size_t)numel, stn_dtype_size(spec->layout.dtype), &bytes))
-        return stni_fail_memory(context, "a tensor with margins", SIZE_MAX);
-    return stni_storage_create(context, bytes, out);
-}
-
-static stn_status create_with_margin(stn_context *context, const stn_spec *spec, struct stni_margin *margin, stn_tensor **out)
-{
-    struct stni_storage *storage = NULL;
-    int64_t strides[STN_MAX_NDIM] = {0}, first = 0;
-    STNI_TRY(margin_memory(context, spec, margin, strides, &storage));
-    for (int dim = 0; dim < spec->layout.ndim; dim++)
-        first += margin->low[dim] * strides[dim];
-    char *data = (char *)storage->data + first * (int64_t)stn_dtype_size(spec->layout.dtype);
-    stn_status status = new_tensor(context, spec, storage, data, strides, 0, out);
-    if (status != STN_OK)
-        stni_storage_release(storage);
-    else
-        (*out)->margin = margin;
-    return status;
-}
-
-stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec, const int64_t *low, const int64_t *high,
-                                     stn_tensor **out)
-{
-    if (spec->local_numel == 0) /* nothing to stand beside */
-        return stni_tensor_create(context, spec, out);
-    struct stni_margin *margin = stni_calloc(1, sizeof *margin);
-    if (margin == NULL)
-        return stni_fail_memory(context, "a tensor's margins", sizeof *margin);
-    memcpy(margin->low, low, (size_t)spec->layout.ndim * sizeof *low);
-    memcpy(margin->high, high, (size_t)spec->layout.ndim * sizeof *high);
-    stn_status status = create_with_margin(context, spec, margin, out);
-    if (status != STN_OK)
-        stni_free(margin);
-    return status;
 }
 
 stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
@@ -187,14 +126,12 @@ STNI_COLD static void drop_extras(stn_tensor *tensor)
         stni_tensor_show_nothing(tensor);
     if (tensor->flags & STNI_TENSOR_MOVED)
         stni_tensor_drop_under_way(tensor);
-    stni_free(tensor->margin);
 }
 
 void stni_tensor_free(stn_tensor *tensor)
 {
     stn_context *context = tensor->context;
-    if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | (uintptr_t)tensor->margin |
-         (tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED))) != 0)
+    if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | (tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED))) != 0)
         drop_extras(tensor);
     if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))
         stni_storage_free(tensor->storage);

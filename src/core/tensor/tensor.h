@@ -7,7 +7,6 @@
 
 struct stni_node;
 struct stni_leaf;
-struct stni_margin;
 struct stni_under_way;
 
 /* context->dead of a closed context that no thread is freeing handles of. */
@@ -40,26 +39,12 @@ struct stn_tensor {
     struct stni_leaf *leaf;
     int output; /* which output of the node */
     int scoped; /* references that scopes own */
-    struct stni_margin *margin; /* NULL: none */
     struct stni_under_way *under_way; /* of a tensor that is STNI_TENSOR_MOVED alone */
     stn_tensor *next_dead; /* context->dead */
 };
 
-/* Margins: extra elements around a chunk inside its storage, `low` before and `high` after along each dim; strides include them.
- * The tag tells what they hold: a reader whose tag differs fetches again. */
-struct stni_margin {
-    int64_t low[STN_MAX_NDIM], high[STN_MAX_NDIM];
-    int64_t valid_low[STN_MAX_NDIM], valid_high[STN_MAX_NDIM]; /* how much of them holds neighbours' elements */
-    uint8_t boundary[STN_MAX_NDIM];
-    uint32_t version; /* storage version at which they were filled; differs: stale */
-};
-
 /* A dense tensor of `spec`, elements not set, not yet in any scope: one reference, the caller's. */
 stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out);
-
-/* The same with margins of the given widths (elements, per dim). */
-stn_status stni_tensor_create_margin(stn_context *context, const stn_spec *spec, const int64_t *low, const int64_t *high,
-                                     stn_tensor **out);
 
 /* A tensor of `spec` on existing memory: `data` inside `storage`, which is retained. strides NULL: dense. `flags`: not STNI_TENSOR_DENSE, which
  * follows from the strides. */
@@ -125,7 +110,7 @@ stn_tensor *stni_tensor_publish(stn_tensor *tensor);
 /* 1 if the chunk is dense in its spec's memory order. */
 int stni_tensor_is_dense(const stn_tensor *tensor);
 
-/* The chunk as a box of the tensor's dims, without its margins; outside the mesh, of a tensor without dims, one dim of no elements. */
+/* The chunk as a box of the tensor's dims; outside the mesh, of a tensor without dims, one dim of no elements. */
 void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
 
 static inline int stni_is_error(const stn_tensor *t) { return (t->flags & STNI_TENSOR_ERROR) != 0; }

@@ -116,8 +116,7 @@ int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size)
         return snprintf(text, size, "error tensor: %s", tensor->context->error.text);
     int n = stn_spec_describe(tensor->spec, text, size);
     size_t at = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size;
-    return n + snprintf(text + at, size - at, "%s%s", flag_words[tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD)],
-                        tensor->margin != NULL ? ", margins" : "");
+    return n + snprintf(text + at, size - at, "%s", flag_words[tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD)]);
 }
 
 uint64_t stn_tensor_version(const stn_tensor *tensor)

@@ -1,5 +1,6 @@
 /* Every allocation of a short program fails once, in turn, then with all that follow it: always a status with a text, nothing leaked. */
 #include "core/counted.h"
+#include "core/gaps.h"
 #include "harness.h"
 #include "core/ranks.h"
 
@@ -32,11 +33,11 @@ static stn_status make_specs(stn_context *context, const stn_spec **cut, const s
     return status;
 }
 
-static stn_status use_margins(stn_context *context, const stn_spec *spec)
+static stn_status use_gaps(stn_context *context, const stn_spec *spec)
 {
-    static const int64_t low[] = {1, 2};
+    static const int64_t around[] = {1, 2};
     stn_tensor *wide, *dense;
-    STNI_TRY(stni_tensor_create_margin(context, spec, low, low, &wide));
+    STNI_TRY(make_with_gaps(context, spec, around, around, &wide));
     stn_status status = stni_tensor_dense(wide, &dense);
     if (status == STN_OK)
         stni_tensor_release_here(dense);
@@ -56,7 +57,7 @@ static stn_status use_tensors(stn_context *context, const stn_spec *cut, const s
     int wraps = !stn_tensor_is_error(outside);
     stn_tensor *there = stn_from_host(context, cut, host);
     if (stn_context_status(context) == STN_OK)
-        use_margins(context, whole);
+        use_gaps(context, whole);
     stn_to_host(there, host, sizeof host);
     stn_status status = stn_scope_end_keep(context, there, &kept);
     stn_queue_sync(context->queue);

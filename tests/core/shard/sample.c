@@ -1,5 +1,6 @@
 #include "sample.h"
 
+#include "core/gaps.h"
 #include "harness.h"
 
 #include <stdio.h>
@@ -86,16 +87,16 @@ void *sample_chunk(const stn_spec *spec, int bits)
     return chunk;
 }
 
-stn_tensor *sample_tensor(stn_context *context, const stn_spec *spec, const void *chunk, int margins)
+stn_tensor *sample_tensor(stn_context *context, const stn_spec *spec, const void *chunk, int gaps)
 {
-    static const int64_t low[STN_MAX_NDIM] = {1, 0, 2, 1}, high[STN_MAX_NDIM] = {0, 2, 1, 1};
+    static const int64_t before[STN_MAX_NDIM] = {1, 0, 2, 1}, after[STN_MAX_NDIM] = {0, 2, 1, 1};
     stn_tensor *dense = stn_from_host(context, spec, chunk), *wide;
     if (stn_tensor_is_error(dense))
         sample_die(context, "stn_from_host", stn_context_status(context));
-    if (!margins || spec->local_numel == 0)
+    if (!gaps || spec->local_numel == 0)
         return dense;
     stn_box from, to;
-    MUST(context, stni_tensor_create_margin(context, spec, low, high, &wide));
+    MUST(context, make_with_gaps(context, spec, before, after, &wide));
     stni_tensor_box(dense, &from);
     stni_tensor_box(wide, &to);
     MUST(context, stni_box_copy(context->queue, &to, &from, stn_dtype_size(spec->layout.dtype)));

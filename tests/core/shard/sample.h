@@ -32,8 +32,8 @@ double sample_addend(const stn_spec *spec, const int *at, int64_t element);
 /* This rank's chunk of a tensor of f64, in row-major order: bits, or addends. The caller frees it. */
 void *sample_chunk(const stn_spec *spec, int bits);
 
-/* A tensor of the chunk: dense, or with margins around it. */
-stn_tensor *sample_tensor(stn_context *context, const stn_spec *spec, const void *chunk, int margins);
+/* A tensor of the chunk: dense, or with gaps in memory. */
+stn_tensor *sample_tensor(stn_context *context, const stn_spec *spec, const void *chunk, int gaps);
 
 /* f64 of two dims over one axis of all ranks. */
 const stn_spec *sample_line_spec(stn_context *context, stn_placement p, const int64_t *shape);

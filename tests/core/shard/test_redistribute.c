@@ -149,11 +149,11 @@ static void collect(stn_context *context, struct shared *shared, const stn_spec 
     }
 }
 
-static void redistribute_pair(stn_context *context, struct shared *shared, const stn_spec *src, const stn_spec *dst, int margins)
+static void redistribute_pair(stn_context *context, struct shared *shared, const stn_spec *src, const stn_spec *dst, int gaps)
 {
     int bits = shared->ops == 0;
     void *chunk = sample_chunk(src, bits);
-    stn_tensor *from = sample_tensor(context, src, chunk, margins), *to = NULL;
+    stn_tensor *from = sample_tensor(context, src, chunk, gaps), *to = NULL;
     stn_stats stats = {.size = sizeof stats};
     stn_context_stats_reset(context);
     MUST(context, stni_redistribute(from, dst, &to));
@@ -161,7 +161,7 @@ static void redistribute_pair(stn_context *context, struct shared *shared, const
     shared->bytes_sent[context->rank] = stats.bytes_sent;
     shared->collectives[context->rank] = stats.collectives;
     CHECK(to->spec == dst);
-    CHECK(src == dst || margins || (to->flags & STNI_TENSOR_VIEW) != 0 || stni_tensor_is_dense(to));
+    CHECK(src == dst || gaps || (to->flags & STNI_TENSOR_VIEW) != 0 || stni_tensor_is_dense(to));
 
     size_t bytes = (size_t)dst->local_numel * sizeof(double);
     shared->chunk[context->rank] = malloc(bytes + 1);

@@ -1,5 +1,6 @@
-/* Tensors: memory orders, margins, views, the caller's memory, copies from and to the host, accessors, cost of a handle. */
+/* Tensors: memory orders, gaps, views, the caller's memory, copies from and to the host, accessors, cost of a handle. */
 #include "core/counted.h"
+#include "core/gaps.h"
 #include "harness.h"
 #include "core/ranks.h"
 
@@ -161,17 +162,17 @@ static void bad_host_copies_are_refused_and_named(void)
     on_one_rank(refuse_on_two_contexts, NULL);
 }
 
-static void make_margins(stn_context *context, void *arg)
+static void fill_gaps(stn_context *context, void *arg)
 {
     (void)arg;
-    static const int64_t shape[] = {1, 3, 4, 2}, low[] = {0, 0, 2, 1}, high[] = {0, 0, 1, 3};
+    static const int64_t shape[] = {1, 3, 4, 2}, before[] = {0, 0, 2, 1}, after[] = {0, 0, 1, 3};
     static const int order[] = {0, 2, 3, 1}; /* channels last */
     float host[24], back[24] = {0};
     for (int i = 0; i < 24; i++)
         host[i] = (float)i;
     const stn_spec *spec = make_spec(context, STN_DTYPE_F32, 4, shape, order);
     stn_tensor *tensor;
-    CHECK_STATUS(stni_tensor_create_margin(context, spec, low, high, &tensor), STN_OK);
+    CHECK_STATUS(make_with_gaps(context, spec, before, after, &tensor), STN_OK);
     /* 2 + 4 + 1 rows of 1 + 2 + 3 columns of 3 channels */
     CHECK_I64((int64_t)tensor->storage->bytes, 7 * 6 * 3 * 4);
     CHECK_I64(tensor->strides[1], 1);
@@ -179,9 +180,6 @@ static void make_margins(stn_context *context, void *arg)
     CHECK_I64(tensor->strides[2], 18);
     CHECK_I64((char *)tensor->data - (char *)tensor->storage->data, (2 * 18 + 1 * 3) * 4);
     CHECK_I64(stni_tensor_is_dense(tensor), 0);
-    CHECK_I64(tensor->margin->low[2], 2);
-    CHECK_I64(tensor->margin->high[3], 3);
-    CHECK_I64(tensor->margin->valid_low[2], 0);
 
     stn_tensor *from = stn_from_host(context, spec, host), *dense = NULL;
     stn_box to_box, from_box;
@@ -203,30 +201,9 @@ static void make_margins(stn_context *context, void *arg)
     stn_spec_release(&spec);
 }
 
-static void margins_lie_around_the_chunk_in_its_storage(void)
+static void a_chunk_with_gaps_is_copied_without_them(void)
 {
-    on_one_rank(make_margins, NULL);
-}
-
-static void make_odd_margins(stn_context *context, void *arg)
-{
-    (void)arg;
-    static const int64_t shape[] = {0, 4}, full[] = {3, 4}, huge[] = {INT64_MAX / 8, 0}, none[] = {0, 0};
-    const stn_spec *spec = make_spec(context, STN_DTYPE_F64, 2, shape, NULL), *big = make_spec(context, STN_DTYPE_F64, 2, full, NULL);
-    stn_tensor *tensor = NULL;
-    CHECK_STATUS(stni_tensor_create_margin(context, spec, full, full, &tensor), STN_OK);
-    CHECK(tensor->margin == NULL && stn_tensor_data(tensor) == NULL);
-    stn_tensor_release(&tensor);
-    CHECK_STATUS(stni_tensor_create_margin(context, big, none, huge, &tensor), STN_ERR_MEMORY);
-    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_MEMORY);
-    CHECK_I64(live_tensors(context), 0);
-    stn_spec_release(&spec);
-    stn_spec_release(&big);
-}
-
-static void empty_chunks_have_no_margins_and_impossible_ones_are_a_status(void)
-{
-    on_one_rank(make_odd_margins, NULL);
+    on_one_rank(fill_gaps, NULL);
 }
 
 static void share(stn_context *context, void *arg)
@@ -504,17 +481,17 @@ static void null_and_error_tensors_answer_every_question(void)
 static void describe(stn_context *context, void *arg)
 {
     (void)arg;
-    static const int64_t shape[] = {3, 4}, low[] = {1, 0};
+    static const int64_t shape[] = {3, 4};
     char whole[256], part[256], of_spec[256];
     const stn_spec *spec = make_spec(context, STN_DTYPE_F32, 2, shape, NULL);
-    stn_tensor *tensor;
-    CHECK_STATUS(stni_tensor_create_margin(context, spec, low, low, &tensor), STN_OK);
+    stn_tensor *base = stn_empty(context, spec), *tensor = stn_empty(context, spec);
+    stni_tensor_show(tensor, base);
     tensor->flags |= STNI_TENSOR_REQUIRES_GRAD;
     int n = stn_tensor_describe(tensor, whole, sizeof whole);
     stn_spec_describe(spec, of_spec, sizeof of_spec);
     CHECK_I64(n, (int64_t)strlen(whole));
     CHECK(strncmp(whole, of_spec, strlen(of_spec)) == 0);
-    CHECK_STR(whole + strlen(of_spec), ", requires grad, margins");
+    CHECK_STR(whole + strlen(of_spec), ", view, requires grad");
     /* As snprintf: cut anywhere, the length of the whole is returned. */
     for (size_t size = 0; size <= strlen(whole); size++) {
         memset(part, '#', sizeof part);
@@ -524,6 +501,7 @@ static void describe(stn_context *context, void *arg)
             CHECK(part[size - 1] == '\0' && strncmp(part, whole, size - 1) == 0);
     }
     stn_tensor_release(&tensor);
+    stn_tensor_release(&base);
     stn_spec_release(&spec);
 }
 
@@ -569,8 +547,7 @@ int main(int argc, char **argv)
         {"chunk_lies_in_the_specs_memory_order", chunk_lies_in_the_specs_memory_order},
         {"each_rank_copies_its_own_chunk_empty_ones_too", each_rank_copies_its_own_chunk_empty_ones_too},
         {"bad_host_copies_are_refused_and_named", bad_host_copies_are_refused_and_named},
-        {"margins_lie_around_the_chunk_in_its_storage", margins_lie_around_the_chunk_in_its_storage},
-        {"empty_chunks_have_no_margins_and_impossible_ones_are_a_status", empty_chunks_have_no_margins_and_impossible_ones_are_a_status},
+        {"a_chunk_with_gaps_is_copied_without_them", a_chunk_with_gaps_is_copied_without_them},
         {"views_keep_the_storage_alive", views_keep_the_storage_alive},
         {"a_view_with_memory_of_its_own_is_counted", a_view_with_memory_of_its_own_is_counted},
         {"wrapped_memory_goes_back_once_after_its_last_use", wrapped_memory_goes_back_once_after_its_last_use},
