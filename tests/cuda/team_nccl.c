@@ -2,6 +2,7 @@
 #include "core/comm/team.h"
 #include "nccl_ranks.h"
 
+#include "core/box/box.h"
 #include "core/comm/launch.h"
 #include "core/context/module.h"
 

@@ -6,6 +6,15 @@
 
 #include <shardtensor/comm.h>
 
+/* Elements of a box. */
+static inline int64_t stni_box_numel(const stn_box *box)
+{
+    int64_t n = 1;
+    for (int d = 0; d < box->ndim; d++)
+        n *= box->shape[d];
+    return n;
+}
+
 /* dst = src, element by element; equal shapes, no overlap. Sizes of elements: 1, 2, 4, 8 or 16 bytes. On the calling thread: for
  * kernels. */
 void stni_box_copy_now(enum stni_isa isa, const stn_box *dst, const stn_box *src, size_t element_size);

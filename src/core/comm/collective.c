@@ -1,6 +1,8 @@
 /* Collectives as values: names, costs, and the call into a communicator's table. */
 #include "core/comm/launch.h"
 
+#include "core/box/box.h"
+
 #include <stdio.h>
 
 static const char *const names[STNI_COLL_COUNT] = {
@@ -53,14 +55,6 @@ int64_t stni_counts_sum(const int64_t *counts, int n)
     for (int i = 0; i < n; i++)
         sum += counts[i];
     return sum;
-}
-
-int64_t stni_box_numel(const stn_box *box)
-{
-    int64_t n = 1;
-    for (int d = 0; d < box->ndim; d++)
-        n *= box->shape[d];
-    return n;
 }
 
 /* Messages and elements of counts[s] to each rank s but `rank`. */

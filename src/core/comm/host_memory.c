@@ -6,6 +6,7 @@
 #include "core/comm/launch.h"
 
 #include "core/base/host_alloc.h"
+#include "core/box/box.h"
 #include "core/comm/recv_groups.h"
 
 enum { ALIGNMENT = 64 /* bytes */ };

@@ -1,4 +1,4 @@
-/* What the two ways of an exchange share: which received messages go to one box, and parts of boxes. */
+/* What the two ways of an exchange share: which received messages go to one box. */
 #ifndef STNI_CORE_COMM_RECV_GROUPS_H
 #define STNI_CORE_COMM_RECV_GROUPS_H
 
@@ -15,9 +15,5 @@ void stni_recv_groups_fill(const stn_exchange *messages, struct stni_recv_group 
 
 /* How many messages from `first` on go to the same box. */
 int stni_recv_groups_run(const struct stni_recv_group *recv_groups, int first, int n);
-
-/* Visits elements [from, to) of a box in row-major order as at most 2 ndim - 1 boxes; `at`: elements visited before. */
-typedef void (*stni_box_visit)(void *arg, const stn_box *part, int64_t at);
-void stni_box_range(const stn_box *box, size_t element_size, int64_t from, int64_t to, stni_box_visit visit, void *arg);
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/comm/launch.h"
 
 #include "core/box/box.h"
+#include "core/box/box_range.h"
 #include "core/base/host_alloc.h"
 
 struct dense {

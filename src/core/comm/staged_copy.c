@@ -8,6 +8,7 @@
 #include "core/comm/launch.h"
 
 #include "core/base/host_alloc.h"
+#include "core/box/box.h"
 
 #include <stdlib.h>
 

@@ -124,6 +124,11 @@ int stni_mesh_find(const stn_mesh *mesh, int rank, int coordinate[STN_MAX_MESH_N
     return coordinate[0] >= 0;
 }
 
+int stni_mesh_is_self(const stn_mesh *mesh, const int *coordinate)
+{
+    return mesh == NULL || memcmp(coordinate, mesh->coordinate, (size_t)mesh->ndim * sizeof *coordinate) == 0;
+}
+
 /* The next axis at or after `a` that has more than one rank. */
 static int next_axis(const stn_mesh *mesh, int a)
 {

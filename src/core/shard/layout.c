@@ -29,6 +29,15 @@ int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN
     return n;
 }
 
+uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim)
+{
+    int axes[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(layout, dim, axes);
+    uint32_t mask = 0;
+    for (int i = 0; i < n; i++)
+        mask |= 1u << axes[i];
+    return mask;
+}
+
 uint32_t stni_layout_reduce(struct stni_layout *layout, uint32_t kept)
 {
     uint32_t reduced = 0;

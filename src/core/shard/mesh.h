@@ -35,6 +35,9 @@ struct stn_mesh {
 /* Coordinates of a world rank, -1 each if it is no member; returns membership. */
 int stni_mesh_find(const stn_mesh *mesh, int rank, int coordinate[STN_MAX_MESH_NDIM]);
 
+/* Whether the coordinates are this rank's; without a mesh (NULL) they are. */
+int stni_mesh_is_self(const stn_mesh *mesh, const int *coordinate);
+
 /* Linear position (row-major) of a world rank, -1 if it is no member. */
 int stni_mesh_position(const stn_mesh *mesh, int rank);
 

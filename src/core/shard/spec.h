@@ -53,6 +53,9 @@ void stni_layout_init(struct stni_layout *layout, const stn_mesh *mesh, stn_dtyp
 /* The axes that shard `dim`, major to minor; returns how many. */
 int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN_MAX_MESH_NDIM]);
 
+/* The same as a mask (bit a: axis a). */
+uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim);
+
 /* Replicate wherever a reduction is pending, but for those of `kept` (bit op: stn_reduce_op op): the layout that an op wants of an input in which
  * it is not linear. Returns the axes that changed. */
 uint32_t stni_layout_reduce(struct stni_layout *layout, uint32_t kept);

@@ -1,6 +1,7 @@
 /* dist_route: moves ranges of local tensors between ranks along a route, and combines what meets. All verbs of
  * dist.h but all_reduce run here. */
 #include "core/base/host_alloc.h"
+#include "core/box/box.h"
 #include "core/comm/collective.h"
 #include "core/redistribute/identity.h"
 #include "ops/common/call.h"

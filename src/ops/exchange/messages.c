@@ -11,11 +11,6 @@ struct stni_message_entry {
     int order;
 };
 
-int stni_mesh_is_self(const stn_mesh *mesh, const int *coordinate)
-{
-    return mesh == NULL || memcmp(coordinate, mesh->coordinate, (size_t)mesh->ndim * sizeof *coordinate) == 0;
-}
-
 /* Rank in the communicator of the axes: row-major over their coordinates. */
 static int comm_rank(const struct stni_messages *m, const int *coordinate)
 {

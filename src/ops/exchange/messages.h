@@ -20,9 +20,6 @@ struct stni_messages {
     struct stni_message_list send, recv;
 };
 
-/* Whether the coordinates are this rank's; without a mesh they are. */
-int stni_mesh_is_self(const stn_mesh *mesh, const int *coordinate);
-
 /* Adds a box that goes to, or comes from, the rank at the coordinates; `list` is one of the set's. */
 stn_status stni_messages_add(const struct stni_messages *messages, struct stni_message_list *list, const int *coordinate, const stn_box *box);
 

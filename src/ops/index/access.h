@@ -90,10 +90,11 @@ stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *v
 /* The same on zeros of the shape and dims of `like`, in values' dtype. */
 stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs);
 
-/* The cotangent of a read of slices, each over how often that slice is read. */
-stn_tensor *stni_over_frequency(const stn_backward_call *call, stn_tensor *grad);
+/* How often each row of a table that lies as `table` is named, as a column of f64. */
+stn_tensor *stni_index_count_reads(stn_context *context, stn_tensor *index, const stn_spec *table, const struct stni_access_attrs *attrs);
 
-/* Cotangents of the table and of the values, where the call needs them. */
+/* Cotangents of the table and, of a write, of the values, where the call needs them. */
+stn_status stni_index_read_backward(stn_backward_call *call);
 stn_status stni_index_write_backward(stn_backward_call *call);
 
 /* Layouts (access_layout.c): fill want and out_spec. */

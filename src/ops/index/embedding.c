@@ -45,43 +45,13 @@ static stn_status find_padding(const stn_op_call *call, int64_t n_rows, int64_t 
     return STN_OK;
 }
 
-/* How often each row of a table that lies as `table` is named, as a column of f64. */
-static stn_tensor *count_reads(stn_context *context, stn_tensor *index, const stn_spec *table, const struct stni_access_attrs *attrs)
-{
-    struct stni_access_attrs adds = stni_access_like(attrs, STNI_ACCESS_ADD);
-    struct stni_layout column = table->layout;
-    const stn_spec *spec;
-    adds.skip = 0;
-    adds.quiet = 1;
-    column.dtype = STN_DTYPE_F64;
-    column.shape[1] = 1;
-    column.split[1] = NULL;
-    for (int a = 0; column.mesh && a < column.mesh->ndim; a++)
-        if (column.placement[a].kind != STN_PLACE_SHARD || column.placement[a].dim == 1)
-            column.placement[a] = stn_replicate();
-    if (stni_spec_intern(context, &column, &spec) != STN_OK)
-        return context->error_tensor;
-    return stni_index_write_zeros(spec, index, stn_unsqueeze(stn_cast(stn_eq(index, index), STN_DTYPE_F64), -1), &adds);
-}
-
-stn_tensor *stni_over_frequency(const stn_backward_call *call, stn_tensor *grad)
-{
-    struct stni_access_attrs reads = stni_access_like(call->attrs, STNI_ACCESS_SET);
-    stn_tensor *index = call->in[STNI_ACCESS_INDEX];
-    stn_tensor *counts = count_reads(call->context, index, call->in_spec[STNI_ACCESS_TABLE], call->attrs);
-    reads.skip = 0;
-    reads.quiet = 1;
-    stn_tensor *times = stni_index_read(counts, index, &reads);
-    return stn_tensor_is_error(grad) ? grad : stn_cast(stn_div(grad, times), stn_tensor_dtype(grad));
-}
-
 /* Rows that are read and longer than `most` are scaled down to it, in place: this is no part of what is differentiated. */
 static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, double norm_type, const struct stni_access_attrs *attrs)
 {
     static const int row[] = {1};
     stn_context *context = weight->context;
     stn_no_grad_begin(context);
-    stn_tensor *read = stn_gt_number(count_reads(context, index, weight->spec, attrs), 0);
+    stn_tensor *read = stn_gt_number(stni_index_count_reads(context, index, weight->spec, attrs), 0);
     stn_tensor *norm = stn_vector_norm(weight, norm_type, 1, row, 1);
     stn_tensor *scale = stn_mul_number(stn_reciprocal(stn_add_number(norm, 1e-7)), most);
     stn_tensor *keeps = stn_logical_not(stn_logical_and(read, stn_gt_number(norm, most)));

@@ -75,16 +75,6 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return needs >> STNI_ACCESS_TABLE & 1 ? 1u << STNI_ACCESS_INDEX : 0;
 }
 
-static stn_status backward(stn_backward_call *call)
-{
-    struct stni_access_attrs attrs = stni_access_like(call->attrs, STNI_ACCESS_ADD);
-    stn_tensor *grad = call->grad_out[0];
-    if (((const struct stni_access_attrs *)call->attrs)->by_frequency)
-        grad = stni_over_frequency(call, grad);
-    call->grad_in[STNI_ACCESS_TABLE] = stni_index_write_zeros(call->in_spec[STNI_ACCESS_TABLE], call->in[STNI_ACCESS_INDEX], grad, &attrs);
-    return stn_context_status(call->context);
-}
-
 static const stn_input_schema inputs[] = {[STNI_ACCESS_TABLE] = {.name = "input"}, [STNI_ACCESS_INDEX] = {.name = "index"}};
 static const stn_attr_schema attrs[] = {
     {"dim", STN_ATTR_INT, offsetof(struct stni_access_attrs, dim), NULL},
@@ -104,7 +94,7 @@ static const stn_kernel kernels[] = {
 };
 
 static const stn_op_impl impl = {
-    .check = check, .place = stni_index_read_place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),
+    .check = check, .place = stni_index_read_place, .run = run, .saves = saves, .backward = stni_index_read_backward, STN_SLOTS(slots),
     STN_KERNELS(kernels),
 };
 

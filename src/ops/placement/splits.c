@@ -2,15 +2,6 @@
 
 #include "core/base/host_alloc.h"
 
-uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim)
-{
-    int axes[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(layout, dim, axes);
-    uint32_t mask = 0;
-    for (int i = 0; i < n; i++)
-        mask |= 1u << axes[i];
-    return mask;
-}
-
 int stni_splits_match(const struct stni_layout *a, int a_dim, const struct stni_layout *b, int b_dim)
 {
     const uint32_t axes = stni_layout_axes_mask(a, a_dim);

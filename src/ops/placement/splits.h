@@ -4,9 +4,6 @@
 
 #include "core/tensor/tensor.h"
 
-/* The axes that a layout says cut `dim`, as a mask. */
-uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim);
-
 /* Whether the same axes, at least one, cut a dim of each, in whatever order. */
 int stni_splits_match(const struct stni_layout *a, int a_dim, const struct stni_layout *b, int b_dim);
 

@@ -2,6 +2,7 @@
  * communicators that have no exchange of their own. Both give what a serial program computes, and touch nothing else. */
 #include "team.h"
 
+#include "core/box/box.h"
 #include "core/comm/launch.h"
 #include "core/base/dtype.h"
 
