@@ -7,7 +7,8 @@ and inside of src/core and src/ops the same holds for the folders that ORDER lis
 usage: includes.py ROOT
 
 Includes of our own are written relative to src/ ("core/base/status.h") or as <shardtensor/x.h>. Tools, examples and the Python package see public headers
-only; tests see everything but examples. Foreign libraries stay in the files made for them."""
+only; tests see everything but examples. Foreign libraries stay in the files made for them, and no file that a device's sources read
+names one of the processor's."""
 import fnmatch
 import pathlib
 import re
@@ -18,7 +19,8 @@ ORDER = [
     "src/core/base", "src/core/device", "src/core/box", "src/core/comm", "src/core/shard", "src/core/context", "src/core/tensor",
     "src/core/redistribute",
     "src/autograd", "src/dispatch",
-    "src/ops/table.h", "src/ops/cpu", "src/ops/onednn", "src/ops/cuda", "src/ops/exchange", "src/ops/common", "src/ops/placement", "src/ops",
+    "src/ops/table.h", "src/ops/conv/conv_problem.h", "src/ops/cpu", "src/ops/onednn", "src/ops/cuda", "src/ops/exchange", "src/ops/common",
+    "src/ops/placement", "src/ops",
     "src/train", "src/lib.c",
 ]
 
@@ -62,6 +64,8 @@ FOREIGN = {
     "netcdf*": [],
     "png.h": [],
 }
+
+PROCESSOR_LIBRARY = re.compile(r"onednn|dnnl|fftw", re.IGNORECASE)
 
 
 def place(path):
@@ -130,6 +134,27 @@ def test_problem(root, path, quoted, angled):
     return None
 
 
+def included(root, file, seen):
+    """All files of src that a file includes, and those that these include."""
+    for quoted, _, _ in INCLUDE.findall(file.read_text()):
+        header = root / "src" / quoted
+        if quoted and header.is_file() and header not in seen:
+            seen.add(header)
+            included(root, header, seen)
+    return seen
+
+
+def device_problems(root):
+    """What a device's sources read names no library of the processor's: their pages are for every device."""
+    read = set()
+    for file in (root / "src").rglob("*.cu*"):
+        included(root, file, read)
+    for header in sorted(read):
+        library = PROCESSOR_LIBRARY.search(header.read_text())
+        if library:
+            yield f"{header.relative_to(root)}: a device's sources read it, and it names {library.group()}"
+
+
 RULES = {"include": library_problem, "src": library_problem, "tools": program_problem, "python": program_problem,
          "examples": program_problem, "tests": test_problem}
 
@@ -151,6 +176,9 @@ def main():
                     line = text.count("\n", 0, match.start()) + 1
                     print(f"{path}:{line}: {problem}")
                     bad += 1
+    for problem in device_problems(root):
+        print(problem)
+        bad += 1
     print(f"{seen} includes, {bad} against the order")
     return 1 if bad or not seen else 0
 

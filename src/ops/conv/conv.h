@@ -10,7 +10,7 @@
 #define STNI_OPS_CONV_CONV_H
 
 #include "ops/table.h"
-#include "ops/onednn/conv_problem.h"
+#include "ops/conv/conv_problem.h"
 
 /* What tells the ops apart: the `arg` of their descriptors. */
 struct stni_conv_rule {

@@ -1,5 +1,6 @@
 #include "ops/conv/conv_blocks.h"
 
+#include "ops/conv/conv_cpu.h"
 #include "ops/exchange/window.h"
 
 static int is_adjoint(const struct stni_conv_problem *p)

@@ -1,11 +1,11 @@
 /* Convolutions on the CPU: by oneDNN, or by our own kernels for f64, for empty chunks, and where oneDNN has nothing fast. */
-#include "ops/conv/conv_blocks.h"
+#include "ops/conv/conv_cpu.h"
 
 #include "core/box/box.h"
 #include "core/device/device.h"
 #include "core/base/dtype.h"
+#include "ops/conv/conv_blocks.h"
 #include "ops/conv/reference.h"
-#include "ops/onednn/onednn.h"
 #include "ops/cpu/widen.h"
 
 #include <string.h>

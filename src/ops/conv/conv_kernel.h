@@ -2,11 +2,9 @@
 #ifndef STNI_OPS_CONV_CONV_KERNEL_H
 #define STNI_OPS_CONV_CONV_KERNEL_H
 
-#include "ops/onednn/conv_problem.h"
+#include "ops/conv/conv_problem.h"
 
 #include <shardtensor/op.h>
-
-struct stni_onednn;
 
 /* Solves a problem on dense memory. */
 struct stni_conv_args {
@@ -32,17 +30,6 @@ struct stni_conv_narrow_args {
 };
 
 size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args);
-
-/* Elements of x, y or weight. */
-int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_role role);
-
-/* Real problems on the calling thread: `workspace` has stni_conv_reference_workspace bytes where `library` is NULL. */
-stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
-                          const struct stni_conv_data *data, void *workspace);
-
-/* Complex ones, but for a bias; and the bytes that they need. */
-stn_status stni_conv_complex(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *args);
-size_t stni_conv_complex_workspace(struct stni_onednn *library, const struct stni_conv_args *args);
 
 stn_status stni_conv_cpu(stn_queue *queue, const void *args);
 stn_status stni_conv_add_cpu(stn_queue *queue, const void *args);

@@ -3,7 +3,7 @@
 #define STNI_OPS_CONV_REFERENCE_H
 
 #include "core/base/isa.h"
-#include "ops/onednn/conv_problem.h"
+#include "ops/conv/conv_problem.h"
 
 /* Bytes of workspace, 64-byte aligned, that a problem needs: the weight, and a block of columns of bounded size. */
 size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem);

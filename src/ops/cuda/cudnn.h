@@ -6,7 +6,7 @@
 #ifndef STNI_OPS_CUDA_CUDNN_H
 #define STNI_OPS_CUDA_CUDNN_H
 
-#include "ops/onednn/conv_problem.h"
+#include "ops/conv/conv_problem.h"
 
 #include <shardtensor/op.h>
 

@@ -6,7 +6,7 @@
 #define STNI_OPS_ONEDNN_ONEDNN_H
 
 #include "core/context/context.h"
-#include "ops/onednn/conv_problem.h"
+#include "ops/conv/conv_problem.h"
 
 /* Which of context->op_cache are taken. */
 enum { STNI_OP_CACHE_ONEDNN, STNI_OP_CACHE_TRANSFORMS };

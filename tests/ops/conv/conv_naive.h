@@ -2,7 +2,7 @@
 #ifndef SHARDTENSOR_TESTS_OPS_UTIL_CONV_NAIVE_H
 #define SHARDTENSOR_TESTS_OPS_UTIL_CONV_NAIVE_H
 
-#include "ops/onednn/conv_problem.h"
+#include "ops/conv/conv_problem.h"
 
 /* Elements of x, y and weight. */
 static inline int64_t problem_size(const struct stni_conv_problem *p, int64_t channels, const int64_t *extent)

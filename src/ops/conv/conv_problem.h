@@ -5,8 +5,8 @@
  *
  * x being zero outside. pad_high is what makes `out` the size of the result: (out - 1) * stride + (kernel - 1) * dilation + 1
  * = in + pad_low + pad_high, so it may be negative where the last elements are not read. */
-#ifndef STNI_OPS_ONEDNN_CONV_PROBLEM_H
-#define STNI_OPS_ONEDNN_CONV_PROBLEM_H
+#ifndef STNI_OPS_CONV_CONV_PROBLEM_H
+#define STNI_OPS_CONV_CONV_PROBLEM_H
 
 #include <shardtensor/dtype.h>
 
