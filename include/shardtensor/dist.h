@@ -4,23 +4,23 @@
  * since goes backward as the others do, and all get its failure. Where the only collectives are chunks that stn_to_local
  * took, a backward from local losses, or none, concerns the meshes that they were taken from.
  *
- * All verbs: every rank of the world makes the call, those outside of `mesh` get their input back. Along some axes of a
- * mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered row-major; roots,
- * peers and sizes mean these numbers.
+ * All collectives: every rank of the world makes the call, those outside of `mesh` get their input back. Along some
+ * axes of a mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered
+ * row-major; roots, peers and sizes mean these numbers.
  *
- * Before a verb moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before, passes
- * what cannot be, or calls something else than the others, all get the same status and a text that names the rank and
- * what differs; nothing has been moved, and the mesh stays usable. Backward agrees once for all of its collectives.
+ * Before a collective moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before,
+ * passes what cannot be, or calls something else than the others, all get the same status and a text that names the
+ * rank and what differs; nothing has been moved, and the mesh stays usable. Backward agrees once for all of them.
  * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is 0
  * where all lists meet. By name it is the same, also of attributes that the schema does not have; a rank whose `mesh` is
  * the number of none is refused alone, and its peers wait for it.
  *
  * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over
  * ranks of each rank's own loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention
- * changes the verbs that make replicas. All verbs but reductions by PROD, MIN and MAX are linear, and as often
+ * changes the collectives that make replicas. All but reductions by PROD, MIN and MAX are linear, and as often
  * differentiable as wanted.
  *
- * Errors of all verbs: STN_ERR_ARGUMENT (mesh, dim, root, op, convention, sizes), STN_ERR_SHAPE (sizes that do not
+ * Errors of all collectives: STN_ERR_ARGUMENT (mesh, dim, root, op, convention, sizes), STN_ERR_SHAPE (sizes that do not
  * fit the input), STN_ERR_LAYOUT (a tensor on a mesh), STN_ERR_DTYPE, STN_ERR_MISMATCH (ranks differ),
  * STN_ERR_MEMORY, STN_ERR_COMM, STN_ERR_PEER. */
 #ifndef SHARDTENSOR_DIST_H
@@ -37,7 +37,7 @@ STN_BEGIN_DECLS
  * Gradient:   yes, by `convention`. SUM: PER_RANK the sum of the ranks' cotangents, REPLICATED the rank's own. AVG:
  *             that / n.
  *             PROD: g times the product of the OTHERS. MIN, MAX: g to the holder of the extreme, split evenly on ties.
- * @return new tensor; errors of all verbs.
+ * @return new tensor; errors of all collectives.
  * Source: docs/gradients.md, cases C1 to C14. */
 STN_API stn_tensor *stn_dist_all_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op,
                                         stn_grad_convention convention);
@@ -48,7 +48,7 @@ STN_API stn_tensor *stn_dist_all_reduce(stn_tensor *input, const stn_mesh *mesh,
  * Collective: over `mesh`.
  * Gradient:   yes: the root's cotangent is broadcast, under both conventions; AVG, PROD, MIN and MAX as
  *             stn_dist_all_reduce's.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_reduce(stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, int root,
                                     stn_grad_convention convention);
 
@@ -58,7 +58,7 @@ STN_API stn_tensor *stn_dist_reduce(stn_tensor *input, const stn_mesh *mesh, stn
  * Collective: over `mesh`.
  * Gradient:   yes: to the root's input the sum of the ranks' cotangents (PER_RANK) or the root's own (REPLICATED),
  *             zeros to the others'.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_broadcast(stn_tensor *input, const stn_mesh *mesh, int root,
                                        stn_grad_convention convention);
 
@@ -68,7 +68,7 @@ STN_API stn_tensor *stn_dist_broadcast(stn_tensor *input, const stn_mesh *mesh, 
  * Collective: over `mesh`.
  * Gradient:   yes: a reduce-scatter of the cotangents (PER_RANK), or this rank's part of its own (REPLICATED).
  * @param sizes  elements along `dim` of each rank's tensor, the same list on all ranks, 0 allowed; NULL: all alike.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md, case C12. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md, case C12. */
 STN_API stn_tensor *stn_dist_all_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
                                         stn_grad_convention convention);
 
@@ -78,7 +78,7 @@ STN_API stn_tensor *stn_dist_all_gather(stn_tensor *input, const stn_mesh *mesh,
  * Collective: over `mesh`.
  * Gradient:   yes: the root's cotangent is scattered, under both conventions.
  * @param sizes  as in stn_dist_all_gather.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_gather(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root,
                                     stn_grad_convention convention);
 
@@ -90,7 +90,7 @@ STN_API stn_tensor *stn_dist_gather(stn_tensor *input, const stn_mesh *mesh, int
  *             stn_dist_all_reduce's.
  * @param sizes  elements along `dim` of each rank's part, the same list on all ranks, 0 allowed; NULL: the balanced
  *               cut, as Shard's.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_reduce_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
                                             stn_reduce_op op, stn_grad_convention convention);
 
@@ -102,7 +102,7 @@ STN_API stn_tensor *stn_dist_reduce_scatter(stn_tensor *input, const stn_mesh *m
  * Collective: over `mesh`.
  * Gradient:   yes: the cotangents are gathered to the root's input, under both conventions; zeros to the others'.
  * @param sizes  as in stn_dist_reduce_scatter.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_scatter(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes, int root,
                                      stn_grad_convention convention);
 
@@ -114,7 +114,7 @@ STN_API stn_tensor *stn_dist_scatter(stn_tensor *input, const stn_mesh *mesh, in
  * @param send_sizes     elements along `dim` for each rank; what rank s expects of this one. Both NULL: the ranks'
  *                       inputs are alike, and each is cut evenly, as Shard's.
  * @param receive_sizes  elements along `dim` from each rank.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_all_to_all(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *send_sizes,
                                         const int64_t *receive_sizes, stn_grad_convention convention);
 
@@ -141,7 +141,7 @@ typedef struct stn_dist_messages {
  * Collective: over `mesh`, also for a rank without messages.
  * Gradient:   yes: each cotangent goes the way back and is added where its elements came from, under both conventions.
  * @param messages  this rank's; borrowed for the call.
- * @return new tensor; errors of all verbs. Source: docs/gradients.md. */
+ * @return new tensor; errors of all collectives. Source: docs/gradients.md. */
 STN_API stn_tensor *stn_dist_exchange(stn_tensor *input, const stn_mesh *mesh, int dim,
                                       const stn_dist_messages *messages, stn_grad_convention convention);
 
@@ -161,18 +161,18 @@ typedef struct stn_dist_margin {
  * Collective: over `mesh`.
  * Gradient:   yes: margins are sent back and added, under both conventions.
  * @param sizes  elements along `dim` of each rank's chunk, the same list on all ranks, 0 allowed; NULL: all alike.
- * @return new tensor; errors of all verbs; STN_ERR_SHAPE (REFLECT with a width of all elements or more). Source:
+ * @return new tensor; errors of all collectives; STN_ERR_SHAPE (REFLECT with a width of all elements or more). Source:
  * docs/gradients.md. */
 STN_API stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int dim, const int64_t *sizes,
                                   const stn_dist_margin *margin, stn_grad_convention convention);
 
-/* Without gradients, in the caller's memory. (Any verb above is without gradients in no-grad mode; it makes its
- * result.)
+/* Without gradients, in the caller's memory. (Any collective above is without gradients in no-grad mode; it makes
+ * its result.)
  *
  * What they write counts as a change in place: a backward that has saved it fails with STN_ERR_STATE and names it.
  * Refused are results that are views or have views, and results that require grad while grad mode is on
  * (STN_ERR_STATE); tensors on a mesh, or with gaps in memory (STN_ERR_LAYOUT). Collective over `mesh`, whose ranks
- * agree first as those of a verb; ranks outside do nothing.
+ * agree first as those of a collective; ranks outside do nothing.
  *
  * `request` NULL: the result is there on return. Else the collective runs beside the caller until stn_dist_wait, and
  * neither tensor is touched before; both are held, and may be released. Several may be under way, and run in the

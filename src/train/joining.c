@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-static const char verb[] = "grad_all_reduce";
+static const char collective[] = "grad_all_reduce";
 
 /* What this rank can tell alone */
 
@@ -30,19 +30,19 @@ static stn_status check_parameter(const struct stni_joining *j, int i, uint64_t 
     const stn_tensor *t = j->parameters[i];
     if (!t || stni_is_error(t) || t->context != j->context || !t->leaf)
         return stni_fail(j->context, STN_ERR_STATE, "%s: parameters[%d] is no leaf of this context that requires grad",
-                         verb, i);
+                         collective, i);
     if (t->leaf->mark == mark)
-        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: parameters[%d] stands in the list before", verb, i);
+        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: parameters[%d] stands in the list before", collective, i);
     t->leaf->mark = mark;
     const stn_mesh *mesh = t->spec->layout.mesh;
     if (mesh && !mesh->member)
-        return stni_fail(j->context, STN_ERR_LAYOUT, "%s: parameters[%d] is on a mesh that rank %d is outside of", verb,
+        return stni_fail(j->context, STN_ERR_LAYOUT, "%s: parameters[%d] is on a mesh that rank %d is outside of", collective,
                          i, j->context->rank);
     const int rank = mesh ? shared_rank(j, mesh) : -1;
     if (rank >= 0)
         return stni_fail(j->context, STN_ERR_LAYOUT,
                          "%s: parameters[%d] is on one mesh with rank %d, whose gradients a backward has joined already",
-                         verb, i, rank);
+                         collective, i, rank);
     return STN_OK;
 }
 
@@ -50,12 +50,12 @@ stn_status stni_joining_check(const struct stni_joining *j)
 {
     STNI_TRY(j->context->error.status);
     if (j->axis < 0 || j->axis >= j->mesh->ndim)
-        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: axis got %d, wanted 0 to %d", verb, j->axis,
+        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: axis got %d, wanted 0 to %d", collective, j->axis,
                          j->mesh->ndim - 1);
     if (j->op != STN_SUM && j->op != STN_AVG)
-        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: op got %d, wanted STN_SUM or STN_AVG", verb, (int)j->op);
+        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: op got %d, wanted STN_SUM or STN_AVG", collective, (int)j->op);
     if (j->n < 0 || (j->n > 0 && !j->parameters))
-        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: parameters got %d at %p, wanted a list", verb, j->n,
+        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: parameters got %d at %p, wanted a list", collective, j->n,
                          (const void *)j->parameters);
     const uint64_t mark = j->context->tape->mark += 2;
     for (int i = 0; i < j->n; i++)
@@ -67,7 +67,7 @@ stn_status stni_joining_check(const struct stni_joining *j)
 
 struct stni_facts stni_joining_facts(const struct stni_joining *j)
 {
-    struct stni_facts facts = {.verb = verb};
+    struct stni_facts facts = {.collective = collective};
     stni_fact_add(&facts, "parameters", NULL, j->n);
     stni_fact_add(&facts, "axis", NULL, j->axis);
     stni_fact_add(&facts, "op", j->op == STN_AVG ? "avg" : "sum", j->op);
@@ -162,7 +162,7 @@ static stn_status judge_parts(const struct stni_joining *j, const int64_t *parts
             continue;
         stni_fail(j->context, STN_ERR_MISMATCH,
                   "%s: rank %d holds other parts of the parameters than rank %d, which is in line with it along axis %d; "
-                  "nothing was moved", verb, stni_mesh_rank(j->mesh, i), stni_mesh_rank(j->mesh, first), j->axis);
+                  "nothing was moved", collective, stni_mesh_rank(j->mesh, i), stni_mesh_rank(j->mesh, first), j->axis);
         j->context->error_agreed = 1;
         return STN_ERR_MISMATCH;
     }

@@ -1,6 +1,6 @@
 /* dist_all_reduce: a reduction over ranks of local tensors, on every one of them. */
 #include "ops/dist/all_reduction.h"
-#include "ops/dist/verb.h"
+#include "ops/dist/collective.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
-/* Verbs between pairs of ranks: all_to_all, and the exchange of any ranges between any pairs. Neither takes more
+/* Collectives between pairs of ranks: all_to_all, and the exchange of any ranges between any pairs. Neither takes more
  * than B's adjoint. */
 #include "core/base/host_alloc.h"
-#include "ops/dist/verb.h"
+#include "ops/dist/collective.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-/* Verbs on whole tensors with a root: broadcast and reduce, each the adjoint of the other. */
-#include "ops/dist/verb.h"
+/* Collectives on whole tensors with a root: broadcast and reduce, each the adjoint of the other. */
+#include "ops/dist/collective.h"
 
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
-/* What a call by name was refused for before its verb saw it: an attribute that the schema does not have, an input that is missing, a failure of
- * before. The other ranks wait in the agreement with which the verb begins. */
+/* What a call by name was refused for before its collective saw it: an attribute that the schema does not have, an input that is
+ * missing, a failure of before. The other ranks wait in the agreement with which the collective begins. */
 #include "ops/dist/by_name.h"
 
 #include "dispatch/registry.h"
 #include "ops/dist/facts.h"
-#include "ops/dist/verb.h"
+#include "ops/dist/collective.h"
 
 #include <string.h>
 

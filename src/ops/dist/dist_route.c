@@ -1,4 +1,4 @@
-/* dist_route: moves ranges of local tensors between ranks along a route, and combines what meets. All verbs of
+/* dist_route: moves ranges of local tensors between ranks along a route, and combines what meets. All collectives of
  * dist.h but all_reduce run here. */
 #include "core/base/host_alloc.h"
 #include "core/box/box.h"

@@ -36,7 +36,7 @@ static int64_t hash_of_failure(const stn_context *context)
 
 static int64_t hash_of(const struct stni_facts *facts)
 {
-    uint64_t hash = hash_text(0, facts->verb);
+    uint64_t hash = hash_text(0, facts->collective);
     for (int i = 0; i < facts->n; i++)
         hash = stni_hash_step(stni_hash_step(hash, (uint64_t)facts->facts[i].number), (uint64_t)i);
     for (int i = 0; i < facts->n_sizes; i++)
@@ -64,7 +64,7 @@ static void describe(const struct stni_facts *facts, struct described *out)
 {
     memset(out, 0, sizeof *out);
     out->hash = hash_of(facts);
-    snprintf(out->text, CALL_TEXT, "%s", facts->verb);
+    snprintf(out->text, CALL_TEXT, "%s", facts->collective);
     for (int i = 0; i < facts->n; i++) {
         append(out->text, i == 0 ? "(" : ", ", facts->facts[i].label, 0);
         append(out->text, " ", facts->facts[i].word, facts->facts[i].number);
@@ -142,7 +142,7 @@ static stn_status meet(const stn_mesh *mesh, stn_comm *comm, stn_status status, 
         return status;
     if (words[FAILED] > 0)
         return tell_failure(context, comm, status);
-    return same ? stni_pairs_explain(mesh, comm, facts->verb, facts->send, facts->receive)
+    return same ? stni_pairs_explain(mesh, comm, facts->collective, facts->send, facts->receive)
                 : tell_difference(mesh, comm, facts);
 }
 
@@ -157,7 +157,7 @@ stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct
     if (status == STN_OK && facts->send != NULL)
         status = stni_pairs_balance(mesh, facts->send, facts->receive, &balance);
     if (mesh->size == 1)
-        return balance == 0 ? status : stni_pairs_explain(mesh, NULL, facts->verb, facts->send, facts->receive);
+        return balance == 0 ? status : stni_pairs_explain(mesh, NULL, facts->collective, facts->send, facts->receive);
     const stn_status met = stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, &comm);
     return met == STN_OK ? meet(mesh, comm, status, facts, balance) : met;
 }

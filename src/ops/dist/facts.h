@@ -21,7 +21,7 @@ struct stni_fact {
 
 /* A call as its ranks compare it. Texts are written only where they differ. */
 struct stni_facts {
-    const char *verb;
+    const char *collective;
     int n;
     struct stni_fact facts[STNI_MAX_FACTS];
     const int64_t *sizes; /* n_sizes numbers; NULL: none */

@@ -1,6 +1,6 @@
-/* Verbs that join the ranks' parts along a dim, or cut a tensor into them: all_gather, gather, reduce_scatter,
+/* Collectives that join the ranks' parts along a dim, or cut a tensor into them: all_gather, gather, reduce_scatter,
  * scatter. */
-#include "ops/dist/verb.h"
+#include "ops/dist/collective.h"
 
 #include <stddef.h>
 

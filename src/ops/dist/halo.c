@@ -1,7 +1,7 @@
 /* dist_halo: local tensors with margins that the neighbours along a mesh fill. Its adjoint sends margins back and
  * adds them. */
 #include "ops/dist/halo_line.h"
-#include "ops/dist/verb.h"
+#include "ops/dist/collective.h"
 
 #include <stddef.h>
 

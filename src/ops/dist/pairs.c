@@ -77,25 +77,25 @@ static stn_status ask(const stn_mesh *mesh, stn_comm *comm, const struct table *
     return STN_OK;
 }
 
-static stn_status refuse(const stn_mesh *mesh, const char *verb, int from, const struct pair *sent,
+static stn_status refuse(const stn_mesh *mesh, const char *collective, int from, const struct pair *sent,
                          const struct pair *expected)
 {
     return stni_fail(mesh->context, STN_ERR_MISMATCH,
                      "%s: rank %d sends %lld messages of %lld elements in all, wanted %lld of %lld%s; nothing was moved",
-                     verb, stni_mesh_rank(mesh, from), (long long)sent->messages, (long long)sent->elements,
+                     collective, stni_mesh_rank(mesh, from), (long long)sent->messages, (long long)sent->elements,
                      (long long)expected->messages, (long long)expected->elements,
                      sent->messages == expected->messages && sent->elements == expected->elements ? ", cut elsewhere" : "");
 }
 
 /* The lowest rank that expects something else than it is sent tells the others. */
-static stn_status find(const stn_mesh *mesh, stn_comm *comm, const char *verb, const struct table *t)
+static stn_status find(const stn_mesh *mesh, stn_comm *comm, const char *collective, const struct table *t)
 {
     stn_status mine = STN_OK;
     for (int from = 0; from < t->p; from++) {
         struct pair sent = {0};
         STNI_TRY(ask(mesh, comm, t, from, &sent));
         if (mine == STN_OK && memcmp(&sent, &t->expects[from], sizeof sent) != 0)
-            mine = refuse(mesh, verb, from, &sent, &t->expects[from]);
+            mine = refuse(mesh, collective, from, &sent, &t->expects[from]);
     }
     if (comm == NULL)
         return mine;
@@ -105,12 +105,12 @@ static stn_status find(const stn_mesh *mesh, stn_comm *comm, const char *verb, c
     return STN_ERR_MISMATCH;
 }
 
-stn_status stni_pairs_explain(const stn_mesh *mesh, stn_comm *comm, const char *verb, const struct stni_ranges *send,
+stn_status stni_pairs_explain(const stn_mesh *mesh, stn_comm *comm, const char *collective, const struct stni_ranges *send,
                               const struct stni_ranges *receive)
 {
     struct table t;
     STNI_TRY(tabulate(mesh, send, receive, &t));
-    stn_status status = find(mesh, comm, verb, &t);
+    stn_status status = find(mesh, comm, collective, &t);
     stni_free(t.sends);
     return status;
 }

@@ -87,7 +87,7 @@ stn_status stni_plain_enter(struct stni_plain *p, const char *name, const stn_me
     if (mesh == NULL)
         return STN_ERR_ARGUMENT;
     *p = (struct stni_plain){
-        .name = name, .context = mesh->context, .mesh = mesh, .me = -1, .request = request, .facts = {.verb = name}};
+        .name = name, .context = mesh->context, .mesh = mesh, .me = -1, .request = request, .facts = {.collective = name}};
     if (mesh->member)
         p->me = stni_mesh_position(mesh, mesh->context->rank);
     if (request != NULL)

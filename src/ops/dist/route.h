@@ -1,6 +1,6 @@
 /* Routes: which ranges along one dim go from rank to rank.
  *
- * Every verb of dist.h but all_reduce is one linear map, which a route says for each rank: what it sends to whom,
+ * Every collective of dist.h but all_reduce is one linear map, which a route says for each rank: what it sends to whom,
  * and what it receives from whom. What several messages bring to one place is combined there, and what none brings
  * is 0. So the adjoint of a route is the same route with both lists exchanged, and sums: the ops need one run and
  * one backward between them. */

@@ -57,7 +57,7 @@ stn_status stni_map_holder_create(stn_context *context, const stn_local_map_opti
 
 stn_status stni_map_agree(const stn_mesh *mesh, stn_status status, const char *what, uint64_t histories)
 {
-    struct stni_facts facts = {.verb = what};
+    struct stni_facts facts = {.collective = what};
     stni_fact_add(&facts, "outputs that depend on what requires grad, as bits", NULL, (int64_t)histories);
     return stni_dist_agree(mesh, status, &facts);
 }

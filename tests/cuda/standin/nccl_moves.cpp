@@ -95,11 +95,11 @@ void gather_all(const std::vector<nccl_part *> &parts, std::size_t bytes)
 
 void reduce_all(const std::vector<nccl_part *> &parts, std::size_t bytes)
 {
-    const verb what = parts[0]->what;
-    const std::size_t n = parts.size(), scattered = what == verb::reduce_scatter;
+    const function what = parts[0]->what;
+    const std::size_t n = parts.size(), scattered = what == function::reduce_scatter;
     const std::vector<char> out = reduced(parts, parts[0]->count * (scattered ? n : 1));
     for (std::size_t r = 0; r < n; r++)
-        if (what != verb::reduce || parts[0]->root == static_cast<int>(r))
+        if (what != function::reduce || parts[0]->root == static_cast<int>(r))
             std::memcpy(parts[r]->recv, out.data() + scattered * r * bytes, bytes);
 }
 
@@ -111,11 +111,11 @@ void do_collective(const std::vector<nccl_part *> &parts)
     for (const nccl_part *p : parts)
         if (p->what != first.what || p->count != first.count || p->type != first.type || p->op != first.op || p->root != first.root)
             nccl_refuse("ranks call different collectives");
-    if (first.what == verb::broadcast) {
+    if (first.what == function::broadcast) {
         const std::vector<char> root(static_cast<const char *>(parts[first.root]->send), static_cast<const char *>(parts[first.root]->send) + bytes);
         for (nccl_part *p : parts)
             std::memcpy(p->recv, root.data(), bytes);
-    } else if (first.what == verb::all_gather) {
+    } else if (first.what == function::all_gather) {
         gather_all(parts, bytes);
     } else {
         reduce_all(parts, bytes);
@@ -149,7 +149,7 @@ void bring_collective(nccl_end &end, nccl_part &part)
 void bring_message(nccl_end &end, nccl_part &part)
 {
     nccl_world &w = *end.world;
-    const bool sends = part.what == verb::send;
+    const bool sends = part.what == function::send;
     const auto way = sends ? std::make_pair(end.rank, part.peer) : std::make_pair(part.peer, end.rank);
     (sends ? w.sent : w.wanted)[way].push_back(&part);
     if (w.sent[way].empty() || w.wanted[way].empty())
@@ -167,7 +167,7 @@ void nccl_bring(nccl_end &end, nccl_part &part)
 {
     if (part.is_lost)
         return;
-    if (part.what == verb::send || part.what == verb::receive)
+    if (part.what == function::send || part.what == function::receive)
         bring_message(end, part);
     else
         bring_collective(end, part);
@@ -179,9 +179,9 @@ void nccl_take_back(nccl_end &end, nccl_part &part)
     const auto forget = [&](std::deque<nccl_part *> &all) { all.erase(std::remove(all.begin(), all.end(), &part), all.end()); };
     if (part.is_done || part.is_lost)
         return;
-    if (part.what == verb::send)
+    if (part.what == function::send)
         forget(w.sent[{end.rank, part.peer}]);
-    else if (part.what == verb::receive)
+    else if (part.what == function::receive)
         forget(w.wanted[{part.peer, end.rank}]);
     else
         w.meetings[part.number][static_cast<std::size_t>(end.rank)] = nullptr;
@@ -238,8 +238,8 @@ ncclResult_t call(const char *function, ncclComm_t comm, cudaStream_t stream, nc
     forbid_in_host_functions(function);
     if (part.count == 0)
         nccl_refuse("a call without elements, which the module leaves out");
-    check_memory(part.send, part.what != verb::receive && (part.what != verb::broadcast || part.root == comm->end->rank));
-    check_memory(part.recv, part.what != verb::send && (part.what != verb::reduce || part.root == comm->end->rank));
+    check_memory(part.send, part.what != function::receive && (part.what != function::broadcast || part.root == comm->end->rank));
+    check_memory(part.recv, part.what != function::send && (part.what != function::reduce || part.root == comm->end->rank));
     if (open_group.end && (open_group.end != comm->end || open_group.stream != stream))
         nccl_refuse("a group over two communicators or streams");
     if (verdict.is_told && verdict.fate == STANDIN_NCCL_ANSWERS) {
@@ -251,7 +251,7 @@ ncclResult_t call(const char *function, ncclComm_t comm, cudaStream_t stream, nc
         if (comm->end->at != phase::ready && !comm->end->is_blocking)
             nccl_refuse("a call on a communicator that is in progress");
         part.is_lost = verdict.is_told;
-        part.number = part.what == verb::send || part.what == verb::receive ? 0 : comm->end->collectives++;
+        part.number = part.what == function::send || part.what == function::receive ? 0 : comm->end->collectives++;
         if (verdict.is_told && verdict.fate == STANDIN_NCCL_LATER)
             comm->end->later = verdict.result;
     }
@@ -261,7 +261,7 @@ ncclResult_t call(const char *function, ncclComm_t comm, cudaStream_t stream, nc
     return open_group.depth > 0 ? ncclSuccess : end_group();
 }
 
-nccl_part part_of(verb what, const void *send, void *recv, std::size_t count, ncclDataType_t type)
+nccl_part part_of(function what, const void *send, void *recv, std::size_t count, ncclDataType_t type)
 {
     return {what, send, recv, count, type, ncclSum, 0, 0, 0, false, false};
 }
@@ -271,13 +271,13 @@ nccl_part part_of(verb what, const void *send, void *recv, std::size_t count, nc
 }
 
 using standin::part_of;
-using standin::verb;
+using standin::function;
 
 extern "C" {
 
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    auto part = part_of(verb::all_reduce, send, recv, count, type);
+    auto part = part_of(function::all_reduce, send, recv, count, type);
     part.op = op;
     return standin::call("ncclAllReduce", comm, stream, part);
 }
@@ -285,7 +285,7 @@ ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataT
 ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
                         cudaStream_t stream)
 {
-    auto part = part_of(verb::reduce, send, recv, count, type);
+    auto part = part_of(function::reduce, send, recv, count, type);
     part.op = op;
     part.root = root;
     return standin::call("ncclReduce", comm, stream, part);
@@ -293,34 +293,34 @@ ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType
 
 ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    auto part = part_of(verb::broadcast, send, recv, count, type);
+    auto part = part_of(function::broadcast, send, recv, count, type);
     part.root = root;
     return standin::call("ncclBroadcast", comm, stream, part);
 }
 
 ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream)
 {
-    return standin::call("ncclAllGather", comm, stream, part_of(verb::all_gather, send, recv, count, type));
+    return standin::call("ncclAllGather", comm, stream, part_of(function::all_gather, send, recv, count, type));
 }
 
 ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                                cudaStream_t stream)
 {
-    auto part = part_of(verb::reduce_scatter, send, recv, count, type);
+    auto part = part_of(function::reduce_scatter, send, recv, count, type);
     part.op = op;
     return standin::call("ncclReduceScatter", comm, stream, part);
 }
 
 ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {
-    auto part = part_of(verb::send, send, nullptr, count, type);
+    auto part = part_of(function::send, send, nullptr, count, type);
     part.peer = peer;
     return standin::call("ncclSend", comm, stream, part);
 }
 
 ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {
-    auto part = part_of(verb::receive, nullptr, recv, count, type);
+    auto part = part_of(function::receive, nullptr, recv, count, type);
     part.peer = peer;
     return standin::call("ncclRecv", comm, stream, part);
 }

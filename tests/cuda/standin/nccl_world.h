@@ -22,11 +22,11 @@
 
 namespace standin {
 
-enum class verb { all_reduce, reduce, broadcast, all_gather, reduce_scatter, send, receive };
+enum class function { all_reduce, reduce, broadcast, all_gather, reduce_scatter, send, receive };
 
 /* What one rank brings to a collective, or one end of a message. */
 struct nccl_part {
-    verb what;
+    function what;
     const void *send;
     void *recv;
     std::size_t count; /* as the call has it */

@@ -1,6 +1,6 @@
 /* Collectives in the caller's memory: values, requests under way, what a saved tensor's backward says, what is
  * refused. */
-#include "verbs.h"
+#include "collectives.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* Programs of several verbs, and of ranks that differ: losses on some ranks, values that nobody uses, grids of
+/* Programs of several collectives, and of ranks that differ: losses on some ranks, values that nobody uses, grids of
  * ranks, ranks outside, calls by name. */
-#include "verbs.h"
+#include "collectives.h"
 
 static stn_tensor *vector(stn_context *context, int64_t n, const double *values)
 {

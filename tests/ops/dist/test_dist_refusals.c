@@ -26,7 +26,7 @@ enum fault {
     NEGATIVE_SIZE,
     OWN_SIZE,
     NO_SIZES,
-    OTHER_VERB,
+    OTHER_COLLECTIVE,
     N_FAULTS
 };
 
@@ -75,7 +75,7 @@ static const struct refusal differences[] = {
     {NO_SIZES, 1, STN_ERR_MISMATCH,
      "rank 1 calls dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, elements 2), rank 0 "
      "dist_gather(dtype f32, ndim 2, shape[1] 2, dim 0, convention per_rank, root 0, elements 1); nothing was moved"},
-    {OTHER_VERB, 0, STN_ERR_MISMATCH, "rank 1 calls dist_scatter("},
+    {OTHER_COLLECTIVE, 0, STN_ERR_MISMATCH, "rank 1 calls dist_scatter("},
 };
 
 static stn_tensor *zeros(stn_context *context, stn_dtype dtype, int ndim, int64_t rows, int64_t columns)
@@ -130,7 +130,7 @@ static stn_tensor *call(stn_context *context, const stn_mesh *mesh, enum fault k
     const stn_grad_convention convention = fault == BAD_CONVENTION     ? (stn_grad_convention)9
                                            : fault == OTHER_CONVENTION ? STN_GRAD_REPLICATED
                                                                        : STN_GRAD_PER_RANK;
-    if (fault == OTHER_VERB)
+    if (fault == OTHER_COLLECTIVE)
         return stn_dist_scatter(x, mesh, 0, sizes, 0, convention);
     return stn_dist_gather(x, mesh,
                            fault == BAD_DIM     ? 2

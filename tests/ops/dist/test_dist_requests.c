@@ -1,6 +1,6 @@
 /* Requests of the forms that send to or from one rank, of exchanges and of margins: the bits of the collective with a
  * gradient, whatever is under way beside them and in whatever order they are waited for. */
-#include "verbs.h"
+#include "collectives.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,16 @@ enum { MOST_RANKS = 16, TOGETHER = 2 };
 
 static int is_tested(const struct setup *s)
 {
-    const int serves = s->verb == REDUCE || s->verb == GATHER || s->verb == SCATTER || s->verb == EXCHANGE || s->verb == HALO;
+    const int serves = s->collective == REDUCE || s->collective == GATHER || s->collective == SCATTER || s->collective == EXCHANGE ||
+                       s->collective == HALO;
     return serves && s->dim == 0 && s->convention == STN_GRAD_PER_RANK;
 }
 
-/* Of the verbs above, only gather, scatter and halo have sizes. */
+/* Of the collectives above, only gather, scatter and halo have sizes. */
 static void sizes_of(const struct setup *s, int64_t *sizes)
 {
     for (int r = 0; r < s->p; r++)
-        sizes[r] = s->verb == SCATTER ? out_length(s, r) : in_length(s, r);
+        sizes[r] = s->collective == SCATTER ? out_length(s, r) : in_length(s, r);
 }
 
 static stn_status exchange(const struct setup *s, stn_tensor *y, stn_tensor *x, const stn_mesh *mesh,
@@ -38,7 +39,7 @@ static stn_status begin(const struct setup *s, stn_tensor *y, stn_tensor *x, con
     int64_t list[MOST_RANKS];
     sizes_of(s, list);
     const int64_t *sizes = s->uneven ? list : NULL;
-    switch (s->verb) {
+    switch (s->collective) {
     case REDUCE: return stn_dist_reduce_into(is_root ? y : NULL, x, mesh, STN_SUM, s->root, request);
     case GATHER: return stn_dist_gather_into(is_root ? y : NULL, x, mesh, sizes, s->root, request);
     case SCATTER: return stn_dist_scatter_into(y, is_root ? x : NULL, mesh, list, s->root, request);
@@ -76,9 +77,9 @@ static void expect_bits(const struct setup *s, int k, stn_tensor *got, const stn
 {
     const int64_t n = out_length(s, s->rank) * OTHER;
     double *values = calloc((size_t)n + 1, sizeof *values), *want = calloc((size_t)n + 1, sizeof *want);
-    const int writes = s->rank == s->root || (s->verb != REDUCE && s->verb != GATHER);
+    const int writes = s->rank == s->root || (s->collective != REDUCE && s->collective != GATHER);
     stn_tensor *x = local(stn_tensor_context(got), s, s->rank, in_length(s, s->rank), inputs[k]);
-    stn_tensor *y = call_verb(s, x, mesh);
+    stn_tensor *y = call_collective(s, x, mesh);
     read_all(writes ? y : local(stn_tensor_context(got), s, s->rank, out_length(s, s->rank), garbage), want);
     read_all(got, values);
     if (n > 0)

@@ -1,6 +1,6 @@
 /* Second derivatives of reductions of one loss that every rank holds a replica of, exactly: the inputs are addends of one value, so
  * that their gradients are replicas again, and are counted once. */
-#include "verbs.h"
+#include "collectives.h"
 
 enum { FORMS = 3 };
 

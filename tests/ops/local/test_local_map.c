@@ -334,7 +334,7 @@ static stn_status square_of_sum(stn_local_call *call)
     return STN_OK;
 }
 
-static stn_status verbs_body(stn_context *context, void *arg)
+static stn_status collectives_body(stn_context *context, void *arg)
 {
     const stn_placement rows = stn_shard(0), whole = stn_replicate();
     const stn_mesh *mesh = test_mesh(context, 3, 0);
@@ -360,7 +360,7 @@ static stn_status verbs_body(stn_context *context, void *arg)
 
 static void functions_may_call_collectives_of_their_own(void)
 {
-    test_ranks(3, verbs_body, NULL);
+    test_ranks(3, collectives_body, NULL);
 }
 
 /* Second differences around a ring, from chunks with a margin of two elements behind them; an empty chunk has none. */

@@ -1,4 +1,4 @@
-#include "ops/dist/verb.h"
+#include "ops/dist/collective.h"
 
 #include "core/base/dtype.h"
 #include "core/base/host_alloc.h"
@@ -135,7 +135,7 @@ void stni_dist_set_kind(struct stni_dist *d, enum stni_route_kind kind)
 
 /* From call to route */
 
-/* What every verb's ranks have alike: all but the size of a dim that is joined or cut. */
+/* What every collective's ranks have alike: all but the size of a dim that is joined or cut. */
 static void add_facts(struct stni_dist *d, int along_dim)
 {
     stni_fact_add(&d->facts, "dtype", stn_dtype_name(d->in->dtype), d->in->dtype);
@@ -214,7 +214,7 @@ stn_status stni_dist_compose(stn_op_call *call)
                           .context = context,
                           .mesh = context->shard.meshes[attrs->mesh],
                           .in = &call->in_spec[0]->layout,
-                          .facts = {.verb = stn_op_descriptor(call->op)->name}};
+                          .facts = {.collective = stn_op_descriptor(call->op)->name}};
     d.p = d.mesh->size;
     d.me = d.mesh->member ? stni_mesh_position(d.mesh, context->rank) : 0;
     if (page->pairs) {
@@ -232,22 +232,22 @@ stn_status stni_dist_compose(stn_op_call *call)
 /* From a typed function to the op */
 
 /* What this rank can tell before the op is called. */
-static stn_status look(stn_context *context, const char *verb, const stn_tensor *input,
+static stn_status look(stn_context *context, const char *collective, const stn_tensor *input,
                        const struct stni_dist_attrs *attrs)
 {
     STNI_TRY(context->error.status);
     if (input == NULL)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: input is missing", verb);
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: input is missing", collective);
     if (stni_is_error(input))
-        return stni_fail(context, STN_ERR_STATE, "%s: input is what an earlier failure returned", verb);
+        return stni_fail(context, STN_ERR_STATE, "%s: input is what an earlier failure returned", collective);
     if (attrs->op < 0 || attrs->op >= STN_REDUCE_OP_COUNT)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: op got %lld, which is none", verb, (long long)attrs->op);
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: op got %lld, which is none", collective, (long long)attrs->op);
     if (attrs->convention != STN_GRAD_PER_RANK && attrs->convention != STN_GRAD_REPLICATED)
         return stni_fail(context, STN_ERR_ARGUMENT,
-                         "%s: convention got %lld, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED", verb,
+                         "%s: convention got %lld, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED", collective,
                          (long long)attrs->convention);
     if (attrs->mode < 0 || attrs->mode > STN_PADDING_CIRCULAR)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: mode got %lld, wanted an stn_padding_mode", verb,
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: mode got %lld, wanted an stn_padding_mode", collective,
                          (long long)attrs->mode);
     return STN_OK;
 }
@@ -265,19 +265,19 @@ static stn_status make_lists(stn_context *context, int n, const struct stni_dist
 stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const stn_mesh *mesh,
                            const struct stni_dist_attrs *given, int n_lists, const struct stni_dist_list *lists)
 {
-    const char *verb = stni_op_table[index]->name;
+    const char *collective = stni_op_table[index]->name;
     if (mesh == NULL || (input != NULL && stn_tensor_context(input) != mesh->context))
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: mesh is %s, wanted one of the input's context", verb,
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: mesh is %s, wanted one of the input's context", collective,
                               mesh ? "another context's" : "NULL");
     stn_context *context = mesh->context;
     struct stni_dist_attrs attrs = *given;
     attrs.mesh = mesh->id;
     stn_tensor *in[INPUTS] = {input}, *out = context->error_tensor;
-    stn_status status = look(context, verb, input, &attrs);
+    stn_status status = look(context, collective, input, &attrs);
     for (int i = 0; i < n_lists && status == STN_OK; i++)
         if (lists[i].n < 0)
             status = stni_fail(context, STN_ERR_ARGUMENT,
-                               "%s: list %d of messages got a bad size, a number below 0, or NULL", verb, i);
+                               "%s: list %d of messages got a bad size, a number below 0, or NULL", collective, i);
     if (status != STN_OK) {
         stni_dist_agree(mesh, status, NULL);
         return out;

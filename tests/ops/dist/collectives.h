@@ -1,10 +1,10 @@
-/* The verbs of dist.h against loops over all ranks' inputs, which every rank can compute. */
-#ifndef SHARDTENSOR_TESTS_DIST_VERBS_H
-#define SHARDTENSOR_TESTS_DIST_VERBS_H
+/* The collectives of dist.h against loops over all ranks' inputs, which every rank can compute. */
+#ifndef SHARDTENSOR_TESTS_DIST_COLLECTIVES_H
+#define SHARDTENSOR_TESTS_DIST_COLLECTIVES_H
 
 #include "ranks.h"
 
-enum verb {
+enum collective {
     ALL_GATHER,
     GATHER,
     REDUCE_SCATTER,
@@ -15,16 +15,16 @@ enum verb {
     EXCHANGE,
     HALO,
     ALL_REDUCE,
-    N_VERBS
+    N_COLLECTIVES
 };
 
 /** One call: tensors are len x OTHER, or OTHER x len with dim 1. */
 enum { OTHER = 3 };
 
 struct setup {
-    enum verb verb;
+    enum collective collective;
     int p, rank, root, dim;
-    int uneven; /* sizes differ and some are 0; else lists are NULL where the verb allows it */
+    int uneven; /* sizes differ and some are 0; else lists are NULL where the collective allows it */
     int64_t below, above;
     stn_padding_mode mode;
     stn_grad_convention convention;
@@ -32,7 +32,7 @@ struct setup {
     int64_t probe_i, probe_j;
 };
 
-extern const char *const verb_names[N_VERBS];
+extern const char *const collective_names[N_COLLECTIVES];
 
 int64_t in_length(const struct setup *s, int rank);
 int64_t out_length(const struct setup *s, int rank);
@@ -51,7 +51,7 @@ double gradient_value(const struct setup *s, int64_t i, int64_t j);
 stn_tensor *local(stn_context *context, const struct setup *s, int rank, int64_t length,
                   double (*value)(const struct setup *s, int rank, int64_t i, int64_t j));
 
-stn_tensor *call_verb(const struct setup *s, stn_tensor *x, const stn_mesh *mesh);
+stn_tensor *call_collective(const struct setup *s, stn_tensor *x, const stn_mesh *mesh);
 
 /** Compares a tensor's elements, |got - want| <= rel * max. */
 void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t length,
@@ -60,7 +60,7 @@ void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t le
 /** Runs a body on 1, 2, 3, 5 and 8 thread ranks; on MPI once, on the ranks of the job. */
 void on_each_size(stn_rank_main body, void *arg);
 
-/** Calls `body` for every verb, even and uneven, along both dims, under both conventions; halos in all modes. */
+/** Calls `body` for every collective, even and uneven, along both dims, under both conventions; halos in all modes. */
 void for_each_setup(stn_context *context,
                     void (*body)(stn_context *context, const struct setup *s, const stn_mesh *mesh));
 

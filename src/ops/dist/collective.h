@@ -1,10 +1,10 @@
-/* What the verbs of dist.h share: from the arguments of each rank to a route.
+/* What the collectives of dist.h share: from the arguments of each rank to a route.
  *
- * A verb is an op made of others. Its page has a `plan` that checks what this rank passes, says what all ranks must
- * pass alike, and lists what this rank sends and receives. Then the ranks agree, and the op dist_route moves the
+ * A collective is an op made of others. Its page has a `plan` that checks what this rank passes, says what all ranks
+ * must pass alike, and lists what this rank sends and receives. Then the ranks agree, and the op dist_route moves the
  * data: it is what a graph records. */
-#ifndef STNI_OPS_DIST_VERB_H
-#define STNI_OPS_DIST_VERB_H
+#ifndef STNI_OPS_DIST_COLLECTIVE_H
+#define STNI_OPS_DIST_COLLECTIVE_H
 
 #include "ops/common/call.h"
 #include "ops/dist/facts.h"
@@ -13,7 +13,7 @@
 
 #include <shardtensor/dist.h>
 
-/* Attributes of all verbs; each one's schema has those that it reads. */
+/* Attributes of all collectives; each one's schema has those that it reads. */
 struct stni_dist_attrs {
     int64_t mesh; /* its number in the context */
     int64_t dim, root, op, convention;
@@ -47,10 +47,10 @@ struct stni_dist {
     enum stni_route_kind kind;
 };
 
-/* What a page says of its verb: a descriptor's arg. */
+/* What a page says of its collective: a descriptor's arg. */
 struct stni_dist_page {
     stn_status (*plan)(struct stni_dist *d);
-    int along_dim;                            /* the verb joins or cuts a dim: its size may differ between ranks */
+    int along_dim;                            /* the collective joins or cuts a dim: its size may differ between ranks */
     enum stni_native native;                  /* the collective that does the same along the first dim */
     int meets;                                /* enum stni_route_meets */
     int pairs;                                /* each rank says what it sends and expects: the two ends are compared */
@@ -58,7 +58,7 @@ struct stni_dist_page {
     stn_status (*apply)(struct stni_dist *d); /* NULL: by a route */
 };
 
-/* For the descriptor of a verb with a page. */
+/* For the descriptor of a collective with a page. */
 stn_status stni_dist_compose(stn_op_call *call);
 
 struct stni_dist_list {
@@ -66,8 +66,8 @@ struct stni_dist_list {
     int64_t n;            /* below 0: the caller's list is bad */
 };
 
-/* Calls a verb. Where this rank cannot even begin, because it has failed before or an argument is bad, it tells the
- * others, who wait for it. */
+/* Calls a collective. Where this rank cannot even begin, because it has failed before or an argument is bad, it tells
+ * the others, who wait for it. */
 stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const stn_mesh *mesh,
                            const struct stni_dist_attrs *attrs, int n_lists, const struct stni_dist_list *lists);
 
@@ -102,7 +102,7 @@ stn_status stni_dist_op(struct stni_dist *d);
 /* `kind` under STN_GRAD_REPLICATED, plain under STN_GRAD_PER_RANK. */
 void stni_dist_set_kind(struct stni_dist *d, enum stni_route_kind kind);
 
-/* Schema of all verbs: the attributes' texts. */
+/* Schema of all collectives: the attributes' texts. */
 extern const char *const stni_dist_op_names[], *const stni_dist_convention_names[];
 
 #endif

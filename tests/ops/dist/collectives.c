@@ -1,4 +1,4 @@
-#include "verbs.h"
+#include "collectives.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 enum { MOST = 16 };
 
-const char *const verb_names[N_VERBS] = {"all_gather", "gather",     "reduce_scatter", "scatter", "broadcast",
-                                         "reduce",     "all_to_all", "exchange",       "halo",    "all_reduce"};
+const char *const collective_names[N_COLLECTIVES] = {"all_gather", "gather",     "reduce_scatter", "scatter", "broadcast",
+                                                     "reduce",     "all_to_all", "exchange",       "halo",    "all_reduce"};
 
 static int64_t size_of(const struct setup *s, int rank)
 {
@@ -43,7 +43,7 @@ enum { EXCHANGED = 3, EXCHANGE_IN = 5, EXCHANGE_OUT = 7, TO_NEXT = 0, FROM_BEFOR
 
 int64_t in_length(const struct setup *s, int rank)
 {
-    switch (s->verb) {
+    switch (s->collective) {
     case ALL_GATHER:
     case GATHER:
     case HALO: return size_of(s, rank);
@@ -54,14 +54,14 @@ int64_t in_length(const struct setup *s, int rank)
     case BROADCAST:
     case REDUCE:
     case ALL_REDUCE:
-    case N_VERBS: break;
+    case N_COLLECTIVES: break;
     }
     return 4;
 }
 
 int64_t out_length(const struct setup *s, int rank)
 {
-    switch (s->verb) {
+    switch (s->collective) {
     case ALL_GATHER: return offset_of(s, s->p);
     case GATHER: return rank == s->root ? offset_of(s, s->p) : 0;
     case REDUCE_SCATTER:
@@ -72,7 +72,7 @@ int64_t out_length(const struct setup *s, int rank)
     case BROADCAST:
     case REDUCE:
     case ALL_REDUCE:
-    case N_VERBS: break;
+    case N_COLLECTIVES: break;
     }
     return 4;
 }
@@ -141,7 +141,7 @@ static double exchanged_value(const struct setup *s, int rank, int64_t i, int64_
 
 double out_value(const struct setup *s, int rank, int64_t i, int64_t j)
 {
-    switch (s->verb) {
+    switch (s->collective) {
     case ALL_GATHER:
     case GATHER: return line_value(s, i, j);
     case REDUCE_SCATTER: return sum_of_ranks(s, offset_of(s, rank) + i, j);
@@ -152,7 +152,7 @@ double out_value(const struct setup *s, int rank, int64_t i, int64_t j)
     case EXCHANGE: return exchanged_value(s, rank, i, j);
     case HALO: return beyond(s, offset_of(s, rank) - s->below + i, j);
     case ALL_REDUCE: return sum_of_ranks(s, i, j);
-    case N_VERBS: break;
+    case N_COLLECTIVES: break;
     }
     return 0;
 }
@@ -173,11 +173,11 @@ static double adjoint_value(const struct setup *s, int64_t i, int64_t j)
 
 double gradient_value(const struct setup *s, int64_t i, int64_t j)
 {
-    if (s->convention == STN_GRAD_REPLICATED && s->verb == ALL_GATHER)
+    if (s->convention == STN_GRAD_REPLICATED && s->collective == ALL_GATHER)
         return cotangent_value(s->rank, offset_of(s, s->rank) + i, j);
-    if (s->convention == STN_GRAD_REPLICATED && s->verb == BROADCAST)
+    if (s->convention == STN_GRAD_REPLICATED && s->collective == BROADCAST)
         return s->rank == s->root ? cotangent_value(s->rank, i, j) : 0;
-    if (s->convention == STN_GRAD_REPLICATED && s->verb == ALL_REDUCE)
+    if (s->convention == STN_GRAD_REPLICATED && s->collective == ALL_REDUCE)
         return cotangent_value(s->rank, i, j);
     return adjoint_value(s, i, j);
 }
@@ -217,14 +217,14 @@ static stn_tensor *call_all_to_all(const struct setup *s, stn_tensor *x, const s
     return stn_dist_all_to_all(x, mesh, s->dim, s->uneven ? sent : NULL, s->uneven ? received : NULL, s->convention);
 }
 
-stn_tensor *call_verb(const struct setup *s, stn_tensor *x, const stn_mesh *mesh)
+stn_tensor *call_collective(const struct setup *s, stn_tensor *x, const stn_mesh *mesh)
 {
     const stn_dist_margin margin = {sizeof margin, s->below, s->above, s->mode};
     int64_t list[MOST];
     for (int r = 0; r < s->p; r++)
         list[r] = size_of(s, r);
     const int64_t *sizes = s->uneven ? list : NULL;
-    switch (s->verb) {
+    switch (s->collective) {
     case ALL_GATHER: return stn_dist_all_gather(x, mesh, s->dim - 2, sizes, s->convention);
     case GATHER: return stn_dist_gather(x, mesh, s->dim, sizes, s->root, s->convention);
     case REDUCE_SCATTER: return stn_dist_reduce_scatter(x, mesh, s->dim, sizes, STN_SUM, s->convention);
@@ -235,7 +235,7 @@ stn_tensor *call_verb(const struct setup *s, stn_tensor *x, const stn_mesh *mesh
     case EXCHANGE: return call_exchange(s, x, mesh);
     case HALO: return stn_dist_halo(x, mesh, s->dim, sizes, &margin, s->convention);
     case ALL_REDUCE: return stn_dist_all_reduce(x, mesh, STN_SUM, s->convention);
-    case N_VERBS: break;
+    case N_COLLECTIVES: break;
     }
     return NULL;
 }
@@ -252,7 +252,7 @@ void expect(const char *what, const struct setup *s, stn_tensor *got, int64_t le
             good = CHECK_NEAR(values[s->dim == 0 ? i * OTHER + j : j * length + i], want(s, s->rank, i, j), rel);
     if (!good)
         fprintf(stderr, "  %s of %s, %d ranks, dim %d, %s, root %d, mode %d, convention %d\n", what,
-                verb_names[s->verb], s->p, s->dim, s->uneven ? "uneven" : "even", s->root, (int)s->mode,
+                collective_names[s->collective], s->p, s->dim, s->uneven ? "uneven" : "even", s->root, (int)s->mode,
                 (int)s->convention);
     free(values);
 }
@@ -286,8 +286,8 @@ void for_each_setup(stn_context *context,
 {
     const int p = stn_context_size(context);
     const stn_mesh *mesh = test_mesh(context, p, 0);
-    for (int k = 0; k < N_VERBS * 8; k++) {
-        struct setup s = {.verb = (enum verb)(k / 8),
+    for (int k = 0; k < N_COLLECTIVES * 8; k++) {
+        struct setup s = {.collective = (enum collective)(k / 8),
                           .p = p,
                           .rank = stn_context_rank(context),
                           .root = (k + 1) % p,
@@ -295,7 +295,7 @@ void for_each_setup(stn_context *context,
                           .uneven = k >> 1 & 1,
                           .convention = k >> 2 & 1 ? STN_GRAD_REPLICATED : STN_GRAD_PER_RANK,
                           .probe_rank = -1};
-        if (s.verb == HALO)
+        if (s.collective == HALO)
             in_each_mode(context, s, mesh, body);
         else
             body(context, &s, mesh);

@@ -1,6 +1,6 @@
-/* Every verb of dist.h: its values, its adjoint under both conventions, its second derivative, from loops over all
+/* Every collective of dist.h: its values, its adjoint under both conventions, its second derivative, from loops over all
  * ranks' inputs. */
-#include "verbs.h"
+#include "collectives.h"
 
 static double gradient_at(const struct setup *s, int rank, int64_t i, int64_t j)
 {
@@ -19,7 +19,7 @@ static void values_and_gradient(stn_context *context, const struct setup *s, con
     stn_scope_begin(context);
     stn_tensor *x = local(context, s, s->rank, in_length(s, s->rank), in_value), *grad = NULL;
     stn_set_requires_grad(x, 1);
-    stn_tensor *y = call_verb(s, x, mesh);
+    stn_tensor *y = call_collective(s, x, mesh);
     expect("the value", s, y, out_length(s, s->rank), out_value, 1e-14);
     stn_tensor *cotangent = local(context, s, s->rank, out_length(s, s->rank), cotangent_at);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
@@ -46,7 +46,7 @@ static void second_derivative(stn_context *context, const struct setup *s, const
 {
     const int64_t n = in_length(s, s->rank), m = out_length(s, s->rank);
     if (s->convention == STN_GRAD_REPLICATED &&
-        (s->verb == REDUCE || s->verb == REDUCE_SCATTER || s->verb == ALL_REDUCE))
+        (s->collective == REDUCE || s->collective == REDUCE_SCATTER || s->collective == ALL_REDUCE))
         return; /* the adjoint is not A' there: the ranks' inputs are addends of one value */
     stn_scope_begin(context);
     stn_tensor *x = local(context, s, s->rank, n, in_value), *v = local(context, s, s->rank, n, cotangent_at),
@@ -54,7 +54,7 @@ static void second_derivative(stn_context *context, const struct setup *s, const
     stn_tensor *w = local(context, s, s->rank, m, cotangent_at), *first = NULL, *second = NULL, *wanted = NULL;
     stn_set_requires_grad(x, 1);
     stn_set_requires_grad(u, 1);
-    stn_tensor *y = call_verb(s, x, mesh), *z = call_verb(s, u, mesh);
+    stn_tensor *y = call_collective(s, x, mesh), *z = call_collective(s, u, mesh);
     stn_tensor *wy = stn_mul(w, y), *wz = stn_mul(w, stn_detach(z));
     CHECK_STATUS(stn_grad(context, 1, &y, &wy, 1, &x, 1, 1, &first), STN_OK);
     CHECK_STATUS(stn_grad(context, 1, &first, &v, 1, &x, 1, 0, &second), STN_OK);
@@ -64,8 +64,8 @@ static void second_derivative(stn_context *context, const struct setup *s, const
     test_read(wanted, want, n * OTHER);
     for (int64_t i = 0; i < n * OTHER; i++)
         if (!CHECK_NEAR(got[i], want[i], 1e-13))
-            CHECK_STR(verb_names[s->verb], "");
-    CHECK(n == 0 || s->verb == SCATTER || s->verb == BROADCAST || want[0] != 0);
+            CHECK_STR(collective_names[s->collective], "");
+    CHECK(n == 0 || s->collective == SCATTER || s->collective == BROADCAST || want[0] != 0);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
 }
 
