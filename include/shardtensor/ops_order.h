@@ -39,7 +39,7 @@ STN_API stn_tensor *stn_argmax(stn_tensor *input, const int *dim, int keepdim);
 /** Where the least one is. As stn_argmax. */
 STN_API stn_tensor *stn_argmin(stn_tensor *input, const int *dim, int keepdim);
 
-/** A dim in ascending order, or `descending`, and where each element was. Equal elements keep their order (by name: `stable` changes nothing).
+/** A dim in ascending order, or `descending`, and where each element was. The sort is stable (by name: `stable` changes nothing).
  *
  * Shapes:     any -> the same, twice: values of input's dtype, which is not complex, and indices along the dim, i64.
  * Placement:  input's. Where the dim is sharded, its axes shard the longest other dim meanwhile: one exchange there, and one back for each

@@ -197,7 +197,7 @@ static stn_status explain_lines(struct stni_pass *pass)
 }
 
 /* A failure that all have was found by all alike, with a text of its own. */
-static stn_status judge(struct stni_pass *pass, const int64_t *found)
+static stn_status check_found(struct stni_pass *pass, const int64_t *found)
 {
     if (!found[DIFFERS])
         return pass->status;
@@ -213,11 +213,11 @@ stn_status stni_pass_agree(struct stni_pass *pass)
         return pass->status;
     STNI_TRY(compare_lines(pass, found));
     if (found[FAILURE] != INT64_MIN || !found[COLLECTIVES])
-        return judge(pass, found);
+        return check_found(pass, found);
     STNI_TRY(stni_pass_reach_collectives(pass));
     stni_pass_sort(pass);
     STNI_TRY(compare_lines(pass, found));
-    return judge(pass, found);
+    return check_found(pass, found);
 }
 
 static stn_status tell_kept(struct stni_pass *pass)

@@ -45,7 +45,7 @@ static size_t slab_of(size_t bytes)
     return (bytes - 1) / STNI_NODE_STEP;
 }
 
-static void *block_take(struct stni_tape *tape, size_t bytes)
+static void *block_alloc(struct stni_tape *tape, size_t bytes)
 {
     size_t i = slab_of(bytes);
     if (i >= STNI_NODE_SLABS)
@@ -67,7 +67,7 @@ static void node_free(struct stni_node *node)
 static struct stni_node *node_allocate(struct stni_tape *tape, int n_in, int n_out, size_t attrs_size)
 {
     size_t n = (size_t)n_in, m = (size_t)n_out, bytes = node_bytes(n, m, attrs_size);
-    struct stni_node *node = block_take(tape, bytes);
+    struct stni_node *node = block_alloc(tape, bytes);
     if (!node)
         return NULL;
     memset(node, 0, bytes - attrs_size); /* the attributes are copied */

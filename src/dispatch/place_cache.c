@@ -117,7 +117,7 @@ static unsigned steps_of(const stn_op_call *call, int no_rule, uint32_t moves)
 }
 
 /* Copies the specs that the call points to. */
-static void take_specs(struct stni_placed *entry, const stn_op_call *call, const stn_spec **specs)
+static void copy_specs(struct stni_placed *entry, const stn_op_call *call, const stn_spec **specs)
 {
     const stn_spec **want = specs + call->n_in, **out_spec = want + call->n_in;
     memcpy(specs, call->in_spec, (size_t)call->n_in * sizeof *specs);
@@ -146,7 +146,7 @@ static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_si
     if (attrs_size > 0)
         entry->call.attrs = NULL;
     memcpy(entry->key, key, size);
-    take_specs(entry, call, (const stn_spec **)((char *)entry->key + size));
+    copy_specs(entry, call, (const stn_spec **)((char *)entry->key + size));
     entry->steps = steps_of(call, no_rule, entry->moves);
     return entry;
 }

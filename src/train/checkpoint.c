@@ -122,7 +122,7 @@ stn_status stn_checkpoint_save(stn_context *context, const char *path, const stn
     return status;
 }
 
-static stn_status judge_rule(struct stni_load *l, const stn_checkpoint *c)
+static stn_status check_rule(struct stni_load *l, const stn_checkpoint *c)
 {
     const char *rule = c->optimizer ? stn_file_metadata(l->file, rule_key) : NULL;
     if (rule && strcmp(rule, c->optimizer->rule->name) != 0)
@@ -132,7 +132,7 @@ static stn_status judge_rule(struct stni_load *l, const stn_checkpoint *c)
 }
 
 /* The streams are the context's from now on. */
-static void take_numbers(stn_context *context, stn_checkpoint *c, const uint64_t *numbers, struct stni_streams *streams)
+static void restore_numbers(stn_context *context, stn_checkpoint *c, const uint64_t *numbers, struct stni_streams *streams)
 {
     c->step = (int64_t)numbers[NUMBER_STEP];
     stni_random_go_on(context, numbers[NUMBER_SEED], numbers[NUMBER_STREAM], streams->start, streams->told, streams->n);
@@ -146,7 +146,7 @@ static void take_numbers(stn_context *context, stn_checkpoint *c, const uint64_t
 /* All but the tensors' bytes. What only this rank finds is left in the load's error. */
 static stn_status read_texts(struct stni_load *l, const stn_checkpoint *c, struct stni_contents *contents, struct stni_streams *streams)
 {
-    STNI_TRY(judge_rule(l, c));
+    STNI_TRY(check_rule(l, c));
     STNI_TRY(stni_contents_read_numbers(contents, l, "checkpoint"));
     return stni_streams_read(l, contents->numbers[NUMBER_STREAM], streams);
 }
@@ -164,7 +164,7 @@ static stn_status load(stn_context *context, const char *path, stn_checkpoint *c
     if (status == STN_OK)
         status = stni_load_fill(&l);
     if (status == STN_OK) {
-        take_numbers(context, &c, contents->numbers, &streams);
+        restore_numbers(context, &c, contents->numbers, &streams);
         checkpoint->step = c.step;
         if (file) {
             *file = l.file;

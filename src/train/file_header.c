@@ -55,7 +55,7 @@ static int64_t find_dtype(const char *name, stn_dtype *dtype)
     return 0;
 }
 
-static stn_status take_dtype(struct entry *e, struct stni_json *json)
+static stn_status parse_dtype(struct entry *e, struct stni_json *json)
 {
     e->t->dtype_name = stni_json_string(json);
     e->element = e->t->dtype_name ? find_dtype(e->t->dtype_name, &e->t->dtype) : 0;
@@ -63,7 +63,7 @@ static stn_status take_dtype(struct entry *e, struct stni_json *json)
 }
 
 /* The product of the sizes other than 0 stays within 2^53. */
-static stn_status take_shape(struct entry *e, struct stni_json *json)
+static stn_status parse_shape(struct entry *e, struct stni_json *json)
 {
     stn_file_tensor *t = e->t;
     int64_t known = 1, empty = 0;
@@ -84,7 +84,7 @@ static stn_status take_shape(struct entry *e, struct stni_json *json)
     return more == 0 ? STN_OK : refuse(e, "has no shape");
 }
 
-static stn_status take_offsets(struct entry *e, struct stni_json *json)
+static stn_status parse_offsets(struct entry *e, struct stni_json *json)
 {
     stn_file_tensor *t = e->t;
     int64_t end = 0;
@@ -98,21 +98,21 @@ static stn_status take_offsets(struct entry *e, struct stni_json *json)
     return STN_OK;
 }
 
-static stn_status take_member(struct entry *e, const char *key, struct stni_json *json)
+static stn_status parse_member(struct entry *e, const char *key, struct stni_json *json)
 {
     const int dtype = strcmp(key, "dtype") == 0, shape = strcmp(key, "shape") == 0, offsets = strcmp(key, "data_offsets") == 0;
     if ((dtype && e->element) || (shape && e->has_shape) || (offsets && e->has_offsets))
         return refuse(e, "says the same twice");
     if (dtype)
-        return take_dtype(e, json);
+        return parse_dtype(e, json);
     if (shape)
-        return take_shape(e, json);
+        return parse_shape(e, json);
     if (offsets)
-        return take_offsets(e, json);
+        return parse_offsets(e, json);
     return stni_json_skip(json) ? STN_OK : refuse(e, "is no JSON object");
 }
 
-static stn_status judge_entry(const struct entry *e)
+static stn_status check_entry(const struct entry *e)
 {
     if (!e->element)
         return refuse(e, "has no dtype of this format");
@@ -126,7 +126,7 @@ static stn_status judge_entry(const struct entry *e)
     return STN_OK;
 }
 
-static stn_status take_entry(struct entry *e, struct stni_json *json)
+static stn_status parse_entry(struct entry *e, struct stni_json *json)
 {
     int more = -1;
     if (!stni_json_take(json, '{'))
@@ -135,9 +135,9 @@ static stn_status take_entry(struct entry *e, struct stni_json *json)
         const char *key = stni_json_key(json);
         if (!key)
             return refuse(e, "is no JSON object");
-        STNI_TRY(take_member(e, key, json));
+        STNI_TRY(parse_member(e, key, json));
     }
-    return more == 0 ? judge_entry(e) : refuse(e, "is no JSON object");
+    return more == 0 ? check_entry(e) : refuse(e, "is no JSON object");
 }
 
 /* Returns a list that has space for one more entry; NULL where there is no memory, and then the list stays as it is. */
@@ -156,7 +156,7 @@ static stn_status no_memory(struct stni_error *error, const char *what, int n)
     return stni_error_set(error, STN_ERR_MEMORY, "no memory for a header of %d %s", n, what);
 }
 
-static stn_status take_metadata(struct stni_file_header *header, struct stni_json *json, struct stni_error *error)
+static stn_status parse_metadata(struct stni_file_header *header, struct stni_json *json, struct stni_error *error)
 {
     int more = stni_json_take(json, '{') ? 1 : -1;
     while (more > 0 && (more = stni_json_next(json, header->n_metadata, '}')) > 0) {
@@ -172,7 +172,7 @@ static stn_status take_metadata(struct stni_file_header *header, struct stni_jso
     return more == 0 ? STN_OK : stni_error_set(error, STN_ERR_IO, "damaged: %s is no object of strings", METADATA);
 }
 
-static stn_status take_tensor(struct stni_file_header *header, const char *name, struct stni_json *json, int64_t data_size, struct stni_error *error)
+static stn_status parse_tensor(struct stni_file_header *header, const char *name, struct stni_json *json, int64_t data_size, struct stni_error *error)
 {
     stn_file_tensor *list = grown(header->tensors, header->n, &header->cap, sizeof *list);
     if (!list)
@@ -180,10 +180,10 @@ static stn_status take_tensor(struct stni_file_header *header, const char *name,
     header->tensors = list;
     struct entry e = {.name = name, .data_size = data_size, .error = error, .t = &list[header->n++]};
     *e.t = (stn_file_tensor){.size = sizeof *e.t, .name = name};
-    return take_entry(&e, json);
+    return parse_entry(&e, json);
 }
 
-static stn_status take_all(struct stni_file_header *header, struct stni_json *json, int64_t data_size, struct stni_error *error)
+static stn_status parse_all(struct stni_file_header *header, struct stni_json *json, int64_t data_size, struct stni_error *error)
 {
     int n_metadata = 0, more = stni_json_take(json, '{') ? 1 : -1;
     for (int n = 0; more > 0 && (more = stni_json_next(json, n, '}')) > 0; n = 1) {
@@ -191,11 +191,11 @@ static stn_status take_all(struct stni_file_header *header, struct stni_json *js
         if (!key)
             return no_object(error);
         if (strcmp(key, METADATA) != 0)
-            STNI_TRY(take_tensor(header, key, json, data_size, error));
+            STNI_TRY(parse_tensor(header, key, json, data_size, error));
         else if (n_metadata++ > 0)
             return stni_error_set(error, STN_ERR_IO, "damaged: '%s' stands twice", METADATA);
         else
-            STNI_TRY(take_metadata(header, json, error));
+            STNI_TRY(parse_metadata(header, json, error));
     }
     return more == 0 && stni_json_ends(json) ? STN_OK : no_object(error);
 }
@@ -259,7 +259,7 @@ stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_
     if (!header->texts)
         return stni_error_set(error, STN_ERR_MEMORY, "no memory for a header of %zu bytes", length);
     struct stni_json json = {text, text + length, header->texts};
-    STNI_TRY(take_all(header, &json, data_size, error));
+    STNI_TRY(parse_all(header, &json, data_size, error));
     STNI_TRY(sort_metadata(header, error));
     return sort_tensors(header, error);
 }

@@ -153,8 +153,8 @@ static int line_of(const struct stni_joining *j, int i)
     return i - i / step % j->mesh->sizes[j->axis] * step;
 }
 
-/* parts[i]: what the rank at position i holds. All ranks judge alike. */
-static stn_status judge_parts(const struct stni_joining *j, const int64_t *parts)
+/* parts[i]: what the rank at position i holds. All ranks find the same. */
+static stn_status compare_parts(const struct stni_joining *j, const int64_t *parts)
 {
     for (int i = 0; i < j->mesh->size; i++) {
         const int first = line_of(j, i);
@@ -186,5 +186,5 @@ stn_status stni_joining_compare(const struct stni_joining *j, int *same_gradient
     *same_gradients = w[GRADIENTS] == -w[MINUS_GRADIENTS];
     if (w[WHOLE] != -w[MINUS_WHOLE])
         return name_difference(j);
-    return judge_parts(j, w + PARTS);
+    return compare_parts(j, w + PARTS);
 }

@@ -28,7 +28,7 @@ int stni_json_next(struct stni_json *json, int n, char close)
 }
 
 /* Four hexadecimal digits; -1 where they are not. */
-static long take_unit(struct stni_json *json)
+static long parse_unit(struct stni_json *json)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     long unit = 0;
@@ -56,16 +56,16 @@ static void put_utf8(struct stni_json *json, long c)
 }
 
 /* What stands behind \u. Characters beyond U+FFFF are two units, one of each kind. */
-static int take_unicode(struct stni_json *json)
+static int parse_unicode(struct stni_json *json)
 {
-    long c = take_unit(json);
+    long c = parse_unit(json);
     if (c <= 0 || (c >= 0xdc00 && c < 0xe000))
         return 0;
     if (c >= 0xd800 && c < 0xdc00) {
         if (json->end - json->at < 2 || json->at[0] != '\\' || json->at[1] != 'u')
             return 0;
         json->at += 2;
-        const long low = take_unit(json);
+        const long low = parse_unit(json);
         if (low < 0xdc00 || low >= 0xe000)
             return 0;
         c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
@@ -74,14 +74,14 @@ static int take_unicode(struct stni_json *json)
     return 1;
 }
 
-static int take_escape(struct stni_json *json)
+static int parse_escape(struct stni_json *json)
 {
     static const char escapes[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
     if (json->at == json->end || !*json->at)
         return 0;
     const char c = *json->at++, *found = strchr(escapes, c);
     if (c == 'u')
-        return take_unicode(json);
+        return parse_unicode(json);
     if (found)
         *json->texts++ = meaning[found - escapes];
     return found != NULL;
@@ -99,7 +99,7 @@ const char *stni_json_string(struct stni_json *json)
             return NULL;
         if (c != '\\')
             *json->texts++ = c;
-        else if (!take_escape(json))
+        else if (!parse_escape(json))
             return NULL;
     }
     if (json->at == json->end)

@@ -137,7 +137,7 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
 }
 
 /* What is saved can be loaded: names that are no UTF-8, keys that stand twice, a header that is too long are refused as the reader would. */
-static stn_status judge_header(const struct saving *s)
+static stn_status check_header(const struct saving *s)
 {
     struct stni_file_header header;
     struct stni_error error = {.status = STN_OK};
@@ -165,7 +165,7 @@ static stn_status place(struct saving *s, int n_metadata, const stn_metadata *me
     }
     stni_file_place(s->entries, s->n);
     s->header = stni_file_header(s->entries, s->n, metadata, n_metadata, &s->header_size);
-    return s->header ? judge_header(s) : stni_fail_memory(context, "a file's header", 0);
+    return s->header ? check_header(s) : stni_fail_memory(context, "a file's header", 0);
 }
 
 /* Rank 0 creates the file and tells the others what it is called. */

@@ -29,7 +29,7 @@ static stn_status refuse(const stn_comm *comm, stn_queue *queue)
 }
 
 /* `bytes` of pinned memory; waits for the queue, so that nothing uses it any more. */
-static stn_status take_pinned(stn_comm *comm, stn_queue *queue, size_t bytes, char **out)
+static stn_status alloc_pinned(stn_comm *comm, stn_queue *queue, size_t bytes, char **out)
 {
     stn_device *device = queue->device;
     if (!device->ops->host_allocate)
@@ -111,7 +111,7 @@ static stn_status run_dense(stn_comm *comm, stn_queue *queue, const struct stni_
     const struct amounts n = amounts_of(comm, v);
     const size_t sent = (size_t)n.send * element, received = (size_t)n.recv * element;
     char *memory;
-    STNI_TRY(take_pinned(comm, queue, aligned(sent) + aligned(received) + ALIGNMENT, &memory));
+    STNI_TRY(alloc_pinned(comm, queue, aligned(sent) + aligned(received) + ALIGNMENT, &memory));
     struct stni_coll host = *v;
     host.send = memory;
     host.recv = v->kind == STNI_COLL_BROADCAST ? memory : memory + aligned(sent);
@@ -214,7 +214,7 @@ static stn_status unpack(stn_queue *queue, const struct staged *s)
 
 static stn_status run_staged(stn_comm *comm, stn_queue *queue, const struct stni_coll *v, struct staged *s)
 {
-    STNI_TRY(take_pinned(comm, queue, all_bytes(v->messages) + ALIGNMENT, &s->memory));
+    STNI_TRY(alloc_pinned(comm, queue, all_bytes(v->messages) + ALIGNMENT, &s->memory));
     place_all(s);
     stn_exchange messages = *v->messages;
     messages.send = s->send;

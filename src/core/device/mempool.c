@@ -43,7 +43,7 @@ static int make_room(struct stni_mempool *pool, struct stni_mempool_class *class
     return made;
 }
 
-static stn_status device_take(struct stni_mempool *pool, size_t bytes, void **out)
+static stn_status device_alloc(struct stni_mempool *pool, size_t bytes, void **out)
 {
     pool->stats.device_calls++;
     if (stni_device_allocate(pool->device, bytes, out) == STN_OK)
@@ -57,7 +57,7 @@ static stn_status new_block(struct stni_mempool *pool, int c, void **out)
 {
     struct stni_mempool_class *class = &pool->classes[c];
     size_t bytes = class_bytes(c);
-    if (bytes == 0 || !make_room(pool, class) || device_take(pool, bytes, out) != STN_OK)
+    if (bytes == 0 || !make_room(pool, class) || device_alloc(pool, bytes, out) != STN_OK)
         return STN_ERR_MEMORY;
     assert((uintptr_t)*out % STNI_POOL_STEP == 0);
     pool->blocks[pool->n_blocks++] = (struct stni_mempool_block){*out, bytes};
@@ -66,7 +66,7 @@ static stn_status new_block(struct stni_mempool *pool, int c, void **out)
     return STN_OK;
 }
 
-static stn_status take_block(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
+static stn_status alloc_block(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
 {
     int c = stni_mempool_class_of(bytes);
     STNI_TRY(new_block(pool, c, out));
@@ -83,7 +83,7 @@ stn_status stni_mempool_take_new(struct stni_mempool *pool, size_t bytes, void *
     *capacity = 0;
     if (bytes == 0)
         return STN_OK;
-    return bytes > PTRDIFF_MAX ? STN_ERR_MEMORY : take_block(pool, bytes, out, capacity);
+    return bytes > PTRDIFF_MAX ? STN_ERR_MEMORY : alloc_block(pool, bytes, out, capacity);
 }
 
 static int compare_blocks(const void *a, const void *b)

@@ -91,7 +91,7 @@ struct reader {
     int short_of;      /* 1: they ended too early */
 };
 
-static uint64_t take(struct reader *r, int bytes)
+static uint64_t read_integer(struct reader *r, int bytes)
 {
     uint64_t value = 0;
     if (r->short_of || r->length - r->at < (size_t)bytes) {
@@ -126,7 +126,7 @@ static stn_status check_frame(struct reader *r, const uint8_t *bytes, size_t siz
     r->from = bytes;
     r->length = size;
     r->at = size - CHECK_BYTES;
-    const uint32_t got = (uint32_t)take(r, CHECK_BYTES), wanted = check_of(bytes, size - CHECK_BYTES);
+    const uint32_t got = (uint32_t)read_integer(r, CHECK_BYTES), wanted = check_of(bytes, size - CHECK_BYTES);
     if (got != wanted)
         return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: the check got 0x%08x, wanted 0x%08x for these %zu bytes", got, wanted, size);
     r->length = size - CHECK_BYTES;
@@ -134,34 +134,34 @@ static stn_status check_frame(struct reader *r, const uint8_t *bytes, size_t siz
     return STN_OK;
 }
 
-static stn_status take_axis(struct reader *r, const stn_mesh *mesh, int axis, struct form *form)
+static stn_status read_axis(struct reader *r, const stn_mesh *mesh, int axis, struct form *form)
 {
-    const uint64_t size = take(r, 4);
+    const uint64_t size = read_integer(r, 4);
     stn_placement *p = &form->placement[axis];
-    p->kind = (uint8_t)take(r, 1);
-    p->dim = (int8_t)take(r, 1);
-    p->op = (uint8_t)take(r, 1);
-    form->axis_order[axis] = (int)take(r, 1);
+    p->kind = (uint8_t)read_integer(r, 1);
+    p->dim = (int8_t)read_integer(r, 1);
+    p->op = (uint8_t)read_integer(r, 1);
+    form->axis_order[axis] = (int)read_integer(r, 1);
     if (!r->short_of && size != (uint64_t)mesh->sizes[axis])
         return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: axis %d has %llu ranks, wanted the mesh's %d", axis, (unsigned long long)size,
                          mesh->sizes[axis]);
     return STN_OK;
 }
 
-static stn_status take_head(struct reader *r, const stn_mesh *mesh, struct form *form)
+static stn_status read_head(struct reader *r, const stn_mesh *mesh, struct form *form)
 {
-    form->dtype = (stn_dtype)take(r, 1);
-    form->ndim = (int)take(r, 1);
-    form->axes = (int)take(r, 1);
+    form->dtype = (stn_dtype)read_integer(r, 1);
+    form->ndim = (int)read_integer(r, 1);
+    form->axes = (int)read_integer(r, 1);
     if (form->ndim > STN_MAX_NDIM)
         return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %d dims, wanted at most %d", form->ndim, STN_MAX_NDIM);
     if (form->axes != 0 && form->axes != mesh->ndim)
         return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %d axes, wanted the mesh's %d, or 0", form->axes, mesh->ndim);
     for (int a = 0; a < form->axes; a++)
-        STNI_TRY(take_axis(r, mesh, a, form));
+        STNI_TRY(read_axis(r, mesh, a, form));
     for (int d = 0; d < form->ndim; d++) {
-        form->shape[d] = (int64_t)take(r, 8);
-        form->memory_order[d] = (int)take(r, 1);
+        form->shape[d] = (int64_t)read_integer(r, 8);
+        form->memory_order[d] = (int)read_integer(r, 1);
     }
     return STN_OK;
 }
@@ -176,9 +176,9 @@ static uint64_t count_pieces(const stn_mesh *mesh, const struct form *form, int 
     return n;
 }
 
-static stn_status take_pieces(struct reader *r, const stn_mesh *mesh, int dim, int64_t **next, struct form *form)
+static stn_status read_pieces(struct reader *r, const stn_mesh *mesh, int dim, int64_t **next, struct form *form)
 {
-    const uint64_t n = take(r, 4);
+    const uint64_t n = read_integer(r, 4);
     if (n == 0)
         return STN_OK;
     if (n != count_pieces(mesh, form, dim))
@@ -186,20 +186,20 @@ static stn_status take_pieces(struct reader *r, const stn_mesh *mesh, int dim, i
                          (unsigned long long)count_pieces(mesh, form, dim));
     form->sizes[dim] = *next;
     for (uint64_t i = 0; i < n && !r->short_of; i++)
-        *(*next)++ = (int64_t)take(r, 8);
+        *(*next)++ = (int64_t)read_integer(r, 8);
     return STN_OK;
 }
 
-static stn_status take_form(struct reader *r, const stn_mesh *mesh, struct form *form)
+static stn_status read_form(struct reader *r, const stn_mesh *mesh, struct form *form)
 {
-    STNI_TRY(take_head(r, mesh, form));
+    STNI_TRY(read_head(r, mesh, form));
     const size_t left = r->length - r->at;
     form->pieces = stni_malloc(left + sizeof *form->pieces); /* no more numbers than bytes can be left */
     if (form->pieces == NULL)
         return stni_fail_memory(r->context, "pieces of a spec", left);
     int64_t *next = form->pieces;
     for (int d = 0; d < form->ndim; d++)
-        STNI_TRY(take_pieces(r, mesh, d, &next, form));
+        STNI_TRY(read_pieces(r, mesh, d, &next, form));
     if (r->short_of || r->at != r->length)
         return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %zu bytes, wanted %s for what they say", r->length + CHECK_BYTES,
                          r->short_of ? "more" : "fewer");
@@ -217,7 +217,7 @@ stn_status stn_spec_read(const stn_mesh *mesh, const void *buffer, size_t size, 
         return stni_fail(r.context, STN_ERR_ARGUMENT, "stn_spec_read: out is NULL, wanted where to put the spec");
     stn_status status = check_frame(&r, buffer, size);
     if (status == STN_OK)
-        status = take_form(&r, mesh, &form);
+        status = read_form(&r, mesh, &form);
     const stn_spec_options options = {.size = sizeof options, .axis_order = form.axis_order, .memory_order = form.memory_order, .sizes = form.sizes};
     if (status == STN_OK)
         status = stn_spec_create(r.context, form.axes > 0 ? mesh : NULL, form.axes > 0 ? form.placement : NULL, form.dtype, form.ndim, form.shape,

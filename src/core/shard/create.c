@@ -53,7 +53,7 @@ static stn_status check_placements(stn_context *context, const stn_mesh *mesh, c
 }
 
 /* Copies a permutation of 0 … n - 1; NULL: the one that changes nothing. */
-static stn_status take_order(stn_context *context, const char *name, const int *order, int n, uint8_t *out)
+static stn_status copy_order(stn_context *context, const char *name, const int *order, int n, uint8_t *out)
 {
     uint32_t seen = 0;
     for (int k = 0; k < n; k++) {
@@ -87,7 +87,7 @@ static stn_status add_up(stn_context *context, int dim, const int64_t *sizes, in
     return STN_OK;
 }
 
-static stn_status take_sizes(stn_context *context, struct stni_layout *layout, int dim, const int64_t *sizes)
+static stn_status copy_sizes(stn_context *context, struct stni_layout *layout, int dim, const int64_t *sizes)
 {
     int axes[STN_MAX_MESH_NDIM], parts[STN_MAX_MESH_NDIM], n_parts = 1;
     int n = stni_layout_dim_axes(layout, dim, axes);
@@ -105,7 +105,7 @@ static stn_status take_sizes(stn_context *context, struct stni_layout *layout, i
     return status;
 }
 
-static stn_status take_options(stn_context *context, struct stni_layout *layout, const stn_spec_options *given)
+static stn_status read_options(stn_context *context, struct stni_layout *layout, const stn_spec_options *given)
 {
     stn_spec_options options = {0};
     if (given->size < sizeof given->size)
@@ -113,11 +113,11 @@ static stn_status take_options(stn_context *context, struct stni_layout *layout,
                          given->size, sizeof options);
     memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     if (layout->mesh != NULL)
-        STNI_TRY(take_order(context, "axis_order", options.axis_order, layout->mesh->ndim, layout->axis_order));
-    STNI_TRY(take_order(context, "memory_order", options.memory_order, layout->ndim, layout->memory_order));
+        STNI_TRY(copy_order(context, "axis_order", options.axis_order, layout->mesh->ndim, layout->axis_order));
+    STNI_TRY(copy_order(context, "memory_order", options.memory_order, layout->ndim, layout->memory_order));
     for (int d = 0; d < layout->ndim && options.sizes != NULL; d++)
         if (options.sizes[d] != NULL)
-            STNI_TRY(take_sizes(context, layout, d, options.sizes[d]));
+            STNI_TRY(copy_sizes(context, layout, d, options.sizes[d]));
     return STN_OK;
 }
 
@@ -137,7 +137,7 @@ stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, const stn
     for (int a = 0; mesh != NULL && a < mesh->ndim; a++)
         layout.placement[a] = placements[a];
     if (options != NULL)
-        STNI_TRY(take_options(context, &layout, options));
+        STNI_TRY(read_options(context, &layout, options));
     const stn_spec *spec;
     STNI_TRY(stni_spec_intern(context, &layout, &spec));
     *out = stn_spec_retain(spec);

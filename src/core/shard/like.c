@@ -37,7 +37,7 @@ static stn_status coarsen(stn_context *context, const struct stni_split *split, 
 }
 
 /* The cuts of `dim` as far as both layouts share their axes; left to balance where they share none. */
-static stn_status take_cuts(stn_context *context, const struct stni_layout *like, int dim, struct stni_layout *layout)
+static stn_status copy_splits(stn_context *context, const struct stni_layout *like, int dim, struct stni_layout *layout)
 {
     int axes[STN_MAX_MESH_NDIM];
     int n = stni_layout_dim_axes(layout, dim, axes);
@@ -79,7 +79,7 @@ stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, 
     STNI_TRY(create_balanced(like, placements, dtype, ndim, shape, &balanced));
     struct stni_layout layout = balanced->layout;
     for (int d = 0; d < ndim && status == STN_OK; d++)
-        status = take_cuts(like->context, &like->layout, d, &layout);
+        status = copy_splits(like->context, &like->layout, d, &layout);
     if (status == STN_OK)
         status = stni_spec_intern(like->context, &layout, &spec);
     if (status == STN_OK)

@@ -38,7 +38,7 @@ static void skip_blanks(struct reader *r)
 }
 
 /* 1 if this word comes next, which is then behind us. */
-static int take(struct reader *r, const char *word)
+static int accept_word(struct reader *r, const char *word)
 {
     const size_t n = strlen(word);
     skip_blanks(r);
@@ -54,7 +54,7 @@ static int is_digit(const struct reader *r)
 }
 
 /* A number of at most 18 digits, so that nothing overflows; -1 where there is none, and nothing is taken. */
-static int64_t take_number(struct reader *r)
+static int64_t parse_number(struct reader *r)
 {
     int64_t value = 0;
     skip_blanks(r);
@@ -68,11 +68,11 @@ static int64_t take_number(struct reader *r)
     return value;
 }
 
-static stn_status take_dim(struct reader *r, int *dim)
+static stn_status parse_dim(struct reader *r, int *dim)
 {
     char wanted[64];
     const char *from = r->at;
-    const int64_t n = take_number(r);
+    const int64_t n = parse_number(r);
     if (n >= 0 && n < r->ndim) {
         *dim = (int)n;
         return STN_OK;
@@ -98,7 +98,7 @@ static int parts_of(const struct reader *r, int dim)
 /* "... (12 pieces, balanced)" is what a long balanced list is printed as. */
 static stn_status skip_elided(struct reader *r, int dim)
 {
-    if (!take(r, "(") || take_number(r) < 0 || !take(r, "pieces") || !take(r, ", balanced") || !take(r, ")"))
+    if (!accept_word(r, "(") || parse_number(r) < 0 || !accept_word(r, "pieces") || !accept_word(r, ", balanced") || !accept_word(r, ")"))
         return fail(r, "all sizes, or a balanced cut");
     stni_free(r->sizes[dim]);
     r->sizes[dim] = NULL;
@@ -106,7 +106,7 @@ static stn_status skip_elided(struct reader *r, int dim)
 }
 
 /* As many sizes as the mesh has ranks are the most that any list has. */
-static stn_status take_sizes(struct reader *r, int dim)
+static stn_status parse_sizes(struct reader *r, int dim)
 {
     const size_t bytes = (size_t)(r->mesh->size + 1) * sizeof *r->sizes[dim];
     int64_t n = 0, size;
@@ -114,15 +114,15 @@ static stn_status take_sizes(struct reader *r, int dim)
     r->sizes[dim] = stni_malloc(bytes);
     if (!r->sizes[dim])
         return stni_fail_memory(r->mesh->context, "sizes of a cut", bytes);
-    while (n < r->mesh->size && (size = take_number(r)) >= 0)
+    while (n < r->mesh->size && (size = parse_number(r)) >= 0)
         r->sizes[dim][n++] = size;
     r->sizes[dim][n] = -1; /* where the list ends */
-    if (take(r, "..."))
+    if (accept_word(r, "..."))
         return skip_elided(r, dim);
     return n > 0 ? STN_OK : fail(r, "a size");
 }
 
-static int take_axis(struct reader *r)
+static int parse_axis(struct reader *r)
 {
     int found = -1;
     size_t longest = 0;
@@ -137,51 +137,51 @@ static int take_axis(struct reader *r)
     return found;
 }
 
-static stn_status take_shard(struct reader *r, int axis, int in_brackets)
+static stn_status parse_shard(struct reader *r, int axis, int in_brackets)
 {
     int dim = 0;
-    STNI_TRY(take_dim(r, &dim));
-    if (in_brackets && !take(r, ")"))
+    STNI_TRY(parse_dim(r, &dim));
+    if (in_brackets && !accept_word(r, ")"))
         return fail(r, "')'");
     r->placements[axis] = stn_shard(dim);
-    if (take(r, "within") && (r->within[axis] = take_axis(r)) < 0)
+    if (accept_word(r, "within") && (r->within[axis] = parse_axis(r)) < 0)
         return fail(r, "an axis of the mesh");
-    return take(r, "sizes") ? take_sizes(r, dim) : STN_OK;
+    return accept_word(r, "sizes") ? parse_sizes(r, dim) : STN_OK;
 }
 
-static stn_status take_partial(struct reader *r, int axis)
+static stn_status parse_partial(struct reader *r, int axis)
 {
     static const char *const ops[STN_REDUCE_OP_COUNT] = {
         [STN_SUM] = "sum", [STN_AVG] = "avg", [STN_PROD] = "prod", [STN_MIN] = "min", [STN_MAX] = "max"};
     r->placements[axis] = stn_partial(STN_SUM);
-    if (!take(r, "("))
+    if (!accept_word(r, "("))
         return STN_OK;
     for (int op = 0; op < STN_REDUCE_OP_COUNT; op++)
-        if (take(r, ops[op])) {
+        if (accept_word(r, ops[op])) {
             r->placements[axis] = stn_partial((stn_reduce_op)op);
-            return take(r, ")") ? STN_OK : fail(r, "')'");
+            return accept_word(r, ")") ? STN_OK : fail(r, "')'");
         }
     return fail(r, "sum, avg, prod, min or max");
 }
 
-static stn_status take_placement(struct reader *r, int axis)
+static stn_status parse_placement(struct reader *r, int axis)
 {
     r->within[axis] = -1;
     r->placements[axis] = stn_replicate();
-    if (take(r, "Replicate") || take(r, "R"))
+    if (accept_word(r, "Replicate") || accept_word(r, "R"))
         return STN_OK;
-    if (take(r, "Partial") || take(r, "P"))
-        return take_partial(r, axis);
-    if (take(r, "Shard(") || take(r, "S("))
-        return take_shard(r, axis, 1);
-    return take(r, "S") ? take_shard(r, axis, 0) : fail(r, "R, S and a dim, or P");
+    if (accept_word(r, "Partial") || accept_word(r, "P"))
+        return parse_partial(r, axis);
+    if (accept_word(r, "Shard(") || accept_word(r, "S("))
+        return parse_shard(r, axis, 1);
+    return accept_word(r, "S") ? parse_shard(r, axis, 0) : fail(r, "R, S and a dim, or P");
 }
 
-static stn_status take_memory_order(struct reader *r)
+static stn_status parse_memory_order(struct reader *r)
 {
     r->has_memory_order = 1;
     for (int d = 0; d < r->ndim; d++)
-        STNI_TRY(take_dim(r, &r->memory_order[d]));
+        STNI_TRY(parse_dim(r, &r->memory_order[d]));
     return STN_OK;
 }
 
@@ -190,12 +190,12 @@ static stn_status read_all(struct reader *r)
     char wanted[64];
     for (int a = 0; a < r->mesh->ndim; a++) {
         snprintf(wanted, sizeof wanted, "',' and the placement of axis %s", r->mesh->names[a]);
-        if (a > 0 && !take(r, ","))
+        if (a > 0 && !accept_word(r, ","))
             return fail(r, wanted);
-        STNI_TRY(take_placement(r, a));
+        STNI_TRY(parse_placement(r, a));
     }
-    if (take(r, ", memory order"))
-        STNI_TRY(take_memory_order(r));
+    if (accept_word(r, ", memory order"))
+        STNI_TRY(parse_memory_order(r));
     skip_blanks(r);
     return *r->at ? fail(r, "its end: every axis of the mesh has a placement") : STN_OK;
 }

@@ -20,7 +20,7 @@ static size_t plane_bytes(const struct stni_conv_problem *real, enum stni_conv_r
     return ((size_t)stni_conv_elements(real, role) * stn_dtype_size((stn_dtype)real->dtype) + 63) / 64 * 64;
 }
 
-static struct planes take(char **workspace, const struct stni_conv_problem *real, enum stni_conv_role role)
+static struct planes carve(char **workspace, const struct stni_conv_problem *real, enum stni_conv_role role)
 {
     struct planes taken = {stni_conv_elements(real, role), {NULL}};
     for (int i = 0; i < 2; i++, *workspace += plane_bytes(real, role))
@@ -68,8 +68,8 @@ stn_status stni_conv_complex(stn_queue *queue, struct stni_onednn *library, cons
     char *workspace = args->workspace;
     struct planes planes[STNI_CONV_ROLES];
     for (int role = 0; role < STNI_CONV_ROLES; role++)
-        planes[role] = take(&workspace, &real, (enum stni_conv_role)role);
-    const struct planes others = take(&workspace, &real, (enum stni_conv_role)real.kind), *out = &planes[real.kind];
+        planes[role] = carve(&workspace, &real, (enum stni_conv_role)role);
+    const struct planes others = carve(&workspace, &real, (enum stni_conv_role)real.kind), *out = &planes[real.kind];
     for (int64_t image = 0; image < data->images; image++) {
         for (int role = 0; role < STNI_CONV_ROLES; role++)
             if (role != real.kind)

@@ -182,7 +182,7 @@ static void convert(void *to, stn_dtype to_dtype, const void *from, stn_dtype fr
     stni_box_convert_now(&dst, to_dtype, &src, from_dtype);
 }
 
-static float *take(char **workspace, int64_t n)
+static float *carve(char **workspace, int64_t n)
 {
     float *taken = (float *)(void *)*workspace;
     *workspace += wide_bytes(n);
@@ -198,14 +198,14 @@ static stn_status solve_wide(stn_queue *queue, struct stni_onednn *library, cons
     int64_t nx = stni_conv_elements(p, STNI_CONV_X), ny = stni_conv_elements(p, STNI_CONV_Y), nw = stni_conv_elements(p, STNI_CONV_WEIGHT);
     int same = p->weight_dtype == STN_DTYPE_F32, reads_x = p->kind != STNI_CONV_GRAD_INPUT, reads_y = p->kind != STNI_CONV_FORWARD;
     char *workspace = a->workspace;
-    struct stni_conv_data data = {.x = take(&workspace, nx), .y = take(&workspace, ny), .weight = a->data.weight, .images = 1,
+    struct stni_conv_data data = {.x = carve(&workspace, nx), .y = carve(&workspace, ny), .weight = a->data.weight, .images = 1,
                                   .accumulate = a->data.accumulate};
     if (!same) {
-        data.weight = take(&workspace, nw);
+        data.weight = carve(&workspace, nw);
         convert(data.weight, STN_DTYPE_F32, a->data.weight, dtype, nw);
     }
     if (a->data.bias != NULL) {
-        data.bias = take(&workspace, bias_elements(a));
+        data.bias = carve(&workspace, bias_elements(a));
         convert(data.bias, STN_DTYPE_F32, a->data.bias, dtype, bias_elements(a));
     }
     for (int64_t i = 0; i < a->data.images; i++) {

@@ -51,7 +51,7 @@ static struct stni_conv_problem problem(const struct solver *s, const struct stn
     return p;
 }
 
-static stn_status take_workspace(struct solver *s, struct stni_conv_args *a)
+static stn_status alloc_workspace(struct solver *s, struct stni_conv_args *a)
 {
     const size_t bytes = stn_op_workspace(s->call, STNI_CONV_SOLVE, s->dtype, a);
     if (bytes > s->workspace_bytes) {
@@ -75,7 +75,7 @@ static stn_status launch(struct solver *s, const struct stni_conv_image *x, cons
         a.problem.n = 1;
         a.data.images = s->images.n, a.data.x_step = x_step, a.data.y_step = y_step;
     }
-    STNI_TRY(take_workspace(s, &a));
+    STNI_TRY(alloc_workspace(s, &a));
     s->started = 1;
     return stn_op_launch(s->call, STNI_CONV_SOLVE, s->dtype, &a, sizeof a);
 }

@@ -59,7 +59,7 @@ stn_tensor *stn_sub_(stn_tensor *input, stn_tensor *other, double alpha)
     return stni_call(STNI_OP_sub_, 2, (stn_tensor *[]){input, other}, &attrs);
 }
 
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const struct add_attrs *add = call->attrs;
     out->a = add->alpha;
@@ -86,11 +86,11 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 static const struct stni_pointwise_rule add_rule = {
-    .op = STNI_POINTWISE_add, .linear = {3}, .numbers = take_numbers,
+    .op = STNI_POINTWISE_add, .linear = {3}, .numbers = read_numbers,
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {added_derivative, STNI_READS_NOTHING}},
 };
 static const struct stni_pointwise_rule sub_rule = {
-    .op = STNI_POINTWISE_sub, .dtypes = NOT_BOOL, .linear = {3}, .numbers = take_numbers,
+    .op = STNI_POINTWISE_sub, .dtypes = NOT_BOOL, .linear = {3}, .numbers = read_numbers,
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {subtracted_derivative, STNI_READS_NOTHING}},
 };
 

@@ -37,7 +37,7 @@ stn_tensor *stn_addcdiv_(stn_tensor *input, stn_tensor *tensor1, stn_tensor *ten
     return stni_call(STNI_OP_addcdiv_, 3, (stn_tensor *[]){input, tensor1, tensor2}, &attrs);
 }
 
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->a = ((const struct addc_attrs *)call->attrs)->value;
 }
@@ -74,11 +74,11 @@ static const stn_attr_schema schema[] = {{"value", STN_ATTR_NUMBER, offsetof(str
 
 static const struct stni_pointwise_rule mul_rule = {
     .op = STNI_POINTWISE_addcmul, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {3, 5},
-    .numbers = take_numbers,
+    .numbers = read_numbers,
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {first_factor, STNI_READS_IN(2)}, {second_factor, STNI_READS_IN(1)}},
 };
 static const struct stni_pointwise_rule div_rule = {
-    .op = STNI_POINTWISE_addcdiv, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, .numbers = take_numbers,
+    .op = STNI_POINTWISE_addcdiv, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, .numbers = read_numbers,
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {dividend, STNI_READS_IN(2)},
                    {divisor, STNI_READS_IN(1) | STNI_READS_IN(2)}},
 };

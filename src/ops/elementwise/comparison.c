@@ -110,7 +110,7 @@ stn_tensor *stn_isfinite(stn_tensor *input)
     return stni_call(STNI_OP_isfinite, 1, &input, NULL);
 }
 
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->operand[1] = ((const struct compare_attrs *)call->attrs)->other;
 }
@@ -123,7 +123,7 @@ static const stn_input_schema pair_inputs[] = {{"input", 0, 0}, {"other", 0, 0}}
 enum { ORDERED = STNI_FLOATING | STNI_INTEGER | STNI_BOOL };
 
 static const struct stni_pointwise_rule eq_rule = {
-    .op = STNI_POINTWISE_eq, .result = stni_dtype_bool, .compute = stni_dtype_same, .numbers = take_numbers,
+    .op = STNI_POINTWISE_eq, .result = stni_dtype_bool, .compute = stni_dtype_same, .numbers = read_numbers,
 };
 const stn_op_desc stni_op_eq = {
     .size = sizeof(stn_op_desc), .name = "eq", STN_INPUTS(stni_binary_inputs),
@@ -131,7 +131,7 @@ const stn_op_desc stni_op_eq = {
 };
 
 static const struct stni_pointwise_rule ne_rule = {
-    .op = STNI_POINTWISE_ne, .result = stni_dtype_bool, .compute = stni_dtype_same, .numbers = take_numbers,
+    .op = STNI_POINTWISE_ne, .result = stni_dtype_bool, .compute = stni_dtype_same, .numbers = read_numbers,
 };
 const stn_op_desc stni_op_ne = {
     .size = sizeof(stn_op_desc), .name = "ne", STN_INPUTS(stni_binary_inputs),
@@ -140,7 +140,7 @@ const stn_op_desc stni_op_ne = {
 
 static const struct stni_pointwise_rule lt_rule = {
     .op = STNI_POINTWISE_lt, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
-    .numbers = take_numbers,
+    .numbers = read_numbers,
 };
 const stn_op_desc stni_op_lt = {
     .size = sizeof(stn_op_desc), .name = "lt", STN_INPUTS(stni_binary_inputs),
@@ -149,7 +149,7 @@ const stn_op_desc stni_op_lt = {
 
 static const struct stni_pointwise_rule le_rule = {
     .op = STNI_POINTWISE_le, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
-    .numbers = take_numbers,
+    .numbers = read_numbers,
 };
 const stn_op_desc stni_op_le = {
     .size = sizeof(stn_op_desc), .name = "le", STN_INPUTS(stni_binary_inputs),
@@ -158,7 +158,7 @@ const stn_op_desc stni_op_le = {
 
 static const struct stni_pointwise_rule gt_rule = {
     .op = STNI_POINTWISE_gt, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
-    .numbers = take_numbers,
+    .numbers = read_numbers,
 };
 const stn_op_desc stni_op_gt = {
     .size = sizeof(stn_op_desc), .name = "gt", STN_INPUTS(stni_binary_inputs),
@@ -167,7 +167,7 @@ const stn_op_desc stni_op_gt = {
 
 static const struct stni_pointwise_rule ge_rule = {
     .op = STNI_POINTWISE_ge, .result = stni_dtype_bool, .compute = stni_dtype_same, .dtypes = ORDERED,
-    .numbers = take_numbers,
+    .numbers = read_numbers,
 };
 const stn_op_desc stni_op_ge = {
     .size = sizeof(stn_op_desc), .name = "ge", STN_INPUTS(stni_binary_inputs),

@@ -66,7 +66,7 @@ stn_tensor *stn_fill_(stn_tensor *input, double value)
     return stni_call(STNI_OP_fill_, 2, (stn_tensor *[]){input, NULL}, &attrs);
 }
 
-static void take_value(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_value(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const stn_number *value = &((const struct fill_attrs *)call->attrs)->value;
     const int to_bool = call->in_spec[TO]->layout.dtype == STN_DTYPE_BOOL && value->kind != STN_NUMBER_NONE;
@@ -74,7 +74,7 @@ static void take_value(const stn_op_call *call, struct stni_pointwise_numbers *o
 }
 
 #define FILL_RULE                                                                              \
-    .op = STNI_POINTWISE_copy, .promotes = 1 << TO, .numbers = take_value,                     \
+    .op = STNI_POINTWISE_copy, .promotes = 1 << TO, .numbers = read_value,                     \
     .derivative = {[FROM] = {stni_derivative_same, STNI_READS_NOTHING}}
 
 /* A pending sum of zeros is zeros on each rank. */

@@ -42,7 +42,7 @@ stn_tensor *stn_div_number_(stn_tensor *input, double other)
     return stni_call(STNI_OP_div_, 2, (stn_tensor *[]){input, NULL}, &attrs);
 }
 
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->operand[1] = ((const struct div_attrs *)call->attrs)->other;
 }
@@ -63,8 +63,8 @@ static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *g
 static const struct stni_pointwise_rule *variant(const void *attrs)
 {
     static const struct stni_pointwise_rule
-        towards_zero = {.op = STNI_POINTWISE_div_trunc, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers},
-        down = {.op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers};
+        towards_zero = {.op = STNI_POINTWISE_div_trunc, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers},
+        down = {.op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers};
     int64_t mode = ((const struct div_attrs *)attrs)->rounding_mode;
     return mode == STN_ROUND_NONE ? NULL : mode == STN_ROUND_TRUNC ? &towards_zero : &down;
 }
@@ -78,7 +78,7 @@ static const stn_attr_schema attrs_schema[] = {
 
 static const struct stni_pointwise_rule rule = {
     .op = STNI_POINTWISE_div, .result = stni_dtype_floating, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {1},
-    .numbers = take_numbers, .variant = variant,
+    .numbers = read_numbers, .variant = variant,
     .derivative = {{input_derivative, STNI_READS_IN(1)}, {other_derivative, STNI_READS_IN(1) | STNI_READS_OUT}},
 };
 

@@ -42,7 +42,7 @@ stn_tensor *stn_lerp_number_(stn_tensor *input, stn_tensor *end, double weight)
     return call_lerp_number(STNI_OP_lerp_, input, end, weight);
 }
 
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->operand[2] = ((const struct lerp_attrs *)call->attrs)->weight;
 }
@@ -70,7 +70,7 @@ static const stn_input_schema inputs[] = {{"input", 0, 0}, {"end", 0, 0}, {"weig
 static const stn_attr_schema attrs_schema[] = {{"weight", STN_ATTR_NUMBER, offsetof(struct lerp_attrs, weight), NULL}};
 
 static const struct stni_pointwise_rule rule = {
-    .op = STNI_POINTWISE_lerp, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, .numbers = take_numbers,
+    .op = STNI_POINTWISE_lerp, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, .numbers = read_numbers,
     .derivative = {{input_derivative, STNI_READS_IN(2)}, {times_weight, STNI_READS_IN(2)},
                    {weight_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)}},
 };

@@ -140,7 +140,7 @@ stn_tensor *stn_clamp_tensor_(stn_tensor *input, stn_tensor *min, stn_tensor *ma
 }
 
 /* What stands for one bound that is absent: it bounds nothing, and as the lowest kind of number it changes no dtype. */
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     static const stn_number lowest = {STN_NUMBER_BOOL, INT64_MIN, -INFINITY}, highest = {STN_NUMBER_BOOL, INT64_MAX, INFINITY};
     const struct clamp_attrs *attrs = call->attrs;
@@ -179,7 +179,7 @@ static const stn_attr_schema clamp_schema[] = {
 };
 
 static const struct stni_pointwise_rule clamp_rule = {
-    .op = STNI_POINTWISE_clamp, .dtypes = REALS, .numbers = take_numbers,
+    .op = STNI_POINTWISE_clamp, .dtypes = REALS, .numbers = read_numbers,
     .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(INPUT) | STNI_READS_OUT},
                    [MIN] = {min_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_OUT},
                    [MAX] = {max_derivative, STNI_READS_IN(INPUT) | STNI_READS_IN(MIN) | STNI_READS_IN(MAX)}},

@@ -17,7 +17,7 @@ static const struct stni_pointwise_rule *rule_of(const void *arg, const void *at
     return variant ? variant : rule;
 }
 
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     out->op = rule->op;
@@ -138,7 +138,7 @@ static stn_status check(stn_op_call *call)
 {
     const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     struct stni_pointwise_numbers numbers;
-    take_numbers(call, &numbers);
+    read_numbers(call, &numbers);
     STNI_TRY(check_operands(call, &numbers));
     stn_dtype promoted = promoted_dtype(call, &numbers), result = rule->result ? rule->result(call->attrs, promoted) : promoted;
     stn_dtype compute = rule->compute ? rule->compute(call->attrs, promoted) : result;
@@ -224,7 +224,7 @@ static int set_data(const stn_op_call *call, struct stni_pointwise_args *args)
 static void set_numbers(const stn_op_call *call, struct stni_pointwise_args *args)
 {
     struct stni_pointwise_numbers numbers;
-    take_numbers(call, &numbers);
+    read_numbers(call, &numbers);
     args->op = numbers.op;
     args->compute = (stn_dtype)call->note; /* check's finding */
     args->n_in = call->n_in;

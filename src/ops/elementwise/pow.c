@@ -34,7 +34,7 @@ stn_tensor *stn_pow_number_(stn_tensor *input, double exponent)
 }
 
 /* Squares, roots and reciprocals have rows of their own, which are quicker. */
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const stn_number *exponent = &((const struct pow_attrs *)call->attrs)->exponent;
     out->operand[1] = *exponent;
@@ -82,7 +82,7 @@ static const stn_input_schema inputs[] = {{"input", 0, 0}, {"exponent", 1, 0}};
 static const stn_attr_schema attrs_schema[] = {{"exponent", STN_ATTR_NUMBER, offsetof(struct pow_attrs, exponent), NULL}};
 
 static const struct stni_pointwise_rule rule = {
-    .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .numbers = take_numbers,
+    .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .numbers = read_numbers,
     .derivative = {{input_derivative, STNI_READS_IN(0) | STNI_READS_IN(1)},
                    {exponent_derivative, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_OUT}},
 };

@@ -77,7 +77,7 @@ stn_tensor *stn_remainder_number_(stn_tensor *input, double other)
     return with_number(STNI_OP_remainder_, input, other);
 }
 
-static void take_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->operand[1] = ((const struct rest_attrs *)call->attrs)->other;
 }
@@ -96,14 +96,14 @@ static stn_tensor *remainder_by_other(const stn_backward_call *call, stn_tensor 
 static const stn_attr_schema schema[] = {{"other", STN_ATTR_NUMBER, offsetof(struct rest_attrs, other), NULL}};
 
 static const struct stni_pointwise_rule floor_rule = {
-    .op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers,
+    .op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers,
 };
 static const struct stni_pointwise_rule fmod_rule = {
-    .op = STNI_POINTWISE_fmod, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers,
+    .op = STNI_POINTWISE_fmod, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers,
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {fmod_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
 };
 static const struct stni_pointwise_rule remainder_rule = {
-    .op = STNI_POINTWISE_remainder, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = take_numbers,
+    .op = STNI_POINTWISE_remainder, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers,
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {remainder_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
 };
 

@@ -81,14 +81,14 @@ stn_tensor *stn_nan_to_num_(stn_tensor *input, double nan, const double *posinf,
 }
 
 /* a is a power of ten, the sign of b says whether to multiply or to divide by it. */
-static void take_decimals(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_decimals(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     double decimals = (double)((const struct round_attrs *)call->attrs)->decimals;
     out->a = (stn_number){STN_NUMBER_FLOAT, 0, pow(10, fabs(decimals))};
     out->b = (stn_number){STN_NUMBER_FLOAT, 0, decimals};
 }
 
-static void take_replacements(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_replacements(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     static const double largest[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F32] = FLT_MAX, [STN_DTYPE_F64] = DBL_MAX, [STN_DTYPE_BF16] = 0x1.fep127, [STN_DTYPE_F16] = 65504};
@@ -124,10 +124,10 @@ static const struct stni_pointwise_rule trunc_rule = {
     .op = STNI_POINTWISE_trunc, .dtypes = STNI_FLOATING | STNI_INTEGER,
 };
 static const struct stni_pointwise_rule round_rule = {
-    .op = STNI_POINTWISE_round, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = take_decimals,
+    .op = STNI_POINTWISE_round, .dtypes = STNI_FLOATING | STNI_INTEGER, .numbers = read_decimals,
 };
 static const struct stni_pointwise_rule nan_rule = {
-    .op = STNI_POINTWISE_nan_to_num, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL, .numbers = take_replacements,
+    .op = STNI_POINTWISE_nan_to_num, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_BOOL, .numbers = read_replacements,
     .derivative = {{finite_derivative, STNI_READS_IN(0)}},
 };
 

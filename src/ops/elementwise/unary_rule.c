@@ -42,7 +42,7 @@ static stn_tensor *third_derivative(const stn_backward_call *call, stn_tensor *g
 
 /* Attributes */
 
-static void take_ab(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_ab(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const struct stni_unary_attrs *attrs = call->attrs;
     out->a = (stn_number){STN_NUMBER_FLOAT, 0, attrs->a};
@@ -50,7 +50,7 @@ static void take_ab(const stn_op_call *call, struct stni_pointwise_numbers *out)
 }
 
 /* The rows of the choices stand one after another, and each is three ops. */
-static void take_choice(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_choice(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->op += 3 * (unsigned)*(const int64_t *)call->attrs;
 }
@@ -95,8 +95,8 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 #define SIGNATURE_CHOICE .signature = "input, *, approximate=",
 
 #define FROM_NONE
-#define FROM_NUMBERS .numbers = take_ab,
-#define FROM_CHOICE .numbers = take_choice,
+#define FROM_NUMBERS .numbers = read_ab,
+#define FROM_CHOICE .numbers = read_choice,
 
 #define NEXT(name) .backward = STNI_OP_##name##_backward, .double_backward = STNI_OP_##name##_double_backward
 

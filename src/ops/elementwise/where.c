@@ -20,7 +20,7 @@ stn_tensor *stn_where(stn_tensor *condition, stn_tensor *input, stn_tensor *othe
     return stni_call(STNI_OP_where, 3, (stn_tensor *[]){condition, input, other}, NULL);
 }
 
-static void take_where_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_where_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const struct where_attrs *attrs = call->attrs;
     out->operand[INPUT] = attrs->input;
@@ -47,7 +47,7 @@ static const stn_attr_schema where_schema[] = {
 
 static const struct stni_pointwise_rule where_rule = {
     .op = STNI_POINTWISE_where, .promotes = 1 << INPUT | 1 << OTHER, .booleans = 1 << CONDITION,
-    .linear = {1 << INPUT | 1 << OTHER}, .numbers = take_where_numbers,
+    .linear = {1 << INPUT | 1 << OTHER}, .numbers = read_where_numbers,
     .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(CONDITION)},
                    [OTHER] = {other_derivative, STNI_READS_IN(CONDITION)}},
 };
@@ -76,7 +76,7 @@ stn_tensor *stn_masked_fill_(stn_tensor *input, stn_tensor *mask, double value)
     return stni_call(STNI_OP_masked_fill_, 3, (stn_tensor *[]){input, mask, NULL}, &attrs);
 }
 
-static void take_fill_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
+static void read_fill_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     out->operand[VALUE] = ((const struct fill_attrs *)call->attrs)->value;
 }
@@ -92,7 +92,7 @@ static stn_tensor *value_derivative(const stn_backward_call *call, stn_tensor *g
 }
 
 #define FILL_RULE                                                                                                       \
-    .op = STNI_POINTWISE_masked_fill, .promotes = 1 << FILLED, .booleans = 1 << MASK, .numbers = take_fill_numbers,     \
+    .op = STNI_POINTWISE_masked_fill, .promotes = 1 << FILLED, .booleans = 1 << MASK, .numbers = read_fill_numbers,     \
     .derivative = {[FILLED] = {filled_derivative, STNI_READS_IN(MASK)}, [VALUE] = {value_derivative, STNI_READS_IN(MASK)}}
 
 /* To fill with zeros is linear. */

@@ -69,7 +69,7 @@ static int keeps_parts(const struct stni_split *split, int64_t parts)
 }
 
 /* Copies the operand's cut of the label if it is by the chosen axes. */
-static int take_cut(struct placing *p, int operand, int label)
+static int copy_split(struct placing *p, int operand, int label)
 {
     const struct stni_layout *layout = &p->call->in_spec[operand]->layout;
     struct cut *cut = &p->cut[label];
@@ -105,7 +105,7 @@ static stn_status find_cuts(struct placing *p)
         if (cut->n_axes == 0)
             continue;
         int first = p->rule->leading >> label & 1 ? 0 : p->larger;
-        if (!take_cut(p, first, label) && !take_cut(p, 1 - first, label) && p->rule->parts[label] > 0)
+        if (!copy_split(p, first, label) && !copy_split(p, 1 - first, label) && p->rule->parts[label] > 0)
             STNI_TRY(cut_parts(p, label));
         for (int i = 0; i < cut->n_axes; i++)
             p->axis_order[at++] = (uint8_t)cut->axes[i];

@@ -36,7 +36,7 @@ static int choose(const stn_op_call *call, int n, const struct stni_follower *fo
     return moves ? longest(leader, n_dims, ranks) : -1;
 }
 
-static void take_cut(const stn_op_call *call, int n, const struct stni_follower *followers, struct stni_layout *leader, int dim)
+static void copy_split(const stn_op_call *call, int n, const struct stni_follower *followers, struct stni_layout *leader, int dim)
 {
     for (int i = 0; i < n; i++) {
         const struct stni_layout *in = &call->in_spec[followers[i].input]->layout;
@@ -58,7 +58,7 @@ stn_status stni_follow_lead(const stn_op_call *call, int n, const struct stni_fo
             ranks[d] *= leader->mesh->sizes[axis];
     }
     for (int d = 0; leader->mesh && d < leader->ndim; d++)
-        take_cut(call, n, followers, leader, d);
+        copy_split(call, n, followers, leader, d);
     return stni_layout_balance(call->context, leader);
 }
 

@@ -133,7 +133,7 @@ static stn_placement common_placement(const struct placing *p, int axis)
 }
 
 /* Copies the cut of output dim `d` from the largest operand that has the dim in full and sharded by the same axes. */
-static void take_cut(struct placing *p, int d)
+static void copy_split(struct placing *p, int d)
 {
     const stn_spec *best = NULL;
     for (int i = 0; i < p->n; i++) {
@@ -154,7 +154,7 @@ static int is_full_size(const struct placing *p, const stn_spec *in)
     return 1;
 }
 
-static void take_memory_order(struct placing *p)
+static void copy_memory_order(struct placing *p)
 {
     for (int i = 0; i < p->n; i++) {
         const stn_spec *in = p->in[i];
@@ -175,8 +175,8 @@ static void place_output(struct placing *p)
         p->out.placement[a] = p->partial[a] ? stn_partial(STN_SUM) : common_placement(p, a);
     }
     for (int d = 0; d < p->out.ndim; d++)
-        take_cut(p, d);
-    take_memory_order(p);
+        copy_split(p, d);
+    copy_memory_order(p);
 }
 
 /* The first set of operands, all present, that contains the changed one and in which the op is linear. */

@@ -155,7 +155,7 @@ static void set_placements(const struct placing *p, dim_fn dim_of, uint32_t sums
 #define ALL_POINTS (SUM(POINTS) | SUM(POINTS + 1) | SUM(POINTS + 2))
 
 /* Cuts where an operand has them; a dim of another keeps them, or stays balanced. */
-static void take_cuts(const struct placing *p, dim_fn dim_of, struct stni_layout *to)
+static void copy_splits(const struct placing *p, dim_fn dim_of, struct stni_layout *to)
 {
     static const dim_fn dims[] = {input_dim, grid_dim, output_dim};
     for (int i = 0; i < p->call->n_in; i++)
@@ -194,7 +194,7 @@ stn_status stni_sample_place(const stn_op_call *call, const int64_t *shape, stru
     };
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         set_placements(&p, tensors[i].dim, tensors[i].sums, tensors[i].layout);
-        take_cuts(&p, tensors[i].dim, tensors[i].layout);
+        copy_splits(&p, tensors[i].dim, tensors[i].layout);
     }
     return STN_OK;
 }

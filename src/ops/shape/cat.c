@@ -105,7 +105,7 @@ static stn_placement common_placement(const stn_op_call *call, int axis, int ndi
 }
 
 /* The cut of a dim is that of the largest tensor which has it sharded by the same axes; along the dim that grows, in proportion. */
-static stn_status take_cut(const stn_op_call *call, int cat_dim, int d, struct stni_layout *out)
+static stn_status copy_split(const stn_op_call *call, int cat_dim, int d, struct stni_layout *out)
 {
     const stn_spec *best = NULL;
     for (int i = 0; i < call->n_in; i++) {
@@ -167,7 +167,7 @@ static void make_map(const stn_spec *in, int dim, int64_t begin, struct stni_rem
     map->segment[dim][0].dst = begin;
 }
 
-static void take_memory_order(const stn_op_call *call, struct stni_layout *out)
+static void copy_memory_order(const stn_op_call *call, struct stni_layout *out)
 {
     const stn_spec *best = NULL;
     for (int i = 0; i < call->n_in; i++)
@@ -188,8 +188,8 @@ static stn_status place(stn_op_call *call)
     for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
         out.placement[a] = stays_partial(call, a) ? call->in_spec[0]->layout.placement[a] : common_placement(call, a, out.ndim);
     for (int d = 0; out.mesh && d < out.ndim; d++)
-        STNI_TRY(take_cut(call, dim, d, &out));
-    take_memory_order(call, &out);
+        STNI_TRY(copy_split(call, dim, d, &out));
+    copy_memory_order(call, &out);
     STNI_TRY(stni_layout_balance(call->context, &out));
     STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
     call->note = 0;

@@ -73,7 +73,7 @@ static stn_tensor *search(const stn_op_call *call, const struct operands *o, stn
     return stni_call(STNI_OP_order_search, 2, in, &attrs);
 }
 
-static stn_status judge_sorter(const stn_op_call *call, const struct stni_layout *sorter)
+static stn_status check_sorter(const stn_op_call *call, const struct stni_layout *sorter)
 {
     const struct stni_layout *sequence = &call->in_spec[0]->layout;
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
@@ -106,7 +106,7 @@ static stn_status searchsorted(stn_op_call *call)
     if (attrs->right && attrs->side == LEFT)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'side' got left and 'right' true, wanted one of them, or the same");
     if (call->in_spec[2]) {
-        STNI_TRY(judge_sorter(call, &call->in_spec[2]->layout));
+        STNI_TRY(check_sorter(call, &call->in_spec[2]->layout));
         sequence = in_order(call, sequence, call->in[2]);
     }
     call->out[0] = search(call, &o, sequence, attrs->right || attrs->side == RIGHT, attrs->out_int32);

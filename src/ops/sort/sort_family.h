@@ -53,7 +53,7 @@ struct stni_sort_search_attrs {
     int64_t right, out_int32;
 };
 
-/* order_sort: a dim in order. Equal elements keep theirs. */
+/* order_sort: a stable sort of a dim. */
 struct stni_sort_sort_attrs {
     int64_t dim, descending;
 };

@@ -127,7 +127,7 @@ struct stni_sort_pack_args {
 
 stn_status stni_sort_pack_cpu(stn_queue *queue, const void *args);
 
-/* Each line, one dim of the input, in order; equal elements keep theirs. */
+/* A stable sort of each line, one dim of the input. */
 struct stni_sort_sort_args {
     struct stni_order order;
     struct stni_sort_lines lines;
@@ -147,7 +147,7 @@ struct stni_sort_run {
     int64_t piece;
 };
 
-/* Dense runs in order, one from each rank, that lie in the order of the pieces of these ranks, as one: equal elements keep their order. */
+/* A stable merge of dense runs in order, one from each rank, that lie in the order of the pieces of these ranks. */
 struct stni_sort_runs_args {
     struct stni_order order;
     int n_pieces;

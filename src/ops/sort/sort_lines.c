@@ -1,4 +1,4 @@
-/* order_sort: a dim in order, and where its elements were. Equal elements keep their order.
+/* order_sort: a stable sort of a dim, and where its elements were.
  *
  * A sharded dim is made whole where another dim can be sharded instead, and the result has that layout. Elsewhere the ranks that share a line sort it
  * together (sort_shared.c), one line per call: sort.c makes the calls. */

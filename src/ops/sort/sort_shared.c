@@ -4,7 +4,7 @@
  *     choose   the elements with which each rank's part of the result begins, by counting: their places are known
  *     deal     how many of its elements each rank has for each other
  *     send     values and indices, an exchange each
- *     merge    what came, a run from each rank, in the order of their pieces: so equal elements keep theirs
+ *     merge    what came, a run from each rank, in the order of their pieces: so the sort is stable
  *
  * The parts are exact, so nothing has to be moved after it. */
 #include "core/base/host_alloc.h"

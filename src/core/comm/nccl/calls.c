@@ -71,7 +71,7 @@ static struct stni_nccl_watched *watched_create(void)
     return w;
 }
 
-static struct stni_nccl_watched *take_spare(struct stni_nccl_member *m)
+static struct stni_nccl_watched *pop_spare(struct stni_nccl_member *m)
 {
     pthread_mutex_lock(&m->family->lock);
     struct stni_nccl_watched *w = m->spare;
@@ -121,7 +121,7 @@ stn_status stni_nccl_begin(struct stni_nccl_member *m, stn_queue *queue, const s
 {
     STNI_TRY(check_queue(m, queue, coll, error));
     pthread_mutex_lock(&m->family->calls);
-    struct stni_nccl_watched *w = take_spare(m);
+    struct stni_nccl_watched *w = pop_spare(m);
     stn_status status = STN_OK;
     if (atomic_load(&m->family->aborted)) {
         status = stni_nccl_fail_aborted(m, error);

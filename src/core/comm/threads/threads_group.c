@@ -120,7 +120,7 @@ static void unlink_pending_send(struct stni_thread_slot *slot, struct stni_threa
 }
 
 /* The oldest pending send from `peer`, now taken; NULL if none has come. */
-static struct stni_thread_pending_send *take_pending_send(const struct call *call, int peer)
+static struct stni_thread_pending_send *pop_pending_send(const struct call *call, int peer)
 {
     struct stni_thread_slot *slot = slot_of(call, call->member->rank);
     struct stni_thread_pending_send *found = NULL;
@@ -174,7 +174,7 @@ static stn_status receive_all(struct call *call, int *moved)
         if (call->received[i])
             continue;
         int peer = m->recv[i].peer;
-        struct stni_thread_pending_send *send = take_pending_send(call, peer);
+        struct stni_thread_pending_send *send = pop_pending_send(call, peer);
         if (send) {
             *moved = 1;
             STNI_TRY(receive(call, i, send));
