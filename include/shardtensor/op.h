@@ -113,7 +113,7 @@ typedef struct stn_op_call {
     const stn_spec **out_spec;      /* place */
     stn_meta *out_meta;             /* check */
     void *arg;                      /* the descriptor's */
-    uint64_t note;                  /* place may leave a word for run: it is kept with the specs. 0 before */
+    uint64_t note;                  /* check and place may leave a word for run: it is kept with the specs. 0 before */
     void *kept;                     /* run: the op's kept_size bytes of such calls. NULL where the op has none */
 } stn_op_call;
 

@@ -8,8 +8,6 @@
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 
-#include <shardtensor/ops.h>
-
 struct stni_leaf *stni_leaf_create(stn_tensor *tensor)
 {
     struct stni_leaf *leaf = stni_calloc(1, sizeof *leaf);
