@@ -1,6 +1,6 @@
 /* Agreement: what one rank found, all ranks know. */
 #include "harness.h"
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Contexts: options, kept errors, statistics, and an end that leaves nothing. */
 #include "core/counted.h"
 #include "harness.h"
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 
 #include "core/tensor/tensor.h"
 

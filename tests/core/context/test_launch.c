@@ -1,7 +1,7 @@
 /* What stn_launch and stn_context_create do where they fail: memory that runs out, options that are wrong. */
 #include "core/counted.h"
 #include "harness.h"
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "core/counted.h"
 #include "core/gaps.h"
 #include "harness.h"
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 
 #include "core/tensor/tensor.h"
 

@@ -1,7 +1,7 @@
 /* Redistribution between ranks: thousands of random pairs of layouts keep every bit, or the value that pending reductions stand for. */
 #include "harness.h"
 
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 #include "core/shard/random_spec.h"
 #include "core/shard/sample.h"
 #include "core/shard/world.h"

@@ -1,7 +1,7 @@
 /* What a redistribution sends, and to whom: the counts that contract 16 promises. */
 #include "harness.h"
 
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 #include "core/shard/sample.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Handles that outlive their context: released in any order, on any thread, they give everything back. */
 #include "core/counted.h"
 #include "harness.h"
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 
 #include "core/tensor/dlpack.h"
 #include "core/tensor/tensor.h"

@@ -1,7 +1,7 @@
 /* Scopes: who owns what is made, and where errors go. */
 #include "core/counted.h"
 #include "harness.h"
-#include "core/ranks.h"
+#include "core/core_ranks.h"
 
 #include "core/tensor/tensor.h"
 

@@ -1,5 +1,5 @@
 /* Contexts for the tests of the core, on ranks of MPI. */
-#include "ranks.h"
+#include "core_ranks.h"
 
 #include "counted.h"
 #include "harness.h"
