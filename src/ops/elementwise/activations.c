@@ -1,15 +1,26 @@
-/* The typed functions of the activations of activation.h. */
+/* The typed functions of the activations of activation.h, and those in place. */
 #include "ops/elementwise/unary_rule.h"
 #include "ops/common/call.h"
 
-#include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_in_place.h>
 
-stn_tensor *stn_gelu(stn_tensor *input, stn_gelu_approximation approximation)
+static stn_tensor *call_gelu(enum stni_op_index op, stn_tensor *input, stn_gelu_approximation approximation)
 {
     const int64_t attrs = approximation;
     if (approximation != STN_GELU_ERF && approximation != STN_GELU_TANH)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "gelu: approximation got %d, wanted STN_GELU_ERF or STN_GELU_TANH", (int)approximation);
-    return stni_call(STNI_OP_gelu, 1, &input, &attrs);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: approximation got %d, wanted STN_GELU_ERF or STN_GELU_TANH",
+                              stni_op_table[op]->name, (int)approximation);
+    return stni_call(op, 1, &input, &attrs);
+}
+
+stn_tensor *stn_gelu(stn_tensor *input, stn_gelu_approximation approximation)
+{
+    return call_gelu(STNI_OP_gelu, input, approximation);
+}
+
+stn_tensor *stn_gelu_(stn_tensor *input, stn_gelu_approximation approximation)
+{
+    return call_gelu(STNI_OP_gelu_, input, approximation);
 }
 
 stn_tensor *stn_relu(stn_tensor *input)
@@ -17,9 +28,19 @@ stn_tensor *stn_relu(stn_tensor *input)
     return stni_call(STNI_OP_relu, 1, &input, NULL);
 }
 
+stn_tensor *stn_relu_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_relu_, 1, &input, NULL);
+}
+
 stn_tensor *stn_silu(stn_tensor *input)
 {
     return stni_call(STNI_OP_silu, 1, &input, NULL);
+}
+
+stn_tensor *stn_silu_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_silu_, 1, &input, NULL);
 }
 
 stn_tensor *stn_mish(stn_tensor *input)
@@ -27,9 +48,19 @@ stn_tensor *stn_mish(stn_tensor *input)
     return stni_call(STNI_OP_mish, 1, &input, NULL);
 }
 
+stn_tensor *stn_mish_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_mish_, 1, &input, NULL);
+}
+
 stn_tensor *stn_logsigmoid(stn_tensor *input)
 {
     return stni_call(STNI_OP_logsigmoid, 1, &input, NULL);
+}
+
+stn_tensor *stn_logsigmoid_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_logsigmoid_, 1, &input, NULL);
 }
 
 stn_tensor *stn_selu(stn_tensor *input)
@@ -37,9 +68,19 @@ stn_tensor *stn_selu(stn_tensor *input)
     return stni_call(STNI_OP_selu, 1, &input, NULL);
 }
 
+stn_tensor *stn_selu_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_selu_, 1, &input, NULL);
+}
+
 stn_tensor *stn_relu6(stn_tensor *input)
 {
     return stni_call(STNI_OP_relu6, 1, &input, NULL);
+}
+
+stn_tensor *stn_relu6_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_relu6_, 1, &input, NULL);
 }
 
 stn_tensor *stn_hardsigmoid(stn_tensor *input)
@@ -47,9 +88,19 @@ stn_tensor *stn_hardsigmoid(stn_tensor *input)
     return stni_call(STNI_OP_hardsigmoid, 1, &input, NULL);
 }
 
+stn_tensor *stn_hardsigmoid_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_hardsigmoid_, 1, &input, NULL);
+}
+
 stn_tensor *stn_hardswish(stn_tensor *input)
 {
     return stni_call(STNI_OP_hardswish, 1, &input, NULL);
+}
+
+stn_tensor *stn_hardswish_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_hardswish_, 1, &input, NULL);
 }
 
 stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold)
@@ -58,10 +109,22 @@ stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold)
     return stni_call(STNI_OP_softplus, 1, &input, &attrs);
 }
 
+stn_tensor *stn_softplus_(stn_tensor *input, double beta, double threshold)
+{
+    const struct stni_unary_attrs attrs = {beta, threshold};
+    return stni_call(STNI_OP_softplus_, 1, &input, &attrs);
+}
+
 stn_tensor *stn_elu(stn_tensor *input, double alpha)
 {
     const struct stni_unary_attrs attrs = {alpha, 0};
     return stni_call(STNI_OP_elu, 1, &input, &attrs);
+}
+
+stn_tensor *stn_elu_(stn_tensor *input, double alpha)
+{
+    const struct stni_unary_attrs attrs = {alpha, 0};
+    return stni_call(STNI_OP_elu_, 1, &input, &attrs);
 }
 
 stn_tensor *stn_celu(stn_tensor *input, double alpha)
@@ -70,14 +133,32 @@ stn_tensor *stn_celu(stn_tensor *input, double alpha)
     return stni_call(STNI_OP_celu, 1, &input, &attrs);
 }
 
+stn_tensor *stn_celu_(stn_tensor *input, double alpha)
+{
+    const struct stni_unary_attrs attrs = {alpha, 0};
+    return stni_call(STNI_OP_celu_, 1, &input, &attrs);
+}
+
 stn_tensor *stn_leaky_relu(stn_tensor *input, double negative_slope)
 {
     const struct stni_unary_attrs attrs = {negative_slope, 0};
     return stni_call(STNI_OP_leaky_relu, 1, &input, &attrs);
 }
 
+stn_tensor *stn_leaky_relu_(stn_tensor *input, double negative_slope)
+{
+    const struct stni_unary_attrs attrs = {negative_slope, 0};
+    return stni_call(STNI_OP_leaky_relu_, 1, &input, &attrs);
+}
+
 stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_val)
 {
     const struct stni_unary_attrs attrs = {min_val, max_val};
     return stni_call(STNI_OP_hardtanh, 1, &input, &attrs);
+}
+
+stn_tensor *stn_hardtanh_(stn_tensor *input, double min_val, double max_val)
+{
+    const struct stni_unary_attrs attrs = {min_val, max_val};
+    return stni_call(STNI_OP_hardtanh_, 1, &input, &attrs);
 }
