@@ -76,7 +76,7 @@ stn_status stni_contents_add_number(struct stni_contents *contents, const char *
     return stni_contents_add_text(contents, name, text);
 }
 
-int stni_number_of_text(const char *text, uint64_t *out)
+int stni_parse_number(const char *text, uint64_t *out)
 {
     uint64_t value = 0;
     if (!*text)
@@ -100,7 +100,7 @@ stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stn
         const char *key = contents->metadata[i].key, *text = stn_file_metadata(load->file, key);
         if (!text)
             return stni_error_set(&load->error, STN_ERR_NOT_FOUND, "%s: %s: no metadata '%s'", what, load->path, key);
-        if (!stni_number_of_text(text, &contents->numbers[i]))
+        if (!stni_parse_number(text, &contents->numbers[i]))
             return stni_error_set(&load->error, STN_ERR_IO, "%s: %s: metadata '%s' is '%.24s', wanted a number", what, load->path, key, text);
     }
     return STN_OK;

@@ -22,7 +22,7 @@ stn_status stni_contents_add_text(struct stni_contents *contents, const char *ke
 stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stni_load *load, const char *what);
 
 /* A number as text, in digits alone, so that no locale has a say. 1 on success. */
-int stni_number_of_text(const char *text, uint64_t *out);
+int stni_parse_number(const char *text, uint64_t *out);
 
 void stni_contents_fini(struct stni_contents *contents);
 

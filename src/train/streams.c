@@ -102,7 +102,7 @@ stn_status stni_streams_add(stn_context *context, struct stni_contents *contents
 
 static stn_status read_number(struct stni_load *load, const stn_metadata *text, uint64_t *out)
 {
-    if (stni_number_of_text(text->value, out))
+    if (stni_parse_number(text->value, out))
         return STN_OK;
     return stni_error_set(&load->error, STN_ERR_IO, "checkpoint: %s: metadata '%s' is '%.24s', wanted a number", load->path, text->key,
                           text->value);

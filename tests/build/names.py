@@ -11,30 +11,30 @@ import sys
 
 TAG = re.compile(r"^(?:typedef )?(struct|union|enum) (stni_\w+) \{", re.MULTILINE)
 FUNCTION = re.compile(r"^(?!static)[a-z][\w \*]*?\b(stni_\w+)\(", re.MULTILINE)
-SUFFIXES = {".c", ".h", ".inc"}
+SUFFIXES = {".c", ".cu", ".cuh", ".h", ".inc"}
+SOURCES = {".c", ".cu"}
 
-# Prefixes of two words that are one folder's: what begins with them is defined there and nowhere else.
-OWNED = {
-    "stni_mempool_": "src/core/device",
-    "stni_axis_roles_": "src/core/redistribute",
-    "stni_coll_": "src/core/comm",
-    "stni_sort_": "src/ops/sort",
-    "stni_pool_": "src/ops/pool",
-    "stni_onednn_": "src/ops/onednn",
-    "stni_gemm_": "src/ops/cpu",
-    "stni_conv_": "src/ops/conv",
-    "stni_matmul_": "src/ops/matmul",
-    "stni_softmax_": "src/ops/softmax",
+# The first word of a name says what it is about, and belongs to the one folder that is about that. These are about more than a folder is.
+SHARED = {
+    # What is done, whoever does it.
+    "check", "cuda", "place",
+    # Handles and metadata, on which folders further to the right build: hooks of tensors, rules of placement on layouts and dims.
+    "context", "dim", "halo", "layout", "pointwise", "rng", "tensor", "thread",
 }
-
 
 # The set of a context is chosen once; who runs a kernel asks the queue. Only a device without a context takes the widest.
 WIDEST = ("src/core/base/isa.c", "src/core/base/isa.h", "src/core/device/device.c")
 
 
+def folder_of(path):
+    """src/core/box, src/ops/dist, src/autograd: where folders are about one thing."""
+    parts = path.split("/")
+    return "/".join(parts[:3] if parts[1] in ("core", "ops") else parts[:2])
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
-    tags, problems, seen = collections.defaultdict(list), [], 0
+    tags, homes, problems, seen = collections.defaultdict(list), collections.defaultdict(dict), [], 0
     for file in sorted((root / "src").rglob("*")):
         if file.suffix not in SUFFIXES:
             continue
@@ -43,13 +43,13 @@ def main():
             tags[match.group(2)].append(path)
         if "stni_isa_best(" in text and path not in WIDEST:
             problems.append(f"{path}: asks for the widest instruction set, wanted that of the queue or the context")
-        if file.suffix != ".c":
+        if file.suffix not in SOURCES:
             continue
         for name in FUNCTION.findall(text):
             seen += 1
-            for prefix, folder in OWNED.items():
-                if name.startswith(prefix) and not path.startswith(folder + "/"):
-                    problems.append(f"{path}: {name} is defined outside of {folder}, whose prefix it has")
+            homes[name.split("_")[1]].setdefault(folder_of(path), f"{name} in {path}")
+    problems += [f"stni_{word}_ belongs to several folders: {', '.join(where.values())}"
+                 for word, where in sorted(homes.items()) if len(where) > 1 and word not in SHARED]
     problems += [f"{tag} is defined in {', '.join(paths)}" for tag, paths in sorted(tags.items()) if len(paths) > 1]
     for problem in problems:
         print(problem)

@@ -1,5 +1,14 @@
 #include "core/box/box_range.h"
 
+stn_box stni_box_along(const stn_box *box, int dim, int64_t begin, int64_t length, size_t element_size)
+{
+    stn_box range = *box;
+    if (range.data != NULL)
+        range.data = (char *)range.data + begin * box->strides[dim] * (int64_t)element_size;
+    range.shape[dim] = length;
+    return range;
+}
+
 struct range {
     const stn_box *box;
     stni_box_visit visit;

@@ -30,7 +30,7 @@ static void close_sum(const struct stni_attention_args *p, const struct stni_att
     stn_box from = to;
     from.data = sum->wide;
     if (sum->wide != NULL && sum->at.data != NULL && sum->n > 0)
-        stni_box_convert_now(&to, p->dtype, &from, STN_DTYPE_F32);
+        stni_convert_box_now(&to, p->dtype, &from, STN_DTYPE_F32);
 }
 
 static void backward(const struct stni_attention_args *p)

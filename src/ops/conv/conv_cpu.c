@@ -179,7 +179,7 @@ static void convert(void *to, stn_dtype to_dtype, const void *from, stn_dtype fr
 {
     stn_box dst = {.data = to, .ndim = 1, .shape = {n}, .strides = {1}}, src = dst;
     src.data = (void *)(uintptr_t)from;
-    stni_box_convert_now(&dst, to_dtype, &src, from_dtype);
+    stni_convert_box_now(&dst, to_dtype, &src, from_dtype);
 }
 
 static float *carve(char **workspace, int64_t n)

@@ -35,7 +35,7 @@ static void convert(const stn_box *dst, stn_dtype to, const stn_box *src, stn_dt
         convert(dst, to, src, from, d + 1, to_data + i * to_step, from_data + i * from_step);
 }
 
-void stni_box_convert_now(const stn_box *dst, stn_dtype to, const stn_box *src, stn_dtype from)
+void stni_convert_box_now(const stn_box *dst, stn_dtype to, const stn_box *src, stn_dtype from)
 {
     if (dst->ndim == 0)
         convert_line(1, dst->data, to, 0, src->data, from, 0);

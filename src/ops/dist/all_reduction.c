@@ -65,7 +65,7 @@ static stn_tensor *arriving(const stn_backward_call *call)
 static stn_status backward(stn_backward_call *call)
 {
     const struct stni_all_reduction_attrs *attrs = call->attrs;
-    return stni_reduction_backward(call, attrs->mesh, attrs->op, arriving);
+    return stni_all_reduction_backward(call, attrs->mesh, attrs->op, arriving);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};

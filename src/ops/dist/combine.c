@@ -1,6 +1,7 @@
 #include "ops/dist/combine.h"
 
 #include "core/base/host_alloc.h"
+#include "core/box/box_range.h"
 #include "core/redistribute/identity.h"
 
 #include <stdlib.h>
@@ -44,15 +45,6 @@ stn_status stni_ranges_cover(stn_context *context, const struct stni_message_ran
     *out = cover_of(sorted, n, length);
     stni_free(sorted);
     return STN_OK;
-}
-
-stn_box stni_box_along(const stn_box *box, int dim, int64_t begin, int64_t length, size_t element_size)
-{
-    stn_box range = *box;
-    if (range.data != NULL)
-        range.data = (char *)range.data + begin * box->strides[dim] * (int64_t)element_size;
-    range.shape[dim] = length;
-    return range;
 }
 
 /* One range of the result, in which all sources begin and end together. */

@@ -16,9 +16,6 @@ struct stni_cover {
 stn_status stni_ranges_cover(stn_context *context, const struct stni_message_range *parts, int64_t n, int64_t length,
                              struct stni_cover *out);
 
-/* Elements begin … of a box along a dim. */
-stn_box stni_box_along(const stn_box *box, int dim, int64_t begin, int64_t length, size_t element_size);
-
 /* out = what the sources bring, sources[i] to the range parts[i] of `out` along `dim`: combined by `op` in the order
  * of the list. On the queue. */
 stn_status stni_ranges_combine(stn_context *context, const stn_box *out, int dim,

@@ -2,6 +2,7 @@
  * dist.h but all_reduce run here. */
 #include "core/base/host_alloc.h"
 #include "core/box/box.h"
+#include "core/box/box_range.h"
 #include "core/comm/collective.h"
 #include "core/redistribute/identity.h"
 #include "ops/common/call.h"
@@ -235,7 +236,7 @@ static stn_tensor *arriving(const stn_backward_call *call)
 static stn_status backward(stn_backward_call *call)
 {
     const struct stni_route_attrs *attrs = call->attrs;
-    return stni_reduction_backward(call, attrs->mesh, attrs->op, arriving);
+    return stni_all_reduction_backward(call, attrs->mesh, attrs->op, arriving);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "route"}};

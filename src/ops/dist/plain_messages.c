@@ -2,6 +2,7 @@
 #include "ops/dist/plain.h"
 
 #include "core/base/host_alloc.h"
+#include "core/box/box_range.h"
 #include "core/redistribute/identity.h"
 #include "ops/dist/combine.h"
 #include "ops/dist/halo_line.h"

@@ -5,7 +5,7 @@
 #include <shardtensor/autograd.h>
 #include <shardtensor/ops.h>
 
-stn_status stni_reduction_backward(stn_backward_call *call, int64_t mesh, int64_t op,
+stn_status stni_all_reduction_backward(stn_backward_call *call, int64_t mesh, int64_t op,
                                    stn_tensor *(*arriving)(const stn_backward_call *call))
 {
     const stn_mesh *ranks = call->context->shard.meshes[mesh];

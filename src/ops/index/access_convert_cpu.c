@@ -6,6 +6,6 @@ stn_status stni_access_convert_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_access_convert_args *a = args;
     (void)queue;
-    stni_box_convert_now(&a->dst, a->to, &a->src, a->from);
+    stni_convert_box_now(&a->dst, a->to, &a->src, a->from);
     return STN_OK;
 }

@@ -145,13 +145,13 @@ static stn_status unpad(stn_tensor *local, const stn_spec *spec, const struct ha
     return finish(move(&w, *out, local, 1), &unpad_desc, attrs, local, out);
 }
 
-stn_status stni_halo_check(const stn_halo *halo, const stn_spec *spec, const char *what)
+stn_status stni_halo_pad_check(const stn_halo *halo, const stn_spec *spec, const char *what)
 {
     struct stni_widths w;
     return read_widths(halo, spec, what, &w);
 }
 
-stn_status stni_halo_take(stn_tensor *tensor, const stn_halo *halo, const struct stni_local_axes *axes,
+stn_status stni_halo_pad_take(stn_tensor *tensor, const stn_halo *halo, const struct stni_local_axes *axes,
                           stn_tensor **out)
 {
     struct halo_attrs attrs;
@@ -165,11 +165,11 @@ static stn_status pad_whole(stn_tensor *tensor, const stn_halo *halo, stn_grad_c
     const stn_spec *spec;
     stn_tensor *whole;
     STNI_TRY(stni_check_convention(tensor->context, convention, "halo_pad"));
-    STNI_TRY(stni_halo_check(halo, tensor->spec, "halo_pad"));
+    STNI_TRY(stni_halo_pad_check(halo, tensor->spec, "halo_pad"));
     STNI_TRY(stni_gradient_spec(tensor->spec, &spec));
     const int64_t replicas = convention == STN_GRAD_PER_RANK ? stni_axes_of_kind(spec, STN_PLACE_REPLICATE) : 0;
     STNI_TRY(stni_move(tensor, spec, &whole));
-    stn_status status = stni_halo_take(whole, halo, &(struct stni_local_axes){.sum_axes = replicas}, out);
+    stn_status status = stni_halo_pad_take(whole, halo, &(struct stni_local_axes){.sum_axes = replicas}, out);
     stni_tensor_drop(&whole);
     return status;
 }

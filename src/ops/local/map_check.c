@@ -71,7 +71,7 @@ static stn_status check_halo(const struct stni_map *m, int i)
         return stni_fail(m->context, STN_ERR_PARTIAL,
                          "local_map: in[%d] has margins and a reduction of it is pending, wanted other in_placements",
                          i);
-    return stni_map_halo(m, i) ? stni_halo_check(stni_map_halo(m, i), m->want[i], what) : STN_OK;
+    return stni_map_halo(m, i) ? stni_halo_pad_check(stni_map_halo(m, i), m->want[i], what) : STN_OK;
 }
 
 static stn_status check_input(struct stni_map *m, int i)

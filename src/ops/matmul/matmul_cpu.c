@@ -118,13 +118,13 @@ static stn_status solve_wide(stn_queue *queue, struct stni_onednn *library, cons
     stn_box narrow, wide;
     w.dtype = STN_DTYPE_F32;
     w.a = widen(p, &p->a, p->m, p->k, &workspace, &narrow, &wide);
-    stni_box_convert_now(&wide, STN_DTYPE_F32, &narrow, p->dtype);
+    stni_convert_box_now(&wide, STN_DTYPE_F32, &narrow, p->dtype);
     w.b = widen(p, &p->b, p->k, p->n, &workspace, &narrow, &wide);
-    stni_box_convert_now(&wide, STN_DTYPE_F32, &narrow, p->dtype);
+    stni_convert_box_now(&wide, STN_DTYPE_F32, &narrow, p->dtype);
     w.c = widen(p, &p->c, p->m, p->n, &workspace, &narrow, &wide);
     w.workspace = workspace;
     STNI_TRY(solve(queue, library, &w));
-    stni_box_convert_now(&narrow, p->dtype, &wide, STN_DTYPE_F32);
+    stni_convert_box_now(&narrow, p->dtype, &wide, STN_DTYPE_F32);
     return STN_OK;
 }
 

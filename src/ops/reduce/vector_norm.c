@@ -34,7 +34,7 @@ stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int
     return stni_call(STNI_OP_vector_norm, 1, &input, &attrs);
 }
 
-stn_tensor *stni_norm_root(stn_tensor *s, double p)
+stn_tensor *stni_vector_norm_root(stn_tensor *s, double p)
 {
     stn_tensor *none = stn_eq_number(s, 0);
     return stn_masked_fill(stn_pow_number(stn_masked_fill(s, none, 1), 1 / p), none, p > 0 ? 0 : INFINITY);
@@ -47,7 +47,7 @@ static stn_tensor *reduced(stn_tensor *a, double p, int n, const int *dims, int 
         return p > 0 ? stn_amax(a, n, dims, keepdim) : stn_amin(a, n, dims, keepdim);
     if (p == 0)
         return stn_sum(stn_ne_number(a, 0), n, dims, keepdim);
-    return p == 1 ? stn_sum(a, n, dims, keepdim) : stni_norm_root(stn_sum(stn_pow_number(a, p), n, dims, keepdim), p);
+    return p == 1 ? stn_sum(a, n, dims, keepdim) : stni_vector_norm_root(stn_sum(stn_pow_number(a, p), n, dims, keepdim), p);
 }
 
 stn_tensor *stni_vector_norm(stn_tensor *x, double p, int n, const int *dims, int keepdim, int wide)

@@ -11,6 +11,6 @@ stn_tensor *stni_vector_norm(stn_tensor *input, double ord, int n_dims, const in
 stn_tensor *stni_euclidean_norm(stn_tensor *input, int n_dims, const int *dims, int keepdim, int wide);
 
 /* s^(1/p), with the gradient 0 where s is 0: a norm of 0 or, of negative order, of infinities alone. */
-stn_tensor *stni_norm_root(stn_tensor *s, double p);
+stn_tensor *stni_vector_norm_root(stn_tensor *s, double p);
 
 #endif

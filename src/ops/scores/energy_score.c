@@ -134,7 +134,7 @@ static stn_status energy_score(stn_op_call *call)
     e.weight = beside_members(stni_score_wide(call, WEIGHT), e.dim, in->ndim);
     stn_tensor *norms = all_squares(&e, beside_members(stni_score_wide(call, TARGET), e.dim, in->ndim));
     STNI_TRY(stni_score_reduce(call, &norms));
-    norms = stni_norm_root(norms, 2);
+    norms = stni_vector_norm_root(norms, 2);
     stn_tensor *score = stn_mean(stn_slice(norms, e.at, 0, e.size, 1), 1, &e.at, 0);
     stn_tensor *pairs = stn_sum(stn_slice(norms, e.at, e.size, INT64_MAX, 1), 1, &e.at, 0);
     call->out[0] = stn_cast(stn_add_scaled(score, pairs, -stni_score_pair_weight(e.size, attrs->fair)), in->dtype);

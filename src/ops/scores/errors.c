@@ -49,7 +49,7 @@ static stn_status rmse(stn_op_call *call)
     stn_tensor *error = stn_square(stn_sub(stni_score_wide(call, INPUT), stni_score_wide(call, TARGET)));
     stn_tensor *mean = weight ? stn_weighted_mean(error, weight, over.n, over.dims, (int)attrs->keepdim)
                               : stn_mean(error, over.n, over.dims, (int)attrs->keepdim);
-    call->out[0] = stn_cast(stni_norm_root(mean, 2), in->dtype);
+    call->out[0] = stn_cast(stni_vector_norm_root(mean, 2), in->dtype);
     return STN_OK;
 }
 
@@ -79,7 +79,7 @@ static stn_status lp_loss(stn_op_call *call)
         STNI_TRY(stni_score_complete(call, 2, sums));
         sums[0] = stn_div(sums[0], sums[1]);
     }
-    call->out[0] = stn_cast(attrs->p == 1 ? sums[0] : stni_norm_root(sums[0], attrs->p), in->dtype);
+    call->out[0] = stn_cast(attrs->p == 1 ? sums[0] : stni_vector_norm_root(sums[0], attrs->p), in->dtype);
     return STN_OK;
 }
 
