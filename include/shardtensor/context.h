@@ -52,12 +52,16 @@ typedef struct stn_context_options {
      *  Libraries under them choose for themselves (oneDNN: ONEDNN_MAX_CPU_ISA). */
     const char *isa;
     stn_promotion promotion; /* of local tensors beside tensors on a mesh; the same on every rank */
+    /** 1: sums of floating numbers are the exact sum, rounded once: the same bits on any number of ranks, in any layout. So
+     *  add stn_sum, stn_mean, the norms, what is pending (Partial) and all collectives; docs/reproducibility.md lists what
+     *  is covered, what is not and what it costs. The same on every rank; ranks of the CPU alone. */
+    int reproducible_sums;
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
  *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed, which tells the other ranks.
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION, STN_ERR_UNSUPPORTED (an `isa` that
- *  the processor or the build lacks). */
+ *  the processor or the build lacks; `reproducible_sums` on another device). */
 STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
 
 /** Closes a context: its open scopes release what they own, its communicator, its queue and what it had cached go. Local; accepts NULL.

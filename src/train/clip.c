@@ -3,6 +3,7 @@
 #include "autograd/leaf.h"
 #include "core/redistribute/identity.h"
 #include "ops/redistribute/action.h"
+#include "ops/reduce/exact_sum.h"
 #include "train/update.h"
 
 #include <shardtensor/train.h>
@@ -51,8 +52,42 @@ static stn_status sum_over_ranks(const struct clip *clip)
     return stni_fail_queue(context, stni_comm_all_reduce(context->comm, context->queue, clip->sum, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
 }
 
+static stn_status add_exactly(const struct clip *clip, int64_t *words, size_t n)
+{
+    stn_context *context = clip->context;
+    STNI_TRY(stni_fail_queue(context, stni_fill_zeros(context->queue, words, (int64_t)n, STN_DTYPE_I64)));
+    for (int i = 0; i < clip->n; i++) {
+        stn_tensor *grad;
+        if (!counts_here(clip->parameters[i]))
+            continue;
+        STNI_TRY(stni_update_gradient(clip->parameters[i], &grad));
+        const stn_status status = grad ? stni_exact_squares_add(grad, words) : STN_OK;
+        stni_tensor_drop(&grad);
+        STNI_TRY(status);
+    }
+    if (context->size > 1)
+        STNI_TRY(stni_fail_queue(context, stni_comm_all_reduce(context->comm, context->queue, words, words, (int64_t)n, STN_DTYPE_I64, STN_SUM)));
+    return stni_exact_squares_round(context, words, clip->sum);
+}
+
+/* In integers: whoever holds which elements cannot be seen in the sum. */
+static stn_status sum_squares_exactly(const struct clip *clip)
+{
+    const size_t n = (size_t)stni_exact_words(STN_DTYPE_F64);
+    struct stni_mempool *pool = clip->context->pool;
+    size_t capacity;
+    void *words;
+    if (stni_mempool_take(pool, n * sizeof(int64_t), &words, &capacity) != STN_OK)
+        return stni_fail_memory(clip->context, "a sum over gradients", n * sizeof(int64_t));
+    const stn_status status = add_exactly(clip, words, n);
+    stni_mempool_release(pool, words, capacity);
+    return status;
+}
+
 static stn_status sum_squares(const struct clip *clip)
 {
+    if (clip->context->reproducible_sums)
+        return sum_squares_exactly(clip);
     struct stni_update update;
     const struct stni_update_numbers numbers = {.norm_square = clip->sum};
     stn_status status = set_zero(clip);

@@ -2,6 +2,7 @@
  * message; a reduction receives what all ranks sent, a piece of at most the staging memory at a time, and combines it in the order of ranks. */
 #include "core/comm/launch.h"
 
+#include "core/box/box_exact.h"
 #include "core/comm/dense.h"
 #include "core/base/host_alloc.h"
 
@@ -159,14 +160,15 @@ static stn_status combine(const struct build *b, void *dst, int64_t n)
 {
     const struct stni_coll *v = b->coll;
     const int size = b->comm->size;
-    if (b->queue->device->is_cpu && stni_dense_reduce(b->queue->isa, dst, b->sources, size, n, v->dtype, v->op) != STN_OK)
+    const int exact = b->comm->exact_sums && stni_box_order_shows(v->dtype, v->op), dense = b->queue->device->is_cpu && !exact;
+    if (dense && stni_dense_reduce(b->queue->isa, dst, b->sources, size, n, v->dtype, v->op) != STN_OK)
         return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_coll_name(v->kind));
-    if (b->queue->device->is_cpu)
+    if (dense)
         return STN_OK;
     const stn_box to = line(b, dst, 0, n);
     for (int r = 0; r < size; r++)
         b->boxes[r] = line(b, b->sources[r], 0, n);
-    return stni_staged_combine(b->queue, &to, size, b->boxes, v->dtype, v->op);
+    return stni_staged_combine(b->comm, b->queue, &to, size, b->boxes, v->dtype, v->op);
 }
 
 /* A piece of every rank's part: sent to its owner, combined there. */
@@ -246,6 +248,13 @@ static stn_status (*const builders[STNI_COLL_COUNT])(struct build *b) = {
     [STNI_COLL_ALL_TO_ALL] = all_to_all,
     [STNI_COLL_BARRIER] = barrier,
 };
+
+int stni_comm_adds_exactly(const stn_comm *comm, const struct stni_coll *coll)
+{
+    const int reduces = coll->kind == STNI_COLL_ALL_REDUCE || coll->kind == STNI_COLL_REDUCE || coll->kind == STNI_COLL_REDUCE_SCATTER ||
+                        (coll->kind == STNI_COLL_EXCHANGE && coll->messages->reduce);
+    return reduces && !coll->host && comm->size > 1 && comm->ops != &stni_fake_ops && stni_box_order_shows(coll->dtype, coll->op);
+}
 
 stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {

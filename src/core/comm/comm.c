@@ -119,6 +119,7 @@ void stni_comm_give_back(stn_comm *comm)
     comm->queue = comm->own_queue;
     comm->stats = &comm->own_stats;
     comm->checks = 0;
+    comm->exact_sums = 0;
 }
 
 stn_status stni_comm_own_queue(stn_comm *comm)
@@ -189,6 +190,7 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
         (*out)->stats = comm->stats;
     }
     (*out)->checks = comm->checks;
+    (*out)->exact_sums = comm->exact_sums;
     return STN_OK;
 }
 

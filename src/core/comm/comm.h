@@ -67,6 +67,7 @@ struct stn_comm {
     stn_request *requests;  /* not waited for */
     stn_event *side_end;    /* the last of them; NULL where collectives on `queue` need not wait for it */
     int checks;
+    int exact_sums; /* sums of floating numbers are exact, rounded once (core/box/box_exact.h) */
     struct stni_comm_stats *stats; /* shared by a family's communicators of one rank; own_stats unless adopted */
     struct stni_comm_stats own_stats;
     int64_t sequence; /* collectives called */

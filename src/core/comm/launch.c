@@ -125,6 +125,8 @@ static stn_status run(stn_queue *queue, const struct call *call)
     stn_comm *comm = call->comm;
     if (comm->checks)
         STNI_TRY(stni_comm_check(comm, queue, call->coll, call->sequence));
+    if (comm->exact_sums && stni_comm_adds_exactly(comm, call->coll))
+        return stni_comm_build(comm, queue, call->coll);
     return comm->run(comm, queue, call->coll);
 }
 

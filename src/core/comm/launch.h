@@ -55,6 +55,10 @@ stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format,
 /* Compares the collective over the ranks (checks mode); fails `queue` on all of them where they differ. */
 stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence);
 
+/* Whether a communicator of exact sums has to build this collective, since no table adds that way. Its counts are its own: the fake one, which
+ * moves nothing, does not. */
+int stni_comm_adds_exactly(const stn_comm *comm, const struct stni_coll *coll);
+
 /* A collective that the table lacks, built from those that it has. */
 stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
@@ -84,7 +88,8 @@ stn_status stni_comm_run_on_host(stn_comm *comm, stn_queue *queue, const struct 
  * stni_box_list_launch. */
 void stni_staged_begin(struct stni_box_list *list, stn_queue *queue);
 stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box *src, size_t element_size);
-stn_status stni_staged_combine(stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
+stn_status stni_staged_combine(const stn_comm *comm, stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype,
+                               stn_reduce_op op);
 
 /* Elements [from, to) of a box, packed at or unpacked from `dense`. */
 stn_status stni_staged_pack(struct stni_box_list *list, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);

@@ -5,6 +5,7 @@
 
 #include "core/box/box.h"
 #include "core/box/box_range.h"
+#include "core/box/box_exact.h"
 #include "core/base/host_alloc.h"
 
 struct dense {
@@ -30,11 +31,15 @@ stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box 
     return STN_OK;
 }
 
-stn_status stni_staged_combine(stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
+stn_status stni_staged_combine(const stn_comm *comm, stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype,
+                               stn_reduce_op op)
 {
     if (!queue->device->is_cpu)
         return stni_box_reduce(queue, 1, dst, n_src, src, dtype, op);
-    stni_box_reduce_now(queue->isa, 1, dst, n_src, src, dtype, op);
+    if (comm->exact_sums && stni_box_order_shows(dtype, op))
+        stni_box_exact_sum_now(dst, n_src, src, dtype, op);
+    else
+        stni_box_reduce_now(queue->isa, 1, dst, n_src, src, dtype, op);
     return STN_OK;
 }
 

@@ -85,7 +85,7 @@ static void combine_part(void *arg, const stn_box *part, int64_t at)
         r->addends[k].data = place(r, r->received, c->recv_groups[k].index) + at * (int64_t)r->element_size;
     }
     if (c->status == STN_OK)
-        c->status = stni_staged_combine(r->queue, part, c->n, r->addends, r->messages->dtype, r->messages->op);
+        c->status = stni_staged_combine(r->comm, r->queue, part, c->n, r->addends, r->messages->dtype, r->messages->op);
 }
 
 static stn_status combine_all(const struct round *r)

@@ -29,6 +29,9 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
     if ((unsigned)options->promotion > STN_PROMOTE_SILENT)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: promotion got %d, wanted an stn_promotion",
                               (int)options->promotion);
+    if (options->reproducible_sums != 0 && options->reproducible_sums != 1)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: reproducible_sums got %d, wanted 0 or 1",
+                              options->reproducible_sums);
     unsigned without;
     return stni_foreign_read(options->without, &without, error);
 }
@@ -42,6 +45,7 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->deadline_seconds = options->deadline_seconds == 0 ? STNI_DEADLINE_SECONDS : options->deadline_seconds;
     context->threads = options->threads == 0 ? 1 : options->threads;
     context->promotion = options->promotion;
+    context->reproducible_sums = options->reproducible_sums;
     stni_foreign_read(options->without, &context->foreign.without, NULL);
     context->rank = options->comm == NULL ? 0 : stn_comm_rank(options->comm);
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);
@@ -58,6 +62,9 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
             return stni_error_set(error, status, "context: no device: %s", stn_status_text(status));
     }
     context->device->isa = context->isa;
+    if (context->reproducible_sums && !context->device->is_cpu)
+        return stni_error_set(error, STN_ERR_UNSUPPORTED, "context: reproducible_sums is for ranks of the CPU, got device '%s'",
+                              options->device);
     status = stni_queue_create(context->device, &options->queue, &context->queue);
     if (status != STN_OK)
         return stni_error_set(error, status, "context: no queue of kind %d: %s", (int)options->queue.kind, stn_status_text(status));
@@ -89,6 +96,7 @@ static stn_status make_world(stn_context *context, const stn_context_options *op
             return stni_error_set(error, status, "context: no communicator of one rank: %s", stn_status_text(status));
     }
     stni_comm_adopt(context->comm, context->queue, &context->comm_stats, options->checks, context->deadline_seconds);
+    context->comm->exact_sums = context->reproducible_sums;
     return STN_OK;
 }
 

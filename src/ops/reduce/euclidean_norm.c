@@ -8,6 +8,7 @@
 #include "core/context/context.h"
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
+#include "ops/reduce/exact_sum.h"
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
@@ -78,6 +79,15 @@ static stn_status run_shared(stn_op_call *call, struct stni_reduce_args *squares
     return stn_op_launch(call, ROOTS, squares->in_dtype, &roots, sizeof roots);
 }
 
+/* Each square is rounded to f64, if at all, and their sum once: the same on every layout. */
+static stn_status run_exact(stn_op_call *call, const struct stni_reduce_args *squares)
+{
+    struct stni_exact_sum_args args = {.of = *squares, .dtype = STN_DTYPE_F64, .squares = 1, .step = 1,
+                                       .count = call->out[0]->spec->local_numel};
+    args.of.roots = 1;
+    return stni_exact_sum_run(call, &args);
+}
+
 static stn_status run(stn_op_call *call)
 {
     const struct euclidean_attrs *attrs = call->attrs;
@@ -85,6 +95,8 @@ static stn_status run(stn_op_call *call)
     if (call->out[0]->spec->local_numel == 0)
         return STN_OK;
     stni_reduction_args_make(call, &attrs->of, STNI_REDUCTION_squares, &args);
+    if (call->context->reproducible_sums)
+        return run_exact(call, &args);
     if (call->note)
         return run_shared(call, &args);
     args.roots = 1;

@@ -5,10 +5,13 @@
 #include "core/comm/comm.h"
 #include "core/context/context.h"
 #include "core/tensor/tensor.h"
+#include "dispatch/registry.h"
+#include "dispatch/services.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
 #include "ops/common/dims.h"
-#include "ops/reduce/exact_sum_kernel.h"
+#include "ops/cpu/strided.h"
+#include "ops/reduce/exact_sum.h"
 #include "ops/reduce/reduction.h"
 
 #include <shardtensor/ops.h>
@@ -26,24 +29,84 @@ static stn_status check(stn_op_call *call)
     return stni_reduction_check(call);
 }
 
-static stn_status run(stn_op_call *call)
+stn_status stni_exact_sum_run(const stn_op_call *call, struct stni_exact_sum_args *args)
 {
-    struct stni_exact_sum_args args = {.count = call->out[0]->spec->local_numel};
-    const stn_dtype dtype = call->out_spec[0]->layout.dtype;
-    const int64_t words = args.count * stni_exact_words(dtype);
+    const stn_op *op = call->context->registry->ops[STNI_OP_exact_sum];
+    const int64_t words = args->count * stni_exact_words(args->dtype);
     stn_comm *comm;
     void *sums;
-    if (args.count == 0)
-        return STN_OK;
-    stni_reduction_args_make(call, call->attrs, STNI_REDUCTION_sum, &args.of);
     STNI_TRY(stn_op_scratch(call, (size_t)words * sizeof(int64_t), &sums));
-    args.sums = sums;
-    STNI_TRY(stn_op_launch(call, ADD, dtype, &args, sizeof args));
+    args->sums = sums;
+    STNI_TRY(stni_slot_launch(op, ADD, args->of.in_dtype, args, sizeof *args));
     if (call->note) {
         STNI_TRY(stni_mesh_comm(call->out_spec[0]->layout.mesh, (uint32_t)call->note, &comm));
         STNI_TRY(stni_comm_all_reduce(comm, call->context->queue, sums, sums, words, STN_DTYPE_I64, STN_SUM));
     }
-    return stn_op_launch(call, ROUND, dtype, &args, sizeof args);
+    return stni_slot_launch(op, ROUND, args->of.out_dtype, args, sizeof *args);
+}
+
+stn_status stni_exact_squares_add(const stn_tensor *tensor, int64_t *sum)
+{
+    const stn_spec *spec = tensor->spec;
+    struct stni_exact_sum_args args = {.of = {.in_dtype = spec->layout.dtype, .out_dtype = STN_DTYPE_F64, .in = tensor->data,
+                                              .n_reduced = spec->layout.ndim},
+                                       .dtype = STN_DTYPE_F64, .sums = sum, .count = 1, .squares = 1, .goes_on = 1};
+    if (spec->local_numel == 0)
+        return STN_OK;
+    for (int d = 0; d < spec->layout.ndim; d++) {
+        args.of.reduced[d] = spec->local_shape[d];
+        args.of.reduced_in[d] = tensor->strides[d];
+    }
+    args.of.n_reduced = stni_merge_dims(args.of.n_reduced, args.of.reduced, 1, (int64_t *[]){args.of.reduced_in});
+    return stni_slot_launch(tensor->context->registry->ops[STNI_OP_exact_sum], ADD, args.of.in_dtype, &args, sizeof args);
+}
+
+stn_status stni_exact_squares_round(stn_context *context, int64_t *sum, double *out)
+{
+    const struct stni_exact_sum_args args = {.of = {.in_dtype = STN_DTYPE_F64, .out_dtype = STN_DTYPE_F64, .out = out},
+                                             .dtype = STN_DTYPE_F64, .sums = sum, .count = 1, .step = 1};
+    return stni_slot_launch(context->registry->ops[STNI_OP_exact_sum], ROUND, STN_DTYPE_F64, &args, sizeof args);
+}
+
+static stn_dtype real_of(stn_dtype dtype)
+{
+    return dtype == STN_DTYPE_C64 ? STN_DTYPE_F32 : dtype == STN_DTYPE_C128 ? STN_DTYPE_F64 : dtype;
+}
+
+/* Every second real of both sides. */
+static void take_parts(struct stni_exact_sum_args *args)
+{
+    struct stni_reduce_args *of = &args->of;
+    of->in_dtype = of->out_dtype = args->dtype;
+    args->step = 2;
+    for (int d = 0; d < of->n_kept; d++)
+        of->kept_in[d] *= 2;
+    for (int d = 0; d < of->n_reduced; d++)
+        of->reduced_in[d] *= 2;
+}
+
+stn_status stni_exact_sum_reduce(const stn_op_call *call, const struct stni_reduce_args *of)
+{
+    const stn_dtype dtype = of->in_dtype, real = real_of(dtype);
+    struct stni_exact_sum_args args = {.of = *of, .dtype = real, .count = call->out[0]->spec->local_numel, .step = 1};
+    if (real == dtype)
+        return stni_exact_sum_run(call, &args);
+    take_parts(&args);
+    for (int part = 0; part < 2; part++) {
+        args.of.in = (const char *)of->in + (of->in != NULL ? (size_t)part * stn_dtype_size(real) : 0);
+        args.of.out = (char *)of->out + (size_t)part * stn_dtype_size(real);
+        STNI_TRY(stni_exact_sum_run(call, &args));
+    }
+    return STN_OK;
+}
+
+static stn_status run(stn_op_call *call)
+{
+    struct stni_reduce_args of;
+    if (call->out[0]->spec->local_numel == 0)
+        return STN_OK;
+    stni_reduction_args_make(call, call->attrs, STNI_REDUCTION_sum, &of);
+    return stni_exact_sum_reduce(call, &of);
 }
 
 static stn_status backward(stn_backward_call *call)

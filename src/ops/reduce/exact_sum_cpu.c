@@ -45,6 +45,22 @@ static int step(struct walk *w, int n, const int64_t *const strides[], int64_t a
     return 0;
 }
 
+/* Squares are those of f64, whatever the dtype: of f32 and less they are exact. */
+static void load_squares(stn_dtype dtype, const void *in, int64_t at, int64_t stride, int64_t n, union block *to)
+{
+    const double *f64 = in;
+    const float *f32 = in;
+    const uint16_t *f16 = in;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = at + i * stride;
+        const double x = dtype == STN_DTYPE_F64    ? f64[k]
+                         : dtype == STN_DTYPE_F32  ? (double)f32[k]
+                         : dtype == STN_DTYPE_BF16 ? (double)stni_bf16_to_f32(f16[k])
+                                                   : (double)stni_f16_to_f32(f16[k]);
+        to->f64[i] = x * x;
+    }
+}
+
 static void load(stn_dtype dtype, const void *in, int64_t at, int64_t stride, int64_t n, union block *to)
 {
     const double *f64 = in;
@@ -126,7 +142,9 @@ static void empty_bins(int is_f64, union bins *bins, int64_t *sum)
 }
 
 struct adding {
-    int is_f64, digits;
+    stn_dtype dtype; /* of the elements */
+    int squares;
+    int is_f64, digits; /* of the sums */
     int64_t since; /* elements since the digits were carried */
     int64_t *sum;
     union bins *bins; /* NULL: there are few elements */
@@ -141,12 +159,12 @@ static void settle(struct adding *a)
 }
 
 /* n elements along a dim. */
-static void add_run(struct adding *a, stn_dtype dtype, const void *in, int64_t at, int64_t stride, int64_t n)
+static void add_run(struct adding *a, const void *in, int64_t at, int64_t stride, int64_t n)
 {
     union block x;
     for (int64_t i = 0; i < n; i += BLOCK) {
         const int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        load(dtype, in, at + i * stride, stride, m, &x);
+        (a->squares ? load_squares : load)(a->dtype, in, at + i * stride, stride, m, &x);
         if (!a->bins || !(a->is_f64 ? bin_block_f64(x.f64, m, a->bins) : bin_block_f32(x.f32, m, a->bins)))
             add_block(a->is_f64, &x, m, a->sum);
         a->since += m;
@@ -156,15 +174,17 @@ static void add_run(struct adding *a, stn_dtype dtype, const void *in, int64_t a
 }
 
 /* The elements from `from` on into one sum. */
-static void add_elements(const struct stni_reduce_args *r, int64_t from, int64_t *sum, union bins *bins)
+static void add_elements(const struct stni_exact_sum_args *args, int64_t from, int64_t *sum, union bins *bins)
 {
+    const struct stni_reduce_args *r = &args->of;
     const int last = r->n_reduced - 1;
-    struct adding a = {r->in_dtype == STN_DTYPE_F64, stni_exact_digits(r->in_dtype), 0, sum, bins};
+    struct adding a = {.dtype = r->in_dtype, .squares = args->squares, .is_f64 = args->dtype == STN_DTYPE_F64,
+                       .digits = stni_exact_digits(args->dtype), .sum = sum, .bins = bins};
     struct walk w = {last > 0 ? last : 0, r->reduced, {0}};
     const int64_t *const strides[] = {r->reduced_in};
     int64_t at = from;
     do
-        add_run(&a, r->in_dtype, r->in, at, last < 0 ? 0 : r->reduced_in[last], last < 0 ? 1 : r->reduced[last]);
+        add_run(&a, r->in, at, last < 0 ? 0 : r->reduced_in[last], last < 0 ? 1 : r->reduced[last]);
     while (step(&w, 1, strides, &at));
     settle(&a);
 }
@@ -173,36 +193,45 @@ stn_status stni_exact_sum_add_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_exact_sum_args *args = raw;
     const struct stni_reduce_args *a = &args->of;
-    const int64_t words = stni_exact_words(a->in_dtype);
+    const int64_t words = stni_exact_words(args->dtype);
     struct walk w = {a->n_kept, a->kept, {0}};
     const int64_t *const strides[] = {a->kept_in, a->kept_out};
     int64_t at[2] = {0, 0}, elements = 1;
     union bins bins;
     (void)queue;
-    memset(args->sums, 0, (size_t)(args->count * words) * sizeof(int64_t));
+    if (!args->goes_on)
+        memset(args->sums, 0, (size_t)(args->count * words) * sizeof(int64_t));
     if (a->empty)
         return STN_OK;
     memset(&bins, 0, sizeof bins);
     for (int d = 0; d < a->n_reduced; d++)
         elements *= a->reduced[d];
     do
-        add_elements(a, at[0], args->sums + at[1] * words, elements >= MANY ? &bins : NULL);
+        add_elements(args, at[0], args->sums + at[1] * words, elements >= MANY ? &bins : NULL);
     while (step(&w, 2, strides, at));
     return STN_OK;
+}
+
+/* The sum, rounded once to the dtype that it is of; then the mean, or the root. */
+static double result_of(const struct stni_exact_sum_args *args, int64_t i)
+{
+    const double sum = stni_exact_value(args->sums + i * stni_exact_words(args->dtype), args->dtype);
+    const double mean = args->of.divides ? sum / (double)args->of.divisor : sum;
+    return args->of.roots ? sqrt(mean) : mean;
 }
 
 stn_status stni_exact_sum_round_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_exact_sum_args *args = raw;
-    const stn_dtype dtype = args->of.out_dtype;
     (void)queue;
     for (int64_t i = 0; i < args->count; i++) {
-        const double value = stni_exact_value(args->sums + i * stni_exact_words(dtype), dtype);
-        switch (dtype) {
-        case STN_DTYPE_F64: ((double *)args->of.out)[i] = value; break;
-        case STN_DTYPE_F32: ((float *)args->of.out)[i] = (float)value; break;
-        case STN_DTYPE_BF16: ((uint16_t *)args->of.out)[i] = stni_f32_to_bf16((float)value); break;
-        default: ((uint16_t *)args->of.out)[i] = stni_f32_to_f16((float)value); break;
+        const double value = result_of(args, i);
+        const int64_t at = i * args->step;
+        switch (args->of.out_dtype) {
+        case STN_DTYPE_F64: ((double *)args->of.out)[at] = value; break;
+        case STN_DTYPE_F32: ((float *)args->of.out)[at] = (float)value; break;
+        case STN_DTYPE_BF16: ((uint16_t *)args->of.out)[at] = stni_f32_to_bf16((float)value); break;
+        default: ((uint16_t *)args->of.out)[at] = stni_f32_to_f16((float)value); break;
         }
     }
     return STN_OK;

@@ -1,10 +1,12 @@
 /* The functions of a descriptor that every reduction shares. */
 #include "ops/reduce/reduction.h"
 
+#include "core/context/context.h"
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
 #include "ops/cpu/strided.h"
+#include "ops/reduce/exact_sum.h"
 
 #include <shardtensor/ops.h>
 
@@ -106,10 +108,20 @@ static uint32_t kept_axes(const struct stni_layout *in, const stn_meta *out, con
     return axes;
 }
 
+/* Sums that may not show who added what: of numbers that addition rounds. */
+static int is_exact(const stn_op_call *call)
+{
+    const struct stni_reduction_rule *rule = call->arg;
+    return call->context->reproducible_sums && rule->op == STNI_REDUCTION_sum &&
+           stn_dtype_is_differentiable(call->in_spec[0]->layout.dtype);
+}
+
 static stn_status place(stn_op_call *call)
 {
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_reduction_rule *rule = call->arg;
+    if (is_exact(call))
+        return stni_reduction_place_joined(call);
     const stn_meta *meta = &call->out_meta[0];
     struct stni_layout in = call->in_spec[0]->layout, out;
     uint32_t reduced = stni_dims_mask_of(&attrs->dim, in.ndim);
@@ -175,7 +187,7 @@ static stn_status run(stn_op_call *call)
     stni_reduction_args_make(call, attrs, rule->op, &args);
     args.divides = rule->divides;
     args.divisor = stni_reduction_count(call->in[0]->spec, stni_dims_mask_of(&attrs->dim, call->in[0]->spec->layout.ndim));
-    return stni_reduction_launch(call, 0, &args);
+    return is_exact(call) ? stni_exact_sum_reduce(call, &args) : stni_reduction_launch(call, 0, &args);
 }
 
 stn_tensor *stni_reduction_expand(stn_tensor *result, const stn_spec *input, uint32_t reduced, int64_t keepdim)

@@ -1,4 +1,5 @@
 /* exact_sum: against sums by expansions, whose result is the nearest number to the exact one, and to the bit over layouts and numbers of ranks. */
+#include "expansion.h"
 #include "ops/against_one.h"
 #include "ranks.h"
 
@@ -6,20 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t next(uint64_t *state)
-{
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return *state;
-}
-
-/* Any finite number below 2^most, subnormal ones among them. */
-static double wide(uint64_t *state, int most)
-{
-    const uint64_t bits = next(state);
-    const int exponent = (int)(next(state) % (uint64_t)(most + 1074)) - 1074;
-    return ldexp((bits & 1 ? -1.0 : 1.0) * (double)(bits >> 11 | 1), exponent - 53);
-}
 
 static stn_tensor *line(stn_context *context, stn_dtype dtype, int n, const double *v)
 {
@@ -34,53 +21,6 @@ static double exact(stn_tensor *x)
     return sum;
 }
 
-/* The expansion's value, rounded to nearest even: parts do not overlap and ascend. */
-static double expansion_value(const double *part, int n)
-{
-    double high, low = 0;
-    if (n == 0)
-        return 0;
-    high = part[--n];
-    while (n > 0 && low == 0) {
-        const double before = high, y = part[--n];
-        high = before + y;
-        low = y - (high - before);
-    }
-    if (n > 0 && ((low < 0 && part[n - 1] < 0) || (low > 0 && part[n - 1] > 0))) { /* half a unit, and a little more */
-        const double twice = low * 2, there = high + twice;
-        if (twice == there - high)
-            high = there;
-    }
-    return high;
-}
-
-/* Shewchuk 1997, as math.fsum of Python does it. */
-static double sum_by_expansion(int n, const double *v)
-{
-    double *part = malloc(((size_t)n + 1) * sizeof *part);
-    int parts = 0;
-    for (int i = 0; i < n; i++) {
-        double x = v[i];
-        int kept = 0;
-        for (int p = 0; p < parts; p++) {
-            double y = part[p];
-            if (fabs(x) < fabs(y)) {
-                const double t = x;
-                x = y, y = t;
-            }
-            const double high = x + y, low = y - (high - x);
-            if (low != 0)
-                part[kept++] = low;
-            x = high;
-        }
-        part[kept++] = x;
-        parts = kept;
-    }
-    const double sum = expansion_value(part, parts);
-    free(part);
-    return sum;
-}
-
 static stn_status nearest_body(stn_context *context, void *arg)
 {
     enum { MOST = 300, TRIES = 400 };
@@ -88,13 +28,13 @@ static stn_status nearest_body(stn_context *context, void *arg)
     double v[MOST];
     (void)arg;
     for (int t = 0; t < TRIES; t++) {
-        const int n = 1 + (int)(next(&state) % MOST), most = t % 3 == 0 ? 1000 : t % 3 == 1 ? -900 : 60;
+        const int n = 1 + (int)(expansion_next(&state) % MOST), most = t % 3 == 0 ? 1000 : t % 3 == 1 ? -900 : 60;
         for (int i = 0; i < n; i++)
-            v[i] = t % 3 == 2 ? ldexp((double)(int64_t)next(&state), -(int)(next(&state) % 130)) : wide(&state, most);
+            v[i] = t % 3 == 2 ? ldexp((double)(int64_t)expansion_next(&state), -(int)(expansion_next(&state) % 130)) : expansion_wide(&state, most);
         if (t % 2) /* the large ones cancel */
             for (int i = n / 2; i < n; i++)
                 v[i] = i % 4 ? -v[i - n / 2] : v[i];
-        const double want = sum_by_expansion(n, v);
+        const double want = expansion_sum(n, v);
         stn_scope_begin(context);
         const double got = exact(line(context, STN_DTYPE_F64, n, v));
         CHECK_BYTES(&got, &want, sizeof got);
@@ -114,10 +54,11 @@ static stn_status many_body(stn_context *context, void *arg)
     for (int t = 0; t < 12; t++) {
         const int is_f32 = t % 2;
         for (int i = 0; i < N; i++)
-            v[i] = is_f32 ? (double)(float)ldexp((double)(int64_t)next(&state), -(int)(next(&state) % 212)) : wide(&state, t % 3 ? 900 : -950);
+            v[i] = is_f32 ? (double)(float)ldexp((double)(int64_t)expansion_next(&state), -(int)(expansion_next(&state) % 212))
+                          : expansion_wide(&state, t % 3 ? 900 : -950);
         for (int i = 0; t % 4 < 2 && i < N / 2; i++) /* nearly nothing is left */
             v[N - 1 - i] = -v[i] * (i % 1000 ? 1 : 0.5);
-        const double sum = sum_by_expansion(N, v), want = is_f32 ? (double)(float)sum : sum;
+        const double sum = expansion_sum(N, v), want = is_f32 ? (double)(float)sum : sum;
         stn_scope_begin(context);
         const double got = exact(stn_cast(line(context, STN_DTYPE_F64, N, v), dtypes[is_f32]));
         CHECK_BYTES(&got, &want, sizeof got);
@@ -215,7 +156,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
         const int which = t % REDUCED;
         double *v = malloc(((size_t)n + 1) * sizeof *v);
         for (int64_t i = 0; i < n; i++)
-            v[i] = wide(&state, 300);
+            v[i] = expansion_wide(&state, 300);
         const struct against_one_op op = {.call = call, .arg = &which, .n_in = 1, .in = {{STN_DTYPE_F64, *shape, v, 0}}};
         stn_scope_begin(context);
         against_one_check(context, &state, test_mesh(context, rows_columns[0], rows_columns[1]), &op);
