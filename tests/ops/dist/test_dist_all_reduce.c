@@ -2,6 +2,7 @@
 #include "ranks.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* t = reduce(f(a_r)), a_r = scale_r x_r; L_r = g(t), per rank. */
 struct example {
@@ -55,6 +56,16 @@ static double grad_value(stn_tensor *leaf)
     return value;
 }
 
+/* A row of the table in docs/gradients.md, with what both ranks found. */
+static void print_row(stn_context *context, const struct example *e, double t, double grad)
+{
+    const int64_t counts[] = {1, 1};
+    double grads[2] = {0};
+    CHECK_STATUS(stn_comm_all_gather(stn_context_comm(context), &grad, grads, counts, STN_DTYPE_F64, NULL), STN_OK);
+    if (stn_context_rank(context) == 0)
+        printf("| %s | %g | %g, %g |\n", e->id, t, grads[0], grads[1]);
+}
+
 static stn_status example_body(stn_context *context, void *arg)
 {
     const struct example *e = arg;
@@ -71,8 +82,10 @@ static stn_status example_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_item(t, &t_value), STN_OK);
     CHECK_NEAR(t_value, e->t, 0);
     CHECK_STATUS(stn_backward_many(context, e->weight[r] != 0, &loss, NULL, 0), STN_OK);
-    if (!CHECK_NEAR(grad_value(x), e->grad[r], 0))
+    const double grad = grad_value(x);
+    if (!CHECK_NEAR(grad, e->grad[r], 0))
         CHECK_STR("case", e->id);
+    print_row(context, e, t_value, grad);
     return stn_scope_end(context);
 }
 
@@ -91,14 +104,16 @@ static stn_status difference_from_mean_body(stn_context *context, void *arg)
     stn_set_requires_grad(w, 1);
     stn_tensor *y = stn_mul_number(w, stn_context_rank(context) ? 200 : 100);
     stn_tensor *mean = stn_dist_all_reduce(stn_mul_number(y, 0.5), test_mesh(context, 2, 0), STN_SUM, STN_GRAD_PER_RANK);
-    double value;
+    double value, mean_value;
     stn_tensor *loss = stn_add_scaled(y, mean, -1);
-    CHECK_STATUS(stn_item(mean, &value), STN_OK);
-    CHECK_NEAR(value, 150, 0);
+    CHECK_STATUS(stn_item(mean, &mean_value), STN_OK);
+    CHECK_NEAR(mean_value, 150, 0);
     CHECK_STATUS(stn_item(loss, &value), STN_OK);
     CHECK_NEAR(value, stn_context_rank(context) ? 50 : -50, 0);
     CHECK_STATUS(stn_backward(loss), STN_OK);
-    CHECK_NEAR(grad_value(w), 0, 0);
+    value = grad_value(w);
+    CHECK_NEAR(value, 0, 0);
+    print_row(context, &(const struct example){.id = "C11"}, mean_value, value);
     return stn_scope_end(context);
 }
 

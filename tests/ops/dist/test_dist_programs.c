@@ -2,6 +2,8 @@
  * ranks, ranks outside, calls by name. */
 #include "collectives.h"
 
+#include <stdio.h>
+
 static stn_tensor *vector(stn_context *context, int64_t n, const double *values)
 {
     const stn_spec *spec;
@@ -28,6 +30,17 @@ static stn_tensor *grad_of(stn_tensor *leaf)
     return grad;
 }
 
+/* A row of the table in docs/gradients.md, with what both ranks found. */
+static void print_c12(stn_context *context, stn_tensor *grad, stn_grad_convention convention)
+{
+    const int64_t counts[] = {2, 2};
+    double mine[2] = {0}, all[4] = {0};
+    test_read(grad, mine, 2);
+    CHECK_STATUS(stn_comm_all_gather(stn_context_comm(context), mine, all, counts, STN_DTYPE_F64, NULL), STN_OK);
+    if (stn_context_rank(context) == 0)
+        printf("| C12 %s | | %g %g, %g %g |\n", convention == STN_GRAD_PER_RANK ? "B" : "A", all[0], all[1], all[2], all[3]);
+}
+
 /* C12: b_r = [1, 3] + 2 r, gathered; each rank's loss is the mean of b^2. In f32, exactly. */
 static stn_status c12_body(stn_context *context, void *arg)
 {
@@ -45,7 +58,9 @@ static stn_status c12_body(stn_context *context, void *arg)
     expect_values(all, 4, (const double[]){1, 3, 3, 5});
     CHECK_STATUS(stn_backward(stn_mean(stn_mul(all, all), 0, NULL, 0)), STN_OK);
     const double share = convention == STN_GRAD_PER_RANK ? 1 : 0.5;
-    expect_values(grad_of(x), 2, (const double[]){share * (double)b[0], share * (double)b[1]});
+    stn_tensor *grad = grad_of(x);
+    expect_values(grad, 2, (const double[]){share * (double)b[0], share * (double)b[1]});
+    print_c12(context, grad, convention);
     return stn_scope_end(context);
 }
 
