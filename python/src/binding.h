@@ -211,8 +211,8 @@ PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *stnp_function(PyObject *module, PyObject *name);
 
 /** A communicator whose entries are methods of a Python object. @return STN_OK and `*out`, which owns a reference to
- * `verbs`. */
-stn_status stnp_comm_create(PyObject *verbs, int rank, int size, stn_comm **out);
+ * `collectives`. */
+stn_status stnp_comm_create(PyObject *collectives, int rank, int size, stn_comm **out);
 
 /** Each makes its type. NULL with an exception. */
 PyTypeObject *stnp_make_context_type(void);

@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct verbs {
+struct collectives {
     PyObject *object;
     int rank, size;
 };
 
 /** The text of the exception that is set goes to the queue. */
-static stn_status failed(stn_queue *queue, const char *verb)
+static stn_status failed(stn_queue *queue, const char *collective)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *text = value ? PyObject_Str(value) : NULL;
     const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    stn_status status = stn_queue_fail(queue, STN_ERR_COMM, "%s: %s", verb, words ? words : "an exception");
+    stn_status status = stn_queue_fail(queue, STN_ERR_COMM, "%s: %s", collective, words ? words : "an exception");
     PyErr_Clear();
     Py_XDECREF(text);
     Py_XDECREF(type);
@@ -42,11 +42,11 @@ static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, voi
                              stn_reduce_op op)
 {
     static const char *const ops[] = {"sum", "avg", "prod", "min", "max"};
-    struct verbs *verbs = impl;
+    struct collectives *collectives = impl;
     if (send != recv && count > 0)
         memcpy(recv, send, (size_t)count * stn_dtype_size(dtype));
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *result = PyObject_CallMethod(verbs->object, "all_reduce", "KLss", address(recv), (long long)count,
+    PyObject *result = PyObject_CallMethod(collectives->object, "all_reduce", "KLss", address(recv), (long long)count,
                                            stn_dtype_name(dtype), ops[op]);
     stn_status status = result ? STN_OK : failed(queue, "all_reduce");
     Py_XDECREF(result);
@@ -68,13 +68,14 @@ static PyObject *messages(const stn_message *list, int n)
 
 static stn_status group(void *impl, stn_queue *queue, const stn_exchange *exchange)
 {
-    struct verbs *verbs = impl;
+    struct collectives *collectives = impl;
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *sends = messages(exchange->send, exchange->n_send),
              *receives = messages(exchange->recv, exchange->n_recv);
     PyObject *result = NULL;
     if (sends && receives)
-        result = PyObject_CallMethod(verbs->object, "group", "sOO", stn_dtype_name(exchange->dtype), sends, receives);
+        result = PyObject_CallMethod(collectives->object, "group", "sOO", stn_dtype_name(exchange->dtype), sends,
+                                     receives);
     stn_status status = result ? STN_OK : failed(queue, "group");
     Py_XDECREF(sends);
     Py_XDECREF(receives);
@@ -83,28 +84,28 @@ static stn_status group(void *impl, stn_queue *queue, const stn_exchange *exchan
     return status;
 }
 
-static struct verbs *make(PyObject *object, int rank, int size)
+static struct collectives *make(PyObject *object, int rank, int size)
 {
-    struct verbs *verbs = malloc(sizeof *verbs);
-    if (verbs) {
-        *verbs = (struct verbs){object, rank, size};
+    struct collectives *collectives = malloc(sizeof *collectives);
+    if (collectives) {
+        *collectives = (struct collectives){object, rank, size};
         Py_INCREF(object);
     }
-    return verbs;
+    return collectives;
 }
 
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
 {
-    struct verbs *verbs = impl, *part = NULL;
+    struct collectives *collectives = impl, *part = NULL;
     int rank = -1;
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *list = PyList_New(n_ranks), *object = NULL;
     for (int i = 0; list && i < n_ranks; i++) {
         PyList_SetItem(list, i, PyLong_FromLong(ranks[i]));
-        rank = ranks[i] == verbs->rank ? i : rank;
+        rank = ranks[i] == collectives->rank ? i : rank;
     }
     if (list)
-        object = PyObject_CallMethod(verbs->object, "subset", "O", list);
+        object = PyObject_CallMethod(collectives->object, "subset", "O", list);
     stn_status status = object ? STN_OK : failed(queue, "subset");
     if (object && !(part = make(object, rank, n_ranks)))
         status = STN_ERR_MEMORY;
@@ -118,13 +119,13 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
 
 static void destroy(void *impl)
 {
-    struct verbs *verbs = impl;
+    struct collectives *collectives = impl;
     if (Py_IsInitialized()) {
         PyGILState_STATE state = PyGILState_Ensure();
-        Py_DECREF(verbs->object);
+        Py_DECREF(collectives->object);
         PyGILState_Release(state);
     }
-    free(verbs);
+    free(collectives);
 }
 
 stn_status stnp_comm_create(PyObject *object, int rank, int size, stn_comm **out)
@@ -138,11 +139,11 @@ stn_status stnp_comm_create(PyObject *object, int rank, int size, stn_comm **out
         .destroy = destroy,
         .host_memory = 1,
     };
-    struct verbs *verbs = make(object, rank, size);
-    if (!verbs)
+    struct collectives *collectives = make(object, rank, size);
+    if (!collectives)
         return STN_ERR_MEMORY;
-    stn_status status = stn_comm_create(&ops, verbs, rank, size, out);
+    stn_status status = stn_comm_create(&ops, collectives, rank, size, out);
     if (status != STN_OK)
-        destroy(verbs);
+        destroy(collectives);
     return status;
 }

@@ -66,15 +66,15 @@ void stnp_context_leave(stnp_context *self)
     PyDict_Clear(self->ops);
 }
 
-static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, PyObject **verbs,
+static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, PyObject **collectives,
                               int *rank, int *size)
 {
     static char *names[] = {"comm",   "rank", "size",    "threads", "checks", "seed", "deadline_seconds",
                             "device", "isa",  "without", "module_path", NULL};
     unsigned long long seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzz:Context", names, verbs, rank, size, &options->threads,
-                                     &options->checks, &seed, &options->deadline_seconds, &options->device,
-                                     &options->isa, &options->without, &options->module_path))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzz:Context", names, collectives, rank, size,
+                                     &options->threads, &options->checks, &seed, &options->deadline_seconds,
+                                     &options->device, &options->isa, &options->without, &options->module_path))
         return NULL;
     options->seed = seed;
     return Py_None;
@@ -84,14 +84,14 @@ PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keyword
 {
     char text[1024] = "";
     stn_context_options options = {.size = sizeof options, .error_text = text, .error_text_size = sizeof text};
-    PyObject *verbs = Py_None;
+    PyObject *collectives = Py_None;
     int rank = 0, size = 1;
-    if (!take_options(args, keywords, &options, &verbs, &rank, &size))
+    if (!take_options(args, keywords, &options, &collectives, &rank, &size))
         return NULL;
     stnp_context *self = allocate(type);
     if (!self)
         return NULL;
-    stn_status status = verbs == Py_None ? STN_OK : stnp_comm_create(verbs, rank, size, &options.comm);
+    stn_status status = collectives == Py_None ? STN_OK : stnp_comm_create(collectives, rank, size, &options.comm);
     if (status == STN_OK) {
         Py_BEGIN_ALLOW_THREADS status = stn_context_create(&options, &self->handle);
         if (status != STN_OK)

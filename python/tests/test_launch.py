@@ -1,4 +1,4 @@
-"""Thread ranks, their failures, and a communicator whose verbs are Python's."""
+"""Thread ranks, their failures, and a communicator whose collectives are Python's."""
 import ctypes
 import queue
 import threading
@@ -48,7 +48,7 @@ class Launch(TestCase):
 
 
 class Boxes:
-    """Verbs between threads: a queue for each pair of ranks."""
+    """Collectives between threads: a queue for each pair of ranks."""
     def __init__(self, rank, ranks, pairs, fail=False):
         self.rank, self.ranks, self.pairs, self.fail, self.calls = rank, ranks, pairs, fail, []
 
@@ -91,11 +91,11 @@ class Boxes:
 def with_boxes(size, function, fail=()):
     """function(context) on threads of our own, whose contexts have communicators in Python."""
     pairs = {(a, b): queue.Queue() for a in range(size) for b in range(size)}
-    results, verbs = [None] * size, [Boxes(r, list(range(size)), pairs, r in fail) for r in range(size)]
+    results, collectives = [None] * size, [Boxes(r, list(range(size)), pairs, r in fail) for r in range(size)]
 
     def main(rank):
         try:
-            with st.Context(comm=verbs[rank], rank=rank, size=size) as context:
+            with st.Context(comm=collectives[rank], rank=rank, size=size) as context:
                 results[rank] = function(context)
         except Exception as error:
             results[rank] = error
@@ -105,7 +105,7 @@ def with_boxes(size, function, fail=()):
         thread.start()
     for thread in threads:
         thread.join(60)
-    return results, verbs
+    return results, collectives
 
 
 class Communicator(TestCase):
@@ -118,11 +118,11 @@ class Communicator(TestCase):
             (x * w).sum().backward()
             return whole(x.redistribute("S1")), values(w.grad), (x * w).sum().item(), whole(x.flip(0))[:3]
 
-        results, verbs = with_boxes(3, main)
+        results, collectives = with_boxes(3, main)
         self.assertEqual(results, [([float(v) for v in range(21)], [63.0, 70.0, 77.0], 434.0, [18.0, 19.0, 20.0])] * 3)
-        self.assertTrue(all("group" in v.calls for v in verbs))
+        self.assertTrue(all("group" in v.calls for v in collectives))
 
-    def test_what_a_verb_raises_is_the_failure_with_its_text(self):
+    def test_what_a_collective_raises_is_the_failure_with_its_text(self):
         def main(context):
             return make(context, context.mesh(2), "S0", (2,), range(2)).sum().item()
 
@@ -131,7 +131,7 @@ class Communicator(TestCase):
             self.assertIsInstance(result, st.CommunicationError)
             self.assertIn("all_reduce: the cable is cut", str(result))
 
-    def test_an_object_without_the_verbs_fails_by_their_names(self):
+    def test_an_object_without_the_collectives_fails_by_their_names(self):
         with st.Context(comm=object(), rank=0, size=2) as context:
             with self.assertRaisesRegex(st.CommunicationError, "no attribute"):
                 make(context, context.mesh(2), "S0", (2,), range(2)).sum().item()

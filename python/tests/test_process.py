@@ -48,11 +48,11 @@ threading.Thread(target=work, daemon=True).start()
 time.sleep(0.05)
 """,
     "a communicator that is Python's": """
-class Verbs:
+class Collectives:
     def all_reduce(self, address, count, dtype, op): pass
     def group(self, dtype, sends, receives): pass
     def subset(self, ranks): return self
-context = st.Context(comm=Verbs(), rank=0, size=1)
+context = st.Context(comm=Collectives(), rank=0, size=1)
 x = context.factory("ones", context.spec(context.mesh(1), "P", (3,)))
 """,
     "a call at the very end": """

@@ -4,7 +4,7 @@ from torch.distributed.tensor.placement_types import Partial, Replicate, Shard
 
 from .. import Mesh
 from ._dtypes import DTYPES, NAMES
-from ._verbs import know
+from ._collectives import know
 from ._world import table, world
 
 REDUCTIONS = {"sum": "sum", "avg": "avg", "product": "prod", "min": "min", "max": "max"}

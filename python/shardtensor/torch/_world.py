@@ -5,7 +5,7 @@ import threading
 import torch.distributed as dist
 
 from .. import Context
-from ._verbs import GroupVerbs, forget
+from ._collectives import GroupCollectives, forget
 
 _thread = threading.local()  # ranks that are threads have a context each
 _process = {}                # ranks that are processes have one
@@ -32,8 +32,8 @@ def world():
     context = getattr(_thread, "context", None) or _process.get("context")
     if context is None:
         if dist.is_available() and dist.is_initialized():
-            verbs = GroupVerbs(dist.group.WORLD, tuple(range(dist.get_world_size())))
-            context = Context(comm=verbs, rank=dist.get_rank(), size=dist.get_world_size())
+            collectives = GroupCollectives(dist.group.WORLD, tuple(range(dist.get_world_size())))
+            context = Context(comm=collectives, rank=dist.get_rank(), size=dist.get_world_size())
         else:
             context = Context()
         _process["context"] = context

@@ -39,7 +39,7 @@ def plain(tensor):
     return tensor.view(torch.uint8) if tensor.dtype in (torch.bool, torch.bfloat16, torch.float16, torch.int16) else tensor
 
 
-class GroupVerbs:
+class GroupCollectives:
     def __init__(self, group, ranks):
         self.group_, self.ranks = group, ranks
 
@@ -88,4 +88,4 @@ class GroupVerbs:
             return self
         if world not in _known:
             _known[world] = dist.new_group(list(world), use_local_synchronization=True)
-        return GroupVerbs(_known[world], world)
+        return GroupCollectives(_known[world], world)
