@@ -43,6 +43,10 @@ STN_API uint64_t stn_tensor_version(const stn_tensor *tensor);
  *  is refused with STN_ERR_STATE, as after an op in place. Local: each rank says it, where each has written. */
 STN_API void stn_tensor_changed(stn_tensor *tensor);
 
+/** 1 for a tensor that shows another one's elements, in its memory or apart from it: what transpose, view and slicing
+ *  give. A change in place goes through to the other, or is refused. 0 for NULL and an error tensor. Local. */
+STN_API int stn_tensor_is_view(const stn_tensor *tensor);
+
 /** Makes a tensor's memory immutable, for ever: tables and masks that every rank makes for itself and nobody sends
  *  again. Ops in place, optimizers, collectives in place and loading refuse to write to it (STN_ERR_STATE); handles that
  *  share the memory are as immutable. Local; every rank says it.

@@ -82,6 +82,12 @@ static PyObject *get_spec(PyObject *object, void *none)
     return stnp_wrap_spec(((stnp_tensor *)object)->context, spec);
 }
 
+static PyObject *get_is_view(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(stn_tensor_is_view(handle_of(object)));
+}
+
 /* Gradients */
 
 static PyObject *get_requires_grad(PyObject *object, void *none)
@@ -223,6 +229,8 @@ PyTypeObject *stnp_make_tensor_type(void)
         {"data_ptr", get_data, NULL,
          "The address of this rank's chunk, 0 where it is empty. Work on it may still be queued.", NULL},
         {"version", get_version, NULL, "How often its memory was changed in place.", NULL},
+        {"is_view", get_is_view, NULL, "Whether it shows another one's elements, as transpose, view and slices do.",
+         NULL},
         {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients reach it; of a leaf it can be set.",
          NULL},
         {"is_leaf", get_is_leaf, NULL, "Whether no recorded op made it.", NULL},

@@ -124,6 +124,11 @@ uint64_t stn_tensor_version(const stn_tensor *tensor)
     return spec_of(tensor) == NULL ? 0 : stni_tensor_root(tensor)->version;
 }
 
+int stn_tensor_is_view(const stn_tensor *tensor)
+{
+    return spec_of(tensor) != NULL && (tensor->flags & STNI_TENSOR_VIEW) != 0;
+}
+
 stn_status stn_tensor_freeze(stn_tensor *tensor)
 {
     STNI_TRY(stni_tensor_require(tensor, "stn_tensor_freeze: tensor"));

@@ -265,7 +265,9 @@ static void show(stn_context *context, void *arg)
     stni_tensor_show(of_view, view);
     CHECK_I64(atomic_load(&storage->views), 2);
     CHECK_I64(atomic_load(&view->storage->views), 0);
+    CHECK(stn_tensor_is_view(view) && stn_tensor_is_view(of_view) && !stn_tensor_is_view(base));
     stni_tensor_show_nothing(of_view);
+    CHECK(!stn_tensor_is_view(of_view));
     stni_tensor_show_nothing(of_view);
     CHECK_I64(atomic_load(&storage->views), 1);
     stn_tensor_release(&base);
@@ -462,6 +464,7 @@ static void ask(stn_context *context, void *arg)
         stni_tensor_release_here(context->error_tensor);
     }
     CHECK(stn_tensor_retain(context->error_tensor) == context->error_tensor);
+    CHECK(!stn_tensor_is_view(context->error_tensor) && !stn_tensor_is_view(NULL));
     stn_tensor *none = NULL;
     stn_tensor_release(&none);
     stn_tensor_release(NULL);
