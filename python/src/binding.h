@@ -39,6 +39,13 @@ typedef struct stnp_tensor {
     stn_tensor *handle;
 } stnp_tensor;
 
+/** What one call keeps for its gradients. */
+typedef struct stnp_pullback {
+    PyObject_HEAD stnp_context *context;
+    stn_pullback *handle; /* NULL once given up */
+    int n_inputs, n_outputs;
+} stnp_pullback;
+
 /** One name of an op's signature. */
 typedef struct stnp_parameter {
     PyObject *name;

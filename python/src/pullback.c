@@ -3,19 +3,13 @@
 
 PyTypeObject *stnp_pullback_type;
 
-typedef struct pullback {
-    PyObject_HEAD stnp_context *context;
-    stn_pullback *handle; /* NULL once given up */
-    int n_inputs, n_outputs;
-} pullback;
-
 PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_inputs, int n_outputs)
 {
     if (!handle) {
         Py_INCREF(Py_None);
         return Py_None;
     }
-    pullback *self = stnp_owned_new(stnp_pullback_type, context);
+    stnp_pullback *self = stnp_owned_new(stnp_pullback_type, context);
     if (!self) {
         stnp_give_up(context, handle);
         return NULL;
@@ -28,7 +22,7 @@ PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_
 
 static void destroy(PyObject *object)
 {
-    pullback *self = (pullback *)object;
+    stnp_pullback *self = (stnp_pullback *)object;
     stnp_give_up(self->context, self->handle);
     stnp_owned_free(object);
 }
@@ -111,7 +105,7 @@ static int take_cotangents(PyObject *list, int most, stn_tensor **cotangents)
 static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"cotangents", "needs", "again", NULL};
-    pullback *self = (pullback *)object;
+    stnp_pullback *self = (stnp_pullback *)object;
     PyObject *list;
     unsigned long needs;
     int again = 0, n;
@@ -146,7 +140,7 @@ static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
 static PyObject *saved(PyObject *object, PyObject *none)
 {
     (void)none;
-    pullback *self = (pullback *)object;
+    stnp_pullback *self = (stnp_pullback *)object;
     PyObject *list = PyList_New(0);
     stn_tensor *tensor;
     for (int i = 0; list && self->handle && stn_pullback_saved(self->handle, i, &tensor); i++) {
@@ -161,7 +155,7 @@ static PyObject *saved(PyObject *object, PyObject *none)
 static PyObject *release(PyObject *object, PyObject *none)
 {
     (void)none;
-    pullback *self = (pullback *)object;
+    stnp_pullback *self = (stnp_pullback *)object;
     stn_pullback *handle = self->handle;
     self->handle = NULL;
     stnp_give_up(self->context, handle);
@@ -185,5 +179,5 @@ PyTypeObject *stnp_make_pullback_type(void)
         {Py_tp_doc, "What one call keeps for its gradients; made by Op.pullback."},
         {0},
     };
-    return stnp_owned_type("shardtensor._c.Pullback", sizeof(pullback), slots);
+    return stnp_owned_type("shardtensor._c.Pullback", sizeof(stnp_pullback), slots);
 }

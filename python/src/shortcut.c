@@ -16,14 +16,33 @@ static const char *const part_names[N_PARTS] = {
     [LONG_WAY] = "long_way",
     [NAMES] = "names",
     [HANDLERS] = "handlers",
+    [BELOW] = "below",
+    [BELOW_NAMES] = "below_names",
+    [BELOW_HANDLERS] = "below_handlers",
     [GRAD_ENABLED] = "grad_enabled",
     [SAVING_HOOKS] = "saving_hooks",
     [UNDISTURBED] = "undisturbed",
     [REQUIRES_GRAD] = "requires_grad",
     [RECORD] = "record",
+    [LEAF_NODE] = "leaf_node",
+    [GENERAL_BACKWARD] = "general_backward",
+    [FIT] = "fit",
     [IGNORED] = "ignored",
     [REFUSALS] = "refusals",
     [DTYPES] = "dtypes",
+};
+
+static const char *const attribute_names[STNP_N_NAMES] = {
+    [STNP_HANDLE] = "_handle",
+    [STNP_NEEDS_INPUT_GRAD] = "needs_input_grad",
+    [STNP_KEPT] = "kept",
+    [STNP_TO_SAVE] = "to_save",
+    [STNP_MATERIALIZE_GRADS] = "materialize_grads",
+    [STNP_NEXT_FUNCTIONS] = "next_functions",
+    [STNP_LENT] = "_lent",
+    [STNP_GATHERED_VIEW] = "_gathered_view",
+    [STNP_NODE_VIEW] = "_node_view",
+    [STNP_NODE_VIEWS] = "_node_views",
 };
 
 static PyObject *wrap_handle(PyObject *object, PyObject *handle)
@@ -41,7 +60,7 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
     PyObject *result = NULL;
     call.bound.list = NULL;
     call.n_handles = 0;
-    if (stnp_short_bind(self, name, args, keywords, &call) == 0 &&
+    if (stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&
         stnp_short_take_handles(self, call.bound.inputs, call.bound.n_inputs, &call) == 0) {
         int recorded = stnp_short_is_recorded(self, &call.bound);
         if (recorded >= 0)
@@ -53,13 +72,28 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
     return result;
 }
 
-static int users_come_first(stnp_shortcut *self)
+int stnp_short_users_come_first(stnp_shortcut *self, int part)
 {
-    for (Py_ssize_t i = 0; i < PyList_Size(self->parts[HANDLERS]); i++) {
-        if (PyDict_Size(PyList_GetItem(self->parts[HANDLERS], i)) > 0)
+    for (Py_ssize_t i = 0; i < PyList_Size(self->parts[part]); i++) {
+        if (PyDict_Size(PyList_GetItem(self->parts[part], i)) > 0)
             return 1;
     }
     return 0;
+}
+
+PyObject *stnp_short_long_way(stnp_shortcut *self, int part, PyObject *const *args, Py_ssize_t n)
+{
+    if (PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(self->parts[REFUSALS]))
+            return NULL;
+        PyErr_Clear();
+    }
+    PyObject *none = PyTuple_New(0);
+    PyObject *result = none ? PyObject_CallFunctionObjArgs(self->parts[part], args[0], args[1], args[2],
+                                                           n > 3 ? args[3] : none, n > 4 ? args[4] : Py_None, NULL)
+                            : NULL;
+    Py_XDECREF(none);
+    return result;
 }
 
 /** __torch_function__(cls, func, types, args=(), kwargs=None). */
@@ -69,22 +103,12 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
     if (n < 3)
         return PyErr_Format(PyExc_TypeError, "__torch_function__: %zd arguments, wanted at least 3", n);
     PyObject *name = n > 3 && PyTuple_Check(args[3]) ? PyDict_GetItemWithError(self->parts[NAMES], args[1]) : NULL;
-    if (name && !users_come_first(self)) {
+    if (name && !stnp_short_users_come_first(self, HANDLERS)) {
         PyObject *result = short_way(self, name, args[3], n > 4 ? args[4] : NULL);
         if (result)
             return result;
     }
-    if (PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(self->parts[REFUSALS]))
-            return NULL;
-        PyErr_Clear();
-    }
-    PyObject *none = PyTuple_New(0);
-    PyObject *result = none ? PyObject_CallFunctionObjArgs(self->parts[LONG_WAY], args[0], args[1], args[2],
-                                                           n > 3 ? args[3] : none, n > 4 ? args[4] : Py_None, NULL)
-                            : NULL;
-    Py_XDECREF(none);
-    return result;
+    return stnp_short_long_way(self, LONG_WAY, args, n);
 }
 
 /* As an object */
@@ -109,7 +133,8 @@ static void destroy(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     clear(object);
-    Py_XDECREF(((stnp_shortcut *)object)->handle_name);
+    for (int i = 0; i < STNP_N_NAMES; i++)
+        Py_XDECREF(((stnp_shortcut *)object)->names[i]);
     PyObject_GC_Del(object);
     Py_DECREF((PyObject *)type);
 }
@@ -124,8 +149,9 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
         return NULL;
     memset((char *)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
     PyObject_GC_Track((PyObject *)self);
-    self->handle_name = PyUnicode_InternFromString("_handle");
-    for (int i = 0; self->handle_name && i < N_PARTS && !PyErr_Occurred(); i++) {
+    for (int i = 0; i < STNP_N_NAMES && !PyErr_Occurred(); i++)
+        self->names[i] = PyUnicode_InternFromString(attribute_names[i]);
+    for (int i = 0; i < N_PARTS && !PyErr_Occurred(); i++) {
         self->parts[i] = PyDict_GetItemString(keywords, part_names[i]);
         Py_XINCREF(self->parts[i]);
         if (!self->parts[i])
@@ -149,6 +175,10 @@ PyTypeObject *stnp_make_shortcut_type(void)
          "torch_function(cls, func, types, args=(), kwargs=None): what a class has as __torch_function__."},
         {"forward", (PyCFunction)(void (*)(void))stnp_short_forward, METH_FASTCALL,
          "forward(node, op, attributes, *tensors): of a node of torch's graph."},
+        {"torch_dispatch", (PyCFunction)(void (*)(void))stnp_short_dispatch, METH_FASTCALL,
+         "torch_dispatch(cls, func, types, args=(), kwargs=None): what a class has as __torch_dispatch__."},
+        {"put_backward", stnp_short_put_backward, METH_O,
+         "put_backward(type): nodes of that type go back the short way."},
         {"wrap", wrap_handle, METH_O, "wrap(handle): a ShardTensor on it."},
         {0},
     };

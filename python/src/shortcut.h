@@ -6,27 +6,60 @@
 
 /* What Python hands over. */
 enum {
-    SHARD_TENSOR,  /* the class */
-    TENSOR,        /* torch.Tensor */
-    MAKE,          /* torch.Tensor._make_wrapper_subclass */
-    LONG_WAY,      /* the function for all else: (cls, func, types, args, kwargs) */
-    NAMES,         /* {function of torch: name of an op}: those that may come here */
-    HANDLERS,      /* a list of dicts: where one of them holds something, users come first */
-    GRAD_ENABLED,  /* whether torch records */
-    SAVING_HOOKS,  /* hooks through which nodes keep their tensors, or None */
-    UNDISTURBED,   /* (func, types, args): calls func without asking classes */
-    REQUIRES_GRAD, /* (tensor) */
-    RECORD,        /* (op, attributes, *tensors): the node of torch's graph, whose forward is ours below */
-    IGNORED,       /* {name of an argument: the value that says nothing; ...: any} */
-    REFUSALS,      /* exceptions for which torch is asked too */
-    DTYPES,        /* {name: the keywords of MAKE} */
+    SHARD_TENSOR, /* the class */
+    TENSOR,       /* torch.Tensor */
+    MAKE,         /* torch.Tensor._make_wrapper_subclass */
+    LONG_WAY,     /* the function for all else: (cls, func, types, args, kwargs) */
+    NAMES,        /* {function of torch: name of an op}: those that may come here */
+    HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
+    BELOW,        /* as LONG_WAY, below torch's autograd */
+    BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */
+    BELOW_HANDLERS,
+    GRAD_ENABLED,     /* whether torch records */
+    SAVING_HOOKS,     /* hooks through which nodes keep their tensors, or None */
+    UNDISTURBED,      /* (func, types, args): calls func without asking classes */
+    REQUIRES_GRAD,    /* (tensor) */
+    RECORD,           /* (op, attributes, *tensors): the node of torch's graph, whose forward is ours below */
+    LEAF_NODE,        /* the class of torch's nodes that add up gradients of leaves */
+    GENERAL_BACKWARD, /* (node, cotangent): gradients, where the short way does not serve */
+    FIT,              /* (handle or None, forward handle, is a leaf's, cotangent): a gradient as torch gets it */
+    IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
+    REFUSALS,         /* exceptions for which torch is asked too */
+    DTYPES,           /* {name: the keywords of MAKE} */
     N_PARTS
+};
+
+/* Names of attributes. */
+enum {
+    STNP_HANDLE,           /* of a ShardTensor */
+    STNP_NEEDS_INPUT_GRAD, /* of torch's nodes, from here on */
+    STNP_KEPT,
+    STNP_TO_SAVE,
+    STNP_MATERIALIZE_GRADS,
+    STNP_NEXT_FUNCTIONS,
+    STNP_FIRST_WATCHED, /* those of tensors that are not simply changed in place, from here on */
+    STNP_LENT = STNP_FIRST_WATCHED,
+    STNP_GATHERED_VIEW,
+    STNP_NODE_VIEW,
+    STNP_NODE_VIEWS,
+    STNP_N_NAMES
+};
+
+/* What a node keeps of its call, a tuple. */
+enum {
+    STNP_KEPT_OP,
+    STNP_KEPT_ATTRS,
+    STNP_KEPT_HANDLES,
+    STNP_KEPT_PULLBACK, /* or None */
+    STNP_KEPT_NEEDS,    /* bit i: input i needs a gradient */
+    STNP_KEPT_SHORTCUT,
+    STNP_N_KEPT
 };
 
 typedef struct stnp_shortcut {
     PyObject_HEAD PyObject *parts[N_PARTS];
     PyObject *keywords[STN_DTYPE_COUNT]; /* of MAKE; borrowed of DTYPES; NULL: torch has no such dtype */
-    PyObject *handle_name;
+    PyObject *names[STNP_N_NAMES];
 } stnp_shortcut;
 
 /** A call that is under way. */
@@ -41,12 +74,16 @@ typedef struct stnp_short_call {
 /** A ShardTensor on a handle, whose reference it takes over. */
 PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor);
 
-/** Finds the op and sorts the arguments. @return 0, or -1: the long way, perhaps with an exception that it will raise
- * again. */
-int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords, stnp_short_call *call);
+/** Finds the op and sorts the arguments. `words`: the op's names of the positional ones, a tuple, or NULL where they
+ * have their places. @return 0, or -1: the long way, perhaps with an exception that it will raise again. */
+int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *words, PyObject *keywords,
+                    stnp_short_call *call);
 
 /** A handle for each input. @return 0, or -1: one is absent or no ShardTensor. */
 int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n, stnp_short_call *call);
+
+/** The library's call of the handles and attributes. @return 0 or -1. */
+int stnp_short_fill(stnp_short_call *call, stnp_call *sorted);
 
 /** Calls the op on the handles. */
 PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t needs, stn_pullback **pullback);
@@ -58,6 +95,18 @@ int stnp_short_is_recorded(stnp_shortcut *self, const stnp_bound *bound);
 
 /** RECORD(op, attributes, *tensors); NULL without an exception where hooks want the tensors. */
 PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call);
+
+/** Whether one of the dicts in the list `part` holds something. */
+int stnp_short_users_come_first(stnp_shortcut *self, int part);
+
+/** parts[part](cls, func, types, args, kwargs). An exception that is none of `refusals` stands. */
+PyObject *stnp_short_long_way(stnp_shortcut *self, int part, PyObject *const *args, Py_ssize_t n);
+
+/** __torch_dispatch__(cls, func, types, args=(), kwargs=None). */
+PyObject *stnp_short_dispatch(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
+/** put_backward(type): nodes of that type go back the short way. */
+PyObject *stnp_short_put_backward(PyObject *self, PyObject *type);
 
 /** forward(node, op, attributes, *tensors), which torch calls by RECORD. */
 PyObject *stnp_short_forward(PyObject *self, PyObject *const *args, Py_ssize_t n);

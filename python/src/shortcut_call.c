@@ -12,7 +12,7 @@ static stnp_tensor *handle_of(stnp_shortcut *self, PyObject *object)
 {
     if (!PyObject_TypeCheck(object, (PyTypeObject *)self->parts[SHARD_TENSOR]))
         return NULL;
-    PyObject *handle = PyObject_GetAttr(object, self->handle_name);
+    PyObject *handle = PyObject_GetAttr(object, self->names[STNP_HANDLE]);
     if (handle && PyObject_TypeCheck(handle, stnp_tensor_type))
         return (stnp_tensor *)handle;
     PyErr_Clear();
@@ -32,7 +32,7 @@ PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor
         PyErr_SetString(PyExc_TypeError, "torch has no dtype for the result");
     else if (args)
         result = PyObject_Call(self->parts[MAKE], args, keywords);
-    if (result && PyObject_SetAttr(result, self->handle_name, handle) < 0)
+    if (result && PyObject_SetAttr(result, self->names[STNP_HANDLE], handle) < 0)
         Py_CLEAR(result);
     Py_XDECREF(args);
     Py_XDECREF(dims);
@@ -66,44 +66,63 @@ static int says_nothing(stnp_shortcut *self, PyObject *name, PyObject *value)
     return nothing && (nothing == value || nothing == Py_Ellipsis);
 }
 
-/** Puts the values of keywords behind the `*n` by place, and their names in a tuple. @return 0, or -1: too many. */
-static int take_keywords(stnp_shortcut *self, PyObject *keywords, Py_ssize_t *n, PyObject **values, PyObject **names)
+/** Arguments in one array: those that have places, then those that have names. Borrowed. */
+typedef struct arguments {
+    Py_ssize_t n, n_named;
+    PyObject *values[MOST], *names[MOST]; /* names[i]: of the i-th that has one */
+} arguments;
+
+/** @return 0, or -1: too many, or one that the op has no word for. */
+static int take_arguments(stnp_shortcut *self, PyObject *args, PyObject *words, PyObject *keywords, arguments *taken)
 {
-    Py_ssize_t at = 0, taken = 0;
-    PyObject *name, *value, *list[MOST];
-    *names = NULL;
+    Py_ssize_t at = 0;
+    PyObject *name, *value;
+    taken->n = PyTuple_Size(args);
+    taken->n_named = words ? taken->n : 0;
+    if (taken->n > MOST || (words && taken->n > PyTuple_Size(words)))
+        return -1;
+    for (Py_ssize_t i = 0; i < taken->n; i++)
+        taken->values[i] = PyTuple_GetItem(args, i);
+    for (Py_ssize_t i = 0; i < taken->n_named; i++) {
+        taken->names[i] = PyTuple_GetItem(words, i);
+        if (taken->names[i] == Py_None)
+            return -1;
+    }
     while (keywords && PyDict_Check(keywords) && PyDict_Next(keywords, &at, &name, &value)) {
         if (says_nothing(self, name, value))
             continue;
-        if (*n + taken == MOST)
+        if (taken->n == MOST)
             return -1;
-        values[*n + taken] = value;
-        list[taken++] = name;
+        taken->values[taken->n++] = value;
+        taken->names[taken->n_named++] = name;
     }
-    *n += taken;
-    *names = taken > 0 ? PyTuple_New(taken) : NULL;
-    for (Py_ssize_t i = 0; *names && i < taken; i++) {
-        Py_INCREF(list[i]);
-        PyTuple_SetItem(*names, i, list[i]);
-    }
-    return taken > 0 && !*names ? -1 : 0;
+    return 0;
 }
 
-int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords, stnp_short_call *call)
+/** The names as a tuple. NULL with an exception; Py_None, borrowed, where there are none. */
+static PyObject *names_of(const arguments *taken)
 {
-    PyObject *values[MOST], *names;
-    Py_ssize_t n_placed = PyTuple_Size(args), n = n_placed;
-    if (n > MOST)
+    PyObject *names = taken->n_named > 0 ? PyTuple_New(taken->n_named) : Py_None;
+    for (Py_ssize_t i = 0; names && i < taken->n_named; i++) {
+        Py_INCREF(taken->names[i]);
+        PyTuple_SetItem(names, i, taken->names[i]);
+    }
+    return names;
+}
+
+int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *words, PyObject *keywords,
+                    stnp_short_call *call)
+{
+    arguments taken;
+    if (take_arguments(self, args, words, keywords, &taken) < 0)
         return -1;
-    for (Py_ssize_t i = 0; i < n; i++)
-        values[i] = PyTuple_GetItem(args, i);
-    if (take_keywords(self, keywords, &n, values, &names) < 0)
-        return -1;
-    stnp_context *context = context_of(self, values, n);
+    stnp_context *context = context_of(self, taken.values, taken.n);
     call->op = context ? stnp_find_op(context, name) : NULL;
-    int failed = !call->op ||
-                 stnp_bind(call->op, (PyTypeObject *)self->parts[TENSOR], values, n_placed, names, &call->bound) < 0;
-    Py_XDECREF(names);
+    PyObject *names = call->op ? names_of(&taken) : NULL;
+    int failed = !names || stnp_bind(call->op, (PyTypeObject *)self->parts[TENSOR], taken.values,
+                                     taken.n - taken.n_named, names == Py_None ? NULL : names, &call->bound) < 0;
+    if (names != Py_None)
+        Py_XDECREF(names);
     return failed ? -1 : 0;
 }
 
@@ -120,16 +139,23 @@ int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n
 
 /* The call */
 
+int stnp_short_fill(stnp_short_call *call, stnp_call *sorted)
+{
+    memcpy(call->bound.inputs, call->handles, (size_t)call->n_handles * sizeof *call->handles);
+    call->bound.n_inputs = call->n_handles;
+    if (stnp_call_fill(call->op, &call->bound, sorted) == 0)
+        return 0;
+    PyErr_Clear();
+    stnp_raise(STN_ERR_ARGUMENT, "an argument that is no value of an attribute");
+    return -1;
+}
+
 PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t needs, stn_pullback **pullback)
 {
     stnp_call sorted;
     stn_tensor *outputs[STN_MAX_OUTPUTS];
-    memcpy(call->bound.inputs, call->handles, (size_t)call->n_handles * sizeof *call->handles);
-    call->bound.n_inputs = call->n_handles;
-    if (stnp_call_fill(call->op, &call->bound, &sorted) < 0) {
-        PyErr_Clear();
-        return stnp_raise(STN_ERR_ARGUMENT, "an argument that is no value of an attribute");
-    }
+    if (stnp_short_fill(call, &sorted) < 0)
+        return NULL;
     if (stnp_invoke(call->op, &sorted, needs, outputs, pullback) < 0)
         return NULL;
     call->dtype = stn_tensor_dtype(outputs[0]);

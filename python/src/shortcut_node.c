@@ -59,9 +59,9 @@ PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call)
 /* The node's forward */
 
 /** Bit i: value i needs a gradient. @return -1 with an exception. */
-static int64_t needs_of(PyObject *node)
+static int64_t needs_of(stnp_shortcut *self, PyObject *node)
 {
-    PyObject *needed = PyObject_GetAttrString(node, "needs_input_grad");
+    PyObject *needed = PyObject_GetAttr(node, self->names[STNP_NEEDS_INPUT_GRAD]);
     Py_ssize_t n = needed && PyTuple_Check(needed) ? PyTuple_Size(needed) : -1;
     int64_t bits = needed ? 0 : -1;
     for (Py_ssize_t i = 2; i < n && i - 2 < STN_MAX_INPUTS; i++)
@@ -70,9 +70,9 @@ static int64_t needs_of(PyObject *node)
     return bits;
 }
 
-/** node.kept = (op, attributes, handles, pullback, bits); the tensors by torch's own means. */
-static int keep(PyObject *node, const stnp_short_call *call, PyObject *attrs, PyObject *pullback, int64_t bits,
-                PyObject *tensors)
+/** node.kept, whose entries shortcut.h names; the tensors by torch's own means. */
+static int keep(stnp_shortcut *self, PyObject *node, const stnp_short_call *call, PyObject *attrs, PyObject *pullback,
+                int64_t bits, PyObject *tensors)
 {
     PyObject *handles = PyTuple_New(call->n_handles), *kept = NULL;
     for (int i = 0; handles && i < call->n_handles; i++) {
@@ -80,10 +80,11 @@ static int keep(PyObject *node, const stnp_short_call *call, PyObject *attrs, Py
         PyTuple_SetItem(handles, i, call->handles[i]);
     }
     if (handles && pullback && tensors)
-        kept = Py_BuildValue("(OOOOL)", (PyObject *)call->op, attrs, handles, pullback, (long long)bits);
-    int failed = !kept || PyObject_SetAttrString(node, "kept", kept) < 0 ||
-                 PyObject_SetAttrString(node, "to_save", tensors) < 0 ||
-                 PyObject_SetAttrString(node, "materialize_grads", Py_False) < 0;
+        kept = Py_BuildValue("(OOOOLO)", (PyObject *)call->op, attrs, handles, pullback, (long long)bits,
+                             (PyObject *)self);
+    int failed = !kept || PyObject_SetAttr(node, self->names[STNP_KEPT], kept) < 0 ||
+                 PyObject_SetAttr(node, self->names[STNP_TO_SAVE], tensors) < 0 ||
+                 PyObject_SetAttr(node, self->names[STNP_MATERIALIZE_GRADS], Py_False) < 0;
     Py_XDECREF(kept);
     Py_XDECREF(handles);
     return failed ? -1 : 0;
@@ -103,7 +104,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
                             stnp_short_call *call)
 {
     stn_pullback *pullback = NULL;
-    int64_t bits = needs_of(node);
+    int64_t bits = needs_of(self, node);
     if (bits < 0 || stnp_take_attrs(attrs, &call->bound) < 0)
         return NULL;
     if (stnp_short_take_handles(self, tensors, n, call) < 0) {
@@ -119,7 +120,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
         Py_INCREF(tensors[i]);
         PyTuple_SetItem(saved, i, tensors[i]);
     }
-    if (result && (keep(node, call, attrs, kept, bits, saved) < 0 || mark(node, result, call->dtype) < 0))
+    if (result && (keep(self, node, call, attrs, kept, bits, saved) < 0 || mark(node, result, call->dtype) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);
     Py_XDECREF(kept);

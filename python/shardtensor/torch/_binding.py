@@ -95,16 +95,22 @@ def take(name, value):
     return value
 
 
+def word_of(op, name):
+    """What the op calls an argument of torch's; None."""
+    if name in op.parameters:
+        return name
+    if name in ("self", "tensors", "x"):
+        return op.parameters[0]
+    return SCHEMA_WORDS[name] if SCHEMA_WORDS.get(name) in op.parameters else None
+
+
 def keywords(op, kwargs):
     """Of the words, those that the op has; the others must say nothing that it would have to know."""
     found = {}
     for name, value in kwargs.items():
-        if name in op.parameters:
-            found[name] = value
-        elif name in ("self", "tensors", "x") and name not in op.parameters:
-            found[op.parameters[0]] = value
-        elif name in SCHEMA_WORDS and SCHEMA_WORDS[name] in op.parameters:
-            found[SCHEMA_WORDS[name]] = value
+        word = word_of(op, name)
+        if word is not None:
+            found[word] = value
         elif name not in HOW and not (name in EMPTY and value is EMPTY[name]):
             raise NotOurs(name)
     return found
@@ -115,6 +121,11 @@ def by_schema(func, args, kwargs):
     function."""
     names = [a.name for a in func._schema.arguments]
     return (), {**dict(zip(names, args)), **kwargs}
+
+
+def words_of(func, op):
+    """The op's words for the positional arguments of an aten overload; None for one that it has not."""
+    return tuple(word_of(op, a.name) for a in func._schema.arguments if not a.kwarg_only)
 
 
 def bind(func, args, kwargs):

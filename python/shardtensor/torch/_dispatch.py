@@ -11,6 +11,7 @@ from ._fallback import fits_chunks, in_place, on_chunks, on_whole, put, written
 from ._layout import complete
 from ._memory import to_torch
 from ._node import handle_of, refuse_change, wrap
+from ._shortcut import offer_below
 from ._trees import sharded, tensors
 from ._world import world
 
@@ -89,10 +90,11 @@ def by_name(func, args, kwargs):
     if op.in_place and getattr(args[0], "_lent", False):
         return write(op, args[0], handles, attrs)
     outputs, _ = op.pullback(handles, attrs, 0)
+    if not op.in_place and not op.returns_list and len(outputs) != len(func._schema.returns):
+        raise NotOurs(func)  # aten's gives something more
+    offer_below(func, op)
     if op.in_place:
         return args[0]
-    if not op.returns_list and len(outputs) != len(func._schema.returns):
-        raise NotOurs(func)  # aten's gives something more
     results = [wrap(h) for h in outputs]
     return results if op.returns_list else results[0] if len(results) == 1 else tuple(results)
 

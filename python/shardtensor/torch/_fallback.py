@@ -9,7 +9,7 @@ import torch
 from .. import StateError
 from ._dtypes import NAMES
 from ._layout import complete, replicated
-from ._memory import is_view, laid, to_handle, to_torch
+from ._memory import laid, to_handle, to_torch
 from ._node import lent
 from ._trees import mapped, sharded, tensors
 from ._world import world
@@ -72,7 +72,7 @@ def on_chunks(func, args, kwargs):
     ours = sharded((args, kwargs))
     changed = written(func, args, kwargs)
     for tensor in changed:  # whether a view has memory of its own, only the library knows
-        if is_view(tensor._handle) and not getattr(tensor, "_lent", False):
+        if tensor._handle.is_view and not getattr(tensor, "_lent", False):
             raise StateError("%s: a view is not changed in place" % func)
 
     def down(tensor):

@@ -13,6 +13,20 @@ def to_torch(handle):
     return torch.from_dlpack(handle)
 
 
+def shows(handle, tensor):
+    """Whether a ShardTensor's chunk begins at the same address, and its dims follow one another alike."""
+    other = getattr(tensor, "_handle", None)
+    return other is not None and handle.data_ptr == other.data_ptr != 0 and handle.strides == other.strides
+
+
+def own_chunk(handle, others):
+    """This rank's chunk as a gradient for torch's engine, which adds to it in place: a copy where it is a view, or
+    one of these ShardTensors shows it."""
+    chunk = to_torch(handle)
+    shared = handle.is_view or any(chunk.data_ptr() == o._handle.data_ptr != 0 for o in others if hasattr(o, "_handle"))
+    return chunk.clone() if shared else chunk
+
+
 def to_handle(tensor):
     """A local handle on a plain tensor's memory."""
     if tensor.dtype not in NAMES:
@@ -31,8 +45,3 @@ def laid(tensor, spec):
 def replicate(tensor, mesh):
     """A plain tensor that every rank has, as a Replicate one."""
     return laid(tensor, replicated(mesh, NAMES[tensor.dtype], tensor.shape))
-
-
-def is_view(handle):
-    """Whether the library counts it as a view, which no op changes in place."""
-    return ", view" in repr(handle)

@@ -6,7 +6,7 @@ from torch.distributed.tensor.placement_types import Replicate
 
 from ._dtypes import NAMES
 from ._layout import complete, device_mesh_of, make_spec, moved_spec, replicated, torch_cuts
-from ._memory import laid, to_torch
+from ._memory import laid, own_chunk, to_torch
 from ._node import handle_of, lent, wrap
 
 
@@ -21,7 +21,7 @@ class FromLocal(torch.autograd.Function):
     def backward(ctx, grad):
         if torch.is_grad_enabled():
             return ToLocal.apply(Move.apply(grad, ctx.spec), None), None
-        return to_torch(handle_of(grad, ctx.spec.mesh).redistribute(ctx.spec)), None
+        return own_chunk(handle_of(grad, ctx.spec.mesh).redistribute(ctx.spec), [grad]), None
 
 
 class ToLocal(torch.autograd.Function):
@@ -73,7 +73,7 @@ class FromDTensor(torch.autograd.Function):
     def backward(ctx, grad):
         spec, wanted = ctx.spec, complete(dtensor_layout(ctx.spec, grad.dtype))
         placements = tuple(Replicate() if p.is_partial() else p for p in spec.placements)
-        chunk = to_torch(handle_of(grad, wanted.mesh).redistribute(wanted)).contiguous()
+        chunk = own_chunk(handle_of(grad, wanted.mesh).redistribute(wanted), [grad]).contiguous()
         return DTensor(chunk, DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta), requires_grad=False)
 
 

@@ -6,7 +6,7 @@ import torch
 from .. import StateError
 from ._checkpoint import draws_again
 from ._layout import complete
-from ._memory import is_view, replicate, to_torch
+from ._memory import own_chunk, replicate, shows
 from ._world import world
 
 # Ops that draw random numbers: called again they draw others.
@@ -32,18 +32,21 @@ def zeros(spec):
     return world().factory("zeros", complete(spec))
 
 
-def gradient(grad, spec, is_plain, is_leaf):
+def gradient(grad, spec, is_plain, is_leaf, cotangents):
     """What torch's engine gets for an input: for a plain tensor the whole, for a leaf complete, else in whatever
-    layout it has."""
+    layout it has. A gradient that is a cotangent is that very tensor: the engine adds in place to what nobody else
+    holds."""
     if grad is None:  # the op's derivative is zero everywhere
         grad = zeros(spec)
     if is_plain:
-        return to_torch(grad.full_tensor())
+        return own_chunk(grad.full_tensor(), cotangents)
     if is_leaf:
         wanted = complete(spec)
         grad = grad.redistribute(wanted) if grad.spec != wanted else grad
-        grad = world().op("clone")(grad) if is_view(grad) else grad  # the engine adds to it in place
-    return wrap(grad)
+    for cotangent in cotangents:
+        if shows(grad, cotangent) and grad.spec == cotangent._handle.spec:
+            return cotangent
+    return wrap(world().op("clone")(grad) if is_leaf and grad.is_view else grad)
 
 
 def wrap(handle):
@@ -147,7 +150,8 @@ class Node(torch.autograd.Function):
             note_views(call.op, values, results)
         else:
             asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
-            results = tuple(gradient(g, *f, False) if wanted else None for g, f, wanted in zip(outputs, form, asked))
+            results = tuple(
+                gradient(g, *f, False, ()) if wanted else None for g, f, wanted in zip(outputs, form, asked))
         pairs = [(r, h) for r, h in zip(results, outputs) if r is not None and h is not None]
         rigid = [r for r, h in pairs if h.dtype not in DIFFERENTIABLE]
         if rigid:
@@ -168,7 +172,7 @@ class Node(torch.autograd.Function):
         edges = iter(ctx.next_functions)
         leaves = [False if f is None else type(next(edges)[0]).__name__ == "AccumulateGrad" for f in ctx.form]
         found = [
-            gradient(g, *f, leaf) if needed else None
+            gradient(g, *f, leaf, cotangents) if needed else None
             for g, f, leaf, needed in zip(grads, ctx.form, leaves, ctx.needs_input_grad[2:])
         ]
         return (None, None, *found)
@@ -178,7 +182,7 @@ def note_views(op, values, results):
     """torch does not know that what a node gives may show what it was given: see refuse_change."""
     if not op.aliases:
         return
-    views = [r for r in results if is_view(r._handle)]
+    views = [r for r in results if r._handle.is_view]
     for result in views:
         result._node_view = True
     for value in values:

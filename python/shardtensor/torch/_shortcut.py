@@ -1,42 +1,39 @@
-"""The short way of functions above autograd, which is C's from end to end: what it has to know of torch, and which
-functions may take it."""
+"""The short way of functions, which is C's from end to end: what it has to know of torch, and which functions may take
+it, above torch's autograd and below."""
 import torch
 
 from .. import _c
-from ._binding import EMPTY, HOW, SPREAD, op_of
+from ._binding import EMPTY, HOW, SPREAD, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, makers
 
 _names = {}  # function of torch: name of its op
+_below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
 
 
 class ShortNode(Node):
-    """The node of a call that came the short way. Its forward is C's, and leaves `kept`."""
-    @staticmethod
-    def backward(ctx, cotangent):
-        op, attrs, handles, pullback, bits = ctx.kept
-        given = getattr(cotangent, "_handle", None)
-        if given is None or pullback is None or torch.is_grad_enabled():
-            return general_backward(ctx, cotangent)
-        found = [None, None]
-        for at, (grad, handle) in enumerate(zip(pullback.apply((given, ), bits), handles)):
-            leaf = type(ctx.next_functions[at][0]).__name__ == "AccumulateGrad"
-            found.append(gradient(grad, handle.spec, False, leaf) if bits >> at & 1 else None)
-        return tuple(found)
+    """The node of a call that came the short way. Its forward is C's, and leaves `kept`; so is its backward, but
+    for what general_backward does."""
 
 
 def general_backward(ctx, cotangent):
     """That of a Node: of a cotangent that is plain or zero, and one that is a node itself."""
-    op, attrs, handles, ctx.pullback, ctx.bits = ctx.kept
+    op, attrs, handles, ctx.pullback, ctx.bits, _ = ctx.kept
     ctx.call = Call(op, range(len(handles)), attrs, handles[0].spec.mesh, len(handles))
     ctx.form = tuple((handle.spec, False) for handle in handles)
     ctx.gave, ctx.state = (True, ), None
     return Node.backward(ctx, cotangent)
 
 
-def make_shortcut(shard_tensor, long_way, handlers):
-    """What shard_tensor has as __torch_function__; where it does not serve, long_way(cls, func, types, args, kwargs)
-    is called, and always where one of `handlers` holds something."""
+def fit(grad, handle, is_leaf, cotangent):
+    """A gradient that is zero, or that a leaf is to keep and cannot as it is."""
+    return gradient(grad, handle.spec, False, is_leaf, (cotangent, ))
+
+
+def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
+    """What shard_tensor has as __torch_function__ and __torch_dispatch__; where these do not serve,
+    long_way(cls, func, types, args, kwargs) and below(…) are called, and always where one of their handlers holds
+    something."""
     device = torch.device("cpu")
     shortcut = _c.Shortcut(
         shard_tensor=shard_tensor,
@@ -45,18 +42,30 @@ def make_shortcut(shard_tensor, long_way, handlers):
         long_way=long_way,
         names=_names,
         handlers=handlers,
+        below=below,
+        below_names=_below,
+        below_handlers=below_handlers,
         grad_enabled=torch.is_grad_enabled,
         saving_hooks=torch._C._autograd._top_saved_tensors_default_hooks,
         undisturbed=torch._C._disabled_torch_function_impl,
         requires_grad=torch.Tensor.requires_grad.__get__,
         record=super(torch.autograd.Function, ShortNode).apply,
+        leaf_node=_leaf_node(),
+        general_backward=general_backward,
+        fit=fit,
         refusals=_c.Error,
         ignored={**EMPTY, **dict.fromkeys(HOW, Ellipsis)},
         dtypes={name: {"dtype": dtype, "device": device} for name, dtype in DTYPES.items()},
     )
     ShortNode.forward = staticmethod(shortcut.forward)
+    shortcut.put_backward(ShortNode._backward_cls)
     makers.append(shortcut.wrap)
     return shortcut
+
+
+def _leaf_node():
+    """The class of nodes that add up gradients of leaves."""
+    return type((torch.zeros(1, requires_grad=True) * 1).grad_fn.next_functions[0][0])
 
 
 def offer(func, op):
@@ -64,3 +73,9 @@ def offer(func, op):
     plain = not (op.returns_list or op.in_place or op.aliases or op.name in SPREAD)
     if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = op.name
+
+
+def offer_below(func, op):
+    """The same for an overload below autograd, which may be in place."""
+    if not op.returns_list and op.n_outputs == 1 and op.name not in SPREAD and not op_of(func)[1]:
+        _below[id(func)] = (func, op.name, words_of(func, op))

@@ -146,15 +146,6 @@ class ShardTensor(torch.Tensor):
     def set_promotion_mode(cls, mode):
         ShardTensor._promotion_mode = TensorPromotionMode(mode)
 
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if cls._dispatches or cls._named_dispatches:
-            handler = cls._dispatches.get(func) or cls._named_dispatches.get(str(func))
-            if handler is not None:
-                return handler(*args, **kwargs)
-        return dispatch(func, args, kwargs)
-
 
 def long_way(cls, func, types, args, kwargs):
     """__torch_function__, where the short way in C does not serve."""
@@ -166,8 +157,20 @@ def long_way(cls, func, types, args, kwargs):
     return above(func, args, kwargs, ShardTensor._promotion_mode)
 
 
-_shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardTensor._named_functions])
+def below(cls, func, types, args, kwargs):
+    """__torch_dispatch__, where the short way in C does not serve."""
+    kwargs = kwargs or {}
+    if cls._dispatches or cls._named_dispatches:
+        handler = cls._dispatches.get(func) or cls._named_dispatches.get(str(func))
+        if handler is not None:
+            return handler(*args, **kwargs)
+    return dispatch(func, args, kwargs)
+
+
+_shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardTensor._named_functions], below,
+                          [ShardTensor._dispatches, ShardTensor._named_dispatches])
 ShardTensor.__torch_function__ = classmethod(_shortcut.torch_function)
+ShardTensor.__torch_dispatch__ = classmethod(_shortcut.torch_dispatch)
 
 
 def local_spec(local, device_mesh, placements, sharding_shapes, global_shape):

@@ -103,6 +103,25 @@ class Autograd(TestCase):
         y.backward()
         self.close(x.grad, W.sum(1).expand(5, 2))
 
+    @on_ranks(1, 2, 3)
+    def test_gradients_have_memory_of_their_own(self, mesh):
+        """A sum hands its cotangent on to all that it adds up; what is done to one gradient is done to no other."""
+        X = numbers(5, 2)
+        for placement in (Shard(0), Replicate()):
+            a, b = (spread(X, mesh, placement, requires_grad=True) for _ in range(2))
+            local, plain = a.detach().to_local().clone().requires_grad_(), X.clone().requires_grad_()
+            cotangent = spread(X, mesh, placement)
+            for _ in "long", "short":
+                parts = ShardTensor.from_local(local, mesh, [placement])
+                ((a + b) + (parts + plain)).backward(cotangent)
+            self.close(cotangent, X)
+            grads = [lambda: a.grad, lambda: b.grad, lambda: plain.grad,
+                     lambda: ShardTensor.from_local(local.grad, mesh, [placement])]
+            for at, grad in enumerate(grads):
+                for other in grads[at:]:
+                    self.close(other(), 2 * X)
+                grad().zero_()
+
     @on_ranks(1, 2)
     def test_checkpoint_with_random_numbers(self, mesh):
         x = spread(numbers(6, 4), mesh, Shard(0), requires_grad=True)

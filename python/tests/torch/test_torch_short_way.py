@@ -8,7 +8,7 @@ from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, 
 import torch.nn.functional as F
 
 import shardtensor as st
-from shardtensor.torch import _above, _shortcut, use
+from shardtensor.torch import _above, _node, _shortcut, _tensor, use
 
 CASES = (
     ("add", lambda x, y: torch.add(x, y, alpha=3)),
@@ -70,6 +70,46 @@ class ShortWay(TestCase):
             self.assertTrue(recorded.requires_grad and not recorded.is_leaf and not plain.requires_grad)
             self.assertIs(type(plain), ShardTensor)
 
+    @on_ranks(1, 2)
+    def test_the_way_back_leaves_python_out(self, mesh):
+        X, called = numbers(4), []
+        x, cotangent = spread(X, mesh, Shard(0), requires_grad=True), spread(X + 1, mesh, Shard(0))
+        log = lambda own: lambda *args: called.append(own.__name__) or own(*args)  # noqa: E731
+        for ways in range(3):
+            with mock.patch.object(_tensor, "dispatch", log(_tensor.dispatch)), \
+                    mock.patch.object(_node.Node, "backward", staticmethod(log(_node.Node.backward))):
+                del called[:]
+                torch.mul(x, x).add(x).backward(cotangent)
+        self.assertEqual(called, [])
+        self.close(x.grad, 3 * (2 * X + 1) * (X + 1))
+
+    @on_ranks(2)
+    def test_changes_below_autograd_see_views_and_lent_memory(self, mesh):
+        X = numbers(4, 3)
+        x = spread(X, mesh, Shard(0))
+        for _ in "long", "short":
+            x.add_(x)
+        lent = ShardTensor.from_local(torch.ones(2, 3, dtype=X.dtype), mesh, [Shard(0)])
+        lent.add_(x)
+        self.close(x, 4 * X)
+        self.close(lent, 4 * X + 1)
+        base = spread(X, mesh, Shard(0), requires_grad=True) * 1
+        view = base.t()
+        self.assertRaises(st.StateError, base.add_, base)
+        self.close(view, X.t())
+        self.assertRaises((RuntimeError, ValueError), x.add_, x[:, :2])
+
+    @on_ranks(2)
+    def test_handlers_of_users_come_first_below_autograd(self, mesh):
+        x, seen = spread(numbers(4), mesh, Shard(0)), []
+        x.add_(x), x.add_(x)
+        ShardTensor.register_dispatch_handler(torch.ops.aten.add_.Tensor, lambda t, other: seen.append(other) or t)
+        try:
+            x.add_(x)
+        finally:
+            ShardTensor._dispatches.clear()
+        self.assertEqual(len(seen), 1)
+
     @on_ranks(2)
     def test_what_it_does_not_serve_goes_the_long_way(self, mesh):
         X = numbers(4, 3)
@@ -127,6 +167,11 @@ class ShortWay(TestCase):
             self.assertRaisesRegex(TypeError, words, st._c.Shortcut, nothing=0, **wrong)
         self.assertRaises(TypeError, st._c.Shortcut, 1)
         self.assertRaisesRegex(TypeError, "which is no", _shortcut.ShortNode.forward, None, None, {}, None)
+        node = _shortcut.ShortNode._backward_cls()
+        self.assertRaises(AttributeError, node.apply, None)
+        node.kept = ()
+        self.assertRaisesRegex(TypeError, "one cotangent", node.apply, None)
+        self.assertRaises(TypeError, _tensor._shortcut.put_backward, None)
 
 
 if __name__ == "__main__":

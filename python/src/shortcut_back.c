@@ -1,0 +1,182 @@
+/* The short way back: from the cotangent of a call's result to the gradients of its inputs, in one call of torch's
+ * engine.
+ *
+ * A gradient that is the cotangent itself, as both of a sum are, goes on as the very tensor that came: torch sees then
+ * that others hold it, and copies it where a leaf is to keep it. */
+#include "shortcut.h"
+
+#include <string.h>
+
+/** An application of a node's pullback. All borrowed but the gradients, which are NULL once they were handed on. */
+typedef struct application {
+    stnp_shortcut *self;
+    PyObject *node, *handles, *cotangent;
+    stnp_pullback *pullback;
+    stn_tensor *given; /* the cotangent's */
+    uint32_t needs;
+    stn_tensor *grads[STN_MAX_INPUTS];
+} application;
+
+static stn_tensor *forward_of(const application *a, int i)
+{
+    return ((stnp_tensor *)PyTuple_GetItem(a->handles, i))->handle;
+}
+
+/** Whether torch adds up what comes for input i, and keeps it. @return -1 with an exception. */
+static int is_leaf(const application *a, int i)
+{
+    PyObject *edges = PyObject_GetAttr(a->node, a->self->names[STNP_NEXT_FUNCTIONS]);
+    PyObject *edge = edges ? PyTuple_GetItem(edges, i) : NULL, *next = edge ? PyTuple_GetItem(edge, 0) : NULL;
+    int is = next ? (PyObject *)Py_TYPE(next) == a->self->parts[LEAF_NODE] : -1;
+    Py_XDECREF(edges);
+    return is;
+}
+
+/** Whether it lies as a complete gradient of a tensor of spec `forward`. */
+static int is_complete(const stn_tensor *grad, const stn_spec *forward)
+{
+    const stn_mesh *mesh = stn_spec_mesh(forward);
+    if (stn_tensor_spec(grad) != forward)
+        return 0;
+    for (int axis = 0; mesh && axis < stn_mesh_ndim(mesh); axis++) {
+        if (stn_spec_placement(forward, axis).kind == STN_PLACE_PARTIAL)
+            return 0;
+    }
+    return 1;
+}
+
+/** Whether both are the same elements in the same memory. */
+static int is_same(const stn_tensor *a, const stn_tensor *b)
+{
+    return stn_tensor_spec(a) == stn_tensor_spec(b) && stn_tensor_data(a) && stn_tensor_data(a) == stn_tensor_data(b) &&
+           memcmp(stn_tensor_strides(a), stn_tensor_strides(b), (size_t)stn_tensor_ndim(a) * sizeof(int64_t)) == 0;
+}
+
+/** Input i's gradient as torch gets it, in whatever layout it has. */
+static PyObject *handed_on(application *a, int i)
+{
+    stn_tensor *grad = a->grads[i];
+    if (is_same(grad, a->given)) {
+        Py_INCREF(a->cotangent);
+        return a->cotangent;
+    }
+    a->grads[i] = NULL;
+    return stnp_short_wrap(a->self, a->pullback->context, grad);
+}
+
+/** What Python makes of a gradient that is zero, or that a leaf is to keep and cannot as it is. */
+static PyObject *fitted(application *a, int i, int leaf)
+{
+    stn_tensor *grad = a->grads[i];
+    a->grads[i] = NULL;
+    PyObject *handle = grad ? stnp_wrap_tensor(a->pullback->context, grad) : Py_None, *result = NULL;
+    if (!grad)
+        Py_INCREF(handle);
+    if (handle)
+        result = PyObject_CallFunctionObjArgs(a->self->parts[FIT], handle, PyTuple_GetItem(a->handles, i),
+                                              leaf ? Py_True : Py_False, a->cotangent, NULL);
+    Py_XDECREF(handle);
+    return result;
+}
+
+static PyObject *gradient_of(application *a, int i)
+{
+    const stn_tensor *grad = a->grads[i];
+    if (!(a->needs >> i & 1)) {
+        Py_INCREF(Py_None);
+        return Py_None;
+    }
+    if (grad && is_complete(grad, stn_tensor_spec(forward_of(a, i))) && !stn_tensor_is_view(grad))
+        return handed_on(a, i);
+    int leaf = is_leaf(a, i);
+    if (leaf < 0)
+        return NULL;
+    return grad && !leaf ? handed_on(a, i) : fitted(a, i, leaf);
+}
+
+/** One for each value that RECORD was given: (None, None, gradients …). */
+static PyObject *gradients_of(application *a)
+{
+    int n = (int)PyTuple_Size(a->handles);
+    PyObject *found = PyTuple_New(2 + n);
+    for (int i = 0; found && i < 2 + n; i++) {
+        PyObject *grad = i < 2 ? Py_None : gradient_of(a, i - 2);
+        if (i < 2)
+            Py_INCREF(grad);
+        if (!grad || PyTuple_SetItem(found, i, grad) < 0)
+            Py_CLEAR(found);
+    }
+    for (int i = 0; i < n; i++)
+        stn_tensor_release(&a->grads[i]);
+    return found;
+}
+
+static PyObject *applied(application *a)
+{
+    stnp_entry entry;
+    if (!a->pullback->handle)
+        return stnp_raise(STN_ERR_STATE, "backward: the pullback was given up");
+    if (stnp_enter(&entry, a->pullback->context) < 0)
+        return NULL;
+    stn_status status = stn_pullback_apply(a->pullback->handle, 1, &a->given, a->needs, a->grads, NULL);
+    return stnp_leave(&entry, status) < 0 ? NULL : gradients_of(a);
+}
+
+/** -1 with an exception; 0: the general way, for a cotangent that is plain or zero, and where torch records. */
+static int is_short(stnp_shortcut *self, PyObject *kept, PyObject *cotangent)
+{
+    if (!PyObject_TypeCheck(cotangent, (PyTypeObject *)self->parts[SHARD_TENSOR]) ||
+        !PyObject_TypeCheck(PyTuple_GetItem(kept, STNP_KEPT_PULLBACK), stnp_pullback_type))
+        return 0;
+    PyObject *enabled = PyObject_CallNoArgs(self->parts[GRAD_ENABLED]);
+    int records = enabled ? PyObject_IsTrue(enabled) : -1;
+    Py_XDECREF(enabled);
+    return records < 0 ? -1 : !records;
+}
+
+static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangent)
+{
+    stnp_shortcut *self = (stnp_shortcut *)PyTuple_GetItem(kept, STNP_KEPT_SHORTCUT);
+    int is = is_short(self, kept, cotangent);
+    PyObject *handle = is > 0 ? PyObject_GetAttr(cotangent, self->names[STNP_HANDLE]) : NULL, *result = NULL;
+    if (is == 0) {
+        result = PyObject_CallFunctionObjArgs(self->parts[GENERAL_BACKWARD], node, cotangent, NULL);
+    } else if (handle && stnp_want(handle, stnp_tensor_type, "cotangent") == 0) {
+        application a = {.self = self,
+                         .node = node,
+                         .handles = PyTuple_GetItem(kept, STNP_KEPT_HANDLES),
+                         .cotangent = cotangent,
+                         .pullback = (stnp_pullback *)PyTuple_GetItem(kept, STNP_KEPT_PULLBACK),
+                         .given = ((stnp_tensor *)handle)->handle,
+                         .needs = (uint32_t)PyLong_AsUnsignedLongMask(PyTuple_GetItem(kept, STNP_KEPT_NEEDS))};
+        result = applied(&a);
+    }
+    Py_XDECREF(handle);
+    return result;
+}
+
+/** node.apply(cotangent), by which torch's engine calls a node. */
+static PyObject *apply(PyObject *node, PyObject *args)
+{
+    PyObject *kept = PyObject_GetAttrString(node, "kept"), *result = NULL;
+    if (kept && (!PyTuple_Check(kept) || PyTuple_Size(kept) != STNP_N_KEPT || PyTuple_Size(args) != 1))
+        PyErr_SetString(PyExc_TypeError, "apply: wanted one cotangent, and a node that its forward has been through");
+    else if (kept)
+        result = back(node, kept, PyTuple_GetItem(args, 0));
+    Py_XDECREF(kept);
+    return result;
+}
+
+PyObject *stnp_short_put_backward(PyObject *self, PyObject *type)
+{
+    static PyMethodDef method = {"apply", apply, METH_VARARGS, "apply(cotangent): gradients of what it was given."};
+    (void)self;
+    if (stnp_want(type, &PyType_Type, "nodes") < 0)
+        return NULL;
+    PyObject *descriptor = PyDescr_NewMethod((PyTypeObject *)type, &method);
+    int failed = !descriptor || PyObject_SetAttrString(type, "apply", descriptor) < 0;
+    Py_XDECREF(descriptor);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
