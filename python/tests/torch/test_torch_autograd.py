@@ -103,6 +103,32 @@ class Autograd(TestCase):
         y.backward()
         self.close(x.grad, W.sum(1).expand(5, 2))
 
+    @on_ranks(1, 2)
+    def test_backward_takes_what_torch_s_takes(self, mesh):
+        X = numbers(4, 3)
+        x, other = (spread(X, mesh, Shard(0), requires_grad=True) for _ in range(2))
+        ones = spread(torch.ones_like(X), mesh, Shard(0))
+        for gradient in (ones, ones.redistribute(mesh, [Replicate()]), torch.ones_like(X)):
+            x.grad = other.grad = None
+            y = x * x * other
+            y.backward(gradient, inputs=[x], retain_graph=True)
+            self.assertIsNone(other.grad)
+            y.backward(gradient=gradient, create_graph=True)
+            self.close(x.grad, 4 * X ** 2)
+            self.assertTrue(x.grad.requires_grad)
+            self.close(torch.autograd.grad(x.grad.sum(), other)[0], 2 * X)
+            x.grad = other.grad = None
+        self.assertRaisesRegex(RuntimeError, "shape", (x * 2).backward, ones[:2])
+        self.assertRaisesRegex(RuntimeError, "scalar", (x * 2).backward)
+        self.assertRaisesRegex(RuntimeError, "does not require grad", ones.backward, ones)
+        seen = []
+        ShardTensor.register_function_handler(torch.Tensor.backward, lambda *call: seen.append(call[0].__name__))
+        try:
+            (x * 2).backward(ones)
+        finally:
+            ShardTensor._functions.clear()
+        self.assertEqual(seen, ["backward"])
+
     @on_ranks(1, 2, 3)
     def test_gradients_have_memory_of_their_own(self, mesh):
         """A sum hands its cotangent on to all that it adds up; what is done to one gradient is done to no other."""
