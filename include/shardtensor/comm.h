@@ -104,6 +104,9 @@ typedef struct stn_comm_ops {
      *  host, waits for that, calls the entry with memory of the host and a queue of the CPU, and queues a copy of what was received. The device
      *  needs `host_allocate` for it. */
     int host_memory;
+    /** Optional: how long this rank has waited for its peers in all collectives of `impl` so far, nanoseconds: before what is sent to it came and
+     *  what it sends was taken, without the time that moving takes. Called on the thread that runs the collectives, between them. */
+    int64_t (*waited)(void *impl);
 } stn_comm_ops;
 
 /** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.

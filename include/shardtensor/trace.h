@@ -17,7 +17,8 @@ STN_API stn_status stn_trace_range_begin(stn_context *context, const char *text)
 STN_API stn_status stn_trace_range_end(stn_context *context);
 
 /** Writes a table of what was traced so far, a row for each op, redistribution, kernel, collective and band: how often, the time of the slowest and
- *  the fastest rank and their ratio, bytes and messages sent by all ranks. Times include what ran inside. The same text on every rank.
+ *  the fastest rank and their ratio, bytes and messages sent by all ranks, and how long
+ *  the rank that waited most waited for peers. Times include what ran inside. The same text on every rank.
  *
  * Collective: over the world; every rank has a trace on. Waits for the queue.
  * @param text  up to `size` bytes, ended by a zero; NULL: the table goes to the log at STN_LOG_INFO, on rank 0.

@@ -144,6 +144,12 @@ stn_status stni_comm_main_queue(stn_comm *comm, stn_queue **out)
     return STN_OK;
 }
 
+int64_t stni_comm_waited(const stn_comm *comm)
+{
+    const stn_comm_ops *ops = comm->ops;
+    return ops->size > offsetof(stn_comm_ops, waited) && ops->waited ? ops->waited(comm->impl) : -1;
+}
+
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text)
 {
     if (comm->ops->abort)

@@ -125,6 +125,10 @@ stn_status stni_comm_agree_broadcast(stn_comm *comm, stn_queue *queue, void *byt
 
 stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out);
 
+/* How long this rank has waited for its peers in this communicator's collectives so far, nanoseconds; -1: it does not tell. On the thread that runs
+ * them. */
+int64_t stni_comm_waited(const stn_comm *comm);
+
 /* Tells the family that this rank failed. Any thread. */
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text);
 

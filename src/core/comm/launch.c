@@ -2,7 +2,6 @@
  * heap where it does not fit there. */
 #include "core/comm/launch.h"
 
-#include "core/comm/threads/threads.h"
 #include "core/base/host_alloc.h"
 #include "core/device/capture.h"
 #include "core/device/trace.h"
@@ -15,7 +14,7 @@ struct call {
     const struct stni_coll *coll;
     int64_t sequence;
     stn_request *request;
-    const stn_queue *traced; /* whose trace gets the span: the main queue's for the side queue too */
+    stn_queue *main; /* whose trace gets the span, and which counts what is waited: the main queue for the side queue too */
 };
 
 /* The arguments of a call that runs later, when the caller's collective and its arrays are gone. */
@@ -130,6 +129,17 @@ static stn_status run(stn_queue *queue, const struct call *call)
     return comm->run(comm, queue, call->coll);
 }
 
+/* `*waited`: for peers, nanoseconds; -1 where the communicator does not tell. */
+static stn_status run_counted(stn_queue *queue, const struct call *call, int64_t *waited)
+{
+    const int64_t before = stni_comm_waited(call->comm);
+    const stn_status status = run(queue, call);
+    *waited = before < 0 ? -1 : stni_comm_waited(call->comm) - before;
+    if (*waited > 0)
+        atomic_fetch_add_explicit(&call->main->waited, *waited, memory_order_relaxed);
+    return status;
+}
+
 static stn_status coll_kernel(stn_queue *queue, const void *args);
 static stn_status queued_kernel(stn_queue *queue, const void *args);
 
@@ -139,16 +149,16 @@ STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queu
     const stn_comm *comm = call->comm;
     const struct stni_coll *coll = call->coll;
     const struct stni_comm_stats cost = stni_coll_cost(coll, comm->rank, comm->size);
-    const int64_t start = stni_trace_span_begin(trace), waited = stni_thread_waited(comm);
+    const int64_t start = stni_trace_span_begin(trace);
     struct stni_trace_args args = {.bytes = cost.bytes_sent, .messages = cost.messages};
     char text[96];
     stni_coll_describe(coll, text, sizeof text);
     stni_trace_arg(&args, "call", text);
     stni_trace_arg_number(&args, "ranks", comm->size);
     stni_trace_arg_number(&args, "rank", comm->rank);
-    stn_status status = run(queue, call);
-    if (waited >= 0)
-        stni_trace_arg_number(&args, "waited_ns", stni_thread_waited(comm) - waited);
+    stn_status status = run_counted(queue, call, &args.waited);
+    if (args.waited >= 0)
+        stni_trace_arg_number(&args, "waited_ns", args.waited);
     stni_trace_name_kernel(trace, coll_kernel, "");
     stni_trace_name_kernel(trace, queued_kernel, "");
     stni_trace_add_args(trace, STNI_TRACE_COLL, stni_coll_name(coll->kind), start, &args);
@@ -158,8 +168,9 @@ STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queu
 static stn_status coll_kernel(stn_queue *queue, const void *args)
 {
     const struct call *call = args;
-    struct stni_trace *trace = atomic_load_explicit(&call->traced->trace, memory_order_relaxed);
-    return trace ? run_traced(trace, queue, call) : run(queue, call);
+    struct stni_trace *trace = atomic_load_explicit(&call->main->trace, memory_order_relaxed);
+    int64_t waited;
+    return trace ? run_traced(trace, queue, call) : run_counted(queue, call, &waited);
 }
 
 static stn_status queued_kernel(stn_queue *queue, const void *args)

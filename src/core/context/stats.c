@@ -26,6 +26,7 @@ static void add_work(stn_context *context, stn_stats *stats)
     stats->messages = context->comm_stats.messages;
     stats->bytes_sent = context->comm_stats.bytes_sent;
     stats->kernels = (int64_t)atomic_load_explicit(&context->queue->kernels, memory_order_relaxed);
+    stats->waited_ns = (int64_t)atomic_load_explicit(&context->queue->waited, memory_order_relaxed);
     for (int r = 0; r < STN_SYNC_REASONS; r++) {
         stats->host_syncs_by[r] = context->queue->syncs[r];
         stats->host_syncs += context->queue->syncs[r];
@@ -62,6 +63,7 @@ void stn_context_stats_reset(stn_context *context)
     context->stats = (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
     context->comm_stats = (struct stni_comm_stats){0};
     atomic_store_explicit(&context->queue->kernels, 0, memory_order_relaxed);
+    atomic_store_explicit(&context->queue->waited, 0, memory_order_relaxed);
     memset(context->queue->syncs, 0, sizeof context->queue->syncs);
 }
 

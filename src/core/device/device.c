@@ -80,6 +80,7 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *given,
     queue->isa = device->isa;
     atomic_init(&queue->failed, STN_OK);
     atomic_init(&queue->kernels, 0);
+    atomic_init(&queue->waited, 0);
     atomic_init(&queue->trace, NULL);
     atomic_init(&queue->follower, NULL);
     atomic_flag_clear(&queue->error_lock);

@@ -35,6 +35,7 @@ struct stn_queue {
     struct stni_error error;
     atomic_flag error_lock;
     atomic_int_fast64_t kernels; /* launched; any thread may read it */
+    atomic_int_fast64_t waited; /* for peers, by collectives that are called from this queue, nanoseconds; any thread */
     _Atomic(struct stni_trace *) trace; /* where runs of kernels are recorded; NULL: nowhere */
     int64_t syncs[STN_SYNC_REASONS]; /* waits of the host */
     stn_graph *capture;              /* what is being recorded; NULL: work runs */

@@ -103,7 +103,8 @@ void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64
 void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
                          const struct stni_trace_args *args)
 {
-    struct stni_trace_span span = {.name = name, .start = start, .bytes = args->bytes, .messages = args->messages, .category = category};
+    struct stni_trace_span span = {.name = name, .start = start, .bytes = args->bytes, .messages = args->messages,
+                                   .waited = args->waited > 0 ? args->waited : 0, .category = category};
     span.args = args->size > 0 ? stni_malloc(args->size + 1) : NULL;
     if (span.args)
         memcpy(span.args, args->text, args->size + 1);

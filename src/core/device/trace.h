@@ -36,6 +36,7 @@ struct stni_trace_args {
     char text[STNI_TRACE_ARGS_BYTES];
 };
 
+    int64_t waited;          /* for them, nanoseconds; 0 or less: not told */
 /* Adds a member; one that does not fit any more is left out. */
 void stni_trace_arg(struct stni_trace_args *args, const char *key, const char *value);
 void stni_trace_arg_number(struct stni_trace_args *args, const char *key, int64_t value);

@@ -12,7 +12,7 @@ struct stni_trace_span {
     const char *name; /* NULL: that of `kernel` */
     stn_kernel_fn kernel;
     int64_t start, end; /* nanoseconds */
-    int64_t bytes, messages;
+    int64_t bytes, messages, waited;
     char *own_name, *args; /* the trace's; NULL: none */
     enum stni_trace_category category;
     int thread;

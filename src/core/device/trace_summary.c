@@ -15,14 +15,14 @@ enum { NAME_BYTES = 40 };
 
 /* What one rank knows of one name; as it travels. */
 struct row {
-    int64_t category, count, nanoseconds, bytes, messages;
+    int64_t category, count, nanoseconds, bytes, messages, waited;
     char name[NAME_BYTES];
 };
 
 /* The same over ranks. */
 struct line {
     const struct row *first;
-    int64_t ranks, count, least, most, bytes, messages;
+    int64_t ranks, count, least, most, bytes, messages, waited; /* waited: of the rank that waited most */
 };
 
 struct table {
@@ -56,6 +56,7 @@ static int64_t add_up(const struct stni_trace *trace, struct row *rows, int64_t 
         rows[i].nanoseconds += span->end - span->start;
         rows[i].bytes += span->bytes;
         rows[i].messages += span->messages;
+        rows[i].waited += span->waited;
     }
     return n;
 }
@@ -111,6 +112,7 @@ static int64_t join(struct row *rows, int64_t n, int ranks, struct line *lines)
         line->most = row->nanoseconds > line->most ? row->nanoseconds : line->most;
         line->bytes += row->bytes;
         line->messages += row->messages;
+        line->waited = row->waited > line->waited ? row->waited : line->waited;
     }
     for (int64_t i = 0; i < made; i++)
         lines[i].least = lines[i].ranks < ranks ? 0 : lines[i].least;
@@ -135,14 +137,17 @@ static void put_line(struct table *table, const struct line *line)
     char ratio[16] = "-";
     if (line->least > 0)
         snprintf(ratio, sizeof ratio, "%.2f", (double)line->most / (double)line->least);
-    put(table, "%-12s %-40s %8lld %12.3f %12.3f %7s %14lld %10lld\n", stni_trace_category_names[line->first->category], line->first->name,
-        (long long)line->count, 1e-6 * (double)line->most, 1e-6 * (double)line->least, ratio, (long long)line->bytes, (long long)line->messages);
+    put(table, "%-12s %-40s %8lld %12.3f %12.3f %7s %14lld %10lld %12.3f\n", stni_trace_category_names[line->first->category], line->first->name,
+        (long long)line->count, 1e-6 * (double)line->most, 1e-6 * (double)line->least, ratio, (long long)line->bytes, (long long)line->messages,
+        1e-6 * (double)line->waited);
 }
 
 static void put_table(struct table *table, const struct line *lines, int64_t n, int ranks)
 {
-    put(table, "%d ranks: calls of the rank with most, milliseconds of the slowest and of the fastest rank, bytes and messages sent by all\n", ranks);
-    put(table, "%-12s %-40s %8s %12s %12s %7s %14s %10s\n", "what", "name", "calls", "max ms", "min ms", "ratio", "bytes", "messages");
+    put(table, "%d ranks: calls of the rank with most, milliseconds of the slowest and of the fastest rank, bytes and messages sent by all, "
+               "milliseconds of waiting for peers of the rank that waited most\n", ranks);
+    put(table, "%-12s %-40s %8s %12s %12s %7s %14s %10s %12s\n", "what", "name", "calls", "max ms", "min ms", "ratio", "bytes", "messages",
+        "waited ms");
     for (int64_t i = 0; i < n; i++)
         put_line(table, &lines[i]);
 }

@@ -10,7 +10,7 @@ enum {
     SLEEP = 50000     /* nanoseconds: yields alone would take processor time from busy ranks */
 };
 
-static int64_t now(void)
+int64_t stni_mpi_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -28,7 +28,7 @@ int stni_mpi_wait_a_little(struct stni_mpi_backoff *backoff)
         nanosleep(&sleep, NULL);
     else if (sched_yield() == 0 && polls % LOOK_EVERY != 0)
         return 0;
-    backoff->now = now();
+    backoff->now = stni_mpi_now();
     if (!backoff->begin)
         backoff->begin = backoff->now;
     return 1;

@@ -83,8 +83,10 @@ struct stni_mpi_member {
     MPI_Request *requests;
     struct stni_mpi_part *parts;
     int n, capacity, open, first; /* requests; those not completed, and where they begin */
+    int receiving; /* large messages that have come and are being moved here */
     int *last; /* for each rank: the last large message from it, -1: none */
     int64_t bytes; /* of the messages in progress */
+    int64_t waited, waits_since; /* nanoseconds: for peers, in all collectives so far; since when it waits now, 0: it does not */
     char *scratch;
     size_t scratch_bytes;
     const void **sources;   /* a pointer for each rank */

@@ -192,6 +192,11 @@ static stn_status agree_broadcast(void *impl, stn_queue *queue, void *bytes, siz
     return broadcast(impl, queue, bytes, (int64_t)n, STN_DTYPE_U8, root);
 }
 
+static int64_t waited(void *impl)
+{
+    return ((const struct stni_mpi_member *)impl)->waited;
+}
+
 /* No `exchange`: the library packs boxes into pieces, which travel by `group`. */
 static const stn_comm_ops comm_ops = {
     .size = sizeof comm_ops,
@@ -213,6 +218,7 @@ static const stn_comm_ops comm_ops = {
     .agree = agree,
     .agree_broadcast = agree_broadcast,
     .host_memory = 1,
+    .waited = waited,
 };
 
 /* Which MPI this module was compiled against: handles of another mean nothing to it. */

@@ -46,6 +46,8 @@ struct stni_mpi_backoff {
 
 enum { STNI_MPI_SLEEP_AFTER = 4000000 };
 
+int64_t stni_mpi_now(void); /* nanoseconds */
+
 /* Lets time pass between two polls: none at first, then the processor is yielded, then sleep. Returns 1 when it is time to
  * look at more than the requests; backoff->now is set then. */
 int stni_mpi_wait_a_little(struct stni_mpi_backoff *backoff);

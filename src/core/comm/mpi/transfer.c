@@ -129,6 +129,7 @@ static stn_status test(struct stni_mpi_member *m, int i, int *done)
         return STN_OK;
     m->open--;
     m->requests[i] = MPI_REQUEST_NULL;
+    m->receiving -= m->parts[i].receives && is_large(&m->parts[i]);
     if (code == MPI_SUCCESS)
         return check(m, &m->parts[i], &status);
     MPI_Error_class(code, &class);
@@ -166,16 +167,31 @@ static stn_status see(struct stni_mpi_member *m, int i, int *seen)
     if (!*seen)
         return STN_OK;
     part->unseen = 0;
-    if (n == part->bytes)
+    if (n == part->bytes) {
+        m->receiving++;
         return STN_OK;
+    }
     m->open--;
     return mismatch(m, part, "", n);
+}
+
+/* A rank waits for peers while nothing has come and what it sent is not taken. That ends where a poll begins that moves something, as this copies,
+ * and does not begin again before what has come is here. */
+static void count_waiting(struct stni_mpi_member *m, int moved, int64_t before_poll)
+{
+    const int waits = !moved && m->receiving == 0;
+    if (waits == (m->waits_since != 0))
+        return;
+    if (m->waits_since)
+        m->waited += before_poll - m->waits_since;
+    m->waits_since = waits ? before_poll : 0;
 }
 
 /* Completes what can be of the first `most` open messages: all must end, so those behind them can wait. *moved tells whether anything was. */
 static stn_status poll(struct stni_mpi_member *m, int most, int *moved)
 {
     stn_status status = STN_OK;
+    const int64_t before = stni_mpi_now();
     *moved = 0;
     while (m->first < m->n && !is_open(m, m->first))
         m->first++;
@@ -190,6 +206,7 @@ static stn_status poll(struct stni_mpi_member *m, int most, int *moved)
         *moved |= done | seen;
         tested++;
     }
+    count_waiting(m, *moved, before);
     return status;
 }
 
@@ -356,13 +373,14 @@ stn_status stni_mpi_complete(struct stni_mpi_member *m)
         else if (status == STN_OK && stni_mpi_wait_a_little(&wait.backoff))
             status = look(m, &wait);
     }
+    count_waiting(m, 1, stni_mpi_now());
     if (status == STN_OK)
         status = look_once(m);
     else
         withdraw(m);
     for (int i = 0; i < m->n; i++)
         m->last[m->parts[i].peer] = -1;
-    m->n = m->open = m->first = 0;
+    m->n = m->open = m->first = m->receiving = 0;
     m->bytes = 0;
     return status;
 }

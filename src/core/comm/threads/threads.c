@@ -202,6 +202,11 @@ stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_c
     return status;
 }
 
+static int64_t waited(void *impl)
+{
+    return ((const struct stni_thread_member *)impl)->waited;
+}
+
 static const stn_comm_ops ops = {
     .size = sizeof(stn_comm_ops),
     .name = "threads",
@@ -209,6 +214,7 @@ static const stn_comm_ops ops = {
     .abort = stni_thread_abort,
     .destroy = destroy,
     .set_deadline = stni_thread_set_deadline,
+    .waited = waited,
 };
 
 /* Members of a world whose family counts a reference for each rank. */

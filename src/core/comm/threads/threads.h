@@ -161,9 +161,6 @@ enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI
 enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
                                        int poll_abort, int64_t *until);
 
-/* How long this rank has waited for its peers so far, nanoseconds; -1: no communicator of threads. */
-int64_t stni_thread_waited(const stn_comm *comm);
-
 /* Writes a word that peers wait for, and wakes those that sleep. */
 void stni_thread_post(struct stni_thread_member *member, stni_thread_word *word, uint64_t value);
 

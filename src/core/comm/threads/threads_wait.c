@@ -132,8 +132,3 @@ enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int pe
     member->waited += now() - begin;
     return result;
 }
-
-int64_t stni_thread_waited(const stn_comm *comm)
-{
-    return comm->run == stni_thread_run ? ((const struct stni_thread_member *)comm->impl)->waited : -1;
-}
