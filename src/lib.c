@@ -12,6 +12,7 @@
 #include "train/update.h"
 
 #include <shardtensor/module.h>
+#include <shardtensor/trace.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -123,6 +124,7 @@ static stn_status run_main(const struct launch *launch, stn_context *context)
         return launch->main(context, launch->arg);
     snprintf(path, sizeof path, "%s.%d.json", launch->trace, context->rank);
     STNI_TRY(check_writable(context, path));
+    STNI_TRY(stn_trace_align_clocks(context));
     STNI_TRY(stn_trace_begin(context));
     stn_status status = launch->main(context, launch->arg), traced = STN_OK;
     if (context->trace) /* else the program has ended it itself */

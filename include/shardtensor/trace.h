@@ -1,7 +1,8 @@
 /* Traces beyond their beginning and end (context.h): bands of the caller's, and where the time went, over all ranks.
  *
  * A trace has a slice for each op (shapes and layouts of its inputs and outputs), for each redistribution (from, to, for which op), for each
- * kernel, and for each collective (dtype, count, ranks, bytes; how long it waited for peers, where the communicator knows). */
+ * kernel, and for each collective (dtype, count, ranks, bytes; how long it waited for peers, where the communicator knows); and a counter of the
+ * bytes of memory that were live after each op and redistribution. */
 #ifndef SHARDTENSOR_TRACE_H
 #define SHARDTENSOR_TRACE_H
 
@@ -15,6 +16,15 @@ STN_API stn_status stn_trace_range_begin(stn_context *context, const char *text)
 
 /** Ends the innermost band; does nothing where none is open. Local. @return STN_ERR_ARGUMENT (NULL). */
 STN_API stn_status stn_trace_range_end(stn_context *context);
+
+/** Finds out by how much this rank's clock differs from rank 0's: traces that are written from now on have times of rank 0's clock, so that those of
+ *  several machines lie side by side. Ranks of one machine have one clock. On others it is known to half of the shortest of 8 round trips. stn_launch
+ *  does it where STN_TRACE is set.
+ *
+ * Collective: over the world, two broadcasts of a few bytes for each round trip of each machine but rank 0's. Waits for the queue.
+ * @return STN_ERR_MEMORY, STN_ERR_COMM, or the kept error.
+ * Source: Cristian, Probabilistic clock synchronization, Distributed Computing 3, 1989. */
+STN_API stn_status stn_trace_align_clocks(stn_context *context);
 
 /** Writes a table of what was traced so far, a row for each op, redistribution, kernel, collective and band: how often, the time of the slowest and
  *  the fastest rank and their ratio, bytes and messages sent by all ranks, and how long

@@ -455,6 +455,7 @@ STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tens
     args.bytes = context->comm_stats.bytes_sent - before.bytes_sent;
     args.messages = context->comm_stats.messages - before.messages;
     stni_trace_add_args(trace, STNI_TRACE_OP, op->desc->name, start, &args);
+    stni_trace_add_memory(trace, stni_mempool_stats(context->pool)->live_bytes);
     return status;
 }
 

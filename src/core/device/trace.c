@@ -111,6 +111,19 @@ void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category cate
     add(trace, span);
 }
 
+void stni_trace_add_memory(struct stni_trace *trace, int64_t live_bytes)
+{
+    if (live_bytes == trace->live_bytes)
+        return;
+    trace->live_bytes = live_bytes;
+    add(trace, (struct stni_trace_span){.name = "live bytes", .start = stni_trace_now(), .bytes = live_bytes, .category = STNI_TRACE_MEMORY});
+}
+
+void stni_trace_set_clock_offset(struct stni_trace *trace, int64_t offset)
+{
+    trace->clock_offset = offset;
+}
+
 /* As JSON has it, or nothing where it does not fit; bytes from 0x80 on pass as the UTF-8 that they are. */
 static int put_string(struct stni_trace_args *args, const char *text)
 {
@@ -274,6 +287,8 @@ stn_status stn_trace_begin(stn_context *context)
         return stni_fail(context, STN_ERR_STATE, "trace_begin: a trace is on already");
     if (stni_trace_create(&context->trace) != STN_OK)
         return stni_fail(context, STN_ERR_MEMORY, "trace_begin: out of memory");
+    stni_trace_set_clock_offset(context->trace, context->clock_offset);
+    stni_trace_add_memory(context->trace, stni_mempool_stats(context->pool)->live_bytes);
     atomic_store(&context->queue->trace, context->trace);
     return STN_OK;
 }

@@ -15,6 +15,7 @@ enum stni_trace_category {
     STNI_TRACE_COLL,
     STNI_TRACE_MOVE, /* a redistribution */
     STNI_TRACE_RANGE,
+    STNI_TRACE_MEMORY, /* no span: how many bytes are live from `start` on */
     STNI_TRACE_CATEGORY_COUNT
 };
 
@@ -24,6 +25,9 @@ void stni_trace_destroy(struct stni_trace **trace);
 /* Writes what was recorded as JSON; `rank` becomes the process of the viewers. STN_ERR_IO where the file cannot be written. */
 stn_status stni_trace_write(struct stni_trace *trace, int rank, const char *path);
 
+/* Times are written with this many nanoseconds added. */
+void stni_trace_set_clock_offset(struct stni_trace *trace, int64_t offset);
+
 int64_t stni_trace_now(void); /* nanoseconds, never 0 */
 void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start, int64_t bytes);
 
@@ -32,11 +36,11 @@ enum { STNI_TRACE_ARGS_BYTES = 2048 };
 
 struct stni_trace_args {
     int64_t bytes, messages; /* sent to other ranks; 0: not told */
+    int64_t waited;          /* for them, nanoseconds; 0 or less: not told */
     size_t size;
     char text[STNI_TRACE_ARGS_BYTES];
 };
 
-    int64_t waited;          /* for them, nanoseconds; 0 or less: not told */
 /* Adds a member; one that does not fit any more is left out. */
 void stni_trace_arg(struct stni_trace_args *args, const char *key, const char *value);
 void stni_trace_arg_number(struct stni_trace_args *args, const char *key, int64_t value);
@@ -45,6 +49,9 @@ void stni_trace_arg_tensors(struct stni_trace_args *args, const char *key, int n
 
 void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
                          const struct stni_trace_args *args);
+
+/* How many bytes of memory are live now; nothing is recorded where that is what it was. */
+void stni_trace_add_memory(struct stni_trace *trace, int64_t live_bytes);
 
 /* Which op the context's thread is in: NULL outside of any. Entering gives the one around it, to be entered again at the end. */
 const char *stni_trace_enter(struct stni_trace *trace, const char *op);

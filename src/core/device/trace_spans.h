@@ -36,6 +36,8 @@ struct stni_trace {
     int n_kernels, cap_kernels;
     pthread_t threads[STNI_TRACE_THREADS]; /* in the order in which they first recorded; later ones count as the last */
     int n_threads;
+    int64_t clock_offset; /* added to times that are written, nanoseconds */
+    int64_t live_bytes;   /* the last that was recorded */
     const char *op; /* the context's thread is in it */
     struct stni_trace_range ranges[STNI_TRACE_RANGES];
     int n_ranges; /* open ones, those beyond the array among them */

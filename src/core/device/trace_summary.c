@@ -44,7 +44,7 @@ static int64_t add_up(const struct stni_trace *trace, struct row *rows, int64_t 
     int64_t n = 0;
     for (int64_t s = 0; s < trace->n; s++) {
         const struct stni_trace_span *span = &trace->spans[s];
-        const char *name = stni_trace_span_name(trace, span);
+        const char *name = span->category == STNI_TRACE_MEMORY ? NULL : stni_trace_span_name(trace, span);
         const int64_t i = name ? find_row(rows, n, span, name) : cap;
         if (i >= cap)
             continue;

@@ -5,7 +5,7 @@
 
 const char *const stni_trace_category_names[STNI_TRACE_CATEGORY_COUNT] = {
     [STNI_TRACE_OP] = "op", [STNI_TRACE_KERNEL] = "kernel", [STNI_TRACE_COLL] = "collective",
-    [STNI_TRACE_MOVE] = "redistribute", [STNI_TRACE_RANGE] = "range"};
+    [STNI_TRACE_MOVE] = "redistribute", [STNI_TRACE_RANGE] = "range", [STNI_TRACE_MEMORY] = "memory"};
 
 /* A JSON string; bytes from 0x80 on pass as the UTF-8 that they are. */
 static void write_string(FILE *file, const char *text)
@@ -33,10 +33,18 @@ static void write_args(FILE *file, const struct stni_trace_span *span)
     fputc('}', file);
 }
 
+/* A counter's new value. */
+static void write_memory(FILE *file, const struct stni_trace *trace, const struct stni_trace_span *span, int rank)
+{
+    const int64_t start = span->start + trace->clock_offset;
+    fprintf(file, ",\n{\"name\":\"%s\",\"cat\":\"memory\",\"ph\":\"C\",\"pid\":%d,\"ts\":%lld.%03lld,\"args\":{\"bytes\":%lld}}", span->name, rank,
+            (long long)(start / 1000), (long long)(start % 1000), (long long)span->bytes);
+}
+
 static void write_span(FILE *file, const struct stni_trace *trace, const struct stni_trace_span *span, int rank)
 {
     const char *name = stni_trace_span_name(trace, span);
-    int64_t start = span->start, length = span->end - span->start;
+    int64_t start = span->start + trace->clock_offset, length = span->end - span->start;
     if (!name)
         return;
     fprintf(file, ",\n{\"name\":");
@@ -53,11 +61,11 @@ stn_status stni_trace_write(struct stni_trace *trace, int rank, const char *path
     FILE *file = fopen(path, "w");
     if (!file)
         return STN_ERR_IO;
-    fprintf(file, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":%d,\"dropped\":%lld},\"traceEvents\":[\n", rank,
-            (long long)trace->dropped);
+    fprintf(file, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":%d,\"dropped\":%lld,\"clock_offset_ns\":%lld},\"traceEvents\":[\n", rank,
+            (long long)trace->dropped, (long long)trace->clock_offset);
     fprintf(file, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank, rank);
     for (int64_t i = 0; i < trace->n; i++)
-        write_span(file, trace, &trace->spans[i], rank);
+        (trace->spans[i].category == STNI_TRACE_MEMORY ? write_memory : write_span)(file, trace, &trace->spans[i], rank);
     fprintf(file, "\n]}\n");
     int failed = ferror(file);
     failed |= fclose(file) != 0;

@@ -280,6 +280,7 @@ STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *sp
     args.bytes = context->comm_stats.bytes_sent - before.bytes_sent;
     args.messages = context->comm_stats.messages - before.messages;
     stni_trace_add_args(context->trace, STNI_TRACE_MOVE, same_chunks ? "reorder" : "redistribute", start, &args);
+    stni_trace_add_memory(context->trace, stni_mempool_stats(context->pool)->live_bytes);
     return STN_OK;
 }
 
