@@ -161,6 +161,13 @@ typedef struct stn_comm_options {
  *  module's own. */
 STN_API stn_status stn_comm_open(const char *module, const stn_comm_options *options, stn_comm **out);
 
+/** Opens ranks of MPI by the number of a communicator, for languages that cannot compile mpi.h; what stn_comm_from_mpi does, which see.
+ *  @param mpi      whose number it is: "openmpi" or "mpich". The module may have been built with another one.
+ *  @param comm     as MPI_Comm_c2f gives it, the handle that Fortran has (mpi4py: comm.py2f()).
+ *  @param options  NULL, or module_path and error_text; its text is NULL.
+ *  Collective over the communicator. @return as stn_comm_from_mpi. */
+STN_API stn_status stn_comm_open_mpi(const char *mpi, int64_t comm, double deadline_seconds, const stn_comm_options *options, stn_comm **out);
+
 /** Attaches a module's kernels to the ops of a context (a context does so itself for its device's module). Kernels of ops or
  *  slots that the context does not know are left alone. Local. @return STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION. */
 STN_API stn_status stn_context_load_module(stn_context *context, const char *module);

@@ -6,7 +6,6 @@
 #include <shardtensor/module.h>
 
 #include <mpi.h>
-#include <stdio.h>
 
 STN_BEGIN_DECLS
 
@@ -28,18 +27,8 @@ STN_BEGIN_DECLS
  *  STN_ERR_TIMEOUT. */
 static inline stn_status stn_comm_from_mpi(MPI_Comm comm, double deadline_seconds, const stn_comm_options *options, stn_comm **out)
 {
-    char text[128];
-    stn_comm_options with = {sizeof(stn_comm_options), NULL, NULL, NULL, 0};
-    if (options)
-        with = *options;
-    if (with.size != sizeof with || with.text)
-        return STN_ERR_ARGUMENT;
     /* The integer that Fortran would use is the one form of a handle that every MPI has. */
-    int n = snprintf(text, sizeof text, "mpi=%s comm=%lld", STN_MPI_NAME, (long long)MPI_Comm_c2f(comm));
-    if (deadline_seconds > 0 || deadline_seconds < 0)
-        snprintf(text + n, sizeof text - (size_t)n, " deadline=%g", deadline_seconds);
-    with.text = text;
-    return stn_comm_open("mpi", &with, out);
+    return stn_comm_open_mpi(STN_MPI_NAME, (int64_t)MPI_Comm_c2f(comm), deadline_seconds, options, out);
 }
 
 STN_END_DECLS

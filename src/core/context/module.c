@@ -285,6 +285,21 @@ stn_status stn_comm_open(const char *module, const stn_comm_options *options, st
     return status;
 }
 
+stn_status stn_comm_open_mpi(const char *mpi, int64_t comm, double deadline_seconds, const stn_comm_options *options, stn_comm **out)
+{
+    char text[128];
+    stn_comm_options with = {.size = sizeof with};
+    if (options)
+        with = *options;
+    if (!mpi || strlen(mpi) > 32 || with.size != sizeof with || with.text)
+        return STN_ERR_ARGUMENT;
+    const int n = snprintf(text, sizeof text, "mpi=%s comm=%lld", mpi, (long long)comm);
+    if (deadline_seconds != 0)
+        snprintf(text + n, sizeof text - (size_t)n, " deadline=%.17g", deadline_seconds);
+    with.text = text;
+    return stn_comm_open("mpi", &with, out);
+}
+
 stn_status stn_context_load_module(stn_context *context, const char *module)
 {
     stn_module table;

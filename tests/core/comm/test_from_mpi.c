@@ -122,6 +122,25 @@ static void no_communicator_and_another_mpi_are_refused(void)
 }
 
 /* MPI was initialised for the main thread alone, and a collective with a request runs on another. */
+/* As a language does that cannot compile mpi.h. */
+static void a_number_serves_for_a_communicator(void)
+{
+    stn_comm_options with = options();
+    const int64_t world = MPI_Comm_c2f(MPI_COMM_WORLD);
+    stn_comm *out = NULL;
+    CHECK_STATUS(stn_comm_open_mpi(STN_MPI_NAME, world, 30, &with, &out), STN_OK);
+    CHECK_I64(stn_comm_rank(out), world_rank());
+    CHECK_I64(stn_comm_size(out), world_size());
+    CHECK_STATUS(stn_comm_barrier(out, NULL), STN_OK);
+    stn_comm_destroy(&out);
+    CHECK_STATUS(stn_comm_open_mpi("another", world, 0, &with, &out), STN_ERR_VERSION);
+    CHECK(strstr(why, "the caller's MPI is another, the module's is ") != NULL);
+    CHECK_STATUS(stn_comm_open_mpi(NULL, world, 0, &with, &out), STN_ERR_ARGUMENT);
+    with.text = "deadline=3";
+    CHECK_STATUS(stn_comm_open_mpi(STN_MPI_NAME, world, 0, &with, &out), STN_ERR_ARGUMENT);
+    CHECK(out == NULL);
+}
+
 static void another_thread_is_refused_where_mpi_has_one(void)
 {
     stn_comm *comm = from(MPI_COMM_WORLD);
@@ -151,6 +170,7 @@ int main(int argc, char **argv)
         {"a_context_owns_it", a_context_owns_it},
         {"a_communicator_between_two_groups_is_refused", a_communicator_between_two_groups_is_refused},
         {"no_communicator_and_another_mpi_are_refused", no_communicator_and_another_mpi_are_refused},
+        {"a_number_serves_for_a_communicator", a_number_serves_for_a_communicator},
         {"another_thread_is_refused_where_mpi_has_one", another_thread_is_refused_where_mpi_has_one},
     };
     MPI_Init(&argc, &argv);
