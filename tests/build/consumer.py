@@ -7,6 +7,7 @@ the objects of the first; so is a project that has this one as its subproject.""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -61,17 +62,38 @@ def without_library(program):
 
 
 PARENT = """project('parent', 'c')
-executable('consumer', 'consumer.c', dependencies: dependency('shardtensor', version: '>= 0.1', fallback: ['shardtensor']))
+executable('consumer', 'consumer.c', dependencies: dependency('shardtensor', version: '>= 0.1'%s))
 """
+FALLBACK = ", fallback: ['shardtensor']"
+
+
+def wrap_of_readme(root):
+    """The wrap that the README shows."""
+    wraps = re.findall(r"```ini\n(\[wrap-git\]\n.*?)```", (pathlib.Path(root) / "README.md").read_text(), re.DOTALL)
+    if len(wraps) != 1:
+        sys.exit(f"the README shows {len(wraps)} wraps, wanted 1")
+    return wraps[0]
+
+
+def configure_by_wrap(work, options):
+    """With the README's wrap the dependency is found without a word of it in the project. The folder that it would be cloned to is there already."""
+    (work / "meson.build").write_text(PARENT % "")
+    (work / "subprojects/shardtensor.wrap").write_text(wrap_of_readme(work / "subprojects/shardtensor"))
+    told = setup(work, work / "by_wrap", *options)
+    if not re.search(r"Dependency shardtensor found: YES .*overridden", told):
+        sys.exit("the wrap does not provide the dependency:\n" + told)
 
 
 def build_as_subproject(work, build_dir, root):
     """Everything but the library, whose objects are those of the first build."""
-    (work / "meson.build").write_text(PARENT)
     (work / "subprojects").mkdir()
     (work / "subprojects/shardtensor").symlink_to(root)
+    options = [o for o in options_of(build_dir) if o.split("=")[0] in ("-Dprefix", "-Dlibdir")]
+    configure_by_wrap(work, options)
+    (work / "subprojects/shardtensor.wrap").unlink()
+    (work / "meson.build").write_text(PARENT % FALLBACK)
     build = work / "parent"
-    setup(work, build, *(o for o in options_of(build_dir) if o.split("=")[0] in ("-Dprefix", "-Dlibdir")))
+    setup(work, build, *options)
     targets = json.loads(run("meson", "introspect", "--targets", str(build), text=True, stdout=subprocess.PIPE).stdout)
     foreign = [t["name"] for t in targets if t["type"] == "executable" and t["name"] != "consumer"]
     if foreign:
