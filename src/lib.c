@@ -102,7 +102,7 @@ static void end_rank(struct rank *rank, stn_context *context, stn_status status)
     if (status == STN_OK)
         return;
     const char *text = stn_context_error_text(context);
-    stni_error_set(&rank->error, status, "%s", text[0] ? text : stn_status_text(status));
+    stni_error_set(&rank->error, status, "%s", text[0] ? text : stni_context_failure_text(context, status));
     if (status != STN_ERR_PEER && context->size > 1)
         stni_context_abort(context, status, rank->error.text);
 }
