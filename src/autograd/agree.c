@@ -134,6 +134,8 @@ static void fill_words(const struct stni_pass *pass, int line, int64_t *words)
     words[STNI_LINE_FAILURE] = failure_word(pass, pass->lines[line].comm);
     words[STNI_LINE_COLLECTIVES] = stni_pass_count_calls(pass, line) > 0;
     words[STNI_LINE_SEVERAL] = pass->n_lines > 1;
+    words[STNI_LINE_TENSOR_HOOKS] = stni_pass_has_tensor_hooks(pass);
+    words[STNI_LINE_GRAD_HOOKS] = stni_pass_has_grad_hooks(pass);
 }
 
 /* Slices are compared where some rank has several lines: before it waits in one that its peers may lack. A rank that has failed knows no slices. */
@@ -153,8 +155,9 @@ static int differs(const struct stni_line *line)
     return first_difference(line->words, 2) < 2;
 }
 
-/* What all ranks that the backward concerns have found: who failed, whether some have collectives, whether some line differs. */
-enum { FAILURE, COLLECTIVES, DIFFERS, FOUND };
+/* What all ranks that the backward concerns have found: who failed, whether some have collectives, whether some line differs, whether some
+ * have hooks. */
+enum { FAILURE, COLLECTIVES, DIFFERS, TENSOR_HOOKS, GRAD_HOOKS, FOUND };
 
 static int is_one_line(const struct stni_pass *pass)
 {
@@ -164,10 +167,12 @@ static int is_one_line(const struct stni_pass *pass)
 static void find_own(const struct stni_pass *pass, int64_t *found)
 {
     found[FAILURE] = failure_word(pass, pass->comm);
-    found[COLLECTIVES] = found[DIFFERS] = 0;
+    found[COLLECTIVES] = found[DIFFERS] = found[TENSOR_HOOKS] = found[GRAD_HOOKS] = 0;
     for (int l = 0; l < pass->n_lines; l++) {
         found[COLLECTIVES] |= pass->lines[l].words[STNI_LINE_COLLECTIVES];
         found[DIFFERS] |= differs(&pass->lines[l]);
+        found[TENSOR_HOOKS] |= pass->lines[l].words[STNI_LINE_TENSOR_HOOKS];
+        found[GRAD_HOOKS] |= pass->lines[l].words[STNI_LINE_GRAD_HOOKS];
     }
     if (is_one_line(pass))
         found[FAILURE] = pass->lines[0].words[STNI_LINE_FAILURE];
@@ -180,7 +185,11 @@ static stn_status compare_lines(struct stni_pass *pass, int64_t *found)
     if (!pass->comm)
         STNI_TRY(stni_pass_find_ranks(pass));
     find_own(pass, found);
-    return is_one_line(pass) ? STN_OK : stni_comm_agree(pass->comm, pass->context->queue, found, FOUND, STN_MAX);
+    if (!is_one_line(pass))
+        STNI_TRY(stni_comm_agree(pass->comm, pass->context->queue, found, FOUND, STN_MAX));
+    pass->has_tensor_hooks = found[TENSOR_HOOKS] != 0;
+    pass->has_grad_hooks = found[GRAD_HOOKS] != 0;
+    return STN_OK;
 }
 
 /* Those who are on no line that differs are told by one that is. */

@@ -274,6 +274,7 @@ static stn_status run_to_captures(struct stni_pass *pass)
     for (int i = 0; i < pass->n_nodes; i++)
         STNI_TRY(run_node(pass, pass->nodes[i]));
     STNI_TRY(run_leaf_hooks(pass));
+    STNI_TRY(stni_pass_agree_on_hooks(pass, pass->has_tensor_hooks));
     return finish_captures(pass);
 }
 
@@ -294,7 +295,9 @@ static stn_status run_to_leaves(struct stni_pass *pass)
             STNI_TRY(stni_pass_leaves_ready(pass, i));
     }
     STNI_TRY(stni_pass_leaves_ready(pass, pass->n_nodes));
-    return finish_leaves(pass);
+    STNI_TRY(stni_pass_agree_on_hooks(pass, pass->has_tensor_hooks));
+    STNI_TRY(finish_leaves(pass));
+    return stni_pass_agree_on_hooks(pass, pass->has_grad_hooks);
 }
 
 static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
@@ -323,6 +326,7 @@ static stn_status run_alone(struct stni_pass *pass)
         STNI_TRY(deliver(pass, &pass->roots[r].edge, pass->roots[r].spec, pass->roots[r].cotangent));
     for (int i = 0; i < pass->n_nodes; i++)
         STNI_TRY(run_node(pass, pass->nodes[i]));
+    STNI_TRY(stni_pass_agree_on_hooks(pass, 0));
     return finish_captures(pass);
 }
 
@@ -334,7 +338,9 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     int no_grad = context->no_grad;
     if (part && !pass->alone)
         return stni_fail(context, STN_ERR_STATE, "stn_backward: called inside of a function of stn_recompute, whose graph is not whole");
+    struct stni_error *outer_failure = context->tape->hook_failure;
     context->tape->part = NULL;
+    context->tape->hook_failure = &pass->hook_failure;
     if (context->trace)
         stni_trace_range_begin(context->trace, "backward");
     struct stni_thread_state guard = stni_thread_state_clear();
@@ -354,6 +360,7 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     context->busy--;
     context->no_grad = no_grad;
     context->tape->part = part;
+    context->tape->hook_failure = outer_failure;
     stni_thread_state_restore(guard);
     if (context->trace)
         stni_trace_range_end(context->trace);

@@ -169,9 +169,9 @@ stn_status stni_leaf_tell(struct stni_leaf *leaf)
         return STN_OK;
     for (struct stni_grad_hook_entry *e = leaf->hooks; e; e = e->next) {
         stn_status status = e->hook(leaf->handle, e->arg);
-        if (status != STN_OK)
-            return stni_fail(leaf->context, STN_ERR_CALLBACK, "a gradient hook returned \"%s\"", stn_status_text(status));
         STNI_TRY(leaf->context->error.status);
+        if (status != STN_OK)
+            STNI_TRY(stni_tape_hook_failed(leaf->context, "a gradient hook returned \"%s\"", stn_status_text(status)));
     }
     return leaf->context->error.status;
 }

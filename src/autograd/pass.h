@@ -39,6 +39,8 @@ enum stni_line_word {
     STNI_LINE_FAILURE,
     STNI_LINE_COLLECTIVES,
     STNI_LINE_SEVERAL, /* a rank has other lines too */
+    STNI_LINE_TENSOR_HOOKS, /* a rank has some */
+    STNI_LINE_GRAD_HOOKS,
     STNI_LINE_SLICES,
     STNI_LINE_MINUS_SLICES,
     STNI_LINE_WORDS
@@ -72,6 +74,8 @@ struct stni_pass {
     struct stni_line *lines; /* in an order that is the same on all ranks */
     int n_lines;
     stn_comm *comm; /* of the ranks that it concerns, once they have found each other; NULL: this one alone */
+    int has_tensor_hooks, has_grad_hooks; /* one of those ranks has: whether they failed is agreed on */
+    struct stni_error hook_failure;       /* of this rank, not agreed on yet */
     int looking;    /* only sees what is there: nodes that are gone are passed by */
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
     struct stni_capture *captures;
@@ -145,6 +149,14 @@ stn_status stni_pass_reach_collectives(struct stni_pass *pass);
  * STN_ERR_MISMATCH on all ranks that lines join if one line differs, with the first difference; where a rank has a `status`, all return that,
  * with its text. Sorts the nodes. Collective over them. */
 stn_status stni_pass_agree(struct stni_pass *pass);
+
+/* Whether hooks of this rank may run in the pass: of tensors; of leaves, also of those that only earlier passes have reached. */
+int stni_pass_has_tensor_hooks(const struct stni_pass *pass);
+int stni_pass_has_grad_hooks(const struct stni_pass *pass);
+
+/* All ranks keep the failure of a hook that one of them has met since the last time, each its own where all have the same. Collective over the ranks
+ * of pass->comm if `asked`, which is the same on all of them. */
+stn_status stni_pass_agree_on_hooks(struct stni_pass *pass, int asked);
 
 /* Of a rank that has kept an error: tells the others, where the tape says that they wait. Returns the kept error. */
 stn_status stni_pass_refuse(stn_context *context);

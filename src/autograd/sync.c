@@ -73,10 +73,15 @@ static stn_status sync_and_tell(stn_context *context, int n, struct stni_leaf *c
 static stn_status sync_framed(stn_context *context, int n, struct stni_leaf *const *leaves)
 {
     struct stni_thread_state guard = stni_thread_state_clear();
+    struct stni_error failure = {.status = STN_OK}, *outer = context->tape->hook_failure;
+    context->tape->hook_failure = &failure;
     context->no_grad++;
     context->busy++;
     stni_scope_enter(context);
     stn_status status = sync_and_tell(context, n, leaves);
+    if (status == STN_OK && failure.status != STN_OK)
+        status = stni_fail(context, failure.status, "%s", failure.text);
+    context->tape->hook_failure = outer;
     if (context->error.status == STN_OK)
         status = stni_fail_queue(context, status);
     stni_tape_settle(context);

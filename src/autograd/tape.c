@@ -18,6 +18,19 @@ stn_status stni_tape_create(stn_context *context)
     return STN_OK;
 }
 
+stn_status stni_tape_hook_failed(stn_context *context, const char *format, ...)
+{
+    struct stni_error own = {.status = STN_OK};
+    va_list args;
+    va_start(args, format);
+    stni_error_set_v(&own, STN_ERR_CALLBACK, format, args);
+    va_end(args);
+    if (!context->tape->hook_failure)
+        return stni_fail(context, own.status, "%s", own.text);
+    stni_error_set(context->tape->hook_failure, own.status, "%s", own.text);
+    return STN_OK;
+}
+
 void stni_tape_clear_collectives(stn_context *context)
 {
     struct stni_tape *tape = context->tape;

@@ -27,6 +27,7 @@ struct stni_tape {
     struct stni_node **collectives;
     int n_collectives, cap_collectives;
     struct stn_pullback *pullbacks; /* all that live, of their owners */
+    struct stni_error *hook_failure; /* the first of the hooks of the pass that runs, which goes on; NULL: none runs */
     struct stni_recomputation *part; /* whose function is being called, the first time or again; NULL else */
 };
 
@@ -35,6 +36,10 @@ void stni_tape_destroy(stn_context *context);
 
 /* Remembers a leaf that got something. */
 stn_status stni_tape_add_open(stn_context *context, struct stni_leaf *leaf);
+
+/* A hook failed. Other ranks may be on their way to the next step of the same pass: it goes on, and its end tells them. Outside of a pass the failure
+ * is kept at once. */
+stn_status stni_tape_hook_failed(stn_context *context, const char *format, ...) STN_PRINTF(2, 3);
 
 /* Forgets the leaves that are open no more. */
 void stni_tape_settle(stn_context *context);

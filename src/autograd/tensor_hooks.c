@@ -4,6 +4,7 @@
 #include "autograd/leaf.h"
 #include "autograd/node.h"
 #include "autograd/recompute.h"
+#include "autograd/tape.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 #include "core/tensor/scope.h"
@@ -26,15 +27,13 @@ static stn_status run_one(const struct stni_tensor_hooks *entry, stn_tensor **gr
     stn_context *context = (*gradient)->context;
     stn_tensor *instead = NULL;
     stn_status status = entry->hook(*gradient, &instead, entry->arg);
-    if (status != STN_OK)
-        return stni_fail(context, STN_ERR_CALLBACK, "a tensor hook returned \"%s\"", stn_status_text(status));
     STNI_TRY(context->error.status);
+    if (status != STN_OK)
+        return stni_tape_hook_failed(context, "a tensor hook returned \"%s\"", stn_status_text(status));
     if (!instead || instead == *gradient)
         return STN_OK;
     if (!is_like(instead, *gradient))
-        return stni_fail(context, STN_ERR_CALLBACK,
-                         "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the "
-                         "tensor's");
+        return stni_tape_hook_failed(context, "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the tensor's");
     stn_tensor_retain(instead);
     stni_tensor_drop(gradient);
     *gradient = instead;
