@@ -5,14 +5,12 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { BATCH = 8, TIME = 24, WIDTH = 32, HEADS = 4, LAYERS = 2, LETTERS = 27, MICRO_BATCHES = 2, STEPS = 30 };
 
-static const char text[] = "peter piper picked a peck of pickled peppers "
-                           "a peck of pickled peppers peter piper picked "
-                           "if peter piper picked a peck of pickled peppers "
-                           "where is the peck of pickled peppers peter piper picked ";
+static const char text[] = "peter piper picked a peck of pickled peppers a peck of pickled peppers peter piper picked "
+                           "if peter piper picked a peck of pickled peppers where is the peck of pickled peppers peter "
+                           "piper picked ";
 
 /* Placements over the axes (data, tensor) of an activation (batch, time, width). */
 static const stn_placement tokens_sharded[] = {STN_S(0), STN_S(1)}, tokens_whole[] = {STN_S(0), STN_R};
@@ -28,106 +26,85 @@ static stn_tensor *small_normal(stn_context *ctx, const stn_spec *spec)
     return stn_normal(ctx, spec, 0, 0.08);
 }
 
-static void make(struct model *m, int layer, const char *what, const char *layout, int ndim, int64_t rows, int64_t columns)
+/* A weight by its name, made where it is asked for first, in the dtype of computing: its gradient comes back through the cast, in f32. */
+static stn_tensor *weight(const struct model *m, int layer, const char *what, const char *layout, int64_t rows, int64_t columns)
 {
     char name[32];
     snprintf(name, sizeof name, "%d.%s", layer, what);
-    const stn_spec *spec = stn_spec_of(m->mesh, STN_DTYPE_F32, layout, ndim, (int64_t[]){rows, columns});
-    stn_params_make(m->params, name, spec, ndim == 1 ? stn_ones : small_normal);
+    const stn_spec *spec = stn_spec_of(m->mesh, STN_DTYPE_F32, layout, 2, (int64_t[]){rows, columns});
+    stn_tensor *found = stn_params_find(m->params, name);
+    return stn_cast(found ? found : stn_params_make(m->params, name, spec, small_normal), STN_DTYPE_BF16);
 }
 
-/* A pair of products as in Megatron-LM: the first weight is sharded by output features, the second by input features, so that what lies between
- * stays on its rank. Three weights rather than one fused one make heads lie together. */
-static void make_all(struct model *m)
+/* Normalised, with all tokens on every rank of the tensor axis. */
+static stn_tensor *whole_norm(stn_tensor *x)
 {
-    for (int l = 0; l < LAYERS; l++) {
-        make(m, l, "norm0", "R,R", 1, WIDTH, 0), make(m, l, "norm1", "R,R", 1, WIDTH, 0);
-        make(m, l, "query", "R,S0", 2, WIDTH, WIDTH), make(m, l, "key", "R,S0", 2, WIDTH, WIDTH), make(m, l, "value", "R,S0", 2, WIDTH, WIDTH);
-        make(m, l, "merge", "R,S1", 2, WIDTH, WIDTH);
-        make(m, l, "up", "R,S0", 2, 4 * WIDTH, WIDTH), make(m, l, "down", "R,S1", 2, WIDTH, 4 * WIDTH);
-    }
-    make(m, LAYERS, "letters", "R,R", 2, LETTERS, WIDTH), make(m, LAYERS, "places", "R,R", 2, TIME, WIDTH);
-    make(m, LAYERS, "norm", "R,R", 1, WIDTH, 0), make(m, LAYERS, "head", "R,S0", 2, LETTERS, WIDTH);
-}
-
-/* A parameter in the dtype of computing; its gradient comes back through the cast, in f32. */
-static stn_tensor *get(const struct model *m, int layer, const char *what)
-{
-    char name[32];
-    snprintf(name, sizeof name, "%d.%s", layer, what);
-    return stn_cast(stn_params_find(m->params, name), STN_DTYPE_BF16);
-}
-
-static stn_tensor *norm(const struct model *m, int layer, const char *what, stn_tensor *x)
-{
-    return stn_rms_norm(x, 1, (int64_t[]){WIDTH}, get(m, layer, what), 1e-5);
+    return stn_redistribute_to(stn_rms_norm(x, 1, (int64_t[]){WIDTH}, NULL, 1e-5), tokens_whole);
 }
 
 /* (batch, time, width) -> (batch, heads, time, width of a head): features are sharded, so heads are, unevenly where they do not divide. */
-static stn_tensor *heads(stn_tensor *x)
+static stn_tensor *heads(const struct model *m, int l, const char *what, stn_tensor *x)
 {
-    return stn_transpose(stn_view(x, 4, (int64_t[]){stn_tensor_shape(x)[0], TIME, HEADS, WIDTH / HEADS}), 1, 2);
+    stn_tensor *y = stn_linear(x, weight(m, l, what, "R,S0", WIDTH, WIDTH), NULL);
+    return stn_transpose(stn_view(y, 4, (int64_t[]){BATCH, TIME, HEADS, WIDTH / HEADS}), 1, 2);
 }
 
+/* Pairs of products as in Megatron-LM: the first weight is sharded by output features, the second by input features, so that what lies
+ * between stays on its rank, and the result is Partial. Three weights rather than one fused one make heads lie together. */
 static stn_tensor *block(const struct model *m, int l, stn_tensor *x)
 {
     const stn_attention_attrs causal = {.size = sizeof causal, .is_causal = 1};
-    const int64_t shape[] = {stn_tensor_is_error(x) ? 0 : stn_tensor_shape(x)[0], TIME, WIDTH};
-    stn_tensor *h = stn_redistribute_to(norm(m, l, "norm0", x), tokens_whole);
-    stn_tensor *q = stn_linear(h, get(m, l, "query"), NULL), *k = stn_linear(h, get(m, l, "key"), NULL), *v = stn_linear(h, get(m, l, "value"), NULL);
-    stn_tensor *a = stn_scaled_dot_product_attention(heads(q), heads(k), heads(v), NULL, &causal);
-    a = stn_linear(stn_reshape(stn_transpose(a, 1, 2), 3, shape), get(m, l, "merge"), NULL); /* Partial over the tensor axis */
-    x = stn_add(x, stn_dropout(stn_redistribute_to(a, tokens_sharded), 0.05, 1));
-    h = stn_redistribute_to(norm(m, l, "norm1", x), tokens_whole);
-    h = stn_linear(stn_gelu(stn_linear(h, get(m, l, "up"), NULL), STN_GELU_TANH), get(m, l, "down"), NULL);
+    stn_tensor *h = whole_norm(x);
+    stn_tensor *query = heads(m, l, "query", h), *key = heads(m, l, "key", h), *value = heads(m, l, "value", h);
+    h = stn_transpose(stn_scaled_dot_product_attention(query, key, value, NULL, &causal), 1, 2);
+    h = stn_reshape(h, 3, (int64_t[]){BATCH, TIME, WIDTH});
+    h = stn_linear(h, weight(m, l, "merge", "R,S1", WIDTH, WIDTH), NULL);
+    x = stn_add(x, stn_dropout(stn_redistribute_to(h, tokens_sharded), 0.05, 1));
+    h = stn_gelu(stn_linear(whole_norm(x), weight(m, l, "up", "R,S0", 4 * WIDTH, WIDTH), NULL), STN_GELU_TANH);
+    h = stn_linear(h, weight(m, l, "down", "R,S1", WIDTH, 4 * WIDTH), NULL);
     return stn_add(x, stn_redistribute_to(h, tokens_sharded));
 }
 
-static stn_tensor *loss_of(const struct model *m, stn_tensor *input, stn_tensor *target)
+/* Of the letters of a batch, each told from those before it. */
+static stn_tensor *loss_of(const struct model *m, stn_tensor *letters)
 {
-    stn_tensor *x = stn_add(stn_embedding(input, get(m, LAYERS, "letters"), NULL), get(m, LAYERS, "places"));
-    x = stn_redistribute_to(x, tokens_sharded);
+    stn_tensor *input = stn_narrow(letters, 1, 0, TIME), *target = stn_narrow(letters, 1, 1, TIME);
+    stn_tensor *x = stn_embedding(input, weight(m, LAYERS, "letters", "R,R", LETTERS, WIDTH), NULL);
+    x = stn_redistribute_to(stn_add(x, weight(m, LAYERS, "places", "R,R", TIME, WIDTH)), tokens_sharded);
     for (int l = 0; l < LAYERS; l++)
         x = block(m, l, x);
-    x = stn_redistribute_to(norm(m, LAYERS, "norm", x), tokens_whole);
-    stn_tensor *logits = stn_cast(stn_linear(x, get(m, LAYERS, "head"), NULL), STN_DTYPE_F32); /* letters are sharded */
-    return stn_cross_entropy(stn_flatten(logits, 0, 1), stn_flatten(target, 0, 1), NULL, -100, STN_REDUCE_MEAN, 0);
+    stn_tensor *logits = stn_linear(whole_norm(x), weight(m, LAYERS, "head", "R,S0", LETTERS, WIDTH), NULL); /* letters are sharded */
+    logits = stn_flatten(stn_cast(logits, STN_DTYPE_F32), 0, 1);
+    return stn_cross_entropy(logits, stn_flatten(target, 0, 1), NULL, -100, STN_REDUCE_MEAN, 0);
 }
 
 /* Rows of the text from places that follow from the number of the batch: every rank fills in the whole and keeps its own rows. */
-static void batch(const struct model *m, int number, stn_tensor **input, stn_tensor **target)
+static stn_tensor *batch(const struct model *m, int64_t number)
 {
-    int64_t in[BATCH][TIME], out[BATCH][TIME];
-    const int last = (int)sizeof text - TIME - 2;
+    int64_t letters[BATCH][TIME + 1];
     for (int b = 0; b < BATCH; b++)
-        for (int t = 0; t < TIME; t++) {
-            const char *at = text + (number * 37 + b * 11) % last + t;
-            in[b][t] = at[0] == ' ' ? 26 : at[0] - 'a';
-            out[b][t] = at[1] == ' ' ? 26 : at[1] - 'a';
+        for (int t = 0; t <= TIME; t++) {
+            const char letter = text[(number * 37 + b * 11) % (int64_t)(sizeof text - TIME - 2) + t];
+            letters[b][t] = letter == ' ' ? 26 : letter - 'a';
         }
-    const stn_spec *spec = stn_spec_of(m->mesh, STN_DTYPE_I64, "S0,R", 2, (int64_t[]){BATCH, TIME});
-    *input = stn_from_host_global(m->ctx, spec, in);
-    *target = stn_from_host_global(m->ctx, spec, out);
+    return stn_from_host_global(m->ctx, stn_spec_of(m->mesh, STN_DTYPE_I64, "S0,R", 2, (int64_t[]){BATCH, TIME + 1}), letters);
 }
 
-/* One step: gradients of the micro-batches add up on each rank, and the last backward reduces them over the data axis once. */
-static stn_status step(const struct model *m, stn_optimizer *optimizer, int64_t number, double *value)
+/* One step: gradients of the micro-batches add up on each rank, and are reduced over the data axis once. */
+static stn_status step(const struct model *m, stn_optimizer *optimizer, int64_t number, double *mean)
 {
-    *value = 0;
+    *mean = 0;
     stn_scope_begin(m->ctx);
+    stn_no_sync_begin(m->ctx);
     for (int i = 0; i < MICRO_BATCHES; i++) {
-        stn_tensor *input, *target;
-        double loss = 0;
-        batch(m, (int)number * MICRO_BATCHES + i, &input, &target);
-        stn_tensor *l = stn_mul_number(loss_of(m, input, target), 1.0 / MICRO_BATCHES);
-        if (i < MICRO_BATCHES - 1)
-            stn_no_sync_begin(m->ctx);
-        stn_backward(l);
-        if (i < MICRO_BATCHES - 1)
-            stn_no_sync_end(m->ctx);
-        stn_item(l, &loss);
-        *value += loss;
+        double value = 0;
+        stn_tensor *loss = stn_mul_number(loss_of(m, batch(m, number * MICRO_BATCHES + i)), 1.0 / MICRO_BATCHES);
+        stn_backward(loss);
+        stn_item(loss, &value);
+        *mean += value;
     }
+    stn_no_sync_end(m->ctx);
+    stn_grad_sync(m->ctx, stn_params_count(m->params), stn_params_tensors(m->params));
     stn_clip_grad_norm(m->ctx, stn_params_count(m->params), stn_params_tensors(m->params), 1, NULL);
     stn_optimizer_set_rate_factor(optimizer, stn_schedule_cosine(number, 5, STEPS, 0.1));
     stn_optimizer_step(optimizer);
@@ -136,12 +113,12 @@ static stn_status step(const struct model *m, stn_optimizer *optimizer, int64_t 
 }
 
 struct run {
-    int data, tensor;
+    int data, tensor;        /* ranks along the axes */
     const char *save, *load; /* after half of the steps; before the first */
     double loss;             /* of the last step */
 };
 
-static stn_status train(struct model *m, stn_optimizer *optimizer, struct run *run)
+static stn_status train(const struct model *m, stn_optimizer *optimizer, struct run *run)
 {
     stn_checkpoint state = {.size = sizeof state, .optimizer = optimizer};
     double loss = NAN;
@@ -165,7 +142,9 @@ static stn_status rank_main(stn_context *ctx, void *arg)
     stn_mesh_create(ctx, 2, (int[]){run->data, run->tensor}, (const char *[]){"data", "tensor"}, NULL, &m.mesh);
     stn_params_create(ctx, &m.params);
     stn_scope_begin(ctx);
-    make_all(&m);
+    stn_no_grad_begin(ctx);
+    loss_of(&m, batch(&m, 0)); /* asks for every weight, which makes it */
+    stn_no_grad_end(ctx);
     stn_parameter_group all = {.size = sizeof all, .n = stn_params_count(m.params), .parameters = stn_params_named(m.params)};
     stn_adamw_create(ctx, &options, &optimizer);
     stn_optimizer_add_group(optimizer, &all);
@@ -177,24 +156,17 @@ static stn_status rank_main(stn_context *ctx, void *arg)
     return status;
 }
 
-static int launch(struct run *run)
-{
-    char error[512] = "";
-    stn_launch_options options = {.size = sizeof options, .ranks = run->data * run->tensor,
-                                  .context = {.size = sizeof options.context, .seed = 1, .error_text = error, .error_text_size = sizeof error}};
-    stn_status status = stn_launch(&options, rank_main, run);
-    if (status != STN_OK)
-        fprintf(stderr, "transformer: %s: %s\n", stn_status_text(status), error);
-    else
-        printf("%d x %d ranks: loss %.4f after %d steps%s\n", run->data, run->tensor, run->loss, STEPS, run->load ? ", half of them resumed" : "");
-    return status == STN_OK;
-}
-
 int main(int argc, char **argv)
 {
     const char *path = argc > 1 ? argv[1] : "transformer.safetensors";
-    struct run whole = {.data = 2, .tensor = 2, .save = path}, resumed = {.data = 1, .tensor = 3, .load = path};
-    int ran = launch(&whole) && launch(&resumed);
+    struct run runs[] = {{.data = 2, .tensor = 2, .save = path, .loss = NAN}, {.data = 1, .tensor = 3, .load = path, .loss = NAN}};
+    char error[512] = "";
+    for (int i = 0; i < 2 && !error[0]; i++) {
+        stn_launch_options options = {.size = sizeof options, .ranks = runs[i].data * runs[i].tensor,
+                                      .context = {.seed = 1, .error_text = error, .error_text_size = sizeof error}};
+        stn_launch(&options, rank_main, &runs[i]);
+        printf("%d x %d ranks: loss %.4f after %d steps %s\n", runs[i].data, runs[i].tensor, runs[i].loss, STEPS, error);
+    }
     remove(path);
-    return ran && whole.loss < 1.5 && fabs(whole.loss - resumed.loss) < 0.05 ? 0 : 1;
+    return runs[0].loss < 1.5 && fabs(runs[0].loss - runs[1].loss) < 0.05 ? 0 : 1;
 }
