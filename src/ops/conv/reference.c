@@ -30,9 +30,8 @@ static struct layout lay_out(const struct stni_conv_problem *p)
     l.block = l.block > l.y_pixels ? l.y_pixels : l.block;
     l.weight_bytes = round_up((size_t)(p->groups * k * l.o) * element);
     l.columns_bytes = round_up((size_t)(l.block * k) * element);
-    l.gemm_bytes = p->kind == STNI_CONV_FORWARD      ? stni_gemm_workspace((stn_dtype)p->dtype, l.block, l.o, k)
-                   : p->kind == STNI_CONV_GRAD_INPUT ? stni_gemm_workspace((stn_dtype)p->dtype, l.block, k, l.o)
-                                                     : stni_gemm_workspace((stn_dtype)p->dtype, k, l.o, l.block);
+    const struct stni_gemm largest = product_of(&l, l.block, NULL, NULL, NULL);
+    l.gemm_bytes = stni_gemm_workspace(largest.dtype, largest.m, largest.n, largest.k);
     return l;
 }
 

@@ -76,24 +76,13 @@ static void NAME(fill_bias)(const struct layout *l, int64_t n, const T *bias, T 
 static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_t group, T *x, T *y, T *weight, T *columns,
                         void *workspace)
 {
-    int64_t o = l->p->o, k = l->taps * l->c;
-    T *pixels = y + first * o + group * l->o, *w = weight + group * k * l->o;
-    struct stni_gemm g = {.dtype = (stn_dtype)l->p->dtype};
-    switch ((enum stni_conv_kind)l->p->kind) {
-    case STNI_CONV_FORWARD:
+    T *pixels = y + first * l->p->o + group * l->o, *w = weight + group * l->taps * l->c * l->o;
+    const struct stni_gemm product = product_of(l, n, columns, w, pixels);
+    const int to_input = l->p->kind == STNI_CONV_GRAD_INPUT;
+    if (!to_input)
         NAME(columns)(l, first, n, group, x, columns, 0);
-        g = (struct stni_gemm){g.dtype, 1, n, l->o, k, columns, w, pixels, k, 1, l->o, 1, o, 1};
-        break;
-    case STNI_CONV_GRAD_INPUT:
-        g = (struct stni_gemm){g.dtype, 0, n, k, l->o, pixels, w, columns, o, 1, 1, l->o, k, 1};
-        break;
-    case STNI_CONV_GRAD_WEIGHT:
-        NAME(columns)(l, first, n, group, x, columns, 0);
-        g = (struct stni_gemm){g.dtype, 1, k, l->o, n, columns, pixels, w, 1, k, o, 1, l->o, 1};
-        break;
-    }
-    stni_gemm_now(l->isa, &g, workspace);
-    if (l->p->kind == STNI_CONV_GRAD_INPUT)
+    stni_gemm_now(l->isa, &product, workspace);
+    if (to_input)
         NAME(columns)(l, first, n, group, x, columns, 1);
 }
 

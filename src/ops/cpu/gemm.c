@@ -56,15 +56,16 @@ static void clear(const struct stni_gemm *g)
 /* C' = B' A': a product with few columns fills the rows of a tile better than its columns, of which there are more. */
 static struct stni_gemm transposed(const struct stni_gemm *g)
 {
-    return (struct stni_gemm){g->dtype, g->accumulate, g->n, g->m, g->k, g->b, g->a, g->c,
-                              g->b_col, g->b_row, g->a_col, g->a_row, g->c_col, g->c_row};
+    return (struct stni_gemm){.dtype = g->dtype, .accumulate = g->accumulate, .m = g->n, .n = g->m, .k = g->k,
+                              .a = g->b, .a_row = g->b_col, .a_col = g->b_row, .b = g->a, .b_row = g->a_col, .b_col = g->a_row,
+                              .c = g->c, .c_row = g->c_col, .c_col = g->c_row};
 }
 
+/* B is a column. */
 static void multiply_vector(enum stni_isa isa, const struct stni_gemm *g)
 {
-    struct stni_gemv v = {g->m, g->k, g->a, g->b, g->c, g->a_row, g->a_col, g->b_row, g->c_row, g->accumulate};
-    if (g->n != 1)
-        v = (struct stni_gemv){g->n, g->k, g->b, g->a, g->c, g->b_col, g->b_row, g->a_col, g->c_col, g->accumulate};
+    const struct stni_gemv v = {.rows = g->m, .k = g->k, .a = g->a, .a_row = g->a_row, .a_col = g->a_col, .x = g->b, .x_step = g->b_row,
+                                .y = g->c, .y_step = g->c_row, .accumulate = g->accumulate};
     STNI_ISA_PICK(stni_gemv_kernels, isa)->run(&v);
 }
 
@@ -74,7 +75,7 @@ void stni_gemm_now(enum stni_isa isa, const struct stni_gemm *g, void *workspace
         return;
     struct stni_gemm t = transposed(g);
     if (stni_gemm_is_vector(g->dtype, g->m, g->n, g->k))
-        multiply_vector(isa, g);
+        multiply_vector(isa, g->n == 1 ? g : &t);
     else if (g->k > 0)
         STNI_ISA_PICK(stni_gemm_kernels, isa)->run[g->dtype](is_transposed(g->m, g->n) ? &t : g, workspace);
     else if (!g->accumulate)

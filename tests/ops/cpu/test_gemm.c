@@ -146,7 +146,8 @@ static void sums_of_nothing_are_zero_or_keep_what_is_there(void)
 static void integers_wrap(void)
 {
     int64_t a = INT64_MAX, b = 2, c = 0;
-    struct stni_gemm g = {STN_DTYPE_I64, 0, 1, 1, 1, &a, &b, &c, 1, 1, 1, 1, 1, 1};
+    struct stni_gemm g = {.dtype = STN_DTYPE_I64, .m = 1, .n = 1, .k = 1, .a = &a, .a_row = 1, .a_col = 1, .b = &b, .b_row = 1, .b_col = 1,
+                          .c = &c, .c_row = 1, .c_col = 1};
     void *workspace = aligned_alloc(64, stni_gemm_workspace(STN_DTYPE_I64, 1, 1, 1));
     stni_gemm_now(stni_isa_best(), &g, workspace);
     CHECK_I64(c, -2);
