@@ -4,6 +4,7 @@
 
 #include "core/box/box_exact.h"
 #include "core/comm/dense.h"
+#include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
 
 #include <string.h>
@@ -151,8 +152,7 @@ static stn_status barrier(struct build *b)
 /* How much of `count` elements lies in the piece from `first` on. */
 static int64_t in_piece(int64_t count, int64_t first, int64_t piece)
 {
-    int64_t rest = count - first;
-    return rest < 0 ? 0 : rest < piece ? rest : piece;
+    return stni_clamp(count - first, 0, piece);
 }
 
 /* The sources' `n` elements each. */

@@ -7,6 +7,7 @@
  * every rank might wait in what it sends for what its neighbour has not begun to receive.) */
 #include "core/comm/launch.h"
 
+#include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
 #include "core/box/box.h"
 
@@ -139,8 +140,7 @@ static stn_status pass_pieces(struct work *w)
 /* How many elements of the stream the piece has; 0 behind its end. */
 static int64_t piece_length(const struct work *w, const struct stream *s, int64_t number)
 {
-    int64_t rest = s->elements - number * w->piece_elements;
-    return rest < 0 ? 0 : rest < w->piece_elements ? rest : w->piece_elements;
+    return stni_clamp(s->elements - number * w->piece_elements, 0, w->piece_elements);
 }
 
 static void add_piece(struct work *w, const struct stream *s, int64_t number)

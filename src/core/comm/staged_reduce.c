@@ -6,8 +6,8 @@
 
 #include "core/box/box.h"
 #include "core/box/box_range.h"
+#include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
-
 
 struct round {
     stn_comm *comm;
@@ -25,8 +25,7 @@ struct round {
 /* How many elements of a box this round moves. */
 static int64_t count_in(const struct round *r, const stn_box *box)
 {
-    int64_t n = stni_box_numel(box) - r->from;
-    return n < 0 ? 0 : n < r->piece ? n : r->piece;
+    return stni_clamp(stni_box_numel(box) - r->from, 0, r->piece);
 }
 
 static char *place(const struct round *r, char *pieces, int i)

@@ -1,5 +1,6 @@
 #include "ops/common/bad_value.h"
 
+#include "core/base/clamp.h"
 #include "dispatch/registry.h"
 #include "ops/common/dims.h"
 #include "ops/table.h"
@@ -35,7 +36,7 @@ static void show(const stn_value_record *record, int i, char kind, char *out, si
     double real;
     int64_t n = i < record->n ? record->numbers[i] : 0;
     if (kind == '*') {
-        n = n < 0 ? 0 : n > record->n - i - 1 ? record->n - i - 1 : n;
+        n = stni_clamp(n, 0, record->n - i - 1);
         snprintf(out, size, "%s", stni_shape_text((int)n, record->numbers + i + 1, list));
         return;
     }

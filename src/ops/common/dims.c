@@ -5,17 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int64_t wrapped(int64_t dim, int ndim)
-{
-    return dim < 0 ? dim + (ndim > 0 ? ndim : 1) : dim;
-}
-
 stn_status stni_dim_wrap(const stn_op_call *call, const char *name, int64_t dim, int ndim, int *out)
 {
     int n = ndim > 0 ? ndim : 1;
     if (dim < -n || dim >= n)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted %d <= %s < %d", name, dim, -n, name, n);
-    *out = (int)wrapped(dim, ndim);
+    *out = stni_dim_from_front(dim, ndim);
     return STN_OK;
 }
 
@@ -53,7 +48,7 @@ uint32_t stni_dims_mask_of(const stn_ints *dims, int ndim)
         return (1u << ndim) - 1;
     uint32_t mask = 0;
     for (int64_t i = 0; i < dims->n; i++)
-        mask |= 1u << wrapped(dims->v[i], ndim);
+        mask |= 1u << stni_dim_from_front(dims->v[i], ndim);
     return mask;
 }
 

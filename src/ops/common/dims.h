@@ -7,6 +7,13 @@
 /* `dim` as 0 <= *out < max(ndim, 1). `name` is the attribute's, for the message. @return STN_ERR_ARGUMENT. */
 stn_status stni_dim_wrap(const stn_op_call *call, const char *name, int64_t dim, int ndim, int *out);
 
+/* The same of a dim that a check has accepted. */
+static inline int stni_dim_from_front(int64_t dim, int ndim)
+{
+    const int n = ndim > 0 ? ndim : 1;
+    return (int)(dim < 0 ? dim + n : dim);
+}
+
 /* A list of distinct dims as a mask: bit d stands for dim d. An absent or empty list means all. @return STN_ERR_ARGUMENT. */
 stn_status stni_dims_mask(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim, uint32_t *out);
 

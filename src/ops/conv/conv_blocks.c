@@ -1,5 +1,6 @@
 #include "ops/conv/conv_blocks.h"
 
+#include "core/base/clamp.h"
 #include "ops/conv/conv_cpu.h"
 #include "ops/exchange/window.h"
 
@@ -60,8 +61,8 @@ static void source_rows(const struct stni_conv_problem *p, int64_t begin, int64_
     const int64_t n = is_adjoint(p) ? p->out[0] : p->in[0], pad = p->pad_low[0], stride = p->stride[0];
     *first = is_adjoint(p) ? stni_ceil_div(begin + pad - (extent(p) - 1), stride) : begin * stride - pad;
     *last = is_adjoint(p) ? stni_floor_div(end - 1 + pad, stride) + 1 : (end - 1) * stride - pad + extent(p);
-    *first = *first < 0 ? 0 : *first > n ? n : *first;
-    *last = *last > n ? n : *last < *first ? *first : *last;
+    *first = stni_clamp(*first, 0, n);
+    *last = stni_clamp(*last, *first, n);
 }
 
 /* A batch that is dense becomes images of their own. */

@@ -258,9 +258,10 @@ static struct range covered(const struct stni_remap *map, int d, struct range ch
         const struct stni_segment *s = &map->segment[d][i];
         if (s->adds || s->length == 0)
             continue;
-        int64_t last = s->dst + (s->length - 1) * s->dst_step;
-        hull.begin = hull.begin < (s->dst < last ? s->dst : last) ? hull.begin : (s->dst < last ? s->dst : last);
-        hull.end = hull.end > (s->dst < last ? last : s->dst) + 1 ? hull.end : (s->dst < last ? last : s->dst) + 1;
+        const int64_t last = s->dst + (s->length - 1) * s->dst_step;
+        const struct range own = s->dst < last ? (struct range){s->dst, last + 1} : (struct range){last, s->dst + 1};
+        hull.begin = hull.begin < own.begin ? hull.begin : own.begin;
+        hull.end = hull.end > own.end ? hull.end : own.end;
         n += s->length;
     }
     if (n == 0 || hull.end - hull.begin != n)

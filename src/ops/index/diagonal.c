@@ -1,5 +1,6 @@
 /* diagonal: a view of the elements whose positions along two dims differ by `offset`; diagonal_backward, its adjoint, puts them back among zeros. No
  * data moves as long as one of the two dims is whole. */
+#include "core/base/clamp.h"
 #include "ops/common/call.h"
 #include "ops/placement/splits.h"
 #include "ops/common/dims.h"
@@ -43,7 +44,7 @@ static stn_status find(const stn_op_call *call, int ndim, struct diagonal *out)
 
 static void measure(int64_t offset, int64_t size1, int64_t size2, struct diagonal *d)
 {
-    int64_t below = offset < 0 ? (offset < -size1 ? size1 : -offset) : 0, right = offset > 0 ? (offset > size2 ? size2 : offset) : 0;
+    const int64_t below = -stni_clamp(offset, -size1, 0), right = stni_clamp(offset, 0, size2);
     d->start[0] = below;
     d->start[1] = right;
     d->length = size1 - below < size2 - right ? size1 - below : size2 - right;

@@ -1,5 +1,6 @@
 /* Long sums on the CPU: chunks of their terms are products in f32, by oneDNN or by our own kernels, and are added up in f64. */
 #include "ops/matmul/matmul_cpu.h"
+#include "core/base/clamp.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/widen.h"
 
@@ -30,7 +31,7 @@ static int64_t rows_at_once(const struct stni_matmul_args *p)
 {
     enum { MOST_BYTES = 1 << 26 };
     const int64_t rows = MOST_BYTES / ((int64_t)(sizeof(float) + sizeof(double)) * parts(p) * p->n);
-    return rows < 1 ? 1 : rows < p->m ? rows : p->m;
+    return stni_clamp(rows, 1, p->m);
 }
 
 size_t stni_matmul_long_workspace(const struct stni_matmul_args *p)

@@ -1,5 +1,6 @@
 #include "ops/placement/splits.h"
 
+#include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
 
 int stni_splits_match(const struct stni_layout *a, int a_dim, const struct stni_layout *b, int b_dim)
@@ -53,7 +54,7 @@ static stn_status moved(stn_context *context, const struct stni_split *in, int64
 static int64_t in_part(int64_t offset, int64_t start, int64_t n, int64_t n_from)
 {
     (void)n_from;
-    return offset <= start ? 0 : offset - start < n ? offset - start : n;
+    return stni_clamp(offset - start, 0, n);
 }
 
 /* Where element `offset` of the part stands in the whole; its ends are the whole's. */

@@ -4,6 +4,7 @@
  * that: far less than the windows laid out. */
 #include "ops/pool/unfold.h"
 
+#include "core/base/clamp.h"
 #include "core/context/context.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
@@ -67,7 +68,7 @@ struct stni_range stni_unfold_reads(const struct stni_unfold *u, struct stni_ran
 struct stni_range stni_unfold_readers(const struct stni_unfold *u, struct stni_range elements)
 {
     struct stni_range r = {stni_ceil_div(elements.begin - extent(u) + 1, u->step), stni_floor_div(elements.end - 1, u->step) + 1};
-    r.begin = r.begin < 0 ? 0 : r.begin > u->n_windows ? u->n_windows : r.begin;
+    r.begin = stni_clamp(r.begin, 0, u->n_windows);
     r.end = r.end > u->n_windows ? u->n_windows : r.end;
     return r;
 }

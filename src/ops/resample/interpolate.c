@@ -1,6 +1,7 @@
 /* interpolate: resampling of the dims behind batch and channels, and its adjoint, which is an op of its own: each the other's derivative.
  *
  * Any dim may be sharded: a rank whose targets read other ranks' elements gets these as a halo. */
+#include "core/base/clamp.h"
 #include "core/context/context.h"
 #include "ops/resample/resample_geometry.h"
 #include "ops/resample/resample_solve.h"
@@ -25,8 +26,7 @@ stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *give
         return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.size got %zu, wanted %zu", given ? given->size : 0, sizeof *given);
     if ((unsigned)given->mode > STN_INTERPOLATE_AREA)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.mode got %d, wanted an stn_interpolate_mode", (int)given->mode);
-    dims = dims < 1 ? 1 : dims > STNI_RESAMPLE_DIMS ? STNI_RESAMPLE_DIMS : dims;
-    attrs.mode = choices[given->mode][dims - 1];
+    attrs.mode = choices[given->mode][stni_clamp(dims, 1, STNI_RESAMPLE_DIMS) - 1];
     attrs.align_corners = given->align_corners ? 1 : -1;
     for (int d = 0; d < dims; d++) {
         if (given->output_size[0] != 0)

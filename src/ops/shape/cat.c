@@ -3,6 +3,7 @@
  * Layouts are aligned as those of pointwise ops are. Along a dim that is not sharded only local copies are made; along a sharded dim every rank sends
  * the elements that other ranks of the result own straight from its chunks, in one exchange for all tensors. */
 #include "core/context/context.h"
+#include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
 #include "core/tensor/scope.h"
 #include "ops/common/call.h"
@@ -127,10 +128,8 @@ static stn_status clipped_split(stn_context *context, const struct stni_split *o
     int64_t *offsets = stni_malloc(bytes);
     if (!offsets)
         return stni_fail_memory(context, "cut of a cat", bytes);
-    for (int i = 0; i <= out->n_parts; i++) {
-        int64_t at = stni_split_offset(out, i) - begin;
-        offsets[i] = at < 0 ? 0 : at > n ? n : at;
-    }
+    for (int i = 0; i <= out->n_parts; i++)
+        offsets[i] = stni_clamp(stni_split_offset(out, i) - begin, 0, n);
     stn_status status = stni_split_explicit(context, n, out->n_levels, out->parts, offsets, in);
     stni_free(offsets);
     return status;

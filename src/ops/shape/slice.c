@@ -3,6 +3,7 @@
 #include "ops/shape/slice.h"
 
 #include "core/context/context.h"
+#include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
@@ -22,8 +23,7 @@ stn_tensor *stn_slice(stn_tensor *input, int dim, int64_t start, int64_t end, in
 /* A place in 0 … n, counted from the end where it is negative. */
 static int64_t clip(int64_t at, int64_t n)
 {
-    at = at < 0 ? at + n : at;
-    return at < 0 ? 0 : at > n ? n : at;
+    return stni_clamp(at < 0 ? at + n : at, 0, n);
 }
 
 stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attrs *attrs, int ndim, const int64_t *shape,

@@ -1,5 +1,6 @@
 /* tril and triu: zeros above or below a diagonal of the last two dims. Linear and diagonal: each is its own adjoint, and whatever is pending
  * stays. */
+#include "core/base/clamp.h"
 #include "core/tensor/tensor.h"
 #include "ops/shape/tril_kernel.h"
 #include "ops/common/call.h"
@@ -40,12 +41,6 @@ static stn_status place(stn_op_call *call)
     return STN_OK;
 }
 
-/* All diagonals beyond the corners are one: no element is on their other side. */
-static int64_t clamp(int64_t diagonal, int64_t rows, int64_t columns)
-{
-    return diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
-}
-
 static stn_status run(stn_op_call *call)
 {
     const stn_spec *spec = call->out[0]->spec;
@@ -58,7 +53,8 @@ static stn_status run(stn_op_call *call)
     stni_tensor_box(call->out[0], &a.dst);
     a.element_size = stn_dtype_size(spec->layout.dtype);
     a.upper = call->arg != NULL;
-    a.diagonal = clamp(((const struct triangle_attrs *)call->attrs)->diagonal, spec->layout.shape[ndim - 2], spec->layout.shape[ndim - 1]);
+    /* All diagonals beyond the corners are one: no element is on their other side. */
+    a.diagonal = stni_clamp(((const struct triangle_attrs *)call->attrs)->diagonal, -spec->layout.shape[ndim - 2], spec->layout.shape[ndim - 1]);
     a.row = spec->local_offset[ndim - 2];
     a.column = spec->local_offset[ndim - 1];
     return stn_op_launch(call, 0, spec->layout.dtype, &a, sizeof a);

@@ -1,4 +1,5 @@
 /* tril and triu on the CPU: of each row one part is copied and one is zero. */
+#include "core/base/clamp.h"
 #include "core/box/box.h"
 #include "core/device/device.h"
 #include "ops/shape/tril_kernel.h"
@@ -32,7 +33,7 @@ stn_status stni_triangle_cpu(stn_queue *queue, const void *args)
     for (int64_t i = 0; i < rows; i++) {
         /* The first column of the upper part, or the first beyond the lower one. */
         int64_t at = a->row + i + a->diagonal + (a->upper ? 0 : 1) - a->column;
-        at = at < 0 ? 0 : at > columns ? columns : at;
+        at = stni_clamp(at, 0, columns);
         set_part(queue->isa, a, i, 0, at, !a->upper);
         set_part(queue->isa, a, i, at, columns, a->upper);
     }

@@ -29,7 +29,7 @@ static int part_dims(const stn_op_call *call, const struct stni_layout *whole, u
 
 stn_tensor *stni_sort_place(stn_tensor *grad, stn_tensor *indices, const stn_spec *like, int dim, int keepdim)
 {
-    struct along_attrs attrs = {dim < 0 ? dim + (like->layout.ndim > 0 ? like->layout.ndim : 1) : dim, keepdim};
+    struct along_attrs attrs = {stni_dim_from_front(dim, like->layout.ndim), keepdim};
     stn_tensor *in[] = {grad, indices, NULL};
     if (stn_tensor_is_error(grad) || stni_like(grad->context, like, &in[LIKE]) != STN_OK)
         return grad->context->error_tensor;

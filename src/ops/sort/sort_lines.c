@@ -86,9 +86,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_status backward(stn_backward_call *call)
 {
     const stn_spec *spec = call->want[0];
-    int dim = (int)((const struct stni_sort_sort_attrs *)call->attrs)->dim;
+    const int dim = stni_dim_from_front(((const struct stni_sort_sort_attrs *)call->attrs)->dim, spec->layout.ndim);
     uint32_t axes;
-    dim = dim < 0 ? dim + (spec->layout.ndim > 0 ? spec->layout.ndim : 1) : dim;
     if (!call->grad_out[VALUES])
         return STN_OK;
     if (spec->layout.ndim > 0 && stni_dim_ranks(&spec->layout, dim, &axes) > 1)

@@ -4,6 +4,7 @@
  * elements per line each, and not the data. */
 #include "ops/sort/sort_family.h"
 
+#include "core/base/clamp.h"
 #include "ops/sort/sort_line.h"
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"
@@ -68,7 +69,7 @@ static stn_status run_shared(stn_op_call *call, struct stni_sort_top_args *top)
     merge.k = top->k = top->k < longest ? top->k : longest;
     STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, MERGE, top->order.dtype, &merge), &merge.work));
     const int64_t line_bytes = top->k * (int64_t)sizeof *top->pairs, fit = BUFFER / (line_bytes * comm->size);
-    const int64_t at_once = fit < 1 ? 1 : fit < n_lines ? fit : n_lines;
+    const int64_t at_once = stni_clamp(fit, 1, n_lines);
     STNI_TRY(stn_op_scratch(call, (size_t)(at_once * line_bytes), &own));
     STNI_TRY(stn_op_scratch(call, (size_t)(at_once * line_bytes * comm->size), &all));
     top->pairs = own;

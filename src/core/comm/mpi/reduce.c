@@ -2,6 +2,8 @@
  * reductions promise neither an order nor the same bits from run to run. */
 #include "core/comm/mpi/family.h"
 
+#include "core/base/clamp.h"
+
 #include <stdlib.h>
 
 /* Up to so many bytes received by each rank, one exchange of everything is quicker than two of parts. */
@@ -123,9 +125,8 @@ stn_status stni_mpi_reduce_scatter(struct stni_mpi_member *m, const struct stni_
     for (; first < most; first += step) {
         stni_mpi_cut(m, v->counts);
         for (int r = 0; r < m->size; r++) {
-            int64_t rest = m->counts[r] - first;
             m->from[r] += first;
-            m->counts[r] = rest < 0 ? 0 : rest < step ? rest : step;
+            m->counts[r] = stni_clamp(m->counts[r] - first, 0, step);
         }
         STNI_TRY(combine(m, v, at(v, first)));
     }
