@@ -122,13 +122,22 @@ stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const s
     return splits ? sum_batch(queue, library, p, data) : ask_library(queue, library, p, data);
 }
 
-int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_role role)
+static int64_t times(int64_t n, int dims, const int64_t *extent)
 {
-    const int64_t *extent = role == STNI_CONV_X ? p->in : role == STNI_CONV_Y ? p->out : p->kernel;
-    int64_t n = role == STNI_CONV_X ? p->n * p->c : role == STNI_CONV_Y ? p->n * p->o : p->o * (p->c / p->groups);
-    for (int d = 0; d < p->dims; d++)
+    for (int d = 0; d < dims; d++)
         n *= extent[d];
     return n;
+}
+
+int64_t stni_conv_elements(const struct stni_conv_problem *p, enum stni_conv_role role)
+{
+    switch (role) {
+    case STNI_CONV_X: return times(p->n * p->c, p->dims, p->in);
+    case STNI_CONV_Y: return times(p->n * p->o, p->dims, p->out);
+    case STNI_CONV_WEIGHT:
+    case STNI_CONV_ROLES: break;
+    }
+    return times(p->o * (p->c / p->groups), p->dims, p->kernel);
 }
 
 /* To x, as libraries give adjoints without a bias; of complex problems to y too. */

@@ -109,7 +109,9 @@ static void close_library(void *state)
 
 static cudaDataType_t type_of(int32_t dtype)
 {
-    return dtype == STN_DTYPE_F64 ? CUDA_R_64F : dtype == STN_DTYPE_F32 ? CUDA_R_32F : dtype == STN_DTYPE_F16 ? CUDA_R_16F : CUDA_R_16BF;
+    static const cudaDataType_t types[] = {
+        [STN_DTYPE_F64] = CUDA_R_64F, [STN_DTYPE_F32] = CUDA_R_32F, [STN_DTYPE_F16] = CUDA_R_16F, [STN_DTYPE_BF16] = CUDA_R_16BF};
+    return types[dtype];
 }
 
 static stn_status make_desc(struct plan *plan)

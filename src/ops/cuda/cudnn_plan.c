@@ -53,8 +53,9 @@ static stn_status set_part(const struct maker *m, cudnnBackendDescriptor_t part,
 
 static cudnnDataType_t type_of(int32_t dtype)
 {
-    return dtype == STN_DTYPE_F64 ? CUDNN_DATA_DOUBLE : dtype == STN_DTYPE_F32 ? CUDNN_DATA_FLOAT :
-           dtype == STN_DTYPE_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+    static const cudnnDataType_t types[] = {[STN_DTYPE_F64] = CUDNN_DATA_DOUBLE, [STN_DTYPE_F32] = CUDNN_DATA_FLOAT,
+                                            [STN_DTYPE_F16] = CUDNN_DATA_HALF, [STN_DTYPE_BF16] = CUDNN_DATA_BFLOAT16};
+    return types[dtype];
 }
 
 static int spatial_dims(const struct stni_conv_problem *p)

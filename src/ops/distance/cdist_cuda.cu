@@ -10,29 +10,24 @@
 namespace {
 
 enum { SIDE = 16, THREADS = 128 };
-enum metric { ZERO, ONE, TWO, LARGEST, OTHER };
-
-metric metric_of(double p)
-{
-    return p == 0 ? ZERO : p == 1 ? ONE : p == 2 ? TWO : isinf(p) ? LARGEST : OTHER;
-}
+using metric = enum stni_cdist_metric;
 
 /* What a difference adds to the sum. NaN stays. */
 STNI_DEVICE double add_difference(metric m, double p, double sum, double difference)
 {
     const double d = fabs(difference);
     switch (m) {
-    case ZERO: return sum + (difference != 0);
-    case ONE: return sum + d;
-    case TWO: return sum + d * d;
-    case LARGEST: return d > sum || d != d ? d : sum;
+    case STNI_CDIST_ZERO: return sum + (difference != 0);
+    case STNI_CDIST_ONE: return sum + d;
+    case STNI_CDIST_TWO: return sum + d * d;
+    case STNI_CDIST_LARGEST: return d > sum || d != d ? d : sum;
     default: return sum + pow(d, p);
     }
 }
 
 STNI_DEVICE double distance_of(metric m, double p, double sum)
 {
-    return m == TWO ? sqrt(sum) : m == OTHER ? pow(sum, 1 / p) : sum;
+    return m == STNI_CDIST_TWO ? sqrt(sum) : m == STNI_CDIST_OTHER ? pow(sum, 1 / p) : sum;
 }
 
 /* The cotangent, by what all differences of a pair are multiplied with. */
@@ -40,7 +35,7 @@ STNI_DEVICE double weight_of(metric m, double p, double grad, double distance)
 {
     if (distance == 0)
         return 0;
-    return m == TWO ? grad / distance : m == OTHER ? grad / pow(distance, p - 1) : grad;
+    return m == STNI_CDIST_TWO ? grad / distance : m == STNI_CDIST_OTHER ? grad / pow(distance, p - 1) : grad;
 }
 
 /* The derivative of a pair's distance in an element, times the cotangent. Each of several largest differences gets the whole, as PyTorch gives it. */
@@ -50,10 +45,10 @@ template <class S> STNI_DEVICE double derivative(metric m, double p, typename co
     const double toward = difference > 0 ? weight : difference < 0 ? -weight : 0;
     S rounded;
     switch (m) {
-    case ZERO: return 0;
-    case ONE: return toward;
-    case TWO: return (double)difference * weight;
-    case LARGEST: store(rounded, difference < 0 ? -difference : difference); return (double)(A)load(rounded) == distance ? toward : 0;
+    case STNI_CDIST_ZERO: return 0;
+    case STNI_CDIST_ONE: return toward;
+    case STNI_CDIST_TWO: return (double)difference * weight;
+    case STNI_CDIST_LARGEST: store(rounded, difference < 0 ? -difference : difference); return (double)(A)load(rounded) == distance ? toward : 0;
     default: return difference == 0 ? 0 : pow(fabs((double)difference), p - 1) * toward;
     }
 }
@@ -131,7 +126,7 @@ distances distances_of(const stni_cdist_args &a, bool exchanged, bool backward)
     }
     end_dims(v.own);
     end_dims(v.summed);
-    v.m = metric_of(a.p);
+    v.m = stni_cdist_metric(a.p);
     v.p = a.p;
     v.rows1 = exchanged ? a.rows2 : a.rows1;
     v.rows2 = exchanged ? a.rows1 : a.rows2;

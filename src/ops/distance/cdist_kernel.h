@@ -6,6 +6,8 @@
 
 #include "core/base/isa.h"
 
+#include <math.h>
+
 /* A batch of matrices; strides in elements, 0 along a batch dim that it is broadcast along. */
 struct stni_cdist_operand {
     void *data;
@@ -21,6 +23,20 @@ struct stni_cdist_args {
     int64_t batch[STN_MAX_NDIM], rows1, rows2, m;
     struct stni_cdist_operand x1, x2, distance, grad, grad1, grad2;
 };
+
+/* What a norm of order p is made of. */
+enum stni_cdist_metric { STNI_CDIST_ZERO, STNI_CDIST_ONE, STNI_CDIST_TWO, STNI_CDIST_LARGEST, STNI_CDIST_OTHER };
+
+static inline enum stni_cdist_metric stni_cdist_metric(double p)
+{
+    if (p == 0)
+        return STNI_CDIST_ZERO;
+    if (p == 1)
+        return STNI_CDIST_ONE;
+    if (p == 2)
+        return STNI_CDIST_TWO;
+    return isinf(p) ? STNI_CDIST_LARGEST : STNI_CDIST_OTHER;
+}
 
 enum { STNI_CDIST_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 

@@ -137,11 +137,11 @@ static void NAME(derivative_other)(ACC *restrict out, const ACC *restrict x, con
 }
 
 static const struct NAME(metric) NAME(metrics)[] = {
-    [ZERO] = {NAME(add_zero), NAME(finish_none), NAME(weight_none), NAME(derivative_zero)},
-    [ONE] = {NAME(add_one), NAME(finish_none), NAME(weight_none), NAME(derivative_one)},
-    [TWO] = {NAME(add_two), NAME(finish_two), NAME(weight_other), NAME(derivative_two)},
-    [LARGEST] = {NAME(add_largest), NAME(finish_none), NAME(weight_none), NAME(derivative_largest)},
-    [OTHER] = {NAME(add_other), NAME(finish_other), NAME(weight_other), NAME(derivative_other)},
+    [STNI_CDIST_ZERO] = {NAME(add_zero), NAME(finish_none), NAME(weight_none), NAME(derivative_zero)},
+    [STNI_CDIST_ONE] = {NAME(add_one), NAME(finish_none), NAME(weight_none), NAME(derivative_one)},
+    [STNI_CDIST_TWO] = {NAME(add_two), NAME(finish_two), NAME(weight_other), NAME(derivative_two)},
+    [STNI_CDIST_LARGEST] = {NAME(add_largest), NAME(finish_none), NAME(weight_none), NAME(derivative_largest)},
+    [STNI_CDIST_OTHER] = {NAME(add_other), NAME(finish_other), NAME(weight_other), NAME(derivative_other)},
 };
 
 /* Loads rows x n elements, row by row. */
@@ -170,7 +170,7 @@ static void NAME(load_transposed)(const struct stni_cdist_operand *x, int64_t at
 /* Distances of R rows of one side and J of the other. */
 static void NAME(tile)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t j)
 {
-    const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
+    const struct NAME(metric) *metric = &NAME(metrics)[stni_cdist_metric(p->p)];
     _Alignas(VECTOR_BYTES) ACC x[R * K], y[K * J], sum[R][J];
     int rows = least(R, p->rows1 - i), cols = least(J, p->rows2 - j);
     memset(sum, 0, sizeof sum);
@@ -201,7 +201,7 @@ static void NAME(forward)(const struct stni_cdist_args *p, const struct at *at)
 /* Adds what the rows of the other side contribute to R rows x K elements of x1's gradient, for one element of the batch. */
 static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t k, ACC *sum)
 {
-    const struct NAME(metric) *metric = &NAME(metrics)[metric_of(p->p)];
+    const struct NAME(metric) *metric = &NAME(metrics)[stni_cdist_metric(p->p)];
     ACC x[R * K], y[K];
     int rows = least(R, p->rows1 - i), n = least(K, p->m - k);
     NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, x);

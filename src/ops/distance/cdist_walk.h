@@ -17,13 +17,6 @@ enum { VECTOR_BYTES = 32, TOGETHER = 2 };
 #else
 enum { VECTOR_BYTES = 16, TOGETHER = 1 };
 #endif
-enum { ZERO, ONE, TWO, LARGEST, OTHER };
-
-static int metric_of(double p)
-{
-    return p == 0 ? ZERO : p == 1 ? ONE : p == 2 ? TWO : isinf(p) ? LARGEST : OTHER;
-}
-
 static int least(int64_t a, int64_t b)
 {
     return (int)(a < b ? a : b);

@@ -26,7 +26,7 @@ struct normalize_attrs {
     double p;
     stn_ints dim;
     double eps;
-    int64_t infinite; /* which of `infinities`; -1: p says it */
+    int64_t infinite; /* which of stni_vector_norm_infinities; -1: p says it */
 };
 
 static const struct cross_attrs cross_defaults = {{.n = -1}};
@@ -141,12 +141,10 @@ static stn_status normalize(stn_op_call *call)
     for (int d = 0; d < in->ndim; d++)
         if (mask >> d & 1)
             dims[n++] = d;
-    const double p = attrs->infinite == 0 ? INFINITY : attrs->infinite == 1 ? -INFINITY : attrs->p;
+    const double p = stni_vector_norm_order(attrs->infinite, attrs->p);
     call->out[0] = stn_cast(stn_div(call->in[0], stn_clamp(stni_vector_norm(call->in[0], p, n, dims, 1, 1), attrs->eps, INFINITY)), in->dtype);
     return STN_OK;
 }
-
-static const char *const infinities[] = {"inf", "-inf", NULL};
 
 static const stn_input_schema pair[] = {{.name = "input"}, {.name = "other"}};
 static const stn_input_schema vectors[] = {{.name = "x1"}, {.name = "x2"}};
@@ -159,7 +157,7 @@ static const stn_attr_schema cosine_schema[] = {
 };
 static const stn_attr_schema normalize_schema[] = {
     {"p", STN_ATTR_FLOAT, offsetof(struct normalize_attrs, p), NULL},
-    {"p", STN_ATTR_CHOICE, offsetof(struct normalize_attrs, infinite), infinities},
+    {"p", STN_ATTR_CHOICE, offsetof(struct normalize_attrs, infinite), stni_vector_norm_infinities},
     {"dim", STN_ATTR_INTS, offsetof(struct normalize_attrs, dim), NULL},
     {"eps", STN_ATTR_FLOAT, offsetof(struct normalize_attrs, eps), NULL},
 };

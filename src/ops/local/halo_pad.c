@@ -212,11 +212,7 @@ static stn_status unpad_whole(stn_tensor *local, const stn_spec *spec, const stn
     struct stni_widths w;
     struct halo_attrs attrs;
     STNI_TRY(stni_check_convention(context, convention, "halo_unpad_add"));
-    if (!spec || spec->context != context || !spec->layout.mesh)
-        return stni_fail(context, STN_ERR_ARGUMENT, "halo_unpad_add: spec got %s, wanted one on a mesh of this context",
-                         !spec                      ? "NULL"
-                         : spec->context != context ? "another context's"
-                                                    : "a local one");
+    STNI_TRY(stni_check_mesh_spec(context, spec, "halo_unpad_add"));
     STNI_TRY(read_widths(halo, spec, "halo_unpad_add", &w));
     STNI_TRY(check_padded(local, &w));
     STNI_TRY(stni_check_pending(local, spec, "halo_unpad_add"));

@@ -153,11 +153,14 @@ static stn_status backward(stn_backward_call *call)
         grad = stni_matmul_unsqueeze(grad, col ? ndim : ndim - 1);
     if (col)
         grad = stni_matmul_unsqueeze(grad, ndim + row);
-    if (call->needs & 1)
-        call->grad_in[0] = fit(stn_matmul(grad, stni_matmul_adjoint(col ? stni_matmul_unsqueeze(b, 1) : b)), call->in_spec[0], row ? 0 : -1);
-    if (call->needs & 2)
-        call->grad_in[1] = fit(grad_of_other(row ? stni_matmul_unsqueeze(a, 0) : a, grad, col ? 2 : call->in_spec[1]->layout.ndim),
-                               call->in_spec[1], col ? 1 : -1);
+    if (call->needs & 1) {
+        b = col ? stni_matmul_unsqueeze(b, 1) : b;
+        call->grad_in[0] = fit(stn_matmul(grad, stni_matmul_adjoint(b)), call->in_spec[0], row ? 0 : -1);
+    }
+    if (call->needs & 2) {
+        a = row ? stni_matmul_unsqueeze(a, 0) : a;
+        call->grad_in[1] = fit(grad_of_other(a, grad, col ? 2 : call->in_spec[1]->layout.ndim), call->in_spec[1], col ? 1 : -1);
+    }
     return stn_context_status(call->context);
 }
 

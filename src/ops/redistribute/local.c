@@ -236,14 +236,18 @@ stn_status stni_check_pending(const stn_tensor *local, const stn_spec *spec, con
                      what);
 }
 
+stn_status stni_check_mesh_spec(stn_context *context, const stn_spec *spec, const char *what)
+{
+    const char *got = !spec ? "NULL" : spec->context != context ? "another context's" : spec->layout.mesh ? NULL : "a local one";
+    return got ? stni_fail(context, STN_ERR_ARGUMENT, "%s: spec got %s, wanted one on a mesh of this context", what, got) : STN_OK;
+}
+
 stn_status stni_check_chunk(const stn_tensor *local, const stn_spec *spec, const char *what)
 {
     stn_context *context = local->context;
     const stn_spec *got = local->spec;
     char got_text[STNI_SHAPE_TEXT], wanted_text[STNI_SHAPE_TEXT];
-    if (!spec || spec->context != context || !spec->layout.mesh)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: spec got %s, wanted one on a mesh of this context", what,
-                         !spec ? "NULL" : spec->context != context ? "another context's" : "a local one");
+    STNI_TRY(stni_check_mesh_spec(context, spec, what));
     if (got->layout.mesh)
         return stni_fail(context, STN_ERR_ARGUMENT, "%s: local is on a mesh, wanted a local tensor", what);
     if (got->layout.dtype != spec->layout.dtype)

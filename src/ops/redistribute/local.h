@@ -42,6 +42,9 @@ stn_status stni_check_pending(const stn_tensor *local, const stn_spec *spec, con
 stn_status stni_take_axes(const stn_spec *spec, const stn_placement *grads, const char *what, struct stni_local_axes *out);
 stn_status stni_give_axes(const stn_spec *spec, const stn_placement *grads, const char *what, struct stni_local_axes *out);
 
+/* Whether `spec` is there, of this context, and on a mesh. */
+stn_status stni_check_mesh_spec(stn_context *context, const stn_spec *spec, const char *what);
+
 /* Whether `local` is a local tensor that fits this rank's chunk of `spec`, which is on a mesh. */
 stn_status stni_check_chunk(const stn_tensor *local, const stn_spec *spec, const char *what);
 

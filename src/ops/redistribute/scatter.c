@@ -1,6 +1,7 @@
 /* scatter: one rank's local tensor, over a mesh. Each chunk is one message from the root, straight from its place in the tensor. */
 #include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
+#include "ops/redistribute/local.h"
 #include "ops/common/dims.h"
 
 #include <shardtensor/autograd.h>
@@ -11,9 +12,7 @@
 /* Checks that every rank can do. */
 static stn_status check_spec(stn_context *context, int root, const stn_spec *spec)
 {
-    if (!spec || spec->context != context || !spec->layout.mesh)
-        return stni_fail(context, STN_ERR_ARGUMENT, "scatter: spec got %s, wanted one on a mesh of this context",
-                         !spec ? "NULL" : spec->context != context ? "another context's" : "a local one");
+    STNI_TRY(stni_check_mesh_spec(context, spec, "scatter"));
     if (root < 0 || root >= context->size)
         return stni_fail(context, STN_ERR_ARGUMENT, "scatter: root got %d, wanted a rank of the world, 0 to %d", root, context->size - 1);
     for (int a = 0; a < spec->layout.mesh->ndim; a++)

@@ -16,7 +16,7 @@ struct norm_attrs {
     stn_ints dim;
     int64_t keepdim;
     double ord;
-    int64_t infinite; /* which of `infinities`; -1: ord says it */
+    int64_t infinite; /* which of stni_vector_norm_infinities; -1: ord says it */
 };
 
 static const struct norm_attrs defaults = {.dim = {.n = -1}, .ord = 2, .infinite = -1};
@@ -63,11 +63,20 @@ stn_tensor *stni_vector_norm(stn_tensor *x, double p, int n, const int *dims, in
     return stn_cast(reduced(stn_abs(exact ? x : stn_cast(x, computed)), p, n, dims, keepdim), wide ? computed : dtype);
 }
 
+const char *const stni_vector_norm_infinities[] = {"inf", "-inf", NULL};
+
+double stni_vector_norm_order(int64_t infinite, double p)
+{
+    if (infinite < 0)
+        return p;
+    return infinite == 0 ? INFINITY : -INFINITY;
+}
+
 static stn_status vector_norm(stn_op_call *call)
 {
     const struct norm_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    const double p = attrs->infinite == 0 ? INFINITY : attrs->infinite == 1 ? -INFINITY : attrs->ord;
+    const double p = stni_vector_norm_order(attrs->infinite, attrs->ord);
     struct stni_dims_list over;
     if (!stn_dtype_is_differentiable(in->dtype))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
@@ -76,13 +85,11 @@ static stn_status vector_norm(stn_op_call *call)
     return STN_OK;
 }
 
-static const char *const infinities[] = {"inf", "-inf", NULL};
-
 static const stn_attr_schema attrs_schema[] = {
     {"dim", STN_ATTR_INTS, offsetof(struct norm_attrs, dim), NULL},
     {"keepdim", STN_ATTR_BOOL, offsetof(struct norm_attrs, keepdim), NULL},
     {"ord", STN_ATTR_FLOAT, offsetof(struct norm_attrs, ord), NULL},
-    {"ord", STN_ATTR_CHOICE, offsetof(struct norm_attrs, infinite), infinities},
+    {"ord", STN_ATTR_CHOICE, offsetof(struct norm_attrs, infinite), stni_vector_norm_infinities},
 };
 
 const stn_op_desc stni_op_vector_norm = {

@@ -10,6 +10,10 @@ stn_tensor *stni_vector_norm(stn_tensor *input, double ord, int n_dims, const in
 /* That of order 2, of a floating dtype. */
 stn_tensor *stni_euclidean_norm(stn_tensor *input, int n_dims, const int *dims, int keepdim, int wide);
 
+/* The order of a norm that an op is given: `infinite` 0 is the first of stni_vector_norm_infinities, 1 the second, -1 leaves it to p. */
+extern const char *const stni_vector_norm_infinities[];
+double stni_vector_norm_order(int64_t infinite, double p);
+
 /* s^(1/p), with the gradient 0 where s is 0: a norm of 0 or, of negative order, of infinities alone. */
 stn_tensor *stni_vector_norm_root(stn_tensor *s, double p);
 
