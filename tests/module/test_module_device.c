@@ -200,6 +200,17 @@ static void ranks_that_name_no_device_get_them_in_turn(void)
     CHECK_STATUS(stn_launch(&options, check_turn, NULL), STN_OK);
 }
 
+/* It has no reduction that is exact. */
+static void reproducible_sums_are_refused(void)
+{
+    stn_context_options options = {.size = sizeof options, .device = "probe:1", .module_path = PROBE_FOLDER, .queue = door_queue(5),
+                                   .reproducible_sums = 1, .error_text = text, .error_text_size = sizeof text};
+    stn_context *context = NULL;
+    CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_UNSUPPORTED);
+    CHECK(context == NULL);
+    CHECK_STR(text, "context: reproducible_sums is for ranks of the CPU, got device 'probe:1'");
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -209,6 +220,7 @@ int main(int argc, char **argv)
         {"queues_of_the_device_wait_for_each_other", queues_of_the_device_wait_for_each_other},
         {"kernels_attach_to_an_op_of_the_embedder", kernels_attach_to_an_op_of_the_embedder},
         {"ranks_that_name_no_device_get_them_in_turn", ranks_that_name_no_device_get_them_in_turn},
+        {"reproducible_sums_are_refused", reproducible_sums_are_refused},
         {"door_gave_all_memory_back", door_gave_all_memory_back},
     };
     return TEST_MAIN(argc, argv, cases);
