@@ -78,7 +78,7 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
     status = agree(context, &report);
     if (status != STN_OK && context->error.status == STN_OK)
         stni_fail_rank(context, status, "agree: %s", failure_text(context));
-    return status;
+    return context->error.status; /* where ranks could not agree, what this one had kept before stays */
 }
 
 stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n)

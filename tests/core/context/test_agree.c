@@ -140,6 +140,20 @@ static void fail_queue(stn_context *context, void *arg)
     CHECK(strstr(stn_context_error_text(context), "the device is gone") != NULL);
 }
 
+/* Of two ranks that fail at once each keeps its own failure, status and text, whoever was heard first. */
+static void fail_two_ranks(stn_context *context, void *arg)
+{
+    (void)arg;
+    if (context->rank > 0)
+        stni_fail_memory(context, context->rank == 1 ? "one" : "two", 5);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), context->rank > 0 ? STN_ERR_MEMORY : STN_ERR_PEER);
+    if (context->rank > 0)
+        CHECK_STR(stn_context_error_text(context), context->rank == 1 ? "out of memory: one (5 bytes)" : "out of memory: two (5 bytes)");
+    else
+        CHECK(strstr(stn_context_error_text(context), ": out of memory: ") != NULL);
+    CHECK_STATUS(stn_context_status(context), context->rank > 0 ? STN_ERR_MEMORY : STN_ERR_PEER);
+}
+
 /* Costs of the good case, which long loops pay at each step. */
 static void count_collectives(stn_context *context, void *arg)
 {
@@ -204,6 +218,11 @@ static void rank_error_reaches_peers_that_agree(void)
     on_ranks(3, fail_rank, NULL);
 }
 
+static void each_rank_that_fails_keeps_its_own_failure(void)
+{
+    on_ranks(3, fail_two_ranks, NULL);
+}
+
 static void failed_queue_is_a_rank_error(void)
 {
     on_ranks(3, fail_queue, NULL);
@@ -231,6 +250,7 @@ int main(int argc, char **argv)
         {"scope_that_asks_for_it_agrees_at_its_end", scope_that_asks_for_it_agrees_at_its_end},
         {"long_texts_are_cut_and_ended", long_texts_are_cut_and_ended},
         {"rank_error_reaches_peers_that_agree", rank_error_reaches_peers_that_agree},
+        {"each_rank_that_fails_keeps_its_own_failure", each_rank_that_fails_keeps_its_own_failure},
         {"failed_queue_is_a_rank_error", failed_queue_is_a_rank_error},
         {"least_numbers_are_known_to_all_ranks", least_numbers_are_known_to_all_ranks},
         {"agreement_without_a_finding_is_one_collective", agreement_without_a_finding_is_one_collective},

@@ -1,0 +1,125 @@
+/* Memory runs out on one of several ranks, anywhere in a step of training, of the host's or of the device's: that rank has a status and a text, its
+ * peers learn both from it long before the deadline, and nothing is leaked. Which rank it is the schedule decides. */
+#include "core/counted.h"
+#include "ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { RANKS = 3, STRIDE = 5 };
+
+static const double deadline = 60, soon = 20; /* seconds */
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct outcome {
+    stn_status status;
+    char text[512];
+};
+
+/* Columns of one operand meet rows of the other, so that ranks exchange and reduce both ways. */
+static stn_status step(stn_context *context, stn_optimizer *optimizer)
+{
+    const int size = stn_context_size(context);
+    const int64_t shape[] = {7, 7};
+    const stn_mesh *mesh = NULL;
+    double value;
+    stn_status status = stn_mesh_create(context, 1, &size, NULL, NULL, &mesh);
+    if (status != STN_OK)
+        return status;
+    stn_tensor *x = stn_ones(context, stn_spec_of(mesh, STN_DTYPE_F64, "S0", 2, shape));
+    stn_tensor *w = stn_ones(context, stn_spec_of(mesh, STN_DTYPE_F64, "R", 2, shape));
+    stn_set_requires_grad(w, 1);
+    const stn_named_tensor named = {"w", w};
+    const stn_parameter_group group = {.size = sizeof group, .n = 1, .parameters = &named};
+    stn_optimizer_add_group(optimizer, &group);
+    stn_tensor *loss = stn_sum(stn_softmax(stn_matmul(stn_transpose(x, 0, 1), w), 0), 0, NULL, 0);
+    stn_backward(loss);
+    stn_optimizer_step(optimizer);
+    stn_item(loss, &value);
+    return stn_agree(context, STN_OK, NULL);
+}
+
+static stn_status body(stn_context *context, void *arg)
+{
+    struct outcome *outcome = (struct outcome *)arg + stn_context_rank(context);
+    stn_optimizer *optimizer = NULL;
+    stn_scope_begin(context);
+    outcome->status = stn_sgd_create(context, NULL, &optimizer);
+    if (outcome->status == STN_OK)
+        outcome->status = step(context, optimizer);
+    stn_optimizer_destroy(&optimizer);
+    const stn_status ended = stn_scope_end(context);
+    if (outcome->status == STN_OK)
+        outcome->status = ended;
+    snprintf(outcome->text, sizeof outcome->text, "%s", stn_context_error_text(context));
+    return outcome->status;
+}
+
+/* Whoever failed says what ran out; whoever was told names the rank. */
+static void check_outcome(const struct outcome *outcome)
+{
+    int rank = -1, good;
+    const char *who = strstr(outcome->text, "rank "); /* behind what the peer was doing, if anything */
+    if (outcome->status == STN_ERR_PEER)
+        good = CHECK(who && sscanf(who, "rank %d: ", &rank) == 1 && rank >= 0 && rank < RANKS);
+    else
+        good = CHECK(outcome->status == STN_ERR_MEMORY || outcome->status == STN_OK);
+    if (outcome->status != STN_OK && (!CHECK(strstr(outcome->text, "memory") != NULL) || !good))
+        fprintf(stderr, "%s: \"%s\"\n", stn_status_text(outcome->status), outcome->text);
+}
+
+/* 1: the n-th allocation lies behind the end. */
+static int fails_at(int64_t n, int for_ever, int *failures)
+{
+    struct outcome outcomes[RANKS] = {{STN_OK, ""}};
+    char text[512] = "";
+    const stn_context_options options = {.size = sizeof options, .allocator = &counted_allocator, .deadline_seconds = deadline, .error_text = text,
+                                         .error_text_size = sizeof text};
+    const int64_t live = counted_live(), calls = counted_calls();
+    const double begin = seconds();
+    const stn_launch_options launch = {.size = sizeof launch, .ranks = RANKS, .context = options};
+    counted_fail_at(n, for_ever);
+    const stn_status status = stn_launch(&launch, body, outcomes);
+    counted_fail_at(0, 0);
+    const int ended = counted_calls() - calls < n;
+    CHECK(status == STN_ERR_MEMORY || status == STN_OK);
+    CHECK((status == STN_OK) == (text[0] == '\0'));
+    for (int r = 0; r < RANKS; r++)
+        check_outcome(&outcomes[r]);
+    *failures += status != STN_OK;
+    if (!CHECK(seconds() - begin < soon) || !CHECK_I64(counted_live(), live))
+        fprintf(stderr, "allocation %lld: %g s, \"%s\"\n", (long long)n, seconds() - begin, text);
+    return ended;
+}
+
+static void each_rank_knows_of_the_one_that_has_no_memory(void)
+{
+    int failures = 0;
+    for (int64_t n = 1; !fails_at(n, 0, &failures); n += STRIDE)
+        continue;
+    CHECK(failures > 50);
+}
+
+static void all_ranks_end_when_none_has_memory(void)
+{
+    int failures = 0;
+    for (int64_t n = 1; !fails_at(n, 1, &failures); n += 7 * STRIDE)
+        continue;
+    CHECK(failures > 10);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"each_rank_knows_of_the_one_that_has_no_memory", each_rank_knows_of_the_one_that_has_no_memory},
+        {"all_ranks_end_when_none_has_memory", all_ranks_end_when_none_has_memory},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
