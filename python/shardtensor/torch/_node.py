@@ -32,8 +32,20 @@ def zeros(spec):
     return world().factory("zeros", complete(spec))
 
 
+leaves = {"keep pending": False}  # whether a leaf's gradient may stay a pending sum
+
+
+def leaf_layout(have, forward):
+    """In which layout a leaf of spec `forward` keeps a gradient that lies as `have`."""
+    wanted = complete(forward)
+    if not leaves["keep pending"]:
+        return wanted
+    kept = [p if p[0] == "P" and w == "R" else w for p, w in zip(have.placements, wanted.placements)]
+    return wanted.like(kept)
+
+
 def gradient(grad, spec, is_plain, is_leaf, cotangents):
-    """What torch's engine gets for an input: for a plain tensor the whole, for a leaf complete, else in whatever
+    """What torch's engine gets for an input: for a plain tensor the whole, for a leaf its layout, else whatever
     layout it has. A gradient that is a cotangent is that very tensor: the engine adds in place to what nobody else
     holds."""
     if grad is None:  # the op's derivative is zero everywhere
@@ -41,7 +53,7 @@ def gradient(grad, spec, is_plain, is_leaf, cotangents):
     if is_plain:
         return own_chunk(grad.full_tensor(), cotangents)
     if is_leaf:
-        wanted = complete(spec)
+        wanted = leaf_layout(grad.spec, spec)
         grad = grad.redistribute(wanted) if grad.spec != wanted else grad
     for cotangent in cotangents:
         if shows(grad, cotangent) and grad.spec == cotangent._handle.spec:
@@ -170,10 +182,10 @@ class Node(torch.autograd.Function):
         if pullback is not None:
             grads = call.by_value(pullback.apply(call.cotangents(given, ctx.gave), ctx.bits))
         edges = iter(ctx.next_functions)
-        leaves = [False if f is None else type(next(edges)[0]).__name__ == "AccumulateGrad" for f in ctx.form]
+        ends = [False if f is None else type(next(edges)[0]).__name__ == "AccumulateGrad" for f in ctx.form]
         found = [
             gradient(g, *f, leaf, cotangents) if needed else None
-            for g, f, leaf, needed in zip(grads, ctx.form, leaves, ctx.needs_input_grad[2:])
+            for g, f, leaf, needed in zip(grads, ctx.form, ends, ctx.needs_input_grad[2:])
         ]
         return (None, None, *found)
 

@@ -12,7 +12,7 @@ from ._above import above
 from ._dispatch import dispatch
 from ._layout import ShardTensorSpec, device_mesh_of, make_spec, mesh_of, moved_spec, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
-from ._node import lent
+from ._node import leaves, lent
 from ._promotion import TensorPromotionMode
 from ._shortcut import make_shortcut
 from ._world import world
@@ -151,6 +151,12 @@ class ShardTensor(torch.Tensor):
     def register_dispatch_handler(cls, op, handler):
         """handler(*args, **kwargs) below autograd."""
         cls._dispatches[op] = handler
+
+    @classmethod
+    def keep_pending_gradients(cls, kept=True):
+        """Whether gradients of Replicate leaves stay pending sums (Partial) until they are read. As a rule each is
+        completed at once; who adds up many backwards before a step communicates once a step with this."""
+        leaves["keep pending"] = bool(kept)
 
     @classmethod
     def get_promotion_mode(cls):

@@ -102,6 +102,7 @@ def pytest_load_initial_conftests(early_config, parser, args):
     put_ours()
     for name in "register_function_handler", "register_named_function_handler", "register_dispatch_handler":
         keep_out(name)
+    ShardTensor.keep_pending_gradients()  # as theirs does
     dist.init_process_group = without_device(dist.init_process_group)
     sys.meta_path.insert(0, Finder())
 

@@ -103,6 +103,29 @@ class Autograd(TestCase):
         y.backward()
         self.close(x.grad, W.sum(1).expand(5, 2))
 
+    def test_gradients_of_leaves_may_stay_pending(self):
+        ShardTensor.keep_pending_gradients()  # of all ranks: these are threads
+        self.addCleanup(ShardTensor.keep_pending_gradients, False)
+        self.leaves_with_pending_gradients()
+
+    @on_ranks(2, 3)
+    def leaves_with_pending_gradients(self, mesh):
+        X, W = numbers(5, 2), numbers(2, seed=1)
+        x, one = spread(X, mesh, Shard(0), requires_grad=True), W.clone().requires_grad_()
+        w, context = spread(W, mesh, Replicate(), requires_grad=True), world()
+        for _ in range(3):
+            (X * one).square().sum().backward()
+            (x * w).square().sum().backward()
+        self.assertEqual(w.grad.placements, (Partial("sum"),))
+        self.assertEqual(x.grad._spec, x._spec)  # another layout than a leaf's own is never kept
+        self.close(w.grad, one.grad)
+        for leaf in (one, w):
+            torch.optim.AdamW([leaf], lr=0.1).step()
+        self.close(w, one)
+        cotangent, before = spread(X, mesh, Shard(0)), context.stats()["collectives"]
+        (x * w).backward(cotangent)
+        self.assertEqual(context.stats()["collectives"], before)
+
     @on_ranks(1, 2)
     def test_backward_takes_what_torch_s_takes(self, mesh):
         X = numbers(4, 3)
