@@ -10,7 +10,7 @@
  *
  * Where there are several groups, an accumulator combines LONG_LANE of n elements, or n / MAX_GROUPED if that is more.
  * So many roundings, and ten more for combining the groups, bound the error of a sum, which is f64 for every floating
- * dtype. */
+ * dtype; of a line of bf16 four elements at a time are added in f32 before. */
 #include "ops/reduce/reduce_kernel.h"
 
 #include "core/device/device.h"
@@ -25,7 +25,9 @@ enum {
     LONG_LANE = 128,     /* would combine fewer elements each */
     SHORT_RUN = 32,      /* elements: a reduced run below that is read across, one element of many outputs at a time */
     STREAMS = 4,
-    LONG_STREAM = 16384, /* elements of a stream: longer ones are no faster */
+    LONG_STREAM = 16384, /* elements of a stream: longer ones are no faster, */
+    SHORT_STREAM = 4096, /* and of fewer the streams take turns, so that memory is read in order, as its prefetchers want it, */
+    TURN = 32,           /* bytes of a turn, at least */
     SHORT_LINE = 8       /* runs: a line below that is read in rows */
 };
 
@@ -188,18 +190,24 @@ static void read_rows(struct reduction *r, const char *in, int64_t width, int64_
         join_rows(r, in + rows * stride * r->in_size, 1, 0, rest * width);
 }
 
+/* Four streams of `stream` elements join one set of accumulators after the other. */
+static void read_streams(struct reduction *r, const char *in, int64_t groups, int64_t stream)
+{
+    const struct stni_reduce_args *a = r->args;
+    const int64_t slice = LONG_LANE * r->run / STREAMS, turns = stream < SHORT_STREAM && r->run * r->in_size >= TURN ? STREAMS : 1;
+    for (int64_t i = 0; i < stream; i += slice, r->set = (r->set + r->run) % groups)
+        r->kernels->along[a->in_dtype](a->op, r->acc + r->set * r->acc_size, in + turns * i * r->in_size, turns > 1 ? r->run : stream,
+                                       turns * r->run, stream - i < slice ? stream - i : slice);
+}
+
 /* The same of a line. */
 static void read_line(struct reduction *r, const char *in, int64_t groups, int64_t extent, int begun)
 {
-    const struct stni_reduce_args *a = r->args;
-    const int64_t slice = LONG_LANE * r->run / STREAMS;
     int64_t left = extent - begun * groups, stream;
     in += begun * groups * r->in_size;
     for (; left >= STREAMS * r->run; in += STREAMS * stream * r->in_size, left -= STREAMS * stream) {
         stream = (left / STREAMS < LONG_STREAM ? left / STREAMS : LONG_STREAM) / r->run * r->run;
-        for (int64_t i = 0; i < stream; i += slice, r->set = (r->set + r->run) % groups)
-            r->kernels->along[a->in_dtype](a->op, r->acc + r->set * r->acc_size, in + i * r->in_size, stream,
-                                           stream - i < slice ? stream - i : slice);
+        read_streams(r, in, groups, stream);
     }
     read_rows(r, in, 1, r->run, left, 0);
 }

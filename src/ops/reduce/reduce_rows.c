@@ -122,13 +122,16 @@ static void accumulate_f16(enum stni_reduction op, void *accumulators, const voi
     }
 }
 
-static void along_f16(enum stni_reduction op, void *acc, const void *x, int64_t apart, int64_t n)
+/* Streams that take turns are one row. */
+static void along_f16(enum stni_reduction op, void *acc, const void *x, int64_t apart, int64_t step, int64_t n)
 {
+    const int64_t run = STNI_REDUCE_RUN / accumulator_sizes[op];
+    const int turns = step != run;
     float near[HALVES];
     for (int64_t i = 0, some; i < n; i += some) {
         some = n - i < HALVES_OF_ROW ? n - i : HALVES_OF_ROW;
-        read_halves(near, (const uint16_t *)x + i, 4, apart, some, 1);
-        along_f32(op, acc, near, some, some);
+        read_halves(near, (const uint16_t *)x + (turns ? 4 * i : i), turns ? 1 : 4, apart, turns ? 4 * some : some, 1);
+        along_f32(op, acc, near, turns ? apart : some, step, some);
     }
 }
 

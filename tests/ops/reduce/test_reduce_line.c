@@ -115,6 +115,24 @@ static void a_single_element_anywhere_decides(void)
         }
 }
 
+/* Of a line of many slices, some of which have no NaN. */
+static void a_nan_in_any_slice_wins(void)
+{
+    enum { N = 70001 };
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    static const int places[] = {0, 3, 4100, 16384, 40000, 65536, N - 2, N - 1};
+    double got[2], *x = malloc(2 * N * sizeof *x);
+    for (int d = 0; d < 4; d++)
+        for (int k = 0; k < 8; k++)
+            for (int op = STNI_REDUCTION_amax; op <= STNI_REDUCTION_amin; op++) {
+                for (int i = 0; i < 2 * N; i++)
+                    element_set(dtypes[d], x, i, i == places[k] ? (double)NAN : i % 7 - 3);
+                reduce((enum stni_reduction)op, dtypes[d], x, N, got);
+                CHECK(isnan(got[0]) && got[1] == (op == STNI_REDUCTION_amax ? 3 : -3));
+            }
+    free(x);
+}
+
 static void a_long_sum_keeps_what_cancels_and_the_sign_of_zero(void)
 {
     double *x = malloc(2 * LONGEST * sizeof *x), got[2];
@@ -134,6 +152,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_reduction_of_every_dtype_matches_a_plain_loop", every_reduction_of_every_dtype_matches_a_plain_loop},
         {"a_single_element_anywhere_decides", a_single_element_anywhere_decides},
+        {"a_nan_in_any_slice_wins", a_nan_in_any_slice_wins},
         {"a_long_sum_keeps_what_cancels_and_the_sign_of_zero", a_long_sum_keeps_what_cancels_and_the_sign_of_zero},
     };
     return TEST_MAIN(argc, argv, cases);
