@@ -125,6 +125,7 @@ static stn_status run_main(const struct launch *launch, stn_context *context)
     snprintf(path, sizeof path, "%s.%d.json", launch->trace, context->rank);
     STNI_TRY(check_writable(context, path));
     STNI_TRY(stn_trace_align_clocks(context));
+    stn_context_stats_reset(context); /* counters are those of a run without a trace */
     STNI_TRY(stn_trace_begin(context));
     stn_status status = launch->main(context, launch->arg), traced = STN_OK;
     if (context->trace) /* else the program has ended it itself */

@@ -112,7 +112,10 @@ static void options_of_a_launch_are_checked_and_named(void)
 
 static stn_status settings_main(stn_context *context, void *arg)
 {
+    stn_stats stats = {.size = sizeof stats};
     (void)arg;
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    CHECK_I64(stats.collectives, 0); /* those that prepare a trace are not the program's */
     CHECK_I64(context->threads, 3);
     CHECK_NEAR(context->deadline_seconds, 7.5, 0);
     CHECK_I64(stn_context_comm(context)->checks, 1);
