@@ -55,9 +55,10 @@ stn_status stni_pass_agree_on_hooks(struct stni_pass *pass, int asked)
     const int64_t hash = hash_of(own), rank = stn_comm_rank(pass->comm);
     int64_t words[] = {hash, -hash, own->status == STN_OK ? INT64_MIN : -(rank << 8 | (int64_t)own->status)};
     STNI_TRY(stni_comm_agree(pass->comm, pass->context->queue, words, 3, STN_MAX));
-    const stn_status kept = keep(pass), first = (stn_status)(-words[2] & 0xff);
+    const stn_status kept = keep(pass);
     if (words[0] == -words[1])
         return kept;
+    const stn_status first = (stn_status)(-words[2] & 0xff);
     STNI_TRY(stni_agree_on_failure(pass->context, pass->comm, (int)(-words[2] >> 8), first));
     return first;
 }
