@@ -6,6 +6,15 @@
 #include "ops/cpu/nontemporal_blocks.h"
 #include "ops/cpu/scalar_loop.h"
 
+#include <stdalign.h>
+
+/* How many times as large as the elements it is made of a result is where its vectors are written in parts. */
+#ifdef __AVX512F__
+enum { IN_PARTS = 2 };
+#else
+enum { IN_PARTS = 4 };
+#endif
+
 /* How elements lie in memory; a bool is a byte, 0 or 1. The names are pasted by the templates, so stdbool.h stays out of this file. */
 typedef float f32_T;
 typedef double f64_T;

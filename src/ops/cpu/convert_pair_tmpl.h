@@ -7,12 +7,28 @@
 #endif
 
 #define PAIR CONVERT_JOIN(FROM, CONVERT_JOIN(to, TO))
+#define STREAM CONVERT_JOIN(stream, PAIR)
 #define FROM_T CONVERT_JOIN(FROM, T)
 #define TO_T CONVERT_JOIN(TO, T)
 #define CONVERTED(v) CONVERT_JOIN(TO, STORE)(CONVERT_JOIN(FROM, LOAD)(v))
 
+/* Whole lines, a piece's at most, by non-temporal stores. */
+static inline __attribute__((always_inline)) void STREAM(TO_T *restrict t, const FROM_T *restrict f, int64_t lines, int64_t ahead)
+{
+    enum { LINE = STNI_LINE / sizeof(TO_T), MOST = STNI_PIECE / STNI_LINE };
+    alignas(STNI_LINE) TO_T line[MOST][LINE];
+    stni_block_prefetch(f, (size_t)(lines * LINE) * sizeof *f, (size_t)ahead);
+    for (int64_t l = 0; l < lines; l++)
+        for (int64_t k = 0; k < LINE; k++)
+            line[l][k] = CONVERTED(f[l * LINE + k]);
+    for (int64_t l = 0; l < lines; l++)
+        stni_stream_line(t + l * LINE, line[l]);
+}
+
 static void PAIR(void *to, const void *from, const struct stni_tile *tile)
 {
+    /* A vector that is read back just after it was written in parts waits until these are in the L1 cache: then several lines are written first. */
+    enum { LINE = STNI_LINE / sizeof(TO_T), LINES = sizeof(TO_T) >= IN_PARTS * sizeof(FROM_T) ? STNI_PIECE / STNI_LINE : 1 };
     const int64_t n = tile->cols, to_col = tile->to_col, from_col = tile->from_col;
     for (int64_t r = 0; r < tile->rows; r++) {
         TO_T *restrict t = (TO_T *)to + r * tile->to_row;
@@ -20,15 +36,15 @@ static void PAIR(void *to, const void *from, const struct stni_tile *tile)
         if (to_col == 1 && from_col == 1) {
             int64_t c = 0;
             if (tile->streamed) {
-                enum { LINE = STNI_LINE / sizeof(TO_T) };
-                for (; c < n && (uintptr_t)(t + c) % STNI_LINE; c++)
+                for (; c < n && (uintptr_t)(t + c) % STNI_LINE; c++) {
+                    STNI_SCALAR_LOOP
                     t[c] = CONVERTED(f[c]);
-                for (; c + LINE <= n; c += LINE) {
-                    TO_T line[LINE];
-                    stni_block_prefetch(f + c, LINE * sizeof *f, (size_t)tile->ahead);
-                    for (int64_t k = 0; k < LINE; k++)
-                        line[k] = CONVERTED(f[c + k]);
-                    stni_stream_line(t + c, line);
+                }
+                for (; c + LINES * LINE <= n; c += LINES * LINE)
+                    STREAM(t + c, f + c, LINES, tile->ahead);
+                if (LINES > 1) {
+                    STREAM(t + c, f + c, (n - c) / LINE, tile->ahead);
+                    c += (n - c) / LINE * LINE;
                 }
             }
             for (; c < n; c++)
@@ -49,5 +65,6 @@ static void PAIR(void *to, const void *from, const struct stni_tile *tile)
 #undef CONVERTED
 #undef TO_T
 #undef FROM_T
+#undef STREAM
 #undef PAIR
 #undef TO

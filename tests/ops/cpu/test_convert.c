@@ -82,20 +82,22 @@ static void check_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t
         }
 }
 
-/* From the middle of a line to the middle of another, and nothing around them. */
+enum { STREAMED = 1127 };
+
+/* From the middle of a line to the middle of another, and nothing around them: several pieces, some lines, and some elements. */
 static void check_streamed_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t *seed)
 {
-    static alignas(64) char source[(N + 1) * 16], result[(N + 2) * 16], wanted[(N + 2) * 16];
+    static alignas(64) char source[STREAMED * 16], result[(STREAMED + 2) * 16], wanted[(STREAMED + 2) * 16];
     const int64_t size = (int64_t)stn_dtype_size(to);
     stni_convert_fn convert = kernels(isa)->pair[to][from];
     if (!convert)
         return;
-    for (int64_t i = 0; i < N; i++)
+    for (int64_t i = 0; i < STREAMED; i++)
         element_set(from, source, i, drawn_value(from, i, seed));
     memset(result, 42, sizeof result);
     memset(wanted, 42, sizeof wanted);
-    convert(wanted + size, source, &(struct stni_tile){1, N, 0, 1, 0, 1, 0, 0});
-    convert(result + size, source, &(struct stni_tile){1, N, 0, 1, 0, 1, 1, 4096});
+    convert(wanted + size, source, &(struct stni_tile){1, STREAMED, 0, 1, 0, 1, 0, 0});
+    convert(result + size, source, &(struct stni_tile){1, STREAMED, 0, 1, 0, 1, 1, 4096});
     CHECK(memcmp(result, wanted, sizeof result) == 0);
 }
 
