@@ -27,8 +27,8 @@ STN_API stn_tensor *stn_detach(stn_tensor *tensor);
 
 /** Gradients of a loss (one element) into the leaves that require them; adds to what is there. The graph is consumed.
  *  Collective over the ranks that the graph's meshes join (meshes that share a rank, or that an op of the graph is between), whose graphs must
- *  communicate the same, which is checked first; over the world once a collective of dist.h was recorded in the scope. Groups of ranks that nothing
- *  joins may differ in everything; ranks outside the meshes may call it or not.
+ *  communicate the same, checked first, mesh by mesh; collectives of dist.h in the scope join the ranks of their meshes, too. Groups that nothing
+ *  joins may differ in everything; ranks outside the meshes may call it or not. Of an error that a rank has kept it tells those who wait for it.
  *  @return STN_ERR_SHAPE (not one element), STN_ERR_STATE (no graph; or a saved tensor was changed in place since),
  *  STN_ERR_MISMATCH (ranks would communicate differently: nothing was done), or what a backward function returned. */
 STN_API stn_status stn_backward(stn_tensor *loss);

@@ -1,8 +1,8 @@
 /* Differentiable collectives under per-rank semantics: local tensors, one program per rank. docs/gradients.md tells
- * them apart from ops on sharded tensors. In grad mode every collective is recorded on every rank, and backward is then
- * collective over the world: with as many losses as each rank has, none too (stn_backward_many). A rank that has failed
- * since goes backward as the others do, and all get its failure. Where the only collectives are chunks that stn_to_local
- * took, a backward from local losses, or none, concerns the meshes that they were taken from.
+ * them apart from ops on sharded tensors. In grad mode, on or off on all its ranks alike, every collective is recorded on
+ * every rank, and backward is then collective over the ranks that their meshes join, with as many losses as each rank has,
+ * none too (stn_backward_many). Groups on slices of a mesh may record others, or none. A rank that has failed since goes
+ * backward as the others do: all get its failure. Chunks that stn_to_local took join the ranks of their meshes likewise.
  *
  * All collectives: every rank of the world makes the call, those outside of `mesh` get their input back. Along some
  * axes of a mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered
@@ -10,7 +10,7 @@
  *
  * Before a collective moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before,
  * passes what cannot be, or calls something else than the others, all get the same status and a text that names the
- * rank and what differs; nothing has been moved, and the mesh stays usable. Backward agrees once for all of them.
+ * rank and what differs; nothing has been moved, and the mesh stays usable. Backward agrees for all of them together.
  * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is 0
  * where all lists meet. By name it is the same, also of attributes that the schema does not have; a rank whose `mesh` is
  * the number of none is refused alone, and its peers wait for it.

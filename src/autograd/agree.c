@@ -138,16 +138,16 @@ static void fill_words(const struct stni_pass *pass, int line, int64_t *words)
     words[STNI_LINE_GRAD_HOOKS] = stni_pass_has_grad_hooks(pass);
 }
 
-/* Slices are compared where some rank has several lines: before it waits in one that its peers may lack. A rank that has failed knows no slices. */
+/* Slices are compared where some rank has several lines: before it waits in one that its peers may lack. */
 static stn_status compare(const struct stni_pass *pass, int line)
 {
     int64_t *words = pass->lines[line].words;
     STNI_TRY(stni_line_open(pass, line));
     fill_words(pass, line, words);
     STNI_TRY(stni_comm_agree(pass->lines[line].comm, pass->context->queue, words, STNI_LINE_WORDS, STN_MAX));
-    if (words[STNI_LINE_SLICES] == -words[STNI_LINE_MINUS_SLICES] || !words[STNI_LINE_SEVERAL] || words[STNI_LINE_FAILURE] != INT64_MIN)
+    if (words[STNI_LINE_SLICES] == -words[STNI_LINE_MINUS_SLICES] || !words[STNI_LINE_SEVERAL])
         return STN_OK;
-    return stni_pass_refuse_slices(pass, line);
+    return words[STNI_LINE_FAILURE] == INT64_MIN ? stni_pass_refuse_slices(pass, line) : stni_pass_tell_beyond(pass, line);
 }
 
 static int differs(const struct stni_line *line)
@@ -229,9 +229,19 @@ stn_status stni_pass_agree(struct stni_pass *pass)
     return check_found(pass, found);
 }
 
+/* Whose ranks may wait: those of collectives, and those of the mesh on which the failed op was called. What was agreed on they know. */
+static int is_waited_for(const stn_context *context)
+{
+    if (context->size == 1 || context->closed || context->error.status == STN_ERR_PEER || context->error.status == STN_ERR_TIMEOUT)
+        return 0;
+    return stni_tape_has_collectives(context->tape) || (stni_tape_failed_mesh(context) && !context->error_agreed);
+}
+
 static stn_status tell_kept(struct stni_pass *pass)
 {
-    STNI_TRY(stni_pass_touch_crossings(pass));
+    if (stni_tape_has_collectives(pass->context->tape))
+        STNI_TRY(stni_pass_touch_crossings(pass));
+    STNI_TRY(stni_pass_touch(pass, stni_tape_failed_mesh(pass->context)));
     STNI_TRY(stni_pass_draw_lines(pass));
     return stni_pass_agree(pass);
 }
@@ -239,7 +249,7 @@ static stn_status tell_kept(struct stni_pass *pass)
 stn_status stni_pass_refuse(stn_context *context)
 {
     struct stni_pass pass = {.context = context, .status = context->error.status};
-    if (context->size == 1 || context->closed || !stni_tape_has_collectives(context->tape))
+    if (!is_waited_for(context))
         return context->error.status;
     pass.mark = context->tape->mark += 2;
     tell_kept(&pass);

@@ -138,6 +138,9 @@ int64_t stni_pass_slices(const struct stni_pass *pass);
 /* The ranks of a line have tensors on slices along different axes: refuses them, with the axes. Collective over the line. */
 stn_status stni_pass_refuse_slices(const struct stni_pass *pass, int line);
 
+/* The same where a rank of the line has failed before it came to slices that the others have: tells its failure. */
+stn_status stni_pass_tell_beyond(const struct stni_pass *pass, int line);
+
 /* How many collectives and crossings of the tape belong to the meshes of a line. */
 int stni_pass_count_calls(const struct stni_pass *pass, int line);
 

@@ -105,3 +105,18 @@ stn_status stni_pass_refuse_slices(const struct stni_pass *pass, int line)
     return beyond ? stni_fail_rank(pass->context, STN_ERR_MISMATCH, format, rank, other.text, before, first.text)
                   : stni_fail(pass->context, STN_ERR_MISMATCH, format, rank, other.text, before, first.text);
 }
+
+stn_status stni_pass_tell_beyond(const struct stni_pass *pass, int l)
+{
+    const struct stni_line *line = &pass->lines[l];
+    stn_context *context = pass->context;
+    const int64_t word = line->words[STNI_LINE_FAILURE];
+    const stn_status failure = (stn_status)(-word & 0xff);
+    int64_t beyond = 0;
+    STNI_TRY(reaches_beyond(pass, l, &beyond));
+    STNI_TRY(stni_comm_agree(line->comm, context->queue, &beyond, 1, STN_MAX));
+    STNI_TRY(stni_agree_on_failure(context, line->comm, (int)(-word >> 8), failure));
+    if (beyond)
+        stni_context_abort(context, failure, context->error.text);
+    return failure;
+}

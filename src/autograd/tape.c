@@ -4,6 +4,7 @@
 #include "autograd/pullback.h"
 
 #include "core/base/host_alloc.h"
+#include "core/shard/tables.h"
 
 #include <shardtensor/autograd.h>
 
@@ -132,6 +133,37 @@ void stni_tape_settle(stn_context *context)
         }
     }
     tape->n_open = kept;
+}
+
+/* Never 0. */
+static uint64_t hash_error(const stn_context *context)
+{
+    uint64_t hash = (uint64_t)context->error.status;
+    for (const char *c = context->error.text; *c; c++)
+        hash = stni_hash_step(hash, (unsigned char)*c);
+    return hash | 1;
+}
+
+void stni_tape_note_failure(stn_context *context, const stn_mesh *mesh)
+{
+    struct stni_tape *tape = context->tape;
+    if (!tape || !mesh || context->busy > 0 || stni_tape_failed_mesh(context))
+        return;
+    tape->failed_mesh = mesh;
+    tape->failure = hash_error(context);
+}
+
+void stni_tape_note_call(stn_context *context, int n_in, stn_tensor *const *in)
+{
+    for (int i = 0; i < n_in; i++)
+        if (in[i] && !stni_is_error(in[i]) && in[i]->context == context)
+            stni_tape_note_failure(context, in[i]->spec->layout.mesh);
+}
+
+const stn_mesh *stni_tape_failed_mesh(const stn_context *context)
+{
+    const int is_kept = context->error.status != STN_OK && context->tape->failure == hash_error(context);
+    return is_kept ? context->tape->failed_mesh : NULL;
 }
 
 void stn_no_grad_begin(stn_context *context)

@@ -26,6 +26,8 @@ struct stni_tape {
      * their mesh called them; owned until the outermost scope ends or, outside scopes, until a backward has run. */
     struct stni_node **collectives;
     int n_collectives, cap_collectives;
+    const stn_mesh *failed_mesh; /* of the first tensor on a mesh that a failed op, or a later one in its wake, was called with */
+    uint64_t failure;            /* a hash of the error that was kept then */
     struct stn_pullback *pullbacks; /* all that live, of their owners */
     struct stni_error *hook_failure; /* the first of the hooks of the pass that runs, which goes on; NULL: none runs */
     struct stni_recomputation *part; /* whose function is being called, the first time or again; NULL else */
@@ -60,5 +62,15 @@ static inline const stn_mesh *stni_crossing_mesh(const struct stni_node *node)
 /* Whether the list has collectives. */
 int stni_tape_has_collectives(const struct stni_tape *tape);
 void stni_tape_clear_collectives(stn_context *context);
+
+/* A caller's op on a mesh (NULL: none) has failed, or could not begin, for the error that is kept: ranks of the mesh may wait for this one in a
+ * backward. The first mesh counts. */
+void stni_tape_note_failure(stn_context *context, const stn_mesh *mesh);
+
+/* The same of the meshes of a call's inputs. */
+void stni_tape_note_call(stn_context *context, int n_in, stn_tensor *const *in);
+
+/* That mesh, while the error is kept; NULL: none. */
+const stn_mesh *stni_tape_failed_mesh(const stn_context *context);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "autograd/node.h"
 #include "autograd/tape.h"
+#include "autograd/tape.h"
 #include "core/box/box.h"
 #include "core/base/cold.h"
 #include "core/base/thread_state.h"
@@ -33,6 +34,14 @@ STNI_COLD static stn_status fail_outputs(stn_context *context, stn_status status
     for (int k = 0; k < n; k++)
         out[k] = context->error_tensor;
     return context->error.status;
+}
+
+/* Notes whose ranks may wait for this one in a backward, where a caller's op failed. */
+STNI_COLD static stn_status fail_call(stn_context *context, stn_status status, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+{
+    status = fail_outputs(context, status, n_out, out);
+    stni_tape_note_call(context, n_in, in);
+    return status;
 }
 
 static int is_variadic(const stn_op_desc *desc)
@@ -434,7 +443,7 @@ INLINE stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, co
     else
         status = op->impl.compose ? compose(op, n_in, in, attrs, n_out, out) : walk(op, n_in, in, attrs, n_out, out);
     op->context->busy--;
-    return status == STN_OK ? STN_OK : fail_outputs(op->context, status, n_out, out);
+    return status == STN_OK ? STN_OK : fail_call(op->context, status, n_in, in, n_out, out);
 }
 
 STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
@@ -479,7 +488,7 @@ stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, cons
 {
     stn_context *context = op->context;
     if (context->error.status != STN_OK)
-        return fail_outputs(context, context->error.status, n_out, out);
+        return fail_call(context, context->error.status, n_in, in, n_out, out);
     if (context->promotion != STN_PROMOTE_REFUSE && stni_mixed_found(op, n_in, in))
         return dispatch_promoted(op, n_in, in, attrs, n_out, out);
     return context->trace ? dispatch_traced(op, n_in, in, attrs, n_out, out) : dispatch(op, n_in, in, attrs, n_out, out);

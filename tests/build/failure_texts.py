@@ -1,4 +1,4 @@
-"""Each text that docs/running.md explains is one that the library can write: some format of a source matches it.
+"""Each text that docs/running.md and docs/gradients.md explain is one that the library can write: some format of a source matches it.
 
 usage: failure_texts.py ROOT"""
 import pathlib
@@ -9,6 +9,8 @@ LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 MACRO = re.compile(r'"\s+[A-Z_0-9a-z]+\s+"')  # between two literals: PRId64 and its like
 CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+|\.\*)?(?:hh|h|ll|l|z|t|j)?[a-zA-Z]")
 AT_A_RANK = re.compile(r"^rank \d+: ")  # put before what a rank says where others tell it
+OF_AN_OP = re.compile(r"^(?:rank \d+: )?\w+: ")  # and before what an op does
+SECTIONS = [("running.md", "When something fails"), ("gradients.md", "When ranks differ")]
 LEAST = 16  # characters of a format that are its own: shorter ones match anything
 
 
@@ -31,14 +33,18 @@ def documented(page):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    section = (root / "docs" / "running.md").read_text().split("## When something fails")[1].split("\n## ")[0]
     known = list(formats(root))
-    texts = list(documented(section))
-    unknown = [text for text in texts if not any(format.fullmatch(AT_A_RANK.sub("", text)) or format.fullmatch(text) for format in known)]
-    for text in unknown:
-        print(f"docs/running.md: no source writes: {text}")
-    print(f"{len(texts)} texts, {len(unknown)} that nothing writes")
-    return 1 if unknown or len(texts) < 5 else 0
+    missing = 0
+    for name, title in SECTIONS:
+        section = (root / "docs" / name).read_text().split(f"## {title}")[1].split("\n## ")[0]
+        texts = list(documented(section))
+        forms = {text: {text, AT_A_RANK.sub("", text), OF_AN_OP.sub("", text)} for text in texts}
+        unknown = [text for text in texts if not any(format.fullmatch(form) for format in known for form in forms[text])]
+        for text in unknown:
+            print(f"docs/{name}: no source writes: {text}")
+        missing += len(unknown) + (len(texts) < 5)
+        print(f"docs/{name}: {len(texts)} texts, {len(unknown)} that nothing writes")
+    return 1 if missing else 0
 
 
 sys.exit(main())

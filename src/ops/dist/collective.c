@@ -193,6 +193,13 @@ static stn_status apply(struct stni_dist *d)
     return stn_context_status(d->context);
 }
 
+/* A collective that one rank does not record has a backward for which its peers would wait. */
+static void add_grad_mode(struct stni_dist *d)
+{
+    if (!stn_grad_enabled(d->context))
+        stni_fact_add(&d->facts, "grad mode", "off", 0);
+}
+
 static void fini(struct stni_dist *d)
 {
     for (int i = 0; i < d->n_owned; i++)
@@ -221,7 +228,9 @@ stn_status stni_dist_compose(stn_op_call *call)
         d.facts.send = &d.send;
         d.facts.receive = &d.receive;
     }
-    stn_status status = stni_dist_agree(d.mesh, plan(&d), &d.facts);
+    stn_status status = plan(&d);
+    add_grad_mode(&d);
+    status = stni_dist_agree(d.mesh, status, &d.facts);
     context->registry->has_told = 1;
     if (status == STN_OK)
         status = page->apply ? page->apply(&d) : apply(&d);

@@ -3,6 +3,7 @@
 
 #include "autograd/leaf.h"
 #include "autograd/node.h"
+#include "autograd/tape.h"
 #include "ops/redistribute/action.h"
 #include "ops/common/dims.h"
 
@@ -282,8 +283,12 @@ stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_con
     if (!local)
         return NULL;
     stn_context *context = local->context;
-    if (stni_action_begin_on(local, "from_local: local") != STN_OK)
-        return context->error_tensor;
-    stn_status status = stni_from_local(local, spec, convention, "from_local", &out);
-    return stni_action_give(context, status, out);
+    stn_status status = stni_action_begin_on(local, "from_local: local");
+    if (status == STN_OK) {
+        status = stni_from_local(local, spec, convention, "from_local", &out);
+        return stni_action_give(context, status, out);
+    }
+    if (spec && spec->context == context)
+        stni_tape_note_failure(context, spec->layout.mesh);
+    return context->error_tensor;
 }
