@@ -64,7 +64,7 @@ def cases(mesh):
         ("add, recorded, against torch.add", lambda: torch.add(w, x), lambda: torch.add(leaf, plain), None),
         ("add, recorded, against DTensor", lambda: torch.add(w, x), lambda: torch.add(peer_leaf, d), 1),
         ("add and its backward, against DTensor", both(lambda: torch.add(w, x), ones),
-         both(lambda: torch.add(peer_leaf, d), peer_ones), None),
+         both(lambda: torch.add(peer_leaf, d), peer_ones), 1),
     )
 
 
