@@ -146,8 +146,9 @@ typedef struct stn_launch_options {
  *  their deadline has passed. The n-th launch of one process joins the n-th of each other: a process that comes to a launch which the others have
  *  given up gets STN_ERR_PEER from it, and can meet them in the next.
  *
- *  In a process that was started as one of several in a way that gives it no world (torchrun, srun without PMI) `ranks` 0 is refused with a text
- *  that says what was found: each process would be a world of one. `ranks` from 1 on starts threads in each process.
+ *  So it does in a process that torchrun started, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (srun without PMI: the last
+ *  two): the ranks meet over TCP (tcp.h) at the first free port behind MASTER_PORT, which is the launcher's own. Where MASTER_PORT is not set, `ranks`
+ *  0 is refused with a text that says what was found: each process would be a world of one. `ranks` from 1 on starts threads in each process then.
  *
  *  What `options` leaves open is taken from the environment, by this function alone; what they set (is not 0) wins:
  *      STN_CHECKS=0|1          context.checks

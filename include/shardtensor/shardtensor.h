@@ -17,6 +17,7 @@
 #include <shardtensor/pullback.h>
 #include <shardtensor/spec.h>
 #include <shardtensor/status.h>
+#include <shardtensor/tcp.h>
 #include <shardtensor/tensor.h>
 #include <shardtensor/trace.h>
 #include <shardtensor/train.h>

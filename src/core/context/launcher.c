@@ -2,7 +2,9 @@
 #include "core/context/launcher.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct row {
     const char *launcher;
@@ -15,14 +17,16 @@ static const struct row {
     {"PMI", "PMI_RANK", {"PMI_SIZE"}, 1},
 };
 
-/* Processes that were started together and have no world of MPI. */
+/* Processes that were started together and have no world of MPI. With MASTER_ADDR and MASTER_PORT they meet over TCP. */
 static const struct {
     const char *starter, *by;
-    const char *size; /* a variable that is above 1 */
-    const char *needs[3];
+    const char *size, *rank; /* variables: the size is above 1 */
+    const char *needs[2];    /* to be sure that this is how the process was started, where it cannot meet the others */
+    const char *names[2];    /* of this job */
 } apart[] = {
-    {"torchrun", "RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR", "WORLD_SIZE", {"RANK", "LOCAL_RANK", "MASTER_ADDR"}},
-    {"srun without PMI", "SLURM_PROCID and SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", {"SLURM_PROCID"}},
+    {"torchrun", "RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR", "WORLD_SIZE", "RANK", {"LOCAL_RANK", "MASTER_ADDR"},
+     {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+    {"srun without PMI", "SLURM_PROCID and SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", {NULL}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
 static int number(const char *text)
@@ -40,6 +44,32 @@ static int size_of(const struct row *row, stni_environment get, void *arg)
     return size;
 }
 
+/* -1: it is no number from 0 on. */
+static int rank_of(const char *text)
+{
+    return text && strcmp(text, "0") == 0 ? 0 : number(text) - !number(text);
+}
+
+static struct stni_job job_apart(size_t i, stni_environment get, void *arg)
+{
+    struct stni_job job = {.size = number(get(arg, apart[i].size)), .rank = rank_of(get(arg, apart[i].rank))};
+    int is_sure = 1;
+    if (job.size <= 1 || !get(arg, apart[i].rank))
+        return (struct stni_job){0};
+    const char *host = get(arg, "MASTER_ADDR"), *first = get(arg, apart[i].names[0]), *second = get(arg, apart[i].names[1]);
+    job.port = number(get(arg, "MASTER_PORT"));
+    snprintf(job.name, sizeof job.name, "%s.%s", first ? first : "", second ? second : "");
+    if (host && *host && job.port > 0 && job.rank >= 0) {
+        job.launcher = apart[i].starter;
+        job.host = host;
+        job.port++;
+        return job;
+    }
+    for (int k = 0; k < 2 && apart[i].needs[k]; k++)
+        is_sure &= get(arg, apart[i].needs[k]) != NULL;
+    return is_sure ? (struct stni_job){.size = job.size, .apart = apart[i].starter, .by = apart[i].by} : (struct stni_job){0};
+}
+
 struct stni_job stni_job_of(stni_environment get, void *arg)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -48,11 +78,9 @@ struct stni_job stni_job_of(stni_environment get, void *arg)
             return (struct stni_job){.launcher = rows[i].launcher, .size = size};
     }
     for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) {
-        int size = number(get(arg, apart[i].size)), all = 1;
-        for (int k = 0; k < 3 && apart[i].needs[k]; k++)
-            all &= get(arg, apart[i].needs[k]) != NULL;
-        if (all && size > 1)
-            return (struct stni_job){.size = size, .apart = apart[i].starter, .by = apart[i].by};
+        struct stni_job job = job_apart(i, get, arg);
+        if (job.launcher || job.apart)
+            return job;
     }
     return (struct stni_job){0};
 }

@@ -2,10 +2,13 @@
 #ifndef STNI_CORE_CONTEXT_LAUNCHER_H
 #define STNI_CORE_CONTEXT_LAUNCHER_H
 
-/* A job of processes that was started for MPI. */
+/* A job of processes. */
 struct stni_job {
     const char *launcher; /* for texts; NULL: none, ranks are threads of this process */
     int size;             /* ranks; 0: the launcher does not say */
+    const char *host;     /* the ranks meet there over TCP; NULL: they are MPI's */
+    int port, rank;       /* where there is a host: from which port on, and which of the ranks this is */
+    char name[128];       /* what tells this job from others that meet at the same place */
     const char *apart;    /* without a launcher: what started this process as one of several that nothing joins; NULL: nothing did */
     const char *by;       /* the variables that say so */
 };
@@ -18,8 +21,10 @@ typedef const char *(*stni_environment)(void *arg, const char *name);
  *     PMIX_RANK                          srun --mpi=pmix, prterun; Slurm says the size of the step
  *     PMI_RANK and PMI_SIZE              mpiexec of MPICH, srun --mpi=pmi2
  *     SLURM_* alone                      a shell of salloc or sbatch: no job of MPI
- *     SLURM_STEP_NUM_TASKS above 1       with SLURM_PROCID and none of the above: srun without PMI, processes apart
- *     RANK, WORLD_SIZE above 1           with LOCAL_RANK and MASTER_ADDR: torchrun, processes apart
+ *     RANK, WORLD_SIZE above 1           with MASTER_ADDR and MASTER_PORT: torchrun; the ranks meet from the port behind that on, which is its own
+ *     SLURM_STEP_NUM_TASKS above 1       with SLURM_PROCID and none of the above: srun without PMI; the ranks meet where MASTER_ADDR and MASTER_PORT
+ *                                        are set as well, else the processes are apart
+ *     RANK, WORLD_SIZE above 1           with LOCAL_RANK and MASTER_ADDR alone: processes apart
  * A size that is no number from 1 on is as if it were not set. */
 struct stni_job stni_job_of(stni_environment get, void *arg);
 

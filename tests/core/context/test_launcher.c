@@ -90,6 +90,32 @@ static void processes_that_were_started_apart_are_told(void)
     check_apart((struct variable[]){{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}, {0}}, NULL, 0);
 }
 
+static void check_meets(struct variable *environment, const char *launcher, int rank, int size, const char *name)
+{
+    struct stni_job job = stni_job_of(look_up, environment);
+    CHECK_STR(job.launcher, launcher);
+    CHECK_STR(job.host, "here");
+    CHECK_I64(job.port, 29501);
+    CHECK_I64(job.rank, rank);
+    CHECK_I64(job.size, size);
+    CHECK_STR(job.name, name);
+}
+
+static void processes_that_know_a_place_meet_there(void)
+{
+    check_meets((struct variable[]){{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"},
+                                    {"TORCHELASTIC_RUN_ID", "mine"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {0}}, "torchrun", 0, 4, "mine.2");
+    check_meets((struct variable[]){{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"}, {0}},
+                "torchrun", 3, 4, ".");
+    check_meets((struct variable[]){{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "1"},
+                                    {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"}, {0}}, "srun without PMI", 1, 2, "7.1");
+    check_apart((struct variable[]){{"RANK", "first"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"},
+                                    {0}}, "torchrun", 4);
+    /* MPI's own world comes first. */
+    check((struct variable[]){{"OMPI_COMM_WORLD_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"},
+                              {0}}, "Open MPI's mpirun", 2);
+}
+
 static void sizes_that_are_no_numbers_are_as_if_absent(void)
 {
     static const char *const bad[] = {"", "0", "-1", "four", "4 ranks", "99999999999999999999"};
@@ -112,6 +138,7 @@ int main(int argc, char **argv)
         {"srun_with_pmi2_is_a_job", srun_with_pmi2_is_a_job},
         {"a_shell_in_an_allocation_of_slurm_starts_threads", a_shell_in_an_allocation_of_slurm_starts_threads},
         {"processes_that_were_started_apart_are_told", processes_that_were_started_apart_are_told},
+        {"processes_that_know_a_place_meet_there", processes_that_know_a_place_meet_there},
         {"sizes_that_are_no_numbers_are_as_if_absent", sizes_that_are_no_numbers_are_as_if_absent},
     };
     return TEST_MAIN(argc, argv, cases);

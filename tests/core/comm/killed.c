@@ -1,7 +1,7 @@
-/* A job in which rank 1 is killed, or stopped, while all ranks reduce. Each other rank writes a line: what its collective returned, after how many
- * seconds, and the text. test_killed.py reads the lines.
+/* A job, of MPI or over TCP, in which rank 1 is killed, or stopped, while all ranks reduce. Each other rank writes a line: what its collective
+ * returned, after how many seconds, and the text. test_killed.py and test_torchrun_killed.py read the lines.
  *
- * usage: mpi_killed kill|stop DEADLINE_SECONDS ELEMENTS */
+ * usage: killed kill|stop DEADLINE_SECONDS ELEMENTS */
 #include <shardtensor/shardtensor.h>
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* stn_launch in a process that mpirun started: it joins the job, once per process, again and again. */
+/* stn_launch in a process that mpirun or torchrun started: it joins the job, once per process, again and again. */
 #include "ranks.h"
 
 #include <stdio.h>
@@ -6,16 +6,17 @@
 #include <string.h>
 
 /* This rank and the job's size, as the launcher says. */
-static int from_launcher(const char *openmpi, const char *pmi)
+static int from_launcher(const char *openmpi, const char *pmi, const char *torchrun)
 {
     const char *text = getenv(openmpi);
     text = text ? text : getenv(pmi);
+    text = text ? text : getenv(torchrun);
     return text ? atoi(text) : -1;
 }
 
 static int job_size(void)
 {
-    return from_launcher("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+    return from_launcher("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE");
 }
 
 static stn_status launch(int ranks, char text[256], stn_rank_main rank_main, void *arg)
@@ -33,7 +34,7 @@ static stn_status count_main(stn_context *context, void *arg)
 {
     ++*(int *)arg;
     test_set_rank(stn_context_rank(context));
-    CHECK_I64(stn_context_rank(context), from_launcher("OMPI_COMM_WORLD_RANK", "PMI_RANK"));
+    CHECK_I64(stn_context_rank(context), from_launcher("OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"));
     CHECK_I64(stn_context_size(context), job_size());
     int64_t sum = stn_context_rank(context), size = job_size();
     CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), &sum, &sum, 1, STN_DTYPE_I64, STN_SUM, NULL), STN_OK);

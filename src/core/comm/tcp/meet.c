@@ -1,0 +1,270 @@
+/* How the ranks of a job find each other: all call rank 0, which tells each where the others listen; then each pair connects. */
+#include "core/comm/tcp/meet.h"
+
+#include "core/base/host_alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { HOSTS = 8 /* addresses of one name that are tried */ };
+static const double patience = 1, between = 0.02; /* seconds: for a stranger's answer; from one round of calls to the next */
+
+/* Who calls. The same words in another order of bytes are another number, so that machines which cannot understand each other do not try. */
+struct hello {
+    uint64_t magic, job;
+    int32_t rank, ranks, lane, port;
+};
+
+static const uint64_t magic = UINT64_C(0x53544e2d54435031);
+
+enum answer { ANSWER_WELCOME = 1, ANSWER_OTHER_SIZE, ANSWER_TAKEN };
+
+struct meeting {
+    const struct stni_tcp_wish *wish;
+    double until;
+    int listener;
+    int *called;                   /* rank 0: the connection of each rank; else the first is that to rank 0 */
+    struct stni_tcp_place *places; /* where each rank listens */
+    int *lanes;
+    const char *why; /* rank 0's machine was not found, or nobody answered there */
+    struct stni_error *error;
+};
+
+static int *lane_of(const struct meeting *m, int rank, int lane)
+{
+    return &m->lanes[STNI_TCP_LANES * rank + lane];
+}
+
+static struct hello hello_of(const struct meeting *m, int lane)
+{
+    return (struct hello){magic, m->wish->job, m->wish->rank, m->wish->ranks, lane, stni_tcp_port_of(m->listener)};
+}
+
+static int is_known(const struct meeting *m, const struct hello *hello)
+{
+    return hello->magic == magic && hello->job == m->wish->job && hello->rank >= 0;
+}
+
+static void pause_a_little(void)
+{
+    const struct timespec time = {.tv_nsec = (long)(between * 1e9)};
+    nanosleep(&time, NULL);
+}
+
+/* Rank 0's listener is at the first free of a few ports, any other rank's at any. */
+static stn_status begin_listening(struct meeting *m)
+{
+    const int first = m->wish->rank == 0 ? m->wish->port : 0, last = first ? first + STNI_TCP_PORTS - 1 : 0;
+    for (int port = first; port <= last && m->listener < 0; port++)
+        m->listener = stni_tcp_listen(port, STNI_TCP_LANES * m->wish->ranks + 16);
+    if (m->listener >= 0)
+        return STN_OK;
+    return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot listen: of the ports %d to %d none is free", m->wish->rank, first, last);
+}
+
+/* Rank 0 */
+
+static int judge(const struct meeting *m, const struct hello *hello)
+{
+    if (hello->ranks != m->wish->ranks || hello->rank >= m->wish->ranks)
+        return ANSWER_OTHER_SIZE;
+    return hello->rank == 0 || m->called[hello->rank] >= 0 ? ANSWER_TAKEN : ANSWER_WELCOME;
+}
+
+/* @return 1 where it was one of the ranks. A stranger's call ends without an answer. */
+static int take_call(struct meeting *m, int call, struct stni_tcp_place from)
+{
+    struct hello hello;
+    int32_t answer = 0;
+    const double until = stni_tcp_now() + patience;
+    if (stni_tcp_get(call, &hello, sizeof hello, until) && is_known(m, &hello) && hello.lane == STNI_TCP_MEETING) {
+        answer = judge(m, &hello);
+        if (!stni_tcp_put(call, &answer, sizeof answer, until))
+            answer = 0;
+    }
+    if (answer != ANSWER_WELCOME) {
+        stni_tcp_close(&call);
+        return 0;
+    }
+    m->called[hello.rank] = call;
+    from.port = (uint16_t)hello.port;
+    m->places[hello.rank] = from;
+    return 1;
+}
+
+static stn_status fail_missing(struct meeting *m)
+{
+    char list[128] = "";
+    size_t at = 0;
+    int n = 0;
+    for (int r = 1; r < m->wish->ranks && at + 16 < sizeof list; r++)
+        if (m->called[r] < 0)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%d", n++ ? ", " : "", r);
+    return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, rank%s %s had not come to rank 0, port %d", m->wish->deadline_seconds,
+                          n == 1 ? "" : "s", list, stni_tcp_port_of(m->listener));
+}
+
+static stn_status receive_all(struct meeting *m)
+{
+    for (int come = 1; come < m->wish->ranks;) {
+        struct stni_tcp_place from;
+        int call = stni_tcp_accept(m->listener, m->until, &from);
+        if (call < 0 && stni_tcp_now() >= m->until)
+            return fail_missing(m);
+        come += call >= 0 && take_call(m, call, from);
+    }
+    for (int r = 1; r < m->wish->ranks; r++)
+        if (!stni_tcp_put(m->called[r], m->places, (size_t)m->wish->ranks * sizeof *m->places, m->until))
+            return stni_error_set(m->error, STN_ERR_PEER, "rank %d: its process or its connection has ended", r);
+    return STN_OK;
+}
+
+/* The others */
+
+/* One call. @return 1: rank 0 has answered; the answer is judged by the caller. */
+static int call_once(struct meeting *m, const struct stni_tcp_place *place, int32_t *answer)
+{
+    const double now = stni_tcp_now(), until = now + patience < m->until ? now + patience : m->until;
+    const struct hello hello = hello_of(m, STNI_TCP_MEETING);
+    m->called[0] = stni_tcp_connect(place, until);
+    if (m->called[0] >= 0 && stni_tcp_put(m->called[0], &hello, sizeof hello, until) &&
+        stni_tcp_get(m->called[0], answer, sizeof *answer, until))
+        return 1;
+    stni_tcp_close(&m->called[0]);
+    return 0;
+}
+
+static int call_each_port(struct meeting *m, int32_t *answer)
+{
+    struct stni_tcp_place places[HOSTS];
+    const int n = stni_tcp_look_up(m->wish->host, places, HOSTS, &m->why);
+    for (int p = 0; p < STNI_TCP_PORTS; p++)
+        for (int i = 0; i < n; i++) {
+            places[i].port = (uint16_t)(m->wish->port + p);
+            if (call_once(m, &places[i], answer))
+                return 1;
+        }
+    return 0;
+}
+
+static stn_status refuse(struct meeting *m, int32_t answer)
+{
+    if (answer == ANSWER_TAKEN)
+        return stni_error_set(m->error, STN_ERR_ARGUMENT, "rank got %d, which another process of this job is", m->wish->rank);
+    return stni_error_set(m->error, STN_ERR_MISMATCH, "rank %d is one of %d ranks, rank 0 of another number", m->wish->rank, m->wish->ranks);
+}
+
+static stn_status call_rank_0(struct meeting *m)
+{
+    int32_t answer = 0;
+    while (!call_each_port(m, &answer)) {
+        if (stni_tcp_now() >= m->until)
+            return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, rank %d did not find rank 0 at %s, ports %d to %d: %s",
+                                  m->wish->deadline_seconds, m->wish->rank, m->wish->host, m->wish->port, m->wish->port + STNI_TCP_PORTS - 1,
+                                  m->why);
+        pause_a_little();
+    }
+    if (answer != ANSWER_WELCOME)
+        return refuse(m, answer);
+    if (!stni_tcp_get(m->called[0], m->places, (size_t)m->wish->ranks * sizeof *m->places, m->until))
+        return stni_error_set(m->error, STN_ERR_TIMEOUT, "rank 0 has given up, or other ranks did not come in %g s", m->wish->deadline_seconds);
+    return STN_OK;
+}
+
+/* Pairs */
+
+/* Rank 0 is where it was called. A rank that it saw at a loopback address is on its machine. */
+static void complete_places(struct meeting *m)
+{
+    const struct stni_tcp_place home = stni_tcp_peer_of(m->called[0]);
+    m->places[0] = home;
+    for (int r = 1; r < m->wish->ranks; r++)
+        if (stni_tcp_is_loopback(&m->places[r]))
+            memcpy(m->places[r].address, home.address, sizeof home.address);
+}
+
+static stn_status connect_to(struct meeting *m, int rank)
+{
+    for (int lane = 0; lane < STNI_TCP_LANES; lane++) {
+        const struct hello hello = hello_of(m, lane);
+        int *made = lane_of(m, rank, lane);
+        *made = stni_tcp_connect(&m->places[rank], m->until);
+        if (*made < 0 || !stni_tcp_put(*made, &hello, sizeof hello, m->until))
+            return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot be reached from rank %d", rank, m->wish->rank);
+    }
+    return STN_OK;
+}
+
+static int is_awaited(const struct meeting *m, const struct hello *hello)
+{
+    return is_known(m, hello) && hello->rank > m->wish->rank && hello->rank < m->wish->ranks && hello->lane >= 0 && hello->lane < STNI_TCP_LANES &&
+           *lane_of(m, hello->rank, hello->lane) < 0;
+}
+
+static stn_status accept_higher(struct meeting *m)
+{
+    for (int left = STNI_TCP_LANES * (m->wish->ranks - 1 - m->wish->rank); left > 0;) {
+        struct stni_tcp_place from;
+        struct hello hello;
+        int call = stni_tcp_accept(m->listener, m->until, &from);
+        if (call < 0 && stni_tcp_now() >= m->until)
+            return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, %d connections to rank %d were not made",
+                                  m->wish->deadline_seconds, left, m->wish->rank);
+        if (call < 0)
+            continue;
+        if (!stni_tcp_get(call, &hello, sizeof hello, stni_tcp_now() + patience) || !is_awaited(m, &hello)) {
+            stni_tcp_close(&call);
+            continue;
+        }
+        *lane_of(m, hello.rank, hello.lane) = call;
+        left--;
+    }
+    return STN_OK;
+}
+
+static stn_status meet(struct meeting *m)
+{
+    STNI_TRY(begin_listening(m));
+    STNI_TRY(m->wish->rank == 0 ? receive_all(m) : call_rank_0(m));
+    if (m->wish->rank > 0)
+        complete_places(m);
+    for (int r = 0; r < m->wish->rank; r++)
+        STNI_TRY(connect_to(m, r));
+    return accept_higher(m);
+}
+
+static void fill(int *descriptors, int n)
+{
+    for (int i = 0; i < n; i++)
+        descriptors[i] = -1;
+}
+
+static void close_all(int *descriptors, int n)
+{
+    for (int i = 0; i < n; i++)
+        stni_tcp_close(&descriptors[i]);
+}
+
+stn_status stni_tcp_meet(const struct stni_tcp_wish *wish, int *lanes, struct stni_error *error)
+{
+    const double seconds = wish->deadline_seconds;
+    struct meeting m = {wish, seconds < 0 ? 1e18 : stni_tcp_now() + seconds, -1, NULL, NULL, lanes, NULL, error};
+    stn_status status = STN_ERR_MEMORY;
+    m.called = stni_malloc((size_t)wish->ranks * sizeof *m.called);
+    m.places = stni_calloc((size_t)wish->ranks, sizeof *m.places);
+    fill(lanes, STNI_TCP_LANES * wish->ranks);
+    if (m.called && m.places) {
+        fill(m.called, wish->ranks);
+        status = meet(&m);
+        close_all(m.called, wish->ranks);
+    } else {
+        stni_error_set(error, status, "out of memory: %d ranks", wish->ranks);
+    }
+    stni_tcp_close(&m.listener);
+    if (status != STN_OK)
+        close_all(lanes, STNI_TCP_LANES * wish->ranks);
+    stni_free(m.called);
+    stni_free(m.places);
+    return status;
+}

@@ -1,0 +1,202 @@
+/* How ranks find each other over TCP, and what each is told where they do not. */
+#include "harness.h"
+
+#include <shardtensor/tcp.h>
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MOST = 16 };
+
+/* One process of a job, as far as this test is concerned. */
+struct caller {
+    stn_tcp_options options;
+    char why[512];
+    stn_status status;
+    int64_t sum; /* of the ranks' numbers, plus one each */
+};
+
+static int port(void)
+{
+    return 10000 + 32 * (getpid() % 300);
+}
+
+static void *call(void *arg)
+{
+    struct caller *caller = arg;
+    stn_comm *comm = NULL;
+    int64_t mine = caller->options.rank + 1;
+    caller->options.error_text = caller->why;
+    caller->options.error_text_size = sizeof caller->why;
+    caller->status = stn_comm_create_tcp(&caller->options, &comm);
+    if (caller->status == STN_OK && CHECK_I64(stn_comm_rank(comm), caller->options.rank))
+        CHECK_STATUS(stn_comm_all_reduce(comm, &mine, &caller->sum, 1, STN_DTYPE_I64, STN_SUM, NULL), STN_OK);
+    stn_comm_destroy(&comm);
+    return NULL;
+}
+
+static struct caller caller_of(int rank, int ranks, const char *job, double deadline)
+{
+    return (struct caller){.options = {.size = sizeof(stn_tcp_options), .host = "localhost", .port = port(), .rank = rank, .ranks = ranks,
+                                       .job = job, .deadline_seconds = deadline}};
+}
+
+/* Each on a thread, the last first where `reversed`. */
+static void call_all(struct caller *callers, int n, int reversed)
+{
+    pthread_t threads[2 * MOST];
+    for (int i = 0; i < n; i++) {
+        pthread_create(&threads[i], NULL, call, &callers[reversed ? n - 1 - i : i]);
+        if (reversed)
+            usleep(3000);
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void check_sums(const struct caller *callers, int n)
+{
+    for (int r = 0; r < n; r++) {
+        CHECK_STR(callers[r].why, "");
+        CHECK_I64(callers[r].sum, n * (n + 1) / 2);
+    }
+}
+
+static void ranks_meet_in_any_order_of_coming(void)
+{
+    static const int sizes[] = {1, 2, 3, 7, MOST};
+    for (int i = 0; i < 10; i++) {
+        const int n = sizes[i / 2];
+        struct caller callers[MOST];
+        for (int r = 0; r < n; r++)
+            callers[r] = caller_of(r, n, "in any order", 60);
+        call_all(callers, n, i % 2);
+        check_sums(callers, n);
+    }
+}
+
+/* Both begin at one port: the second takes the next. */
+static void two_jobs_of_one_machine_find_their_own(void)
+{
+    struct caller callers[8];
+    for (int i = 0; i < 8; i++)
+        callers[i] = caller_of(i % 4, 4, i < 4 ? "one" : "two", 60);
+    call_all(callers, 8, 0);
+    check_sums(callers, 4);
+    check_sums(callers + 4, 4);
+}
+
+/* Connects to rank 0's port, says nothing or nonsense, and stays. */
+static void *disturb(void *arg)
+{
+    const char *nonsense = arg;
+    const struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port()), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int stranger = socket(AF_INET, SOCK_STREAM, 0);
+    for (int i = 0; i < 500 && connect(stranger, (const struct sockaddr *)&at, sizeof at) != 0; i++)
+        usleep(2000);
+    if (*nonsense)
+        CHECK(send(stranger, nonsense, strlen(nonsense), MSG_NOSIGNAL) > 0);
+    usleep(200000);
+    close(stranger);
+    return NULL;
+}
+
+static void strangers_do_not_disturb(void)
+{
+    static char nothing[] = "", nonsense[] = "GET / HTTP/1.1\r\nHost: here\r\n\r\nand more that nobody has asked for";
+    struct caller callers[3];
+    pthread_t strangers[2], first;
+    for (int r = 0; r < 3; r++)
+        callers[r] = caller_of(r, 3, "strangers", 60);
+    pthread_create(&first, NULL, call, &callers[0]);
+    pthread_create(&strangers[0], NULL, disturb, nothing);
+    pthread_create(&strangers[1], NULL, disturb, nonsense);
+    usleep(50000);
+    call_all(callers + 1, 2, 0);
+    pthread_join(first, NULL);
+    pthread_join(strangers[0], NULL);
+    pthread_join(strangers[1], NULL);
+    check_sums(callers, 3);
+}
+
+static void who_does_not_come_is_named(void)
+{
+    struct caller callers[3];
+    for (int r = 0; r < 3; r++)
+        callers[r] = caller_of(r < 2 ? r : 3, 4, "somebody is missing", 0.5);
+    call_all(callers, 3, 0);
+    CHECK_STATUS(callers[0].status, STN_ERR_TIMEOUT);
+    CHECK(strstr(callers[0].why, "deadline of 0.5 s passed, rank 2 had not come to rank 0, port "));
+    for (int i = 1; i < 3; i++) {
+        CHECK_STATUS(callers[i].status, STN_ERR_TIMEOUT);
+        CHECK(strstr(callers[i].why, "rank 0 has given up, or other ranks did not come") || strstr(callers[i].why, "did not find rank 0"));
+    }
+}
+
+static void without_rank_0_the_place_is_named(void)
+{
+    char wanted[256];
+    struct caller caller = caller_of(1, 2, "nobody", 0.3);
+    call(&caller);
+    snprintf(wanted, sizeof wanted, "deadline of 0.3 s passed, rank 1 did not find rank 0 at localhost, ports %d to %d: nobody of this job answers",
+             port(), port() + 15);
+    CHECK_STATUS(caller.status, STN_ERR_TIMEOUT);
+    CHECK_STR(caller.why, wanted);
+    caller = caller_of(1, 2, "nobody", 0.3);
+    caller.options.host = "no-such-host.invalid";
+    call(&caller);
+    CHECK_STATUS(caller.status, STN_ERR_TIMEOUT);
+    CHECK(strstr(caller.why, "did not find rank 0 at no-such-host.invalid"));
+    CHECK(!strstr(caller.why, "nobody of this job"));
+}
+
+static void a_rank_twice_and_another_number_of_ranks_are_refused(void)
+{
+    struct caller callers[4] = {caller_of(0, 3, "twice", 1), caller_of(1, 3, "twice", 1), caller_of(1, 3, "twice", 1), caller_of(2, 4, "twice", 1)};
+    call_all(callers, 4, 0);
+    const int second = callers[1].status == STN_ERR_ARGUMENT ? 1 : 2;
+    CHECK_STATUS(callers[second].status, STN_ERR_ARGUMENT);
+    CHECK_STR(callers[second].why, "rank got 1, which another process of this job is");
+    CHECK_STATUS(callers[3].status, STN_ERR_MISMATCH);
+    CHECK_STR(callers[3].why, "rank 2 is one of 4 ranks, rank 0 of another number");
+    CHECK_STATUS(callers[0].status, STN_ERR_TIMEOUT);
+}
+
+static void options_that_cannot_be_are_refused(void)
+{
+    struct caller callers[] = {caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1), caller_of(2, 2, NULL, 1),
+                               caller_of(0, 0, NULL, 1)};
+    static const char *const wanted[] = {"host got NULL, wanted the name or address of rank 0's machine", "port got 0, wanted 1 to 65520",
+                                         "port got 65521, wanted 1 to 65520", "rank got 2 of 2 ranks, wanted 0 <= rank < ranks",
+                                         "rank got 0 of 0 ranks, wanted 0 <= rank < ranks"};
+    callers[0].options.host = NULL;
+    callers[1].options.port = 0;
+    callers[2].options.port = 65521;
+    for (int i = 0; i < 5; i++) {
+        call(&callers[i]);
+        CHECK_STATUS(callers[i].status, STN_ERR_ARGUMENT);
+        CHECK_STR(callers[i].why, wanted[i]);
+    }
+    stn_comm *comm = NULL;
+    CHECK_STATUS(stn_comm_create_tcp(NULL, &comm), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_comm_create_tcp(&callers[3].options, NULL), STN_ERR_ARGUMENT);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"ranks_meet_in_any_order_of_coming", ranks_meet_in_any_order_of_coming},
+        {"two_jobs_of_one_machine_find_their_own", two_jobs_of_one_machine_find_their_own},
+        {"strangers_do_not_disturb", strangers_do_not_disturb},
+        {"who_does_not_come_is_named", who_does_not_come_is_named},
+        {"without_rank_0_the_place_is_named", without_rank_0_the_place_is_named},
+        {"a_rank_twice_and_another_number_of_ranks_are_refused", a_rank_twice_and_another_number_of_ranks_are_refused},
+        {"options_that_cannot_be_are_refused", options_that_cannot_be_are_refused},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}

@@ -1,0 +1,48 @@
+"""Starts the ranks of a job as torchrun does, and says whether all of them ended well.
+
+usage: torchrun.py RANKS SECONDS PROGRAM [ARGUMENT...]
+
+Each process is told its rank and where rank 0 is by the environment, and nothing else."""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def free_port():
+    """Of a range that systems do not hand out by themselves; jobs that are started at once take others."""
+    return 21000 + os.getpid() * 17 % 10000
+
+
+def launch(ranks, seconds, command):
+    """(exit statuses, None for those that had to be ended; what they printed)"""
+    place = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
+    until = time.monotonic() + seconds
+    statuses = []
+    with tempfile.TemporaryFile("w+") as output:
+        jobs = [
+            subprocess.Popen(command, env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stdin=subprocess.DEVNULL,
+                             stdout=output, stderr=subprocess.STDOUT) for rank in range(ranks)
+        ]
+        for job in jobs:
+            try:
+                statuses.append(job.wait(max(0, until - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                job.kill()
+                job.wait()
+                statuses.append(None)
+        output.seek(0)
+        return statuses, output.read()
+
+
+def main():
+    ranks, seconds, *command = sys.argv[1:]
+    statuses, output = launch(int(ranks), float(seconds), command)
+    print(output)
+    print(f"ranks ended with {statuses}")
+    return int(any(status != 0 for status in statuses))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
