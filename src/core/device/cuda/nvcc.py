@@ -3,12 +3,15 @@
 usage: nvcc.py LOG COMMAND…
 
 What was printed is shown where the command failed or warned."""
+import os
 import pathlib
 import subprocess
 import sys
 
 log, command = sys.argv[1], sys.argv[2:]
-done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+# ccache knows a source again in another checkout.
+environment = {"CCACHE_BASEDIR": str(pathlib.Path(__file__).resolve().parents[4]), "CCACHE_NOHASHDIR": "1", **os.environ}
+done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 pathlib.Path(log).write_text(done.stdout)
 if done.returncode != 0 or "warning" in done.stdout.lower():
     print(done.stdout)
