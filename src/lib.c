@@ -3,7 +3,7 @@
 #include "core/context/context.h"
 #include "core/context/environment.h"
 #include "core/base/host_alloc.h"
-#include "core/context/launcher.h"
+#include "core/job/job.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "ops/common/bad_value.h"
@@ -12,12 +12,10 @@
 #include "train/update.h"
 
 #include <shardtensor/module.h>
-#include <shardtensor/tcp.h>
 #include <shardtensor/trace.h>
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 enum { MAX_THREAD_RANKS = 1024 };
@@ -215,50 +213,10 @@ static void launch_threads(const struct launch *launch, struct stni_error *error
 
 /* Ranks of a job */
 
-/* The n-th launch of one process joins the n-th of each other. */
-static stn_status meet(const stn_launch_options *options, const struct stni_job *job, stn_comm **out, char *why, size_t size)
-{
-    static atomic_int launches;
-    char name[sizeof job->name + 32];
-    snprintf(name, sizeof name, "%s, launch %d", job->name, atomic_fetch_add(&launches, 1));
-    const stn_tcp_options how = {.size = sizeof how, .host = job->host, .port = job->port, .rank = job->rank, .ranks = job->size, .job = name,
-                                 .deadline_seconds = options->context.deadline_seconds, .error_text = why, .error_text_size = size};
-    return stn_comm_create_tcp(&how, out);
-}
-
-static stn_status join_mpi(const stn_launch_options *options, stn_comm **out, char *why, size_t size)
-{
-    char text[64] = "";
-    double seconds = options->context.deadline_seconds;
-    if (seconds != 0)
-        snprintf(text, sizeof text, "deadline=%.17g", seconds);
-    const stn_comm_options how = {.size = sizeof how, .module_path = options->context.module_path, .text = text, .error_text = why,
-                                  .error_text_size = size};
-    return stn_comm_open("mpi", &how, out);
-}
-
-/* The job's world, of as many ranks as were requested. */
-static stn_status join(const stn_launch_options *options, const struct stni_job *job, stn_comm **out, struct stni_error *error)
-{
-    char why[STNI_ERROR_TEXT] = "";
-    if (job->size && options->ranks && job->size != options->ranks)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, but %s started a job of %d", options->ranks, job->launcher,
-                              job->size);
-    stn_status status = job->host ? meet(options, job, out, why, sizeof why) : join_mpi(options, out, why, sizeof why);
-    if (status != STN_OK)
-        return stni_error_set(error, status, "stn_launch: %s started this process: %s", job->launcher, why);
-    if (options->ranks == 0 || options->ranks == stn_comm_size(*out))
-        return STN_OK;
-    stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, but %s started a job of %d", options->ranks, job->launcher,
-                   stn_comm_size(*out));
-    stn_comm_destroy(out);
-    return error->status;
-}
-
 static void launch_joined(const struct launch *launch, const struct stni_job *job, struct stni_error *error)
 {
     struct rank rank = {.launch = launch};
-    if (join(&launch->options, job, &rank.comm, &rank.error) == STN_OK)
+    if (stni_world_join(job, &launch->options, &rank.comm, &rank.error) == STN_OK)
         rank_thread(&rank);
     *error = rank.error;
 }

@@ -44,8 +44,8 @@ typedef struct stn_context_options {
     int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
     size_t error_text_size;       /* bytes */
-    /** Libraries to do without, of "onednn", "fftw", "cublaslt", "cudnn" and "cufft", with commas between them: our own
-     *  kernels serve, more slowly. NULL: none. */
+    /** Libraries to do without, of "onednn", "fftw", "cublaslt", "cudnn", "cufft" and "nccl", with commas between them: our own
+     *  kernels serve, more slowly, and where stn_launch would use NCCL the hosts move the data. NULL: none. */
     const char *without;
     /** Which of the CPU kernels that are compiled once per instruction set run: "base", "avx2" (with FMA and F16C) or "avx512" (F, BW, DQ, VL);
      *  NULL: the widest that processor and build offer. A narrower one than that gives what a lesser processor would; ranks may differ.
@@ -146,9 +146,11 @@ typedef struct stn_launch_options {
  *  their deadline has passed. The n-th launch of one process joins the n-th of each other: a process that comes to a launch which the others have
  *  given up gets STN_ERR_PEER from it, and can meet them in the next.
  *
- *  So it does in a process that torchrun started, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (srun without PMI: the last
- *  two): the ranks meet over TCP (tcp.h) at the first free port behind MASTER_PORT, which is the launcher's own. Where MASTER_PORT is not set, `ranks`
- *  0 is refused with a text that says what was found: each process would be a world of one. `ranks` from 1 on starts threads in each process then.
+ *  So it does in a process that torchrun started, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (srun without PMI: the
+ *  last two): the ranks meet over TCP (tcp.h) at the first free port behind MASTER_PORT, the launcher's own. Where MASTER_PORT is not set, `ranks` 0
+ *  is refused with a text that says what was found: each process would be a world of one. `ranks` from 1 on starts threads in each process then.
+ *  Ranks of a job with `context.device` "cuda" have their data moved by NCCL (nccl.h) where it is found, else by way of the hosts, and a line of the
+ *  log says so.
  *
  *  What `options` leaves open is taken from the environment, by this function alone; what they set (is not 0) wins:
  *      STN_CHECKS=0|1          context.checks
@@ -156,7 +158,7 @@ typedef struct stn_launch_options {
  *      STN_THREADS=N           context.threads
  *      STN_LOG=LEVEL           error, warning, info or debug: lines to standard error, where context.log is NULL
  *      STN_ISA=SET             context.isa: base, avx2 or avx512
- *      STN_WITHOUT=LIST        context.without: onednn, fftw, cublaslt, cudnn, cufft, with commas between them
+ *      STN_WITHOUT=LIST        context.without: onednn, fftw, cublaslt, cudnn, cufft, nccl, with commas between them
  *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
  *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes; so is another variable that
  *  begins with STN_, and a trace that cannot be written (STN_ERR_IO), before rank_main runs.

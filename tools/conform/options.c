@@ -162,7 +162,7 @@ static const struct option_row {
     {"--seed", parse_seed, "a number"},
     {"--queue", parse_queue, "immediate or worker"},
     {"--dtype", parse_dtype, "f32, f64, bf16 or f16"},
-    {"--without", parse_without, "names of onednn, fftw, cublaslt, cudnn, cufft with commas between them"},
+    {"--without", parse_without, "names of onednn, fftw, cublaslt, cudnn, cufft, nccl with commas between them"},
     {"--isa", parse_isa, "an instruction set"},
     {"--gradients", parse_gradients, "tape or pullback"},
     {"--only", parse_only, "the number of a configuration"},

@@ -7,7 +7,7 @@
 
 static const char *const names_of[STNI_LIBRARY_COUNT] = {
     [STNI_LIBRARY_ONEDNN] = "onednn", [STNI_LIBRARY_FFTW] = "fftw",   [STNI_LIBRARY_CUBLASLT] = "cublaslt",
-    [STNI_LIBRARY_CUDNN] = "cudnn",   [STNI_LIBRARY_CUFFT] = "cufft",
+    [STNI_LIBRARY_CUDNN] = "cudnn",   [STNI_LIBRARY_CUFFT] = "cufft", [STNI_LIBRARY_NCCL] = "nccl",
 };
 
 /* The library of a name of `length` characters, STNI_LIBRARY_COUNT where there is none. */
@@ -28,7 +28,7 @@ stn_status stni_foreign_read(const char *names, unsigned *without, struct stni_e
         if (library == STNI_LIBRARY_COUNT)
             return stni_error_set(
                 error, STN_ERR_ARGUMENT,
-                "context: without got '%.*s', wanted names of onednn, fftw, cublaslt, cudnn, cufft with commas between them",
+                "context: without got '%.*s', wanted names of onednn, fftw, cublaslt, cudnn, cufft, nccl with commas between them",
                 (int)(length < 64 ? length : 64), names);
         *without |= 1u << library;
         names += length;

@@ -113,7 +113,8 @@ static stn_status wait(struct stni_tcp_member *member, const struct stni_tcp_cal
             return fail_gone(member, gone);
         if (member->deadline_seconds >= 0 && now - began > member->deadline_seconds)
             return fail_late(member, transfers, n);
-        stni_tcp_progress(family, now - began > spins);
+        if (!stni_tcp_progress(family, now - began > spins))
+            member->waited += (int64_t)((stni_tcp_now() - now) * 1e9);
         if (atomic_load(&family->callers) > 0)
             let_in(family);
     }

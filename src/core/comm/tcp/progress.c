@@ -211,11 +211,11 @@ static void list_polled(struct stni_tcp_family *family)
 }
 
 /* Messages first: those that a rank had sent before it failed are not lost. */
-void stni_tcp_progress(struct stni_tcp_family *family, int milliseconds)
+int stni_tcp_progress(struct stni_tcp_family *family, int milliseconds)
 {
     list_polled(family);
     if (poll(family->polled, (nfds_t)(STNI_TCP_LANES * family->size), milliseconds) <= 0)
-        return;
+        return 0;
     for (int r = 0; r < family->size; r++) {
         const short messages = family->polled[STNI_TCP_LANES * r + STNI_TCP_MESSAGES].revents;
         if (messages & ~POLLOUT)
@@ -226,6 +226,7 @@ void stni_tcp_progress(struct stni_tcp_family *family, int milliseconds)
     for (int r = 0; r < family->size; r++)
         if (family->polled[STNI_TCP_LANES * r + STNI_TCP_NOTICES].revents)
             stni_tcp_take_notices(family, r);
+    return 1;
 }
 
 static void drop_kept(struct stni_tcp_queue *queue)

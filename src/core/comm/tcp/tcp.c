@@ -254,6 +254,11 @@ static void set_deadline(void *impl, double seconds)
     ((struct stni_tcp_member *)impl)->deadline_seconds = seconds;
 }
 
+static int64_t waited(void *impl)
+{
+    return ((const struct stni_tcp_member *)impl)->waited;
+}
+
 static const stn_comm_ops table = {
     .size = sizeof table,
     .name = "tcp",
@@ -266,6 +271,7 @@ static const stn_comm_ops table = {
     .agree = agree,
     .agree_broadcast = agree_broadcast,
     .host_memory = 1,
+    .waited = waited,
 };
 
 /* Opening */

@@ -83,6 +83,7 @@ struct stni_tcp_member {
     int *world; /* ranks of the family */
     uint64_t channel;
     double deadline_seconds; /* negative: none */
+    int64_t waited;          /* nanoseconds in which nothing could be moved */
     struct stni_error error; /* of the collective in progress */
 };
 
@@ -92,8 +93,8 @@ struct stni_tcp_family *stni_tcp_family_create(int rank, int size, const int *la
 /* Lets go of the family; the last says to all ranks that this one leaves. */
 void stni_tcp_family_release(struct stni_tcp_family *family);
 
-/* progress.c. With the family's lock held: sends and receives what can be, and waits up to `milliseconds` for that. */
-void stni_tcp_progress(struct stni_tcp_family *family, int milliseconds);
+/* progress.c. With the family's lock held: sends and receives what can be, and waits up to `milliseconds` for that. @return 0: there was nothing. */
+int stni_tcp_progress(struct stni_tcp_family *family, int milliseconds);
 
 /* With the family's lock held: a message begins, in its peer's order. */
 void stni_tcp_start(struct stni_tcp_family *family, struct stni_tcp_transfer *transfer, int receives);

@@ -1,0 +1,75 @@
+/* stn_launch on a CUDA device in processes that torchrun started. NCCL would move the data; where it is not there, or not wanted, the hosts do, and
+ * what is computed is the same. (The stand-in's NCCL joins devices of one process.) */
+#include "ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int warnings;
+
+static void count_warning(void *arg, stn_log_level level, int rank, const char *text)
+{
+    (void)arg, (void)rank;
+    warnings += level == STN_LOG_WARNING && strstr(text, "NCCL was not found") != NULL;
+}
+
+static double number(int64_t i)
+{
+    return (double)(i % 7);
+}
+
+/* Rows become columns, and the sum of all is pending in between. */
+static stn_status device_main(stn_context *context, void *arg)
+{
+    enum { ROWS = 5, COLUMNS = 4, N = ROWS * COLUMNS };
+    const stn_placement rows = stn_shard(0), columns = stn_shard(1);
+    const int64_t shape[] = {ROWS, COLUMNS};
+    double whole[N], sum = 0, wanted = 0;
+    test_set_rank(stn_context_rank(context));
+    for (int i = 0; i < N; i++)
+        whole[i] = 2 * number(i), wanted += whole[i];
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F32, 2, shape, NULL, number);
+    stn_tensor *y = stn_redistribute_to(stn_add(x, x), &columns);
+    test_compare(y, whole, N, 0);
+    CHECK_STATUS(stn_item(stn_sum(y, 0, NULL, 0), &sum), STN_OK);
+    CHECK_NEAR(sum, wanted, 0);
+    ++*(int *)arg;
+    return stn_scope_end(context);
+}
+
+static void launch(const char *without, int wanted_warnings)
+{
+    char text[256] = "";
+    int calls = 0;
+    const stn_launch_options options = {
+        .size = sizeof options,
+        .context = {.size = sizeof options.context, .device = "cuda", .module_path = CUDA_FOLDER, .without = without, .log = count_warning,
+                    .log_level = STN_LOG_WARNING, .error_text = text, .error_text_size = sizeof text},
+    };
+    warnings = 0;
+    CHECK_STATUS(stn_launch(&options, device_main, &calls), STN_OK);
+    CHECK_STR(text, "");
+    CHECK_I64(calls, 1);
+    CHECK_I64(warnings, wanted_warnings);
+}
+
+static void absent_nccl_is_told_and_the_hosts_move_the_data(void)
+{
+    launch(NULL, 1);
+}
+
+static void unwanted_nccl_is_not_looked_for(void)
+{
+    launch("nccl", 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"absent_nccl_is_told_and_the_hosts_move_the_data", absent_nccl_is_told_and_the_hosts_move_the_data},
+        {"unwanted_nccl_is_not_looked_for", unwanted_nccl_is_not_looked_for},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
