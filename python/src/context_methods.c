@@ -145,6 +145,7 @@ PyObject *stnp_context_stats(PyObject *self, PyObject *none)
         {"kernels", s.kernels},
         {"host_syncs", s.host_syncs},
         {"nodes", s.nodes},
+        {"waited_ns", s.waited_ns},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < sizeof rows / sizeof rows[0]; i++) {

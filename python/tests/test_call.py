@@ -170,6 +170,7 @@ class Ranks(TestCase):
         with self.assertRaisesRegex(st.ShapeError, "matmul"):
             x @ x
         self.assertEqual(context.stats()["collectives"], before)
+        self.assertGreaterEqual(context.stats()["waited_ns"], 0)
         self.assertEqual(whole(x + 1), list(range(1, 13)))
 
 
