@@ -8,7 +8,7 @@ struct stni_job {
     int size;             /* ranks; 0: the launcher does not say */
     const char *host;     /* the ranks meet there over TCP; NULL: they are MPI's */
     int port, rank;       /* where there is a host: from which port on, and which of the ranks this is */
-    char name[128];       /* what tells this job from others that meet at the same place */
+    char name[128];       /* what tells this job from others that may meet at one of the same ports */
     const char *apart;    /* without a launcher: what started this process as one of several that nothing joins; NULL: nothing did */
     const char *by;       /* the variables that say so */
 };

@@ -104,11 +104,11 @@ static void check_meets(struct variable *environment, const char *launcher, int 
 static void processes_that_know_a_place_meet_there(void)
 {
     check_meets((struct variable[]){{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"},
-                                    {"TORCHELASTIC_RUN_ID", "mine"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {0}}, "torchrun", 0, 4, "mine.2");
+                                    {"TORCHELASTIC_RUN_ID", "mine"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {0}}, "torchrun", 0, 4, "mine.2 at 29500");
     check_meets((struct variable[]){{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"}, {0}},
-                "torchrun", 3, 4, ".");
+                "torchrun", 3, 4, ". at 29500");
     check_meets((struct variable[]){{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "1"},
-                                    {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"}, {0}}, "srun without PMI", 1, 2, "7.1");
+                                    {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"}, {0}}, "srun without PMI", 1, 2, "7.1 at 29500");
     check_apart((struct variable[]){{"RANK", "first"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"},
                                     {0}}, "torchrun", 4);
     /* MPI's own world comes first. */
