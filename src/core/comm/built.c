@@ -137,12 +137,13 @@ static stn_status all_to_all(struct build *b)
     return pass(b);
 }
 
-/* Nobody reads the sum. */
+/* Nobody reads the sum. It stands behind what the staging holds where the reduction is built too. */
 static stn_status barrier(struct build *b)
 {
-    uint8_t *one = stni_staging(b->comm, b->queue, 1);
-    if (!one)
+    uint8_t *staging = stni_staging(b->comm, b->queue, (size_t)b->comm->size + 1);
+    if (!staging)
         return STN_ERR_MEMORY;
+    uint8_t *one = staging + b->comm->size;
     if (b->queue->device->is_cpu)
         *one = 1;
     const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_U8, .op = STN_SUM, .count = 1, .send = one, .recv = one};

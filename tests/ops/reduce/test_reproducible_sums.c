@@ -101,7 +101,7 @@ static const int64_t uneven[2][6] = {{5, 2, 0, 0, 0, 0}, {0, 7, 0, 0, 0, 0}};
 static void check_layout(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, int cut, const struct outcome *want,
                          stn_tensor *(*op)(stn_tensor *x))
 {
-    const int64_t *const sizes[] = {uneven[cut - 1], NULL, NULL};
+    const int64_t *const sizes[] = {cut > 0 ? uneven[cut - 1] : NULL, NULL, NULL};
     struct outcome got;
     stn_scope_begin(context);
     run_op(op, test_tensor(context, mesh, placements, STN_DTYPE_F64, 3, box, cut > 0 ? sizes : NULL, value), &got);
