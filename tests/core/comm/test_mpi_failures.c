@@ -155,7 +155,7 @@ static void large_misfit_body(stn_comm *comm, void *arg)
 {
     enum { LARGE = 1200, SMALL = 4 };
     static const int64_t lengths[][2] = {{SMALL, LARGE}, {LARGE, LARGE - 1}, {LARGE - 1, LARGE}, {SMALL, SMALL + 1}, {LARGE, SMALL}};
-    static int64_t out[LARGE];
+    static _Thread_local int64_t out[LARGE]; /* ranks may be threads */
     struct {
         int64_t in[LARGE], behind[LARGE];
     } here = {{0}, {0}};
