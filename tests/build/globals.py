@@ -16,8 +16,8 @@ def main():
     archive, root = sys.argv[1], pathlib.Path(sys.argv[2])
     table = subprocess.run(["objdump", "-t", archive], check=True, text=True, capture_output=True).stdout
     entries = [m.groups() for m in map(ENTRY.match, table.splitlines()) if m]
-    # Sections themselves have an entry of size 0. A static local is `name.number`.
-    found = {re.sub(r"\.\d+$", "", name) for section, size, name in entries if MUTABLE.match(section) and int(size, 16) > 0}
+    # Sections themselves have an entry of size 0. A static local is `name.number` from gcc, `function.name` from clang.
+    found = {re.sub(r"\.\d+$", "", name).split(".")[-1] for section, size, name in entries if MUTABLE.match(section) and int(size, 16) > 0}
 
     lines = [line.split(None, 1) for line in (root / "tests/build/globals.txt").read_text().splitlines()
              if line.strip() and not line.startswith("#")]
