@@ -1,5 +1,6 @@
-/* 4. All-reduce between two thread ranks, beside both ranks copying as much with memcpy, and beside the installed MPI. */
+/* 4. All-reduce between two thread ranks, beside both ranks copying as much with memcpy, beside its copies by hand, and beside the installed MPI. */
 #include "buffers.h"
+#include "meeting.h"
 #include "peer_mpi.h"
 #include "world.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 2, QUICK_SIZES = 2 };
+enum { RANKS = 2, QUICK_SIZES = 2, SMALL = 1 << 20 }; /* SMALL: bytes up to which meeting takes a time that counts */
 
 static const int64_t byte_counts[] = {64 << 10, 1 << 20, 16 << 20, 128 << 20};
 
@@ -17,6 +18,7 @@ enum { SIZES = sizeof byte_counts / sizeof byte_counts[0] };
 struct allreduce_world {
     struct world world;
     struct peer_mpi *mpi;
+    struct meeting meeting;
     struct samples samples;
 };
 
@@ -47,6 +49,26 @@ static double run_memcpy(void *arg, int64_t n)
     const double start = bench_now();
     for (int64_t i = 0; i < n; i++)
         memcpy(rank->recv, rank->send, (size_t)rank->bytes);
+    return bench_now() - start;
+}
+
+/* What no all-reduce in place can do without, for two ranks that add one half each and take the other: to read the other's part of that
+ * half (here without adding to it), to read its sums, and to meet before each other's memory is read, when sums are there, and before
+ * anything is written again. */
+static double run_by_hand(void *arg, int64_t n)
+{
+    struct allreduce_rank *rank = arg;
+    struct meeting *meeting = &rank->world->meeting;
+    const size_t half = (size_t)rank->bytes / 2, mine = (size_t)rank->rank * half, others = half - mine;
+    char *recv = rank->recv;
+    const double start = bench_now();
+    for (int64_t i = 0; i < n; i++) {
+        const char *theirs = meeting_show(meeting, rank->rank, rank->send);
+        memcpy(recv + mine, theirs + mine, half);
+        const char *sums = meeting_show(meeting, rank->rank, recv);
+        memcpy(recv + others, sums + others, half);
+        meeting_wait(meeting, rank->rank);
+    }
     return bench_now() - start;
 }
 
@@ -91,6 +113,8 @@ static stn_status allreduce_rank_main(stn_context *context, void *arg)
         for (int d = 0; d < 2; d++) {
             rank.dtype = dtypes[d];
             measure(&rank, "memcpy", run_memcpy, 0.7, 0.9);
+            if (rank.bytes <= SMALL)
+                measure(&rank, "its copies by hand", run_by_hand, NAN, NAN);
             if (world->mpi != NULL && rank.dtype == STN_DTYPE_F32) /* MPI has no bf16 */
                 measure(&rank, "MPI", run_mpi, 4, 4);
         }
