@@ -29,14 +29,22 @@ typedef struct stnp_mesh {
     const stn_mesh *handle;
 } stnp_mesh;
 
+/** What callers placed on mesh axes of size 1: see placed.c. */
+typedef struct stnp_placed {
+    int any; /* 0: nothing but Replicate, and `at` is not set */
+    stn_placement at[STN_MAX_MESH_NDIM];
+} stnp_placed;
+
 typedef struct stnp_spec {
     PyObject_HEAD stnp_context *context;
     const stn_spec *handle;
+    stnp_placed placed;
 } stnp_spec;
 
 typedef struct stnp_tensor {
     PyObject_HEAD stnp_context *context;
     stn_tensor *handle;
+    stnp_placed placed;
 } stnp_tensor;
 
 /** What one call keeps for its gradients. */
@@ -63,6 +71,7 @@ typedef struct stnp_op {
     const stn_op *handle;
     int n_outputs; /* that callers get */
     int in_place, returns_list;
+    int follows; /* how its result follows what was placed on axes of size 1 */
     int n_parameters, n_positional;
     stnp_parameter *parameters;
 } stnp_op;
@@ -142,6 +151,25 @@ PyObject *stnp_placement_text(stn_placement placement); /**< "R", "S0", "P(sum)"
 /** Checks that an object is of a type. @return 0, or -1 with an exception that names `what`. */
 int stnp_want(PyObject *object, PyTypeObject *type, const char *what);
 
+/* Placements of axes of size 1 */
+
+/** Of placements that a spec of `mesh` is made from. */
+stnp_placed stnp_placed_of(const stn_mesh *mesh, const stn_placement *given);
+
+/** The same of a complete gradient: nothing is pending. */
+stnp_placed stnp_placed_gradient(const stnp_placed *forward);
+
+int stnp_placed_equal(const stnp_placed *a, const stnp_placed *b);
+
+/** What is reported of an axis of a spec. */
+stn_placement stnp_placed_at(const stnp_placed *placed, const stn_spec *spec, int axis);
+
+/** A Tensor that is new, or NULL, gets them. @return the same. */
+PyObject *stnp_place(PyObject *tensor, const stnp_placed *placed);
+
+/** For stnp_op.follows. */
+int stnp_placed_kind(stn_context *context, const stn_op *op);
+
 /* Calls */
 
 /** A call whose arguments are sorted: inputs in the schema's order, attributes by name. All borrowed but `list`. */
@@ -185,6 +213,9 @@ PyObject *stnp_op_call(stnp_op *op, PyObject *const *args, Py_ssize_t n, PyObjec
 
 /** Calls `name` with one or two arguments, of which one is a Tensor: what operators do. */
 PyObject *stnp_call_named(const char *name, PyObject *a, PyObject *b);
+
+/** What follows for an output from the inputs, which are Tensors. */
+stnp_placed stnp_placed_result(const stnp_op *op, const stnp_bound *bound, const stn_tensor *output);
 
 /** The outputs of a call as a tuple, or as what the op returns. Takes over their references. */
 PyObject *stnp_outputs(stnp_op *op, const stnp_bound *bound, stn_tensor **outputs, int as_tuple);

@@ -58,9 +58,10 @@ PyObject *stnp_context_factory(PyObject *self, PyObject *args)
         return NULL;
     stn_context *context = entry.context->handle;
     const stn_spec *layout = ((stnp_spec *)spec)->handle;
-    return stnp_leave_tensor(&entry, wanted == 2   ? rows[row].two(context, layout, a, b)
-                                     : wanted == 1 ? rows[row].one(context, layout, a)
-                                                   : rows[row].none(context, layout));
+    stn_tensor *made = wanted == 2   ? rows[row].two(context, layout, a, b)
+                       : wanted == 1 ? rows[row].one(context, layout, a)
+                                     : rows[row].none(context, layout);
+    return stnp_place(stnp_leave_tensor(&entry, made), &((stnp_spec *)spec)->placed);
 }
 
 PyObject *stnp_context_from_host(PyObject *self, PyObject *args)
@@ -83,7 +84,7 @@ PyObject *stnp_context_from_host(PyObject *self, PyObject *args)
                                                  : stn_from_host(entry.context->handle, layout, buffer.buf));
     if (data != Py_None)
         PyBuffer_Release(&buffer);
-    return result;
+    return stnp_place(result, &((stnp_spec *)spec)->placed);
 }
 
 /** An owner of memory that was lent is let go, by whichever thread has used it last. */
@@ -137,8 +138,9 @@ PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keyword
         stnp_want(spec, stnp_spec_type, "spec") < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
         return NULL;
     stn_tensor *handle = local == Py_None ? NULL : ((stnp_tensor *)local)->handle;
-    return stnp_leave_tensor(
-        &entry, stn_scatter(entry.context->handle, handle, root, ((stnp_spec *)spec)->handle, requires_grad));
+    stn_tensor *spread =
+        stn_scatter(entry.context->handle, handle, root, ((stnp_spec *)spec)->handle, requires_grad);
+    return stnp_place(stnp_leave_tensor(&entry, spread), &((stnp_spec *)spec)->placed);
 }
 
 PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args)
@@ -151,7 +153,9 @@ PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args)
         stnp_take_placements(texts, ((stnp_mesh *)mesh)->handle, placements) < 0 ||
         stnp_enter(&entry, (stnp_context *)self) < 0)
         return NULL;
+    const stn_mesh *grid = ((stnp_mesh *)mesh)->handle;
+    stnp_placed placed = stnp_placed_of(grid, placements);
     stn_tensor *chunk = ((stnp_tensor *)local)->handle;
-    return stnp_leave_tensor(
-        &entry, stn_from_local_gather_shapes(chunk, ((stnp_mesh *)mesh)->handle, placements, STN_GRAD_REPLICATED));
+    stn_tensor *whole = stn_from_local_gather_shapes(chunk, grid, placements, STN_GRAD_REPLICATED);
+    return stnp_place(stnp_leave_tensor(&entry, whole), &placed);
 }

@@ -20,6 +20,7 @@ stnp_op *stnp_find_op(stnp_context *context, PyObject *name)
     if (stnp_enter(&entry, context) < 0)
         return NULL;
     const stn_op *handle = stn_op_find(context->handle, text);
+    int follows = handle ? stnp_placed_kind(context->handle, handle) : 0;
     stnp_leave(&entry, STN_OK);
     if (!handle) {
         PyErr_Format(PyExc_AttributeError, "no op '%s'", text);
@@ -33,6 +34,7 @@ stnp_op *stnp_find_op(stnp_context *context, PyObject *name)
     op->context = context;
     Py_INCREF((PyObject *)context);
     op->handle = handle;
+    op->follows = follows;
     op->n_outputs = desc->n_outputs - desc->n_private;
     op->in_place = (desc->flags & STN_OP_IN_PLACE) != 0;
     PyObject_GC_Track((PyObject *)op);
@@ -67,6 +69,12 @@ static void destroy(PyObject *object)
     Py_DECREF((PyObject *)type);
 }
 
+static PyObject *wrap_output(stnp_op *op, const stnp_bound *bound, stn_tensor *output)
+{
+    stnp_placed placed = stnp_placed_result(op, bound, output);
+    return stnp_place(stnp_wrap_tensor(op->context, output), &placed);
+}
+
 PyObject *stnp_outputs(stnp_op *op, const stnp_bound *bound, stn_tensor **outputs, int as_tuple)
 {
     int n = op->n_outputs;
@@ -77,10 +85,10 @@ PyObject *stnp_outputs(stnp_op *op, const stnp_bound *bound, stn_tensor **output
     while (n > 0 && !outputs[n - 1])
         n--;
     if (n == 1 && !as_tuple && !op->returns_list)
-        return stnp_wrap_tensor(op->context, outputs[0]);
+        return wrap_output(op, bound, outputs[0]);
     PyObject *list = PyList_New(n);
     for (int i = 0; i < n; i++) {
-        PyObject *tensor = stnp_wrap_tensor(op->context, outputs[i]);
+        PyObject *tensor = wrap_output(op, bound, outputs[i]);
         if (!list || !tensor || PyList_SetItem(list, i, tensor) < 0)
             Py_CLEAR(list);
     }

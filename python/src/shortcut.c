@@ -50,7 +50,8 @@ static PyObject *wrap_handle(PyObject *object, PyObject *handle)
     if (stnp_want(handle, stnp_tensor_type, "handle") < 0)
         return NULL;
     stnp_tensor *tensor = (stnp_tensor *)handle;
-    return stnp_short_wrap((stnp_shortcut *)object, tensor->context, stn_tensor_retain(tensor->handle));
+    return stnp_short_wrap((stnp_shortcut *)object, tensor->context, stn_tensor_retain(tensor->handle),
+                           &tensor->placed);
 }
 
 /** The result; NULL without an exception, or with one of `refusals`: the long way. */

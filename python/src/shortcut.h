@@ -72,7 +72,7 @@ typedef struct stnp_short_call {
 } stnp_short_call;
 
 /** A ShardTensor on a handle, whose reference it takes over. */
-PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor);
+PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor, const stnp_placed *placed);
 
 /** Finds the op and sorts the arguments. `words`: the op's names of the positional ones, a tuple, or NULL where they
  * have their places. @return 0, or -1: the long way, perhaps with an exception that it will raise again. */

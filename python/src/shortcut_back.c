@@ -13,13 +13,14 @@ typedef struct application {
     PyObject *node, *handles, *cotangent;
     stnp_pullback *pullback;
     stn_tensor *given; /* the cotangent's */
+    const stnp_placed *given_placed;
     uint32_t needs;
     stn_tensor *grads[STN_MAX_INPUTS];
 } application;
 
-static stn_tensor *forward_of(const application *a, int i)
+static const stnp_tensor *forward_of(const application *a, int i)
 {
-    return ((stnp_tensor *)PyTuple_GetItem(a->handles, i))->handle;
+    return (const stnp_tensor *)PyTuple_GetItem(a->handles, i);
 }
 
 /** Whether torch adds up what comes for input i, and keeps it. @return -1 with an exception. */
@@ -52,19 +53,8 @@ static int is_same(const stn_tensor *a, const stn_tensor *b)
            memcmp(stn_tensor_strides(a), stn_tensor_strides(b), (size_t)stn_tensor_ndim(a) * sizeof(int64_t)) == 0;
 }
 
-/** Input i's gradient as torch gets it, in whatever layout it has. */
-static PyObject *handed_on(application *a, int i)
-{
-    stn_tensor *grad = a->grads[i];
-    if (is_same(grad, a->given)) {
-        Py_INCREF(a->cotangent);
-        return a->cotangent;
-    }
-    a->grads[i] = NULL;
-    return stnp_short_wrap(a->self, a->pullback->context, grad);
-}
-
-/** What Python makes of a gradient that is zero, or that a leaf is to keep and cannot as it is. */
+/** What Python makes of a gradient that is zero, that a leaf is to keep and cannot as it is, or that is the cotangent
+ * but reports other placements. */
 static PyObject *fitted(application *a, int i, int leaf)
 {
     stn_tensor *grad = a->grads[i];
@@ -79,6 +69,21 @@ static PyObject *fitted(application *a, int i, int leaf)
     return result;
 }
 
+/** Input i's gradient as torch gets it, in whatever layout it has. */
+static PyObject *handed_on(application *a, int i, int leaf)
+{
+    stn_tensor *grad = a->grads[i];
+    stnp_placed placed = stnp_placed_gradient(&forward_of(a, i)->placed);
+    if (is_same(grad, a->given) && !stnp_placed_equal(&placed, a->given_placed))
+        return fitted(a, i, leaf);
+    if (is_same(grad, a->given)) {
+        Py_INCREF(a->cotangent);
+        return a->cotangent;
+    }
+    a->grads[i] = NULL;
+    return stnp_short_wrap(a->self, a->pullback->context, grad, &placed);
+}
+
 static PyObject *gradient_of(application *a, int i)
 {
     const stn_tensor *grad = a->grads[i];
@@ -86,12 +91,12 @@ static PyObject *gradient_of(application *a, int i)
         Py_INCREF(Py_None);
         return Py_None;
     }
-    if (grad && is_complete(grad, stn_tensor_spec(forward_of(a, i))) && !stn_tensor_is_view(grad))
-        return handed_on(a, i);
+    if (grad && is_complete(grad, stn_tensor_spec(forward_of(a, i)->handle)) && !stn_tensor_is_view(grad))
+        return handed_on(a, i, 0);
     int leaf = is_leaf(a, i);
     if (leaf < 0)
         return NULL;
-    return grad && !leaf ? handed_on(a, i) : fitted(a, i, leaf);
+    return grad && !leaf ? handed_on(a, i, leaf) : fitted(a, i, leaf);
 }
 
 /** One for each value that RECORD was given: (None, None, gradients …). */
@@ -148,6 +153,7 @@ static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangent)
                          .cotangent = cotangent,
                          .pullback = (stnp_pullback *)PyTuple_GetItem(kept, STNP_KEPT_PULLBACK),
                          .given = ((stnp_tensor *)handle)->handle,
+                         .given_placed = &((stnp_tensor *)handle)->placed,
                          .needs = (uint32_t)PyLong_AsUnsignedLongMask(PyTuple_GetItem(kept, STNP_KEPT_NEEDS))};
         result = applied(&a);
     }

@@ -20,11 +20,12 @@ static stnp_tensor *handle_of(stnp_shortcut *self, PyObject *object)
     return NULL;
 }
 
-PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor)
+PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor, const stnp_placed *placed)
 {
     const int64_t *shape = stn_tensor_shape(tensor);
     int ndim = stn_tensor_ndim(tensor);
     PyObject *keywords = self->keywords[stn_tensor_dtype(tensor)], *handle = stnp_wrap_tensor(context, tensor);
+    stnp_place(handle, placed);
     PyObject *dims = handle ? stnp_ints(shape, ndim) : NULL;
     PyObject *args = dims ? PyTuple_Pack(2, self->parts[SHARD_TENSOR], dims) : NULL;
     PyObject *result = NULL;
@@ -159,7 +160,8 @@ PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t ne
     if (stnp_invoke(call->op, &sorted, needs, outputs, pullback) < 0)
         return NULL;
     call->dtype = stn_tensor_dtype(outputs[0]);
-    return stnp_short_wrap(self, call->op->context, outputs[0]);
+    stnp_placed placed = stnp_placed_result(call->op, &call->bound, outputs[0]);
+    return stnp_short_wrap(self, call->op->context, outputs[0], &placed);
 }
 
 void stnp_short_fini(stnp_short_call *call)

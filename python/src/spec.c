@@ -13,7 +13,17 @@ PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle)
         return NULL;
     }
     self->handle = handle;
+    self->placed.any = 0;
     return (PyObject *)self;
+}
+
+/** With what was placed on axes of size 1. */
+static PyObject *wrap_placed(stnp_context *context, const stn_spec *handle, stnp_placed placed)
+{
+    PyObject *spec = stnp_wrap_spec(context, handle);
+    if (spec)
+        ((stnp_spec *)spec)->placed = placed;
+    return spec;
 }
 
 static void destroy(PyObject *object)
@@ -97,7 +107,8 @@ PyObject *stnp_context_spec(PyObject *object, PyObject *args, PyObject *keywords
         stnp_enter(&entry, (stnp_context *)object) == 0) {
         stn_status status =
             stn_spec_create(entry.context->handle, grid, grid ? places : NULL, dtype, ndim, dims, &options, &handle);
-        result = stnp_leave(&entry, status) == 0 ? stnp_wrap_spec(entry.context, handle) : NULL;
+        stnp_placed placed = stnp_placed_of(grid, places);
+        result = stnp_leave(&entry, status) == 0 ? wrap_placed(entry.context, handle, placed) : NULL;
     }
     free_cuts(cuts);
     return result;
@@ -113,6 +124,7 @@ static PyObject *like(PyObject *object, PyObject *args, PyObject *keywords)
     stn_dtype dtype = stn_spec_dtype(self->handle);
     int64_t dims[STN_MAX_NDIM];
     int ndim = stn_spec_ndim(self->handle);
+    stnp_placed placed;
     stnp_entry entry;
     const stn_spec *handle;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OOO:like", names, &placements, &shape, &dtype_name))
@@ -125,7 +137,8 @@ static PyObject *like(PyObject *object, PyObject *args, PyObject *keywords)
         (dtype_name != Py_None && stnp_take_dtype(dtype_name, &dtype) < 0) || stnp_enter(&entry, self->context) < 0)
         return NULL;
     stn_status status = stn_spec_like(self->handle, mesh ? places : NULL, dtype, ndim, dims, &handle);
-    return stnp_leave(&entry, status) == 0 ? stnp_wrap_spec(self->context, handle) : NULL;
+    placed = placements == Py_None && ndim == stn_spec_ndim(self->handle) ? self->placed : stnp_placed_of(mesh, places);
+    return stnp_leave(&entry, status) == 0 ? wrap_placed(self->context, handle, placed) : NULL;
 }
 
 static PyObject *gradient(PyObject *object, PyObject *none)
@@ -136,8 +149,9 @@ static PyObject *gradient(PyObject *object, PyObject *none)
     const stn_spec *handle;
     if (stnp_enter(&entry, self->context) < 0)
         return NULL;
-    return stnp_leave(&entry, stn_gradient_spec(self->handle, &handle)) == 0 ? stnp_wrap_spec(self->context, handle)
-                                                                             : NULL;
+    stn_status status = stn_gradient_spec(self->handle, &handle);
+    return stnp_leave(&entry, status) == 0 ? wrap_placed(self->context, handle, stnp_placed_gradient(&self->placed))
+                                           : NULL;
 }
 
 static PyObject *chunk(PyObject *object, PyObject *rank)
@@ -194,12 +208,12 @@ static PyObject *get_mesh(PyObject *object, void *none)
 static PyObject *get_placements(PyObject *object, void *none)
 {
     (void)none;
-    const stn_spec *handle = ((stnp_spec *)object)->handle;
-    const stn_mesh *mesh = stn_spec_mesh(handle);
+    const stnp_spec *self = (const stnp_spec *)object;
+    const stn_mesh *mesh = stn_spec_mesh(self->handle);
     int n = mesh ? stn_mesh_ndim(mesh) : 0;
     PyObject *tuple = PyTuple_New(n);
     for (int axis = 0; tuple && axis < n; axis++)
-        PyTuple_SetItem(tuple, axis, stnp_placement_text(stn_spec_placement(handle, axis)));
+        PyTuple_SetItem(tuple, axis, stnp_placement_text(stnp_placed_at(&self->placed, self->handle, axis)));
     return tuple;
 }
 
@@ -216,7 +230,7 @@ static PyObject *describe(PyObject *object)
     return PyUnicode_FromFormat("Spec(%s)", text);
 }
 
-/** Specs are interned: equal ones are one. */
+/** Specs are interned: equal ones are one. What was placed on axes of size 1 makes no difference. */
 static PyObject *compare(PyObject *a, PyObject *b, int how)
 {
     if (!PyObject_TypeCheck(b, stnp_spec_type) || (how != Py_EQ && how != Py_NE))

@@ -11,6 +11,7 @@ PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle)
         return NULL;
     }
     self->handle = handle;
+    self->placed.any = 0;
     return (PyObject *)self;
 }
 
@@ -79,7 +80,10 @@ static PyObject *get_spec(PyObject *object, void *none)
         return NULL;
     const stn_spec *spec = stn_spec_retain(stn_tensor_spec(handle_of(object)));
     stnp_leave(&entry, STN_OK);
-    return stnp_wrap_spec(((stnp_tensor *)object)->context, spec);
+    PyObject *result = stnp_wrap_spec(((stnp_tensor *)object)->context, spec);
+    if (result)
+        ((stnp_spec *)result)->placed = ((stnp_tensor *)object)->placed;
+    return result;
 }
 
 static PyObject *get_is_view(PyObject *object, void *none)
@@ -158,6 +162,14 @@ static PyObject *changed(PyObject *object, PyObject *none)
     Py_RETURN_NONE;
 }
 
+static PyObject *place_as(PyObject *object, PyObject *spec)
+{
+    if (stnp_want(spec, stnp_spec_type, "spec") < 0)
+        return NULL;
+    stnp_place(object, &((stnp_spec *)spec)->placed);
+    Py_RETURN_NONE;
+}
+
 /* Values */
 
 static PyObject *item(PyObject *object, PyObject *none)
@@ -200,6 +212,8 @@ static PyObject *describe(PyObject *object)
 static PyMethodDef methods[] = {
     {"zero_grad", zero_grad, METH_NOARGS, "Forgets the gradient."},
     {"changed", changed, METH_NOARGS, "Says that the elements were changed through their memory, not by an op."},
+    {"place_as", place_as, METH_O,
+     "place_as(spec): reports of mesh axes of size 1 what spec does. The layout is what it was."},
     {"detach", stnp_tensor_detach, METH_NOARGS, "The same values without history; memory is shared."},
     {"full_tensor", stnp_tensor_full_tensor, METH_NOARGS, "The whole, as a local tensor on each rank. Collective."},
     {"redistribute", stnp_tensor_redistribute, METH_O,

@@ -17,7 +17,9 @@ PyObject *stnp_tensor_detach(PyObject *object, PyObject *none)
 {
     (void)none;
     stnp_entry entry;
-    return enter(&entry, object) < 0 ? NULL : stnp_leave_tensor(&entry, stn_detach(handle_of(object)));
+    if (enter(&entry, object) < 0)
+        return NULL;
+    return stnp_place(stnp_leave_tensor(&entry, stn_detach(handle_of(object))), &((stnp_tensor *)object)->placed);
 }
 
 PyObject *stnp_tensor_full_tensor(PyObject *object, PyObject *none)
@@ -34,7 +36,8 @@ PyObject *stnp_tensor_redistribute(PyObject *object, PyObject *to)
     if (PyObject_TypeCheck(to, stnp_spec_type)) {
         if (enter(&entry, object) < 0)
             return NULL;
-        return stnp_leave_tensor(&entry, stn_redistribute(handle_of(object), ((stnp_spec *)to)->handle));
+        stn_tensor *moved = stn_redistribute(handle_of(object), ((stnp_spec *)to)->handle);
+        return stnp_place(stnp_leave_tensor(&entry, moved), &((stnp_spec *)to)->placed);
     }
     const stn_mesh *mesh = stn_spec_mesh(stn_tensor_spec(handle_of(object)));
     stn_placement placements[STN_MAX_MESH_NDIM];
@@ -42,7 +45,8 @@ PyObject *stnp_tensor_redistribute(PyObject *object, PyObject *to)
         return PyErr_Format(PyExc_ValueError, "redistribute: a local tensor has no mesh; wanted a Spec");
     if (stnp_take_placements(to, mesh, placements) < 0 || enter(&entry, object) < 0)
         return NULL;
-    return stnp_leave_tensor(&entry, stn_redistribute_to(handle_of(object), placements));
+    stnp_placed placed = stnp_placed_of(mesh, placements);
+    return stnp_place(stnp_leave_tensor(&entry, stn_redistribute_to(handle_of(object), placements)), &placed);
 }
 
 static int take_convention(PyObject *args, PyObject *keywords, PyTypeObject *wanted, PyObject **spec,
@@ -77,7 +81,8 @@ PyObject *stnp_tensor_from_local(PyObject *object, PyObject *args, PyObject *key
     stn_grad_convention convention;
     if (take_convention(args, keywords, stnp_spec_type, &spec, &convention) < 0 || enter(&entry, object) < 0)
         return NULL;
-    return stnp_leave_tensor(&entry, stn_from_local(handle_of(object), ((stnp_spec *)spec)->handle, convention));
+    stn_tensor *whole = stn_from_local(handle_of(object), ((stnp_spec *)spec)->handle, convention);
+    return stnp_place(stnp_leave_tensor(&entry, whole), &((stnp_spec *)spec)->placed);
 }
 
 PyObject *stnp_tensor_gather_to(PyObject *object, PyObject *root)

@@ -35,6 +35,25 @@ class Layouts(TestCase):
 
         st.launch(6, main)
 
+    @on_ranks(1, 3)
+    def test_what_was_placed_on_an_axis_of_size_1_is_reported(self, context, mesh):
+        mesh = context.mesh((context.size, 1))
+        spec, plain = context.spec(mesh, "R,S1", (2, 3), "f64"), context.spec(mesh, "R,R", (2, 3), "f64")
+        self.assertEqual((spec.placements, plain.placements), (("R", "S1"), ("R", "R")))
+        self.assertEqual(spec, plain)  # one layout
+        self.assertEqual(spec.like(dtype="f32").placements, ("R", "S1"))
+        self.assertEqual(spec.like(shape=(4,)).placements, ("R", "R"))
+        self.assertEqual(context.spec(mesh, "R,P(max)", (2, 3)).gradient().placements, ("R", "R"))
+        x = context.factory("ones", spec)
+        for tensor in (x, x.detach(), x + 1, context.from_host(spec, x.to_host())):
+            self.assertEqual(tensor.spec.placements, ("R", "S1"))
+        self.assertEqual(x.redistribute(plain).spec.placements, ("R", "R"))
+        self.assertEqual(x.redistribute("R,S0").spec.placements, ("R", "S0"))
+        self.assertEqual(x.sum(1).spec.placements, ("R", "P(sum)"))
+        x.place_as(plain)
+        self.assertEqual(x.spec.placements, ("R", "R"))
+        self.assertRaises(TypeError, x.place_as, "R,S1")
+
     def test_bad_layouts_are_refused_with_a_word(self):
         with st.Context() as context:
             mesh = context.mesh(1)
@@ -63,7 +82,7 @@ class Layouts(TestCase):
         self.assertEqual(whole(x), list(range(14)))
         self.assertEqual(values(x), list(range(first, first + n)))
         rest = x.redistribute("S1")
-        self.assertEqual(rest.spec.placements, ("S1",) if context.size > 1 else ("R",))
+        self.assertEqual(rest.spec.placements, ("S1",))
         self.assertEqual(whole(rest), list(range(14)))
         local = x.to_local()
         self.assertIsNone(local.spec.mesh)

@@ -55,7 +55,9 @@ class Move(torch.autograd.Function):
         handle = handle_of(tensor, spec.mesh)
         if handle.spec != spec:
             return wrap(handle.redistribute(spec))
-        return lent(handle) if getattr(tensor, "_lent", False) else wrap(handle)
+        same = lent(handle) if getattr(tensor, "_lent", False) else wrap(handle)
+        same._handle.place_as(spec)
+        return same
 
     @staticmethod
     def backward(ctx, grad):

@@ -55,9 +55,14 @@ def gradient(grad, spec, is_plain, is_leaf, cotangents):
     if is_leaf:
         wanted = leaf_layout(grad.spec, spec)
         grad = grad.redistribute(wanted) if grad.spec != wanted else grad
+    placed = complete(spec)
     for cotangent in cotangents:
         if shows(grad, cotangent) and grad.spec == cotangent._handle.spec:
-            return cotangent
+            grad.place_as(placed)
+            if grad.spec.placements == cotangent._handle.spec.placements:
+                return cotangent
+            grad = world().op("clone")(grad)
+    grad.place_as(placed)
     return wrap(world().op("clone")(grad) if is_leaf and grad.is_view else grad)
 
 

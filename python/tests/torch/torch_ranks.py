@@ -1,4 +1,5 @@
 """What the tests of ShardTensor share. Without torch they are skipped as a whole."""
+import math
 import sys
 import unittest
 
@@ -17,12 +18,14 @@ torch.set_num_threads(1)
 
 
 def on_ranks(*counts, mesh=None):
-    """Runs a test as test(self, mesh) on so many thread ranks."""
+    """Runs a test as test(self, mesh) on so many thread ranks. An axis of size -1 has those that the others leave."""
     def decorate(test):
         def run(self):
             def main(context):
+                others = abs(math.prod(mesh or (-1,)))
+                sizes = [context.size // others if n < 0 else n for n in mesh or (-1,)]
                 with use(context):
-                    test(self, context.mesh(mesh or (context.size,)))
+                    test(self, context.mesh(tuple(sizes)))
             for ranks in counts:
                 with self.subTest(ranks=ranks):
                     st.launch(ranks, main, deadline_seconds=120)
