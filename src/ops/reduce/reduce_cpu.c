@@ -11,7 +11,7 @@
  * Where there are several groups, an accumulator combines LONG_LANE of n elements, or n / MAX_GROUPED if that is more.
  * So many roundings, and ten more for combining the groups, bound the error of a sum, which is f64 for every floating
  * dtype; of a line of bf16 four elements at a time are added in f32 before. */
-#include "ops/reduce/reduce_kernel.h"
+#include "ops/reduce/reduce_bands.h"
 
 #include "core/device/device.h"
 #include "ops/cpu/convert.h"
@@ -28,6 +28,7 @@ enum {
     LONG_STREAM = 16384, /* elements of a stream: longer ones are no faster, */
     SHORT_STREAM = 4096, /* and of fewer the streams take turns, so that memory is read in order, as its prefetchers want it, */
     TURN = 32,           /* bytes of a turn, at least */
+    LONG_ROW = 256,      /* lanes: shorter ones are left to the processor's prefetchers */
     SHORT_LINE = 8       /* runs: a line below that is read in rows */
 };
 
@@ -45,6 +46,7 @@ struct reduction {
     int64_t groups;             /* of lanes in a row */
     int64_t run;                /* of a line: accumulators in registers; 0: there are no lines */
     int64_t set;                /* those of the next slice */
+    int bands;                  /* rows come from memory, and are worth asking for */
     alignas(64) char acc[MAX_LANES * sizeof(double _Complex)];
 };
 
@@ -119,6 +121,17 @@ static void choose_groups(struct reduction *r)
     r->groups = r->run > 0 ? groups / r->run * r->run : groups;
 }
 
+static void choose_bands(struct reduction *r)
+{
+    const struct stni_reduce_args *a = r->args;
+    int64_t bytes = r->in_size;
+    for (int d = 0; d < a->n_kept; d++)
+        bytes *= a->kept[d];
+    for (int d = 0; d < a->n_reduced; d++)
+        bytes *= a->reduced[d];
+    r->bands = r->lane_in == 1 && r->run == 0 && !is_narrow(a->in_dtype) && stni_reduce_wants_bands(a->op, a->in_dtype, r->acc_dtype, bytes);
+}
+
 /* Steps through all indices of some dims but one; returns 0 after the last. */
 static int next_index(int ndim, const int64_t *shape, const int64_t *strides, int skip, int64_t *index, int64_t *offset)
 {
@@ -165,6 +178,10 @@ static void join_rows(struct reduction *r, const char *in, int64_t rows, int64_t
     enum { SOME = 512 };
     const struct stni_reduce_args *a = r->args;
     alignas(64) int64_t wide[SOME];
+    if (r->bands && lanes >= LONG_ROW) {
+        stni_reduce_bands(&(struct stni_reduce_rows){r->kernels, a->op, a->in_dtype, r->in_size, r->acc_size, r->acc, in, rows, stride, lanes});
+        return;
+    }
     if (!is_narrow(a->in_dtype)) {
         r->kernels->accumulate[a->in_dtype](a->op, r->acc, in, rows, stride, lanes, r->lane_in);
         return;
@@ -296,6 +313,7 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *raw)
     choose_lanes(&r);
     choose_run(&r);
     choose_groups(&r);
+    choose_bands(&r);
     reduce_all(&r);
     return STN_OK;
 }
