@@ -96,6 +96,17 @@ STN_API void stn_no_sync_end(stn_context *context);
  *  Source: Li et al., PyTorch Distributed, VLDB 2020. */
 STN_API void stn_set_grad_overlap(stn_context *context, int on);
 
+/** With 1, what is gathered of a sharded tensor is not kept for backward, but gathered again there (fully sharded training; ZeRO's third stage):
+ *  ops that run from now on keep the tensor in its chunks in place of a leaf that they gather themselves, or of what
+ *  stn_redistribute or stn_redistribute_begin gathered of any tensor. So a model's whole weights are in memory one layer at a time, for one gather
+ *  more of each in backward. With stn_set_grad_overlap it is begun while the layer behind it runs backward.
+ *
+ *  Gradients are the same to the bit. The sharded tensor must not be changed in place before backward, which is found (STN_ERR_STATE). A result of
+ *  stn_redistribute lives as long as its scope: release it there, or in a scope of its layer. Inside of stn_recompute the function gathers again
+ *  anyway. Set alike on all ranks of a mesh, which compare it (STN_ERR_MISMATCH). Off at first. NULL is ignored. Local.
+ *  Source: Rajbhandari et al., ZeRO, SC 2020; Zhao et al., PyTorch FSDP, VLDB 2023. */
+STN_API void stn_set_gather_again(stn_context *context, int on);
+
 /** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their meshes. */
 STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
 

@@ -37,7 +37,7 @@ static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
 
 static uint64_t mix_node(uint64_t h, const struct stni_node *node)
 {
-    h = mix_text(mix(h, node->needs), node->desc->name);
+    h = mix_text(mix(h, node->needs | (uint64_t)node->again << 32), node->desc->name);
     for (int i = 0; i < 2 * node->n_in + node->n_out; i++)
         h = mix_spec(h, node->in_spec[i]);
     return h;

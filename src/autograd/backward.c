@@ -1,5 +1,6 @@
 /* Backward: cotangents through the nodes, in strict reverse order of recording. */
 #include "autograd/accumulate.h"
+#include "autograd/gather_again.h"
 #include "autograd/pass.h"
 #include "autograd/recompute.h"
 #include "autograd/sync.h"
@@ -127,7 +128,7 @@ static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
 {
     stn_tensor *in[STN_MAX_INPUTS], *out[STN_MAX_OUTPUTS], *grad_in[STN_MAX_INPUTS] = {0};
     for (int i = 0; i < node->n_in; i++)
-        in[i] = node->saved_in[i].tensor;
+        STNI_TRY(stni_gathered_input(node, i, &in[i]));
     STNI_TRY(unpack_outputs(pass, node, out));
     stn_backward_call call = {.size = sizeof call, .context = node->context, .op = node->op, .attrs = node->attrs, .n_in = node->n_in,
                               .n_out = node->n_out, .needs = node->needs, .in = in, .out = out, .in_spec = node->in_spec,
@@ -167,8 +168,9 @@ static void capture(struct stni_pass *pass, const struct stni_node *node)
     }
 }
 
-static stn_status run_node(struct stni_pass *pass, struct stni_node *node)
+static stn_status run_node(struct stni_pass *pass, int at)
 {
+    struct stni_node *node = pass->nodes[at];
     int coll = (node->desc->flags & STN_OP_PER_RANK) != 0;
     if (!has_cotangent(node) && !coll)
         return STN_OK;
@@ -182,11 +184,13 @@ static stn_status run_node(struct stni_pass *pass, struct stni_node *node)
         STNI_TRY(zero_missing(node));
     STNI_TRY(stni_recomputation_prepare(node));
     STNI_TRY(check_versions(node));
+    STNI_TRY(stni_gather_again(pass, at));
     stni_scope_enter(node->context);
     stn_status status = call_backward(pass, node);
     stni_scope_leave(node->context);
     for (int k = 0; k < node->n_out; k++)
         stni_tensor_drop(&node->cotangents[k]);
+    stni_gathered_drop(node);
     if (!pass->retain_graph) {
         stni_node_drop_saved(node);
         node->consumed = 1;
@@ -272,7 +276,7 @@ static int goes_on_alone(int n, stn_tensor *const *outputs)
 static stn_status run_to_captures(struct stni_pass *pass)
 {
     for (int i = 0; i < pass->n_nodes; i++)
-        STNI_TRY(run_node(pass, pass->nodes[i]));
+        STNI_TRY(run_node(pass, i));
     STNI_TRY(run_leaf_hooks(pass));
     STNI_TRY(stni_pass_agree_on_hooks(pass, pass->has_tensor_hooks));
     return finish_captures(pass);
@@ -290,7 +294,7 @@ static stn_status run_to_leaves(struct stni_pass *pass)
     pass->reducer = (struct stni_reducer){.context = pass->context, .beside = goes_beside(pass->context)};
     STNI_TRY(stni_pass_sort_leaves(pass));
     for (int i = 0; i < pass->n_nodes; i++) {
-        STNI_TRY(run_node(pass, pass->nodes[i]));
+        STNI_TRY(run_node(pass, i));
         if (pass->reducer.beside)
             STNI_TRY(stni_pass_leaves_ready(pass, i));
     }
@@ -325,7 +329,7 @@ static stn_status run_alone(struct stni_pass *pass)
     for (int r = 0; r < pass->n_roots; r++)
         STNI_TRY(deliver(pass, &pass->roots[r].edge, pass->roots[r].spec, pass->roots[r].cotangent));
     for (int i = 0; i < pass->n_nodes; i++)
-        STNI_TRY(run_node(pass, pass->nodes[i]));
+        STNI_TRY(run_node(pass, i));
     STNI_TRY(stni_pass_agree_on_hooks(pass, 0));
     return finish_captures(pass);
 }
@@ -349,6 +353,9 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     pass->mark = context->tape->mark += 2;
     stni_scope_enter(context);
     stn_status status = pass->alone ? run_alone(pass) : run_pass(pass, n, outputs, cotangents);
+    if (status != STN_OK && context->error.status == STN_OK)
+        status = stni_fail_queue(context, status); /* before what is under way ends for the same reason */
+    stni_gathered_drop_all(pass);
     if (status != STN_OK) {
         stni_reducer_end(&pass->reducer, status);
         stni_tape_settle(context);

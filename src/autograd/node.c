@@ -1,6 +1,7 @@
 /* Nodes: recording, saving, dying. */
 #include "autograd/node.h"
 
+#include "autograd/gather_again.h"
 #include "autograd/leaf.h"
 #include "autograd/recompute.h"
 #include "autograd/tape.h"
@@ -102,6 +103,13 @@ static void link_inputs(struct stni_node *node, const stn_op_call *call)
     }
 }
 
+static void save_input(struct stni_node *node, const stn_op_call *call, int i)
+{
+    stn_tensor *source = stni_gathered_from(call, i), *kept = source ? source : call->in[i];
+    node->again |= source && !(node->desc->flags & STNI_OP_MOVES) ? 1u << i : 0; /* whose backward reads no values */
+    node->saved_in[i] = (struct stni_saved){stn_tensor_retain(kept), stni_tensor_root(kept)->version};
+}
+
 /* Outputs are kept as handles without history: a node that owned its own output would never die. */
 stn_status stni_node_save(struct stni_node *node, const stn_op_call *call)
 {
@@ -110,7 +118,7 @@ stn_status stni_node_save(struct stni_node *node, const stn_op_call *call)
         return STN_OK;
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && (saves >> i & 1) && !node->saved_in[i].tensor)
-            node->saved_in[i] = (struct stni_saved){stn_tensor_retain(call->in[i]), stni_tensor_root(call->in[i])->version};
+            save_input(node, call, i);
     for (int k = 0; k < call->n_out; k++) {
         stn_tensor *t = call->out[k];
         if (!t || !(saves >> (32 + k) & 1) || node->saved_out[k].tensor)

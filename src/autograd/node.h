@@ -30,6 +30,7 @@ struct stni_node {
     const stn_op_desc *desc;
     uint64_t sequence; /* order of recording */
     uint32_t needs;    /* bit i: input i needs a cotangent; decided when the op ran */
+    uint32_t again;    /* bit i: saved_in[i] is what input i was gathered of, to want[i] */
     int n_in, n_out;
     int consumed;      /* a backward without retain has run it */
     const stn_mesh *home; /* whose ranks a collective or crossing concerns; NULL: no such node, or a collective of the world */
@@ -46,6 +47,7 @@ struct stni_node {
     stn_tensor **cotangents;          /* n_out; while a backward runs */
     void *attrs;
     struct stni_tensor_hooks *hooks; /* of its outputs; NULL: none */
+    stn_tensor **gathered; /* n_in, while a backward runs: what was gathered again, or is under way; NULL: nothing */
 };
 
 /* Records `call` as a node: the edges of its inputs, what the op's `saves` names, the specs. Sets the outputs' node.

@@ -57,11 +57,13 @@ static stn_status append(struct stni_recomputation *part, struct stni_node *node
     return STN_OK;
 }
 
-/* What came from outside is kept: it lives anyway, and its version tells when it was changed. */
+/* What came from outside is kept: it lives anyway, and its version tells when it was changed. What an op has moved for itself is made inside. */
 static int is_made_inside(const struct stni_recomputation *part, const struct stni_node *node, int slot)
 {
     const stn_tensor *tensor = node->saved_in[slot].tensor; /* saved_out follows saved_in */
-    return tensor && (slot >= node->n_in || (tensor->node && tensor->node->part == part));
+    if (!tensor || slot >= node->n_in)
+        return tensor != NULL;
+    return tensor->spec != node->in_spec[slot] || (tensor->node && tensor->node->part == part);
 }
 
 stn_status stni_recomputation_add(struct stni_node *node)

@@ -22,6 +22,7 @@ struct stni_tape {
     struct stni_leaf **open;
     int n_open, cap_open;
     int overlap; /* gradients are reduced while backward goes on */
+    int gather_again; /* nodes keep the sharded tensor in place of what was gathered of it */
     /* Collectives of per-rank semantics and crossings (to_local: a rank's program goes on alone from there), each in the order in which every rank of
      * their mesh called them; owned until the outermost scope ends or, outside scopes, until a backward has run. */
     struct stni_node **collectives;

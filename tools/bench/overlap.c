@@ -1,5 +1,5 @@
-/* A training step whose gradients are reduced while the backward goes on, beside one that reduces them at its end: between
- * two thread ranks; under mpirun between the job's; over a wire that takes time and no core. */
+/* A training step whose gradients are reduced while the backward goes on, and whose sharded weights are gathered before they are wanted, beside one
+ * that does both when it has to: between two thread ranks; under mpirun between the job's; over a wire that takes time and no core. */
 #include "bench.h"
 #include "wire.h"
 
@@ -8,12 +8,19 @@
 
 enum { LAYERS = 16, WIDTH = 512, ROWS = 256 /* of a sample, in all */, WIRE_RANKS = 2 };
 
+/* Replicas; in chunks, each gathered for its layer (fully sharded training); in chunks, gathered for backward once more. */
+enum weights { REPLICAS, SHARDED, GATHERED_AGAIN, N_WEIGHTS };
+
+static const char *const programs[] = {"mlp", "fsdp", "fsdp, gathered again"};
+
 struct step {
     struct bench *bench;
     const char *over;
-    int sharded; /* weights in chunks, each gathered for its layer: fully sharded training */
+    enum weights weights;
     int64_t steps; /* of one measurement */
+    double alone;  /* seconds of a step of replicas whose gradients nobody reduces: what computes */
     stn_context *context;
+    const stn_spec *whole; /* of a weight that was gathered */
     stn_tensor *x, *w[LAYERS];
 };
 
@@ -30,20 +37,46 @@ static stn_tensor *tensor(stn_context *context, const stn_mesh *mesh, stn_placem
 
 static stn_status make(struct step *s, const stn_mesh *mesh)
 {
+    const stn_placement whole = stn_replicate();
+    stn_spec_create(s->context, mesh, &whole, STN_DTYPE_F32, 2, (const int64_t[]){WIDTH, WIDTH}, NULL, &s->whole);
     s->x = tensor(s->context, mesh, stn_shard(0), ROWS);
     for (int k = 0; k < LAYERS; k++) {
-        s->w[k] = tensor(s->context, mesh, s->sharded ? stn_shard(0) : stn_replicate(), WIDTH);
+        s->w[k] = tensor(s->context, mesh, s->weights == REPLICAS ? stn_replicate() : stn_shard(0), WIDTH);
         stn_set_requires_grad(s->w[k], 1);
     }
     return stn_context_status(s->context);
 }
 
-static stn_status run_one(struct step *s)
+/* The weight of a layer as it is multiplied, from now on or, beside the caller, by the time that it is. The op would not gather it by itself: a
+ * weight that is larger than the sample stays where it is, and the sample moves. */
+static stn_tensor *gather(const struct step *s, int layer, int beside)
+{
+    if (layer == LAYERS)
+        return NULL;
+    if (s->weights == REPLICAS)
+        return s->w[layer];
+    return beside ? stn_redistribute_begin(s->w[layer], s->whole) : stn_redistribute(s->w[layer], s->whole);
+}
+
+/* In a scope of its own, so that the whole weight goes with the layer. With overlap that of the next layer is gathered beside it. */
+static stn_tensor *run_layer(const struct step *s, int layer, int overlap, stn_tensor *y, stn_tensor **w)
+{
+    stn_tensor *kept[2] = {NULL, NULL};
+    stn_scope_begin(s->context);
+    stn_tensor *next = overlap ? gather(s, layer + 1, 1) : NULL;
+    y = stn_relu(stn_matmul(y, *w));
+    next = overlap ? next : gather(s, layer + 1, 0);
+    stn_scope_end_keep_all(s->context, next && s->weights != REPLICAS ? 2 : 1, (stn_tensor *[]){y, next}, kept);
+    *w = kept[1] ? kept[1] : next;
+    return kept[0];
+}
+
+static stn_status run_one(struct step *s, int overlap)
 {
     stn_scope_begin(s->context);
-    stn_tensor *y = s->x;
+    stn_tensor *y = s->x, *w = gather(s, 0, overlap);
     for (int k = 0; k < LAYERS; k++)
-        y = stn_relu(stn_matmul(y, s->w[k]));
+        y = run_layer(s, k, overlap, y, &w);
     stn_backward(stn_mean(y, 0, NULL, 0));
     for (int k = 0; k < LAYERS; k++)
         stn_zero_grad(s->w[k]);
@@ -58,7 +91,7 @@ static double run(struct step *s, int overlap)
     stn_set_grad_overlap(s->context, overlap);
     const double start = bench_now();
     for (int64_t i = 0; i < s->steps && status == STN_OK; i++)
-        status = run_one(s);
+        status = run_one(s, overlap);
     if (status == STN_OK)
         status = stn_comm_barrier(comm, NULL);
     return status == STN_OK ? (bench_now() - start) / (double)s->steps : -1;
@@ -78,16 +111,16 @@ static stn_stats count_one(struct step *s, int overlap)
     stn_stats stats = {.size = sizeof stats};
     stn_context_stats_reset(s->context);
     stn_set_grad_overlap(s->context, overlap);
-    run_one(s);
+    run_one(s, overlap);
     stn_context_stats(s->context, &stats);
     return stats;
 }
 
-static void report(struct step *s, const struct samples *samples, double alone)
+static void report(struct step *s, const struct samples *samples)
 {
     const stn_stats with = count_one(s, 1), without = count_one(s, 0);
     struct row row = {.name = "overlap", .unit = "us", .gate = NAN, .goal = NAN};
-    snprintf(row.label, sizeof row.label, "%s, %s", s->sharded ? "fsdp" : "mlp", s->over);
+    snprintf(row.label, sizeof row.label, "%s, %s", programs[s->weights], s->over);
     row_measure(&row, samples, bench_times, 0, 1e-6);
     row.broken = with.messages != without.messages || with.bytes_sent != without.bytes_sent;
     row_count(&row, "messages", (double)with.messages);
@@ -95,8 +128,7 @@ static void report(struct step *s, const struct samples *samples, double alone)
     row_count(&row, "bytes", (double)with.bytes_sent);
     row_count(&row, "bytes_without", (double)without.bytes_sent);
     row_count(&row, "hidden_us", row.peer - row.ours);
-    if (!s->sharded)
-        row_count(&row, "reducing_us", row.peer - alone * 1e6);
+    row_count(&row, s->weights == REPLICAS ? "reducing_us" : "moving_us", row.peer - s->alone * 1e6);
     if (stn_context_rank(s->context) == 0)
         row_print(s->bench, &row);
 }
@@ -105,19 +137,18 @@ static void report(struct step *s, const struct samples *samples, double alone)
 static stn_status measure(struct step *s)
 {
     struct samples samples = {0};
-    double alone = INFINITY;
     if (run(s, 1) < 0 || run(s, 0) < 0)
         return stn_context_status(s->context);
     for (int i = 0; i < s->bench->pairs; i++) {
         samples.ours[i] = run(s, 1);
         samples.peer[i] = run(s, 0);
-        const double seconds = s->sharded ? 0 : run_alone(s);
-        alone = seconds < alone ? seconds : alone;
+        if (s->weights == REPLICAS)
+            s->alone = fmin(s->alone, run_alone(s));
         if (samples.ours[i] < 0 || samples.peer[i] < 0)
             return stn_context_status(s->context);
         samples.n++;
     }
-    report(s, &samples, alone);
+    report(s, &samples);
     return stn_context_status(s->context);
 }
 
@@ -128,13 +159,16 @@ static stn_status rank_main(stn_context *context, void *arg)
     const stn_mesh *mesh = NULL;
     step.context = context;
     step.steps = step.bench->quick ? 2 : 10;
-    for (step.sharded = 0; step.sharded < 2; step.sharded++) {
+    step.alone = INFINITY;
+    for (step.weights = REPLICAS; step.weights < N_WEIGHTS; step.weights++) {
         stn_scope_begin(context);
+        stn_set_gather_again(context, step.weights == GATHERED_AGAIN);
         stn_status status = stn_mesh_create(context, 1, &size, NULL, NULL, &mesh);
         if (status == STN_OK)
             status = make(&step, mesh);
         if (status == STN_OK)
             status = measure(&step);
+        stn_spec_release(&step.whole);
         const stn_status ended = stn_scope_end(context);
         if (status != STN_OK || ended != STN_OK)
             return status != STN_OK ? status : ended;

@@ -4,6 +4,7 @@
  * to the input's mesh. */
 #include "core/redistribute/redistribute.h"
 
+#include "autograd/gather_again.h"
 #include "autograd/leaf.h"
 #include "core/base/host_alloc.h"
 #include "core/tensor/under_way.h"
@@ -22,6 +23,13 @@ static stn_status backward(stn_backward_call *call)
     return stn_context_status(call->context);
 }
 
+/* What may be gathered again, by nodes that would keep the result. */
+static uint64_t saves(const stn_op_call *call, uint32_t needs)
+{
+    (void)needs;
+    return stni_gathers_again(call->context, call->in_spec[0], call->out_spec[0]) ? 1 : 0;
+}
+
 static const stn_input_schema inputs[] = {{.name = "tensor"}};
 
 /* Recorded by hand: a layout cannot be an attribute. */
@@ -30,7 +38,8 @@ static const stn_op_desc redistribute_desc = {
     .name = "redistribute",
     STN_INPUTS(inputs),
     .n_outputs = 1,
-    .impl = &(const stn_op_impl){.backward = backward},
+    .flags = STNI_OP_MOVES,
+    .impl = &(const stn_op_impl){.saves = saves, .backward = backward},
 };
 
 /* A handle without the history that a redistribution inside an op shares, or one of its own on the tensor's memory; takes over `moved`. */
