@@ -97,9 +97,31 @@ static void buffers_of_the_memory_peer_hold_what_it_moves(void)
             }
 }
 
+/* Where a cast writes half of what it reads, the peer read again what it had just copied, from the caches. */
+static void the_memory_peer_reads_behind_what_it_copied(void)
+{
+    enum { CHUNK = 1000 };
+    static const double parts[] = {0, 0.25, 0.5, 1, 1.5, 2, 7};
+    for (int r = 0; r < 7; r++)
+        for (int w = 0; w < 7; w++) {
+            const struct chunks_memory m = chunks_memory_of(CHUNK, parts[r], parts[w]);
+            const int64_t size = m.from - 1;
+            int64_t end = m.copied % size;
+            for (int64_t done = 0, n, at; done < m.read; done += n) {
+                n = chunks_next_read(&m, done, &at);
+                if (!CHECK(n > 0 && n <= m.read - done && at == end && at + n <= size))
+                    return;
+                end = (at + n) % size;
+            }
+            if (m.read > 0)
+                CHECK_I64(end, (m.copied + m.read) % size);
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"the_memory_peer_reads_behind_what_it_copied", the_memory_peer_reads_behind_what_it_copied},
         {"rows_hold_medians_of_pairs", rows_hold_medians_of_pairs},
         {"an_even_number_of_pairs_is_halved", an_even_number_of_pairs_is_halved},
         {"what_was_not_measured_holds_no_number", what_was_not_measured_holds_no_number},

@@ -73,6 +73,13 @@ struct chunks_memory chunks_memory_of(int64_t chunk, double read, double written
     return (struct chunks_memory){.copied = copied, .read = rest, .from = most + 1, .to = copied + 1};
 }
 
+int64_t chunks_next_read(const struct chunks_memory *memory, int64_t done, int64_t *at)
+{
+    const int64_t most = memory->from - 1, left = memory->read - done;
+    *at = (memory->copied + done) % most;
+    return left < most - *at ? left : most - *at;
+}
+
 static struct chunks_memory memory_of(const struct chunks_rank *rank)
 {
     return chunks_memory_of(rank->chunk, rank->world->c->read, rank->world->c->written);
@@ -88,8 +95,10 @@ static double run_memory(void *arg, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         if (m.copied > 0)
             rank->copy(&rows);
-        for (int64_t left = m.read; left > 0; left -= rank->chunk)
-            rank->sum += read_all(rank->from, left < rank->chunk ? left : rank->chunk);
+        for (int64_t done = 0, piece, at; done < m.read; done += piece) {
+            piece = chunks_next_read(&m, done, &at);
+            rank->sum += read_all(rank->from + at, piece);
+        }
     }
     return bench_now() - start;
 }

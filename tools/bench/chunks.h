@@ -30,10 +30,14 @@ struct chunks_case {
 
 /** What the peer that is memory does for a chunk of so many floats, and what its buffers have to hold for that. */
 struct chunks_memory {
-    int64_t copied, read; /* read: beside what is copied, over and over from the buffer's start, at most `chunk` at a time */
+    int64_t copied, read; /* read: beside what is copied, from where that ends, and from the buffer's start again where it ends */
     int64_t from, to;     /* floats that the buffers hold */
 };
 struct chunks_memory chunks_memory_of(int64_t chunk, double read, double written);
+
+/** The piece that is read next, after `done` floats of those to be read: floats from `*at` on. What was just copied comes last, since it may be in
+ *  the caches, where what an op reads is not. */
+int64_t chunks_next_read(const struct chunks_memory *memory, int64_t done, int64_t *at);
 
 /** Measures every case. */
 void chunks_run(struct bench *bench, const char *name, const struct chunks_case *cases, int n);
