@@ -185,13 +185,15 @@ static void options_are_read_or_refused(void)
     const char *const plain[] = {"stn-conform", "a"};
     CHECK(options_of(&o, 2, plain) && o.n_grids == 6 && o.run.placements == 8);
     static const char *const bad[][3] = {{"--ranks", "0", "a"},      {"--ranks", "2x2", "a"}, {"--mesh", "2x", "a"},
-                                         {"--mesh", "9x9", "a"},     {"--comm", "nccl", "a"}, {"--device", "", "a"},
+                                         {"--mesh", "9x9", "a"},     {"--comm", "nccl", "a"}, {"--device", "", "a"},   {"--comm", "gloo", "a"},
                                          {"--placements", "0", "a"}, {"--seed", "x", "a"},    {"--queue", "fast", "a"},
                                          {"--what", "1", "a"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *const words[] = {"stn-conform", bad[i][0], bad[i][1], bad[i][2]};
         CHECK(!options_of(&o, 4, words));
     }
+    const char *const nccl[] = {"stn-conform", "--comm", "nccl", "a", "--device", "cuda"};
+    CHECK(options_of(&o, 6, nccl) && o.run.nccl && !o.run.processes);
     const char *const none[] = {"stn-conform"}, *const half[] = {"stn-conform", "a", "--ranks"};
     CHECK(!options_of(&o, 1, none));
     CHECK(!options_of(&o, 3, half));

@@ -73,7 +73,8 @@ static FILE *join(struct options *options)
 {
     char error[512] = "";
     int rank, size;
-    if (!run_find_job(&rank, &size, error, sizeof error) || !options_fit(options, size, error, sizeof error)) {
+    if (!run_find_job(&rank, &size, error, sizeof error) || !options_fit(options, size, error, sizeof error) ||
+        !run_join_hosts(options->run.module_path, &options->run.hosts, error, sizeof error)) {
         fprintf(stderr, "%s\n", error);
         return NULL;
     }
@@ -100,6 +101,7 @@ int main(int argc, char **argv)
     report_end(&report);
     int good = report.failed == 0 && report.passed > 0;
     report_free(&report);
+    stn_comm_destroy(&options.run.hosts);
     if (out != stdout)
         fclose(out);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char options_usage[] =
-    "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi] [--device NAME] [--module-path DIR] [--placements all|K]\n"
+    "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device NAME] [--module-path DIR] [--placements all|K]\n"
     "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET]\n"
     "                   [--gradients tape|pullback] FILE|DIR...\n"
     "\n"
@@ -14,7 +14,8 @@ const char options_usage[] =
     "compares. Exit status 0 only if every configuration passed.\n"
     "  --ranks LIST    one-axis meshes of so many ranks (1,2,3,4)\n"
     "  --mesh AxB      meshes of several axes (2x2,2x3); giving either option leaves out the other's default\n"
-    "  --comm          threads of this process, or mpi: the processes that mpirun started, and meshes of as many ranks\n"
+    "  --comm          threads of this process; mpi: the processes that mpirun started, and meshes of as many ranks; nccl: threads, with\n"
+    "                  --device cuda and a device of its own for each, between which NCCL moves the data\n"
     "  --device NAME   a module's device, such as cuda or cuda:1 (cpu). What it lacks a kernel for is counted as unsupported, by the kernel's name\n"
     "  --module-path DIR  where the device's module is looked for first\n"
     "  --placements    combinations of layouts per case and mesh, each with balanced and with uneven cuts (8)\n"
@@ -104,7 +105,8 @@ static int parse_only(struct options *o, const char *text)
 static int parse_comm(struct options *o, const char *text)
 {
     o->run.processes = strcmp(text, "mpi") == 0;
-    return o->run.processes || strcmp(text, "threads") == 0;
+    o->run.nccl = strcmp(text, "nccl") == 0;
+    return o->run.processes || o->run.nccl || strcmp(text, "threads") == 0;
 }
 
 static int parse_device(struct options *o, const char *text)
@@ -155,7 +157,7 @@ static const struct option_row {
 } rows[] = {
     {"--ranks", parse_ranks, "numbers of ranks, such as 1,2,3"},
     {"--mesh", parse_grids, "meshes of at most 64 ranks, such as 2x3"},
-    {"--comm", parse_comm, "threads or mpi; nccl is not part of this build"},
+    {"--comm", parse_comm, "threads, mpi or nccl"},
     {"--device", parse_device, "the name of a device"},
     {"--module-path", parse_module_path, "a folder"},
     {"--placements", parse_placements, "all, or a number from 1 to 1000000"},
@@ -174,6 +176,17 @@ static const struct option_row *find_row(const char *name)
         if (strcmp(rows[i].name, name) == 0)
             return &rows[i];
     return NULL;
+}
+
+/* What one option says of another. */
+static int check_pairs(const struct options *o, char *error, size_t error_size)
+{
+    const char *device = o->run.device ? o->run.device : "cpu";
+    if (o->run.nccl && strcmp(device, "cuda") != 0) {
+        snprintf(error, error_size, "--device: got %s with --comm nccl, wanted cuda", device);
+        return 0;
+    }
+    return 1;
 }
 
 int options_parse(int argc, char **argv, struct options *o, char *error, size_t error_size)
@@ -197,7 +210,7 @@ int options_parse(int argc, char **argv, struct options *o, char *error, size_t 
     o->given_grids = o->n_grids > 0;
     if (!o->given_grids && !parse_grids(o, "1,2,3,4,2x2,2x3"))
         return 0;
-    return o->n_paths > 0;
+    return o->n_paths > 0 && check_pairs(o, error, error_size);
 }
 
 int options_fit(struct options *o, int size, char *error, size_t error_size)

@@ -165,7 +165,7 @@ static double check_full(struct rank_run *run, const char *name, stn_tensor *ten
     void *got = malloc(bytes + 1);
     struct comparison c = {0};
     if (got == NULL || stn_to_host(full, got, bytes) != STN_OK) {
-        wrong(run, "%s: the gathered tensor cannot be read", name);
+        wrong(run, "%s: the gathered tensor cannot be read: %s", name, stn_context_error_text(run->context));
     } else {
         c = compare(expected->dtype, expected->numel, expected->data, got);
         compare_with(run, name, "", &c);

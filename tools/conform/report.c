@@ -78,7 +78,7 @@ static void print_failure(const struct report *report, const struct conform_case
         fprintf(report->out, " %s=%s", c->input_name[i], layout);
     }
     fprintf(report->out, ": %s | %sstn-conform%s%s %s --placements %s --seed %llu --queue %s%s%s%s%s --only %lld %s\n", verdict->text, job,
-            options->processes ? " --comm mpi" : "", device, mesh, placements,
+            options->processes ? " --comm mpi" : options->nccl ? " --comm nccl" : "", device, mesh, placements,
             (unsigned long long)options->seed, options->queue == STN_QUEUE_WORKER ? "worker" : "immediate",
             options->dtype == STN_DTYPE_F32 ? "" : " --dtype ", options->dtype == STN_DTYPE_F32 ? "" : stn_dtype_name(options->dtype),
             options->without ? " --without " : "", options->without ? options->without : "", (long long)configuration->number, c->path);

@@ -1,7 +1,9 @@
 /* Configurations on ranks. The ranks of a launch walk through a batch of configurations and meet after each one; when one
  * of them was left in a state from which the ranks cannot go on together, all leave, and a new launch takes up the rest. */
+#include "nccl.h"
 #include "rank.h"
 
+#include <shardtensor/module.h>
 #include <shardtensor/shardtensor.h>
 
 #include <pthread.h>
@@ -22,6 +24,7 @@ struct batch {
     struct configuration configurations[BATCH];
     struct layout *layouts;   /* BATCH times inputs */
     struct outcome *outcomes; /* BATCH times ranks */
+    char refused[256];        /* why the ranks could not be started */
     pthread_barrier_t meeting;
 };
 
@@ -38,18 +41,18 @@ static void set_unheard(struct outcome *outcome, const char *why)
 }
 
 /* After this every rank knows what all found: threads write into one memory, processes send it. Where they cannot, all of them end here: none
- * has got what all have sent. */
-static void meet(stn_context *context, struct batch *batch, int i)
+ * has got what all have sent. The context's communicator would take what is sent for memory of its device, and is gone after a failure. */
+static void meet(struct batch *batch, int i, int rank)
 {
-    int64_t counts[GRID_MAX_RANKS];
-    const int ranks = batch->grid->ranks, rank = stn_context_rank(context);
-    if (!batch->options->processes) {
+    int64_t counts[GRID_MAX_RANKS] = {0};
+    const int ranks = batch->grid->ranks;
+    stn_comm *comm = batch->options->hosts;
+    if (!comm) {
         pthread_barrier_wait(&batch->meeting);
         return;
     }
     for (int r = 0; r < ranks; r++)
         counts[r] = (int64_t)sizeof(struct outcome);
-    stn_comm *comm = stn_context_comm(context);
     stn_status status = stn_comm_all_gather(comm, outcome_of(batch, i, rank), outcome_of(batch, i, 0), counts, STN_DTYPE_U8, NULL);
     for (int r = 0; r < ranks && status != STN_OK; r++)
         if (r != rank)
@@ -80,7 +83,7 @@ static stn_status rank_main(stn_context *context, void *arg)
         return status;
     for (int i = first; i < batch->n; i++) {
         rank_run(context, mesh, batch->c, &batch->configurations[i], outcome_of(batch, i, rank));
-        meet(context, batch, i);
+        meet(batch, i, rank);
         if (!can_go_on(batch, i))
             break;
     }
@@ -149,7 +152,7 @@ static struct verdict judge(const struct batch *batch, int i)
     for (int rank = 0; rank < batch->grid->ranks; rank++) {
         const struct outcome *o = outcome_of(batch, i, rank);
         if (!o->begun)
-            fail(&verdict, "the ranks could not be started", -1);
+            fail(&verdict, batch->refused[0] ? batch->refused : "the ranks could not be started", -1);
         if (o->text[0] != '\0')
             fail(&verdict, o->text, rank);
         if (o->specs != first->specs)
@@ -188,6 +191,16 @@ int run_find_job(int *rank, int *size, char *error, size_t error_size)
     return status == STN_OK;
 }
 
+/* Whoever waits here waits for ranks that may each wait out a deadline of their own. */
+int run_join_hosts(const char *module_path, stn_comm **hosts, char *error, size_t error_size)
+{
+    char deadline[32];
+    const stn_comm_options options = {.size = sizeof options, .module_path = module_path, .text = deadline, .error_text = error,
+                                      .error_text_size = error_size};
+    snprintf(deadline, sizeof deadline, "deadline=%g", 2 * DEADLINE_SECONDS);
+    return stn_comm_open("mpi", &options, hosts) == STN_OK;
+}
+
 int run_takes_without(const char *without)
 {
     const stn_context_options options = {.size = sizeof options, .without = without};
@@ -215,9 +228,14 @@ static void launch(struct batch *batch)
             .isa = batch->options->isa,
             .device = batch->options->device,
             .module_path = batch->options->module_path,
+            .error_text = batch->refused,
+            .error_text_size = sizeof batch->refused,
         },
     };
-    stn_status status = stn_launch(&options, rank_main, batch);
+    batch->refused[0] = '\0';
+    const stn_status status = batch->options->nccl
+                                  ? nccl_launch(batch->grid->ranks, &options.context, rank_main, batch, batch->refused, sizeof batch->refused)
+                                  : stn_launch(&options, rank_main, batch);
     for (int rank = 0; rank < batch->grid->ranks; rank++) {
         struct outcome *o = outcome_of(batch, batch->next, rank);
         if (!o->begun && status != STN_OK)

@@ -19,6 +19,8 @@ struct run_options {
     const char *module_path; /* where the device's module is looked for first; NULL: nowhere */
     int pullbacks;      /* gradients are those of each call's pullback, not of the tape */
     int processes;      /* ranks are the processes of a job: each runs this program */
+    int nccl;           /* ranks are threads whose data NCCL moves, each on a CUDA device of its own */
+    stn_comm *hosts;    /* the job's processes, in memory of the host whatever `device` is: how they tell each other what they found. NULL: threads */
 };
 
 /** One combination of layouts with one kind of cuts. */
@@ -60,6 +62,9 @@ typedef void (*run_report_fn)(void *arg, const struct conform_case *c, const str
 
 /** Joins the job that this process was started in, and leaves it. *size: its ranks; 1 where there is none. @return 0 with the reason in `error`. */
 int run_find_job(int *rank, int *size, char *error, size_t error_size);
+
+/** Joins it again for run_options.hosts, which the caller destroys at its end. Collective over the job. @return 0 with the reason in `error`. */
+int run_join_hosts(const char *module_path, stn_comm **hosts, char *error, size_t error_size);
 
 /** Whether contexts take such a list of libraries to do without. */
 int run_takes_without(const char *without);
