@@ -4,7 +4,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from .. import _c
-from . import _moves
+from . import _autocast, _moves
 from ._binding import NotOurs, bind
 from ._dispatch import REFUSALS
 from ._dtypes import NAMES
@@ -27,12 +27,6 @@ WHOLE = {"fft_hfft2", "fft_hfftn", "fft_ihfft2", "fft_ihfftn", "index_reduce", "
 
 ENGINE = {"torch.autograd", "torch.autograd.graph", "torch.utils.checkpoint"}
 
-# What autocast computes in its lower precision.
-LOWER = {
-    "linear", "matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention"
-}
-
 
 def above(func, args, kwargs, promotion_mode):
     """A call of torch with ShardTensors among its arguments."""
@@ -42,14 +36,6 @@ def above(func, args, kwargs, promotion_mode):
             return func(*args, **kwargs)
     result = as_op(func, args, kwargs, promotion_mode)
     return result if result is not NotImplemented else by_torch(func, args, kwargs)
-
-
-def lowered(op, inputs):
-    """Under autocast: what its list names is computed in its dtype."""
-    if op.name not in LOWER or not torch.is_autocast_enabled("cpu"):
-        return inputs
-    dtype = torch.get_autocast_dtype("cpu")
-    return [t.to(dtype) if t is not None and t.dtype == torch.float32 else t for t in inputs]
 
 
 def as_op(func, args, kwargs, promotion_mode):
@@ -63,8 +49,8 @@ def as_op(func, args, kwargs, promotion_mode):
         if not op.in_place:
             inputs = [_moves.FromDTensor.apply(t) if isinstance(t, DTensor) else t for t in inputs]
             if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
-                result = call(op, lowered(op, inputs), attrs)
-                if op.name not in LOWER and not is_special(func):
+                result = call(op, _autocast.cast(op, inputs), attrs)
+                if not _autocast.is_cast(op) and not is_special(func):
                     offer(func, op)
                 return result
     except NotOurs:

@@ -1,5 +1,5 @@
-"""world(): the context of a process, over torch.distributed's default group. Two processes of gloo run the cases;
-this program starts them."""
+"""world(): the context of a process, over torch.distributed's default group. Processes of gloo run the cases; this
+program starts them."""
 import os
 import subprocess
 import sys
@@ -107,6 +107,40 @@ class Closing(TestCase):
         self.assertEqual(gloo_threads(), [])
 
 
+class DataParallel(TestCase):
+    """Four processes: groups of two share a sample by its rows, and torch's DDP joins the groups along the other axis."""
+
+    def model(self):
+        model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Tanh(), torch.nn.Linear(6, 2)).double()
+        with torch.no_grad():
+            for p in model.parameters():
+                p.copy_(numbers(*p.shape, seed=p.numel()))
+        return model
+
+    def test_gradients_and_steps_are_those_of_all_samples(self):
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "rows"))
+        mine, samples = mesh.get_local_rank("data"), [numbers(5 + group, 4, seed=group) for group in range(2)]
+        rows, chunks = mesh["rows"], samples[mine].split((2, 3 + mine))
+        one, own = self.model(), self.model()
+        parallel = torch.nn.parallel.DistributedDataParallel(own, process_group=mesh.get_group("data"))
+        optimizers = [torch.optim.AdamW(m.parameters(), lr=0.1) for m in (one, own)]
+        for _ in range(3):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            sum(one(x).square().mean() for x in samples).div(2).backward()
+            x = ShardTensor.from_local(chunks[rows.get_local_rank()], rows, [Shard(0)])
+            result = parallel(x)
+            self.assertIsInstance(result, ShardTensor)
+            self.assertEqual(result.placements, (Shard(0),))
+            result.square().mean().backward()
+            for a, b in zip(one.parameters(), own.parameters()):
+                self.close(b.grad, a.grad)
+            for optimizer in optimizers:
+                optimizer.step()
+        for a, b in zip(one.parameters(), own.parameters()):
+            self.close(b, a)
+
+
 class Start(unittest.TestCase):
     def test_two_processes(self):
         self.run_ranks("Processes")
@@ -114,13 +148,16 @@ class Start(unittest.TestCase):
     def test_two_processes_that_close(self):
         self.run_ranks("Closing")
 
-    def run_ranks(self, cases):
+    def test_four_processes_of_two_groups(self):
+        self.run_ranks("DataParallel", 4)
+
+    def run_ranks(self, cases, n=RANKS):
         with tempfile.TemporaryDirectory() as folder:
             runs = []
-            for rank in range(RANKS):
+            for rank in range(n):
                 environment = {
                     **os.environ, "STN_TEST_RANK": str(rank), "STN_TEST_STORE": os.path.join(folder, "store"),
-                    "STN_TEST_CASES": cases, "GLOO_SOCKET_IFNAME": "lo"
+                    "STN_TEST_RANKS": str(n), "STN_TEST_CASES": cases, "GLOO_SOCKET_IFNAME": "lo"
                 }
                 runs.append(
                     subprocess.Popen([sys.executable, __file__],
@@ -128,7 +165,7 @@ class Start(unittest.TestCase):
                                      stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT,
                                      text=True))
-            texts = [run.communicate(timeout=150)[0] for run in runs]
+            texts = [run.communicate(timeout=300)[0] for run in runs]
         for run, text in zip(runs, texts):
             self.assertEqual(run.returncode, 0, text)
             self.assertIn("OK", text)
@@ -140,7 +177,7 @@ if __name__ == "__main__":
     dist.init_process_group("gloo",
                             init_method="file://" + os.environ["STN_TEST_STORE"],
                             rank=int(os.environ["STN_TEST_RANK"]),
-                            world_size=RANKS)
+                            world_size=int(os.environ["STN_TEST_RANKS"]))
     result = unittest.main(defaultTest=os.environ["STN_TEST_CASES"], exit=False, failfast=True).result
     close()
     if dist.is_initialized():
