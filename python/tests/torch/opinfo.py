@@ -1,13 +1,16 @@
 """torch's own samples of its operators (OpInfo) through ShardTensor on thread ranks, every tensor Shard(0): forward
 and backward against one process.
 
-usage: opinfo.py [-n SAMPLES] [-r RANKS] [NAME...]
+usage: opinfo.py [-n SAMPLES] [-r RANKS] [--write PAGE] [NAME...]
 
-Prints a line for each operator and ends with 1 where a value, a shape, a dtype or a gradient is wrong. What is
-refused is listed, and right."""
+Prints a line for each operator that is wrong or refused, of those that are named for each; ends with 1 where a value,
+a shape, a dtype or a gradient is wrong. All operators together: too few of them right or sharded is an error too, and
+docs/python-gathered.md has to name each that is gathered; --write makes that page."""
 import argparse
 import collections
+import os
 import sys
+import threading
 import warnings
 
 from torch_ranks import ShardTensor, full, spread, torch, use
@@ -27,6 +30,18 @@ LEFT_OUT = ("masked.", "linalg.", "sparse", "signal", "special.", "empty", "new_
             "as_strided", "jiterator", "pca_lowrank", "svd_lowrank", "geqrf", "lu", "svd", "qr",
             "nn.functional.multi_head_attention_forward", "histogramdd")
 
+# Of all operators at least so many are right, and so many of these are never gathered.
+RIGHT, SHARDED = 465, 300
+
+PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "python-gathered.md")
+HEAD = """# What is gathered behind torch.Tensor
+
+Of torch's own samples of its operators, every tensor sharded by its first dim, these run whole on each rank, in full or
+in a part of theirs, forward or backward: what they lack is an op of the library ([python.md](python.md), the fallback).
+Behind each stands what was gathered. Made by `python/tests/torch/opinfo.py --write`.
+
+"""
+
 
 def samples(op, most):
     torch.manual_seed(0)
@@ -35,13 +50,18 @@ def samples(op, most):
         for sample in op.sample_inputs("cpu", torch.float32, requires_grad=True):
             if any(
                     isinstance(t, torch.Tensor) and t.numel()
-                    for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))):
+                    for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))) and not draws(sample):
                 found.append((sample.input, sample.args, sample.kwargs))
             if len(found) == most:
                 break
     except Exception as error:  # a sample of torch's that this machine cannot make
         print("no sample of", op.name, error)
     return found
+
+
+def draws(sample):
+    """Whether random numbers are in the result: the library's are not torch's."""
+    return bool(sample.kwargs.get("dropout_p"))
 
 
 def copied(sample, function):
@@ -96,9 +116,11 @@ def compare(op, sample, mesh):
     return None
 
 
-def judge(op, tried, mesh):
-    """One word for all samples of an operator, and a reason."""
-    before, refusal = sum(gathered.values()), None
+def judge(op, tried, mesh, together):
+    """A word for all samples of an operator, and a reason."""
+    together.wait()  # what is counted is all threads'
+    before, refusal = gathered.copy(), None
+    together.wait()
     for sample in tried:
         try:
             problem = compare(op, sample, mesh)
@@ -111,40 +133,81 @@ def judge(op, tried, mesh):
             return "WRONG", problem
     if refusal:
         return "refused", refusal
-    return ("gathered" if sum(gathered.values()) > before else "ok"), ""
+    together.wait()
+    found = sorted({bare(name) for name in gathered - before})
+    return ("gathered", ", ".join(found)) if found else ("ok", "")
+
+
+def bare(name):
+    """A function that is gathered as users know it: "aten.trace.default" is trace."""
+    words = [word for word in name.strip("<>").split() if word not in ("built-in", "method", "function")]
+    return words[0].split(".")[1] if words[0].startswith("aten.") else words[0]
+
+
+def page(listed):
+    """The text of docs/python-gathered.md."""
+    rows = sorted((name, reason) for word, name, reason in listed if word == "gathered")
+    return HEAD + "| operator | gathered |\n|---|---|\n" + "".join("| %s | %s |\n" % row for row in rows)
+
+
+def problems_of_all(counts, listed):
+    """What all operators together have to hold."""
+    if counts["ok"] + counts["gathered"] < RIGHT:
+        yield "%d right, wanted at least %d" % (counts["ok"] + counts["gathered"], RIGHT)
+    if counts["ok"] < SHARDED:
+        yield "%d sharded, wanted at least %d" % (counts["ok"], SHARDED)
+    named = {line.split(" | ")[0].strip("| ") for line in open(PAGE) if line.startswith("| ")}
+    for word, name, reason in listed:
+        if word == "gathered" and name not in named:
+            yield "%s is gathered (%s), and docs/python-gathered.md does not name it" % (name, reason)
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-n", type=int, default=4)
+    parser.add_argument("-r", type=int, default=2)
+    parser.add_argument("--write")
+    parser.add_argument("names", nargs="*")
+    return parser.parse_args()
 
 
 def main():
     from torch.testing._internal.common_methods_invocations import op_db
-    parser = argparse.ArgumentParser()
-    parser.add_argument("-n", type=int, default=2)
-    parser.add_argument("-r", type=int, default=2)
-    parser.add_argument("names", nargs="*")
-    chosen = parser.parse_args()
+    chosen = arguments()
     warnings.filterwarnings("ignore")
     todo = []
     for op in op_db:
         name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
         if torch.float32 in op.dtypes and (name in chosen.names or not chosen.names and not name.startswith(LEFT_OUT)):
             todo.append((name, op, samples(op, chosen.n)))
-    counts, listed = collections.Counter(), []
+    counts, listed, together = collections.Counter(), [], threading.Barrier(chosen.r)
 
     def rank_main(context):
-        with use(context):
-            mesh = context.mesh(context.size)
-            for name, op, tried in todo:
-                if tried:
-                    word, reason = judge(op, tried, mesh)
-                    if context.rank == 0:
-                        counts[word] += 1
-                        listed.append((word, name, reason))
+        try:
+            with use(context):
+                mesh = context.mesh(context.size)
+                for name, op, tried in todo:
+                    if tried:
+                        word, reason = judge(op, tried, mesh, together)
+                        if context.rank == 0:
+                            counts[word] += 1
+                            listed.append((word, name, reason))
+        except BaseException:
+            together.abort()
+            raise
 
     st.launch(chosen.r, rank_main, deadline_seconds=60)
     for word, name, reason in listed:
         if word in ("WRONG", "refused") or chosen.names:
             print("%-9s %-45s %s" % (word, name, reason))
     print("%d operators:" % sum(counts.values()), ", ".join("%d %s" % (n, w) for w, n in counts.most_common()))
-    return 1 if counts["WRONG"] or not counts else 0
+    if chosen.write:
+        with open(chosen.write, "w") as file:
+            file.write(page(listed))
+    problems = [] if chosen.names else list(problems_of_all(counts, listed))
+    for problem in problems:
+        print(problem)
+    return 1 if counts["WRONG"] or not counts or problems else 0
 
 
 if __name__ == "__main__":
