@@ -24,13 +24,21 @@ struct stni_max_run {
     int64_t taps;
 };
 
+/* Lines of maxima at a time: what is stored of one has reached the cache when its columns are compared, and a load that begins between two stores
+ * waits for that. */
+enum { STNI_MAX_LINES = 8, STNI_MAX_LANES = 16 };
+
 /* What kernels look up, made once per launch. */
 struct stni_max_tables {
     int64_t n_runs;
     struct stni_max_run *run; /* along the last dim */
     int64_t *row;             /* of each row of the sources, the place of the whole input's first element in it */
-    void *memory;             /* what is left: a line of maxima and of their rows */
+    int64_t lines, length;    /* how many lines are worked on at a time; elements of one, with what loops may move beyond its end */
+    int apart_by_two;         /* targets of all runs are two columns apart, and places are not wanted: lines are parted into even and odd columns */
+    void *maxima, *parted;    /* memory for lines of maxima; parted: as much, where they are */
+    int32_t *rows;            /* in which row each maximum was met, where places are wanted */
     int64_t *index;
+    size_t ahead; /* how far ahead rows are prefetched, bytes; 0: not at all */
 };
 
 void stni_max_fill_tables(const struct stni_max_args *args, struct stni_max_tables *out);

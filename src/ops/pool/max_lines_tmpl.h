@@ -21,6 +21,43 @@ INLINE void NAME(keep_largest)(ACC *restrict best, const ACC *restrict from, int
         best[i] = NAME(larger)(best[i], from[i * step]);
 }
 
+/* best[i] = the largest of a[i] and b[i]. What is left over behind whole blocks is compared with the last of them once more. */
+INLINE void NAME(largest_of_two)(ACC *restrict best, const ACC *a, const ACC *b, int64_t n)
+{
+    for (int64_t i = 0; i < n && n < LANES; i++)
+        best[i] = NAME(larger)(a[i], b[i]);
+    for (int64_t i = 0; i < n && n >= LANES; i += LANES) {
+        const int64_t at = n - i < LANES ? n - LANES : i;
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            best[at + l] = NAME(larger)(a[at + l], b[at + l]);
+    }
+}
+
+/* The same of three. */
+INLINE void NAME(largest_of_three)(ACC *restrict best, const ACC *a, const ACC *b, const ACC *c, int64_t n)
+{
+    for (int64_t i = 0; i < n && n < LANES; i++)
+        best[i] = NAME(larger)(NAME(larger)(a[i], b[i]), c[i]);
+    for (int64_t i = 0; i < n && n >= LANES; i += LANES) {
+        const int64_t at = n - i < LANES ? n - LANES : i;
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            best[at + l] = NAME(larger)(NAME(larger)(a[at + l], b[at + l]), c[at + l]);
+    }
+}
+
+/* The even and the odd elements of a line, whose length is a multiple of two blocks. */
+static void NAME(part)(ACC *restrict even, ACC *restrict odd, const ACC *restrict line, int64_t length)
+{
+    for (int64_t i = 0; i < length; i += 2 * LANES)
+#pragma omp simd
+        for (int l = 0; l < LANES; l++) {
+            even[i / 2 + l] = line[i + 2 * l];
+            odd[i / 2 + l] = line[i + 2 * l + 1];
+        }
+}
+
 /* Tap k of n targets, elements of a line of maxima `step` apart; taps come in ascending order. */
 INLINE void NAME(compare_tap)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap, const ACC *restrict from,
                               const int32_t *restrict from_row, int64_t step, int64_t n, int32_t k)
@@ -46,12 +83,32 @@ INLINE void NAME(compare_tap)(ACC *restrict best, int32_t *restrict row, int32_t
     }
 }
 
+/* Element `at` of a line. */
+INLINE const ACC *NAME(element)(const struct line *line, int64_t at)
+{
+    if (line->odd)
+        return (const ACC *)(at & 1 ? line->odd : line->best) + (at >> 1);
+    return (const ACC *)line->best + at;
+}
+
+/* The first taps of n targets that lie side by side, of which rows are not wanted; returns how many. */
+static int64_t NAME(compare_first)(ACC *restrict best, const struct line *line, int64_t at, int64_t taps, int64_t apart, int64_t n)
+{
+    const ACC *first = NAME(element)(line, at), *second = NAME(element)(line, at + apart);
+    if (taps == 2)
+        NAME(largest_of_two)(best, first, second, n);
+    else
+        NAME(largest_of_three)(best, first, second, NAME(element)(line, at + 2 * apart), n);
+    return taps == 2 ? 2 : 3;
+}
+
 /* The taps of n targets, `apart` elements from each other in `line`; `at` is the first element of the first one. */
 static void NAME(compare_taps)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap, const struct line *line,
                                int64_t at, int64_t step, int64_t taps, int64_t apart, int64_t n)
 {
-    for (int64_t k = 0; k < taps; k++) {
-        const ACC *from = (const ACC *)line->best + at + k * apart;
+    int64_t k = !line->row && step == 1 && taps > 1 ? NAME(compare_first)(best, line, at, taps, apart, n) : 0;
+    for (; k < taps; k++) {
+        const ACC *from = NAME(element)(line, at + k * apart);
         const int32_t *from_row = line->row ? line->row + at + k * apart : NULL;
         if (step == 1)
             NAME(compare_tap)(best, row, tap, from, from_row, 1, n, (int32_t)k);

@@ -32,5 +32,6 @@ int64_t stni_resample_terms(const struct stni_resample_args *args, int d);
 /* The CPU's. */
 STNI_ISA_KERNEL(stni_resample);
 size_t stni_resample_workspace(stn_queue *queue, const void *args);
+size_t stni_resample_ahead(const struct stni_resample_args *args); /* how far ahead rows of the sources are prefetched, bytes; 0: not at all */
 
 #endif

@@ -34,6 +34,13 @@ static void NAME(combine)(ACC *restrict sums, const T *rows, int64_t apart, cons
             sums[i] += (ACC)w[k] * LOAD(rows[i + k * apart]);
 }
 
+/* What follows rows that are read for the first time is prefetched, since they end before a hardware prefetcher has learnt them. */
+static void NAME(prefetch)(const T *rows, int64_t apart, int64_t old, int64_t terms, int64_t n, size_t ahead)
+{
+    for (int64_t k = old; k < terms && ahead > 0; k++)
+        stni_block_prefetch(rows + k * apart, (size_t)n * sizeof *rows, ahead);
+}
+
 /* The same from rows whose elements do not lie dense: groups of `width`, `step` apart. */
 static void NAME(gather)(ACC *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n, int64_t width,
                          int64_t step)
@@ -159,15 +166,19 @@ static void NAME(image)(const struct stni_resample_args *a, const struct table *
     const int64_t ny = stni_range_length(a->source[1]), nx = stni_range_length(a->source[2]), row_n = nx * a->width;
     ACC *plane = memory, *row = plane + ny * row_n, *sums = row + row_n;
     const struct table *z = &table[0], *y = &table[1];
+    const size_t ahead = a->source_stride[2] == a->width ? stni_resample_ahead(a) : 0;
     const int flat = stni_range_length(a->source[0]) == 1 && z->n == 1 && z->begin[1] == 1 && z->weight[0] == 1;
     for (int64_t tz = 0; tz < z->n; tz++) {
         const double *wz = z->weight + z->begin[tz];
         for (int64_t r = 0; r < ny && !flat; r++)
             NAME(gather)(plane + r * row_n, from + z->first[tz] * a->source_stride[0] + r * a->source_stride[1], a->source_stride[0], wz,
                          z->begin[tz + 1] - z->begin[tz], nx, a->width, a->source_stride[2]);
-        for (int64_t ty = 0; ty < y->n; ty++) {
+        for (int64_t ty = 0, seen = 0; ty < y->n; ty++) {
             const double *wy = y->weight + y->begin[ty];
-            const int64_t terms = y->begin[ty + 1] - y->begin[ty];
+            const int64_t terms = y->begin[ty + 1] - y->begin[ty], old = seen > y->first[ty] ? seen - y->first[ty] : 0;
+            seen = y->first[ty] + terms;
+            if (flat)
+                NAME(prefetch)(from + y->first[ty] * a->source_stride[1], a->source_stride[1], old, terms, row_n, ahead);
             if (flat)
                 NAME(gather)(row, from + y->first[ty] * a->source_stride[1], a->source_stride[1], wy, terms, nx, a->width,
                              a->source_stride[2]);

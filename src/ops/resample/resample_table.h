@@ -4,6 +4,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/isa.h"
+#include "ops/cpu/nontemporal_blocks.h"
 #include "ops/resample/resample_kernel.h"
 
 #include <string.h>
