@@ -1,0 +1,155 @@
+/* Gradients of ranks of NCCL that are reduced beside the backward: a bucket's reduction is on its stream while later nodes run and end, though a peer
+ * has not come to it yet; and the bits are those of a backward that reduces at its end. */
+#include "nccl_ranks.h"
+
+#include "ranks.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* The two large weights fill a bucket of 4 MiB together, when the gradient of the small one is still to come. */
+enum { ROWS = 5, IN = 8, WIDTH = 1024, INNER = 512, LARGE = WIDTH * INNER, MOST_WAIT = 20 /* seconds */ };
+
+struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    int is_open, was_late; /* somebody stopped waiting for it */
+};
+
+struct scene {
+    int overlap;
+    struct gate gate;       /* the last rank comes to its bucket when rank 0 has opened it */
+    int reductions_by_then; /* that ranks had begun when rank 0's last node but one had run */
+    double *gradients[2];   /* rank 0's, of the large weights, without and with overlap */
+};
+
+static void gate_open(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->is_open = 1;
+    pthread_cond_signal(&gate->moved);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void gate_pass(struct gate *gate)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += MOST_WAIT;
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->is_open && !gate->was_late)
+        gate->was_late = pthread_cond_timedwait(&gate->moved, &gate->lock, &until) != 0;
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static stn_status hold_back(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    (void)gradient, (void)instead;
+    gate_pass(arg);
+    return STN_OK;
+}
+
+/* Of the small layer's output: the bucket was full before. All that the backward has put on the queue ends, with the reduction under way. */
+static stn_status look_and_open(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    struct scene *scene = arg;
+    (void)instead;
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(stn_tensor_context(gradient))), STN_OK);
+    scene->reductions_by_then = nccl_script()->calls("ncclAllReduce");
+    gate_open(&scene->gate);
+    return STN_OK;
+}
+
+static double weight(int64_t i)
+{
+    return 0.1 * test_value(i + 3);
+}
+
+static stn_tensor *leaf(stn_context *context, const stn_mesh *mesh, int64_t rows, int64_t columns)
+{
+    const stn_placement whole = stn_replicate();
+    stn_tensor *t = test_tensor(context, mesh, &whole, STN_DTYPE_F32, 2, (const int64_t[]){rows, columns}, NULL, weight);
+    CHECK_STATUS(stn_set_requires_grad(t, 1), STN_OK);
+    return t;
+}
+
+static void read_gradient(stn_tensor *of, double *out)
+{
+    stn_tensor *grad = NULL;
+    CHECK_STATUS(stn_grad_of(of, &grad), STN_OK);
+    if (CHECK_PTR(grad))
+        test_read(grad, out, LARGE);
+}
+
+static void backward(struct nccl_rank *r)
+{
+    struct scene *scene = r->arg;
+    const stn_placement rows = stn_shard(0);
+    double *own = calloc(2 * LARGE, sizeof *own);
+    stn_scope_begin(r->context);
+    stn_set_grad_overlap(r->context, scene->overlap);
+    const stn_mesh *mesh = test_mesh(r->context, r->size, 0);
+    stn_tensor *small = leaf(r->context, mesh, IN, WIDTH), *large[] = {leaf(r->context, mesh, WIDTH, INNER), leaf(r->context, mesh, INNER, WIDTH)};
+    stn_tensor *x = test_tensor(r->context, mesh, &rows, STN_DTYPE_F32, 2, (const int64_t[]){ROWS, IN}, NULL, test_value);
+    stn_tensor *y = stn_matmul(x, small), *z = stn_matmul(y, large[0]);
+    if (r->rank == 0)
+        CHECK_STATUS(stn_add_tensor_hook(y, look_and_open, scene, NULL), STN_OK);
+    if (r->rank == r->size - 1)
+        CHECK_STATUS(stn_add_tensor_hook(z, hold_back, &scene->gate, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(stn_mean(stn_matmul(z, large[1]), 0, NULL, 0)), STN_OK);
+    for (int k = 0; k < 2 && CHECK_PTR(own); k++)
+        read_gradient(large[k], own + k * LARGE);
+    CHECK_STATUS(stn_scope_end(r->context), STN_OK);
+    if (r->rank == 0)
+        scene->gradients[scene->overlap] = own;
+    else
+        free(own);
+}
+
+static void play(struct scene *scene, int ranks, int overlap)
+{
+    scene->overlap = overlap;
+    scene->reductions_by_then = -1;
+    scene->gate = (struct gate){.is_open = 0};
+    pthread_mutex_init(&scene->gate.lock, NULL);
+    pthread_cond_init(&scene->gate.moved, NULL);
+    nccl_script()->reset();
+    nccl_run(ranks, 60, 0, backward, scene);
+    pthread_cond_destroy(&scene->gate.moved);
+    pthread_mutex_destroy(&scene->gate.lock);
+    CHECK_I64(scene->gate.was_late, 0);
+    CHECK(nccl_script()->calls("ncclAllReduce") >= ranks);
+}
+
+static void check_ranks(int ranks)
+{
+    struct scene scene = {0};
+    play(&scene, ranks, 0);
+    CHECK_I64(scene.reductions_by_then, 0);
+    play(&scene, ranks, 1);
+    CHECK(scene.reductions_by_then >= 1 && scene.reductions_by_then < ranks);
+    if (CHECK(scene.gradients[0] && scene.gradients[1]))
+        CHECK_BYTES(scene.gradients[1], scene.gradients[0], 2 * LARGE * sizeof(double));
+    free(scene.gradients[0]);
+    free(scene.gradients[1]);
+}
+
+static void a_bucket_is_reduced_while_two_ranks_run_later_nodes(void)
+{
+    check_ranks(2);
+}
+
+static void a_bucket_is_reduced_while_three_ranks_run_later_nodes(void)
+{
+    check_ranks(3);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"a_bucket_is_reduced_while_two_ranks_run_later_nodes", a_bucket_is_reduced_while_two_ranks_run_later_nodes},
+        {"a_bucket_is_reduced_while_three_ranks_run_later_nodes", a_bucket_is_reduced_while_three_ranks_run_later_nodes},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
