@@ -82,6 +82,21 @@ static int64_t chunks_of(int n, stn_tensor *const *tensors)
     return bytes;
 }
 
+/* A layout as bytes comes back as itself. Ranks compare the bytes, so that what each reads is what every other one has written: in another
+ * process where ranks are processes. */
+static void check_bytes(struct rank_run *run, const char *name, const stn_spec *spec)
+{
+    const size_t size = stn_spec_write(spec, NULL, 0);
+    unsigned char *bytes = malloc(size + 1);
+    const stn_spec *back = NULL;
+    if (bytes == NULL || stn_spec_write(spec, bytes, size) != size || stn_spec_read(run->mesh, bytes, size, &back) != STN_OK || back != spec)
+        wrong(run, "%s: its layout does not come back from %zu bytes", name, size);
+    for (size_t i = 0; bytes != NULL && i < size; i++)
+        run->outcome->specs = rng_mix(run->outcome->specs, bytes[i]);
+    stn_spec_release(&back);
+    free(bytes);
+}
+
 /* Leaves */
 
 static stn_status make_leaf(struct rank_run *run, int i)
@@ -92,6 +107,7 @@ static stn_status make_leaf(struct rank_run *run, int i)
                                    value->shape, &spec);
     if (status != STN_OK)
         return status;
+    check_bytes(run, "input", spec);
     run->leaf[i] = parts_tensor(run->context, value, spec, rng_mix(run->configuration->seed, (uint64_t)i));
     stn_spec_release(&spec);
     if (run->leaf[i] != NULL && run->c->grad[i].data != NULL && !run->configuration->pullbacks)
@@ -182,6 +198,7 @@ static void check_tensor(struct rank_run *run, const char *kind, const char *nam
     snprintf(what, sizeof what, "%s.%s", kind, name);
     stn_spec_describe(stn_tensor_spec(tensor), text, sizeof text);
     run->outcome->specs = rng_mix_text(run->outcome->specs, text);
+    check_bytes(run, what, stn_tensor_spec(tensor));
     int fits = stn_tensor_dtype(tensor) == expected->dtype && stn_tensor_ndim(tensor) == expected->ndim &&
                memcmp(stn_tensor_shape(tensor), expected->shape, sizeof(int64_t) * (size_t)expected->ndim) == 0;
     /* Metadata is the same on all ranks, so all leave here or none; ranks that disagree are found by their specs. */
