@@ -248,9 +248,9 @@ PyObject *stnp_op_pullback(PyObject *self, PyObject *args);
 PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *stnp_function(PyObject *module, PyObject *name);
 
-/** A communicator whose entries are methods of a Python object. @return STN_OK and `*out`, which owns a reference to
- * `collectives`. */
-stn_status stnp_comm_create(PyObject *collectives, int rank, int size, stn_comm **out);
+/** A communicator whose entries are methods of a Python object, to which it owns a reference; or what a capsule holds,
+ * which knows its rank and size itself. @return STN_OK and `*out`, else the text. */
+stn_status stnp_comm_create(PyObject *collectives, int rank, int size, char *text, size_t text_size, stn_comm **out);
 
 /** Each makes its type. NULL with an exception. */
 PyTypeObject *stnp_make_context_type(void);

@@ -1,5 +1,6 @@
-/* A communicator whose entries are methods of a Python object: the four that are needed, from which the library
- * makes the others.
+/* Communicators that Python brings: in a capsule "shardtensor.comm", a stn_comm * that another extension made and that
+ * is taken over from it; or one whose entries are methods of a Python object: the four that are needed, from which the
+ * library makes the others.
  *
  *     all_reduce(address, count, dtype, op)      in place; dtype "f32", …, op "sum", …
  *     group(dtype, sends, receives)              lists of (peer, address, count), dense, started together
@@ -8,6 +9,7 @@
  * Memory is the host's. What a method raises is the failure of the collective, with its text. */
 #include "binding.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,7 +130,19 @@ static void destroy(void *impl)
     free(collectives);
 }
 
-stn_status stnp_comm_create(PyObject *object, int rank, int size, stn_comm **out)
+/** What a capsule holds is nobody else's from now on: its name says so, as for DLPack's. */
+static stn_status take_capsule(PyObject *capsule, stn_comm **out)
+{
+    static const char name[] = "shardtensor.comm";
+    if (!PyCapsule_IsValid(capsule, name))
+        return STN_ERR_ARGUMENT;
+    stn_comm *comm = PyCapsule_GetPointer(capsule, name);
+    PyCapsule_SetName(capsule, "used_shardtensor.comm");
+    *out = comm;
+    return STN_OK;
+}
+
+stn_status stnp_comm_create(PyObject *object, int rank, int size, char *text, size_t text_size, stn_comm **out)
 {
     static const stn_comm_ops ops = {
         .size = sizeof ops,
@@ -139,11 +153,19 @@ stn_status stnp_comm_create(PyObject *object, int rank, int size, stn_comm **out
         .destroy = destroy,
         .host_memory = 1,
     };
+    if (PyCapsule_CheckExact(object)) {
+        stn_status status = take_capsule(object, out);
+        if (status != STN_OK)
+            snprintf(text, text_size, "Context: comm is a capsule that holds no communicator, or one that was taken");
+        return status;
+    }
     struct collectives *collectives = make(object, rank, size);
     if (!collectives)
         return STN_ERR_MEMORY;
     stn_status status = stn_comm_create(&ops, collectives, rank, size, out);
-    if (status != STN_OK)
+    if (status != STN_OK) {
+        snprintf(text, text_size, "Context: comm: rank %d of %d: %s", rank, size, stn_status_text(status));
         destroy(collectives);
+    }
     return status;
 }

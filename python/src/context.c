@@ -91,7 +91,9 @@ PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keyword
     stnp_context *self = allocate(type);
     if (!self)
         return NULL;
-    stn_status status = collectives == Py_None ? STN_OK : stnp_comm_create(collectives, rank, size, &options.comm);
+    stn_status status = STN_OK;
+    if (collectives != Py_None)
+        status = stnp_comm_create(collectives, rank, size, text, sizeof text, &options.comm);
     if (status == STN_OK) {
         Py_BEGIN_ALLOW_THREADS status = stn_context_create(&options, &self->handle);
         if (status != STN_OK)

@@ -61,6 +61,7 @@ FOREIGN = {
     "cJSON.h": ["src/train/*"],
     "fftw3.h": ["src/*fftw*"],
     "Python.h": [],
+    "torch/*": [],
     "netcdf*": [],
     "png.h": [],
 }

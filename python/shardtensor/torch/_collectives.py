@@ -40,8 +40,13 @@ def plain(tensor):
 
 
 class GroupCollectives:
+    """Those of the ranks named, whose group it is. `name`, `members` and `rank` are what shardtensor.torch._c10d asks for,
+    which then serves them in C++ and comes back for subset alone."""
+
     def __init__(self, group, ranks):
         self.group_, self.ranks = group, ranks
+        self.name, self.rank = group.group_name, ranks.index(dist.get_rank())
+        self.members = [dist.get_group_rank(group, rank) for rank in ranks]
 
     @torch.no_grad()
     def all_reduce(self, address, count, dtype, op):
@@ -66,7 +71,7 @@ class GroupCollectives:
 
     @torch.no_grad()
     def group(self, dtype, sends, receives):
-        me, works, own = self.ranks.index(dist.get_rank()), [], []
+        me, works, own = self.rank, [], []
         for peer, address, count in sends:
             part = plain(at(address, count, dtype))
             if peer == me:

@@ -1,20 +1,20 @@
-"""world(): the context of a process, over torch.distributed's default group. Processes of gloo run the cases; this
-program starts them."""
+"""world(): the context of a process, over torch.distributed's default group. Processes of gloo run the cases, with each
+communicator that world() can take; this program starts them."""
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
+from gloo_ranks import communicator, communicators, is_rank, join, run_cases, start
 from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 import shardtensor as st
+import shardtensor.torch._world
 from shardtensor.torch import close, scatter_tensor, world
 
-RANKS = 2
+RANKS = int(os.environ.get("STN_TEST_RANKS", 0))  # of which this process is one
 
 
 def gloo_threads():
@@ -29,6 +29,7 @@ class Processes(TestCase):
 
     def test_one_context_a_process(self):
         self.assertIs(world(), world())
+        self.assertIs(world(), world(communicator()))
         self.assertEqual((world().rank, world().size), (dist.get_rank(), RANKS))
 
     def test_redistributions_and_reductions(self):
@@ -42,9 +43,10 @@ class Processes(TestCase):
                       torch.int8, torch.complex64):
             y = ShardTensor.from_local(torch.arange(4).to(dtype), self.mesh, [Partial("sum")])
             self.close(y.full_tensor(), (RANKS * torch.arange(4)).to(dtype))
-        truth = ShardTensor.from_local(torch.tensor([True, False, True])[:1 + world().rank], self.mesh, [Shard(0)])
+        mine = torch.tensor([True, False, True])[:1 + world().rank]
+        truth = ShardTensor.from_local(mine, self.mesh, [Shard(0)])
         self.assertEqual((bool(truth.any()), bool(truth.all()), truth.full_tensor().tolist()),
-                         (True, False, [True, True, False]))
+                         (True, False, [True, True, False, True, False, True][:3 if RANKS == 2 else 6]))
         self.assertEqual(
             ShardTensor.from_local(torch.tensor([world().rank]), self.mesh, [Partial("max")]).full_tensor().item(),
             RANKS - 1)
@@ -75,7 +77,7 @@ class Processes(TestCase):
         self.close(x.grad, X)
         leaf = ShardTensor.from_dtensor(d)
         self.assertTrue(leaf.is_leaf and leaf.requires_grad)
-        self.assertEqual(leaf._handle.spec.sizes(0), (3, 2))
+        self.assertEqual(leaf._handle.spec.sizes(0), (3, 2) if RANKS == 2 else (2, 2, 1))
         inner = ShardTensor.from_dtensor(d * 2)
         (inner ** 2).sum().backward()
         torch.testing.assert_close(d.grad.full_tensor(), W + 8 * X)
@@ -97,6 +99,7 @@ class Closing(TestCase):
         before = world()
         close()
         self.assertTrue(before.closed)
+        world(communicator())
         self.close(scatter_tensor(numbers(4), 0, mesh, [Shard(0)]), numbers(4))
 
     def test_no_group_is_held_after_closing(self):
@@ -141,45 +144,62 @@ class DataParallel(TestCase):
             self.close(b, a)
 
 
+class Choices(TestCase):
+    def test_one_that_does_not_exist(self):
+        close()
+        self.assertRaisesRegex(ValueError, "got 'mpi', wanted None, 'c10d' or 'python'", world, "mpi")
+
+    def test_another_than_the_one_that_is_there(self):
+        world()
+        other = "python" if communicator() == "c10d" else "c10d"
+        with self.assertRaisesRegex(ValueError, "got '%s', and the context is there already" % other):
+            world(other)
+
+    def test_different_ones_on_two_ranks(self):
+        close()
+        with self.assertRaisesRegex(ValueError, "got 'c10d' on a rank and 'python' on another"):
+            world(("c10d", "python")[dist.get_rank()])
+        self.assertEqual(world().size, RANKS)
+        self.assertIs(world(), world(communicators()[-1]))
+
+    def test_one_that_a_rank_lacks(self):
+        close()
+        kept = shardtensor.torch._world._c10d
+        if dist.get_rank() == 1:
+            shardtensor.torch._world._c10d = lambda: (None, "left out")
+        try:
+            self.assertRaisesRegex(ImportError, ("another rank", "left out")[dist.get_rank()], world, "c10d")
+            self.assertIs(world(), world("python"))
+        finally:
+            shardtensor.torch._world._c10d = kept
+
+
 class Start(unittest.TestCase):
     def test_two_processes(self):
-        self.run_ranks("Processes")
+        self.run_ranks("Processes", 2, communicators())
 
-    def test_two_processes_that_close(self):
-        self.run_ranks("Closing")
+    def test_three_processes(self):
+        self.run_ranks("Processes", 3, communicators()[-1:])
+
+    def test_processes_that_close(self):
+        self.run_ranks("Closing", 2, communicators())
 
     def test_four_processes_of_two_groups(self):
-        self.run_ranks("DataParallel", 4)
+        self.run_ranks("DataParallel", 4, communicators()[-1:])
 
-    def run_ranks(self, cases, n=RANKS):
-        with tempfile.TemporaryDirectory() as folder:
-            runs = []
-            for rank in range(n):
-                environment = {
-                    **os.environ, "STN_TEST_RANK": str(rank), "STN_TEST_STORE": os.path.join(folder, "store"),
-                    "STN_TEST_RANKS": str(n), "STN_TEST_CASES": cases, "GLOO_SOCKET_IFNAME": "lo"
-                }
-                runs.append(
-                    subprocess.Popen([sys.executable, __file__],
-                                     env=environment,
-                                     stdout=subprocess.PIPE,
-                                     stderr=subprocess.STDOUT,
-                                     text=True))
-            texts = [run.communicate(timeout=300)[0] for run in runs]
-        for run, text in zip(runs, texts):
-            self.assertEqual(run.returncode, 0, text)
-            self.assertIn("OK", text)
+    def test_ranks_that_were_told_different_things(self):
+        self.run_ranks("Choices", 2, communicators()[-1:])
+
+    def run_ranks(self, cases, ranks, names):
+        for name in names:
+            with self.subTest(communicator=name):
+                for status, text in start(__file__, cases, ranks, name):
+                    self.assertEqual(status, 0, text)
+                    self.assertIn("OK", text)
 
 
 if __name__ == "__main__":
-    if "STN_TEST_RANK" not in os.environ:
+    if not is_rank():
         unittest.main(defaultTest="Start")
-    dist.init_process_group("gloo",
-                            init_method="file://" + os.environ["STN_TEST_STORE"],
-                            rank=int(os.environ["STN_TEST_RANK"]),
-                            world_size=int(os.environ["STN_TEST_RANKS"]))
-    result = unittest.main(defaultTest=os.environ["STN_TEST_CASES"], exit=False, failfast=True).result
-    close()
-    if dist.is_initialized():
-        dist.destroy_process_group()
-    sys.exit(not result.wasSuccessful())
+    join()
+    sys.exit(run_cases())
