@@ -41,6 +41,12 @@
 #include "ops/cpu/convert_pair_tmpl.h"
 #undef FROM
 
+/* 16 bits as they are: bf16 where that is what is computed in. */
+#define FROM i16
+#define TO i16
+#include "ops/cpu/convert_pair_tmpl.h"
+#undef FROM
+
 /* From i8 and i16 by way of i32. */
 #define FROM i8
 #define TO i32
@@ -72,7 +78,7 @@ const struct stni_convert_kernels STNI_ISA_NAME(stni_convert_kernels) = {{
     [STN_DTYPE_BOOL] = FROM_EVERY(bool),
     [STN_DTYPE_C64] = FROM_EVERY(c64),
     [STN_DTYPE_C128] = FROM_EVERY(c128),
-    [STN_DTYPE_BF16] = {[STN_DTYPE_F32] = f32_to_bf16},
+    [STN_DTYPE_BF16] = {[STN_DTYPE_F32] = f32_to_bf16, [STN_DTYPE_BF16] = i16_to_i16},
     [STN_DTYPE_F16] = {[STN_DTYPE_F32] = f32_to_f16},
     [STN_DTYPE_I32] = {[STN_DTYPE_I64] = i64_to_i32},
     [STN_DTYPE_U8] = {[STN_DTYPE_I64] = i64_to_u8},

@@ -63,15 +63,27 @@ static inline stn_status run_block(const struct stni_pointwise_args *args, int64
     return STN_OK;
 }
 
-/* What is long, or was not looked at yet. */
-static __attribute__((noinline)) stn_status run_any(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n,
-                                                    stni_pointwise_block_fn block)
+static stn_status run_form(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n, stni_pointwise_block_fn block)
 {
     const int64_t bytes = n * (int64_t)stn_dtype_size(args->out.dtype);
     if ((args->one_run || stni_pointwise_is_one_run(args)) && !stni_pointwise_is_streamed(args, bytes))
         return run_block(args, n, block);
     stni_pointwise_tiles(queue, args, block);
     return STN_OK;
+}
+
+static stn_status run_narrow(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n)
+{
+    struct stni_pointwise_args narrow = *args;
+    narrow.compute = STN_DTYPE_BF16;
+    return run_form(queue, &narrow, n, stni_pointwise_block_of(args->op, STN_DTYPE_BF16, queue->isa));
+}
+
+/* What is long, or was not looked at yet. */
+static __attribute__((noinline)) stn_status run_any(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n,
+                                                    stni_pointwise_block_fn block)
+{
+    return stni_pointwise_is_narrow(args) ? run_narrow(queue, args, n) : run_form(queue, args, n, block);
 }
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)

@@ -56,6 +56,13 @@ static inline int stni_pointwise_is_one_run(const struct stni_pointwise_args *ar
     return one_run;
 }
 
+/* Whether the CPU has a block that reads and writes bf16 itself, for operands and results of that dtype whatever their strides: then every layout
+ * gives the same bits. */
+static inline int stni_pointwise_is_narrow(const struct stni_pointwise_args *args)
+{
+    return args->op == STNI_POINTWISE_gelu && args->in[0].dtype == STN_DTYPE_BF16 && args->out.dtype == STN_DTYPE_BF16;
+}
+
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);
 
 /* Dense runs of n elements: operands of one compute type, and `out` of stni_pointwise_result, which may be one of `in` where that is the same.
@@ -72,7 +79,7 @@ struct stni_pointwise_block {
 
 typedef void (*stni_pointwise_block_fn)(const struct stni_pointwise_block *block);
 
-/* The blocks of one list, by compute type; NULL where its rows admit no operand of the type. */
+/* The blocks of one list, by compute type; NULL where its rows admit no operand of the type. Of bf16: the rows of stni_pointwise_is_narrow. */
 struct stni_pointwise_kernels {
     stni_pointwise_block_fn block[STN_DTYPE_COUNT];
 };

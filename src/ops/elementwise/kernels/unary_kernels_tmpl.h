@@ -1,5 +1,5 @@
 /* The blocks of one list of unary functions for the floating types and, where it is analytic, the complex ones. Included with ROWS, the list,
- * KERNELS, the name of the table, and, where a list has one, BLOCK_F32, what stands before the block of f32. */
+ * KERNELS, the name of the table, and, where a list has one, BLOCK_F32, what stands before the block of f32, and BLOCK_BF16, that of bf16. */
 #ifndef ROWS /* read alone */
 #include "ops/elementwise/kernels/exponential.h"
 #define ROWS STNI_EXPONENTIAL_LIST
@@ -44,6 +44,9 @@
 const struct stni_pointwise_kernels STNI_ISA_NAME(KERNELS) = {{
     [STN_DTYPE_F32] = BLOCK_F32,
     [STN_DTYPE_F64] = block_f64,
+#ifdef BLOCK_BF16
+    [STN_DTYPE_BF16] = BLOCK_BF16,
+#endif
 #ifdef ANALYTIC_ROWS
     [STN_DTYPE_C64] = block_c64,
     [STN_DTYPE_C128] = block_c128,
