@@ -5,6 +5,17 @@
 
 PyTypeObject *stnp_op_type;
 
+/** Puts a new op where the context keeps it, unless another thread, which ran while the interpreter was given up, has
+ * put one there: that one stays, since calls use it without a reference. Takes over the reference of `op`. */
+static stnp_op *kept(stnp_context *context, PyObject *name, stnp_op *op)
+{
+    PyObject *known = PyDict_GetItemWithError(context->ops, name);
+    if (!known && !PyErr_Occurred() && PyDict_SetItem(context->ops, name, (PyObject *)op) == 0)
+        known = (PyObject *)op; /* the dict keeps it */
+    Py_DECREF((PyObject *)op);
+    return (stnp_op *)known;
+}
+
 stnp_op *stnp_find_op(stnp_context *context, PyObject *name)
 {
     PyObject *known = PyDict_GetItemWithError(context->ops, name);
@@ -38,9 +49,10 @@ stnp_op *stnp_find_op(stnp_context *context, PyObject *name)
     op->n_outputs = desc->n_outputs - desc->n_private;
     op->in_place = (desc->flags & STN_OP_IN_PLACE) != 0;
     PyObject_GC_Track((PyObject *)op);
-    int failed = stnp_parameters_read(op) < 0 || PyDict_SetItem(context->ops, name, (PyObject *)op) < 0;
-    Py_DECREF((PyObject *)op); /* the dict keeps it */
-    return failed ? NULL : op;
+    if (stnp_parameters_read(op) == 0)
+        return kept(context, name, op);
+    Py_DECREF((PyObject *)op);
+    return NULL;
 }
 
 static int traverse(PyObject *object, visitproc visit, void *arg)

@@ -165,6 +165,24 @@ class Lives(TestCase):
                 thread.join()
             self.assertEqual(sums, [2500.0] * 800)
 
+    def test_threads_that_want_an_op_for_the_first_time_get_one(self):
+        """The others' would be freed under calls that use them."""
+        for _ in range(100):
+            with st.Context() as context:
+                ready, found = threading.Barrier(8), []
+
+                def find():
+                    ready.wait()
+                    found.append(context.op("mul"))
+
+                threads = [threading.Thread(target=find) for _ in range(8)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(len(found), 8)
+                self.assertEqual(len({id(op) for op in found}), 1)
+
     def test_an_interpreter_ends_with_everything_alive(self):
         program = ("import shardtensor as st\n"
                    "c = st.Context(); x = c.factory('ones', c.spec(None, None, (4,), 'f64'))\n"
