@@ -144,7 +144,7 @@ static stn_status compare(const struct stni_pass *pass, int line)
     int64_t *words = pass->lines[line].words;
     STNI_TRY(stni_line_open(pass, line));
     fill_words(pass, line, words);
-    STNI_TRY(stni_comm_agree(pass->lines[line].comm, pass->context->queue, words, STNI_LINE_WORDS, STN_MAX));
+    STNI_TRY(stni_comm_agree_first(pass->lines[line].comm, pass->context->queue, STNI_AGREE_BACKWARD, words, STNI_LINE_WORDS, STN_MAX));
     if (words[STNI_LINE_SLICES] == -words[STNI_LINE_MINUS_SLICES] || !words[STNI_LINE_SEVERAL])
         return STN_OK;
     return words[STNI_LINE_FAILURE] == INT64_MIN ? stni_pass_refuse_slices(pass, line) : stni_pass_tell_beyond(pass, line);

@@ -120,7 +120,7 @@ stn_status stni_joining_agree(const struct stni_joining *j, int64_t n)
 {
     stn_comm *comm;
     STNI_TRY(stni_mesh_comm(j->mesh, (1u << j->mesh->ndim) - 1, &comm));
-    return stni_fail_queue(j->context, stni_comm_agree(comm, j->context->queue, j->words, n, STN_MAX));
+    return stni_fail_queue(j->context, stni_comm_agree_first(comm, j->context->queue, STNI_AGREE_GRADIENTS, j->words, n, STN_MAX));
 }
 
 /* All ranks know that some parameter differs; names the first, with two ranks that have it otherwise. */

@@ -43,7 +43,7 @@ static stn_status count_all(stn_context *context, int64_t *counts)
     counts[context->rank] = count_own(context);
     for (int at = 0; at < context->size; at += COUNTS) {
         const int left = context->size - at, n = left < COUNTS ? left : COUNTS;
-        STNI_TRY(stni_fail_queue(context, stni_comm_agree(context->comm, context->queue, counts + at, n, STN_SUM)));
+        STNI_TRY(stni_fail_queue(context, stni_comm_agree_first(context->comm, context->queue, STNI_AGREE_STREAMS, counts + at, n, STN_SUM)));
     }
     return STN_OK;
 }

@@ -13,8 +13,9 @@ static const double at_once = 10, long_deadline = 60, short_deadline = 1;
 
 enum when { AT_ONCE, BY_THE_DEADLINE };
 
-/* What is left: all can go on; the family is aborted; those who find it abort it, so that ranks outside of the odd one's row get STN_ERR_PEER. */
-enum end { USABLE, ABORTED, ABORTED_ELSEWHERE };
+/* What is left: all can go on; the family is aborted; those who find it abort it, so that ranks outside of the odd one's row, or all but one, get
+ * STN_ERR_PEER. */
+enum end { USABLE, ABORTED, ABORTED_ELSEWHERE, ABORTED_BY_ONE };
 
 struct misuse {
     const char *name;
@@ -245,6 +246,19 @@ static void fails_on_a_slice(stn_context *context, const stn_mesh *mesh, int odd
     stn_backward_many(context, 2, loss, NULL, 0);
 }
 
+/* Each rank waits for the next: 0 on its row for 1, 1 on its column for 3, 3 on its row for 2, 2 on its column for 0. */
+static void circle(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    const int rank = stn_context_rank(context), rows_first = rank == 0 || rank == 3;
+    const stn_mesh *grid = test_mesh(context, 2, 2), *slice[2] = {NULL, NULL};
+    (void)mesh, (void)odd;
+    for (int axis = 0; axis < 2; axis++)
+        CHECK_STATUS(stn_mesh_slice(grid, 1, &axis, &slice[axis]), STN_OK);
+    stn_tensor *x = leaf(context);
+    all_reduce(x, slice[rows_first], STN_SUM);
+    all_reduce(x, slice[!rows_first], STN_SUM);
+}
+
 /* Ranks that do not come */
 
 static void sleeps(stn_context *context, const stn_mesh *mesh, int odd)
@@ -270,6 +284,39 @@ static void scope_has_ended(stn_context *context, const stn_mesh *mesh, int odd)
     }
 }
 
+/* Ranks that come to something else */
+
+static void goes_on(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    stn_tensor *y = all_reduce(leaf(context), mesh, STN_SUM);
+    if (odd)
+        all_reduce(y, mesh, STN_SUM);
+    else
+        stn_backward(total(y));
+}
+
+static void goes_on_to_the_next_step(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    stn_tensor *y = all_reduce(leaf(context), mesh, STN_SUM);
+    if (odd) {
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        stn_scope_begin(context);
+        CHECK_STATUS(stn_backward_many(context, 0, NULL, NULL, 0), STN_OK);
+        all_reduce(leaf(context), mesh, STN_SUM);
+    } else {
+        stn_backward(total(y));
+    }
+}
+
+static void leaves(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    stn_tensor *y = all_reduce(leaf(context), mesh, STN_SUM);
+    if (!odd)
+        stn_backward(total(y));
+}
+
+static const char another_agreement[] = "rank 1 calls all_reduce i64 count 3 sum for a collective of dist.h, rank 0 ";
+
 static const struct misuse misuses[] = {
     {"another reduction", other_op, STN_ERR_MISMATCH, "op prod", AT_ONCE, USABLE},
     {"another dtype", other_dtype, STN_ERR_MISMATCH, "rank 1 calls dist_all_reduce(dtype f32", AT_ONCE, USABLE},
@@ -294,6 +341,10 @@ static const struct misuse misuses[] = {
     {"a slice within a grid", slice_within_a_grid, STN_ERR_MISMATCH, "stn_backward: rank 1 has tensors on slices along x and y", AT_ONCE, USABLE},
     {"a slice", slice_alone, STN_ERR_MISMATCH, "stn_backward: rank 1 has tensors on slices along x and y", AT_ONCE, ABORTED},
     {"a failure on a slice", fails_on_a_slice, STN_ERR_SHAPE, "rank 1: add: ", AT_ONCE, ABORTED_ELSEWHERE},
+    {"another collective in place of the backward", goes_on, STN_ERR_MISMATCH, another_agreement, AT_ONCE, ABORTED},
+    {"the next step in place of the backward", goes_on_to_the_next_step, STN_ERR_MISMATCH, another_agreement, AT_ONCE, ABORTED},
+    {"the end in place of the backward", leaves, STN_ERR_PEER, "rank 1 has destroyed its communicator", AT_ONCE, ABORTED},
+    {"a circle", circle, STN_ERR_MISMATCH, "ranks wait for each other in a circle: rank ", AT_ONCE, ABORTED_BY_ONE},
     {"no backward", sleeps, STN_ERR_PEER, "rank 1 ha", BY_THE_DEADLINE, ABORTED},
     {"a scope that has ended", scope_has_ended, STN_ERR_PEER, "rank 1 ha", BY_THE_DEADLINE, ABORTED},
 };
@@ -304,7 +355,8 @@ static void expect_told(stn_context *context, const struct misuse *m, double too
     const stn_status status = stn_context_take_error(context, text, sizeof text);
     const stn_status wanted = m->end == ABORTED_ELSEWHERE && stn_context_rank(context) > ODD ? STN_ERR_PEER : m->status;
     const int in_time = m->when == AT_ONCE ? took < at_once : took > 0.9 * short_deadline && took < at_once;
-    if (!CHECK(status == wanted || (m->when == BY_THE_DEADLINE && status == STN_ERR_TIMEOUT)) || !CHECK(strstr(text, m->text) != NULL) ||
+    const int is_also_right = (m->when == BY_THE_DEADLINE && status == STN_ERR_TIMEOUT) || (m->end == ABORTED_BY_ONE && status == STN_ERR_PEER);
+    if (!CHECK(status == wanted || is_also_right) || !CHECK(strstr(text, m->text) != NULL) ||
         !CHECK(in_time))
         printf("  %s: rank %d: status %d after %.3g s: %s\n", m->name, stn_context_rank(context), (int)status, took, text);
     else if (stn_context_rank(context) == 0)
@@ -331,7 +383,8 @@ static stn_status body(stn_context *context, void *arg)
     const double start = now();
     m->run(context, mesh, odd);
     const double took = now() - start;
-    if (m->run != slice_alone || stn_context_rank(context) < 2)
+    const int is_concerned = (m->run != slice_alone || stn_context_rank(context) < 2) && !(m->run == leaves && odd);
+    if (is_concerned)
         if (m->when == AT_ONCE || !odd)
             expect_told(context, m, took);
     const stn_status ended = stn_scope_end(context);
@@ -354,10 +407,42 @@ static void every_misuse_is_told_to_all_ranks_in_time(void)
     }
 }
 
+/* Processes know of each other's calls what messages say, their lengths and that somebody leaves: told as soon, in other words. */
+static stn_status elsewhere_body(stn_context *context, void *arg)
+{
+    void (*const run)(stn_context *context, const stn_mesh *mesh, int odd) = *(void (**)(stn_context *, const stn_mesh *, int))arg;
+    const int odd = stn_context_rank(context) == ODD;
+    const stn_mesh *mesh = test_mesh(context, RANKS, 0);
+    char text[512] = "";
+    stn_scope_begin(context);
+    const double start = now();
+    run(context, mesh, odd);
+    const double took = now() - start;
+    if (!(odd && run == leaves)) {
+        const stn_status status = stn_context_take_error(context, text, sizeof text);
+        CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
+        CHECK(strstr(text, "rank 1") != NULL || strstr(text, "a message from rank ") != NULL);
+        CHECK(took < at_once);
+        if (stn_context_rank(context) == 0)
+            printf("  %.4f s: %s\n", took, text);
+    }
+    stn_scope_end(context);
+    return STN_OK;
+}
+
+static void ranks_that_are_elsewhere_are_told_at_once(void)
+{
+    static void (*runs[])(stn_context *context, const stn_mesh *mesh, int odd) = {goes_on, goes_on_to_the_next_step, leaves};
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = long_deadline};
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
+        CHECK_STATUS(test_launch(RANKS, &options, elsewhere_body, &runs[i]), STN_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_misuse_is_told_to_all_ranks_in_time", every_misuse_is_told_to_all_ranks_in_time},
+        {"ranks_that_are_elsewhere_are_told_at_once", ranks_that_are_elsewhere_are_told_at_once},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -45,9 +45,14 @@ static stn_status agree(stn_comm *comm, stn_queue *queue, const struct stni_coll
 
 stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int64_t n, stn_reduce_op op)
 {
+    return stni_comm_agree_first(comm, queue, STNI_AGREE_FURTHER, words, n, op);
+}
+
+stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agreement what, int64_t *words, int64_t n, stn_reduce_op op)
+{
     const int64_t most = STN_MAX_AGREE / (int64_t)sizeof *words;
     for (int64_t at = 0; at < n; at += most) {
-        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = op, .host = 1,
+        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = op, .host = 1, .root = (int)what,
                                        .send = words + at, .recv = words + at, .count = n - at < most ? n - at : most};
         STNI_TRY(agree(comm, queue, &coll));
     }

@@ -10,6 +10,15 @@ static const char *const names[STNI_COLL_COUNT] = {
     "broadcast",  "all_to_all", "group",      "exchange", "barrier",
 };
 
+static const char *const agreements[STNI_AGREEMENTS] = {
+    [STNI_AGREE_CALL] = "stn_agree",
+    [STNI_AGREE_DIST] = "a collective of dist.h",
+    [STNI_AGREE_BACKWARD] = "stn_backward",
+    [STNI_AGREE_RANDOM] = "a comparison of random streams",
+    [STNI_AGREE_GRADIENTS] = "stn_grad_all_reduce",
+    [STNI_AGREE_STREAMS] = "a file of random streams",
+};
+
 static const char *const op_names[STN_REDUCE_OP_COUNT] = {"sum", "avg", "prod", "min", "max"};
 
 /* Which arguments a collective has beside its buffers. */
@@ -46,7 +55,8 @@ int stni_coll_describe(const struct stni_coll *coll, char *text, size_t size)
         snprintf(op, sizeof op, " %s", (unsigned)coll->op < STN_REDUCE_OP_COUNT ? op_names[coll->op] : "?");
     if (has & HAS_ROOT)
         snprintf(root, sizeof root, " root %d", coll->root);
-    return snprintf(text, size, "%s%s%s%s%s", names[coll->kind], dtype, count, op, root);
+    const int what = coll->kind == STNI_COLL_ALL_REDUCE && coll->root > 0 && coll->root < STNI_AGREEMENTS ? coll->root : 0;
+    return snprintf(text, size, "%s%s%s%s%s%s%s", names[coll->kind], dtype, count, op, root, what ? " for " : "", what ? agreements[what] : "");
 }
 
 int64_t stni_counts_sum(const int64_t *counts, int n)

@@ -10,7 +10,7 @@ struct stni_coll {
     enum stni_coll_kind kind;
     stn_dtype dtype;
     stn_reduce_op op;
-    int root;
+    int root; /* of an agreement of words: which one it is, a stni_agreement */
     int64_t count; /* of one buffer; for collectives with `counts`, their sum */
     const void *send;
     void *recv;

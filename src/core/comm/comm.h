@@ -39,6 +39,18 @@ struct stni_call_record {
     int root;
 };
 
+/* What ranks agree on first: where they are in their programs. One that comes to another agreement is told apart by it, whatever the words. */
+enum stni_agreement {
+    STNI_AGREE_FURTHER, /* on something that they have met for */
+    STNI_AGREE_CALL,
+    STNI_AGREE_DIST,
+    STNI_AGREE_BACKWARD,
+    STNI_AGREE_RANDOM,
+    STNI_AGREE_GRADIENTS,
+    STNI_AGREE_STREAMS,
+    STNI_AGREEMENTS
+};
+
 struct stni_comm_stats {
     int64_t collectives, messages, bytes_sent;
 };
@@ -121,6 +133,7 @@ stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages
 /* Agreement between hosts, through the communicator's own entries: words[i] = op (SUM, MIN or MAX) over all ranks' words[i]; every rank's bytes, at
  * most STN_MAX_AGREE, become root's. Memory of the host, whatever the device. They wait for the queue, which fails if they do. */
 stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int64_t n, stn_reduce_op op);
+stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agreement what, int64_t *words, int64_t n, stn_reduce_op op);
 stn_status stni_comm_agree_broadcast(stn_comm *comm, stn_queue *queue, void *bytes, size_t n, int root);
 
 stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out);

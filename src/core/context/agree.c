@@ -34,7 +34,7 @@ static stn_status agree(stn_context *context, struct stni_error *report)
 {
     int64_t first = report->status == STN_OK ? nothing : (int64_t)context->rank << 8 | (int64_t)report->status;
     if (context->size > 1)
-        STNI_TRY(stni_comm_agree(context->comm, context->queue, &first, 1, STN_MIN));
+        STNI_TRY(stni_comm_agree_first(context->comm, context->queue, STNI_AGREE_CALL, &first, 1, STN_MIN));
     if (first == nothing)
         return STN_OK;
     if (context->size > 1)

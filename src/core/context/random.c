@@ -106,7 +106,7 @@ static stn_status compare(const stn_mesh *mesh, int64_t stream)
     int ahead, behind;
     int64_t most[2] = {stream, -stream};
     STNI_TRY(stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, &comm));
-    STNI_TRY(stni_comm_agree(comm, context->queue, most, 2, STN_MAX));
+    STNI_TRY(stni_comm_agree_first(comm, context->queue, STNI_AGREE_RANDOM, most, 2, STN_MAX));
     if (most[0] == -most[1])
         return STN_OK;
     STNI_TRY(find(mesh, comm, stream == most[0], &ahead));

@@ -134,7 +134,7 @@ static stn_status meet(const stn_mesh *mesh, stn_comm *comm, stn_status status, 
     stn_context *context = mesh->context;
     const int64_t mine = status == STN_OK ? hash_of(facts) : hash_of_failure(context);
     int64_t words[WORDS] = {status != STN_OK, mine, status == STN_OK ? balance : 0};
-    const stn_status met = stni_comm_agree(comm, context->queue, words, WORDS, STN_SUM);
+    const stn_status met = stni_comm_agree_first(comm, context->queue, STNI_AGREE_DIST, words, WORDS, STN_SUM);
     if (met != STN_OK)
         return comm_failed(context, comm, met);
     const int same = words[HASH] == times(mine, mesh->size); /* and be it a failure */

@@ -106,6 +106,15 @@ struct stni_thread_slot {
     struct stni_thread_mail mail[2];
 };
 
+/* Rank `from` sleeps in an agreement until rank `to` writes *word >= value. On its stack. */
+struct stni_thread_edge {
+    struct stni_thread_edge *next;
+    int from, to; /* in the world */
+    const stni_thread_word *word;
+    uint64_t value;
+    const struct stni_coll *coll;
+};
+
 struct stni_thread_family {
     atomic_int refs;
     atomic_int aborted; /* set after the three fields below are complete */
@@ -113,8 +122,9 @@ struct stni_thread_family {
     stn_status failed_status;
     char failed_text[STNI_ERROR_TEXT];
     struct stni_thread_hook hook;
-    pthread_mutex_t lock; /* of `groups`, their chains and the abort's fields */
+    pthread_mutex_t lock; /* of `groups`, their chains, `edges` and the abort's fields */
     struct stni_thread_group *groups;
+    struct stni_thread_edge *edges; /* of ranks that sleep in an agreement */
     uint64_t last_id;
 };
 
@@ -142,6 +152,7 @@ struct stni_thread_member {
     size_t scratch_bytes;
     struct stni_error error; /* of the collective in progress */
     const void *call;        /* of a group of messages: what is still open */
+    const struct stni_coll *agreement; /* whose peers are waited for; NULL: none */
     enum stni_isa isa; /* of the queue that the collective runs on */
     /* Set for the time of a collective on a device other than the CPU. */
     stn_queue *queue;     /* NULL: the data is in host memory */
@@ -154,7 +165,7 @@ struct stni_thread_member {
 
 /* Waiting (threads_wait.c) */
 
-enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI_WAIT_LATE };
+enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI_WAIT_LATE, STNI_WAIT_CIRCLE /* member->error says which */ };
 
 /* Waits until *word >= value, which rank `peer` of the group will write. Reads the abort flag too where `poll_abort` is set. `*until`: when it is
  * too late, nanoseconds; computed from the member's deadline when it is first needed (0). */
@@ -169,6 +180,12 @@ void stni_thread_wake(struct stni_thread_slot *slot, int by);
 
 /* Wakes the owner of a slot, whatever it waits for. */
 void stni_thread_ring(struct stni_thread_slot *slot);
+
+/* Circles (threads_circle.c) */
+
+/* Before the rank sleeps. @return 1: with those that sleep already it closes a circle, and member->error says which. */
+int stni_thread_edge_add(struct stni_thread_member *member, struct stni_thread_edge *edge);
+void stni_thread_edge_remove(struct stni_thread_member *member, const struct stni_thread_edge *edge);
 
 /* Failing (threads_abort.c) */
 

@@ -87,6 +87,8 @@ stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_th
 {
     if (wait == STNI_WAIT_ABORTED)
         return stni_thread_fail_aborted(member);
+    if (wait == STNI_WAIT_CIRCLE)
+        return stni_thread_fail_kept(member);
     char call[96], who[300];
     stni_coll_describe(coll, call, sizeof call);
     if (wait == STNI_WAIT_GONE)
