@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdalign.h>
 
-enum { LANES = 256, FEW = 4 };
+enum { LANES = 256, FEW = 4, EXTREMA = 16 /* elements that are compared with an extremum at once */ };
 
 /* Elements as they are stored, and how they become those of the arithmetic or come from them. */
 struct side {

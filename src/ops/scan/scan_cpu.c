@@ -1,7 +1,8 @@
 /* The CPU's kernels of scans. Lines that lie side by side in memory are scanned up to LANES at once, row by row, others one by one: memory is read
  * in order either way. Sums of floats are kept in f64 (complex ones in c128), as reductions keep them. Elements of
- * 16-bit floats and of a byte are converted, some at a time. */
+ * 16-bit floats and of a byte are converted, some at a time, but for sums of bytes. */
 #include "ops/scan/scan_block.h"
+#include "ops/scan/scan_bytes.h"
 
 #include "ops/scan/scan_real.h"
 #include "ops/scan/scan_prefix_tmpl.h"
@@ -139,7 +140,8 @@ stn_status stni_scan_cpu(stn_queue *queue, const void *raw)
         [STN_DTYPE_F32] = scan_f32, [STN_DTYPE_F64] = scan_f64, [STN_DTYPE_I64] = scan_i64,
         [STN_DTYPE_I32] = scan_i32, [STN_DTYPE_C64] = scan_c64, [STN_DTYPE_C128] = scan_c128};
     const struct stni_scan_args *args = raw;
-    run_lines(queue, args, of[arithmetic_dtype(args->dtype)]);
+    const int is_byte = args->dtype == STN_DTYPE_U8 || args->dtype == STN_DTYPE_BOOL;
+    run_lines(queue, args, is_byte && args->op == STNI_SCAN_SUM ? scan_bytes : of[arithmetic_dtype(args->dtype)]);
     return STN_OK;
 }
 

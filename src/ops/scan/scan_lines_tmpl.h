@@ -49,12 +49,60 @@ static inline __attribute__((always_inline)) struct STATE(state) NAME(step)(cons
     return now;
 }
 
+/* Whether one of EXTREMA elements takes the place of an extremum. */
+static inline __attribute__((always_inline)) int NAME(any_takes)(const T *x, enum stni_scan_op op, T best)
+{
+    int any = 0;
+    for (int l = 0; l < EXTREMA; l++)
+        any |= (op == STNI_SCAN_MAX ? RE(x[l]) >= RE(best) : RE(x[l]) <= RE(best)) | ISNAN(x[l]);
+    return any;
+}
+
+/* Dense elements of a line, for extrema: where none of some takes the place of the one before, as is rare in a long line, that one is written for
+ * all of them. Returns how many elements are written. */
+static inline __attribute__((always_inline)) int64_t NAME(keep_extremum)(const T *x, enum stni_scan_op op, T best, int64_t index, int64_t n,
+                                                                         T *out, int64_t *indices)
+{
+    int64_t k = 0;
+    for (; k + EXTREMA <= n && !NAME(any_takes)(x + k, op, best); k += EXTREMA) {
+        for (int l = 0; l < EXTREMA; l++)
+            out[k + l] = best;
+        for (int l = 0; l < EXTREMA; l++)
+            indices[k + l] = index;
+    }
+    return k;
+}
+
+/* As join_line, of max and min: what is kept is an element and a number, which need no arithmetic. */
+static inline __attribute__((always_inline)) struct STATE(state) NAME(join_extrema)(const struct stni_scan_args *a, struct NAME(places) at,
+                                                                                    enum stni_scan_op op, int64_t first, int64_t n,
+                                                                                    struct reach r, struct STATE(state) s)
+{
+    const int blocks = (INEXACT || sizeof(T) < sizeof(int64_t)) && r.x_step == 1 && r.y_step == 1 && r.out_step == 1 && !a->reverse;
+    int64_t index = STATE(index)(s), next = a->reverse ? -1 : 1;
+    T best = (T)s.a;
+    for (int64_t k = 0, i = a->reverse ? n - 1 : 0; k < n;) {
+        if (blocks && index >= 0)
+            k = i += NAME(keep_extremum)(at.x + r.x + i, op, best, index, n - i, (T *)at.out + r.out + i, at.indices + r.y + i);
+        for (const int64_t end = n - k < EXTREMA ? n : k + EXTREMA; k < end; k++, i += next) {
+            const T x = at.x[r.x + i * r.x_step];
+            if (index < 0 || (op == STNI_SCAN_MAX ? RE(x) >= RE(best) : RE(x) <= RE(best)) || ISNAN(x))
+                best = x, index = first + i;
+            ((T *)at.out)[r.out + i * r.out_step] = best;
+            at.indices[r.y + i * r.y_step] = index;
+        }
+    }
+    return STATE(state_of)((ACC)best, (ACC)index);
+}
+
 /* n elements of a line, the first of which is the `first`-th of the dim and lies at r, join s. */
 static inline __attribute__((always_inline)) struct STATE(state) NAME(join_line)(const struct stni_scan_args *a, struct NAME(places) at,
                                                                                  enum stni_scan_op op, int stores, int64_t first, int64_t n,
                                                                                  struct reach r, struct STATE(state) s)
 {
     const int64_t next = a->reverse ? -1 : 1;
+    if (ORDERED && stores && (op == STNI_SCAN_MAX || op == STNI_SCAN_MIN) && !a->exclusive)
+        return NAME(join_extrema)(a, at, op, a->first + first, n, r, s);
     for (int64_t k = 0, i = a->reverse ? n - 1 : 0; k < n; k++, i += next)
         s = NAME(step)(a, at, op, 0, stores, first + i, r.x + i * r.x_step, r.y + i * r.y_step, r.out + i * r.out_step, s);
     return s;

@@ -162,6 +162,71 @@ static void nan_wins_and_infinities_do_not_make_one(void)
     test_ranks(3, specials_body, NULL);
 }
 
+enum { LINES = 19, LENGTH = 333 };
+
+/* What element i of line l comes to in a plain loop. With NaNs where the dtype has them, and equal elements. */
+static void loop_over_line(enum kind kind, const double *x, int64_t step, int64_t n, double *out, double *index)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double v = x[i * step], last = i > 0 ? out[(i - 1) * step] : 0;
+        const int takes = i == 0 || isnan(v) || (kind == MAX ? v >= last : v <= last);
+        out[i * step] = kind == SUM ? last + v : takes ? v : last;
+        index[i * step] = takes ? (double)i : index[(i - 1) * step];
+    }
+}
+
+static void check_long(stn_tensor *x, int dim, enum kind kind)
+{
+    double in[LINES * LENGTH], wanted[LINES * LENGTH], index[LINES * LENGTH], got[LINES * LENGTH];
+    stn_tensor *at = NULL, *y = kind == SUM ? stn_cumsum(x, dim) : kind == MAX ? stn_cummax(x, dim, &at) : stn_cummin(x, dim, &at);
+    const int64_t lines = dim == 1 ? LINES : LENGTH, n = dim == 1 ? LENGTH : LINES, step = dim == 1 ? 1 : LENGTH;
+    test_read(stn_cast(x, STN_DTYPE_F64), in, LINES * LENGTH);
+    for (int64_t l = 0; l < lines; l++)
+        loop_over_line(kind, in + l * (dim == 1 ? LENGTH : 1), step, n, wanted + l * (dim == 1 ? LENGTH : 1), index + l * (dim == 1 ? LENGTH : 1));
+    test_read(stn_cast(y, STN_DTYPE_F64), got, LINES * LENGTH);
+    for (int i = 0; i < LINES * LENGTH; i++)
+        CHECK(got[i] == wanted[i] || (isnan(got[i]) && isnan(wanted[i])));
+    if (at) {
+        test_read(stn_cast(at, STN_DTYPE_F64), got, LINES * LENGTH);
+        CHECK_BYTES(got, index, sizeof got);
+    }
+}
+
+/* Lines that are longer than what is compared or converted at once, along and across the memory, whole and cut. */
+static stn_status long_body(stn_context *context, void *arg)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8, STN_DTYPE_BOOL};
+    const int64_t shape[] = {LINES, LENGTH};
+    double values[LINES * LENGTH];
+    (void)arg;
+    for (int d = 0; d < (int)(sizeof dtypes / sizeof *dtypes); d++)
+        for (int cut = 0; cut < 2; cut++) {
+            const stn_placement placement = stn_shard(cut);
+            const stn_spec *spec;
+            for (int i = 0; i < LINES * LENGTH; i++)
+                values[i] = i % 997 == 500 && stni_dtype_is_floating(dtypes[d]) ? (double)NAN : (double)(i * 7919 % 200);
+            stn_scope_begin(context);
+            CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &placement, STN_DTYPE_F64, 2, shape, NULL, &spec),
+                         STN_OK);
+            stn_tensor *x = stn_cast(against_one_tensor(context, spec, values), dtypes[d]);
+            stn_tensor *forms[] = {x, stn_select(stn_stack(2, (stn_tensor *[]){x, x}, 2), 2, 1)}; /* the second with a stride of 2 */
+            for (int form = 0; form < 2; form++)
+                for (int dim = 0; dim < 2; dim++)
+                    for (int k = 0; k < 3; k++)
+                        if (k > 0 || !stni_dtype_is_floating(dtypes[d]))
+                            check_long(forms[form], dim, (const enum kind[]){SUM, MAX, MIN}[k]);
+            stn_spec_release(&spec);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void long_lines_give_what_a_loop_gives(void)
+{
+    test_ranks(1, long_body, NULL);
+    test_ranks(3, long_body, NULL);
+}
+
 /* One total per line and rank travels, whatever the number of elements; a pending sum of floats stays pending, with nothing sent. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
@@ -248,6 +313,7 @@ int main(int argc, char **argv)
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"every_dtype_gives_what_a_loop_gives", every_dtype_gives_what_a_loop_gives},
         {"nan_wins_and_infinities_do_not_make_one", nan_wins_and_infinities_do_not_make_one},
+        {"long_lines_give_what_a_loop_gives", long_lines_give_what_a_loop_gives},
         {"ranks_share_one_total_per_line", ranks_share_one_total_per_line},
         {"a_line_without_elements_has_a_gradient_without_elements", a_line_without_elements_has_a_gradient_without_elements},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
