@@ -1,23 +1,28 @@
-/* Recorded work. A device that records by itself does; for the CPU the kernels of the queue and their arguments are kept here in a list. */
+/* Recorded work. A device that records by itself does; for the CPU the kernels of the queue and their arguments are kept here, one behind the
+ * other in one piece of memory, and run from there in a loop. */
 #include "core/device/capture.h"
 
 #include "core/base/host_alloc.h"
+#include "core/context/context.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* One launch. */
-struct step {
-    struct step *next;
+/* One launch, its arguments behind it. */
+struct record {
     stn_kernel_fn kernel;
-    size_t args_size;
-    max_align_t args[];
+    size_t bytes; /* to the next one: a multiple of the alignment of arguments */
 };
+
+enum { ALIGNMENT = _Alignof(max_align_t) };
+_Static_assert(sizeof(struct record) % ALIGNMENT == 0, "arguments are aligned for every type");
 
 struct stn_graph {
     stn_device *device;
-    void *impl; /* the device's own; NULL: the list */
-    struct step *first, **end;
+    void *impl;              /* the device's own; NULL: the records */
+    char *records;
+    size_t bytes, cap;
+    int64_t n;
     int immediate; /* of the queue, before it recorded */
 };
 
@@ -43,30 +48,52 @@ stn_status stn_queue_capture_begin(stn_queue *queue)
         return status;
     }
     graph->device = device;
-    graph->end = &graph->first;
     graph->immediate = queue->immediate;
     queue->immediate = 0; /* launches take the long way, where they are recorded */
     queue->capture = graph;
     return STN_OK;
 }
 
+/* Space for one record more; NULL without memory. */
+static struct record *reserve(stn_graph *graph, size_t bytes)
+{
+    if (bytes > graph->cap - graph->bytes) {
+        const size_t cap = 2 * graph->cap > graph->bytes + bytes ? 2 * graph->cap : graph->bytes + bytes + 1024;
+        char *records = stni_realloc(graph->records, cap);
+        if (!records)
+            return NULL;
+        graph->records = records;
+        graph->cap = cap;
+    }
+    struct record *record = (void *)(graph->records + graph->bytes);
+    graph->bytes += bytes;
+    graph->n++;
+    return record;
+}
+
 stn_status stni_capture_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
 {
-    stn_graph *graph = queue->capture;
-    struct step *step = stni_malloc(sizeof *step + args_size);
-    if (!step)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: a recorded kernel (%zu bytes)", sizeof *step + args_size);
-    *step = (struct step){.kernel = kernel, .args_size = args_size};
+    const size_t bytes = sizeof(struct record) + (args_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    struct record *record = reserve(queue->capture, bytes);
+    if (!record)
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: a recorded kernel (%zu bytes)", bytes);
+    *record = (struct record){kernel, bytes};
     if (args_size > 0)
-        memcpy(step->args, args, args_size);
-    *graph->end = step;
-    graph->end = &step->next;
+        memcpy(record + 1, args, args_size);
     return STN_OK;
 }
 
+/* What the context has kept already says more. */
 stn_status stni_capture_refuses(stn_queue *queue, const char *what)
 {
+    if (queue->context && queue->context->error.status != STN_OK)
+        return queue->context->error.status;
     return stn_queue_fail(queue, STN_ERR_STATE, "%s while the queue records its work", what);
+}
+
+int stni_capture_is_empty(const stn_graph *graph)
+{
+    return graph->device->is_cpu && graph->n == 0;
 }
 
 stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out)
@@ -87,6 +114,33 @@ stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out)
     return status;
 }
 
+static const struct record *end_of(const stn_graph *graph)
+{
+    return (const void *)(graph->records + graph->bytes);
+}
+
+static const struct record *after(const struct record *record)
+{
+    return (const void *)((const char *)record + record->bytes);
+}
+
+/* All of them as one kernel: what is checked before each launch has been checked once. */
+static stn_status run_records(stn_queue *queue, const void *args)
+{
+    const stn_graph *graph = *(stn_graph *const *)args;
+    for (const struct record *record = (const void *)graph->records; record < end_of(graph); record = after(record))
+        STNI_TRY(record->kernel(queue, record + 1));
+    return STN_OK;
+}
+
+/* For a trace, which tells kernels apart. */
+static stn_status launch_each(stn_graph *graph, stn_queue *queue)
+{
+    for (const struct record *record = (const void *)graph->records; record < end_of(graph); record = after(record))
+        STNI_TRY(stn_queue_launch(queue, record->kernel, record + 1, record->bytes - sizeof *record));
+    return STN_OK;
+}
+
 stn_status stn_graph_launch(stn_graph *graph, stn_queue *queue)
 {
     if (!graph || graph->device != queue->device)
@@ -95,9 +149,12 @@ stn_status stn_graph_launch(stn_graph *graph, stn_queue *queue)
         return (stn_status)atomic_load(&queue->failed);
     if (graph->impl)
         return graph->device->ops->graph_launch(graph->device->impl, graph->impl, queue->impl);
-    for (const struct step *step = graph->first; step; step = step->next)
-        STNI_TRY(stn_queue_launch(queue, step->kernel, step->args, step->args_size));
-    return STN_OK;
+    if (graph->n == 0)
+        return STN_OK;
+    if (queue->capture || atomic_load_explicit(&queue->trace, memory_order_relaxed))
+        return launch_each(graph, queue);
+    atomic_fetch_add_explicit(&queue->kernels, graph->n - 1, memory_order_relaxed);
+    return stn_queue_launch(queue, run_records, &graph, sizeof graph);
 }
 
 void stn_graph_destroy(stn_graph **graph_at)
@@ -107,10 +164,7 @@ void stn_graph_destroy(stn_graph **graph_at)
     stn_graph *graph = *graph_at;
     if (graph->impl)
         graph->device->ops->graph_destroy(graph->device->impl, graph->impl);
-    for (struct step *step = graph->first, *next; step; step = next) {
-        next = step->next;
-        stni_free(step);
-    }
+    stni_free(graph->records);
     stni_free(graph);
     *graph_at = NULL;
 }

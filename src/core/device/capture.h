@@ -10,4 +10,7 @@ stn_status stni_capture_launch(stn_queue *queue, stn_kernel_fn kernel, const voi
 /* Fails a queue that records: `what` cannot be recorded. */
 stn_status stni_capture_refuses(stn_queue *queue, const char *what);
 
+/* 1 where it is known that launching the graph does nothing. */
+int stni_capture_is_empty(const stn_graph *graph);
+
 #endif

@@ -5,6 +5,7 @@
 #include "core/base/cold.h"
 #include "core/device/capture.h"
 #include "core/device/device.h"
+#include "core/device/recording.h"
 #include "core/base/host_alloc.h"
 #include "core/device/trace.h"
 
@@ -149,11 +150,22 @@ stn_status stn_queue_sync(stn_queue *queue)
     return stni_queue_sync_for(queue, STN_SYNC_CALLER);
 }
 
+/* To give memory back the host may wait in a step that is being recorded: what was recorded so far runs before. */
+STNI_COLD static stn_status sync_recording(stn_queue *queue, stn_sync_reason reason)
+{
+    if (!queue->recording || reason != STN_SYNC_MEMORY)
+        return stni_capture_refuses(queue, "the host waited");
+    stni_recording_pause(queue);
+    stn_status status = stni_queue_sync_for(queue, reason);
+    stni_recording_resume(queue);
+    return status == STN_OK ? queue_status(queue) : status;
+}
+
 stn_status stni_queue_sync_for(stn_queue *queue, stn_sync_reason reason)
 {
-    queue->syncs[reason]++;
     if (queue->capture)
-        return stni_capture_refuses(queue, "the host waited");
+        return sync_recording(queue, reason);
+    queue->syncs[reason]++;
     if (!queue->immediate) {
         stn_status status = queue->device->ops->queue_sync(queue->device->impl, queue->impl);
         if (status != STN_OK)

@@ -39,6 +39,7 @@ struct stn_queue {
     _Atomic(struct stni_trace *) trace; /* where runs of kernels are recorded; NULL: nowhere */
     int64_t syncs[STN_SYNC_REASONS]; /* waits of the host */
     stn_graph *capture;              /* what is being recorded; NULL: work runs */
+    struct stni_recording *recording; /* of a step, whose stretch of kernels `capture` is; NULL: of none */
     _Atomic(stn_queue *) follower;   /* a queue that waits for work of this one, and fails with it; NULL: none does */
     struct stn_context *context; /* whose kernels run here, and find there what it keeps for them; NULL: none's */
 };

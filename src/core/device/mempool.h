@@ -39,6 +39,7 @@ struct stni_mempool {
     stn_device *device;
     int immediate; /* the queue is, or was */
     struct stni_mempool_stats stats;
+    struct stni_mempool *next; /* of the context's list, for the pools of captured steps */
     struct stni_mempool_block *blocks; /* all that the device gave */
     size_t n_blocks, cap_blocks;
     struct stni_mempool_class classes[STNI_POOL_CLASSES];
