@@ -4,6 +4,7 @@
 #include "core/context/environment.h"
 #include "core/base/host_alloc.h"
 #include "core/job/job.h"
+#include "core/step/step.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "ops/common/bad_value.h"
@@ -22,6 +23,7 @@ enum { MAX_THREAD_RANKS = 1024 };
 
 static void destroy(stn_context *context)
 {
+    stni_steps_close(context);
     stni_context_drop_graph(context);
     stni_tape_destroy(context);
     stni_place_cache_destroy(context);

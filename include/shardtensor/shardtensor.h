@@ -3,6 +3,7 @@
 #define SHARDTENSOR_H
 
 #include <shardtensor/autograd.h>
+#include <shardtensor/capture.h>
 #include <shardtensor/comm.h>
 #include <shardtensor/context.h>
 #include <shardtensor/device.h>

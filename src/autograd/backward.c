@@ -8,28 +8,21 @@
 #include "core/base/thread_state.h"
 #include "core/base/host_alloc.h"
 #include "core/tensor/scope.h"
+#include "core/redistribute/identity.h"
 #include "core/redistribute/redistribute.h"
 #include "core/device/trace.h"
 
 #include <string.h>
 
-/* A tensor of `spec` filled with `value` (0 or 1): for cotangents that the caller did not give. */
+/* A tensor of `spec` filled with `value` (0 or 1): for cotangents that the caller did not give. The pass's scope owns it. */
 static stn_status constant(stn_context *context, const stn_spec *spec, int value, stn_tensor **out)
 {
-    size_t size = stn_dtype_size(spec->layout.dtype), n = (size_t)spec->local_numel;
-    static const float one_f32[2] = {1, 0};
-    static const double one_f64[2] = {1, 0};
-    static const uint16_t one_bf16 = 0x3f80, one_f16 = 0x3c00;
-    const void *ones[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = one_f32, [STN_DTYPE_F64] = one_f64, [STN_DTYPE_BF16] = &one_bf16,
-                                         [STN_DTYPE_F16] = &one_f16, [STN_DTYPE_C64] = one_f32, [STN_DTYPE_C128] = one_f64};
-    char *data = stni_calloc(n + 1, size);
-    if (!data)
-        return stni_fail_memory(context, "cotangent", n * size);
-    for (size_t i = 0; value && i < n; i++)
-        memcpy(data + i * size, ones[spec->layout.dtype], size);
-    *out = stn_from_host(context, spec, data); /* the pass's scope owns it */
-    stni_free(data);
-    return context->error.status;
+    *out = stn_empty(context, spec);
+    STNI_TRY(context->error.status);
+    void *data = (*out)->data;
+    const stn_dtype dtype = spec->layout.dtype;
+    return stni_fail_queue(context, value ? stni_fill_identity(context->queue, data, spec->local_numel, dtype, STN_PROD)
+                                          : stni_fill_zeros(context->queue, data, spec->local_numel, dtype));
 }
 
 /* Adds a cotangent where an edge leads. Leaves whose gradient a stn_grad does not want are left alone. */

@@ -130,6 +130,8 @@ static stn_status scale(const struct clip *clip, enum stni_update_kind kind, dou
 static stn_status read_sum(const struct clip *clip, double *sum)
 {
     stn_queue *queue = clip->context->queue;
+    STNI_TRY(stni_context_not_captured(clip->context, "a norm or count of gradients for the host",
+                                       "where the host reads no values: pass NULL for it"));
     STNI_TRY(stni_fail_queue(clip->context, stni_queue_copy(queue, sum, clip->sum, sizeof *sum, STNI_COPY_TO_HOST)));
     return stni_context_sync(clip->context, STN_SYNC_VALUES);
 }

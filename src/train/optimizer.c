@@ -164,7 +164,7 @@ stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_parameter
 
 /* Steps */
 
-static struct stni_update_numbers numbers_of(const stn_optimizer *optimizer, const struct stni_parameter *p)
+struct stni_update_numbers stni_optimizer_numbers(const stn_optimizer *optimizer, const struct stni_parameter *p)
 {
     struct stni_update_numbers numbers = optimizer->numbers;
     numbers.rate = p->rate * optimizer->factor;
@@ -178,30 +178,41 @@ static struct stni_update_numbers numbers_of(const stn_optimizer *optimizer, con
     return numbers;
 }
 
-static stn_status step_one(stn_optimizer *optimizer, struct stni_update *update, struct stni_parameter *p)
+/* `counts`: of the step that is being captured, or NULL. */
+static stn_status step_one(stn_optimizer *optimizer, struct stni_update *update, int index, struct stni_optimizer_counts *counts)
 {
+    struct stni_parameter *p = &optimizer->parameters[index];
     stn_tensor *operands[STNI_UPDATE_OPERANDS] = {p->tensor}, *grad;
     uint32_t written = 1;
     STNI_TRY(stni_update_gradient(p->tensor, &grad));
     if (!grad)
         return STN_OK;
     p->steps++;
+    update->index = index;
+    if (counts)
+        stni_optimizer_count(counts, index);
     operands[1] = grad;
     for (int s = 0; s < optimizer->rule->n_state; s++) {
         operands[2 + s] = p->state[s];
         written |= UINT32_C(4) << s;
     }
-    struct stni_update_numbers numbers = numbers_of(optimizer, p);
+    struct stni_update_numbers numbers = stni_optimizer_numbers(optimizer, p);
     return stni_update_add(update, &numbers, 2 + optimizer->rule->n_state, operands, written, grad);
 }
 
 static stn_status step(stn_optimizer *optimizer)
 {
     struct stni_update update;
+    struct stni_update_renewal renewal;
+    struct stni_optimizer_counts *counts = NULL;
     stn_status status = STN_OK;
     stni_update_begin(&update, optimizer->context, optimizer->rule->update);
+    if (optimizer->context->capture) {
+        STNI_TRY(stni_optimizer_record(optimizer, &renewal, &counts));
+        update.renewal = &renewal;
+    }
     for (int i = 0; i < optimizer->n && status == STN_OK; i++)
-        status = step_one(optimizer, &update, &optimizer->parameters[i]);
+        status = step_one(optimizer, &update, i, counts);
     status = stni_update_end(&update, status);
     optimizer->steps += status == STN_OK;
     return status;
@@ -246,6 +257,7 @@ void stn_optimizer_destroy(stn_optimizer **optimizer)
         return;
     for (int i = 0; i < (*optimizer)->n; i++)
         parameter_fini(&(*optimizer)->parameters[i]);
+    stni_optimizer_unlink(*optimizer);
     stni_context_unkeep((*optimizer)->context);
     stni_free((*optimizer)->parameters);
     stni_free(*optimizer);

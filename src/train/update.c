@@ -1,5 +1,7 @@
 #include "train/update.h"
 
+#include "core/base/host_alloc.h"
+#include "core/device/recording.h"
 #include "core/redistribute/redistribute.h"
 #include "dispatch/services.h"
 
@@ -10,6 +12,8 @@
 void stni_update_begin(struct stni_update *update, stn_context *context, enum stni_update_kind kind)
 {
     update->context = context;
+    update->renewal = NULL;
+    update->index = update->first = 0;
     memset(&update->args, 0, sizeof update->args); /* numbers are compared by their bytes */
     update->args.kind = kind;
 }
@@ -39,12 +43,51 @@ static stn_status launch_list(stn_context *context, struct stni_update_args *arg
     return status;
 }
 
+/* A list of a captured step. */
+struct recorded {
+    stn_context *context;
+    struct stni_update_renewal renewal;
+    int index;
+    struct stni_update_args args;
+};
+
+static stn_status launch_again(void *arg)
+{
+    struct recorded *recorded = arg;
+    recorded->renewal.numbers(recorded->renewal.owner, recorded->index, &recorded->args.numbers);
+    return launch_list(recorded->context, &recorded->args);
+}
+
+static stn_status check_again(void *arg)
+{
+    const struct recorded *recorded = arg;
+    return recorded->renewal.check(recorded->renewal.owner);
+}
+
+static void forget(void *arg)
+{
+    struct recorded *recorded = arg;
+    recorded->renewal.release(recorded->renewal.owner);
+    stni_free(recorded);
+}
+
+static stn_status launch_recorded(const struct stni_update *update)
+{
+    struct recorded *recorded = stni_malloc(sizeof *recorded);
+    if (!recorded)
+        return stni_fail_memory(update->context, "a recorded update", sizeof *recorded);
+    *recorded = (struct recorded){update->context, *update->renewal, update->first, update->args};
+    recorded->renewal.retain(recorded->renewal.owner);
+    return stni_recording_call(update->context->queue, &(struct stni_recorded_call){launch_again, forget, recorded, check_again});
+}
+
 static stn_status launch(struct stni_update *update)
 {
     stn_context *context = update->context;
     if (update->args.n == 0)
         return STN_OK;
-    stn_status status = launch_list(context, &update->args);
+    const int records = update->renewal != NULL && stni_recording_is_on(context->queue);
+    stn_status status = records ? launch_recorded(update) : launch_list(context, &update->args);
     drop(update);
     return status;
 }
@@ -70,6 +113,8 @@ stn_status stni_update_add(struct stni_update *update, const struct stni_update_
         if (written >> i & 1)
             tensors[i]->storage->version++;
     }
+    if (args->n == 0)
+        update->first = update->index;
     args->dtype = spec->layout.dtype;
     args->numbers = *numbers;
     args->chunk[args->n] = chunk;

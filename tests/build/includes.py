@@ -17,7 +17,7 @@ import sys
 ORDER = [
     "include/shardtensor",
     "src/core/base", "src/core/device", "src/core/box", "src/core/comm", "src/core/shard", "src/core/context", "src/core/job",
-    "src/core/tensor", "src/core/redistribute",
+    "src/core/tensor", "src/core/redistribute", "src/core/step",
     "src/autograd", "src/dispatch",
     "src/ops/table.h", "src/ops/conv/conv_problem.h", "src/ops/cpu", "src/ops/onednn", "src/ops/cuda", "src/ops/exchange", "src/ops/common",
     "src/ops/placement", "src/ops",

@@ -2,6 +2,8 @@
  * is. They are collectives in one order with the others, so that whatever is under way ends first. */
 #include "core/comm/launch.h"
 
+#include "core/device/recording.h"
+
 #include <string.h>
 
 static int has_entries(const stn_comm_ops *ops)
@@ -36,11 +38,20 @@ stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct st
 
 /* Collectives that the CPU has queued end first: then the calling thread is the only one on the communicator. Those of
  * other devices were called on this thread, whether or not the device has done their work. */
-static stn_status agree(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
+static stn_status agree_now(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     stn_status status = queue->device->is_cpu ? stni_queue_sync_for(queue, STN_SYNC_AGREEMENT)
                                               : (stn_status)atomic_load(&queue->failed);
     return status == STN_OK ? stni_comm_run_here(comm, queue, coll) : stni_comm_fail_for_queue(comm, queue);
+}
+
+/* What the library agrees on in a step that is recorded holds for its repetitions too: they do the same. */
+static stn_status agree(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
+{
+    stni_recording_pause(queue);
+    stn_status status = agree_now(comm, queue, coll);
+    stni_recording_resume(queue);
+    return status;
 }
 
 stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int64_t n, stn_reduce_op op)

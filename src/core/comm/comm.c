@@ -4,6 +4,7 @@
 #include "core/comm/launch.h"
 #include "core/comm/threads/threads.h"
 #include "core/base/host_alloc.h"
+#include "core/device/recording.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,10 +177,9 @@ static stn_status check_subset(stn_comm *comm, const int *ranks, int n_ranks)
 }
 
 /* A subset of an adopted communicator runs and counts where that does; any other has a queue of its own. */
-stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out)
+static stn_status make_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out)
 {
     void *impl;
-    STNI_TRY(check_subset(comm, ranks, n_ranks));
     if (queue->device->is_cpu) { /* collectives that have not run yet come first; a device's have been called */
         STNI_TRY(stni_queue_sync_for(queue, STN_SYNC_GROUP));
         if (comm->side_end)
@@ -198,6 +198,16 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
     (*out)->checks = comm->checks;
     (*out)->exact_sums = comm->exact_sums;
     return STN_OK;
+}
+
+/* Made once, also in a step that is recorded. */
+stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out)
+{
+    STNI_TRY(check_subset(comm, ranks, n_ranks));
+    stni_recording_pause(queue);
+    stn_status status = make_subset(comm, queue, ranks, n_ranks, out);
+    stni_recording_resume(queue);
+    return status;
 }
 
 stn_status stn_comm_subset(stn_comm *comm, const int *ranks, int n_ranks, stn_comm **out)

@@ -102,6 +102,9 @@ static stn_status check_messages(stn_comm *comm, const char *coll, const stn_exc
 static stn_status call(stn_comm *comm, const struct stni_coll *coll, stn_request **request)
 {
     stn_queue *queue;
+    if (comm->queue && comm->queue->recording)
+        return stni_comm_fail(comm, STN_ERR_STATE, "%s: not in a captured step, whose collectives are those of ops: the host would wait for it",
+                              stni_coll_name(coll->kind));
     if (request)
         return stni_comm_launch_request(comm, coll, NULL, request);
     STNI_TRY(stni_comm_main_queue(comm, &queue));

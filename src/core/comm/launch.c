@@ -4,6 +4,7 @@
 
 #include "core/base/host_alloc.h"
 #include "core/device/capture.h"
+#include "core/device/recording.h"
 #include "core/device/trace.h"
 
 #include <string.h>
@@ -256,6 +257,8 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
 {
     if (atomic_load_explicit(&queue->failed, memory_order_acquire))
         return stni_comm_fail_for_queue(comm, queue);
+    if (stni_recording_is_on(queue))
+        return stni_comm_launch_recorded(comm, queue, coll);
     if (queue->capture && queue->device->is_cpu)
         return stni_capture_refuses(queue, "a collective was called");
     if (comm->side_end && queue != comm->side_queue) {

@@ -26,6 +26,9 @@ enum { STNI_REQUEST_NOT_RUN = -1 };
  * queue runs it later. `request`: NULL, or filled by the kernel. */
 stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request);
 
+/* The same as a part of the step that the queue records, without a request. Arrays are copied. */
+stn_status stni_comm_launch_recorded(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
+
 /* Runs a collective of host memory on the calling thread, once nothing of the communicator is under way. */
 stn_status stni_comm_run_here(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 

@@ -72,6 +72,7 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
         return STN_ERR_ARGUMENT;
     if (context->closed)
         return context->error.status;
+    STNI_TRY(stni_context_not_captured(context, "agree", "whose repetitions would not: agree once it has run"));
     struct stni_error report;
     stni_context_sync(context, STN_SYNC_AGREEMENT);
     gather_report(context, status, text, &report);
@@ -83,6 +84,7 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
 
 stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n)
 {
+    STNI_TRY(stni_context_not_captured(context, "an agreement on numbers", "whose repetitions would not agree anew"));
     STNI_TRY(stni_context_sync(context, STN_SYNC_AGREEMENT));
     const stn_status status = context->size > 1 ? stni_comm_agree(context->comm, context->queue, numbers, n, STN_MIN) : STN_OK;
     return status == STN_OK ? STN_OK : stni_fail_rank(context, status, "agree: %s", failure_text(context));

@@ -75,6 +75,7 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
 static stn_status make_memory(stn_context *context)
 {
     STNI_TRY(stni_mempool_create(context->queue, &context->pool));
+    context->own_pool = context->pool;
     context->tensor_slab = stni_slab_create(sizeof(stn_tensor));
     context->storage_slab = stni_slab_create(sizeof(struct stni_storage));
     context->error_block = stni_calloc(1, STNI_ERROR_TENSOR_OFFSET + sizeof(stn_tensor));
@@ -116,6 +117,10 @@ static stn_status keep_module_path(stn_context *context, const char *path)
 /* What handles need, and the context itself. */
 static void free_rest(stn_context *context)
 {
+    for (struct stni_mempool *pool = context->step_pools, *next; pool != NULL; pool = next) {
+        next = pool->next;
+        stni_mempool_destroy(&pool);
+    }
     stni_mempool_destroy(&context->pool);
     stni_slab_destroy(&context->tensor_slab);
     stni_slab_destroy(&context->storage_slab);

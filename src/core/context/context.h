@@ -33,7 +33,11 @@ struct stn_context {
     stn_comm *comm;
     stn_device *device;
     stn_queue *queue;
-    struct stni_mempool *pool;
+    struct stni_mempool *pool; /* of what is made now: own_pool, or that of the step that is being captured */
+    struct stni_mempool *own_pool, *step_pools; /* the latter a list: those of captured steps, and closed ones that handles still need */
+    struct stn_step *capture;  /* being captured; NULL: none is */
+    struct stn_step *steps;    /* that were captured and are not destroyed */
+    int capture_lost;          /* an error was taken since the capture began */
     struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
     int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
     stn_tensor *error_tensor;
@@ -104,6 +108,9 @@ void stni_scope_end_all(stn_context *context);
  * memory go at once; handles keep what they need (slabs, specs, meshes, the device, the registry) until the last one is gone. */
 void stni_context_drop_graph(stn_context *context);
 void stni_context_destroy_core(stn_context *context);
+
+/* STN_ERR_STATE, kept, alike on all ranks, where a step is being captured: of `what`, and why it cannot be a part of one. */
+stn_status stni_context_not_captured(stn_context *context, const char *what, const char *why);
 
 /* Adds or removes a keeper of the context's memory (see `keepers`); removing the last one frees it. Any thread. */
 void stni_context_keep(stn_context *context);

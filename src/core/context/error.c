@@ -20,6 +20,7 @@ stn_status stni_context_take_status(stn_context *context)
         return status;
     context->error.status = STN_OK;
     context->error_agreed = 0;
+    context->capture_lost |= status != STN_OK;
     if (status != STN_OK && atomic_load_explicit(&context->queue->failed, memory_order_relaxed) != STN_OK)
         stni_queue_recover(context->queue);
     return status;
@@ -43,6 +44,16 @@ stn_status stni_context_sync(stn_context *context, stn_sync_reason reason)
     if (context->error.status == STN_OK)
         stni_fail_queue(context, status);
     return context->error.status;
+}
+
+stn_status stni_context_not_captured(stn_context *context, const char *what, const char *why)
+{
+    if (context->capture == NULL)
+        return STN_OK;
+    STNI_TRY(context->error.status);
+    stni_fail(context, STN_ERR_STATE, "%s: not in a captured step, %s", what, why);
+    context->error_agreed = 1;
+    return STN_ERR_STATE;
 }
 
 void stni_context_abort(stn_context *context, stn_status status, const char *text)

@@ -3,14 +3,28 @@
 
 #include <string.h>
 
+static void add_pool(struct stni_mempool *of, stn_stats *stats)
+{
+    const struct stni_mempool_stats *pool = stni_mempool_stats(of);
+    stats->live_bytes += pool->live_bytes;
+    stats->peak_bytes += pool->peak_bytes;
+    stats->reserved_bytes += pool->reserved_bytes;
+    stats->allocations += pool->allocations;
+    stats->allocator_calls += pool->device_calls;
+}
+
 static void add_memory(const stn_context *context, stn_stats *stats)
 {
-    const struct stni_mempool_stats *pool = stni_mempool_stats(context->pool);
-    stats->live_bytes = pool->live_bytes;
-    stats->peak_bytes = pool->peak_bytes;
-    stats->reserved_bytes = pool->reserved_bytes;
-    stats->allocations = pool->allocations;
-    stats->allocator_calls = pool->device_calls;
+    add_pool(context->own_pool, stats);
+    for (struct stni_mempool *pool = context->step_pools; pool != NULL; pool = pool->next)
+        add_pool(pool, stats);
+}
+
+static void reset_pool(struct stni_mempool *of)
+{
+    struct stni_mempool_stats *pool = stni_mempool_stats(of);
+    pool->peak_bytes = pool->live_bytes;
+    pool->allocations = pool->device_calls = 0;
 }
 
 static void add_shard(const stn_context *context, stn_stats *stats)
@@ -57,9 +71,9 @@ void stn_context_stats_reset(stn_context *context)
     if (context == NULL || context->closed)
         return;
     stni_context_reap(context);
-    struct stni_mempool_stats *pool = stni_mempool_stats(context->pool);
-    pool->peak_bytes = pool->live_bytes;
-    pool->allocations = pool->device_calls = 0;
+    reset_pool(context->own_pool);
+    for (struct stni_mempool *pool = context->step_pools; pool != NULL; pool = pool->next)
+        reset_pool(pool);
     context->stats = (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
     context->comm_stats = (struct stni_comm_stats){0};
     atomic_store_explicit(&context->queue->kernels, 0, memory_order_relaxed);
@@ -72,5 +86,5 @@ void stn_context_trim(stn_context *context)
     if (context == NULL || context->closed)
         return;
     stni_context_reap(context);
-    stni_mempool_trim(context->pool);
+    stni_mempool_trim(context->own_pool);
 }

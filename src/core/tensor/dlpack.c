@@ -103,6 +103,7 @@ static stn_status hand_out(stn_tensor *tensor, struct DLManagedTensorVersioned *
 stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out)
 {
     STNI_TRY(check_to(tensor, out));
+    STNI_TRY(stni_context_not_captured(tensor->context, "to_dlpack", "which gives nothing out: do it before or after"));
     if (!tensor->context->queue->immediate)
         STNI_TRY(stni_context_sync(tensor->context, STN_SYNC_EXPORT));
     return hand_out(tensor, out);

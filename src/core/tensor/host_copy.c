@@ -98,7 +98,7 @@ static stn_status fetch_from_device(stn_tensor *tensor, const stn_box *host)
     return status;
 }
 
-static stn_status check_spec(stn_context *context, const char *name, const stn_spec *spec)
+static stn_status check_spec_alone(stn_context *context, const char *name, const stn_spec *spec)
 {
     if (spec == NULL)
         return stni_fail(context, STN_ERR_ARGUMENT, "%s: spec got NULL", name);
@@ -107,13 +107,20 @@ static stn_status check_spec(stn_context *context, const char *name, const stn_s
     return STN_OK;
 }
 
+/* Of what copies from the host's memory. */
+static stn_status check_spec(stn_context *context, const char *name, const stn_spec *spec)
+{
+    STNI_TRY(check_spec_alone(context, name, spec));
+    return stni_context_not_captured(context, name, "whose repetitions would copy the same memory: fill a tensor of before by stn_copy_");
+}
+
 stn_tensor *stn_empty(stn_context *context, const stn_spec *spec)
 {
     if (context == NULL)
         return NULL;
     stni_context_reap(context);
     stn_tensor *tensor;
-    if (context->error.status != STN_OK || check_spec(context, "empty", spec) != STN_OK ||
+    if (context->error.status != STN_OK || check_spec_alone(context, "empty", spec) != STN_OK ||
         stni_tensor_create(context, spec, &tensor) != STN_OK)
         return context->error_tensor;
     return stni_tensor_publish(tensor);
@@ -177,6 +184,7 @@ stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size)
 {
     STNI_TRY(stni_tensor_require(tensor, "to_host: tensor"));
     stn_context *context = tensor->context;
+    STNI_TRY(stni_context_not_captured(context, "to_host", "where the host reads no values: read them once it has run"));
     const stn_spec *spec = tensor->spec;
     size_t bytes = spec->local_bytes;
     if (size != bytes)

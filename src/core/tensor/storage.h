@@ -13,6 +13,7 @@ struct stni_storage {
     uint32_t has_grad;  /* a tensor that has views, or one of them, requires grad or did when it was made */
     uint32_t frozen;    /* 1: nobody changes the memory any more */
     stn_context *context; /* NULL while the slab holds it */
+    struct stni_mempool *pool; /* that the memory goes back to */
     void *data;
     size_t bytes, capacity;      /* requested; what goes to stni_mempool_release (0: not the pool's) */
     void (*release)(void *arg);  /* caller's memory: called on the queue's behalf once earlier work has ended */
@@ -38,6 +39,7 @@ static inline void stni_storage_init(struct stni_storage *storage, stn_context *
     storage->has_grad = 0;
     storage->frozen = 0;
     storage->context = context;
+    storage->pool = context->pool;
     storage->bytes = bytes;
     storage->release = NULL;
     context->stats.live_storages++;
@@ -82,7 +84,7 @@ static inline void stni_storage_free(struct stni_storage *storage)
         return;
     }
     if (storage->capacity > 0)
-        stni_mempool_release(storage->context->pool, storage->data, storage->capacity);
+        stni_mempool_release(storage->pool, storage->data, storage->capacity);
     stni_storage_put_back(storage);
 }
 

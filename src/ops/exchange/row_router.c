@@ -111,6 +111,7 @@ stn_status stni_rows_open(const stn_op_call *call, int plan_slot, const struct s
                            struct stni_rows_plan_args *args, struct stni_rows_route *route)
 {
     *route = (struct stni_rows_route){.call = call};
+    STNI_TRY(stni_context_not_captured(call->context, "indexing along a sharded dim", "for what goes to which rank depends on values"));
     args->n_rows = owners->spec->layout.shape[owners->dim] * rows_each(owners);
     stn_status status = open_ranks(route, plan_slot, owners, args);
     if (status != STN_OK) {

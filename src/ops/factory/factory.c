@@ -2,6 +2,8 @@
 #include "ops/factory/factory.h"
 
 #include "core/base/dtype.h"
+#include "core/base/host_alloc.h"
+#include "core/device/recording.h"
 #include "core/tensor/scope.h"
 #include "core/redistribute/redistribute.h"
 #include "dispatch/services.h"
@@ -53,15 +55,49 @@ static stn_status without_partial(const stn_spec *spec, const stn_spec **out)
     return stni_spec_intern(spec->context, &layout, out);
 }
 
+/* Random numbers in a captured step, whose repetitions draw others. */
+struct drawing {
+    stn_context *context;
+    const stn_mesh *mesh;
+    int is_drawn; /* before the first time */
+    int is_empty; /* no element is this rank's */
+    struct stni_factory_args args;
+};
+
+static stn_status draw(void *arg)
+{
+    struct drawing *d = arg;
+    stn_context *context = d->context;
+    if (!d->is_drawn)
+        STNI_TRY(stni_random_draw(context, d->mesh, &d->args.stream));
+    d->is_drawn = 0;
+    d->args.seed = context->seed;
+    const stn_op *op = context->registry->ops[STNI_OP_factory];
+    return d->is_empty ? STN_OK : stni_slot_launch(op, 0, d->args.dtype, &d->args, sizeof d->args);
+}
+
+static stn_status record_draw(const stn_tensor *tensor, const struct stni_factory_args *args)
+{
+    stn_context *context = tensor->context;
+    struct drawing *d = stni_malloc(sizeof *d);
+    if (!d)
+        return stni_fail_memory(context, "recorded random numbers", sizeof *d);
+    *d = (struct drawing){context, tensor->spec->layout.mesh, 1, tensor->spec->local_numel == 0, *args};
+    return stni_recording_call(context->queue, &(struct stni_recorded_call){draw, stni_free, d, NULL});
+}
+
 static stn_status launch(stn_tensor *tensor, struct stni_factory_args *args)
 {
     const stn_spec *spec = tensor->spec;
+    const int records = args->value >= STNI_FACTORY_UNIFORM && stni_recording_is_on(tensor->context->queue);
     if (spec->local_numel == 0)
-        return STN_OK;
+        return records ? record_draw(tensor, args) : STN_OK;
     args->dtype = spec->layout.dtype;
     memcpy(args->shape, spec->layout.shape, sizeof spec->layout.shape);
     memcpy(args->offset, spec->local_offset, sizeof spec->local_offset);
     stni_tensor_box(tensor, &args->dst);
+    if (records)
+        return record_draw(tensor, args);
     const stn_op *op = tensor->context->registry->ops[STNI_OP_factory];
     return stni_slot_launch(op, 0, args->dtype, args, sizeof *args);
 }

@@ -33,6 +33,7 @@ static stn_status gather_told(stn_context *context, const struct told *own, stru
 {
     struct stni_storage *buffer = NULL;
     size_t bytes = (size_t)context->size * sizeof *all;
+    STNI_TRY(stni_context_not_captured(context, "from_local with sizes that ranks ask each other for", "whose sizes have to be known: give them"));
     STNI_TRY(stni_storage_create(context, bytes + sizeof *own, &buffer));
     char *sent = (char *)buffer->data + bytes;
     stn_queue *queue = context->queue;

@@ -48,6 +48,7 @@ stn_status stni_sort_copy_in(const stn_op_call *call, const void *from, size_t b
 stn_status stni_sort_swap_begin(struct stni_sort_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim, uint32_t axes)
 {
     *swap = (struct stni_sort_swap){.call = call, .spec = spec, .dim = dim};
+    STNI_TRY(stni_context_not_captured(call->context, "sorting along a sharded dim", "for what goes to which rank depends on values"));
     STNI_TRY(stni_mesh_comm(spec->layout.mesh, axes, &swap->comm));
     swap->p = swap->comm->size;
     STNI_TRY(allocate_host(swap));

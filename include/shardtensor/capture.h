@@ -1,0 +1,65 @@
+/* Captured steps: a step of a training or a solver is called once, while what it does is recorded, and then repeated without being called.
+ *
+ *     stn_capture_begin(context);
+ *     stn_scope_begin(context);
+ *     stn_tensor *loss = stn_mse_loss(stn_linear(input, weight, bias), target, NULL, STN_REDUCE_MEAN);
+ *     stn_backward(loss);
+ *     stn_optimizer_step(optimizer);
+ *     stn_optimizer_zero_grad(optimizer);
+ *     stn_scope_end_keep(context, loss, &loss);
+ *     stn_capture_end(context, &step);             // one step has been made
+ *     for (int i = 1; i < n; i++) {
+ *         stn_copy_(input, next_input(i));          // the same tensors, filled anew
+ *         stn_step_run(step);                       // one step more
+ *         stn_item(loss, &value);
+ *     }
+ *
+ * While a step is captured it is made, as it would be otherwise. Repeating it runs the same kernels and collectives in the same order on the
+ * same memory: shapes, layouts and numbers that were passed to calls stay what they were. Tensors that live when the capture begins are its
+ * inputs and what it changes in place; those that live when it ends are its outputs, which every repetition writes anew. Tensors that it made and
+ * released on the way keep their memory for the repetitions. Gradients are such tensors: a step that begins without them and ends by
+ * stn_optimizer_zero_grad makes them each time; one that adds to gradients of before would add to those, as they were, each time.
+ *
+ * What changes with each step goes on in the repetitions: an optimizer counts its steps and uses its rates as they are then, random numbers are drawn
+ * anew. What the host does between calls is not repeated: values that were read, hooks, counters of the caller.
+ *
+ * Not in a captured step, and refused by name on all ranks alike: what reads values or waits (stn_item, stn_to_host, stn_agree), what copies from the
+ * host's memory (stn_from_host), what depends on values for its sizes (sorting and indexing along a sharded dim), and collectives of communicators
+ * that the caller calls itself. */
+#ifndef SHARDTENSOR_CAPTURE_H
+#define SHARDTENSOR_CAPTURE_H
+
+#include <shardtensor/context.h>
+
+STN_BEGIN_DECLS
+
+typedef struct stn_step stn_step;
+
+/** Begins to capture a step: what is called until stn_capture_end is done and recorded. One step at a time.
+ *
+ * Memory of all tensors that live now stays reserved until the step is destroyed, also where they are released before: release first what the
+ * step does not need. Collective: every rank of the world calls it at the same place; nothing is sent.
+ * @return STN_ERR_STATE (a step is being captured, or this is called inside an op), STN_ERR_UNSUPPORTED (the device cannot record),
+ *  STN_ERR_MEMORY, or the kept error. A failure is kept, and stn_capture_end still has to be called: the other ranks meet there. */
+STN_API stn_status stn_capture_begin(stn_context *context);
+
+/** Ends the capture. A failure of one rank since it began is every rank's, and no rank gets a step. Waits for the queue.
+ *
+ * Collective: over the world, one agreement (stn_agree).
+ * @param out  the step, the caller's; written on success only.
+ * @return STN_ERR_STATE (no step is being captured; an error was taken meanwhile), STN_ERR_ARGUMENT, or what failed first. */
+STN_API stn_status stn_capture_end(stn_context *context, stn_step **out);
+
+/** Makes the step once more, behind what is on the queue. Tensors that it writes count as changed in place.
+ *
+ * Collective: as the captured step was. Every rank runs the same step at the same place.
+ * @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (its context or its optimizer was destroyed, a step is being captured, the seed of its random
+ *  numbers was changed, memory that it writes was made immutable), what a kernel or collective returned, or the kept error. */
+STN_API stn_status stn_step_run(stn_step *step);
+
+/** Gives up a step and the memory that only it needed; sets it to NULL. Accepts NULL. Waits for the queue. On the context's thread, also once
+ *  the context is destroyed. Local. */
+STN_API void stn_step_destroy(stn_step **step);
+
+STN_END_DECLS
+#endif
