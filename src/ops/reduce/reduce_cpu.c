@@ -159,16 +159,20 @@ static void clear(struct reduction *r, int64_t lanes)
             acc[i] = a->op == STNI_REDUCTION_amax ? -above : above - 1;
 }
 
-/* Sums and products are the first row, which the others join: so the sign of a zero stays. */
+/* Sums and products of rows are the first row, which the others join: so the sign of a zero stays. Those of lines, whose accumulators are few, begin
+ * with what changes nothing, of floating sums -0, so that what is read divides as the line does. */
 static int begin(struct reduction *r, const char *in, int64_t lanes)
 {
     const struct stni_tile tile = {1, lanes, lanes, 1, 0, r->lane_in, 0, 0};
     const enum stni_reduction op = r->args->op;
-    if (op == STNI_REDUCTION_sum || op == STNI_REDUCTION_prod) {
+    double *acc = (double *)r->acc;
+    if (r->run == 0 && (op == STNI_REDUCTION_sum || op == STNI_REDUCTION_prod)) {
         r->convert->pair[r->acc_dtype][r->args->in_dtype](r->acc, in, &tile);
         return 1;
     }
     clear(r, lanes);
+    for (int64_t i = 0; i < lanes && op == STNI_REDUCTION_sum && r->acc_dtype == STN_DTYPE_F64; i++)
+        acc[i] = -0.0;
     return 0;
 }
 
