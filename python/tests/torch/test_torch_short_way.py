@@ -99,7 +99,7 @@ class ShortWay(TestCase):
         self.close(view, X.t())
         self.assertRaises((RuntimeError, ValueError), x.add_, x[:, :2])
 
-    @on_ranks(2)
+    @on_ranks(1)
     def test_handlers_of_users_come_first_below_autograd(self, mesh):
         x, seen = spread(numbers(4), mesh, Shard(0)), []
         x.add_(x), x.add_(x)
