@@ -3,6 +3,7 @@
 #include "core/context/context.h"
 #include "core/context/environment.h"
 #include "core/base/host_alloc.h"
+#include "core/device/trace.h"
 #include "core/job/job.h"
 #include "core/step/step.h"
 #include "dispatch/place_cache.h"
@@ -87,7 +88,7 @@ struct launch {
     stn_launch_options options; /* with what the environment adds */
     stn_rank_main main;
     void *arg;
-    const char *trace;         /* where traces go; NULL: there are none */
+    struct stni_environment_trace trace;
     struct stni_error refused; /* why no rank runs: known to each before it has a context */
 };
 
@@ -122,15 +123,17 @@ static stn_status check_writable(stn_context *context, const char *path)
 static stn_status run_main(const struct launch *launch, stn_context *context)
 {
     char path[4096];
-    if (!launch->trace)
+    if (launch->trace.nvtx)
+        STNI_TRY(stn_trace_nvtx(context, 1));
+    if (!launch->trace.prefix)
         return launch->main(context, launch->arg);
-    snprintf(path, sizeof path, "%s.%d.json", launch->trace, context->rank);
+    snprintf(path, sizeof path, "%s.%d.json", launch->trace.prefix, context->rank);
     STNI_TRY(check_writable(context, path));
     STNI_TRY(stn_trace_align_clocks(context));
     stn_context_stats_reset(context); /* counters are those of a run without a trace */
     STNI_TRY(stn_trace_begin(context));
     stn_status status = launch->main(context, launch->arg), traced = STN_OK;
-    if (context->trace) /* else the program has ended it itself */
+    if (stni_trace_records(context->trace)) /* else the program has ended it itself */
         traced = stn_trace_end(context, path);
     return status != STN_OK ? status : traced;
 }

@@ -17,6 +17,13 @@ STN_API stn_status stn_trace_range_begin(stn_context *context, const char *text)
 /** Ends the innermost band; does nothing where none is open. Local. @return STN_ERR_ARGUMENT (NULL). */
 STN_API stn_status stn_trace_range_end(stn_context *context);
 
+/** Ranges of NVTX, which Nsight Systems shows beside the GPU's work: on (1) or off (0, as at first). One for each op, redistribution and
+ *  collective and for each band, by the names that traces have, in the domain "shardtensor", on the thread that calls it (collectives of a worker
+ *  queue: on that queue's). No trace has to be on. Off, they cost nothing beside what a trace that is off costs. stn_launch switches them on where
+ *  STN_NVTX=1 is set. Waits for the queue. Local. @return STN_ERR_ARGUMENT (NULL), STN_ERR_UNSUPPORTED (a build without NVTX's headers),
+ *  STN_ERR_MEMORY. */
+STN_API stn_status stn_trace_nvtx(stn_context *context, int on);
+
 /** Finds out by how much this rank's clock differs from rank 0's: traces that are written from now on have times of rank 0's clock, so that those of
  *  several machines lie side by side. Ranks of one machine have one clock. On others it is known to half of the shortest of 8 round trips. stn_launch
  *  does it where STN_TRACE is set.

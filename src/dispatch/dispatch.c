@@ -446,21 +446,22 @@ INLINE stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, co
     return status == STN_OK ? STN_OK : fail_call(op->context, status, n_in, in, n_out, out);
 }
 
-STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
-                                            stn_tensor **out)
+STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
     stn_context *context = op->context;
     struct stni_trace *trace = context->trace;
     const int64_t start = stni_trace_span_begin(trace);
     const struct stni_comm_stats before = context->comm_stats;
+    const int records = stni_trace_records(trace), marked = stni_trace_mark_begin(trace, op->desc->name);
     struct stni_trace_args args = {0};
-    stni_trace_arg_tensors(&args, "in", n_in, in); /* as they are before an op that changes them in place */
+    stni_trace_arg_tensors(&args, "in", records ? n_in : 0, in); /* as they are before an op that changes them in place */
     const char *around = stni_trace_enter(trace, op->desc->name);
     stn_status status = dispatch(op, n_in, in, attrs, n_out, out);
+    stni_trace_mark_end(marked);
     if (trace != context->trace) /* a handler has ended it */
         return status;
     stni_trace_enter(trace, around);
-    stni_trace_arg_tensors(&args, "out", n_out, out);
+    stni_trace_arg_tensors(&args, "out", records ? n_out : 0, out);
     args.bytes = context->comm_stats.bytes_sent - before.bytes_sent;
     args.messages = context->comm_stats.messages - before.messages;
     stni_trace_add_args(trace, STNI_TRACE_OP, op->desc->name, start, &args);
@@ -468,8 +469,7 @@ STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tens
     return status;
 }
 
-STNI_COLD static stn_status dispatch_promoted(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
-                                              stn_tensor **out)
+STNI_COLD static stn_status dispatch_promoted(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
 {
     stn_tensor *promoted[STN_MAX_INPUTS];
     op->context->busy++; /* specs stay meanwhile */

@@ -145,7 +145,7 @@ static stn_status coll_kernel(stn_queue *queue, const void *args);
 static stn_status queued_kernel(stn_queue *queue, const void *args);
 
 /* The trace gets a span that describes the collective. The span that the queue would record says only that a kernel ran. */
-STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, const struct call *call)
+static stn_status run_recorded(struct stni_trace *trace, stn_queue *queue, const struct call *call)
 {
     const stn_comm *comm = call->comm;
     const struct stni_coll *coll = call->coll;
@@ -163,6 +163,15 @@ STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queu
     stni_trace_name_kernel(trace, coll_kernel, "");
     stni_trace_name_kernel(trace, queued_kernel, "");
     stni_trace_add_args(trace, STNI_TRACE_COLL, stni_coll_name(coll->kind), start, &args);
+    return status;
+}
+
+STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, const struct call *call)
+{
+    int64_t waited;
+    const int marked = stni_trace_mark_begin(trace, stni_coll_name(call->coll->kind));
+    const stn_status status = stni_trace_records(trace) ? run_recorded(trace, queue, call) : run_counted(queue, call, &waited);
+    stni_trace_mark_end(marked);
     return status;
 }
 

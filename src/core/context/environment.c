@@ -12,7 +12,7 @@ extern char **environ;
 
 struct filled {
     stn_context_options *options;
-    const char **trace;
+    struct stni_environment_trace *trace;
 };
 
 static const char *const levels[] = {"error", "warning", "info", "debug"};
@@ -93,8 +93,13 @@ static int read_without(const char *text, struct filled *filled)
 
 static int read_trace(const char *text, struct filled *filled)
 {
-    *filled->trace = text;
+    filled->trace->prefix = text;
     return 1;
+}
+
+static int read_nvtx(const char *text, struct filled *filled)
+{
+    return read_int(text, 0, 1, &filled->trace->nvtx);
 }
 
 static const struct row {
@@ -109,12 +114,14 @@ static const struct row {
     {"STN_ISA", read_isa, "an instruction set"},
     {"STN_WITHOUT", read_without, "libraries"},
     {"STN_TRACE", read_trace, "the beginning of a file's name"},
+    {"STN_NVTX", read_nvtx, "0 or 1"},
 };
 
-stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, const char **trace, struct stni_error *error)
+stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, struct stni_environment_trace *trace,
+                                struct stni_error *error)
 {
     struct filled filled = {options, trace};
-    *trace = NULL;
+    *trace = (struct stni_environment_trace){0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *text = get(arg, rows[i].name);
         if (text && text[0] && !rows[i].read(text, &filled))
@@ -161,9 +168,9 @@ static const char *from_process(void *arg, const char *name)
     return getenv(name);
 }
 
-stn_status stni_environment_fill_here(stn_context_options *options, const char **trace, struct stni_error *error)
+stn_status stni_environment_fill_here(stn_context_options *options, struct stni_environment_trace *trace, struct stni_error *error)
 {
-    *trace = NULL;
+    *trace = (struct stni_environment_trace){0};
     STNI_TRY(stni_environment_check_names((const char *const *)environ, error));
     return stni_environment_fill(from_process, NULL, options, trace, error);
 }

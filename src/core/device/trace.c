@@ -1,6 +1,8 @@
 /* Recording spans. */
 #include "core/device/trace_spans.h"
 
+#include "core/device/nvtx.h"
+
 #include "core/context/context.h"
 #include "core/base/host_alloc.h"
 
@@ -16,22 +18,40 @@ stn_status stni_trace_create(struct stni_trace **out)
     if (!trace)
         return STN_ERR_MEMORY;
     pthread_mutex_init(&trace->mutex, NULL);
+    trace->records = 1;
     *out = trace;
     return STN_OK;
+}
+
+static void forget_spans(struct stni_trace *trace)
+{
+    for (int64_t i = 0; i < trace->n; i++) {
+        stni_free(trace->spans[i].own_name);
+        stni_free(trace->spans[i].args);
+    }
+    stni_free(trace->spans);
+    trace->spans = NULL;
+    trace->n = trace->cap = trace->dropped = trace->live_bytes = 0;
+}
+
+/* The innermost band first. */
+static void end_marks(struct stni_trace *trace)
+{
+    for (int i = trace->n_ranges < STNI_TRACE_RANGES ? trace->n_ranges : STNI_TRACE_RANGES; i-- > 0;) {
+        stni_trace_mark_end(trace->ranges[i].is_marked);
+        trace->ranges[i].is_marked = 0;
+    }
 }
 
 void stni_trace_destroy(struct stni_trace **trace)
 {
     if (!*trace)
         return;
+    end_marks(*trace);
     pthread_mutex_destroy(&(*trace)->mutex);
-    for (int64_t i = 0; i < (*trace)->n; i++) {
-        stni_free((*trace)->spans[i].own_name);
-        stni_free((*trace)->spans[i].args);
-    }
     for (int i = 0; i < (*trace)->n_ranges && i < STNI_TRACE_RANGES; i++)
         stni_free((*trace)->ranges[i].name);
-    stni_free((*trace)->spans);
+    forget_spans(*trace);
     stni_free((*trace)->kernels);
     stni_free(*trace);
     *trace = NULL;
@@ -74,8 +94,18 @@ static struct stni_trace_span *span_new(struct stni_trace *trace)
     return &trace->spans[trace->n++];
 }
 
+static void drop(struct stni_trace_span *span)
+{
+    stni_free(span->own_name);
+    stni_free(span->args);
+}
+
 static void add(struct stni_trace *trace, struct stni_trace_span span)
 {
+    if (!trace->records) {
+        drop(&span);
+        return;
+    }
     span.end = stni_trace_now();
     pthread_mutex_lock(&trace->mutex);
     span.thread = thread_number(trace);
@@ -83,10 +113,8 @@ static void add(struct stni_trace *trace, struct stni_trace_span span)
     if (slot)
         *slot = span;
     pthread_mutex_unlock(&trace->mutex);
-    if (!slot) {
-        stni_free(span.own_name);
-        stni_free(span.args);
-    }
+    if (!slot)
+        drop(&span);
 }
 
 void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start, int64_t bytes)
@@ -113,7 +141,7 @@ void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category cate
 
 void stni_trace_add_memory(struct stni_trace *trace, int64_t live_bytes)
 {
-    if (live_bytes == trace->live_bytes)
+    if (!trace->records || live_bytes == trace->live_bytes)
         return;
     trace->live_bytes = live_bytes;
     add(trace, (struct stni_trace_span){.name = "live bytes", .start = stni_trace_now(), .bytes = live_bytes, .category = STNI_TRACE_MEMORY});
@@ -221,7 +249,7 @@ void stni_trace_range_begin(struct stni_trace *trace, const char *name)
     if (trace->n_ranges++ >= STNI_TRACE_RANGES)
         return;
     struct stni_trace_range *range = &trace->ranges[trace->n_ranges - 1];
-    *range = (struct stni_trace_range){stni_malloc(strlen(name) + 1), stni_trace_now()};
+    *range = (struct stni_trace_range){stni_malloc(strlen(name) + 1), stni_trace_now(), stni_trace_mark_begin(trace, name)};
     if (range->name)
         strcpy(range->name, name);
 }
@@ -231,8 +259,28 @@ void stni_trace_range_end(struct stni_trace *trace)
     if (trace->n_ranges == 0 || trace->n_ranges-- > STNI_TRACE_RANGES)
         return;
     const struct stni_trace_range *range = &trace->ranges[trace->n_ranges];
+    stni_trace_mark_end(range->is_marked);
     add(trace, (struct stni_trace_span){.name = range->name ? range->name : "range", .own_name = range->name, .start = range->start,
                                         .category = STNI_TRACE_RANGE});
+}
+
+int stni_trace_records(const struct stni_trace *trace)
+{
+    return trace && trace->records;
+}
+
+int stni_trace_mark_begin(const struct stni_trace *trace, const char *name)
+{
+    const int marks = trace && trace->marks;
+    if (marks)
+        stni_nvtx_push(name);
+    return marks;
+}
+
+void stni_trace_mark_end(int is_begun)
+{
+    if (is_begun)
+        stni_nvtx_pop();
 }
 
 /* With the mutex held, or after recording. */
@@ -277,20 +325,41 @@ stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void 
 
 /* What the caller of tracing sees. Works on a context that has failed too: then a trace is wanted most. */
 
+/* What is to be switched on, with nothing on the queue that reads its switches. */
+static stn_status find_or_create(stn_context *context, const char *call)
+{
+    if (context->trace) {
+        stni_queue_sync_for(context->queue, STN_SYNC_TRACE);
+        return STN_OK;
+    }
+    if (stni_trace_create(&context->trace) != STN_OK)
+        return stni_fail(context, STN_ERR_MEMORY, "%s: out of memory", call);
+    context->trace->records = 0;
+    return STN_OK;
+}
+
 stn_status stn_trace_begin(stn_context *context)
 {
     if (!context)
         return STN_ERR_ARGUMENT;
     if (context->closed)
         return context->error.status;
-    if (context->trace)
+    if (stni_trace_records(context->trace))
         return stni_fail(context, STN_ERR_STATE, "trace_begin: a trace is on already");
-    if (stni_trace_create(&context->trace) != STN_OK)
-        return stni_fail(context, STN_ERR_MEMORY, "trace_begin: out of memory");
+    STNI_TRY(find_or_create(context, "trace_begin"));
+    context->trace->records = 1;
     stni_trace_set_clock_offset(context->trace, context->clock_offset);
     stni_trace_add_memory(context->trace, stni_mempool_stats(context->pool)->live_bytes);
     atomic_store(&context->queue->trace, context->trace);
     return STN_OK;
+}
+
+/* After a switch: the trace goes where both are off. */
+static void use_or_destroy(stn_context *context)
+{
+    if (!context->trace->marks && !context->trace->records)
+        stni_trace_destroy(&context->trace);
+    atomic_store(&context->queue->trace, context->trace);
 }
 
 stn_status stn_trace_end(stn_context *context, const char *path)
@@ -301,14 +370,34 @@ stn_status stn_trace_end(stn_context *context, const char *path)
         return context->error.status;
     if (!path)
         return stni_fail(context, STN_ERR_ARGUMENT, "trace_end: path got NULL");
-    if (!context->trace)
+    if (!stni_trace_records(context->trace))
         return stni_fail(context, STN_ERR_STATE, "trace_end: no trace is on");
     stni_queue_sync_for(context->queue, STN_SYNC_TRACE);
     atomic_store(&context->queue->trace, NULL);
     stn_status status = stni_trace_write(context->trace, context->rank, path);
-    stni_trace_destroy(&context->trace);
+    forget_spans(context->trace);
+    context->trace->records = 0;
+    use_or_destroy(context);
     if (status != STN_OK)
         return stni_fail(context, status, "trace_end: cannot write \"%s\"", path);
+    return STN_OK;
+}
+
+stn_status stn_trace_nvtx(stn_context *context, int on)
+{
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return context->error.status;
+    if (on && !stni_nvtx_open())
+        return stni_fail(context, STN_ERR_UNSUPPORTED, "trace_nvtx: this build has no NVTX (-Dnvtx)");
+    if ((on != 0) == (context->trace && context->trace->marks))
+        return STN_OK;
+    STNI_TRY(find_or_create(context, "trace_nvtx"));
+    if (!on)
+        end_marks(context->trace);
+    context->trace->marks = on != 0;
+    use_or_destroy(context);
     return STN_OK;
 }
 

@@ -19,6 +19,7 @@ enum stni_trace_category {
     STNI_TRACE_CATEGORY_COUNT
 };
 
+/* One that records spans. */
 stn_status stni_trace_create(struct stni_trace **out);
 void stni_trace_destroy(struct stni_trace **trace);
 
@@ -49,6 +50,13 @@ void stni_trace_arg_tensors(struct stni_trace_args *args, const char *key, int n
 
 void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
                          const struct stni_trace_args *args);
+
+/* Whether spans are kept, or the trace is on for ranges of NVTX alone. NULL: 0. */
+int stni_trace_records(const struct stni_trace *trace);
+
+/* A range of NVTX on the calling thread, where those are on. Begin returns whether there is one, which end is told: the trace may be gone by then. */
+int stni_trace_mark_begin(const struct stni_trace *trace, const char *name);
+void stni_trace_mark_end(int is_begun);
 
 /* How many bytes of memory are live now; nothing is recorded where that is what it was. */
 void stni_trace_add_memory(struct stni_trace *trace, int64_t live_bytes);

@@ -26,10 +26,12 @@ struct stni_trace_kernel {
 struct stni_trace_range {
     char *name;
     int64_t start;
+    int is_marked; /* a range of NVTX is open for it */
 };
 
 struct stni_trace {
     pthread_mutex_t mutex;
+    int records, marks; /* spans are kept; ranges of NVTX are on: one of the two, or both. Set while nothing runs */
     struct stni_trace_span *spans;
     int64_t n, cap, dropped;
     struct stni_trace_kernel *kernels;

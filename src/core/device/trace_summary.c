@@ -232,6 +232,6 @@ stn_status stn_trace_summary(stn_context *context, char *text, size_t size)
         return STN_ERR_ARGUMENT;
     if (text && size > 0)
         text[0] = '\0';
-    STNI_TRY(stn_agree(context, context->trace ? STN_OK : STN_ERR_STATE, "trace_summary: no trace is on"));
+    STNI_TRY(stn_agree(context, stni_trace_records(context->trace) ? STN_OK : STN_ERR_STATE, "trace_summary: no trace is on"));
     return summary(context, text, text ? size : 0);
 }

@@ -263,9 +263,13 @@ static stn_status change(stn_tensor *tensor, const stn_spec *spec, int same_chun
     return STN_OK;
 }
 
+static const char *move_name(int same_chunks)
+{
+    return same_chunks ? "reorder" : "redistribute";
+}
+
 /* Recorded beside from and to: for which op. */
-STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way,
-                                          stn_tensor **out)
+static stn_status change_recorded(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way, stn_tensor **out)
 {
     stn_context *context = tensor->context;
     const struct stni_comm_stats before = context->comm_stats;
@@ -279,9 +283,19 @@ STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *sp
     STNI_TRY(change(tensor, spec, same_chunks, way, out));
     args.bytes = context->comm_stats.bytes_sent - before.bytes_sent;
     args.messages = context->comm_stats.messages - before.messages;
-    stni_trace_add_args(context->trace, STNI_TRACE_MOVE, same_chunks ? "reorder" : "redistribute", start, &args);
+    stni_trace_add_args(context->trace, STNI_TRACE_MOVE, move_name(same_chunks), start, &args);
     stni_trace_add_memory(context->trace, stni_mempool_stats(context->pool)->live_bytes);
     return STN_OK;
+}
+
+STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way, stn_tensor **out)
+{
+    const struct stni_trace *trace = tensor->context->trace;
+    const int marked = stni_trace_mark_begin(trace, move_name(same_chunks));
+    const stn_status status = stni_trace_records(trace) ? change_recorded(tensor, spec, same_chunks, way, out)
+                                                        : change(tensor, spec, same_chunks, way, out);
+    stni_trace_mark_end(marked);
+    return status;
 }
 
 /* The same logical value: whoever differentiates the result differentiates the tensor. */

@@ -29,27 +29,29 @@ static void no_log(void *arg, stn_log_level level, int rank, const char *text)
 static void nothing_set_changes_nothing(void)
 {
     stn_context_options options = {.size = sizeof options}, same = options;
-    const char *trace = "";
+    struct stni_environment_trace trace = {.prefix = ""};
     CHECK_STATUS(stni_environment_fill(look_up, (struct variable[]){{"STN_LOG", ""}, {"STN_OTHER", "1"}, {0}}, &options, &trace, NULL), STN_OK);
     CHECK_BYTES(&options, &same, sizeof options);
-    CHECK(trace == NULL);
+    CHECK(trace.prefix == NULL && trace.nvtx == 0);
 }
 
 static void what_the_caller_has_set_wins(void)
 {
     stn_context_options options = {.size = sizeof options, .threads = 2, .deadline_seconds = 5, .checks = 1, .log = no_log,
                                    .log_level = STN_LOG_INFO}, same = options;
-    const char *trace;
-    struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "0"}, {"STN_LOG", "debug"}, {"STN_TRACE", "here"}, {0}};
+    struct stni_environment_trace trace;
+    struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "0"}, {"STN_LOG", "debug"}, {"STN_TRACE", "here"},
+                             {"STN_NVTX", "1"}, {0}};
     CHECK_STATUS(stni_environment_fill(look_up, all, &options, &trace, NULL), STN_OK);
     CHECK_BYTES(&options, &same, sizeof options);
-    CHECK_STR(trace, "here");
+    CHECK_STR(trace.prefix, "here");
+    CHECK_I64(trace.nvtx, 1);
 }
 
 static void what_is_open_is_filled(void)
 {
     stn_context_options options = {.size = sizeof options};
-    const char *trace;
+    struct stni_environment_trace trace;
     struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "1"}, {"STN_LOG", "debug"}, {"STN_ISA", "base"},
                              {"STN_WITHOUT", "fftw"}, {0}};
     CHECK_STATUS(stni_environment_fill(look_up, all, &options, &trace, NULL), STN_OK);
@@ -58,7 +60,7 @@ static void what_is_open_is_filled(void)
     CHECK_I64(options.threads, 8);
     CHECK_NEAR(options.deadline_seconds, -1, 0);
     CHECK_I64(options.checks, 1);
-    CHECK(options.log != NULL && options.log_level == STN_LOG_DEBUG && trace == NULL);
+    CHECK(options.log != NULL && options.log_level == STN_LOG_DEBUG && trace.prefix == NULL);
 }
 
 static void what_is_not_understood_is_refused_with_what_would_be(void)
@@ -79,7 +81,7 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stn_context_options options = {.size = sizeof options, .threads = 1, .deadline_seconds = 1, .checks = 1, .log = no_log};
         struct stni_error error = {.status = STN_OK};
-        const char *trace;
+        struct stni_environment_trace trace;
         struct variable one[] = {{bad[i].name, bad[i].value}, {0}};
         CHECK_STATUS(stni_environment_fill(look_up, one, &options, &trace, &error), STN_ERR_ARGUMENT);
         CHECK(strstr(error.text, bad[i].name) != NULL && strstr(error.text, bad[i].value) != NULL);
