@@ -35,29 +35,37 @@ static __attribute__((noinline)) void NAME(store_apart)(T *y, const ACC *v, int6
         y[l * c] = STORE(v[l]);
 }
 
-/* Block i of tensor `which`; lanes beyond its width get `fill`. */
-static inline struct NAME(lanes) NAME(load)(const struct strip *s, int which, const T *x, int64_t i, ACC fill)
+/* Block i of tensor `which`; lanes beyond its width get `fill`. Into an array: a struct that is returned may be copied in halves of vectors, for
+ * which the loads of whole ones wait. */
+static inline void NAME(load)(ACC *restrict v, const struct strip *s, int which, const T *x, int64_t i, ACC fill)
 {
     int64_t c = s->c[which], w = i + 1 < s->blocks ? s->full : s->last;
-    struct NAME(lanes) out;
     x += s->at[which] + i * s->step[which];
     if (c == 1 && w == LANES)
         for (int l = 0; l < LANES; l++)
-            out.v[l] = LOAD(x[l]);
+            v[l] = LOAD(x[l]);
     else
-        NAME(load_apart)(out.v, x, c, w, fill);
-    return out;
+        NAME(load_apart)(v, x, c, w, fill);
 }
 
-static inline void NAME(store)(const struct strip *s, T *y, int64_t i, const struct NAME(lanes) *values)
+static inline void NAME(store)(const struct strip *s, T *y, int64_t i, const ACC *values)
 {
     int64_t c = s->c[SOFTMAX_OUT], w = i + 1 < s->blocks ? s->full : s->last;
     y += s->at[SOFTMAX_OUT] + i * s->step[SOFTMAX_OUT];
     if (c == 1 && w == LANES)
         for (int l = 0; l < LANES; l++)
-            y[l] = STORE(values->v[l]);
+            y[l] = STORE(values[l]);
     else
-        NAME(store_apart)(y, values->v, c, w);
+        NAME(store_apart)(y, values, c, w);
+}
+
+/* How many blocks from the first on are LANES contiguous elements, in tensor `which`: their loops have no branch, and keep maxima and sums in
+ * registers. */
+static inline int64_t NAME(whole_blocks)(const struct strip *s, int which)
+{
+    if (s->c[which] != 1 || s->full != LANES)
+        return 0;
+    return s->last == LANES ? s->blocks : s->blocks - 1;
 }
 
 /* Results of lines: one number, or one per lane. */
@@ -79,13 +87,22 @@ static inline void NAME(keep)(const struct strip *s, void *stat, const struct NA
         to[l] = values->v[l];
 }
 
-static inline struct NAME(lanes) NAME(max_of)(const struct strip *s, const void *x)
+static inline struct NAME(lanes) NAME(max_of)(const struct strip *s, const T *x)
 {
     struct NAME(lanes) m = NAME(all)(-(ACC)INFINITY);
-    for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, -(ACC)INFINITY);
+    const int64_t whole = NAME(whole_blocks)(s, SOFTMAX_X), step = s->step[SOFTMAX_X];
+    const T *from = x + s->at[SOFTMAX_X];
+    for (int64_t i = 0; i < whole; i++)
+#pragma omp simd
+        for (int l = 0; l < LANES; l++) {
+            const ACC v = LOAD(from[i * step + l]);
+            m.v[l] = v > m.v[l] ? v : m.v[l];
+        }
+    for (int64_t i = whole; i < s->blocks; i++) {
+        ACC v[LANES];
+        NAME(load)(v, s, SOFTMAX_X, x, i, -(ACC)INFINITY);
         for (int l = 0; l < LANES; l++)
-            m.v[l] = v.v[l] > m.v[l] ? v.v[l] : m.v[l];
+            m.v[l] = v[l] > m.v[l] ? v[l] : m.v[l];
     }
     if (!s->along)
         return m;
@@ -106,17 +123,33 @@ static inline struct NAME(lanes) NAME(total)(const struct strip *s, struct NAME(
 }
 
 /* The sums of exp(x - max). Where T is exact, `out`, unless it is NULL, keeps the terms for scale_by; else that computes them again. */
-static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const void *x, void *out, const struct NAME(lanes) *max)
+static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const T *x, T *out, const struct NAME(lanes) *max)
 {
     struct NAME(lanes) sum = NAME(all)(0);
-    for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, -(ACC)INFINITY);
+    const int keeps = !HALF && out != NULL;
+    const int64_t whole = keeps && NAME(whole_blocks)(s, SOFTMAX_OUT) == 0 ? 0 : NAME(whole_blocks)(s, SOFTMAX_X);
+    const int64_t step = s->step[SOFTMAX_X], out_step = s->step[SOFTMAX_OUT];
+    const T *from = x + s->at[SOFTMAX_X];
+    T *to = keeps ? out + s->at[SOFTMAX_OUT] : NULL;
+    for (int64_t i = 0; i < whole; i++) {
+        ACC v[LANES];
+#pragma omp simd
         for (int l = 0; l < LANES; l++) {
-            v.v[l] = MATH(exp_negative)(v.v[l] - max->v[l]);
-            sum.v[l] += v.v[l];
+            v[l] = MATH(exp_negative)(LOAD(from[i * step + l]) - max->v[l]);
+            sum.v[l] += v[l];
         }
-        if (!HALF && out)
-            NAME(store)(s, out, i, &v);
+        for (int l = 0; l < LANES && keeps; l++)
+            to[i * out_step + l] = STORE(v[l]);
+    }
+    for (int64_t i = whole; i < s->blocks; i++) {
+        ACC v[LANES];
+        NAME(load)(v, s, SOFTMAX_X, x, i, -(ACC)INFINITY);
+        for (int l = 0; l < LANES; l++) {
+            v[l] = MATH(exp_negative)(v[l] - max->v[l]);
+            sum.v[l] += v[l];
+        }
+        if (keeps)
+            NAME(store)(s, out, i, v);
     }
     return NAME(total)(s, sum);
 }
@@ -129,10 +162,11 @@ static inline void NAME(subtract_log)(const struct strip *s, const void *x, void
     for (int l = 1; l < LANES && !s->along; l++)
         less.v[l] = MATH(log)(total->v[l]);
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, 0);
+        ACC v[LANES];
+        NAME(load)(v, s, SOFTMAX_X, x, i, 0);
         for (int l = 0; l < LANES; l++)
-            v.v[l] = (v.v[l] - max->v[l]) - less.v[l];
-        NAME(store)(s, out, i, &v);
+            v[l] = (v[l] - max->v[l]) - less.v[l];
+        NAME(store)(s, out, i, v);
     }
 }
 
@@ -143,10 +177,11 @@ static inline void NAME(scale_by)(const struct strip *s, const void *x, void *ou
     for (int l = 0; l < LANES; l++)
         inverse.v[l] = (ACC)1 / total->v[l];
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) v = NAME(load)(s, HALF ? SOFTMAX_X : SOFTMAX_OUT, HALF ? x : out, i, 0);
+        ACC v[LANES];
+        NAME(load)(v, s, HALF ? SOFTMAX_X : SOFTMAX_OUT, HALF ? x : out, i, 0);
         for (int l = 0; l < LANES; l++)
-            v.v[l] = (HALF ? MATH(exp_negative)(v.v[l] - max->v[l]) : v.v[l]) * inverse.v[l];
-        NAME(store)(s, out, i, &v);
+            v[l] = (HALF ? MATH(exp_negative)(v[l] - max->v[l]) : v[l]) * inverse.v[l];
+        NAME(store)(s, out, i, v);
     }
 }
 
@@ -154,9 +189,11 @@ static inline struct NAME(lanes) NAME(dot_of)(const struct strip *s, const void 
 {
     struct NAME(lanes) sum = NAME(all)(0);
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) a = NAME(load)(s, SOFTMAX_X, x, i, 0), b = NAME(load)(s, SOFTMAX_Y, y, i, 0);
+        ACC a[LANES], b[LANES];
+        NAME(load)(a, s, SOFTMAX_X, x, i, 0);
+        NAME(load)(b, s, SOFTMAX_Y, y, i, 0);
         for (int l = 0; l < LANES; l++)
-            sum.v[l] += a.v[l] * b.v[l];
+            sum.v[l] += a[l] * b[l];
     }
     return NAME(total)(s, sum);
 }
@@ -165,9 +202,10 @@ static inline struct NAME(lanes) NAME(plain_sum)(const struct strip *s, const vo
 {
     struct NAME(lanes) sum = NAME(all)(0);
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) v = NAME(load)(s, SOFTMAX_X, x, i, 0);
+        ACC v[LANES];
+        NAME(load)(v, s, SOFTMAX_X, x, i, 0);
         for (int l = 0; l < LANES; l++)
-            sum.v[l] += v.v[l];
+            sum.v[l] += v[l];
     }
     return NAME(total)(s, sum);
 }
@@ -176,10 +214,12 @@ static inline struct NAME(lanes) NAME(plain_sum)(const struct strip *s, const vo
 static inline void NAME(apply_log_to)(const struct strip *s, const void *x, const void *y, void *out, const struct NAME(lanes) *sum)
 {
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) a = NAME(load)(s, SOFTMAX_X, x, i, 0), b = NAME(load)(s, SOFTMAX_Y, y, i, 0);
+        ACC a[LANES], b[LANES];
+        NAME(load)(a, s, SOFTMAX_X, x, i, 0);
+        NAME(load)(b, s, SOFTMAX_Y, y, i, 0);
         for (int l = 0; l < LANES; l++)
-            a.v[l] -= MATH(exp)(b.v[l]) * sum->v[l];
-        NAME(store)(s, out, i, &a);
+            a[l] -= MATH(exp)(b[l]) * sum->v[l];
+        NAME(store)(s, out, i, a);
     }
 }
 
@@ -187,10 +227,12 @@ static inline void NAME(apply_to)(const struct strip *s, const void *x, const vo
                                   const struct NAME(lanes) *dot)
 {
     for (int64_t i = 0; i < s->blocks; i++) {
-        struct NAME(lanes) a = NAME(load)(s, SOFTMAX_X, x, i, 0), b = NAME(load)(s, SOFTMAX_Y, y, i, 0);
+        ACC a[LANES], b[LANES];
+        NAME(load)(a, s, SOFTMAX_X, x, i, 0);
+        NAME(load)(b, s, SOFTMAX_Y, y, i, 0);
         for (int l = 0; l < LANES; l++)
-            a.v[l] = b.v[l] * (a.v[l] - dot->v[l]);
-        NAME(store)(s, out, i, &a);
+            a[l] = b[l] * (a[l] - dot->v[l]);
+        NAME(store)(s, out, i, a);
     }
 }
 
