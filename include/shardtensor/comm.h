@@ -107,6 +107,10 @@ typedef struct stn_comm_ops {
     /** Optional: how long this rank has waited for its peers in all collectives of `impl` so far, nanoseconds: before what is sent to it came and
      *  what it sends was taken, without the time that moving takes. Called on the thread that runs the collectives, between them. */
     int64_t (*waited)(void *impl);
+    /** Optional: 1 where data is on its way without a core of this rank's, as between machines, and the entries may be called on a thread of the
+     *  library's beside the caller's. Ops that choose for themselves go on meanwhile (stn_set_halo_overlap); requests are there in any case. The
+     *  same at any time; ranks may differ. Any thread. */
+    int (*beside)(void *impl);
 } stn_comm_ops;
 
 /** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.

@@ -127,6 +127,19 @@ STN_API stn_status stn_scope_end_keep_all(stn_context *context, int n, stn_tenso
 /** The next stn_scope_end of the innermost scope agrees (stn_agree), so that value errors become known on all ranks. Local. */
 STN_API void stn_scope_agree(stn_context *context);
 
+/* Work beside the caller */
+
+/** When a convolution over a sharded dim computes what needs no halo while its halo is on its way. */
+typedef enum stn_halo_overlap {
+    STN_HALO_OVERLAP_WHERE_IT_PAYS, /* by the communicator, the bytes of the halo and the work that needs none */
+    STN_HALO_OVERLAP_NEVER,
+    STN_HALO_OVERLAP_ALWAYS /* wherever there is such work, also where the ranks' own cores move the data */
+} stn_halo_overlap;
+
+/** Chooses it for the ops that are called from now on; WHERE_IT_PAYS at first. Results, messages and bytes are the same in any case, and
+ *  ranks may choose differently. Local. @return STN_ERR_ARGUMENT where `when` is none of the three. */
+STN_API stn_status stn_set_halo_overlap(stn_context *context, stn_halo_overlap when);
+
 /* Launching ranks */
 
 typedef stn_status (*stn_rank_main)(stn_context *context, void *arg);

@@ -1,6 +1,8 @@
-/* A training step whose gradients are reduced while the backward goes on, and whose sharded weights are gathered before they are wanted, beside one
- * that does both when it has to: between two thread ranks; under mpirun between the job's; over a wire that takes time and no core. */
+/* What goes on beside the caller, and the same without: a training step whose gradients are reduced while the backward goes on, and whose sharded
+ * weights are gathered before they are wanted, or when it has to; convolutions (overlap_conv.c). Between two thread ranks; under mpirun between the
+ * job's; over a wire that takes time and no core. */
 #include "bench.h"
+#include "overlap.h"
 #include "wire.h"
 
 #include <math.h>
@@ -173,7 +175,7 @@ static stn_status rank_main(stn_context *context, void *arg)
         if (status != STN_OK || ended != STN_OK)
             return status != STN_OK ? status : ended;
     }
-    return STN_OK;
+    return overlap_convolutions(step.bench, context, step.over);
 }
 
 /* Thread ranks, or those of the job that mpirun has started. */

@@ -78,6 +78,12 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
     return STN_OK;
 }
 
+static int beside(void *impl)
+{
+    (void)impl;
+    return 1;
+}
+
 static const stn_comm_ops ops = {
     .size = sizeof ops,
     .name = "wire",
@@ -88,6 +94,7 @@ static const stn_comm_ops ops = {
     .destroy = free,
     .agree = agree,
     .agree_broadcast = agree_broadcast,
+    .beside = beside,
 };
 
 stn_status wire_create(int size, double seconds_per_message, double bytes_per_second, stn_comm **out)

@@ -151,6 +151,13 @@ int64_t stni_comm_waited(const stn_comm *comm)
     return ops->size > offsetof(stn_comm_ops, waited) && ops->waited ? ops->waited(comm->impl) : -1;
 }
 
+/* What goes through the host makes the caller wait where it begins. */
+int stni_comm_goes_beside(const stn_comm *comm, const stn_queue *queue)
+{
+    const stn_comm_ops *ops = comm->ops;
+    return ops->size > offsetof(stn_comm_ops, beside) && ops->beside && !stni_comm_needs_host(comm, queue) && ops->beside(comm->impl);
+}
+
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text)
 {
     if (comm->ops->abort)

@@ -142,6 +142,9 @@ stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, 
  * them. */
 int64_t stni_comm_waited(const stn_comm *comm);
 
+/* 1 where this rank's cores are free while collectives on `queue` move data, and those may run on a thread beside the caller's. */
+int stni_comm_goes_beside(const stn_comm *comm, const stn_queue *queue);
+
 /* Tells the family that this rank failed. Any thread. */
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text);
 

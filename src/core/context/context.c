@@ -292,6 +292,18 @@ stn_queue *stn_context_queue(stn_context *context)
     return context->queue;
 }
 
+stn_status stn_set_halo_overlap(stn_context *context, stn_halo_overlap when)
+{
+    if (context == NULL)
+        return STN_ERR_ARGUMENT;
+    if (context->error.status != STN_OK)
+        return context->error.status;
+    if ((unsigned)when > STN_HALO_OVERLAP_ALWAYS)
+        return stni_fail(context, STN_ERR_ARGUMENT, "set_halo_overlap: when got %d, wanted 0 to %d", (int)when, STN_HALO_OVERLAP_ALWAYS);
+    context->halo_overlap = when;
+    return STN_OK;
+}
+
 stn_comm *stn_context_comm(stn_context *context)
 {
     if (!context->closed)

@@ -67,6 +67,7 @@ struct stn_context {
     int no_grad, no_sync; /* depths */
     stn_promotion promotion; /* of local tensors beside tensors on a mesh */
     int reproducible_sums; /* sums of floating numbers are exact, rounded once */
+    stn_halo_overlap halo_overlap;
     int busy;             /* ops under way: while above 0, unreferenced specs are not collected */
     stn_value_record *values; /* what kernels saw out of range since the last agreement: pinned memory, the device's, or values_here */
     stn_value_record *values_on_device; /* the same where it is the device's, which the host copies into values_here; else NULL */

@@ -1,7 +1,5 @@
 #include "ops/conv/conv_fetch.h"
 
-#include "ops/exchange/halo.h"
-
 #include <string.h>
 
 static int boxes_at(const void *arg, const int *coordinate, struct stni_halo_box *boxes)
@@ -82,7 +80,7 @@ int stni_conv_exchanges(const struct stni_conv_reader *reader)
 }
 
 stn_status stni_conv_fetch(const struct stni_conv_images *images, const struct stni_conv_reader *reader, const struct stni_conv_plan *plan,
-                           const stn_tensor *source, uint64_t own, struct stni_conv_image *buffers)
+                           const stn_tensor *source, uint64_t own, int64_t work, struct stni_conv_image *buffers, struct stni_halo_way *way)
 {
     const struct stni_conv *conv = reader->conv;
     int64_t channels = source->spec->local_shape[stni_conv_channel_dim(conv)];
@@ -96,5 +94,5 @@ stn_status stni_conv_fetch(const struct stni_conv_images *images, const struct s
         STNI_TRY(stni_conv_image_make(images, channels, plan->parts[i].source, &buffers[i]));
         boxes[i] = stni_conv_image_box(images, &buffers[i], plan->parts[i].source);
     }
-    return stni_halo_fetch(images->call, &halo, boxes, own);
+    return stni_halo_begin(images->call, &halo, boxes, own, work, way);
 }

@@ -195,15 +195,30 @@ static uint64_t take_own(const struct solver *s)
     return own;
 }
 
+/* Multiplications that need no halo. */
+static int64_t inside_work(const struct solver *s)
+{
+    return s->plan.has_base ? s->images.n * stni_range_length(s->plan.interior[0]) * row_work(s) : 0;
+}
+
+/* What reads no other rank's elements, and then, whatever became of it, the end of the halo's way: until then peers read this rank's chunk, and what
+ * they send is written to the buffers. */
+static stn_status solve_inside(struct solver *s, struct stni_halo_way *halo)
+{
+    const stn_status solved = s->plan.has_base ? solve_base(s) : STN_OK;
+    const stn_status arrived = stni_halo_finish(halo);
+    return solved != STN_OK ? solved : arrived;
+}
+
 static stn_status solve(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader)
 {
     struct stni_conv_image buffers[STNI_CONV_MAX_PARTS];
+    struct stni_halo_way halo = {0};
     stni_conv_plan(s->conv, s->x.range, s->y.range, &s->plan);
     s->windowed = s->plan.has_base && choose_windowed(s);
     if (s->plan.n_parts > 0 || stni_conv_exchanges(reader))
-        STNI_TRY(stni_conv_fetch(&s->images, reader, &s->plan, source, take_own(s), buffers));
-    if (s->plan.has_base)
-        STNI_TRY(solve_base(s));
+        STNI_TRY(stni_conv_fetch(&s->images, reader, &s->plan, source, take_own(s), inside_work(s), buffers, &halo));
+    STNI_TRY(solve_inside(s, &halo));
     for (int i = 0; i < s->plan.n_parts; i++) {
         if (s->kind == STNI_CONV_GRAD_WEIGHT)
             STNI_TRY(sum_part(s, &s->plan.parts[i], &buffers[i]));

@@ -3,6 +3,7 @@
 #include "core/base/host_alloc.h"
 #include "core/box/box_list.h"
 #include "core/redistribute/identity.h"
+#include "ops/exchange/halo_overlap.h"
 #include "ops/exchange/messages.h"
 
 #include <stdlib.h>
@@ -297,8 +298,8 @@ static stn_status take_own(struct fetch *f, const int *coordinate, const stn_box
     return STN_OK;
 }
 
-/* All pieces, of this rank's boxes and of those who read its chunk, and the exchange. */
-static stn_status run(struct fetch *f, const stn_box *buffers)
+/* All pieces, of this rank's boxes and of those who read its chunk. */
+static stn_status collect(struct fetch *f, const stn_box *buffers)
 {
     int coordinate[STN_MAX_MESH_NDIM] = {0};
     if (f->spec->layout.mesh != NULL)
@@ -306,32 +307,68 @@ static stn_status run(struct fetch *f, const stn_box *buffers)
     find_axes(f);
     STNI_TRY(take_own(f, coordinate, buffers));
     STNI_TRY(stni_box_list_launch(f->copies));
-    if (f->messages.axes == 0)
-        return STN_OK;
-    STNI_TRY(give_readers(f, 0, coordinate));
-    return stni_messages_exchange(&f->messages, f->spec->layout.dtype);
+    return f->messages.axes == 0 ? STN_OK : give_readers(f, 0, coordinate);
 }
 
-static struct fetch begin(const stn_op_call *call, const struct stni_halo *halo, uint64_t own, struct stni_box_list *copies)
+static int goes_beside(const struct fetch *f, const stn_comm *comm, int64_t work)
+{
+    const stn_context *context = f->call->context;
+    if (context->queue->capture || work == 0 || context->halo_overlap == STN_HALO_OVERLAP_NEVER)
+        return 0;
+    return context->halo_overlap == STN_HALO_OVERLAP_ALWAYS ||
+           stni_halo_pays(stni_comm_goes_beside(comm, context->queue), stni_messages_bytes(&f->messages, f->spec->layout.dtype), work);
+}
+
+/* Collective over the axes that cut the windowed dims. */
+static stn_status exchange(struct fetch *f, int64_t work, struct stni_halo_way *way)
+{
+    const stn_dtype dtype = f->spec->layout.dtype;
+    if (f->messages.axes == 0)
+        return STN_OK;
+    STNI_TRY(stni_mesh_comm(f->spec->layout.mesh, f->messages.axes, &way->comm));
+    if (!goes_beside(f, way->comm, work))
+        return stni_messages_exchange(&f->messages, dtype);
+    return stni_messages_begin(&f->messages, dtype, &way->request);
+}
+
+static struct fetch set_out(const stn_op_call *call, const struct stni_halo *halo, uint64_t own, struct stni_box_list *copies)
 {
     stni_box_list_begin(copies, call->context->queue);
     return (struct fetch){.call = call, .halo = halo, .spec = halo->source->spec, .own = own, .copies = copies,
                           .messages = {.context = call->context, .mesh = halo->source->spec->layout.mesh}};
 }
 
-stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own)
+stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own, int64_t work,
+                           struct stni_halo_way *way)
 {
     struct stni_box_list copies;
-    struct fetch f = begin(call, halo, own, &copies);
-    stn_status status = run(&f, buffers);
+    struct fetch f = set_out(call, halo, own, &copies);
+    *way = (struct stni_halo_way){.context = call->context};
+    stn_status status = collect(&f, buffers);
+    if (status == STN_OK)
+        status = exchange(&f, work, way);
     stni_messages_fini(&f.messages);
     return status;
+}
+
+/* What failed beside the queue is the queue's failure, as it would be on it. */
+stn_status stni_halo_finish(struct stni_halo_way *way)
+{
+    const stn_status status = way->request == NULL ? STN_OK : stn_request_wait(&way->request);
+    return status == STN_OK ? STN_OK : stn_queue_fail(way->context->queue, status, "%s", stn_comm_error_text(way->comm));
+}
+
+stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own)
+{
+    struct stni_halo_way at_once;
+    return stni_halo_begin(call, halo, buffers, own, 0, &at_once);
 }
 
 stn_status stni_halo_add(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers)
 {
     struct stni_box_list copies;
-    struct fetch f = begin(call, halo, ~UINT64_C(0), &copies);
+    struct fetch f = set_out(call, halo, ~UINT64_C(0), &copies);
+    struct stni_halo_way at_once;
     stn_box chunk;
     stn_status status = STN_OK;
     f.adjoint = 1;
@@ -339,7 +376,8 @@ stn_status stni_halo_add(const stn_op_call *call, const struct stni_halo *halo, 
     if (!is_empty(&chunk))
         STNI_TRY_GOTO(fill_zero(&f, &chunk), out);
     STNI_TRY_GOTO(stni_box_list_launch(f.copies), out); /* additions come behind it */
-    STNI_TRY_GOTO(run(&f, buffers), out);
+    STNI_TRY_GOTO(collect(&f, buffers), out);
+    STNI_TRY_GOTO(exchange(&f, 0, &at_once), out);
     for (int i = 0; i < f.additions.n; i++)
         STNI_TRY_GOTO(add_box(&f, f.additions.entries[i].to, f.additions.entries[i].from, 0), out);
 out:

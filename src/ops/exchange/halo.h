@@ -38,6 +38,20 @@ struct stni_halo {
  * dims, unless the source is local or no axis cuts them. */
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own);
 
+/* A fetch that may still be on its way. All zero: none. */
+struct stni_halo_way {
+    stn_context *context;
+    stn_comm *comm;
+    stn_request *request; /* NULL: the buffers are full */
+};
+
+/* The same, but it may go on beside the caller, who has `work` multiplications to do that need none of it: as stn_set_halo_overlap says, where it
+ * pays (ops/exchange/halo_overlap.h). While work is recorded to be repeated nothing goes beside it. Until stni_halo_finish, which is called whatever
+ * happens in between, the buffers and the source's memory stay as they are. Ranks may differ in what they choose. */
+stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own, int64_t work,
+                           struct stni_halo_way *way);
+stn_status stni_halo_finish(struct stni_halo_way *way);
+
 /* The adjoint of a fetch with all bits of `own` set: each element of this rank's chunk of `halo->source`, which is written, becomes the sum of
  * all buffers' elements, on whatever rank, that a fetch would fill with it: this rank's own first, then those of peers in the order in which their
  * boxes are met. Zeros beyond a boundary go nowhere. Collective as stni_halo_fetch. */

@@ -56,14 +56,47 @@ static const stn_message *sorted(struct stni_message_list *list)
     return messages;
 }
 
+static int64_t list_elements(const struct stni_message_list *list)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < list->n; i++) {
+        const stn_box *box = &list->entries[i].message.box;
+        int64_t n = 1;
+        for (int d = 0; d < box->ndim; d++)
+            n *= box->shape[d];
+        sum += n;
+    }
+    return sum;
+}
+
+int64_t stni_messages_bytes(const struct stni_messages *m, stn_dtype dtype)
+{
+    return (list_elements(&m->send) + list_elements(&m->recv)) * (int64_t)stn_dtype_size(dtype);
+}
+
+static stn_exchange exchange_of(struct stni_messages *m, stn_dtype dtype)
+{
+    stn_exchange exchange = {.dtype = dtype, .n_send = m->send.n, .n_recv = m->recv.n};
+    exchange.send = sorted(&m->send);
+    exchange.recv = sorted(&m->recv);
+    return exchange;
+}
+
 stn_status stni_messages_exchange(struct stni_messages *m, stn_dtype dtype)
 {
     stn_comm *comm;
     STNI_TRY(stni_mesh_comm(m->mesh, m->axes, &comm));
-    stn_exchange exchange = {.dtype = dtype, .n_send = m->send.n, .n_recv = m->recv.n};
-    exchange.send = sorted(&m->send);
-    exchange.recv = sorted(&m->recv);
+    const stn_exchange exchange = exchange_of(m, dtype);
     return stni_comm_exchange(comm, m->context->queue, &exchange);
+}
+
+stn_status stni_messages_begin(struct stni_messages *m, stn_dtype dtype, stn_request **request)
+{
+    stn_comm *comm;
+    STNI_TRY(stni_mesh_comm(m->mesh, m->axes, &comm));
+    const stn_exchange exchange = exchange_of(m, dtype);
+    const stn_status status = stni_comm_exchange_begin(comm, &exchange, NULL, request);
+    return status == STN_OK ? STN_OK : stn_queue_fail(m->context->queue, status, "%s", stn_comm_error_text(comm));
 }
 
 void stni_messages_fini(struct stni_messages *m)

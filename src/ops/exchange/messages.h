@@ -23,6 +23,13 @@ struct stni_messages {
 /* Adds a box that goes to, or comes from, the rank at the coordinates; `list` is one of the set's. */
 stn_status stni_messages_add(const struct stni_messages *messages, struct stni_message_list *list, const int *coordinate, const stn_box *box);
 
+/* What this rank sends and receives, bytes. */
+int64_t stni_messages_bytes(const struct stni_messages *messages, stn_dtype dtype);
+
+/* Exchanges them all beside the caller, until `*request` has been waited for. A failure is the context's queue's. Collective over the axes, together
+ * with stni_messages_exchange on other ranks. The lists cannot be added to after it, and may go. */
+stn_status stni_messages_begin(struct stni_messages *messages, stn_dtype dtype, stn_request **request);
+
 /* Exchanges them all, on the context's queue. Collective over the axes. The lists cannot be added to after it. */
 stn_status stni_messages_exchange(struct stni_messages *messages, stn_dtype dtype);
 

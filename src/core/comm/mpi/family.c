@@ -28,6 +28,16 @@ static void family_end(struct stni_mpi_family *family)
         stni_mpi_leave(family);
 }
 
+/* Of ranks that have introduced themselves. */
+static void see_machines(struct stni_mpi_member *m)
+{
+    const struct stni_mpi_peer *peers = m->family->peers;
+    const uint64_t here = peers[m->family->rank].machine;
+    m->spans_machines = 0;
+    for (int r = 0; r < m->size; r++)
+        m->spans_machines |= peers[m->world[r]].machine != here;
+}
+
 struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number, double deadline_seconds)
 {
     struct stni_mpi_member *m = calloc(1, sizeof *m);
@@ -56,6 +66,7 @@ struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, i
     m->from = cut;
     m->counts = cut + size;
     atomic_fetch_add(&family->refs, 1);
+    see_machines(m);
     return m;
 }
 
@@ -133,6 +144,7 @@ static stn_status introduce(struct stni_mpi_member *world, int64_t opening, stru
     if (status == STN_OK) {
         for (int r = 0; r < family->size; r++)
             family->peers[r] = cards[r].peer;
+        see_machines(world);
         family->leaving.family = family->failed.family = family->id = cards[0].id;
         *found = compare(cards, family->size);
     } else {

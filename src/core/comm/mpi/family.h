@@ -75,6 +75,7 @@ struct stni_mpi_member {
     int rank, size;
     int *world; /* ranks of the family */
     int number; /* of the group */
+    int spans_machines; /* some rank is on another one than this */
     unsigned calls;
     double deadline_seconds; /* negative: none */
     struct stni_error error; /* of the collective in progress */

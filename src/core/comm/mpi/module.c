@@ -197,6 +197,12 @@ static int64_t waited(void *impl)
     return ((const struct stni_mpi_member *)impl)->waited;
 }
 
+/* Within a machine MPI copies, and the rank's core does it. */
+static int beside(void *impl)
+{
+    return ((const struct stni_mpi_member *)impl)->spans_machines && stni_mpi_any_thread();
+}
+
 /* No `exchange`: the library packs boxes into pieces, which travel by `group`. */
 static const stn_comm_ops comm_ops = {
     .size = sizeof comm_ops,
@@ -219,6 +225,7 @@ static const stn_comm_ops comm_ops = {
     .agree_broadcast = agree_broadcast,
     .host_memory = 1,
     .waited = waited,
+    .beside = beside,
 };
 
 /* Which MPI this module was compiled against: handles of another mean nothing to it. */

@@ -55,6 +55,11 @@ int stni_mpi_thread_allowed(void)
     return is_main;
 }
 
+int stni_mpi_any_thread(void)
+{
+    return !process.main_thread;
+}
+
 void stni_mpi_give_up(void)
 {
     atomic_store(&process.given_up, 1);

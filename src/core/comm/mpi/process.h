@@ -24,6 +24,9 @@ void stni_mpi_unlock(void);
 /* 0: MPI was initialised for one thread, and the calling one is another. */
 int stni_mpi_thread_allowed(void);
 
+/* 1: MPI was initialised for more than one thread. */
+int stni_mpi_any_thread(void);
+
 /* After an abort, MPI_Finalize could wait for a rank that is dead or for a message that nobody receives: this process will not call it. */
 void stni_mpi_give_up(void);
 

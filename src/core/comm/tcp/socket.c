@@ -146,16 +146,24 @@ struct stni_tcp_place stni_tcp_peer_of(int socket)
     return place_of(&at);
 }
 
+static struct stni_tcp_place own_end_of(int socket)
+{
+    union address at = {0};
+    socklen_t size = sizeof at;
+    getsockname(socket, &at.any, &size);
+    return place_of(&at);
+}
+
+int stni_tcp_is_here(int socket)
+{
+    const struct stni_tcp_place here = own_end_of(socket), there = stni_tcp_peer_of(socket);
+    return memcmp(here.address, there.address, sizeof here.address) == 0;
+}
+
 /* A call to a port of this machine that nobody listens at can meet itself, where the system has given the call that port. */
 static int is_own_echo(int socket)
 {
-    union address own = {0};
-    socklen_t size = sizeof own;
-    const struct stni_tcp_place there = stni_tcp_peer_of(socket);
-    if (getsockname(socket, &own.any, &size) != 0)
-        return 0;
-    const struct stni_tcp_place here = place_of(&own);
-    return here.port == there.port && memcmp(here.address, there.address, sizeof here.address) == 0;
+    return own_end_of(socket).port == stni_tcp_peer_of(socket).port && stni_tcp_is_here(socket);
 }
 
 int stni_tcp_connect(const struct stni_tcp_place *place, double until)

@@ -44,6 +44,9 @@ int stni_tcp_is_loopback(const struct stni_tcp_place *place);
 /* Where the other end of a connection is, by its address. */
 struct stni_tcp_place stni_tcp_peer_of(int socket);
 
+/* Whether both ends of a connection are on this machine: they have one address. */
+int stni_tcp_is_here(int socket);
+
 void stni_tcp_close(int *socket);
 
 #endif

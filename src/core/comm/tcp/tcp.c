@@ -40,8 +40,10 @@ struct stni_tcp_family *stni_tcp_family_create(int rank, int size, const int *la
     }
     family->rank = rank;
     family->size = size;
-    for (int r = 0; r < size; r++)
+    for (int r = 0; r < size; r++) {
         memcpy(family->peers[r].lanes, lanes + STNI_TCP_LANES * r, sizeof family->peers[r].lanes);
+        family->peers[r].is_elsewhere = r != rank && !stni_tcp_is_here(family->peers[r].lanes[STNI_TCP_MESSAGES]);
+    }
     pthread_mutex_init(&family->lock, NULL);
     return family;
 }
@@ -93,6 +95,7 @@ static struct stni_tcp_member *make_member(struct stni_tcp_family *family, const
     for (int i = 0; i < n; i++) {
         made->world[i] = from ? from->world[ranks[i]] : i;
         made->rank = made->world[i] == family->rank ? i : made->rank;
+        made->spans_machines |= family->peers[made->world[i]].is_elsewhere;
     }
     made->family = family;
     made->size = n;
@@ -259,6 +262,11 @@ static int64_t waited(void *impl)
     return ((const struct stni_tcp_member *)impl)->waited;
 }
 
+static int beside(void *impl)
+{
+    return ((const struct stni_tcp_member *)impl)->spans_machines;
+}
+
 static const stn_comm_ops table = {
     .size = sizeof table,
     .name = "tcp",
@@ -272,6 +280,7 @@ static const stn_comm_ops table = {
     .agree_broadcast = agree_broadcast,
     .host_memory = 1,
     .waited = waited,
+    .beside = beside,
 };
 
 /* Opening */

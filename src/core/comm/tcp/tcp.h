@@ -50,6 +50,7 @@ struct stni_tcp_notice {
 struct stni_tcp_peer {
     int lanes[STNI_TCP_LANES]; /* descriptors; -1: this rank itself, or a connection that has ended */
     int has_left;              /* it said so */
+    int is_elsewhere;          /* on another machine */
     struct stni_tcp_queue sending, wanted, kept;
     struct stni_tcp_header header; /* of the message that is coming */
     size_t header_done;
@@ -82,6 +83,7 @@ struct stni_tcp_member {
     int rank, size;
     int *world; /* ranks of the family */
     uint64_t channel;
+    int spans_machines;      /* some rank is on another one than this */
     double deadline_seconds; /* negative: none */
     int64_t waited;          /* nanoseconds in which nothing could be moved */
     struct stni_error error; /* of the collective in progress */
