@@ -54,7 +54,7 @@ static void fill_input(struct program *p, int step)
 
 static int64_t bytes_of(stn_tensor *t)
 {
-    return stn_spec_local_numel(stn_tensor_spec(t)) * (int64_t)sizeof(float);
+    return stn_spec_local_numel(stn_tensor_spec(t)) * (int64_t)stn_dtype_size(stn_tensor_dtype(t));
 }
 
 static void check_same(stn_tensor *got, stn_tensor *want)
@@ -110,10 +110,21 @@ static void release(struct program *p)
         stn_tensor_release(&p->fixed[i]);
 }
 
+/* Ranks whose data are on a device of a module's. */
+static void on_device(stn_rank_main body, void *arg, const char *device)
+{
+    const stn_context_options options = {.size = sizeof options, .device = device, .module_path = getenv("STN_TEST_DEVICE_MODULES")};
+    for (int n = 1; n <= 3; n++)
+        CHECK_STATUS(test_launch(n, &options, body, arg), STN_OK);
+}
+
 /* Under mpirun the job's ranks alone. */
 static void on_worlds(stn_rank_main body, void *arg)
 {
-    if (getenv("STN_TEST_MODULES"))
+    const char *device = getenv("STN_TEST_DEVICE");
+    if (device)
+        on_device(body, arg, device);
+    else if (getenv("STN_TEST_MODULES"))
         test_ranks(0, body, arg);
     else
         test_worlds(body, arg);
@@ -265,6 +276,48 @@ static void random_numbers_are_drawn_anew(void)
     on_worlds(draw_body, NULL);
 }
 
+/* Plans of transforms that the step needs stay, however many others are made. */
+static stn_tensor *transform(struct program *p)
+{
+    stn_tensor *y;
+    stn_scope_begin(p->context);
+    y = stn_rfft(p->fixed[0], FEATURES, 1, STN_FFT_BACKWARD);
+    CHECK_STATUS(stn_scope_end_keep(p->context, y, &y), STN_OK);
+    return y;
+}
+
+static stn_status plans_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    enum { OTHERS = 300 };
+    const int64_t shape[] = {BATCH, FEATURES};
+    struct program p = {.context = context, .mesh = test_mesh(context, stn_context_size(context), 0), .n = 1, .step = transform};
+    stn_step *step = NULL;
+    p.fixed[0] = made(&p, stn_shard(0), 2, shape, test_value);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_tensor *got = transform(&p);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    for (int n = 1; n <= OTHERS; n++) {
+        stn_tensor *other = stn_rfft(p.fixed[0], n, 1, STN_FFT_BACKWARD);
+        CHECK(!stn_tensor_is_error(other));
+        stn_tensor_release(&other);
+    }
+    fill_input(&p, 3);
+    CHECK_STATUS(stn_step_run(step), STN_OK);
+    stn_tensor *want = transform(&p);
+    check_same(got, want);
+    stn_step_destroy(&step);
+    stn_tensor_release(&got);
+    stn_tensor_release(&want);
+    release(&p);
+    return stn_context_status(context);
+}
+
+static void plans_of_transforms_stay(void)
+{
+    on_worlds(plans_body, NULL);
+}
+
 /* Memory */
 
 /* What the step made and released is nobody else's: tensors made between repetitions do not meet it. */
@@ -316,6 +369,7 @@ int main(int argc, char **argv)
         {"a_net_is_trained", a_net_is_trained},
         {"a_stencil_is_solved", a_stencil_is_solved},
         {"random_numbers_are_drawn_anew", random_numbers_are_drawn_anew},
+        {"plans_of_transforms_stay", plans_of_transforms_stay},
         {"its_memory_is_its_own", its_memory_is_its_own},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -11,8 +11,8 @@ enum { MAX_PLANS = 128 };
 /* The context's thread alone changes the list, and kernels on other threads look into it: the lock is for those two. */
 struct plans {
     pthread_mutex_t lock;
-    int n;
-    struct stni_transform *plan[MAX_PLANS];
+    int n, cap;
+    struct stni_transform **plan;
 };
 
 static void clear(struct plans *plans)
@@ -30,6 +30,7 @@ static void destroy(void *state)
 {
     clear(state);
     pthread_mutex_destroy(&((struct plans *)state)->lock);
+    stni_free(((struct plans *)state)->plan);
     stni_free(state);
 }
 
@@ -57,14 +58,28 @@ static stn_status make(stn_context *context, struct stni_transform *transform)
     return status == STN_OK ? STN_OK : stni_fail_memory(context, "plan of a Fourier transform", (size_t)transform->n * sizeof(double));
 }
 
-/* Kernels under way may still use the plans: they end first. */
+static stn_status grow(stn_context *context, struct plans *plans)
+{
+    const int cap = plans->cap ? 2 * plans->cap : MAX_PLANS;
+    pthread_mutex_lock(&plans->lock);
+    struct stni_transform **plan = stni_realloc(plans->plan, (size_t)cap * sizeof *plan);
+    if (plan) {
+        plans->plan = plan;
+        plans->cap = cap;
+    }
+    pthread_mutex_unlock(&plans->lock);
+    return plan ? STN_OK : stni_fail_memory(context, "plans of Fourier transforms", (size_t)cap * sizeof *plan);
+}
+
+/* Kernels under way may still use the plans: they end first. Those of captured steps will look for them again: then there are more. */
 static stn_status make_room(stn_context *context, struct plans *plans)
 {
-    if (plans->n < MAX_PLANS)
-        return STN_OK;
-    STNI_TRY(stni_queue_sync_for(context->queue, STN_SYNC_MEMORY));
-    clear(plans);
-    return STN_OK;
+    const int is_kept = context->capture != NULL || context->steps != NULL;
+    if (plans->n >= MAX_PLANS && !is_kept) {
+        STNI_TRY(stni_queue_sync_for(context->queue, STN_SYNC_MEMORY));
+        clear(plans);
+    }
+    return plans->n < plans->cap ? STN_OK : grow(context, plans);
 }
 
 static const struct stni_transform *find(const struct plans *plans, enum stni_transform_kind kind, stn_dtype dtype, int64_t n)
