@@ -65,18 +65,26 @@ static void source_rows(const struct stni_conv_problem *p, int64_t begin, int64_
     *last = stni_clamp(*last, *first, n);
 }
 
-/* A batch that is dense becomes images of their own. */
-static void take_images_apart(struct stni_conv_args *a)
+int64_t stni_conv_block_images(const struct stni_conv_args *whole)
 {
-    if (a->data.images != 1 || a->problem.n == 1)
-        return;
-    a->data.images = a->problem.n;
-    a->problem.n = 1;
-    a->data.x_step = stni_conv_elements(&a->problem, STNI_CONV_X);
-    a->data.y_step = stni_conv_elements(&a->problem, STNI_CONV_Y);
+    return whole->data.images == 1 ? whole->problem.n : whole->data.images;
 }
 
-void stni_conv_block(const struct stni_conv_args *whole, int64_t begin, int64_t end, struct stni_conv_args *block)
+/* One image: of a batch that is dense, or of images with steps between them. */
+static void take_image(struct stni_conv_args *a, int64_t image)
+{
+    const int64_t size = (int64_t)stn_dtype_size((stn_dtype)a->problem.dtype);
+    if (a->data.images == 1) {
+        a->problem.n = 1;
+        a->data.x_step = stni_conv_elements(&a->problem, STNI_CONV_X);
+        a->data.y_step = stni_conv_elements(&a->problem, STNI_CONV_Y);
+    }
+    a->data.images = 1;
+    a->data.x = (char *)a->data.x + image * a->data.x_step * size;
+    a->data.y = (char *)a->data.y + image * a->data.y_step * size;
+}
+
+void stni_conv_block(const struct stni_conv_args *whole, int64_t image, int64_t begin, int64_t end, struct stni_conv_args *block)
 {
     const struct stni_conv_problem *p = &whole->problem;
     const int64_t size = (int64_t)stn_dtype_size((stn_dtype)p->dtype);
@@ -84,14 +92,14 @@ void stni_conv_block(const struct stni_conv_args *whole, int64_t begin, int64_t 
     source_rows(p, begin, end, &first, &last);
     const int64_t x = is_adjoint(p) ? begin : first, y = is_adjoint(p) ? first : begin;
     *block = *whole;
-    take_images_apart(block);
+    take_image(block, image);
     struct stni_conv_problem *b = &block->problem;
     b->in[0] = is_adjoint(p) ? end - begin : last - first;
     b->out[0] = is_adjoint(p) ? last - first : end - begin;
     b->pad_low[0] = p->pad_low[0] + x - y * p->stride[0];
     b->pad_high[0] = (b->out[0] - 1) * p->stride[0] + extent(p) - b->in[0] - b->pad_low[0];
-    block->data.x = (char *)whole->data.x + x * row_elements(p, p->c, p->in) * size;
-    block->data.y = (char *)whole->data.y + y * row_elements(p, p->o, p->out) * size;
-    if (begin > 0)
+    block->data.x = (char *)block->data.x + x * row_elements(p, p->c, p->in) * size;
+    block->data.y = (char *)block->data.y + y * row_elements(p, p->o, p->out) * size;
+    if (begin > 0 || image > 0)
         block->data.accumulate = block->data.same_weight = 1;
 }

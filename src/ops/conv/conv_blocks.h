@@ -14,7 +14,10 @@ int64_t stni_conv_target_rows(const struct stni_conv_problem *p);
 /* How many rows of the target `threads` threads had better compute at once; all of them where blocks gain nothing. */
 int64_t stni_conv_block_rows(const struct stni_conv_problem *p, int threads);
 
-/* The part of a problem that gives rows [begin, end) of the target, image by image. */
-void stni_conv_block(const struct stni_conv_args *whole, int64_t begin, int64_t end, struct stni_conv_args *block);
+/* Images of a problem, whether they are a dense batch or have steps between them. */
+int64_t stni_conv_block_images(const struct stni_conv_args *whole);
+
+/* The part of a problem that gives rows [begin, end) of the target of one image. */
+void stni_conv_block(const struct stni_conv_args *whole, int64_t image, int64_t begin, int64_t end, struct stni_conv_args *block);
 
 #endif

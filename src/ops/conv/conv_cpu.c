@@ -262,10 +262,10 @@ static stn_status solve_block(stn_queue *queue, const struct way *way, const str
     return way->widen ? solve_wide(queue, way->library, a) : solve(queue, way->library, a, &a->problem, &a->data, a->workspace);
 }
 
-/* Our own kernels have blocks of their own. */
+/* Our own kernels have blocks of their own; a batch without images is one problem, whose gradient by the weight is zero. */
 static int64_t block_rows(const stn_queue *queue, const struct way *way, const struct stni_conv_problem *p)
 {
-    return way->library == NULL ? stni_conv_target_rows(p) : stni_conv_block_rows(p, queue->context->threads);
+    return way->library == NULL || p->n == 0 ? stni_conv_target_rows(p) : stni_conv_block_rows(p, queue->context->threads);
 }
 
 size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
@@ -278,13 +278,25 @@ size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
         return workspace_bytes(a, &way);
     for (int64_t at = 0; at < all; at += rows) {
         struct stni_conv_args block;
-        stni_conv_block(a, at, at + rows < all ? at + rows : all, &block);
+        stni_conv_block(a, 0, at, at + rows < all ? at + rows : all, &block);
         const size_t bytes = workspace_bytes(&block, &way);
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
+static stn_status solve_image(stn_queue *queue, const struct way *way, const struct stni_conv_args *a, int64_t image, int64_t rows)
+{
+    const int64_t all = stni_conv_target_rows(&a->problem);
+    for (int64_t at = 0; at < all; at += rows) {
+        struct stni_conv_args block;
+        stni_conv_block(a, image, at, at + rows < all ? at + rows : all, &block);
+        STNI_TRY(solve_block(queue, way, &block));
+    }
+    return STN_OK;
+}
+
+/* All blocks of an image come before the next one, so that rows that two blocks read are still in the cache for the second. */
 stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
@@ -292,11 +304,8 @@ stn_status stni_conv_cpu(stn_queue *queue, const void *args)
     const int64_t all = stni_conv_target_rows(&a->problem), rows = block_rows(queue, &way, &a->problem);
     if (rows >= all)
         return solve_block(queue, &way, a);
-    for (int64_t at = 0; at < all; at += rows) {
-        struct stni_conv_args block;
-        stni_conv_block(a, at, at + rows < all ? at + rows : all, &block);
-        STNI_TRY(solve_block(queue, &way, &block));
-    }
+    for (int64_t image = 0; image < stni_conv_block_images(a); image++)
+        STNI_TRY(solve_image(queue, &way, a, image, rows));
     return STN_OK;
 }
 

@@ -105,7 +105,7 @@ static int choose_windowed(const struct solver *s)
         return 1;
     if (rows == 0 || s->images.n == 1)
         return rows != 0;
-    return s->kind != STNI_CONV_GRAD_WEIGHT && rows * row_work(s) > CHEAP;
+    return rows * row_work(s) > CHEAP;
 }
 
 static stn_status solve_rows(struct solver *s, struct stni_range target)
@@ -172,6 +172,8 @@ static stn_status solve_part(struct solver *s, const struct stni_conv_part *part
 static stn_status sum_part(struct solver *s, const struct stni_conv_part *part, const struct stni_conv_image *x)
 {
     struct stni_conv_image y = stni_conv_image_rows(&s->images, &s->y, part->target[0]);
+    if (s->windowed && is_rows(part))
+        return launch(s, x, &y, elements(s, x), elements(s, &s->y));
     if (!is_rows(part) || (s->images.n > 1 && elements(s, &y) != elements(s, &s->y))) {
         STNI_TRY(stni_conv_image_make(&s->images, s->y.channels, part->target, &y));
         stn_box from = stni_conv_image_box(&s->images, &s->y, part->target), to = stni_conv_image_box(&s->images, &y, part->target);

@@ -131,11 +131,31 @@ static void cut_rows_and_columns_give_what_one_process_gives(void)
         test_ranks(cases[i].rows * (cases[i].columns ? cases[i].columns : 1), cut_body, &cases[i]);
 }
 
+/* Rows that are much work, so that images are solved one by one: the last rows of a chunk apart from the others, and blocks of rows. */
+static stn_status large_body(stn_context *context, void *arg)
+{
+    static const struct conv_case large = {2, 0, 3, 8, 8, 1, {12, 2100}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}, 1};
+    const int ranks = stn_context_size(context);
+    uint64_t state = 31;
+    (void)arg;
+    check_layouts(context, &state, test_mesh(context, ranks, 0), &large, STN_DTYPE_F32, 1e-4);
+    for (int form = 0; form < 2 && ranks > 1; form++)
+        check_cut(context, &large, ranks, 0, form);
+    return STN_OK;
+}
+
+static void batches_of_large_rows_give_what_one_process_gives(void)
+{
+    for (int ranks = 1; ranks <= 3; ranks++)
+        test_ranks(ranks, large_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"cut_rows_and_columns_give_what_one_process_gives", cut_rows_and_columns_give_what_one_process_gives},
+        {"batches_of_large_rows_give_what_one_process_gives", batches_of_large_rows_give_what_one_process_gives},
     };
     return TEST_MAIN(argc, argv, cases);
 }
