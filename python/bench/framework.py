@@ -1,10 +1,12 @@
 """18. What one call costs through Python, in processes of gloo: add of 4 numbers on handles of the library, as a
-ShardTensor, and with a gradient, beside torch.add and torch's DTensor.
+ShardTensor, and with a gradient, beside torch.add and torch's DTensor. Where the build has the communicator in C++, also
+what an all-reduce and a step of a small model take through it, beside the one in Python.
 
 usage: framework.py [--json] [--short] [--ranks N]
 
 Rows are those of stn-bench. Each pair of measurements follows one another in one process, in CPU time of its thread,
-so that other programs on the machine count little; ratios are medians over pairs, higher is better."""
+so that other programs on the machine count little; ratios are medians over pairs, higher is better. Rows with
+collectives come twice: in CPU time of the process, whose other threads are gloo's, and by the clock."""
 import argparse
 import json
 import os
@@ -26,6 +28,13 @@ def interleaved(ours, peer, pairs, seconds):
         tuple(timeit.timeit(f, number=n, timer=time.thread_time) / n for f, n in zip((ours, peer), counts))
         for _ in range(pairs)
     ]
+
+
+def communicating(ours, peer, pairs, calls, timer):
+    """The same for functions that wait for other ranks, which call them as often."""
+    for f in (ours, peer):
+        timeit.timeit(f, number=calls)
+    return [tuple(timeit.timeit(f, number=calls, timer=timer) / calls for f in (ours, peer)) for _ in range(pairs)]
 
 
 def row(case, measured, gate):
@@ -68,6 +77,63 @@ def cases(mesh):
     )
 
 
+def all_reduce(context, count):
+    """A sum over the ranks of so many f32."""
+    mesh = context.mesh(context.size)
+    whole = context.spec(mesh, "R", (count,))
+    pending = context.factory("ones", whole).redistribute(context.spec(mesh, "P(sum)", (count,)))
+    return lambda: pending.redistribute(whole)
+
+
+def step(context, mesh):
+    """A training step of two layers, the sample sharded by rows."""
+    import torch
+    from torch.distributed.tensor import Shard
+    from shardtensor.torch import scatter_tensor, use
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with use(context):
+        x = scatter_tensor(torch.randn(64, 16) if context.rank == 0 else None, 0, mesh, [Shard(0)])
+
+    def run():
+        with use(context):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+
+    return run
+
+
+def measure_communicators(mesh, chosen, report):
+    """The communicator in C++ beside the one in Python, of one process group in one process."""
+    import torch.distributed as dist
+    from shardtensor import Context
+    from shardtensor.torch import _c10d
+    from shardtensor.torch._collectives import GroupCollectives
+    ranks = chosen.ranks
+    collectives = GroupCollectives(dist.group.WORLD, tuple(range(ranks)))
+    ours = Context(comm=_c10d.communicator(collectives)[0])
+    peer = Context(comm=collectives, rank=dist.get_rank(), size=ranks)
+    pairs, calls = (7, 20) if chosen.short else (15, 100)
+    for what, make in (("8 bytes all-reduced", lambda context: all_reduce(context, 2)),
+                       ("64 KiB all-reduced", lambda context: all_reduce(context, 16384)),
+                       ("step of a small model", lambda context: step(context, mesh))):
+        functions = make(ours), make(peer)
+        for name, timer in (("CPU", time.process_time), ("clock", time.perf_counter)):
+            report(row("%s, C++ against Python, %s" % (what, name), communicating(*functions, pairs, calls, timer), None))
+    for context in (ours, peer):
+        context.close()
+
+
+def has_c10d():
+    try:
+        import shardtensor.torch._c10d  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def rank_main(rank, chosen, store):
     import torch
     import torch.distributed as dist
@@ -76,14 +142,19 @@ def rank_main(rank, chosen, store):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=chosen.ranks)
     mesh = init_device_mesh("cpu", (chosen.ranks, ))
+
+    def report(measured):
+        if rank == 0:
+            print(json.dumps(measured) if chosen.json else "%-14s %-46s %9.2f %9.2f us %7.2f %6.0f %%%s" %
+                  ("framework", measured["case"], measured["ours"], measured["peer"], measured["ratio"],
+                   100 * measured["spread"], "" if measured["passes"] else "  missed"), flush=True)
+        dist.barrier()
+
     pairs, seconds = (7, 0.01) if chosen.short else (15, 0.05)
     for case, ours, peer, gate in cases(mesh):
-        measured = row(case, interleaved(ours, peer, pairs, seconds), gate)
-        if rank == 0:
-            print(json.dumps(measured) if chosen.json else "%-14s %-38s %9.2f %9.2f us %7.2f %6.0f %%%s" %
-                  ("framework", case, measured["ours"], measured["peer"], measured["ratio"], 100 * measured["spread"],
-                   "" if measured["passes"] else "  missed"))
-        dist.barrier()
+        report(row(case, interleaved(ours, peer, pairs, seconds), gate))
+    if has_c10d():
+        measure_communicators(mesh, chosen, report)
     close()
     dist.destroy_process_group()
 
