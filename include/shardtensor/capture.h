@@ -24,8 +24,8 @@
  * anew. What the host does between calls is not repeated: values that were read, hooks, counters of the caller.
  *
  * Not in a captured step, and refused by name on all ranks alike: what reads values or waits (stn_item, stn_to_host, stn_agree), what copies from the
- * host's memory (stn_from_host), what depends on values for its sizes (sorting and indexing along a sharded dim), and collectives of communicators
- * that the caller calls itself. */
+ * host's memory (stn_from_host), what depends on values for its sizes (sorting and indexing along a sharded dim), and what would go beside the
+ * caller (collectives with a request). */
 #ifndef SHARDTENSOR_CAPTURE_H
 #define SHARDTENSOR_CAPTURE_H
 

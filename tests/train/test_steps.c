@@ -27,14 +27,30 @@ static double filled(int64_t i)
     return input_of(i, filling);
 }
 
+/* One axis of ranks; six are a grid of 2 x 3. */
+static const stn_mesh *mesh_of(stn_context *context)
+{
+    const int n = stn_context_size(context);
+    return n == 6 ? test_mesh(context, 2, 3) : test_mesh(context, n, 0);
+}
+
+/* The second axis of a grid shards the last dim, or the first of what the other one repeats. */
+static stn_placement along_columns(stn_placement placement, int ndim)
+{
+    if (placement.kind != STN_PLACE_SHARD)
+        return stn_shard(0);
+    return placement.dim == ndim - 1 ? stn_replicate() : stn_shard(ndim - 1);
+}
+
 /* Rows of the batch dealt 4, 0, 3 where there are three ranks. */
 static stn_tensor *made(const struct program *p, stn_placement placement, int ndim, const int64_t *shape, double (*value)(int64_t i))
 {
     const int64_t uneven[] = {4, 0, 3}, rows[] = {2, 1, 6};
     const int64_t *sizes[STN_MAX_NDIM] = {NULL};
+    const stn_placement on_grid[] = {placement, along_columns(placement, ndim)};
     if (stn_mesh_size(p->mesh) == 3 && placement.kind == STN_PLACE_SHARD)
         sizes[placement.dim] = shape[placement.dim] == BATCH ? uneven : shape[placement.dim] == 9 ? rows : NULL;
-    return test_tensor(p->context, p->mesh, &placement, STN_DTYPE_F32, ndim, shape, sizes, value);
+    return test_tensor(p->context, p->mesh, on_grid, STN_DTYPE_F32, ndim, shape, sizes, value);
 }
 
 static double weight_at(int64_t i)
@@ -177,7 +193,7 @@ static struct program net(stn_context *context, const stn_mesh *mesh, int adamw)
 static stn_status net_body(stn_context *context, void *arg)
 {
     const int adamw = *(const int *)arg;
-    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_mesh *mesh = mesh_of(context);
     struct program called = net(context, mesh, adamw), captured = net(context, mesh, adamw);
     compare(&called, &captured);
     release(&called);
@@ -219,7 +235,7 @@ static struct program solver(stn_context *context, const stn_mesh *mesh)
 static stn_status solver_body(stn_context *context, void *arg)
 {
     (void)arg;
-    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_mesh *mesh = mesh_of(context);
     struct program called = solver(context, mesh), captured = solver(context, mesh);
     compare(&called, &captured);
     release(&called);
@@ -247,7 +263,7 @@ static stn_status draw_body(stn_context *context, void *arg)
 {
     (void)arg;
     enum { DRAWS = 4 };
-    struct program p = {.context = context, .mesh = test_mesh(context, stn_context_size(context), 0), .n = 1, .step = draw};
+    struct program p = {.context = context, .mesh = mesh_of(context), .n = 1, .step = draw};
     const int64_t shape[] = {BATCH, FEATURES};
     stn_tensor *want[DRAWS], *got;
     stn_step *step = NULL;
@@ -276,6 +292,52 @@ static void random_numbers_are_drawn_anew(void)
     on_worlds(draw_body, NULL);
 }
 
+/* Collectives of per-rank programs, on local tensors */
+
+static stn_tensor *share(const struct program *p, stn_tensor *x)
+{
+    stn_tensor *y;
+    stn_scope_begin(p->context);
+    y = stn_mul_number(x, 0.75);
+    CHECK_STATUS(stn_dist_all_reduce_in_place(y, p->mesh, STN_SUM, NULL), STN_OK);
+    stn_copy_(x, stn_mul_number(y, 0.5));
+    CHECK_STATUS(stn_scope_end_keep(p->context, y, &y), STN_OK);
+    return y;
+}
+
+static stn_status share_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const int64_t shape[] = {BATCH, FEATURES};
+    const stn_spec *spec;
+    const struct program p = {.context = context, .mesh = test_mesh(context, stn_context_size(context), 0)};
+    stn_step *step = NULL;
+    stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 2, shape, NULL, &spec);
+    stn_tensor *x = stn_full(context, spec, 1.5 + stn_context_rank(context)), *z = stn_full(context, spec, 1.5 + stn_context_rank(context));
+    stn_spec_release(&spec);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_tensor *got = share(&p, x);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    for (int i = 0; i < STEPS; i++) {
+        if (i > 0)
+            CHECK_STATUS(stn_step_run(step), STN_OK);
+        stn_tensor *want = share(&p, z);
+        check_same(got, want);
+        check_same(x, z);
+        stn_tensor_release(&want);
+    }
+    stn_step_destroy(&step);
+    stn_tensor_release(&got);
+    stn_tensor_release(&x);
+    stn_tensor_release(&z);
+    return stn_context_status(context);
+}
+
+static void per_rank_collectives_are_repeated(void)
+{
+    on_worlds(share_body, NULL);
+}
+
 /* Plans of transforms that the step needs stay, however many others are made. */
 static stn_tensor *transform(struct program *p)
 {
@@ -291,7 +353,7 @@ static stn_status plans_body(stn_context *context, void *arg)
     (void)arg;
     enum { OTHERS = 300 };
     const int64_t shape[] = {BATCH, FEATURES};
-    struct program p = {.context = context, .mesh = test_mesh(context, stn_context_size(context), 0), .n = 1, .step = transform};
+    struct program p = {.context = context, .mesh = mesh_of(context), .n = 1, .step = transform};
     stn_step *step = NULL;
     p.fixed[0] = made(&p, stn_shard(0), 2, shape, test_value);
     CHECK_STATUS(stn_capture_begin(context), STN_OK);
@@ -324,7 +386,7 @@ static void plans_of_transforms_stay(void)
 static stn_status memory_body(stn_context *context, void *arg)
 {
     (void)arg;
-    struct program p = solver(context, test_mesh(context, stn_context_size(context), 0));
+    struct program p = solver(context, mesh_of(context));
     struct program q = solver(context, p.mesh);
     stn_step *step = NULL;
     CHECK_STATUS(stn_capture_begin(context), STN_OK);
@@ -369,6 +431,7 @@ int main(int argc, char **argv)
         {"a_net_is_trained", a_net_is_trained},
         {"a_stencil_is_solved", a_stencil_is_solved},
         {"random_numbers_are_drawn_anew", random_numbers_are_drawn_anew},
+        {"per_rank_collectives_are_repeated", per_rank_collectives_are_repeated},
         {"plans_of_transforms_stay", plans_of_transforms_stay},
         {"its_memory_is_its_own", its_memory_is_its_own},
     };

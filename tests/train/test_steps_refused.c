@@ -47,6 +47,13 @@ static void selects(stn_context *context, stn_tensor *x)
     stn_spec_release(&spec);
 }
 
+static void goes_beside(stn_context *context, stn_tensor *x)
+{
+    stn_dist_request *request;
+    (void)context;
+    stn_dist_all_reduce_in_place(stn_to_local(x, STN_GRAD_PER_RANK), stn_spec_mesh(stn_tensor_spec(x)), STN_SUM, &request);
+}
+
 static void adds_what_does_not_fit(stn_context *context, stn_tensor *x)
 {
     (void)context;
@@ -71,6 +78,7 @@ static const struct refusal refusals[] = {
     {"from_host: not in a captured step", STN_ERR_STATE, copies_from_the_host},
     {"agree: not in a captured step", STN_ERR_STATE, agrees},
     {"indexing along a sharded dim: not in a captured step", STN_ERR_STATE, selects},
+    {"dist_all_reduce_in_place: not in a captured step", STN_ERR_STATE, goes_beside},
     {"add", STN_ERR_SHAPE, adds_what_does_not_fit},
     {"capture_begin: a step is being captured already", STN_ERR_STATE, begins_another},
     {"capture_end: an error was taken", STN_ERR_STATE, takes_an_error},

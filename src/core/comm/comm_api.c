@@ -2,6 +2,7 @@
 #include "core/comm/launch.h"
 
 #include "core/box/box.h"
+#include "core/device/recording.h"
 
 static stn_status check_comm(stn_comm *comm)
 {
@@ -102,15 +103,18 @@ static stn_status check_messages(stn_comm *comm, const char *coll, const stn_exc
 static stn_status call(stn_comm *comm, const struct stni_coll *coll, stn_request **request)
 {
     stn_queue *queue;
-    if (comm->queue && comm->queue->recording)
-        return stni_comm_fail(comm, STN_ERR_STATE, "%s: not in a captured step, whose collectives are those of ops: the host would wait for it",
+    if (request && comm->queue && comm->queue->recording)
+        return stni_comm_fail(comm, STN_ERR_STATE, "%s: not in a captured step, where nothing goes beside the caller: pass NULL for the request",
                               stni_coll_name(coll->kind));
     if (request)
         return stni_comm_launch_request(comm, coll, NULL, request);
     STNI_TRY(stni_comm_main_queue(comm, &queue));
     stn_status status = stni_comm_launch(comm, queue, coll, NULL);
-    if (status == STN_OK && !queue->immediate && queue->device->is_cpu)
+    if (status == STN_OK && !queue->immediate && queue->device->is_cpu) {
+        stni_recording_pause(queue);
         status = stn_queue_sync(queue);
+        stni_recording_resume(queue);
+    }
     if (status != STN_OK)
         stni_comm_fail(comm, status, "%s", stn_queue_error_text(queue));
     return status;

@@ -90,9 +90,10 @@ stn_status stni_plain_enter(struct stni_plain *p, const char *name, const stn_me
         .name = name, .context = mesh->context, .mesh = mesh, .me = -1, .request = request, .facts = {.collective = name}};
     if (mesh->member)
         p->me = stni_mesh_position(mesh, mesh->context->rank);
-    if (request != NULL)
-        *request = NULL;
-    return STN_OK;
+    if (request == NULL)
+        return STN_OK;
+    *request = NULL;
+    return stni_context_not_captured(mesh->context, name, "where nothing goes beside the caller: pass NULL for the request");
 }
 
 static void drop_overlap(struct stni_plain_overlap *overlap)
