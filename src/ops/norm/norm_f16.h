@@ -3,7 +3,10 @@
 #ifndef STNI_OPS_NORM_NORM_F16_H
 #define STNI_OPS_NORM_NORM_F16_H
 
-enum { HALVES = NEAR_BLOCK };
+enum {
+    HALVES = NEAR_BLOCK,
+    ROWS = 16 /* of a piece whose columns have sums of their own: these are read and written once for all of its rows */
+};
 
 /* What an operand's piece begins with, and where it is converted to. */
 struct half_operand {
@@ -36,7 +39,7 @@ static void run_halves(const struct stni_norm_pass *p, const struct tile *t, til
     struct stni_norm_pass pass = *p;
     const struct half_operand operands[] = {{NORM_X, args.x, x}, {NORM_Y, args.y, y}, {NORM_WEIGHT, p->weight, weight},
                                             {NORM_PARAM, p->bias, bias}};
-    const int64_t cols = least(t->cols, HALVES), rows = HALVES / cols;
+    const int64_t cols = least(t->cols, out < 0 && t->col[p->target] != 0 && t->rows >= ROWS ? HALVES / ROWS : HALVES), rows = HALVES / cols;
     pass.args = &args;
     args.x = x;
     args.y = y;

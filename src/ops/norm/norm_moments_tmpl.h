@@ -72,6 +72,7 @@ static inline __attribute__((always_inline)) void NAME(sum_spans)(const T *restr
             u[l] = z;
             v[l] = z * z;
         }
+        _Pragma("GCC unroll 8")
         for (int k = 1; k < STEPS; k++)
             _Pragma("omp simd")
             for (int l = 0; l < WIDTH; l++) {
