@@ -134,13 +134,13 @@ static void on_device(stn_rank_main body, void *arg, const char *device)
         CHECK_STATUS(test_launch(n, &options, body, arg), STN_OK);
 }
 
-/* Under mpirun the job's ranks alone. */
+/* Under mpirun and torchrun the job's ranks alone. */
 static void on_worlds(stn_rank_main body, void *arg)
 {
     const char *device = getenv("STN_TEST_DEVICE");
     if (device)
         on_device(body, arg, device);
-    else if (getenv("STN_TEST_MODULES"))
+    else if (getenv("STN_TEST_MODULES") || getenv("MASTER_ADDR"))
         test_ranks(0, body, arg);
     else
         test_worlds(body, arg);
