@@ -15,7 +15,6 @@ using clock_type = std::chrono::steady_clock;
 struct stnp_group {
     c10::intrusive_ptr<c10d::Backend> backend;
     std::vector<int> members; /* rank here: rank in the backend */
-    bool in_order;            /* they are the same: the backend's order of parts is ours */
     int rank;
     milliseconds deadline;
     void *owner;
@@ -84,9 +83,6 @@ static void open(stnp_group *group, const char *name)
     const int n = static_cast<int>(group->members.size());
     TORCH_CHECK(group->backend->getSize() == n, "group ", name, ": has ", group->backend->getSize(),
                 " ranks, wanted ", n);
-    group->in_order = true;
-    for (int r = 0; r < n; r++)
-        group->in_order = group->in_order && group->members[r] == r;
     group->deadline = group->backend->getBackendOptions()->timeout;
 }
 
