@@ -292,10 +292,10 @@ static void a_rank_that_aborts_meanwhile_is_named_by_two(void)
 static void it_pays_where_cores_are_free_and_both_take_time(void)
 {
     const int64_t kib = 1 << 10, million = 1000 * 1000;
-    CHECK_I64(stni_halo_pays(1, 64 * kib, 10 * million), 1);
+    CHECK_I64(stni_halo_pays(1, 16 * kib, 10 * million), 1);
     CHECK_I64(stni_halo_pays(1, INT64_MAX, INT64_MAX), 1);
     CHECK_I64(stni_halo_pays(0, INT64_MAX, INT64_MAX), 0);
-    CHECK_I64(stni_halo_pays(1, 64 * kib - 1, INT64_MAX), 0);
+    CHECK_I64(stni_halo_pays(1, 16 * kib - 1, INT64_MAX), 0);
     CHECK_I64(stni_halo_pays(1, INT64_MAX, 10 * million - 1), 0);
 }
 
