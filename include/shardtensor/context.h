@@ -173,6 +173,7 @@ typedef struct stn_launch_options {
  *      STN_ISA=SET             context.isa: base, avx2 or avx512
  *      STN_WITHOUT=LIST        context.without: onednn, fftw, cublaslt, cudnn, cufft, nccl, with commas between them
  *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
+ *      STN_NVTX=0|1            ranges of NVTX (trace.h)
  *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes; so is another variable that
  *  begins with STN_, and a trace that cannot be written (STN_ERR_IO), before rank_main runs.
  *

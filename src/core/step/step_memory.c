@@ -65,25 +65,37 @@ void stni_step_memory_leave(struct stni_step_memory *memory)
         memory->context->pool = memory->context->own_pool;
 }
 
+/* Each repetition looks at those that it writes, and at no other. */
+static void put_written_first(struct stni_step_memory *memory)
+{
+    for (int64_t i = 0; i < memory->n; i++)
+        if (memory->held[i].is_written) {
+            const struct stni_held written = memory->held[i];
+            memory->held[i] = memory->held[memory->n_written];
+            memory->held[memory->n_written++] = written;
+        }
+}
+
 stn_status stni_step_memory_note_written(struct stni_step_memory *memory)
 {
     for (int64_t i = 0; i < memory->n; i++)
         memory->held[i].is_written = memory->held[i].version != memory->held[i].storage->version;
     STNI_TRY(reserve(memory, memory->n + memory->context->stats.live_storages));
     stni_slab_each(memory->context->storage_slab, hold_made, memory);
+    put_written_first(memory);
     return STN_OK;
 }
 
 void stni_step_memory_changed(struct stni_step_memory *memory)
 {
-    for (int64_t i = 0; i < memory->n; i++)
-        memory->held[i].storage->version += memory->held[i].is_written != 0;
+    for (int64_t i = 0; i < memory->n_written; i++)
+        memory->held[i].storage->version++;
 }
 
 const struct stni_storage *stni_step_memory_frozen(const struct stni_step_memory *memory)
 {
-    for (int64_t i = 0; i < memory->n; i++)
-        if (memory->held[i].is_written && memory->held[i].storage->frozen)
+    for (int64_t i = 0; i < memory->n_written; i++)
+        if (memory->held[i].storage->frozen)
             return memory->held[i].storage;
     return NULL;
 }
@@ -108,7 +120,7 @@ void stni_step_memory_fini(struct stni_step_memory *memory)
         stni_storage_release(memory->held[i].storage);
     stni_free(memory->held);
     memory->held = NULL;
-    memory->n = memory->cap = 0;
+    memory->n = memory->n_written = memory->cap = 0;
     if (memory->pool == NULL)
         return;
     stni_mempool_close(memory->pool);

@@ -15,7 +15,7 @@ struct stni_step_memory {
     stn_context *context;
     struct stni_mempool *pool; /* the context's list has it too */
     struct stni_held *held;
-    int64_t n, cap;
+    int64_t n, n_written, cap; /* once the capture has ended, those that it writes come first */
 };
 
 /* Holds all storages that live, and gives the context a pool for what is made from now on. */
