@@ -1,29 +1,77 @@
-"""Ranks that are processes of gloo: a test program starts itself once for each, and is then one of them."""
+"""Ranks that are processes of gloo: a test program forks itself once for each, and is then one of them. To import torch takes a process
+seconds, which they are spared."""
+import ctypes
 import os
-import subprocess
+import runpy
+import shutil
 import sys
 import tempfile
+import time
+import traceback
 import unittest
 
 import torch.distributed as dist
 
 
+def become(program, environment, output):
+    """This process runs a program from its beginning, and ends as any does that came to its end."""
+    status = 1
+    os.dup2(output.fileno(), 1)
+    os.dup2(output.fileno(), 2)
+    os.environ.update(environment)
+    sys.argv = [program]
+    try:
+        runpy.run_path(program, run_name="__main__")
+        status = 0
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    ctypes.pythonapi.Py_Exit(status)
+
+
+def wait_for(processes, seconds):
+    """Their exit statuses; what has not ended by then is killed."""
+    until, ended = time.monotonic() + seconds, {}
+    while len(ended) < len(processes):
+        for process in processes:
+            if process not in ended:
+                at, status = os.waitpid(process, os.WNOHANG)
+                if at:
+                    ended[process] = os.waitstatus_to_exitcode(status)
+                elif time.monotonic() > until:
+                    os.kill(process, 9)
+        time.sleep(0.02)
+    return [ended[process] for process in processes]
+
+
+def fork(program, environment, output):
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process == 0:
+        become(program, environment, output)
+    return process
+
+
 def start(program, cases, ranks, communicator, seconds=300):
     """[(exit status, what it printed)] of so many processes of a program, which run the class of cases named. `communicator`
     is what world() is told to take."""
-    with tempfile.TemporaryDirectory() as folder:
-        runs = []
-        for rank in range(ranks):
-            environment = {
-                **os.environ, "STN_TEST_RANK": str(rank), "STN_TEST_RANKS": str(ranks), "STN_TEST_CASES": cases,
-                "STN_TEST_STORE": os.path.join(folder, "store"), "STN_TEST_COMMUNICATOR": communicator,
-                "GLOO_SOCKET_IFNAME": "lo"
-            }
-            runs.append(
-                subprocess.Popen([sys.executable, program], env=environment, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, text=True))
-        texts = [run.communicate(timeout=seconds)[0] for run in runs]
-    return [(run.returncode, text) for run, text in zip(runs, texts)]
+    folder = tempfile.mkdtemp()  # a TemporaryDirectory would go with the first process that ends
+    outputs = [tempfile.TemporaryFile("w+") for _ in range(ranks)]
+    try:
+        statuses = wait_for([fork(program, {
+            "STN_TEST_RANK": str(rank), "STN_TEST_RANKS": str(ranks), "STN_TEST_CASES": cases,
+            "STN_TEST_STORE": os.path.join(folder, "store"), "STN_TEST_COMMUNICATOR": communicator,
+            "GLOO_SOCKET_IFNAME": "lo"}, output) for rank, output in enumerate(outputs)], seconds)
+    finally:
+        shutil.rmtree(folder)
+    texts = []
+    for output in outputs:
+        output.seek(0)
+        texts.append(output.read())
+        output.close()
+    return list(zip(statuses, texts))
 
 
 def is_rank():
