@@ -49,7 +49,8 @@ stn_status stn_queue_capture_begin(stn_queue *queue)
     }
     graph->device = device;
     graph->immediate = queue->immediate;
-    queue->immediate = 0; /* launches take the long way, where they are recorded */
+    if (queue->immediate) /* a worker's thread reads it: there it is never written */
+        queue->immediate = 0; /* launches take the long way, where they are recorded */
     queue->capture = graph;
     return STN_OK;
 }
@@ -104,7 +105,8 @@ stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out)
         return STN_ERR_STATE;
     stn_status status = device_records(device) ? device->ops->capture_end(device->impl, queue->impl, &graph->impl) : STN_OK;
     queue->capture = NULL;
-    queue->immediate = graph->immediate;
+    if (graph->immediate)
+        queue->immediate = 1;
     if (atomic_load(&queue->failed))
         status = (stn_status)atomic_load(&queue->failed);
     if (status == STN_OK)

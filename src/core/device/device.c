@@ -122,7 +122,7 @@ stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *ar
     stn_status status = queue_status(queue);
     if (status != STN_OK)
         return status;
-    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_relaxed);
+    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
     if (trace)
         return run_traced(trace, queue, kernel, args);
     status = kernel(queue, args);

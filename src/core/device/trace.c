@@ -317,7 +317,7 @@ void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, cons
 
 stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size, const char *name)
 {
-    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_relaxed);
+    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
     if (trace)
         stni_trace_name_kernel(trace, kernel, name);
     return stn_queue_launch(queue, kernel, args, args_size);
