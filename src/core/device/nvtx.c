@@ -3,20 +3,22 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <stdatomic.h>
+#include <pthread.h>
 
 /* One for the process, as tools filter by it: ranges of two contexts lie in one domain, each on its thread. It is never destroyed, because a range
- * that is open may outlive whoever began it. */
-static _Atomic(nvtxDomainHandle_t) nvtx_domain;
+ * that is open may outlive whoever began it; NULL where no tool listens. Made once: the first call of NVTX rewrites the pointers through which every
+ * call of it goes, and two threads that came first together would read them while they change. */
+static pthread_once_t nvtx_once = PTHREAD_ONCE_INIT;
+static nvtxDomainHandle_t nvtx_domain;
+
+static void make_domain(void)
+{
+    nvtx_domain = nvtxDomainCreateA("shardtensor");
+}
 
 int stni_nvtx_open(void)
 {
-    nvtxDomainHandle_t none = NULL;
-    if (atomic_load(&nvtx_domain))
-        return 1;
-    nvtxDomainHandle_t made = nvtxDomainCreateA("shardtensor"); /* NULL where no tool listens */
-    if (made && !atomic_compare_exchange_strong(&nvtx_domain, &none, made))
-        nvtxDomainDestroy(made);
+    pthread_once(&nvtx_once, make_domain);
     return 1;
 }
 
@@ -24,10 +26,10 @@ void stni_nvtx_push(const char *name)
 {
     const nvtxEventAttributes_t attributes = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = NVTX_MESSAGE_TYPE_ASCII,
                                               .message = {.ascii = name}};
-    nvtxDomainRangePushEx(atomic_load_explicit(&nvtx_domain, memory_order_relaxed), &attributes);
+    nvtxDomainRangePushEx(nvtx_domain, &attributes);
 }
 
 void stni_nvtx_pop(void)
 {
-    nvtxDomainRangePop(atomic_load_explicit(&nvtx_domain, memory_order_relaxed));
+    nvtxDomainRangePop(nvtx_domain);
 }
