@@ -27,6 +27,11 @@ typedef enum cudaError {
     cudaErrorStreamCaptureWrongThread = 908
 } cudaError_t;
 
+enum cudaDeviceAttr {
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76
+};
+
 enum cudaMemcpyKind {
     cudaMemcpyHostToHost = 0,
     cudaMemcpyHostToDevice = 1,
@@ -46,6 +51,9 @@ enum cudaStreamCaptureStatus {
     cudaStreamCaptureStatusInvalidated = 2
 };
 
+/* Later than the oldest driver that serves. */
+#define CUDART_VERSION 13010
+
 #define cudaHostAllocPortable 0x01
 #define cudaHostAllocMapped 0x02
 #define cudaStreamNonBlocking 0x01
@@ -61,6 +69,8 @@ typedef void (*cudaHostFn_t)(void *arg);
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 
 cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);

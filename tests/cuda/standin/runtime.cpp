@@ -34,7 +34,8 @@ cudaError_t failed(cudaError_t error)
 const settings_of_environment &settings()
 {
     static const settings_of_environment all = {static_cast<int>(number_from("STANDIN_DEVICES", 1)), number_from("STANDIN_SEED", 0),
-                                                number_from("STANDIN_DELAY", 0),
+                                                number_from("STANDIN_DELAY", 0), static_cast<int>(number_from("STANDIN_DRIVER", CUDART_VERSION)),
+                                                static_cast<int>(number_from("STANDIN_CAPABILITY", 90)),
                                                 static_cast<int>(number_from("STANDIN_LIBRARIES", SERVING))};
     return all;
 }
@@ -69,8 +70,24 @@ extern "C" {
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = standin::settings().devices;
+    *count = standin::settings().driver < CUDART_VERSION / 1000 * 1000 ? 0 : standin::settings().devices;
     return *count > 0 ? cudaSuccess : failed(cudaErrorInsufficientDriver);
+}
+
+/* Without a driver: 0, and no error. */
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = standin::settings().devices > 0 ? standin::settings().driver : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    if (device < 0 || device >= standin::settings().devices)
+        return failed(cudaErrorInvalidDevice);
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? standin::settings().capability / 10 : standin::settings().capability % 10;
+    return attribute == cudaDevAttrComputeCapabilityMajor || attribute == cudaDevAttrComputeCapabilityMinor ? cudaSuccess
+                                                                                                            : failed(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGetDevice(int *device)

@@ -13,6 +13,9 @@ struct settings_of_environment {
     int devices;    /* STANDIN_DEVICES: how many GPUs there are; default 1. 0: no driver */
     uint64_t seed;  /* STANDIN_SEED: order of a block's threads: ASCENDING, DESCENDING, else drawn from it; default 0 */
     uint64_t delay; /* STANDIN_DELAY: streams begin their work after delays drawn from it; default 0: none */
+    int driver;     /* STANDIN_DRIVER: what the driver serves, in CUDA's numbers; default CUDART_VERSION;
+                     * of an older major version: there are no devices */
+    int capability; /* STANDIN_CAPABILITY: ten times the devices' compute capability; default 90 */
     int libraries;  /* STANDIN_LIBRARIES: what cuBLASLt, cuDNN and cuFFT do: ABSENT, SERVING, REFUSING all problems; default SERVING */
 };
 

@@ -359,23 +359,11 @@ int stni_cuda_device_count(void)
     return 0;
 }
 
-/* Asked once more, for the reason. */
-static stn_status refuse(int index, int count, char *text, size_t text_size)
-{
-    cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess)
-        snprintf(text, text_size, "%s", cudaGetErrorString(error));
-    else
-        snprintf(text, text_size, "index got %d, wanted less than %d, the number of CUDA devices", index, count);
-    cudaGetLastError();
-    return STN_ERR_DEVICE;
-}
-
 stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size)
 {
-    const int count = stni_cuda_device_count();
-    if (index >= count)
-        return refuse(index, count, text, text_size);
+    const stn_status status = stni_cuda_device_check(index, text, text_size);
+    if (status != STN_OK)
+        return status;
     struct device *device = calloc(1, sizeof *device);
     if (!device)
         return STN_ERR_MEMORY;
