@@ -7,6 +7,7 @@
 
 #include "autograd/tape.h"
 #include "core/base/host_alloc.h"
+#include "core/context/random_mark.h"
 #include "core/tensor/scope.h"
 
 #include <shardtensor/autograd.h>
@@ -19,7 +20,7 @@ struct stni_recomputation {
     void *user;
     int n_inputs, n_outputs;
     struct stni_saved *inputs;
-    struct stni_random_place random; /* where the function began to draw */
+    struct stni_random_mark *random; /* where the function began to draw */
     struct stni_node **nodes; /* in the order of recording; NULL once they left */
     int n_nodes, cap_nodes;
     int runs_again, next; /* the node of the next call */
@@ -34,7 +35,7 @@ static void release(struct stni_recomputation *part)
         stni_tensor_drop(&part->inputs[i].tensor);
     if (part->release)
         part->release(part->user);
-    stni_random_place_fini(&part->random);
+    stni_random_mark_release(part->random);
     stni_free(part->nodes);
     stni_free(part->inputs);
     stni_free(part);
@@ -158,17 +159,18 @@ static stn_status call_as_before(struct stni_recomputation *part)
     stn_context *context = part->context;
     const int no_grad = context->no_grad;
     stn_tensor *outputs[STN_MAX_OUTPUTS] = {0};
-    struct stni_random_place now;
-    STNI_TRY(stni_random_keep(context, &now));
-    stni_random_return(context, &part->random);
+    struct stni_random_mark *now = NULL;
+    STNI_TRY(stni_random_mark_set(context, &now));
+    stn_status status = stni_random_mark_return(part->random);
     context->no_grad = 0;
     stni_scope_enter(context);
-    stn_status status = call_function(part, outputs);
+    if (status == STN_OK)
+        status = call_function(part, outputs);
     stni_scope_leave(context);
     context->no_grad = no_grad;
-    stni_random_return(context, &now);
-    stni_random_place_fini(&now);
-    return status;
+    const stn_status returned = stni_random_mark_return(now);
+    stni_random_mark_release(now);
+    return status == STN_OK ? returned : status;
 }
 
 static stn_status run_again(struct stni_recomputation *part)
@@ -216,7 +218,7 @@ static stn_status create(stn_context *context, stn_recomputed_function function,
         if (inputs[i])
             kept[i] = (struct stni_saved){stn_tensor_retain(inputs[i]), stni_tensor_root(inputs[i])->version};
     *out = part;
-    return stni_random_keep(context, &part->random);
+    return stni_random_mark_set(context, &part->random);
 }
 
 /* The outputs outlive the part's scope; whose they are then is whose those of an op would be. */

@@ -95,7 +95,10 @@ stn_status stn_average_swap(stn_average *average)
     if (!average)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_action_begin(average->context));
-    const stn_status status = apply(average, STNI_UPDATE_SWAP, 0, 3);
+    stn_status status = stni_context_not_captured(average->context, "average_swap",
+                                                  "whose repetitions would not say which of the two are in place: do it before or after");
+    if (status == STN_OK)
+        status = apply(average, STNI_UPDATE_SWAP, 0, 3);
     average->swapped ^= status == STN_OK;
     return stni_action_end(average->context, status);
 }

@@ -28,6 +28,8 @@ struct stni_scope_specs {
     int64_t marks[STNI_SCOPE_MARKS];
 };
 
+struct stni_storage;
+
 struct stn_context {
     int rank, size;
     stn_comm *comm;
@@ -38,6 +40,8 @@ struct stn_context {
     struct stn_step *capture;  /* being captured; NULL: none is */
     struct stn_step *steps;    /* that were captured and are not destroyed */
     int capture_lost;          /* an error was taken since the capture began */
+    /* Keeps a caller's memory that becomes a tensor while a step is captured: repetitions use it too. NULL: none is. */
+    stn_status (*hold_for_step)(stn_context *context, struct stni_storage *storage);
     struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
     int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
     stn_tensor *error_tensor;

@@ -48,7 +48,7 @@ static stn_status device_alloc(struct stni_mempool *pool, size_t bytes, void **o
     pool->stats.device_calls++;
     if (stni_device_allocate(pool->device, bytes, out) == STN_OK)
         return STN_OK;
-    stni_mempool_trim(pool);
+    stni_mempool_trim(pool->spare ? pool->spare : pool);
     pool->stats.device_calls++;
     return stni_device_allocate(pool->device, bytes, out);
 }

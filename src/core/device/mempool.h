@@ -40,6 +40,8 @@ struct stni_mempool {
     int immediate; /* the queue is, or was */
     struct stni_mempool_stats stats;
     struct stni_mempool *next; /* of the context's list, for the pools of captured steps */
+    /* Whose cached memory goes back where the device has no more; NULL: this one's, which no recorded work names. */
+    struct stni_mempool *spare;
     struct stni_mempool_block *blocks; /* all that the device gave */
     size_t n_blocks, cap_blocks;
     struct stni_mempool_class classes[STNI_POOL_CLASSES];
@@ -101,8 +103,8 @@ static inline void *stni_mempool_pop(struct stni_mempool *pool, struct stni_memp
 }
 
 /* At least `bytes` bytes, 64-byte aligned; their contents are whatever was there. `bytes` may be 0: *out becomes NULL.
- * `*capacity` is to be passed to stni_mempool_release, 0 for no memory. When the device has no more, what is cached is given back and
- * the allocation is tried again. @return STN_ERR_MEMORY, without a message: the caller knows what it was for. */
+ * `*capacity` is to be passed to stni_mempool_release, 0 for no memory. When the device has no more, what is cached (by `spare`, where
+ * there is one) is given back and the allocation is tried again. @return STN_ERR_MEMORY, without a message: the caller knows what it was for. */
 static inline stn_status stni_mempool_take(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
 {
     struct stni_mempool_class *class = stni_mempool_ready(pool, bytes);

@@ -28,6 +28,11 @@ static void unlink_step(stn_step *step)
     step->prev = step->next = NULL;
 }
 
+static stn_status hold(stn_context *context, struct stni_storage *storage)
+{
+    return stni_step_memory_hold(&context->capture->memory, storage);
+}
+
 static stn_status begin(stn_step *step)
 {
     stn_context *context = step->context;
@@ -75,6 +80,7 @@ stn_status stn_capture_begin(stn_context *context)
     }
     context->capture = step;
     context->capture_lost = 0;
+    context->hold_for_step = hold;
     return STN_OK;
 }
 
@@ -93,6 +99,7 @@ static void finish(stn_step *step)
 {
     stn_context *context = step->context;
     context->capture = NULL;
+    context->hold_for_step = NULL;
     stni_context_reap(context);
     end_recording(step);
     stni_step_memory_leave(&step->memory);
@@ -140,6 +147,8 @@ static stn_status check_run(const stn_step *step)
     STNI_TRY(stni_context_failed(context));
     if (context->capture)
         return stni_fail(context, STN_ERR_STATE, "step_run: not while a step is being captured");
+    if (context->busy > 0)
+        return stni_fail(context, STN_ERR_STATE, "step_run: called inside an op, wanted a place between ops");
     const struct stni_storage *frozen = stni_step_memory_frozen(&step->memory);
     if (frozen)
         return stni_fail(context, STN_ERR_STATE, "step_run: memory of %zu bytes that the step writes has become immutable", frozen->bytes);
@@ -188,6 +197,7 @@ void stni_steps_close(stn_context *context)
     stn_step *given_up = context->capture;
     if (given_up != NULL) {
         context->capture = NULL;
+        context->hold_for_step = NULL;
         stni_recording_end(given_up->recording);
         link_step(given_up);
     }

@@ -29,7 +29,7 @@ static void hold_living(void *object, void *arg)
         hold(arg, storage, 0);
 }
 
-/* The caller's memory that became a tensor meanwhile has no pool. */
+/* The caller's memory that became a tensor meanwhile is no pool's, and is held already. */
 static void hold_made(void *object, void *arg)
 {
     struct stni_step_memory *memory = arg;
@@ -44,6 +44,7 @@ static stn_status make_pool(struct stni_step_memory *memory)
     if (stni_mempool_create(context->queue, &memory->pool) != STN_OK)
         return stni_fail_memory(context, "a pool of a captured step", sizeof *memory->pool);
     memory->pool->immediate = 0; /* recorded kernels read what was released before they run */
+    memory->pool->spare = context->own_pool;
     memory->pool->next = context->step_pools;
     context->step_pools = memory->pool;
     return STN_OK;
@@ -56,6 +57,13 @@ stn_status stni_step_memory_begin(struct stni_step_memory *memory, stn_context *
     STNI_TRY(make_pool(memory));
     stni_slab_each(context->storage_slab, hold_living, memory);
     context->pool = memory->pool;
+    return STN_OK;
+}
+
+stn_status stni_step_memory_hold(struct stni_step_memory *memory, struct stni_storage *storage)
+{
+    STNI_TRY(reserve(memory, memory->n + 1));
+    hold(memory, storage, 0);
     return STN_OK;
 }
 

@@ -21,6 +21,9 @@ struct stni_step_memory {
 /* Holds all storages that live, and gives the context a pool for what is made from now on. */
 stn_status stni_step_memory_begin(struct stni_step_memory *memory, stn_context *context);
 
+/* Holds one that was made since and that is no pool's. */
+stn_status stni_step_memory_hold(struct stni_step_memory *memory, struct stni_storage *storage);
+
 /* The context has its own pool again. */
 void stni_step_memory_leave(struct stni_step_memory *memory);
 

@@ -15,6 +15,11 @@ stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, voi
 {
     struct stni_storage *storage = NULL;
     STNI_TRY(stni_storage_create(context, 0, &storage));
+    const stn_status status = context->hold_for_step != NULL ? context->hold_for_step(context, storage) : STN_OK;
+    if (status != STN_OK) {
+        stni_storage_release(storage);
+        return status;
+    }
     storage->data = data;
     storage->bytes = bytes;
     storage->release = release;

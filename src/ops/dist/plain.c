@@ -211,6 +211,8 @@ stn_status stn_dist_wait(stn_dist_request **request)
     else if (status != STN_OK)
         status = failed(context, r->name, status, stn_comm_error_text(r->comm));
     else
+        status = stni_context_not_captured(context, "dist_wait", "whose repetitions would not wait: wait before it begins");
+    if (status == STN_OK)
         status = add_up(&r->overlap, r->out);
     count_change(r->out); /* whoever saved it meanwhile has saved what was half written */
     drop_request(r);
