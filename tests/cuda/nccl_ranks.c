@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST_RANKS = 16 };
 
@@ -29,6 +30,7 @@ static void find_script(void)
     find(module, "standin_nccl_reset", &script.reset);
     find(module, "standin_nccl_live", &script.live);
     find(module, "standin_nccl_calls", &script.calls);
+    find(module, "standin_stream_priority", &script.priority);
     find(module, "standin_nccl_number", &script.number);
     find(module, "standin_nccl_join", &script.join);
     find(module, "standin_nccl_leave", &script.leave);
@@ -121,4 +123,40 @@ void nccl_run_controls(int n, nccl_body body, void *arg)
 {
     const struct start like = {.rank = {.arg = arg}, .body = body};
     run_threads(n, &like, control_main);
+}
+
+void nccl_gate_init(struct nccl_gate *gate)
+{
+    gate->is_open = gate->was_late = 0;
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_cond_init(&gate->moved, NULL);
+}
+
+void nccl_gate_fini(struct nccl_gate *gate)
+{
+    pthread_cond_destroy(&gate->moved);
+    pthread_mutex_destroy(&gate->lock);
+}
+
+void nccl_gate_open(struct nccl_gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->is_open = 1;
+    pthread_cond_broadcast(&gate->moved);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void nccl_gate_pass(struct nccl_gate *gate, double patience_seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    const int64_t at = until.tv_nsec + (int64_t)(patience_seconds * 1e9);
+    until.tv_sec += at / 1000000000;
+    until.tv_nsec = at % 1000000000;
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->is_open && !gate->was_late)
+        if (pthread_cond_timedwait(&gate->moved, &gate->lock, &until) != 0)
+            gate->was_late = 1;
+    pthread_cond_broadcast(&gate->moved);
+    pthread_mutex_unlock(&gate->lock);
 }

@@ -6,6 +6,8 @@
 
 #include <shardtensor/nccl.h>
 
+#include <pthread.h>
+
 /* The functions of nccl_script.h in the module under test. */
 struct nccl_script {
     void (*tell)(const struct standin_nccl_line *line);
@@ -13,6 +15,7 @@ struct nccl_script {
     void (*reset)(void);
     int (*live)(void);
     int (*calls)(const char *function);
+    int (*priority)(void *stream);
     long (*number)(void);
     struct ncclComm *(*join)(long number, int n, int rank, int device);
     void (*leave)(struct ncclComm *comm);
@@ -39,5 +42,16 @@ void nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg)
 
 /* Runs `body` on n threads that have only a control each (rank->comm), which the body destroys or gives away. */
 void nccl_run_controls(int n, nccl_body body, void *arg);
+
+/* One rank holds others back until it opens the gate, or one of them has lost its patience: all go on then. */
+struct nccl_gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    int is_open, was_late;
+};
+void nccl_gate_init(struct nccl_gate *gate);
+void nccl_gate_fini(struct nccl_gate *gate);
+void nccl_gate_open(struct nccl_gate *gate);
+void nccl_gate_pass(struct nccl_gate *gate, double patience_seconds);
 
 #endif

@@ -4,49 +4,22 @@
 
 #include "ranks.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* The two large weights fill a bucket of 4 MiB together, when the gradient of the small one is still to come. */
 enum { ROWS = 5, IN = 8, WIDTH = 1024, INNER = 512, LARGE = WIDTH * INNER, MOST_WAIT = 20 /* seconds */ };
 
-struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    int is_open, was_late; /* somebody stopped waiting for it */
-};
-
 struct scene {
     int overlap;
-    struct gate gate;       /* the last rank comes to its bucket when rank 0 has opened it */
+    struct nccl_gate gate;  /* the last rank comes to its bucket when rank 0 has opened it */
     int reductions_by_then; /* that ranks had begun when rank 0's last node but one had run */
     double *gradients[2];   /* rank 0's, of the large weights, without and with overlap */
 };
 
-static void gate_open(struct gate *gate)
-{
-    pthread_mutex_lock(&gate->lock);
-    gate->is_open = 1;
-    pthread_cond_signal(&gate->moved);
-    pthread_mutex_unlock(&gate->lock);
-}
-
-static void gate_pass(struct gate *gate)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += MOST_WAIT;
-    pthread_mutex_lock(&gate->lock);
-    while (!gate->is_open && !gate->was_late)
-        gate->was_late = pthread_cond_timedwait(&gate->moved, &gate->lock, &until) != 0;
-    pthread_mutex_unlock(&gate->lock);
-}
-
 static stn_status hold_back(stn_tensor *gradient, stn_tensor **instead, void *arg)
 {
     (void)gradient, (void)instead;
-    gate_pass(arg);
+    nccl_gate_pass(arg, MOST_WAIT);
     return STN_OK;
 }
 
@@ -57,7 +30,7 @@ static stn_status look_and_open(stn_tensor *gradient, stn_tensor **instead, void
     (void)instead;
     CHECK_STATUS(stn_queue_sync(stn_context_queue(stn_tensor_context(gradient))), STN_OK);
     scene->reductions_by_then = nccl_script()->calls("ncclAllReduce");
-    gate_open(&scene->gate);
+    nccl_gate_open(&scene->gate);
     return STN_OK;
 }
 
@@ -111,13 +84,10 @@ static void play(struct scene *scene, int ranks, int overlap)
 {
     scene->overlap = overlap;
     scene->reductions_by_then = -1;
-    scene->gate = (struct gate){.is_open = 0};
-    pthread_mutex_init(&scene->gate.lock, NULL);
-    pthread_cond_init(&scene->gate.moved, NULL);
+    nccl_gate_init(&scene->gate);
     nccl_script()->reset();
     nccl_run(ranks, 60, 0, backward, scene);
-    pthread_cond_destroy(&scene->gate.moved);
-    pthread_mutex_destroy(&scene->gate.lock);
+    nccl_gate_fini(&scene->gate);
     CHECK_I64(scene->gate.was_late, 0);
     CHECK(nccl_script()->calls("ncclAllReduce") >= ranks);
 }

@@ -7,6 +7,7 @@
 #include "core/device/recording.h"
 #include "core/device/trace.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* One call of a collective. */
@@ -257,9 +258,10 @@ static stn_status follow_side(const stn_comm *comm, stn_queue *queue, stn_event 
     stn_queue *side = comm->side_queue;
     if (queue->device->is_cpu)
         return stni_queue_wait(queue, event);
+    const stn_status waits = stni_queue_wait(queue, event); /* also behind one that has failed: it uses its buffers until it has ended */
     atomic_store(&side->follower, queue);
     const stn_status failed = (stn_status)atomic_load(&side->failed);
-    return failed == STN_OK ? stni_queue_wait(queue, event) : stn_queue_fail(queue, failed, "%s", stn_queue_error_text(side));
+    return failed == STN_OK ? waits : stn_queue_fail(queue, failed, "%s", stn_queue_error_text(side));
 }
 
 stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request)
@@ -292,9 +294,11 @@ stn_status stni_comm_run_here(stn_comm *comm, stn_queue *queue, const struct stn
     return coll_kernel(queue, &call);
 }
 
+/* On a device it goes first where it competes: what packs a message would else stand behind all blocks of a kernel that came to the main queue after
+ * it, and peers wait for that message. */
 static stn_status side_queue(stn_comm *comm, stn_queue **out)
 {
-    static const stn_queue_options worker = {.size = sizeof worker, .kind = STN_QUEUE_WORKER};
+    static const stn_queue_options worker = {.size = sizeof worker, .kind = STN_QUEUE_WORKER, .priority = INT_MAX};
     stn_queue *queue;
     STNI_TRY(stni_comm_main_queue(comm, &queue));
     if (!comm->side_queue)

@@ -315,8 +315,10 @@ static int goes_beside(const struct fetch *f, const stn_comm *comm, int64_t work
     const stn_context *context = f->call->context;
     if (context->queue->capture || work == 0 || context->halo_overlap == STN_HALO_OVERLAP_NEVER)
         return 0;
-    return context->halo_overlap == STN_HALO_OVERLAP_ALWAYS ||
-           stni_halo_pays(stni_comm_goes_beside(comm, context->queue), stni_messages_bytes(&f->messages, f->spec->layout.dtype), work);
+    const stn_dtype dtype = f->spec->layout.dtype;
+    const struct stni_halo_terms terms = {.beside = stni_comm_goes_beside(comm, context->queue), .on_device = !context->queue->device->is_cpu,
+                                          .dtype = dtype, .bytes = stni_messages_bytes(&f->messages, dtype), .work = work};
+    return context->halo_overlap == STN_HALO_OVERLAP_ALWAYS || stni_halo_pays(&terms);
 }
 
 /* Collective over the axes that cut the windowed dims. */

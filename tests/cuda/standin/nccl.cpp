@@ -316,6 +316,13 @@ VISIBLE int standin_nccl_calls(const char *function)
     return standin::the_script().calls[function];
 }
 
+VISIBLE int standin_stream_priority(void *stream)
+{
+    int priority = 0;
+    cudaStreamGetPriority(static_cast<cudaStream_t>(stream), &priority);
+    return priority;
+}
+
 VISIBLE long standin_nccl_number(void)
 {
     ncclUniqueId id;
