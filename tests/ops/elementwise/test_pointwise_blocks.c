@@ -11,6 +11,8 @@
 #include <stdalign.h>
 #include <string.h>
 
+enum { OPERANDS = 3 };
+
 /* The first element in which two runs differ by more than `near`, relative to the larger; -1: none. Two NaNs are equal: which sign one has is
  * not promised. */
 static int64_t first_difference(stn_dtype d, const void *got, const void *wanted, int64_t n, double near)
@@ -72,7 +74,7 @@ static void instruction_sets_agree_bit_for_bit_but_for_fused_polynomials(void)
 /* From the middle of a line to the middle of another, and nothing around them. */
 static void every_block_streams_what_it_stores(void)
 {
-    enum { N = 1003, OPERANDS = 3 };
+    enum { N = 1003 };
     static alignas(64) char in[OPERANDS][N * 16], got[(N + 2) * 16], wanted[(N + 2) * 16], buffer[STNI_BLOCK_ROOM];
     uint64_t seed = 15;
     for (int d = 0; d < STN_DTYPE_COUNT; d++) {
@@ -100,11 +102,62 @@ static void every_block_streams_what_it_stores(void)
     }
 }
 
+enum { RUN = 5003 }; /* more than any block looks at together */
+
+static char operand[OPERANDS][RUN * 16], everywhere[RUN * 16], some[RUN * 16];
+
+/* The first element of an operand, RUN times; and only as often as the longest piece of results of so many bytes has elements, another one then. */
+static void repeat_first(stn_dtype d, int i, size_t result_size)
+{
+    const double _Complex first = element_get(d, operand[i], 0), other = element_get(d, operand[i], 1) + 1;
+    for (int64_t k = 0; k < RUN; k++) {
+        element_set(d, everywhere, k, first);
+        element_set(d, some, k, k < STNI_PIECE / (int64_t)result_size ? first : other);
+    }
+}
+
+/* What a block streams of operands of which one is one value: the same as of the value in every element, and nothing around it. */
+static void check_one_value(stn_dtype d, enum stni_pointwise_op op, stni_pointwise_block_fn compute, int i)
+{
+    static alignas(64) char got[(RUN + 2) * 16], wanted[(RUN + 2) * 16], buffer[STNI_BLOCK_ROOM];
+    const stn_dtype result = stni_pointwise_result(op, d);
+    const size_t size = stn_dtype_size(result);
+    struct stni_pointwise_block block = {.op = op, .n = RUN, .out = wanted + size, .in = {operand[0], operand[1], operand[2]},
+                                         .a = {.f = 3, .i = 3}, .buffer = buffer};
+    repeat_first(d, i, size);
+    memset(wanted, 42, sizeof wanted);
+    memset(got, 42, sizeof got);
+    block.in[i] = everywhere;
+    compute(&block);
+    block.out = got + size;
+    block.in[i] = some;
+    block.same[i] = 1;
+    compute(&block);
+    CHECK_I64(first_difference(result, got + size, wanted + size, RUN, 0), -1);
+    CHECK(memcmp(got, wanted, size) == 0 && memcmp(got + (RUN + 1) * size, wanted + (RUN + 1) * size, size) == 0);
+}
+
+static void one_value_is_read_again_for_every_piece(void)
+{
+    uint64_t seed = 16;
+    for (int d = 0; d < STN_DTYPE_COUNT; d++) {
+        for (int64_t k = 0; k < OPERANDS * RUN; k++)
+            element_set((stn_dtype)d, operand[k % OPERANDS], k / OPERANDS, element_draw((stn_dtype)d, &seed));
+        for (int op = 0; op < STNI_POINTWISE_COUNT; op++)
+            for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+                stni_pointwise_block_fn compute = stni_pointwise_block_of((enum stni_pointwise_op)op, (stn_dtype)d, (enum stni_isa)isa);
+                for (int i = 0; compute && i < OPERANDS; i++)
+                    check_one_value((stn_dtype)d, (enum stni_pointwise_op)op, compute, i);
+            }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"instruction_sets_agree_bit_for_bit_but_for_fused_polynomials", instruction_sets_agree_bit_for_bit_but_for_fused_polynomials},
         {"every_block_streams_what_it_stores", every_block_streams_what_it_stores},
+        {"one_value_is_read_again_for_every_piece", one_value_is_read_again_for_every_piece},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -379,6 +379,57 @@ static void long_results_of_tiles_match_a_plain_loop(void)
     free(z);
 }
 
+/* x op 7 or 7 op x, of whole numbers up to 120. */
+static double _Complex beside_seven(enum stni_pointwise_op op, int number_is_first, double _Complex x)
+{
+    const double _Complex left = number_is_first ? 7 : x, right = number_is_first ? x : 7;
+    switch ((int)op) {
+    case STNI_POINTWISE_lt: return creal(left) < creal(right);
+    case STNI_POINTWISE_div_floor: return floor(creal(left) / creal(right));
+    default: return left * right;
+    }
+}
+
+/* Written past the caches from the middle of a line on, beside a number that only one piece of is kept. */
+static void check_long_run(enum stni_pointwise_op op, stn_dtype dtype, int number_is_first)
+{
+    stn_queue queue = {.isa = next_isa()};
+    const stn_dtype result = stni_pointwise_result(op, dtype);
+    const int64_t n = (8 << 20) / (int64_t)stn_dtype_size(result) + 1237;
+    const size_t size = stn_dtype_size(dtype), to = stn_dtype_size(result);
+    char *x = malloc((size_t)n * size), *y = malloc((size_t)(n + 2) * to);
+    for (int64_t i = 0; i < n; i++)
+        element_set(dtype, x, i, (double)(1 + i % 120));
+    struct stni_pointwise_args args = {.op = op, .compute = dtype, .ndim = 1, .n_in = 2, .shape = {n}, .out = {y + to, result, {1}},
+                                       .divides = op == STNI_POINTWISE_div_floor};
+    args.in[number_is_first] = (struct stni_pointwise_operand){x, dtype, {1}};
+    args.in[!number_is_first].dtype = dtype;
+    set_number(&args.number[!number_is_first], 7);
+    memset(y, 42, (size_t)(n + 2) * to);
+    CHECK_STATUS(stni_pointwise_cpu(&queue, &args), STN_OK);
+    int64_t wrong = 0, around = 0;
+    for (int64_t i = 0; i < n; i++)
+        wrong += element_get(result, y + to, i) != beside_seven(op, number_is_first, (double)(1 + i % 120));
+    for (size_t i = 0; i < to; i++)
+        around += y[i] != 42 || y[(size_t)(n + 1) * to + i] != 42;
+    CHECK_I64(wrong, 0);
+    CHECK_I64(around, 0);
+    free(x);
+    free(y);
+}
+
+static void long_runs_beside_a_number_match_a_plain_loop(void)
+{
+    static const struct {
+        enum stni_pointwise_op op;
+        stn_dtype dtype;
+    } cases[] = {{STNI_POINTWISE_mul, STN_DTYPE_F32}, {STNI_POINTWISE_mul, STN_DTYPE_F64}, {STNI_POINTWISE_mul, STN_DTYPE_C128},
+                 {STNI_POINTWISE_lt, STN_DTYPE_F64}, {STNI_POINTWISE_div_floor, STN_DTYPE_I64}};
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
+        for (int number_is_first = 0; number_is_first < 2; number_is_first++)
+            check_long_run(cases[k].op, cases[k].dtype, number_is_first);
+}
+
 static void result_may_overwrite_an_operand(void)
 {
     static const int64_t dense[STN_MAX_NDIM] = {1}, scalar[STN_MAX_NDIM] = {0};
@@ -430,6 +481,7 @@ int main(int argc, char **argv)
         {"matrices_that_lie_across_match_a_plain_loop", matrices_that_lie_across_match_a_plain_loop},
         {"long_runs_are_added_to_their_last_element", long_runs_are_added_to_their_last_element},
         {"long_results_of_tiles_match_a_plain_loop", long_results_of_tiles_match_a_plain_loop},
+        {"long_runs_beside_a_number_match_a_plain_loop", long_runs_beside_a_number_match_a_plain_loop},
         {"result_may_overwrite_an_operand", result_may_overwrite_an_operand},
         {"integers_wrap_and_narrow_ones_are_cut", integers_wrap_and_narrow_ones_are_cut},
     };

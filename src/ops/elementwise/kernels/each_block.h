@@ -33,6 +33,9 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
     stni_block_send(to, piece.to, (size_t)piece.n * size);
 }
 
+/* From one piece to the next: the n elements behind those at `from`, or for one value the same ones. */
+#define NEXT(from, i, n) ((from) + (block->same[i] ? 0 : (n)))
+
 /* One row's function: add_block_f32 where BLOCK is block_f32. */
 #define JOINED_(a, b) a##b
 #define JOINED(a, b) JOINED_(a, b)
@@ -54,7 +57,7 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
             piece = open_piece(block, 0, sizeof(T), sizeof(RESULT));                                                \
         (void)a, (void)b, (void)c, (void)in2;                                                                       \
         for (int64_t at = 0; at < n; piece = open_piece(block, at, sizeof(T), sizeof(RESULT))) {                    \
-            const T *from0 = in0 + at, *from1 = in1 + at, *from2 = (last) + at;                                     \
+            const T *from0 = in0, *from1 = in1, *from2 = (last);                                                    \
             RESULT *to = piece.to;                                                                                  \
             _Pragma("omp simd")                                                                                     \
             for (int64_t k = 0; k < piece.n; k++) {                                                                 \
@@ -66,6 +69,7 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
                 break;                                                                                              \
             send_piece(out + at, piece, sizeof(RESULT));                                                            \
             at += piece.n;                                                                                          \
+            in0 = NEXT(in0, 0, piece.n), in1 = NEXT(in1, 1, piece.n), in2 = NEXT(in2, 2, piece.n);                  \
         }                                                                                                           \
     }
 

@@ -75,6 +75,7 @@ struct stni_pointwise_block {
     struct stni_pointwise_number a, b, c;
     char *buffer;                          /* NULL, or where blocks of `out` wait for non-temporal stores (ops/cpu/nontemporal_blocks.h) */
     size_t ahead[STNI_POINTWISE_MAX_IN];   /* then: how far ahead each operand is prefetched, bytes; 0: not at all */
+    uint8_t same[STNI_POINTWISE_MAX_IN];   /* then: 1 where an operand is one value, of which only a piece is there */
 };
 
 typedef void (*stni_pointwise_block_fn)(const struct stni_pointwise_block *block);

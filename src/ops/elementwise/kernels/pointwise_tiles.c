@@ -49,6 +49,7 @@ struct space {
     int64_t rows, cols;           /* of the two inner dims */
     int64_t tile_rows, tile_cols; /* at most */
     int64_t pad;                  /* bytes between two rows in a lane's buffer */
+    int64_t n_of_number;          /* 0: a number fills as much as a tile has; else elements that its buffer holds, which every piece reads again */
     struct lane lane[LANES];
     char *buffer;                 /* NULL, or where blocks of the output wait for non-temporal stores: */
     alignas(STNI_LINE) char place[STNI_BLOCK_ROOM];
@@ -58,6 +59,8 @@ struct space {
 static void check_divisor(const struct space *s, const int64_t *divisor, int64_t n)
 {
     int zeros = 0;
+    if (s->n_of_number && s->lane[1].same)
+        n = 1;
     for (int64_t k = 0; k < n; k++)
         zeros |= divisor[k] == 0;
     if (zeros)
@@ -134,6 +137,8 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     struct stni_pointwise_block block = {.op = args->op, .n = cols, .a = args->a, .b = args->b, .c = args->c};
     block.buffer = view[OUT].at == s->lane[OUT].buffer ? NULL : s->buffer;
     int follow = 1;
+    for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
+        block.same[l] = s->n_of_number && s->lane[l < args->n_in ? l : 0].same;
     for (int l = 0; l < LANES; l++)
         follow = follow && view[l].row == cols * (l == OUT ? s->result_size : s->compute_size);
     if (follow || rows == 1) {
@@ -239,7 +244,7 @@ static void fill(struct space *s, int l)
 {
     const struct stni_pointwise_operand *operand = &s->args->in[l];
     const struct stni_pointwise_number *number = &s->args->number[l];
-    const int64_t n = s->tile_rows * row_of_buffer(s, s->tile_cols, s->compute_size) / s->compute_size;
+    const int64_t n = s->n_of_number ? s->n_of_number : s->tile_rows * row_of_buffer(s, s->tile_cols, s->compute_size) / s->compute_size;
     int whole = s->args->compute == STN_DTYPE_I64;
     const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
     stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
@@ -309,9 +314,16 @@ static int64_t ahead_of(const struct space *s, const struct lane *lane, int acro
     return is_direct(s, lane, s->rows, s->cols) ? STNI_BLOCK_AHEAD : cols;
 }
 
-/* Tiles are of whole rows where they are short; where no buffer is needed, a row is one. If some lane's elements lie closer from row to row than
- * within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow, up to a piece. Their rows lie a
- * line further apart than they are long: at distances that are powers of two they would map to the same sets of the L1 cache. */
+/* Where only numbers have buffers and all else is one row that is streamed, which goes piece by piece: the elements of the longest piece. */
+static int64_t n_of_number(const struct space *s, int64_t share, int numbers)
+{
+    return s->buffer && s->rows == 1 && share > 0 && numbers ? STNI_PIECE / s->result_size : 0;
+}
+
+/* Tiles are of whole rows where they are short; where no buffer is needed but for a piece of a number, a row is one. If some lane's elements lie
+ * closer from row to row than within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow, up to
+ * a piece. Their rows lie a line further apart than they are long: at distances that are powers of two they would map to the same sets of the L1
+ * cache. */
 static void set_tiles(struct space *s)
 {
     int numbers;
@@ -322,7 +334,9 @@ static void set_tiles(struct space *s)
     while (wide > STNI_LINE && ACROSS_ROWS * (wide + STNI_LINE) > share)
         wide /= 2;
     const int across = any_runs_across(s) && s->cols >= ROW_RUN && s->cols * s->compute_size > wide;
-    s->tile_cols = across ? wide / s->compute_size : share == 0 || s->cols < capacity ? s->cols : capacity;
+    s->n_of_number = across ? 0 : n_of_number(s, share, numbers);
+    const int whole = share == 0 || s->n_of_number || s->cols < capacity;
+    s->tile_cols = across ? wide / s->compute_size : whole ? s->cols : capacity;
     s->tile_rows = across ? ACROSS_ROWS : s->tile_cols < capacity ? capacity / s->tile_cols : 1;
     if (s->tile_rows > s->rows)
         s->tile_rows = s->rows;

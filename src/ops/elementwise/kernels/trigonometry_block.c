@@ -59,9 +59,10 @@ static void block_pieces_f32(const struct stni_pointwise_block *block)
         piece.n = block->n - first < LOOKED_AT ? block->n - first : LOOKED_AT;
         piece.out = (float *)block->out + first;
         for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++) {
-            piece.in[i] = (const float *)block->in[i] + first;
+            const int same = block->buffer && block->same[i];
+            piece.in[i] = (const float *)block->in[i] + (same ? 0 : first);
             if (i == 0 || block->in[i] != block->in[0])
-                near = near && are_near(piece.n, piece.in[i]);
+                near = near && are_near(same ? 1 : piece.n, piece.in[i]);
         }
         (near ? block_near_f32 : block_f32)(&piece);
     }
