@@ -19,6 +19,12 @@ stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in,
     return NULL;
 }
 
+stn_tensor *stni_call_error(stn_tensor *any)
+{
+    stn_context *context = stn_tensor_context(any);
+    return context ? context->error_tensor : NULL;
+}
+
 stn_tensor *stni_call_fail(stn_tensor *any, stn_status status, const char *format, ...)
 {
     stn_context *context = stn_tensor_context(any);

@@ -12,4 +12,7 @@ stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in,
  * where `any` is NULL). */
 stn_tensor *stni_call_fail(stn_tensor *any, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
+/* What a typed function returns once an error is kept: the error tensor of `any`'s context; NULL where there is none to keep it in. */
+stn_tensor *stni_call_error(stn_tensor *any);
+
 #endif

@@ -4,12 +4,14 @@
 #include "ops/reduce/vector_norm.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 #include "ops/placement/pointwise.h"
 #include "ops/common/promote.h"
 #include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 
+#include <limits.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -47,11 +49,9 @@ stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int dim, doubl
 
 stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps)
 {
-    struct normalize_attrs attrs = {.p = p, .dim = {.n = n_dims > 0 ? n_dims : -1}, .eps = eps, .infinite = -1};
-    if (n_dims > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "normalize: 'n_dims' got %d, wanted at most %d", n_dims, STN_MAX_NDIM);
-    for (int i = 0; i < n_dims; i++)
-        attrs.dim.v[i] = dims[i];
+    struct normalize_attrs attrs = {.p = p, .eps = eps, .infinite = -1};
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"normalize", "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+        return stni_call_error(input);
     return stni_call(STNI_OP_normalize, 1, &input, &attrs);
 }
 

@@ -3,6 +3,7 @@
 #include "ops/fft/stages.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 
 #include "core/tensor/tensor.h"
 
@@ -47,13 +48,12 @@ static stn_tensor *call_line(enum stni_op_index op, stn_tensor *input, int64_t n
 static stn_tensor *call_many(enum stni_op_index op, const char *name, stn_tensor *input, int n, const int64_t *s, const int *dims,
                              stn_fft_norm norm)
 {
-    struct many_attrs attrs = {.s = {.n = s ? n : -1}, .dim = {.n = dims ? n : -1}, .norm = norm};
+    struct many_attrs attrs = {.s = {.n = -1}, .dim = {.n = -1}, .norm = norm};
     if (n < 0 || n > STN_MAX_NDIM)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'n' got %d, wanted 0 to %d", name, n, STN_MAX_NDIM);
-    for (int i = 0; i < n; i++) {
-        attrs.s.v[i] = s ? s[i] : 0;
-        attrs.dim.v[i] = dims ? dims[i] : 0;
-    }
+    if ((s && !stni_list_read(input, &(struct stni_list){name, "n", "s", 0}, n, s, &attrs.s)) ||
+        (dims && !stni_list_read_dims(input, &(struct stni_list){name, "n", "dims", 0}, n, dims, &attrs.dim)))
+        return stni_call_error(input);
     return stni_call(op, 1, &input, &attrs);
 }
 

@@ -1,6 +1,7 @@
 /* fftshift, ifftshift: the zero frequency in the middle, and back. */
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 
 #include "core/shard/spec.h"
 
@@ -14,11 +15,9 @@ struct shift_attrs {
 
 static stn_tensor *call_shift(enum stni_op_index op, const char *name, stn_tensor *input, int n, const int *dims)
 {
-    struct shift_attrs attrs = {.dim = {.n = n > 0 ? n : -1}};
-    if (n < 0 || n > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted 0 to %d", name, n, STN_MAX_NDIM);
-    for (int i = 0; i < n; i++)
-        attrs.dim.v[i] = dims[i];
+    struct shift_attrs attrs = {0};
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", 0}, n, dims, &attrs.dim))
+        return stni_call_error(input);
     return stni_call(op, 1, &input, &attrs);
 }
 

@@ -25,6 +25,8 @@ stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, 
     stn_tensor *in[STN_MAX_INPUTS] = {input, values};
     if (n < 1 || n > STN_MAX_NDIM)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "index_put: 'n' got %d, wanted 1 to %d", n, STN_MAX_NDIM);
+    if (!indices)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "index_put: 'indices' got NULL, wanted 'n' = %d entries", n);
     memcpy(in + FIRST, indices, (size_t)n * sizeof *in);
     return stni_call(STNI_OP_index_put, FIRST + n, in, &attrs);
 }

@@ -3,6 +3,7 @@
 
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 
 #include <shardtensor/ops.h>
 
@@ -14,11 +15,8 @@ static const struct stni_norm_attrs rms_defaults = {.normalized_shape = {.n = -1
 static stn_tensor *call_op(enum stni_op_index op, const char *name, int n, stn_tensor *const *in, int n_dims, const int64_t *shape, double eps)
 {
     struct stni_norm_attrs attrs = defaults;
-    if (n_dims < 1 || n_dims > STN_MAX_NDIM)
-        return stni_call_fail(in[0], STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted 1 to %d", name, n_dims, STN_MAX_NDIM);
-    attrs.normalized_shape.n = n_dims;
-    for (int d = 0; d < n_dims; d++)
-        attrs.normalized_shape.v[d] = shape[d];
+    if (!stni_list_read(in[0], &(struct stni_list){name, "n_dims", "normalized_shape", 1}, n_dims, shape, &attrs.normalized_shape))
+        return stni_call_error(in[0]);
     attrs.eps = eps;
     return stni_call(op, n, in, &attrs);
 }

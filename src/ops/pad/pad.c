@@ -6,6 +6,7 @@
 #include "core/context/context.h"
 #include "core/base/dtype.h"
 #include "ops/common/call.h"
+#include "ops/common/list.h"
 
 #include <shardtensor/ops.h>
 
@@ -16,13 +17,11 @@ static const char *const modes[] = {"constant", "reflect", "replicate", "circula
 
 stn_tensor *stn_pad(stn_tensor *input, int n, const int64_t *padding, stn_pad_mode mode, double value)
 {
-    struct stni_pad_attrs attrs = {{.n = n}, mode, {STN_NUMBER_FLOAT, 0, value}};
-    if (n < 0 || n > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "pad: 'n' got %d, wanted an even number up to %d", n, STN_MAX_NDIM);
+    struct stni_pad_attrs attrs = {.mode = mode, .value = {STN_NUMBER_FLOAT, 0, value}};
     if ((unsigned)mode > STN_PAD_CIRCULAR)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "pad: 'mode' got %d, wanted an stn_pad_mode", (int)mode);
-    for (int i = 0; i < n; i++)
-        attrs.pad.v[i] = padding[i];
+    if (!stni_list_read(input, &(struct stni_list){"pad", "n", "padding", 0}, n, padding, &attrs.pad))
+        return stni_call_error(input);
     return stni_call(STNI_OP_pad, 1, &input, &attrs);
 }
 

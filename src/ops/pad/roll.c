@@ -5,6 +5,7 @@
 #include "ops/common/call.h"
 #include "ops/common/check.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 #include "ops/exchange/remap.h"
 
 #include <shardtensor/ops.h>
@@ -21,23 +22,18 @@ struct flip_attrs {
 
 stn_tensor *stn_roll(stn_tensor *input, int n, const int64_t *shifts, const int *dims)
 {
-    struct roll_attrs attrs = {{.n = n}, {.n = dims ? n : -1}};
-    if (n < 1 || n > STN_MAX_NDIM || !shifts)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "roll: 'n' got %d, wanted 1 to %d and shifts", n, STN_MAX_NDIM);
-    for (int i = 0; i < n; i++) {
-        attrs.shifts.v[i] = shifts[i];
-        attrs.dims.v[i] = dims ? dims[i] : 0;
-    }
+    struct roll_attrs attrs = {.dims = {.n = -1}};
+    if (!stni_list_read(input, &(struct stni_list){"roll", "n", "shifts", 1}, n, shifts, &attrs.shifts) ||
+        (dims && !stni_list_read_dims(input, &(struct stni_list){"roll", "n", "dims", 1}, n, dims, &attrs.dims)))
+        return stni_call_error(input);
     return stni_call(STNI_OP_roll, 1, &input, &attrs);
 }
 
 stn_tensor *stn_flip(stn_tensor *input, int n, const int *dims)
 {
-    struct flip_attrs attrs = {{.n = n}};
-    if (n < 0 || n > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "flip: 'n' got %d, wanted 0 to %d", n, STN_MAX_NDIM);
-    for (int i = 0; i < n; i++)
-        attrs.dims.v[i] = dims[i];
+    struct flip_attrs attrs = {0};
+    if (!stni_list_read_dims(input, &(struct stni_list){"flip", "n", "dims", 0}, n, dims, &attrs.dims))
+        return stni_call_error(input);
     return stni_call(STNI_OP_flip, 1, &input, &attrs);
 }
 

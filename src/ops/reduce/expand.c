@@ -2,6 +2,7 @@
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 #include "ops/common/sum_to.h"
 
 #include <inttypes.h>
@@ -15,11 +16,9 @@ static const struct expand_attrs defaults = {.shape = {.n = -1}};
 
 stn_tensor *stn_expand(stn_tensor *input, int ndim, const int64_t *shape)
 {
-    struct expand_attrs attrs = {.shape = {.n = ndim}};
-    if (ndim < 0 || ndim > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "expand: 'ndim' got %d, wanted 0 to %d", ndim, STN_MAX_NDIM);
-    for (int d = 0; d < ndim; d++)
-        attrs.shape.v[d] = shape[d];
+    struct expand_attrs attrs = defaults;
+    if (!stni_list_read(input, &(struct stni_list){"expand", "ndim", "shape", 0}, ndim, shape, &attrs.shape))
+        return stni_call_error(input);
     return stni_call(STNI_OP_expand, 1, &input, &attrs);
 }
 

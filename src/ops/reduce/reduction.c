@@ -5,10 +5,13 @@
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 #include "ops/cpu/strided.h"
 #include "ops/reduce/exact_sum.h"
 
 #include <shardtensor/ops.h>
+
+#include <limits.h>
 
 const stn_input_schema stni_reduction_inputs[1] = {{"input", 0, 0}};
 
@@ -26,11 +29,9 @@ static const struct stni_reduction_rule *rule_of(const void *arg)
 
 stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims, int keepdim)
 {
-    struct stni_reduction_attrs attrs = {.dim = {.n = n_dims > 0 ? n_dims : -1}, .keepdim = keepdim != 0};
-    if (n_dims > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted at most %d", name, n_dims, STN_MAX_NDIM);
-    for (int i = 0; i < n_dims; i++)
-        attrs.dim.v[i] = dims[i];
+    struct stni_reduction_attrs attrs = {.keepdim = keepdim != 0};
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+        return stni_call_error(input);
     return stni_call(op, 1, &input, &attrs);
 }
 

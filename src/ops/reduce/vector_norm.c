@@ -6,10 +6,12 @@
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 #include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 
+#include <limits.h>
 #include <math.h>
 
 struct norm_attrs {
@@ -24,11 +26,8 @@ static const struct norm_attrs defaults = {.dim = {.n = -1}, .ord = 2, .infinite
 stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim)
 {
     struct norm_attrs attrs = defaults;
-    if (n_dims > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "vector_norm: 'n_dims' got %d, wanted at most %d", n_dims, STN_MAX_NDIM);
-    attrs.dim.n = n_dims > 0 ? n_dims : -1;
-    for (int i = 0; i < n_dims; i++)
-        attrs.dim.v[i] = dims[i];
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"vector_norm", "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+        return stni_call_error(input);
     attrs.keepdim = keepdim != 0;
     attrs.ord = ord;
     return stni_call(STNI_OP_vector_norm, 1, &input, &attrs);

@@ -1,10 +1,13 @@
 /* weighted_mean and weighted_var: m = sum w x / W and sum w (x - m)^2 / W, W = sum w, the weights repeated for each element that they belong to. */
 #include "ops/reduce/statistic.h"
 #include "ops/common/call.h"
+#include "ops/common/list.h"
 #include "ops/common/sum_to.h"
 #include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
+
+#include <limits.h>
 
 enum { INPUT, WEIGHT };
 
@@ -13,11 +16,8 @@ static const struct stni_statistic_attrs defaults = {.dim = {.n = -1}, .unbiased
 static stn_tensor *call_op(enum stni_op_index op, const char *name, stn_tensor *input, stn_tensor *weight, int n_dims, const int *dims, int keepdim)
 {
     struct stni_statistic_attrs attrs = defaults;
-    if (n_dims > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted at most %d", name, n_dims, STN_MAX_NDIM);
-    attrs.dim.n = n_dims > 0 ? n_dims : -1;
-    for (int i = 0; i < n_dims; i++)
-        attrs.dim.v[i] = dims[i];
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+        return stni_call_error(input);
     attrs.keepdim = keepdim != 0;
     return stni_call(op, 2, (stn_tensor *[]){input, weight}, &attrs);
 }

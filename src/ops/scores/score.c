@@ -3,22 +3,19 @@
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
+#include "ops/common/list.h"
 #include "ops/cpu/widen.h"
 
 #include <shardtensor/ops.h>
 
 #include <inttypes.h>
+#include <limits.h>
 
 stn_tensor *stni_score_call(enum stni_op_index op, int n_in, stn_tensor *const *in, int n_dims, const int *dims,
                             void *attrs)
 {
-    stn_ints *list = attrs;
-    if (n_dims > STN_MAX_NDIM)
-        return stni_call_fail(in[0], STN_ERR_ARGUMENT, "%s: 'n_dims' got %d, wanted at most %d",
-                              stni_op_table[op]->name, n_dims, STN_MAX_NDIM);
-    list->n = n_dims > 0 ? n_dims : -1;
-    for (int i = 0; i < n_dims; i++)
-        list->v[i] = dims[i];
+    if (!stni_list_read_dims_or_all(in[0], &(struct stni_list){stni_op_table[op]->name, "n_dims", "dims", INT_MIN}, n_dims, dims, attrs))
+        return stni_call_error(in[0]);
     return stni_call(op, n_in, in, attrs);
 }
 

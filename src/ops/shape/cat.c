@@ -25,7 +25,7 @@ struct cat_attrs {
 stn_tensor *stn_cat(int n, stn_tensor *const *tensors, int dim)
 {
     struct cat_attrs attrs = {dim};
-    if (n < 1 || n > STN_MAX_INPUTS)
+    if (n < 1 || n > STN_MAX_INPUTS || !tensors)
         return stni_call_fail(n > 0 && tensors ? tensors[0] : NULL, STN_ERR_ARGUMENT, "cat: 'n' got %d, wanted 1 to %d", n,
                               STN_MAX_INPUTS);
     return stni_call(STNI_OP_cat, n, tensors, &attrs);

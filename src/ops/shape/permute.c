@@ -4,6 +4,7 @@
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 
 #include <shardtensor/ops.h>
 
@@ -24,23 +25,18 @@ struct movedim_attrs {
 
 stn_tensor *stn_permute(stn_tensor *input, int ndim, const int *dims)
 {
-    struct permute_attrs attrs = {{.n = ndim}};
-    if (ndim < 0 || ndim > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "permute: 'ndim' got %d, wanted 0 to %d", ndim, STN_MAX_NDIM);
-    for (int d = 0; d < ndim; d++)
-        attrs.dims.v[d] = dims[d];
+    struct permute_attrs attrs = {0};
+    if (!stni_list_read_dims(input, &(struct stni_list){"permute", "ndim", "dims", 0}, ndim, dims, &attrs.dims))
+        return stni_call_error(input);
     return stni_call(STNI_OP_permute, 1, &input, &attrs);
 }
 
 stn_tensor *stn_movedim(stn_tensor *input, int n, const int *source, const int *destination)
 {
-    struct movedim_attrs attrs = {{.n = n}, {.n = n}};
-    if (n < 0 || n > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "movedim: 'n' got %d, wanted 0 to %d", n, STN_MAX_NDIM);
-    for (int i = 0; i < n; i++) {
-        attrs.source.v[i] = source[i];
-        attrs.destination.v[i] = destination[i];
-    }
+    struct movedim_attrs attrs = {0};
+    if (!stni_list_read_dims(input, &(struct stni_list){"movedim", "n", "source", 0}, n, source, &attrs.source) ||
+        !stni_list_read_dims(input, &(struct stni_list){"movedim", "n", "destination", 0}, n, destination, &attrs.destination))
+        return stni_call_error(input);
     return stni_call(STNI_OP_movedim, 1, &input, &attrs);
 }
 

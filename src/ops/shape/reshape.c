@@ -2,10 +2,12 @@
 #include "core/shard/spec.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 
 #include <shardtensor/ops.h>
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 struct shape_attrs {
@@ -36,11 +38,9 @@ stn_tensor *stn_reshape(stn_tensor *input, int ndim, const int64_t *shape)
 
 stn_tensor *stn_squeeze(stn_tensor *input, int n, const int *dims)
 {
-    struct dims_attrs attrs = {{.n = n > 0 ? n : -1}};
-    if (n > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "squeeze: 'n' got %d, wanted at most %d", n, STN_MAX_NDIM);
-    for (int i = 0; i < n; i++)
-        attrs.dim.v[i] = dims[i];
+    struct dims_attrs attrs = {0};
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"squeeze", "n", "dims", INT_MIN}, n, dims, &attrs.dim))
+        return stni_call_error(input);
     return stni_call(STNI_OP_squeeze, 1, &input, &attrs);
 }
 
@@ -58,10 +58,9 @@ stn_tensor *stn_flatten(stn_tensor *input, int start_dim, int end_dim)
 
 stn_tensor *stn_unflatten(stn_tensor *input, int dim, int n, const int64_t *sizes)
 {
-    struct unflatten_attrs attrs = {dim, {.n = n}};
-    if (n < 1 || n > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "unflatten: 'n' got %d, wanted 1 to %d", n, STN_MAX_NDIM);
-    memcpy(attrs.sizes.v, sizes, (size_t)n * sizeof *sizes);
+    struct unflatten_attrs attrs = {.dim = dim};
+    if (!stni_list_read(input, &(struct stni_list){"unflatten", "n", "sizes", 1}, n, sizes, &attrs.sizes))
+        return stni_call_error(input);
     return stni_call(STNI_OP_unflatten, 1, &input, &attrs);
 }
 

@@ -3,6 +3,7 @@
 #include "core/shard/spec.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 
 #include <shardtensor/ops.h>
 
@@ -28,7 +29,7 @@ struct pixel_attrs {
 stn_tensor *stn_stack(int n, stn_tensor *const *tensors, int dim)
 {
     struct dim_attrs attrs = {dim};
-    if (n < 1 || n > STN_MAX_INPUTS)
+    if (n < 1 || n > STN_MAX_INPUTS || !tensors)
         return stni_call_fail(n > 0 && tensors ? tensors[0] : NULL, STN_ERR_ARGUMENT, "stack: 'n' got %d, wanted 1 to %d", n,
                               STN_MAX_INPUTS);
     return stni_call(STNI_OP_stack, n, tensors, &attrs);
@@ -36,11 +37,9 @@ stn_tensor *stn_stack(int n, stn_tensor *const *tensors, int dim)
 
 stn_tensor *stn_repeat(stn_tensor *input, int n, const int64_t *repeats)
 {
-    struct repeat_attrs attrs = {{.n = n}};
-    if (n < 0 || n > STN_MAX_NDIM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "repeat: 'n' got %d, wanted 0 to %d", n, STN_MAX_NDIM);
-    for (int i = 0; i < n; i++)
-        attrs.repeats.v[i] = repeats[i];
+    struct repeat_attrs attrs = {0};
+    if (!stni_list_read(input, &(struct stni_list){"repeat", "n", "repeats", 0}, n, repeats, &attrs.repeats))
+        return stni_call_error(input);
     return stni_call(STNI_OP_repeat, 1, &input, &attrs);
 }
 

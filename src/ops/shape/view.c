@@ -7,6 +7,7 @@
 #include "ops/shape/view_exchange.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/common/list.h"
 
 #include <shardtensor/ops.h>
 
@@ -19,12 +20,9 @@ struct view_attrs {
 
 stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape)
 {
-    struct view_attrs attrs = {{.n = ndim}};
-    if (ndim < 0 || ndim > STN_MAX_NDIM || (ndim > 0 && !shape))
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "view: 'ndim' got %d, wanted 0 <= ndim <= %d and a shape", ndim,
-                              STN_MAX_NDIM);
-    for (int d = 0; d < ndim; d++)
-        attrs.shape.v[d] = shape[d];
+    struct view_attrs attrs = {0};
+    if (!stni_list_read(input, &(struct stni_list){"view", "ndim", "shape", 0}, ndim, shape, &attrs.shape))
+        return stni_call_error(input);
     return stni_call(STNI_OP_view, 1, &input, &attrs);
 }
 

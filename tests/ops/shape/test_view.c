@@ -229,7 +229,7 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_view(x, 2, negative);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "view: 'shape' got -2 at 0, wanted sizes and at most one -1");
     stn_view(x, 9, wrong);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "view: 'ndim' got 9, wanted 0 <= ndim <= 8 and a shape");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "view: 'ndim' got 9, wanted 0 to 8");
     stn_transpose(x, 0, 2);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "transpose: 'dim1' got 2, wanted -2 <= dim1 < 2");
     stn_tensor_release(&x);
