@@ -109,6 +109,7 @@ static stn_status skip_elided(struct reader *r, int dim)
 static stn_status parse_sizes(struct reader *r, int dim)
 {
     const size_t bytes = (size_t)(r->mesh->size + 1) * sizeof *r->sizes[dim];
+    char wanted[64];
     int64_t n = 0, size;
     stni_free(r->sizes[dim]);
     r->sizes[dim] = stni_malloc(bytes);
@@ -119,6 +120,9 @@ static stn_status parse_sizes(struct reader *r, int dim)
     r->sizes[dim][n] = -1; /* where the list ends */
     if (accept_word(r, "..."))
         return skip_elided(r, dim);
+    snprintf(wanted, sizeof wanted, "at most %d sizes, as the mesh has so many ranks", r->mesh->size);
+    if (is_digit(r))
+        return fail(r, wanted);
     return n > 0 ? STN_OK : fail(r, "a size");
 }
 

@@ -402,6 +402,7 @@ static void texts_that_are_no_placements_are_refused_at_their_place(void)
         {"S0 within nobody,R", 2, "character 11 is 'n', wanted an axis of the mesh"},
         {"S0 within lon,S0 within lat", 2, "axes are within each other"},
         {"S0 sizes 40 33 1,R", 2, "3 sizes of dim 0, wanted 2"},
+        {"S0 sizes 1 1 1 1 1 1 67,R", 2, "character 22 is '6', wanted at most 6 sizes, as the mesh has so many ranks"},
         {"S0 sizes,R", 2, "character 9 is ',', wanted a size"},
         {"S0 sizes 40 20,R", 2, "sizes[0] add up to 60, wanted shape[0] = 73"},
         {"R,R, memory order 0 0", 2, "memory_order[1] is 0"},
