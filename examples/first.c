@@ -39,8 +39,9 @@ int main(void)
 {
     char why[256] = "";
     stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
-    if (stn_launch(&options, rank_main, NULL) == STN_OK)
+    const stn_status status = stn_launch(&options, rank_main, NULL);
+    if (status == STN_OK)
         return 0;
-    fprintf(stderr, "first: %s\n", why);
+    fprintf(stderr, "first: %s: %s\n", stn_status_text(status), why);
     return 1;
 }
