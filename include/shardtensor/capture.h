@@ -17,15 +17,20 @@
  * While a step is captured it is made, as it would be otherwise. Repeating it runs the same kernels and collectives in the same order on the
  * same memory: shapes, layouts and numbers that were passed to calls stay what they were. Tensors that live when the capture begins are its
  * inputs and what it changes in place; those that live when it ends are its outputs, which every repetition writes anew. Tensors that it made and
- * released on the way keep their memory for the repetitions. Gradients are such tensors: a step that begins without them and ends by
- * stn_optimizer_zero_grad makes them each time; one that adds to gradients of before would add to those, as they were, each time.
+ * released on the way keep their memory for the repetitions.
+ *
+ * Gradients are what they would be had the step been called: a repetition adds to those that leaves have then, and leaves them its own. A step that
+ * was captured while a leaf had a gradient may be repeated with one and without; one that was captured without, and does not begin by forgetting
+ * them, is refused where there is one. None may be pending across ranks (stn_no_sync_begin) when it begins or ends. stn_grad_of tells the gradient
+ * of now: what it told before the capture is another tensor.
  *
  * What changes with each step goes on in the repetitions: an optimizer counts its steps and uses its rates as they are then, random numbers are drawn
  * anew. What the host does between calls is not repeated: values that were read, hooks, counters of the caller.
  *
  * Not in a captured step, and refused by name on all ranks alike: what reads values or waits (stn_item, stn_to_host, stn_agree), what copies from the
- * host's memory (stn_from_host), what depends on values for its sizes (sorting and indexing along a sharded dim), and what would go beside the
- * caller (collectives with a request). */
+ * host's memory (stn_from_host), what depends on values for its sizes (sorting and indexing along a sharded dim), what would go beside the
+ * caller or did so before (collectives with a request, stn_dist_wait), and stn_average_swap. Memory that it wraps (stn_wrap) is read anew each
+ * time. */
 #ifndef SHARDTENSOR_CAPTURE_H
 #define SHARDTENSOR_CAPTURE_H
 
@@ -53,8 +58,9 @@ STN_API stn_status stn_capture_end(stn_context *context, stn_step **out);
 /** Makes the step once more, behind what is on the queue. Tensors that it writes count as changed in place.
  *
  * Collective: as the captured step was. Every rank runs the same step at the same place.
- * @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (its context or its optimizer was destroyed, a step is being captured, the seed of its random
- *  numbers was changed, memory that it writes was made immutable), what a kernel or collective returned, or the kept error. */
+ * @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (its context or its optimizer was destroyed, a step is being captured, this is called inside an op,
+ *  the seed of its random numbers was changed, memory that it writes was made immutable, a leaf has a gradient that would be lost or one that is
+ *  pending), STN_ERR_LAYOUT (a gradient has another layout than at the capture), what a kernel or collective returned, or the kept error. */
 STN_API stn_status stn_step_run(stn_step *step);
 
 /** Gives up a step and the memory that only it needed; sets it to NULL. Accepts NULL. Waits for the queue. On the context's thread, also once

@@ -3,10 +3,13 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/node.h"
+#include "autograd/step_gradients.h"
 #include "autograd/tape.h"
 #include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
+
+#include <shardtensor/ops.h>
 
 struct stni_leaf *stni_leaf_create(stn_tensor *tensor)
 {
@@ -25,7 +28,7 @@ void stni_leaf_retain(struct stni_leaf *leaf)
     leaf->refs++;
 }
 
-static void drop_gradients(struct stni_leaf *leaf)
+void stni_leaf_drop_gradients(struct stni_leaf *leaf)
 {
     stni_tensor_drop(&leaf->grad);
     stni_tensor_drop(&leaf->pending);
@@ -36,7 +39,7 @@ void stni_leaf_release(struct stni_leaf *leaf)
 {
     if (!leaf || --leaf->refs > 0)
         return;
-    drop_gradients(leaf);
+    stni_leaf_drop_gradients(leaf);
     stni_tensor_drop(&leaf->cotangent);
     stni_tensor_hooks_destroy(&leaf->tensor_hooks);
     while (leaf->hooks) {
@@ -105,6 +108,14 @@ static stn_status add_to(stn_tensor **slot, const stn_spec *spec, stn_tensor *te
     return own_copy(tensor, spec, slot);
 }
 
+stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient)
+{
+    if (leaf->own_sum == NULL || leaf->own_sum != leaf->grad)
+        return add_to(&leaf->grad, spec, gradient);
+    stn_add_(leaf->grad, gradient, 1);
+    return leaf->context->error.status;
+}
+
 static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, uint32_t axes, stn_tensor *cotangent)
 {
     const stn_spec *spec;
@@ -146,6 +157,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
 {
     const stn_spec *whole;
     uint32_t axes;
+    STNI_TRY(stni_step_gradient_read(leaf));
     leaf->due |= leaf->hooks != NULL;
     if (leaf->due)
         STNI_TRY(stni_tape_add_open(leaf->context, leaf));
@@ -155,7 +167,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
     leaf->counted_elsewhere = 0;
     stn_tensor *moved;
     STNI_TRY(stni_redistribute(cotangent, whole, &moved));
-    stn_status status = add_to(&leaf->grad, whole, moved);
+    stn_status status = stni_leaf_add(leaf, whole, moved);
     stni_tensor_drop(&moved);
     return status;
 }
@@ -234,6 +246,8 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
     if (tensor->leaf && (tensor->leaf->pending || tensor->leaf->reducing))
         return stni_fail(tensor->context, STN_ERR_PARTIAL,
                          "stn_grad_of: a reduction is pending; stn_grad_sync or a backward outside no-sync completes it");
+    if (tensor->leaf)
+        STNI_TRY(stni_step_gradient_read(tensor->leaf));
     *out = tensor->leaf ? tensor->leaf->grad : NULL;
     return STN_OK;
 }
@@ -247,7 +261,8 @@ stn_status stn_zero_grad(stn_tensor *tensor)
     }
     STNI_TRY(live_leaf(tensor, "stn_zero_grad"));
     if (tensor->leaf) {
-        drop_gradients(tensor->leaf);
+        STNI_TRY(stni_step_gradient_forget(tensor->leaf));
+        stni_leaf_drop_gradients(tensor->leaf);
         tensor->leaf->due = 0;
         stni_tape_settle(tensor->context);
     }

@@ -28,6 +28,8 @@ struct stni_leaf {
     int due;               /* it has hooks, and something was added since they ran last */
     int listed;            /* on the tape's list of open leaves */
     int counted_elsewhere; /* `grad` is a replica that joining groups gave to ranks in line: the first of them counts its elements */
+    uint64_t capture;      /* the last step whose capture met it */
+    stn_tensor *own_sum;   /* the step that is being captured adds to this gradient in place; borrowed, NULL: to none */
     stn_tensor *handle;    /* the leaf's own tensor, borrowed, for hooks; NULL once it has died */
     struct stni_grad_hook_entry *hooks;
     struct stni_tensor_hooks *tensor_hooks; /* NULL: none */
@@ -39,6 +41,12 @@ void stni_leaf_release(struct stni_leaf *leaf);
 
 /* The layout that a complete gradient of a tensor of spec `forward` has: Shard stays, everything else becomes Replicate. */
 stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out);
+
+/* Forgets both gradients. */
+void stni_leaf_drop_gradients(struct stni_leaf *leaf);
+
+/* Adds to the complete gradient what has been completed. */
+stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient);
 
 /* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. */
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent);

@@ -1,7 +1,7 @@
 #include "autograd/reducer.h"
 
-#include "autograd/accumulate.h"
 #include "autograd/bucket.h"
+#include "autograd/step_gradients.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 
@@ -130,7 +130,7 @@ static stn_status add_result(struct stni_grad_reduction *r, int i)
     if (r->moves)
         return stni_leaf_take(leaf, r->items[i].out);
     leaf->counted_elsewhere = 0;
-    return stni_cotangent_add(r->items[i].out->spec, &leaf->grad, r->items[i].out);
+    return stni_leaf_add(leaf, r->items[i].out->spec, r->items[i].out);
 }
 
 static stn_status wait_for(stn_context *context, struct stni_grad_reduction *r)
@@ -210,6 +210,7 @@ stn_status stni_reducer_add(struct stni_reducer *reducer, struct stni_leaf *leaf
 {
     struct stni_grad_reduction *r = NULL;
     struct stni_leaf_before own = *before;
+    STNI_TRY(stni_step_gradient_read(leaf));
     STNI_TRY(bucket_for(reducer, leaf->pending, &r));
     own.pending = stn_tensor_retain(own.pending);
     put(r, leaf, leaf->pending, own);

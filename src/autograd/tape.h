@@ -13,6 +13,7 @@ struct stni_tape {
     struct stni_slab *slabs[STNI_NODE_SLABS]; /* of (i + 1) * STNI_NODE_STEP bytes; NULL before the first */
     uint64_t sequence; /* of the last node */
     uint64_t mark;     /* of the last traversal */
+    uint64_t captures; /* of steps that met gradients */
     /* Nodes whose last reference was dropped while another node was being freed: they are freed in a loop, without recursion, so graphs of any
      * length need no deep stack. */
     struct stni_node *dead;

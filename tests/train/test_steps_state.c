@@ -144,11 +144,80 @@ static void step_alone(struct model *m, int step)
     CHECK_STATUS(stn_optimizer_step(m->optimizer), STN_OK);
 }
 
+static void gradients_that_a_step_leaves_are_the_leaves_own(void)
+{
+    compare((struct routine){forget, backward, step_alone});
+}
+
+static void step_and_forget(struct model *m, int step)
+{
+    if (step % 2 == 0)
+        return;
+    step_alone(m, step);
+    forget(m, step);
+}
+
+static void gradients_of_several_repetitions_add_up(void)
+{
+    compare((struct routine){NULL, backward, step_and_forget});
+}
+
 static void whole(struct model *m)
 {
     forget(m, 0);
     backward(m);
     step_alone(m, 0);
+}
+
+/* The gradients of the step before are used first. */
+static void late(struct model *m)
+{
+    step_alone(m, 0);
+    forget(m, 0);
+    backward(m);
+}
+
+static void a_step_may_begin_with_gradients_of_before(void)
+{
+    compare((struct routine){NULL, late, NULL});
+}
+
+/* Others add to the gradients between repetitions, and clip them. */
+static void add_and_clip(struct model *m, int step)
+{
+    (void)step;
+    backward(m);
+    CHECK_STATUS(stn_clip_grad_norm(m->context, 1, &m->w, 2, NULL), STN_OK);
+}
+
+static void gradients_of_others_are_added_to(void)
+{
+    compare((struct routine){add_and_clip, backward, step_and_forget});
+}
+
+static void overlapped(struct model *m)
+{
+    stn_set_grad_overlap(m->context, 1);
+    backward(m);
+    stn_set_grad_overlap(m->context, 0);
+}
+
+static void gradients_reduced_beside_add_up_too(void)
+{
+    compare((struct routine){NULL, overlapped, step_and_forget});
+}
+
+static void two_backwards(struct model *m)
+{
+    stn_no_sync_begin(m->context);
+    backward(m);
+    stn_no_sync_end(m->context);
+    backward(m);
+}
+
+static void what_pends_inside_is_completed_inside(void)
+{
+    compare((struct routine){NULL, two_backwards, step_and_forget});
 }
 
 static void a_step_may_begin_by_forgetting(void)
@@ -358,6 +427,73 @@ static void memory_of_a_step_does_not_go_back_where_there_is_no_more(void)
 
 /* What cannot go on */
 
+/* Captured without a gradient: there must be none. */
+static stn_status stale_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    struct model m = model_of(context);
+    stn_step *step = NULL;
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    backward(&m);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    CHECK_STATUS(stn_step_run(step), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, "has a gradient and had none");
+    forget(&m, 0);
+    CHECK_STATUS(stn_step_run(step), STN_OK);
+    release(&m);
+    stn_step_destroy(&step);
+    return stn_context_status(context);
+}
+
+static void a_gradient_that_would_be_lost_is_refused(void)
+{
+    test_worlds(stale_body, NULL);
+}
+
+static void pend(struct model *m)
+{
+    stn_no_sync_begin(m->context);
+    backward(m);
+    stn_no_sync_end(m->context);
+}
+
+/* `arg` says where the gradient is pending: when the capture begins, when it ends, when it is repeated. */
+static stn_status pending_body(stn_context *context, void *arg)
+{
+    static const char *const texts[] = {"not in a captured step", "capture_end: the step leaves a gradient", "step_run: gradient 0 of 1"};
+    const int at = *(const int *)arg;
+    struct model m = model_of(context);
+    stn_step *step = NULL;
+    if (at == 0)
+        pend(&m);
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    if (at == 1)
+        stn_no_sync_begin(context);
+    stn_backward(stn_sum(stn_mul(m.x, m.w), 0, NULL, 0));
+    if (at == 1)
+        stn_no_sync_end(context);
+    stn_status status = stn_capture_end(context, &step);
+    if (at == 2 && CHECK_STATUS(status, STN_OK)) {
+        forget(&m, 0);
+        pend(&m);
+        status = stn_step_run(step);
+    }
+    CHECK_STATUS(status, STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, texts[at]);
+    forget(&m, 0);
+    stn_scope_end(context);
+    stn_step_destroy(&step);
+    release(&m);
+    return stn_context_status(context);
+}
+
+static void gradients_that_pend_are_refused(void)
+{
+    for (int at = 0; at < 3; at++)
+        test_ranks(3, pending_body, &at);
+}
+
 static stn_status swap_body(stn_context *context, void *arg)
 {
     (void)arg;
@@ -436,6 +572,14 @@ static void one_ranks_seed_is_every_ranks_error(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"gradients_that_a_step_leaves_are_the_leaves_own", gradients_that_a_step_leaves_are_the_leaves_own},
+        {"gradients_of_several_repetitions_add_up", gradients_of_several_repetitions_add_up},
+        {"a_step_may_begin_with_gradients_of_before", a_step_may_begin_with_gradients_of_before},
+        {"gradients_of_others_are_added_to", gradients_of_others_are_added_to},
+        {"gradients_reduced_beside_add_up_too", gradients_reduced_beside_add_up_too},
+        {"what_pends_inside_is_completed_inside", what_pends_inside_is_completed_inside},
+        {"a_gradient_that_would_be_lost_is_refused", a_gradient_that_would_be_lost_is_refused},
+        {"gradients_that_pend_are_refused", gradients_that_pend_are_refused},
         {"a_step_may_begin_by_forgetting", a_step_may_begin_by_forgetting},
         {"rates_are_those_of_the_repetition", rates_are_those_of_the_repetition},
         {"what_is_recomputed_draws_the_same_numbers", what_is_recomputed_draws_the_same_numbers},

@@ -40,7 +40,8 @@ struct stn_context {
     struct stn_step *capture;  /* being captured; NULL: none is */
     struct stn_step *steps;    /* that were captured and are not destroyed */
     int capture_lost;          /* an error was taken since the capture began */
-    /* Keeps a caller's memory that becomes a tensor while a step is captured: repetitions use it too. NULL: none is. */
+    const struct stni_step_part *step_part; /* of autograd; NULL: none */
+    /* Keeps memory that is not of the pool of the step that is being captured, and that it uses. NULL: none is. */
     stn_status (*hold_for_step)(stn_context *context, struct stni_storage *storage);
     struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
     int error_agreed;        /* `error` is what the ranks agreed on: the same on all */

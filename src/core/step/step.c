@@ -9,6 +9,7 @@ struct stn_step {
     stn_context *context; /* NULL once that is destroyed */
     struct stni_recording *recording;
     struct stni_step_memory memory;
+    void *part; /* of the layer above; NULL: nothing */
     stn_step *prev, *next; /* of the context's list */
 };
 
@@ -48,9 +49,17 @@ static stn_status begin(stn_step *step)
 /* Gives back all that it has. */
 static void clear(stn_step *step)
 {
+    if (step->part != NULL)
+        step->context->step_part->destroy(step->part);
+    step->part = NULL;
     stni_recording_destroy(&step->recording);
     stni_step_memory_leave(&step->memory);
     stni_step_memory_fini(&step->memory);
+}
+
+void **stni_step_part_of(stn_step *step)
+{
+    return &step->part;
 }
 
 static stn_status check_begin(stn_context *context)
@@ -105,6 +114,8 @@ static void finish(stn_step *step)
     stni_step_memory_leave(&step->memory);
     if (context->capture_lost)
         stni_fail(context, STN_ERR_STATE, "capture_end: an error was taken since the capture began, and the step is not complete");
+    if (context->error.status == STN_OK && step->part != NULL)
+        context->step_part->end(step->part);
     if (context->error.status == STN_OK)
         stni_step_memory_note_written(&step->memory);
 }
@@ -152,7 +163,17 @@ static stn_status check_run(const stn_step *step)
     const struct stni_storage *frozen = stni_step_memory_frozen(&step->memory);
     if (frozen)
         return stni_fail(context, STN_ERR_STATE, "step_run: memory of %zu bytes that the step writes has become immutable", frozen->bytes);
-    return stni_recording_check(step->recording);
+    STNI_TRY(stni_recording_check(step->recording));
+    return step->part != NULL ? context->step_part->check(step->part) : STN_OK;
+}
+
+static stn_status run(const stn_step *step)
+{
+    const struct stni_step_part *above = step->context->step_part;
+    if (step->part != NULL)
+        STNI_TRY(above->begin(step->part));
+    STNI_TRY(stni_recording_run(step->recording));
+    return step->part != NULL ? above->leave(step->part) : STN_OK;
 }
 
 stn_status stn_step_run(stn_step *step)
@@ -164,7 +185,7 @@ stn_status stn_step_run(stn_step *step)
     stn_context *context = step->context;
     STNI_TRY(check_run(step));
     stni_context_reap(context);
-    const stn_status status = stni_recording_run(step->recording);
+    const stn_status status = run(step);
     stni_step_memory_changed(&step->memory);
     if (status != STN_OK && context->error.status == STN_OK)
         stni_fail_rank(context, status, "step_run: %s", stni_context_failure_text(context, status));
