@@ -2,8 +2,8 @@
 #include "autograd/leaf.h"
 
 #include "autograd/accumulate.h"
+#include "autograd/captured_gradients.h"
 #include "autograd/node.h"
-#include "autograd/step_gradients.h"
 #include "autograd/tape.h"
 #include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
@@ -157,7 +157,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
 {
     const stn_spec *whole;
     uint32_t axes;
-    STNI_TRY(stni_step_gradient_read(leaf));
+    STNI_TRY(stni_captured_gradient_read(leaf));
     leaf->due |= leaf->hooks != NULL;
     if (leaf->due)
         STNI_TRY(stni_tape_add_open(leaf->context, leaf));
@@ -247,7 +247,7 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
         return stni_fail(tensor->context, STN_ERR_PARTIAL,
                          "stn_grad_of: a reduction is pending; stn_grad_sync or a backward outside no-sync completes it");
     if (tensor->leaf)
-        STNI_TRY(stni_step_gradient_read(tensor->leaf));
+        STNI_TRY(stni_captured_gradient_read(tensor->leaf));
     *out = tensor->leaf ? tensor->leaf->grad : NULL;
     return STN_OK;
 }
@@ -261,7 +261,7 @@ stn_status stn_zero_grad(stn_tensor *tensor)
     }
     STNI_TRY(live_leaf(tensor, "stn_zero_grad"));
     if (tensor->leaf) {
-        STNI_TRY(stni_step_gradient_forget(tensor->leaf));
+        STNI_TRY(stni_captured_gradient_forget(tensor->leaf));
         stni_leaf_drop_gradients(tensor->leaf);
         tensor->leaf->due = 0;
         stni_tape_settle(tensor->context);

@@ -1,7 +1,7 @@
 #include "autograd/reducer.h"
 
 #include "autograd/bucket.h"
-#include "autograd/step_gradients.h"
+#include "autograd/captured_gradients.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 
@@ -210,7 +210,7 @@ stn_status stni_reducer_add(struct stni_reducer *reducer, struct stni_leaf *leaf
 {
     struct stni_grad_reduction *r = NULL;
     struct stni_leaf_before own = *before;
-    STNI_TRY(stni_step_gradient_read(leaf));
+    STNI_TRY(stni_captured_gradient_read(leaf));
     STNI_TRY(bucket_for(reducer, leaf->pending, &r));
     own.pending = stn_tensor_retain(own.pending);
     put(r, leaf, leaf->pending, own);

@@ -1,7 +1,7 @@
 /* The tape, grad mode, and the collectives of per-rank semantics. */
-#include "autograd/step_gradients.h"
 #include "autograd/tape.h"
 
+#include "autograd/captured_gradients.h"
 #include "autograd/pullback.h"
 
 #include "core/base/host_alloc.h"
@@ -16,7 +16,7 @@ stn_status stni_tape_create(stn_context *context)
         return stni_fail_memory(context, "tape", sizeof *context->tape);
     context->drop_autograd = stni_drop_autograd;
     context->share_autograd = stni_share_autograd;
-    context->step_part = &stni_step_gradients;
+    context->step_part = &stni_captured_gradients;
     context->outermost_ended = stni_tape_clear_collectives;
     return STN_OK;
 }

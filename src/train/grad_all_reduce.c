@@ -1,7 +1,7 @@
 /* Joining the gradients of groups that train apart: data parallelism over an axis of a mesh whose groups share nothing
  * else. Two agreements of hosts (what is called; what each rank holds), then one all-reduce per bucket. */
 #include "autograd/bucket.h"
-#include "autograd/step_gradients.h"
+#include "autograd/captured_gradients.h"
 #include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "train/joining.h"
@@ -22,7 +22,7 @@ static stn_status find_gradients(const struct stni_joining *j, int same)
 static stn_status bring(const struct stni_joining *j, int i, struct stni_bucket_item *item)
 {
     struct stni_leaf *leaf = j->parameters[i]->leaf;
-    STNI_TRY(stni_step_gradient_read(leaf));
+    STNI_TRY(stni_captured_gradient_read(leaf));
     STNI_TRY(stni_gradient_spec(leaf->spec, &item->spec));
     if (!leaf->grad)
         return stni_zeros(j->context, item->spec, &item->in);

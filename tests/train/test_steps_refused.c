@@ -54,6 +54,12 @@ static void goes_beside(stn_context *context, stn_tensor *x)
     stn_dist_all_reduce_in_place(stn_to_local(x, STN_GRAD_PER_RANK), stn_spec_mesh(stn_tensor_spec(x)), STN_SUM, &request);
 }
 
+static void waits(stn_context *context, stn_tensor *x)
+{
+    (void)x;
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_ERR_STATE);
+}
+
 static void adds_what_does_not_fit(stn_context *context, stn_tensor *x)
 {
     (void)context;
@@ -79,6 +85,7 @@ static const struct refusal refusals[] = {
     {"agree: not in a captured step", STN_ERR_STATE, agrees},
     {"indexing along a sharded dim: not in a captured step", STN_ERR_STATE, selects},
     {"dist_all_reduce_in_place: not in a captured step", STN_ERR_STATE, goes_beside},
+    {"the host waited while a step is captured", STN_ERR_STATE, waits},
     {"add", STN_ERR_SHAPE, adds_what_does_not_fit},
     {"capture_begin: a step is being captured already", STN_ERR_STATE, begins_another},
     {"capture_end: an error was taken", STN_ERR_STATE, takes_an_error},

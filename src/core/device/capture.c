@@ -84,11 +84,14 @@ stn_status stni_capture_launch(stn_queue *queue, stn_kernel_fn kernel, const voi
     return STN_OK;
 }
 
-/* What the context has kept already says more. */
+/* What the context has kept already says more. While a step is captured the failure is the context's alone, and the ranks can go on. */
 stn_status stni_capture_refuses(stn_queue *queue, const char *what)
 {
-    if (queue->context && queue->context->error.status != STN_OK)
-        return queue->context->error.status;
+    stn_context *context = queue->context;
+    if (context && context->error.status != STN_OK)
+        return context->error.status;
+    if (context && context->capture)
+        return stni_fail(context, STN_ERR_STATE, "%s while a step is captured, of which that cannot be a part", what);
     return stn_queue_fail(queue, STN_ERR_STATE, "%s while the queue records its work", what);
 }
 

@@ -1,4 +1,4 @@
-#include "autograd/step_gradients.h"
+#include "autograd/captured_gradients.h"
 
 #include "autograd/tape.h"
 #include "core/base/host_alloc.h"
@@ -102,7 +102,7 @@ static stn_status refuse_pending(stn_context *context)
                                      "stn_no_sync_begin, or call stn_grad_sync, before");
 }
 
-stn_status stni_step_gradient_meet(struct stni_leaf *leaf, int is_read)
+stn_status stni_captured_gradient_meet(struct stni_leaf *leaf, int is_read)
 {
     struct gradients *gradients = NULL;
     STNI_TRY(gradients_of(leaf->context, &gradients));
@@ -204,4 +204,4 @@ static void destroy(void *part)
     stni_free(gradients);
 }
 
-const struct stni_step_part stni_step_gradients = {.end = end, .check = check, .begin = begin, .leave = leave, .destroy = destroy};
+const struct stni_step_part stni_captured_gradients = {.end = end, .check = check, .begin = begin, .leave = leave, .destroy = destroy};
