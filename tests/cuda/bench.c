@@ -1,5 +1,7 @@
-/* How fast the kernels that serve the library itself move memory on a CUDA device: gigabytes read and written a second,
- * of the best of several rounds. */
+/* How fast the kernels that serve the library itself move memory on a CUDA device: gigabytes read and written a second, of the best of several
+ * rounds. */
+#include "programs.h"
+
 #include "core/box/box.h"
 #include "core/context/context.h"
 #include "core/device/device.h"
@@ -10,9 +12,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { ROUNDS = 5, LAUNCHES = 20, SIDE = 4096, BOXES = 5 };
+enum { ROUNDS = 5, LAUNCHES = 20, SIDE = 4096, LEAST_SIDE = 4, BOXES = 5 };
 
 static stn_context *context;
+static int64_t side = SIDE;
 static stn_box box[BOXES];
 
 static double now(void)
@@ -31,20 +34,20 @@ static stn_status copy_transposed(void)
 {
     stn_box turned = box[1];
     turned.strides[0] = 1;
-    turned.strides[1] = SIDE;
+    turned.strides[1] = side;
     return stni_box_copy(context->queue, &box[0], &turned, sizeof(float));
 }
 
 static stn_status copy_rows(void)
 {
     stn_box to = box[0], from = box[1];
-    to.shape[1] = from.shape[1] = SIDE - 3;
+    to.shape[1] = from.shape[1] = side - 3;
     return stni_box_copy(context->queue, &to, &from, sizeof(float));
 }
 
 static stn_status fill(void)
 {
-    stn_fill_args args = {.data = box[0].data, .count = (int64_t)SIDE * SIDE, .element_size = sizeof(float)};
+    stn_fill_args args = {.data = box[0].data, .count = side * side, .element_size = sizeof(float)};
     return stn_queue_launch(context->queue, context->device->fill, &args, sizeof args);
 }
 
@@ -92,34 +95,35 @@ static double measure(const struct row *row, int launches)
 static stn_status make_boxes(void)
 {
     for (int i = 0; i < BOXES; i++) {
-        box[i] = (stn_box){.ndim = 2, .shape = {SIDE, SIDE}, .strides = {SIDE, 1}};
-        stn_fill_args args = {.count = (int64_t)SIDE * SIDE, .element_size = sizeof(float)};
-        STNI_TRY(stni_device_allocate(context->device, (size_t)SIDE * SIDE * sizeof(float), &box[i].data));
+        box[i] = (stn_box){.ndim = 2, .shape = {side, side}, .strides = {side, 1}};
+        stn_fill_args args = {.count = side * side, .element_size = sizeof(float)};
+        STNI_TRY(stni_device_allocate(context->device, (size_t)(side * side) * sizeof(float), &box[i].data));
         args.data = box[i].data;
         STNI_TRY(stn_queue_launch(context->queue, context->device->fill, &args, sizeof args));
     }
     return stn_queue_sync(context->queue);
 }
 
-int main(int argc, char **argv)
+int bench(const char *folder, int argc, char **argv)
 {
-    const char *folder = getenv("STN_TEST_CUDA_FOLDER");
     const int launches = argc > 1 ? atoi(argv[1]) : LAUNCHES;
+    side = argc > 2 ? atoi(argv[2]) : SIDE;
     char text[512] = "";
     int failed = 0;
-    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .error_text = text,
+    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = folder, .error_text = text,
                                    .error_text_size = sizeof text};
-    if (launches < 1 || stn_context_create(&options, &context) != STN_OK || make_boxes() != STN_OK) {
-        fprintf(stderr, "%s\n", text[0] ? text : stn_queue_error_text(context->queue));
+    if (launches < 1 || side < LEAST_SIDE || stn_context_create(&options, &context) != STN_OK || make_boxes() != STN_OK) {
+        const char *why = context ? stn_queue_error_text(context->queue) : "bench: launches and side are numbers, side at least 4";
+        fprintf(stderr, "%s\n", text[0] ? text : why);
         return 1;
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double seconds = measure(&rows[i], launches), bytes = (double)rows[i].boxes * SIDE * SIDE * sizeof(float);
+        double seconds = measure(&rows[i], launches), bytes = (double)rows[i].boxes * (double)(side * side) * sizeof(float);
         failed |= seconds < 0;
         printf("%-26s %9.1f us %9.1f GB/s\n", rows[i].name, seconds * 1e6, bytes / seconds / 1e9);
     }
     for (int i = 0; i < BOXES; i++)
-        stni_device_deallocate(context->device, box[i].data, (size_t)SIDE * SIDE * sizeof(float));
+        stni_device_deallocate(context->device, box[i].data, (size_t)(side * side) * sizeof(float));
     stn_context_destroy(&context);
     return failed;
 }

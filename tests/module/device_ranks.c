@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { STEPS = 50, MOST = 24, ROOT = 0 };
@@ -240,10 +241,12 @@ void device_rank_check(const struct rank *r)
 void device_rank_run(stn_comm *comm, rank_body body)
 {
     struct rank r = {.comm = comm, .rank = stn_comm_rank(comm), .size = stn_comm_size(comm)};
+    const char *folder = getenv("STN_TEST_DEVICE_MODULES"); /* another build of the module: a real GPU's */
     char device[16];
     test_set_rank(r.rank);
     r.comm = ranks_comm(comm);
-    stn_context_options options = {.size = sizeof options, .device = ranks_device(r.rank, device), .module_path = PROBE_FOLDER, .comm = r.comm};
+    stn_context_options options = {.size = sizeof options, .device = ranks_device(r.rank, device), .comm = r.comm,
+                                   .module_path = folder ? folder : PROBE_FOLDER};
     options.queue = (stn_queue_options){.size = sizeof options.queue, .delay_seed = (uint64_t)r.rank * 31 + 5};
     if (!CHECK_STATUS(stn_context_create(&options, &r.context), STN_OK)) {
         stn_comm_destroy(&r.comm);
