@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "dispatch/services.h"
 #include "ops/against_one.h"
+#include "ops/exchange/beyond.h"
 #include "ops/exchange/halo.h"
 #include "ranks.h"
 
@@ -49,21 +50,6 @@ static int all_readers(const void *arg, int d, struct stni_range elements, struc
     return 2;
 }
 
-static int64_t element(enum stni_boundary boundary, int64_t n, int64_t at)
-{
-    while (at < 0 || at >= n) {
-        if (n == 0 || boundary == STNI_BOUNDARY_ZERO)
-            return -1;
-        if (boundary == STNI_BOUNDARY_REPLICATE || n == 1)
-            at = at < 0 ? 0 : n - 1;
-        else if (boundary == STNI_BOUNDARY_CIRCULAR)
-            at += at < 0 ? n : -n;
-        else
-            at = at < 0 ? -at : 2 * (n - 1) - at;
-    }
-    return at;
-}
-
 /* The value that element `at` (row-major) of a box's buffer should have. */
 static double wanted(const struct wish *wish, const struct stni_halo *halo, const stn_box *buffer, const struct stni_halo_box *box,
                      int own_too, const double *values, int64_t at)
@@ -75,7 +61,7 @@ static double wanted(const struct wish *wish, const struct stni_halo *halo, cons
     for (int i = 0; i < wish->n_dims; i++) {
         int d = wish->dim[i];
         int64_t position = index[d] - spec->local_offset[d] + box->range[i].begin;
-        index[d] = element(halo->dims[i].boundary, spec->layout.shape[d], position);
+        index[d] = element_at(halo->dims[i].boundary, spec->layout.shape[d], position);
         if (index[d] < 0)
             return 0;
         plain &= index[d] == position;

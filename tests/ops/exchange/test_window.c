@@ -1,5 +1,6 @@
 /* Windows and boundaries by brute force: every small geometry. */
 #include "harness.h"
+#include "ops/exchange/beyond.h"
 
 #include "ops/exchange/window.h"
 
@@ -72,22 +73,6 @@ static void readers_are_all_outputs_that_span_a_position(void)
     for_each_window(check_readers);
 }
 
-/* One step at a time towards the input. */
-static int64_t element(enum stni_boundary boundary, int64_t n, int64_t at)
-{
-    while (at < 0 || at >= n) {
-        if (n == 0 || boundary == STNI_BOUNDARY_ZERO)
-            return -1;
-        if (boundary == STNI_BOUNDARY_REPLICATE || n == 1)
-            at = at < 0 ? 0 : n - 1;
-        else if (boundary == STNI_BOUNDARY_CIRCULAR)
-            at += at < 0 ? n : -n;
-        else
-            at = at < 0 ? -at : 2 * (n - 1) - at;
-    }
-    return at;
-}
-
 static void runs_follow_the_boundary_position_by_position(void)
 {
     for (int b = 0; b < 4; b++)
@@ -100,7 +85,7 @@ static void runs_follow_the_boundary_position_by_position(void)
                     if (!CHECK(run.length > 0 && at + run.length <= 17))
                         return;
                     for (int64_t i = 0; i < run.length; i++)
-                        CHECK_I64(run.first < 0 ? -1 : run.first + i * run.step, element((enum stni_boundary)b, n, at + i));
+                        CHECK_I64(run.first < 0 ? -1 : run.first + i * run.step, element_at((enum stni_boundary)b, n, at + i));
                 }
             }
 }
