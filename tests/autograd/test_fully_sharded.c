@@ -4,6 +4,7 @@
 #include "ranks.h"
 
 #include "core/comm/comm.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,14 +95,6 @@ static stn_tensor *loss_of(const struct model *m, stn_tensor *x, enum gathering 
     return stn_mean(stn_mul(y, y), 0, NULL, 0);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    stn_context_stats_reset(context);
-    return stats;
-}
-
 enum { MOST = LAYERS * WIDTH * WIDTH };
 
 static void train(stn_context *context, const stn_mesh *mesh, const struct way *way, double *out, stn_stats *stats)
@@ -112,10 +105,10 @@ static void train(stn_context *context, const stn_mesh *mesh, const struct way *
     stn_tensor *x = sample(context, mesh);
     stn_set_grad_overlap(context, way->overlap);
     stn_set_gather_again(context, way->again);
-    stats_of(context);
+    test_stats_reset(context);
     for (int step = 0; step < 2; step++)
         CHECK_STATUS(stn_backward(loss_of(&m, x, way->gathering)), STN_OK);
-    *stats = stats_of(context);
+    *stats = test_stats_reset(context);
     stn_set_gather_again(context, 0);
     stn_set_grad_overlap(context, 0);
     for (int k = 0; k < LAYERS; k++) {
@@ -186,7 +179,7 @@ static int64_t live_after_forward(stn_context *context, const stn_mesh *mesh, in
     stn_set_gather_again(context, again);
     stn_tensor *loss = loss_of(&m, x, gathering);
     CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
-    const int64_t live = stats_of(context).live_bytes;
+    const int64_t live = test_stats_reset(context).live_bytes;
     CHECK_STATUS(stn_backward(loss), STN_OK);
     stn_set_gather_again(context, 0);
     stn_spec_release(&m.whole);
@@ -405,10 +398,10 @@ static stn_status recomputed_body(stn_context *context, void *arg)
         make(&m, context, mesh);
         stn_tensor *x = sample(context, mesh), *loss = NULL;
         stn_set_gather_again(context, again);
-        const int64_t before = stats_of(context).live_bytes;
+        const int64_t before = test_stats_reset(context).live_bytes;
         CHECK_STATUS(stn_recompute(context, layers, &m, NULL, 1, &x, 1, &loss), STN_OK);
         CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
-        live[again] = stats_of(context).live_bytes - before;
+        live[again] = test_stats_reset(context).live_bytes - before;
         CHECK(live[again] < weights);
         CHECK_STATUS(stn_backward(loss), STN_OK);
         CHECK_STATUS(stn_backward(loss_of(&m, x, BY_THE_OP)), STN_OK);

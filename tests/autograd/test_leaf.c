@@ -1,5 +1,6 @@
 /* Leaves, graphs and modes: what backward leaves behind, and what it refuses. */
 #include "ranks.h"
+#include "stats.h"
 
 enum { N = 7 };
 
@@ -52,9 +53,7 @@ static void backward_adds_to_grad_until_it_is_zeroed(void)
 
 static int64_t collectives(stn_context *context)
 {
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats.collectives;
+    return test_stats(context).collectives;
 }
 
 /* The sum over rows of x p q: the gradients of p and q arrive Partial; that of r, used row by row, arrives cut. */

@@ -1,6 +1,7 @@
 /* Gradients that are reduced while the backward goes on: the same bits, messages and bytes as at its end, whatever the
  * layouts; what hooks, accumulation and failures see. */
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,14 +56,6 @@ static stn_tensor *sample(stn_context *context, const stn_mesh *mesh, int step)
     return test_tensor(context, mesh, rows, STN_DTYPE_F64, 2, (const int64_t[]){5 + step, WIDTH}, NULL, test_value);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    stn_context_stats_reset(context);
-    return stats;
-}
-
 enum { MOST = (2 * LAYERS + 1) * WIDTH * WIDTH };
 
 /* This rank's chunks of all gradients. */
@@ -93,7 +86,7 @@ static int64_t train(stn_context *context, const stn_mesh *mesh, int overlap, in
     stn_scope_begin(context);
     stn_set_grad_overlap(context, overlap);
     make(&m, context, mesh);
-    stats_of(context);
+    test_stats_reset(context);
     for (int step = 0; step < 3; step++) {
         if (no_sync && step < 2)
             stn_no_sync_begin(context);
@@ -101,7 +94,7 @@ static int64_t train(stn_context *context, const stn_mesh *mesh, int overlap, in
         if (no_sync && step < 2)
             stn_no_sync_end(context);
     }
-    *stats = stats_of(context);
+    *stats = test_stats_reset(context);
     const int64_t n = read_all(context, &m, out);
     stn_set_grad_overlap(context, 0);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -150,9 +143,9 @@ static stn_status large_body(stn_context *context, void *arg)
             CHECK_STATUS(stn_set_requires_grad(w[k], 1), STN_OK);
         }
         stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, (const int64_t[]){3, BIG}, NULL, test_value);
-        stats_of(context);
+        test_stats_reset(context);
         CHECK_STATUS(stn_backward(stn_mean(stn_matmul(stn_matmul(stn_matmul(x, w[0]), w[2]), w[1]), 0, NULL, 0)), STN_OK);
-        messages[overlap] = stats_of(context).messages;
+        messages[overlap] = test_stats_reset(context).messages;
         CHECK_STATUS(stn_grad_of(w[0], &grad), STN_OK);
         if (CHECK_PTR(grad))
             test_read(grad, got[overlap], BIG * BIG);

@@ -1,5 +1,6 @@
 /* What backward promises about order, cotangents and leaves, each by itself. */
 #include "ranks.h"
+#include "stats.h"
 
 #include <shardtensor/op.h>
 
@@ -193,9 +194,7 @@ static void detach_keeps_spec_and_memory_and_no_history(void)
 
 static int64_t collectives(stn_context *context)
 {
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats.collectives;
+    return test_stats(context).collectives;
 }
 
 /* The rows of x are sharded, so that what comes back for a row of weights is Partial. Collectives of a backward inside no-sync. */

@@ -1,5 +1,6 @@
 /* Parts of a program that are run again for backward: the same gradients, less memory, and refusals where the second run is not the first. */
 #include "ranks.h"
+#include "stats.h"
 
 #include <string.h>
 
@@ -138,9 +139,7 @@ static void random_streams_of_meshes_are_drawn_again_and_left(void)
 
 static int64_t live_bytes(stn_context *context)
 {
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats.live_bytes;
+    return test_stats(context).live_bytes;
 }
 
 /* Between forward and backward a part keeps its inputs and outputs alone. */

@@ -1,14 +1,8 @@
 /* Pullbacks: the gradients that the tape gives, by the op's own collectives alone, and nothing left behind. */
 #include "ranks.h"
+#include "stats.h"
 
 #include <string.h>
-
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
-    return stats;
-}
 
 static stn_tensor *numbers(stn_context *context, const stn_mesh *mesh, const char *placement, int ndim, const int64_t *shape,
                            double (*value)(int64_t))
@@ -89,7 +83,7 @@ static void check_kind(stn_context *context, const stn_mesh *mesh, int k)
     stn_tensor *cotangent = stn_add_number(stn_square(out[0]), 0.25);
     stn_context_stats_reset(context);
     CHECK_STATUS(stn_pullback_apply(pullback, 1, &cotangent, 3, grads, NULL), STN_OK);
-    const stn_stats sent = stats_of(context);
+    const stn_stats sent = test_stats(context);
     if (kinds[k].quiet)
         CHECK_I64(sent.collectives + sent.messages, 0);
     CHECK_STATUS(stn_pullback_apply(pullback, 1, &cotangent, 1, again, NULL), STN_OK);
@@ -109,11 +103,11 @@ static stn_status kinds_body(stn_context *context, void *arg)
     (void)arg;
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
     for (int k = 0; k < N_KINDS; k++) {
-        const int64_t alive = stats_of(context).live_tensors;
+        const int64_t alive = test_stats(context).live_tensors;
         stn_scope_begin(context);
         check_kind(context, mesh, k);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
-        CHECK_I64(stats_of(context).live_tensors, alive);
+        CHECK_I64(test_stats(context).live_tensors, alive);
     }
     return STN_OK;
 }
@@ -198,7 +192,7 @@ static stn_status in_place_body(stn_context *context, void *arg)
     stn_tensor *x = numbers(context, mesh, "S0", 1, &n, test_value), *y = numbers(context, mesh, "S0", 1, &n, other_value), *before = stn_clone(x);
     stn_tensor *c = numbers(context, mesh, "R", 1, &n, other_value), *in[] = {x, y}, *out, *grads[2];
     stn_pullback *pullback;
-    const int64_t alive = stats_of(context).live_tensors;
+    const int64_t alive = test_stats(context).live_tensors;
     stn_set_requires_grad(x, 1); /* refused in grad mode of the tape, which is not asked here */
     CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, "mul_"), 2, in, 0, NULL, 3, 1, &out, &pullback), STN_OK);
     CHECK(out == x && stn_is_leaf(x));
@@ -207,7 +201,7 @@ static stn_status in_place_body(stn_context *context, void *arg)
     expect_equal(grads[0], stn_mul(c, y));
     expect_equal(grads[1], stn_mul(c, before));
     stn_pullback_release(&pullback);
-    CHECK(stats_of(context).live_tensors > alive); /* the checks' own, until the scope ends */
+    CHECK(test_stats(context).live_tensors > alive); /* the checks' own, until the scope ends */
     return stn_scope_end(context);
 }
 

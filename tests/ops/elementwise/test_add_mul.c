@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "ops/layouts.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,9 +195,7 @@ static int kind_of(const stn_tensor *t, int axis)
 
 static int64_t moved(stn_context *context)
 {
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats.bytes_sent;
+    return test_stats(context).bytes_sent;
 }
 
 static stn_status partial_rules(stn_context *context, void *arg)

@@ -1,6 +1,7 @@
 /* Ops that write by index against plain loops in every dtype and drawn layouts; what they exchange; what they refuse. */
 #include "ops/layouts.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -165,9 +166,7 @@ static void the_last_of_several_values_wins_whoever_has_it(void)
 
 static int64_t collectives(stn_context *context)
 {
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats.collectives;
+    return test_stats(context).collectives;
 }
 
 static struct elements drawn(stn_dtype dtype, int ndim, const int64_t *shape, int64_t below)

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdlib.h>
 
@@ -66,13 +67,6 @@ static void derivatives_are_those_of_differences(void)
     test_ranks(1, differences_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 /* An i64 or i32 tensor on one axis of ranks, cut along dim 0 or whole. */
 static stn_tensor *indices_on(stn_context *context, stn_dtype dtype, int cut, int ndim, const int64_t *shape, const int64_t *values)
 {
@@ -113,7 +107,7 @@ static stn_status routing_body(stn_context *context, void *arg)
     stn_embedding(input, table, NULL); /* the communicator is made on first use */
     stn_context_stats_reset(context);
     stn_tensor *y = stn_embedding(input, table, NULL);
-    stn_stats stats = stats_of(context);
+    stn_stats stats = test_stats(context);
     int64_t asks = stn_context_rank(context) == 0 ? 2 : 1, answers = 3 - asks;
     CHECK_I64(stats.collectives, 3);
     CHECK_I64(stats.messages, 3);
@@ -142,14 +136,14 @@ static stn_status unrouted_body(stn_context *context, void *arg)
     stn_tensor *whole = table_on(context, stn_replicate());
     stn_context_stats_reset(context);
     y = stn_embedding(input, whole, NULL);
-    CHECK_I64(stats_of(context).collectives, 0);
-    CHECK_I64(stats_of(context).host_syncs, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
+    CHECK_I64(test_stats(context).host_syncs, 0);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).dim, 0);
     y = stn_embedding(indices_on(context, STN_DTYPE_I32, 0, 2, shape, index), columns, NULL);
-    CHECK_I64(stats_of(context).collectives, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).dim, 2);
     y = stn_embedding(input, columns, NULL); /* four indices are less than the table: they are gathered */
-    CHECK_I64(stats_of(context).redistributions, 1);
+    CHECK_I64(test_stats(context).redistributions, 1);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).dim, 2);
     return stn_scope_end(context);
 }
@@ -213,8 +207,8 @@ static stn_status backward_body(stn_context *context, void *arg)
     ones = stn_from_host(context, spec, data);
     stn_context_stats_reset(context);
     CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &table, 0, 0, &grad), STN_OK);
-    CHECK_I64(stats_of(context).redistributions, 0);
-    CHECK_I64(stats_of(context).collectives, 4); /* one of them the agreement of backward */
+    CHECK_I64(test_stats(context).redistributions, 0);
+    CHECK_I64(test_stats(context).collectives, 4); /* one of them the agreement of backward */
     CHECK(stn_tensor_spec(grad) == stn_tensor_spec(table));
     test_read(grad, got, ROWS * WIDTH);
     static const double times[ROWS] = {3, 0, 0, 2, 0, 3}; /* row 4 is the padding */

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -154,13 +155,6 @@ static void random_layouts_give_what_one_process_gives(void)
     test_worlds(layouts_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 static double class_of(int64_t i)
 {
     return (double)(i * 7 % 11);
@@ -182,19 +176,19 @@ static stn_status moves_body(stn_context *context, void *arg)
     for (int mean = 0; mean < 2; mean++) {
         stn_context_stats_reset(context);
         stn_tensor *loss = stn_nll_loss(x, t, NULL, -100, mean ? STN_REDUCE_MEAN : STN_REDUCE_SUM);
-        CHECK_I64(stats_of(context).collectives, mean);
-        CHECK_I64(stats_of(context).redistributions, 0);
+        CHECK_I64(test_stats(context).collectives, mean);
+        CHECK_I64(test_stats(context).redistributions, 0);
         CHECK_I64(stn_spec_placement(stn_tensor_spec(loss), 0).kind, mean ? STN_PLACE_REPLICATE : STN_PLACE_PARTIAL);
         CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 1, 0, &grad), STN_OK);
         CHECK(stn_tensor_spec(grad) == stn_tensor_spec(x));
-        CHECK_I64(stats_of(context).redistributions, 0);
+        CHECK_I64(test_stats(context).redistributions, 0);
     }
     stn_cross_entropy(x, t, NULL, -100, STN_REDUCE_MEAN, 0.1);
-    const int64_t before = stats_of(context).live_bytes, chunk = stn_spec_local_numel(stn_tensor_spec(x)) * 4;
+    const int64_t before = test_stats(context).live_bytes, chunk = stn_spec_local_numel(stn_tensor_spec(x)) * 4;
     stn_context_stats_reset(context);
     stn_tensor *loss = stn_cross_entropy(x, t, NULL, -100, STN_REDUCE_MEAN, 0.1);
-    CHECK_I64(stats_of(context).collectives, 3);
-    CHECK(stats_of(context).peak_bytes - before <= chunk + 2 * N * 4 + 1024);
+    CHECK_I64(test_stats(context).collectives, 3);
+    CHECK(test_stats(context).peak_bytes - before <= chunk + 2 * N * 4 + 1024);
     CHECK(!stn_tensor_is_error(loss));
     return stn_scope_end(context);
 }

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -71,13 +72,6 @@ static void random_layouts_give_what_one_process_gives(void)
     test_worlds(layouts_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 /* Rows cut: one collective forward, of three numbers per group, and one backward, of two; the parameters' gradients stay pending. Channels
  * cut between groups: none. */
 static stn_status moves_body(stn_context *context, void *arg)
@@ -97,7 +91,7 @@ static stn_status moves_body(stn_context *context, void *arg)
         CHECK_STATUS(stn_set_requires_grad(w, 1), STN_OK);
         stn_context_stats_reset(context);
         stn_tensor *y = stn_group_norm(x, GROUPS, w, NULL, 1e-5);
-        stn_stats stats = stats_of(context);
+        stn_stats stats = test_stats(context);
         CHECK(stn_tensor_spec(y) == stn_tensor_spec(x));
         CHECK_I64(stats.collectives, cut == 2);
         CHECK_I64(stats.bytes_sent, cut == 2 ? 2 * 3 * 8 * N * GROUPS : 0);
@@ -105,7 +99,7 @@ static stn_status moves_body(stn_context *context, void *arg)
         stn_tensor *g = stn_detach(x);
         stn_context_stats_reset(context);
         CHECK_STATUS(stn_grad(context, 1, &y, &g, 2, in, 0, 0, grads), STN_OK);
-        stats = stats_of(context);
+        stats = test_stats(context);
         CHECK_I64(stats.redistributions, 1); /* the weight's gradient, as the leaf lies */
         CHECK(stn_tensor_spec(grads[0]) == stn_tensor_spec(x));
         CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -133,15 +127,15 @@ static stn_status memory_body(stn_context *context, void *arg)
     stn_tensor *x = stn_mul_number(stn_empty(context, spec), 0), *grad;
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     stn_context_stats_reset(context);
-    int64_t before = stats_of(context).live_bytes;
+    int64_t before = test_stats(context).live_bytes;
     stn_tensor *y = stn_group_norm(x, 8, NULL, NULL, 1e-5);
     CHECK(stn_tensor_spec(y) == spec);
-    CHECK(stats_of(context).peak_bytes - before < chunk + chunk / 4);
-    before = stats_of(context).live_bytes;
+    CHECK(test_stats(context).peak_bytes - before < chunk + chunk / 4);
+    before = test_stats(context).live_bytes;
     stn_context_stats_reset(context);
     CHECK_STATUS(stn_grad(context, 1, &y, &x, 1, &x, 0, 0, &grad), STN_OK);
     CHECK(stn_tensor_spec(grad) == spec);
-    CHECK(stats_of(context).peak_bytes - before < chunk + chunk / 4);
+    CHECK(test_stats(context).peak_bytes - before < chunk + chunk / 4);
     stn_spec_release(&spec);
     return stn_scope_end(context);
 }

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,13 +165,6 @@ static void margins_are_those_of_a_plain_loop(void)
     test_ranks(3, plain_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 /* 8 x 5 on 2 ranks: a shift of one row moves one row from each; a pad of columns none. */
 static stn_status bytes_body(stn_context *context, void *arg)
 {
@@ -183,14 +177,14 @@ static stn_status bytes_body(stn_context *context, void *arg)
     stn_roll(x, 1, shift, dims); /* the communicator is made on first use */
     stn_context_stats_reset(context);
     stn_roll(x, 1, shift, dims);
-    CHECK_I64(stats_of(context).bytes_sent, 5 * 4);
-    CHECK_I64(stats_of(context).collectives, 1);
+    CHECK_I64(test_stats(context).bytes_sent, 5 * 4);
+    CHECK_I64(test_stats(context).collectives, 1);
     stn_context_stats_reset(context);
     stn_roll(x, 1, shift, other);
     stn_flip(x, 1, other);
     stn_pad(x, 2, columns, STN_PAD_CIRCULAR, 0);
-    CHECK_I64(stats_of(context).collectives, 0);
-    CHECK_I64(stats_of(context).allocations, 3);
+    CHECK_I64(test_stats(context).collectives, 0);
+    CHECK_I64(test_stats(context).allocations, 3);
     return stn_scope_end(context);
 }
 

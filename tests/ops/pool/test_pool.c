@@ -1,6 +1,7 @@
 /* Pools: by plain loops, in random layouts against one process, by differences; what travels, what is refused, halves, NaN. */
 #include "ops/pool/pools.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -115,13 +116,6 @@ static void gradients_are_those_of_differences(void)
     test_ranks(1, differences_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 enum { H = 40, W = 7, CHANNELS = 3 };
 
 /* 40 rows on 2 ranks, windows of 3 rows with a pad of 1: rank 0 lacks one row and rank 1 another. At stride 2 rank 1's outputs begin at row 19, which
@@ -139,17 +133,17 @@ static stn_status halo_body(stn_context *context, void *arg)
     for (int stride = 1; stride <= 2; stride++) {
         attrs.stride[0] = stride;
         stn_context_stats_reset(context);
-        int64_t before = stats_of(context).peak_bytes;
+        int64_t before = test_stats(context).peak_bytes;
         stn_tensor *y = stride == 1 ? stn_avg_pool2d(x, &attrs) : stn_max_pool2d(x, &attrs, NULL);
-        CHECK_I64(stats_of(context).collectives, 1);
-        CHECK_I64(stats_of(context).bytes_sent, stride == 1 || first ? CHANNELS * W * 4 : 0);
+        CHECK_I64(test_stats(context).collectives, 1);
+        CHECK_I64(test_stats(context).bytes_sent, stride == 1 || first ? CHANNELS * W * 4 : 0);
         CHECK_I64(stn_tensor_local_shape(y)[2], H / 2 / stride);
-        CHECK(stats_of(context).peak_bytes - before < CHANNELS * H / 2 * W * 4 + 6000); /* the result, tables and a few rows */
+        CHECK(test_stats(context).peak_bytes - before < CHANNELS * H / 2 * W * 4 + 6000); /* the result, tables and a few rows */
     }
     attrs = (stn_pool_attrs){.size = sizeof attrs, .kernel_size = {2, 2}};
     stn_context_stats_reset(context);
     stn_max_pool2d(x, &attrs, NULL);
-    CHECK_I64(stats_of(context).collectives, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
     return stn_scope_end(context);
 }
 

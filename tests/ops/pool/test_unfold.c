@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,13 +174,6 @@ static void columns_are_those_of_a_plain_loop(void)
     test_ranks(3, plain_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 enum { N = 1000, ROW = 5, SIZE = 16 };
 
 /* Windows of 16 rows, one apart: along a cut dim the rank that lacks rows holds those and its own once, not 16 times; along another nothing. */
@@ -193,14 +187,14 @@ static stn_status memory_body(stn_context *context, void *arg)
     stn_tensor *z = test_tensor(context, test_mesh(context, 2, 0), columns, STN_DTYPE_F64, 2, shape, NULL, test_value);
     stn_unfold(x, 0, SIZE, 1); /* the communicator is made on first use */
     stn_context_stats_reset(context);
-    int64_t before = stats_of(context).peak_bytes;
+    int64_t before = test_stats(context).peak_bytes;
     stn_unfold(x, 0, SIZE, 1);
-    CHECK(stats_of(context).peak_bytes - before < (N / 2 + SIZE) * ROW * 8 + 4000);
-    CHECK(stats_of(context).bytes_sent <= SIZE * ROW * 8);
+    CHECK(test_stats(context).peak_bytes - before < (N / 2 + SIZE) * ROW * 8 + 4000);
+    CHECK(test_stats(context).bytes_sent <= SIZE * ROW * 8);
     stn_context_stats_reset(context);
     stn_unfold(z, 0, SIZE, 1);
-    CHECK_I64(stats_of(context).allocations, 0);
-    CHECK_I64(stats_of(context).collectives, 0);
+    CHECK_I64(test_stats(context).allocations, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
     return stn_scope_end(context);
 }
 

@@ -2,17 +2,11 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
 
 /* To a drawn layout on the same mesh; the values of one process do not change. */
 static stn_tensor *call_redistribute(stn_tensor *const *in, const void *arg)
@@ -106,8 +100,8 @@ static stn_status unchanged_body(stn_context *context, void *arg)
     stn_context_stats_reset(context);
     stn_tensor *y = stn_redistribute(x, stn_tensor_spec(x)), *z = stn_redistribute_to(x, rows);
     CHECK(stn_tensor_data(y) == stn_tensor_data(x) && stn_tensor_data(z) == stn_tensor_data(x));
-    CHECK_I64(stats_of(context).collectives, 0);
-    CHECK_I64(stats_of(context).allocations, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
+    CHECK_I64(test_stats(context).allocations, 0);
     stn_placement columns[] = {stn_shard(1)};
     z = stn_redistribute_to(x, columns);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(z), 0).dim, 1);
@@ -172,7 +166,7 @@ static stn_status scatter_body(stn_context *context, void *arg)
     const stn_spec *spec = spec_on(context, test_mesh(context, 3, 0), stn_shard(0), sizes);
     stn_context_stats_reset(context);
     stn_tensor *x = stn_scatter(context, whole, root, spec, 1);
-    stn_stats stats = stats_of(context);
+    stn_stats stats = test_stats(context);
     int64_t agreement = 8 + 8 * (rank == 0); /* an all-reduce of one number among three */
     CHECK_I64(stats.bytes_sent - agreement, rank == root ? (ROWS - sizes[rank]) * COLUMNS * 8 : 0);
     CHECK(stn_tensor_spec(x) == spec && stn_requires_grad(x) && stn_is_leaf(x));

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <string.h>
 
@@ -69,14 +70,6 @@ static const stn_spec *spec_of(stn_context *context, const stn_mesh *mesh, int l
     return spec;
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    stn_context_stats_reset(context);
-    return stats;
-}
-
 /* All pairs of layouts, all under way at once, beside the same done at once: bits, messages, bytes. */
 static stn_status pairs_body(stn_context *context, void *arg)
 {
@@ -89,15 +82,15 @@ static stn_status pairs_body(stn_context *context, void *arg)
         from[i] = make(context, mesh, i);
         to[i] = spec_of(context, mesh, i);
     }
-    stats_of(context);
+    test_stats_reset(context);
     for (int i = 0; i < LAYOUTS * LAYOUTS; i++)
         begun[i] = stn_redistribute_begin(from[i / LAYOUTS], to[i % LAYOUTS]);
     for (int i = LAYOUTS * LAYOUTS - 1; i >= 0; i--)
         CHECK_STATUS(stn_redistribute_wait(begun[i]), STN_OK);
-    const stn_stats beside = stats_of(context);
+    const stn_stats beside = test_stats_reset(context);
     for (int i = 0; i < LAYOUTS * LAYOUTS; i++)
         done[i] = stn_redistribute(from[i / LAYOUTS], to[i % LAYOUTS]);
-    const stn_stats at_once = stats_of(context);
+    const stn_stats at_once = test_stats_reset(context);
     CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
     CHECK_I64(beside.messages, at_once.messages);
     CHECK_I64(beside.bytes_sent, at_once.bytes_sent);

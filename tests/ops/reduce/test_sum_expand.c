@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "ops/layouts.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,9 +179,7 @@ static int kind_of(const stn_tensor *t, int axis)
 
 static int64_t moved(stn_context *context)
 {
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats.bytes_sent;
+    return test_stats(context).bytes_sent;
 }
 
 static stn_status placements(stn_context *context, void *arg)
@@ -225,9 +224,7 @@ static void sums_and_views_keep_data_where_it_is(void)
 
 static int64_t redistributions(stn_context *context)
 {
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats.redistributions;
+    return test_stats(context).redistributions;
 }
 
 /* x in a drawn layout, y = sum x along one dim or all; the cotangent lies as y's gradient does. */

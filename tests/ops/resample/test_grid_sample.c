@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -240,13 +241,6 @@ static void samples_in_every_layout_are_those_of_one_process(void)
     test_worlds(layouts_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 static double point_value(int64_t i)
 {
     return (double)(i % 7) / 4 - 0.7;
@@ -270,7 +264,7 @@ static stn_status rule_body(stn_context *context, void *arg)
         stn_tensor *y = stn_grid_sample(x, at, STN_SAMPLE_BILINEAR, STN_SAMPLE_ZEROS, 0);
         stn_placement got = stn_spec_placement(stn_tensor_spec(y), 0);
         CHECK_I64(got.kind, channels == 1 ? STN_PLACE_PARTIAL : STN_PLACE_SHARD);
-        CHECK_I64(stats_of(context).bytes_sent, channels == 1 ? 0 : 6 * 4 * 4 / 2);
+        CHECK_I64(test_stats(context).bytes_sent, channels == 1 ? 0 : 6 * 4 * 4 / 2);
     }
     return stn_scope_end(context);
 }

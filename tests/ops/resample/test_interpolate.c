@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -93,13 +94,6 @@ static double plain_bilinear(int64_t h, int64_t w, int64_t oh, int64_t ow, int64
 
 enum { H = 37, W = 5, OH = 73, OW = 9, CHANNELS = 3 };
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 /* 37 rows on 2 ranks as 19 and 18, 73 as 37 and 36: rank 0's row 36 stands at 18.0 and rank 1's row 37 at 18.5, and both read rows 18 and 19. */
 static stn_status halo_body(stn_context *context, void *arg)
 {
@@ -112,12 +106,12 @@ static stn_status halo_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F64, 4, shape, NULL, test_value);
     stn_interpolate(x, &attrs); /* the communicator is made on first use */
     stn_context_stats_reset(context);
-    int64_t before = stats_of(context).peak_bytes;
+    int64_t before = test_stats(context).peak_bytes;
     stn_tensor *y = stn_interpolate(x, &attrs);
-    CHECK_I64(stats_of(context).collectives, 1);
-    CHECK_I64(stats_of(context).bytes_sent, W * 8);
+    CHECK_I64(test_stats(context).collectives, 1);
+    CHECK_I64(test_stats(context).bytes_sent, W * 8);
     CHECK_I64(stn_tensor_local_shape(y)[2], stn_context_rank(context) == 0 ? 37 : 36);
-    CHECK(stats_of(context).peak_bytes - before < 37 * OW * 8 + 6000); /* the result, weights and a few rows */
+    CHECK(test_stats(context).peak_bytes - before < 37 * OW * 8 + 6000); /* the result, weights and a few rows */
     test_read(y, got, OH * OW);
     for (int64_t i = 0; i < OH * OW; i++)
         CHECK_NEAR(got[i], plain_bilinear(H, W, OH, OW, i / OW, i % OW), 1e-10);
@@ -178,7 +172,7 @@ static stn_status aligned_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
     stn_context_stats_reset(context);
     stn_interpolate(x, &attrs);
-    CHECK_I64(stats_of(context).collectives, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
     return stn_scope_end(context);
 }
 

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,29 +59,22 @@ static stn_tensor *cut_rows(stn_context *context, int ndim, const int64_t *shape
     return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, ndim, shape, NULL, test_value);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 /* Outside a scope the caller owns the result, and nothing else. */
 static stn_status left_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {1, 8, 6, 4}, repeats[] = {1, 2, 2, 2};
     stn_tensor *x = cut_rows(context, 4, shape, 2), *parts[3];
     (void)arg;
-    int64_t before = stats_of(context).live_tensors;
+    int64_t before = test_stats(context).live_tensors;
     stn_tensor *made[] = {stn_select(x, 1, 3), stn_pixel_shuffle(x, 2), stn_repeat(x, 4, repeats), stn_diff(x, 1, 3, x, x)};
     CHECK_STATUS(stn_split(x, 1, 3, 3, parts), STN_OK);
-    CHECK_I64(stats_of(context).live_tensors, before + 7);
+    CHECK_I64(test_stats(context).live_tensors, before + 7);
     CHECK_I64(stn_tensor_shape(parts[2])[1], 2);
     for (int i = 0; i < 4; i++)
         stn_tensor_release(&made[i]);
     for (int i = 0; i < 3; i++)
         stn_tensor_release(&parts[i]);
-    CHECK_I64(stats_of(context).live_tensors, before);
+    CHECK_I64(test_stats(context).live_tensors, before);
     stn_tensor *five[5];
     CHECK_STATUS(stn_unbind(x, 3, 5, five), STN_OK);
     CHECK(five[3] != NULL && five[4] == NULL);
@@ -107,9 +101,9 @@ static stn_status bytes_body(stn_context *context, void *arg)
     stn_select(x, 1, 0);
     stn_stack(2, two, 0);
     stn_triu(x, 0);
-    CHECK_I64(stats_of(context).collectives, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
     stn_diff(x, 1, 2, NULL, NULL);
-    CHECK(stats_of(context).bytes_sent <= 8 * 4 * 4); /* one row of 8 channels */
+    CHECK(test_stats(context).bytes_sent <= 8 * 4 * 4); /* one row of 8 channels */
     return stn_scope_end(context);
 }
 

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -131,13 +132,6 @@ static void permutes_in_every_layout_give_what_one_process_gives(void)
     in_worlds(permutes_body);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 static stn_tensor *cut_rows(stn_context *context, int64_t rows, int64_t columns)
 {
     const int64_t shape[] = {rows, columns};
@@ -155,15 +149,15 @@ static stn_status sharing_body(stn_context *context, void *arg)
     stn_set_requires_grad(x, 1);
     stn_context_stats_reset(context);
     stn_tensor *y = stn_slice(x, 0, 2, 9, 1), *z = stn_slice(x, -1, 1, INT64_MAX, 2);
-    CHECK_I64(stats_of(context).allocations, 0);
+    CHECK_I64(test_stats(context).allocations, 0);
     CHECK_I64(stn_tensor_local_shape(y)[0], kept[stn_context_rank(context)]);
     CHECK_I64(stn_tensor_strides(z)[1], 2);
     CHECK((char *)stn_tensor_data(y) - (char *)stn_tensor_data(x) == (stn_context_rank(context) == 0 ? 40 : 0));
     stn_tensor *g = stn_slice(x, 0, 2, 9, 1), *grad;
-    CHECK_I64(stats_of(context).collectives, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
     CHECK_STATUS(stn_grad(context, 1, &y, &g, 1, &x, 0, 0, &grad), STN_OK);
     CHECK(stn_tensor_spec(grad) == stn_tensor_spec(x));
-    CHECK_I64(stats_of(context).redistributions, 0);
+    CHECK_I64(test_stats(context).redistributions, 0);
     return stn_scope_end(context);
 }
 
@@ -179,8 +173,8 @@ static stn_status local_cat_body(stn_context *context, void *arg)
     stn_tensor *in[] = {cut_rows(context, 10, 5), cut_rows(context, 10, 2), cut_rows(context, 10, 0)};
     stn_context_stats_reset(context);
     stn_tensor *y = stn_cat(3, in, 1);
-    CHECK_I64(stats_of(context).collectives, 0);
-    CHECK_I64(stats_of(context).allocations, 1);
+    CHECK_I64(test_stats(context).collectives, 0);
+    CHECK_I64(test_stats(context).allocations, 1);
     CHECK_I64(stn_tensor_shape(y)[1], 7);
     return stn_scope_end(context);
 }
@@ -200,8 +194,8 @@ static stn_status cut_cat_body(stn_context *context, void *arg)
     stn_cat(2, in, 0); /* the communicator is made on first use */
     stn_context_stats_reset(context);
     stn_tensor *y = stn_cat(2, in, 0);
-    CHECK_I64(stats_of(context).collectives, 1);
-    CHECK_I64(stats_of(context).bytes_sent, 2 * 5 * 4);
+    CHECK_I64(test_stats(context).collectives, 1);
+    CHECK_I64(test_stats(context).bytes_sent, 2 * 5 * 4);
     test_read(y, got, 40);
     for (int i = 0; i < 40; i++)
         CHECK_NEAR(got[i], (double)(float)test_value(i % 20), 0);
@@ -224,7 +218,7 @@ static stn_status partial_cat_body(stn_context *context, void *arg)
     stn_tensor *y = stn_cat(2, in, 0);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_PARTIAL);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(stn_slice(y, 0, 1, 3, 1)), 0).kind, STN_PLACE_PARTIAL);
-    CHECK_I64(stats_of(context).collectives, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
     return stn_scope_end(context);
 }
 

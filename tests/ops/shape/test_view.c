@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,13 +106,6 @@ static void transposes_in_every_layout_give_what_one_process_gives(void)
         test_ranks(worlds[i], random_transposes_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 static stn_tensor *sharded(stn_context *context, const int64_t *sizes, int64_t rows, int64_t columns)
 {
     const int64_t shape[] = {rows, columns}, *const cut[] = {sizes, NULL};
@@ -134,9 +128,9 @@ static stn_status sharing_body(stn_context *context, void *arg)
         CHECK(stn_tensor_data(views[i]) == stn_tensor_data(x));
         CHECK_I64(stn_spec_local_numel(stn_tensor_spec(views[i])), stn_spec_local_numel(stn_tensor_spec(x)));
     }
-    CHECK_I64(stats_of(context).collectives, 0);
-    CHECK_I64(stats_of(context).kernels, 0);
-    CHECK_I64(stats_of(context).allocations, 0);
+    CHECK_I64(test_stats(context).collectives, 0);
+    CHECK_I64(test_stats(context).kernels, 0);
+    CHECK_I64(test_stats(context).allocations, 0);
     return stn_scope_end(context);
 }
 
@@ -156,7 +150,7 @@ static stn_status straddling_body(stn_context *context, void *arg)
     stn_view(x, 2, shape); /* the communicator is made on first use */
     stn_context_stats_reset(context);
     stn_tensor *y = stn_view(x, 2, shape);
-    stn_stats stats = stats_of(context);
+    stn_stats stats = test_stats(context);
     CHECK_I64(stats.collectives, 1);
     CHECK_I64(stats.bytes_sent, stn_context_rank(context) == 1 ? 36 * 4 : 0);
     CHECK_I64(stats.host_syncs, 0);
@@ -183,8 +177,8 @@ static stn_status merging_body(stn_context *context, void *arg)
     stn_view(x, 1, flat);
     stn_context_stats_reset(context);
     stn_tensor *y = stn_view(x, 1, flat);
-    CHECK_I64(stats_of(context).collectives, 1);
-    CHECK_I64(stats_of(context).bytes_sent, 6 * 4);
+    CHECK_I64(test_stats(context).collectives, 1);
+    CHECK_I64(test_stats(context).bytes_sent, 6 * 4);
     test_read(y, got, 24);
     for (int i = 0; i < 24; i++)
         CHECK_NEAR(got[i], (double)(float)test_value(i), 0);

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -64,13 +65,6 @@ static void derivatives_are_those_of_differences(void)
     test_ranks(1, differences_body, NULL);
 }
 
-static stn_stats stats_of(stn_context *context)
-{
-    stn_stats stats = {.size = sizeof stats};
-    stn_context_stats(context, &stats);
-    return stats;
-}
-
 enum { LINES = 4, LENGTH = 10 };
 
 /* Both axes cut the softmax's dim; one piece is empty. */
@@ -91,7 +85,7 @@ static stn_status communication_body(stn_context *context, void *arg)
     y = stn_softmax(x, 1); /* the communicator is made on first use */
     stn_context_stats_reset(context);
     y = stn_softmax(x, 1);
-    stn_stats stats = stats_of(context);
+    stn_stats stats = test_stats(context);
     CHECK_I64(stats.collectives, 2);
     CHECK_I64(stats.redistributions, 0);
     CHECK_I64(stats.fallbacks, 0);
@@ -118,10 +112,10 @@ static stn_status local_body(stn_context *context, void *arg)
     stn_tensor *grad;
     stn_context_stats_reset(context);
     y = stn_softmax(x, 1);
-    CHECK_I64(stats_of(context).collectives, 0);
-    CHECK_I64(stats_of(context).kernels, 1);
+    CHECK_I64(test_stats(context).collectives, 0);
+    CHECK_I64(test_stats(context).kernels, 1);
     CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &x, 0, 0, &grad), STN_OK);
-    CHECK_I64(stats_of(context).kernels, 2); /* forward and backward: what hosts agree on is no kernel's */
+    CHECK_I64(test_stats(context).kernels, 2); /* forward and backward: what hosts agree on is no kernel's */
     return stn_scope_end(context);
 }
 
