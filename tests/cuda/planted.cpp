@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sched.h>
 #include <vector>
 
 namespace {
@@ -39,6 +40,15 @@ __global__ void half_a_warp_shuffles(float *out)
 __global__ void shuffles_outside_of_its_mask(float *out)
 {
     out[threadIdx.x] = __shfl_xor_sync(0x0000ffffu, 1.0f, 1);
+}
+
+/* Works on `x` from when it says so until it is told. */
+__global__ void works_until_told(float *x, int *says, const int *told)
+{
+    *x = 1;
+    __atomic_store_n(says, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(told, __ATOMIC_SEQ_CST))
+        sched_yield();
 }
 
 __global__ void waits_after_some_left(float *out)
@@ -175,6 +185,20 @@ int host_reads_device_memory(stage &s)
 {
     cudaStreamSynchronize(s.stream);
     return report(*static_cast<volatile float *>(s.x), 1);
+}
+
+/* While a kernel works on y. */
+int host_reads_beside_work(stage &s)
+{
+    int says = 0, told = 0;
+    cudaStreamSynchronize(s.stream);
+    STNI_LAUNCH(works_until_told, 1, 1, s.other, s.y, &says, &told);
+    while (!__atomic_load_n(&says, __ATOMIC_SEQ_CST))
+        sched_yield();
+    const float read = *static_cast<volatile float *>(s.x);
+    __atomic_store_n(&told, 1, __ATOMIC_SEQ_CST);
+    cudaStreamSynchronize(s.other);
+    return report(read, 1);
 }
 
 /* Each round writes x on one stream and copies it on the other, which has to wait. */
@@ -322,6 +346,7 @@ const struct work {
     {"free", free_of_device_memory<false>},
     {"early free", free_of_device_memory<true>},
     {"host reads device memory", host_reads_device_memory},
+    {"host reads device memory beside work", host_reads_beside_work},
     {"copy after its source", copy_after_its_source<true>},
     {"copy without waiting for its source", copy_after_its_source<false>},
     {"source after its copy", source_after_its_copy<true>},

@@ -138,6 +138,7 @@ static void host_that_touches_device_memory_is_found(void)
     if (planted_has_address_sanitizer() || planted_has_thread_sanitizer())
         SKIP("device memory is open to the host under the sanitizers");
     check_found("host reads device memory", "the host touches device memory");
+    check_found("host reads device memory beside work", "the host touches device memory");
 }
 
 /* Delays are drawn, so that a race is lost in one of several runs of forty rounds at the latest. */

@@ -1,10 +1,12 @@
-/* A fault in device or shared memory becomes a text; any other goes to whoever handled faults before. */
+/* A fault in device memory opens it to the work of a stream. Any other in device or shared memory becomes a text, and the rest go to whoever handled
+ * faults before. */
 #include "cuda/standin/faults.h"
 
 #include "cuda/standin/grid_cpu.h"
 #include "cuda/standin/guard.h"
 #include "cuda/standin/memory.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +28,11 @@ void print_place()
 
 void handle(int number, siginfo_t *info, void *)
 {
+    const int error = errno;
+    if (device_opens(info->si_addr)) {
+        errno = error;
+        return;
+    }
     char text[512];
     if (!guarded_describes(info->si_addr, text, sizeof text) && !device_describes(info->si_addr, text, sizeof text)) {
         sigaction(number, number == SIGBUS ? &before_bus : &before_segv, nullptr);

@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace standin {
 
@@ -21,26 +20,31 @@ enum { FRESH = 0xff }; /* NaN in every float format */
 
 struct piece {
     std::size_t bytes;
-    bool live;
+    char *pages; /* which end at a guard */
+    bool live, open;
+    piece *opened_before;
 };
 
-/* The room is a mapping of a file without content: a page of it cannot be touched whatever its protection, so that one call opens and closes all
- * pieces, which are mapped over it, and leaves the guards between them as they are. */
+thread_local int works; /* of streams, in which this thread is */
+
+/* A piece is opened when the work of a stream touches it, by the fault that this is, and all are closed when no stream works any more. Who opens all
+ * pieces before each work waits for the kernel to go over every page of theirs, which takes longer than most works do. */
 class arena {
 public:
     arena();
     void *allocate(std::size_t bytes);
     bool free(void *pointer);
     bool owns(const void *pointer);
-    void opens();
-    void closes();
+    void begins();
+    void ends();
+    bool opens(const void *address);
     bool describes(const void *address, char *text, std::size_t size);
 
 private:
     std::mutex lock;
     std::map<uintptr_t, piece> pieces; /* by their first byte */
+    piece *opened = nullptr;
     char *base = nullptr;
-    int file = -1;
     std::size_t used = 0, working = 0;
     bool guarded = !ADDRESS_SANITIZER && !THREAD_SANITIZER;
 };
@@ -49,9 +53,8 @@ arena::arena()
 {
     if (!guarded)
         return;
-    file = memfd_create("device memory", MFD_CLOEXEC);
-    void *room = mmap(nullptr, ROOM, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    if (file < 0 || room == MAP_FAILED) {
+    void *room = mmap(nullptr, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) {
         perror("stand-in: device memory");
         abort();
     }
@@ -66,7 +69,7 @@ std::size_t in_pages(std::size_t bytes)
 void *arena::allocate(std::size_t bytes)
 {
     std::lock_guard<std::mutex> held(lock);
-    void *data = nullptr;
+    void *data = nullptr, *pages = nullptr;
     if (!guarded) {
         if (posix_memalign(&data, ALIGNMENT, bytes) != 0)
             return nullptr;
@@ -75,16 +78,15 @@ void *arena::allocate(std::size_t bytes)
         const std::size_t room = in_pages(bytes);
         if (used + room + PAGE > ROOM)
             return nullptr;
-        void *pages = mmap(base + used, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-        if (pages == MAP_FAILED)
+        pages = base + used;
+        if (mprotect(pages, room, PROT_READ | PROT_WRITE) != 0)
             return nullptr;
         std::memset(pages, FRESH, room);
         data = static_cast<char *>(pages) + room - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         used += room + PAGE;
-        if (working == 0)
-            mprotect(pages, room, PROT_NONE);
+        mprotect(pages, room, PROT_NONE);
     }
-    pieces[reinterpret_cast<uintptr_t>(data)] = {bytes, true};
+    pieces[reinterpret_cast<uintptr_t>(data)] = {bytes, static_cast<char *>(pages), true, false, nullptr};
     return data;
 }
 
@@ -99,10 +101,8 @@ bool arena::free(void *pointer)
         ::free(pointer);
         return true;
     }
-    const std::size_t at = static_cast<std::size_t>(static_cast<char *>(pointer) - base) / PAGE * PAGE;
-    void *pages = mmap(base + at, in_pages(found->second.bytes), PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
-                       static_cast<off_t>(at));
     found->second.live = false;
+    void *pages = mmap(found->second.pages, in_pages(found->second.bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     return pages != MAP_FAILED;
 }
 
@@ -117,18 +117,45 @@ bool arena::owns(const void *pointer)
     return after->second.live && at < after->first + after->second.bytes;
 }
 
-void arena::opens()
+void arena::begins()
 {
     std::lock_guard<std::mutex> held(lock);
-    if (guarded && working++ == 0 && used > 0)
-        mprotect(base, used, PROT_READ | PROT_WRITE);
+    works++;
+    working++;
 }
 
-void arena::closes()
+void arena::ends()
 {
     std::lock_guard<std::mutex> held(lock);
-    if (guarded && --working == 0 && used > 0)
-        mprotect(base, used, PROT_NONE);
+    works--;
+    if (--working > 0)
+        return;
+    for (; opened; opened = opened->opened_before) {
+        opened->open = false;
+        mprotect(opened->pages, in_pages(opened->bytes), PROT_NONE);
+    }
+}
+
+/* Whether the access may be tried again. In a handler of faults: a work holds no lock where it touches device memory; nothing is allocated. */
+bool arena::opens(const void *address)
+{
+    if (!guarded || works == 0)
+        return false;
+    std::lock_guard<std::mutex> held(lock);
+    auto found = pieces.upper_bound(reinterpret_cast<uintptr_t>(address));
+    if (found == pieces.begin())
+        return false;
+    piece &p = (--found)->second;
+    if (!p.live || static_cast<const char *>(address) >= p.pages + in_pages(p.bytes))
+        return false;
+    if (p.open)
+        return true;
+    if (mprotect(p.pages, in_pages(p.bytes), PROT_READ | PROT_WRITE) != 0)
+        return false;
+    p.open = true;
+    p.opened_before = opened;
+    opened = &p;
+    return true;
 }
 
 /* The program ends here: the lock is not taken. */
@@ -208,14 +235,19 @@ bool pinned_free(void *pointer)
     return true;
 }
 
-void device_memory_opens()
+void work_begins()
 {
-    memory().opens();
+    memory().begins();
 }
 
-void device_memory_closes()
+void work_ends()
 {
-    memory().closes();
+    memory().ends();
+}
+
+bool device_opens(const void *address)
+{
+    return memory().opens(address);
 }
 
 bool device_describes(const void *address, char *text, std::size_t size)

@@ -1,7 +1,8 @@
 /* Device memory of the stand-in: an arena that the host may not touch.
  *
- * All of it is inaccessible but while a stream works, so that a host that reads or writes device memory faults. Each piece ends at a page that
- * nobody may touch, and freed pieces become such pages for good: addresses are not used twice. New memory is filled with NaN.
+ * A piece is inaccessible until the work of a stream touches it, and again once no stream works: a host that reads or writes device memory faults.
+ * Each piece ends at a page that nobody may touch, and freed pieces become such pages for good: addresses are not used twice. New memory is filled
+ * with NaN.
  * Under the sanitizers pieces come from the C library: the address sanitizer finds what the pages would. */
 #ifndef STANDIN_MEMORY_H
 #define STANDIN_MEMORY_H
@@ -18,9 +19,12 @@ bool device_owns(const void *pointer);    /* whether it points into a piece */
 void *pinned_allocate(std::size_t bytes); /* NULL where there is none */
 bool pinned_free(void *pointer);          /* false where it is no piece */
 
-/* Around the work of a stream. */
-void device_memory_opens();
-void device_memory_closes();
+/* Around the work of a stream, on the thread that does it. */
+void work_begins();
+void work_ends();
+
+/* For the handler of faults: opens the piece that the work of a stream, on this thread, has touched; false where it has not. */
+bool device_opens(const void *address);
 
 /* Writes what lies at an address that faulted; false where it is nothing of ours. For the handler of faults. */
 bool device_describes(const void *address, char *text, std::size_t size);

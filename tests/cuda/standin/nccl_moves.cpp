@@ -138,9 +138,9 @@ void bring_collective(nccl_end &end, nccl_part &part)
     parts[static_cast<std::size_t>(end.rank)] = &part;
     if (std::count(parts.begin(), parts.end(), nullptr) > 0)
         return;
-    device_memory_opens();
+    work_begins();
     do_collective(parts);
-    device_memory_closes();
+    work_ends();
     for (nccl_part *p : parts)
         p->is_done = true;
     w.meetings.erase(part.number);
@@ -154,9 +154,9 @@ void bring_message(nccl_end &end, nccl_part &part)
     (sends ? w.sent : w.wanted)[way].push_back(&part);
     if (w.sent[way].empty() || w.wanted[way].empty())
         return;
-    device_memory_opens();
+    work_begins();
     do_message(*w.sent[way].front(), *w.wanted[way].front());
-    device_memory_closes();
+    work_ends();
     w.sent[way].pop_front();
     w.wanted[way].pop_front();
 }

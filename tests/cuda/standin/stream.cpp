@@ -109,9 +109,9 @@ void CUstream_st::add(std::function<void()> work)
 void CUstream_st::add_on_memory(std::function<void()> work)
 {
     add([work = std::move(work)] {
-        standin::device_memory_opens();
+        standin::work_begins();
         work();
-        standin::device_memory_closes();
+        standin::work_ends();
     });
 }
 
