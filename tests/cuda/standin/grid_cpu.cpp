@@ -71,6 +71,7 @@ private:
     std::vector<shared_array> arrays;
     const std::function<void()> *body = nullptr;
     std::size_t next = 0, ended = 0, at_barrier = 0;
+    line barrier_of_block = {nullptr, 0}; /* where at_barrier threads wait */
     simulated *current = nullptr;
     fiber own, *running = nullptr;
     uint64_t random = 0;
@@ -192,9 +193,9 @@ void machine::barrier(line at)
     self.waits = at;
     if (ended > 0)
         end("__syncthreads after a thread has left the kernel", self);
-    for (simulated &t : threads)
-        if (at_barrier > 0 && t.now == state::at_barrier && t.waits.number != at.number)
-            end("threads of a block wait in different __syncthreads", self);
+    if (at_barrier > 0 && barrier_of_block.number != at.number)
+        end("threads of a block wait in different __syncthreads", self);
+    barrier_of_block = at;
     self.now = state::at_barrier;
     if (++at_barrier == threads.size()) {
         at_barrier = 0;
