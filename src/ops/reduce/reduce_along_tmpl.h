@@ -36,32 +36,37 @@
         break;                                                                   \
     }
 
-/* Which of v and p is further, of floating numbers, where NaN is none: then it says so, and the accumulators stay as they are. Comparing each element
- * with itself on the way to the next one would take most of the time. */
-#define FURTHER(stream)                                        \
-    {                                                          \
-        const ACC v = (ACC)LOAD(x[(stream) * apart + at + i]); \
-        p = largest ? v > p ? v : p : v < p ? v : p;           \
-        nan[i] = v != v ? (ACC)1 : nan[i];                     \
-    }
+/* The further one of v and p, of floating numbers, where NaN is none. */
+#define FURTHER(v) p = largest ? (v) > p ? (v) : p : (v) < p ? (v) : p;
 
+/* Whether one of two floating numbers is NaN. */
+#define NAN_AMONG(a, b) \
+    _Generic((a), float: __builtin_isunordered((float)(a), (float)(b)), double: __builtin_isunordered((double)(a), (double)(b)), default: 0)
+
+/* Where some element is NaN it says so, and the accumulators stay as they are: comparing each with itself on the way to the next one would take most
+ * of the time. One comparison asks two of them. */
 static inline __attribute__((always_inline)) int NAME(extremum_along)(int largest, ACC *acc, const T *restrict x, int64_t apart, int64_t step,
                                                                       int64_t n)
 {
     enum { LANES = STNI_REDUCE_RUN / sizeof(ACC) };
-    ACC part[LANES], nan[LANES] = {0}, any = 0;
+    ACC part[LANES], nan[LANES] = {0};
+    int any = 0;
     memcpy(part, acc, sizeof part);
     for (int64_t k = 0, at = 0; k < n; k += LANES, at += step) {
         _Pragma("omp simd")
         for (int i = 0; i < LANES; i++) {
+            const ACC a = (ACC)LOAD(x[at + i]), b = (ACC)LOAD(x[apart + at + i]), c = (ACC)LOAD(x[2 * apart + at + i]),
+                      d = (ACC)LOAD(x[3 * apart + at + i]);
             ACC p = part[i];
-            FURTHER(0) FURTHER(1) FURTHER(2) FURTHER(3)
+            FURTHER(a) FURTHER(b) FURTHER(c) FURTHER(d)
             part[i] = p;
+            nan[i] = NAN_AMONG(a, b) ? (ACC)1 : nan[i];
+            nan[i] = NAN_AMONG(c, d) ? (ACC)1 : nan[i];
         }
     }
     for (int i = 0; i < LANES; i++)
-        any += nan[i];
-    if (any != 0)
+        any |= nan[i] != 0;
+    if (any)
         return 0;
     memcpy(acc, part, sizeof part);
     return 1;
