@@ -2,8 +2,10 @@
 
 usage: torchrun.py RANKS SECONDS PROGRAM [ARGUMENT...]
 
-Each process is told its rank and where rank 0 is by the environment, and nothing else."""
+Each process is told its rank and where rank 0 is by the environment, and nothing else. A program of another machine is run by what Meson names in
+MESON_EXE_WRAPPER."""
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ def launch(ranks, seconds, command):
     """(exit statuses, None for those that had to be ended; what they printed)"""
     place = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
     until = time.monotonic() + seconds
+    command = [*shlex.split(os.environ.get("MESON_EXE_WRAPPER", "")), *command]
     statuses = []
     with tempfile.TemporaryFile("w+") as output:
         jobs = [

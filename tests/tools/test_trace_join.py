@@ -5,13 +5,16 @@ import collections
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
 
+WRAPPER = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # Meson's, of programs of another machine
+
 
 def refused(tool, reason, out, *files):
-    answer = subprocess.run([tool, str(out), *map(str, files)], text=True, capture_output=True)
+    answer = subprocess.run([*WRAPPER, tool, str(out), *map(str, files)], text=True, capture_output=True)
     assert answer.returncode == 1 and reason in answer.stderr, answer
     assert not out.exists() or out in files
 
@@ -35,13 +38,13 @@ def main():
     tool, program = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        subprocess.run([program], check=True, env={**os.environ, "STN_TRACE": str(folder / "run")})
+        subprocess.run([*WRAPPER, program], check=True, env={**os.environ, "STN_TRACE": str(folder / "run")})
         files = sorted(folder.glob("run.*.json"))
         single = [json.loads(f.read_text()) for f in files]
         assert [s["otherData"]["rank"] for s in single] == [0, 1, 2]
         assert all(s["otherData"]["clock_offset_ns"] == 0 for s in single)  # of one machine
         joined = folder / "run.json"
-        subprocess.run([tool, str(joined), *map(str, files)], check=True)
+        subprocess.run([*WRAPPER, tool, str(joined), *map(str, files)], check=True)
         whole = json.loads(joined.read_text())
         assert whole["traceEvents"] == [e for s in single for e in s["traceEvents"]]
         assert whole["otherData"] == {"ranks": 3, "dropped": 0}
@@ -57,7 +60,7 @@ def main():
         refused(tool, "cannot be read", joined, files[0], folder / "missing.json")
         refused(tool, "is read and written", files[0], files[0], files[1])
         assert json.loads(files[0].read_text()) == single[0]
-        assert subprocess.run([tool], capture_output=True).returncode == 2
+        assert subprocess.run([*WRAPPER, tool], capture_output=True).returncode == 2
         print(f"{len(whole['traceEvents'])} events of {len(files)} ranks")
 
 
