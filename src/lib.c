@@ -99,14 +99,16 @@ struct rank {
     struct stni_error error; /* what the rank ended with */
 };
 
-/* A rank that failed on its own tells the others, so that nobody waits for it. */
+/* A rank that failed on its own tells the others, so that nobody waits for it. What all agreed on it does not: a peer may still be on its way out of that
+ * agreement, and would be told of another rank's failure in place of what they agreed on. */
 static void end_rank(struct rank *rank, stn_context *context, stn_status status)
 {
     if (status == STN_OK)
         return;
     const char *text = stn_context_error_text(context);
     stni_error_set(&rank->error, status, "%s", text[0] ? text : stni_context_failure_text(context, status));
-    if (status != STN_ERR_PEER && context->size > 1)
+    const int all_know = text[0] && status == context->all_know;
+    if (status != STN_ERR_PEER && !all_know && context->size > 1)
         stni_context_abort(context, status, rank->error.text);
 }
 

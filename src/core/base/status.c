@@ -40,6 +40,7 @@ stn_status stni_fail(stn_context *context, stn_status status, const char *format
     va_start(args, format);
     stni_error_set_v(&context->error, status, format, args);
     va_end(args);
+    context->all_know = STN_OK;
     stni_log(context, STN_LOG_DEBUG, "%s: %s", stn_status_text(status), context->error.text);
     return status;
 }

@@ -42,7 +42,8 @@ static stn_status agree(stn_context *context, struct stni_error *report)
     /* All ranks keep the same, whatever each had kept before. */
     context->error.status = STN_OK;
     context->error_agreed = 1;
-    return stni_fail(context, (stn_status)(first & 0xff), "%.*s", STNI_ERROR_TEXT - 1, report->text);
+    context->all_know = stni_fail(context, (stn_status)(first & 0xff), "%.*s", STNI_ERROR_TEXT - 1, report->text);
+    return context->all_know;
 }
 
 stn_status stni_agree_on_failure(stn_context *context, stn_comm *comm, int position, stn_status status)

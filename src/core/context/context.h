@@ -45,6 +45,7 @@ struct stn_context {
     stn_status (*hold_for_step)(stn_context *context, struct stni_storage *storage);
     struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
     int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
+    stn_status all_know;     /* the status of the text in `error`, taken or not, where every rank of the world has it by stn_agree; else STN_OK */
     stn_tensor *error_tensor;
     void *error_block; /* the memory that it lies in */
     int closed;        /* destroyed, but for what handles that are still alive need */

@@ -100,6 +100,27 @@ static void tensors_are_spread_over_the_job(void)
     CHECK_STR(text, "");
 }
 
+/* As a program ends that has looked at a file on rank 0: in a scope, which takes the error, or outside of any. */
+static stn_status agree_main(stn_context *context, void *arg)
+{
+    const int in_scope = *(int *)arg;
+    if (in_scope)
+        stn_scope_begin(context);
+    const stn_status status = stn_agree(context, stn_context_rank(context) == 0 ? STN_ERR_IO : STN_OK, "no such file");
+    CHECK_STATUS(status, STN_ERR_IO);
+    return in_scope ? stn_scope_end(context) : status;
+}
+
+static void what_ranks_agree_on_ends_each_of_them_with_the_same(void)
+{
+    char text[256];
+    for (int round = 0; round < 40; round++) {
+        int in_scope = round % 2;
+        CHECK_STATUS(launch(0, text, agree_main, &in_scope), STN_ERR_IO);
+        CHECK_STR(text, "rank 0: no such file");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -107,6 +128,7 @@ int main(int argc, char **argv)
         {"another_number_of_ranks_is_refused", another_number_of_ranks_is_refused},
         {"a_folder_without_the_module_is_told", a_folder_without_the_module_is_told},
         {"tensors_are_spread_over_the_job", tensors_are_spread_over_the_job},
+        {"what_ranks_agree_on_ends_each_of_them_with_the_same", what_ranks_agree_on_ends_each_of_them_with_the_same},
     };
     return TEST_MAIN(argc, argv, cases);
 }
