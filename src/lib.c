@@ -99,8 +99,8 @@ struct rank {
     struct stni_error error; /* what the rank ended with */
 };
 
-/* A rank that failed on its own tells the others, so that nobody waits for it. What all agreed on it does not: a peer may still be on its way out of that
- * agreement, and would be told of another rank's failure in place of what they agreed on. */
+/* A rank that failed on its own tells the others, so that nobody waits for it. What all agreed on it does not tell: a peer may still be on its way
+ * out of that agreement, and would hear of another rank's failure in place of what they agreed on. */
 static void end_rank(struct rank *rank, stn_context *context, stn_status status)
 {
     if (status == STN_OK)
