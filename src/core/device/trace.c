@@ -8,7 +8,6 @@
 
 #include <shardtensor/trace.h>
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -150,86 +149,6 @@ void stni_trace_add_memory(struct stni_trace *trace, int64_t live_bytes)
 void stni_trace_set_clock_offset(struct stni_trace *trace, int64_t offset)
 {
     trace->clock_offset = offset;
-}
-
-/* As JSON has it, or nothing where it does not fit; bytes from 0x80 on pass as the UTF-8 that they are. */
-static int put_string(struct stni_trace_args *args, const char *text)
-{
-    size_t at = args->size;
-    char *to = args->text;
-    to[at++] = '"';
-    for (; *text && at < STNI_TRACE_ARGS_BYTES - 8; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c < 0x20) {
-            at += (size_t)snprintf(to + at, 8, "\\u%04x", c);
-            continue;
-        }
-        if (c == '"' || c == '\\')
-            to[at++] = '\\';
-        to[at++] = (char)c;
-    }
-    if (*text)
-        return 0;
-    to[at++] = '"';
-    to[at] = '\0';
-    args->size = at;
-    return 1;
-}
-
-static int put_key(struct stni_trace_args *args, const char *key)
-{
-    if (args->size + 16 > STNI_TRACE_ARGS_BYTES)
-        return 0;
-    if (args->size > 0)
-        args->text[args->size++] = ',';
-    if (!put_string(args, key) || args->size + 16 > STNI_TRACE_ARGS_BYTES)
-        return 0;
-    args->text[args->size++] = ':';
-    return 1;
-}
-
-static void restore(struct stni_trace_args *args, size_t size)
-{
-    args->size = size;
-    args->text[size] = '\0';
-}
-
-void stni_trace_arg(struct stni_trace_args *args, const char *key, const char *value)
-{
-    const size_t before = args->size;
-    if (!put_key(args, key) || !put_string(args, value))
-        restore(args, before);
-}
-
-void stni_trace_arg_number(struct stni_trace_args *args, const char *key, int64_t value)
-{
-    const size_t before = args->size;
-    char text[24];
-    const size_t n = (size_t)snprintf(text, sizeof text, "%lld", (long long)value);
-    if (!put_key(args, key) || args->size + n >= STNI_TRACE_ARGS_BYTES) {
-        restore(args, before);
-        return;
-    }
-    memcpy(args->text + args->size, text, n + 1);
-    args->size += n;
-}
-
-void stni_trace_arg_spec(struct stni_trace_args *args, const char *key, const stn_spec *spec)
-{
-    char text[256];
-    if (!spec)
-        return;
-    stn_spec_describe(spec, text, sizeof text);
-    stni_trace_arg(args, key, text);
-}
-
-void stni_trace_arg_tensors(struct stni_trace_args *args, const char *key, int n, stn_tensor *const *tensors)
-{
-    char name[16];
-    for (int i = 0; tensors && i < n && i < 8; i++) {
-        snprintf(name, sizeof name, "%s%d", key, i);
-        stni_trace_arg_spec(args, name, stn_tensor_spec(tensors[i]));
-    }
 }
 
 const char *stni_trace_enter(struct stni_trace *trace, const char *op)
