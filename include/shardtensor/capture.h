@@ -63,6 +63,14 @@ STN_API stn_status stn_capture_end(stn_context *context, stn_step **out);
  *  pending), STN_ERR_LAYOUT (a gradient has another layout than at the capture), what a kernel or collective returned, or the kept error. */
 STN_API stn_status stn_step_run(stn_step *step);
 
+/* What a repetition is made of. Graphs are put on the queue by one call each: kernels, and collectives of a communicator that records them
+ * (stn_comm_ops.records: NCCL's on its devices). Between graphs the host makes calls, each of which has a name: numbers of an optimizer, random
+ * streams, and collectives that cannot be recorded, which the hosts meet for. On the CPU and for thread ranks these are all of them; over NCCL a
+ * barrier, and in checks mode each of them. A step without calls is one graph. Local; 0 and NULL for NULL and for numbers that there are not. */
+STN_API int stn_step_graphs(const stn_step *step);                   /**< How many graphs. */
+STN_API int stn_step_calls(const stn_step *step);                    /**< How many calls of the host. */
+STN_API const char *stn_step_call_name(const stn_step *step, int i); /**< The i-th of them, such as "all_reduce"; the step's. */
+
 /** Gives up a step and the memory that only it needed; sets it to NULL. Accepts NULL. Waits for the queue. On the context's thread, also once
  *  the context is destroyed. Local. */
 STN_API void stn_step_destroy(stn_step **step);

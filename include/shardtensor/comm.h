@@ -111,6 +111,12 @@ typedef struct stn_comm_ops {
      *  library's beside the caller's. Ops that choose for themselves go on meanwhile (stn_set_halo_overlap); requests are there in any case. The
      *  same at any time; ranks may differ. Any thread. */
     int (*beside)(void *impl);
+    /** 1: on a device other than the CPU collectives may also be called while their queue records (stn_queue_capture_begin): what they put on it is
+     *  recorded with the kernels around it, and done each time that the graph is launched. The table then has `agree` and `agree_broadcast`, which
+     *  meet hosts alone and leave the queue as it is; `barrier` and `subset` are never called while the queue records. What a launch wants of the
+     *  communicator goes by stn_host.queue_record_part. 0: a captured step (capture.h) calls its collectives anew each time, between graphs. The
+     *  same on every rank. */
+    int records;
 } stn_comm_ops;
 
 /** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.

@@ -100,7 +100,7 @@ typedef struct stn_device_ops {
     stn_status (*call)(void *impl, void *queue, void (*function)(void *arg), void *arg);
     /** From here to capture_end what is put on the queue is recorded and not run. Waiting for the queue meanwhile is an error of the device. */
     stn_status (*capture_begin)(void *impl, void *queue);
-    /** `*graph` is NULL where the recording failed. */
+    /** `*graph` is NULL where the recording failed, and where nothing was put on the queue. */
     stn_status (*capture_end)(void *impl, void *queue, void **graph);
     stn_status (*graph_launch)(void *impl, void *graph, void *queue); /* what was recorded, once more, in order on this queue */
     void (*graph_destroy)(void *impl, void *graph);

@@ -41,6 +41,16 @@ typedef struct stn_host_comm {
     void (*destroy)(stn_comm **comm); /* local */
 } stn_host_comm;
 
+/** What goes with a recording of a device's queue, such as what a communicator has put into it. Called on the thread that uses the queue. */
+typedef struct stn_graph_part {
+    void *arg;
+    void (*recorded)(void *arg); /* the recording has ended, whether or not it succeeded */
+    /** Before the graph is put on `queue`: a failure fails the queue, and the graph does not run. */
+    stn_status (*begin)(void *arg, stn_queue *queue);
+    void (*end)(void *arg, stn_queue *queue); /* behind it; after each `begin` that succeeded */
+    void (*destroy)(void *arg);               /* with the graph, or with a recording that failed */
+} stn_graph_part;
+
 /** What the library offers to a module. */
 typedef struct stn_host {
     size_t size;
@@ -68,6 +78,8 @@ typedef struct stn_host {
     const stn_host_comm *comm;
     /** `reduce` by the kernels that the queue's context runs, which may be wider and so faster; the same bits. */
     stn_status (*queue_reduce)(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
+    /** Adds a part to what the queue records now. @return STN_ERR_STATE (it does not record), STN_ERR_MEMORY: the part is the caller's still. */
+    stn_status (*queue_record_part)(stn_queue *queue, const stn_graph_part *part);
 } stn_host;
 
 /* Four kernels serve the library itself, for any dtype. Every module with a device brings core.box_copy and core.fill; without core.box_reduce, ranks

@@ -96,7 +96,7 @@ stn_status stni_optimizer_record(stn_optimizer *optimizer, struct stni_update_re
     counts->link = optimizer->link;
     counts->counted = 1;
     retain(counts->link);
-    STNI_TRY(stni_recording_call(optimizer->context->queue, &(struct stni_recorded_call){count, forget, counts, check_counts}));
+    STNI_TRY(stni_recording_call(optimizer->context->queue, &(struct stni_recorded_call){count, forget, counts, check_counts, "optimizer"}));
     *renewal = (struct stni_update_renewal){optimizer->link, check, numbers, retain, release};
     *out = counts;
     return STN_OK;

@@ -78,7 +78,7 @@ static stn_status launch_recorded(const struct stni_update *update)
         return stni_fail_memory(update->context, "a recorded update", sizeof *recorded);
     *recorded = (struct recorded){update->context, *update->renewal, update->first, update->args};
     recorded->renewal.retain(recorded->renewal.owner);
-    return stni_recording_call(update->context->queue, &(struct stni_recorded_call){launch_again, forget, recorded, check_again});
+    return stni_recording_call(update->context->queue, &(struct stni_recorded_call){launch_again, forget, recorded, check_again, "update"});
 }
 
 static stn_status launch(struct stni_update *update)

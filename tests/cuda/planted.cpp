@@ -268,6 +268,40 @@ template <bool EARLY> int replay_of_a_graph(stage &s)
     return report(first_of_y(s, s.stream), 2);
 }
 
+/* A capture that goes on to another stream, which writes 2 to x and comes back; the first copies x. Without the join in the middle the copy may be
+ * early. */
+template <bool JOINS> int replay_of_two_streams(stage &s)
+{
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t runnable = nullptr;
+    std::size_t nodes = 0;
+    cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal);
+    cudaEventRecord(s.event, s.stream);
+    cudaStreamWaitEvent(s.other, s.event, 0);
+    STNI_LAUNCH(counts, 1, THREADS, s.other, COUNT, 2.0f, s.x);
+    cudaEventRecord(s.event, s.other);
+    if (JOINS)
+        cudaStreamWaitEvent(s.stream, s.event, 0);
+    cudaMemcpyAsync(s.y, s.x, COUNT * sizeof(float), cudaMemcpyDeviceToDevice, s.stream);
+    if (!JOINS)
+        cudaStreamWaitEvent(s.stream, s.event, 0);
+    cudaStreamEndCapture(s.stream, &graph);
+    if (cudaGraphGetNodes(graph, nullptr, &nodes) != cudaSuccess || nodes != 2)
+        return report(0, 1);
+    cudaGraphInstantiateWithFlags(&runnable, graph, 0);
+    cudaGraphDestroy(graph);
+    if (report(first_of_y(s, s.stream), 1)) /* nothing has run, on either */
+        return 1;
+    int wrong = 0;
+    for (int round = 0; round < ROUNDS && !wrong; round++) {
+        STNI_LAUNCH(counts, 1, THREADS, s.stream, COUNT, 1.0f, s.x);
+        cudaGraphLaunch(runnable, s.stream);
+        wrong = report(first_of_y(s, s.stream), 2);
+    }
+    cudaGraphExecDestroy(runnable);
+    return wrong;
+}
+
 void keeps_off_the_runtime(void *at)
 {
     *static_cast<float *>(at) += 1;
@@ -307,6 +341,19 @@ template <class F> bool capture_refuses(cudaStream_t stream, cudaError_t error, 
     return refused;
 }
 
+/* Whether a capture is refused that another stream has not come back to; both streams run again behind it. */
+bool is_unjoined(stage &s)
+{
+    cudaGraph_t graph = nullptr;
+    cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal);
+    cudaEventRecord(s.event, s.stream);
+    cudaStreamWaitEvent(s.other, s.event, 0);
+    STNI_LAUNCH(counts, 1, THREADS, s.other, COUNT, 2.0f, s.x);
+    const bool refused = cudaStreamEndCapture(s.stream, &graph) == cudaErrorStreamCaptureUnjoined && !graph;
+    cudaGetLastError();
+    return refused && cudaStreamSynchronize(s.stream) == cudaSuccess && cudaStreamSynchronize(s.other) == cudaSuccess;
+}
+
 int capture_refusals(stage &s)
 {
     void *memory = nullptr;
@@ -316,7 +363,18 @@ int capture_refusals(stage &s)
                      cudaEventRecord(s.event, s.other);
                      return cudaStreamWaitEvent(s.stream, s.event, 0);
                  });
+    right = right && capture_refuses(s.stream, cudaErrorStreamCaptureUnsupported, [&] {
+                cudaEventRecord(s.event, s.stream);
+                cudaStreamWaitEvent(s.other, s.event, 0);
+                return cudaStreamSynchronize(s.other);
+            }) && capture_refuses(s.stream, cudaErrorStreamCaptureUnmatched, [&] {
+                cudaGraph_t none = nullptr;
+                cudaEventRecord(s.event, s.stream);
+                cudaStreamWaitEvent(s.other, s.event, 0);
+                return cudaStreamEndCapture(s.other, &none);
+            });
     cudaGraph_t graph = nullptr;
+    right = right && is_unjoined(s);
     right = right && cudaStreamEndCapture(s.stream, &graph) == cudaErrorIllegalState;
     cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeRelaxed);
     right = right && cudaMalloc(&memory, 1) == cudaSuccess && cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeRelaxed) == cudaErrorIllegalState;
@@ -354,6 +412,8 @@ const struct work {
     {"refusals", runtime_refuses},
     {"replay", replay_of_a_graph<false>},
     {"replay after a free", replay_of_a_graph<true>},
+    {"replay of two streams", replay_of_two_streams<true>},
+    {"replay without a join", replay_of_two_streams<false>},
     {"host function", host_function<keeps_off_the_runtime>},
     {"host function that waits for its stream", host_function<waits_for_its_stream>},
     {"capture refusals", capture_refusals},

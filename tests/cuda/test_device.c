@@ -107,6 +107,10 @@ static void recording_leaves_the_current_device(void *queue)
     CHECK_ENTRY(launch, queue, NULL, count_run, NULL, 0);
     CHECK_ENTRY(allocate, 64, &memory); /* no work of the stream: allowed */
     CHECK_ENTRY(capture_end, queue, &graph);
+    CHECK(graph == NULL); /* nor is there any */
+    CHECK_ENTRY(capture_begin, queue);
+    CHECK_ENTRY(copy, queue, memory, (char *)memory + 32, 32, 0);
+    CHECK_ENTRY(capture_end, queue, &graph);
     CHECK_ENTRY(graph_launch, graph, queue);
     CHECK_ENTRY(queue_sync, queue);
     ops->graph_destroy(device, graph);

@@ -77,7 +77,7 @@ static void check_memory_found(const char *work, const char *text)
 static void work_without_faults_is_right(void)
 {
     static const char *const works[] = {"sum", "shared memory", "device memory", "free", "copy after its source", "source after its copy", "refusals",
-                                        "replay", "host function", "capture refusals"};
+                                        "replay", "replay of two streams", "host function", "capture refusals"};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         check_right(works[i]);
 }
@@ -155,6 +155,7 @@ static void missing_waits_between_streams_are_found(void)
 {
     check_race_found("copy without waiting for its source");
     check_race_found("source without waiting for its copy");
+    check_race_found("replay without a join");
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,6 @@
 /* Captured steps: repeated, they leave the same bits as steps that are called, on any number of ranks, with uneven and empty chunks. */
+#include "steps_door.h"
+
 #include "ranks.h"
 
 #include <stdlib.h>
@@ -126,26 +128,6 @@ static void release(struct program *p)
         stn_tensor_release(&p->fixed[i]);
 }
 
-/* Ranks whose data are on a device of a module's. */
-static void on_device(stn_rank_main body, void *arg, const char *device)
-{
-    const stn_context_options options = {.size = sizeof options, .device = device, .module_path = getenv("STN_TEST_DEVICE_MODULES")};
-    for (int n = 1; n <= 3; n++)
-        CHECK_STATUS(test_launch(n, &options, body, arg), STN_OK);
-}
-
-/* Under mpirun and torchrun the job's ranks alone. */
-static void on_worlds(stn_rank_main body, void *arg)
-{
-    const char *device = getenv("STN_TEST_DEVICE");
-    if (device)
-        on_device(body, arg, device);
-    else if (getenv("STN_TEST_MODULES") || getenv("MASTER_ADDR"))
-        test_ranks(0, body, arg);
-    else
-        test_worlds(body, arg);
-}
-
 /* A small net */
 
 static stn_tensor *train(struct program *p)
@@ -203,8 +185,8 @@ static stn_status net_body(stn_context *context, void *arg)
 
 static void a_net_is_trained(void)
 {
-    on_worlds(net_body, &(int){0});
-    on_worlds(net_body, &(int){1});
+    steps_on_worlds(net_body, &(int){0});
+    steps_on_worlds(net_body, &(int){1});
 }
 
 /* A solver: halos, a sum over all ranks, and an update in place */
@@ -245,7 +227,7 @@ static stn_status solver_body(stn_context *context, void *arg)
 
 static void a_stencil_is_solved(void)
 {
-    on_worlds(solver_body, NULL);
+    steps_on_worlds(solver_body, NULL);
 }
 
 /* Random numbers are drawn anew: the same ones as by calls from the same stream on */
@@ -289,7 +271,7 @@ static stn_status draw_body(stn_context *context, void *arg)
 
 static void random_numbers_are_drawn_anew(void)
 {
-    on_worlds(draw_body, NULL);
+    steps_on_worlds(draw_body, NULL);
 }
 
 /* Collectives of per-rank programs, on local tensors */
@@ -335,7 +317,7 @@ static stn_status share_body(stn_context *context, void *arg)
 
 static void per_rank_collectives_are_repeated(void)
 {
-    on_worlds(share_body, NULL);
+    steps_on_worlds(share_body, NULL);
 }
 
 /* Plans of transforms that the step needs stay, however many others are made. */
@@ -377,7 +359,7 @@ static stn_status plans_body(stn_context *context, void *arg)
 
 static void plans_of_transforms_stay(void)
 {
-    on_worlds(plans_body, NULL);
+    steps_on_worlds(plans_body, NULL);
 }
 
 /* Memory */
@@ -422,7 +404,7 @@ static stn_status memory_body(stn_context *context, void *arg)
 
 static void its_memory_is_its_own(void)
 {
-    on_worlds(memory_body, NULL);
+    steps_on_worlds(memory_body, NULL);
 }
 
 int main(int argc, char **argv)

@@ -61,6 +61,7 @@ struct stni_comm_stats {
 /* The deadline that 0 stands for. */
 #define STNI_DEADLINE_SECONDS 300.0
 
+struct stni_comm_captured;
 struct stni_comm_block;
 struct stni_coll;
 
@@ -78,6 +79,7 @@ struct stn_comm {
     stn_queue *side_queue;  /* collectives with a request; made on first use */
     stn_request *requests;  /* not waited for */
     stn_event *side_end;    /* the last of them; NULL where collectives on `queue` need not wait for it */
+    const stn_request *side_last; /* whose end that is; NULL once it was waited for */
     int checks;
     int exact_sums; /* sums of floating numbers are exact, rounded once (core/box/box_exact.h) */
     struct stni_comm_stats *stats; /* shared by a family's communicators of one rank; own_stats unless adopted */
@@ -93,6 +95,7 @@ struct stn_comm {
     void *pinned;                   /* host memory of a device's, for a communicator that moves nothing else: kept between calls */
     stn_device *pinned_device;
     size_t pinned_bytes;
+    struct stni_comm_captured *captured; /* its part of what its queue records now; NULL: none */
 };
 
 /* stn_comm_create for the library's own communicators, whose collectives `run` runs. */

@@ -210,7 +210,14 @@ static stn_status run_at_once(stn_queue *queue, const struct call *call)
     return status;
 }
 
-static void record(stn_comm *comm, const struct stni_coll *coll)
+void stni_comm_count(struct stni_comm_stats *stats, const struct stni_comm_stats *cost)
+{
+    stats->collectives += cost->collectives;
+    stats->messages += cost->messages;
+    stats->bytes_sent += cost->bytes_sent;
+}
+
+static void note(stn_comm *comm, const struct stni_coll *coll)
 {
     struct stni_call_record *r = &comm->ring[comm->sequence++ % STNI_CALL_RING];
     r->sequence = comm->sequence;
@@ -219,10 +226,13 @@ static void record(stn_comm *comm, const struct stni_coll *coll)
     r->dtype = coll->dtype;
     r->op = coll->op;
     r->root = coll->root;
-    struct stni_comm_stats cost = stni_coll_cost(coll, comm->rank, comm->size);
-    comm->stats->collectives += cost.collectives;
-    comm->stats->messages += cost.messages;
-    comm->stats->bytes_sent += cost.bytes_sent;
+}
+
+static void record(stn_comm *comm, const struct stni_coll *coll)
+{
+    const struct stni_comm_stats cost = stni_coll_cost(coll, comm->rank, comm->size);
+    note(comm, coll);
+    stni_comm_count(comm->stats, &cost);
 }
 
 static stn_status launch_queued(stn_queue *queue, const struct call *call)
@@ -264,18 +274,40 @@ static stn_status follow_side(const stn_comm *comm, stn_queue *queue, stn_event 
     return failed == STN_OK ? waits : stn_queue_fail(queue, failed, "%s", stn_queue_error_text(side));
 }
 
+/* `queue` comes behind collectives with a request that were called before. What it records would wait for them each time: they come before it. */
+static stn_status follow_requests(stn_comm *comm, stn_queue *queue)
+{
+    if (!comm->side_end || queue == comm->side_queue)
+        return STN_OK;
+    stni_recording_pause(queue);
+    const stn_status status = follow_side(comm, queue, comm->side_end);
+    stni_recording_resume(queue);
+    if (status == STN_OK)
+        stni_event_destroy(&comm->side_end);
+    return status;
+}
+
+/* It costs something when the graph is launched. */
+static stn_status capture(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
+{
+    const struct stni_comm_stats cost = stni_coll_cost(coll, comm->rank, comm->size);
+    STNI_TRY(follow_requests(comm, queue));
+    STNI_TRY(stni_comm_note_captured(comm, queue, &cost));
+    note(comm, coll);
+    return run_at_once(queue, &(struct call){comm, coll, comm->sequence, NULL, queue});
+}
+
 stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, stn_request *request)
 {
     if (atomic_load_explicit(&queue->failed, memory_order_acquire))
         return stni_comm_fail_for_queue(comm, queue);
+    if (coll->kind != STNI_COLL_BARRIER && stni_comm_captures(comm, queue))
+        return capture(comm, queue, coll);
     if (stni_recording_is_on(queue))
         return stni_comm_launch_recorded(comm, queue, coll);
     if (queue->capture && queue->device->is_cpu)
         return stni_capture_refuses(queue, "a collective was called");
-    if (comm->side_end && queue != comm->side_queue) {
-        STNI_TRY(follow_side(comm, queue, comm->side_end));
-        stni_event_destroy(&comm->side_end);
-    }
+    STNI_TRY(follow_requests(comm, queue));
     record(comm, coll);
     struct call call = {comm, coll, comm->sequence, request, request ? comm->queue : queue};
     if (queue->immediate)
@@ -332,7 +364,9 @@ static stn_status mark_end(stn_comm *comm, stn_queue *side, stn_request *request
     if (!comm->side_end)
         STNI_TRY(stni_event_create(side->device, &comm->side_end));
     STNI_TRY(stni_event_record(comm->side_end, side));
-    return stni_event_record(request->end, side);
+    STNI_TRY(stni_event_record(request->end, side));
+    comm->side_last = request;
+    return STN_OK;
 }
 
 stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after, stn_request **out)
@@ -402,6 +436,10 @@ static stn_status wait_for(stn_request *request)
         status = ran == STNI_REQUEST_NOT_RUN ? (stn_status)atomic_load(&comm->side_queue->failed) : (stn_status)ran;
     if (status != STN_OK)
         stni_comm_fail(comm, status, "%s", stn_queue_error_text(comm->side_queue));
+    if (status == STN_OK && comm->side_last == request) { /* nothing is behind it on the side queue */
+        comm->side_last = NULL;
+        stni_event_destroy(&comm->side_end);
+    }
     stni_event_destroy(&request->end);
     request_unlink(request);
     return status;

@@ -29,6 +29,18 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
 /* The same as a part of the step that the queue records, without a request. Arrays are copied. */
 stn_status stni_comm_launch_recorded(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
+/* 1 where collectives that are called now are recorded with what is on the queue (captured.c): it records, and the communicator can. */
+int stni_comm_captures(const stn_comm *comm, const stn_queue *queue);
+
+/* Each launch of the graph costs that much more. */
+stn_status stni_comm_note_captured(stn_comm *comm, stn_queue *queue, const struct stni_comm_stats *cost);
+
+/* Staging memory that lives as long as the graph; NULL fails `queue`. */
+void *stni_comm_staging_captured(stn_comm *comm, stn_queue *queue, size_t bytes);
+
+/* Adds a cost to others. */
+void stni_comm_count(struct stni_comm_stats *stats, const struct stni_comm_stats *cost);
+
 /* Runs a collective of host memory on the calling thread, once nothing of the communicator is under way. */
 stn_status stni_comm_run_here(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 

@@ -67,5 +67,5 @@ stn_status stni_comm_launch_recorded(stn_comm *comm, stn_queue *queue, const str
     struct recorded *recorded = record(comm, queue, coll);
     if (!recorded)
         return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: a recorded collective", stni_coll_name(coll->kind));
-    return stni_recording_call(queue, &(struct stni_recorded_call){run, stni_free, recorded, NULL});
+    return stni_recording_call(queue, &(struct stni_recorded_call){run, stni_free, recorded, NULL, stni_coll_name(coll->kind)});
 }

@@ -132,6 +132,8 @@ static size_t grown(const stn_comm *comm, size_t bytes)
 
 void *stni_staging(stn_comm *comm, stn_queue *queue, size_t bytes)
 {
+    if (stni_comm_captures(comm, queue))
+        return stni_comm_staging_captured(comm, queue, bytes);
     if (bytes > comm->staging_bytes) {
         if (!queue->device->is_cpu)
             bytes = grown(comm, bytes);

@@ -4,6 +4,7 @@
 #include "core/comm/control.h"
 #include "core/comm/dense.h"
 #include "core/context/context.h"
+#include "core/device/capture.h"
 #include "core/device/device.h"
 
 #include <dlfcn.h>
@@ -52,6 +53,7 @@ static const stn_host host = {
     .queue_device_index = queue_device_index,
     .comm = &stni_host_comm,
     .queue_reduce = queue_reduce,
+    .queue_record_part = stni_capture_part,
 };
 
 /* A name becomes part of a file's and of a function's. */

@@ -24,6 +24,8 @@ struct stn_graph {
     size_t bytes, cap;
     int64_t n;
     int immediate; /* of the queue, before it recorded */
+    stn_graph_part *parts;
+    int n_parts;
 };
 
 static int device_records(const stn_device *device)
@@ -95,9 +97,22 @@ stn_status stni_capture_refuses(stn_queue *queue, const char *what)
     return stn_queue_fail(queue, STN_ERR_STATE, "%s while the queue records its work", what);
 }
 
+stn_status stni_capture_part(stn_queue *queue, const stn_graph_part *part)
+{
+    stn_graph *graph = queue->capture;
+    if (!graph)
+        return STN_ERR_STATE;
+    stn_graph_part *parts = stni_realloc(graph->parts, ((size_t)graph->n_parts + 1) * sizeof *parts);
+    if (!parts)
+        return STN_ERR_MEMORY;
+    graph->parts = parts;
+    parts[graph->n_parts++] = *part;
+    return STN_OK;
+}
+
 int stni_capture_is_empty(const stn_graph *graph)
 {
-    return graph->device->is_cpu && graph->n == 0;
+    return !graph->impl && graph->n == 0;
 }
 
 stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out)
@@ -108,6 +123,8 @@ stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out)
         return STN_ERR_STATE;
     stn_status status = device_records(device) ? device->ops->capture_end(device->impl, queue->impl, &graph->impl) : STN_OK;
     queue->capture = NULL;
+    for (int i = 0; i < graph->n_parts; i++)
+        graph->parts[i].recorded(graph->parts[i].arg);
     if (graph->immediate)
         queue->immediate = 1;
     if (atomic_load(&queue->failed))
@@ -146,6 +163,22 @@ static stn_status launch_each(stn_graph *graph, stn_queue *queue)
     return STN_OK;
 }
 
+/* Between its parts' begins and ends. */
+static stn_status launch_on_device(stn_graph *graph, stn_queue *queue)
+{
+    stn_status status = STN_OK;
+    int begun = 0;
+    while (begun < graph->n_parts && status == STN_OK) {
+        status = graph->parts[begun].begin(graph->parts[begun].arg, queue);
+        begun += status == STN_OK;
+    }
+    if (status == STN_OK)
+        status = graph->device->ops->graph_launch(graph->device->impl, graph->impl, queue->impl);
+    while (begun-- > 0)
+        graph->parts[begun].end(graph->parts[begun].arg, queue);
+    return status == STN_OK ? (stn_status)atomic_load(&queue->failed) : status;
+}
+
 stn_status stn_graph_launch(stn_graph *graph, stn_queue *queue)
 {
     if (!graph || graph->device != queue->device)
@@ -153,7 +186,7 @@ stn_status stn_graph_launch(stn_graph *graph, stn_queue *queue)
     if (atomic_load(&queue->failed))
         return (stn_status)atomic_load(&queue->failed);
     if (graph->impl)
-        return graph->device->ops->graph_launch(graph->device->impl, graph->impl, queue->impl);
+        return launch_on_device(graph, queue);
     if (graph->n == 0)
         return STN_OK;
     if (queue->capture || atomic_load_explicit(&queue->trace, memory_order_relaxed))
@@ -169,6 +202,9 @@ void stn_graph_destroy(stn_graph **graph_at)
     stn_graph *graph = *graph_at;
     if (graph->impl)
         graph->device->ops->graph_destroy(graph->device->impl, graph->impl);
+    for (int i = 0; i < graph->n_parts; i++)
+        graph->parts[i].destroy(graph->parts[i].arg);
+    stni_free(graph->parts);
     stni_free(graph->records);
     stni_free(graph);
     *graph_at = NULL;

@@ -15,6 +15,7 @@ struct stni_recording {
     struct part *parts;
     int n, cap;
     int pauses;   /* under way */
+    int n_graphs;
     int n_checks; /* calls that have one */
 };
 
@@ -30,6 +31,7 @@ static stn_status add(struct stni_recording *recording, struct part part)
         recording->cap = cap;
     }
     recording->parts[recording->n++] = part;
+    recording->n_graphs += part.graph != NULL;
     recording->n_checks += part.call.check != NULL;
     return STN_OK;
 }
@@ -133,6 +135,24 @@ stn_status stni_recording_run(const struct stni_recording *recording)
         STNI_TRY(part->graph ? stn_graph_launch(part->graph, recording->queue) : part->call.run(part->call.arg));
     }
     return STN_OK;
+}
+
+int stni_recording_graphs(const struct stni_recording *recording)
+{
+    return recording->n_graphs;
+}
+
+int stni_recording_calls(const struct stni_recording *recording)
+{
+    return recording->n - recording->n_graphs;
+}
+
+const char *stni_recording_call_name(const struct stni_recording *recording, int i)
+{
+    for (int k = 0; k < recording->n && i >= 0; k++)
+        if (!recording->parts[k].graph && i-- == 0)
+            return recording->parts[k].call.name;
+    return NULL;
 }
 
 void stni_recording_destroy(struct stni_recording **recording_at)

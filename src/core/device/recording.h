@@ -6,12 +6,13 @@
 #include "core/device/device.h"
 
 /* What the host does each time. `run` puts work on queues or meets other ranks' hosts; `destroy` frees `arg`; `check`, NULL where nothing can have
- * changed, tells before a repetition whether `run` will find what it needs, and keeps the failure where it will not. */
+ * changed, tells before a repetition whether `run` will find what it needs, and keeps the failure where it will not; `name` lives for good. */
 struct stni_recorded_call {
     stn_status (*run)(void *arg);
     void (*destroy)(void *arg);
     void *arg;
     stn_status (*check)(void *arg);
+    const char *name;
 };
 
 struct stni_recording;
@@ -41,6 +42,11 @@ stn_status stni_recording_check(const struct stni_recording *recording);
 
 /* Once more all that was recorded, in its order. */
 stn_status stni_recording_run(const struct stni_recording *recording);
+
+/* Parts of either kind, and what call i is named; NULL: there is none. */
+int stni_recording_graphs(const struct stni_recording *recording);
+int stni_recording_calls(const struct stni_recording *recording);
+const char *stni_recording_call_name(const struct stni_recording *recording, int i);
 
 /* After the queue has passed it, or while it is still recorded. Accepts NULL and sets it to NULL. */
 void stni_recording_destroy(struct stni_recording **recording);

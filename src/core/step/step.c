@@ -192,6 +192,27 @@ stn_status stn_step_run(stn_step *step)
     return context->error.status;
 }
 
+/* NULL once it has none, of a context that is gone. */
+static const struct stni_recording *recording_of(const stn_step *step)
+{
+    return step != NULL ? step->recording : NULL;
+}
+
+int stn_step_graphs(const stn_step *step)
+{
+    return recording_of(step) != NULL ? stni_recording_graphs(step->recording) : 0;
+}
+
+int stn_step_calls(const stn_step *step)
+{
+    return recording_of(step) != NULL ? stni_recording_calls(step->recording) : 0;
+}
+
+const char *stn_step_call_name(const stn_step *step, int i)
+{
+    return recording_of(step) != NULL ? stni_recording_call_name(step->recording, i) : NULL;
+}
+
 /* Waits for repetitions that are under way. */
 static void close_step(stn_step *step)
 {

@@ -52,7 +52,7 @@ static stn_status take_recorded(const struct taking *t)
     if (!kept)
         return stni_fail_memory(t->context, "a recorded random stream", sizeof *kept);
     *kept = *t;
-    return stni_recording_call(t->context->queue, &(struct stni_recorded_call){take, stni_free, kept, check_seed});
+    return stni_recording_call(t->context->queue, &(struct stni_recorded_call){take, stni_free, kept, check_seed, "random stream"});
 }
 
 stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot)

@@ -83,7 +83,7 @@ static stn_status record_draw(const stn_tensor *tensor, const struct stni_factor
     if (!d)
         return stni_fail_memory(context, "recorded random numbers", sizeof *d);
     *d = (struct drawing){context, tensor->spec->layout.mesh, 1, tensor->spec->local_numel == 0, *args};
-    return stni_recording_call(context->queue, &(struct stni_recorded_call){draw, stni_free, d, NULL});
+    return stni_recording_call(context->queue, &(struct stni_recorded_call){draw, stni_free, d, NULL, "random values"});
 }
 
 static stn_status launch(stn_tensor *tensor, struct stni_factory_args *args)

@@ -85,7 +85,7 @@ ncclResult_t state_of(nccl_end &end)
         return end.later;
     if (end.polls > 0 && end.polls--)
         return ncclInProgress;
-    if (end.is_lost || (end.at == phase::beginning && w.joined < w.n) || (end.at == phase::finalizing && w.finalized < w.n))
+    if (end.is_lost || (end.at == phase::beginning && w.joined < w.n) || (end.at == phase::finalizing && (w.finalized < w.n || end.graphs > 0)))
         return ncclInProgress;
     if (static_cast<int>(w.devices.size()) < w.n)
         return ncclInvalidUsage;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace standin {
 
@@ -111,6 +112,9 @@ void do_collective(const std::vector<nccl_part *> &parts)
     for (const nccl_part *p : parts)
         if (p->what != first.what || p->count != first.count || p->type != first.type || p->op != first.op || p->root != first.root)
             nccl_refuse("ranks call different collectives");
+    for (const nccl_part *p : parts)
+        if (p->captured != first.captured)
+            nccl_refuse("a collective of a graph meets another one");
     if (first.what == function::broadcast) {
         const std::vector<char> root(static_cast<const char *>(parts[first.root]->send), static_cast<const char *>(parts[first.root]->send) + bytes);
         for (nccl_part *p : parts)
@@ -126,6 +130,8 @@ void do_message(nccl_part &from, nccl_part &to)
 {
     if (from.count * bytes_of(from.type) != to.count * bytes_of(to.type))
         nccl_refuse("a message has different sizes at its ends");
+    if (from.captured != to.captured)
+        nccl_refuse("a message of a graph meets one that was called");
     std::memcpy(to.recv, from.send, to.count * bytes_of(to.type));
     from.is_done = to.is_done = true;
 }
@@ -215,6 +221,45 @@ struct group {
 
 thread_local group open_group;
 
+bool is_message(const nccl_part &part)
+{
+    return part.what == function::send || part.what == function::receive;
+}
+
+/* A graph that has captured calls of an end's. */
+struct graph_of {
+    explicit graph_of(std::shared_ptr<nccl_end> end_) : end(std::move(end_)) { end->graphs++; }
+    ~graph_of() { end->graphs--; }
+    const std::shared_ptr<nccl_end> end;
+};
+
+/* The parts of one launch of a graph: their place among the end's collectives is that of the launch. */
+std::shared_ptr<std::vector<nccl_part>> parts_again(nccl_end &end, const std::vector<nccl_part> &captured)
+{
+    auto parts = std::make_shared<std::vector<nccl_part>>(captured);
+    for (nccl_part &part : *parts) {
+        const nccl_verdict verdict = nccl_ask((std::string(part.name) + " of a graph").c_str(), end.rank);
+        if (verdict.is_told && verdict.fate == STANDIN_NCCL_ANSWERS)
+            nccl_refuse("a call of a graph answers nobody");
+        std::lock_guard<std::mutex> held(end.world->lock);
+        part.is_lost = verdict.is_told;
+        part.number = is_message(part) ? 0 : end.collectives++;
+        if (verdict.is_told && verdict.fate == STANDIN_NCCL_LATER)
+            end.later = verdict.result;
+    }
+    return parts;
+}
+
+void put_on_stream(const std::shared_ptr<nccl_end> &end, cudaStream_t stream, const std::shared_ptr<std::vector<nccl_part>> &parts)
+{
+    if (stream->capture)
+        stream->add_made([graph = std::make_shared<graph_of>(end), parts]() -> std::function<void()> {
+            return [end = graph->end, again = parts_again(*graph->end, *parts)] { run(end, *again); };
+        });
+    else
+        stream->add([end, parts] { run(end, *parts); });
+}
+
 ncclResult_t end_group()
 {
     group g;
@@ -222,7 +267,7 @@ ncclResult_t end_group()
     if (g.answer != ncclSuccess || g.parts.empty())
         return g.answer;
     auto parts = std::make_shared<std::vector<nccl_part>>(std::move(g.parts));
-    return nccl_launch(*g.end, [end = g.end, stream = g.stream, parts] { stream->add([end, parts] { run(end, *parts); }); });
+    return nccl_launch(*g.end, [end = g.end, stream = g.stream, parts] { put_on_stream(end, stream, parts); });
 }
 
 void check_memory(const void *data, bool is_used)
@@ -251,7 +296,11 @@ ncclResult_t call(const char *function, ncclComm_t comm, cudaStream_t stream, nc
         if (comm->end->at != phase::ready && !comm->end->is_blocking)
             nccl_refuse("a call on a communicator that is in progress");
         part.is_lost = verdict.is_told;
-        part.number = part.what == function::send || part.what == function::receive ? 0 : comm->end->collectives++;
+        part.name = function;
+        if (stream->capture)
+            part.captured = is_message(part) ? 1 : ++comm->end->captured;
+        else
+            part.number = is_message(part) ? 0 : comm->end->collectives++;
         if (verdict.is_told && verdict.fate == STANDIN_NCCL_LATER)
             comm->end->later = verdict.result;
     }

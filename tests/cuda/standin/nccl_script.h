@@ -16,7 +16,7 @@ enum standin_nccl_fate {
 /* One line of the script: the `call`-th call, from 0, of `function` by rank `rank` of its communicator after this was told. At most 16. */
 struct standin_nccl_line {
     int rank;
-    const char *function; /* such as "ncclAllReduce"; a literal */
+    const char *function; /* such as "ncclAllReduce", or "ncclAllReduce of a graph" where one is launched that has it; a literal */
     int call;
     enum standin_nccl_fate fate;
     int result; /* a ncclResult_t */

@@ -10,6 +10,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -35,6 +36,8 @@ struct nccl_part {
     int root, peer;
     long number; /* of the collective */
     bool is_lost, is_done;
+    const char *name = nullptr; /* of the function */
+    long captured = 0; /* the number of the collective among those that its end has had captured, from 1; a message: 1 where it was captured */
 };
 
 struct nccl_world {
@@ -62,7 +65,8 @@ struct nccl_end {
     bool is_aborted = false, is_lost = false;
     int polls = 0; /* how often it will be in progress still */
     ncclResult_t later = ncclSuccess;
-    long collectives = 0, splits = 0;
+    long collectives = 0, captured = 0, splits = 0;
+    std::atomic<int> graphs{0}; /* captured calls in graphs that live: it does not end before them */
     std::vector<std::function<void()>> launches; /* put on streams when polls are through */
 };
 

@@ -94,10 +94,34 @@ CUstream_st::~CUstream_st()
     thread.join();
 }
 
+void CUstream_st::join(const std::shared_ptr<standin::recording> &recording, const std::set<std::size_t> &behind)
+{
+    capture = recording;
+    lane = recording->streams.size();
+    tail = behind;
+    recording->streams.push_back(this);
+}
+
+void CUstream_st::leave()
+{
+    capture = nullptr;
+    tail.clear();
+}
+
+void CUstream_st::add_made(std::function<std::function<void()>()> make)
+{
+    if (!capture) {
+        add(make());
+        return;
+    }
+    capture->nodes.push_back({std::move(make), lane, tail});
+    tail = {capture->nodes.size() - 1};
+}
+
 void CUstream_st::add(std::function<void()> work)
 {
     if (capture) {
-        capture->steps.push_back(std::move(work));
+        add_made([work = std::move(work)] { return work; });
         return;
     }
     std::lock_guard<std::mutex> held(lock);
@@ -191,6 +215,10 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     forbid_in_host_functions("cudaStreamDestroy");
+    if (stream->capture) {
+        stream->capture->is_invalid = true;
+        stream->capture->streams[stream->lane] = nullptr;
+    }
     delete stream;
     return cudaSuccess;
 }
@@ -207,18 +235,36 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return cudaSuccess;
 }
 
-/* A capture stays on one stream here; a GPU's would go on to the stream that waits for an event of it. */
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
+namespace {
+
+/* A capture goes on to the stream that waits for an event of it. */
+cudaError_t wait_in_capture(cudaStream_t stream, cudaEvent_t event)
 {
-    stream = stream_of(stream);
-    forbid_in_host_functions("cudaStreamWaitEvent");
-    if (event->captured != stream->capture) {
+    if (!event->captured || event->captured->has_ended) {
         if (stream->capture)
             stream->capture->is_invalid = true;
         return failed(cudaErrorStreamCaptureIsolation);
     }
-    if (!stream->capture)
-        stream->add([marks = event->marks, mark = event->marks->last()] { marks->await(mark); });
+    if (stream->capture && stream->capture != event->captured) {
+        stream->capture->is_invalid = event->captured->is_invalid = true;
+        return failed(cudaErrorStreamCaptureMerge);
+    }
+    if (stream->capture)
+        stream->tail.insert(event->tail.begin(), event->tail.end());
+    else
+        stream->join(event->captured, event->tail);
+    return cudaSuccess;
+}
+
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
+{
+    stream = stream_of(stream);
+    forbid_in_host_functions("cudaStreamWaitEvent");
+    if (event->captured || stream->capture)
+        return wait_in_capture(stream, event);
+    stream->add([marks = event->marks, mark = event->marks->last()] { marks->await(mark); });
     return cudaSuccess;
 }
 
@@ -251,6 +297,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     stream = stream_of(stream);
     forbid_in_host_functions("cudaEventRecord");
     event->captured = stream->capture;
+    event->tail = stream->tail;
     if (!stream->capture)
         stream->add([marks = event->marks, mark = event->marks->record()] { marks->pass(mark); });
     return cudaSuccess;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -37,11 +38,19 @@ private:
     long recorded = 0, done = 0;
 };
 
-/* Work that is kept to be run later, in the order in which it was put on the stream. */
+/* A piece of work that a graph has. */
+struct node {
+    std::function<std::function<void()>()> make; /* what one launch of the graph runs */
+    std::size_t lane;                            /* which of the recorded streams it was put on; 0: where the capture began */
+    std::set<std::size_t> after;                 /* nodes, by their numbers, that end before it begins */
+};
+
+/* Work that is kept to be run later, of the stream where the capture began and of those that it went on to by events. */
 struct recording {
-    std::vector<std::function<void()>> steps;
+    std::vector<node> nodes;
+    std::vector<CUstream_st *> streams; /* by their lanes */
     std::thread::id thread; /* that began it */
-    bool is_relaxed, is_invalid;
+    bool is_relaxed, is_invalid, has_ended;
 };
 
 /* The thread is about to do what a capture of its own does not allow: such captures become invalid. */
@@ -52,16 +61,22 @@ cudaError_t refuse_in_capture();
 struct CUevent_st {
     std::shared_ptr<standin::marks> marks = std::make_shared<standin::marks>();
     std::shared_ptr<standin::recording> captured; /* in which it was recorded last; none: on a stream that ran */
+    std::set<std::size_t> tail; /* the nodes that it stands behind there */
 };
 
 struct CUstream_st {
     explicit CUstream_st(int priority);
     ~CUstream_st();
     void add(std::function<void()> work); /* runs it, or keeps it in the capture */
+    void add_made(std::function<std::function<void()>()> make); /* the same of work that each launch of a graph makes anew */
     void add_on_memory(std::function<void()> work); /* work that touches device memory */
     void wait();
+    void join(const std::shared_ptr<standin::recording> &recording, const std::set<std::size_t> &behind); /* is captured, too, from now on */
+    void leave(); /* is captured no more */
 
     std::shared_ptr<standin::recording> capture; /* where work is kept; none: it runs. The capturing thread's */
+    std::size_t lane = 0;                        /* of the capture */
+    std::set<std::size_t> tail;                  /* nodes of the capture that the next one comes behind */
     const int priority;
 
 private:

@@ -25,7 +25,7 @@ void stni_nccl_leave(int device, int before)
     cudaGetLastError();
 }
 
-static void pause_between(int polls)
+void stni_nccl_pause(int polls)
 {
     if (polls >= QUICK_POLLS)
         usleep((useconds_t)(polls < MOST_PAUSE ? polls : MOST_PAUSE));
@@ -41,7 +41,7 @@ stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *e
         if (member->deadline >= 0 && (double)(stni_nccl_now() - begun) > member->deadline * 1e9)
             return stni_nccl_fail(member, error, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, NCCL is still in progress with it on %d ranks", call,
                                   member->deadline, member->size);
-        pause_between(polls);
+        stni_nccl_pause(polls);
         ncclResult_t state = ncclInProgress;
         const ncclResult_t asked = stni_nccl()->ncclCommGetAsyncError(comm, &state);
         answer = asked == ncclSuccess ? state : asked;
@@ -71,17 +71,21 @@ static struct stni_nccl_watched *watched_create(void)
     return w;
 }
 
-static struct stni_nccl_watched *pop_spare(struct stni_nccl_member *m)
+struct stni_nccl_watched *stni_nccl_watched_take(struct stni_nccl_member *m, stn_queue *queue)
 {
     pthread_mutex_lock(&m->family->lock);
     struct stni_nccl_watched *w = m->spare;
     if (w)
         m->spare = w->next;
     pthread_mutex_unlock(&m->family->lock);
-    return w ? w : watched_create();
+    if (!w)
+        w = watched_create();
+    if (w)
+        *w = (struct stni_nccl_watched){.ready = w->ready, .end = w->end, .queue = queue};
+    return w;
 }
 
-static void describe(const struct stni_coll *coll, char *text, size_t size)
+void stni_nccl_describe(const struct stni_coll *coll, char *text, size_t size)
 {
     const char *name = stni_nccl_name(coll->kind);
     if (coll->messages)
@@ -90,8 +94,8 @@ static void describe(const struct stni_coll *coll, char *text, size_t size)
         snprintf(text, size, "%s of %lld elements", name, (long long)coll->count);
 }
 
-/* What is wrong with the queue: another device's, or one that records. NULL: nothing. */
-static stn_status check_queue(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll, struct stni_error *error)
+stn_status stni_nccl_check_queue(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll, int *records,
+                                 struct stni_error *error)
 {
     enum cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
     const int device = stni_cuda_host()->queue_device_index(queue, "cuda");
@@ -101,9 +105,12 @@ static stn_status check_queue(struct stni_nccl_member *m, stn_queue *queue, cons
     if (device != m->device)
         return stni_nccl_fail(m, error, STN_ERR_ARGUMENT, "%s: the queue is of CUDA device %d, wanted %d, the communicator's",
                               stni_nccl_name(coll->kind), device, m->device);
-    if (cudaStreamIsCapturing(stni_cuda_stream(queue), &recording) == cudaSuccess && recording == cudaStreamCaptureStatusNone)
+    const cudaError_t answer = cudaStreamIsCapturing(stni_cuda_stream(queue), &recording);
+    *records = recording == cudaStreamCaptureStatusActive;
+    if (answer == cudaSuccess && recording != cudaStreamCaptureStatusInvalidated)
         return STN_OK;
-    return stni_nccl_fail(m, error, STN_ERR_UNSUPPORTED, "%s: a queue that records takes no collective of NCCL", stni_nccl_name(coll->kind));
+    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the recording of the queue has failed: %s", stni_nccl_name(coll->kind),
+                          cudaGetErrorString(answer == cudaSuccess ? cudaErrorStreamCaptureInvalidated : answer));
 }
 
 static stn_status order_behind(struct stni_nccl_member *m, struct stni_nccl_watched *w, struct stni_error *error)
@@ -119,18 +126,15 @@ static stn_status order_behind(struct stni_nccl_member *m, struct stni_nccl_watc
 stn_status stni_nccl_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll, struct stni_nccl_watched **out,
                            struct stni_error *error)
 {
-    STNI_TRY(check_queue(m, queue, coll, error));
     pthread_mutex_lock(&m->family->calls);
-    struct stni_nccl_watched *w = pop_spare(m);
+    struct stni_nccl_watched *w = stni_nccl_watched_take(m, queue);
     stn_status status = STN_OK;
     if (atomic_load(&m->family->aborted)) {
         status = stni_nccl_fail_aborted(m, error);
     } else if (!w) {
         status = stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no events for it", stni_nccl_name(coll->kind));
     } else {
-        w->queue = queue;
-        w->begun = 0;
-        describe(coll, w->call, sizeof w->call);
+        stni_nccl_describe(coll, w->call, sizeof w->call);
         status = order_behind(m, w, error);
     }
     if (status == STN_OK) {
@@ -142,14 +146,16 @@ stn_status stni_nccl_begin(struct stni_nccl_member *m, stn_queue *queue, const s
     return status;
 }
 
-/* From here on the watch looks at it. One that comes when the family has failed is marked like those before it. */
-static void add_watched(struct stni_nccl_member *m, struct stni_nccl_watched *w)
+/* One that comes when the family has failed is marked like those before it. */
+void stni_nccl_add_watched(struct stni_nccl_member *m, struct stni_nccl_watched *w)
 {
     struct stni_nccl_family *family = m->family;
     pthread_mutex_lock(&family->lock);
     w->next = NULL;
     *(m->last ? &m->last->next : &m->first) = w;
     m->last = w;
+    if (w->part)
+        w->part->under_way++;
     if (atomic_load(&family->aborted))
         stni_cuda_host()->queue_fail(w->queue, family->failed.status, "%s", family->failed.text);
     pthread_mutex_unlock(&family->lock);
@@ -164,7 +170,7 @@ stn_status stni_nccl_end(struct stni_nccl_member *m, struct stni_nccl_watched *w
         ordered = cudaStreamWaitEvent(stni_cuda_stream(w->queue), w->end, 0);
     if (status == STN_OK && ordered != cudaSuccess)
         status = stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the queue does not wait for its stream: %s", w->call, cudaGetErrorString(ordered));
-    add_watched(m, w);
+    stni_nccl_add_watched(m, w);
     pthread_mutex_unlock(&m->family->calls);
     return status;
 }

@@ -250,6 +250,7 @@ static int is_empty(const struct stni_coll *v)
 stn_status stni_nccl_run(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *v, struct stni_error *error)
 {
     struct stni_nccl_watched *watched = NULL;
+    int records = 0;
     const struct work work = {m, v, stni_nccl(), stni_cuda_host()->dtype_size(v->dtype)};
     if (atomic_load(&m->family->aborted))
         return stni_nccl_fail_aborted(m, error);
@@ -258,9 +259,13 @@ stn_status stni_nccl_run(struct stni_nccl_member *m, stn_queue *queue, const str
     if (v->messages)
         STNI_TRY(check_own_messages(m, v->messages, error));
     const int before = stni_nccl_enter(m->device);
-    stn_status status = stni_nccl_begin(m, queue, v, &watched, error);
+    stn_status status = stni_nccl_check_queue(m, queue, v, &records, error);
     if (status == STN_OK)
-        status = stni_nccl_end(m, watched, collectives[v->kind](&work), error);
+        status = records ? stni_nccl_record_begin(m, queue, v, error) : stni_nccl_begin(m, queue, v, &watched, error);
+    if (status == STN_OK) {
+        const ncclResult_t answer = collectives[v->kind](&work);
+        status = records ? stni_nccl_record_end(m, queue, answer, error) : stni_nccl_end(m, watched, answer, error);
+    }
     stni_nccl_leave(m->device, before);
     return status;
 }

@@ -79,6 +79,7 @@ static void remove_member(struct stni_nccl_member *m)
         link = &(*link)->next;
     *link = m->next;
     family->refs--;
+    stni_nccl_leave_recorded(m);
     pthread_mutex_unlock(&family->lock);
 }
 
@@ -86,6 +87,7 @@ static void free_watched(struct stni_nccl_watched *list)
 {
     while (list) {
         struct stni_nccl_watched *next = list->next;
+        cudaEventSynchronize(list->end); /* a launch writes marks until then */
         stni_nccl_watched_free(list);
         list = next;
     }
@@ -114,6 +116,8 @@ void stni_nccl_member_destroy(struct stni_nccl_member *m, int keeps)
     free_watched(m->first);
     free_watched(m->spare);
     cudaStreamDestroy(m->stream);
+    if (m->progress)
+        cudaFreeHost((void *)m->progress);
     stni_nccl_leave(m->device, before);
     if (!keeps)
         stni_cuda_host()->comm->destroy(&m->control);

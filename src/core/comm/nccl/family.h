@@ -21,14 +21,37 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A collective on the GPU. Waiting for its peers begins where `ready` has passed and what was put on the stream before has ended. */
+typedef char stni_nccl_call[96]; /* as a text names it */
+
+/* A collective on the GPU, or a launch of recorded ones. Waiting for its peers begins where `ready` has passed and what was put on the stream before
+ * has ended; in a launch, where the GPU comes to a collective. */
 struct stni_nccl_watched {
     struct stni_nccl_watched *next;
     cudaEvent_t ready; /* on the caller's queue: all before the collective is done */
-    cudaEvent_t end;   /* on the member's stream */
+    cudaEvent_t end;   /* on the member's stream; on the queue behind a launch */
     stn_queue *queue;
     int64_t begun;     /* nanoseconds; 0: not seen */
-    char call[96];
+    struct stni_nccl_part *part; /* of a launch; NULL: a collective that was called */
+    uint32_t at;       /* of a launch: the mark that was seen last */
+    stni_nccl_call call;
+};
+
+/* What one member has in a recording: its collectives, in their order. The GPU marks 2 i + 1 where it comes to the i-th, 2 i + 2 behind it. */
+struct stni_nccl_part {
+    struct stni_nccl_part *next;
+    struct stni_nccl_member *member;
+    stni_nccl_call *calls;
+    int n;
+    int under_way; /* launches that are watched; guarded by the family's lock */
+    struct stni_nccl_watched *launch; /* that is being made */
+};
+
+/* What a family has in a recording. */
+struct stni_nccl_recorded {
+    struct stni_nccl_recorded *next;  /* of the family's list */
+    struct stni_nccl_family *family;  /* NULL once a communicator of it was destroyed */
+    struct stni_nccl_part *parts;
+    cudaEvent_t order; /* between streams, while it is recorded */
 };
 
 struct stni_nccl_family {
@@ -36,6 +59,8 @@ struct stni_nccl_family {
     stn_comm *alarm;
     pthread_mutex_t calls;
     struct stni_nccl_member *members;
+    struct stni_nccl_recorded *recorded;  /* all; guarded by the lock */
+    struct stni_nccl_recorded *recording; /* now; NULL: none */
     pthread_t watch;
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -54,6 +79,7 @@ struct stni_nccl_member {
     ncclComm_t comm; /* NULL before it is made and after it was aborted; guarded by `calls` */
     cudaStream_t stream;
     struct stni_nccl_watched *first, *last, *spare; /* guarded by the family's lock */
+    _Atomic uint32_t *progress; /* memory of the host that marks are written to; NULL before the first recording; guarded by the family's lock */
 };
 
 /* Writes a message into an error; returns `status`. */
@@ -114,9 +140,37 @@ stn_status stni_nccl_begin(struct stni_nccl_member *member, stn_queue *queue, co
                            struct stni_error *error);
 stn_status stni_nccl_end(struct stni_nccl_member *member, struct stni_nccl_watched *watched, ncclResult_t answer, struct stni_error *error);
 
+/* Whether the queue is of the member's device, and whether it records. */
+stn_status stni_nccl_check_queue(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, int *records,
+                                 struct stni_error *error);
+
 void stni_nccl_watched_free(struct stni_nccl_watched *watched);
 
+/* One with events that nobody uses; NULL without memory. */
+struct stni_nccl_watched *stni_nccl_watched_take(struct stni_nccl_member *member, stn_queue *queue);
+
+/* From here on the watch looks at it. */
+void stni_nccl_add_watched(struct stni_nccl_member *member, struct stni_nccl_watched *watched);
+
+/* The host waits a little, longer each time. */
+void stni_nccl_pause(int polls);
+
+void stni_nccl_describe(const struct stni_coll *coll, char *text, size_t size);
+
+/* Recorded collectives (recorded.c) */
+
+/* As stni_nccl_begin and stni_nccl_end, while the queue records: NCCL's work on the member's stream becomes a part of that. */
+stn_status stni_nccl_record_begin(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, struct stni_error *error);
+stn_status stni_nccl_record_end(struct stni_nccl_member *member, stn_queue *queue, ncclResult_t answer, struct stni_error *error);
+
+/* The member goes: graphs of its collectives cannot be launched any more. With `lock` held. */
+void stni_nccl_leave_recorded(const struct stni_nccl_member *member);
+
+/* The collective that is on the GPU; NULL where a launch is between its collectives. Its `begun` begins anew with each. With `lock` held. */
+const char *stni_nccl_place(struct stni_nccl_watched *watched, const struct stni_nccl_member *member, int64_t now);
+
 /* The watch (watch.c) */
+void stni_nccl_retire(struct stni_nccl_member *member); /* what has ended needs no watching. With `lock` held */
 stn_status stni_nccl_watch_begin(struct stni_nccl_family *family);
 void stni_nccl_watch_end(struct stni_nccl_family *family);
 

@@ -190,6 +190,7 @@ const stn_comm_ops stni_nccl_ops = {
     .agree = agree,
     .agree_broadcast = agree_broadcast,
     .beside = beside,
+    .records = 1,
 };
 
 struct wish {

@@ -17,13 +17,15 @@ int64_t stni_nccl_now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* What has ended needs no watching. */
-static void retire(struct stni_nccl_member *m)
+void stni_nccl_retire(struct stni_nccl_member *m)
 {
     while (m->first && cudaEventQuery(m->first->end) == cudaSuccess) {
         struct stni_nccl_watched *w = m->first;
         m->first = w->next;
         m->last = m->first ? m->last : NULL;
+        if (w->part)
+            w->part->under_way--;
+        w->part = NULL;
         w->next = m->spare;
         m->spare = w;
     }
@@ -36,9 +38,10 @@ static int is_late(struct stni_nccl_member *m, struct stni_error *error)
     const int64_t now = stni_nccl_now();
     if (!w->begun && cudaEventQuery(w->ready) == cudaSuccess)
         w->begun = now;
-    if (!w->begun || m->deadline < 0 || (double)(now - w->begun) <= m->deadline * 1e9)
+    const char *call = w->begun ? stni_nccl_place(w, m, now) : NULL;
+    if (!call || m->deadline < 0 || (double)(now - w->begun) <= m->deadline * 1e9)
         return 0;
-    stni_nccl_say(error, STN_ERR_TIMEOUT, "%s: deadline of %g s passed on the GPU, not all of %d ranks had come", w->call, m->deadline, m->size);
+    stni_nccl_say(error, STN_ERR_TIMEOUT, "%s: deadline of %g s passed on the GPU, not all of %d ranks had come", call, m->deadline, m->size);
     return 1;
 }
 
@@ -47,7 +50,7 @@ static int find_late(struct stni_nccl_family *family, int *waiting, struct stni_
 {
     *waiting = 0;
     for (struct stni_nccl_member *m = family->members; m; m = m->next) {
-        retire(m);
+        stni_nccl_retire(m);
         *waiting += m->first != NULL;
         if (m->first && is_late(m, error))
             return 1;
@@ -59,7 +62,8 @@ static int find_late(struct stni_nccl_family *family, int *waiting, struct stni_
 static void describe(struct stni_nccl_family *family, const struct stni_nccl_member *m, char *text, size_t size)
 {
     pthread_mutex_lock(&family->lock);
-    snprintf(text, size, "%s", m->first ? m->first->call : "between collectives");
+    const char *call = m->first ? stni_nccl_place(m->first, m, stni_nccl_now()) : NULL;
+    snprintf(text, size, "%s", call ? call : "between collectives");
     pthread_mutex_unlock(&family->lock);
 }
 

@@ -277,9 +277,12 @@ static stn_status capture_end(void *impl, void *queue, void **graph)
 {
     cudaGraph_t recorded = NULL;
     cudaGraphExec_t runnable = NULL;
+    size_t nodes = 0;
     int before = enter(impl);
     cudaError_t error = cudaStreamEndCapture(queue, &recorded);
     if (error == cudaSuccess)
+        error = cudaGraphGetNodes(recorded, NULL, &nodes);
+    if (error == cudaSuccess && nodes > 0)
         error = cudaGraphInstantiateWithFlags(&runnable, recorded, 0);
     if (recorded)
         cudaGraphDestroy(recorded);
