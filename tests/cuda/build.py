@@ -2,12 +2,15 @@
 
 usage: build.py MODULE SPILLS LOG…
 
-No warning; no kernel spills registers unless SPILLS names it, at most as many bytes as there; at most 15 MB for one architecture and PTX."""
+No warning; no kernel spills registers unless SPILLS names it, at most as many bytes as there; at most 15 MB for one architecture and PTX. A file takes at
+most 40 s of a processor for each architecture, all of them 8 minutes; those that a compiler cache had take none."""
 import pathlib
 import re
 import sys
 
 MOST_BYTES = 15_000_000
+MOST_SECONDS, MOST_SECONDS_OF_ALL = 40, 480
+SECONDS = re.compile(r"^nvcc\.py: ([\d.]+) s$", re.MULTILINE)
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(sm_\d+)'")
 SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 # nvcc names unnamed namespaces by a number of the file and its path.
@@ -42,12 +45,17 @@ def main():
             if spilled > spills.get(name, 0):
                 problems.append(f"{log.name}: {name} for {architecture} spills {spilled} bytes, at most {spills.get(name, 0)}")
     problems += [f"{name}: spills nothing any more: take it out of the list" for name in sorted(spills.keys() - spilling)]
+    seconds = {log.name: float(SECONDS.search(log.read_text()).group(1)) for log in logs}
+    problems += [f"{name}: {took} s, at most {MOST_SECONDS * len(architectures)}" for name, took in seconds.items() if took > MOST_SECONDS * len(architectures)]
+    if sum(seconds.values()) > MOST_SECONDS_OF_ALL * len(architectures):
+        problems.append(f"all files: {sum(seconds.values()):.0f} s, at most {MOST_SECONDS_OF_ALL * len(architectures)}")
     size = module.stat().st_size
     if size > MOST_BYTES * len(architectures):
         problems.append(f"{module.name}: {size} bytes, at most {MOST_BYTES * len(architectures)}")
     for problem in problems:
         print(problem)
-    print(f"{seen} kernels of {len(logs)} files for {', '.join(sorted(architectures))}; {size} bytes; {len(problems)} problems")
+    print(f"{seen} kernels of {len(logs)} files for {', '.join(sorted(architectures))}; {size} bytes; "
+          f"{sum(seconds.values()):.0f} s, the longest {max(seconds.values()):.1f} s; {len(problems)} problems")
     return 1 if problems or not seen else 0
 
 
