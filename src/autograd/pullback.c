@@ -169,6 +169,15 @@ stn_status stn_gradient_spec(const stn_spec *forward, const stn_spec **out)
 
 /* Applying */
 
+static stn_status refuse_cotangent(const stn_pullback *pullback, int k, const stn_tensor *cotangent)
+{
+    char got[160], wanted[160];
+    stn_spec_describe(cotangent->spec, got, sizeof got);
+    stn_spec_describe(pullback->out_spec[k], wanted, sizeof wanted);
+    return stni_fail(pullback->context, STN_ERR_SHAPE, "stn_pullback_apply: cotangent %d got %s, wanted shape, dtype and mesh of its output, %s", k, got,
+                     wanted);
+}
+
 static stn_status check_cotangent(const stn_pullback *pullback, int k, const stn_tensor *cotangent)
 {
     stn_context *context = pullback->context;
@@ -179,7 +188,7 @@ static stn_status check_cotangent(const stn_pullback *pullback, int k, const stn
                          "stn_pullback_apply: cotangent %d has no output, which the call was not asked for or did not give", k);
     const struct stni_layout *a = &pullback->out_spec[k]->layout, *b = &cotangent->spec->layout;
     if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype || a->mesh != b->mesh)
-        return stni_fail(context, STN_ERR_SHAPE, "stn_pullback_apply: cotangent %d differs from its output in shape, dtype or mesh", k);
+        return refuse_cotangent(pullback, k, cotangent);
     return STN_OK;
 }
 

@@ -98,8 +98,10 @@ stn_status stn_op_invoke_pullback(const stn_op *op, int n_inputs, stn_tensor *co
 {
     stn_pullback *made = NULL;
     stn_tensor *given[STN_MAX_OUTPUTS] = {0};
-    if (!op || !pullback)
+    if (!op)
         return STN_ERR_ARGUMENT;
+    if (!pullback)
+        return stni_fail(op->context, STN_ERR_ARGUMENT, "stn_op_invoke_pullback: pullback got NULL, wanted where to put it");
     if (is_refused(op, n_inputs, inputs, n_outputs, outputs))
         return stn_op_invoke(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
     const int n_out = n_outputs < STN_MAX_OUTPUTS ? n_outputs : STN_MAX_OUTPUTS;

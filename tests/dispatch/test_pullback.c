@@ -229,11 +229,14 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_pullback *pullback = NULL;
     expect_failure(context, stn_op_invoke_pullback(stn_op_find(context, "mul"), 3, (stn_tensor *[]){x, y, x}, 0, NULL, 3, 2, out, &pullback),
                    STN_ERR_ARGUMENT, "mul: got 3 inputs, wanted at most 2");
+    expect_failure(context, stn_op_invoke_pullback(stn_op_find(context, "mul"), 2, in, 0, NULL, 3, 2, out, NULL), STN_ERR_ARGUMENT,
+                   "stn_op_invoke_pullback: pullback got NULL, wanted where to put it");
     CHECK(pullback == NULL && stn_tensor_is_error(out[0]) && stn_tensor_is_error(out[1]));
     CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, "mul"), 2, in, 0, NULL, 3, 2, out, &pullback), STN_OK);
     CHECK(out[1] == NULL);
     expect_failure(context, stn_pullback_apply(pullback, 1, &longer, 3, grads, NULL), STN_ERR_SHAPE,
-                   "stn_pullback_apply: cotangent 0 differs from its output in shape, dtype or mesh");
+                   "stn_pullback_apply: cotangent 0 got f64 (8) on y=2: Shard(0) sizes 4 4, wanted shape, dtype and mesh of its output, f64 (7) "
+                   "on y=2: Shard(0) sizes 4 3");
     two[0] = two[1] = out[0];
     expect_failure(context, stn_pullback_apply(pullback, 2, two, 3, grads, NULL), STN_ERR_ARGUMENT,
                    "stn_pullback_apply: cotangent 1 has no output, which the call was not asked for or did not give");
