@@ -174,8 +174,8 @@ static stn_status refuse_cotangent(const stn_pullback *pullback, int k, const st
     char got[160], wanted[160];
     stn_spec_describe(cotangent->spec, got, sizeof got);
     stn_spec_describe(pullback->out_spec[k], wanted, sizeof wanted);
-    return stni_fail(pullback->context, STN_ERR_SHAPE, "stn_pullback_apply: cotangent %d got %s, wanted shape, dtype and mesh of its output, %s", k, got,
-                     wanted);
+    return stni_fail(pullback->context, STN_ERR_SHAPE, "stn_pullback_apply: cotangent %d got %s, wanted shape, dtype and mesh of its output, %s", k,
+                     got, wanted);
 }
 
 static stn_status check_cotangent(const stn_pullback *pullback, int k, const stn_tensor *cotangent)
