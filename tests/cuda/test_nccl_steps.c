@@ -4,6 +4,7 @@
 
 #include "ranks.h"
 
+#include "core/comm/comm.h"
 #include "core/context/context.h"
 #include "core/device/device.h"
 
@@ -271,6 +272,59 @@ static void a_barrier_is_a_call_between_graphs(void)
     nccl_run(RANKS, 60, 0, bring_barrier, NULL);
 }
 
+/* In checks mode the hosts compare each collective, so that each is a call, and nothing is left for graphs. */
+static void bring_checks(struct nccl_rank *r)
+{
+    float *data = device_memory(r);
+    r->comm->checks = 1;
+    stn_step *step = capture_two(r, data, 0);
+    CHECK_I64(stn_step_graphs(step), 0);
+    CHECK_I64(stn_step_calls(step), 2);
+    for (int i = 0; i < stn_step_calls(step); i++)
+        CHECK_STR(stn_step_call_name(step, i), "all_reduce");
+    CHECK_STATUS(stn_step_run(step), STN_OK);
+    stn_step_destroy(&step);
+    stni_device_deallocate(r->context->device, data, FIRST * sizeof(float));
+}
+
+static void what_hosts_compare_is_called(void)
+{
+    nccl_script()->reset();
+    nccl_run(RANKS, 60, 0, bring_checks, NULL);
+    CHECK_I64(nccl_script()->calls("ncclAllReduce of a graph"), 0);
+}
+
+/* A program's own graph, without a step: it does nothing while it is recorded. Sums of 1 over three ranks, three times. */
+static void launch_own_graph(struct nccl_rank *r)
+{
+    float *data = device_memory(r), host[FIRST];
+    stn_queue *queue = stn_context_queue(r->context);
+    stn_graph *graph = NULL;
+    for (int i = 0; i < FIRST; i++)
+        host[i] = 1;
+    CHECK_STATUS(stni_queue_copy(queue, data, host, sizeof host, STNI_COPY_TO_DEVICE), STN_OK);
+    CHECK_STATUS(stn_queue_sync(queue), STN_OK);
+    CHECK_STATUS(stn_queue_capture_begin(queue), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(r->comm, data, data, FIRST, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    CHECK_STATUS(stn_queue_capture_end(queue, &graph), STN_OK);
+    for (int i = 0; i < LAUNCHES; i++)
+        CHECK_STATUS(stn_graph_launch(graph, queue), STN_OK);
+    CHECK_STATUS(stni_queue_copy(queue, host, data, sizeof host, STNI_COPY_TO_HOST), STN_OK);
+    CHECK_STATUS(stn_queue_sync(queue), STN_OK);
+    CHECK_NEAR(host[0], 27, 0);
+    CHECK_NEAR(host[FIRST - 1], 27, 0);
+    stn_graph_destroy(&graph);
+    stni_device_deallocate(r->context->device, data, FIRST * sizeof(float));
+}
+
+static void a_programs_own_graph_has_collectives(void)
+{
+    nccl_script()->reset();
+    nccl_run(RANKS, 60, 0, launch_own_graph, NULL);
+    CHECK_I64(nccl_script()->calls("ncclAllReduce of a graph"), RANKS * LAUNCHES);
+    CHECK_I64(nccl_script()->calls("ncclCommAbort"), 0);
+}
+
 static void run_far_ahead(struct nccl_rank *r)
 {
     enum { FAR = 300 };
@@ -414,6 +468,8 @@ int main(int argc, char **argv)
         {"a_step_is_one_graph", a_step_is_one_graph},
         {"an_optimizer_is_what_the_host_does", an_optimizer_is_what_the_host_does},
         {"a_barrier_is_a_call_between_graphs", a_barrier_is_a_call_between_graphs},
+        {"what_hosts_compare_is_called", what_hosts_compare_is_called},
+        {"a_programs_own_graph_has_collectives", a_programs_own_graph_has_collectives},
         {"the_host_may_run_far_ahead", the_host_may_run_far_ahead},
         {"a_part_that_never_comes_is_found_by_the_deadline", a_part_that_never_comes_is_found_by_the_deadline},
         {"a_rank_that_does_not_repeat_is_told_when_it_does", a_rank_that_does_not_repeat_is_told_when_it_does},
