@@ -131,21 +131,4 @@ STNI_RNG_FN double stni_rng_normal64(uint32_t low, uint32_t high)
     return stni_rng_normal_quantile(((double)(((uint64_t)high << 32 | low) >> 12) + 0.5) / 4503599627370496.0);
 }
 
-#ifndef __CUDACC__
-#include "core/box/box.h"
-
-enum stni_rng_kind { STNI_RNG_UNIFORM, STNI_RNG_NORMAL };
-
-/* A piece of a tensor of random numbers: its place in the whole, row-major. */
-struct stni_rng_fill {
-    uint64_t seed, stream;
-    enum stni_rng_kind kind;
-    stn_dtype dtype; /* f32 f64 bf16 f16 */
-    int64_t global_shape[STN_MAX_BOX_NDIM], offset[STN_MAX_BOX_NDIM];
-};
-
-/* Fills the piece `dst`, on the calling thread: for kernels. A 32-bit element takes one word of its stream, an f64 two. */
-void stni_rng_fill_now(const stn_box *dst, const struct stni_rng_fill *fill);
-#endif
-
 #endif

@@ -13,7 +13,7 @@ struct stni_factory_words {
     struct stni_philox block;
 };
 
-/* The word that belongs to element `place`, or with `wide` the two: as stni_rng_fill_now deals them. */
+/* The word that belongs to element `place`, a block has four; or with `wide` the two. */
 STNI_INLINE const uint32_t *stni_factory_draw(const struct stni_factory_args *a, struct stni_factory_words *w,
                                               int64_t place, unsigned wide)
 {
