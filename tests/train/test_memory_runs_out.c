@@ -46,6 +46,54 @@ static stn_status step(stn_context *context, stn_optimizer *optimizer)
     return stn_agree(context, STN_OK, NULL);
 }
 
+/* What a part of the step is recomputed from. */
+static stn_status drop_some(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+{
+    (void)context, (void)user, (void)n_inputs, (void)n_outputs;
+    outputs[0] = stn_dropout(stn_mul(inputs[0], inputs[1]), 0.5, 1);
+    return STN_OK;
+}
+
+static void recomputed_backward(stn_context *context, stn_tensor *x, stn_tensor *w)
+{
+    stn_tensor *inputs[] = {x, w}, *y = NULL;
+    stn_recompute(context, drop_some, NULL, NULL, 2, inputs, 1, &y);
+    stn_backward(stn_sum(stn_mul(y, y), 0, NULL, 0));
+}
+
+/* A step that is captured while its parameter has a gradient, and repeated with one and without. */
+static stn_status captured_step(stn_context *context, stn_optimizer *optimizer)
+{
+    const int size = stn_context_size(context);
+    const int64_t shape[] = {7, 4};
+    const stn_mesh *mesh = NULL;
+    stn_step *repeated = NULL;
+    stn_status status = stn_mesh_create(context, 1, &size, NULL, NULL, &mesh);
+    if (status != STN_OK)
+        return status;
+    stn_tensor *x = stn_ones(context, stn_spec_of(mesh, STN_DTYPE_F64, "S0", 2, shape));
+    stn_tensor *w = stn_ones(context, stn_spec_of(mesh, STN_DTYPE_F64, "R", 2, shape));
+    stn_set_requires_grad(w, 1);
+    const stn_named_tensor named = {"w", w};
+    const stn_parameter_group group = {.size = sizeof group, .n = 1, .parameters = &named};
+    stn_optimizer_add_group(optimizer, &group);
+    recomputed_backward(context, x, w);
+    stn_capture_begin(context);
+    recomputed_backward(context, x, w);
+    stn_optimizer_step(optimizer);
+    status = stn_capture_end(context, &repeated);
+    if (status == STN_OK) {
+        stn_step_run(repeated);
+        stn_zero_grad(w);
+        stn_step_run(repeated);
+        status = stn_agree(context, STN_OK, NULL);
+    }
+    stn_step_destroy(&repeated);
+    return status;
+}
+
+static stn_status (*program)(stn_context *context, stn_optimizer *optimizer) = step;
+
 static stn_status body(stn_context *context, void *arg)
 {
     struct outcome *outcome = (struct outcome *)arg + stn_context_rank(context);
@@ -53,7 +101,7 @@ static stn_status body(stn_context *context, void *arg)
     stn_scope_begin(context);
     outcome->status = stn_sgd_create(context, NULL, &optimizer);
     if (outcome->status == STN_OK)
-        outcome->status = step(context, optimizer);
+        outcome->status = program(context, optimizer);
     stn_optimizer_destroy(&optimizer);
     const stn_status ended = stn_scope_end(context);
     if (outcome->status == STN_OK)
@@ -107,6 +155,18 @@ static void each_rank_knows_of_the_one_that_has_no_memory(void)
     CHECK(failures > 50);
 }
 
+static void each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step(void)
+{
+    int failures = 0;
+    program = captured_step;
+    for (int64_t n = 1; !fails_at(n, 0, &failures); n += STRIDE)
+        continue;
+    for (int64_t n = 4000; !fails_at(n, 0, &failures); n++) /* contexts come first */
+        continue;
+    program = step;
+    CHECK(failures > 50);
+}
+
 static void all_ranks_end_when_none_has_memory(void)
 {
     int failures = 0;
@@ -119,6 +179,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"each_rank_knows_of_the_one_that_has_no_memory", each_rank_knows_of_the_one_that_has_no_memory},
+        {"each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step", each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step},
         {"all_ranks_end_when_none_has_memory", all_ranks_end_when_none_has_memory},
     };
     return TEST_MAIN(argc, argv, cases);
