@@ -1,11 +1,11 @@
 /* nll_loss and cross_entropy: against plain loops, layouts against one process with second derivatives, what moves, memory, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
+#include "ops/loss/loss_suite.h"
 #include "ranks.h"
 #include "stats.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* n samples of c classes at k positions: (n, c, k), or (c) where n is 0. */
 struct loss {
@@ -82,8 +82,9 @@ static double one_loss(const struct loss *l, double *const v[3], int64_t at, dou
     return loss;
 }
 
-static void expect(const struct loss *l, double *const v[3], double *out)
+static void expect(int i, double *const v[3], double *out)
 {
+    const struct loss *l = &losses[i];
     double sum = 0, counted = 0;
     for (int64_t at = 0; at < targets_of(l); at++) {
         out[at] = one_loss(l, v, at, &counted);
@@ -93,66 +94,32 @@ static void expect(const struct loss *l, double *const v[3], double *out)
         out[0] = l->reduction == STN_REDUCE_SUM ? sum : sum / counted;
 }
 
-static void draw(const struct loss *l, uint64_t *state, struct against_one_op *op, double *v[3])
+static void draw(int i, uint64_t *state, struct against_one_op *op, double *v[3])
 {
+    const struct loss *l = &losses[i];
     const struct random_shape shapes[] = {input_shape(l), target_shape(l), {1, {l->c}}};
     *op = (struct against_one_op){.call = call_loss, .arg = l, .n_in = 2 + l->weighted, .tolerance = 1e-12};
-    for (int i = 0; i < op->n_in; i++) {
-        const int whole = i == 2 || (i == 1 && l->kind != 2);
-        const int64_t n = against_one_numel(&shapes[i]);
-        v[i] = against_one_draw(state, n);
+    for (int k = 0; k < op->n_in; k++) {
+        const int whole = k == 2 || (k == 1 && l->kind != 2);
+        const int64_t n = against_one_numel(&shapes[k]);
+        v[k] = against_one_draw(state, n);
         for (int64_t e = 0; e < n && whole; e++)
-            v[i][e] = i == 2 ? (double)(1 + e % 3) : (double)world_random(state, (uint64_t)l->c);
-        op->in[i] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, shapes[i], v[i], whole ? 0 : 1u << STN_SUM};
+            v[k][e] = k == 2 ? (double)(1 + e % 3) : (double)world_random(state, (uint64_t)l->c);
+        op->in[k] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, shapes[k], v[k], whole ? 0 : 1u << STN_SUM};
     }
 }
 
-static stn_status loops_body(stn_context *context, void *arg)
-{
-    uint64_t state = 7;
-    (void)arg;
-    for (int i = 0; i < N_LOSSES; i++) {
-        struct against_one_op op;
-        stn_tensor *in[3];
-        double *v[3], want[64];
-        draw(&losses[i], &state, &op, v);
-        stn_scope_begin(context);
-        for (int k = 0; k < op.n_in; k++)
-            in[k] = against_one_local(context, op.in[k].dtype, &op.in[k].shape, v[k]);
-        expect(&losses[i], v, want);
-        against_one_compare(call_loss(in, &losses[i]), want, 1e-13);
-        CHECK_STATUS(stn_scope_end(context), STN_OK);
-        against_one_differences(context, &state, &op);
-        for (int k = 0; k < op.n_in; k++)
-            free(v[k]);
-    }
-    return STN_OK;
-}
+static const struct loss_suite suite = {
+    .n = N_LOSSES, .draw = draw, .expect = expect, .values_seed = 7, .layouts_seed = 3, .tolerance = 1e-13, .rounds = 5};
 
 static void values_are_those_of_plain_loops_and_derivatives_those_of_differences(void)
 {
-    test_ranks(1, loops_body, NULL);
-}
-
-static stn_status layouts_body(stn_context *context, void *arg)
-{
-    uint64_t state = 3;
-    (void)arg;
-    for (int round = 0; round < 5; round++)
-        for (int i = 0; i < N_LOSSES; i++) {
-            struct against_one_op op;
-            double *v[3];
-            draw(&losses[i], &state, &op, v);
-            against_one_check(context, &state, random_mesh(&state, context), &op);
-            for (int k = 0; k < op.n_in; k++)
-                free(v[k]);
-        }
-    return STN_OK;
+    loss_suite_check_values(&suite);
 }
 
 static void random_layouts_give_what_one_process_gives(void)
 {
-    test_worlds(layouts_body, NULL);
+    loss_suite_check_layouts(&suite);
 }
 
 static double class_of(int64_t i)

@@ -2,10 +2,10 @@
  * layouts against one process with second derivatives, arguments at the ends, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
+#include "ops/loss/loss_suite.h"
 #include "ranks.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum kind { BCE, LOGITS, KL, GAUSSIAN, TRIPLET, POISSON, SOFT_MARGIN, HINGE };
 
@@ -133,82 +133,49 @@ static double row_loss(const struct loss *l, double *const v[3], int64_t row)
     return fmax(near - fmin(far, swapped) + MARGIN, 0);
 }
 
-static void expect(const struct loss *l, double *const v[3], double *out)
+static void expect(int i, double *const v[3], double *out)
 {
+    const struct loss *l = &losses[i];
     int64_t n = against_one_numel(&l->x);
     double sum = 0;
     if (l->kind == TRIPLET)
         n /= l->x.shape[l->x.ndim - 1];
-    for (int64_t i = 0; i < n; i++)
-        sum += out[i] = l->kind == TRIPLET ? row_loss(l, v, i) : element_loss(l, v, i);
+    for (int64_t at = 0; at < n; at++)
+        sum += out[at] = l->kind == TRIPLET ? row_loss(l, v, at) : element_loss(l, v, at);
     if (l->reduction == STN_REDUCE_MEAN)
         out[0] = sum / (double)n;
     else if (l->reduction != STN_REDUCE_NONE)
         out[0] = l->reduction == STN_REDUCE_SUM ? sum : sum / (double)l->x.shape[0];
 }
 
-static void draw(const struct loss *l, uint64_t *state, struct against_one_op *op, double *v[3])
+static void draw(int i, uint64_t *state, struct against_one_op *op, double *v[3])
 {
+    const struct loss *l = &losses[i];
     const struct random_shape *shapes[] = {&l->x, &l->y, has_z(l) ? &l->z : &l->w};
     *op = (struct against_one_op){.call = call_loss, .arg = l, .n_in = 2 + (has_z(l) || has_weight(l)), .tolerance = 1e-11};
-    for (int i = 0; i < op->n_in; i++) {
-        const int64_t n = against_one_numel(shapes[i]);
-        v[i] = against_one_draw(state, n);
-        for (int64_t e = 0; e < n && i == 2 && has_weight(l); e++)
-            v[i][e] = (double)(1 + e % 3); /* whole, since a weight has no gradient to be compared */
-        for (int64_t e = 0; e < n && i == 1 && l->kind == HINGE; e++)
-            v[i][e] = v[i][e] > 0 ? 1 : -1;
-        const int whole = (i == 2 && has_weight(l)) || (i == 1 && l->kind == HINGE);
-        op->in[i] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, *shapes[i], v[i], whole ? 0 : 1u << STN_SUM};
+    for (int k = 0; k < op->n_in; k++) {
+        const int64_t n = against_one_numel(shapes[k]);
+        v[k] = against_one_draw(state, n);
+        for (int64_t e = 0; e < n && k == 2 && has_weight(l); e++)
+            v[k][e] = (double)(1 + e % 3); /* whole, since a weight has no gradient to be compared */
+        for (int64_t e = 0; e < n && k == 1 && l->kind == HINGE; e++)
+            v[k][e] = v[k][e] > 0 ? 1 : -1;
+        const int whole = (k == 2 && has_weight(l)) || (k == 1 && l->kind == HINGE);
+        op->in[k] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, *shapes[k], v[k], whole ? 0 : 1u << STN_SUM};
     }
 }
 
-static stn_status loops_body(stn_context *context, void *arg)
-{
-    uint64_t state = 29;
-    (void)arg;
-    for (int i = 0; i < N_LOSSES; i++) {
-        struct against_one_op op;
-        stn_tensor *in[3];
-        double *v[3], want[64];
-        draw(&losses[i], &state, &op, v);
-        stn_scope_begin(context);
-        for (int k = 0; k < op.n_in; k++)
-            in[k] = against_one_local(context, op.in[k].dtype, &op.in[k].shape, v[k]);
-        expect(&losses[i], v, want);
-        against_one_compare(call_loss(in, &losses[i]), want, 1e-12);
-        CHECK_STATUS(stn_scope_end(context), STN_OK);
-        against_one_differences(context, &state, &op);
-        for (int k = 0; k < op.n_in; k++)
-            free(v[k]);
-    }
-    return STN_OK;
-}
+static const struct loss_suite suite = {
+    .n = N_LOSSES, .draw = draw, .expect = expect, .values_seed = 29, .layouts_seed = 31, .tolerance = 1e-12, .rounds = 4};
 
 static void values_are_those_of_plain_loops_and_derivatives_those_of_differences(void)
 {
-    test_ranks(1, loops_body, NULL);
-}
-
-static stn_status layouts_body(stn_context *context, void *arg)
-{
-    uint64_t state = 31;
-    (void)arg;
-    for (int round = 0; round < 4; round++)
-        for (int i = 0; i < N_LOSSES; i++) {
-            struct against_one_op op;
-            double *v[3];
-            draw(&losses[i], &state, &op, v);
-            against_one_check(context, &state, random_mesh(&state, context), &op);
-            for (int k = 0; k < op.n_in; k++)
-                free(v[k]);
-        }
-    return STN_OK;
+    loss_suite_check_values(&suite);
 }
 
 static void random_layouts_give_what_one_process_gives(void)
 {
-    test_worlds(layouts_body, NULL);
+    loss_suite_check_layouts(&suite);
 }
 
 /* Logarithms of 0 count as -100, large logits keep their digits, a target of 0 has no divergence, and a variance below
