@@ -1,6 +1,7 @@
 """Ranks that are processes of gloo: a test program forks itself once for each, and is then one of them. To import torch takes a process
-seconds, which they are spared."""
+seconds, which they are spared, as they are the collector's last look at what was imported."""
 import ctypes
+import gc
 import os
 import runpy
 import shutil
@@ -10,6 +11,7 @@ import time
 import traceback
 import unittest
 
+import torch._dynamo  # noqa: F401: the first step of an optimizer would import it, in each process
 import torch.distributed as dist
 
 
@@ -48,6 +50,7 @@ def wait_for(processes, seconds):
 def fork(program, environment, output):
     sys.stdout.flush()
     sys.stderr.flush()
+    gc.freeze()
     process = os.fork()
     if process == 0:
         become(program, environment, output)
