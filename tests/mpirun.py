@@ -11,11 +11,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 SKIPPED = 77
 
-# Open MPI refuses to run as root, or with more ranks than cores, unless told. Other MPIs ignore this.
-TOLD = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+# Open MPI refuses to run as root, or with more ranks than cores, unless told. Jobs run beside others here: unless told, each binds its ranks to the
+# same first cores, and a rank that waits keeps the core from the one that it waits for. Other MPIs ignore this.
+TOLD = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 def is_open_mpi():
@@ -27,12 +30,27 @@ def keep_the_others():
     return ["--enable-recovery"] if is_open_mpi() else ["-disable-auto-cleanup"]
 
 
-def launch(arguments, seconds, modules, **options):
-    """Starts mpirun in a process group of its own; returns (exit status, None when it had to be ended, output if asked for)."""
+def await_end(job, seconds, is_enough):
+    """Its output, if asked for, when it has ended. It has to be ended where it has not in time, or where that is enough."""
+    if not is_enough:
+        return job.communicate(timeout=seconds)[0]
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            job.wait(0.1)
+            return None
+        except subprocess.TimeoutExpired:
+            if is_enough() or time.monotonic() > until:
+                raise
+
+
+def launch(arguments, seconds, modules, is_enough=None, **options):
+    """Starts mpirun in a process group of its own; returns (exit status, None when it had to be ended, output if asked for). `is_enough` says
+    whether the job need not end by itself any more; such a job writes to a file."""
     environment = {**os.environ, **TOLD, "STN_TEST_MODULES": modules}
     with subprocess.Popen(["mpirun", *arguments], env=environment, stdin=subprocess.DEVNULL, start_new_session=True, **options) as job:
         try:
-            output, _ = job.communicate(timeout=seconds)
+            output = await_end(job, seconds, is_enough)
             return job.returncode, output
         except subprocess.TimeoutExpired:
             os.killpg(job.pid, signal.SIGTERM)

@@ -17,26 +17,26 @@ def free_port():
     return 21000 + os.getpid() * 17 % 10000
 
 
-def launch(ranks, seconds, command):
-    """(exit statuses, None for those that had to be ended; what they printed)"""
+def launch(ranks, seconds, command, unawaited=()):
+    """(exit statuses, None for those that had to be ended; what they printed). Ranks that are unawaited are ended when the others have."""
     place = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
     until = time.monotonic() + seconds
     command = [*shlex.split(os.environ.get("MESON_EXE_WRAPPER", "")), *command]
-    statuses = []
+    statuses = {}
     with tempfile.TemporaryFile("w+") as output:
         jobs = [
             subprocess.Popen(command, env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stdin=subprocess.DEVNULL,
                              stdout=output, stderr=subprocess.STDOUT) for rank in range(ranks)
         ]
-        for job in jobs:
+        for rank in sorted(range(ranks), key=lambda rank: rank in unawaited):
             try:
-                statuses.append(job.wait(max(0, until - time.monotonic())))
+                statuses[rank] = jobs[rank].wait(0 if rank in unawaited else max(0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
-                job.kill()
-                job.wait()
-                statuses.append(None)
+                jobs[rank].kill()
+                jobs[rank].wait()
+                statuses[rank] = None
         output.seek(0)
-        return statuses, output.read()
+        return [statuses[rank] for rank in range(ranks)], output.read()
 
 
 def main():

@@ -10,9 +10,20 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 RANKS, STRUCK = 4, 1
 REPORT = re.compile(r"rank (\d+) reports (.+?) after ([\d.]+) s: (.*)")
+
+
+def read(name):
+    with open(name) as file:
+        return file.read()
+
+
+def ended(output):
+    """How many ranks ended by themselves."""
+    return output.count("a rank ends with")
 
 
 def judge(output, most, *wanted):
@@ -25,8 +36,7 @@ def judge(output, most, *wanted):
         text, seconds = f"{report[2]}: {report[4]}", float(report[3])
         problems += [f"rank {rank} took {seconds} s, at most {most} wanted"] * (seconds > most)
         problems += [f"rank {rank} says \"{text}\", wanted {w}" for w in wanted if not re.search(w, text)]
-    ended = output.count("a rank ends with")
-    problems += [f"{ended} ranks ended by themselves, wanted {len(survivors)}"] * (ended < len(survivors))
+    problems += [f"{ended(output)} ranks ended by themselves, wanted {len(survivors)}"] * (ended(output) < len(survivors))
     return problems
 
 
@@ -45,8 +55,10 @@ def main():
         cases.append((["stop", "2", elements], 12, 8, r"deadline of 2 s passed, rank.* had not arrived", r"passed, ranks? [^h]*\b1\b"))
     failed = 0
     for arguments, bound, most, *wanted in cases:
-        status, output = mpirun.launch([*mpirun.keep_the_others(), "-n", str(RANKS), program, *arguments], bound, modules, text=True,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        with tempfile.NamedTemporaryFile("w") as file:
+            status, _ = mpirun.launch([*mpirun.keep_the_others(), "-n", str(RANKS), program, *arguments], bound, modules,
+                                      lambda: ended(read(file.name)) >= RANKS - 1, stdout=file, stderr=subprocess.STDOUT)
+            output = read(file.name)
         problems = judge(output, most, *wanted)
         how = "had to be ended" if status is None else f"ended with {status}"
         print(f"{'FAIL' if problems else 'ok  '} {' '.join(arguments)}: mpirun {how}")
