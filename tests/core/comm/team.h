@@ -35,4 +35,7 @@ void *team_reduced(int64_t from, int64_t n, int size, stn_dtype dtype, stn_reduc
 /** Seconds of a clock that only goes forward. */
 double team_seconds(void);
 
+/** A millisecond, for whoever waits for a deadline: yields would take the core from others all the while. */
+void team_pause(void);
+
 #endif

@@ -48,7 +48,7 @@ static void wait_seconds(double seconds)
 {
     double until = team_seconds() + seconds;
     while (team_seconds() < until)
-        sched_yield();
+        team_pause();
 }
 
 static void fail_now(struct trial *t)

@@ -2,7 +2,6 @@
 #include "every_collective.h"
 #include "ranks.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -26,7 +25,7 @@ static void be_late(struct late *late)
 {
     double until = team_seconds() + patience;
     while (atomic_load(&late->told) < RANKS - 1 && team_seconds() < until)
-        sched_yield();
+        team_pause();
     CHECK_I64(atomic_load(&late->told), RANKS - 1);
 }
 
@@ -34,7 +33,7 @@ static void be_late_for(double seconds)
 {
     double until = team_seconds() + seconds;
     while (team_seconds() < until)
-        sched_yield();
+        team_pause();
 }
 
 /* Whether a text says that a deadline passed and lists the rank among those that `have_not` done something. On a machine that is busy, others can

@@ -1,7 +1,6 @@
 /* Failures of ranks of MPI: who fails, does not come or calls something else is known to all others, by any collective. */
 #include "every_collective.h"
 
-#include <sched.h>
 #include <stdio.h>
 
 static const char what[] = "the fuse has blown";
@@ -11,7 +10,7 @@ static void wait_seconds(double seconds)
 {
     double until = team_seconds() + seconds;
     while (team_seconds() < until)
-        sched_yield();
+        team_pause();
 }
 
 struct trial {
