@@ -69,11 +69,15 @@ static void timeline_await(struct stni_timeline *timeline)
     timeline->waiters--;
 }
 
+/* With the mutex held, but where others are told: they would wake to wait for it. */
 static void timeline_advance(struct stni_timeline *timeline)
 {
     timeline->done++;
-    if (timeline->waiters > 0)
-        pthread_cond_broadcast(&timeline->moved);
+    if (timeline->waiters == 0)
+        return;
+    pthread_mutex_unlock(&timeline->mutex);
+    pthread_cond_broadcast(&timeline->moved);
+    pthread_mutex_lock(&timeline->mutex);
 }
 
 /* splitmix64, Steele, Lea and Flood 2014: delays differ from task to task and repeat from run to run. */
@@ -214,8 +218,8 @@ void stni_worker_launch(struct stni_worker *worker, stn_queue *queue, stn_kernel
         memcpy(task + 1, args, args_size);
     worker->tail += bytes;
     worker->launched++;
-    pthread_cond_signal(&worker->work);
     pthread_mutex_unlock(&worker->timeline->mutex);
+    pthread_cond_signal(&worker->work);
 }
 
 void stni_worker_sync(struct stni_worker *worker)
