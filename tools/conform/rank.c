@@ -7,6 +7,7 @@
 #include "compare.h"
 #include "parts.h"
 #include "peak.h"
+#include "waits.h"
 
 #include <shardtensor/shardtensor.h>
 
@@ -52,6 +53,12 @@ static stn_stats stats_of(stn_context *context)
     return stats;
 }
 
+/* The CPU's queues have no streams. */
+static int on_device(const struct rank_run *run)
+{
+    return stn_queue_native(stn_context_queue(run->context)) != NULL;
+}
+
 /* Forward and backward are measured alike: between begin_measure and end_measure. */
 
 static stn_stats begin_measure(struct rank_run *run)
@@ -68,6 +75,9 @@ static void end_measure(struct rank_run *run, const char *step, const stn_stats 
     run->outcome->bytes += after.bytes_sent;
     run->outcome->fallbacks += after.fallbacks;
     run->outcome->peak = fmax(run->outcome->peak, (double)held / (double)bound);
+    const char *reason = on_device(run) ? waits_wrong(run->c->op, &after) : NULL;
+    if (reason)
+        wrong(run, "%s: the host waits for the device because of %s", step, reason);
     if (held > bound)
         wrong(run, "%s: holds %lld bytes at once beside its inputs, at most %lld", step, (long long)held, (long long)bound);
 }
