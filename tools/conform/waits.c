@@ -19,10 +19,20 @@ static int depends_on_values(const char *op)
     return 0;
 }
 
+/* A request over a communicator that moves memory of the host is waited for by the caller. */
+static int may_wait(const char *op, const stn_stats *stats, int reason)
+{
+    switch (reason) {
+    case STN_SYNC_COUNTS: return depends_on_values(op);
+    case STN_SYNC_CALLER: return stats->host_syncs_by[STN_SYNC_STAGING] > 0;
+    default: return reasons[reason] == NULL;
+    }
+}
+
 const char *waits_wrong(const char *op, const stn_stats *stats)
 {
     for (int i = 0; i < STN_SYNC_REASONS; i++)
-        if (stats->host_syncs_by[i] > 0 && reasons[i] && (i != STN_SYNC_COUNTS || !depends_on_values(op)))
+        if (stats->host_syncs_by[i] > 0 && !may_wait(op, stats, i))
             return reasons[i];
     return NULL;
 }
