@@ -189,8 +189,8 @@ static int is_near(const struct judge *j, double x, double y, const struct scale
     const char *op = j->call->op->name;
     if (j->call->special && (multiplies_up(op) || (j->call->n_inputs > 1 && contracts(op)))) /* so does every digit */
         return 1;
-    if (!isfinite(x) || !isfinite(y))
-        return (j->call->special || j->call->pending) && follows_from_order(j, x, y, scale);
+    if (!isfinite(x) || !isfinite(y)) /* products of thousands of plain numbers overflow, too */
+        return (j->call->special || j->call->pending || multiplies_up(op)) && follows_from_order(j, x, y, scale);
     return fabs(x - y) <= scale->bound * scale->largest || fabs(x - y) <= 10 * scale->bound * fabs(x);
 }
 
