@@ -146,6 +146,8 @@ stn_status stn_capture_end(stn_context *context, stn_step **out)
         link_step(step);
         *out = step;
     } else if (step != NULL) {
+        if (!context->queue->immediate) /* what ran while it was recorded names memory that goes with it */
+            stni_queue_sync_for(context->queue, STN_SYNC_MEMORY);
         clear(step);
         stni_free(step);
     }
