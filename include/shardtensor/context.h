@@ -56,19 +56,23 @@ typedef struct stn_context_options {
      *  add stn_sum, stn_mean, the norms, what is pending (Partial) and all collectives; docs/reproducibility.md lists what
      *  is covered, what is not and what it costs. The same on every rank; ranks of the CPU alone. */
     int reproducible_sums;
+    /** Where the memory of a module's device comes from; copied. NULL: the module. Tensors, what ops and collectives need meanwhile, and captured
+     *  steps have theirs from it alone. What CUDA and its libraries keep for themselves (NCCL's buffers, tables of cuFFT's plans, code, graphs) is
+     *  theirs still, and memory of the host the library's. With the CPU it is STN_ERR_ARGUMENT: see `allocator`. */
+    const stn_device_allocator *device_allocator;
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
  *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed, which tells the other ranks.
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION, STN_ERR_UNSUPPORTED (an `isa` that
- *  the processor or the build lacks; `reproducible_sums` on another device). */
+ *  the processor or the build lacks; `reproducible_sums` on another device; a `device_allocator` where the module's table takes none). */
 STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
 
 /** Closes a context: its open scopes release what they own, its communicator, its queue and what it had cached go. Local; accepts NULL.
  *
  *  Handles may outlive it: tensors, specs, DLPack exports, requests, optimizers and averages are released later as ever, in any order and from any
  *  thread, and the last of them gives back the rest. Until then their metadata and stn_tensor_data may be read, and every op and
- *  action on them fails with STN_ERR_STATE; meshes and op handles are valid as long as some handle is. An allocator of the options, and the
+ *  action on them fails with STN_ERR_STATE; meshes and op handles are valid as long as some handle is. The allocators of the options, and the
  *  `release` of memory that was lent (stn_wrap, DLPack), are called when such a handle goes, on the thread that releases it: their state must
  *  outlive the last handle. The log function is not called any more. */
 STN_API void stn_context_destroy(stn_context **context);

@@ -34,6 +34,26 @@ typedef struct stn_allocator {
     void (*deallocate)(void *arg, void *pointer, size_t bytes);
 } stn_allocator;
 
+/** Where a device's memory comes from instead of from its module: a framework's caching allocator, a pool of the program's. Both functions are
+ *  called with the context's device as the thread's current one, on the thread that calls the library (contexts that share an allocator: several
+ *  at once); deallocate after the context has gone too, on the thread that releases the last handle. They must not call the library.
+ *
+ *  The library keeps what it was given in size classes of its own, for later work of the same context, and gives it back when stn_context_trim or a
+ *  shortage asks for it, with the captured step that it belongs to, and when the context goes. All work that used it has ended by then: the
+ *  host has waited, so that memory that came from cudaMalloc may go to cudaFree.
+ *  Source: made to fit torch.cuda.caching_allocator_alloc, CUDAPluggableAllocator and RMM's device_memory_resource. */
+typedef struct stn_device_allocator {
+    size_t size; /* sizeof(stn_device_allocator) */
+    void *arg;
+    /** At least `bytes` bytes of the device, aligned to 256; NULL when there are none. `stream`, in the device's type (a cudaStream_t), is the
+     *  context's own: work that is put on it from now on may use the memory. For memory that other streams use too (what a collective is staged
+     *  in), and while the context's records a step, when an allocation in its order would become a part of the graph, it is one that the
+     *  device keeps for this alone; the host waits for that before it uses the memory. */
+    void *(*allocate)(void *arg, size_t bytes, void *stream);
+    /** What `allocate` gave for as many bytes. `stream` as there, or the one that the device keeps where the context's records or is gone. */
+    void (*deallocate)(void *arg, void *pointer, size_t bytes, void *stream);
+} stn_device_allocator;
+
 typedef enum stn_queue_kind {
     STN_QUEUE_DEFAULT,   /* the device's own choice: immediate on the CPU */
     STN_QUEUE_IMMEDIATE, /* the caller's thread */
@@ -108,6 +128,12 @@ typedef struct stn_device_ops {
     stn_status (*stream_wait)(void *impl, void *stream, void *event);
     /** As event_record, on such a stream. */
     stn_status (*stream_record)(void *impl, void *event, void *stream);
+    /** Memory from a caller's functions, which are called with the device as the current one. It is used by later work of `queue`; NULL: by any
+     *  queue, from the return of this on, so that it is asked for on a stream that no queue works on, which is waited for.
+     *  @return STN_ERR_MEMORY: there is none, and `*out` is NULL. */
+    stn_status (*allocate_from)(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes, void **out);
+    /** Gives it back. Nothing queued uses it any more. `queue` NULL: on the device's stream for this. */
+    void (*deallocate_to)(void *impl, const stn_device_allocator *allocator, void *queue, void *pointer, size_t bytes);
 } stn_device_ops;
 
 /** Puts a kernel on `queue`. `args_size` bytes (at most STN_MAX_KERNEL_ARGS) of `args` are copied.

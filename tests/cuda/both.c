@@ -23,7 +23,7 @@ stn_context *both_open(stn_context_options options)
 
 stn_tensor *both_input(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, int seed)
 {
-    const stn_spec *spec;
+    const stn_spec *spec = NULL;
     int64_t n = 1;
     uint32_t state = (uint32_t)seed * 2654435761u + 12345u;
     for (int d = 0; d < ndim; d++)

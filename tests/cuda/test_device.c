@@ -134,6 +134,74 @@ static void every_entry_leaves_the_current_device(void)
     close_device();
 }
 
+/* A caller's functions, which note what they find and leave another device and an error behind. */
+struct caller {
+    int device, fails;
+    void *stream;
+};
+
+static void *callers_memory(void *arg, size_t bytes, void *stream)
+{
+    struct caller *caller = arg;
+    void *memory = NULL;
+    cudaGetDevice(&caller->device);
+    caller->stream = stream;
+    cudaMalloc(&memory, bytes);
+    if (caller->fails) {
+        cudaFree(memory);
+        cudaFree(memory); /* an error that the runtime keeps */
+        memory = NULL;
+    }
+    cudaSetDevice(1);
+    return memory;
+}
+
+static void callers_free(void *arg, void *pointer, size_t bytes, void *stream)
+{
+    struct caller *caller = arg;
+    (void)bytes;
+    cudaGetDevice(&caller->device);
+    caller->stream = stream;
+    CHECK_I64(cudaFree(pointer), cudaSuccess);
+    cudaSetDevice(1);
+}
+
+/* On a queue, and while one records, for which the device has a stream of its own. */
+static void a_callers_allocator_is_called_on_the_device(void)
+{
+    struct caller caller = {.device = -1};
+    const stn_device_allocator allocator = {sizeof allocator, &caller, callers_memory, callers_free};
+    void *memory = NULL, *recorded = NULL, *graph = NULL;
+    if (!open_device())
+        return;
+    void *queue = create_queue(0, NULL);
+    CHECK_ENTRY(allocate_from, &allocator, queue, 64, &memory);
+    CHECK_I64(caller.device, 0);
+    CHECK(memory != NULL && caller.stream == queue);
+    CHECK_ENTRY(capture_begin, queue);
+    CHECK_ENTRY(allocate_from, &allocator, NULL, 64, &recorded);
+    CHECK_I64(caller.device, 0);
+    void *const side = caller.stream;
+    CHECK(recorded != NULL && side != NULL && side != queue);
+    ops->deallocate_to(device, &allocator, NULL, recorded, 64);
+    check_untouched("deallocate_to");
+    CHECK(caller.stream == side);
+    CHECK_ENTRY(copy, queue, memory, (char *)memory + 32, 32, 0);
+    CHECK_ENTRY(capture_end, queue, &graph); /* nothing has spoiled it */
+    ops->graph_destroy(device, graph);
+    caller.device = -1;
+    ops->deallocate_to(device, &allocator, queue, memory, 64);
+    check_untouched("deallocate_to");
+    CHECK_I64(caller.device, 0);
+    CHECK(caller.stream == queue);
+    caller.fails = 1;
+    CHECK_STATUS(ops->allocate_from(device, &allocator, queue, 64, &memory), STN_ERR_MEMORY);
+    check_untouched("allocate_from that fails");
+    CHECK(memory == NULL);
+    ops->queue_destroy(device, queue);
+    close_device();
+}
+
 static void failures_are_statuses_and_are_not_kept(void)
 {
     void *graph = &graph, *const untouched = graph;
@@ -196,6 +264,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_entry_leaves_the_current_device", every_entry_leaves_the_current_device},
+        {"a_callers_allocator_is_called_on_the_device", a_callers_allocator_is_called_on_the_device},
         {"failures_are_statuses_and_are_not_kept", failures_are_statuses_and_are_not_kept},
         {"priorities_are_rounded_to_what_the_device_has", priorities_are_rounded_to_what_the_device_has},
         {"a_callers_stream_outlives_its_queues", a_callers_stream_outlives_its_queues},

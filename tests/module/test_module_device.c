@@ -6,6 +6,7 @@
 #include "core/context/module.h"
 #include "core/tensor/tensor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static char text[512];
@@ -211,6 +212,34 @@ static void reproducible_sums_are_refused(void)
     CHECK_STR(text, "context: reproducible_sums is for ranks of the CPU, got device 'probe:1'");
 }
 
+static void *nothing(void *arg, size_t bytes, void *stream)
+{
+    (void)arg, (void)bytes, (void)stream;
+    return NULL;
+}
+
+static void take_nothing(void *arg, void *pointer, size_t bytes, void *stream)
+{
+    (void)arg, (void)pointer, (void)bytes, (void)stream;
+}
+
+/* Device 0 has no such entries in its table, and that of device 1 ends before them. */
+static void a_callers_allocator_is_refused_by_a_device_that_takes_none(void)
+{
+    const stn_device_allocator allocator = {.size = sizeof allocator, .allocate = nothing, .deallocate = take_nothing};
+    for (int i = 0; i < 2; i++) {
+        char device[] = "probe:0", want[160];
+        device[sizeof device - 2] = (char)('0' + i);
+        stn_context_options options = {.size = sizeof options, .device = device, .module_path = PROBE_FOLDER, .device_allocator = &allocator,
+                                       .error_text = text, .error_text_size = sizeof text};
+        stn_context *context = NULL;
+        CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_UNSUPPORTED);
+        CHECK(context == NULL);
+        snprintf(want, sizeof want, "context: device_allocator: device 'probe:%d' takes no memory of a caller's (allocate_from): not supported", i);
+        CHECK_STR(text, want);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -221,6 +250,7 @@ int main(int argc, char **argv)
         {"kernels_attach_to_an_op_of_the_embedder", kernels_attach_to_an_op_of_the_embedder},
         {"ranks_that_name_no_device_get_them_in_turn", ranks_that_name_no_device_get_them_in_turn},
         {"reproducible_sums_are_refused", reproducible_sums_are_refused},
+        {"a_callers_allocator_is_refused_by_a_device_that_takes_none", a_callers_allocator_is_refused_by_a_device_that_takes_none},
         {"door_gave_all_memory_back", door_gave_all_memory_back},
     };
     return TEST_MAIN(argc, argv, cases);

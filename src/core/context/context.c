@@ -11,6 +11,24 @@
 #include <stddef.h>
 #include <string.h>
 
+static stn_status check_device_allocator(const stn_context_options *options, struct stni_error *error)
+{
+    const stn_device_allocator *allocator = options->device_allocator;
+    if (allocator == NULL)
+        return STN_OK;
+    if (allocator->size < sizeof *allocator)
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "context: device_allocator->size got %zu bytes, wanted sizeof(stn_device_allocator) = %zu", allocator->size,
+                              sizeof *allocator);
+    if (allocator->allocate == NULL || allocator->deallocate == NULL)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: device_allocator->%s got NULL, wanted a function",
+                              allocator->allocate == NULL ? "allocate" : "deallocate");
+    if (options->device == NULL || strcmp(options->device, "cpu") == 0)
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "context: device_allocator got functions, wanted NULL for device 'cpu': its memory is of `allocator`");
+    return STN_OK;
+}
+
 /* The caller's options in a struct of this library's size: fields that the caller's version lacks are zero. */
 static stn_status read_options(const stn_context_options *given, stn_context_options *options, struct stni_error *error)
 {
@@ -32,6 +50,7 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
     if (options->reproducible_sums != 0 && options->reproducible_sums != 1)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: reproducible_sums got %d, wanted 0 or 1",
                               options->reproducible_sums);
+    STNI_TRY(check_device_allocator(options, error));
     unsigned without;
     return stni_foreign_read(options->without, &without, error);
 }
@@ -51,6 +70,18 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);
 }
 
+static stn_status adopt_allocator(stn_context *context, const stn_context_options *options, struct stni_error *error)
+{
+    context->device->context = context;
+    if (options->device_allocator == NULL)
+        return STN_OK;
+    stn_status status = stni_device_adopt_allocator(context->device, options->device_allocator);
+    if (status == STN_OK)
+        return STN_OK;
+    return stni_error_set(error, status, "context: device_allocator: device '%s' takes no memory of a caller's (allocate_from): %s", options->device,
+                          stn_status_text(status));
+}
+
 static stn_status make_device(stn_context *context, const stn_context_options *options, struct stni_error *error)
 {
     stn_status status;
@@ -62,6 +93,7 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
             return stni_error_set(error, status, "context: no device: %s", stn_status_text(status));
     }
     context->device->isa = context->isa;
+    STNI_TRY(adopt_allocator(context, options, error));
     if (context->reproducible_sums && !context->device->is_cpu)
         return stni_error_set(error, STN_ERR_UNSUPPORTED, "context: reproducible_sums is for ranks of the CPU, got device '%s'",
                               options->device);

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ALLOCATOR_ALIGNMENT = 256 /* bytes; what cudaMalloc keeps, and libraries of the device are promised */ };
+
 static inline stn_status queue_status(const stn_queue *queue)
 {
     return (stn_status)atomic_load_explicit(&queue->failed, memory_order_acquire);
@@ -45,16 +47,67 @@ void stni_device_destroy(stn_device **device)
     *device = NULL;
 }
 
+stn_status stni_device_adopt_allocator(stn_device *device, const stn_device_allocator *allocator)
+{
+    if (!device->ops->allocate_from || !device->ops->deallocate_to)
+        return STN_ERR_UNSUPPORTED;
+    device->allocator = *allocator;
+    return STN_OK;
+}
+
+/* What cannot be used goes back at once, and is told as what it is: memory that is asked for anew would not be better. */
+STNI_COLD static stn_status refuse_misaligned(stn_device *device, void *queue, size_t bytes, void **out)
+{
+    const uintptr_t address = (uintptr_t)*out;
+    device->ops->deallocate_to(device->impl, &device->allocator, queue, *out, bytes);
+    *out = NULL;
+    if (device->context)
+        stni_fail_rank(device->context, STN_ERR_CALLBACK, "device_allocator: the address of %zu bytes got %#llx, wanted a multiple of %d", bytes,
+                       (unsigned long long)address, ALLOCATOR_ALIGNMENT);
+    return STN_ERR_CALLBACK;
+}
+
+/* `queue`: the device's; NULL: none that may be used. */
+static stn_status allocate_from(stn_device *device, void *queue, size_t bytes, void **out)
+{
+    STNI_TRY(device->ops->allocate_from(device->impl, &device->allocator, queue, bytes, out));
+    return (uintptr_t)*out % ALLOCATOR_ALIGNMENT == 0 ? STN_OK : refuse_misaligned(device, queue, bytes, out);
+}
+
 stn_status stni_device_allocate(stn_device *device, size_t bytes, void **out)
 {
     assert(bytes > 0);
-    return device->ops->allocate(device->impl, bytes, out);
+    return device->allocator.allocate ? allocate_from(device, NULL, bytes, out) : device->ops->allocate(device->impl, bytes, out);
 }
 
 void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes)
 {
-    if (pointer)
+    if (!pointer)
+        return;
+    if (device->allocator.allocate)
+        device->ops->deallocate_to(device->impl, &device->allocator, NULL, pointer, bytes);
+    else
         device->ops->deallocate(device->impl, pointer, bytes);
+}
+
+/* An allocator that orders by streams would put its own work on one that records. */
+static int is_in_order(const stn_queue *queue)
+{
+    return queue->device->allocator.allocate && !queue->capture;
+}
+
+stn_status stni_queue_allocate(stn_queue *queue, size_t bytes, void **out)
+{
+    return is_in_order(queue) ? allocate_from(queue->device, queue->impl, bytes, out) : stni_device_allocate(queue->device, bytes, out);
+}
+
+void stni_queue_deallocate(stn_queue *queue, void *pointer, size_t bytes)
+{
+    stn_device *device = queue->device;
+    if (is_in_order(queue))
+        device->ops->deallocate_to(device->impl, &device->allocator, queue->impl, pointer, bytes);
+    else
+        stni_device_deallocate(device, pointer, bytes);
 }
 
 /* The caller's options in a struct of this library's size: fields that the caller's version lacks are zero. */

@@ -22,6 +22,8 @@ struct stn_device {
     int is_cpu;
     enum stni_isa isa; /* of host code that runs for the device: the best one unless the context chose another. Queues take it over */
     int index; /* of a module's device: "name:index" */
+    stn_device_allocator allocator; /* the caller's, of which all memory comes; its `allocate` NULL: the device's own does */
+    struct stn_context *context;    /* that is told what was wrong with the caller's memory; NULL: none */
     /* A module's core.box_copy, core.box_copies, core.fill and core.box_reduce; the CPU has its own, and leaves them NULL. */
     stn_kernel_fn box_copy, box_copies, fill, box_reduce;
 };
@@ -55,9 +57,17 @@ stn_status stni_device_create_cpu(const stn_allocator *allocator, stn_device **o
 stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char *name, stn_device **out);
 void stni_device_destroy(stn_device **device); /* after its queues and events */
 
-/* Memory of a device, at least 64-byte aligned. `bytes` > 0. */
+/* From here on all memory is the caller's; `allocator` is copied. STN_ERR_UNSUPPORTED where the device's table lacks the entries. */
+stn_status stni_device_adopt_allocator(stn_device *device, const stn_device_allocator *allocator);
+
+/* Memory of a device for any of its queues, at least 64-byte aligned. `bytes` > 0. Nothing queued uses what is given back. Where a caller's allocator
+ * gave memory that cannot be used, the context has the text. */
 stn_status stni_device_allocate(stn_device *device, size_t bytes, void **out);
 void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes);
+
+/* The same for work that is put on this queue later on. */
+stn_status stni_queue_allocate(stn_queue *queue, size_t bytes, void **out);
+void stni_queue_deallocate(stn_queue *queue, void *pointer, size_t bytes);
 
 stn_status stni_queue_create(stn_device *device, const stn_queue_options *options, stn_queue **out);
 void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */

@@ -46,11 +46,12 @@ static int make_room(struct stni_mempool *pool, struct stni_mempool_class *class
 static stn_status device_alloc(struct stni_mempool *pool, size_t bytes, void **out)
 {
     pool->stats.device_calls++;
-    if (stni_device_allocate(pool->device, bytes, out) == STN_OK)
-        return STN_OK;
+    stn_status status = stni_queue_allocate(pool->queue, bytes, out);
+    if (status == STN_OK || status == STN_ERR_CALLBACK)
+        return status;
     stni_mempool_trim(pool->spare ? pool->spare : pool);
     pool->stats.device_calls++;
-    return stni_device_allocate(pool->device, bytes, out);
+    return stni_queue_allocate(pool->queue, bytes, out);
 }
 
 static stn_status new_block(struct stni_mempool *pool, int c, void **out)
@@ -102,7 +103,10 @@ static void give_back(struct stni_mempool *pool, const struct stni_mempool_block
 {
     if (pool->immediate)
         stni_unpoison(block->pointer, block->bytes);
-    stni_device_deallocate(pool->device, block->pointer, block->bytes);
+    if (pool->queue)
+        stni_queue_deallocate(pool->queue, block->pointer, block->bytes);
+    else
+        stni_device_deallocate(pool->device, block->pointer, block->bytes);
     pool->stats.reserved_bytes -= (int64_t)block->bytes;
 }
 

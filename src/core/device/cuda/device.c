@@ -21,6 +21,7 @@ struct device {
     uint64_t peers; /* bit i: its kernels may use the memory of device i */
     pthread_mutex_t lock;
     struct lent *lent;
+    cudaStream_t memory; /* on which a caller's allocator is asked where no queue can be; NULL: not yet */
     struct stni_cuda_opened *kept[STNI_CUDA_LIBRARIES];
 };
 
@@ -79,6 +80,70 @@ static void deallocate(void *impl, void *pointer, size_t bytes)
     (void)bytes;
     int before = enter(impl);
     leave(impl, before, cudaFree(pointer));
+}
+
+/* No work is ever put on this stream, so that memory in its order can be used by all. The device is the current one. */
+static cudaError_t memory_stream(struct device *device, cudaStream_t *out)
+{
+    cudaError_t error = cudaSuccess;
+    pthread_mutex_lock(&device->lock);
+    if (!device->memory)
+        error = cudaStreamCreateWithFlags(&device->memory, cudaStreamNonBlocking);
+    *out = device->memory;
+    pthread_mutex_unlock(&device->lock);
+    return error;
+}
+
+/* Asks the caller, whose function may leave another device behind, and with nothing to give an error that the runtime keeps. */
+static cudaError_t ask(struct device *device, const stn_device_allocator *allocator, cudaStream_t stream, size_t bytes, void **out)
+{
+    *out = allocator->allocate(allocator->arg, bytes, stream);
+    enter(device);
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+static void give(struct device *device, const stn_device_allocator *allocator, cudaStream_t stream, void *pointer, size_t bytes)
+{
+    allocator->deallocate(allocator->arg, pointer, bytes, stream);
+    enter(device);
+}
+
+static cudaError_t ask_for_all(struct device *device, const stn_device_allocator *allocator, size_t bytes, void **out)
+{
+    cudaStream_t stream = NULL;
+    cudaError_t error = memory_stream(device, &stream);
+    if (error == cudaSuccess)
+        error = ask(device, allocator, stream, bytes, out);
+    if (error != cudaSuccess)
+        return error;
+    error = cudaStreamSynchronize(stream);
+    if (error != cudaSuccess) {
+        give(device, allocator, stream, *out, bytes);
+        *out = NULL;
+    }
+    return error;
+}
+
+static stn_status allocate_from(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes, void **out)
+{
+    const int before = enter(impl);
+    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    *out = NULL;
+    const cudaError_t error = queue ? ask(impl, allocator, queue, bytes, out) : ask_for_all(impl, allocator, bytes, out);
+    permit_in_capture(mode);
+    return leave(impl, before, error);
+}
+
+static void deallocate_to(void *impl, const stn_device_allocator *allocator, void *queue, void *pointer, size_t bytes)
+{
+    cudaStream_t stream = queue;
+    const int before = enter(impl);
+    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    if (!queue)
+        memory_stream(impl, &stream);
+    give(impl, allocator, stream, pointer, bytes);
+    permit_in_capture(mode);
+    leave(impl, before, cudaSuccess);
 }
 
 /* Notes that a queue runs on a stream of the caller's, which queue_destroy has to leave alone. */
@@ -322,6 +387,10 @@ static void destroy(void *impl)
 {
     struct device *device = impl;
     close_libraries(device);
+    if (device->memory) {
+        const int before = enter(device);
+        leave(device, before, cudaStreamDestroy(device->memory));
+    }
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
@@ -351,6 +420,8 @@ static const stn_device_ops device_ops = {
     .graph_destroy = graph_destroy,
     .stream_wait = stream_wait,
     .stream_record = stream_record,
+    .allocate_from = allocate_from,
+    .deallocate_to = deallocate_to,
 };
 
 int stni_cuda_device_count(void)
