@@ -75,15 +75,17 @@ struct waiting {
     int poll_abort;
 };
 
-/* 1 when the wait is over, for whichever reason. */
+/* 1 when the wait is over, for whichever reason. The word is read last: what all ranks have come to has succeeded on each, though one of them may
+ * abort or leave right behind it. */
 static int over(const struct waiting *w, enum stni_thread_wait *result)
 {
-    int gone = w->peer != STNI_THREAD_ANY && atomic_load(&w->member->group->slots[w->peer].gone);
+    const int gone = w->peer != STNI_THREAD_ANY && atomic_load(&w->member->group->slots[w->peer].gone);
+    const int aborted = w->poll_abort && stni_thread_aborted(w->member);
     *result = STNI_WAIT_READY;
     if (atomic_load(w->word) >= w->value)
         return 1;
     *result = STNI_WAIT_ABORTED;
-    if (w->poll_abort && stni_thread_aborted(w->member))
+    if (aborted)
         return 1;
     *result = STNI_WAIT_GONE;
     return gone;
