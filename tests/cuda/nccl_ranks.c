@@ -86,6 +86,13 @@ static void run_threads(int n, const struct start *like, void *(*main)(void *))
         pthread_join(starts[r].thread, NULL);
 }
 
+static const stn_device_allocator *device_allocator;
+
+void nccl_lend(const stn_device_allocator *allocator)
+{
+    device_allocator = allocator;
+}
+
 static void *context_main(void *arg)
 {
     struct start *start = arg;
@@ -95,7 +102,7 @@ static void *context_main(void *arg)
     test_set_rank(r->rank);
     r->comm = nccl_open(r->comm, start->deadline, start->rank_order);
     const stn_context_options options = {.size = sizeof options, .comm = r->comm, .device = device, .module_path = CUDA_FOLDER,
-                                         .deadline_seconds = start->deadline};
+                                         .deadline_seconds = start->deadline, .device_allocator = device_allocator};
     if (!r->comm || !CHECK_STATUS(stn_context_create(&options, &r->context), STN_OK)) {
         stn_comm_destroy(&r->comm);
         return NULL;

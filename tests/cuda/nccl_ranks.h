@@ -40,6 +40,9 @@ typedef void (*nccl_body)(struct nccl_rank *rank);
 /* Runs `body` on n threads with a context each. */
 void nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg);
 
+/* Contexts of later runs take their devices' memory from it; NULL: from the module. */
+void nccl_lend(const stn_device_allocator *allocator);
+
 /* Runs `body` on n threads that have only a control each (rank->comm), which the body destroys or gives away. */
 void nccl_run_controls(int n, nccl_body body, void *arg);
 

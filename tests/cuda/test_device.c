@@ -137,6 +137,7 @@ static void every_entry_leaves_the_current_device(void)
 /* A caller's functions, which note what they find and leave another device and an error behind. */
 struct caller {
     int device, fails;
+    int ready; /* set by the stream: the memory is there once that has come so far */
     void *stream;
 };
 
@@ -146,7 +147,9 @@ static void *callers_memory(void *arg, size_t bytes, void *stream)
     void *memory = NULL;
     cudaGetDevice(&caller->device);
     caller->stream = stream;
+    caller->ready = 0;
     cudaMalloc(&memory, bytes);
+    cudaLaunchHostFunc(stream, noted, &caller->ready);
     if (caller->fails) {
         cudaFree(memory);
         cudaFree(memory); /* an error that the runtime keeps */
@@ -179,13 +182,16 @@ static void a_callers_allocator_is_called_on_the_device(void)
     CHECK_I64(caller.device, 0);
     CHECK(memory != NULL && caller.stream == queue);
     CHECK_ENTRY(capture_begin, queue);
-    CHECK_ENTRY(allocate_from, &allocator, NULL, 64, &recorded);
-    CHECK_I64(caller.device, 0);
-    void *const side = caller.stream;
-    CHECK(recorded != NULL && side != NULL && side != queue);
-    ops->deallocate_to(device, &allocator, NULL, recorded, 64);
-    check_untouched("deallocate_to");
-    CHECK(caller.stream == side);
+    for (int i = 0; i < 10; i++) {
+        CHECK_ENTRY(allocate_from, &allocator, NULL, 64, &recorded);
+        CHECK_I64(caller.device, 0);
+        CHECK_I64(caller.ready, 1);
+        void *const side = caller.stream;
+        CHECK(recorded != NULL && side != NULL && side != queue);
+        ops->deallocate_to(device, &allocator, NULL, recorded, 64);
+        check_untouched("deallocate_to");
+        CHECK(caller.stream == side);
+    }
     CHECK_ENTRY(copy, queue, memory, (char *)memory + 32, 32, 0);
     CHECK_ENTRY(capture_end, queue, &graph); /* nothing has spoiled it */
     ops->graph_destroy(device, graph);

@@ -332,7 +332,7 @@ static void every_rank_learns_of_memory_that_one_does_not_get(void)
         if (!lent_begin())
             return;
         lent_misalign_at(n);
-        launch(2, rank_outcome, wrong);
+        CHECK_STATUS(launch(2, rank_outcome, wrong), ended ? STN_OK : STN_ERR_CALLBACK);
         check_outcomes(wrong, STN_ERR_CALLBACK, "device_allocator: the address of ");
         lent_end();
     }

@@ -1,5 +1,6 @@
 /* Captured steps over ranks of NCCL: their collectives are in the graph, so that a repetition is one launch, with the bits of steps that are called;
  * and what hangs or fails in a repetition ends as in a call, with the text of the collective that it came to. */
+#include "lent_memory.h"
 #include "nccl_ranks.h"
 
 #include "ranks.h"
@@ -153,7 +154,7 @@ static void check_cost(int64_t repeated, int64_t called)
 }
 
 struct scene {
-    int updates;
+    int updates, is_lent;
     pthread_barrier_t together;
 };
 
@@ -162,6 +163,8 @@ static void compare_steps(struct nccl_rank *r)
     struct scene *scene = r->arg;
     struct program called = program_create(r), captured = program_create(r);
     stn_step *step = NULL;
+    if (scene->is_lent)
+        lent_alone(r->context);
     stn_set_grad_overlap(r->context, 1);
     for (int s = 0; s < STEPS; s++) {
         fill_input(&called, s);
@@ -203,9 +206,9 @@ static void compare_steps(struct nccl_rank *r)
     program_release(&captured);
 }
 
-static void compare_on(int ranks, int updates)
+static void compare_on(int ranks, int updates, int is_lent)
 {
-    struct scene scene = {.updates = updates};
+    struct scene scene = {.updates = updates, .is_lent = is_lent};
     pthread_barrier_init(&scene.together, NULL, (unsigned)ranks);
     nccl_script()->reset();
     nccl_run(ranks, 60, 0, compare_steps, &scene);
@@ -215,14 +218,28 @@ static void compare_on(int ranks, int updates)
 
 static void a_step_is_one_graph(void)
 {
-    compare_on(2, 0);
-    compare_on(3, 0);
+    compare_on(2, 0, 0);
+    compare_on(3, 0, 0);
 }
 
 static void an_optimizer_is_what_the_host_does(void)
 {
-    compare_on(2, 1);
-    compare_on(3, 1);
+    compare_on(2, 1, 0);
+    compare_on(3, 1, 0);
+}
+
+/* What collectives are staged in too, called ones and those of the graph. */
+static void all_memory_may_be_the_callers(void)
+{
+    if (!lent_begin())
+        return;
+    nccl_lend(&lent_allocator);
+    compare_on(2, 0, 1);
+    compare_on(3, 1, 1);
+    nccl_lend(NULL);
+    CHECK(lent_counts().given > 0);
+    CHECK_I64(lent_elsewhere(), 0);
+    lent_end();
 }
 
 /* Collectives of the program's own on memory of the device: two of different sizes, and between them what the third argument says. */
@@ -466,6 +483,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"a_step_is_one_graph", a_step_is_one_graph},
+        {"all_memory_may_be_the_callers", all_memory_may_be_the_callers},
         {"an_optimizer_is_what_the_host_does", an_optimizer_is_what_the_host_does},
         {"a_barrier_is_a_call_between_graphs", a_barrier_is_a_call_between_graphs},
         {"what_hosts_compare_is_called", what_hosts_compare_is_called},
