@@ -2,8 +2,10 @@
 and what becomes of stages that fail, hang, or lack a tool.
 
 usage: rehearse.py ROOT BUILD"""
+import collections
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +16,7 @@ import time
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 CASES = ["add-00", "conv2d-00", "cumsum-00", "matmul-00", "softmax-00", "sum-00"]
 PROGRAMS = "launches queues"
+ROWS = {"host": 4, "memory": 6, "ranks": 8, "haloconv": 6, "step": 2, "nccl": 2, "op": 14}  # of the benchmarks, by their names
 # All that the script may call there. No compiler, Meson, Ninja or Python.
 TOOLS = """awk bash cat cp cut date dirname env find grep head mkdir mktemp mv nproc realpath rm sed setsid sleep sort split tail true uname xargs""".split()
 NVIDIA_SMI = """#!/bin/sh
@@ -68,7 +71,7 @@ def pack(work):
 
 def run(there, out, path, **variables):
     """(status, what was printed). The environment is what follows and nothing else."""
-    environment = {"PATH": str(path), "STANDIN_DEVICES": "1", "CUDA_HOME": "/nowhere", "GPU_CASES": str(out.parent / "cases"), "PROGRAMS": PROGRAMS, "BENCH": "1 64",
+    environment = {"PATH": str(path), "STANDIN_DEVICES": "1", "CUDA_HOME": "/nowhere", "GPU_CASES": str(out.parent / "cases"), "PROGRAMS": PROGRAMS, "BENCH": "1 64 1",
                    **variables}
     done = subprocess.run([there / "gpu", "run", there, out], env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300)
@@ -104,8 +107,20 @@ def every_command_runs(work, there):
             check(" 0 failed, " in line and "nothing counted" not in line and "| 0 passed" not in line, f"{stage}: counts are {line!r}")
     check("| 8 passed, 0 failed, 0 skipped |" in report, "launches and queues have 8 cases")
     check("a stand-in, 580.00" in report and "cuda:0: opens" in report, "the report lacks the device")
+    every_row_is_reported(report)
     status, text = run(there, work / "out", path)
     check(status == 0 and text.count("done before") == len(stages) - 1, f"a second run got {status}:\n{text}")
+
+
+def every_row_is_reported(report):
+    """Name, case, ours, peer, unit, ratio: numbers above 0."""
+    got = collections.Counter()
+    for line in report.partition("## bench")[2].partition("## ")[0].splitlines():
+        row = re.match(r"(\w+) +\S.*? +([\d.e+-]+) +([\d.e+-]+) (us|GB/s|TFLOP/s) +([\d.e+-]+)( |$)", line)
+        if row and all(float(number) >= 0 for number in row.group(2, 3, 5)) and float(row.group(2)) > 0:
+            got[row.group(1)] += 1
+    check(got == ROWS, f"rows of the benchmarks got {dict(got)}, wanted {ROWS}:\n{report}")
+    check("; 0 rows were not measured" in report, f"some rows were not measured:\n{report}")
 
 
 def missing_tools_are_said(work, there):

@@ -1,5 +1,6 @@
 /* The CUDA runtime without a GPU: devices, memory, copies; streams are in stream.cpp. Copies check on which side each address lies. Copies from the
  * host read its memory when they run, which is later than CUDA promises: memory that the host gives up too soon is found. */
+#include "cuda/standin/found_by_name.h"
 #include "cuda/standin/grid_cpu.h"
 #include "cuda/standin/memory.h"
 #include "cuda/standin/settings.h"
@@ -81,13 +82,23 @@ cudaError_t cudaDriverGetVersion(int *version)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+/* A GPU of four multiprocessors at 1 GHz. */
+STANDIN_FOUND_BY_NAME cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
     if (device < 0 || device >= standin::settings().devices)
         return failed(cudaErrorInvalidDevice);
-    *value = attribute == cudaDevAttrComputeCapabilityMajor ? standin::settings().capability / 10 : standin::settings().capability % 10;
-    return attribute == cudaDevAttrComputeCapabilityMajor || attribute == cudaDevAttrComputeCapabilityMinor ? cudaSuccess
-                                                                                                            : failed(cudaErrorInvalidValue);
+    const struct {
+        int attribute, value;
+    } known[] = {{cudaDevAttrComputeCapabilityMajor, standin::settings().capability / 10},
+                 {cudaDevAttrComputeCapabilityMinor, standin::settings().capability % 10},
+                 {standin::CLOCK_RATE, 1000000},
+                 {standin::MULTIPROCESSORS, 4}};
+    for (const auto &row : known)
+        if (row.attribute == static_cast<int>(attribute)) {
+            *value = row.value;
+            return cudaSuccess;
+        }
+    return failed(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGetDevice(int *device)

@@ -1,6 +1,7 @@
 #include "cuda/standin/stream.h"
 
 #include "cuda/standin/faults.h"
+#include "cuda/standin/found_by_name.h"
 #include "cuda/standin/memory.h"
 #include "cuda/standin/settings.h"
 
@@ -41,6 +42,7 @@ void marks::pass(long mark)
 {
     std::lock_guard<std::mutex> held(lock);
     done = mark > done ? mark : done;
+    at = std::chrono::steady_clock::now();
     passed.notify_all();
 }
 
@@ -69,6 +71,12 @@ bool marks::has_passed(long mark)
     return done >= mark;
 }
 
+}
+
+std::chrono::steady_clock::time_point standin::marks::passed_at()
+{
+    std::lock_guard<std::mutex> held(lock);
+    return at;
 }
 
 using standin::failed;
@@ -280,19 +288,19 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int)
+STANDIN_FOUND_BY_NAME cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int)
 {
     *out = new CUevent_st;
     return cudaSuccess;
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event)
+STANDIN_FOUND_BY_NAME cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     delete event;
     return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+STANDIN_FOUND_BY_NAME cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     stream = stream_of(stream);
     forbid_in_host_functions("cudaEventRecord");
@@ -318,6 +326,17 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (event->captured)
         return failed(cudaErrorCapturedEvent);
     return event->marks->has_passed(event->marks->last()) ? cudaSuccess : cudaErrorNotReady;
+}
+
+/* Events that were never recorded have passed at the clock's beginning. */
+STANDIN_FOUND_BY_NAME cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
+{
+    forbid_in_host_functions("cudaEventElapsedTime");
+    for (const cudaEvent_t event : {start, end})
+        if (event->captured || !event->marks->has_passed(event->marks->last()))
+            return failed(event->captured ? cudaErrorInvalidValue : cudaErrorNotReady);
+    *milliseconds = std::chrono::duration<float, std::milli>(end->marks->passed_at() - start->marks->passed_at()).count();
+    return cudaSuccess;
 }
 
 }

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -23,7 +24,7 @@ cudaError_t failed(cudaError_t error);
 /* At the head of what a host function on a stream may not call: CUDA leaves open what would happen, here the program ends. */
 void forbid_in_host_functions(const char *function);
 
-/* How often an event was recorded, and which of the records streams have passed. */
+/* How often an event was recorded, and which of the records streams have passed, and when. */
 class marks {
 public:
     long record();
@@ -31,11 +32,13 @@ public:
     void pass(long mark);
     void await(long mark);
     bool has_passed(long mark);
+    std::chrono::steady_clock::time_point passed_at(); /* the last one that was */
 
 private:
     std::mutex lock;
     std::condition_variable passed;
     long recorded = 0, done = 0;
+    std::chrono::steady_clock::time_point at;
 };
 
 /* A piece of work that a graph has. */

@@ -1,0 +1,19 @@
+/* Functions of the CUDA runtime that programs find by their names in the module, as they would in the runtime that a
+ * real one is linked to. The module itself calls the stand-in's, whatever else was loaded. */
+#ifndef STANDIN_FOUND_BY_NAME_H
+#define STANDIN_FOUND_BY_NAME_H
+
+#include <cuda_runtime_api.h>
+
+#define STANDIN_FOUND_BY_NAME __attribute__((visibility("protected")))
+
+namespace standin {
+
+/* Of enum cudaDeviceAttr, by CUDA's numbers. */
+enum { CLOCK_RATE = 13, MULTIPROCESSORS = 16 };
+
+}
+
+extern "C" cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+#endif
