@@ -60,7 +60,7 @@ static int print_device(int index, void *module, const char *folder)
 {
     struct stni_error error = {.status = STN_OK};
     stn_device *device = NULL;
-    char name[16];
+    char name[24];
     int (*get)(int *value, int attribute, int device);
     int major = 0, minor = 0, processors = 0;
     snprintf(name, sizeof name, "cuda:%d", index);
