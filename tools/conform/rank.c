@@ -53,12 +53,6 @@ static stn_stats stats_of(stn_context *context)
     return stats;
 }
 
-/* The CPU's queues have no streams. */
-static int on_device(const struct rank_run *run)
-{
-    return stn_queue_native(stn_context_queue(run->context)) != NULL;
-}
-
 /* Forward and backward are measured alike: between begin_measure and end_measure. */
 
 static stn_stats begin_measure(struct rank_run *run)
@@ -75,7 +69,7 @@ static void end_measure(struct rank_run *run, const char *step, const stn_stats 
     run->outcome->bytes += after.bytes_sent;
     run->outcome->fallbacks += after.fallbacks;
     run->outcome->peak = fmax(run->outcome->peak, (double)held / (double)bound);
-    const char *reason = on_device(run) ? waits_wrong(run->c->op, &after) : NULL;
+    const char *reason = run->configuration->on_device ? waits_wrong(run->c->op, &after) : NULL;
     if (reason)
         wrong(run, "%s: the host waits for the device because of %s", step, reason);
     if (held > bound)

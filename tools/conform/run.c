@@ -267,6 +267,7 @@ static void add_configuration(struct batch *batch, const struct subject *subject
         .number = number,
         .uneven = uneven,
         .pullbacks = batch->options->pullbacks,
+        .on_device = batch->options->device != NULL,
         .seed = rng_mix(seed, (uint64_t)uneven),
         .layouts = batch->layouts + batch->n * batch->c->n_inputs,
     };

@@ -28,6 +28,7 @@ struct configuration {
     int64_t number; /* within its case and mesh */
     int uneven;     /* drawn cuts and a dual cotangent; else balanced ones and a Replicate cotangent */
     int pullbacks; /* as in run_options */
+    int on_device; /* the ranks compute on a module's device, not on the CPU */
     uint64_t seed;
     struct layout *layouts; /* one per input of the case */
 };
