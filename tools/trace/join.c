@@ -102,6 +102,21 @@ static int add_all(struct join *join, int n, char **paths)
     return 1;
 }
 
+/* A rank's trace in the output's place: the first file, where the output was forgotten or is an input by another name. */
+static int is_trace(const char *path)
+{
+    FILE *in = fopen(path, "r");
+    if (!in)
+        return 0;
+    long long rank, dropped;
+    char *line = NULL;
+    size_t size = 0;
+    const int is = getline(&line, &size, in) > 0 && (strip(line), begins(line, &rank, &dropped));
+    free(line);
+    fclose(in);
+    return is;
+}
+
 static int write_joined(const char *path, int n, char **paths)
 {
     struct join join = {.out = fopen(path, "w"), .ranks = calloc((size_t)n, sizeof *join.ranks)};
@@ -111,9 +126,22 @@ static int write_joined(const char *path, int n, char **paths)
     good = good && add_all(&join, n, paths);
     if (join.out && (ferror(join.out) | fclose(join.out)) != 0 && good)
         good = says(path, "cannot be written");
-    if (join.out && !good)
-        remove(path);
     free(join.ranks);
+    return good;
+}
+
+static int write_beside(const char *path, int n, char **paths)
+{
+    char *part = malloc(strlen(path) + sizeof ".part");
+    if (!part)
+        return says(path, "cannot be written: out of memory");
+    sprintf(part, "%s.part", path);
+    int good = write_joined(part, n, paths);
+    if (good && rename(part, path) != 0)
+        good = says(path, "cannot be written");
+    if (!good)
+        remove(part);
+    free(part);
     return good;
 }
 
@@ -123,10 +151,9 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    for (int i = 2; i < argc; i++)
-        if (strcmp(argv[i], argv[1]) == 0) {
-            says(argv[i], "is read and written");
-            return 1;
-        }
-    return write_joined(argv[1], argc - 2, argv + 2) ? 0 : 1;
+    if (is_trace(argv[1])) {
+        says(argv[1], "is the trace of a rank, and would be overwritten: name the file for all of them first");
+        return 1;
+    }
+    return write_beside(argv[1], argc - 2, argv + 2) ? 0 : 1;
 }
