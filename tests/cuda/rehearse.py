@@ -61,7 +61,7 @@ def pack(work):
     there = work / "with a space" / "pack"
     there.parent.mkdir()
     (work / "made").rename(there)
-    few = work / "cases"
+    few = there.parent / "some cases"
     few.mkdir()
     for case in CASES:
         shutil.copy(there / "cases" / f"{case}.safetensors", few)
@@ -71,8 +71,8 @@ def pack(work):
 
 def run(there, out, path, **variables):
     """(status, what was printed). The environment is what follows and nothing else."""
-    environment = {"PATH": str(path), "STANDIN_DEVICES": "1", "CUDA_HOME": "/nowhere", "GPU_CASES": str(out.parent / "cases"), "PROGRAMS": PROGRAMS, "BENCH": "1 64 1",
-                   **variables}
+    environment = {"PATH": str(path), "STANDIN_DEVICES": "1", "CUDA_HOME": "/nowhere", "GPU_CASES": str(out.parent / "with a space" / "some cases"),
+                   "PROGRAMS": PROGRAMS, "BENCH": "1 64 1", **variables}
     done = subprocess.run([there / "gpu", "run", there, out], env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, done.stdout
