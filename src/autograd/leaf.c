@@ -111,7 +111,7 @@ static stn_status add_to(stn_tensor **slot, const stn_spec *spec, stn_tensor *te
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient)
 {
     if (leaf->own_sum == NULL || leaf->own_sum != leaf->grad)
-        return add_to(&leaf->grad, spec, gradient);
+        return stni_cotangent_add(spec, &leaf->grad, gradient);
     stn_add_(leaf->grad, gradient, 1);
     return leaf->context->error.status;
 }
@@ -167,7 +167,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
     leaf->counted_elsewhere = 0;
     stn_tensor *moved;
     STNI_TRY(stni_redistribute(cotangent, whole, &moved));
-    stn_status status = stni_leaf_add(leaf, whole, moved);
+    stn_status status = leaf->grad ? stni_leaf_add(leaf, whole, moved) : add_to(&leaf->grad, whole, moved);
     stni_tensor_drop(&moved);
     return status;
 }

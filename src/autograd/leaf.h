@@ -45,7 +45,7 @@ stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out);
 /* Forgets both gradients. */
 void stni_leaf_drop_gradients(struct stni_leaf *leaf);
 
-/* Adds to the complete gradient what has been completed. */
+/* Adds to the complete gradient what has been completed, which becomes it where there is none: memory that nobody else changes. */
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient);
 
 /* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. */
