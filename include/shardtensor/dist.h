@@ -12,8 +12,9 @@
  * passes what cannot be, or calls something else than the others, all get the same status and a text that names the
  * rank and what differs; nothing has been moved, and the mesh stays usable. Backward agrees for all of them together.
  * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is 0
- * where all lists meet. By name it is the same, also of attributes that the schema does not have; a rank whose `mesh` is
- * the number of none is refused alone, and its peers wait for it.
+ * where all lists meet. By name it is the same, also of attributes that the schema does not have. A rank that has no mesh
+ * to pass (NULL, another context's, by name the number of none) cannot know who waits for it: it ends the family with the
+ * error that it has kept, and the others get STN_ERR_PEER with that text at once.
  *
  * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over
  * ranks of each rank's own loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention

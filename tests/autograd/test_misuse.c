@@ -111,13 +111,38 @@ static void counts_that_do_not_match(stn_context *context, const stn_mesh *mesh,
     stn_dist_all_to_all(local(context, STN_DTYPE_F64, rank == 0 ? 2 : 0), mesh, 0, sends, receives, STN_GRAD_PER_RANK);
 }
 
+/* Over this rank's column of a grid of 2 x 2; NULL where `axis` is none. */
+static void reduce_column(stn_context *context, stn_tensor *x, int axis)
+{
+    const stn_mesh *grid = test_mesh(context, 2, 2), *column = NULL;
+    stn_mesh_slice(grid, 1, &axis, &column);
+    all_reduce(x, column, STN_SUM);
+}
+
 static void no_such_axis(stn_context *context, const stn_mesh *mesh, int odd)
 {
-    const int axis = odd ? 1 : 0;
-    const stn_mesh *slice = mesh;
+    (void)mesh;
+    reduce_column(context, leaf(context), odd ? 2 : 0);
+}
+
+static void no_mesh(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    all_reduce(leaf(context), odd ? NULL : mesh, STN_SUM);
+}
+
+static void no_mesh_by_name(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    const stn_attr attr = {.name = "mesh", .type = STN_ATTR_INT, .value.i = odd ? 7 : 0}; /* its context's first */
+    stn_tensor *x = leaf(context), *y;
+    (void)mesh;
+    stn_call(context, "dist_all_reduce", 1, &x, 1, &attr, 1, &y);
+}
+
+static void fails_before_it_slices(stn_context *context, const stn_mesh *mesh, int odd)
+{
     stn_tensor *x = leaf(context);
-    stn_mesh_slice(mesh, 1, &axis, &slice);
-    all_reduce(x, slice, STN_SUM);
+    (void)mesh;
+    reduce_column(context, odd ? stn_matmul(x, stn_cat(2, (stn_tensor *[]){x, x}, 0)) : x, 0);
 }
 
 static void not_recorded(stn_context *context, const stn_mesh *mesh, int odd)
@@ -338,7 +363,10 @@ static const struct misuse misuses[] = {
     {"sizes that do not fit", sizes_that_do_not_fit, STN_ERR_SHAPE, "rank 1: dist_all_gather: input has 3 elements", AT_ONCE, USABLE},
     {"counts that do not match", counts_that_do_not_match, STN_ERR_MISMATCH,
      "rank 1: dist_all_to_all: rank 0 sends 1 messages of 2 elements in all, wanted 1 of 3", AT_ONCE, USABLE},
-    {"an axis that the mesh has not", no_such_axis, STN_ERR_ARGUMENT, "rank 1: stn_mesh_slice: axes[0] is 1", AT_ONCE, USABLE},
+    {"an axis that the mesh has not", no_such_axis, STN_ERR_PEER, "rank 1: stn_mesh_slice: axes[0] is 2", AT_ONCE, ABORTED},
+    {"no mesh", no_mesh, STN_ERR_PEER, "rank 1: dist_all_reduce: mesh is NULL", AT_ONCE, ABORTED},
+    {"no mesh by name", no_mesh_by_name, STN_ERR_PEER, "rank 1: dist_all_reduce: mesh got 7", AT_ONCE, ABORTED},
+    {"a failure before a slice is made", fails_before_it_slices, STN_ERR_SHAPE, "rank 1: matmul: ", AT_ONCE, USABLE},
     {"grad mode off", not_recorded, STN_ERR_MISMATCH, "grad mode off", AT_ONCE, USABLE},
     {"a collective more", one_more, STN_ERR_MISMATCH, "rank 1 calls dist_all_gather(", AT_ONCE, USABLE},
     {"a failure before backward", failed_before, STN_ERR_SHAPE, "rank 1: matmul: ", AT_ONCE, USABLE},
@@ -386,6 +414,19 @@ static void expect_usable(stn_context *context, const stn_mesh *mesh)
     CHECK_NEAR(value, 2 * N, 0);
 }
 
+static int is_concerned(const struct misuse *m, int rank)
+{
+    if (m->run == no_such_axis || m->run == fails_before_it_slices) /* of two columns one */
+        return rank % 2 == ODD;
+    return m->run != slice_alone || rank < 2;
+}
+
+/* It keeps its own error, or none. */
+static int knows_by_itself(const struct misuse *m)
+{
+    return m->run == leaves || m->run == fails_on_another_mesh || m->run == no_such_axis || m->run == no_mesh || m->run == no_mesh_by_name;
+}
+
 static stn_status body(stn_context *context, void *arg)
 {
     const struct misuse *m = arg;
@@ -395,9 +436,7 @@ static stn_status body(stn_context *context, void *arg)
     const double start = now();
     m->run(context, mesh, odd);
     const double took = now() - start;
-    const int knows_by_itself = odd && (m->run == leaves || m->run == fails_on_another_mesh);
-    const int is_concerned = (m->run != slice_alone || stn_context_rank(context) < 2) && !knows_by_itself;
-    if (is_concerned)
+    if (is_concerned(m, stn_context_rank(context)) && !(odd && knows_by_itself(m)))
         if (m->when == AT_ONCE || !odd)
             expect_told(context, m, took);
     const stn_status ended = stn_scope_end(context);
@@ -431,7 +470,7 @@ static stn_status elsewhere_body(stn_context *context, void *arg)
     const double start = now();
     run(context, mesh, odd);
     const double took = now() - start;
-    if (!(odd && run == leaves)) {
+    if (!odd || (run != leaves && run != no_mesh)) {
         const stn_status status = stn_context_take_error(context, text, sizeof text);
         CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
         CHECK(strstr(text, "rank 1") != NULL || strstr(text, "a message from rank ") != NULL);
@@ -445,7 +484,7 @@ static stn_status elsewhere_body(stn_context *context, void *arg)
 
 static void ranks_that_are_elsewhere_are_told_at_once(void)
 {
-    static void (*runs[])(stn_context *context, const stn_mesh *mesh, int odd) = {goes_on, goes_on_to_the_next_step, leaves};
+    static void (*runs[])(stn_context *context, const stn_mesh *mesh, int odd) = {goes_on, goes_on_to_the_next_step, leaves, no_mesh};
     const stn_context_options options = {.size = sizeof options, .deadline_seconds = long_deadline};
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
         CHECK_STATUS(test_launch(RANKS, &options, elsewhere_body, &runs[i]), STN_OK);

@@ -155,7 +155,6 @@ stn_status stn_mesh_create(stn_context *context, int ndim, const int *sizes, con
 {
     if (context == NULL)
         return STN_ERR_ARGUMENT;
-    STNI_TRY(context->error.status);
     STNI_TRY(check_sizes(context, ndim, sizes));
     if (names != NULL)
         STNI_TRY(check_names(context, ndim, names));
@@ -236,7 +235,6 @@ stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, con
     if (mesh == NULL || out == NULL)
         return STN_ERR_ARGUMENT;
     stn_context *context = mesh->context;
-    STNI_TRY(context->error.status);
     STNI_TRY(check_axes(mesh, n_axes, axes));
 
     stn_mesh draft = {.context = context, .ndim = n_axes, .size = 1};

@@ -29,6 +29,10 @@ void stni_dist_refused(const stn_op *op, int n_attrs, const stn_attr *attrs)
 {
     const struct stni_shard_tables *tables = &op->context->shard;
     const int64_t number = number_of(n_attrs, attrs);
-    if (op->impl.compose == stni_dist_compose && number >= 0 && number < tables->n_meshes)
+    if (op->impl.compose != stni_dist_compose)
+        return;
+    if (number >= 0 && number < tables->n_meshes)
         stni_dist_agree(tables->meshes[number], op->context->error.status, NULL);
+    else
+        stni_dist_no_mesh(op->context, stn_op_descriptor(op)->name, NULL);
 }

@@ -275,10 +275,13 @@ stn_tensor *stni_dist_call(enum stni_op_index index, stn_tensor *input, const st
                            const struct stni_dist_attrs *given, int n_lists, const struct stni_dist_list *lists)
 {
     const char *collective = stni_op_table[index]->name;
-    if (mesh == NULL || (input != NULL && stn_tensor_context(input) != mesh->context))
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: mesh is %s, wanted one of the input's context", collective,
-                              mesh ? "another context's" : "NULL");
-    stn_context *context = mesh->context;
+    stn_context *context = input != NULL ? stn_tensor_context(input) : mesh != NULL ? mesh->context : NULL;
+    if (context == NULL)
+        return NULL;
+    if (mesh == NULL || context != mesh->context) {
+        stni_dist_no_mesh(context, collective, mesh);
+        return context->error_tensor;
+    }
     struct stni_dist_attrs attrs = *given;
     attrs.mesh = mesh->id;
     stn_tensor *in[INPUTS] = {input}, *out = context->error_tensor;

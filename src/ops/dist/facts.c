@@ -161,3 +161,13 @@ stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct
     const stn_status met = stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, &comm);
     return met == STN_OK ? meet(mesh, comm, status, facts, balance) : met;
 }
+
+stn_status stni_dist_no_mesh(stn_context *context, const char *collective, const stn_mesh *mesh)
+{
+    stni_fail(context, STN_ERR_ARGUMENT, "%s: mesh is %s, wanted one of the input's context", collective,
+              mesh != NULL ? "another context's" : "NULL");
+    const stn_status status = context->error.status;
+    if (context->size > 1 && !context->error_agreed && status != STN_ERR_PEER)
+        stni_context_abort(context, status, context->error.text);
+    return status;
+}

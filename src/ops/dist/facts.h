@@ -42,4 +42,8 @@ static inline void stni_fact_add(struct stni_facts *facts, const char *label, co
  * where `status` is a failure. */
 stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct stni_facts *facts);
 
+/* Of a call whose `mesh` is NULL, another context's, or named by the number of none. The rank cannot know whose ranks wait
+ * for it: it ends the family with what it has kept, unless that has been agreed on. Returns what is kept. */
+stn_status stni_dist_no_mesh(stn_context *context, const char *collective, const stn_mesh *mesh);
+
 #endif
