@@ -111,7 +111,8 @@ STN_API void stn_set_gather_again(stn_context *context, int on);
 STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
 
 /** Called each time a leaf's gradient has become complete: at the end of a backward outside no-sync, also for leaves that only earlier
- *  backwards reached, or in stn_grad_sync; once for all that was added meanwhile. May call ops; a failure is an error of the caller. */
+ *  backwards reached, in stn_grad_sync, or in stn_grad_all_reduce, behind what it joins; once for all that was added meanwhile. May call ops; a
+ *  failure is an error of the caller. */
 typedef stn_status (*stn_grad_hook)(stn_tensor *leaf, void *arg);
 
 /** Adds a hook to a leaf. `destroy(arg)` is called when the leaf dies; may be NULL. Local. @return STN_ERR_STATE, STN_ERR_MEMORY. */

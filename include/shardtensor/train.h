@@ -157,9 +157,13 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
  *  have a gradient of gets one in all, to which the others bring zeros; one that none has stays without. Gradients that
  *  stn_grad_of gave before are left as they were.
  *
+ *  Hooks (stn_add_grad_hook) run behind it, once for each parameter that has a gradient then: they see what was joined, also along an axis of
+ *  one rank. What was pending before is told of once; a backward outside no-sync has told of the group's own gradient. Where a hook fails on
+ *  one rank all return its error, with the gradients joined.
+ *
  *  Placement:  parameters lie on meshes of the group's own, in any layout, or are local; ranks in line hold the same part.
- *  Collective: over `mesh`, ranks outside do nothing. Two agreements of hosts over the mesh, then one all-reduce along the
- *              axis for every 4 MiB of neighbours in the list that have one dtype.
+ *  Collective: over `mesh`, ranks outside do nothing. Two agreements of hosts over the mesh (a third behind hooks), then one
+ *              all-reduce along the axis for every 4 MiB of neighbours in the list that have one dtype.
  *  @param parameters  n leaves that require grad, distinct, in the same order on all ranks.
  *  @param axis        of `mesh`, along which the groups stand.
  *  @param op          STN_SUM, or STN_AVG where each group's loss is the mean over its own samples; added in rank order, in
@@ -167,7 +171,7 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
  *  @return on all ranks the same, before anything is moved: STN_ERR_ARGUMENT (axis, op, a parameter twice), STN_ERR_STATE (no
  *          leaf that requires grad), STN_ERR_LAYOUT (on one mesh with a rank in line, so that backward has joined it, or
  *          on a mesh that this rank is outside of), STN_ERR_MISMATCH (lists, dtypes, shapes or parts differ). STN_ERR_MEMORY,
- *          STN_ERR_COMM.
+ *          STN_ERR_COMM. Afterwards: STN_ERR_CALLBACK, or what a hook's op returned.
  *  Source: Li et al., PyTorch Distributed: experiences on accelerating data parallel training, VLDB 2020, for buckets. */
 STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_mesh *mesh, int axis, stn_reduce_op op);
 

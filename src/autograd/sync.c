@@ -60,17 +60,30 @@ static stn_status leaf_of(stn_context *context, stn_tensor *tensor, int i, struc
     return *out ? STN_OK : stni_fail(context, STN_ERR_STATE, "stn_grad_sync: leaves[%d] is no leaf that requires grad", i);
 }
 
-static stn_status sync_and_tell(stn_context *context, int n, struct stni_leaf *const *leaves)
+static stn_status complete(stn_context *context, int n, struct stni_leaf *const *leaves)
 {
     struct stni_reducer reducer = {.context = context};
-    STNI_TRY(stni_leaves_sync(&reducer, n, leaves));
+    return stni_leaves_sync(&reducer, n, leaves);
+}
+
+static stn_status tell(stn_context *context, int n, struct stni_leaf *const *leaves)
+{
+    (void)context;
     for (int i = 0; i < n; i++)
         STNI_TRY(stni_leaf_tell(leaves[i]));
     return STN_OK;
 }
 
+static stn_status complete_and_tell(stn_context *context, int n, struct stni_leaf *const *leaves)
+{
+    STNI_TRY(complete(context, n, leaves));
+    return tell(context, n, leaves);
+}
+
+typedef stn_status action(stn_context *context, int n, struct stni_leaf *const *leaves);
+
 /* The frame is that of a backward: hooks run in it. */
-static stn_status sync_framed(stn_context *context, int n, struct stni_leaf *const *leaves)
+static stn_status run_framed(stn_context *context, action *run, int n, struct stni_leaf *const *leaves)
 {
     struct stni_thread_state guard = stni_thread_state_clear();
     struct stni_error failure = {.status = STN_OK}, *outer = context->tape->hook_failure;
@@ -78,7 +91,7 @@ static stn_status sync_framed(stn_context *context, int n, struct stni_leaf *con
     context->no_grad++;
     context->busy++;
     stni_scope_enter(context);
-    stn_status status = sync_and_tell(context, n, leaves);
+    stn_status status = run(context, n, leaves);
     if (status == STN_OK && failure.status != STN_OK)
         status = stni_fail(context, failure.status, "%s", failure.text);
     context->tape->hook_failure = outer;
@@ -92,10 +105,8 @@ static stn_status sync_framed(stn_context *context, int n, struct stni_leaf *con
     return status;
 }
 
-stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves)
+static stn_status run_on(stn_context *context, action *run, int n, stn_tensor *const *leaves)
 {
-    if (!context || n < 0 || (n > 0 && !leaves))
-        return STN_ERR_ARGUMENT;
     if (context->error.status != STN_OK)
         return context->error.status;
     struct stni_leaf **list = stni_malloc((size_t)(n + 1) * sizeof *list);
@@ -105,7 +116,24 @@ stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves)
     for (int i = 0; i < n && status == STN_OK; i++)
         status = leaf_of(context, leaves[i], i, &list[i]);
     if (status == STN_OK)
-        status = sync_framed(context, n, list);
+        status = run_framed(context, run, n, list);
     stni_free(list);
     return status;
+}
+
+stn_status stni_grad_complete(stn_context *context, int n, stn_tensor *const *leaves)
+{
+    return run_on(context, complete, n, leaves);
+}
+
+stn_status stni_grad_tell(stn_context *context, int n, stn_tensor *const *leaves)
+{
+    return run_on(context, tell, n, leaves);
+}
+
+stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves)
+{
+    if (!context || n < 0 || (n > 0 && !leaves))
+        return STN_ERR_ARGUMENT;
+    return run_on(context, complete_and_tell, n, leaves);
 }

@@ -2,6 +2,7 @@
  * else. Two agreements of hosts (what is called; what each rank holds), then one all-reduce per bucket. */
 #include "autograd/bucket.h"
 #include "autograd/captured_gradients.h"
+#include "autograd/sync.h"
 #include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "train/joining.h"
@@ -9,11 +10,11 @@
 #include <shardtensor/train.h>
 
 /* j->words[i]: whether any rank has a gradient of parameter i. */
-static stn_status find_gradients(const struct stni_joining *j, int same)
+static stn_status find_gradients(const struct stni_joining *j)
 {
     for (int i = 0; i < j->n; i++)
         j->words[i] = stni_joining_has_gradient(j, i);
-    return same ? STN_OK : stni_joining_agree(j, j->n);
+    return j->same_gradients ? STN_OK : stni_joining_agree(j, j->n);
 }
 
 /* The reduction */
@@ -80,14 +81,25 @@ static stn_status reduce_all(const struct stni_joining *j, struct stni_bucket_it
     return status;
 }
 
-static stn_status join(const struct stni_joining *j, struct stni_bucket_item *items)
+/* A gradient that has been joined is complete anew. A hook may fail on one rank alone. */
+static stn_status tell_hooks(const struct stni_joining *j)
 {
-    int same_gradients = 1;
+    const struct stni_facts facts = stni_joining_facts(j);
+    for (int i = 0; i < j->n; i++)
+        j->parameters[i]->leaf->due |= j->words[i] && j->parameters[i]->leaf->hooks;
+    const stn_status status = stni_grad_tell(j->context, j->n, j->parameters);
+    return j->has_hooks ? stni_dist_agree(j->mesh, status, &facts) : status;
+}
+
+static stn_status join(struct stni_joining *j, struct stni_bucket_item *items)
+{
     if (j->mesh->size > 1)
-        STNI_TRY(stni_joining_compare(j, &same_gradients));
-    STNI_TRY(stn_grad_sync(j->context, j->n, j->parameters));
-    STNI_TRY(find_gradients(j, same_gradients));
-    return j->mesh->sizes[j->axis] > 1 ? reduce_all(j, items) : STN_OK;
+        STNI_TRY(stni_joining_compare(j));
+    STNI_TRY(stni_grad_complete(j->context, j->n, j->parameters));
+    STNI_TRY(find_gradients(j));
+    if (j->mesh->sizes[j->axis] > 1)
+        STNI_TRY(reduce_all(j, items));
+    return tell_hooks(j);
 }
 
 static stn_status run(struct stni_joining *j)
@@ -109,7 +121,8 @@ stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_m
 {
     if (!mesh)
         return STN_ERR_ARGUMENT;
-    struct stni_joining j = {.context = mesh->context, .mesh = mesh, .axis = axis, .n = n, .op = op, .parameters = parameters};
+    struct stni_joining j = {.context = mesh->context, .mesh = mesh, .axis = axis, .n = n, .op = op, .parameters = parameters,
+                             .same_gradients = 1};
     if (!mesh->member)
         return mesh->context->error.status;
     const stn_status mine = stni_joining_check(&j);

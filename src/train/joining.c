@@ -169,10 +169,18 @@ static stn_status compare_parts(const struct stni_joining *j, const int64_t *par
     return STN_OK;
 }
 
-enum { WHOLE, MINUS_WHOLE, GRADIENTS, MINUS_GRADIENTS, PARTS };
+enum { WHOLE, MINUS_WHOLE, GRADIENTS, MINUS_GRADIENTS, HOOKS, PARTS };
 static_assert((int)PARTS == (int)STNI_JOINING_WORDS, "room for them");
 
-stn_status stni_joining_compare(const struct stni_joining *j, int *same_gradients)
+static int has_hooks(const struct stni_joining *j)
+{
+    int found = 0;
+    for (int i = 0; i < j->n && !found; i++)
+        found = j->parameters[i]->leaf->hooks != NULL;
+    return found;
+}
+
+stn_status stni_joining_compare(struct stni_joining *j)
 {
     const int p = j->mesh->size, me = stni_mesh_position(j->mesh, j->context->rank);
     int64_t *w = j->words;
@@ -180,10 +188,12 @@ stn_status stni_joining_compare(const struct stni_joining *j, int *same_gradient
     w[MINUS_WHOLE] = -w[WHOLE];
     w[GRADIENTS] = hash_of(j, hash_gradient);
     w[MINUS_GRADIENTS] = -w[GRADIENTS];
+    w[HOOKS] = has_hooks(j);
     for (int i = 0; i < p; i++)
         w[PARTS + i] = i == me ? hash_of(j, hash_part) : -1;
     STNI_TRY(stni_joining_agree(j, PARTS + p));
-    *same_gradients = w[GRADIENTS] == -w[MINUS_GRADIENTS];
+    j->same_gradients = w[GRADIENTS] == -w[MINUS_GRADIENTS];
+    j->has_hooks = (int)w[HOOKS];
     if (w[WHOLE] != -w[MINUS_WHOLE])
         return name_difference(j);
     return compare_parts(j, w + PARTS);

@@ -238,6 +238,98 @@ static void a_gradient_that_one_group_has_is_joined_with_zeros(void)
     test_ranks(4, absent_body, NULL);
 }
 
+/* Hooks */
+
+struct heard {
+    int calls, fails;
+    double first; /* element 0 of the gradient at the last call */
+};
+
+static stn_status hear(stn_tensor *leaf, void *arg)
+{
+    struct heard *heard = arg;
+    double values[2];
+    read_grad(leaf, values, 2);
+    heard->first = values[0];
+    heard->calls++;
+    return heard->fails ? STN_ERR_IO : STN_OK;
+}
+
+static void expect_heard(const struct heard *heard, int calls, double first)
+{
+    CHECK_I64(heard->calls, calls);
+    CHECK_NEAR(heard->first, first, 0);
+}
+
+/* Groups of one column each: gradients g + 1 of the group g, and 8 where group 1 alone has one. A backward outside no-sync completes the group's
+ * own, and the call what is joined; a parameter without a gradient is not told of. */
+static stn_status hooks_body(stn_context *context, void *arg)
+{
+    const int no_sync = *(const int *)arg, groups = stn_context_size(context) / 2;
+    const stn_mesh *grid = test_mesh(context, groups, 2), *own = slice_of(grid, 1);
+    const int group = stn_mesh_coordinate(grid, 0);
+    const stn_placement place = stn_replicate(), rows = stn_shard(0);
+    const int64_t n = 2;
+    struct heard heard[3] = {{0, 0, 0}};
+    stn_tensor *list[3];
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, own, &rows, STN_DTYPE_F64, 1, &n, NULL, bias);
+    for (int i = 0; i < 3; i++) {
+        list[i] = parameter(context, own, &place, 1, &n, bias);
+        CHECK_STATUS(stn_add_grad_hook(list[i], hear, &heard[i], NULL), STN_OK);
+    }
+    if (no_sync)
+        stn_no_sync_begin(context);
+    CHECK_STATUS(stn_backward(stn_sum(stn_mul(list[0], stn_mul_number(x, group + 1)), 0, NULL, 0)), STN_OK);
+    if (group == 1)
+        CHECK_STATUS(stn_backward(stn_sum(stn_mul(list[1], stn_mul_number(x, 8)), 0, NULL, 0)), STN_OK);
+    if (no_sync)
+        stn_no_sync_end(context);
+    expect_heard(&heard[0], !no_sync, no_sync ? 0 : bias(0) * (group + 1));
+    CHECK_STATUS(stn_grad_all_reduce(3, list, grid, 0, STN_SUM), STN_OK);
+    expect_heard(&heard[0], no_sync ? 1 : 2, bias(0) * (groups == 2 ? 3 : 1));
+    if (groups == 2)
+        expect_heard(&heard[1], no_sync || group == 0 ? 1 : 2, bias(0) * 8);
+    CHECK_I64(heard[2].calls, 0);
+    return stn_scope_end(context);
+}
+
+static void hooks_are_told_of_what_was_joined(void)
+{
+    for (int ranks = 2; ranks <= 4; ranks += 2)
+        for (int no_sync = 0; no_sync < 2; no_sync++)
+            test_ranks(ranks, hooks_body, &no_sync);
+}
+
+/* Gradients are joined then, and the mesh is usable. */
+static stn_status failing_hook_body(stn_context *context, void *arg)
+{
+    const stn_mesh *grid = test_mesh(context, 2, 2), *own = slice_of(grid, 1);
+    const stn_placement place = stn_replicate();
+    const int64_t n = 2;
+    struct heard heard = {.fails = 0};
+    double got[2];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *w = parameter(context, own, &place, 1, &n, bias);
+    CHECK_STATUS(stn_add_grad_hook(w, hear, &heard, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(stn_sum(w, 0, NULL, 0)), STN_OK);
+    heard.fails = stn_context_rank(context) == 1;
+    CHECK_STATUS(stn_grad_all_reduce(1, &w, grid, 0, STN_SUM), STN_ERR_CALLBACK);
+    CHECK_ERROR_PART(context, STN_ERR_CALLBACK, "rank 1: a gradient hook returned");
+    read_grad(w, got, n);
+    CHECK_NEAR(got[0], 2, 0);
+    heard.fails = 0;
+    CHECK_STATUS(stn_grad_all_reduce(1, &w, grid, 0, STN_SUM), STN_OK);
+    expect_heard(&heard, 3, 4);
+    return stn_scope_end(context);
+}
+
+static void a_hook_that_fails_on_one_rank_fails_the_call_on_all(void)
+{
+    test_ranks(4, failing_hook_body, NULL);
+}
+
 /* What one rank passes wrong, or otherwise */
 
 enum fault { AXIS, OP, LIST, NO_LEAF, TWICE, JOINED, OUTSIDE, COUNT, DTYPE, SHAPE, PART, FAILED, N_FAULTS };
@@ -355,6 +447,8 @@ int main(int argc, char **argv)
         {"replicas_of_the_groups_stay_the_same_bits", replicas_of_the_groups_stay_the_same_bits},
         {"neighbours_of_one_dtype_share_a_collective", neighbours_of_one_dtype_share_a_collective},
         {"a_gradient_that_one_group_has_is_joined_with_zeros", a_gradient_that_one_group_has_is_joined_with_zeros},
+        {"hooks_are_told_of_what_was_joined", hooks_are_told_of_what_was_joined},
+        {"a_hook_that_fails_on_one_rank_fails_the_call_on_all", a_hook_that_fails_on_one_rank_fails_the_call_on_all},
         {"all_ranks_refuse_what_one_passes_wrong", all_ranks_refuse_what_one_passes_wrong},
         {"ranks_outside_keep_their_gradients", ranks_outside_keep_their_gradients},
     };
