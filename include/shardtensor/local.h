@@ -158,9 +158,10 @@ typedef struct stn_local_map_options {
  *
  * Shapes:     out[k] has out_specs[k], or the shape that the ranks' outputs make up.
  * Placement:  inputs as declared; a pending reduction only of inputs that do not require grad.
- * Collective: over the mesh: every rank of the world makes the call, those outside run no function. The ranks agree
- *             once, host to host, when the function has returned, and once more in backward: where it failed on one,
- *             all return its status with its text and rank, and the mesh stays usable. A function that communicates (by
+ * Collective: over the mesh: every rank of the world makes the call, those outside run no function. The ranks agree,
+ *             host to host, before inputs move, where any does, when the function has returned, and in backward: what
+ *             one of them passes wrong or meets, an earlier failure too, all return with its text and rank, and the
+ *             mesh stays usable. A function that communicates (by
  *             stn_mesh_axes_comm on the context's queue, or by dist.h where the mesh has all ranks of the world) fails
  *             on every rank or before its first collective, else its peers wait for the deadline.
  * Gradient:   by `backward`, else through the ops of the function. An input that requires grad, and no output that

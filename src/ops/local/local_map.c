@@ -87,8 +87,6 @@ static stn_status call_function(struct stni_map *m)
 static stn_status run_function(struct stni_map *m)
 {
     const int no_grad = m->options->backward != NULL;
-    if (!m->mesh->member)
-        return STN_OK;
     struct stni_thread_state guard = stni_thread_state_clear();
     m->context->no_grad += no_grad;
     stni_scope_enter(m->context);
@@ -96,7 +94,7 @@ static stn_status run_function(struct stni_map *m)
     stni_scope_leave(m->context);
     m->context->no_grad -= no_grad;
     stni_thread_state_restore(guard);
-    return stni_map_agree(m->mesh, status, "local_map", histories(m));
+    return status;
 }
 
 /* The layout of output k. Sizes that only the ranks know are gathered, of a handle without history. */
@@ -163,15 +161,36 @@ static int gathers(const struct stni_map *m)
     return 0;
 }
 
-/* Where sizes are gathered, ranks outside of the mesh have to learn that the function failed, too. */
-static stn_status run(struct stni_map *m, stn_tensor *holder, stn_tensor **out)
+static int moves(const struct stni_map *m)
 {
-    STNI_TRY(stni_map_check(m));
-    STNI_TRY(take_inputs(m));
-    stn_status status = run_function(m);
-    if (gathers(m) && m->mesh->size < m->context->size)
-        status = stn_agree(m->context, status, NULL);
-    return status == STN_OK ? give_outputs(m, holder, out) : status;
+    for (int i = 0; i < m->n_in; i++)
+        if (m->want[i] && (m->want[i] != m->in[i]->spec || stni_map_halo(m, i)))
+            return 1;
+    return 0;
+}
+
+/* The ranks agree before inputs move, if any does, and when the function has returned. One that fails earlier comes to the
+ * first of the two that the others come to. */
+static stn_status run_on_chunks(struct stni_map *m, stn_status status)
+{
+    if (status == STN_OK)
+        status = stni_map_check(m);
+    if (status != STN_OK || moves(m))
+        STNI_TRY(stni_map_agree(m->mesh, status, "local_map", 0));
+    status = take_inputs(m);
+    if (status == STN_OK && m->mesh->member)
+        status = run_function(m);
+    return stni_map_agree(m->mesh, status, "local_map", histories(m));
+}
+
+/* Where sizes are gathered, ranks outside of the mesh have to learn of a failure, too. */
+static stn_status run(struct stni_map *m, stn_status status)
+{
+    const stn_context *context = m->context;
+    status = run_on_chunks(m, status);
+    if (!gathers(m) || m->mesh->size == context->size)
+        return status;
+    return stn_agree(m->context, status, context->error.status != STN_OK ? context->error.text : NULL);
 }
 
 /* Hands out all outputs, or none. */
@@ -201,19 +220,20 @@ static int is_bad(const stn_local_map_options *map, int n_in, stn_tensor *const 
 }
 
 /* Where there is no mesh there may be a context all the same. */
-static stn_status refuse(int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+static stn_status refuse(const stn_mesh *mesh, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
 {
-    stn_context *context = NULL;
+    stn_context *context = mesh ? mesh->context : NULL;
     for (int i = 0; in && !context && i < n_in; i++)
         context = in[i] ? in[i]->context : NULL;
     for (int k = 0; out && k < n_out; k++)
         out[k] = context ? context->error_tensor : NULL;
     if (!context)
         return STN_ERR_ARGUMENT;
-    return stni_fail(context, STN_ERR_ARGUMENT,
-                     "local_map: got %d inputs and %d outputs, wanted options of this version, at most %d and %d of "
-                     "them, and a mesh: of the options, or of an input",
-                     n_in, n_out, STN_MAX_INPUTS - 1, STN_MAX_OUTPUTS);
+    stni_fail(context, STN_ERR_ARGUMENT,
+              "local_map: got %d inputs and %d outputs, wanted options of this version, at most %d and %d of "
+              "them, and a mesh: of the options, or of an input",
+              n_in, n_out, STN_MAX_INPUTS - 1, STN_MAX_OUTPUTS);
+    return mesh ? stni_map_agree(mesh, context->error.status, "local_map", 0) : context->error.status;
 }
 
 static void give_up(const stn_local_map_options *map)
@@ -227,22 +247,23 @@ stn_status stn_local_map(const stn_local_map_options *options, int n_in, stn_ten
 {
     struct stni_map m = {.options = options, .n_in = n_in, .n_out = n_out, .in = in};
     stn_tensor *holder = NULL, *given[STN_MAX_OUTPUTS] = {0};
-    m.mesh = is_bad(options, n_in, in, n_out, out) ? NULL : stni_map_mesh(options, n_in, in);
-    if (!m.mesh) {
+    m.mesh = stni_map_mesh(options, n_in, in);
+    if (!m.mesh || is_bad(options, n_in, in, n_out, out)) {
         give_up(options);
-        return refuse(n_in, in, n_out, out);
+        return refuse(m.mesh, n_in, in, n_out, out);
     }
     m.context = m.mesh->context;
     if (stni_action_begin(m.context) != STN_OK) {
+        run(&m, m.context->error.status);
         give_up(options);
         for (int k = 0; k < n_out; k++)
             out[k] = m.context->error_tensor;
         return m.context->error.status;
     }
     m.needs = stni_needs_grad(m.context, n_in, in);
-    stn_status status = stni_map_holder_create(m.context, options, m.mesh, &holder);
+    stn_status status = run(&m, stni_map_holder_create(m.context, options, m.mesh, &holder));
     if (status == STN_OK)
-        status = run(&m, holder, given);
+        status = give_outputs(&m, holder, given);
     fini(&m);
     stni_tensor_drop(&holder);
     return finish(&m, status, given, out);

@@ -1,16 +1,22 @@
 /* What is wrong with the arguments of a local_map. */
+#include "autograd/tape.h"
 #include "ops/local/halo_pad.h"
 #include "ops/local/map.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static const stn_mesh *mesh_of(const stn_tensor *t)
+{
+    return stni_is_error(t) ? stni_tape_failed_mesh(t->context) : t->spec->layout.mesh;
+}
+
 const stn_mesh *stni_map_mesh(const stn_local_map_options *options, int n_in, stn_tensor *const *in)
 {
-    const stn_mesh *mesh = options->mesh;
-    for (int i = 0; !mesh && i < n_in; i++)
-        if (in[i] && !stni_is_error(in[i]))
-            mesh = in[i]->spec->layout.mesh;
+    const stn_mesh *mesh = options && options->size == sizeof *options ? options->mesh : NULL;
+    for (int i = 0; in && !mesh && i < n_in; i++)
+        if (in[i])
+            mesh = mesh_of(in[i]);
     return mesh;
 }
 

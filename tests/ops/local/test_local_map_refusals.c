@@ -164,6 +164,91 @@ static void what_cannot_be_is_refused_on_every_rank(void)
     test_ranks(2, refused_body, NULL);
 }
 
+/* What rank 1 alone meets before the function runs */
+
+enum lone { ERROR_INPUT, FAILED_BEFORE, FAILED_WITHOUT_A_MESH, NO_FUNCTION, BAD_SIZE, NEEDS_GRAD, NOTHING };
+
+static const struct {
+    stn_status status;
+    const char *text;
+} lone_texts[NOTHING] = {
+    [ERROR_INPUT] = {STN_ERR_ARGUMENT, "rank 1: local_map: in[0] is what an earlier failure returned"},
+    [FAILED_BEFORE] = {STN_ERR_SHAPE, "rank 1: add: "},
+    [FAILED_WITHOUT_A_MESH] = {STN_ERR_SHAPE, "rank 1: add: "},
+    [NO_FUNCTION] = {STN_ERR_ARGUMENT, "rank 1: local_map: function got NULL"},
+    [BAD_SIZE] = {STN_ERR_ARGUMENT, "rank 1: local_map: got 1 inputs and 1 outputs, wanted options of this version"},
+    [NEEDS_GRAD] = {STN_ERR_ARGUMENT, "rank 1: local_map: in[0] is a local tensor that requires grad"},
+};
+
+static stn_tensor *local_of(stn_context *context, int64_t n)
+{
+    return test_tensor(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, test_value);
+}
+
+static stn_tensor *lone_input(stn_context *context, stn_tensor *x, enum lone fault)
+{
+    if (fault == NEEDS_GRAD) {
+        stn_tensor *leaf = local_of(context, 2);
+        CHECK_STATUS(stn_set_requires_grad(leaf, 1), STN_OK);
+        return leaf;
+    }
+    if (fault > FAILED_WITHOUT_A_MESH)
+        return x;
+    stn_tensor *bad = stn_add(local_of(context, 2), local_of(context, 3));
+    if (fault == ERROR_INPUT)
+        stn_context_take_error(context, NULL, 0);
+    return fault == FAILED_WITHOUT_A_MESH ? stn_from_local(bad, stn_tensor_spec(x), STN_GRAD_PER_RANK) : bad;
+}
+
+/* `moves`: inputs are brought to every rank before the function runs; the outputs' sizes are gathered where `gathers`. */
+struct lone_case {
+    int members, moves, gathers;
+};
+
+static void call_with(stn_context *context, const struct lone_case *c, enum lone kind)
+{
+    const enum lone fault = stn_context_rank(context) == 1 ? kind : NOTHING;
+    const stn_placement rows = stn_shard(0), whole = stn_replicate(), *const in[] = {&whole}, *const out[] = {c->moves ? &whole : &rows};
+    const stn_mesh *mesh = test_mesh(context, c->members, 0);
+    stn_tensor *x = stn_detach(sharded(context, c->members, 5)), *y;
+    const stn_spec *spec = c->moves ? stn_tensor_spec(stn_redistribute_to(x, &whole)) : stn_tensor_spec(x);
+    stn_tensor *given = lone_input(context, x, fault);
+    const stn_local_map_options map = {.size = fault == BAD_SIZE ? 1 : sizeof map,
+                                       .mesh = kind == FAILED_WITHOUT_A_MESH ? NULL : mesh,
+                                       .function = fault == NO_FUNCTION ? NULL : by_one_op,
+                                       .in_placements = c->moves && fault != NEEDS_GRAD ? in : NULL,
+                                       .out_specs = c->gathers ? NULL : &spec,
+                                       .out_placements = c->gathers ? out : NULL};
+    const stn_status status = stn_local_map(&map, 1, &given, 1, &y);
+    if (kind == NOTHING) {
+        CHECK_STATUS(status, STN_OK);
+        return;
+    }
+    CHECK_STATUS(status, lone_texts[kind].status);
+    CHECK(stn_tensor_is_error(y));
+    CHECK_ERROR_PART(context, lone_texts[kind].status, lone_texts[kind].text);
+}
+
+static stn_status lone_body(stn_context *context, void *arg)
+{
+    const struct lone_case *c = arg;
+    for (int kind = 0; kind <= NOTHING; kind++) {
+        stn_scope_begin(context);
+        if (kind != BAD_SIZE || !c->gathers) /* without options nobody knows that ranks outside of the mesh wait */
+            call_with(context, c, (enum lone)kind);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void what_one_rank_meets_before_the_function_is_everybodys(void)
+{
+    static const struct lone_case cases[] = {{3, 0, 0}, {3, 1, 0}, {2, 0, 1}, {2, 1, 1}};
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = 20};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CHECK_STATUS(test_launch(3, &options, lone_body, (void *)&cases[i]), STN_OK);
+}
+
 /* y = x^2 by a backward of ops: d2y/dx2 = 2; one that does not say so is refused. */
 static stn_status second_body(stn_context *context, void *arg)
 {
@@ -198,6 +283,7 @@ int main(int argc, char **argv)
         {"a_failure_on_one_rank_is_everybodys_and_the_mesh_stays_usable",
          a_failure_on_one_rank_is_everybodys_and_the_mesh_stays_usable},
         {"what_cannot_be_is_refused_on_every_rank", what_cannot_be_is_refused_on_every_rank},
+        {"what_one_rank_meets_before_the_function_is_everybodys", what_one_rank_meets_before_the_function_is_everybodys},
         {"a_backward_of_ops_is_differentiated_again", a_backward_of_ops_is_differentiated_again},
     };
     return TEST_MAIN(argc, argv, cases);
