@@ -119,8 +119,9 @@ static stn_status run(struct stni_joining *j)
 
 stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_mesh *mesh, int axis, stn_reduce_op op)
 {
+    const stn_tensor *any = n > 0 && parameters ? parameters[0] : NULL;
     if (!mesh)
-        return STN_ERR_ARGUMENT;
+        return any ? stni_dist_no_mesh(any->context, "grad_all_reduce", NULL) : STN_ERR_ARGUMENT;
     struct stni_joining j = {.context = mesh->context, .mesh = mesh, .axis = axis, .n = n, .op = op, .parameters = parameters,
                              .same_gradients = 1};
     if (!mesh->member)

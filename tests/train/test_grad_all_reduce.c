@@ -417,6 +417,26 @@ static void all_ranks_refuse_what_one_passes_wrong(void)
     test_ranks(4, refusal_body, NULL);
 }
 
+static stn_status no_mesh_body(stn_context *context, void *arg)
+{
+    const int odd = stn_context_rank(context) == 1;
+    const int64_t n = 2;
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *w = parameter(context, NULL, NULL, 1, &n, bias);
+    CHECK_STATUS(stn_grad_all_reduce(1, &w, odd ? NULL : mesh, 0, STN_SUM), odd ? STN_ERR_ARGUMENT : STN_ERR_PEER);
+    CHECK_ERROR_PART(context, odd ? STN_ERR_ARGUMENT : STN_ERR_PEER, odd ? "grad_all_reduce: mesh is NULL" : "rank 1: grad_all_reduce: mesh is NULL");
+    stn_scope_end(context);
+    return STN_OK;
+}
+
+static void a_rank_without_a_mesh_says_so(void)
+{
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = 60};
+    test_launch(2, &options, no_mesh_body, NULL);
+}
+
 /* Ranks outside of the mesh neither wait nor are needed. */
 static stn_status outside_body(stn_context *context, void *arg)
 {
@@ -450,6 +470,7 @@ int main(int argc, char **argv)
         {"hooks_are_told_of_what_was_joined", hooks_are_told_of_what_was_joined},
         {"a_hook_that_fails_on_one_rank_fails_the_call_on_all", a_hook_that_fails_on_one_rank_fails_the_call_on_all},
         {"all_ranks_refuse_what_one_passes_wrong", all_ranks_refuse_what_one_passes_wrong},
+        {"a_rank_without_a_mesh_says_so", a_rank_without_a_mesh_says_so},
         {"ranks_outside_keep_their_gradients", ranks_outside_keep_their_gradients},
     };
     return TEST_MAIN(argc, argv, cases);

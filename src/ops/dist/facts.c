@@ -164,7 +164,7 @@ stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct
 
 stn_status stni_dist_no_mesh(stn_context *context, const char *collective, const stn_mesh *mesh)
 {
-    stni_fail(context, STN_ERR_ARGUMENT, "%s: mesh is %s, wanted one of the input's context", collective,
+    stni_fail(context, STN_ERR_ARGUMENT, "%s: mesh is %s, wanted one of the tensor's context", collective,
               mesh != NULL ? "another context's" : "NULL");
     const stn_status status = context->error.status;
     if (context->size > 1 && !context->error_agreed && status != STN_ERR_PEER)

@@ -82,18 +82,19 @@ stn_status stni_plain_begin(struct stni_plain *p, int gives, int gets, int from_
     return gets ? check_written(p) : STN_OK;
 }
 
-stn_status stni_plain_enter(struct stni_plain *p, const char *name, const stn_mesh *mesh, stn_dist_request **request)
+stn_status stni_plain_enter(struct stni_plain *p)
 {
-    if (mesh == NULL)
-        return STN_ERR_ARGUMENT;
-    *p = (struct stni_plain){
-        .name = name, .context = mesh->context, .mesh = mesh, .me = -1, .request = request, .facts = {.collective = name}};
-    if (mesh->member)
-        p->me = stni_mesh_position(mesh, mesh->context->rank);
-    if (request == NULL)
+    const stn_tensor *any = p->in != NULL ? p->in : p->out;
+    if (p->request != NULL)
+        *p->request = NULL;
+    if (p->mesh == NULL)
+        return any != NULL ? stni_dist_no_mesh(any->context, p->name, NULL) : STN_ERR_ARGUMENT;
+    p->context = p->mesh->context;
+    p->me = p->mesh->member ? stni_mesh_position(p->mesh, p->context->rank) : -1;
+    p->facts.collective = p->name;
+    if (p->request == NULL)
         return STN_OK;
-    *request = NULL;
-    return stni_context_not_captured(mesh->context, name, "where nothing goes beside the caller: pass NULL for the request");
+    return stni_context_not_captured(p->context, p->name, "where nothing goes beside the caller: pass NULL for the request");
 }
 
 static void drop_overlap(struct stni_plain_overlap *overlap)
@@ -244,9 +245,8 @@ stn_status stni_plain_check_root(struct stni_plain *p, int root)
 stn_status stn_dist_all_reduce_in_place(stn_tensor *tensor, const stn_mesh *mesh, stn_reduce_op op,
                                         stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_all_reduce_in_place", mesh, request));
-    p.in = p.out = tensor;
+    struct stni_plain p = {.name = "dist_all_reduce_in_place", .mesh = mesh, .in = tensor, .out = tensor, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     stn_status status = stni_plain_begin(&p, 1, 1, 0);
     if (status == STN_OK)
         status = stni_plain_check_op(&p, op);
@@ -259,9 +259,8 @@ stn_status stn_dist_all_reduce_in_place(stn_tensor *tensor, const stn_mesh *mesh
 
 stn_status stn_dist_broadcast_in_place(stn_tensor *tensor, const stn_mesh *mesh, int root, stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_broadcast_in_place", mesh, request));
-    p.in = p.out = tensor;
+    struct stni_plain p = {.name = "dist_broadcast_in_place", .mesh = mesh, .in = tensor, .out = tensor, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     stn_status status = stni_plain_begin(&p, 1, 1, 0);
     if (status == STN_OK)
         status = stni_plain_check_root(&p, root);

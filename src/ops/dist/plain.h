@@ -42,11 +42,11 @@ struct stni_plain {
     struct stni_plain_overlap overlap; /* owned */
 };
 
-/* @return STN_ERR_ARGUMENT without a mesh, whose context would keep a text. */
-stn_status stni_plain_enter(struct stni_plain *p, const char *name, const stn_mesh *mesh, stn_dist_request **request);
+/* Once p has name, mesh, tensors and request as the caller passed them. Without a mesh the context of a tensor keeps an error
+ * (stni_dist_no_mesh). */
+stn_status stni_plain_enter(struct stni_plain *p);
 
-/* Takes the tensors that this rank gives and gets, once p->in and p->out are what the caller passed; with `gives` or
- * `gets` 0 it is not looked at. Adds their facts, from that dim on. */
+/* Takes the tensors that this rank gives and gets; with `gives` or `gets` 0 it is not looked at. Adds their facts, from that dim on. */
 stn_status stni_plain_begin(struct stni_plain *p, int gives, int gets, int from_dim);
 
 /* The op and the root, as all ranks name them. */

@@ -169,11 +169,9 @@ static stn_status plan_exchange(struct moves *m, const stn_dist_messages *messag
 stn_status stn_dist_exchange_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                   const stn_dist_messages *messages, stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_exchange_into", mesh, request));
+    struct stni_plain p = {.name = "dist_exchange_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     struct moves m = {.p = &p, .adds = 1};
-    p.in = input;
-    p.out = result;
     return run(&m, plan_exchange(&m, messages));
 }
 
@@ -239,10 +237,8 @@ static stn_status plan_halo(struct moves *m, const int64_t *sizes, const stn_dis
 stn_status stn_dist_halo_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, const int64_t *sizes,
                               const stn_dist_margin *margin, stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_halo_into", mesh, request));
+    struct stni_plain p = {.name = "dist_halo_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     struct moves m = {.p = &p};
-    p.in = input;
-    p.out = result;
     return run(&m, plan_halo(&m, sizes, margin));
 }

@@ -139,10 +139,8 @@ static stn_status plan_all_gather(struct stni_plain *p, const int64_t *sizes)
 stn_status stn_dist_all_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, const int64_t *sizes,
                                     stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_all_gather_into", mesh, request));
-    p.in = input;
-    p.out = result;
+    struct stni_plain p = {.name = "dist_all_gather_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_all_gather(&p, sizes));
     if (status != STN_OK || p.comm == NULL)
         return stni_plain_leave(&p, status);
@@ -169,10 +167,8 @@ static stn_status plan_gather(struct stni_plain *p, const int64_t *sizes, int ro
 stn_status stn_dist_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, const int64_t *sizes,
                                 int root, stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_gather_into", mesh, request));
-    p.in = input;
-    p.out = result;
+    struct stni_plain p = {.name = "dist_gather_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_gather(&p, sizes, root));
     if (status != STN_OK || p.comm == NULL)
         return stni_plain_leave(&p, status);
@@ -201,10 +197,8 @@ static stn_status plan_reduce(struct stni_plain *p, stn_reduce_op op, int root)
 stn_status stn_dist_reduce_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op, int root,
                                 stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_reduce_into", mesh, request));
-    p.in = input;
-    p.out = result;
+    struct stni_plain p = {.name = "dist_reduce_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_reduce(&p, op, root));
     if (status != STN_OK || p.comm == NULL)
         return stni_plain_leave(&p, status);
@@ -227,10 +221,8 @@ static stn_status plan_reduce_scatter(struct stni_plain *p, const int64_t *sizes
 stn_status stn_dist_reduce_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                         const int64_t *sizes, stn_reduce_op op, stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_reduce_scatter_into", mesh, request));
-    p.in = input;
-    p.out = result;
+    struct stni_plain p = {.name = "dist_reduce_scatter_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_reduce_scatter(&p, sizes, op));
     if (status != STN_OK || p.comm == NULL)
         return stni_plain_leave(&p, status);
@@ -254,10 +246,8 @@ static stn_status plan_scatter(struct stni_plain *p, const int64_t *sizes, int r
 stn_status stn_dist_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, const int64_t *sizes,
                                  int root, stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_scatter_into", mesh, request));
-    p.in = input;
-    p.out = result;
+    struct stni_plain p = {.name = "dist_scatter_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_scatter(&p, sizes, root));
     if (status != STN_OK || p.comm == NULL)
         return stni_plain_leave(&p, status);
@@ -281,10 +271,8 @@ static stn_status plan_all_to_all(struct stni_plain *p, const int64_t *sent, con
 stn_status stn_dist_all_to_all_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                     const int64_t *send_sizes, const int64_t *receive_sizes, stn_dist_request **request)
 {
-    struct stni_plain p;
-    STNI_TRY(stni_plain_enter(&p, "dist_all_to_all_into", mesh, request));
-    p.in = input;
-    p.out = result;
+    struct stni_plain p = {.name = "dist_all_to_all_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_all_to_all(&p, send_sizes, receive_sizes));
     if (status != STN_OK || p.comm == NULL)
         return stni_plain_leave(&p, status);
