@@ -4,8 +4,8 @@
  * none too (stn_backward_many). Groups on slices of a mesh may record others, or none. A rank that has failed since goes
  * backward as the others do: all get its failure. Chunks that stn_to_local took join the ranks of their meshes likewise.
  *
- * All collectives: every rank of the world makes the call, those outside of `mesh` get their input back. Along some
- * axes of a mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks of the mesh are numbered
+ * All collectives: every rank of `mesh` makes the call. One outside may make it, too: nobody waits for it, and it gets its
+ * input back. Along some axes of a mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks are numbered
  * row-major; roots, peers and sizes mean these numbers.
  *
  * Before a collective moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before,
@@ -34,7 +34,7 @@ STN_BEGIN_DECLS
 /** y = op over the ranks of `mesh` of each rank's `input`, on every one of them.
  *
  * Shapes:     local (d0, …), the same on each rank -> the same.
- * Collective: over `mesh`; every rank of the world makes the call, those outside the mesh get their input back.
+ * Collective: over `mesh`; ranks outside of it get their input back.
  * Gradient:   yes, by `convention`. SUM: PER_RANK the sum of the ranks' cotangents, REPLICATED the rank's own. AVG:
  *             that / n.
  *             PROD: g times the product of the OTHERS. MIN, MAX: g to the holder of the extreme, split evenly on ties.

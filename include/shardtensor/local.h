@@ -2,7 +2,8 @@
  * tensor.h cross over under one convention; here it is chosen for each axis, and chunks have margins that the
  * neighbours fill.
  *
- * Every rank of the world makes these calls, those outside of the mesh too, which have nothing to give or to get. */
+ * Every rank of the mesh makes these calls. One outside makes them where it wants the tensor, of which it has nothing, and
+ * where a call is collective over the world; nobody else waits for it. */
 #ifndef SHARDTENSOR_LOCAL_H
 #define SHARDTENSOR_LOCAL_H
 
@@ -158,12 +159,12 @@ typedef struct stn_local_map_options {
  *
  * Shapes:     out[k] has out_specs[k], or the shape that the ranks' outputs make up.
  * Placement:  inputs as declared; a pending reduction only of inputs that do not require grad.
- * Collective: over the mesh: every rank of the world makes the call, those outside run no function. The ranks agree,
+ * Collective: over the mesh, over the world where sizes are gathered; ranks outside run no function. The ranks agree,
  *             host to host, before inputs move, where any does, when the function has returned, and in backward: what
  *             one of them passes wrong or meets, an earlier failure too, all return with its text and rank, and the
- *             mesh stays usable. A function that communicates (by
- *             stn_mesh_axes_comm on the context's queue, or by dist.h where the mesh has all ranks of the world) fails
- *             on every rank or before its first collective, else its peers wait for the deadline.
+ *             mesh stays usable. A function that communicates (by stn_mesh_axes_comm on the context's queue, or by
+ *             dist.h over the mesh or slices of it) fails on every rank or before its first collective, else its peers
+ *             wait for the deadline.
  * Gradient:   by `backward`, else through the ops of the function. An input that requires grad, and no output that
  *             depends on it by ops, is refused: a caller who wants none detaches it, or works without grad mode.
  *             `backward` runs on every rank of the mesh, keeps all inputs and outputs of the function alive, and is

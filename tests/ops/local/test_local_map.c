@@ -334,33 +334,72 @@ static stn_status square_of_sum(stn_local_call *call)
     return STN_OK;
 }
 
-static stn_status collectives_body(stn_context *context, void *arg)
+/* The same along one axis of the mesh after the other. */
+static stn_status square_by_axes(stn_local_call *call)
 {
-    const stn_placement rows = stn_shard(0), whole = stn_replicate();
-    const stn_mesh *mesh = test_mesh(context, 3, 0);
-    double sum = 0, want[5];
-    (void)arg;
-    stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 1, (int64_t[]){5}, NULL, test_value), *y, *grad;
-    const stn_spec *spec = scalar(context, mesh, &whole);
-    const stn_local_map_options map = {.size = sizeof map, .function = square_of_sum, .out_specs = &spec};
+    stn_tensor *sum = stn_sum(call->in[0], 0, NULL, 0);
+    for (int axis = 0; axis < stn_mesh_ndim(call->mesh); axis++) {
+        const stn_mesh *line = NULL;
+        stn_mesh_slice(call->mesh, 1, &axis, &line);
+        sum = stn_dist_all_reduce(sum, line, STN_SUM, STN_GRAD_PER_RANK);
+    }
+    call->out[0] = stn_mul(sum, sum);
+    return STN_OK;
+}
+
+static void square(stn_context *context, const stn_mesh *mesh, int64_t n, stn_status (*function)(stn_local_call *call))
+{
+    const stn_placement rows[] = {stn_shard(0), stn_shard(0)}, whole[] = {stn_replicate(), stn_replicate()};
+    double sum = 0, want[8];
+    stn_tensor *x = test_tensor(context, mesh, rows, STN_DTYPE_F64, 1, &n, NULL, test_value), *y, *grad;
+    const stn_spec *spec = scalar(context, mesh, whole);
+    const stn_local_map_options map = {.size = sizeof map, .function = function, .out_specs = &spec};
     stn_set_requires_grad(x, 1);
     CHECK_STATUS(stn_local_map(&map, 1, &x, 1, &y), STN_OK);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < n; i++)
         sum += test_value(i);
     against_one_compare(y, (double[]){sum * sum}, 1e-14);
     CHECK_STATUS(stn_backward(y), STN_OK);
     CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < n; i++)
         want[i] = 2 * sum;
     against_one_compare(grad, want, 1e-14);
     stn_spec_release(&spec);
+}
+
+static stn_status collectives_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_scope_begin(context);
+    square(context, test_mesh(context, 3, 0), 5, square_of_sum);
     return stn_scope_end(context);
 }
 
 static void functions_may_call_collectives_of_their_own(void)
 {
     test_ranks(3, collectives_body, NULL);
+}
+
+/* Groups on slices along the second axis, each with a size and a number of calls of its own; then all ranks, over slices of
+ * the whole grid. */
+static stn_status slices_body(stn_context *context, void *arg)
+{
+    const stn_mesh *grid = test_mesh(context, 2, *(const int *)arg), *own = NULL;
+    const int group = stn_mesh_coordinate(grid, 0);
+    CHECK_STATUS(stn_mesh_slice(grid, 1, (int[]){1}, &own), STN_OK);
+    stn_scope_begin(context);
+    for (int call = 0; call <= group; call++)
+        square(context, own, 5 + group, square_of_sum);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_scope_begin(context);
+    square(context, grid, 5, square_by_axes);
+    return stn_scope_end(context);
+}
+
+static void functions_may_call_collectives_over_slices(void)
+{
+    test_ranks(4, slices_body, &(int){2});
+    test_ranks(6, slices_body, &(int){3});
 }
 
 /* Second differences around a ring, from chunks with a margin of two elements behind them; an empty chunk has none. */
@@ -419,6 +458,7 @@ int main(int argc, char **argv)
         {"sizes_that_only_ranks_know_are_gathered", sizes_that_only_ranks_know_are_gathered},
         {"functions_have_the_communicators_of_axes", functions_have_the_communicators_of_axes},
         {"functions_may_call_collectives_of_their_own", functions_may_call_collectives_of_their_own},
+        {"functions_may_call_collectives_over_slices", functions_may_call_collectives_over_slices},
         {"chunks_come_with_margins_where_asked_for", chunks_come_with_margins_where_asked_for},
     };
     return TEST_MAIN(argc, argv, cases);
