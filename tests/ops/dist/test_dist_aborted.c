@@ -137,11 +137,136 @@ static void so_is_a_rank_outside_of_the_mesh(void)
     on_each_collective(1);
 }
 
+/* Requests */
+
+typedef stn_status form(stn_tensor *x, const stn_mesh *mesh, int odd, stn_dist_request **request);
+
+static stn_tensor *rows(stn_context *context, int64_t n)
+{
+    const struct setup s = {.p = RANKS, .rank = stn_context_rank(context), .probe_rank = -1};
+    return local(context, &s, s.rank, n, in_value);
+}
+
+static stn_status all_reduce(stn_tensor *x, const stn_mesh *mesh, int odd, stn_dist_request **request)
+{
+    return stn_dist_all_reduce_in_place(odd ? rows(stn_tensor_context(x), 3) : x, mesh, STN_SUM, request);
+}
+
+static stn_status broadcast(stn_tensor *x, const stn_mesh *mesh, int odd, stn_dist_request **request)
+{
+    return stn_dist_broadcast_in_place(odd ? rows(stn_tensor_context(x), 3) : x, mesh, 0, request);
+}
+
+static stn_status all_gather(stn_tensor *x, const stn_mesh *mesh, int odd, stn_dist_request **request)
+{
+    const int64_t sizes[] = {2, 2, odd ? 3 : 2};
+    return stn_dist_all_gather_into(rows(stn_tensor_context(x), odd ? 7 : 6), x, mesh, sizes, request);
+}
+
+static stn_status exchange(stn_tensor *x, const stn_mesh *mesh, int odd, stn_dist_request **request)
+{
+    const int rank = stn_context_rank(stn_tensor_context(x));
+    const stn_dist_part to = {(rank + 1) % RANKS, 0, odd ? 1 : 2}, from = {(rank + RANKS - 1) % RANKS, 0, 2};
+    const stn_dist_messages messages = {sizeof messages, 1, 1, &to, &from, 2};
+    return stn_dist_exchange_into(rows(stn_tensor_context(x), 2), x, mesh, &messages, request);
+}
+
+static form *const forms[] = {all_reduce, broadcast, all_gather, exchange};
+
+/* What a rank does in place of its peers' request: the same with other arguments, an abort, or one that it alone is refused. */
+enum difference { ARGUMENTS, ABORT, REFUSED };
+
+struct request_trial {
+    form *call;
+    enum difference difference;
+};
+
+static stn_status begin_and_wait(stn_context *context, const stn_mesh *mesh, const struct request_trial *t)
+{
+    const int odd = stn_context_rank(context) == ABORTS;
+    stn_dist_request *request = NULL;
+    stn_tensor *x = rows(context, 2);
+    stn_status status = t->call(odd && t->difference == REFUSED ? stn_narrow(x, 0, 0, 2) : x, mesh, odd && t->difference == ARGUMENTS, &request);
+    if (status == STN_OK)
+        status = stn_dist_wait(&request);
+    if (status == STN_OK && t->difference != REFUSED) /* who has no need of the others is told by what it calls next */
+        status = stn_dist_all_reduce_in_place(rows(context, 2), mesh, STN_SUM, NULL);
+    return status;
+}
+
+static void expect_text(stn_context *context, const struct request_trial *t, stn_status status, double took)
+{
+    static const char *const names[] = {[ARGUMENTS] = "rank 1", [ABORT] = "rank 1: the fuse has blown", [REFUSED] = "rank 1"};
+    const int is_right = t->difference == ABORT ? status == STN_ERR_PEER
+                         : t->difference == REFUSED ? status == STN_ERR_TIMEOUT || status == STN_ERR_PEER
+                                                    : status == STN_ERR_MISMATCH || status == STN_ERR_PEER;
+    char text[512] = "";
+    stn_context_take_error(context, text, sizeof text);
+    if (!CHECK(is_right) || !CHECK(strstr(text, names[t->difference]) || strstr(text, "a message from rank ")) || !CHECK(took < at_once))
+        printf("  difference %d: rank %d: status %d after %.3g s: %s\n", (int)t->difference, stn_context_rank(context), (int)status, took, text);
+}
+
+static stn_status request_body(stn_context *context, void *arg)
+{
+    const struct request_trial *t = arg;
+    const int odd = stn_context_rank(context) == ABORTS;
+    const stn_mesh *mesh = mesh_of(context, RANKS);
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK); /* all have come so far */
+    const double start = now();
+    if (odd && t->difference == ABORT) {
+        abort_family(context, 1);
+    } else {
+        const stn_status status = begin_and_wait(context, mesh, t);
+        const double took = now() - start;
+        if (odd && t->difference == REFUSED) {
+            CHECK_STATUS(status, STN_ERR_STATE);
+            CHECK_ERROR_PART(context, STN_ERR_STATE, "the result is a view");
+            nanosleep(&(struct timespec){.tv_sec = 2}, NULL); /* its peers' deadline is 1 s; were it gone, they would know */
+        } else {
+            expect_text(context, t, status, took);
+            CHECK(t->difference != REFUSED || took > 0.9);
+        }
+    }
+    stn_scope_end(context);
+    return STN_OK;
+}
+
+static void on_each_form(enum difference difference)
+{
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = deadline};
+    for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {
+        struct request_trial t = {forms[k], difference};
+        test_launch(RANKS, &options, request_body, &t);
+    }
+}
+
+static void requests_whose_arguments_differ_end_the_family_at_once(void)
+{
+    on_each_form(ARGUMENTS);
+}
+
+static void whoever_aborts_is_named_by_requests_that_are_under_way(void)
+{
+    on_each_form(ABORT);
+}
+
+static void a_request_that_one_rank_is_refused_is_waited_for_until_the_deadline(void)
+{
+    const stn_context_options options = {.size = sizeof options, .deadline_seconds = 1};
+    struct request_trial t = {all_reduce, REFUSED};
+    test_launch(RANKS, &options, request_body, &t);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"whoever_aborts_is_named_by_every_collective_forward_and_backward", whoever_aborts_is_named_by_every_collective_forward_and_backward},
         {"so_is_a_rank_outside_of_the_mesh", so_is_a_rank_outside_of_the_mesh},
+        {"requests_whose_arguments_differ_end_the_family_at_once", requests_whose_arguments_differ_end_the_family_at_once},
+        {"whoever_aborts_is_named_by_requests_that_are_under_way", whoever_aborts_is_named_by_requests_that_are_under_way},
+        {"a_request_that_one_rank_is_refused_is_waited_for_until_the_deadline",
+         a_request_that_one_rank_is_refused_is_waited_for_until_the_deadline},
     };
     return TEST_MAIN(argc, argv, cases);
 }
