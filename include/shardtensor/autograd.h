@@ -19,7 +19,8 @@ STN_API int stn_is_leaf(const stn_tensor *tensor);       /**< 1 unless the resul
  *  Replicate; that of a Partial leaf is Replicate. Local. @return STN_ERR_PARTIAL while something is pending, STN_ERR_STATE. */
 STN_API stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out);
 
-/** Forgets `grad` and `pending` of a leaf. Local. */
+/** Forgets `grad` and `pending` of a leaf, and what a result keeps (stn_retain_grad). Local.
+ *  @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (the result of an op that keeps none), or the kept error. */
 STN_API stn_status stn_zero_grad(stn_tensor *tensor);
 
 /** The same values without history; the spec is kept, memory is shared. Local. @return new tensor. */
@@ -34,7 +35,9 @@ STN_API stn_tensor *stn_detach(stn_tensor *tensor);
 STN_API stn_status stn_backward(stn_tensor *loss);
 
 /** The general form, for n >= 0 losses and their cotangents (NULL, or an entry NULL: ones, for a loss of one element). With
- *  collectives of dist.h in the scope, n may be 0 on ranks that have no loss. */
+ *  collectives of dist.h in the scope, n may be 0 on ranks that have no loss. `retain_graph`: it may go backward again.
+ *  @return as stn_backward; STN_ERR_ARGUMENT (n, a list or a loss that is NULL or another context's), STN_ERR_SHAPE (a
+ *  cotangent differs from its loss in shape, dtype or mesh). */
 STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents,
                                      int retain_graph);
 
@@ -107,12 +110,14 @@ STN_API void stn_set_grad_overlap(stn_context *context, int on);
  *  Source: Rajbhandari et al., ZeRO, SC 2020; Zhao et al., PyTorch FSDP, VLDB 2023. */
 STN_API void stn_set_gather_again(stn_context *context, int on);
 
-/** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their meshes. */
+/** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their
+ *  meshes. @return STN_ERR_ARGUMENT (n, a list that is NULL), STN_ERR_STATE (no leaf that requires grad),
+ *  STN_ERR_CALLBACK or what a hook's op returned, STN_ERR_MEMORY, STN_ERR_COMM, or the kept error. */
 STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
 
 /** Called each time a leaf's gradient has become complete: at the end of a backward outside no-sync, also for leaves that only earlier
- *  backwards reached, in stn_grad_sync, or in stn_grad_all_reduce, behind what it joins; once for all that was added meanwhile. May call ops; a
- *  failure is an error of the caller. */
+ *  backwards reached, in stn_grad_sync, or in stn_grad_all_reduce, behind what it joins; once for all that was added
+ *  meanwhile. May call ops; a failure is an error of the caller. */
 typedef stn_status (*stn_grad_hook)(stn_tensor *leaf, void *arg);
 
 /** Adds a hook to a leaf. `destroy(arg)` is called when the leaf dies; may be NULL. Local. @return STN_ERR_STATE, STN_ERR_MEMORY. */

@@ -155,51 +155,57 @@ STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
 
 /* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside
  * the caller (ranks on a device may meet here first), the buffers stay untouched until stn_request_wait, and
- * collectives of one communicator run in the order of their calls. Each returns STN_OK, STN_ERR_ARGUMENT,
- * STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY or
+ * collectives of one communicator run in the order of their calls. Errors of all collectives: STN_ERR_ARGUMENT,
+ * STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY,
  * STN_ERR_COMM. */
 
-/** recv = op over all ranks' send, on every rank, the same bits. May be in place. */
+/** recv = op over all ranks' send, on every rank, the same bits. May be in place.
+ *  @return errors of all collectives. */
 STN_API stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
                                        stn_reduce_op op, stn_request **request);
 
-/** The same on `root` alone; elsewhere recv is not used. */
+/** The same on `root` alone; elsewhere recv is not used. @return errors of all collectives. */
 STN_API stn_status stn_comm_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
                                    stn_reduce_op op, int root, stn_request **request);
 
-/** Every rank's counts[rank] elements, in rank order, on every rank. May be in place: send is the rank's own part of recv. */
+/** Every rank's counts[rank] elements, in rank order, on every rank. May be in place: send is the rank's own part of recv.
+ *  @return errors of all collectives. */
 STN_API stn_status stn_comm_all_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts,
                                        stn_dtype dtype, stn_request **request);
 
-/** The same on `root` alone; elsewhere recv is not used. */
+/** The same on `root` alone; elsewhere recv is not used. @return errors of all collectives. */
 STN_API stn_status stn_comm_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
                                    int root, stn_request **request);
 
-/** op over all ranks' send, of counts[0] + counts[1] + … elements; rank r gets the part r, counts[r] elements. */
+/** op over all ranks' send, of counts[0] + counts[1] + … elements; rank r gets the part r, counts[r] elements.
+ *  @return errors of all collectives. */
 STN_API stn_status stn_comm_reduce_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts,
                                            stn_dtype dtype, stn_reduce_op op, stn_request **request);
 
-/** Rank r gets the part r, counts[r] elements, of what `root` sends; elsewhere send is not used. */
+/** Rank r gets the part r, counts[r] elements, of what `root` sends; elsewhere send is not used.
+ *  @return errors of all collectives. */
 STN_API stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
                                     int root, stn_request **request);
 
-/** Every rank's buffer becomes `root`'s. */
+/** Every rank's buffer becomes `root`'s. @return errors of all collectives. */
 STN_API stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t count, stn_dtype dtype, int root,
                                       stn_request **request);
 
-/** send_counts[s] elements go to rank s, recv_counts[r] come from rank r; both buffers are in rank order. */
+/** send_counts[s] elements go to rank s, recv_counts[r] come from rank r; both buffers are in rank order.
+ *  @return errors of all collectives. */
 STN_API stn_status stn_comm_all_to_all(stn_comm *comm, const void *send, const int64_t *send_counts, void *recv,
                                        const int64_t *recv_counts, stn_dtype dtype, stn_request **request);
 
 /** Sends and receives between any ranks, started together. Not a collective: only the ranks that are named take part. Boxes are dense and
  *  row-major (the last dim has stride 1, the stride of each other dim is the number of elements of the dims behind it); stn_comm_exchange allows
- *  any strides. */
+ *  any strides. @return errors of all collectives. */
 STN_API stn_status stn_comm_group(stn_comm *comm, const stn_exchange *messages, stn_request **request);
 
-/** The collective form of stn_comm_group: every rank calls it, with no message or many. Boxes are read and written where they lie. */
+/** The collective form of stn_comm_group: every rank calls it, with no message or many. Boxes are read and written where they lie.
+ *  @return errors of all collectives. */
 STN_API stn_status stn_comm_exchange(stn_comm *comm, const stn_exchange *messages, stn_request **request);
 
-/** Returns on no rank before all have called it. */
+/** Returns on no rank before all have called it. @return errors of all collectives. */
 STN_API stn_status stn_comm_barrier(stn_comm *comm, stn_request **request);
 
 /** Waits for a collective that was started with a request, frees the request and sets it to NULL. On a device other than the CPU the communicator's

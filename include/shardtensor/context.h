@@ -88,20 +88,22 @@ STN_API stn_queue *stn_context_queue(stn_context *context);
 
 /* Errors */
 
-/** The kept status, STN_OK if none. Local. */
+/** The kept status. Local. @return STN_OK if none is kept. */
 STN_API stn_status stn_context_status(const stn_context *context);
 
 /** The kept message: which argument, what it got, what was wanted. "" if none. After the end of a scope took the status the
  *  message can still be read here, until the next failure or stn_context_take_error. Local. */
 STN_API const char *stn_context_error_text(const stn_context *context);
 
-/** Returns the kept status and forgets it, so that the context works again (not after an abort: see STN_ERR_PEER).
- *  Up to `size` bytes of the message go to `text` where it is not NULL. Local. */
+/** Forgets the kept status, so that the context works again (not after an abort: see STN_ERR_PEER).
+ *  Up to `size` bytes of the message go to `text` where it is not NULL. Local. @return the status that was kept. */
 STN_API stn_status stn_context_take_error(stn_context *context, char *text, size_t size);
 
 /** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if none), else the error
  *  that it has kept, else a value out of range; all ranks return and keep the first that is not STN_OK, by rank, with its rank's
- *  text. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays usable. */
+ *  text. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays usable.
+ *  @return what is agreed on; STN_ERR_ARGUMENT (no context), STN_ERR_STATE (in a captured step), STN_ERR_COMM,
+ *  STN_ERR_PEER, STN_ERR_TIMEOUT. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);
 
 /* Random numbers */
@@ -118,14 +120,18 @@ STN_API void stn_context_set_random_state(stn_context *context, uint64_t seed, u
 STN_API void stn_scope_begin(stn_context *context);
 
 /** Ends the innermost scope: releases what it owns. Local, or collective over the world if it was begun to agree.
- *  @return the kept error; the outermost scope's end takes it. */
+ *  @return the kept error, which the outermost scope's end takes; where it agrees, as stn_agree; STN_ERR_ARGUMENT (no
+ *  context). */
 STN_API stn_status stn_scope_end(stn_context *context);
 
 /** As stn_scope_end, and hands the caller one reference to `keep`, which outlives the scope (in an outer scope: is owned by
- *  that). `*out` is written on success only. */
+ *  that). `*out` is written on success only.
+ *  @return as stn_scope_end; STN_ERR_ARGUMENT (`keep`: NULL, or another context's), STN_ERR_STATE (it is what an
+ *  earlier failure returned), STN_ERR_MEMORY. */
 STN_API stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, stn_tensor **out);
 
-/** The same for `n` handles: out[i] is keep[i]. `keep` and `out` may be one array; with n 0, as stn_scope_end. */
+/** The same for `n` handles: out[i] is keep[i]. `keep` and `out` may be one array; with n 0, as stn_scope_end.
+ *  @return as stn_scope_end_keep; STN_ERR_ARGUMENT (n, a list that is NULL). */
 STN_API stn_status stn_scope_end_keep_all(stn_context *context, int n, stn_tensor *const *keep, stn_tensor **out);
 
 /** The next stn_scope_end of the innermost scope agrees (stn_agree), so that value errors become known on all ranks. Local. */

@@ -140,7 +140,8 @@ typedef struct stn_device_ops {
  *  Local. @return STN_OK, or what an immediate kernel returned; a later failure marks the queue. */
 STN_API stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size);
 
-/** The host waits until everything put on `queue` so far has ended; returns the queue's failure if there is one. Local. */
+/** The host waits until everything put on `queue` so far has ended. Local.
+ *  @return the queue's failure if there is one. */
 STN_API stn_status stn_queue_sync(stn_queue *queue);
 
 /** Marks `queue` failed with a text, once: the first failure is kept, later kernels are skipped. For kernels; any thread.

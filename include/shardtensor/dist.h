@@ -4,17 +4,17 @@
  * none too (stn_backward_many). Groups on slices of a mesh may record others, or none. A rank that has failed since goes
  * backward as the others do: all get its failure. Chunks that stn_to_local took join the ranks of their meshes likewise.
  *
- * All collectives: every rank of `mesh` makes the call. One outside may make it, too: nobody waits for it, and it gets its
- * input back. Along some axes of a mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks are numbered
- * row-major; roots, peers and sizes mean these numbers.
+ * All collectives: every rank of `mesh` makes the call. One outside may make it, too: nobody waits for it, and it gets
+ * its input back. Along some axes of a mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks are
+ * numbered row-major in the mesh; roots, peers and sizes mean these numbers.
  *
  * Before a collective moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before,
  * passes what cannot be, or calls something else than the others, all get the same status and a text that names the
  * rank and what differs; nothing has been moved, and the mesh stays usable. Backward agrees for all of them together.
  * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is 0
- * where all lists meet. By name it is the same, also of attributes that the schema does not have. A rank that has no mesh
- * to pass (NULL, another context's, by name the number of none) cannot know who waits for it: it ends the family with the
- * error that it has kept, and the others get STN_ERR_PEER with that text at once.
+ * where all lists meet. By name it is the same, also of attributes that the schema does not have. A rank that has no
+ * mesh to pass (NULL, another context's, by name the number of none) cannot know who waits for it: it ends the family
+ * with the error that it has kept, and the others get STN_ERR_PEER with that text at once.
  *
  * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over
  * ranks of each rank's own loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention
@@ -179,48 +179,59 @@ STN_API stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int d
  * neither tensor is touched before; both are held, and may be released. Several may be under way, and run in the
  * order of their calls. One that is begun for later does not begin with an agreement, which would wait for those
  * before it: a rank whose arguments are refused alone leaves its peers to the deadline, and arguments that differ
- * end the family. */
+ * end the family.
+ *
+ * Gradient of these forms: none. Their errors: STN_ERR_ARGUMENT (mesh, root, op, sizes, messages, margin, a missing
+ * tensor), STN_ERR_SHAPE (rows or dtypes of the two tensors do not fit), STN_ERR_DTYPE (it does not have the op),
+ * STN_ERR_LAYOUT and STN_ERR_STATE (as above; a request in a captured step), STN_ERR_MISMATCH (ranks differ),
+ * STN_ERR_MEMORY, STN_ERR_COMM, STN_ERR_PEER, STN_ERR_TIMEOUT; stn_dist_wait returns those of a request's transfer. */
 
 /** A collective that is under way. */
 typedef struct stn_dist_request stn_dist_request;
 
-/** tensor = op over the ranks' tensors, on every one of them. */
+/** tensor = op over the ranks' tensors, on every one of them. @return errors of these forms. */
 STN_API stn_status stn_dist_all_reduce_in_place(stn_tensor *tensor, const stn_mesh *mesh, stn_reduce_op op,
                                                 stn_dist_request **request);
 
-/** tensor = the root's, on every rank. */
+/** tensor = the root's, on every rank. @return errors of these forms. */
 STN_API stn_status stn_dist_broadcast_in_place(stn_tensor *tensor, const stn_mesh *mesh, int root,
                                                stn_dist_request **request);
 
 /** result = op over the ranks' inputs, on `root`. Both are row-major and of one shape.
- *  @param result  elsewhere not looked at: NULL will do. */
+ *  @param result  elsewhere not looked at: NULL will do.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_reduce_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, stn_reduce_op op,
                                         int root, stn_dist_request **request);
 
 /** result = the ranks' inputs joined along the first dim. Both are row-major.
- *  @param sizes  rows of each rank's input; NULL: all alike. The result's rows are their sum. */
+ *  @param sizes  rows of each rank's input; NULL: all alike. The result's rows are their sum.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_all_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                             const int64_t *sizes, stn_dist_request **request);
 
 /** The same on `root` alone.
- *  @param result  elsewhere not looked at: NULL will do. */
+ *  @param result  elsewhere not looked at: NULL will do.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                         const int64_t *sizes, int root, stn_dist_request **request);
 
 /** result = this rank's rows of op over the ranks' inputs. Both are row-major.
- *  @param sizes  rows of each rank's result; NULL: the balanced cut. */
+ *  @param sizes  rows of each rank's result; NULL: the balanced cut.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_reduce_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                                 const int64_t *sizes, stn_reduce_op op, stn_dist_request **request);
 
 /** result = this rank's rows of the root's input. Both are row-major.
  *  @param input  elsewhere than on `root` not looked at: NULL will do.
  *  @param sizes  rows of each rank's result; their sum is the rows of the root's input. Not NULL: ranks without an
- *                input could not tell. */
+ *                input could not tell.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                          const int64_t *sizes, int root, stn_dist_request **request);
 
 /** send_sizes[s] rows of the input go to rank s, receive_sizes[r] rows of the result come from rank r. Both tensors
- * are row-major. */
+ * are row-major.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_all_to_all_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                             const int64_t *send_sizes, const int64_t *receive_sizes,
                                             stn_dist_request **request);
@@ -228,13 +239,15 @@ STN_API stn_status stn_dist_all_to_all_into(stn_tensor *result, stn_tensor *inpu
 /** result = what stn_dist_exchange would give along the first dim: rows that several messages bring are added, by rank,
  * rows that none brings are 0. Both tensors are row-major; the result has messages->length rows.
  *  @param messages  this rank's; borrowed for the call. Where ranges that are received overlap and are not the same, they
- *                   come into memory beside the result, and a request adds them up when it is waited for. */
+ *                   come into memory beside the result, and a request adds them up when it is waited for.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_exchange_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                           const stn_dist_messages *messages, stn_dist_request **request);
 
 /** result = the input's rows with margins that other ranks fill, as stn_dist_halo's along the first dim. Both tensors
  * are row-major; the result has below + rows + above rows, none where the input has none.
- *  @param sizes  rows of each rank's input; NULL: all alike. */
+ *  @param sizes  rows of each rank's input; NULL: all alike.
+ *  @return errors of these forms. */
 STN_API stn_status stn_dist_halo_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, const int64_t *sizes,
                                       const stn_dist_margin *margin, stn_dist_request **request);
 

@@ -2,8 +2,8 @@
  * tensor.h cross over under one convention; here it is chosen for each axis, and chunks have margins that the
  * neighbours fill.
  *
- * Every rank of the mesh makes these calls. One outside makes them where it wants the tensor, of which it has nothing, and
- * where a call is collective over the world; nobody else waits for it. */
+ * Every rank of the mesh makes these calls. One outside makes them where it wants the tensor, of which it has nothing,
+ * and where a call is collective over the world; else nobody waits for it. */
 #ifndef SHARDTENSOR_LOCAL_H
 #define SHARDTENSOR_LOCAL_H
 

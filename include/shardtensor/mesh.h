@@ -1,5 +1,5 @@
-/* Meshes: n-d grids of ranks with named axes. Interned by their context: two meshes of the same ranks and names are one.
- * They are made also while the context keeps an error: a rank that has failed can tell the ranks of its meshes. */
+/* Meshes: n-d grids of ranks with named axes. Interned by their context: two meshes of the same ranks and names are
+ * one. They are made also while the context keeps an error: a rank that has failed can tell the ranks of its meshes. */
 #ifndef SHARDTENSOR_MESH_H
 #define SHARDTENSOR_MESH_H
 

@@ -239,7 +239,8 @@ STN_API size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dty
 /** Device memory that lasts as long as the work queued by run. At least 64-byte aligned. @return STN_ERR_MEMORY. */
 STN_API stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **out);
 
-/** For an op with STN_OP_ALIAS: makes out[k] on the memory of `base`, at its element `offset`, with its own strides. */
+/** For an op with STN_OP_ALIAS: makes out[k] on the memory of `base`, at its element `offset`, with its own strides.
+ *  Local, within run; the gradient is the op's. @return STN_ERR_MEMORY. */
 STN_API stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset, const int64_t *strides);
 
 /* Halos, for ops that read beyond their chunk */
@@ -290,7 +291,8 @@ typedef struct stn_halo {
  *  Source: examples/own_stencil.c. */
 STN_API stn_status stn_op_halo(const stn_op_call *call, stn_tensor *in, const stn_halo *halo, stn_box *extended);
 
-/** A box of the shape that stn_op_halo gives for `like`, its elements not set: for a kernel that fills it before stn_op_halo_add. Local. */
+/** A box of the shape that stn_op_halo gives for `like`, its elements not set: for a kernel that fills it before stn_op_halo_add.
+ *  Local. @return as stn_op_halo, without STN_ERR_COMM. */
 STN_API stn_status stn_op_halo_box(const stn_op_call *call, stn_tensor *like, const stn_halo *halo, stn_box *extended);
 
 /** The adjoint of stn_op_halo: each element of `out`, which is overwritten, becomes the sum of all places at which it stands in the ranks'
@@ -357,10 +359,12 @@ STN_API stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *cons
 typedef stn_status (*stn_op_handler)(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs,
                                      int n_outputs, stn_tensor **outputs, void *arg);
 
-/** Sets (or with NULL removes) the handler of an op. It wins over one set by name. Local. */
+/** Sets (or with NULL removes) the handler of an op. It wins over one set by name. Local.
+ *  @return STN_ERR_ARGUMENT (no op). */
 STN_API stn_status stn_op_set_handler(const stn_op *op, stn_op_handler handler, void *arg);
 
-/** Sets (or with NULL removes) the handler of every op of that name, also of one that is registered later. Local. */
+/** Sets (or with NULL removes) the handler of every op of that name, also of one that is registered later. Local.
+ *  @return STN_ERR_ARGUMENT (no context or name), STN_ERR_MEMORY. */
 STN_API stn_status stn_handler_set(stn_context *context, const char *name, stn_op_handler handler, void *arg);
 
 /** Switches the handlers of one op on or off; NULL: those of all ops. Local. @return STN_ERR_NOT_FOUND. */
@@ -371,7 +375,8 @@ STN_API stn_status stn_handler_enable(stn_context *context, const char *name, in
  *  @return STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND (no such slot), STN_ERR_VERSION (args_size differs). */
 STN_API stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel);
 
-/** Switches the kernels that were added to a slot on or off: the built-in ones serve meanwhile. Local. */
+/** Switches the kernels that were added to a slot on or off: the built-in ones serve meanwhile. Local.
+ *  @return STN_ERR_ARGUMENT (no context), STN_ERR_NOT_FOUND. */
 STN_API stn_status stn_kernel_enable(stn_context *context, const char *name, int on);
 
 STN_END_DECLS

@@ -107,7 +107,8 @@ STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
  *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes; STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
 
-/** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis. */
+/** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis.
+ *  @return as stn_redistribute; STN_ERR_ARGUMENT (a local tensor; placements NULL), and as stn_spec_create. */
 STN_API stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placements);
 
 /** As stn_redistribute, beside the caller: returns once the exchange has begun. The result is complete, and the queue or, on

@@ -43,7 +43,7 @@ STN_API int stn_params_count(const stn_params *params); /**< How many were added
 STN_API const stn_named_tensor *stn_params_named(const stn_params *params); /**< All of them, in the order of adding; until the next is added. */
 STN_API stn_tensor *const *stn_params_tensors(const stn_params *params);    /**< The same without names. */
 STN_API stn_tensor *stn_params_find(const stn_params *params, const char *name); /**< Borrowed; NULL if there is none of that name. */
-STN_API stn_status stn_params_zero_grad(stn_params *params);                /**< Forgets the gradients of all. Local. */
+STN_API stn_status stn_params_zero_grad(stn_params *params); /**< Forgets the gradients of all. Local. @return as stn_zero_grad. */
 STN_API void stn_params_destroy(stn_params **params); /**< Gives up its references. Local; accepts NULL and sets it to NULL. */
 
 /* Optimizers */
@@ -96,7 +96,7 @@ STN_API stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_p
  *  communicated. Does nothing and returns the kept error after a failure. @return STN_ERR_PARTIAL (a gradient is pending). */
 STN_API stn_status stn_optimizer_step(stn_optimizer *optimizer);
 
-/** Forgets the gradients of all parameters. Local. */
+/** Forgets the gradients of all parameters. Local. @return as stn_zero_grad. */
 STN_API stn_status stn_optimizer_zero_grad(stn_optimizer *optimizer);
 
 /** What the rates of all groups are multiplied by from now on (a schedule's value); 1 at first. Local. */
@@ -129,16 +129,20 @@ STN_API double stn_schedule_cosine(int64_t step, int64_t warm_up, int64_t total,
 typedef struct stn_average stn_average;
 
 /** Begins an exponential mean of parameters at their present values, in their layouts. Local.
- *  @return STN_ERR_ARGUMENT, STN_ERR_DTYPE (not f32 or f64), STN_ERR_MEMORY. */
+ *  @return STN_ERR_ARGUMENT (a list or `out` is NULL, a parameter is missing), STN_ERR_DTYPE (not f32 or f64),
+ *  STN_ERR_PARTIAL (a parameter is), STN_ERR_STATE (it is a view, or what an earlier failure returned),
+ *  STN_ERR_MEMORY. */
 STN_API stn_status stn_average_create(stn_context *context, int n, const stn_named_tensor *parameters, stn_average **out);
 
-/** mean = decay * mean + (1 - decay) * parameter, 0 <= decay <= 1. Local. */
+/** mean = decay * mean + (1 - decay) * parameter, in place; without a gradient. Local.
+ *  @return STN_ERR_ARGUMENT (no average; decay: wanted 0 to 1), STN_ERR_MEMORY, or the kept error. */
 STN_API stn_status stn_average_update(stn_average *average, double decay);
 
-/** Parameters and means change places, for scoring with the means; a second call changes them back. Local. */
+/** Parameters and means change places, for scoring with the means; a second call changes them back. Local.
+ *  @return STN_ERR_ARGUMENT (no average), STN_ERR_STATE (in a captured step), STN_ERR_MEMORY, or the kept error. */
 STN_API stn_status stn_average_swap(stn_average *average);
 
-/** The i-th mean, borrowed; named as its parameter. Local. */
+/** The i-th mean, borrowed; named as its parameter; NULL for a bad i. Local. */
 STN_API stn_named_tensor stn_average_at(const stn_average *average, int i);
 
 STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NULL and sets it to NULL. */
@@ -157,18 +161,18 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
  *  have a gradient of gets one in all, to which the others bring zeros; one that none has stays without. Gradients that
  *  stn_grad_of gave before are left as they were.
  *
- *  Hooks (stn_add_grad_hook) run behind it, once for each parameter that has a gradient then: they see what was joined, also along an axis of
- *  one rank. What was pending before is told of once; a backward outside no-sync has told of the group's own gradient. Where a hook fails on
- *  one rank all return its error, with the gradients joined.
+ *  Hooks (stn_add_grad_hook) run behind it, once for each parameter that has a gradient then: they see what was joined,
+ *  also along an axis of one rank. What was pending before is told of once; a backward outside no-sync has told of the
+ *  group's own gradient. Where a hook fails on one rank all return its error, with the gradients joined.
  *
  *  Placement:  parameters lie on meshes of the group's own, in any layout, or are local; ranks in line hold the same part.
- *  Collective: over `mesh`, ranks outside do nothing. Two agreements of hosts over the mesh (a third behind hooks), then one
- *              all-reduce along the axis for every 4 MiB of neighbours in the list that have one dtype.
+ *  Collective: over `mesh`, ranks outside do nothing. Two agreements of hosts over the mesh (a third behind hooks), then
+ *              one all-reduce along the axis for every 4 MiB of neighbours in the list that have one dtype.
  *  @param parameters  n leaves that require grad, distinct, in the same order on all ranks.
  *  @param axis        of `mesh`, along which the groups stand.
  *  @param op          STN_SUM, or STN_AVG where each group's loss is the mean over its own samples; added in rank order, in
  *                     f32 for 16-bit dtypes, and rounded once.
- *  @return on all ranks the same, before anything is moved: STN_ERR_ARGUMENT (axis, op, a parameter twice), STN_ERR_STATE (no
+ *  @return on all ranks the same, before anything is moved: STN_ERR_ARGUMENT (mesh, axis, op, a parameter twice), STN_ERR_STATE (no
  *          leaf that requires grad), STN_ERR_LAYOUT (on one mesh with a rank in line, so that backward has joined it, or
  *          on a mesh that this rank is outside of), STN_ERR_MISMATCH (lists, dtypes, shapes or parts differ). STN_ERR_MEMORY,
  *          STN_ERR_COMM. Afterwards: STN_ERR_CALLBACK, or what a hook's op returned.
