@@ -200,6 +200,8 @@ static stn_status reshard_rank_main(stn_context *context, void *arg)
         print_row(&rank);
     team_wait(&world->world.team);
     stn_tensor_release(&rank.source);
+    stn_spec_release(&rank.from);
+    stn_spec_release(&rank.to);
     free(rank.copy);
     return STN_OK;
 }
