@@ -12,8 +12,9 @@ struct bench {
     int json;      /* one object a line instead of a table */
     const char *isa; /* instruction set of our kernels; NULL: the widest */
     int quick;     /* the short form: fewer and smaller cases, less time on each */
+    int once;      /* whether it runs, not how fast: the short form, smaller yet, one pair of one repetition */
     const char *without; /* libraries that contexts do without; NULL: none */
-    int pairs;     /* at least 7 */
+    int pairs;     /* at least 7, but for `once` */
     double seconds; /* that one measurement should last */
     const char *python; /* in which PyTorch is looked for; NULL: python3 */
     const char *only;   /* of breadth, cases whose name holds this; NULL: all */

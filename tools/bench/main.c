@@ -37,11 +37,13 @@ enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short] [--without onednn,fftw] [--isa base|avx2|avx512]\n"
+    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short|--once] [--without onednn,fftw] [--isa base|avx2|avx512]\n"
                     "                 [--python PATH] [--case TEXT]\n\n");
     for (int i = 0; i < ENTRIES; i++)
         fprintf(stderr, "  %-16s %s\n", entries[i].name, entries[i].work);
-    fprintf(stderr, "\n  --python PATH  the Python in which breadth looks for PyTorch (python3)\n"
+    fprintf(stderr, "\n  --short        fewer and smaller cases, less time on each\n"
+                    "  --once         the least of it, one repetition: whether it runs, not how fast\n"
+                    "  --python PATH  the Python in which breadth looks for PyTorch (python3)\n"
                     "  --case TEXT    of breadth, cases whose name holds it\n");
     return EXIT_USAGE;
 }
@@ -69,6 +71,8 @@ int main(int argc, char **argv)
             bench.json = 1;
         else if (strcmp(argv[i], "--short") == 0)
             bench.quick = 1;
+        else if (strcmp(argv[i], "--once") == 0)
+            bench.quick = bench.once = 1;
         else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc)
             bench.without = argv[++i];
         else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc)
@@ -88,8 +92,8 @@ int main(int argc, char **argv)
     if (lacking)
         return lacking;
     if (bench.quick) {
-        bench.pairs = 7;
-        bench.seconds = 0.005;
+        bench.pairs = bench.once ? 1 : 7;
+        bench.seconds = bench.once ? 1e-9 : 0.005; /* one repetition takes longer */
     }
     if (!bench.json)
         printf("%-14s %-34s %11s %11s %-4s %8s %6s\n", "name", "case", "ours", "peer", "unit", "ratio", "spread");

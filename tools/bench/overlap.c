@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LAYERS = 16, WIDTH = 512, ROWS = 256 /* of a sample, in all */, WIRE_RANKS = 2 };
+enum { LAYERS = 16, WIDTH = 512, ONCE_WIDTH = 64, ROWS = 256 /* of a sample, in all */, WIRE_RANKS = 2 };
 
 /* Replicas; in chunks, each gathered for its layer (fully sharded training); in chunks, gathered for backward once more. */
 enum weights { REPLICAS, SHARDED, GATHERED_AGAIN, N_WEIGHTS };
@@ -26,13 +26,18 @@ struct step {
     stn_tensor *x, *w[LAYERS];
 };
 
-static stn_tensor *tensor(stn_context *context, const stn_mesh *mesh, stn_placement place, int64_t rows)
+static int64_t width_of(const struct step *s)
 {
-    const int64_t shape[] = {rows, WIDTH};
+    return s->bench->once ? ONCE_WIDTH : WIDTH;
+}
+
+static stn_tensor *tensor(const struct step *s, const stn_mesh *mesh, stn_placement place, int64_t rows)
+{
+    const int64_t shape[] = {rows, width_of(s)};
     const stn_spec *spec = NULL;
-    if (stn_spec_create(context, mesh, &place, STN_DTYPE_F32, 2, shape, NULL, &spec) != STN_OK)
+    if (stn_spec_create(s->context, mesh, &place, STN_DTYPE_F32, 2, shape, NULL, &spec) != STN_OK)
         return NULL;
-    stn_tensor *out = stn_mul_number(stn_randn(context, spec), 0.05);
+    stn_tensor *out = stn_mul_number(stn_randn(s->context, spec), 0.05);
     stn_spec_release(&spec);
     return out;
 }
@@ -40,10 +45,11 @@ static stn_tensor *tensor(stn_context *context, const stn_mesh *mesh, stn_placem
 static stn_status make(struct step *s, const stn_mesh *mesh)
 {
     const stn_placement whole = stn_replicate();
-    stn_spec_create(s->context, mesh, &whole, STN_DTYPE_F32, 2, (const int64_t[]){WIDTH, WIDTH}, NULL, &s->whole);
-    s->x = tensor(s->context, mesh, stn_shard(0), ROWS);
+    const int64_t shape[] = {width_of(s), width_of(s)};
+    stn_spec_create(s->context, mesh, &whole, STN_DTYPE_F32, 2, shape, NULL, &s->whole);
+    s->x = tensor(s, mesh, stn_shard(0), ROWS);
     for (int k = 0; k < LAYERS; k++) {
-        s->w[k] = tensor(s->context, mesh, s->weights == REPLICAS ? stn_replicate() : stn_shard(0), WIDTH);
+        s->w[k] = tensor(s, mesh, s->weights == REPLICAS ? stn_replicate() : stn_shard(0), width_of(s));
         stn_set_requires_grad(s->w[k], 1);
     }
     return stn_context_status(s->context);

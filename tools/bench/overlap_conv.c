@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { CHANNELS = 32, KERNEL = 3 };
+enum { CHANNELS = 32, KERNEL = 3, ONCE_PART = 8 };
 
 /* Channels last; their rows, or planes, are cut over the ranks. */
 static const struct shape {
@@ -41,9 +41,10 @@ static stn_tensor *convolve(const struct step *s)
     return (s->shape->dims == 3 ? stn_conv3d : stn_conv2d)(s->x, s->w, NULL, &attrs);
 }
 
-static stn_status make(struct step *s, const stn_mesh *mesh)
+static stn_status make(struct step *s, const stn_mesh *mesh, int64_t part)
 {
-    const int64_t *size = s->shape->size, x[] = {1, CHANNELS, size[0], size[1], size[2]}, w[] = {CHANNELS, CHANNELS, KERNEL, KERNEL, KERNEL};
+    const int64_t *size = s->shape->size, x[] = {1, CHANNELS, size[0] / part, size[1] / part, size[2] / part};
+    const int64_t w[] = {CHANNELS, CHANNELS, KERNEL, KERNEL, KERNEL};
     const int ndim = 2 + s->shape->dims;
     s->x = tensor(s->context, mesh, stn_shard(2), ndim, x, 1);
     s->dy = tensor(s->context, mesh, stn_shard(2), ndim, x, 1);
@@ -124,7 +125,7 @@ stn_status overlap_convolutions(struct bench *bench, stn_context *context, const
     for (int i = 0; i < SHAPES && status == STN_OK; i++) {
         struct step step = {.context = context, .shape = &shapes[i], .steps = bench->quick ? 2 : 20};
         stn_scope_begin(context);
-        status = make(&step, mesh);
+        status = make(&step, mesh, bench->once ? ONCE_PART : 1);
         if (status == STN_OK)
             status = measure(bench, &step, STN_HALO_OVERLAP_WHERE_IT_PAYS, over);
         if (status == STN_OK)
