@@ -4,7 +4,8 @@
  *
  * Put back by leaving out the call of stn_set_requires_grad in stn_scatter (src/ops/redistribute/scatter.c), and by asking
  * edge->leaf->handle->flags in `deliver` (src/autograd/backward.c) whether its tensor requires grad now; even cuts by asking `derive_split`
- * (src/ops/shape/view_layout.c) for a balanced one always. */
+ * (src/ops/shape/view_layout.c) for a balanced one always, and by such an offset for local_offset in `add_along`
+ * (src/ops/sort/sort_common.c). */
 #include "ranks.h"
 
 #include <math.h>

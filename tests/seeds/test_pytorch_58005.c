@@ -3,6 +3,7 @@
  *
  * dist.all_reduce gave 4 and 9, which add up to 13: put back by returning call->grad_out[0] from `arriving` in
  * src/ops/dist/all_reduction.c. nn.all_reduce gave 12 and 18 for PROD: put back by `stni_reduction_is_linear` (all_reduction.h) saying 1.
+ * The readings of total backward become one by leaving out the question for STN_GRAD_REPLICATED in `arriving`.
  * "If we accumulate them, it becomes 100 instead of 50": put back by STN_SUM for j->op in `reduce` (src/train/grad_all_reduce.c). */
 #include "ranks.h"
 
