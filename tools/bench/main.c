@@ -37,8 +37,8 @@ enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short|--once] [--without onednn,fftw] [--isa base|avx2|avx512]\n"
-                    "                 [--python PATH] [--case TEXT]\n\n");
+    fprintf(stderr, "usage: stn-bench NAME|all... [--json] [--short|--once] [--without onednn,fftw]\n"
+                    "                 [--isa base|avx2|avx512] [--python PATH] [--case TEXT]\n\n");
     for (int i = 0; i < ENTRIES; i++)
         fprintf(stderr, "  %-16s %s\n", entries[i].name, entries[i].work);
     fprintf(stderr, "\n  --short        fewer and smaller cases, less time on each\n"
