@@ -1,11 +1,40 @@
 """What an op still lacks: each one that callers may call by name has a typed function with a comment, a place in docs/operations.md, and reference
-cases unless that page marks it with a °, which says that its tests are its own.
+cases unless that page marks it with a °, which says that its tests are its own; and random programs draw it, or it is said why they do not.
 
 usage: ops.py ROOT LIST_OPS"""
 import pathlib
 import re
 import subprocess
 import sys
+
+# Ops that no row of tools/fuzz/generators.c draws, by the reason. Single calls of them are drawn all the same (stn-fuzz --by-name).
+WITHOUT_GENERATOR = {
+    "works on each rank's own tensors, and a program's are shared": """dist_all_gather dist_all_reduce dist_all_to_all dist_broadcast
+        dist_exchange dist_gather dist_halo dist_reduce dist_reduce_scatter dist_scatter""",
+    "jumps, where the next place of its input decides": """bucketize ceil count_nonzero eq floor floor_divide fmod ge histc isfinite isnan
+        logical_and logical_not logical_or logical_xor lt ne remainder round searchsorted trunc""",
+    "makes complex numbers of a form that no row asks for, or takes them apart at a pole": "angle complex polar view_as_complex",
+    "is another form of an op that has a row": """adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool3d all fft2 fftn
+        ifft2 ifftn ihfft irfft2 irfftn max_pool3d min pixel_unshuffle rfft2 rfftn unflatten""",
+    "is a score, compared with one process in tests/ops/scores": """anomaly_correlation crps_ensemble energy_score power_spectrum rmse
+        weighted_mean""",
+    "has none yet": """addcdiv cast clone cross dropout dropout_channels einsum exact_sum fold gaussian_nll_loss hardtanh hinge_embedding_loss
+        im2col index_put lp_loss one_hot poisson_nll_loss prelu relu6 scatter_reduce soft_margin_loss triplet_margin_loss unbind
+        weighted_var""",
+    "changes its input and has no other form": "copy_ fill_",
+}
+
+
+def ungenerated(root, names):
+    """What random programs do not draw without a reason, and reasons that hold no more. In-place forms are drawn with the op's own."""
+    rows = set(re.findall(r'\.op = "(\w+)"', (root / "tools/fuzz/generators.c").read_text()))
+    excused = {name for ops in WITHOUT_GENERATOR.values() for name in ops.split()}
+    for name in sorted(names - rows - excused):
+        if name.removesuffix("_") not in names or not name.endswith("_"):
+            yield f"{name}: tools/fuzz/generators.c has no row for it, nor WITHOUT_GENERATOR of {pathlib.Path(__file__).name} a reason"
+    for name in sorted(excused & rows | excused - names):
+        yield f"{name}: WITHOUT_GENERATOR says why it has no row in tools/fuzz/generators.c, but it {'has one' if name in rows else 'is no op'}"
+
 
 def documented(root):
     """{name: marked with °} of the operations of the page's tables, and of those that are refused by name, which have neither prototype nor cases."""
@@ -48,6 +77,7 @@ def main():
             problems.append(f"{name}: docs/operations.md does not list it in its family's row (with a ° behind it until it has reference cases)")
         elif name not in cases and not page[name]:
             problems.append(f"{name}: tests/conformance/cases has no {name}-NN.safetensors, and docs/operations.md does not mark it with a °")
+    problems += ungenerated(root, set(names) - refused(root))
     problems += [f"{name}: there are cases of it, and docs/operations.md does not list it" for name in sorted(cases - set(page))]
     for problem in problems:
         print(problem)
