@@ -71,8 +71,8 @@ STN_API int stn_step_graphs(const stn_step *step);                   /**< How ma
 STN_API int stn_step_calls(const stn_step *step);                    /**< How many calls of the host. */
 STN_API const char *stn_step_call_name(const stn_step *step, int i); /**< The i-th of them, such as "all_reduce"; the step's. */
 
-/** Gives up a step and the memory that only it needed; sets it to NULL. Accepts NULL. Waits for the queue. On the context's thread, also once
- *  the context is destroyed. Local. */
+/** Gives up a step and the memory that only it needed; sets it to NULL. Accepts NULL. Waits for the queue, and so does later the release of an
+ *  output that outlives it, whose memory goes back to the device then. On the context's thread, also once the context is destroyed. Local. */
 STN_API void stn_step_destroy(stn_step **step);
 
 STN_END_DECLS

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NUMBERS = 4 };
 
@@ -85,6 +86,7 @@ static void budget_deallocate(void *arg, void *pointer, size_t bytes)
     for (int i = 0; i < device.n; i++)
         device.n_lost += device.pointer[i] == pointer;
     device.used -= bytes;
+    memset(pointer, 0xff, bytes); /* NaNs, for who reads it too late */
     free(pointer);
 }
 
@@ -129,11 +131,51 @@ static void memory_of_a_step_does_not_go_back_where_there_is_no_more(void)
     CHECK_STATUS(test_launch(1, &options, scarce_body, NULL), STN_OK);
 }
 
+/* An output that outlives its step goes back to the device when its handle does: behind what is queued and reads it */
+
+static stn_status be_late(stn_queue *queue, const void *args)
+{
+    (void)queue, (void)args;
+    usleep(50000);
+    return STN_OK;
+}
+
+static stn_status outlives_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_step *step = NULL;
+    float got[KIB / sizeof(float)] = {0};
+    stn_tensor *x = block(context, 1, 2);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_tensor *y = stn_add_number(x, 1);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    stn_step_destroy(&step);
+    CHECK_STATUS(stn_queue_launch(stn_context_queue(context), be_late, NULL, 0), STN_OK);
+    stn_tensor *z = stn_mul(y, y);
+    stn_tensor_release(&y);
+    stn_mul_number_(z, 1); /* takes notice of it */
+    CHECK_STATUS(stn_to_host(z, got, sizeof got), STN_OK);
+    CHECK_NEAR(got[0], 9, 0);
+    CHECK_NEAR(got[KIB / sizeof(float) - 1], 9, 0);
+    stn_tensor_release(&z);
+    stn_tensor_release(&x);
+    return stn_context_status(context);
+}
+
+static void what_outlives_its_step_is_read_before_it_goes_back(void)
+{
+    const stn_allocator allocator = {.size = sizeof allocator, .allocate = budget_allocate, .deallocate = budget_deallocate};
+    const stn_context_options options = {.size = sizeof options, .allocator = &allocator};
+    memset(&device, 0, sizeof device);
+    CHECK_STATUS(test_launch(1, &options, outlives_body, NULL), STN_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"memory_that_a_step_wraps_stays", memory_that_a_step_wraps_stays},
         {"memory_of_a_step_does_not_go_back_where_there_is_no_more", memory_of_a_step_does_not_go_back_where_there_is_no_more},
+        {"what_outlives_its_step_is_read_before_it_goes_back", what_outlives_its_step_is_read_before_it_goes_back},
     };
     return TEST_MAIN(argc, argv, cases);
 }

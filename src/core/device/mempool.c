@@ -110,11 +110,19 @@ static void give_back(struct stni_mempool *pool, const struct stni_mempool_block
     pool->stats.reserved_bytes -= (int64_t)block->bytes;
 }
 
+/* What is queued may still read it. The queue is the spare pool's, and gone where that is closed too. */
+static void wait_for_readers(const struct stni_mempool *pool)
+{
+    if (pool->spare && pool->spare->queue)
+        stni_queue_sync_for(pool->spare->queue, STN_SYNC_MEMORY);
+}
+
 /* The block stays in the list, with no bytes, so that a thousand releases move nothing. */
 void stni_mempool_release_closed(struct stni_mempool *pool, void *pointer, size_t capacity)
 {
     if (capacity == 0)
         return;
+    wait_for_readers(pool);
     struct stni_mempool_block *block = find_block(pool, pointer);
     give_back(pool, block);
     block->bytes = 0;

@@ -50,7 +50,8 @@ struct stni_mempool {
 stn_status stni_mempool_create(stn_queue *queue, struct stni_mempool **out);
 void stni_mempool_destroy(struct stni_mempool **pool); /* all memory goes back to the device, whether still in use or not */
 
-/* Waits for the queue and does not use it any more: from here on nothing can be allocated, and what is released goes back to the device at once. */
+/* Waits for the queue and does not use it any more: from here on nothing can be allocated, and what is released goes back to the device at once,
+ * after another wait where `spare` has the queue still. */
 void stni_mempool_close(struct stni_mempool *pool);
 
 void stni_mempool_trim(struct stni_mempool *pool);
