@@ -118,6 +118,33 @@ static void recording_leaves_the_current_device(void *queue)
     ops->deallocate(device, memory, 64);
 }
 
+/* What nobody uses any more goes back, and the recording goes on. */
+static void memory_is_given_back_while_a_queue_records(void)
+{
+    void *memory = NULL, *cached = NULL, *pinned = NULL, *graph = NULL;
+    if (!open_device())
+        return;
+    void *queue = create_queue(0, NULL);
+    CHECK_ENTRY(allocate, 64, &memory);
+    CHECK_ENTRY(allocate, 64, &cached);
+    CHECK_ENTRY(host_allocate, 64, &pinned);
+    CHECK_ENTRY(capture_begin, queue);
+    CHECK_ENTRY(copy, queue, memory, (char *)memory + 32, 32, 0);
+    ops->deallocate(device, cached, 64);
+    check_untouched("deallocate");
+    ops->host_deallocate(device, pinned, 64);
+    check_untouched("host_deallocate");
+    CHECK_ENTRY(capture_end, queue, &graph);
+    CHECK_I64(cudaFree(cached), cudaErrorInvalidValue); /* it has gone */
+    CHECK_I64(cudaFreeHost(pinned), cudaErrorInvalidValue);
+    cudaGetLastError();
+    if (graph)
+        ops->graph_destroy(device, graph);
+    ops->deallocate(device, memory, 64);
+    ops->queue_destroy(device, queue);
+    close_device();
+}
+
 static void every_entry_leaves_the_current_device(void)
 {
     if (!open_device())
@@ -270,6 +297,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_entry_leaves_the_current_device", every_entry_leaves_the_current_device},
+        {"memory_is_given_back_while_a_queue_records", memory_is_given_back_while_a_queue_records},
         {"a_callers_allocator_is_called_on_the_device", a_callers_allocator_is_called_on_the_device},
         {"failures_are_statuses_and_are_not_kept", failures_are_statuses_and_are_not_kept},
         {"priorities_are_rounded_to_what_the_device_has", priorities_are_rounded_to_what_the_device_has},

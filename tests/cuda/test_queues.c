@@ -82,6 +82,45 @@ static void recorded_work_may_allocate(void)
     stn_context_destroy(&context);
 }
 
+/* What eager steps have left, and another step with an output that it alone held. */
+static void give_memory_back(stn_context *context, stn_step **other)
+{
+    stn_context_trim(context);
+    stn_step_destroy(other);
+}
+
+static stn_step *captured_before(stn_context *context, stn_tensor *x)
+{
+    stn_step *step = NULL;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_mul_number(stn_mul_number(x, 2), 3);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return step;
+}
+
+static void memory_goes_back_while_a_step_is_captured(void)
+{
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    stn_step *step = NULL;
+    if (!context)
+        return;
+    stn_tensor *x = constant(context, 1);
+    stn_step *other = captured_before(context, x);
+    stn_tensor_release(&(stn_tensor *){constant(context, 2)});
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_mul_number_(x, 3);
+    give_memory_back(context, &other);
+    stn_mul_number_(x, 5);
+    if (CHECK_STATUS(stn_capture_end(context, &step), STN_OK))
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+    check_constant(x, 15 * 15);
+    stn_step_destroy(&step);
+    stn_tensor_release(&x);
+    stn_context_destroy(&context);
+}
+
 static void what_reads_values_cannot_be_recorded(void)
 {
     stn_context *context = both_open((stn_context_options){.device = "cuda"});
@@ -172,6 +211,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"recorded_work_runs_when_it_is_launched", recorded_work_runs_when_it_is_launched},
         {"recorded_work_may_allocate", recorded_work_may_allocate},
+        {"memory_goes_back_while_a_step_is_captured", memory_goes_back_while_a_step_is_captured},
         {"what_reads_values_cannot_be_recorded", what_reads_values_cannot_be_recorded},
         {"calls_run_behind_what_is_queued", calls_run_behind_what_is_queued},
         {"two_contexts_share_a_stream", two_contexts_share_a_stream},

@@ -59,7 +59,8 @@ static stn_status leave(void *impl, int before, cudaError_t error)
     return status_of(error);
 }
 
-/* Memory may be asked for while a queue of this thread records: asking is no work of a stream, but the runtime wants to be told so. */
+/* Memory may be asked for and given back while a queue of this thread records: that is no work of a stream, but the
+ * runtime wants to be told so. */
 static enum cudaStreamCaptureMode permit_in_capture(enum cudaStreamCaptureMode mode)
 {
     cudaThreadExchangeStreamCaptureMode(&mode);
@@ -78,8 +79,11 @@ static stn_status allocate(void *impl, size_t bytes, void **out)
 static void deallocate(void *impl, void *pointer, size_t bytes)
 {
     (void)bytes;
-    int before = enter(impl);
-    leave(impl, before, cudaFree(pointer));
+    const int before = enter(impl);
+    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const cudaError_t error = cudaFree(pointer);
+    permit_in_capture(mode);
+    leave(impl, before, error);
 }
 
 /* No work is ever put on this stream, so that memory in its order can be used by all. The device is the current one. */
@@ -321,8 +325,11 @@ static stn_status host_allocate(void *impl, size_t bytes, void **out)
 static void host_deallocate(void *impl, void *pointer, size_t bytes)
 {
     (void)bytes;
-    int before = enter(impl);
-    leave(impl, before, cudaFreeHost(pointer));
+    const int before = enter(impl);
+    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const cudaError_t error = cudaFreeHost(pointer);
+    permit_in_capture(mode);
+    leave(impl, before, error);
 }
 
 static stn_status call(void *impl, void *queue, void (*function)(void *arg), void *arg)
