@@ -126,15 +126,20 @@ void stni_nccl_member_destroy(struct stni_nccl_member *m, int keeps)
         family_end(family);
 }
 
-static stn_status open_alarm(struct stni_nccl_family *family, stn_comm *control, struct stni_error *error)
+/* The numbers of all ranks; NULL without memory. */
+static int *ranks_of(const stn_comm *control)
 {
-    const stn_host_comm *hosts = stni_cuda_host()->comm;
-    const int n = hosts->ranks(control);
+    const int n = stni_cuda_host()->comm->ranks(control);
     int *all = malloc((size_t)n * sizeof *all);
     for (int r = 0; all && r < n; r++)
         all[r] = r;
-    const stn_status status = all ? hosts->subset(control, all, n, &family->alarm) : STN_ERR_MEMORY;
-    free(all);
+    return all;
+}
+
+static stn_status open_alarm(struct stni_nccl_family *family, stn_comm *control, const int *ranks, struct stni_error *error)
+{
+    const stn_host_comm *hosts = stni_cuda_host()->comm;
+    const stn_status status = hosts->subset(control, ranks, hosts->ranks(control), &family->alarm);
     return status == STN_OK ? STN_OK : stni_nccl_say(error, status, "control: %s", hosts->error_text(control));
 }
 
@@ -153,20 +158,33 @@ static struct stni_nccl_family *family_alloc(void)
     return family;
 }
 
+static stn_status begin(struct stni_nccl_family *family, stn_comm *control, const int *ranks, int device, double deadline,
+                        struct stni_nccl_member **out, struct stni_error *error)
+{
+    STNI_TRY(open_alarm(family, control, ranks, error));
+    STNI_TRY(stni_nccl_member_create(family, control, device, deadline, out, error));
+    if (stni_nccl_watch_begin(family) == STN_OK)
+        return STN_OK;
+    return stni_nccl_say(error, STN_ERR_MEMORY, "no thread to watch over a communicator of NCCL");
+}
+
 stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out, struct stni_error *error)
 {
     struct stni_nccl_family *family = family_alloc();
-    if (!family)
-        return stni_nccl_say(error, STN_ERR_MEMORY, "out of memory: a communicator of NCCL");
-    stn_status status = open_alarm(family, control, error);
+    int *ranks = ranks_of(control);
+    struct stni_nccl_member *made = NULL;
+    stn_status status = STN_OK;
+    if (!family || !ranks)
+        status = stni_nccl_say(error, STN_ERR_MEMORY, "out of memory: a communicator of NCCL");
+    status = stni_nccl_agree(control, status, error);
     if (status == STN_OK)
-        status = stni_nccl_member_create(family, control, device, deadline, out, error);
-    if (status != STN_OK) {
+        status = stni_nccl_agree(control, begin(family, control, ranks, device, deadline, &made, error), error);
+    free(ranks);
+    if (status == STN_OK)
+        *out = made;
+    else if (made)
+        stni_nccl_member_destroy(made, 1);
+    else if (family)
         family_end(family);
-        return status;
-    }
-    if (stni_nccl_watch_begin(family) == STN_OK)
-        return STN_OK;
-    stni_nccl_member_destroy(*out, 1);
-    return stni_nccl_say(error, STN_ERR_MEMORY, "no thread to watch over a communicator of NCCL");
+    return status;
 }

@@ -97,7 +97,8 @@ extern const stn_comm_ops stni_nccl_ops;
 
 /* Making and ending (family.c, make.c) */
 
-/* This rank's end of a world, whose control it owns from then on, and the watch; NCCL's communicator is still to be made. Collective over control. */
+/* This rank's end of a world, whose control it owns from then on, and the watch; NCCL's communicator is still to be made. All ranks get theirs, or
+ * none does. Collective over control. */
 stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out, struct stni_error *error);
 
 /* An end of another communicator of the family. Owns control on success. Local. */

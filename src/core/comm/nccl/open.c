@@ -272,14 +272,14 @@ static stn_status compare(const struct wish *wish, struct stni_error *error)
 
 static stn_status make(struct wish *wish, struct stni_nccl_member **out, struct stni_error *error)
 {
-    stn_status status = stni_nccl_family_create(wish->control, wish->device, wish->deadline, out, error);
-    status = stni_nccl_agree(wish->control, status, error);
-    if (status == STN_OK) {
-        (*out)->rank_order = wish->rank_order;
-        status = stni_nccl_make(*out, wish->from, error);
-    }
-    if (status != STN_OK && *out)
-        stni_nccl_member_destroy(*out, 1);
+    struct stni_nccl_member *made;
+    STNI_TRY(stni_nccl_family_create(wish->control, wish->device, wish->deadline, &made, error));
+    made->rank_order = wish->rank_order;
+    const stn_status status = stni_nccl_make(made, wish->from, error);
+    if (status == STN_OK)
+        *out = made;
+    else
+        stni_nccl_member_destroy(made, 1);
     return status;
 }
 
