@@ -13,7 +13,7 @@ void stni_update_begin(struct stni_update *update, stn_context *context, enum st
 {
     update->context = context;
     update->renewal = NULL;
-    update->index = update->first = 0;
+    update->index = 0;
     memset(&update->args, 0, sizeof update->args); /* numbers are compared by their bytes */
     update->args.kind = kind;
 }
@@ -47,15 +47,32 @@ static stn_status launch_list(stn_context *context, struct stni_update_args *arg
 struct recorded {
     stn_context *context;
     struct stni_update_renewal renewal;
-    int index;
+    int indices[STNI_UPDATE_CHUNKS];
     struct stni_update_args args;
 };
 
+static int fits(const struct stni_update_args *args, stn_dtype dtype, const struct stni_update_numbers *numbers)
+{
+    return args->n < STNI_UPDATE_CHUNKS && args->dtype == dtype && memcmp(&args->numbers, numbers, sizeof *numbers) == 0;
+}
+
+/* Chunks whose numbers were the same may differ now: each stretch that has the same ones still is a list. */
 static stn_status launch_again(void *arg)
 {
-    struct recorded *recorded = arg;
-    recorded->renewal.numbers(recorded->renewal.owner, recorded->index, &recorded->args.numbers);
-    return launch_list(recorded->context, &recorded->args);
+    const struct recorded *recorded = arg;
+    const struct stni_update_renewal *renewal = &recorded->renewal;
+    struct stni_update_args args = {.kind = recorded->args.kind, .dtype = recorded->args.dtype};
+    for (int i = 0; i < recorded->args.n; i++) {
+        struct stni_update_numbers numbers;
+        renewal->numbers(renewal->owner, recorded->indices[i], &numbers);
+        if (args.n > 0 && !fits(&args, args.dtype, &numbers)) {
+            STNI_TRY(launch_list(recorded->context, &args));
+            args.n = 0;
+        }
+        args.numbers = numbers;
+        args.chunk[args.n++] = recorded->args.chunk[i];
+    }
+    return launch_list(recorded->context, &args);
 }
 
 static stn_status check_again(void *arg)
@@ -76,7 +93,8 @@ static stn_status launch_recorded(const struct stni_update *update)
     struct recorded *recorded = stni_malloc(sizeof *recorded);
     if (!recorded)
         return stni_fail_memory(update->context, "a recorded update", sizeof *recorded);
-    *recorded = (struct recorded){update->context, *update->renewal, update->first, update->args};
+    *recorded = (struct recorded){.context = update->context, .renewal = *update->renewal, .args = update->args};
+    memcpy(recorded->indices, update->indices, sizeof recorded->indices);
     recorded->renewal.retain(recorded->renewal.owner);
     return stni_recording_call(update->context->queue, &(struct stni_recorded_call){launch_again, forget, recorded, check_again, "update"});
 }
@@ -90,11 +108,6 @@ static stn_status launch(struct stni_update *update)
     stn_status status = records ? launch_recorded(update) : launch_list(context, &update->args);
     drop(update);
     return status;
-}
-
-static int fits(const struct stni_update_args *args, stn_dtype dtype, const struct stni_update_numbers *numbers)
-{
-    return args->n < STNI_UPDATE_CHUNKS && args->dtype == dtype && memcmp(&args->numbers, numbers, sizeof *numbers) == 0;
 }
 
 stn_status stni_update_add(struct stni_update *update, const struct stni_update_numbers *numbers, int n, stn_tensor *const *tensors,
@@ -113,11 +126,10 @@ stn_status stni_update_add(struct stni_update *update, const struct stni_update_
         if (written >> i & 1)
             tensors[i]->storage->version++;
     }
-    if (args->n == 0)
-        update->first = update->index;
     args->dtype = spec->layout.dtype;
     args->numbers = *numbers;
     args->chunk[args->n] = chunk;
+    update->indices[args->n] = update->index;
     update->held[args->n++] = hold;
     return STN_OK;
 }

@@ -10,7 +10,7 @@
 /* Holds the kernel of updates, under the name "update.chunks" by which each device brings its own. */
 extern const stn_op_desc stni_op_update;
 
-/* Where a captured step finds the numbers of a list each time: those of the parameter `index` as they are then, of an owner that the step keeps. */
+/* Where a captured step finds the numbers of a chunk each time: those of the parameter `index` as they are then, of an owner that the step keeps. */
 struct stni_update_renewal {
     void *owner;
     stn_status (*check)(void *owner); /* the owner still has them; keeps the failure */
@@ -25,7 +25,8 @@ struct stni_update {
     stn_tensor *held[STNI_UPDATE_CHUNKS]; /* what the list reads and nobody else may keep, until it is launched */
     struct stni_update_args args;
     const struct stni_update_renewal *renewal; /* NULL: numbers stay what they were */
-    int index, first;                          /* of what is added next, which the owner sets; of the first in the list */
+    int index;                                 /* of what is added next, which the owner sets */
+    int indices[STNI_UPDATE_CHUNKS];           /* of what is in the list */
 };
 
 void stni_update_begin(struct stni_update *update, stn_context *context, enum stni_update_kind kind);
