@@ -5,6 +5,7 @@
 #include "core/device/recording.h"
 #include "dispatch/services.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* Streams of ops, distinct from the streams of other users of the generator. */
@@ -17,56 +18,64 @@ stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, c
     return stni_spec_intern(call->context, &layout, out);
 }
 
-/* What taking a stream needs, now and in each repetition of a captured step. */
-struct taking {
-    stn_context *context;
-    const stn_mesh *mesh;
-    const stn_op *op;
-    int slot, is_empty; /* the latter: this rank is outside the mesh */
-    uint64_t seed;      /* that the op was called with */
-    struct stni_remap_fill_args args;
+/* A kernel that draws, as repetitions of a captured step launch it. */
+struct recorded {
+    struct stni_rng_use use;
+    uint64_t seed; /* that the kernel was called with */
+    max_align_t args[];
 };
 
-static stn_status take(void *arg)
+static stn_status draw(const struct stni_rng_use *use)
 {
-    struct taking *t = arg;
     uint64_t stream;
-    STNI_TRY(stni_random_draw(t->context, t->mesh, &stream));
-    stream |= STREAMS;
-    memcpy(t->args.value, &stream, sizeof stream);
-    return t->is_empty ? STN_OK : stni_slot_launch(t->op, t->slot, STN_DTYPE_I64, &t->args, sizeof t->args);
+    STNI_TRY(stni_random_draw(use->context, use->mesh, &stream));
+    stream |= use->mark;
+    memcpy((char *)use->args + use->stream_at, &stream, sizeof stream);
+    return use->is_empty ? STN_OK : stni_slot_launch(use->op, use->slot, use->dtype, use->args, use->args_size);
 }
 
+static stn_status draw_again(void *arg)
+{
+    const struct recorded *recorded = arg;
+    return draw(&recorded->use);
+}
+
+/* The seed is in arguments of recorded kernels. */
 static stn_status check_seed(void *arg)
 {
-    const struct taking *t = arg;
-    if (t->context->seed == t->seed)
+    const struct recorded *recorded = arg;
+    stn_context *context = recorded->use.context;
+    if (context->seed == recorded->seed)
         return STN_OK;
-    return stni_fail(t->context, STN_ERR_STATE, "step_run: the seed of random numbers got %llu since the step was captured with %llu",
-                     (unsigned long long)t->context->seed, (unsigned long long)t->seed);
+    return stni_fail(context, STN_ERR_STATE, "step_run: the seed of random numbers got %llu since the step was captured with %llu",
+                     (unsigned long long)context->seed, (unsigned long long)recorded->seed);
 }
 
-static stn_status take_recorded(const struct taking *t)
+static stn_status record(const struct stni_rng_use *use)
 {
-    struct taking *kept = stni_malloc(sizeof *kept);
+    struct recorded *kept = stni_malloc(sizeof *kept + use->args_size);
     if (!kept)
-        return stni_fail_memory(t->context, "a recorded random stream", sizeof *kept);
-    *kept = *t;
-    return stni_recording_call(t->context->queue, &(struct stni_recorded_call){take, stni_free, kept, check_seed, "random stream"});
+        return stni_fail_memory(use->context, "recorded random numbers", sizeof *kept + use->args_size);
+    kept->use = *use;
+    kept->use.args = memcpy(kept->args, use->args, use->args_size);
+    kept->seed = use->context->seed;
+    return stni_recording_call(use->context->queue, &(struct stni_recorded_call){draw_again, stni_free, kept, check_seed, "random numbers"});
+}
+
+stn_status stni_rng_launch(const struct stni_rng_use *use)
+{
+    return stni_recording_is_on(use->context->queue) ? record(use) : draw(use);
 }
 
 stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot)
 {
-    stn_context *context = call->context;
-    struct taking t;
-    memset(&t, 0, sizeof t);
-    t.context = context;
-    t.mesh = call->out[k]->spec->layout.mesh;
-    t.op = call->op;
-    t.slot = slot;
-    t.is_empty = call->out[k]->spec->local_numel == 0;
-    t.seed = context->seed;
-    t.args.box.data = call->out[k]->data;
-    t.args.element_size = sizeof(uint64_t);
-    return stni_recording_is_on(context->queue) ? take_recorded(&t) : take(&t);
+    const stn_tensor *out = call->out[k];
+    struct stni_remap_fill_args args;
+    memset(&args, 0, sizeof args);
+    args.box.data = out->data;
+    args.element_size = sizeof(uint64_t);
+    return stni_rng_launch(&(struct stni_rng_use){.context = call->context, .mesh = out->spec->layout.mesh, .op = call->op, .slot = slot,
+                                                  .dtype = STN_DTYPE_I64, .is_empty = out->spec->local_numel == 0, .mark = STREAMS,
+                                                  .args = &args, .args_size = sizeof args,
+                                                  .stream_at = offsetof(struct stni_remap_fill_args, value)});
 }

@@ -2,16 +2,16 @@
 #include "ops/factory/factory.h"
 
 #include "core/base/dtype.h"
-#include "core/base/host_alloc.h"
-#include "core/device/recording.h"
 #include "core/tensor/scope.h"
 #include "core/redistribute/redistribute.h"
 #include "dispatch/services.h"
+#include "ops/common/rng_stream.h"
 #include "ops/table.h"
 
 #include <shardtensor/ops_factory.h>
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,51 +55,20 @@ static stn_status without_partial(const stn_spec *spec, const stn_spec **out)
     return stni_spec_intern(spec->context, &layout, out);
 }
 
-/* Random numbers in a captured step, whose repetitions draw others. */
-struct drawing {
-    stn_context *context;
-    const stn_mesh *mesh;
-    int is_drawn; /* before the first time */
-    int is_empty; /* no element is this rank's */
-    struct stni_factory_args args;
-};
-
-static stn_status draw(void *arg)
-{
-    struct drawing *d = arg;
-    stn_context *context = d->context;
-    if (!d->is_drawn)
-        STNI_TRY(stni_random_draw(context, d->mesh, &d->args.stream));
-    d->is_drawn = 0;
-    d->args.seed = context->seed;
-    const stn_op *op = context->registry->ops[STNI_OP_factory];
-    return d->is_empty ? STN_OK : stni_slot_launch(op, 0, d->args.dtype, &d->args, sizeof d->args);
-}
-
-static stn_status record_draw(const stn_tensor *tensor, const struct stni_factory_args *args)
-{
-    stn_context *context = tensor->context;
-    struct drawing *d = stni_malloc(sizeof *d);
-    if (!d)
-        return stni_fail_memory(context, "recorded random numbers", sizeof *d);
-    *d = (struct drawing){context, tensor->spec->layout.mesh, 1, tensor->spec->local_numel == 0, *args};
-    return stni_recording_call(context->queue, &(struct stni_recorded_call){draw, stni_free, d, NULL, "random values"});
-}
-
 static stn_status launch(stn_tensor *tensor, struct stni_factory_args *args)
 {
     const stn_spec *spec = tensor->spec;
-    const int records = args->value >= STNI_FACTORY_UNIFORM && stni_recording_is_on(tensor->context->queue);
-    if (spec->local_numel == 0)
-        return records ? record_draw(tensor, args) : STN_OK;
+    const stn_op *op = tensor->context->registry->ops[STNI_OP_factory];
+    const int is_empty = spec->local_numel == 0;
     args->dtype = spec->layout.dtype;
     memcpy(args->shape, spec->layout.shape, sizeof spec->layout.shape);
     memcpy(args->offset, spec->local_offset, sizeof spec->local_offset);
     stni_tensor_box(tensor, &args->dst);
-    if (records)
-        return record_draw(tensor, args);
-    const stn_op *op = tensor->context->registry->ops[STNI_OP_factory];
-    return stni_slot_launch(op, 0, args->dtype, args, sizeof *args);
+    if (args->value < STNI_FACTORY_UNIFORM)
+        return is_empty ? STN_OK : stni_slot_launch(op, 0, args->dtype, args, sizeof *args);
+    return stni_rng_launch(&(struct stni_rng_use){.context = tensor->context, .mesh = spec->layout.mesh, .op = op, .dtype = args->dtype,
+                                                  .is_empty = is_empty, .args = args, .args_size = sizeof *args,
+                                                  .stream_at = offsetof(struct stni_factory_args, stream)});
 }
 
 /* A replica becomes a pending reduction by itself: no rank sends anything. */
@@ -119,14 +88,10 @@ static stn_status make(stn_context *context, const stn_spec *spec, struct stni_f
 stn_tensor *stni_factory_make(stn_context *context, const stn_spec *spec, struct stni_factory_args *args)
 {
     stn_tensor *tensor;
-    stn_status status = STN_OK;
     args->seed = context->seed;
     args->stream = 0;
     context->busy++; /* what is interned on the way is kept */
-    if (args->value >= STNI_FACTORY_UNIFORM)
-        status = stni_random_draw(context, spec->layout.mesh, &args->stream);
-    if (status == STN_OK)
-        status = make(context, spec, args, &tensor);
+    const stn_status status = make(context, spec, args, &tensor);
     context->busy--;
     return status == STN_OK ? stni_tensor_publish(tensor) : context->error_tensor;
 }
