@@ -58,9 +58,10 @@ STN_API stn_status stn_capture_end(stn_context *context, stn_step **out);
 /** Makes the step once more, behind what is on the queue. Tensors that it writes count as changed in place.
  *
  * Collective: as the captured step was. Every rank runs the same step at the same place.
- * @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (its context or its optimizer was destroyed, a step is being captured, this is called inside an op,
- *  the seed of its random numbers was changed, memory that it writes was made immutable, a leaf has a gradient that would be lost or one that is
- *  pending), STN_ERR_LAYOUT (a gradient has another layout than at the capture), what a kernel or collective returned, or the kept error. */
+ * @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (its context, its optimizer or a communicator of the program's own was destroyed, a step is being
+ *  captured, this is called inside an op, the seed of its random numbers was changed, memory that it writes was made immutable, a leaf has a
+ *  gradient that would be lost or one that is pending), STN_ERR_LAYOUT (a gradient has another layout than at the capture), what a kernel or
+ *  collective returned, or the kept error. */
 STN_API stn_status stn_step_run(stn_step *step);
 
 /* What a repetition is made of. Graphs are put on the queue by one call each: kernels, and collectives of a communicator that records them

@@ -147,7 +147,8 @@ STN_API stn_status stn_comm_create_fake(int rank, int size, double seconds_per_m
 /** The virtual clock of a fake communicator's family, in seconds; 0 for any other. Local. */
 STN_API double stn_comm_fake_seconds(const stn_comm *comm);
 
-/** Destroys a communicator that no context owns. Local; accepts NULL and sets it to NULL. */
+/** Destroys a communicator that no context owns. Steps that were captured with it can be repeated no more, also where it goes inside of the capture.
+ *  Local; accepts NULL and sets it to NULL. */
 STN_API void stn_comm_destroy(stn_comm **comm);
 
 STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size. */

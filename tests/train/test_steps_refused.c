@@ -1,6 +1,8 @@
 /* What captured steps refuse: the same error on every rank, and the ranks can go on. */
 #include "ranks.h"
 
+#include "core/context/context.h"
+
 #include <string.h>
 
 enum { ROWS = 7, COLUMNS = 4 };
@@ -256,6 +258,39 @@ static void steps_of_what_is_gone_are_refused(void)
     CHECK(orphan == NULL);
 }
 
+/* A communicator of the program's own is destroyed after the capture, or inside of it (`arg`). */
+static stn_status left_comm_body(stn_context *context, void *arg)
+{
+    static const int all[] = {0, 1};
+    const int is_inside = *(const int *)arg;
+    stn_step *step = NULL;
+    stn_comm *comm = NULL;
+    stn_tensor *x = made(context);
+    float *at = stn_tensor_data(x);
+    CHECK_STATUS(stn_comm_subset(context->comm, all, 2, &comm), STN_OK);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(comm, at, at, COLUMNS, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    stn_mul_number_(x, 0.5);
+    if (is_inside)
+        stn_comm_destroy(&comm);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    if (!is_inside)
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+    stn_comm_destroy(&comm);
+    CHECK_STATUS(stn_step_run(step), STN_ERR_STATE);
+    CHECK_ERROR(context, STN_ERR_STATE, "step_run: the communicator of a captured all_reduce was destroyed");
+    check_works(context, x);
+    stn_step_destroy(&step);
+    stn_tensor_release(&x);
+    return stn_context_status(context);
+}
+
+static void steps_of_communicators_that_are_gone_are_refused(void)
+{
+    for (int is_inside = 0; is_inside < 2; is_inside++)
+        test_ranks(2, left_comm_body, &is_inside);
+}
+
 /* A capture that nobody ends. */
 static stn_status unended_body(stn_context *context, void *arg)
 {
@@ -309,6 +344,7 @@ int main(int argc, char **argv)
         {"calls_out_of_place_are_refused", calls_out_of_place_are_refused},
         {"what_a_repetition_changes_counts_as_changed", what_a_repetition_changes_counts_as_changed},
         {"steps_of_what_is_gone_are_refused", steps_of_what_is_gone_are_refused},
+        {"steps_of_communicators_that_are_gone_are_refused", steps_of_communicators_that_are_gone_are_refused},
         {"a_capture_may_end_with_its_context", a_capture_may_end_with_its_context},
         {"a_rank_that_fails_ends_the_repetitions_of_all", a_rank_that_fails_ends_the_repetitions_of_all},
     };

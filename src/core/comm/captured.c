@@ -28,11 +28,18 @@ int stni_comm_captures(const stn_comm *comm, const stn_queue *queue)
            ops->size > offsetof(stn_comm_ops, records) && ops->records;
 }
 
+void stni_comm_leave_captured(stn_comm *comm)
+{
+    if (comm->captured)
+        comm->captured->comm = NULL;
+    comm->captured = NULL;
+}
+
 static void recorded(void *arg)
 {
     struct stni_comm_captured *captured = arg;
-    captured->comm->captured = NULL;
-    captured->comm = NULL;
+    if (captured->comm)
+        stni_comm_leave_captured(captured->comm);
 }
 
 static stn_status begin(void *arg, stn_queue *queue)

@@ -45,15 +45,14 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
 }
 
 /* Collectives that are still queued run first, wherever that is. Those that wait for a peer that does not come end with the deadline. */
-void stn_comm_destroy(stn_comm **comm_at)
+static void destroy(stn_comm *comm)
 {
-    if (!comm_at || !*comm_at)
-        return;
-    stn_comm *comm = *comm_at;
     if (comm->queue && comm->queue != comm->own_queue)
         stni_queue_sync_for(comm->queue, STN_SYNC_GROUP);
     stn_status unrun = comm->side_queue ? stni_queue_sync_for(comm->side_queue, STN_SYNC_GROUP) : STN_OK;
     stni_staging_free(comm);
+    stni_comm_leave_recorded(comm);
+    stni_comm_leave_captured(comm);
     comm->ops->destroy(comm->impl); /* what it watches on a queue goes before the queue */
     stni_queue_destroy(&comm->side_queue);
     stni_comm_leave_requests(comm, unrun);
@@ -66,6 +65,20 @@ void stn_comm_destroy(stn_comm **comm_at)
     }
     pthread_mutex_destroy(&comm->blocks_lock);
     stni_free(comm);
+}
+
+/* In a step that is captured too, of which this is no part. */
+void stn_comm_destroy(stn_comm **comm_at)
+{
+    if (!comm_at || !*comm_at)
+        return;
+    stn_comm *comm = *comm_at;
+    stn_queue *queue = comm->queue != comm->own_queue ? comm->queue : NULL;
+    if (queue)
+        stni_recording_pause(queue);
+    destroy(comm);
+    if (queue)
+        stni_recording_resume(queue);
     *comm_at = NULL;
 }
 

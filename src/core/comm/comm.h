@@ -62,6 +62,7 @@ struct stni_comm_stats {
 #define STNI_DEADLINE_SECONDS 300.0
 
 struct stni_comm_captured;
+struct stni_comm_recorded;
 struct stni_comm_block;
 struct stni_coll;
 
@@ -96,6 +97,7 @@ struct stn_comm {
     stn_device *pinned_device;
     size_t pinned_bytes;
     struct stni_comm_captured *captured; /* its part of what its queue records now; NULL: none */
+    struct stni_comm_recorded *recorded; /* its calls in captured steps */
 };
 
 /* stn_comm_create for the library's own communicators, whose collectives `run` runs. */

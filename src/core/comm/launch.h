@@ -29,6 +29,10 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
 /* The same as a part of the step that the queue records, without a request. Arrays are copied. */
 stn_status stni_comm_launch_recorded(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
+/* The communicator is destroyed: steps that it was called in cannot be repeated, and what its queue records now knows it no more. */
+void stni_comm_leave_recorded(stn_comm *comm);
+void stni_comm_leave_captured(stn_comm *comm);
+
 /* 1 where collectives that are called now are recorded with what is on the queue (captured.c): it records, and the communicator can. */
 int stni_comm_captures(const stn_comm *comm, const stn_queue *queue);
 

@@ -1,0 +1,73 @@
+/* What captured steps over ranks of NCCL meet that is none of theirs: a communicator that goes meanwhile. */
+#include "nccl_ranks.h"
+
+#include "ranks.h"
+
+#include "core/context/context.h"
+#include "core/device/device.h"
+
+#include <string.h>
+
+enum { RANKS = 3, N = 35 };
+
+/* The step is complete; it can be repeated no more. */
+static void destroy_inside(struct nccl_rank *r)
+{
+    static const int all[RANKS] = {0, 1, 2};
+    void *memory = NULL;
+    stn_comm *comm = NULL;
+    stn_step *step = NULL;
+    CHECK_STATUS(stni_device_allocate(r->context->device, N * sizeof(float), &memory), STN_OK);
+    CHECK_STATUS(stn_comm_subset(r->comm, all, RANKS, &comm), STN_OK);
+    CHECK_STATUS(stn_capture_begin(r->context), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    stn_comm_destroy(&comm);
+    CHECK_STATUS(stn_comm_all_reduce(r->comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    if (CHECK_STATUS(stn_capture_end(r->context, &step), STN_OK))
+        CHECK(stn_step_run(step) != STN_OK);
+    CHECK(strstr(stn_context_error_text(r->context), "all_reduce of 35 elements: its communicator was destroyed since it was recorded"));
+    stn_step_destroy(&step);
+    stni_device_deallocate(r->context->device, memory, N * sizeof(float));
+}
+
+static void a_communicator_may_go_while_a_step_is_captured(void)
+{
+    nccl_script()->reset();
+    nccl_run(RANKS, 60, 0, destroy_inside, NULL);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+/* In a recording of the program's own nobody can wait for it. */
+static void destroy_in_own_graph(struct nccl_rank *r)
+{
+    static const int all[RANKS] = {0, 1, 2};
+    void *memory = NULL;
+    stn_comm *comm = NULL;
+    stn_graph *graph = NULL;
+    stn_queue *queue = stn_context_queue(r->context);
+    CHECK_STATUS(stni_device_allocate(r->context->device, N * sizeof(float), &memory), STN_OK);
+    CHECK_STATUS(stn_comm_subset(r->comm, all, RANKS, &comm), STN_OK);
+    CHECK_STATUS(stn_queue_capture_begin(queue), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    stn_comm_destroy(&comm);
+    CHECK_STATUS(stn_queue_capture_end(queue, &graph), STN_ERR_STATE);
+    CHECK_STR(stn_queue_error_text(queue), "the host waited while the queue records its work");
+    CHECK(graph == NULL);
+    stni_device_deallocate(r->context->device, memory, N * sizeof(float));
+}
+
+static void a_communicator_that_goes_while_a_queue_records_fails_it(void)
+{
+    nccl_script()->reset();
+    nccl_run(RANKS, 60, 0, destroy_in_own_graph, NULL);
+    CHECK_I64(nccl_script()->live(), 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"a_communicator_may_go_while_a_step_is_captured", a_communicator_may_go_while_a_step_is_captured},
+        {"a_communicator_that_goes_while_a_queue_records_fails_it", a_communicator_that_goes_while_a_queue_records_fails_it},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
