@@ -1,4 +1,4 @@
-/* What captured steps over ranks of NCCL meet that is none of theirs: a communicator that goes meanwhile. */
+/* What captured steps over ranks of NCCL meet that is none of theirs: a redistribution that began before, a communicator that goes meanwhile. */
 #include "nccl_ranks.h"
 
 #include "ranks.h"
@@ -8,7 +8,38 @@
 
 #include <string.h>
 
-enum { RANKS = 3, N = 35 };
+enum { RANKS = 3, ROWS = 7, COLUMNS = 5, N = ROWS * COLUMNS };
+
+/* It has ended before the step, whose repetitions read what it gave. */
+static void use_what_began_before(struct nccl_rank *r)
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    double want[N];
+    stn_step *step = NULL;
+    stn_scope_begin(r->context);
+    const stn_mesh *mesh = test_mesh(r->context, r->size, 0);
+    stn_tensor *x = stn_ones(r->context, stn_spec_of(mesh, STN_DTYPE_F32, "S0", 2, shape));
+    stn_tensor *whole = stn_redistribute_begin(x, stn_spec_of(mesh, STN_DTYPE_F32, "R", 2, shape));
+    stn_tensor *sum = stn_zeros(r->context, stn_tensor_spec(whole));
+    CHECK_STATUS(stn_capture_begin(r->context), STN_OK);
+    stn_add_(sum, whole, 2);
+    if (CHECK_STATUS(stn_capture_end(r->context, &step), STN_OK))
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+    for (int i = 0; i < N; i++)
+        want[i] = 4;
+    test_compare(sum, want, N, 0);
+    stn_step_destroy(&step);
+    CHECK_STATUS(stn_scope_end(r->context), STN_OK);
+}
+
+static void what_began_before_a_step_ends_before_it(void)
+{
+    for (int ranks = 2; ranks <= RANKS; ranks++) {
+        nccl_script()->reset();
+        nccl_run(ranks, 60, 0, use_what_began_before, NULL);
+        CHECK_I64(nccl_script()->calls("ncclCommAbort"), 0);
+    }
+}
 
 /* The step is complete; it can be repeated no more. */
 static void destroy_inside(struct nccl_rank *r)
@@ -66,6 +97,7 @@ static void a_communicator_that_goes_while_a_queue_records_fails_it(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"what_began_before_a_step_ends_before_it", what_began_before_a_step_ends_before_it},
         {"a_communicator_may_go_while_a_step_is_captured", a_communicator_may_go_while_a_step_is_captured},
         {"a_communicator_that_goes_while_a_queue_records_fails_it", a_communicator_that_goes_while_a_queue_records_fails_it},
     };

@@ -263,7 +263,7 @@ stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue)
 
 /* `queue` comes behind the event. A collective on a device's side queue may fail when it was called long ago and no host waits for it: `queue` then
  * fails too. */
-static stn_status follow_side(const stn_comm *comm, stn_queue *queue, stn_event *event)
+static stn_status come_behind(const stn_comm *comm, stn_queue *queue, stn_event *event)
 {
     stn_queue *side = comm->side_queue;
     if (queue->device->is_cpu)
@@ -274,14 +274,21 @@ static stn_status follow_side(const stn_comm *comm, stn_queue *queue, stn_event 
     return failed == STN_OK ? waits : stn_queue_fail(queue, failed, "%s", stn_queue_error_text(side));
 }
 
-/* `queue` comes behind collectives with a request that were called before. What it records would wait for them each time: they come before it. */
+/* What a step records would wait for it each time: it comes before that. */
+static stn_status follow_side(const stn_comm *comm, stn_queue *queue, stn_event *event)
+{
+    stni_recording_pause(queue);
+    const stn_status status = come_behind(comm, queue, event);
+    stni_recording_resume(queue);
+    return status;
+}
+
+/* `queue` comes behind collectives with a request that were called before. */
 static stn_status follow_requests(stn_comm *comm, stn_queue *queue)
 {
     if (!comm->side_end || queue == comm->side_queue)
         return STN_OK;
-    stni_recording_pause(queue);
     const stn_status status = follow_side(comm, queue, comm->side_end);
-    stni_recording_resume(queue);
     if (status == STN_OK)
         stni_event_destroy(&comm->side_end);
     return status;
