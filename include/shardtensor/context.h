@@ -60,6 +60,10 @@ typedef struct stn_context_options {
      *  steps have theirs from it alone. What CUDA and its libraries keep for themselves (NCCL's buffers, tables of cuFFT's plans, code, graphs) is
      *  theirs still, and memory of the host the library's. With the CPU it is STN_ERR_ARGUMENT: see `allocator`. */
     const stn_device_allocator *device_allocator;
+    /** 1: cuBLASLt's products and cuDNN's convolutions of f32 may round their factors to TF32 (10 bits of fraction, sums
+     *  in f32), as PyTorch's allow_tf32 lets them, which tensor cores multiply faster. 0: f32 is f32. Other dtypes, our own
+     *  kernels and contexts on the CPU are as with 0. The same on every rank. */
+    int allow_tf32;
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
@@ -182,6 +186,7 @@ typedef struct stn_launch_options {
  *      STN_LOG=LEVEL           error, warning, info or debug: lines to standard error, where context.log is NULL
  *      STN_ISA=SET             context.isa: base, avx2 or avx512
  *      STN_WITHOUT=LIST        context.without: onednn, fftw, cublaslt, cudnn, cufft, nccl, with commas between them
+ *      STN_ALLOW_TF32=0|1      context.allow_tf32
  *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
  *      STN_NVTX=0|1            ranges of NVTX (trace.h)
  *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes; so is another variable that

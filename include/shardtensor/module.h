@@ -80,6 +80,8 @@ typedef struct stn_host {
     stn_status (*queue_reduce)(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
     /** Adds a part to what the queue records now. @return STN_ERR_STATE (it does not record), STN_ERR_MEMORY: the part is the caller's still. */
     stn_status (*queue_record_part)(stn_queue *queue, const stn_graph_part *part);
+    /** stn_context_options.allow_tf32 of the queue's context: 1 where libraries may round factors of f32 to TF32. */
+    int (*queue_allows_tf32)(stn_queue *queue);
 } stn_host;
 
 /* Four kernels serve the library itself, for any dtype. Every module with a device brings core.box_copy and core.fill; without core.box_reduce, ranks

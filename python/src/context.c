@@ -70,11 +70,12 @@ static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_op
                               int *rank, int *size)
 {
     static char *names[] = {"comm",   "rank", "size",    "threads", "checks", "seed", "deadline_seconds",
-                            "device", "isa",  "without", "module_path", NULL};
+                            "device", "isa",  "without", "module_path", "allow_tf32", NULL};
     unsigned long long seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzz:Context", names, collectives, rank, size,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzzp:Context", names, collectives, rank, size,
                                      &options->threads, &options->checks, &seed, &options->deadline_seconds,
-                                     &options->device, &options->isa, &options->without, &options->module_path))
+                                     &options->device, &options->isa, &options->without, &options->module_path,
+                                     &options->allow_tf32))
         return NULL;
     options->seed = seed;
     return Py_None;

@@ -146,6 +146,11 @@ class Call(TestCase):
         self.assertRaises(IndexError, lambda: x[0, 0, 0])
         self.assertRaises(IndexError, lambda: x[::-1])
 
+    def test_tf32_is_none_of_the_cpu_s(self):
+        with st.Context(allow_tf32=True) as other:
+            x = make(other, None, None, (1, 1), [1 + 2**-12], "f32")
+            self.assertEqual(values(x @ x), [1 + 2**-11])
+
     def test_a_tensor_of_another_context_is_refused(self):
         with st.Context() as other:
             y = make(other, None, None, (2, 3), range(6))

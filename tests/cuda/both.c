@@ -7,10 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Another build of the module: a real GPU's. */
+static const char *given_folder(void)
+{
+    return getenv("STN_TEST_CUDA_FOLDER");
+}
+
+int both_on_standin(void)
+{
+    return given_folder() == NULL;
+}
+
 stn_context *both_open(stn_context_options options)
 {
     static char text[512];
-    const char *folder = getenv("STN_TEST_CUDA_FOLDER"); /* another build of the module: a real GPU's */
+    const char *folder = given_folder();
     stn_context *context = NULL;
     options.size = sizeof options;
     options.module_path = folder ? folder : CUDA_FOLDER;

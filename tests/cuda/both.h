@@ -17,6 +17,9 @@ typedef struct both_work {
  * and a failed check where it cannot be had. */
 stn_context *both_open(stn_context_options options);
 
+/* 1 where that is the stand-in's. */
+int both_on_standin(void);
+
 /* A tensor of numbers from -4 to 4 that differ with `seed`, the same on both devices. */
 stn_tensor *both_input(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, int seed);
 

@@ -179,12 +179,56 @@ static void every_run_may_be_refused(void)
         compare(&calls[1], STN_DTYPE_F32, (struct stni_refusals){.run = n}, 0);
 }
 
+/* TF32 has 10 bits of fraction, so that 1 + 2^-12 is 1. GPUs may take another engine; the stand-in takes the first allowed. */
+static void check_tf32(int allow_tf32, const char *without, stn_dtype dtype, int is_rounded)
+{
+    enum { CHANNELS = 2, PIXELS = 3, N = CHANNELS * PIXELS };
+    const float data[N + CHANNELS * CHANNELS] = {1 + 0x1p-12f, 1 + 0x1p-12f, 1 + 0x1p-12f, 1 + 0x1p-12f, 1 + 0x1p-12f,
+                                                 1 + 0x1p-12f, 1, 1, 1, 1};
+    const int64_t image[] = {1, CHANNELS, PIXELS}, kernel[] = {CHANNELS, CHANNELS, 1};
+    const stn_spec *of_image = NULL, *of_kernel = NULL;
+    stn_context *context = both_open((stn_context_options){.device = "cuda", .without = without, .allow_tf32 = allow_tf32});
+    if (!context)
+        return;
+    stn_scope_begin(context);
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F32, 3, image, &of_image), STN_OK);
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F32, 3, kernel, &of_kernel), STN_OK);
+    stn_tensor *in[INPUTS] = {stn_detach(stn_cast(stn_from_host(context, of_image, data), dtype)),
+                              stn_detach(stn_cast(stn_from_host(context, of_kernel, data + N), dtype)), NULL};
+    for (int i = 0; i < 2; i++)
+        stn_set_requires_grad(in[i], 1);
+    stn_tensor *out[3] = {conv1d(in), NULL, NULL}, *cotangent = stn_detach(in[0]);
+    CHECK_STATUS(stn_backward_many(context, 1, out, &cotangent, 0), STN_OK);
+    CHECK_STATUS(stn_grad_of(in[0], &out[1]), STN_OK);
+    CHECK_STATUS(stn_grad_of(in[1], &out[2]), STN_OK);
+    const double products[] = {CHANNELS, CHANNELS, PIXELS}; /* in y, in the gradients of x and of the weight */
+    for (int t = 0; t < 3; t++) {
+        double got[MOST];
+        read(out[t], got);
+        if (is_rounded && both_on_standin())
+            CHECK_NEAR(got[0], products[t], 0);
+        else
+            CHECK(is_rounded ? got[0] >= products[t] : got[0] > products[t]);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_context_destroy(&context);
+}
+
+static void only_where_it_is_allowed_f32_is_rounded_to_tf32(void)
+{
+    check_tf32(0, NULL, STN_DTYPE_F32, 0);
+    check_tf32(1, NULL, STN_DTYPE_F32, 1);
+    check_tf32(1, NULL, STN_DTYPE_F64, 0);
+    check_tf32(1, "cudnn", STN_DTYPE_F32, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"values_and_gradients_are_the_librarys", values_and_gradients_are_the_librarys},
         {"every_question_may_be_refused", every_question_may_be_refused},
         {"every_run_may_be_refused", every_run_may_be_refused},
+        {"only_where_it_is_allowed_f32_is_rounded_to_tf32", only_where_it_is_allowed_f32_is_rounded_to_tf32},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -177,6 +177,38 @@ static void strides_are_the_librarys_or_our_kernels(void)
     stn_context_destroy(&context);
 }
 
+/* TF32 has 10 bits of fraction, so that 1 + 2^-12 is 1. GPUs may take another algorithm; the stand-in does what it is allowed. */
+static void check_tf32(int allow_tf32, const char *without, stn_dtype dtype, int is_rounded)
+{
+    enum { TERMS = 4 };
+    const float factors[2 * TERMS] = {1 + 0x1p-12f, 1 + 0x1p-12f, 1 + 0x1p-12f, 1 + 0x1p-12f, 1, 1, 1, 1};
+    const double exact = TERMS * (1 + 0x1p-12);
+    const int64_t row[] = {1, TERMS}, column[] = {TERMS, 1};
+    const stn_spec *rows = NULL, *columns = NULL;
+    double got = 0;
+    stn_context *context = both_open((stn_context_options){.device = "cuda", .without = without, .allow_tf32 = allow_tf32});
+    if (!context)
+        return;
+    stn_scope_begin(context);
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F32, 2, row, &rows), STN_OK);
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F32, 2, column, &columns), STN_OK);
+    stn_tensor *a = stn_cast(stn_from_host(context, rows, factors), dtype);
+    stn_tensor *b = stn_cast(stn_from_host(context, columns, factors + TERMS), dtype);
+    CHECK_STATUS(stn_item(stn_cast(stn_matmul(a, b), STN_DTYPE_F64), &got), STN_OK);
+    if (!is_rounded || got != exact || both_on_standin())
+        CHECK_NEAR(got, is_rounded ? TERMS : exact, 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_context_destroy(&context);
+}
+
+static void only_where_it_is_allowed_f32_is_rounded_to_tf32(void)
+{
+    check_tf32(0, NULL, STN_DTYPE_F32, 0);
+    check_tf32(1, NULL, STN_DTYPE_F32, 1);
+    check_tf32(1, NULL, STN_DTYPE_F64, 0);
+    check_tf32(1, "cublaslt", STN_DTYPE_F32, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -186,6 +218,7 @@ int main(int argc, char **argv)
         {"every_run_may_be_refused", every_run_may_be_refused},
         {"plans_are_kept", plans_are_kept},
         {"strides_are_the_librarys_or_our_kernels", strides_are_the_librarys_or_our_kernels},
+        {"only_where_it_is_allowed_f32_is_rounded_to_tf32", only_where_it_is_allowed_f32_is_rounded_to_tf32},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -50,6 +50,8 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
     if (options->reproducible_sums != 0 && options->reproducible_sums != 1)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: reproducible_sums got %d, wanted 0 or 1",
                               options->reproducible_sums);
+    if (options->allow_tf32 != 0 && options->allow_tf32 != 1)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: allow_tf32 got %d, wanted 0 or 1", options->allow_tf32);
     STNI_TRY(check_device_allocator(options, error));
     unsigned without;
     return stni_foreign_read(options->without, &without, error);
@@ -65,6 +67,7 @@ static void set_options(stn_context *context, const stn_context_options *options
     context->threads = options->threads == 0 ? 1 : options->threads;
     context->promotion = options->promotion;
     context->reproducible_sums = options->reproducible_sums;
+    context->allow_tf32 = options->allow_tf32;
     stni_foreign_read(options->without, &context->foreign.without, NULL);
     context->rank = options->comm == NULL ? 0 : stn_comm_rank(options->comm);
     context->size = options->comm == NULL ? 1 : stn_comm_size(options->comm);

@@ -91,6 +91,16 @@ static int read_without(const char *text, struct filled *filled)
     return 1;
 }
 
+static int read_allow_tf32(const char *text, struct filled *filled)
+{
+    int allow;
+    if (!read_int(text, 0, 1, &allow))
+        return 0;
+    if (!filled->options->allow_tf32)
+        filled->options->allow_tf32 = allow;
+    return 1;
+}
+
 static int read_trace(const char *text, struct filled *filled)
 {
     filled->trace->prefix = text;
@@ -113,6 +123,7 @@ static const struct row {
     {"STN_LOG", read_log, "error, warning, info or debug"},
     {"STN_ISA", read_isa, "an instruction set"},
     {"STN_WITHOUT", read_without, "libraries"},
+    {"STN_ALLOW_TF32", read_allow_tf32, "0 or 1"},
     {"STN_TRACE", read_trace, "the beginning of a file's name"},
     {"STN_NVTX", read_nvtx, "0 or 1"},
 };

@@ -38,6 +38,11 @@ static stn_status queue_reduce(stn_queue *queue, void *dst, const void *const *s
     return stni_dense_reduce(queue->isa, dst, src, n_src, count, dtype, op);
 }
 
+static int queue_allows_tf32(stn_queue *queue)
+{
+    return queue->context && queue->context->allow_tf32;
+}
+
 static const stn_host host = {
     .size = sizeof(stn_host),
     .abi = STN_MODULE_ABI,
@@ -54,6 +59,7 @@ static const stn_host host = {
     .comm = &stni_host_comm,
     .queue_reduce = queue_reduce,
     .queue_record_part = stni_capture_part,
+    .queue_allows_tf32 = queue_allows_tf32,
 };
 
 /* A name becomes part of a file's and of a function's. */

@@ -220,7 +220,7 @@ bool has_bias(const stni_conv_args &args)
 }
 
 /* The problem as cuDNN is asked for it; false for dtypes that are none of its. */
-bool library_conv(const stni_conv_args &args, stni_cudnn_conv *out)
+bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *out)
 {
     const stn_dtype dtype = (stn_dtype)args.problem.dtype;
     const uint64_t size = dtype == STN_DTYPE_F64 ? 8 : dtype == STN_DTYPE_F32 ? 4 : 2;
@@ -236,6 +236,7 @@ bool library_conv(const stni_conv_args &args, stni_cudnn_conv *out)
     }
     out->adds = args.problem.kind == STNI_CONV_GRAD_WEIGHT ? args.data.accumulate != 0 : has_bias(args);
     out->alignment = (int64_t)(bits & -bits);
+    out->allow_tf32 = dtype == STN_DTYPE_F32 && stni_cuda_host()->queue_allows_tf32(queue);
     return (FLOATING_DTYPES & dtype_bit(dtype)) != 0;
 }
 
@@ -244,7 +245,7 @@ size_t workspace_of_solve(stn_queue *queue, const void *given)
     const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);
     stni_cudnn_conv conv;
     size_t bytes = 0;
-    if (is_empty(convolution_of(args)) || !library_conv(args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
+    if (is_empty(convolution_of(args)) || !library_conv(queue, args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
         return 0;
     return bytes > 0 ? bytes + WORKSPACE_ALIGNMENT : 0;
 }
@@ -272,7 +273,7 @@ stn_status run_library(stn_queue *queue, const stni_conv_args &args, cudaStream_
 {
     stni_cudnn_conv conv;
     size_t bytes = 0;
-    if (is_empty(convolution_of(args)) || !library_conv(args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
+    if (is_empty(convolution_of(args)) || !library_conv(queue, args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
         return STN_ERR_UNSUPPORTED;
     if (has_bias(args))
         dispatch_floating((stn_dtype)args.problem.dtype, [&](auto e) { launch_bias<decltype(e)>(args, stream); });

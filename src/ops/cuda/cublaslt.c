@@ -114,13 +114,20 @@ static cudaDataType_t type_of(int32_t dtype)
     return types[dtype];
 }
 
+static cublasComputeType_t compute_of(const struct stni_cublaslt_product *product)
+{
+    if (product->dtype == STN_DTYPE_F64)
+        return CUBLAS_COMPUTE_64F;
+    return product->allow_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
 static stn_status make_desc(struct plan *plan)
 {
     const struct stni_cublaslt_product *p = &plan->product;
     const struct functions *call = &library_of(plan)->call;
     const int wide = p->dtype == STN_DTYPE_F64;
     const cublasOperation_t left = p->b_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N, right = p->a_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
-    STNI_TRY(status_of(call->desc_create(&plan->desc, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, wide ? CUDA_R_64F : CUDA_R_32F)));
+    STNI_TRY(status_of(call->desc_create(&plan->desc, compute_of(p), wide ? CUDA_R_64F : CUDA_R_32F)));
     STNI_TRY(status_of(call->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left)));
     return status_of(call->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right));
 }

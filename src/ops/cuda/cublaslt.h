@@ -7,7 +7,7 @@
 STN_BEGIN_DECLS
 
 /* C (m, n) = A (m, k) B (k, n) for each of `batch` products, rows of C dense. A factor lies by rows, `line` elements
- * from one to the next, or by columns, likewise. Sums are those of f32, of f64 for f64; never of TF32. Compared by its
+ * from one to the next, or by columns, likewise. Sums are those of f32, of f64 for f64. Compared by its
  * bytes: set whole from {0}. */
 struct stni_cublaslt_product {
     int32_t dtype; /* f32, f64, bf16, f16 */
@@ -17,6 +17,7 @@ struct stni_cublaslt_product {
     int64_t a_line, b_line, c_line;    /* elements */
     int64_t a_batch, b_batch, c_batch; /* elements from product to product; of a factor it may be 0 */
     int64_t alignment;                 /* bytes: a power of two that divides all addresses of A, B and C */
+    int64_t allow_tf32;                /* 1: factors of f32 may be rounded to TF32 */
 };
 
 /* Bytes of scratch, aligned to 256. STN_ERR_UNSUPPORTED where cuBLASLt is not there or refuses, for whatever reason. */

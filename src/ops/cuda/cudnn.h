@@ -1,8 +1,9 @@
 /* cuDNN, for convolutions on a CUDA device. cudnn.c and cudnn_plan.c alone know its API; builds without its header have another file, in which
  * it refuses.
  *
- * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (no TF32), sums are those of f32 at least, two runs
- * give the same bits, and no transform (Winograd, Fourier) takes digits. */
+ * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (f32 to TF32 where that is
+ * allowed), sums are those of f32 at least, two runs give the same bits, and no transform (Winograd, Fourier) takes
+ * digits. */
 #ifndef STNI_OPS_CUDA_CUDNN_H
 #define STNI_OPS_CUDA_CUDNN_H
 
@@ -18,6 +19,7 @@ struct stni_cudnn_conv {
     int64_t images, x_step, y_step; /* elements */
     int64_t adds;                   /* 1: the result is added to what is there, and rounded once */
     int64_t alignment;              /* bytes: a power of two that divides all addresses */
+    int64_t allow_tf32;             /* 1: factors of f32 may be rounded to TF32 */
 };
 
 /* Bytes of scratch, aligned to 256. STN_ERR_UNSUPPORTED where cuDNN is not there or refuses, for whatever reason. */

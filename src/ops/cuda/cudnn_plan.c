@@ -175,7 +175,7 @@ static stn_status make_graph(struct maker *m)
     return status_of(m->call->finalize(part[GRAPH]));
 }
 
-/* Whether an engine keeps to the library's numbers. Tensor cores multiply f32 as TF32; they add up 16-bit floats in f32. */
+/* Whether an engine keeps to the library's numbers. Tensor cores multiply f32 as TF32, and add up 16-bit floats in f32. */
 static int is_strict(const struct maker *m, cudnnBackendDescriptor_t config)
 {
     cudnnBackendDescriptor_t engine = NULL;
@@ -185,7 +185,7 @@ static int is_strict(const struct maker *m, cudnnBackendDescriptor_t config)
                         1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD |
                         1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 |
                         1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
-    if (m->conv->problem.dtype == STN_DTYPE_F32)
+    if (m->conv->problem.dtype == STN_DTYPE_F32 && !m->conv->allow_tf32)
         unwanted |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     int strict = m->call->descriptor_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) == CUDNN_STATUS_SUCCESS &&
                  m->call->get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) == CUDNN_STATUS_SUCCESS &&

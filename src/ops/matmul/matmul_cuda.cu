@@ -170,7 +170,8 @@ int64_t alignment_of(const stni_matmul_args &args, const multiplication &p, int6
 }
 
 /* The products of the innermost dim of the batch, and how many such calls there are; false where strides or dtype are none of the library's. */
-bool library_product(const stni_matmul_args &args, const multiplication &p, stni_cublaslt_product *out, int64_t *calls)
+bool library_product(stn_queue *queue, const stni_matmul_args &args, const multiplication &p,
+                     stni_cublaslt_product *out, int64_t *calls)
 {
     stni_cublaslt_product q;
     memset(&q, 0, sizeof q);
@@ -188,6 +189,7 @@ bool library_product(const stni_matmul_args &args, const multiplication &p, stni
     q.b_batch = last < 0 ? 0 : p.batch.stride[B][last];
     q.c_batch = last < 0 ? 0 : p.batch.stride[C][last];
     q.alignment = alignment_of(args, p, args.dtype == STN_DTYPE_F64 ? 8 : args.dtype == STN_DTYPE_F32 ? 4 : 2);
+    q.allow_tf32 = args.dtype == STN_DTYPE_F32 && stni_cuda_host()->queue_allows_tf32(queue);
     *calls = p.batch.count / q.batch;
     *out = q;
     return suits && (FLOATING_DTYPES & dtype_bit(args.dtype)) && *calls <= MOST_CALLS;
@@ -217,7 +219,7 @@ size_t workspace_of_product(stn_queue *queue, const void *given)
     stni_cublaslt_product whole;
     int64_t calls = 0;
     size_t most = 0, bytes = 0;
-    if (is_empty(args, p) || !library_product(args, p, &whole, &calls))
+    if (is_empty(args, p) || !library_product(queue, args, p, &whole, &calls))
         return 0;
     for (int64_t k = 0, terms; k < whole.k; k += terms) {
         const stni_cublaslt_product span = span_of(whole, k);
@@ -235,7 +237,7 @@ stn_status run_library(stn_queue *queue, const stni_matmul_args &args, const mul
     stni_cublaslt_product whole;
     operands<OPERANDS> outer = p.batch;
     int64_t calls = 0, at[OPERANDS];
-    if (!library_product(args, p, &whole, &calls))
+    if (!library_product(queue, args, p, &whole, &calls))
         return STN_ERR_UNSUPPORTED;
     outer.ndim = outer.ndim > 0 ? outer.ndim - 1 : 0;
     const int64_t size = args.dtype == STN_DTYPE_F64 ? 8 : args.dtype == STN_DTYPE_F32 ? 4 : 2;

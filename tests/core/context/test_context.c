@@ -58,6 +58,9 @@ static void bad_options_are_refused_and_named(void)
     options.checks = 2;
     check_refusal(options, STN_ERR_ARGUMENT, "checks got 2");
     options = ranks_options();
+    options.allow_tf32 = -1;
+    check_refusal(options, STN_ERR_ARGUMENT, "allow_tf32 got -1, wanted 0 or 1");
+    options = ranks_options();
     options.device = "nosuchdevice";
     check_refusal(options, STN_ERR_NOT_FOUND, "nosuchdevice");
     options = ranks_options();

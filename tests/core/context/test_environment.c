@@ -38,10 +38,10 @@ static void nothing_set_changes_nothing(void)
 static void what_the_caller_has_set_wins(void)
 {
     stn_context_options options = {.size = sizeof options, .threads = 2, .deadline_seconds = 5, .checks = 1, .log = no_log,
-                                   .log_level = STN_LOG_INFO}, same = options;
+                                   .log_level = STN_LOG_INFO, .allow_tf32 = 1}, same = options;
     struct stni_environment_trace trace;
     struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "0"}, {"STN_LOG", "debug"}, {"STN_TRACE", "here"},
-                             {"STN_NVTX", "1"}, {0}};
+                             {"STN_NVTX", "1"}, {"STN_ALLOW_TF32", "0"}, {0}};
     CHECK_STATUS(stni_environment_fill(look_up, all, &options, &trace, NULL), STN_OK);
     CHECK_BYTES(&options, &same, sizeof options);
     CHECK_STR(trace.prefix, "here");
@@ -53,10 +53,11 @@ static void what_is_open_is_filled(void)
     stn_context_options options = {.size = sizeof options};
     struct stni_environment_trace trace;
     struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "1"}, {"STN_LOG", "debug"}, {"STN_ISA", "base"},
-                             {"STN_WITHOUT", "fftw"}, {0}};
+                             {"STN_WITHOUT", "fftw"}, {"STN_ALLOW_TF32", "1"}, {0}};
     CHECK_STATUS(stni_environment_fill(look_up, all, &options, &trace, NULL), STN_OK);
     CHECK_STR(options.isa, "base");
     CHECK_STR(options.without, "fftw");
+    CHECK_I64(options.allow_tf32, 1);
     CHECK_I64(options.threads, 8);
     CHECK_NEAR(options.deadline_seconds, -1, 0);
     CHECK_I64(options.checks, 1);
@@ -76,6 +77,7 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
         {"STN_DEADLINE", "inf", "seconds, not 0"},
         {"STN_CHECKS", "2", "0 or 1"},
         {"STN_CHECKS", "on", "0 or 1"},
+        {"STN_ALLOW_TF32", "yes", "0 or 1"},
         {"STN_LOG", "DEBUG", "error, warning, info or debug"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

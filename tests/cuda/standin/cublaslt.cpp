@@ -1,12 +1,13 @@
 /* cuBLASLt without a GPU: products by plain loops, of matrices that are described as its own are. It refuses what the
  * library's own does: lines that are shorter than a column, batches that differ, types that do not go together, a
  * workspace that is too small. Where the caller breaks a promise that it gave, an alignment, the program ends. Its
- * algorithms want a workspace, which they fill. */
+ * algorithms want a workspace, which they fill. Where TF32 was asked for, factors are rounded to it. */
 #include <cublasLt.h>
 
 #include "core/base/dtype.h"
 #include "cuda/standin/settings.h"
 #include "cuda/standin/stream.h"
+#include "cuda/standin/tf32.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -79,8 +80,9 @@ bool is_problem(const operation &o, const layout &a, const layout &b, const layo
 bool is_supported(const operation &o, const layout &a, const layout &b, const layout &c, const layout &d)
 {
     const bool wide = a.type == CUDA_R_64F;
+    const bool is_fast = o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type == CUDA_R_32F;
     return a.type == b.type && b.type == c.type && c.type == d.type && o.scale == (wide ? CUDA_R_64F : CUDA_R_32F) &&
-           o.compute == (wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F);
+           (is_fast || o.compute == (wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F));
 }
 
 std::size_t size_of(cudaDataType_t type)
@@ -121,6 +123,12 @@ struct product {
     void *D;
 };
 
+float factor(const operation &o, double x)
+{
+    const float narrow = static_cast<float>(x);
+    return o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? standin::to_tf32(narrow) : narrow;
+}
+
 /* Sums of f32 and of shorter floats are f32's, in one chain. */
 double sum_of(const product &p, int64_t i, int64_t row, int64_t col)
 {
@@ -132,7 +140,7 @@ double sum_of(const product &p, int64_t i, int64_t row, int64_t col)
         const double x = load(p.a, p.A, left ? place(p.a, i, t, row) : place(p.a, i, row, t));
         const double y = load(p.b, p.B, right ? place(p.b, i, col, t) : place(p.b, i, t, col));
         wide += x * y;
-        narrow += static_cast<float>(x) * static_cast<float>(y);
+        narrow += factor(p.o, x) * factor(p.o, y);
     }
     return p.a.type == CUDA_R_64F ? wide : static_cast<double>(narrow);
 }

@@ -1,11 +1,13 @@
 /* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by plain
- * loops. Its heuristics propose an engine that is not deterministic, whose results are NaN, ahead of one that keeps to what it was asked.
+ * loops. Its heuristics propose an engine that is not deterministic, whose results are NaN, ahead of one of tensor cores,
+ * which round factors of f32 to TF32, ahead of one that keeps to what it was asked.
  * Paddings below zero, a size that the shapes contradict and attributes after the end of a descriptor's making are refused. */
 #include <cudnn.h>
 
 #include "core/base/dtype.h"
 #include "cuda/standin/settings.h"
 #include "cuda/standin/stream.h"
+#include "cuda/standin/tf32.h"
 
 #include <cmath>
 #include <cstdio>
@@ -21,6 +23,9 @@ struct cudnnContext {
 namespace {
 
 constexpr int64_t WORKSPACE = 768; /* bytes */
+
+/* Engines, in the order in which they are proposed. */
+enum : int64_t { UNSTEADY, TENSOR_CORES, STRICT, ENGINES };
 
 struct value {
     int64_t n;
@@ -140,7 +145,7 @@ struct problem {
     int spatial, kind; /* kind: the operation's descriptor */
     int64_t low[3], high[3], stride[3], dilation[3];
     double alpha, beta;
-    bool spoils;
+    int64_t engine;
 };
 
 problem problem_of(const descriptor &operation)
@@ -218,6 +223,12 @@ template <class F> void visit_elements(const tensor &t, F visit)
     }
 }
 
+double factor(const problem &p, const tensor &t, int64_t at)
+{
+    const double x = load(t, at);
+    return p.engine == TENSOR_CORES && t.type == CUDNN_DATA_FLOAT ? standin::to_tf32(static_cast<float>(x)) : x;
+}
+
 void solve(const problem &p)
 {
     const bool forward = p.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
@@ -225,12 +236,12 @@ void solve(const problem &p)
     const tensor &out = forward ? p.y : to_x ? p.x : p.weight;
     std::map<int64_t, double> sums;
     visit_terms(p, [&](int64_t x, int64_t w, int64_t y) {
-        sums[forward ? y : to_x ? x : w] += forward ? load(p.x, x) * load(p.weight, w) :
-                                            to_x ? load(p.y, y) * load(p.weight, w) : load(p.x, x) * load(p.y, y);
+        sums[forward ? y : to_x ? x : w] += forward ? factor(p, p.x, x) * factor(p, p.weight, w) :
+                                            to_x ? factor(p, p.y, y) * factor(p, p.weight, w) : factor(p, p.x, x) * factor(p, p.y, y);
     });
     visit_elements(out, [&](int64_t at) {
         const double before = p.beta == 0 ? 0 : p.beta * load(out, at);
-        store(out, at, p.spoils ? std::nan("") : p.alpha * sums[at] + before);
+        store(out, at, p.engine == UNSTEADY ? std::nan("") : p.alpha * sums[at] + before);
     });
 }
 
@@ -240,7 +251,7 @@ problem problem_of_plan(const descriptor &plan)
     const descriptor &config = part(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     const descriptor &graph = part(config, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
     problem p = problem_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
-    p.spoils = get<int64_t>(config, CUDNN_ATTR_ENGINECFG_ENGINE) == 0;
+    p.engine = get<int64_t>(config, CUDNN_ATTR_ENGINECFG_ENGINE);
     return p;
 }
 
@@ -251,11 +262,11 @@ cudnnStatus_t give(const void *bytes, std::size_t size, int64_t *n, void *values
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Two configurations, which keep the number of their engine and the graph. */
+/* Configurations, which keep the number of their engine and the graph. */
 cudnnStatus_t propose(const descriptor &heuristic, int64_t most, int64_t *n, void *values)
 {
     *n = 0;
-    for (int64_t i = 0; i < 2 && i < most && standin::settings().libraries != standin::REFUSING; i++) {
+    for (int64_t i = 0; i < ENGINES && i < most && standin::settings().libraries != standin::REFUSING; i++) {
         descriptor &config = *static_cast<descriptor *>(static_cast<cudnnBackendDescriptor_t *>(values)[i]);
         cudnnBackendDescriptor_t graph = get<cudnnBackendDescriptor_t>(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
         put(config, CUDNN_ATTR_ENGINECFG_ENGINE, &i, sizeof i, 1);
@@ -328,7 +339,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque, cu
                                        int64_t most, int64_t *n, void *values)
 {
     const descriptor &d = *static_cast<const descriptor *>(opaque);
-    const int unsteady = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    static const int notes[] = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
     switch (static_cast<int>(name)) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: return d.is_final ? propose(d, most, n, values) : CUDNN_STATUS_BAD_PARAM;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return give(&WORKSPACE, sizeof WORKSPACE, n, values);
@@ -338,9 +349,11 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque, cu
         *n = 1;
         return CUDNN_STATUS_SUCCESS;
     }
-    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
+        const int64_t engine = get<int64_t>(d, CUDNN_ATTR_ENGINECFG_ENGINE);
         *n = 0;
-        return get<int64_t>(d, CUDNN_ATTR_ENGINECFG_ENGINE) == 0 ? give(&unsteady, sizeof unsteady, n, values) : CUDNN_STATUS_SUCCESS;
+        return engine == STRICT ? CUDNN_STATUS_SUCCESS : give(&notes[engine], sizeof notes[engine], n, values);
+    }
     default: return CUDNN_STATUS_NOT_SUPPORTED;
     }
 }
