@@ -1,5 +1,7 @@
 /* cuDNN's plans for convolutions, without a GPU: the device is described. Nothing is run; what is asked is whether there are plans,
- * with the limits that the library sets, for the shapes that its convolutions come in. Skipped where cuDNN is not installed. */
+ * with the limits that the library sets, for the shapes that its convolutions come in: those of the table below, and those to
+ * which the conformance cases come on one rank and on two. Skipped where cuDNN is not installed. */
+#include "conv_problems.h"
 #include "harness.h"
 
 #include "ops/cuda/cudnn_plan.h"
@@ -89,13 +91,15 @@ static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16,
 static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16"};
 static const char *const kind_names[] = {"forward", "gradient of x", "gradient of the weight"};
 
-/* Our own kernel solves the gradient of x where no tap reads its last elements. */
+/* Our own kernel solves the gradient of x where no tap reads its last elements, and what no tap reads at all. */
 static int is_wanted(const struct stni_conv_problem *p)
 {
-    int is_read = 1;
-    for (int d = 0; d < p->dims; d++)
-        is_read = is_read && p->pad_high[d] >= 0;
-    return is_read || p->kind != STNI_CONV_GRAD_INPUT;
+    int is = 1;
+    for (int d = 0; d < p->dims; d++) {
+        const int is_read = p->pad_high[d] >= 0 || p->kind != STNI_CONV_GRAD_INPUT;
+        is = is && is_read && p->pad_low[d] >= 0 && p->pad_high[d] > -p->in[d];
+    }
+    return is;
 }
 
 static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
@@ -109,13 +113,77 @@ static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
             }
 }
 
+static void describe_problem(const struct stni_cudnn_conv *conv)
+{
+    const struct stni_conv_problem *p = &conv->problem;
+    fprintf(stderr, "  %s, dtype %d, %lld images of %lld, groups %lld, channels %lld to %lld, aligned to %lld%s\n",
+            kind_names[p->kind], (int)p->dtype, (long long)conv->images, (long long)p->n, (long long)p->groups,
+            (long long)p->c, (long long)p->o, (long long)conv->alignment, conv->adds ? ", added" : "");
+    for (int d = 0; d < p->dims; d++)
+        fprintf(stderr, "    %lld to %lld, kernel %lld, stride %lld, dilation %lld, padded by %lld and %lld\n",
+                (long long)p->in[d], (long long)p->out[d], (long long)p->kernel[d], (long long)p->stride[d],
+                (long long)p->dilation[d], (long long)p->pad_low[d], (long long)p->pad_high[d]);
+}
+
+static struct conv_problems problems; /* of the conformance cases, once one was asked for */
+
+static void find_problems(void)
+{
+    if (problems.n > 0)
+        return;
+    for (int d = 0; d < 4; d++)
+        for (int ranks = 1; ranks <= 2; ranks++)
+            conv_problems_add(&problems, CASES_FOLDER, dtypes[d], ranks);
+    int wanted = 0;
+    for (int i = 0; i < problems.n; i++)
+        wanted += is_wanted(&problems.list[i].problem);
+    CHECK(wanted > 4 * problems.cases);
+    printf("%d problems of %d conformance cases, %d of them cuDNN's\n", problems.n, problems.cases, wanted);
+}
+
+/* Gradients of 16-bit weights are summed in f32. What serves these is compiled when it is first used, for which cuDNN wants
+ * a driver; so the plan that is asked for has a weight of 16 bits. */
+static void check_problem(cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *given)
+{
+    struct stni_cudnn_conv conv = *given;
+    conv.problem.weight_dtype = conv.problem.dtype;
+    if (!CHECK_I64(has_plan(device, &conv), is_wanted(&conv.problem)))
+        describe_problem(&conv);
+}
+
 static void check_device(int version)
 {
     cudnnBackendDescriptor_t device = describe_device(version);
+    find_problems();
     for (int i = 0; device && i < N_SHAPES; i++)
         check_shape(device, &shapes[i]);
+    for (int i = 0; device && i < problems.n; i++)
+        check_problem(device, &problems.list[i]);
     if (device)
         call.descriptor_destroy(device);
+}
+
+/* 1 where a plan of f32 is one of tensor cores, which multiply it as TF32; -1: no plan. */
+static int uses_tensor_cores(cudnnBackendDescriptor_t device, struct stni_cudnn_conv conv, int allow_tf32)
+{
+    struct stni_cudnn_plan plan = {0};
+    cudnnBackendDescriptor_t engine = NULL;
+    cudnnBackendNumericalNote_t notes[16];
+    int64_t n = 0;
+    int uses = 0;
+    conv.allow_tf32 = allow_tf32;
+    if (stni_cudnn_plan_make(&call, device, &conv, &plan) == STN_OK) {
+        cudnnBackendDescriptor_t config = plan.part[STNI_CUDNN_PARTS - 1];
+        CHECK_I64(call.descriptor_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine), CUDNN_STATUS_SUCCESS);
+        CHECK_I64(call.get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine), 0);
+        CHECK_I64(call.get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 16, &n, notes), 0);
+        for (int64_t i = 0; i < n; i++)
+            uses |= notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+        call.descriptor_destroy(engine);
+    }
+    const int is_made = plan.plan != NULL;
+    stni_cudnn_plan_destroy(&call, &plan);
+    return is_made ? uses : -1;
 }
 
 static void there_are_plans_for_capability_8_0(void)
@@ -133,12 +201,34 @@ static void there_are_plans_for_capability_10_0(void)
     check_device(1000);
 }
 
+static void tensor_cores_multiply_f32_only_where_tf32_is_allowed(void)
+{
+    static const int versions[] = {800, 900, 1000};
+    for (int v = 0; v < 3; v++) {
+        cudnnBackendDescriptor_t device = describe_device(versions[v]);
+        int fast = 0;
+        for (int i = 0; device && i < N_SHAPES; i++)
+            for (int kind = 0; kind < 3; kind++) {
+                const struct stni_cudnn_conv conv = conv_of(&shapes[i], kind, STN_DTYPE_F32, 0);
+                if (!is_wanted(&conv.problem))
+                    continue;
+                CHECK_I64(uses_tensor_cores(device, conv, 0), 0);
+                const int uses = uses_tensor_cores(device, conv, 1);
+                CHECK(uses >= 0);
+                fast += uses > 0;
+            }
+        CHECK(fast > N_SHAPES); /* of three times as many; which, cuDNN decides */
+        call.descriptor_destroy(device);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"there_are_plans_for_capability_8_0", there_are_plans_for_capability_8_0},
         {"there_are_plans_for_capability_9_0", there_are_plans_for_capability_9_0},
         {"there_are_plans_for_capability_10_0", there_are_plans_for_capability_10_0},
+        {"tensor_cores_multiply_f32_only_where_tf32_is_allowed", tensor_cores_multiply_f32_only_where_tf32_is_allowed},
     };
     if (!stni_cudnn_load(&call)) {
         fprintf(stderr, "cuDNN is not installed\n");
