@@ -19,6 +19,7 @@ enum { MAX_PRINTED = 20 };
 static atomic_int checks;
 static atomic_int failures;
 static _Atomic(const char *) skip_reason;
+static _Atomic(const char *) left_out;
 static _Thread_local int thread_rank = -1;
 
 void test_set_rank(int rank)
@@ -41,6 +42,11 @@ const char *test_isa(void)
 void test_skip(const char *reason)
 {
     atomic_store(&skip_reason, reason);
+}
+
+void test_leave_out(const char *what)
+{
+    atomic_store(&left_out, what);
 }
 
 __attribute__((format(printf, 4, 5)))
@@ -111,10 +117,13 @@ static enum outcome run_case(const struct test_case *test)
     atomic_store(&checks, 0);
     atomic_store(&failures, 0);
     atomic_store(&skip_reason, NULL);
+    atomic_store(&left_out, NULL);
     test->run();
 
     int failed = atomic_load(&failures), checked = atomic_load(&checks);
-    const char *reason = atomic_load(&skip_reason);
+    const char *left = atomic_load(&left_out), *reason = atomic_load(&skip_reason);
+    if (reason == NULL && checked == 0)
+        reason = left;
     if (failed > 0) {
         printf("FAIL %s: %d of %d checks failed\n", test->name, failed, checked);
         return FAILED;
@@ -127,7 +136,7 @@ static enum outcome run_case(const struct test_case *test)
         printf("FAIL %s: nothing was checked\n", test->name);
         return FAILED;
     }
-    printf("ok   %s: %d checks\n", test->name, checked);
+    printf("ok   %s: %d checks%s%s\n", test->name, checked, left ? "; left out: " : "", left ? left : "");
     return PASSED;
 }
 

@@ -42,6 +42,9 @@ const char *test_isa(void);
 /** Marks the running case as skipped and says why; the case still has to return. */
 void test_skip(const char *reason);
 
+/** Says what of the running case cannot run here, and why; the rest goes on. A case of which nothing is left to check is skipped. */
+void test_leave_out(const char *what);
+
 #define SKIP(reason)           \
     do {                       \
         test_skip(reason);     \

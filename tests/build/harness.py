@@ -24,10 +24,13 @@ WANTED = {
     ("fails_when_one_thread_does",): (FAIL, ["1 of 40004 checks failed"]),
     ("no_such_case",): (FAIL, ["0 passed, 0 failed, 0 skipped"]),
     ("is_skipped",): (SKIP, ["skip is_skipped: no such device", "0 passed, 0 failed, 1 skipped"]),
+    ("leaves_a_part_out",): (PASS, ["ok   leaves_a_part_out: 1 checks; left out: the fourth device"]),
+    ("leaves_all_out",): (SKIP, ["skip leaves_all_out: all devices"]),
+    ("leaves_a_part_out", "checks_nothing"): (FAIL, ["nothing was checked", "1 passed, 1 failed, 0 skipped"]),
     ("is_skipped", "passes"): (PASS, ["1 passed, 0 failed, 1 skipped"]),
     ("passes", "differs_in"): (FAIL, ["1 passed, 5 failed, 0 skipped"]),
     ("passes", "counts"): (PASS, ["2 passed, 0 failed, 0 skipped"]),
-    (): (FAIL, ["2 passed, 12 failed, 1 skipped"]),
+    (): (FAIL, ["3 passed, 12 failed, 2 skipped"]),
 }
 
 

@@ -34,6 +34,17 @@ static void is_skipped(void)
     SKIP("no such device");
 }
 
+static void leaves_a_part_out(void)
+{
+    test_leave_out("the fourth device");
+    CHECK(true);
+}
+
+static void leaves_all_out(void)
+{
+    test_leave_out("all devices");
+}
+
 static void fails_before_a_skip(void)
 {
     CHECK(false);
@@ -117,6 +128,8 @@ int main(int argc, char **argv)
         {"checks_nothing", checks_nothing},
         {"compares_no_bytes", compares_no_bytes},
         {"is_skipped", is_skipped},
+        {"leaves_a_part_out", leaves_a_part_out},
+        {"leaves_all_out", leaves_all_out},
         {"fails_before_a_skip", fails_before_a_skip},
         {"differs_in_a_number", differs_in_a_number},
         {"differs_in_a_string", differs_in_a_string},
