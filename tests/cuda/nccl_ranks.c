@@ -2,50 +2,136 @@
 
 #include "harness.h"
 
+#include "core/context/module.h"
+
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { MOST_RANKS = 16 };
 
 static struct nccl_script script;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int is_standin, is_scripted, devices;
+static pthread_once_t once = PTHREAD_ONCE_INIT, counted = PTHREAD_ONCE_INIT;
 
-static void find(void *module, const char *name, void *function)
+const char *nccl_folder(void)
+{
+    const char *other = getenv("STN_TEST_CUDA_FOLDER");
+    return other ? other : CUDA_FOLDER;
+}
+
+/* Where the module cannot be asked, what opens a device will say why. */
+static void count_devices(void)
+{
+    struct stni_error error = {.status = STN_OK};
+    stn_module module;
+    devices = stni_module_load("cuda", nccl_folder(), &module, &error) == STN_OK ? module.device_count() : INT_MAX;
+}
+
+int nccl_at_most(int ranks)
+{
+    pthread_once(&counted, count_devices);
+    return ranks < devices ? ranks : devices;
+}
+
+int nccl_fits(int ranks)
+{
+    static char text[64];
+    if (nccl_at_most(ranks) == ranks)
+        return 1;
+    snprintf(text, sizeof text, "more than %d ranks of NCCL, which want a GPU each", devices);
+    test_leave_out(text);
+    return 0;
+}
+
+static int find(void *module, const char *name, void *function)
 {
     void *symbol = dlsym(module, name);
-    if (CHECK(symbol != NULL))
-        memcpy(function, &symbol, sizeof symbol);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static int find_functions(void *module)
+{
+    return find(module, "standin_nccl_tell", &script.tell) && find(module, "standin_nccl_delay", &script.delay) &&
+           find(module, "standin_nccl_reset", &script.reset) && find(module, "standin_nccl_live", &script.live) &&
+           find(module, "standin_nccl_calls", &script.calls) && find(module, "standin_stream_priority", &script.priority);
 }
 
 static void find_script(void)
 {
-    void *module = dlopen(CUDA_FOLDER "/libshardtensor-cuda.so", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!CHECK(module != NULL))
-        return;
-    find(module, "standin_nccl_tell", &script.tell);
-    find(module, "standin_nccl_delay", &script.delay);
-    find(module, "standin_nccl_reset", &script.reset);
-    find(module, "standin_nccl_live", &script.live);
-    find(module, "standin_nccl_calls", &script.calls);
-    find(module, "standin_stream_priority", &script.priority);
-    find(module, "standin_nccl_number", &script.number);
-    find(module, "standin_nccl_join", &script.join);
-    find(module, "standin_nccl_leave", &script.leave);
-    dlclose(module);
+    char path[4096];
+    const char *wanted = getenv("STN_TEST_NCCL_SCRIPT");
+    snprintf(path, sizeof path, "%s/libshardtensor-cuda.so", nccl_folder());
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    is_standin = module && find_functions(module);
+    is_scripted = is_standin && !(wanted && strcmp(wanted, "none") == 0);
+    if (module)
+        dlclose(module);
+}
+
+int nccl_is_scripted(void)
+{
+    pthread_once(&once, find_script);
+    return is_scripted;
 }
 
 const struct nccl_script *nccl_script(void)
 {
+    if (nccl_is_scripted())
+        return &script;
+    fprintf(stderr, "this case is for the stand-in alone, whose NCCL is scripted\n");
+    abort();
+}
+
+void nccl_tell(int rank, const char *function, int call, enum standin_nccl_fate fate)
+{
+    const struct standin_nccl_line line = {rank, function, call, fate, 2 /* ncclSystemError */};
+    nccl_script()->tell(&line);
+}
+
+void nccl_reset(void)
+{
+    if (nccl_is_scripted())
+        script.reset();
+}
+
+int nccl_calls(const char *function)
+{
+    return nccl_is_scripted() ? script.calls(function) : -1;
+}
+
+void nccl_check_calls(const char *function, int64_t wanted)
+{
+    if (nccl_is_scripted() && !CHECK_I64(script.calls(function), wanted))
+        fprintf(stderr, "calls of %s\n", function);
+}
+
+void nccl_check_none_is_left(void)
+{
+    if (nccl_is_scripted())
+        CHECK_I64(script.live(), 0);
+}
+
+void nccl_check_holds(const char *text, const char *part)
+{
+    if (!CHECK(strstr(text, part) != NULL))
+        fprintf(stderr, "\"%s\" does not hold \"%s\"\n", text, part);
+}
+
+double nccl_short_deadline(void)
+{
     pthread_once(&once, find_script);
-    return &script;
+    return is_standin ? 0.5 : 20;
 }
 
 stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text)
 {
-    const stn_nccl_options options = {.size = sizeof options, .module_path = CUDA_FOLDER, .has_device = 1, .device = stn_comm_rank(control),
+    const stn_nccl_options options = {.size = sizeof options, .module_path = nccl_folder(), .has_device = 1, .device = stn_comm_rank(control),
                                       .deadline_seconds = deadline, .rank_order = rank_order, .error_text = text, .error_text_size = 256};
     return stn_comm_create_nccl(control, &options, out);
 }
@@ -101,8 +187,9 @@ static void *context_main(void *arg)
     snprintf(device, sizeof device, "cuda:%d", r->rank);
     test_set_rank(r->rank);
     r->comm = nccl_open(r->comm, start->deadline, start->rank_order);
-    const stn_context_options options = {.size = sizeof options, .comm = r->comm, .device = device, .module_path = CUDA_FOLDER,
-                                         .deadline_seconds = start->deadline, .device_allocator = device_allocator};
+    const stn_context_options options = {.size = sizeof options, .comm = r->comm, .device = device, .module_path = nccl_folder(),
+                                         .deadline_seconds = start->deadline, .device_allocator = device_allocator,
+                                         .without = getenv("STN_TEST_WITHOUT")};
     if (!r->comm || !CHECK_STATUS(stn_context_create(&options, &r->context), STN_OK)) {
         stn_comm_destroy(&r->comm);
         return NULL;
@@ -112,10 +199,13 @@ static void *context_main(void *arg)
     return NULL;
 }
 
-void nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg)
+int nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg)
 {
     const struct start like = {.rank = {.arg = arg}, .body = body, .deadline = deadline, .rank_order = rank_order};
+    if (!nccl_fits(n))
+        return 0;
     run_threads(n, &like, context_main);
+    return 1;
 }
 
 static void *control_main(void *arg)

@@ -1,4 +1,5 @@
-/* Thread ranks with a communicator of NCCL each, on the stand-in: rank r on device r. And the stand-in's script, which is inside of the module. */
+/* Thread ranks with a communicator of NCCL each, rank r on device r: of the stand-in, or of what the module in
+ * STN_TEST_CUDA_FOLDER has. And the stand-in's script, which is inside of its module. */
 #ifndef STN_TESTS_CUDA_NCCL_RANKS_H
 #define STN_TESTS_CUDA_NCCL_RANKS_H
 
@@ -16,11 +17,37 @@ struct nccl_script {
     int (*live)(void);
     int (*calls)(const char *function);
     int (*priority)(void *stream);
-    long (*number)(void);
-    struct ncclComm *(*join)(long number, int n, int rank, int device);
-    void (*leave)(struct ncclComm *comm);
 };
+
+/* Ends the program where there is no script: such a case is not for GPUs. */
 const struct nccl_script *nccl_script(void);
+
+/* A line of the script, by which NCCL answers "unhandled system error". */
+void nccl_tell(int rank, const char *function, int call, enum standin_nccl_fate fate);
+
+/* Of a GPU's NCCL there is none, nor where STN_TEST_NCCL_SCRIPT is "none". */
+int nccl_is_scripted(void);
+
+/* Where there is a script it is forgotten, and counts begin anew; calls are those of all ranks since then. Without one
+ * nobody counts: calls is -1, and the two do not check. */
+void nccl_reset(void);
+int nccl_calls(const char *function);
+void nccl_check_calls(const char *function, int64_t wanted);
+void nccl_check_none_is_left(void);
+
+void nccl_check_holds(const char *text, const char *part);
+
+/* The folder of the module under test. */
+const char *nccl_folder(void);
+
+/* Whether so many ranks have a device each; where they have not, the case goes without them. */
+int nccl_fits(int ranks);
+
+/* So many ranks, or as many as there are devices. */
+int nccl_at_most(int ranks);
+
+/* A deadline that a test lets pass, in seconds. Between GPUs NCCL takes some until ranks are connected. */
+double nccl_short_deadline(void);
 
 /* A communicator over the ranks of `control`, which it owns on success; `text` (256 bytes) gets the message of a failure. */
 stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text);
@@ -37,8 +64,8 @@ struct nccl_rank {
 };
 typedef void (*nccl_body)(struct nccl_rank *rank);
 
-/* Runs `body` on n threads with a context each. */
-void nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg);
+/* Runs `body` on n threads with a context each, or returns 0 where nccl_fits says no. */
+int nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg);
 
 /* Contexts of later runs take their devices' memory from it; NULL: from the module. */
 void nccl_lend(const stn_device_allocator *allocator);

@@ -15,3 +15,8 @@ const char *ranks_device(int rank, char *text)
     snprintf(text, 16, "cuda:%d", rank);
     return text;
 }
+
+int ranks_fit(int ranks)
+{
+    return nccl_fits(ranks);
+}

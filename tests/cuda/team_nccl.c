@@ -22,7 +22,7 @@ static void open_queue(int rank)
     char name[16];
     const stn_queue_options options = {.size = sizeof options};
     snprintf(name, sizeof name, "cuda:%d", rank);
-    CHECK_STATUS(stni_module_open_device(name, rank, CUDA_FOLDER, &device, &error), STN_OK);
+    CHECK_STATUS(stni_module_open_device(name, rank, nccl_folder(), &device, &error), STN_OK);
     if (CHECK_STR(error.text, ""))
         CHECK_STATUS(stni_queue_create(device, &options, &queue), STN_OK);
 }
@@ -293,7 +293,7 @@ static void dissolve_at_exit(void)
 
 void team_run_hooked(int n, double deadline_seconds, const struct stni_thread_hook *hook, team_body body, void *arg)
 {
-    if (!CHECK(hook == NULL) || !CHECK(n <= MOST_RANKS))
+    if (!nccl_fits(n) || !CHECK(hook == NULL) || !CHECK(n <= MOST_RANKS))
         return;
     if (!teams[n])
         teams[n] = gather_team(n, deadline_seconds);

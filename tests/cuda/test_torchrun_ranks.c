@@ -1,8 +1,11 @@
-/* stn_launch on a CUDA device in processes that torchrun started. NCCL would move the data; where it is not there, or not wanted, the hosts do, and
+/* stn_launch on a CUDA device in processes that torchrun started. NCCL moves the data; where it is not there, or not wanted, the hosts do, and
  * what is computed is the same. (The stand-in's NCCL joins devices of one process.) */
 #include "ranks.h"
 
+#include "core/comm/comm.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int warnings;
@@ -12,6 +15,11 @@ static void count_warning(void *arg, stn_log_level level, int rank, const char *
     (void)arg, (void)rank;
     warnings += level == STN_LOG_WARNING && strstr(text, "NCCL was not found") != NULL;
 }
+
+/* What a rank has seen. */
+struct seen {
+    int calls, by_nccl;
+};
 
 static double number(int64_t i)
 {
@@ -35,34 +43,43 @@ static stn_status device_main(stn_context *context, void *arg)
     test_compare(y, whole, N, 0);
     CHECK_STATUS(stn_item(stn_sum(y, 0, NULL, 0), &sum), STN_OK);
     CHECK_NEAR(sum, wanted, 0);
-    ++*(int *)arg;
+    struct seen *seen = arg;
+    seen->calls++;
+    seen->by_nccl = strcmp(stn_context_comm(context)->ops->name, "nccl") == 0;
     return stn_scope_end(context);
 }
 
-static void launch(const char *without, int wanted_warnings)
+static void launch(const char *without, int wanted_warnings, int by_nccl)
 {
     char text[256] = "";
-    int calls = 0;
+    const char *folder = getenv("STN_TEST_CUDA_FOLDER"); /* another build of the module: real GPUs' */
+    struct seen seen = {0};
     const stn_launch_options options = {
         .size = sizeof options,
-        .context = {.size = sizeof options.context, .device = "cuda", .module_path = CUDA_FOLDER, .without = without, .log = count_warning,
-                    .log_level = STN_LOG_WARNING, .error_text = text, .error_text_size = sizeof text},
+        .context = {.size = sizeof options.context, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .without = without,
+                    .log = count_warning, .log_level = STN_LOG_WARNING, .error_text = text, .error_text_size = sizeof text},
     };
     warnings = 0;
-    CHECK_STATUS(stn_launch(&options, device_main, &calls), STN_OK);
+    CHECK_STATUS(stn_launch(&options, device_main, &seen), STN_OK);
     CHECK_STR(text, "");
-    CHECK_I64(calls, 1);
+    CHECK_I64(seen.calls, 1);
+    CHECK_I64(seen.by_nccl, by_nccl);
     CHECK_I64(warnings, wanted_warnings);
 }
 
 static void absent_nccl_is_told_and_the_hosts_move_the_data(void)
 {
-    launch(NULL, 1);
+    launch(NULL, 1, 0);
 }
 
 static void unwanted_nccl_is_not_looked_for(void)
 {
-    launch("nccl", 0);
+    launch("nccl", 0, 0);
+}
+
+static void nccl_joins_the_processes(void)
+{
+    launch(NULL, 0, 1);
 }
 
 int main(int argc, char **argv)
@@ -70,6 +87,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"absent_nccl_is_told_and_the_hosts_move_the_data", absent_nccl_is_told_and_the_hosts_move_the_data},
         {"unwanted_nccl_is_not_looked_for", unwanted_nccl_is_not_looked_for},
+        {"nccl_joins_the_processes", nccl_joins_the_processes},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -282,7 +282,7 @@ void device_ranks_run(int size, rank_body body)
 {
     stn_comm *comms[DEVICE_RANKS];
     struct start starts[DEVICE_RANKS];
-    if (!CHECK_STATUS(stn_comm_create_threads(size, comms), STN_OK))
+    if (!ranks_fit(size) || !CHECK_STATUS(stn_comm_create_threads(size, comms), STN_OK))
         return;
     for (int r = 0; r < size; r++) {
         starts[r] = (struct start){.comm = comms[r], .body = body};

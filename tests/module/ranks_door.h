@@ -10,4 +10,7 @@ stn_comm *ranks_comm(stn_comm *threads);
 /* Writes the name of a rank's device to `text`, of 16 bytes. */
 const char *ranks_device(int rank, char *text);
 
+/* Whether there are devices for so many ranks; where not, the case goes without them. */
+int ranks_fit(int ranks);
+
 #endif

@@ -5,11 +5,12 @@
 
 #include <stdlib.h>
 
-/* Ranks whose data are on a device of a module's. */
+/* Ranks whose data are on a device of a module's: threads, or the job's. */
 static void on_device(stn_rank_main body, void *arg, const char *device)
 {
     const stn_context_options options = {.size = sizeof options, .device = device, .module_path = getenv("STN_TEST_DEVICE_MODULES")};
-    for (int n = 1; n <= 3; n++)
+    const int in_job = getenv("MASTER_ADDR") != NULL;
+    for (int n = in_job ? 0 : 1; n <= (in_job ? 0 : 3); n++)
         CHECK_STATUS(test_launch(n, &options, body, arg), STN_OK);
 }
 

@@ -1,5 +1,5 @@
-/* Functions of the CUDA runtime that programs find by their names in the module, as they would in the runtime that a
- * real one is linked to. The module itself calls the stand-in's, whatever else was loaded. */
+/* Functions of the CUDA runtime and of NCCL that programs find by their names in the module, as they would in the
+ * libraries that a real one is linked to or opens. The module itself calls the stand-in's, whatever else was loaded. */
 #ifndef STANDIN_FOUND_BY_NAME_H
 #define STANDIN_FOUND_BY_NAME_H
 

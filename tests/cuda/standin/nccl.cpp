@@ -1,4 +1,5 @@
 /* NCCL of the stand-in: making and ending communicators, their state, and the script. */
+#include "cuda/standin/found_by_name.h"
 #include "cuda/standin/nccl_world.h"
 
 #include <cstdio>
@@ -163,7 +164,7 @@ ncclResult_t ncclGetVersion(int *version)
     return ncclSuccess;
 }
 
-ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+STANDIN_FOUND_BY_NAME ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     const auto verdict = nccl_ask("ncclGetUniqueId", 0);
     if (verdict.is_told)
@@ -182,6 +183,15 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
     if (verdict.is_told && verdict.fate == STANDIN_NCCL_ANSWERS)
         return verdict.result;
     return standin::join(comm, standin::world_of(id, nranks), rank, config->blocking != 0, verdict);
+}
+
+/* A program's own, which blocks. */
+STANDIN_FOUND_BY_NAME ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
+{
+    const auto verdict = nccl_ask("ncclCommInitRank", rank);
+    if (verdict.is_told && verdict.fate == STANDIN_NCCL_ANSWERS)
+        return verdict.result;
+    return standin::join(comm, standin::world_of(id, nranks), rank, true, verdict);
 }
 
 /* All ranks of one colour, in their order. */
@@ -218,7 +228,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     return ncclInProgress;
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
+STANDIN_FOUND_BY_NAME ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     nccl_ask("ncclCommDestroy", comm->end->rank);
     if (!comm->end->is_blocking && (comm->end->at != standin::phase::finalizing || standin::poll(*comm->end) != ncclSuccess))
@@ -321,31 +331,6 @@ VISIBLE int standin_stream_priority(void *stream)
     int priority = 0;
     cudaStreamGetPriority(static_cast<cudaStream_t>(stream), &priority);
     return priority;
-}
-
-VISIBLE long standin_nccl_number(void)
-{
-    ncclUniqueId id;
-    long number = 0;
-    ncclGetUniqueId(&id);
-    std::memcpy(&number, id.internal, sizeof number);
-    return number;
-}
-
-VISIBLE struct ncclComm *standin_nccl_join(long number, int n, int rank, int device)
-{
-    ncclUniqueId id = {};
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    ncclComm_t comm = nullptr;
-    std::memcpy(id.internal, &number, sizeof number);
-    config.blocking = 1;
-    cudaSetDevice(device);
-    return ncclCommInitRankConfig(&comm, n, id, rank, &config) == ncclSuccess ? comm : nullptr;
-}
-
-VISIBLE void standin_nccl_leave(struct ncclComm *comm)
-{
-    ncclCommDestroy(comm);
 }
 
 }

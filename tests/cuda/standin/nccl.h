@@ -1,5 +1,5 @@
-/* The part of NCCL that the library's module uses, declared anew, so that the stand-in builds where there is no NCCL. Where there is, a test compiles
- * the stand-in against the real header too. */
+/* The part of NCCL that the library's module and programs of the tests use, declared anew, so that the stand-in builds where there is no NCCL. Where
+ * there is, a test compiles the stand-in against the real header too. */
 #ifndef STANDIN_NCCL_H
 #define STANDIN_NCCL_H
 
@@ -57,6 +57,7 @@ typedef struct {
 
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);

@@ -1,5 +1,6 @@
 /* NCCL of the stand-in: collectives, messages and groups of them. Reductions begin at rank 1 and end at rank 0, so that who counts on the order of
  * ranks finds other bits; minima and maxima lose a NaN or keep it as it comes; means are scaled before they are added. */
+#include "cuda/standin/found_by_name.h"
 #include "cuda/standin/memory.h"
 #include "cuda/standin/nccl_world.h"
 #include "cuda/standin/stream.h"
@@ -324,6 +325,7 @@ using standin::function;
 
 extern "C" {
 
+STANDIN_FOUND_BY_NAME
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     auto part = part_of(function::all_reduce, send, recv, count, type);
@@ -347,6 +349,7 @@ ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataT
     return standin::call("ncclBroadcast", comm, stream, part);
 }
 
+STANDIN_FOUND_BY_NAME
 ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream)
 {
     return standin::call("ncclAllGather", comm, stream, part_of(function::all_gather, send, recv, count, type));
@@ -360,6 +363,7 @@ ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclD
     return standin::call("ncclReduceScatter", comm, stream, part);
 }
 
+STANDIN_FOUND_BY_NAME
 ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {
     auto part = part_of(function::send, send, nullptr, count, type);
@@ -367,6 +371,7 @@ ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int p
     return standin::call("ncclSend", comm, stream, part);
 }
 
+STANDIN_FOUND_BY_NAME
 ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {
     auto part = part_of(function::receive, nullptr, recv, count, type);
@@ -374,13 +379,13 @@ ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, n
     return standin::call("ncclRecv", comm, stream, part);
 }
 
-ncclResult_t ncclGroupStart(void)
+STANDIN_FOUND_BY_NAME ncclResult_t ncclGroupStart(void)
 {
     standin::open_group.depth++;
     return ncclSuccess;
 }
 
-ncclResult_t ncclGroupEnd(void)
+STANDIN_FOUND_BY_NAME ncclResult_t ncclGroupEnd(void)
 {
     standin::open_group.depth--;
     return standin::open_group.depth > 0 ? ncclSuccess : standin::end_group();

@@ -36,12 +36,6 @@ int standin_nccl_calls(const char *function);
 /* What a stream was made with, as CUDA counts: lower goes first. */
 int standin_stream_priority(void *stream);
 
-/* A program's own communicators: the number of a new one, a rank's end of it, on a device, once all n have come, and its end. */
-struct ncclComm;
-long standin_nccl_number(void);
-struct ncclComm *standin_nccl_join(long number, int n, int rank, int device);
-void standin_nccl_leave(struct ncclComm *comm);
-
 #ifdef __cplusplus
 }
 #endif

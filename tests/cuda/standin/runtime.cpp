@@ -107,7 +107,7 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int device)
+STANDIN_FOUND_BY_NAME cudaError_t cudaSetDevice(int device)
 {
     if (device < 0 || device >= standin::settings().devices)
         return failed(cudaErrorInvalidDevice);
