@@ -98,10 +98,14 @@ def every_command_runs(work, there):
     stages = [line.split()[0] for line in (there / "stages").read_text().splitlines()]
     got = statuses(work / "out")
     check(status == 0, f"status got {status}, wanted 0:\n{text}")
-    check(got == dict.fromkeys(stages, 0), f"stages got {got}, wanted 0 of each of {stages}")
+    check(got == {**dict.fromkeys(stages, 0), "multigpu": 77}, f"stages got {got}, wanted 0 of each of {stages} but multigpu")
     report = (work / "out/report.md").read_text()
+    check("GPUs that open: 1." in report and "meson test --suite multigpu" in report, f"the report lacks what one GPU cannot show:\n{report}")
+    check(row(report, "multigpu").startswith("| multigpu | skipped: 1 of 2 GPUs |"), f"of one GPU the report says {row(report, 'multigpu')!r}")
     for stage in stages:
-        line = next((line for line in report.splitlines() if line.startswith(f"| {stage} |")), "")
+        if stage == "multigpu":
+            continue
+        line = row(report, stage)
         check("| passed |" in line, f"{stage}: the report says {line!r}")
         if stage not in ("device", "bench"):
             check(" 0 failed, " in line and "nothing counted" not in line and "| 0 passed" not in line, f"{stage}: counts are {line!r}")
@@ -110,6 +114,21 @@ def every_command_runs(work, there):
     every_row_is_reported(report)
     status, text = run(there, work / "out", path)
     check(status == 0 and text.count("done before") == len(stages) - 1, f"a second run got {status}:\n{text}")
+
+
+def row(report, stage):
+    """Of the report's table."""
+    return next((line for line in report.splitlines() if line.startswith(f"| {stage} |")), "")
+
+
+def several_devices_run_what_is_between_them(work, there):
+    out = work / "out-several"
+    status, text = run(there, out, work / "path", STANDIN_DEVICES="3", GPU_STAGES="device multigpu")
+    report = (out / "report.md").read_text()
+    check(status == 0 and statuses(out) == {"device": 0, "multigpu": 0}, f"on three devices got {status}, {statuses(out)}:\n{text}")
+    check("GPUs that open: 3." in report, f"three devices open, and the report has:\n{report}")
+    check("| passed |" in row(report, "multigpu") and " 0 failed, 0 skipped" in row(report, "multigpu"), f"multigpu: {row(report, 'multigpu')!r}")
+    check("| bench | not run: not asked for (GPU_STAGES) |" in report, f"bench: {row(report, 'bench')!r}")
 
 
 def every_row_is_reported(report):
@@ -131,22 +150,25 @@ def missing_tools_are_said(work, there):
     if shutil.which("compute-sanitizer", path="/usr/local/cuda/bin"):
         return # the script finds the toolkit's
     check(status == 0 and statuses(out) == {"device": 0, "memcheck": 77, "racecheck": 77}, f"without tools got {status}, {statuses(out)}:\n{text}")
+    check(row(report, "memcheck").startswith("| memcheck | skipped: compute-sanitizer is not on this machine |"), f"memcheck: {row(report, 'memcheck')!r}")
     check("nvidia-smi is not on this machine" in report and "compute-sanitizer is not on this machine" in report, f"the report lacks what is missing:\n{report}")
 
 
 def no_device_ends_the_run(work, there):
     status, text = run(there, work / "out-none", work / "path", STANDIN_DEVICES="0")
     check(status == 1 and statuses(work / "out-none") == {"device": 1}, f"without a device got {status}, {statuses(work / 'out-none')}:\n{text}")
-    check("no CUDA driver was found" in (work / "out-none/report.md").read_text(), "the report lacks the reason")
+    report = (work / "out-none/report.md").read_text()
+    check("no CUDA driver was found" in report, "the report lacks the reason")
+    check("GPUs that open: 0." in report and "| kernels | not run: no device opens |" in report, f"without a device the report has:\n{report}")
 
 
 def stages_end_in_time(work, there):
     """One fails, one hangs with a child that hears no signal but the last, one has tests that skip; the last runs all the same."""
     stages = "fails 9 echo seen; exit 3\nhangs 4 trap '' TERM; (trap '' TERM; echo $$ >$TMPDIR/first.log; sleep 1000) & wait\n"
-    stages += "skips 9 echo skip a_case: of no use\nends 9 echo '3 passed, 0 failed, 0 skipped'\n"
+    stages += "skips 9 echo skip a_case: of no use\nends 9 echo '3 passed, 0 failed, 0 skipped'; grep '^| ends' $REPORT\n"
     other = with_stages(work, there, "stages", stages)
     out, started = work / "out-stages", time.monotonic()
-    status, text = run(other, out, work / "path")
+    status, text = run(other, out, work / "path", REPORT=str(out / "report.md"))
     seconds = time.monotonic() - started
     check(status == 1, f"status got {status}, wanted 1:\n{text}")
     check(statuses(out) == {"fails": 3, "hangs": 124, "skips": 78, "ends": 0}, f"stages got {statuses(out)}:\n{text}")
@@ -154,6 +176,7 @@ def stages_end_in_time(work, there):
     report = (out / "report.md").read_text()
     for words in ("| fails | failed (3)", "| hangs | ran past its time", "| skips | failed: tests were skipped", "| ends | passed |", "3 passed, 0 failed"):
         check(words in report, f"the report lacks {words!r}:\n{report}")
+    check("| ends | not run: the run has not come to its end |" in (out / "ends.log").read_text(), "the report before the last stage")
     check(has_ended(int((out / "hangs.log").read_text().split()[0])), "a process outlived its stage")
 
 
@@ -185,10 +208,13 @@ def a_run_that_is_cut_short_goes_on(work, there):
     out = work / "out-cut"
     status, text = run(other, out, work / "path", GPU_WITHIN="16", PAUSE="60")
     check(statuses(out) == {"quick": 0} and "long: cut short" in text and "last: no time is left" in text, f"cut short got {statuses(out)}:\n{text}")
-    check("| long | not run |" in (out / "report.md").read_text(), "the report of a run that is cut short")
+    report = (out / "report.md").read_text()
+    check(row(report, "long").startswith("| long | not run: cut short after ") and "of 60 s" in row(report, "long"), f"long: {row(report, 'long')!r}")
+    check("| last | not run: no time is left |" in report, f"last: {row(report, 'last')!r}")
     status, text = run(other, out, work / "path", PAUSE="0")
     check(status == 0 and statuses(out) == {"quick": 0, "long": 0, "last": 0}, f"the rest got {status}, {statuses(out)}:\n{text}")
     check((work / "ran").read_text() == "once\n", "a stage with a result ran again")
+    check("not run" not in (out / "report.md").read_text(), "a stage that has ended is not run by the report")
 
 
 def main():
@@ -197,6 +223,7 @@ def main():
         there = pack(work)
         try:
             every_command_runs(work, there)
+            several_devices_run_what_is_between_them(work, there)
             missing_tools_are_said(work, there)
             no_device_ends_the_run(work, there)
             stages_end_in_time(work, there)
