@@ -11,7 +11,7 @@
 enum { SKIPPED = 77, USAGE = 2 };
 
 static const char usage[] =
-    "usage: cuda_tests list | about | bench [LAUNCHES [SIDE]]\n"
+    "usage: cuda_tests list | about | bench [CALLS [SIDE [PAIRS]]]\n"
     "       cuda_tests [--gpus N] NAME [CASE...]       a program of the list, or the cases of it with these parts of names\n"
     "       cuda_tests [--gpus N] exec PROGRAM ARG...  another one\n"
     "\n"
