@@ -111,7 +111,8 @@ def every_command_runs(work, there):
             check(" 0 failed, " in line and "nothing counted" not in line and "| 0 passed" not in line, f"{stage}: counts are {line!r}")
     check("| 8 passed, 0 failed, 0 skipped |" in report, "launches and queues have 8 cases")
     check("a stand-in, 580.00" in report and "cuda:0: opens" in report, "the report lacks the device")
-    every_row_is_reported(report)
+    every_row_is_reported(report, ROWS)
+    check(all(f"links, {n} GPUs: skipped, there is 1" in report for n in (2, 4, 8)), f"of one GPU the report has no line on links:\n{report}")
     status, text = run(there, work / "out", path)
     check(status == 0 and text.count("done before") == len(stages) - 1, f"a second run got {status}:\n{text}")
 
@@ -123,22 +124,24 @@ def row(report, stage):
 
 def several_devices_run_what_is_between_them(work, there):
     out = work / "out-several"
-    status, text = run(there, out, work / "path", STANDIN_DEVICES="3", GPU_STAGES="device multigpu")
+    status, text = run(there, out, work / "path", STANDIN_DEVICES="5", GPU_STAGES="device bench multigpu")
     report = (out / "report.md").read_text()
-    check(status == 0 and statuses(out) == {"device": 0, "multigpu": 0}, f"on three devices got {status}, {statuses(out)}:\n{text}")
-    check("GPUs that open: 3." in report, f"three devices open, and the report has:\n{report}")
+    check(status == 0 and statuses(out) == {"device": 0, "bench": 0, "multigpu": 0}, f"on five devices got {status}, {statuses(out)}:\n{text}")
+    check("GPUs that open: 5." in report, f"five devices open, and the report has:\n{report}")
+    every_row_is_reported(report, {**ROWS, "links": 12})
+    check("links, 8 GPUs: skipped, there are 5" in report, f"of five GPUs the report has no line on eight:\n{report}")
     check("| passed |" in row(report, "multigpu") and " 0 failed, 0 skipped" in row(report, "multigpu"), f"multigpu: {row(report, 'multigpu')!r}")
-    check("| bench | not run: not asked for (GPU_STAGES) |" in report, f"bench: {row(report, 'bench')!r}")
+    check("| kernels | not run: not asked for (GPU_STAGES) |" in report, f"kernels: {row(report, 'kernels')!r}")
 
 
-def every_row_is_reported(report):
+def every_row_is_reported(report, rows):
     """Name, case, ours, peer, unit, ratio: numbers above 0."""
     got = collections.Counter()
     for line in report.partition("## bench")[2].partition("## ")[0].splitlines():
         row = re.match(r"(\w+) +\S.*? +([\d.e+-]+) +([\d.e+-]+) (us|GB/s|TFLOP/s) +([\d.e+-]+)( |$)", line)
         if row and all(float(number) >= 0 for number in row.group(2, 3, 5)) and float(row.group(2)) > 0:
             got[row.group(1)] += 1
-    check(got == ROWS, f"rows of the benchmarks got {dict(got)}, wanted {ROWS}:\n{report}")
+    check(got == rows, f"rows of the benchmarks got {dict(got)}, wanted {rows}:\n{report}")
     check("; 0 rows were not measured" in report, f"some rows were not measured:\n{report}")
 
 

@@ -1,7 +1,7 @@
-/* Benchmarks of one CUDA device: ours beside a peer in the same run, in rows of one form. They say how fast, and
+/* Benchmarks of CUDA devices: ours beside a peer in the same run, in rows of one form. They say how fast, and
  * never whether that is enough.
  *
- * A row is measured on ranks that are threads and share the device. Ours and the peer take turns, A B A B …; the
+ * A row is measured on ranks that are threads and share a device, or with NCCL have one each. Ours and the peer take turns, A B A B …; the
  * first turn of each is a warm-up, and the median of the pairs' ratios counts. Work of the device is timed by events
  * on the rank's stream, of several ranks the slowest counts; what the host spends is timed by its clock. */
 #ifndef STN_TESTS_CUDA_BENCH_H
@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-enum { BENCH_MOST_RANKS = 4, BENCH_MOST_PAIRS = 31, BENCH_MOST_TEXT = 256 };
+enum { BENCH_MOST_RANKS = 8, BENCH_MOST_PAIRS = 31, BENCH_MOST_TEXT = 256 };
 
 struct bench {
     const char *folder; /* the module's */
@@ -60,8 +60,8 @@ struct bench_times {
 /* Runs `body` on so many thread ranks of the device, each with its context. */
 void bench_launch(struct bench *bench, int ranks, void (*body)(struct bench_rank *rank));
 
-/* The same on a rank alone in a world of NCCL. */
-void bench_launch_nccl(struct bench *bench, void (*body)(struct bench_rank *rank));
+/* The same in a world of NCCL, rank r on device r. */
+void bench_launch_nccl(struct bench *bench, int ranks, void (*body)(struct bench_rank *rank));
 
 /* Measures and prints a row: name, case, ours, peer, unit, ratio (higher is better), and what one of our calls waits
  * for as a host and launches. Every rank calls it. */
@@ -98,5 +98,6 @@ void bench_ops(struct bench *bench);
 void bench_ranks(struct bench *bench);
 void bench_conv(struct bench *bench);
 void bench_steps(struct bench *bench);
+void bench_links(struct bench *bench); /* between devices */
 
 #endif

@@ -11,6 +11,8 @@ static int (*destroy)(void *event);
 static int (*record)(void *event, void *stream);
 static int (*elapsed)(float *milliseconds, void *from, void *to);
 static int (*attribute_of)(int *value, int attribute, int device);
+static int (*count)(int *n);
+static int (*choose)(int device);
 
 static int find(void *module, const char *name, void *function)
 {
@@ -27,7 +29,8 @@ int runtime_find(const char *folder)
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return module && find(module, "cudaEventCreateWithFlags", &create) && find(module, "cudaEventDestroy", &destroy) &&
            find(module, "cudaEventRecord", &record) && find(module, "cudaEventElapsedTime", &elapsed) &&
-           find(module, "cudaDeviceGetAttribute", &attribute_of);
+           find(module, "cudaDeviceGetAttribute", &attribute_of) && find(module, "cudaGetDeviceCount", &count) &&
+           find(module, "cudaSetDevice", &choose);
 }
 
 int runtime_event_create(void **out)
@@ -52,6 +55,17 @@ int runtime_elapsed(double *seconds, void *from, void *to)
     const int error = elapsed(&milliseconds, from, to);
     *seconds = 1e-3 * (double)milliseconds;
     return error;
+}
+
+int runtime_devices(void)
+{
+    int n = 0;
+    return count(&n) == 0 ? n : 0;
+}
+
+int runtime_choose(int device)
+{
+    return choose(device);
 }
 
 int runtime_attribute(int attribute)

@@ -11,6 +11,10 @@ void runtime_event_destroy(void *event);
 int runtime_event_record(void *event, void *stream);
 int runtime_elapsed(double *seconds, void *from, void *to);
 
+/* How many devices there are, and the one that this thread's calls mean from now on. */
+int runtime_devices(void);
+int runtime_choose(int device);
+
 /* An attribute of device 0 by CUDA's number; 0 where it is not told. */
 int runtime_attribute(int attribute);
 

@@ -96,5 +96,5 @@ static void nccl_body(struct bench_rank *rank)
 void bench_steps(struct bench *bench)
 {
     bench_launch(bench, 1, ops_body);
-    bench_launch_nccl(bench, nccl_body);
+    bench_launch_nccl(bench, 1, nccl_body);
 }

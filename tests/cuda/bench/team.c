@@ -1,4 +1,4 @@
-/* Thread ranks of one device, and what they wait for together. */
+/* Thread ranks of one device or of several, and what they wait for together. */
 #include "team.h"
 
 #include "runtime.h"
@@ -119,48 +119,84 @@ void bench_launch(struct bench *bench, int ranks, void (*body)(struct bench_rank
     pthread_barrier_destroy(&team.barrier);
 }
 
-/* A world of one whose communicator is NCCL's. */
-static stn_status run_on_nccl(struct bench_team *team, stn_comm **comm, char *text)
+/* A rank in a world of NCCL. */
+struct start {
+    struct bench_team *team;
+    stn_comm *comm; /* the hosts', then NCCL's, then the context's: NULL */
+    int rank;
+    stn_status status;
+    char text[BENCH_MOST_TEXT];
+    pthread_t thread;
+};
+
+/* Its context, on a device of its own. */
+static stn_status open_context(struct start *start, stn_context **out)
 {
-    stn_context *context = NULL;
+    char name[16];
+    const char *folder = start->team->bench->folder;
     const stn_nccl_options nccl = {.size = sizeof nccl,
-                                   .module_path = team->bench->folder,
+                                   .module_path = folder,
                                    .has_device = 1,
-                                   .error_text = text,
-                                   .error_text_size = BENCH_MOST_TEXT};
+                                   .device = start->rank,
+                                   .error_text = start->text,
+                                   .error_text_size = sizeof start->text};
     stn_comm *made = NULL;
-    stn_status status = stn_comm_create_nccl(*comm, &nccl, &made);
-    if (status != STN_OK)
-        return status;
-    *comm = made;
+    STNI_TRY(runtime_choose(start->rank) == 0 ? STN_OK : STN_ERR_DEVICE);
+    STNI_TRY(stn_comm_create_nccl(start->comm, &nccl, &made));
+    start->comm = made;
+    snprintf(name, sizeof name, "cuda:%d", start->rank);
     const stn_context_options options = {.size = sizeof options,
                                          .comm = made,
-                                         .device = device,
-                                         .module_path = team->bench->folder,
-                                         .error_text = text,
-                                         .error_text_size = BENCH_MOST_TEXT};
-    status = stn_context_create(&options, &context);
-    if (status != STN_OK)
-        return status;
-    *comm = NULL; /* the context's */
-    status = rank_main(context, team);
-    stn_context_destroy(&context);
-    return status;
+                                         .device = name,
+                                         .module_path = folder,
+                                         .error_text = start->text,
+                                         .error_text_size = sizeof start->text};
+    STNI_TRY(stn_context_create(&options, out));
+    start->comm = NULL;
+    return STN_OK;
 }
 
-void bench_launch_nccl(struct bench *bench, void (*body)(struct bench_rank *rank))
+/* The body runs where all ranks have a context. */
+static void *nccl_main(void *arg)
+{
+    struct start *start = arg;
+    struct bench_rank asking = {.team = start->team, .rank = start->rank};
+    stn_context *context = NULL;
+    start->status = open_context(start, &context);
+    if (team_slowest(&asking, start->status == STN_OK ? 0 : -1) >= 0)
+        start->status = rank_main(context, start->team);
+    stn_context_destroy(&context);
+    stn_comm_destroy(&start->comm);
+    return NULL;
+}
+
+static void run_starts(struct bench_team *team, stn_comm **comms)
+{
+    struct start starts[BENCH_MOST_RANKS];
+    int failed = 0;
+    for (int r = 0; r < team->size; r++) {
+        starts[r] = (struct start){.team = team, .comm = comms[r], .rank = r};
+        pthread_create(&starts[r].thread, NULL, nccl_main, &starts[r]);
+    }
+    for (int r = 0; r < team->size; r++)
+        pthread_join(starts[r].thread, NULL);
+    while (failed < team->size - 1 && starts[failed].status == STN_OK)
+        failed++;
+    say(team->bench, team->size, starts[failed].status, starts[failed].text);
+}
+
+void bench_launch_nccl(struct bench *bench, int ranks, void (*body)(struct bench_rank *rank))
 {
     struct bench_team team;
-    stn_comm *comm = NULL;
-    char text[BENCH_MOST_TEXT] = "";
-    if (!team_init(&team, bench, 1, body)) {
-        say(bench, 1, STN_ERR_MEMORY, "");
+    stn_comm *comms[BENCH_MOST_RANKS];
+    if (!team_init(&team, bench, ranks, body)) {
+        say(bench, ranks, STN_ERR_MEMORY, "");
         return;
     }
-    stn_status status = stn_comm_create_threads(1, &comm);
+    const stn_status status = stn_comm_create_threads(ranks, comms);
     if (status == STN_OK)
-        status = run_on_nccl(&team, &comm, text);
-    say(bench, 1, status, text);
-    stn_comm_destroy(&comm);
+        run_starts(&team, comms);
+    else
+        say(bench, ranks, status, "");
     pthread_barrier_destroy(&team.barrier);
 }

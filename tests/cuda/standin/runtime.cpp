@@ -69,7 +69,7 @@ using standin::forbid_in_host_functions;
 /* With C's linkage said again, so that a function that is not as the header has it is an error and no overload. */
 extern "C" {
 
-cudaError_t cudaGetDeviceCount(int *count)
+STANDIN_FOUND_BY_NAME cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = standin::settings().driver < CUDART_VERSION / 1000 * 1000 ? 0 : standin::settings().devices;
     return *count > 0 ? cudaSuccess : failed(cudaErrorInsufficientDriver);
