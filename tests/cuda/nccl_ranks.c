@@ -4,6 +4,8 @@
 
 #include "core/context/module.h"
 
+#include <shardtensor/tcp.h>
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_RANKS = 16 };
 
@@ -129,6 +132,31 @@ double nccl_short_deadline(void)
     return is_standin ? 0.5 : 20;
 }
 
+static int meets_over_tcp;
+
+int nccl_meets_over_tcp(void)
+{
+    const char *control = getenv("STN_TEST_CONTROL");
+    return meets_over_tcp || (control && strcmp(control, "tcp") == 0);
+}
+
+void nccl_meet_over_tcp(int does)
+{
+    meets_over_tcp = does;
+}
+
+stn_comm *nccl_meet(int rank, int ranks, int job)
+{
+    char name[64], why[256] = "";
+    stn_comm *made = NULL;
+    snprintf(name, sizeof name, "ranks of %ld: %d, %d", (long)getpid(), ranks, job);
+    const stn_tcp_options options = {.size = sizeof options, .host = "127.0.0.1", .port = 20000 + 16 * (getpid() % 700), .rank = rank,
+                                     .ranks = ranks, .job = name, .error_text = why, .error_text_size = sizeof why};
+    CHECK_STATUS(stn_comm_create_tcp(&options, &made), STN_OK);
+    CHECK_STR(why, "");
+    return made;
+}
+
 stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text)
 {
     const stn_nccl_options options = {.size = sizeof options, .module_path = nccl_folder(), .has_device = 1, .device = stn_comm_rank(control),
@@ -152,17 +180,29 @@ struct start {
     pthread_t thread;
     nccl_body body;
     double deadline;
-    int rank_order;
+    int rank_order, job;
 };
+
+/* On its thread. */
+static void begin_rank(struct start *start)
+{
+    test_set_rank(start->rank.rank);
+    if (nccl_meets_over_tcp())
+        start->rank.comm = nccl_meet(start->rank.rank, start->rank.size, start->job);
+    start->rank.control = start->rank.comm;
+}
 
 static void run_threads(int n, const struct start *like, void *(*main)(void *))
 {
-    stn_comm *comms[MOST_RANKS];
+    static int jobs;
+    stn_comm *comms[MOST_RANKS] = {NULL};
     struct start starts[MOST_RANKS];
-    if (!CHECK(n <= MOST_RANKS) || !CHECK_STATUS(stn_comm_create_threads(n, comms), STN_OK))
+    if (!CHECK(n <= MOST_RANKS) || (!nccl_meets_over_tcp() && !CHECK_STATUS(stn_comm_create_threads(n, comms), STN_OK)))
         return;
+    jobs++;
     for (int r = 0; r < n; r++) {
         starts[r] = *like;
+        starts[r].job = jobs;
         starts[r].rank.comm = comms[r];
         starts[r].rank.rank = r;
         starts[r].rank.size = n;
@@ -185,7 +225,7 @@ static void *context_main(void *arg)
     struct nccl_rank *r = &start->rank;
     char device[16];
     snprintf(device, sizeof device, "cuda:%d", r->rank);
-    test_set_rank(r->rank);
+    begin_rank(start);
     r->comm = nccl_open(r->comm, start->deadline, start->rank_order);
     const stn_context_options options = {.size = sizeof options, .comm = r->comm, .device = device, .module_path = nccl_folder(),
                                          .deadline_seconds = start->deadline, .device_allocator = device_allocator,
@@ -211,7 +251,7 @@ int nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg)
 static void *control_main(void *arg)
 {
     struct start *start = arg;
-    test_set_rank(start->rank.rank);
+    begin_rank(start);
     start->body(&start->rank);
     return NULL;
 }

@@ -6,12 +6,9 @@
 #include "core/comm/launch.h"
 #include "core/context/module.h"
 
-#include <shardtensor/tcp.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static _Thread_local stn_device *device;
 static _Thread_local stn_queue *queue;
@@ -217,27 +214,14 @@ static void run_bodies(struct team *team, stn_comm *comm)
     }
 }
 
-/* A control over TCP, as processes would have. */
-static stn_comm *meet(const struct team *team, int rank)
-{
-    char job[64], why[256] = "";
-    stn_comm *made = NULL;
-    snprintf(job, sizeof job, "team %ld %d", (long)getpid(), team->n);
-    const stn_tcp_options options = {.size = sizeof options, .host = "127.0.0.1", .port = 20000 + 16 * (getpid() % 700), .rank = rank,
-                                     .ranks = team->n, .job = job, .error_text = why, .error_text_size = sizeof why};
-    CHECK_STATUS(stn_comm_create_tcp(&options, &made), STN_OK);
-    CHECK_STR(why, "");
-    return made;
-}
-
 static void *rank_main(void *arg)
 {
     struct team *team = arg;
     const int at = atomic_fetch_add(&team->next_rank, 1);
     test_set_rank(at);
     open_queue(at);
-    if (getenv("STN_TEST_CONTROL"))
-        team->controls[at] = meet(team, at);
+    if (nccl_meets_over_tcp())
+        team->controls[at] = nccl_meet(at, team->n, 0);
     stn_comm *comm = nccl_open(team->controls[at], team->deadline, getenv("STN_TEST_RANK_ORDER") != NULL);
     if (comm)
         comm->run = run_mirrored;
@@ -256,7 +240,7 @@ static struct team *gather_team(int n, double deadline)
     team->threads = calloc((size_t)n, sizeof *team->threads);
     pthread_barrier_init(&team->begins, NULL, (unsigned)n + 1);
     pthread_barrier_init(&team->ended, NULL, (unsigned)n + 1);
-    if (!getenv("STN_TEST_CONTROL"))
+    if (!nccl_meets_over_tcp())
         CHECK_STATUS(stn_comm_create_threads(n, team->controls), STN_OK);
     for (int r = 0; r < n; r++)
         pthread_create(&team->threads[r], NULL, rank_main, team);

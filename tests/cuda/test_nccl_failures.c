@@ -5,11 +5,13 @@
 #include "harness.h"
 
 #include "core/comm/comm.h"
+#include "core/comm/tcp/tcp.h"
 #include "core/context/context.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 enum { RANKS = 3, N = 600, CALLS = 3 };
@@ -31,6 +33,7 @@ struct outcome {
 struct scene {
     stn_status (*call)(const struct nccl_rank *r, float *send, float *recv);
     int absent; /* a rank that does not call before the others have failed; -1: none */
+    int dies;   /* the absent rank does, over TCP */
     pthread_barrier_t others_ended;
     struct outcome outcomes[RANKS];
 };
@@ -68,11 +71,33 @@ static void note(struct outcome *outcome, stn_status status, const char *text, d
 }
 
 /* A first call, for which NCCL keeps the hosts: who does not come is missed on the device then. */
-static stn_status connect(const struct nccl_rank *r, float *send, float *recv)
+static stn_status connect_ranks(const struct nccl_rank *r, float *send, float *recv)
 {
     const struct scene *scene = r->arg;
     const stn_status status = scene->call(r, send, recv);
     return stn_agree(r->context, status == STN_OK ? stn_queue_sync(stn_context_queue(r->context)) : status, NULL);
+}
+
+/* What the system does to the connections of a process that was killed. */
+static void end_connections(stn_comm *control)
+{
+    struct stni_tcp_family *family = ((struct stni_tcp_member *)control->impl)->family;
+    stni_tcp_lock(family);
+    for (int r = 0; r < family->size; r++)
+        for (int lane = 0; lane < STNI_TCP_LANES; lane++)
+            if (family->peers[r].lanes[lane] >= 0)
+                CHECK_I64(shutdown(family->peers[r].lanes[lane], SHUT_RDWR), 0);
+    stni_tcp_unlock(family);
+}
+
+/* The absent rank calls when the others have failed, or it dies and does not call. Returns how often it does. */
+static int be_absent(const struct nccl_rank *r, struct scene *scene)
+{
+    if (scene->dies)
+        end_connections(r->control);
+    else
+        pthread_barrier_wait(&scene->others_ended);
+    return scene->dies ? 0 : CALLS;
 }
 
 /* Calls until something fails, and waits for the queue. */
@@ -84,17 +109,16 @@ static void call_and_wait(struct nccl_rank *r)
     CHECK_STATUS(stni_device_allocate(r->context->device, 2 * N * sizeof(float), &memory), STN_OK);
     float *send = memory, *recv = send + N;
     if (scene->absent >= 0)
-        CHECK_STATUS(connect(r, send, recv), STN_OK);
-    if (r->rank == scene->absent)
-        pthread_barrier_wait(&scene->others_ended);
+        CHECK_STATUS(connect_ranks(r, send, recv), STN_OK);
+    const int calls = r->rank == scene->absent ? be_absent(r, scene) : CALLS;
     const double begun = seconds();
     stn_status status = STN_OK;
-    for (int i = 0; i < CALLS && status == STN_OK; i++)
+    for (int i = 0; i < calls && status == STN_OK; i++)
         status = scene->call(r, send, recv);
     const stn_status waited = stn_queue_sync(queue);
     const char *text = stn_queue_error_text(queue)[0] ? stn_queue_error_text(queue) : stn_comm_error_text(r->comm);
     note(&scene->outcomes[r->rank], status == STN_OK ? waited : status, text, begun);
-    if (scene->absent >= 0 && r->rank != scene->absent)
+    if (scene->absent >= 0 && r->rank != scene->absent && !scene->dies)
         pthread_barrier_wait(&scene->others_ended);
     stni_device_deallocate(r->context->device, memory, 2 * N * sizeof(float));
 }
@@ -104,7 +128,8 @@ static int play(struct scene *scene, double deadline)
     pthread_barrier_init(&scene->others_ended, NULL, RANKS);
     const int has_run = nccl_run(RANKS, deadline, 0, call_and_wait, scene);
     pthread_barrier_destroy(&scene->others_ended);
-    nccl_check_none_is_left();
+    if (has_run)
+        nccl_check_none_is_left();
     return has_run;
 }
 
@@ -241,6 +266,21 @@ static void an_abort_ends_what_waits_on_the_gpu(void)
     nccl_check_none_is_left();
 }
 
+/* Only the watch looks while a host waits for its GPU. */
+static void a_process_that_dies_is_named_long_before_the_deadline(void)
+{
+    struct scene scene = {.call = all_reduce, .absent = 2, .dies = 1};
+    nccl_reset();
+    nccl_meet_over_tcp(1);
+    const int has_run = play(&scene, 60);
+    nccl_meet_over_tcp(0);
+    for (int r = 0; r < scene.absent && has_run; r++) {
+        CHECK_STATUS(scene.outcomes[r].status, STN_ERR_PEER);
+        nccl_check_holds(scene.outcomes[r].text, "rank 2: its process or its connection has ended");
+        CHECK(scene.outcomes[r].seconds < 10);
+    }
+}
+
 /* Making */
 
 static void make_only(struct nccl_rank *r)
@@ -366,6 +406,7 @@ int main(int argc, char **argv)
         {"a_request_that_fails_is_told_to_all", a_request_that_fails_is_told_to_all},
         {"a_call_that_stays_in_progress_is_found_by_the_deadline", a_call_that_stays_in_progress_is_found_by_the_deadline},
         {"an_abort_ends_what_waits_on_the_gpu", an_abort_ends_what_waits_on_the_gpu},
+        {"a_process_that_dies_is_named_long_before_the_deadline", a_process_that_dies_is_named_long_before_the_deadline},
         {"an_error_of_making_is_told_to_all", an_error_of_making_is_told_to_all},
         {"an_error_of_making_that_comes_later_is_told_to_all", an_error_of_making_that_comes_later_is_told_to_all},
         {"a_rank_that_never_joins_is_found_by_the_deadline", a_rank_that_never_joins_is_found_by_the_deadline},
