@@ -1,5 +1,6 @@
 /* A job, of MPI or over TCP, in which rank 1 is killed, or stopped, while all ranks reduce. Each other rank writes a line: what its collective
- * returned, after how many seconds, and the text. test_killed.py and test_torchrun_killed.py read the lines.
+ * returned, after how many seconds, and the text. test_killed.py and test_torchrun_killed.py read the lines. Data is on the CPU, or on
+ * STN_TEST_DEVICE, whose module is in STN_TEST_DEVICE_MODULES: what is queued there is waited for.
  *
  * usage: killed kill|stop DEADLINE_SECONDS ELEMENTS */
 #include <shardtensor/shardtensor.h>
@@ -45,20 +46,28 @@ static stn_status rank_main(stn_context *context, void *arg)
     const int64_t n = plan->n;
     const int rank = stn_context_rank(context);
     stn_comm *comm = stn_context_comm(context);
-    float *data = calloc((size_t)n, sizeof *data);
+    stn_queue *queue = stn_context_queue(context);
+    const stn_spec *spec = NULL;
     pthread_t thread;
-    stn_status status = data ? STN_OK : STN_ERR_MEMORY;
+    stn_scope_begin(context);
+    stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 1, &n, NULL, &spec);
+    float *data = stn_tensor_data(stn_full(context, spec, 0));
+    stn_status status = stn_context_status(context);
     if (rank == STRUCK)
         pthread_create(&thread, NULL, strike, plan);
     double began = now();
     for (int i = 0; i < MOST && status == STN_OK; i++) {
         began = now();
         status = stn_comm_all_reduce(comm, data, data, n, STN_DTYPE_F32, STN_SUM, NULL);
+        const stn_status waited = stn_queue_sync(queue);
+        status = status == STN_OK ? waited : status;
         atomic_fetch_add(&done, 1);
     }
-    printf("rank %d reports %s after %.3f s: %s\n", rank, stn_status_text(status), now() - began, stn_comm_error_text(comm));
+    const char *text = stn_comm_error_text(comm)[0] ? stn_comm_error_text(comm) : stn_queue_error_text(queue);
+    printf("rank %d reports %s after %.3f s: %s\n", rank, stn_status_text(status), now() - began, text);
     fflush(stdout);
-    free(data);
+    stn_spec_release(&spec);
+    stn_scope_end(context);
     return status;
 }
 
@@ -67,9 +76,11 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     struct plan plan = {strcmp(argv[1], "kill") == 0 ? SIGKILL : SIGSTOP, strtoll(argv[3], NULL, 10)};
+    const char *device = getenv("STN_TEST_DEVICE");
     const stn_launch_options options = {
         .size = sizeof options,
-        .context = {.size = sizeof options.context, .deadline_seconds = strtod(argv[2], NULL), .module_path = getenv("STN_TEST_MODULES")},
+        .context = {.size = sizeof options.context, .deadline_seconds = strtod(argv[2], NULL), .device = device,
+                    .module_path = getenv(device ? "STN_TEST_DEVICE_MODULES" : "STN_TEST_MODULES")},
     };
     stn_status status = stn_launch(&options, rank_main, &plan);
     printf("a rank ends with %s\n", stn_status_text(status));
