@@ -2,7 +2,7 @@
  * is taken over from it; or one whose entries are methods of a Python object: the four that are needed, from which the
  * library makes the others.
  *
- *     all_reduce(address, count, dtype, op)      in place; dtype "f32", …, op "sum", …
+ *     all_reduce(address, count, dtype, op)      in place; dtype "f32", …, op "sum", …; never min and max of floats
  *     group(dtype, sends, receives)              lists of (peer, address, count), dense, started together
  *     subset(ranks) -> an object of the same kind
  *
@@ -40,11 +40,20 @@ static unsigned long long address(const void *memory)
     return (unsigned long long)(uintptr_t)memory;
 }
 
+/** Of what has gradients, floats alone have an order. Their largest and smallest keep a NaN, whichever rank has it, which
+ * few collectives of others do. */
+static int loses_nan(stn_dtype dtype, stn_reduce_op op)
+{
+    return stn_dtype_is_differentiable(dtype) && (op == STN_MIN || op == STN_MAX);
+}
+
 static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
                              stn_reduce_op op)
 {
     static const char *const ops[] = {"sum", "avg", "prod", "min", "max"};
     struct collectives *collectives = impl;
+    if (loses_nan(dtype, op))
+        return STN_ERR_UNSUPPORTED; /* the library builds it of messages */
     if (send != recv && count > 0)
         memcpy(recv, send, (size_t)count * stn_dtype_size(dtype));
     PyGILState_STATE state = PyGILState_Ensure();

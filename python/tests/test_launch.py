@@ -122,6 +122,18 @@ class Communicator(TestCase):
         self.assertEqual(results, [([float(v) for v in range(21)], [63.0, 70.0, 77.0], 434.0, [18.0, 19.0, 20.0])] * 3)
         self.assertTrue(all("group" in v.calls for v in collectives))
 
+    def test_largest_and_smallest_of_floats_are_made_of_messages(self):
+        """Boxes compares as Python does, and keeps a NaN or not by the order of its operands."""
+        def main(context):
+            numbers = [[1.0, nan, 2.0], [nan, 1.0, 2.0], [1.0, 2.0, nan], [1.0, 3.0, 2.0]]
+            found = [make(context, context.mesh(3), "S0", (3,), row) for row in numbers]
+            return [(x.amax().item(), x.amin().item()) for x in found]
+
+        nan = float("nan")
+        results, _ = with_boxes(3, main)
+        for result in results:
+            self.assertEqual(repr(result), repr([(nan, nan)] * 3 + [(3.0, 1.0)]))
+
     def test_what_a_collective_raises_is_the_failure_with_its_text(self):
         def main(context):
             return make(context, context.mesh(2), "S0", (2,), range(2)).sum().item()

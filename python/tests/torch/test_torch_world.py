@@ -53,6 +53,16 @@ class Processes(TestCase):
         self.assertEqual(
             ShardTensor.from_local(torch.tensor([1.0]), self.mesh, [Partial("avg")]).full_tensor().item(), 1)
 
+    def test_largest_and_smallest_keep_a_nan(self):
+        """On whichever rank it is: a comparison alone keeps it or not by the order of its operands."""
+        for rank in range(RANKS):
+            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+                X = torch.arange(2 * RANKS, dtype=dtype)
+                X[2 * rank] = float("nan")
+                x = scatter_tensor(X, 0, self.mesh, [Shard(0)])
+                for f in (torch.amax, torch.amin):
+                    self.assertTrue(f(x).isnan().item(), (f, rank, dtype))
+
     def test_a_training_step_on_a_mesh_of_two_axes(self):
         mesh = init_device_mesh("cpu", (1, RANKS), mesh_dim_names=("data", "rows"))
         X, W = numbers(5, 4), numbers(4, 3, seed=1)
