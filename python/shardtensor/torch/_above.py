@@ -62,7 +62,10 @@ def as_op(func, args, kwargs, promotion_mode):
 
 def by_torch(func, args, kwargs):
     """Torch's function, whose parts come back below autograd; where one of these is refused, on whole tensors."""
-    mesh = sharded((args, kwargs))[0]._handle.spec.mesh
+    ours = sharded((args, kwargs))
+    mesh = ours[0]._handle.spec.mesh
+    for tensor in ours:
+        _moves.lay_gradients(tensor)
 
     def promoted(tensor):
         plain = getattr(tensor, "_handle", None) is None

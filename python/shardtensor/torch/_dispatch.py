@@ -7,7 +7,7 @@ import torch
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError
 from ._binding import NotOurs, bind
 from ._dtypes import NAMES
-from ._fallback import fits_chunks, in_place, on_chunks, on_whole, put, written
+from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_whole, put, written
 from ._layout import complete
 from ._memory import to_torch
 from ._node import handle_of, refuse_change, wrap
@@ -125,8 +125,8 @@ def dispatch(func, args, kwargs):
         result = own(func, args, kwargs)
         if result is not NotImplemented:
             return result
-    if name.startswith(("_foreach_", "_fused_")):
-        return on_chunks(func, args, kwargs)
+    if name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple)):
+        return (on_chunks if fits_lists(args, kwargs) else on_whole)(func, args, kwargs)
     try:
         return by_name(func, args, kwargs)
     except NotOurs:

@@ -69,30 +69,63 @@ def fits_chunks(func, args, kwargs):
 
 def on_chunks(func, args, kwargs):
     """Runs a function on this rank's chunks: pointwise ones, and optimizers' lists."""
-    ours = sharded((args, kwargs))
+    ours, moved = sharded((args, kwargs)), []
     changed = written(func, args, kwargs)
     for tensor in changed:  # whether a view has memory of its own, only the library knows
         if tensor._handle.is_view and not getattr(tensor, "_lent", False):
             raise StateError("%s: a view is not changed in place" % func)
+    firsts = args[0] if isinstance(args[0], (list, tuple)) else None
 
-    def down(tensor):
-        if getattr(tensor, "_handle", None) is None:
-            return tensor
-        handle = tensor._handle
-        if handle.spec != complete(handle.spec):
-            handle = handle.redistribute(complete(handle.spec))
-            return to_torch(handle)
-        return tensor._local_tensor
+    def down(value):
+        if is_list_beside(value, firsts):
+            return [chunk_beside(t, first, moved) for t, first in zip(value, firsts)]
+        return mapped(lambda tensor: chunk_beside(tensor, None, moved), value)
 
-    result = func(*mapped(down, args), **mapped(down, kwargs))
+    result = func(*map(down, args), **{name: down(value) for name, value in kwargs.items()})
+    for tensor, values in moved:
+        if any(tensor is c for c in changed):
+            put(tensor, values)
     for tensor in changed:
         tensor._handle.changed()
     if in_place(func):
         return args[0] if func._schema.returns else None
-    like = args[0] if isinstance(args[0], (list, tuple)) else None
-    if like is not None and isinstance(result, (list, tuple)) and len(result) == len(like):
-        return [lift(r, t) for r, t in zip(result, like)]
+    if is_list_beside(result, firsts):
+        return [lift(r, t) for r, t in zip(result, firsts)]
     return mapped(lambda tensor: lift(tensor, ours[0]), result)
+
+
+def chunk_beside(tensor, first, moved):
+    """A ShardTensor's chunk, laid as `first` where both have one shape, and complete. Into `moved` goes (it, its
+    values) where it lies otherwise."""
+    if getattr(tensor, "_handle", None) is None:
+        return tensor
+    handle = tensor._handle
+    wanted = complete(first._handle.spec.like(dtype=handle.dtype) if is_beside(tensor, first) else handle.spec)
+    if handle.spec == wanted:
+        return tensor._local_tensor
+    moved.append((tensor, handle.redistribute(wanted)))
+    return to_torch(moved[-1][1])
+
+
+def is_list_beside(value, firsts):
+    return firsts is not None and isinstance(value, (list, tuple)) and len(value) == len(firsts)
+
+
+def is_beside(tensor, first):
+    """Whether both are ShardTensors of one shape."""
+    handles = [getattr(t, "_handle", None) for t in (tensor, first)]
+    return None not in handles and handles[0].shape == handles[1].shape
+
+
+def fits_lists(args, kwargs):
+    """Whether chunks are enough for a function of lists: what stands beside a ShardTensor has its shape, or no dims,
+    and what stands beside a plain tensor is plain."""
+    for value in (*args, *kwargs.values()):
+        for tensor, first in zip(value, args[0]) if is_list_beside(value, args[0]) else ():
+            plain = getattr(first, "_handle", None) is None and getattr(tensor, "_handle", None) is None
+            if not (plain or is_beside(tensor, first) or getattr(tensor, "ndim", 0) == 0):
+                return False
+    return True
 
 
 def lift(chunk, like):
@@ -133,7 +166,9 @@ def on_whole(func, args, kwargs):
         if copies[id(tensor)].shape != tensor.shape:
             raise StateError("%s: the shape of a ShardTensor is not changed in place" % func)
         put(tensor, same(copies[id(tensor)], mesh, random))
-    return args[0] if in_place(func) else mapped(up, result)
+    if in_place(func):
+        return args[0] if func._schema.returns else None
+    return mapped(up, result)
 
 
 def same(tensor, mesh, random):

@@ -32,6 +32,8 @@ def to_handle(tensor):
     if tensor.dtype not in NAMES:
         raise TypeError("no %s in shardtensor" % tensor.dtype)
     tensor = tensor.detach().resolve_conj().resolve_neg()
+    if tensor._is_zerotensor():  # a gradient of torch's own that has no memory
+        tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     return world().wrap(tensor.data_ptr(), NAMES[tensor.dtype], tuple(tensor.shape), tensor.stride(), tensor)

@@ -1,4 +1,6 @@
 """Nodes between plain tensors, DTensors and ShardTensors, and between layouts."""
+import functools
+
 import torch
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
@@ -7,7 +9,8 @@ from torch.distributed.tensor.placement_types import Replicate
 from ._dtypes import NAMES
 from ._layout import complete, device_mesh_of, make_spec, moved_spec, replicated, torch_cuts
 from ._memory import laid, own_chunk, to_torch
-from ._node import handle_of, lent, wrap
+from ._node import handle_of, leaf_layout, lent, wrap
+from ._world import world
 
 
 class FromLocal(torch.autograd.Function):
@@ -28,6 +31,7 @@ class ToLocal(torch.autograd.Function):
     """This rank's chunk. Its cotangent is read as a chunk of `spec`, of the forward's layout where that is None."""
     @staticmethod
     def forward(ctx, tensor, spec):
+        lay_gradients(tensor)
         ctx.spec = complete(tensor._handle.spec) if spec is None else spec
         return to_torch(tensor._handle)
 
@@ -49,10 +53,13 @@ class Promote(torch.autograd.Function):
 
 
 class Move(torch.autograd.Function):
-    """The same values in another layout. A cotangent is a logical tensor: it goes back in the layout that it has."""
+    """The same values in another layout. A cotangent is a logical tensor: it goes back in the layout that it has, but
+    to the mesh that the tensor came from."""
     @staticmethod
     def forward(ctx, tensor, spec):
+        lay_gradients(tensor)
         handle = handle_of(tensor, spec.mesh)
+        ctx.spec = complete(handle.spec)
         if handle.spec != spec:
             return wrap(handle.redistribute(spec))
         same = lent(handle) if getattr(tensor, "_lent", False) else wrap(handle)
@@ -61,7 +68,8 @@ class Move(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad, None
+        moved = handle_of(grad, ctx.spec.mesh).spec.mesh != ctx.spec.mesh
+        return Move.apply(grad, ctx.spec) if moved else grad, None
 
 
 class FromDTensor(torch.autograd.Function):
@@ -77,6 +85,31 @@ class FromDTensor(torch.autograd.Function):
         placements = tuple(Replicate() if p.is_partial() else p for p in spec.placements)
         chunk = own_chunk(handle_of(grad, wanted.mesh).redistribute(wanted), [grad]).contiguous()
         return DTensor(chunk, DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta), requires_grad=False)
+
+
+def lay_gradients(leaf):
+    """Has torch lay the gradients of a leaf as the leaf lies before it keeps them: moves and torch's own nodes give
+    them in any layout. Node does that by itself."""
+    with torch._C.DisableTorchFunctionSubclass():
+        if getattr(leaf, "_handle", None) is None or not (leaf.is_leaf and leaf.requires_grad):
+            return
+        if not getattr(leaf, "_lays_gradients", False):
+            leaf._lays_gradients = True
+            leaf.register_hook(functools.partial(laid_as_leaf, leaf._handle.spec))
+
+
+def laid_as_leaf(spec, grad):
+    """What a leaf of that layout keeps of a gradient, in memory of its own; None: this very tensor."""
+    handle = handle_of(grad, spec.mesh)
+    wanted = leaf_layout(handle.spec, spec)
+    lies = handle.spec == wanted
+    if lies and handle.spec.placements == wanted.placements and not handle.is_view:
+        return None
+    if torch.is_grad_enabled():
+        return Move.apply(grad, wanted)
+    kept = world().op("clone")(handle) if lies else handle.redistribute(wanted)
+    kept.place_as(complete(spec))
+    return wrap(kept)
 
 
 def dtensor_layout(spec, dtype):

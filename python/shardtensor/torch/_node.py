@@ -38,7 +38,7 @@ leaves = {"keep pending": False}  # whether a leaf's gradient may stay a pending
 def leaf_layout(have, forward):
     """In which layout a leaf of spec `forward` keeps a gradient that lies as `have`."""
     wanted = complete(forward)
-    if not leaves["keep pending"]:
+    if not leaves["keep pending"] or have.mesh != wanted.mesh:
         return wanted
     kept = [p if p[0] == "P" and w == "R" else w for p, w in zip(have.placements, wanted.placements)]
     return wanted.like(kept)
@@ -146,8 +146,8 @@ class Call:
 class Node(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, form, *values):
-        """form: for each output of an application, (the spec of what it is a gradient of, whether that is plain) or
-        None."""
+        """form: for each output of an application, (the spec of what it is a gradient of, whether that is plain,
+        whether a leaf) or None."""
         ctx.set_materialize_grads(False)
         handles = [None if v is None else handle_of(v, call.mesh) for v in values]
         ctx.bits = call.mask(ctx.needs_input_grad[2:])
@@ -168,7 +168,7 @@ class Node(torch.autograd.Function):
         else:
             asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
             results = tuple(
-                gradient(g, *f, False, ()) if wanted else None for g, f, wanted in zip(outputs, form, asked))
+                gradient(g, *f, ()) if wanted else None for g, f, wanted in zip(outputs, form, asked))
         pairs = [(r, h) for r, h in zip(results, outputs) if r is not None and h is not None]
         rigid = [r for r, h in pairs if h.dtype not in DIFFERENTIABLE]
         if rigid:
@@ -177,20 +177,19 @@ class Node(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *cotangents):
-        call = ctx.call
+        call, edges = ctx.call, iter(ctx.next_functions)
+        form = tuple(None if f is None else (*f, type(next(edges)[0]).__name__ == "AccumulateGrad") for f in ctx.form)
         if torch.is_grad_enabled():  # create_graph: the gradients are a node of their own
-            grads = Node.apply(call.above(ctx.bits, len(cotangents)), ctx.form, *saved(ctx), *cotangents)
+            grads = Node.apply(call.above(ctx.bits, len(cotangents)), form, *saved(ctx), *cotangents)
             return (None, None, *grads)
         pullback = ctx.pullback if ctx.state is None else repeat(ctx)
         given = [None if g is None else handle_of(g, call.mesh) for g in cotangents]
         grads = [None] * call.values()
         if pullback is not None:
             grads = call.by_value(pullback.apply(call.cotangents(given, ctx.gave), ctx.bits))
-        edges = iter(ctx.next_functions)
-        ends = [False if f is None else type(next(edges)[0]).__name__ == "AccumulateGrad" for f in ctx.form]
         found = [
-            gradient(g, *f, leaf, cotangents) if needed else None
-            for g, f, leaf, needed in zip(grads, ctx.form, ends, ctx.needs_input_grad[2:])
+            gradient(g, *f, cotangents) if needed else None
+            for g, f, needed in zip(grads, form, ctx.needs_input_grad[2:])
         ]
         return (None, None, *found)
 
