@@ -25,7 +25,7 @@ def _first(state):
 
 
 @contextlib.contextmanager
-def _again(state):
+def _drawn_again(state):
     now = world().random_state()
     world().set_random_state(*state[0])
     _thread.parts = getattr(_thread, "parts", 0) + 1
@@ -37,6 +37,19 @@ def _again(state):
         world().set_random_state(*now)
 
 
+class _Again:
+    """The same, entered once for each backward of a graph that is retained."""
+    def __init__(self, state):
+        self.state = state
+
+    def __enter__(self):
+        self.entered = _drawn_again(self.state)
+        return self.entered.__enter__()
+
+    def __exit__(self, *exception):
+        return self.entered.__exit__(*exception)
+
+
 def checkpoint(function, *args, **kwargs):
     """Calls function(*args, **kwargs) and keeps its inputs alone: it is called again in backward, with the same
     random numbers of torch and of the library."""
@@ -44,5 +57,5 @@ def checkpoint(function, *args, **kwargs):
     return torch.utils.checkpoint.checkpoint(function,
                                              *args,
                                              use_reentrant=False,
-                                             context_fn=lambda: (_first(state), _again(state)),
+                                             context_fn=lambda: (_first(state), _Again(state)),
                                              **kwargs)
