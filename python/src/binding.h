@@ -87,6 +87,7 @@ PyTypeObject *stnp_owned_type(const char *name, size_t size, PyType_Slot *slots)
 /** A new reference to a wrapper; each takes over one reference of `handle`, also where it fails. */
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle);
 PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle);
+PyObject *stnp_wrap_spec_of(const stnp_tensor *tensor); /**< With what was placed on axes of size 1. */
 PyObject *stnp_wrap_mesh(stnp_context *context, const stn_mesh *handle);
 PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_inputs,
                              int n_outputs); /**< None of NULL. */
@@ -114,6 +115,9 @@ int stnp_leave(stnp_entry *entry, stn_status status);
 
 /** The same for a call that gives a tensor: NULL with an exception where it is the error tensor. */
 PyObject *stnp_leave_tensor(stnp_entry *entry, stn_tensor *tensor);
+
+/** Gives up what a Pullback keeps; it is of no use then. */
+void stnp_pullback_release(stnp_pullback *pullback);
 
 /** Releases a pullback at once where nobody is in the context, else at the next way in: destructors never wait. */
 void stnp_give_up(stnp_context *context, stn_pullback *pullback);

@@ -137,29 +137,54 @@ static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
     return Py_BuildValue("(NN)", tuple, stnp_wrap_pullback(self->context, next, self->n_inputs + n, self->n_inputs));
 }
 
+/** The i-th tensor that it keeps, a new reference. @return NULL: no more of them, or an exception. */
+static stn_tensor *saved_at(stnp_pullback *self, int i)
+{
+    stnp_entry entry;
+    stn_tensor *tensor = NULL;
+    if (!self->handle || stnp_enter(&entry, self->context) < 0)
+        return NULL;
+    if (stn_pullback_saved(self->handle, i, &tensor))
+        stn_tensor_retain(tensor);
+    stnp_leave(&entry, STN_OK);
+    return tensor;
+}
+
 static PyObject *saved(PyObject *object, PyObject *none)
 {
     (void)none;
     stnp_pullback *self = (stnp_pullback *)object;
     PyObject *list = PyList_New(0);
     stn_tensor *tensor;
-    for (int i = 0; list && self->handle && stn_pullback_saved(self->handle, i, &tensor); i++) {
-        PyObject *wrapped = stnp_wrap_tensor(self->context, stn_tensor_retain(tensor));
+    for (int i = 0; list && (tensor = saved_at(self, i)); i++) {
+        PyObject *wrapped = stnp_wrap_tensor(self->context, tensor);
         if (!wrapped || PyList_Append(list, wrapped) < 0)
             Py_CLEAR(list);
         Py_XDECREF(wrapped);
     }
+    if (PyErr_Occurred())
+        Py_CLEAR(list);
     return list;
+}
+
+void stnp_pullback_release(stnp_pullback *self)
+{
+    stn_pullback *handle = self->handle;
+    self->handle = NULL;
+    stnp_give_up(self->context, handle);
 }
 
 static PyObject *release(PyObject *object, PyObject *none)
 {
     (void)none;
-    stnp_pullback *self = (stnp_pullback *)object;
-    stn_pullback *handle = self->handle;
-    self->handle = NULL;
-    stnp_give_up(self->context, handle);
+    stnp_pullback_release((stnp_pullback *)object);
     Py_RETURN_NONE;
+}
+
+static PyObject *get_released(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(!((stnp_pullback *)object)->handle);
 }
 
 PyTypeObject *stnp_make_pullback_type(void)
@@ -173,9 +198,14 @@ PyTypeObject *stnp_make_pullback_type(void)
         {"release", release, METH_NOARGS, "Gives up what it keeps."},
         {0},
     };
+    static PyGetSetDef members[] = {
+        {"released", get_released, NULL, "Whether it was given up: it cannot be applied then.", NULL},
+        {0},
+    };
     PyType_Slot slots[] = {
         {Py_tp_dealloc, destroy},
         {Py_tp_methods, methods},
+        {Py_tp_getset, members},
         {Py_tp_doc, "What one call keeps for its gradients; made by Op.pullback."},
         {0},
     };

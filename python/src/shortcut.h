@@ -21,8 +21,9 @@ enum {
     REQUIRES_GRAD,    /* (tensor) */
     RECORD,           /* (op, attributes, *tensors): the node of torch's graph, whose forward is ours below */
     LEAF_NODE,        /* the class of torch's nodes that add up gradients of leaves */
+    KEEPS_GRAPH,      /* whether the backward that runs retains its graph */
     GENERAL_BACKWARD, /* (node, cotangent): gradients, where the short way does not serve */
-    FIT,              /* (handle or None, forward handle, is a leaf's, cotangent): a gradient as torch gets it */
+    FIT,              /* (handle or None, forward spec, is a leaf's, cotangent): a gradient as torch gets it */
     IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
     REFUSALS,         /* exceptions for which torch is asked too */
     DTYPES,           /* {name: the keywords of MAKE} */
@@ -37,6 +38,7 @@ enum {
     STNP_TO_SAVE,
     STNP_MATERIALIZE_GRADS,
     STNP_NEXT_FUNCTIONS,
+    STNP_SAVED_TENSORS,
     STNP_FIRST_WATCHED, /* those of tensors that are not simply changed in place, from here on */
     STNP_LENT = STNP_FIRST_WATCHED,
     STNP_GATHERED_VIEW,
@@ -49,7 +51,7 @@ enum {
 enum {
     STNP_KEPT_OP,
     STNP_KEPT_ATTRS,
-    STNP_KEPT_HANDLES,
+    STNP_KEPT_SPECS,    /* of the inputs */
     STNP_KEPT_PULLBACK, /* or None */
     STNP_KEPT_NEEDS,    /* bit i: input i needs a gradient */
     STNP_KEPT_SHORTCUT,

@@ -10,17 +10,18 @@
 /** An application of a node's pullback. All borrowed but the gradients, which are NULL once they were handed on. */
 typedef struct application {
     stnp_shortcut *self;
-    PyObject *node, *handles, *cotangent;
+    PyObject *node, *specs, *cotangent;
     stnp_pullback *pullback;
     stn_tensor *given; /* the cotangent's */
     const stnp_placed *given_placed;
     uint32_t needs;
+    int keeps; /* whether the pullback keeps tensors */
     stn_tensor *grads[STN_MAX_INPUTS];
 } application;
 
-static const stnp_tensor *forward_of(const application *a, int i)
+static const stnp_spec *forward_of(const application *a, int i)
 {
-    return (const stnp_tensor *)PyTuple_GetItem(a->handles, i);
+    return (const stnp_spec *)PyTuple_GetItem(a->specs, i);
 }
 
 /** Whether torch adds up what comes for input i, and keeps it. @return -1 with an exception. */
@@ -63,7 +64,7 @@ static PyObject *fitted(application *a, int i, int leaf)
     if (!grad)
         Py_INCREF(handle);
     if (handle)
-        result = PyObject_CallFunctionObjArgs(a->self->parts[FIT], handle, PyTuple_GetItem(a->handles, i),
+        result = PyObject_CallFunctionObjArgs(a->self->parts[FIT], handle, PyTuple_GetItem(a->specs, i),
                                               leaf ? Py_True : Py_False, a->cotangent, NULL);
     Py_XDECREF(handle);
     return result;
@@ -91,7 +92,7 @@ static PyObject *gradient_of(application *a, int i)
         Py_INCREF(Py_None);
         return Py_None;
     }
-    if (grad && is_complete(grad, stn_tensor_spec(forward_of(a, i)->handle)) && !stn_tensor_is_view(grad))
+    if (grad && is_complete(grad, forward_of(a, i)->handle) && !stn_tensor_is_view(grad))
         return handed_on(a, i, 0);
     int leaf = is_leaf(a, i);
     if (leaf < 0)
@@ -102,7 +103,7 @@ static PyObject *gradient_of(application *a, int i)
 /** One for each value that RECORD was given: (None, None, gradients …). */
 static PyObject *gradients_of(application *a)
 {
-    int n = (int)PyTuple_Size(a->handles);
+    int n = (int)PyTuple_Size(a->specs);
     PyObject *found = PyTuple_New(2 + n);
     for (int i = 0; found && i < 2 + n; i++) {
         PyObject *grad = i < 2 ? Py_None : gradient_of(a, i - 2);
@@ -116,15 +117,44 @@ static PyObject *gradients_of(application *a)
     return found;
 }
 
+/** Torch says that a graph was freed where its saved tensors are asked for. */
+static PyObject *freed(const application *a)
+{
+    PyObject *tensors = PyObject_GetAttr(a->node, a->self->names[STNP_SAVED_TENSORS]);
+    if (!tensors)
+        return NULL;
+    Py_DECREF(tensors);
+    return stnp_raise(STN_ERR_STATE, "backward: the pullback was given up");
+}
+
+/** Gives up a pullback that keeps tensors, unless the graph is retained, as torch does of its own nodes. One that keeps
+ * none may be applied again. @return 0, or -1 with an exception. */
+static int spend(application *a)
+{
+    if (!a->keeps)
+        return 0;
+    PyObject *keeps = PyObject_CallNoArgs(a->self->parts[KEEPS_GRAPH]);
+    int retained = keeps ? PyObject_IsTrue(keeps) : -1;
+    Py_XDECREF(keeps);
+    if (retained == 0)
+        stnp_pullback_release(a->pullback);
+    return retained < 0 ? -1 : 0;
+}
+
 static PyObject *applied(application *a)
 {
     stnp_entry entry;
+    stn_tensor *kept;
     if (!a->pullback->handle)
-        return stnp_raise(STN_ERR_STATE, "backward: the pullback was given up");
+        return freed(a);
     if (stnp_enter(&entry, a->pullback->context) < 0)
         return NULL;
     stn_status status = stn_pullback_apply(a->pullback->handle, 1, &a->given, a->needs, a->grads, NULL);
-    return stnp_leave(&entry, status) < 0 ? NULL : gradients_of(a);
+    a->keeps = status == STN_OK && stn_pullback_saved(a->pullback->handle, 0, &kept);
+    PyObject *result = stnp_leave(&entry, status) < 0 ? NULL : gradients_of(a);
+    if (result && spend(a) < 0)
+        Py_CLEAR(result);
+    return result;
 }
 
 /** -1 with an exception; 0: the general way, for a cotangent that is plain or zero, and where torch records. */
@@ -149,7 +179,7 @@ static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangent)
     } else if (handle && stnp_want(handle, stnp_tensor_type, "cotangent") == 0) {
         application a = {.self = self,
                          .node = node,
-                         .handles = PyTuple_GetItem(kept, STNP_KEPT_HANDLES),
+                         .specs = PyTuple_GetItem(kept, STNP_KEPT_SPECS),
                          .cotangent = cotangent,
                          .pullback = (stnp_pullback *)PyTuple_GetItem(kept, STNP_KEPT_PULLBACK),
                          .given = ((stnp_tensor *)handle)->handle,

@@ -70,23 +70,32 @@ static int64_t needs_of(stnp_shortcut *self, PyObject *node)
     return bits;
 }
 
-/** node.kept, whose entries shortcut.h names; the tensors by torch's own means. */
+/** The layouts of the inputs. */
+static PyObject *specs_of(const stnp_short_call *call)
+{
+    PyObject *specs = PyTuple_New(call->n_handles);
+    for (int i = 0; specs && i < call->n_handles; i++) {
+        PyObject *spec = stnp_wrap_spec_of((const stnp_tensor *)call->handles[i]);
+        if (!spec || PyTuple_SetItem(specs, i, spec) < 0)
+            Py_CLEAR(specs);
+    }
+    return specs;
+}
+
+/** node.kept, whose entries shortcut.h names; the tensors by torch's own means, which lets go of them after a backward
+ * that does not retain the graph. */
 static int keep(stnp_shortcut *self, PyObject *node, const stnp_short_call *call, PyObject *attrs, PyObject *pullback,
                 int64_t bits, PyObject *tensors)
 {
-    PyObject *handles = PyTuple_New(call->n_handles), *kept = NULL;
-    for (int i = 0; handles && i < call->n_handles; i++) {
-        Py_INCREF(call->handles[i]);
-        PyTuple_SetItem(handles, i, call->handles[i]);
-    }
-    if (handles && pullback && tensors)
-        kept = Py_BuildValue("(OOOOLO)", (PyObject *)call->op, attrs, handles, pullback, (long long)bits,
+    PyObject *specs = specs_of(call), *kept = NULL;
+    if (specs && pullback && tensors)
+        kept = Py_BuildValue("(OOOOLO)", (PyObject *)call->op, attrs, specs, pullback, (long long)bits,
                              (PyObject *)self);
     int failed = !kept || PyObject_SetAttr(node, self->names[STNP_KEPT], kept) < 0 ||
                  PyObject_SetAttr(node, self->names[STNP_TO_SAVE], tensors) < 0 ||
                  PyObject_SetAttr(node, self->names[STNP_MATERIALIZE_GRADS], Py_False) < 0;
     Py_XDECREF(kept);
-    Py_XDECREF(handles);
+    Py_XDECREF(specs);
     return failed ? -1 : 0;
 }
 

@@ -26,6 +26,11 @@ static PyObject *wrap_placed(stnp_context *context, const stn_spec *handle, stnp
     return spec;
 }
 
+PyObject *stnp_wrap_spec_of(const stnp_tensor *tensor)
+{
+    return wrap_placed(tensor->context, stn_spec_retain(stn_tensor_spec(tensor->handle)), tensor->placed);
+}
+
 static void destroy(PyObject *object)
 {
     stn_spec_release(&((stnp_spec *)object)->handle);

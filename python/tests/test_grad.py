@@ -95,7 +95,10 @@ class Pullbacks(TestCase):
         self.close(whole(only), whole(wanted[1]))
         self.assertTrue(all(isinstance(t, st.Tensor) for t in pullback.saved()))
         self.assertGreater(len(pullback.saved()), 0)
+        self.assertFalse(pullback.released)
         pullback.release()
+        self.assertTrue(pullback.released)
+        self.assertEqual(pullback.saved(), [])
         self.assertRaisesRegex(st.StateError, "given up", pullback.apply, (g,), 3)
 
     @on_ranks(1, 2)

@@ -22,6 +22,10 @@ def saving_hooks():
     return torch._C._autograd._top_saved_tensors_default_hooks(False)
 
 
+# Whether the backward that runs retains its graph. A torch that does not say keeps what its nodes keep.
+keeps_graph = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
+
+
 def handle_of(tensor, mesh):
     """Its handle; that of a plain tensor is Replicate."""
     handle = getattr(tensor, "_handle", None)
@@ -181,7 +185,10 @@ class Node(torch.autograd.Function):
         form = tuple(None if f is None else (*f, type(next(edges)[0]).__name__ == "AccumulateGrad") for f in ctx.form)
         if torch.is_grad_enabled():  # create_graph: the gradients are a node of their own
             grads = Node.apply(call.above(ctx.bits, len(cotangents)), form, *saved(ctx), *cotangents)
+            spend(ctx.pullback)
             return (None, None, *grads)
+        if ctx.pullback is not None and ctx.pullback.released:
+            saved(ctx)  # which torch has let go of, too, and says so
         pullback = ctx.pullback if ctx.state is None else repeat(ctx)
         given = [None if g is None else handle_of(g, call.mesh) for g in cotangents]
         grads = [None] * call.values()
@@ -191,7 +198,15 @@ class Node(torch.autograd.Function):
             gradient(g, *f, cotangents) if needed else None
             for g, f, needed in zip(grads, form, ctx.needs_input_grad[2:])
         ]
+        spend(ctx.pullback)
         return (None, None, *found)
+
+
+def spend(pullback):
+    """Gives up a pullback that keeps tensors, unless the graph is retained, as torch does of its own nodes. One that
+    keeps none may be applied again."""
+    if pullback is not None and not keeps_graph() and not pullback.released and pullback.saved():
+        pullback.release()
 
 
 def note_views(op, values, results):

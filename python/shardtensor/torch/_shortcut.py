@@ -5,7 +5,7 @@ import torch
 from .. import _c
 from ._binding import EMPTY, HOW, SPREAD, op_of, words_of
 from ._dtypes import DTYPES
-from ._node import Call, Node, gradient, makers
+from ._node import Call, Node, gradient, keeps_graph, makers
 
 _names = {}  # function of torch: name of its op
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
@@ -18,16 +18,16 @@ class ShortNode(Node):
 
 def general_backward(ctx, cotangent):
     """That of a Node: of a cotangent that is plain or zero, and one that is a node itself."""
-    op, attrs, handles, ctx.pullback, ctx.bits, _ = ctx.kept
-    ctx.call = Call(op, range(len(handles)), attrs, handles[0].spec.mesh, len(handles))
-    ctx.form = tuple((handle.spec, False) for handle in handles)
+    op, attrs, specs, ctx.pullback, ctx.bits, _ = ctx.kept
+    ctx.call = Call(op, range(len(specs)), attrs, specs[0].mesh, len(specs))
+    ctx.form = tuple((spec, False) for spec in specs)
     ctx.gave, ctx.state = (True, ), None
     return Node.backward(ctx, cotangent)
 
 
-def fit(grad, handle, is_leaf, cotangent):
+def fit(grad, spec, is_leaf, cotangent):
     """A gradient that is zero, or that a leaf is to keep and cannot as it is."""
-    return gradient(grad, handle.spec, False, is_leaf, (cotangent, ))
+    return gradient(grad, spec, False, is_leaf, (cotangent, ))
 
 
 def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
@@ -51,6 +51,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         requires_grad=torch.Tensor.requires_grad.__get__,
         record=super(torch.autograd.Function, ShortNode).apply,
         leaf_node=_leaf_node(),
+        keeps_graph=keeps_graph,
         general_backward=general_backward,
         fit=fit,
         refusals=_c.Error,
