@@ -122,6 +122,9 @@ void stnp_pullback_release(stnp_pullback *pullback);
 /** Releases a pullback at once where nobody is in the context, else at the next way in: destructors never wait. */
 void stnp_give_up(stnp_context *context, stn_pullback *pullback);
 
+/** Releases what was given up meanwhile. With the context's lock, or where nobody has the context any more. */
+void stnp_release_given_up(stnp_context *context);
+
 /** Destroys what is owned and still open; an `owned` context in use by a thread that was left behind is left alone. */
 PyObject *stnp_close_all(PyObject *module, PyObject *none);
 

@@ -127,6 +127,7 @@ static void destroy(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     forget(self);
+    stnp_release_given_up(self);
     if (self->handle && self->owned) {
         Py_BEGIN_ALLOW_THREADS stn_context_destroy(&self->handle);
         Py_END_ALLOW_THREADS

@@ -12,8 +12,7 @@ struct stnp_given_up {
     struct stnp_given_up *next;
 };
 
-/** Releases what was given up meanwhile. With the context's lock. */
-static void release_given_up(stnp_context *context)
+void stnp_release_given_up(stnp_context *context)
 {
     pthread_mutex_lock(&context->given_up_lock);
     struct stnp_given_up *list = context->given_up;
@@ -32,7 +31,7 @@ void stnp_give_up(stnp_context *context, stn_pullback *pullback)
     if (!pullback)
         return;
     if (pthread_mutex_trylock(&context->lock) == 0) {
-        release_given_up(context);
+        stnp_release_given_up(context);
         stn_pullback_release(&pullback);
         pthread_mutex_unlock(&context->lock);
         return;
@@ -51,7 +50,7 @@ int stnp_enter(stnp_entry *entry, stnp_context *context)
     *entry = (stnp_entry){context, PyEval_SaveThread()};
     pthread_mutex_lock(&context->lock);
     if (context->given_up)
-        release_given_up(context);
+        stnp_release_given_up(context);
     if (context->handle)
         return 0;
     pthread_mutex_unlock(&context->lock);

@@ -1,6 +1,7 @@
 """10,000 steps of training, pullbacks, refusals and exchanges leave nothing behind: neither handles nor memory."""
 import gc
 import resource
+import threading
 import unittest
 
 import shardtensor as st
@@ -31,6 +32,17 @@ def step(context, x, w, mul):
     st.ops.cat([x, x], dim=0)[1:, None].split(2)
 
 
+class Waiting:
+    """Collectives of a rank whose peer never comes."""
+    def __init__(self):
+        self.called, self.go = threading.Event(), threading.Event()
+
+    def all_reduce(self, address, count, dtype, op):
+        self.called.set()
+        self.go.wait(30)
+        raise OSError("nobody came")
+
+
 class Leaks(TestCase):
     def test_steps_leave_nothing(self):
         with st.Context() as context:
@@ -51,6 +63,29 @@ class Leaks(TestCase):
             self.assertEqual(last[:4], first[:4])
             self.assertLessEqual(last[4] - first[4], 10)
             self.assertLessEqual(last[5] - first[5], 1024, "KiB of resident memory after three quarters of the steps")
+
+    def test_pullbacks_given_up_during_a_call_go_with_their_context(self):
+        for _ in range(40):
+            self.give_up(200)
+        gc.collect()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(100):
+            self.give_up(200)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        self.assertLessEqual(grown, 8192, "KiB; all that were given up have 24,000")
+
+    def give_up(self, n):
+        """A context that is not closed, and whose last call runs while its pullbacks are given up."""
+        comm = Waiting()
+        context = st.Context(comm=comm, rank=0, size=2)
+        x = make(context, context.mesh(2), "S0", (4,), range(4))
+        pullbacks = [context.op("mul").pullback([x, x], {}, 3)[1] for _ in range(n)]
+        thread = threading.Thread(target=lambda: self.assertRaises(st.CommunicationError, x.sum().item))
+        thread.start()
+        comm.called.wait(30)
+        pullbacks.clear()
+        comm.go.set()
+        thread.join()
 
     def test_launches_leave_nothing(self):
         def main(context):
