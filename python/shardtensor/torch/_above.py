@@ -6,12 +6,11 @@ from torch.distributed.tensor import DTensor
 from .. import _c
 from . import _autocast, _moves
 from ._binding import NotOurs, bind
-from ._dispatch import REFUSALS
 from ._dtypes import NAMES
 from ._fallback import count
 from ._node import call
 from ._promotion import check_promotion
-from ._shortcut import offer
+from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
 from ._trees import mapped, sharded
 

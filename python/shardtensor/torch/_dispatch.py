@@ -4,20 +4,15 @@ import functools
 
 import torch
 
-from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError
 from ._binding import NotOurs, bind
 from ._dtypes import NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_whole, put, written
 from ._layout import complete
 from ._memory import to_torch
 from ._node import handle_of, refuse_change, wrap
-from ._shortcut import offer_below
+from ._shortcut import REFUSALS, offer_below
 from ._trees import sharded, tensors
 from ._world import world
-
-# What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
-# why not.
-REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
 
 def same_values(func, args, kwargs):

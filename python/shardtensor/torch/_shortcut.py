@@ -2,10 +2,14 @@
 it, above torch's autograd and below."""
 import torch
 
-from .. import _c
+from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError, _c
 from ._binding import EMPTY, HOW, SPREAD, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
+
+# What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
+# why not.
+REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
 _names = {}  # function of torch: name of its op
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
@@ -54,7 +58,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         keeps_graph=keeps_graph,
         general_backward=general_backward,
         fit=fit,
-        refusals=_c.Error,
+        refusals=REFUSALS,
         ignored={**EMPTY, **dict.fromkeys(HOW, Ellipsis)},
         dtypes={name: {"dtype": dtype, "device": device} for name, dtype in DTYPES.items()},
     )

@@ -43,6 +43,18 @@ def derivatives(f, x, y):
     return (loss, *first, *second)
 
 
+class Silent:
+    """Collectives of a rank whose peer sends nothing, until it is lost."""
+    lost, calls = False, 0
+
+    def all_reduce(self, *what):
+        self.calls += 1
+        if self.lost:
+            raise OSError("the cable is cut")
+
+    group = all_reduce
+
+
 class ShortWay(TestCase):
     @on_ranks(1, 2, 3, 5)
     def test_it_gives_what_the_long_way_gives(self, mesh):
@@ -160,6 +172,21 @@ class ShortWay(TestCase):
             torch.mul(x, x).sum().backward()
         self.assertEqual(len(seen), 3)
         self.close(x.grad, 2 * full(x))
+
+    def test_failures_are_raised_at_once(self):
+        """What was refused may go the long way. A peer that is lost is no refusal: nothing is called again."""
+        for op, f, module, name in (("layer_norm", lambda x, y: F.layer_norm(x, (4, )), _above, "as_op"),
+                                    ("add_.Tensor", lambda x, y: y.add_(x.sum()), _tensor, "dispatch")):
+            comm = Silent()
+            with st.Context(comm=comm, rank=0, size=2) as context, use(context):
+                x = ShardTensor.from_local(numbers(2), context.mesh(2), [Shard(0)], "chunk", (4, ))
+                y = x * 2
+                f(x, y), f(x, y)
+                comm.lost, comm.calls = True, 0
+                with mock.patch.object(module, name, mock.Mock(wraps=getattr(module, name))) as long_way:
+                    self.assertRaisesRegex(st.CommunicationError, "the cable is cut", f, x, y)
+                self.assertEqual(comm.calls, 1)
+                self.assertNotIn(op, [call.args[0].__name__ for call in long_way.call_args_list])
 
     def test_each_context_has_its_own_ops(self):
         for _ in range(3):
