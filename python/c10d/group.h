@@ -32,10 +32,6 @@ void stnp_group_set_deadline(void *impl, double seconds);
 stn_status stnp_group_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count,
                                  stn_dtype dtype, stn_reduce_op op);
 stn_status stnp_group_broadcast(void *impl, stn_queue *queue, void *buffer, int64_t count, stn_dtype dtype, int root);
-stn_status stnp_group_all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
-                                 stn_dtype dtype);
-stn_status stnp_group_all_to_all(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
-                                 const int64_t *recv_counts, stn_dtype dtype);
 stn_status stnp_group_messages(void *impl, stn_queue *queue, const stn_exchange *messages);
 stn_status stnp_group_barrier(void *impl, stn_queue *queue);
 

@@ -10,6 +10,7 @@
 #include <Python.h>
 
 #include "group.h"
+#include "src/raised.h"
 
 #include <stdlib.h>
 
@@ -59,23 +60,6 @@ static stnp_group *open_group(PyObject *collectives)
     return group;
 }
 
-/** The text of the exception that is set goes to the queue. */
-static stn_status failed(stn_queue *queue)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *text = value ? PyObject_Str(value) : NULL;
-    const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    stn_status status = stn_queue_fail(queue, STN_ERR_COMM, "subset: %s", words ? words : "an exception");
-    PyErr_Clear();
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return status;
-}
-
 /* Groups are made by torch.distributed, which Python calls. */
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
 {
@@ -86,7 +70,7 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
     if (list)
         collectives = PyObject_CallMethod(*stnp_group_owner(impl), "subset", "O", list);
     stnp_group *group = collectives ? open_group(collectives) : NULL;
-    stn_status status = group ? STN_OK : failed(queue);
+    stn_status status = group ? STN_OK : stnp_fail_raised(queue, "subset");
     if (group) {
         stnp_group_set_deadline(group, stnp_group_deadline(impl));
         *out = group;

@@ -8,6 +8,7 @@
  *
  * Memory is the host's. What a method raises is the failure of the collective, with its text. */
 #include "binding.h"
+#include "raised.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,30 +19,13 @@ struct collectives {
     int rank, size;
 };
 
-/** The text of the exception that is set goes to the queue. */
-static stn_status failed(stn_queue *queue, const char *collective)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *text = value ? PyObject_Str(value) : NULL;
-    const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    stn_status status = stn_queue_fail(queue, STN_ERR_COMM, "%s: %s", collective, words ? words : "an exception");
-    PyErr_Clear();
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return status;
-}
-
 static unsigned long long address(const void *memory)
 {
     return (unsigned long long)(uintptr_t)memory;
 }
 
-/** Of what has gradients, floats alone have an order. Their largest and smallest keep a NaN, whichever rank has it, which
- * few collectives of others do. */
+/** Of what has gradients, floats alone have an order. Their largest and smallest keep a NaN, whichever rank has it,
+ * which few collectives of others do. */
 static int loses_nan(stn_dtype dtype, stn_reduce_op op)
 {
     return stn_dtype_is_differentiable(dtype) && (op == STN_MIN || op == STN_MAX);
@@ -59,7 +43,7 @@ static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, voi
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *result = PyObject_CallMethod(collectives->object, "all_reduce", "KLss", address(recv), (long long)count,
                                            stn_dtype_name(dtype), ops[op]);
-    stn_status status = result ? STN_OK : failed(queue, "all_reduce");
+    stn_status status = result ? STN_OK : stnp_fail_raised(queue, "all_reduce");
     Py_XDECREF(result);
     PyGILState_Release(state);
     return status;
@@ -87,7 +71,7 @@ static stn_status group(void *impl, stn_queue *queue, const stn_exchange *exchan
     if (sends && receives)
         result = PyObject_CallMethod(collectives->object, "group", "sOO", stn_dtype_name(exchange->dtype), sends,
                                      receives);
-    stn_status status = result ? STN_OK : failed(queue, "group");
+    stn_status status = result ? STN_OK : stnp_fail_raised(queue, "group");
     Py_XDECREF(sends);
     Py_XDECREF(receives);
     Py_XDECREF(result);
@@ -117,7 +101,7 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
     }
     if (list)
         object = PyObject_CallMethod(collectives->object, "subset", "O", list);
-    stn_status status = object ? STN_OK : failed(queue, "subset");
+    stn_status status = object ? STN_OK : stnp_fail_raised(queue, "subset");
     if (object && !(part = make(object, rank, n_ranks)))
         status = STN_ERR_MEMORY;
     Py_XDECREF(list);
