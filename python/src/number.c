@@ -1,7 +1,10 @@
 /* Operators of Tensor: calls of ops by name. */
 #include "binding.h"
 
-/** a OP b where the op's first input is a tensor; what has a number on the left is put otherwise by `reversed`. */
+#include <stdio.h>
+
+/** a OP b where the op's first input is a tensor; what has a number on the left is put otherwise by `reversed` and
+ * `with_number`. */
 static PyObject *binary(const char *name, PyObject *a, PyObject *b)
 {
     if (!PyObject_TypeCheck(a, stnp_tensor_type) ||
@@ -24,6 +27,75 @@ static PyObject *reversed(const char *first, const char *name, PyObject *a, PyOb
     return result;
 }
 
+/** In which dtype a number is computed beside a tensor: in the tensor's, unless the number is of a higher kind. */
+static stn_dtype dtype_beside(PyObject *number, stn_dtype dtype)
+{
+    if (PyFloat_Check(number) && !stn_dtype_is_differentiable(dtype))
+        return STN_DTYPE_F32;
+    return dtype == STN_DTYPE_BOOL && !PyBool_Check(number) ? STN_DTYPE_I64 : dtype;
+}
+
+/** A tensor without dims, not filled, that each rank of the other's mesh has whole. */
+static PyObject *empty_beside(stnp_tensor *other, stn_dtype dtype)
+{
+    const stn_spec *like = stn_tensor_spec(other->handle), *spec;
+    stn_placement whole[STN_MAX_MESH_NDIM];
+    stnp_entry entry;
+    for (int axis = 0; axis < STN_MAX_MESH_NDIM; axis++)
+        whole[axis] = stn_replicate();
+    if (stnp_enter(&entry, other->context) < 0)
+        return NULL;
+    stn_status status = stn_spec_like(like, stn_spec_mesh(like) ? whole : NULL, dtype, 0, NULL, &spec);
+    if (status != STN_OK) {
+        stnp_leave(&entry, status);
+        return NULL;
+    }
+    stn_tensor *empty = stn_empty(entry.context->handle, spec);
+    stn_spec_release(&spec);
+    return stnp_leave_tensor(&entry, empty);
+}
+
+/** name(a, b) of an op that takes tensors alone on the left, where `a` may be a number and `b` is a tensor. */
+static PyObject *with_number(const char *name, PyObject *a, PyObject *b)
+{
+    if (!is_number(a))
+        return binary(name, a, b);
+    stnp_tensor *tensor = (stnp_tensor *)b;
+    PyObject *empty = empty_beside(tensor, dtype_beside(a, stn_tensor_dtype(tensor->handle)));
+    PyObject *left = empty ? stnp_call_named("fill_", empty, a) : NULL;
+    PyObject *result = left ? stnp_call_named(name, left, b) : NULL;
+    Py_XDECREF(empty);
+    Py_XDECREF(left);
+    return result;
+}
+
+static int is_tensor(PyObject *object)
+{
+    return PyObject_TypeCheck(object, stnp_tensor_type);
+}
+
+static int is_truth(PyObject *object)
+{
+    return PyBool_Check(object) ||
+           (is_tensor(object) && stn_tensor_dtype(((stnp_tensor *)object)->handle) == STN_DTYPE_BOOL);
+}
+
+/** & | ^ of two, which are symmetric, ~ of one. Of integers they mean bits, which no op knows. */
+static PyObject *logical(const char *name, PyObject *a, PyObject *b)
+{
+    PyObject *wrong = !is_truth(a) ? a : b && !is_truth(b) ? b : NULL;
+    char text[128];
+    if (!wrong && !b)
+        return stnp_call_named(name, a, NULL);
+    if (!wrong)
+        return is_tensor(b) ? with_number(name, a, b) : with_number(name, b, a);
+    if (!is_tensor(wrong) && !is_number(wrong))
+        Py_RETURN_NOTIMPLEMENTED;
+    const char *got = is_tensor(wrong) ? stn_dtype_name(stn_tensor_dtype(((stnp_tensor *)wrong)->handle)) : "a number";
+    snprintf(text, sizeof text, "%s: operand is %s, wanted bool: there is no op on the bits of integers", name, got);
+    return stnp_raise(STN_ERR_DTYPE, text);
+}
+
 static PyObject *add(PyObject *a, PyObject *b)
 {
     return is_number(a) ? binary("add", b, a) : binary("add", a, b);
@@ -42,28 +114,28 @@ static PyObject *divide(PyObject *a, PyObject *b)
 }
 
 /* Operators that are one op each. */
-#define OPERATOR(function, op)                             \
+#define OPERATOR(function, way, op)                        \
     static PyObject *function(PyObject *a, PyObject *b)    \
     {                                                      \
-        return binary(op, a, b);                           \
+        return way(op, a, b);                              \
     }
-OPERATOR(floor_divide, "floor_divide")
-OPERATOR(remainder_of, "remainder")
-OPERATOR(matrix_multiply, "matmul")
-OPERATOR(both, "logical_and")
-OPERATOR(either, "logical_or")
-OPERATOR(one_of, "logical_xor")
-OPERATOR(add_to, "add_")
-OPERATOR(subtract_from, "sub_")
-OPERATOR(multiply_by, "mul_")
-OPERATOR(divide_by, "div_")
+OPERATOR(floor_divide, with_number, "floor_divide")
+OPERATOR(remainder_of, with_number, "remainder")
+OPERATOR(both, logical, "logical_and")
+OPERATOR(either, logical, "logical_or")
+OPERATOR(one_of, logical, "logical_xor")
+OPERATOR(matrix_multiply, binary, "matmul")
+OPERATOR(add_to, binary, "add_")
+OPERATOR(subtract_from, binary, "sub_")
+OPERATOR(multiply_by, binary, "mul_")
+OPERATOR(divide_by, binary, "div_")
 #undef OPERATOR
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 {
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    return binary("pow", a, b);
+    return with_number("pow", a, b);
 }
 
 static PyObject *negative(PyObject *a)
@@ -76,7 +148,7 @@ static PyObject *absolute(PyObject *a)
 }
 static PyObject *inverted(PyObject *a)
 {
-    return stnp_call_named("logical_not", a, NULL);
+    return logical("logical_not", a, NULL);
 }
 
 static PyObject *compare(PyObject *a, PyObject *b, int how)

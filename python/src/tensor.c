@@ -1,6 +1,9 @@
 /* Tensor: a handle of a sharded or local tensor. */
 #include "binding.h"
 
+#include <math.h>
+#include <string.h>
+
 PyTypeObject *stnp_tensor_type;
 
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle)
@@ -172,6 +175,19 @@ static PyObject *place_as(PyObject *object, PyObject *spec)
 
 /* Values */
 
+/** A double does not hold every integer: one that may be rounded is looked at as it is. Collective. */
+static PyObject *item_as_it_is(PyObject *object)
+{
+    PyObject *whole = stnp_tensor_full_tensor(object, NULL);
+    PyObject *bytes = whole ? PyObject_CallMethod(whole, "to_host", NULL) : NULL;
+    int64_t value = 0;
+    if (bytes)
+        memcpy(&value, PyBytes_AsString(bytes), sizeof value);
+    Py_XDECREF(whole);
+    Py_XDECREF(bytes);
+    return bytes ? PyLong_FromLongLong(value) : NULL;
+}
+
 static PyObject *item(PyObject *object, PyObject *none)
 {
     (void)none;
@@ -182,6 +198,8 @@ static PyObject *item(PyObject *object, PyObject *none)
     stn_dtype dtype = stn_tensor_dtype(handle_of(object));
     if (dtype == STN_DTYPE_BOOL)
         return PyBool_FromLong(value != 0);
+    if (dtype == STN_DTYPE_I64 && fabs(value) >= 0x1p53)
+        return item_as_it_is(object);
     int whole = dtype == STN_DTYPE_I64 || dtype == STN_DTYPE_I32 || dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_I8 ||
                 dtype == STN_DTYPE_I16;
     return whole ? PyLong_FromDouble(value) : PyFloat_FromDouble(value);

@@ -1,4 +1,5 @@
 """Arguments are bound as signatures say, and every op can be called by its name."""
+import math
 import re
 import unittest
 
@@ -132,6 +133,19 @@ class Call(TestCase):
         self.assertRaises(TypeError, lambda: x + "1")
         self.assertEqual(len({x: 1, self.x: 2}), 2)
 
+    def test_operators_on_bits_are_refused_but_of_bool(self):
+        bits = make(self.context, None, None, (3,), [1, 2, 6], "i64")
+        truth = bits > 1
+        for call, words in ((lambda: ~bits, "logical_not: operand is i64, wanted bool"),
+                            (lambda: bits & 1, "logical_and: operand is i64"),
+                            (lambda: 1 | truth, "logical_or: operand is a number"),
+                            (lambda: truth ^ bits, "logical_xor: operand is i64")):
+            with self.assertRaisesRegex(st.DTypeError, words):
+                call()
+        self.assertRaises(TypeError, lambda: truth & "1")
+        self.assertEqual(values(truth & True), [0, 1, 1])
+        self.assertEqual(values(True ^ truth), [1, 0, 0])
+
     def test_indexing(self):
         x = self.x
         for got, wanted, shape in (
@@ -167,6 +181,28 @@ class Ranks(TestCase):
                       lambda t: t.cumsum(0), lambda t: t[1:3].sum(0), lambda t: t.flip(0),
                       lambda t: st.ops.cat([t, t], 0)):
                 self.close(whole(f(x)), values(f(y)))
+
+    @on_ranks(1, 3)
+    def test_numbers_on_the_left(self, context, mesh):
+        for dtype, numbers, left in (("f64", [1, -2.5, 3, 0.5], (2, 7.5)), ("i64", [3, -2, 7, 1], (2, 2**53 + 1)),
+                                     ("i32", [3, 2, 7, 1], (2.5,)), ("bool", [1, 1, 1, 1], (2, 2.5))):
+            x = make(context, mesh, "S0", (4,), numbers, dtype)
+            for n in left:
+                for got, wanted in ((n % x, [n % v for v in numbers]), (n // x, [n // v for v in numbers]),
+                                    (n**(x > 0), [n if v > 0 else 1 for v in numbers])):
+                    self.close(whole(got), wanted)
+                self.assertEqual((n % x).dtype, (x * n).dtype)
+        self.close(whole(2.5**x), [2.5] * 4)
+        x = make(context, mesh, "S0", (3,), [1, -2, 0.5])
+        x.requires_grad = True
+        (2**x.sum()).backward()  # of a pending sum
+        self.close(whole(x.grad), [math.log(2) * 2**-0.5] * 3)
+
+    @on_ranks(1, 3)
+    def test_integers_that_a_double_does_not_hold(self, context, mesh):
+        large = 2**53 + 1
+        x = make(context, mesh, "S0", (2,), [large, -2**63], "i64")
+        self.assertEqual((x[0].item(), x[1].item(), (x[:1] - 1).sum().item()), (large, -2**63, large - 1))
 
     @on_ranks(2, 3)
     def test_bad_calls_are_refused_alike_and_the_ranks_go_on(self, context, mesh):
