@@ -13,7 +13,7 @@ from ._world import table, world
 WORDS = {
     "__add__": "add", "__radd__": "add", "__sub__": "sub", "__mul__": "mul", "__rmul__": "mul", "__truediv__": "div",
     "__matmul__": "matmul", "__neg__": "neg", "__pow__": "pow", "__eq__": "eq", "__ne__": "ne", "__lt__": "lt",
-    "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__abs__": "abs", "__invert__": "logical_not",
+    "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__abs__": "abs",
     "__mod__": "remainder", "__floordiv__": "floor_divide", "divide": "div", "true_divide": "div", "subtract": "sub",
     "multiply": "mul", "absolute": "abs", "negative": "neg", "concat": "cat", "concatenate": "cat",
     "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "greater": "gt", "greater_equal": "ge",
@@ -28,6 +28,9 @@ WORDS = {
 # Functions of a name that the library has for something else, or in another order.
 OTHERS = {torch.embedding, torch.unique, torch.nn.functional.fractional_max_pool2d}
 OBJECTS = {F.unfold: "im2col"}
+# Ops that give something else than torch's function of the name, where the input is of these dtypes: torch's any and all
+# of u8 are u8, its logarithms of complex sums are not the principal ones.
+UNLIKE = {"any": {torch.uint8}, "all": {torch.uint8}, "logcumsumexp": {torch.complex64, torch.complex128}}
 # Arguments of torch that say how, not what, or that are nothing new where they have this value.
 HOW = {"memory_format", "_stacklevel", "non_blocking", "implicit"}
 EMPTY = {
@@ -147,7 +150,7 @@ def bind(func, args, kwargs):
         inputs, attrs = op.bind(torch.Tensor, args, kwargs)
     except TypeError as error:
         raise NotOurs(str(error)) from None
-    if any(not plain(v) for v in attrs.values()):
+    if any(not plain(v) for v in attrs.values()) or op.name in UNLIKE and inputs[0].dtype in UNLIKE[op.name]:
         raise NotOurs(op.name)
     return op, inputs, attrs
 

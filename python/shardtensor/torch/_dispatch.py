@@ -5,10 +5,10 @@ import functools
 import torch
 
 from ._binding import NotOurs, bind
-from ._dtypes import NAMES
+from ._dtypes import DTYPES, NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_whole, put, written
 from ._layout import complete
-from ._memory import to_torch
+from ._memory import replicate, to_torch
 from ._node import handle_of, refuse_change, wrap
 from ._shortcut import REFUSALS, offer_below
 from ._trees import sharded, tensors
@@ -29,14 +29,23 @@ def like(value):
         shape = tuple(args[1]) if has_shape else tuple(tensor.shape)
         fill = value if value is not None else args[2 if has_shape else 1]
         dtype = kwargs.get("dtype") or tensor.dtype
+        if dtype not in NAMES:
+            return NotImplemented
         spec = complete(tensor._handle.spec)
         if shape != tuple(tensor.shape):
             spec = world().spec(spec.mesh, ["R"] * len(spec.placements), shape, NAMES[dtype])
         else:
             spec = spec.like(dtype=NAMES[dtype])
-        return wrap(world().factory("full", spec, float(fill)))
+        return wrap(filled(spec, fill) if value is None else world().factory("full", spec, value))
 
     return make
+
+
+def filled(spec, value):
+    """A handle of one number everywhere, as torch has that number in the dtype: a double does not hold every integer."""
+    handle = world().factory("empty", spec)
+    world().op("fill_")(handle, replicate(torch.full((), value, dtype=DTYPES[spec.dtype]), spec.mesh))
+    return handle
 
 
 def to_copy(func, args, kwargs):
@@ -96,9 +105,11 @@ def by_name(func, args, kwargs):
 
 def write(op, tensor, handles, attrs):
     """An op in place on memory that torch lent, which the library counts as a view: its values, into that memory."""
-    if op.name in ("copy_", "fill_"):
-        values = handles[1] if op.name == "copy_" else world().factory("full", complete(tensor._handle.spec),
-                                                                       attrs["value"])
+    if op.name == "copy_":
+        values = handles[1]
+    elif op.name == "fill_":
+        values = world().factory("empty", complete(tensor._handle.spec))
+        op.pullback([values, *handles[1:]], attrs, 0)
     else:
         (values,), _ = world().op(op.name[:-1]).pullback(handles, attrs, 0)
     put(tensor, values)

@@ -67,6 +67,15 @@ def fits_chunks(func, args, kwargs):
     return alike and spec == complete(spec) and all(t.ndim == 0 for t in others)
 
 
+def run(func, args, kwargs):
+    """Calls a function on plain tensors. Torch calls us with the conjugate bit switched off, which these functions'
+    own steps may set: pinverse of complex numbers was wrong."""
+    keys = torch._C.DispatchKey
+    switch = torch._C._SetExcludeDispatchKeyGuard
+    with switch(keys.Conjugate, False), switch(keys.Negative, False):
+        return func(*args, **kwargs)
+
+
 def on_chunks(func, args, kwargs):
     """Runs a function on this rank's chunks: pointwise ones, and optimizers' lists."""
     ours, moved = sharded((args, kwargs)), []
@@ -81,7 +90,7 @@ def on_chunks(func, args, kwargs):
             return [chunk_beside(t, first, moved) for t, first in zip(value, firsts)]
         return mapped(lambda tensor: chunk_beside(tensor, None, moved), value)
 
-    result = func(*map(down, args), **{name: down(value) for name, value in kwargs.items()})
+    result = run(func, [down(value) for value in args], {name: down(value) for name, value in kwargs.items()})
     for tensor, values in moved:
         if any(tensor is c for c in changed):
             put(tensor, values)
@@ -161,7 +170,7 @@ def on_whole(func, args, kwargs):
         result._gathered_view = shows
         return result
 
-    result = func(*mapped(down, args), **mapped(down, kwargs))
+    result = run(func, mapped(down, args), mapped(down, kwargs))
     for tensor in changed:
         if copies[id(tensor)].shape != tensor.shape:
             raise StateError("%s: the shape of a ShardTensor is not changed in place" % func)

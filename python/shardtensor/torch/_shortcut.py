@@ -3,7 +3,7 @@ it, above torch's autograd and below."""
 import torch
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError, _c
-from ._binding import EMPTY, HOW, SPREAD, op_of, words_of
+from ._binding import EMPTY, HOW, SPREAD, UNLIKE, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
 
@@ -75,12 +75,13 @@ def _leaf_node():
 
 def offer(func, op):
     """Lets further calls of a function take the short way, where it is an op of one tensor with memory of its own."""
-    plain = not (op.returns_list or op.in_place or op.aliases or op.name in SPREAD)
+    plain = not (op.returns_list or op.in_place or op.aliases or op.name in SPREAD or op.name in UNLIKE)
     if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = op.name
 
 
 def offer_below(func, op):
     """The same for an overload below autograd, which may be in place."""
-    if not op.returns_list and op.n_outputs == 1 and op.name not in SPREAD and not op_of(func)[1]:
+    plain = not (op.returns_list or op.name in SPREAD or op.name in UNLIKE)
+    if plain and op.n_outputs == 1 and not op_of(func)[1]:
         _below[id(func)] = (func, op.name, words_of(func, op))

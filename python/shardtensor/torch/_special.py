@@ -41,6 +41,17 @@ def same(func, args, kwargs):
     return args[0]
 
 
+def inverted(func, args, kwargs):
+    """~x: of bool; of integers it is bitwise, which no op is."""
+    return ask("logical_not", [args[0]]) if args[0].dtype == torch.bool else NotImplemented
+
+
+def where_of(func, args, kwargs):
+    """x.where(condition, other): the function has the condition first."""
+    words = dict(zip(["self", "condition", "other"], args), **kwargs)
+    return torch.where(words["condition"], words["self"], words["other"])
+
+
 def maximum(func, args, kwargs):
     """max(x, other) is pointwise; with a dim or nothing the op of the name does it."""
     if len(args) == 2 and isinstance(args[1], torch.Tensor) and not kwargs:
@@ -144,6 +155,7 @@ SPECIAL = {
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
+    "__invert__": inverted,
     "view_as": lambda func, args, kwargs: ask("view", [args[0]], shape=list(args[1].shape)),
     "reshape_as": lambda func, args, kwargs: ask("reshape", [args[0]], shape=list(args[1].shape)),
     "expand_as": lambda func, args, kwargs: ask("expand", [args[0]], shape=list(args[1].shape)),
@@ -155,6 +167,7 @@ SPECIAL.update({
 })
 SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod")})
 SPECIAL_OBJECTS = {
+    torch.Tensor.where: where_of,
     F.batch_norm: running_norm("batch_norm", "training"),
     F.instance_norm: running_norm("instance_norm", "use_input_stats")
 }

@@ -1,11 +1,12 @@
 """torch's own samples of its operators (OpInfo) through ShardTensor on thread ranks, every tensor Shard(0): forward
-and backward against one process.
+and backward of f32 against one process; of i64, bool and c64 forward, as a function, a method, an operator and in
+place.
 
 usage: opinfo.py [-n SAMPLES] [-r RANKS] [--write PAGE] [NAME...]
 
 Prints a line for each operator that is wrong or refused, of those that are named for each; ends with 1 where a value,
 a shape, a dtype or a gradient is wrong. All operators together: too few of them right or sharded is an error too, and
-docs/python-gathered.md has to name each that is gathered; --write makes that page."""
+docs/python-gathered.md has to name each that is gathered in f32; --write makes that page."""
 import argparse
 import collections
 import os
@@ -30,8 +31,13 @@ LEFT_OUT = ("masked.", "linalg.", "sparse", "signal", "special.", "empty", "new_
             "as_strided", "jiterator", "pca_lowrank", "svd_lowrank", "geqrf", "lu", "svd", "qr",
             "nn.functional.multi_head_attention_forward", "histogramdd")
 
-# Of all operators at least so many are right, and so many of these are never gathered.
-RIGHT, SHARDED = 465, 300
+# Of all calls at least so many are right, and so many of these are never gathered.
+LEAST = {torch.float32: (465, 300), torch.int64: (770, 560), torch.bool: (580, 440),
+         torch.complex64: (562, 390)}
+# What an OpInfo calls beside the function itself: compared where no gradient is.
+VARIANTS = {"method_variant": " as method", "operator_variant": " as operator", "inplace_variant": " in place"}
+# From which result on torch is free to take any of equal elements, of which integers have many.
+FREE = {"sort": 1, "topk": 1, "kthvalue": 1, "argsort": 0}
 
 PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "python-gathered.md")
 HEAD = """# What is gathered behind torch.Tensor
@@ -43,11 +49,29 @@ Behind each stands what was gathered. Made by `python/tests/torch/opinfo.py --wr
 """
 
 
-def samples(op, most):
+class Variant:
+    """One of the ways in which an operator is called."""
+    def __init__(self, op, function, suffix, dtype):
+        self.name = op.name + ("." + op.variant_test_name if op.variant_test_name else "") + suffix
+        self.dtype, self.function = dtype, function
+        self.gradient = dtype is torch.float32 and op.supports_autograd
+        self.compared = None if dtype.is_floating_point else FREE.get(op.name)
+
+
+def variants(op, dtype):
+    """Those of a dtype; of f32 the function alone."""
+    ways = {op.op: ""}
+    if dtype is not torch.float32:
+        for word, suffix in VARIANTS.items():
+            ways.setdefault(getattr(op, word, None), suffix)
+    return [Variant(op, function, suffix, dtype) for function, suffix in ways.items() if function is not None]
+
+
+def samples(op, most, dtype):
     torch.manual_seed(0)
     found = []
     try:
-        for sample in op.sample_inputs("cpu", torch.float32, requires_grad=True):
+        for sample in op.sample_inputs("cpu", dtype, requires_grad=dtype is torch.float32):
             if any(
                     isinstance(t, torch.Tensor) and t.numel()
                     for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))) and not draws(sample):
@@ -81,7 +105,7 @@ def same(got, wanted, tolerance):
     return None if torch.allclose(got, wanted, atol=tolerance, rtol=tolerance, equal_nan=True) else "value"
 
 
-def compare(op, sample, mesh):
+def compare(variant, sample, mesh):
     """What is wrong with one sample, None where nothing is. What is refused raises."""
     def shard(t):
         if t.dtype not in NAMES:
@@ -90,20 +114,20 @@ def compare(op, sample, mesh):
 
     one = copied(sample, lambda t: t.detach().clone().requires_grad_(t.requires_grad))
     try:
-        wanted = op(one[0], *one[1], **one[2])
+        wanted = variant.function(one[0], *one[1], **one[2])
     except Exception:
         return None  # torch refuses it itself
     ours = copied(sample, shard)
-    got = op(ours[0], *ours[1], **ours[2])
+    got = variant.function(ours[0], *ours[1], **ours[2])
     pairs = list(zip(all_tensors(got), all_tensors(wanted)))
     if len(all_tensors(got)) != len(all_tensors(wanted)):
         return "count: %d, wanted %d" % (len(all_tensors(got)), len(all_tensors(wanted)))
-    for a, b in pairs:
+    for at, (a, b) in enumerate(pairs):
         problem = same(a, b, 1e-4)
-        if problem:
+        if problem and (problem != "value" or variant.compared is None or at < variant.compared):
             return problem
     pairs = [(a, b) for a, b in pairs if b.requires_grad]
-    if not pairs or not op.supports_autograd:
+    if not pairs or not variant.gradient:
         return None
     weights = [torch.sin(torch.arange(b.numel(), dtype=torch.float32) + 1).view(b.shape).to(b.dtype) for _, b in pairs]
     sum((b * w).sum().abs() for (_, b), w in zip(pairs, weights)).backward()
@@ -116,14 +140,14 @@ def compare(op, sample, mesh):
     return None
 
 
-def judge(op, tried, mesh, together):
+def judge(variant, tried, mesh, together):
     """A word for all samples of an operator, and a reason."""
     together.wait()  # what is counted is all threads'
     before, refusal = gathered.copy(), None
     together.wait()
     for sample in tried:
         try:
-            problem = compare(op, sample, mesh)
+            problem = compare(variant, sample, mesh)
         except st.CommunicationError:
             raise
         except Exception as error:
@@ -146,20 +170,22 @@ def bare(name):
 
 def page(listed):
     """The text of docs/python-gathered.md."""
-    rows = sorted((name, reason) for word, name, reason in listed if word == "gathered")
+    rows = sorted((v.name, reason) for v, word, reason in listed if word == "gathered" and v.dtype is torch.float32)
     return HEAD + "| operator | gathered |\n|---|---|\n" + "".join("| %s | %s |\n" % row for row in rows)
 
 
 def problems_of_all(counts, listed):
     """What all operators together have to hold."""
-    if counts["ok"] + counts["gathered"] < RIGHT:
-        yield "%d right, wanted at least %d" % (counts["ok"] + counts["gathered"], RIGHT)
-    if counts["ok"] < SHARDED:
-        yield "%d sharded, wanted at least %d" % (counts["ok"], SHARDED)
+    for dtype, (right, sharded) in LEAST.items():
+        found = counts[dtype]
+        if found["ok"] + found["gathered"] < right:
+            yield "%s: %d right, wanted at least %d" % (dtype, found["ok"] + found["gathered"], right)
+        if found["ok"] < sharded:
+            yield "%s: %d sharded, wanted at least %d" % (dtype, found["ok"], sharded)
     named = {line.split(" | ")[0].strip("| ") for line in open(PAGE) if line.startswith("| ")}
-    for word, name, reason in listed:
-        if word == "gathered" and name not in named:
-            yield "%s is gathered (%s), and docs/python-gathered.md does not name it" % (name, reason)
+    for variant, word, reason in listed:
+        if word == "gathered" and variant.dtype is torch.float32 and variant.name not in named:
+            yield "%s is gathered (%s), and docs/python-gathered.md does not name it" % (variant.name, reason)
 
 
 def arguments():
@@ -171,43 +197,56 @@ def arguments():
     return parser.parse_args()
 
 
-def main():
+def todo(names, most):
+    """[(Variant, its samples)]: of each dtype, of the operators named or of all."""
     from torch.testing._internal.common_methods_invocations import op_db
-    chosen = arguments()
-    warnings.filterwarnings("ignore")
-    todo = []
-    for op in op_db:
-        name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
-        if torch.float32 in op.dtypes and (name in chosen.names or not chosen.names and not name.startswith(LEFT_OUT)):
-            todo.append((name, op, samples(op, chosen.n)))
-    counts, listed, together = collections.Counter(), [], threading.Barrier(chosen.r)
+    found = []
+    for dtype in LEAST:
+        for op in op_db:
+            ways = variants(op, dtype) if dtype in op.dtypes else []
+            if ways and (ways[0].name in names or not names and not ways[0].name.startswith(LEFT_OUT)):
+                tried = samples(op, most if dtype is torch.float32 else (most + 1) // 2, dtype)
+                found += [(way, tried) for way in ways if tried]
+    return found
+
+
+def run(calls, ranks):
+    """[(Variant, word, reason)] of each."""
+    listed, together = [], threading.Barrier(ranks)
 
     def rank_main(context):
         try:
             with use(context):
                 mesh = context.mesh(context.size)
-                for name, op, tried in todo:
-                    if tried:
-                        word, reason = judge(op, tried, mesh, together)
-                        if context.rank == 0:
-                            counts[word] += 1
-                            listed.append((word, name, reason))
+                for variant, tried in calls:
+                    word, reason = judge(variant, tried, mesh, together)
+                    if context.rank == 0:
+                        listed.append((variant, word, reason))
         except BaseException:
             together.abort()
             raise
 
-    st.launch(chosen.r, rank_main, deadline_seconds=60)
-    for word, name, reason in listed:
+    st.launch(ranks, rank_main, deadline_seconds=60)
+    return listed
+
+
+def main():
+    chosen = arguments()
+    warnings.filterwarnings("ignore")
+    listed = run(todo(chosen.names, chosen.n), chosen.r)
+    counts = {dtype: collections.Counter(word for v, word, _ in listed if v.dtype is dtype) for dtype in LEAST}
+    for variant, word, reason in listed:
         if word in ("WRONG", "refused") or chosen.names:
-            print("%-9s %-45s %s" % (word, name, reason))
-    print("%d operators:" % sum(counts.values()), ", ".join("%d %s" % (n, w) for w, n in counts.most_common()))
+            print("%-9s %-9s %-45s %s" % (word, str(variant.dtype)[6:], variant.name, reason))
+    for dtype, found in counts.items():
+        print("%s: %d calls:" % (dtype, sum(found.values())), ", ".join("%d %s" % (n, w) for w, n in found.most_common()))
     if chosen.write:
         with open(chosen.write, "w") as file:
             file.write(page(listed))
     problems = [] if chosen.names else list(problems_of_all(counts, listed))
     for problem in problems:
         print(problem)
-    return 1 if counts["WRONG"] or not counts or problems else 0
+    return 1 if any(found["WRONG"] for found in counts.values()) or not listed or problems else 0
 
 
 if __name__ == "__main__":

@@ -70,6 +70,59 @@ class Operands(TestCase):
             self.assertEqual((got.dtype, full(got).tolist()), (wanted.dtype, wanted.tolist()))
         self.assertEqual(x[0, 0].item(), -100)
 
+    @on_ranks(1, 3)
+    def test_operators_on_bits(self, mesh):
+        for X in (torch.tensor([5, -3, 0, 6]), torch.tensor([5, 250, 0, 6], dtype=torch.uint8),
+                  torch.tensor([True, False, True, False])):
+            x, Y = spread(X, mesh, Shard(0)), X.flip(0)
+            for f in (lambda t, o: ~t, lambda t, o: t & o, lambda t, o: t | o, lambda t, o: t ^ o, lambda t, o: t & 1,
+                      lambda t, o: 3 ^ t, torch.bitwise_and, lambda t, o: torch.logical_not(t)):
+                for other in (Y, spread(Y, mesh, Shard(0))):
+                    got, wanted = f(x, other), f(X, Y)
+                    self.assertEqual((got.dtype, full(got).tolist()), (wanted.dtype, wanted.tolist()))
+        self.assertEqual((~x).placements, (Shard(0),))
+        x, X = spread(torch.arange(4), mesh, Shard(0)), torch.arange(4)
+        for f in (lambda t: t << 2, lambda t: t >> 1, lambda t: 1 << t):
+            self.assertEqual(full(f(x)).tolist(), f(X).tolist())
+
+    @on_ranks(1, 3)
+    def test_functions_that_torch_means_otherwise(self, mesh):
+        A, B, C = (torch.tensor(v) for v in ([True, True, False], [False, True, False], [True, False, True]))
+        a, b, c = (spread(v, mesh, Shard(0)) for v in (A, B, C))
+        for got in (a.where(b, c), a.where(B, other=C), torch.Tensor.where(A, b, C)):
+            self.assertEqual(full(got).tolist(), A.where(B, C).tolist())
+        self.close(spread(numbers(3), mesh, Shard(0)).where(b, 0), numbers(3).where(B, 0))
+        for _ in range(2):  # the second call would take the short way
+            self.assertEqual(a.to(torch.uint8).any().dtype, torch.uint8)
+            self.assertEqual((a.any().dtype, a.any(0).dtype, a.int().all().dtype), (torch.bool,) * 3)
+        Z = torch.complex(numbers(4, 3), numbers(4, 3, seed=1))
+        self.close(torch.linalg.pinv(spread(Z, mesh, Shard(0))), torch.linalg.pinv(Z))
+
+    @on_ranks(1, 3)
+    def test_numbers_that_a_double_does_not_hold(self, mesh):
+        large, X = 2**53 + 1, torch.tensor([2**53 + 1, -7, 2**62 + 1])
+        x = spread(X, mesh, Shard(0))
+        lent = ShardTensor.from_local(torch.zeros(2, dtype=torch.int64), mesh, [Shard(0)])
+        for got in (torch.full_like(x, large), x.new_full((4,), large), x.clone().fill_(large), lent.fill_(large),
+                    torch.full_like(x.float(), large, dtype=torch.int64)):
+            self.assertEqual(set(full(got).tolist()), {large})
+        self.assertEqual(torch.full_like(x, large).placements, (Shard(0),))
+        self.assertEqual((x[0].item(), x.max().item(), x.tolist()), (large, 2**62 + 1, X.tolist()))
+        z = spread(torch.complex(numbers(3), numbers(3)), mesh, Shard(0))
+        lent = ShardTensor.from_local(torch.zeros(2, dtype=torch.complex128), mesh, [Shard(0)])
+        for got in (torch.full_like(z, 1j), z.new_full((2,), 1j), z.clone().fill_(1j), lent.fill_(1j)):
+            self.assertEqual(set(full(got).tolist()), {1j})
+        self.assertRaisesRegex(RuntimeError, "without overflow", torch.full_like, x, 300, dtype=torch.uint8)
+
+    @on_ranks(1, 2)
+    def test_filling_memory_of_torch_s(self, mesh):
+        chunk = torch.zeros(2)
+        x = ShardTensor.from_local(chunk, mesh, [Shard(0)])
+        for value, wanted in ((torch.tensor(3.0), 3), (spread(torch.tensor(4), mesh, Replicate()), 4), (5.5, 5.5),
+                              (spread(torch.ones(3), mesh, Shard(0)).sum(), 3)):
+            self.assertIs(x.fill_(value), x)
+            self.assertEqual((chunk.tolist(), set(full(x).tolist())), ([wanted] * 2, {wanted}))
+
     @on_ranks(1, 2, 3)
     def test_plain_tensors_are_replicate(self, mesh):
         X, W = numbers(5, 2), numbers(2, seed=1)
