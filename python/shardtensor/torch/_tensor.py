@@ -19,7 +19,7 @@ from ._world import world
 
 
 class ShardTensor(torch.Tensor):
-    _functions, _named_functions, _dispatches, _named_dispatches = {}, {}, {}, {}
+    _functions, _named_functions, _dispatches = {}, {}, {}
     _promotion_mode = TensorPromotionMode.SILENT
 
     @staticmethod
@@ -100,7 +100,7 @@ class ShardTensor(torch.Tensor):
 
     def redistribute(self, device_mesh=None, placements=None, *, async_op=False):
         """The same values in another layout; differentiable. Collective. What is asked for stays cut as it was where
-        it can."""
+        it can. async_op is DTensor's: that the result may be waited for at its first use. Here it is there at once."""
         if placements is None:
             raise RuntimeError("redistribute: placements are needed")
         if any(p.is_partial() for p in placements):
@@ -180,15 +180,14 @@ def long_way(cls, func, types, args, kwargs):
 def below(cls, func, types, args, kwargs):
     """__torch_dispatch__, where the short way in C does not serve."""
     kwargs = kwargs or {}
-    if cls._dispatches or cls._named_dispatches:
-        handler = cls._dispatches.get(func) or cls._named_dispatches.get(str(func))
-        if handler is not None:
-            return handler(*args, **kwargs)
+    handler = cls._dispatches.get(func)
+    if handler is not None:
+        return handler(*args, **kwargs)
     return dispatch(func, args, kwargs)
 
 
 _shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardTensor._named_functions], below,
-                          [ShardTensor._dispatches, ShardTensor._named_dispatches])
+                          [ShardTensor._dispatches])
 ShardTensor.__torch_function__ = classmethod(_shortcut.torch_function)
 ShardTensor.__torch_dispatch__ = classmethod(_shortcut.torch_dispatch)
 
