@@ -186,6 +186,30 @@ static PyObject *sizes_of(PyObject *object, PyObject *dim)
     return tuple;
 }
 
+static PyObject *to_bytes(PyObject *object, PyObject *none)
+{
+    (void)none;
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    size_t size = stn_spec_write(handle, NULL, 0);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (bytes)
+        stn_spec_write(handle, PyBytes_AsString(bytes), size);
+    return bytes;
+}
+
+PyObject *stnp_mesh_spec_from_bytes(PyObject *object, PyObject *bytes)
+{
+    stnp_mesh *mesh = (stnp_mesh *)object;
+    char *data;
+    Py_ssize_t size;
+    stnp_entry entry;
+    const stn_spec *handle;
+    if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0 || stnp_enter(&entry, mesh->context) < 0)
+        return NULL;
+    stn_status status = stn_spec_read(mesh->handle, data, (size_t)size, &handle);
+    return stnp_leave(&entry, status) == 0 ? stnp_wrap_spec(mesh->context, handle) : NULL;
+}
+
 static PyObject *get_dims(PyObject *object, void *which)
 {
     const stn_spec *handle = ((stnp_spec *)object)->handle;
@@ -268,6 +292,8 @@ PyTypeObject *stnp_make_spec_type(void)
         {"gradient", gradient, METH_NOARGS, "The layout of a complete gradient."},
         {"chunk", chunk, METH_O, "chunk(rank): (shape, offset) of another rank's chunk."},
         {"sizes", sizes_of, METH_O, "sizes(dim): elements of each of its pieces."},
+        {"to_bytes", to_bytes, METH_NOARGS,
+         "The layout as bytes, which know no rank and no mesh: Mesh.spec_from_bytes reads them, in any process."},
         {0},
     };
     PyType_Slot slots[] = {

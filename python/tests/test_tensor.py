@@ -54,6 +54,24 @@ class Layouts(TestCase):
         self.assertEqual(x.spec.placements, ("R", "R"))
         self.assertRaises(TypeError, x.place_as, "R,S1")
 
+    def test_specs_as_bytes(self):
+        written = {}
+
+        def main(context, read):
+            mesh = context.mesh((2, 3), names=("a", "b") if read else None)
+            for text, options in (("R,S0", {}), ("S0,S0", {"sizes": {0: [3, 0, 1, 0, 2, 1]}}), ("P(max),S1", {})):
+                spec = context.spec(mesh, text, (7, 2), "i16", **options)
+                if not read:
+                    self.assertEqual(spec.to_bytes(), written.setdefault(text, spec.to_bytes()))
+                self.assertEqual(mesh.spec_from_bytes(written[text]), spec)
+            other = context.mesh((3, 2))
+            for mesh, text, kind in ((other, written[text], st.ArgumentError), (mesh, b"STNS", st.ArgumentError),
+                                     (mesh, "text", TypeError)):
+                self.assertRaises(kind, mesh.spec_from_bytes, text)
+
+        st.launch(6, lambda context: main(context, False))
+        st.launch(6, lambda context: main(context, True))
+
     def test_bad_layouts_are_refused_with_a_word(self):
         with st.Context() as context:
             mesh = context.mesh(1)
