@@ -13,6 +13,7 @@ from ._dispatch import dispatch
 from ._layout import ShardTensorSpec, device_mesh_of, make_spec, mesh_of, moved_spec, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
 from ._node import leaves, lent
+from ._pickle import reduced
 from ._promotion import TensorPromotionMode
 from ._shortcut import make_shortcut
 from ._world import world
@@ -74,7 +75,7 @@ class ShardTensor(torch.Tensor):
         return copy
 
     def __reduce_ex__(self, protocol):
-        raise TypeError("a ShardTensor is not pickled: save full_tensor(), or each rank's to_local()")
+        return reduced(self)
 
     # From chunks and back
 

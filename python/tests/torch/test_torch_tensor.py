@@ -1,5 +1,7 @@
 """ShardTensor as users meet it: its attributes, mixed operands, optimizers, modules, handlers, refusals."""
 import copy
+import io
+import pickle
 import unittest
 import warnings
 
@@ -56,6 +58,41 @@ class Attributes(TestCase):
         self.assertEqual(len(x), 4)
         self.close(x.detach().to(torch.float32), full(x).float())
         self.close(torch.zeros_like(x) + 1, torch.ones(4, 2, dtype=torch.float64))
+
+
+class Pickles(TestCase):
+    @on_ranks(2)
+    def test_each_rank_reads_what_it_wrote(self, mesh):
+        mesh = world().mesh((1, 2), names=("data", "rows"))
+        x = spread(numbers(4, 3), mesh, Shard(0), Shard(1), sizes={1: [3, 0]}, requires_grad=True)
+        for tensor in (x, torch.nn.Parameter(x.detach()), (x * 2).sum(1), x.detach() > 0, x.detach().bfloat16()):
+            file = io.BytesIO()
+            torch.save([tensor], file)
+            file.seek(0)
+            for got in (torch.load(file)[0], pickle.loads(pickle.dumps(tensor)), copy.copy(tensor)):
+                self.assertEqual((type(got), got._spec, got.placements, got.requires_grad),
+                                 (type(tensor), tensor._spec, tensor.placements, tensor.requires_grad))
+                self.assertTrue(torch.equal(full(got), full(tensor)))
+
+    @on_ranks(2)
+    def test_others_are_refused(self, mesh):
+        function, (*parts, place, requires_grad, is_parameter) = spread(numbers(4), mesh, Shard(0)).__reduce_ex__(2)
+        for other in ((1 - world().rank, 2), (world().rank, 3)):
+            with self.assertRaisesRegex(RuntimeError, "rank %d of %d has pickled is read by rank %d of 2" %
+                                        (*other, world().rank)):
+                function(*parts, other, requires_grad, is_parameter)
+
+    @on_ranks(1)
+    def test_a_state_dict(self, mesh):
+        module = torch.nn.Linear(3, 4).double()
+        module.weight = torch.nn.Parameter(spread(numbers(4, 3), mesh, Shard(0)))
+        file = io.BytesIO()
+        torch.save(module.state_dict(), file)
+        with torch.no_grad():
+            module.weight.zero_()
+        file.seek(0)
+        module.load_state_dict(torch.load(file))
+        self.close(module.weight, numbers(4, 3))
 
 
 class Operands(TestCase):

@@ -1,5 +1,6 @@
 """world(): the context of a process, over torch.distributed's default group. Processes of gloo run the cases, with each
 communicator that world() can take; this program starts them."""
+import io
 import os
 import sys
 import unittest
@@ -93,6 +94,14 @@ class Processes(TestCase):
         torch.testing.assert_close(d.grad.full_tensor(), W + 8 * X)
         uneven = distribute_tensor(numbers(3, 2), self.mesh, [Shard(1)])
         self.close(ShardTensor.from_dtensor(uneven), numbers(3, 2))
+
+    def test_a_file_of_each_rank(self):
+        file = io.BytesIO()
+        torch.save(scatter_tensor(numbers(5, 3), 0, self.mesh, [Shard(0)]), file)
+        file.seek(0)
+        x = torch.load(file)
+        self.assertEqual((x.device_mesh, x.placements), (self.mesh, (Shard(0),)))
+        self.close(x, numbers(5, 3))
 
     def test_a_failure_here_is_raised_here(self):
         x = scatter_tensor(numbers(4), 0, self.mesh, [Shard(0)])
