@@ -22,18 +22,16 @@ import shardtensor as st
 from shardtensor.torch import gathered
 from shardtensor.torch._dtypes import NAMES
 
-# Not compared: results that are random or not set, or that are no tensors of this kind; and families that the
-# library leaves to torch as a whole.
-LEFT_OUT = ("masked.", "linalg.", "sparse", "signal", "special.", "empty", "new_empty", "bernoulli", "normal",
-            "multinomial", "cauchy", "exponential", "geometric", "log_normal", "uniform", "randint", "randn",
-            "rand_like", "nn.functional.dropout", "nn.functional.alpha_dropout", "nn.functional.feature_alpha",
-            "nn.functional.rrelu", "nn.functional.fractional", "resize", "to_sparse", "_", "ops.", "torch.ops",
-            "as_strided", "jiterator", "pca_lowrank", "svd_lowrank", "geqrf", "lu", "svd", "qr",
-            "nn.functional.multi_head_attention_forward", "histogramdd")
+# Not compared: results that are random or not set, memory and layouts that a ShardTensor has not, what is CUDA's, and
+# decompositions of matrices, whose results are not unique.
+LEFT_OUT = ("linalg.", "lu", "svd", "qr", "geqrf", "pca_lowrank", "sparse", "to_sparse", "signal", "empty", "new_empty",
+            "bernoulli", "normal", "multinomial", "cauchy", "exponential", "geometric", "log_normal", "uniform", "rand",
+            "nn.functional.dropout", "nn.functional.alpha_dropout", "nn.functional.feature_alpha",
+            "nn.functional.rrelu", "nn.functional.fractional", "nn.functional.multi_head_attention_forward", "resize",
+            "as_strided", "jiterator", "histogramdd")
 
 # Of all calls at least so many are right, and so many of these are never gathered.
-LEAST = {torch.float32: (465, 300), torch.int64: (770, 560), torch.bool: (580, 440),
-         torch.complex64: (562, 390)}
+LEAST = {torch.float32: (550, 375), torch.int64: (830, 600), torch.bool: (625, 465), torch.complex64: (580, 405)}
 # What an OpInfo calls beside the function itself: compared where no gradient is.
 VARIANTS = {"method_variant": " as method", "operator_variant": " as operator", "inplace_variant": " in place"}
 # From which result on torch is free to take any of equal elements, of which integers have many.
