@@ -42,7 +42,7 @@ def like(value):
 
 
 def filled(spec, value):
-    """A handle of one number everywhere, as torch has that number in the dtype: a double does not hold every integer."""
+    """A handle of one number everywhere, which torch makes: a double does not hold every integer."""
     handle = world().factory("empty", spec)
     world().op("fill_")(handle, replicate(torch.full((), value, dtype=DTYPES[spec.dtype]), spec.mesh))
     return handle

@@ -23,8 +23,8 @@ def rebuilt(chunk, layout, placements, grid, place, requires_grad, is_parameter)
     """The ShardTensor on that chunk, over the mesh of the same ranks. Nothing is communicated."""
     context = world()
     if place != (context.rank, context.size):
-        raise RuntimeError("a ShardTensor that rank %d of %d has pickled is read by rank %d of %d: each rank reads what it "
-                           "wrote; what any number of ranks is to read, save as full_tensor()" %
+        raise RuntimeError("a ShardTensor that rank %d of %d has pickled is read by rank %d of %d: each rank reads "
+                           "what it wrote; what any number of ranks is to read, save as full_tensor()" %
                            (*place, context.rank, context.size))
     spec = context.mesh(*grid).spec_from_bytes(layout).like(placements)
     tensor = lent(laid(chunk, spec))

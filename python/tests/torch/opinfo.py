@@ -237,7 +237,8 @@ def main():
         if word in ("WRONG", "refused") or chosen.names:
             print("%-9s %-9s %-45s %s" % (word, str(variant.dtype)[6:], variant.name, reason))
     for dtype, found in counts.items():
-        print("%s: %d calls:" % (dtype, sum(found.values())), ", ".join("%d %s" % (n, w) for w, n in found.most_common()))
+        words = ", ".join("%d %s" % (n, word) for word, n in found.most_common())
+        print("%s: %d calls:" % (dtype, sum(found.values())), words)
     if chosen.write:
         with open(chosen.write, "w") as file:
             file.write(page(listed))
