@@ -1,6 +1,7 @@
-"""10,000 steps behind torch leave nothing behind, graphs let go of what they keep once they were run backward, and a
+"""10,000 steps behind torch (or STN_TEST_STEPS) leave nothing behind, graphs let go of what they keep once they were run backward, and a
 process ends without a crash whatever of it is still alive."""
 import gc
+import os
 import resource
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import torch.nn.functional as F
 import shardtensor as st
 from shardtensor.torch import checkpoint, use, world
 
-STEPS = 10000
+STEPS = int(os.environ.get("STN_TEST_STEPS", 10000))
 
 ALIVE = """
 import torch

@@ -196,9 +196,12 @@ static void random_pairs(stn_context *context, void *arg)
     stni_context_reap(context);
 }
 
+/* The worker queue has a turn for missing waits, which a third of the pairs shows as well: values are the same code's. */
 static void check_pairs(uint64_t seed, int pairs, int one_mesh, uint32_t ops)
 {
     int64_t moved = 0;
+    if (test_queue() == TEST_QUEUE_WORKER)
+        pairs /= 3;
     for (int size = 1; size <= MAX_WORLD; size++) {
         struct shared shared = {.seed = seed, .pairs = pairs, .one_mesh = one_mesh, .ops = ops};
         on_ranks(size, random_pairs, &shared);
