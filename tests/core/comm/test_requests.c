@@ -212,6 +212,43 @@ static void collectives_are_traced_with_their_bytes(void)
     remove(path);
 }
 
+/* Rank 1 comes late, and to the blocking broadcast when the requests have ended, each of which takes messages and then
+ * others. */
+static void let_others_in_body(stn_comm *comm, void *arg)
+{
+    enum { SIDES = 3, LATE = 50 /* milliseconds: rank 0 waits in all of its calls by then */ };
+    static const int both[] = {0, 1};
+    stn_comm *sides[SIDES], *other;
+    stn_request *requests[SIDES];
+    int64_t x[SIDES][N], y = 7;
+    (void)arg;
+    CHECK_STATUS(stn_comm_subset(comm, both, 2, &other), STN_OK);
+    for (int i = 0; i < SIDES; i++)
+        CHECK_STATUS(stn_comm_subset(comm, both, 2, &sides[i]), STN_OK);
+    for (int i = 0; i < LATE && stn_comm_rank(comm) == 1; i++)
+        team_pause();
+    for (int i = 0; i < SIDES; i++) {
+        fill(x[i], N, i);
+        CHECK_STATUS(stn_comm_all_reduce(sides[i], x[i], x[i], N, STN_DTYPE_I64, STN_SUM, &requests[i]), STN_OK);
+    }
+    for (int i = 0; i < SIDES && stn_comm_rank(comm) == 1; i++)
+        CHECK_STATUS(stn_request_wait(&requests[i]), STN_OK);
+    CHECK_STATUS(stn_comm_broadcast(other, &y, 1, STN_DTYPE_I64, 1, NULL), STN_OK);
+    for (int i = 0; i < SIDES; i++) {
+        if (stn_comm_rank(comm) == 0)
+            CHECK_STATUS(stn_request_wait(&requests[i]), STN_OK);
+        check_all(x[i], N, 2 * i, 2);
+        stn_comm_destroy(&sides[i]);
+    }
+    stn_comm_destroy(&other);
+}
+
+static void who_waits_lets_other_requests_end(void)
+{
+    for (int i = 0; i < 5; i++)
+        team_run_hooked(2, 10, NULL, let_others_in_body, NULL);
+}
+
 static void failing_body(stn_comm *comm, void *arg)
 {
     (void)arg;
@@ -257,6 +294,7 @@ int main(int argc, char **argv)
         {"adopted_communicators_run_on_the_queue_and_count_there", adopted_communicators_run_on_the_queue_and_count_there},
         {"collectives_are_traced_with_their_bytes", collectives_are_traced_with_their_bytes},
         {"a_request_returns_the_status_of_its_collective", a_request_returns_the_status_of_its_collective},
+        {"who_waits_lets_other_requests_end", who_waits_lets_other_requests_end},
         {"communicators_with_a_side_queue_come_and_go", communicators_with_a_side_queue_come_and_go},
     };
     return TEST_MAIN(argc, argv, cases);

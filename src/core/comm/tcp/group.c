@@ -22,14 +22,15 @@ void stni_tcp_unlock(struct stni_tcp_family *family)
     pthread_mutex_unlock(&family->lock);
 }
 
-/* With the lock held. A thread that waits for the lock gets it: a mutex alone would be taken again before it wakes. */
+/* With the lock held. A thread that waits for the lock gets it: a mutex alone would be taken again before it wakes.
+ * Then this one waits like any other, and is let in while the other's call lasts. */
 static void let_in(struct stni_tcp_family *family)
 {
     static const struct timespec moment = {.tv_nsec = 20000};
     pthread_mutex_unlock(&family->lock);
     while (atomic_load(&family->callers) > 0)
         nanosleep(&moment, NULL);
-    pthread_mutex_lock(&family->lock);
+    stni_tcp_lock(family);
 }
 
 /* What the family's failure means here. With the lock held. */
