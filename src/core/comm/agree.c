@@ -66,8 +66,9 @@ stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agr
 {
     const int64_t most = STN_MAX_AGREE / (int64_t)sizeof *words;
     for (int64_t at = 0; at < n; at += most) {
-        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = op, .host = 1, .root = (int)what,
-                                       .send = words + at, .recv = words + at, .count = n - at < most ? n - at : most};
+        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = op, .root = (int)what,
+                                       .host = 1, .agreement = 1, .send = words + at, .recv = words + at,
+                                       .count = n - at < most ? n - at : most};
         STNI_TRY(agree(comm, queue, &coll));
     }
     return STN_OK;
@@ -75,7 +76,7 @@ stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agr
 
 stn_status stni_comm_agree_broadcast(stn_comm *comm, stn_queue *queue, void *bytes, size_t n, int root)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = STN_DTYPE_U8, .host = 1, .root = root,
-                                   .send = bytes, .recv = bytes, .count = (int64_t)n};
+    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = STN_DTYPE_U8, .root = root, .host = 1,
+                                   .agreement = 1, .send = bytes, .recv = bytes, .count = (int64_t)n};
     return agree(comm, queue, &coll);
 }

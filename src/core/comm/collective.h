@@ -17,7 +17,8 @@ struct stni_coll {
     const int64_t *counts;      /* per rank; of an all_to_all: what is sent */
     const int64_t *recv_counts; /* all_to_all */
     const stn_exchange *messages;
-    int host; /* 1: an agreement (all_reduce of words, broadcast of bytes): buffers are memory of the host, whatever the queue's device */
+    int host; /* 1: an all_reduce of words or broadcast of bytes in memory of the host, whatever the queue's device */
+    int agreement; /* 1: one of agree.c, on the caller's thread, which alone comes to those */
 };
 
 /* "all_reduce", … */

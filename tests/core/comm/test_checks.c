@@ -2,6 +2,8 @@
  * communicator. The ring of calls tells what was called before. */
 #include "team.h"
 
+#include "core/comm/launch.h"
+
 #include <stdio.h>
 
 enum { RANKS = 3, ODD = 2 };
@@ -112,6 +114,49 @@ static void right_calls_pass(void)
     team_run(RANKS, right_body, NULL);
 }
 
+static void be_late(int milliseconds)
+{
+    for (int i = 0; i < milliseconds; i++)
+        team_pause();
+}
+
+/* Rank 0's request is compared beside it, and waits for rank 1, whose own is behind a message that rank 2 sends late.
+ * Rank 1 is in an agreement meanwhile, to which rank 0 comes later. */
+static void beside_body(stn_comm *comm, void *arg)
+{
+    static const int all[] = {0, 1, 2};
+    const int rank = stn_comm_rank(comm);
+    int32_t x = rank + 1, sum = 0, passed = rank;
+    int64_t word = rank;
+    const stn_message to = {1, {&passed, 0, {0}, {0}}}, from = {2, {&passed, 0, {0}, {0}}};
+    const stn_exchange message = {STN_DTYPE_I32, 0, STN_SUM, rank == 2, rank == 1, &to, &from};
+    stn_comm *side;
+    stn_queue *queue;
+    stn_request *passing = NULL, *summing = NULL;
+    (void)arg;
+    CHECK_STATUS(stn_comm_subset(comm, all, RANKS, &side), STN_OK);
+    CHECK_STATUS(stni_comm_main_queue(comm, &queue), STN_OK);
+    side->checks = 1;
+    if (rank == 2)
+        be_late(100);
+    CHECK_STATUS(stn_comm_group(side, &message, &passing), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(side, &x, &sum, 1, STN_DTYPE_I32, STN_SUM, &summing), STN_OK);
+    if (rank == 0)
+        be_late(50);
+    CHECK_STATUS(stni_comm_agree(comm, queue, &word, 1, STN_MAX), STN_OK);
+    CHECK_I64(word, 2);
+    CHECK_STATUS(stn_request_wait(&passing), STN_OK);
+    CHECK_STATUS(stn_request_wait(&summing), STN_OK);
+    CHECK_I64(sum, 6);
+    CHECK_I64(passed, rank > 0 ? 2 : 0);
+    stn_comm_destroy(&side);
+}
+
+static void a_comparison_beside_an_agreement_is_no_circle(void)
+{
+    team_run(RANKS, beside_body, NULL);
+}
+
 struct lines {
     int n;
     char first[160], last[160];
@@ -153,6 +198,7 @@ int main(int argc, char **argv)
         {"checks_mode_names_the_rank_that_differs", checks_mode_names_the_rank_that_differs},
         {"large_buffers_of_other_sizes_are_not_touched", large_buffers_of_other_sizes_are_not_touched},
         {"right_calls_pass", right_calls_pass},
+        {"a_comparison_beside_an_agreement_is_no_circle", a_comparison_beside_an_agreement_is_no_circle},
         {"the_last_calls_are_remembered", the_last_calls_are_remembered},
     };
     return TEST_MAIN(argc, argv, cases);

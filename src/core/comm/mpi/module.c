@@ -27,52 +27,52 @@ static stn_status run(void *impl, stn_queue *queue, const struct stni_coll *coll
 static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
                              stn_reduce_op op)
 {
-    struct stni_coll coll = {STNI_COLL_ALL_REDUCE, dtype, op, 0, count, send, recv, NULL, NULL, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_ALL_REDUCE, dtype, op, 0, count, send, recv, NULL, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
 static stn_status reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
                          stn_reduce_op op, int root)
 {
-    struct stni_coll coll = {STNI_COLL_REDUCE, dtype, op, root, count, send, recv, NULL, NULL, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_REDUCE, dtype, op, root, count, send, recv, NULL, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
 static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype)
 {
-    struct stni_coll coll = {STNI_COLL_ALL_GATHER, dtype, 0, 0, 0, send, recv, counts, NULL, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_ALL_GATHER, dtype, 0, 0, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
 static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root)
 {
-    struct stni_coll coll = {STNI_COLL_GATHER, dtype, 0, root, 0, send, recv, counts, NULL, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_GATHER, dtype, 0, root, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
 static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
                                  stn_reduce_op op)
 {
-    struct stni_coll coll = {STNI_COLL_REDUCE_SCATTER, dtype, op, 0, 0, send, recv, counts, NULL, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_REDUCE_SCATTER, dtype, op, 0, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
 static stn_status scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root)
 {
-    struct stni_coll coll = {STNI_COLL_SCATTER, dtype, 0, root, 0, send, recv, counts, NULL, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_SCATTER, dtype, 0, root, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
 static stn_status broadcast(void *impl, stn_queue *queue, void *buffer, int64_t count, stn_dtype dtype, int root)
 {
-    struct stni_coll coll = {STNI_COLL_BROADCAST, dtype, 0, root, count, buffer, buffer, NULL, NULL, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_BROADCAST, dtype, 0, root, count, buffer, buffer, NULL, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
 static stn_status all_to_all(void *impl, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
                              const int64_t *recv_counts, stn_dtype dtype)
 {
-    struct stni_coll coll = {STNI_COLL_ALL_TO_ALL, dtype, 0, 0, 0, send, recv, send_counts, recv_counts, NULL, 0};
+    struct stni_coll coll = {STNI_COLL_ALL_TO_ALL, dtype, 0, 0, 0, send, recv, send_counts, recv_counts, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 

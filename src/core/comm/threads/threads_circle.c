@@ -1,7 +1,8 @@
 /* Ranks that wait for each other in a circle, in agreements of different groups, and would until the deadline.
  *
  * Agreements alone are looked at: the thread that waits in one is the only one of its rank that could come to another, so that a circle of them never
- * opens. A rank in a collective of another kind may have a side queue that brings what its peer waits for. */
+ * opens. A rank in a collective of another kind may have a side queue that brings what its peer waits for; comparisons
+ * of checks mode, which run on side queues, are no agreements. */
 #include "core/comm/threads/threads.h"
 
 #include <stdio.h>

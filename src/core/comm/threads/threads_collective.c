@@ -234,7 +234,7 @@ stn_status stni_thread_collective(struct stni_thread_member *member, const struc
     int large;
     if (keeps_own(coll))
         stni_thread_copy_own(&view, 0);
-    member->agreement = coll->host ? coll : NULL;
+    member->agreement = coll->agreement ? coll : NULL;
     stn_status status = await_arrivals(member, coll);
     member->agreement = NULL;
     if (status == STN_OK)
