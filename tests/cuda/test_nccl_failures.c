@@ -63,6 +63,23 @@ static stn_status with_request(const struct nccl_rank *r, float *send, float *re
     return status == STN_OK ? stn_request_wait(&request) : status;
 }
 
+/* The queue waits for the first of two requests, and the second is begun meanwhile. A queue that is done with the first
+ * has its result; rank 1, which the test lets lose it, does not wait. */
+static stn_status first_of_two(const struct nccl_rank *r, float *send, float *recv)
+{
+    stn_request *first = NULL, *second = NULL;
+    STNI_TRY(stn_comm_all_reduce(r->comm, send, recv, N, STN_DTYPE_F32, STN_SUM, &first));
+    stn_status status = stn_request_wait(&first);
+    if (status == STN_OK)
+        status = stn_comm_all_reduce(r->comm, send, send, N, STN_DTYPE_F32, STN_SUM, &second);
+    if (status == STN_OK) {
+        status = stn_queue_sync(stn_context_queue(r->context));
+        CHECK(r->rank == 1 || status != STN_OK);
+    }
+    const stn_status waited = second ? stn_request_wait(&second) : STN_OK;
+    return status == STN_OK ? waited : status;
+}
+
 static void note(struct outcome *outcome, stn_status status, const char *text, double begun)
 {
     outcome->status = status;
@@ -232,6 +249,15 @@ static void a_request_that_fails_is_told_to_all(void)
     nccl_tell(1, "ncclAllReduce", 1, STANDIN_NCCL_ANSWERS);
     play(&scene, 60);
     check_told(&scene, 1, STN_ERR_COMM, "all_reduce of 600 elements: NCCL answers", 20);
+}
+
+static void a_lost_request_fails_who_waits_for_it(void)
+{
+    struct scene scene = {.call = first_of_two, .absent = -1};
+    nccl_script()->reset();
+    nccl_tell(1, "ncclAllReduce", 0, STANDIN_NCCL_LOST);
+    play(&scene, 0.5);
+    check_late(&scene, "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU", 0.5);
 }
 
 static void a_call_that_stays_in_progress_is_found_by_the_deadline(void)
@@ -404,6 +430,7 @@ int main(int argc, char **argv)
         {"a_message_that_never_comes_is_found_by_the_deadline", a_message_that_never_comes_is_found_by_the_deadline},
         {"a_rank_that_does_not_call_is_told_when_it_does", a_rank_that_does_not_call_is_told_when_it_does},
         {"a_request_that_fails_is_told_to_all", a_request_that_fails_is_told_to_all},
+        {"a_lost_request_fails_who_waits_for_it", a_lost_request_fails_who_waits_for_it},
         {"a_call_that_stays_in_progress_is_found_by_the_deadline", a_call_that_stays_in_progress_is_found_by_the_deadline},
         {"an_abort_ends_what_waits_on_the_gpu", an_abort_ends_what_waits_on_the_gpu},
         {"a_process_that_dies_is_named_long_before_the_deadline", a_process_that_dies_is_named_long_before_the_deadline},

@@ -261,17 +261,23 @@ stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue)
     return status;
 }
 
-/* `queue` comes behind the event. A collective on a device's side queue may fail when it was called long ago and no host waits for it: `queue` then
- * fails too. */
+/* A collective on a device's side queue may fail when it was called long ago and no host waits for it: `queue`, which
+ * comes behind it, then fails too. */
+static stn_status fail_along(stn_queue *side, stn_queue *queue)
+{
+    atomic_store(&side->follower, queue);
+    const stn_status failed = (stn_status)atomic_load(&side->failed);
+    return failed == STN_OK ? STN_OK : stn_queue_fail(queue, failed, "%s", stn_queue_error_text(side));
+}
+
+/* `queue` comes behind the event. */
 static stn_status come_behind(const stn_comm *comm, stn_queue *queue, stn_event *event)
 {
-    stn_queue *side = comm->side_queue;
     if (queue->device->is_cpu)
         return stni_queue_wait(queue, event);
     const stn_status waits = stni_queue_wait(queue, event); /* also behind one that has failed: it uses its buffers until it has ended */
-    atomic_store(&side->follower, queue);
-    const stn_status failed = (stn_status)atomic_load(&side->failed);
-    return failed == STN_OK ? waits : stn_queue_fail(queue, failed, "%s", stn_queue_error_text(side));
+    const stn_status failed = fail_along(comm->side_queue, queue);
+    return failed == STN_OK ? waits : failed;
 }
 
 /* What a step records would wait for it each time: it comes before that. */
@@ -344,7 +350,6 @@ static stn_status side_queue(stn_comm *comm, stn_queue **out)
         STNI_TRY(stni_queue_create(queue->device, &worker, &comm->side_queue));
     if (atomic_load(&comm->side_queue->failed))
         stni_queue_recover(comm->side_queue);
-    atomic_store(&comm->side_queue->follower, NULL); /* whoever calls is told what fails at once */
     *out = comm->side_queue;
     return STN_OK;
 }
@@ -376,6 +381,18 @@ static stn_status mark_end(stn_comm *comm, stn_queue *side, stn_request *request
     return STN_OK;
 }
 
+/* Whoever calls is told what fails at once. What comes later fails the queue that waits for older requests, as it did
+ * before. */
+static stn_status launch_beside(stn_comm *comm, stn_queue *side, const struct stni_coll *coll, stn_request *request)
+{
+    stn_queue *follower = atomic_exchange(&side->follower, NULL);
+    const stn_status status = stni_comm_launch(comm, side, coll, request);
+    if (status == STN_OK && follower)
+        return fail_along(side, follower);
+    atomic_store(&side->follower, follower);
+    return status;
+}
+
 stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after, stn_request **out)
 {
     stn_queue *side;
@@ -390,7 +407,7 @@ stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll
     atomic_init(&request->status, STNI_REQUEST_NOT_RUN);
     STNI_TRY_GOTO(stni_event_create(side->device, &request->end), fail);
     STNI_TRY_GOTO(follow(comm, after, side), fail);
-    STNI_TRY_GOTO(stni_comm_launch(comm, side, coll, request), fail);
+    STNI_TRY_GOTO(launch_beside(comm, side, coll, request), fail);
     STNI_TRY_GOTO(mark_end(comm, side, request), fail);
     request->next = comm->requests;
     if (request->next)

@@ -239,7 +239,7 @@ stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *forma
         vsnprintf(queue->error.text, sizeof queue->error.text, format, args);
         va_end(args);
         queue->error.status = status;
-        atomic_store_explicit(&queue->failed, (int)status, memory_order_release);
+        atomic_store(&queue->failed, (int)status); /* who becomes the follower now sees it, or is seen below */
     }
     stn_queue *follower = atomic_load(&queue->follower);
     atomic_flag_clear_explicit(&queue->error_lock, memory_order_release);
