@@ -46,6 +46,18 @@ static struct caller caller_of(int rank, int ranks, const char *job, double dead
                                        .job = job, .deadline_seconds = deadline}};
 }
 
+/* Which send of the calling thread, counted from 0, comes when others have lost their patience. Negative: none. */
+static _Thread_local int late_send = -1;
+enum { LATE = 1300000 /* microseconds */ };
+
+/* In place of the C library's, for the library under test too. */
+ssize_t send(int to, const void *data, size_t size, int flags)
+{
+    if (late_send >= 0 && late_send-- == 0)
+        usleep(LATE);
+    return sendto(to, data, size, flags, NULL, 0);
+}
+
 /* Each on a thread, the last first where `reversed`. */
 static void call_all(struct caller *callers, int n, int reversed)
 {
@@ -91,14 +103,20 @@ static void two_jobs_of_one_machine_find_their_own(void)
     check_sums(callers + 4, 4);
 }
 
-/* Connects to rank 0's port, says nothing or nonsense, and stays. */
-static void *disturb(void *arg)
+static int find_rank_0(void)
 {
-    const char *nonsense = arg;
     const struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port()), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int stranger = socket(AF_INET, SOCK_STREAM, 0);
     for (int i = 0; i < 500 && connect(stranger, (const struct sockaddr *)&at, sizeof at) != 0; i++)
         usleep(2000);
+    return stranger;
+}
+
+/* Connects to rank 0's port, says nothing or nonsense, and stays. */
+static void *disturb(void *arg)
+{
+    const char *nonsense = arg;
+    const int stranger = find_rank_0();
     if (*nonsense)
         CHECK(send(stranger, nonsense, strlen(nonsense), MSG_NOSIGNAL) > 0);
     usleep(200000);
@@ -122,6 +140,49 @@ static void strangers_do_not_disturb(void)
     pthread_join(strangers[0], NULL);
     pthread_join(strangers[1], NULL);
     check_sums(callers, 3);
+}
+
+/* Connects to rank 0's port and stays until rank 0 has closed. */
+static void *stay(void *arg)
+{
+    char byte;
+    const int stranger = find_rank_0();
+    (void)arg;
+    CHECK_I64(recv(stranger, &byte, 1, 0), 0);
+    close(stranger);
+    return NULL;
+}
+
+/* Strangers hold rank 0 up for longer than another rank waits for an answer. */
+static void who_calls_again_is_no_second_one(void)
+{
+    struct caller callers[2] = {caller_of(0, 2, "held up", 20), caller_of(1, 2, "held up", 20)};
+    pthread_t strangers[2], first;
+    pthread_create(&first, NULL, call, &callers[0]);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&strangers[i], NULL, stay, NULL);
+    usleep(100000);
+    call(&callers[1]);
+    pthread_join(first, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(strangers[i], NULL);
+    check_sums(callers, 2);
+}
+
+/* Whichever of what it says in the meeting: the other takes it for a stranger, and it comes again. */
+static void a_rank_that_stands_still_for_a_while_is_waited_for(void)
+{
+    enum { SENDS = 4 };
+    for (int i = 0; i < SENDS; i++) {
+        struct caller callers[2] = {caller_of(0, 2, "late", 10), caller_of(1, 2, "late", 10)};
+        pthread_t first;
+        pthread_create(&first, NULL, call, &callers[0]);
+        late_send = i;
+        call(&callers[1]);
+        CHECK_I64(late_send, -1); /* it was one of those */
+        pthread_join(first, NULL);
+        check_sums(callers, 2);
+    }
 }
 
 static void who_does_not_come_is_named(void)
@@ -193,6 +254,8 @@ int main(int argc, char **argv)
         {"ranks_meet_in_any_order_of_coming", ranks_meet_in_any_order_of_coming},
         {"two_jobs_of_one_machine_find_their_own", two_jobs_of_one_machine_find_their_own},
         {"strangers_do_not_disturb", strangers_do_not_disturb},
+        {"who_calls_again_is_no_second_one", who_calls_again_is_no_second_one},
+        {"a_rank_that_stands_still_for_a_while_is_waited_for", a_rank_that_stands_still_for_a_while_is_waited_for},
         {"who_does_not_come_is_named", who_does_not_come_is_named},
         {"without_rank_0_the_place_is_named", without_rank_0_the_place_is_named},
         {"a_rank_twice_and_another_number_of_ranks_are_refused", a_rank_twice_and_another_number_of_ranks_are_refused},

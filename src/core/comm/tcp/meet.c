@@ -1,4 +1,9 @@
-/* How the ranks of a job find each other: all call rank 0, which tells each where the others listen; then each pair connects. */
+/* How the ranks of a job find each other: all call rank 0, which tells each where the others listen; then each pair
+ * connects.
+ *
+ * Who listens hears one call at a time, and waits a while for strangers, too: a caller may have given up by then and
+ * call again. So no call counts before both ends know of it: rank 0 answers and the caller says that it has heard the
+ * answer; of a pair that connects the one who listens answers. */
 #include "core/comm/tcp/meet.h"
 
 #include "core/base/host_alloc.h"
@@ -72,6 +77,13 @@ static int judge(const struct meeting *m, const struct hello *hello)
     return hello->rank == 0 || m->called[hello->rank] >= 0 ? ANSWER_TAKEN : ANSWER_WELCOME;
 }
 
+/* The caller stays from then on. One that has given up ends its call instead. */
+static int is_heard(const struct meeting *m, int call)
+{
+    int32_t heard;
+    return stni_tcp_get(call, &heard, sizeof heard, m->until);
+}
+
 /* @return 1 where it was one of the ranks. A stranger's call ends without an answer. */
 static int take_call(struct meeting *m, int call, struct stni_tcp_place from)
 {
@@ -83,7 +95,7 @@ static int take_call(struct meeting *m, int call, struct stni_tcp_place from)
         if (!stni_tcp_put(call, &answer, sizeof answer, until))
             answer = 0;
     }
-    if (answer != ANSWER_WELCOME) {
+    if (answer != ANSWER_WELCOME || !is_heard(m, call)) {
         stni_tcp_close(&call);
         return 0;
     }
@@ -122,14 +134,21 @@ static stn_status receive_all(struct meeting *m)
 
 /* The others */
 
+/* @return 0: nobody has answered, or has gone since. Of a welcome rank 0 is told that it was heard. */
+static int hear(const struct meeting *m, int32_t *answer, double until)
+{
+    if (!stni_tcp_get(m->called[0], answer, sizeof *answer, until))
+        return 0;
+    return *answer != ANSWER_WELCOME || stni_tcp_put(m->called[0], answer, sizeof *answer, until);
+}
+
 /* One call. @return 1: rank 0 has answered; the answer is judged by the caller. */
 static int call_once(struct meeting *m, const struct stni_tcp_place *place, int32_t *answer)
 {
     const double now = stni_tcp_now(), until = now + patience < m->until ? now + patience : m->until;
     const struct hello hello = hello_of(m, STNI_TCP_MEETING);
     m->called[0] = stni_tcp_connect(place, until);
-    if (m->called[0] >= 0 && stni_tcp_put(m->called[0], &hello, sizeof hello, until) &&
-        stni_tcp_get(m->called[0], answer, sizeof *answer, until))
+    if (m->called[0] >= 0 && stni_tcp_put(m->called[0], &hello, sizeof hello, until) && hear(m, answer, until))
         return 1;
     stni_tcp_close(&m->called[0]);
     return 0;
@@ -184,15 +203,28 @@ static void complete_places(struct meeting *m)
             memcpy(m->places[r].address, home.address, sizeof home.address);
 }
 
+/* Again where the other took this rank for a stranger: it was late with its hello. */
+static stn_status connect_lane(struct meeting *m, int rank, int lane)
+{
+    const struct hello hello = hello_of(m, lane);
+    int32_t answer;
+    int *made = lane_of(m, rank, lane);
+    for (;;) {
+        *made = stni_tcp_connect(&m->places[rank], m->until);
+        if (*made < 0 || stni_tcp_now() >= m->until)
+            return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot be reached from rank %d", rank, m->wish->rank);
+        if (stni_tcp_put(*made, &hello, sizeof hello, m->until) &&
+            stni_tcp_get(*made, &answer, sizeof answer, m->until))
+            return STN_OK;
+        stni_tcp_close(made);
+        pause_a_little();
+    }
+}
+
 static stn_status connect_to(struct meeting *m, int rank)
 {
-    for (int lane = 0; lane < STNI_TCP_LANES; lane++) {
-        const struct hello hello = hello_of(m, lane);
-        int *made = lane_of(m, rank, lane);
-        *made = stni_tcp_connect(&m->places[rank], m->until);
-        if (*made < 0 || !stni_tcp_put(*made, &hello, sizeof hello, m->until))
-            return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot be reached from rank %d", rank, m->wish->rank);
-    }
+    for (int lane = 0; lane < STNI_TCP_LANES; lane++)
+        STNI_TRY(connect_lane(m, rank, lane));
     return STN_OK;
 }
 
@@ -204,6 +236,7 @@ static int is_awaited(const struct meeting *m, const struct hello *hello)
 
 static stn_status accept_higher(struct meeting *m)
 {
+    static const int32_t answer = ANSWER_WELCOME;
     for (int left = STNI_TCP_LANES * (m->wish->ranks - 1 - m->wish->rank); left > 0;) {
         struct stni_tcp_place from;
         struct hello hello;
@@ -213,7 +246,8 @@ static stn_status accept_higher(struct meeting *m)
                                   m->wish->deadline_seconds, left, m->wish->rank);
         if (call < 0)
             continue;
-        if (!stni_tcp_get(call, &hello, sizeof hello, stni_tcp_now() + patience) || !is_awaited(m, &hello)) {
+        if (!stni_tcp_get(call, &hello, sizeof hello, stni_tcp_now() + patience) || !is_awaited(m, &hello) ||
+            !stni_tcp_put(call, &answer, sizeof answer, m->until)) {
             stni_tcp_close(&call);
             continue;
         }
