@@ -63,6 +63,28 @@ static stn_status with_request(const struct nccl_rank *r, float *send, float *re
     return status == STN_OK ? stn_request_wait(&request) : status;
 }
 
+/* More than a stream has room for. */
+static stn_status call_far_ahead(const struct nccl_rank *r, float *send, float *recv)
+{
+    enum { FAR = 2000 };
+    stn_status status = STN_OK;
+    for (int i = 0; i < FAR && status == STN_OK; i++)
+        status = all_reduce(r, send, recv);
+    return status;
+}
+
+/* The same with copies between, so many that they fill the queue; it is full at a call. */
+static stn_status copy_far_ahead(const struct nccl_rank *r, float *send, float *recv)
+{
+    enum { FAR = 200, COPIES = 14 };
+    stn_queue *queue = stn_context_queue(r->context);
+    stn_status status = STN_OK;
+    for (int i = 0; i < FAR * (COPIES + 1) && status == STN_OK; i++)
+        status = i % (COPIES + 1) == 0 ? all_reduce(r, send, recv)
+                                       : stni_queue_copy(queue, recv, send, sizeof *recv, STNI_COPY_DEVICE);
+    return status;
+}
+
 /* The queue waits for the first of two requests, and the second is begun meanwhile. A queue that is done with the first
  * has its result; rank 1, which the test lets lose it, does not wait. */
 static stn_status first_of_two(const struct nccl_rank *r, float *send, float *recv)
@@ -240,6 +262,16 @@ static void a_rank_that_does_not_call_is_told_when_it_does(void)
     check_late(&scene, part, deadline);
     CHECK_STATUS(scene.outcomes[2].status, STN_ERR_PEER);
     CHECK(scene.outcomes[2].seconds < deadline);
+}
+
+static void a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline(void)
+{
+    struct scene scenes[] = {{.call = call_far_ahead, .absent = 2}, {.call = copy_far_ahead, .absent = 2}};
+    nccl_script()->reset();
+    for (int i = 0; i < 2; i++) {
+        play(&scenes[i], 0.5);
+        check_late(&scenes[i], "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU", 0.5);
+    }
 }
 
 static void a_request_that_fails_is_told_to_all(void)
@@ -429,6 +461,7 @@ int main(int argc, char **argv)
         {"a_part_that_never_comes_is_found_by_the_deadline", a_part_that_never_comes_is_found_by_the_deadline},
         {"a_message_that_never_comes_is_found_by_the_deadline", a_message_that_never_comes_is_found_by_the_deadline},
         {"a_rank_that_does_not_call_is_told_when_it_does", a_rank_that_does_not_call_is_told_when_it_does},
+        {"a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline", a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline},
         {"a_request_that_fails_is_told_to_all", a_request_that_fails_is_told_to_all},
         {"a_lost_request_fails_who_waits_for_it", a_lost_request_fails_who_waits_for_it},
         {"a_call_that_stays_in_progress_is_found_by_the_deadline", a_call_that_stays_in_progress_is_found_by_the_deadline},

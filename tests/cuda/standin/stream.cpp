@@ -140,10 +140,29 @@ void CUstream_st::add(std::function<void()> work)
 
 void CUstream_st::add_on_memory(std::function<void()> work)
 {
-    add([work = std::move(work)] {
+    add_in_line([work = std::move(work)] {
         standin::work_begins();
         work();
         standin::work_ends();
+    });
+}
+
+void CUstream_st::add_in_line(std::function<void()> work)
+{
+    enum { MOST = 512 };
+    if (capture) {
+        add(std::move(work));
+        return;
+    }
+    {
+        std::unique_lock<std::mutex> held(lock);
+        ended.wait(held, [this] { return in_line < MOST; });
+        in_line++;
+    }
+    add([this, work = std::move(work)] {
+        work();
+        std::lock_guard<std::mutex> held(lock);
+        in_line--;
     });
 }
 
@@ -272,7 +291,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     forbid_in_host_functions("cudaStreamWaitEvent");
     if (event->captured || stream->capture)
         return wait_in_capture(stream, event);
-    stream->add([marks = event->marks, mark = event->marks->last()] { marks->await(mark); });
+    stream->add_in_line([marks = event->marks, mark = event->marks->last()] { marks->await(mark); });
     return cudaSuccess;
 }
 
@@ -307,7 +326,7 @@ STANDIN_FOUND_BY_NAME cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_
     event->captured = stream->capture;
     event->tail = stream->tail;
     if (!stream->capture)
-        stream->add([marks = event->marks, mark = event->marks->record()] { marks->pass(mark); });
+        stream->add_in_line([marks = event->marks, mark = event->marks->record()] { marks->pass(mark); });
     return cudaSuccess;
 }
 

@@ -73,6 +73,7 @@ struct CUstream_st {
     void add(std::function<void()> work); /* runs it, or keeps it in the capture */
     void add_made(std::function<std::function<void()>()> make); /* the same of work that each launch of a graph makes anew */
     void add_on_memory(std::function<void()> work); /* work that touches device memory */
+    void add_in_line(std::function<void()> work); /* kernels, copies, events, waits: waits while the line is full */
     void wait();
     void join(const std::shared_ptr<standin::recording> &recording, const std::set<std::size_t> &behind); /* is captured, too, from now on */
     void leave(); /* is captured no more */
@@ -91,7 +92,7 @@ private:
     std::condition_variable more, ended;
     std::deque<std::function<void()>> queued;
     bool stops = false;
-    long put = 0, done = 0;
+    long put = 0, done = 0, in_line = 0;
     uint64_t random;
     std::thread thread;
 };

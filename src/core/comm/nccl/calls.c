@@ -9,6 +9,10 @@
 
 enum { QUICK_POLLS = 16, MOST_PAUSE = 500 /* microseconds */ };
 
+/* Collectives and launches of a member that may stand in line: a stream's line has an end, and a host that waits there
+ * for a peer that is lost waits with `calls` held. */
+enum { MOST_UNDER_WAY = 64 };
+
 int stni_nccl_enter(int device)
 {
     int before = device;
@@ -29,6 +33,21 @@ void stni_nccl_pause(int polls)
 {
     if (polls >= QUICK_POLLS)
         usleep((useconds_t)(polls < MOST_PAUSE ? polls : MOST_PAUSE));
+}
+
+void stni_nccl_wait_for_room(struct stni_nccl_member *member)
+{
+    struct stni_nccl_family *family = member->family;
+    for (int polls = 0; !atomic_load(&family->aborted); polls++) {
+        pthread_mutex_lock(&family->lock);
+        if (member->under_way >= MOST_UNDER_WAY)
+            stni_nccl_retire(member);
+        const int under_way = member->under_way;
+        pthread_mutex_unlock(&family->lock);
+        if (under_way < MOST_UNDER_WAY)
+            return;
+        stni_nccl_pause(polls);
+    }
 }
 
 stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclComm_t comm, ncclResult_t answer)
@@ -113,11 +132,22 @@ stn_status stni_nccl_check_queue(struct stni_nccl_member *m, stn_queue *queue, c
                           cudaGetErrorString(answer == cudaSuccess ? cudaErrorStreamCaptureInvalidated : answer));
 }
 
+/* What goes to the queue goes there without `calls`: the caller's own work may have filled its line, and the host then
+ * waits for what the watch has to end. */
+static stn_status mark_ready(struct stni_nccl_member *m, struct stni_nccl_watched *w, struct stni_error *error)
+{
+    const cudaError_t answer = cudaEventRecord(w->ready, stni_cuda_stream(w->queue));
+    if (answer == cudaSuccess)
+        return STN_OK;
+    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: %s", w->call, cudaGetErrorString(answer));
+}
+
+/* With `calls` held. */
 static stn_status order_behind(struct stni_nccl_member *m, struct stni_nccl_watched *w, struct stni_error *error)
 {
-    cudaError_t answer = cudaEventRecord(w->ready, stni_cuda_stream(w->queue));
-    if (answer == cudaSuccess)
-        answer = cudaStreamWaitEvent(m->stream, w->ready, 0);
+    if (atomic_load(&m->family->aborted))
+        return stni_nccl_fail_aborted(m, error);
+    const cudaError_t answer = cudaStreamWaitEvent(m->stream, w->ready, 0);
     if (answer == cudaSuccess)
         return STN_OK;
     return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: its stream does not wait for the queue: %s", w->call, cudaGetErrorString(answer));
@@ -126,23 +156,21 @@ static stn_status order_behind(struct stni_nccl_member *m, struct stni_nccl_watc
 stn_status stni_nccl_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll, struct stni_nccl_watched **out,
                            struct stni_error *error)
 {
-    pthread_mutex_lock(&m->family->calls);
+    stni_nccl_wait_for_room(m);
     struct stni_nccl_watched *w = stni_nccl_watched_take(m, queue);
-    stn_status status = STN_OK;
-    if (atomic_load(&m->family->aborted)) {
-        status = stni_nccl_fail_aborted(m, error);
-    } else if (!w) {
-        status = stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no events for it", stni_nccl_name(coll->kind));
-    } else {
-        stni_nccl_describe(coll, w->call, sizeof w->call);
+    if (!w)
+        return stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no events for it", stni_nccl_name(coll->kind));
+    stni_nccl_describe(coll, w->call, sizeof w->call);
+    stn_status status = mark_ready(m, w, error);
+    pthread_mutex_lock(&m->family->calls);
+    if (status == STN_OK)
         status = order_behind(m, w, error);
-    }
     if (status == STN_OK) {
         *out = w;
         return STN_OK;
     }
-    stni_nccl_watched_free(w);
     pthread_mutex_unlock(&m->family->calls);
+    stni_nccl_watched_free(w);
     return status;
 }
 
@@ -154,8 +182,7 @@ void stni_nccl_add_watched(struct stni_nccl_member *m, struct stni_nccl_watched 
     w->next = NULL;
     *(m->last ? &m->last->next : &m->first) = w;
     m->last = w;
-    if (w->part)
-        w->part->under_way++;
+    m->under_way++;
     if (atomic_load(&family->aborted))
         stni_cuda_host()->queue_fail(w->queue, family->failed.status, "%s", family->failed.text);
     pthread_mutex_unlock(&family->lock);
@@ -166,11 +193,11 @@ stn_status stni_nccl_end(struct stni_nccl_member *m, struct stni_nccl_watched *w
 {
     stn_status status = stni_nccl_await(m, error, w->call, m->comm, answer);
     cudaError_t ordered = cudaEventRecord(w->end, m->stream);
+    pthread_mutex_unlock(&m->family->calls);
     if (ordered == cudaSuccess)
         ordered = cudaStreamWaitEvent(stni_cuda_stream(w->queue), w->end, 0);
     if (status == STN_OK && ordered != cudaSuccess)
         status = stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the queue does not wait for its stream: %s", w->call, cudaGetErrorString(ordered));
     stni_nccl_add_watched(m, w);
-    pthread_mutex_unlock(&m->family->calls);
     return status;
 }

@@ -42,7 +42,6 @@ struct stni_nccl_part {
     struct stni_nccl_member *member;
     stni_nccl_call *calls;
     int n;
-    int under_way; /* launches that are watched; guarded by the family's lock */
     struct stni_nccl_watched *launch; /* that is being made */
 };
 
@@ -79,6 +78,7 @@ struct stni_nccl_member {
     ncclComm_t comm; /* NULL before it is made and after it was aborted; guarded by `calls` */
     cudaStream_t stream;
     struct stni_nccl_watched *first, *last, *spare; /* guarded by the family's lock */
+    int under_way; /* from first to last; guarded by the family's lock */
     _Atomic uint32_t *progress; /* memory of the host that marks are written to; NULL before the first recording; guarded by the family's lock */
 };
 
@@ -129,6 +129,9 @@ stn_status stni_nccl_fail_answer(struct stni_nccl_member *member, struct stni_er
 
 /* What the control answered, to `call`. */
 stn_status stni_nccl_fail_control(struct stni_nccl_member *member, struct stni_error *error, const char *call, stn_status status);
+
+/* Waits while the GPU is far behind with what the member has on it, at most until the family fails. Without `calls`. */
+void stni_nccl_wait_for_room(struct stni_nccl_member *member);
 
 /* Calls (calls.c). With `calls` held. */
 

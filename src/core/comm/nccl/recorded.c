@@ -13,10 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Launches of a graph that may stand in line: a stream's line has an end, and a host that waits there for a peer that is lost waits with `calls`
- * held. */
-enum { MOST_UNDER_WAY = 64 };
-
 static void forget_parts(struct stni_nccl_recorded *r)
 {
     while (r->parts) {
@@ -89,21 +85,6 @@ static void destroy(void *arg)
     free_recorded(r);
 }
 
-/* Waits while the GPU is far behind, at most until the family fails. */
-static void wait_for_room(const struct stni_nccl_part *part)
-{
-    struct stni_nccl_family *family = part->member->family;
-    for (int polls = 0; !atomic_load(&family->aborted); polls++) {
-        pthread_mutex_lock(&family->lock);
-        stni_nccl_retire(part->member);
-        const int under_way = part->under_way;
-        pthread_mutex_unlock(&family->lock);
-        if (under_way < MOST_UNDER_WAY)
-            return;
-        stni_nccl_pause(polls);
-    }
-}
-
 /* With `calls` held. */
 static stn_status begin_part(struct stni_nccl_part *part, stn_queue *queue, struct stni_error *error)
 {
@@ -138,7 +119,8 @@ static stn_status begin(void *arg, stn_queue *queue)
     if (!family)
         return stni_cuda_host()->queue_fail(queue, STN_ERR_STATE, "%s: its communicator was destroyed since it was recorded", r->parts->calls[0]);
     const int device = r->parts->member->device, before = stni_nccl_enter(device);
-    wait_for_room(r->parts);
+    for (const struct stni_nccl_part *part = r->parts; part; part = part->next)
+        stni_nccl_wait_for_room(part->member);
     pthread_mutex_lock(&family->calls);
     for (struct stni_nccl_part *part = r->parts; part && status == STN_OK; part = part->next)
         status = begin_part(part, queue, &error);

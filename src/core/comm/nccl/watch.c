@@ -23,8 +23,7 @@ void stni_nccl_retire(struct stni_nccl_member *m)
         struct stni_nccl_watched *w = m->first;
         m->first = w->next;
         m->last = m->first ? m->last : NULL;
-        if (w->part)
-            w->part->under_way--;
+        m->under_way--;
         w->part = NULL;
         w->next = m->spare;
         m->spare = w;
