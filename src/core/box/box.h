@@ -15,6 +15,16 @@ static inline int64_t stni_box_numel(const stn_box *box)
     return n;
 }
 
+/* The strides of a box without gaps, the last dim's elements side by side. */
+static inline void stni_box_make_dense(stn_box *box)
+{
+    int64_t stride = 1;
+    for (int d = box->ndim - 1; d >= 0; d--) {
+        box->strides[d] = stride;
+        stride *= box->shape[d];
+    }
+}
+
 /* dst = src, element by element; equal shapes, no overlap. Sizes of elements: 1, 2, 4, 8 or 16 bytes. On the calling thread: for
  * kernels. */
 void stni_box_copy_now(enum stni_isa isa, const stn_box *dst, const stn_box *src, size_t element_size);

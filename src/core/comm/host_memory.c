@@ -151,11 +151,7 @@ static size_t all_bytes(const stn_exchange *messages)
 static stn_message place(struct staged *s, const stn_message *message)
 {
     stn_message host = *message;
-    int64_t stride = 1;
-    for (int d = host.box.ndim - 1; d >= 0; d--) {
-        host.box.strides[d] = stride;
-        stride *= host.box.shape[d];
-    }
+    stni_box_make_dense(&host.box);
     host.box.data = s->memory;
     s->memory += box_bytes(&message->box, s->element);
     return host;

@@ -45,13 +45,9 @@ stn_status stni_staged_combine(const stn_comm *comm, stn_queue *queue, const stn
 
 static stn_box dense_like(const struct dense *dense, const stn_box *part, int64_t at)
 {
-    stn_box box = {.data = dense->data + at * (int64_t)dense->element_size, .ndim = part->ndim};
-    int64_t stride = 1;
-    for (int d = part->ndim - 1; d >= 0; d--) {
-        box.shape[d] = part->shape[d];
-        box.strides[d] = stride;
-        stride *= part->shape[d];
-    }
+    stn_box box = *part;
+    box.data = dense->data + at * (int64_t)dense->element_size;
+    stni_box_make_dense(&box);
     return box;
 }
 

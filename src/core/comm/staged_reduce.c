@@ -74,11 +74,7 @@ static void combine_part(void *arg, const stn_box *part, int64_t at)
     struct combination *c = arg;
     const struct round *r = c->round;
     stn_box dense = *part;
-    int64_t stride = 1;
-    for (int d = part->ndim - 1; d >= 0; d--) {
-        dense.strides[d] = stride;
-        stride *= part->shape[d];
-    }
+    stni_box_make_dense(&dense);
     for (int k = 0; k < c->n; k++) {
         r->addends[k] = dense;
         r->addends[k].data = place(r, r->received, c->recv_groups[k].index) + at * (int64_t)r->element_size;
