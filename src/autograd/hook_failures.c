@@ -3,6 +3,10 @@
 #include "autograd/pass.h"
 #include "autograd/tensor_hooks.h"
 
+#include "core/base/fnv.h"
+
+#include <string.h>
+
 static int has_hooks(const struct stni_tensor_hooks *hooks)
 {
     while (hooks && !hooks->hook)
@@ -41,9 +45,7 @@ static stn_status keep(struct stni_pass *pass)
 /* Of a failure, by which ranks see whether all have the same; 0: there is none. Positive, so that its negative is exact. */
 static int64_t hash_of(const struct stni_error *failure)
 {
-    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (const char *at = failure->text; *at; at++)
-        h = (h ^ (uint64_t)(unsigned char)*at) * UINT64_C(1099511628211);
+    const uint64_t h = stni_fnv(STNI_FNV_EMPTY, failure->text, strlen(failure->text));
     return failure->status == STN_OK ? 0 : (int64_t)(h >> 1 | 1);
 }
 

@@ -2,6 +2,7 @@
  * arrival, so the shortest round trip tells most. Everything goes by broadcasts of host memory, which every communicator has. */
 #include "core/context/clock.h"
 
+#include "core/base/fnv.h"
 #include "core/context/context.h"
 #include "core/device/trace.h"
 
@@ -80,10 +81,7 @@ static uint64_t this_machine(const stn_context *context)
             id[0] = '\0';
         fclose(file);
     }
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (const char *at = id; *at; at++)
-        hash = (hash ^ (uint64_t)(unsigned char)*at) * UINT64_C(1099511628211);
-    return id[0] ? hash : (uint64_t)context->rank;
+    return id[0] ? stni_fnv(STNI_FNV_EMPTY, id, strlen(id)) : (uint64_t)context->rank;
 }
 
 stn_status stn_trace_align_clocks(stn_context *context)

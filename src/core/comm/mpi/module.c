@@ -1,6 +1,7 @@
 /* The MPI module: the table of collectives, opening and subsets. */
 #include "core/comm/mpi/family.h"
 
+#include "core/base/fnv.h"
 #include "core/comm/comm.h"
 
 #include <stdio.h>
@@ -96,9 +97,9 @@ struct proposal {
 
 static uint64_t hash_ranks(const struct stni_mpi_member *m, const int *ranks, int n)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    uint64_t hash = STNI_FNV_EMPTY;
     for (int i = 0; i < n; i++)
-        hash = (hash ^ (uint64_t)m->world[ranks[i]]) * UINT64_C(1099511628211);
+        hash = stni_fnv(hash, &m->world[ranks[i]], sizeof m->world[ranks[i]]);
     return hash;
 }
 

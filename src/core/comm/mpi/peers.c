@@ -2,19 +2,13 @@
  * deadline. */
 #include "core/comm/mpi/process.h"
 
+#include "core/base/fnv.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* FNV-1a. */
-static uint64_t mix(uint64_t hash, const void *data, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
-    return hash;
-}
 
 /* The state letter and field 22 (the start time) of /proc/PID/stat; the name before them, in parentheses, may hold anything. */
 static int read_stat(int64_t pid, char *state, int64_t *started)
@@ -45,7 +39,7 @@ static uint64_t machine(void)
         fclose(file);
     if (n == 0 || stat("/proc/self/ns/pid", &table) != 0)
         return 0;
-    return mix(mix(UINT64_C(14695981039346656037), boot, n), &table.st_ino, sizeof table.st_ino) | 1;
+    return stni_fnv(stni_fnv(STNI_FNV_EMPTY, boot, n), &table.st_ino, sizeof table.st_ino) | 1;
 }
 
 struct stni_mpi_peer stni_mpi_this_process(void)

@@ -2,6 +2,7 @@
 #include "core/comm/tcp/meet.h"
 #include "core/comm/tcp/tcp.h"
 
+#include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
 
 #include <shardtensor/tcp.h>
@@ -12,16 +13,6 @@
 
 enum { WORDS = STN_MAX_AGREE / (int)sizeof(int64_t) };
 static const double deadline = 300; /* seconds, where none is given */
-
-/* FNV-1a. */
-static uint64_t mix(uint64_t hash, const void *data, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
-static const uint64_t empty_hash = UINT64_C(14695981039346656037);
 
 /* Families */
 
@@ -229,9 +220,9 @@ static stn_status compare(struct stni_tcp_member *member, const int *ranks, int 
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
 {
     struct stni_tcp_member *member = impl, *made = NULL;
-    uint64_t hash = empty_hash;
+    uint64_t hash = STNI_FNV_EMPTY;
     for (int i = 0; i < n_ranks; i++)
-        hash = mix(hash, &member->world[ranks[i]], sizeof member->world[ranks[i]]);
+        hash = stni_fnv(hash, &member->world[ranks[i]], sizeof member->world[ranks[i]]);
     stn_status status = compare(member, ranks, n_ranks, hash);
     if (status != STN_OK)
         return done(member, queue, status);
@@ -239,7 +230,7 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
     const int64_t times = times_made(member->family, hash);
     stni_tcp_unlock(member->family);
     if (times >= 0)
-        made = make_member(member->family, member, ranks, n_ranks, mix(hash, &times, sizeof times));
+        made = make_member(member->family, member, ranks, n_ranks, stni_fnv(hash, &times, sizeof times));
     if (!made)
         return done(member, queue, stni_tcp_fail(member, STN_ERR_MEMORY, "out of memory: a communicator of %d ranks", n_ranks));
     *out = made;
@@ -300,14 +291,14 @@ static stn_status open_world(const stn_tcp_options *o, stn_comm **out, struct st
 {
     STNI_TRY(check(o, error));
     const char *job = o->job ? o->job : "";
-    const struct stni_tcp_wish wish = {o->host, o->port, o->rank, o->ranks, mix(empty_hash, job, strlen(job)),
+    const struct stni_tcp_wish wish = {o->host, o->port, o->rank, o->ranks, stni_fnv(STNI_FNV_EMPTY, job, strlen(job)),
                                        o->deadline_seconds != 0 ? o->deadline_seconds : deadline};
     int *lanes = stni_malloc((size_t)o->ranks * STNI_TCP_LANES * sizeof *lanes);
     if (!lanes)
         return stni_error_set(error, STN_ERR_MEMORY, "out of memory: %d ranks", o->ranks);
     stn_status status = stni_tcp_meet(&wish, lanes, error);
     struct stni_tcp_family *family = status == STN_OK ? stni_tcp_family_create(o->rank, o->ranks, lanes) : NULL;
-    struct stni_tcp_member *member = family ? make_member(family, NULL, NULL, o->ranks, empty_hash) : NULL;
+    struct stni_tcp_member *member = family ? make_member(family, NULL, NULL, o->ranks, STNI_FNV_EMPTY) : NULL;
     for (int i = 0; i < STNI_TCP_LANES * o->ranks && status == STN_OK && !family; i++)
         stni_tcp_close(&lanes[i]);
     stni_free(lanes);

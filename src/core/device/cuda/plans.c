@@ -1,6 +1,7 @@
 /* Foreign libraries as contexts have them: opened at first use, with plans by problem. */
 #include "core/device/cuda/library.h"
 
+#include "core/base/fnv.h"
 #include "core/base/status.h"
 
 #include <cuda_runtime_api.h>
@@ -8,13 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a: Fowler, Noll and Vo. */
 static uint64_t hash_of(const void *problem, size_t bytes)
 {
-    const unsigned char *at = problem;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3u;
+    const uint64_t hash = stni_fnv(STNI_FNV_EMPTY, problem, bytes);
     return hash ^ hash >> 32;
 }
 
