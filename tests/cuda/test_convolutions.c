@@ -9,6 +9,7 @@
 #include <shardtensor/shardtensor.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static stn_tensor *conv1d(stn_tensor *const *in)
@@ -222,6 +223,67 @@ static void only_where_it_is_allowed_f32_is_rounded_to_tf32(void)
     check_tf32(1, "cudnn", STN_DTYPE_F32, 0);
 }
 
+/* Samples whose first and last pixels alone are read: (1 + 2^-10) - 1, then 0 + 2^-11, whose sum tells a sample that
+ * was left out, was added twice or has lost bits. */
+static stn_tensor *far_apart(stn_context *context, int64_t samples, int64_t pixels)
+{
+    const int64_t shape[] = {samples, 1, pixels};
+    const stn_spec *spec = NULL;
+    uint16_t *data = calloc((size_t)(samples * pixels), sizeof *data);
+    if (!CHECK(data != NULL))
+        return NULL;
+    data[0] = 0x3c01, data[pixels - 1] = 0xbc00;
+    if (samples > 1)
+        data[2 * pixels - 1] = 0x1000;
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F16, 3, shape, &spec), STN_OK);
+    stn_tensor *x = stn_from_host(context, spec, data);
+    free(data);
+    return x;
+}
+
+/* The library is told to run for y, and for each span of the gradient of a weight of one element up to one that is
+ * refused. On GPUs cuDNN may serve factors of 16 bits whole. */
+static void check_spans(int64_t samples, int64_t pixels, int64_t refused, int64_t runs)
+{
+    const int64_t most = refused ? refused : 1000;
+    static const uint16_t ones[] = {0x3c00, 0x3c00, 0x3c00, 0x3c00};
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .stride = {pixels - 1}};
+    const int64_t one[] = {1, 1, 1}, result[] = {samples, 1, 2};
+    const stn_spec *of_weight = NULL, *of_y = NULL;
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    struct stni_refusals *injected = &context->foreign.refusals[STNI_LIBRARY_CUDNN];
+    stn_scope_begin(context);
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F16, 3, one, &of_weight), STN_OK);
+    CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F16, 3, result, &of_y), STN_OK);
+    stn_tensor *weight = stn_detach(stn_from_host(context, of_weight, ones)), *gradient = NULL;
+    stn_tensor *x = far_apart(context, samples, pixels), *cotangent = stn_from_host(context, of_y, ones);
+    stn_set_requires_grad(weight, 1);
+    injected->run = most;
+    stn_tensor *y = stn_conv1d(x, weight, NULL, &attrs);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+    if (both_on_standin())
+        CHECK_I64(most - injected->run, runs);
+    memset(injected, 0, sizeof *injected);
+    double got = 0;
+    CHECK_STATUS(stn_grad_of(weight, &gradient), STN_OK);
+    read(gradient, &got);
+    CHECK_NEAR(got, samples > 1 ? 0x3p-11 : 0x1p-10, 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_context_destroy(&context);
+}
+
+/* Copies in f32 of 16-bit factors may have 256 MiB: a sample of 40 Mi elements is a span; one of 64 Mi, with its y, is
+ * too large. */
+static void gradients_of_16_bit_weights_come_in_spans(void)
+{
+    check_spans(2, 1000, 0, 2);
+    check_spans(2, 40 << 20, 0, 3);
+    check_spans(2, 40 << 20, 3, 3);
+    check_spans(1, 64 << 20, 0, 1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -229,6 +291,7 @@ int main(int argc, char **argv)
         {"every_question_may_be_refused", every_question_may_be_refused},
         {"every_run_may_be_refused", every_run_may_be_refused},
         {"only_where_it_is_allowed_f32_is_rounded_to_tf32", only_where_it_is_allowed_f32_is_rounded_to_tf32},
+        {"gradients_of_16_bit_weights_come_in_spans", gradients_of_16_bit_weights_come_in_spans},
     };
     return TEST_MAIN(argc, argv, cases);
 }

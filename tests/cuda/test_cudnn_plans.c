@@ -102,12 +102,27 @@ static int is_wanted(const struct stni_conv_problem *p)
     return is;
 }
 
+/* Gradients of 16-bit weights are summed in f32. What may serve these beside factors of 16 bits is compiled when it is
+ * first used, for which cuDNN wants a driver; so conv_cuda.cu asks again, for f32 copies of the factors and with TF32,
+ * which has all their bits. A batch is one span here. */
+static struct stni_cudnn_conv as_asked_for(struct stni_cudnn_conv conv)
+{
+    struct stni_conv_problem *p = &conv.problem;
+    if (p->kind != STNI_CONV_GRAD_WEIGHT || (p->dtype != STN_DTYPE_BF16 && p->dtype != STN_DTYPE_F16))
+        return conv;
+    p->dtype = p->weight_dtype = STN_DTYPE_F32;
+    p->n *= conv.images;
+    conv.images = 1, conv.x_step = conv.y_step = 0;
+    conv.alignment = 16, conv.allow_tf32 = 1;
+    return conv;
+}
+
 static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
 {
     for (int d = 0; d < 4; d++)
         for (int kind = 0; kind < 3; kind++)
             for (int adds = 0; adds < 2; adds++) {
-                const struct stni_cudnn_conv conv = conv_of(s, kind, dtypes[d], adds);
+                const struct stni_cudnn_conv conv = as_asked_for(conv_of(s, kind, dtypes[d], adds));
                 if (!CHECK_I64(has_plan(device, &conv), is_wanted(&conv.problem)))
                     fprintf(stderr, "  %s, %s, %s%s\n", s->name, dtype_names[d], kind_names[kind], adds ? ", added" : "");
             }
@@ -141,12 +156,9 @@ static void find_problems(void)
     printf("%d problems of %d conformance cases, %d of them cuDNN's\n", problems.n, problems.cases, wanted);
 }
 
-/* Gradients of 16-bit weights are summed in f32. What serves these is compiled when it is first used, for which cuDNN wants
- * a driver; so the plan that is asked for has a weight of 16 bits. */
 static void check_problem(cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *given)
 {
-    struct stni_cudnn_conv conv = *given;
-    conv.problem.weight_dtype = conv.problem.dtype;
+    const struct stni_cudnn_conv conv = as_asked_for(*given);
     if (!CHECK_I64(has_plan(device, &conv), is_wanted(&conv.problem)))
         describe_problem(&conv);
 }
@@ -201,6 +213,23 @@ static void there_are_plans_for_capability_10_0(void)
     check_device(1000);
 }
 
+/* Copies in f32 of 16-bit factors would gain little without. */
+static void tensor_cores_sum_gradients_of_16_bit_weights(void)
+{
+    static const int versions[] = {800, 900, 1000};
+    for (int v = 0; v < 3; v++) {
+        cudnnBackendDescriptor_t device = describe_device(versions[v]);
+        int fast = 0;
+        for (int i = 0; device && i < N_SHAPES; i++) {
+            const struct stni_cudnn_conv conv = conv_of(&shapes[i], STNI_CONV_GRAD_WEIGHT, STN_DTYPE_BF16, 0);
+            fast += uses_tensor_cores(device, as_asked_for(conv), 1) == 1;
+        }
+        printf("capability %d: %d of %d\n", versions[v], fast, (int)N_SHAPES);
+        CHECK(2 * fast > N_SHAPES); /* which, cuDNN decides */
+        call.descriptor_destroy(device);
+    }
+}
+
 static void tensor_cores_multiply_f32_only_where_tf32_is_allowed(void)
 {
     static const int versions[] = {800, 900, 1000};
@@ -228,6 +257,7 @@ int main(int argc, char **argv)
         {"there_are_plans_for_capability_8_0", there_are_plans_for_capability_8_0},
         {"there_are_plans_for_capability_9_0", there_are_plans_for_capability_9_0},
         {"there_are_plans_for_capability_10_0", there_are_plans_for_capability_10_0},
+        {"tensor_cores_sum_gradients_of_16_bit_weights", tensor_cores_sum_gradients_of_16_bit_weights},
         {"tensor_cores_multiply_f32_only_where_tf32_is_allowed", tensor_cores_multiply_f32_only_where_tf32_is_allowed},
     };
     if (!stni_cudnn_load(&call)) {

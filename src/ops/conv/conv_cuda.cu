@@ -240,12 +240,94 @@ bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv 
     return (FLOATING_DTYPES & dtype_bit(dtype)) != 0;
 }
 
+bool has_plan(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *conv, size_t *bytes)
+{
+    return library_conv(queue, args, conv) && stni_cudnn_workspace(queue, conv, bytes) == STN_OK;
+}
+
+/* Gradients of 16-bit weights, for which cuDNN hardly has plans that give f32 from factors of 16 bits: it is given f32
+ * copies of these, a span of samples after the other. */
+enum { MOST_BYTES = 256 << 20 /* of copies */ };
+
+struct spans {
+    stni_conv_args args;        /* each sample an image */
+    int64_t x, y;               /* elements of a sample */
+    int64_t most;               /* samples of a span; 0: there are no spans */
+    size_t x_bytes, scratch_at; /* in the workspace: x, y, scratch */
+};
+
+size_t padded(size_t bytes)
+{
+    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+}
+
+spans spans_of(const stni_conv_args &args)
+{
+    const convolution v = convolution_of(args);
+    spans s = {args, v.pixels_in * v.groups * v.c, v.pixels_out * v.groups * v.o, 0, 0, 0};
+    if (args.problem.weight_dtype == args.problem.dtype || (v.images > 1 && v.n > 1))
+        return s;
+    s.args.problem.n = 1;
+    s.args.data.images = v.images * v.n;
+    s.args.data.x_step = v.images > 1 ? v.x_step : s.x;
+    s.args.data.y_step = v.images > 1 ? v.y_step : s.y;
+    const int64_t fit = (int64_t)(MOST_BYTES / sizeof(float)) / (s.x + s.y);
+    s.most = fit < s.args.data.images ? fit : s.args.data.images;
+    s.x_bytes = padded((size_t)(s.most * s.x) * sizeof(float));
+    s.scratch_at = s.x_bytes + padded((size_t)(s.most * s.y) * sizeof(float));
+    return s;
+}
+
+/* The samples from `first` on; what is before them is in the weight. */
+stni_conv_args rest_of(const spans &s, int64_t first)
+{
+    stni_conv_args rest = s.args;
+    rest.data.images -= first;
+    rest.data.x = static_cast<uint16_t *>(rest.data.x) + first * rest.data.x_step;
+    rest.data.y = static_cast<uint16_t *>(rest.data.y) + first * rest.data.y_step;
+    rest.data.accumulate |= first > 0;
+    return rest;
+}
+
+/* A span's problem. TF32 has all bits of the factors, so that it takes nothing from them. */
+stni_cudnn_conv span_conv(const spans &s, int64_t first)
+{
+    const int64_t left = s.args.data.images - first;
+    const uint64_t bits = CUDNN_ALIGNMENT | (uint64_t)(uintptr_t)s.args.data.weight;
+    stni_cudnn_conv conv;
+    memset(&conv, 0, sizeof conv);
+    conv.problem = s.args.problem;
+    conv.problem.dtype = STN_DTYPE_F32;
+    conv.problem.n = left < s.most ? left : s.most;
+    conv.images = 1;
+    conv.adds = s.args.data.accumulate || first > 0;
+    conv.alignment = (int64_t)(bits & -bits);
+    conv.allow_tf32 = 1;
+    return conv;
+}
+
+/* Whether cuDNN has a plan for every span, and bytes of workspace. */
+bool has_span_plans(stn_queue *queue, const spans &s, size_t *bytes)
+{
+    size_t most = 0, scratch = 0;
+    for (int64_t first = 0; s.most > 0 && first < s.args.data.images; first += s.most) {
+        const stni_cudnn_conv conv = span_conv(s, first);
+        if (stni_cudnn_workspace(queue, &conv, &scratch) != STN_OK)
+            return false;
+        most = scratch > most ? scratch : most;
+    }
+    *bytes = s.scratch_at + most;
+    return s.most > 0;
+}
+
 size_t workspace_of_solve(stn_queue *queue, const void *given)
 {
     const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);
     stni_cudnn_conv conv;
     size_t bytes = 0;
-    if (is_empty(convolution_of(args)) || !library_conv(queue, args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
+    if (is_empty(convolution_of(args)))
+        return 0;
+    if (!has_plan(queue, args, &conv, &bytes) && !has_span_plans(queue, spans_of(args), &bytes))
         return 0;
     return bytes > 0 ? bytes + WORKSPACE_ALIGNMENT : 0;
 }
@@ -269,24 +351,72 @@ template <class S> void launch_bias(const stni_conv_args &args, cudaStream_t str
                 static_cast<const S *>(args.data.bias));
 }
 
-stn_status run_library(stn_queue *queue, const stni_conv_args &args, cudaStream_t stream)
+stn_status run_whole(stn_queue *queue, const stni_conv_args &args, const stni_cudnn_conv &conv, cudaStream_t stream)
 {
-    stni_cudnn_conv conv;
-    size_t bytes = 0;
-    if (is_empty(convolution_of(args)) || !library_conv(queue, args, &conv) || stni_cudnn_workspace(queue, &conv, &bytes) != STN_OK)
-        return STN_ERR_UNSUPPORTED;
     if (has_bias(args))
         dispatch_floating((stn_dtype)args.problem.dtype, [&](auto e) { launch_bias<decltype(e)>(args, stream); });
     return stni_cudnn_run(queue, &conv, args.data.x, args.data.weight, args.data.y, aligned(args.workspace));
 }
 
-/* What is refused is solved by our own kernel. It adds to a weight that cuDNN has not touched: a refused run has put nothing on the stream. */
+/* Samples of `size` elements, `step` from one to the next, each thread's a grid apart. */
+template <class S> __global__ void __launch_bounds__(THREADS)
+widen_samples(int64_t n, int64_t size, int64_t step, float *dst, const S *src)
+{
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n * size; i += (int64_t)gridDim.x * THREADS)
+        dst[i] = load(src[i / size * step + i % size]);
+}
+
+template <class S>
+void launch_widen(int64_t n, int64_t size, int64_t step, void *dst, const void *src, cudaStream_t stream)
+{
+    enum : unsigned { MOST_BLOCKS = 4096 };
+    const unsigned wanted = blocks_for(n * size, THREADS), blocks = wanted < MOST_BLOCKS ? wanted : MOST_BLOCKS;
+    STNI_LAUNCH(widen_samples<S>, blocks, THREADS, stream, n, size, step, static_cast<float *>(dst),
+                static_cast<const S *>(src));
+}
+
+/* Returns how many samples are done: all, or those before the first span that was refused. */
+int64_t run_spans(stn_queue *queue, const spans &s, cudaStream_t stream)
+{
+    char *x = static_cast<char *>(aligned(s.args.workspace)), *y = x + s.x_bytes, *scratch = x + s.scratch_at;
+    int64_t first = 0;
+    for (; first < s.args.data.images; first += s.most) {
+        const stni_cudnn_conv conv = span_conv(s, first);
+        const stni_conv_data data = rest_of(s, first).data;
+        dispatch<bf16, f16>((stn_dtype)s.args.problem.dtype, [&](auto e) {
+            launch_widen<decltype(e)>(conv.problem.n, s.x, data.x_step, x, data.x, stream);
+            launch_widen<decltype(e)>(conv.problem.n, s.y, data.y_step, y, data.y, stream);
+        });
+        if (stni_cudnn_run(queue, &conv, x, data.weight, y, scratch) != STN_OK)
+            return first;
+    }
+    return s.args.data.images;
+}
+
+/* True where all is done; else `rest`, the problem at first, is what is left of it. A refused run has put nothing on
+ * the stream, so that our own kernel adds to a weight that it has not touched. */
+bool run_library(stn_queue *queue, stni_conv_args &rest, cudaStream_t stream)
+{
+    stni_cudnn_conv conv;
+    size_t bytes = 0;
+    if (is_empty(convolution_of(rest)))
+        return false;
+    if (has_plan(queue, rest, &conv, &bytes))
+        return run_whole(queue, rest, conv, stream) == STN_OK;
+    const spans s = spans_of(rest);
+    if (!has_span_plans(queue, s, &bytes))
+        return false;
+    rest = rest_of(s, run_spans(queue, s, stream));
+    return rest.data.images == 0;
+}
+
+/* What is refused is solved by our own kernel. */
 stn_status run_solve(stn_queue *queue, const void *given)
 {
-    const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);
+    stni_conv_args rest = *static_cast<const stni_conv_args *>(given);
     cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
-    if (run_library(queue, args, stream) != STN_OK)
-        launch_solve(args, stream);
+    if (!run_library(queue, rest, stream))
+        launch_solve(rest, stream);
     return stni_cuda_launched(queue);
 }
 

@@ -1,6 +1,7 @@
 /* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by plain
  * loops. Its heuristics propose an engine that is not deterministic, whose results are NaN, ahead of one of tensor cores,
  * which round factors of f32 to TF32, ahead of one that keeps to what it was asked.
+ * It proposes none for tensors of different types.
  * Paddings below zero, a size that the shapes contradict and attributes after the end of a descriptor's making are refused. */
 #include <cudnn.h>
 
@@ -262,11 +263,21 @@ cudnnStatus_t give(const void *bytes, std::size_t size, int64_t *n, void *values
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* The real one has no engine for these that is built before it is first used. */
+bool has_mixed_types(const descriptor &graph)
+{
+    const problem p = problem_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
+    return p.x.type != p.weight.type || p.x.type != p.y.type;
+}
+
 /* Configurations, which keep the number of their engine and the graph. */
 cudnnStatus_t propose(const descriptor &heuristic, int64_t most, int64_t *n, void *values)
 {
     *n = 0;
-    for (int64_t i = 0; i < ENGINES && i < most && standin::settings().libraries != standin::REFUSING; i++) {
+    if (standin::settings().libraries == standin::REFUSING ||
+        has_mixed_types(part(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)))
+        return CUDNN_STATUS_SUCCESS;
+    for (int64_t i = 0; i < ENGINES && i < most; i++) {
         descriptor &config = *static_cast<descriptor *>(static_cast<cudnnBackendDescriptor_t *>(values)[i]);
         cudnnBackendDescriptor_t graph = get<cudnnBackendDescriptor_t>(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
         put(config, CUDNN_ATTR_ENGINECFG_ENGINE, &i, sizeof i, 1);
