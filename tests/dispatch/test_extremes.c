@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT64_MIN / 2, INT64_MAX / 2, INT64_MAX - 1, INT64_MAX};
-enum { N_EXTREMES = sizeof extremes / sizeof *extremes, MAX_CALLS = 200000, LENGTHS = 4, MAX_DIMS = 5, LEFT_OUT = 255 };
+enum { N_EXTREMES = sizeof extremes / sizeof *extremes, MAX_CALLS = 200000, LENGTHS = 4, MAX_DIMS = 5 };
+enum { LEFT_OUT = 255 }; /* on several ranks */
 
 /* What each call returned on one rank, and on each of two. */
 struct outcomes {
@@ -43,9 +44,10 @@ static stn_status call_with(stn_context *context, const stn_op *op, int ndim, in
     return stn_scope_end(context);
 }
 
-/* A call that ends for want of memory would end the family, and so would a collective over the number of no mesh: these are
- * left out on several ranks. */
-static unsigned char on_one_rank(stn_context *context, const stn_op *op, int ndim, int of_integers, const stn_attr *attr)
+/* A call that ends for want of memory would end the family, and so would a collective over the number of no mesh: these
+ * are left out on several ranks. */
+static unsigned char on_one_rank(stn_context *context, const stn_op *op, int ndim, int of_integers,
+                                 const stn_attr *attr)
 {
     const stn_status status = call_with(context, op, ndim, of_integers, attr);
     return status == STN_ERR_MEMORY || strcmp(attr->name, "mesh") == 0 ? LEFT_OUT : (unsigned char)status;
