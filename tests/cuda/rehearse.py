@@ -109,7 +109,7 @@ def every_command_runs(work, there):
         check("| passed |" in line, f"{stage}: the report says {line!r}")
         if stage not in ("device", "bench"):
             check(" 0 failed, " in line and "nothing counted" not in line and "| 0 passed" not in line, f"{stage}: counts are {line!r}")
-    check("| 8 passed, 0 failed, 0 skipped |" in report, "launches and queues have 8 cases")
+    check("| 9 passed, 0 failed, 0 skipped |" in report, "launches and queues have 9 cases")
     check("a stand-in, 580.00" in report and "cuda:0: opens" in report, "the report lacks the device")
     every_row_is_reported(report, ROWS)
     check(all(f"links, {n} GPUs: skipped, there is 1" in report for n in (2, 4, 8)), f"of one GPU the report has no line on links:\n{report}")
