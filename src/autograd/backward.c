@@ -209,7 +209,7 @@ static stn_status finish_leaves(struct stni_pass *pass)
     for (int l = 0; l < pass->n_leaves; l++) {
         struct stni_leaf *leaf = pass->leaves[l];
         if (leaf->cotangent)
-            STNI_TRY(stni_leaf_take(leaf, leaf->cotangent));
+            STNI_TRY(stni_leaf_take(leaf, &leaf->cotangent));
     }
     return context->no_sync ? stni_reducer_end(&pass->reducer, STN_OK) : stni_tape_sync(&pass->reducer);
 }

@@ -75,37 +75,42 @@ static stn_status pending_spec(const stn_spec *whole, uint32_t axes, const stn_s
     return stni_spec_intern(whole->context, &layout, out);
 }
 
-/* `tensor` as `spec`, on memory that nobody else holds: its owner may change it in place. */
-static stn_status own_copy(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
+/* Whether who holds the only reference to a tensor may change its memory in place, and keeps no more than the chunk. */
+static int is_alone(const stn_tensor *t)
 {
-    stn_tensor *moved;
-    stn_box to, from;
-    STNI_TRY(stni_redistribute(tensor, spec, &moved));
-    int alone = moved != tensor && atomic_load(&moved->refs) == 1;
-    if (alone && atomic_load(&moved->storage->refs) == 1 && !moved->node) {
-        *out = moved;
+    const struct stni_storage *storage = t->storage;
+    if (atomic_load(&t->refs) != 1 || t->shown || t->under_way || !storage || atomic_load(&storage->refs) != 1)
+        return 0;
+    const size_t bytes = (size_t)t->spec->local_numel * stn_dtype_size(t->spec->layout.dtype);
+    return atomic_load(&storage->views) == 0 && !storage->frozen && storage->capacity > 0 && storage->bytes == bytes &&
+           memcmp(t->strides, t->spec->strides, (size_t)t->spec->layout.ndim * sizeof t->strides[0]) == 0;
+}
+
+/* Takes `tensor` over: gives it back where nobody else holds its memory, else a copy. */
+static stn_status own(stn_tensor *tensor, stn_tensor **out)
+{
+    if (is_alone(tensor)) {
+        *out = tensor;
         return STN_OK;
     }
-    stn_status status = stni_tensor_create(tensor->context, spec, out);
+    stn_status status = stni_tensor_create(tensor->context, tensor->spec, out);
     if (status == STN_OK) {
+        stn_box to, from;
         stni_tensor_box(*out, &to);
-        stni_tensor_box(moved, &from);
-        status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(spec->layout.dtype));
+        stni_tensor_box(tensor, &from);
+        status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(tensor->spec->layout.dtype));
     }
-    stni_tensor_drop(&moved);
+    stni_tensor_drop(&tensor);
     return status;
 }
 
-/* *slot += tensor, both of `spec`. With a graph the sum is an op, so that it can be differentiated. */
-static stn_status add_to(stn_tensor **slot, const stn_spec *spec, stn_tensor *tensor)
+/* The first of a sum, which is taken over. With a graph the sum is made of ops, so that it can be differentiated. */
+static stn_status begin_sum(stn_tensor **slot, stn_tensor *tensor)
 {
-    if (*slot)
-        return stni_cotangent_add(spec, slot, tensor);
-    if (tensor->node) {
-        *slot = stn_tensor_retain(tensor);
-        return STN_OK;
-    }
-    return own_copy(tensor, spec, slot);
+    if (!tensor->node)
+        return own(tensor, slot);
+    *slot = tensor;
+    return STN_OK;
 }
 
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient)
@@ -116,24 +121,40 @@ stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tenso
     return leaf->context->error.status;
 }
 
-static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, uint32_t axes, stn_tensor *cotangent)
+static stn_tensor *take(stn_tensor **slot)
+{
+    stn_tensor *tensor = *slot;
+    *slot = NULL;
+    return tensor;
+}
+
+/* `*tensor` as `spec`, which takes the place of it. */
+static stn_status move(stn_tensor **tensor, const stn_spec *spec)
+{
+    stn_tensor *moved;
+    STNI_TRY(stni_redistribute(*tensor, spec, &moved));
+    stni_tensor_drop(tensor);
+    *tensor = moved;
+    return STN_OK;
+}
+
+static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, uint32_t axes, stn_tensor **cotangent)
 {
     const stn_spec *spec;
-    stn_tensor *moved;
     if (leaf->pending && (leaf->pending->spec->partial_axes | axes) != leaf->pending->spec->partial_axes) {
         STNI_TRY(pending_spec(whole, leaf->pending->spec->partial_axes | axes, &spec));
-        STNI_TRY(stni_redistribute(leaf->pending, spec, &moved));
-        stni_tensor_drop(&leaf->pending);
-        leaf->pending = moved;
+        STNI_TRY(move(&leaf->pending, spec));
     }
     if (leaf->pending)
         spec = leaf->pending->spec;
     else
         STNI_TRY(pending_spec(whole, axes, &spec));
-    STNI_TRY(stni_redistribute(cotangent, spec, &moved));
-    stn_status status = add_to(&leaf->pending, spec, moved);
-    stni_tensor_drop(&moved);
-    return status == STN_OK ? stni_tape_add_open(leaf->context, leaf) : status;
+    STNI_TRY(move(cotangent, spec));
+    if (leaf->pending)
+        STNI_TRY(stni_cotangent_add(spec, &leaf->pending, *cotangent));
+    else
+        STNI_TRY(begin_sum(&leaf->pending, take(cotangent)));
+    return stni_tape_add_open(leaf->context, leaf);
 }
 
 /* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which costs nothing. Where the
@@ -153,7 +174,7 @@ void stni_leaf_give_back(struct stni_leaf *leaf, const struct stni_leaf_before *
     leaf->due = before->due;
 }
 
-stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
+stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor **cotangent)
 {
     const stn_spec *whole;
     uint32_t axes;
@@ -161,15 +182,12 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor *cotangent)
     leaf->due |= leaf->hooks != NULL;
     if (leaf->due)
         STNI_TRY(stni_tape_add_open(leaf->context, leaf));
-    STNI_TRY(stni_leaf_pending_axes(leaf, cotangent, &whole, &axes));
+    STNI_TRY(stni_leaf_pending_axes(leaf, *cotangent, &whole, &axes));
     if (axes)
         return take_pending(leaf, whole, axes, cotangent);
     leaf->counted_elsewhere = 0;
-    stn_tensor *moved;
-    STNI_TRY(stni_redistribute(cotangent, whole, &moved));
-    stn_status status = leaf->grad ? stni_leaf_add(leaf, whole, moved) : add_to(&leaf->grad, whole, moved);
-    stni_tensor_drop(&moved);
-    return status;
+    STNI_TRY(move(cotangent, whole));
+    return leaf->grad ? stni_leaf_add(leaf, whole, *cotangent) : begin_sum(&leaf->grad, take(cotangent));
 }
 
 stn_status stni_leaf_tell(struct stni_leaf *leaf)

@@ -56,7 +56,7 @@ static stn_status begin(struct stni_pass *pass, struct stni_leaf *leaf, int *beg
     if (!*begun)
         return STN_OK;
     stn_tensor_retain(before.pending);
-    stn_status status = stni_leaf_take(leaf, leaf->cotangent);
+    stn_status status = stni_leaf_take(leaf, &leaf->cotangent);
     if (status == STN_OK)
         status = stni_reducer_add(&pass->reducer, leaf, &before);
     else

@@ -128,7 +128,7 @@ static stn_status add_result(struct stni_grad_reduction *r, int i)
     struct stni_leaf *leaf = r->parts[i].leaf;
     STNI_TRY(stni_tensor_arrive(r->items[i].out));
     if (r->moves)
-        return stni_leaf_take(leaf, r->items[i].out);
+        return stni_leaf_take(leaf, &r->items[i].out);
     leaf->counted_elsewhere = 0;
     return stni_leaf_add(leaf, r->items[i].out->spec, r->items[i].out);
 }

@@ -1,6 +1,8 @@
 /* When gradients are complete, and that hooks are told each time. */
 #include "ranks.h"
 
+#include <math.h>
+
 enum { N = 7 };
 
 static stn_tensor *leaf(stn_context *context, const stn_mesh *mesh, stn_placement placement)
@@ -135,11 +137,66 @@ static void hook_of_one_rank_does_not_change_what_is_sent(void)
     test_ranks(3, lonely_hook_body, NULL);
 }
 
+static int64_t allocations(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    return stats.allocations;
+}
+
+static const double *gradient(stn_tensor *t)
+{
+    stn_tensor *grad = NULL;
+    CHECK_STATUS(stn_grad_of(t, &grad), STN_OK);
+    return grad ? stn_tensor_data(grad) : NULL;
+}
+
+/* The derivative of exp is a product, which nobody but its leaf gets. That of a sum of leaves is one tensor for both, and
+ * at the root the caller's own cotangent. */
+static stn_status owner_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *a = leaf(context, mesh, stn_shard(0)), *b = leaf(context, mesh, stn_shard(0));
+    stn_tensor *c = leaf(context, mesh, stn_shard(0));
+    stn_tensor *cotangent = stn_detach(leaf(context, mesh, stn_shard(0))), *y = stn_exp(a);
+    const int64_t n = stn_spec_local_numel(stn_tensor_spec(a)), before = allocations(context);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+    CHECK_I64(allocations(context) - before, n > 0);
+
+    y = stn_add(stn_exp(stn_add(b, c)), a);
+    CHECK_STATUS(stn_zero_grad(a), STN_OK);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+    stn_tensor *grad = NULL;
+    CHECK_STATUS(stn_grad_of(b, &grad), STN_OK);
+    const double *data[] = {gradient(a), gradient(b), gradient(c), stn_tensor_data(cotangent)};
+    stn_mul_number_(grad, 3);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
+    const int64_t first = stn_spec_local_offset(stn_tensor_spec(a))[0];
+    for (int64_t i = 0; i < n; i++) {
+        const double seed = test_value(first + i), sum = seed * exp(2 * seed);
+        CHECK_NEAR(data[0][i], seed, 1e-12);
+        CHECK_NEAR(data[1][i], 3 * sum, 1e-12);
+        CHECK_NEAR(data[2][i], sum, 1e-12);
+        CHECK_NEAR(data[3][i], seed, 0);
+    }
+    return stn_scope_end(context);
+}
+
+static void only_what_somebody_else_holds_is_copied(void)
+{
+    test_ranks(1, owner_body, NULL);
+    test_ranks(3, owner_body, NULL);
+    test_ranks(8, owner_body, NULL); /* the last has no element */
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"hooks_run_after_every_completion", hooks_run_after_every_completion},
         {"hooks_do_not_run_for_what_was_zeroed", hooks_do_not_run_for_what_was_zeroed},
+        {"only_what_somebody_else_holds_is_copied", only_what_somebody_else_holds_is_copied},
         {"hook_of_one_rank_does_not_change_what_is_sent", hook_of_one_rank_does_not_change_what_is_sent},
     };
     return TEST_MAIN(argc, argv, cases);
