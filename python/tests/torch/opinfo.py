@@ -2,7 +2,7 @@
 and backward of f32 against one process; of i64, bool and c64 forward, as a function, a method, an operator and in
 place.
 
-usage: opinfo.py [-n SAMPLES] [-r RANKS] [--write PAGE] [NAME...]
+usage: opinfo.py [-n SAMPLES] [-r RANKS] [--dtype f32|i64|bool|c64]... [--write PAGE] [NAME...]
 
 Prints a line for each operator that is wrong or refused, of those that are named for each; ends with 1 where a value,
 a shape, a dtype or a gradient is wrong. All operators together: too few of them right or sharded is an error too, and
@@ -174,8 +174,8 @@ def page(listed):
 
 def problems_of_all(counts, listed):
     """What all operators together have to hold."""
-    for dtype, (right, sharded) in LEAST.items():
-        found = counts[dtype]
+    for dtype, found in counts.items():
+        right, sharded = LEAST[dtype]
         if found["ok"] + found["gathered"] < right:
             yield "%s: %d right, wanted at least %d" % (dtype, found["ok"] + found["gathered"], right)
         if found["ok"] < sharded:
@@ -190,16 +190,17 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("-n", type=int, default=4)
     parser.add_argument("-r", type=int, default=2)
+    parser.add_argument("--dtype", action="append", choices=[NAMES[dtype] for dtype in LEAST])
     parser.add_argument("--write")
     parser.add_argument("names", nargs="*")
     return parser.parse_args()
 
 
-def todo(names, most):
+def todo(names, dtypes, most):
     """[(Variant, its samples)]: of each dtype, of the operators named or of all."""
     from torch.testing._internal.common_methods_invocations import op_db
     found = []
-    for dtype in LEAST:
+    for dtype in dtypes:
         for op in op_db:
             ways = variants(op, dtype) if dtype in op.dtypes else []
             if ways and (ways[0].name in names or not names and not ways[0].name.startswith(LEFT_OUT)):
@@ -231,8 +232,9 @@ def run(calls, ranks):
 def main():
     chosen = arguments()
     warnings.filterwarnings("ignore")
-    listed = run(todo(chosen.names, chosen.n), chosen.r)
-    counts = {dtype: collections.Counter(word for v, word, _ in listed if v.dtype is dtype) for dtype in LEAST}
+    dtypes = [dtype for dtype in LEAST if chosen.dtype is None or NAMES[dtype] in chosen.dtype]
+    listed = run(todo(chosen.names, dtypes, chosen.n), chosen.r)
+    counts = {dtype: collections.Counter(word for v, word, _ in listed if v.dtype is dtype) for dtype in dtypes}
     for variant, word, reason in listed:
         if word in ("WRONG", "refused") or chosen.names:
             print("%-9s %-9s %-45s %s" % (word, str(variant.dtype)[6:], variant.name, reason))
