@@ -48,8 +48,8 @@ void stni_leaf_drop_gradients(struct stni_leaf *leaf);
 /* Adds to the complete gradient what has been completed, which becomes it where there is none: memory that nobody else changes. */
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient);
 
-/* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. It becomes that
- * itself where it is the first and nobody else holds it, and is another handle of the same value or NULL afterwards. */
+/* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. It becomes
+ * that itself where it is the first and nobody else holds it, and is another handle of the value or NULL afterwards. */
 stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor **cotangent);
 
 /* What is undone where a gradient that was taken cannot be completed. */

@@ -151,8 +151,8 @@ static const double *gradient(stn_tensor *t)
     return grad ? stn_tensor_data(grad) : NULL;
 }
 
-/* The derivative of exp is a product, which nobody but its leaf gets. That of a sum of leaves is one tensor for both, and
- * at the root the caller's own cotangent. */
+/* The derivative of exp is a product, which nobody but its leaf gets. That of a sum of leaves is one tensor for both,
+ * and at the root the caller's own cotangent. */
 static stn_status owner_body(stn_context *context, void *arg)
 {
     (void)arg;
