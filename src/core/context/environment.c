@@ -31,14 +31,19 @@ static int read_int(const char *text, int least, int most, int *out)
     return *end == '\0' && n >= least && n <= most;
 }
 
+static int read_switch(const char *text, int *option)
+{
+    int on;
+    if (!read_int(text, 0, 1, &on))
+        return 0;
+    if (!*option)
+        *option = on;
+    return 1;
+}
+
 static int read_checks(const char *text, struct filled *filled)
 {
-    int checks;
-    if (!read_int(text, 0, 1, &checks))
-        return 0;
-    if (!filled->options->checks)
-        filled->options->checks = checks;
-    return 1;
+    return read_switch(text, &filled->options->checks);
 }
 
 static int read_deadline(const char *text, struct filled *filled)
@@ -93,12 +98,7 @@ static int read_without(const char *text, struct filled *filled)
 
 static int read_allow_tf32(const char *text, struct filled *filled)
 {
-    int allow;
-    if (!read_int(text, 0, 1, &allow))
-        return 0;
-    if (!filled->options->allow_tf32)
-        filled->options->allow_tf32 = allow;
-    return 1;
+    return read_switch(text, &filled->options->allow_tf32);
 }
 
 static int read_trace(const char *text, struct filled *filled)
