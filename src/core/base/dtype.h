@@ -2,6 +2,8 @@
 #ifndef STNI_CORE_BASE_DTYPE_H
 #define STNI_CORE_BASE_DTYPE_H
 
+#include "core/base/inline.h"
+
 #include <shardtensor/dtype.h>
 
 #include <string.h>
@@ -15,7 +17,7 @@ static inline int stni_dtype_is_integer(stn_dtype d)
 
 /* bf16 is the upper half of an f32; rounding to nearest even, NaN stays NaN. One select, of floats: gcc narrows one of
  * integers to 16 bits, and then packs three vectors instead of one. */
-static inline float stni_bf16_to_f32(uint16_t h)
+STNI_INLINE float stni_bf16_to_f32(uint16_t h)
 {
     uint32_t u = (uint32_t)h << 16;
     float f;
@@ -23,7 +25,7 @@ static inline float stni_bf16_to_f32(uint16_t h)
     return f;
 }
 
-static inline uint16_t stni_f32_to_bf16(float f)
+STNI_INLINE uint16_t stni_f32_to_bf16(float f)
 {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -38,7 +40,7 @@ static inline uint16_t stni_f32_to_bf16(float f)
 
 /* IEEE binary16. Selects instead of branches, so that loops over them become vector code; no subnormal f32 is computed with, so the
  * results do not depend on the processor's flush-to-zero mode. */
-static inline float stni_f16_to_f32(uint16_t h)
+STNI_INLINE float stni_f16_to_f32(uint16_t h)
 {
     uint32_t u = (uint32_t)(h & 0x7fffu) << 13;
     uint32_t exponent = u & 0x0f800000u;
@@ -55,7 +57,7 @@ static inline float stni_f16_to_f32(uint16_t h)
 }
 
 /* Rounds to nearest even, beyond 65504 to infinity; NaN stays NaN. */
-static inline uint16_t stni_f32_to_f16(float f)
+STNI_INLINE uint16_t stni_f32_to_f16(float f)
 {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
