@@ -18,9 +18,9 @@ enum { UNIT = 64, RING_BYTES = 1 << 18 };
 struct stni_timeline {
     atomic_int refs;
     pthread_mutex_t mutex; /* of the ring too */
-    pthread_cond_t moved;  /* `done` has grown */
+    pthread_cond_t moved;  /* `done` has come to `wanted` */
     int64_t done;
-    int waiters;
+    int64_t wanted; /* the least count that somebody waits for; INT64_MAX: nobody does */
 };
 
 struct task {
@@ -49,6 +49,7 @@ static struct stni_timeline *timeline_create(void)
     atomic_init(&timeline->refs, 1);
     pthread_mutex_init(&timeline->mutex, NULL);
     pthread_cond_init(&timeline->moved, NULL);
+    timeline->wanted = INT64_MAX;
     return timeline;
 }
 
@@ -61,20 +62,24 @@ static void timeline_release(struct stni_timeline *timeline)
     stni_free(timeline);
 }
 
-/* With the mutex held. */
-static void timeline_await(struct stni_timeline *timeline)
+/* With the mutex held: until `count` tasks have ended. */
+static void timeline_await(struct stni_timeline *timeline, int64_t count)
 {
-    timeline->waiters++;
-    pthread_cond_wait(&timeline->moved, &timeline->mutex);
-    timeline->waiters--;
+    while (timeline->done < count) {
+        if (count < timeline->wanted)
+            timeline->wanted = count;
+        pthread_cond_wait(&timeline->moved, &timeline->mutex);
+    }
 }
 
-/* With the mutex held, but where others are told: they would wake to wait for it. */
+/* With the mutex held, but where others are told: they would wake to wait for it. Each of them says anew
+ * what it waits for. */
 static void timeline_advance(struct stni_timeline *timeline)
 {
     timeline->done++;
-    if (timeline->waiters == 0)
+    if (timeline->done < timeline->wanted)
         return;
+    timeline->wanted = INT64_MAX;
     pthread_mutex_unlock(&timeline->mutex);
     pthread_cond_broadcast(&timeline->moved);
     pthread_mutex_lock(&timeline->mutex);
@@ -200,7 +205,7 @@ static struct task *task_reserve(struct stni_worker *worker, uint32_t bytes)
     uint32_t to_end = (uint32_t)(RING_BYTES - worker->tail % RING_BYTES);
     uint32_t skip = to_end < bytes ? to_end : 0;
     while (worker->tail + skip + bytes - worker->head > RING_BYTES)
-        timeline_await(worker->timeline);
+        timeline_await(worker->timeline, worker->timeline->done + 1);
     if (skip > 0) {
         *(struct task *)(void *)(worker->ring + worker->tail % RING_BYTES) = (struct task){.bytes = skip};
         worker->tail += skip;
@@ -240,8 +245,7 @@ void stni_point_sync(const struct stni_point *point)
     if (!timeline)
         return;
     pthread_mutex_lock(&timeline->mutex);
-    while (timeline->done < point->count)
-        timeline_await(timeline);
+    timeline_await(timeline, point->count);
     pthread_mutex_unlock(&timeline->mutex);
 }
 
