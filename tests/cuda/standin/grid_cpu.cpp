@@ -43,7 +43,7 @@ struct shared_array {
 class machine {
 public:
     ~machine();
-    void run(dim3 grid, dim3 block, const std::function<void()> &thread);
+    void run(dim3 grid, dim3 block, const kernel_call &thread);
     void barrier(line at);
     simulated &meet(unsigned mask, uint64_t given, unsigned from, line at);
     void *shared(int site, std::size_t bytes, const char *name, line at);
@@ -69,7 +69,7 @@ private:
     std::vector<std::unique_ptr<fiber>> fibers;
     std::vector<fiber *> idle;
     std::vector<shared_array> arrays;
-    const std::function<void()> *body = nullptr;
+    const kernel_call *body = nullptr;
     std::size_t next = 0, ended = 0, at_barrier = 0;
     line barrier_of_block = {nullptr, 0}; /* where at_barrier threads wait */
     simulated *current = nullptr;
@@ -131,7 +131,7 @@ void machine::serve()
             t.stack = running;
             current = &t;
             here = &t.at;
-            (*body)();
+            body->run();
             t.now = state::ended;
             ended++;
             if (at_barrier > 0)
@@ -324,7 +324,7 @@ void machine::begin(dim3 grid, dim3 block)
     }
 }
 
-void machine::run(dim3 grid, dim3 block, const std::function<void()> &thread)
+void machine::run(dim3 grid, dim3 block, const kernel_call &thread)
 {
     const int64_t blocks = static_cast<int64_t>(grid.x) * grid.y * grid.z;
     fiber_of_thread(own);
@@ -362,7 +362,7 @@ void *shared(int site, std::size_t bytes, const char *name, const char *file, in
     return this_machine().shared(site, bytes, name, {file, number});
 }
 
-void run_grid(dim3 grid, dim3 block, const std::function<void()> &thread)
+void run_grid(dim3 grid, dim3 block, const kernel_call &thread)
 {
     if (!of_thread)
         of_thread.reset(new machine);

@@ -15,7 +15,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <tuple>
 #include <type_traits>
 
@@ -60,17 +59,32 @@ unsigned ballot(unsigned mask, int value, line at);
 
 void *shared(int site, std::size_t bytes, const char *name, const char *file, int number);
 
-/* Runs a grid on the calling thread. */
-void run_grid(dim3 grid, dim3 block, const std::function<void()> &thread);
+/* A kernel with copies of its arguments, which each thread of a grid calls. std::function's header takes
+ * compilers half of a short source's time. */
+struct kernel_call {
+    virtual void run() const = 0;
+    virtual ~kernel_call() = default;
+};
 
-/* Puts a grid on a stream; a shape that no GPU takes is the error that cudaGetLastError gives. */
-void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_size, std::function<void()> thread);
+template <class... P> struct call_of final : kernel_call {
+    void (*kernel)(P...);
+    std::tuple<std::decay_t<P>...> args;
+
+    template <class... A> call_of(void (*kernel)(P...), A &&...args) : kernel(kernel), args(std::forward<A>(args)...) {}
+    void run() const override { std::apply(kernel, args); }
+};
+
+/* Runs a grid on the calling thread. */
+void run_grid(dim3 grid, dim3 block, const kernel_call &thread);
+
+/* Puts a grid on a stream, and owns `thread`; a shape that no GPU takes is the error that cudaGetLastError gives. */
+void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_size, const kernel_call *thread);
 
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A &&...args)
 {
-    std::tuple<std::decay_t<P>...> copied(std::forward<A>(args)...);
-    launch_grid(grid, block, stream, sizeof copied, [kernel, copied] { std::apply(kernel, copied); });
+    auto *const call = new call_of<P...>(kernel, std::forward<A>(args)...);
+    launch_grid(grid, block, stream, sizeof call->args, call);
 }
 
 template <class T> T shuffle(unsigned mask, T value, unsigned from, line at)

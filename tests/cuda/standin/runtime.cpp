@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace standin {
 
@@ -53,12 +54,13 @@ bool is_launchable(dim3 grid, dim3 block, std::size_t args_size)
 
 }
 
-void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_size, std::function<void()> thread)
+void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_size, const kernel_call *thread)
 {
+    const std::shared_ptr<const kernel_call> owned(thread); /* also by each launch of a graph */
     if (!is_launchable(grid, block, args_size))
         failed(cudaErrorInvalidConfiguration);
     else
-        stream_of(stream)->add_on_memory([=] { run_grid(grid, block, thread); });
+        stream_of(stream)->add_on_memory([=] { run_grid(grid, block, *owned); });
 }
 
 }
