@@ -46,28 +46,49 @@ static void check_same(const void *got, const void *want, int64_t n, stn_dtype d
         CHECK(n == 0);
 }
 
-static void each_dtype(team_body body)
+/* What one communicator is called for, one after the other. */
+struct calls {
+    team_body body;
+    struct shape shapes[2 * STN_DTYPE_COUNT * STN_REDUCE_OP_COUNT];
+    int n;
+};
+
+static void calls_body(stn_comm *comm, void *arg)
+{
+    struct calls *calls = arg;
+    for (int i = 0; i < calls->n; i++)
+        calls->body(comm, &calls->shapes[i]);
+}
+
+static void add_scales(struct calls *calls, stn_dtype dtype, stn_reduce_op op)
 {
     static const int64_t scales[] = {1, 173};
+    for (int s = 0; s < 2; s++)
+        calls->shapes[calls->n++] = (struct shape){dtype, op, scales[s]};
+}
+
+static void in_each_world(struct calls *calls)
+{
     for (int w = 0; w < N_WORLDS; w++)
-        for (int d = 0; d < STN_DTYPE_COUNT; d++)
-            for (int s = 0; s < 2; s++) {
-                struct shape shape = {(stn_dtype)d, STN_SUM, scales[s]};
-                team_run(worlds[w], body, &shape);
-            }
+        team_run(worlds[w], calls_body, calls);
+}
+
+static void each_dtype(team_body body)
+{
+    struct calls calls = {.body = body};
+    for (int d = 0; d < STN_DTYPE_COUNT; d++)
+        add_scales(&calls, (stn_dtype)d, STN_SUM);
+    in_each_world(&calls);
 }
 
 static void each_op(team_body body)
 {
-    static const int64_t scales[] = {1, 173};
-    for (int w = 0; w < N_WORLDS; w++)
-        for (int d = 0; d < STN_DTYPE_COUNT; d++)
-            for (int op = 0; op < STN_REDUCE_OP_COUNT; op++)
-                for (int s = 0; s < 2; s++) {
-                    struct shape shape = {(stn_dtype)d, (stn_reduce_op)op, scales[s]};
-                    if (stni_box_reduces(shape.dtype, shape.op))
-                        team_run(worlds[w], body, &shape);
-                }
+    struct calls calls = {.body = body};
+    for (int d = 0; d < STN_DTYPE_COUNT; d++)
+        for (int op = 0; op < STN_REDUCE_OP_COUNT; op++)
+            if (stni_box_reduces((stn_dtype)d, (stn_reduce_op)op))
+                add_scales(&calls, (stn_dtype)d, (stn_reduce_op)op);
+    in_each_world(&calls);
 }
 
 static void all_reduce_body(stn_comm *comm, void *arg)
