@@ -36,13 +36,18 @@ def run(*command, **options):
 
 
 class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.wheel = pathlib.Path(run(ROOT / "scripts/wheel", "--build", BUILD, "--out", folder.name).strip())
+
     def test_it_runs_the_first_example_in_a_fresh_environment(self):
         with tempfile.TemporaryDirectory() as folder:
-            wheel = pathlib.Path(run(ROOT / "scripts/wheel", "--build", BUILD, "--out", folder).strip())
-            self.assertRegex(wheel.name, r"^shardtensor-[\d.]+-cp311-abi3-manylinux_\d+_\d+_\w+\.whl$")
+            self.assertRegex(self.wheel.name, r"^shardtensor-[\d.]+-cp311-abi3-manylinux_\d+_\d+_\w+\.whl$")
             python = pathlib.Path(folder, "env/bin/python")
             run(sys.executable, "-m", "venv", python.parent.parent)
-            run(python, "-m", "pip", "install", "--no-index", "--no-cache-dir", wheel)
+            run(python, "-m", "pip", "install", "--no-index", "--no-cache-dir", self.wheel)
             example = first_example()
             self.assertIn("st.launch(4, step)", example)
             told = run(python, "-c", example + "\nprint(st.__file__)" + STRANGERS, cwd=folder).splitlines()
@@ -52,16 +57,14 @@ class Wheel(unittest.TestCase):
                 self.assertIn(name, told[2])
 
     def test_its_record_holds_all_files(self):
-        with tempfile.TemporaryDirectory() as folder:
-            wheel = run(ROOT / "scripts/wheel", "--build", BUILD, "--out", folder).strip()
-            with zipfile.ZipFile(wheel) as archive:
-                names = archive.namelist()
-                record = archive.read(next(n for n in names if n.endswith("/RECORD"))).decode()
-                notices = [n.rsplit("/", 1)[1] for n in names if "/licenses/" in n]
-            self.assertEqual(sorted(line.split(",")[0] for line in record.splitlines()), sorted(names))
-            sources = {f.name for f in (ROOT / "python/shardtensor").rglob("*.py")}
-            self.assertEqual({n.rsplit("/", 1)[1] for n in names if n.endswith(".py")}, sources)
-            self.assertIn("LICENSE", notices)
+        with zipfile.ZipFile(self.wheel) as archive:
+            names = archive.namelist()
+            record = archive.read(next(n for n in names if n.endswith("/RECORD"))).decode()
+            notices = [n.rsplit("/", 1)[1] for n in names if "/licenses/" in n]
+        self.assertEqual(sorted(line.split(",")[0] for line in record.splitlines()), sorted(names))
+        sources = {f.name for f in (ROOT / "python/shardtensor").rglob("*.py")}
+        self.assertEqual({n.rsplit("/", 1)[1] for n in names if n.endswith(".py")}, sources)
+        self.assertIn("LICENSE", notices)
 
 
 if __name__ == "__main__":
