@@ -2,7 +2,7 @@
 
 usage: build.py MODULE SPILLS LOG…
 
-No warning; no kernel spills registers unless SPILLS names it, at most as many bytes as there; at most 15 MB for one architecture and PTX. A file takes at
+No warning; no kernel spills registers unless SPILLS names it for the architecture, at most as many bytes as there; at most 15 MB for one architecture and PTX. A file takes at
 most 40 s of a processor for each architecture, all of them 8 minutes; those that a compiler cache had take none."""
 import pathlib
 import re
@@ -29,8 +29,9 @@ def kernels(log):
 
 
 def allowed(path):
+    """Bytes by (name, architecture)."""
     lines = (line.split() for line in path.read_text().splitlines() if line and not line.startswith("#"))
-    return {words[0]: int(words[1]) for words in lines}
+    return {(name, architecture): int(spilled) for architecture, name, spilled in lines}
 
 
 def main():
@@ -41,10 +42,12 @@ def main():
         for name, architecture, spilled in kernels(log):
             seen += 1
             architectures.add(architecture)
-            spilling |= {name} if spilled else set()
-            if spilled > spills.get(name, 0):
-                problems.append(f"{log.name}: {name} for {architecture} spills {spilled} bytes, at most {spills.get(name, 0)}")
-    problems += [f"{name}: spills nothing any more: take it out of the list" for name in sorted(spills.keys() - spilling)]
+            spilling |= {(name, architecture)} if spilled else set()
+            most = spills.get((name, architecture), 0)
+            if spilled > most:
+                problems.append(f"{log.name}: {architecture} {name} spills {spilled} bytes, at most {most}")
+    problems += [f"{architecture} {name}: spills nothing any more: take it out of the list"
+                 for name, architecture in sorted(spills.keys() - spilling) if architecture in architectures]
     seconds = {log.name: float(SECONDS.search(log.read_text()).group(1)) for log in logs}
     problems += [f"{name}: {took} s, at most {MOST_SECONDS * len(architectures)}" for name, took in seconds.items() if took > MOST_SECONDS * len(architectures)]
     if sum(seconds.values()) > MOST_SECONDS_OF_ALL * len(architectures):
