@@ -37,6 +37,7 @@ const struct raw_nccl *raw_nccl(const char *folder)
 {
     pthread_mutex_lock(&lock);
     is_found = is_found || find_all(folder);
+    const struct raw_nccl *found = is_found ? &functions : NULL;
     pthread_mutex_unlock(&lock);
-    return is_found ? &functions : NULL;
+    return found;
 }

@@ -208,6 +208,7 @@ static void a_callers_allocator_is_called_on_the_device(void)
     CHECK_ENTRY(allocate_from, &allocator, queue, 64, &memory);
     CHECK_I64(caller.device, 0);
     CHECK(memory != NULL && caller.stream == queue);
+    CHECK_ENTRY(queue_sync, queue); /* what follows notes in the same place */
     CHECK_ENTRY(capture_begin, queue);
     for (int i = 0; i < 10; i++) {
         CHECK_ENTRY(allocate_from, &allocator, NULL, 64, &recorded);
