@@ -27,16 +27,18 @@
 stn_status STNI_ISA_NAME(stni_access_read)(stn_queue *queue, const void *args)
 {
     static const struct stni_access_visitor visitor_of[] = {
-        [1] = {NULL, NULL, read_direct_1, read_line_1, read_elements_1},
-        [2] = {NULL, NULL, read_direct_2, read_line_2, read_elements_2},
-        [4] = {NULL, NULL, read_direct_4, read_line_4, read_elements_4},
-        [8] = {NULL, NULL, read_direct_8, read_line_8, read_elements_8},
-        [16] = {NULL, NULL, read_direct_16, read_line_16, read_elements_16},
+        [1] = {.direct = read_direct_1, .line = read_line_1, .elements = read_elements_1},
+        [2] = {.direct = read_direct_2, .line = read_line_2, .elements = read_elements_2},
+        [4] = {.direct = read_direct_4, .line = read_line_4, .elements = read_elements_4},
+        [8] = {.direct = read_direct_8, .line = read_line_8, .elements = read_elements_8},
+        [16] = {.direct = read_direct_16, .line = read_line_16, .elements = read_elements_16},
     };
     const struct stni_access_read_args *a = args;
     struct stni_access_visitor visitor = visitor_of[a->element_size];
     struct reader reader = {a->at.values, a->at.table};
     visitor.queue = queue;
+    visitor.table = reader.table;
+    visitor.size = a->element_size;
     visitor.arg = &reader;
     stni_access_walk(&a->at, &visitor);
     return STN_OK;

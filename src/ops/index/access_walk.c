@@ -1,9 +1,15 @@
 /* The walk over positions. */
 #include "ops/index/access_walk.h"
 
+#include "core/box/nontemporal_line.h"
 #include "ops/common/bad_value.h"
 
 #include <string.h>
+
+enum {
+    LINES_AHEAD = 8,
+    PREFETCHED = 512 /* bytes of a line: what follows them the processor fetches by itself */
+};
 
 /* Positions with dims of size 1 left out and neighbours made one where every operand allows. */
 struct space {
@@ -132,6 +138,24 @@ static void visit_elements(const struct stni_access *a, const struct space *s, c
     }
 }
 
+/* The processor cannot know where the index leads. */
+static void prefetch_line_ahead(const struct stni_access *a, const struct space *s, const struct cursor *c,
+                                const struct stni_access_visitor *visitor)
+{
+    const int last = s->ndim - 1, outer = last - 1;
+    int is_bad = 0;
+    if (outer < 0 || s->table[last] != 1 || c->at[outer] + LINES_AHEAD >= s->shape[outer])
+        return;
+    const int64_t got = stni_access_index(a->index, a->index_dtype, c->index + LINES_AHEAD * s->index[outer]);
+    const int64_t at = stni_access_locate(a, got, &is_bad);
+    if (at < 0)
+        return;
+    const int64_t size = (int64_t)visitor->size, bytes = s->shape[last] * size;
+    const char *from = (const char *)visitor->table + (at + c->table + LINES_AHEAD * s->table[outer]) * size;
+    for (int64_t b = 0; b < bytes && b < PREFETCHED; b += STNI_LINE)
+        stni_prefetch(from + b);
+}
+
 void stni_access_walk(const struct stni_access *a, const struct stni_access_visitor *visitor)
 {
     struct cursor c = {.table = a->base};
@@ -144,6 +168,7 @@ void stni_access_walk(const struct stni_access *a, const struct stni_access_visi
             visit_elements(a, &s, &c, visitor);
             continue;
         }
+        prefetch_line_ahead(a, &s, &c, visitor);
         int64_t at = locate(a, visitor->queue, stni_access_index(a->index, a->index_dtype, c.index), c.position);
         visitor->line(visitor->arg, c.value, s.value[last], at < 0 ? -1 : at + c.table, s.table[last], s.shape[last]);
     }

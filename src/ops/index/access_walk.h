@@ -20,6 +20,8 @@ struct stni_access_line {
  * `elements` does not write again. */
 struct stni_access_visitor {
     stn_queue *queue; /* that the kernel runs on: bad indices are reported there */
+    const void *table; /* whose lines are prefetched before they are visited, of elements of `size` bytes */
+    size_t size;
     void *arg;
     int (*direct)(void *arg, const struct stni_access_line *line);
     void (*line)(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n);

@@ -108,6 +108,9 @@ stn_status STNI_ISA_NAME(stni_access_write)(stn_queue *queue, const void *args)
                        .values = a.at.values};
     if (!w.values)
         w.f->constant(&a, w.constant);
-    stni_access_walk(&a.at, &(struct stni_access_visitor){queue, &w, write_direct, write_line, write_elements});
+    const struct stni_access_visitor visitor = {
+        .queue = queue, .table = w.table, .size = (size_t)w.f->table_size, .arg = &w,
+        .direct = write_direct, .line = write_line, .elements = write_elements};
+    stni_access_walk(&a.at, &visitor);
     return STN_OK;
 }
