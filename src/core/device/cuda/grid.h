@@ -30,52 +30,6 @@
 #define STNI_DEVICE static __device__ __forceinline__
 #define STNI_HOST_DEVICE static __host__ __device__ __forceinline__
 
-/* On the device, conversions to and from 16-bit floats are its instructions. The toolkit's two headers of them took
- * half of the compiler's time for a short source. */
-STNI_HOST_DEVICE float stni_grid_bf16_to_f32(uint16_t bits)
-{
-    float value;
-#ifdef __CUDA_ARCH__
-    asm("mov.b32 %0, {0, %1};" : "=f"(value) : "h"(bits));
-#else
-    value = stni_bf16_to_f32(bits);
-#endif
-    return value;
-}
-
-STNI_HOST_DEVICE uint16_t stni_grid_f32_to_bf16(float value)
-{
-    uint16_t bits;
-#ifdef __CUDA_ARCH__
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-#else
-    bits = stni_f32_to_bf16(value);
-#endif
-    return bits;
-}
-
-STNI_HOST_DEVICE float stni_grid_f16_to_f32(uint16_t bits)
-{
-    float value;
-#ifdef __CUDA_ARCH__
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-#else
-    value = stni_f16_to_f32(bits);
-#endif
-    return value;
-}
-
-STNI_HOST_DEVICE uint16_t stni_grid_f32_to_f16(float value)
-{
-    uint16_t bits;
-#ifdef __CUDA_ARCH__
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-#else
-    bits = stni_f32_to_f16(value);
-#endif
-    return bits;
-}
-
 #else
 
 #include <grid_cpu.h>
@@ -87,10 +41,43 @@ STNI_HOST_DEVICE uint16_t stni_grid_f32_to_f16(float value)
 #define STNI_DEVICE static inline
 #define STNI_HOST_DEVICE static inline
 
+#endif
+
+/* Conversions of 16-bit floats: on the device its instructions. The toolkit's two headers of them took half of the
+ * compiler's time for a short source. */
+#ifdef __CUDA_ARCH__
+STNI_HOST_DEVICE float stni_grid_bf16_to_f32(uint16_t bits)
+{
+    float value;
+    asm("mov.b32 %0, {0, %1};" : "=f"(value) : "h"(bits));
+    return value;
+}
+
+STNI_HOST_DEVICE uint16_t stni_grid_f32_to_bf16(float value)
+{
+    uint16_t bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+STNI_HOST_DEVICE float stni_grid_f16_to_f32(uint16_t bits)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+
+STNI_HOST_DEVICE uint16_t stni_grid_f32_to_f16(float value)
+{
+    uint16_t bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+#else
 #define stni_grid_bf16_to_f32 stni_bf16_to_f32
 #define stni_grid_f32_to_bf16 stni_f32_to_bf16
 #define stni_grid_f16_to_f32 stni_f16_to_f32
 #define stni_grid_f32_to_f16 stni_f32_to_f16
-
 #endif
+
 #endif
