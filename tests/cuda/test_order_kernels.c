@@ -112,7 +112,8 @@ static stn_tensor *repeated(stn_context *context, stn_dtype dtype, int64_t n)
 
 typedef stn_tensor *(*function)(stn_context *context, stn_dtype dtype, int64_t n);
 
-/* Every f32 that is no number gets the same bits: which one comes of two is the compiler's choice. */
+/* Every f32 that is no number gets the same bits: which one comes of two is the compiler's choice, and what a
+ * conversion gives is the device's. */
 static void join_nans(char *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += sizeof(float)) {
@@ -120,6 +121,16 @@ static void join_nans(char *data, size_t bytes)
         memcpy(&x, data + i, sizeof x);
         if (x != x)
             memcpy(data + i, &(float){NAN}, sizeof x);
+    }
+}
+
+static void join_bf16_nans(char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += sizeof(uint16_t)) {
+        uint16_t bits;
+        memcpy(&bits, data + i, sizeof bits);
+        if ((bits & 0x7fff) > 0x7f80)
+            memcpy(data + i, &(uint16_t){0x7fc0}, sizeof bits);
     }
 }
 
@@ -144,6 +155,8 @@ static size_t run(stn_context *context, function f, stn_dtype dtype, int64_t n, 
         CHECK_STATUS(stn_to_host(out, result, bytes), STN_OK);
         if (stn_spec_dtype(stn_tensor_spec(out)) == STN_DTYPE_F32)
             join_nans(result, bytes);
+        if (stn_spec_dtype(stn_tensor_spec(out)) == STN_DTYPE_BF16)
+            join_bf16_nans(result, bytes);
         if (stn_spec_dtype(stn_tensor_spec(out)) == STN_DTYPE_F64)
             join_f64_nans(result, bytes);
     } else {

@@ -113,10 +113,16 @@ static stn_status make_weight(struct maker *m)
     return make_tensor(m, WEIGHT, STNI_CUDNN_WEIGHT, p->weight_dtype, shape, strides);
 }
 
+/* What sums are computed in. */
+static int is_double(const struct maker *m)
+{
+    return m->conv->problem.dtype == STN_DTYPE_F64;
+}
+
 static stn_status make_convolution(struct maker *m, const int64_t *unread)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
-    const cudnnDataType_t type = p->dtype == STN_DTYPE_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+    const cudnnDataType_t type = is_double(m) ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const int64_t n = spatial_dims(p);
     int64_t low[SPATIAL], high[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
@@ -157,18 +163,27 @@ static const struct {
                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
+/* A factor of an operation. Engines read it in the type that sums are computed in, whatever type it was set in: the
+ * double 1, read as a float, is 0. */
+static stn_status set_factor(const struct maker *m, cudnnBackendDescriptor_t part, int name, double value)
+{
+    const float narrow = (float)value;
+    if (is_double(m))
+        return set(m, part, name, CUDNN_TYPE_DOUBLE, 1, &value);
+    return set(m, part, name, CUDNN_TYPE_FLOAT, 1, &narrow);
+}
+
 static stn_status make_graph(struct maker *m)
 {
     const int kind = m->conv->problem.kind;
-    const double alpha = 1, beta = (double)m->conv->adds;
     cudnnBackendDescriptor_t *part = m->part;
     STNI_TRY(status_of(m->call->descriptor_create(operations[kind].descriptor, &part[OPERATION])));
     STNI_TRY(set_part(m, part[OPERATION], operations[kind].x, part[X]));
     STNI_TRY(set_part(m, part[OPERATION], operations[kind].weight, part[WEIGHT]));
     STNI_TRY(set_part(m, part[OPERATION], operations[kind].y, part[Y]));
     STNI_TRY(set_part(m, part[OPERATION], operations[kind].convolution, part[CONVOLUTION]));
-    STNI_TRY(set(m, part[OPERATION], operations[kind].alpha, CUDNN_TYPE_DOUBLE, 1, &alpha));
-    STNI_TRY(set(m, part[OPERATION], operations[kind].beta, CUDNN_TYPE_DOUBLE, 1, &beta));
+    STNI_TRY(set_factor(m, part[OPERATION], operations[kind].alpha, 1));
+    STNI_TRY(set_factor(m, part[OPERATION], operations[kind].beta, (double)m->conv->adds));
     STNI_TRY(status_of(m->call->finalize(part[OPERATION])));
     STNI_TRY(status_of(m->call->descriptor_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &part[GRAPH])));
     STNI_TRY(set_part(m, part[GRAPH], CUDNN_ATTR_OPERATIONGRAPH_OPS, part[OPERATION]));

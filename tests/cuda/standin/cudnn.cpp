@@ -149,6 +149,12 @@ struct problem {
     int64_t engine;
 };
 
+/* Read in the type of the computation, whatever type it was set in, as engines on a GPU do. */
+double factor(const descriptor &operation, int name, bool is_double)
+{
+    return is_double ? get<double>(operation, name) : static_cast<double>(get<float>(operation, name));
+}
+
 problem problem_of(const descriptor &operation)
 {
     const words w = words_of(operation);
@@ -165,8 +171,9 @@ problem problem_of(const descriptor &operation)
         p.stride[d] = get<int64_t>(c, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, d);
         p.dilation[d] = get<int64_t>(c, CUDNN_ATTR_CONVOLUTION_DILATIONS, d);
     }
-    p.alpha = get<double>(operation, w.alpha);
-    p.beta = get<double>(operation, w.beta);
+    const bool is_double = get<int>(c, CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_DOUBLE;
+    p.alpha = factor(operation, w.alpha, is_double);
+    p.beta = factor(operation, w.beta, is_double);
     return p;
 }
 

@@ -189,6 +189,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
 {
+    if (standin::refuse_in_capture() != cudaSuccess)
+        return cudaErrorStreamCaptureUnsupported;
     delete graph;
     return cudaSuccess;
 }

@@ -59,8 +59,8 @@ static stn_status leave(void *impl, int before, cudaError_t error)
     return status_of(error);
 }
 
-/* Memory may be asked for and given back while a queue of this thread records: that is no work of a stream, but the
- * runtime wants to be told so. */
+/* Memory may be asked for and given back, and another step thrown away, while a queue of this thread records: that is
+ * no work of a stream, but the runtime wants to be told so. */
 static enum cudaStreamCaptureMode permit_in_capture(enum cudaStreamCaptureMode mode)
 {
     cudaThreadExchangeStreamCaptureMode(&mode);
@@ -371,8 +371,11 @@ static stn_status graph_launch(void *impl, void *graph, void *queue)
 
 static void graph_destroy(void *impl, void *graph)
 {
-    int before = enter(impl);
-    leave(impl, before, cudaGraphExecDestroy(graph));
+    const int before = enter(impl);
+    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const cudaError_t error = cudaGraphExecDestroy(graph);
+    permit_in_capture(mode);
+    leave(impl, before, error);
 }
 
 struct stni_cuda_opened **stni_cuda_kept(stn_queue *queue, enum stni_cuda_library library)
