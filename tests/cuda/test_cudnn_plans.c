@@ -91,13 +91,15 @@ static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16,
 static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16"};
 static const char *const kind_names[] = {"forward", "gradient of x", "gradient of the weight"};
 
-/* Our own kernel solves the gradient of x where no tap reads its last elements, and what no tap reads at all. */
+/* Our own kernel solves the gradient of x where no tap reads the last elements, of which there are as many as a stride or
+ * more, and what no tap reads at all. */
 static int is_wanted(const struct stni_conv_problem *p)
 {
     int is = 1;
     for (int d = 0; d < p->dims; d++) {
-        const int is_read = p->pad_high[d] >= 0 || p->kind != STNI_CONV_GRAD_INPUT;
-        is = is && is_read && p->pad_low[d] >= 0 && p->pad_high[d] > -p->in[d];
+        const int64_t high = p->pad_high[d] + p->stride[d] - 1;
+        const int is_read = high >= 0 || p->kind != STNI_CONV_GRAD_INPUT;
+        is = is && is_read && p->pad_low[d] >= 0 && high > -p->in[d];
     }
     return is;
 }

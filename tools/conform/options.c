@@ -8,7 +8,7 @@
 const char options_usage[] =
     "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device NAME] [--module-path DIR] [--placements all|K]\n"
     "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET]\n"
-    "                   [--gradients tape|pullback] FILE|DIR...\n"
+    "                   [--gradients tape|pullback] [--scratch MIB] FILE|DIR...\n"
     "\n"
     "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
     "compares. Exit status 0 only if every configuration passed.\n"
@@ -25,6 +25,7 @@ const char options_usage[] =
     "  --without LIST  libraries to do without, of onednn,fftw: our own kernels serve\n"
     "  --isa SET       instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
     "  --gradients     tape: of leaves that require grad, by backward; pullback: of each call, as an engine of gradients outside takes them\n"
+    "  --scratch MIB   what foreign libraries may hold at once beside what an op may (0)\n"
     "  --only N        one configuration, as a failure's line names it\n";
 
 /* A whole number and nothing else. */
@@ -138,6 +139,16 @@ static int parse_without(struct options *o, const char *text)
     return run_takes_without(text);
 }
 
+static int parse_scratch(struct options *o, const char *text)
+{
+    enum { MOST = 1 << 20, MIB = 1 << 20 };
+    int64_t mib;
+    if (!parse_number(text, 0, MOST, &mib))
+        return 0;
+    o->run.scratch = mib * MIB;
+    return 1;
+}
+
 static int parse_isa(struct options *o, const char *text)
 {
     o->run.isa = text;
@@ -167,6 +178,7 @@ static const struct option_row {
     {"--without", parse_without, "names of onednn, fftw, cublaslt, cudnn, cufft, nccl with commas between them"},
     {"--isa", parse_isa, "an instruction set"},
     {"--gradients", parse_gradients, "tape or pullback"},
+    {"--scratch", parse_scratch, "a number of MiB"},
     {"--only", parse_only, "the number of a configuration"},
 };
 

@@ -268,6 +268,7 @@ static void add_configuration(struct batch *batch, const struct subject *subject
         .uneven = uneven,
         .pullbacks = batch->options->pullbacks,
         .on_device = batch->options->device != NULL,
+        .scratch = batch->options->scratch,
         .seed = rng_mix(seed, (uint64_t)uneven),
         .layouts = batch->layouts + batch->n * batch->c->n_inputs,
     };

@@ -240,13 +240,15 @@ bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv 
     return (FLOATING_DTYPES & dtype_bit(dtype)) != 0;
 }
 
+/* Whether cuDNN has a plan for a problem whose tensors all have one dtype. */
 bool has_plan(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *conv, size_t *bytes)
 {
-    return library_conv(queue, args, conv) && stni_cudnn_workspace(queue, conv, bytes) == STN_OK;
+    return args.problem.weight_dtype == args.problem.dtype && library_conv(queue, args, conv) &&
+           stni_cudnn_workspace(queue, conv, bytes) == STN_OK;
 }
 
-/* Gradients of 16-bit weights, for which cuDNN hardly has plans that give f32 from factors of 16 bits: it is given f32
- * copies of these, a span of samples after the other. */
+/* Gradients of 16-bit weights in f32: the engine that cuDNN has for these is six times slower than one of f32, so that
+ * it is given f32 copies of the factors, a span of samples after the other. */
 enum { MOST_BYTES = 256 << 20 /* of copies */ };
 
 struct spans {

@@ -96,13 +96,16 @@ static int64_t row_work(const struct solver *s)
     return s->kind == STNI_CONV_GRAD_INPUT ? work / s->conv->window[0].stride : work;
 }
 
-/* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image where they are few. */
+/* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image where they are few. Libraries
+ * of devices are many times slower where images have steps between them, or pads on one side. */
 static int choose_windowed(const struct solver *s)
 {
     enum { CHEAP = 1000 * 1000 }; /* multiplications: about 10 us */
     int64_t rows = stni_range_length(s->plan.own_target[0]) - stni_range_length(s->plan.interior[0]);
     if (!stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]))
         return 1;
+    if (!s->call->context->device->is_cpu)
+        return 0;
     if (rows == 0 || s->images.n == 1)
         return rows != 0;
     return rows * row_work(s) > CHEAP;

@@ -119,7 +119,18 @@ static int is_double(const struct maker *m)
     return m->conv->problem.dtype == STN_DTYPE_F64;
 }
 
-static stn_status make_convolution(struct maker *m, const int64_t *unread)
+/* The upper pad of dim d that cuDNN is told: of those that give as many elements of y, which differ by less than a
+ * stride, the lower pad where it is one of them. Of f32 and f64 there is but one engine for pads that differ, and it is
+ * thirty times slower than others. Else the least that is not below zero, if there is one. */
+static int64_t upper_pad(const struct stni_conv_problem *p, int d)
+{
+    const int64_t low = p->pad_low[d], least = p->pad_high[d], most = least + p->stride[d] - 1;
+    if (low >= least && low <= most)
+        return low;
+    return least >= 0 ? least : most < 0 ? most : 0;
+}
+
+static stn_status make_convolution(struct maker *m, const int64_t *high_pads)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
     const cudnnDataType_t type = is_double(m) ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
@@ -128,7 +139,7 @@ static stn_status make_convolution(struct maker *m, const int64_t *unread)
     int64_t low[SPATIAL], high[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
     for (int d = 0; d < n; d++) {
         low[d] = along(p, p->pad_low, d, 0);
-        high[d] = along(p, p->pad_high, d, 0) + along(p, unread, d, 0);
+        high[d] = along(p, high_pads, d, 0);
         stride[d] = along(p, p->stride, d, 1);
         dilation[d] = along(p, p->dilation, d, 1);
     }
@@ -282,9 +293,13 @@ static stn_status describe(struct maker *m)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
     const int64_t none[SPATIAL] = {0};
-    int64_t unread[SPATIAL] = {0};
+    int64_t unread[SPATIAL] = {0}, high[SPATIAL] = {0};
     for (int d = 0; d < p->dims; d++) {
-        unread[d] = p->pad_high[d] < 0 ? -p->pad_high[d] : 0;
+        high[d] = upper_pad(p, d);
+        if (high[d] < 0) {
+            unread[d] = -high[d];
+            high[d] = 0;
+        }
         if (p->pad_low[d] < 0 || (unread[d] > 0 && p->kind == STNI_CONV_GRAD_INPUT) || unread[d] >= p->in[d])
             return STN_ERR_UNSUPPORTED;
     }
@@ -293,7 +308,7 @@ static stn_status describe(struct maker *m)
     STNI_TRY(make_image(m, X, STNI_CUDNN_X, p->c, p->in, unread, m->conv->x_step));
     STNI_TRY(make_image(m, Y, STNI_CUDNN_Y, p->o, p->out, none, m->conv->y_step));
     STNI_TRY(make_weight(m));
-    STNI_TRY(make_convolution(m, unread));
+    STNI_TRY(make_convolution(m, high));
     return make_graph(m);
 }
 

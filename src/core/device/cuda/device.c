@@ -59,9 +59,7 @@ static stn_status leave(void *impl, int before, cudaError_t error)
     return status_of(error);
 }
 
-/* Memory may be asked for and given back, and another step thrown away, while a queue of this thread records: that is
- * no work of a stream, but the runtime wants to be told so. */
-static enum cudaStreamCaptureMode permit_in_capture(enum cudaStreamCaptureMode mode)
+enum cudaStreamCaptureMode stni_cuda_permit_in_capture(enum cudaStreamCaptureMode mode)
 {
     cudaThreadExchangeStreamCaptureMode(&mode);
     return mode;
@@ -70,9 +68,9 @@ static enum cudaStreamCaptureMode permit_in_capture(enum cudaStreamCaptureMode m
 static stn_status allocate(void *impl, size_t bytes, void **out)
 {
     const int before = enter(impl);
-    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t error = cudaMalloc(out, bytes);
-    permit_in_capture(mode);
+    stni_cuda_permit_in_capture(mode);
     return leave(impl, before, error);
 }
 
@@ -80,9 +78,9 @@ static void deallocate(void *impl, void *pointer, size_t bytes)
 {
     (void)bytes;
     const int before = enter(impl);
-    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t error = cudaFree(pointer);
-    permit_in_capture(mode);
+    stni_cuda_permit_in_capture(mode);
     leave(impl, before, error);
 }
 
@@ -131,10 +129,10 @@ static cudaError_t ask_for_all(struct device *device, const stn_device_allocator
 static stn_status allocate_from(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes, void **out)
 {
     const int before = enter(impl);
-    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     *out = NULL;
     const cudaError_t error = queue ? ask(impl, allocator, queue, bytes, out) : ask_for_all(impl, allocator, bytes, out);
-    permit_in_capture(mode);
+    stni_cuda_permit_in_capture(mode);
     return leave(impl, before, error);
 }
 
@@ -142,11 +140,11 @@ static void deallocate_to(void *impl, const stn_device_allocator *allocator, voi
 {
     cudaStream_t stream = queue;
     const int before = enter(impl);
-    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     if (!queue)
         memory_stream(impl, &stream);
     give(impl, allocator, stream, pointer, bytes);
-    permit_in_capture(mode);
+    stni_cuda_permit_in_capture(mode);
     leave(impl, before, cudaSuccess);
 }
 
@@ -316,9 +314,9 @@ static stn_status copy(void *impl, void *queue, void *dst, const void *src, size
 static stn_status host_allocate(void *impl, size_t bytes, void **out)
 {
     const int before = enter(impl);
-    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t error = cudaHostAlloc(out, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
-    permit_in_capture(mode);
+    stni_cuda_permit_in_capture(mode);
     return leave(impl, before, error);
 }
 
@@ -326,9 +324,9 @@ static void host_deallocate(void *impl, void *pointer, size_t bytes)
 {
     (void)bytes;
     const int before = enter(impl);
-    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t error = cudaFreeHost(pointer);
-    permit_in_capture(mode);
+    stni_cuda_permit_in_capture(mode);
     leave(impl, before, error);
 }
 
@@ -372,9 +370,9 @@ static stn_status graph_launch(void *impl, void *graph, void *queue)
 static void graph_destroy(void *impl, void *graph)
 {
     const int before = enter(impl);
-    const enum cudaStreamCaptureMode mode = permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t error = cudaGraphExecDestroy(graph);
-    permit_in_capture(mode);
+    stni_cuda_permit_in_capture(mode);
     leave(impl, before, error);
 }
 

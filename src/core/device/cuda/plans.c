@@ -51,6 +51,24 @@ static void destroy(struct stni_cuda_opened *opened)
     free(opened);
 }
 
+/* The context may be recording a step: what is opened and made then is no part of it. */
+
+static int open_now(struct stni_cuda_opened *opened)
+{
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const int is_open = opened->planner->open(opened);
+    stni_cuda_permit_in_capture(mode);
+    return is_open;
+}
+
+static stn_status make_now(struct stni_cuda_opened *opened, struct stni_cuda_plan *plan)
+{
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const stn_status status = opened->planner->make(plan);
+    stni_cuda_permit_in_capture(mode);
+    return status;
+}
+
 /* The context's, NULL where it does without. That a library is not there is remembered. */
 static struct stni_cuda_opened *open_library(stn_queue *queue, const struct stni_cuda_planner *planner)
 {
@@ -63,7 +81,7 @@ static struct stni_cuda_opened *open_library(stn_queue *queue, const struct stni
             return NULL;
         (*kept)->planner = planner;
         (*kept)->destroy = destroy;
-        (*kept)->is_open = planner->open(*kept);
+        (*kept)->is_open = open_now(*kept);
     }
     return (*kept)->is_open ? *kept : NULL;
 }
@@ -104,7 +122,7 @@ stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *p
         memcpy(plan + 1, problem, planner->problem_bytes);
         plan->state = opened;
         plan->refused = stni_cuda_host()->queue_without(queue, planner->name, STN_LIBRARY_QUESTION) ||
-                        planner->make(plan) != STN_OK;
+                        make_now(opened, plan) != STN_OK;
         add(&opened->plans, plan, planner->problem_bytes);
     }
     *out = plan;
