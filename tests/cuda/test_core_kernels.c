@@ -130,6 +130,93 @@ static void transposes_are_the_cpus(void)
     stn_context_destroy(&context);
 }
 
+/* A box of `shape` whose dims lie in memory in `order`, slowest first, each with so many elements of `space` behind it,
+ * from element `offset` of its memory on. */
+static struct area area_of(stn_context *context, int ndim, const int64_t *shape, const int *order, const int64_t *space,
+                           int64_t offset, int64_t size)
+{
+    struct area area = {.host_box = {.ndim = ndim}};
+    int64_t stride = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        area.host_box.shape[order[i]] = shape[order[i]];
+        area.host_box.strides[order[i]] = stride;
+        stride = stride * shape[order[i]] + space[i];
+    }
+    area.bytes = (size_t)((stride + offset) * size);
+    area.host = malloc(area.bytes);
+    for (size_t i = 0; i < area.bytes; i++)
+        area.host[i] = (unsigned char)draw(256);
+    upload(context, &area);
+    area.device_box = area.host_box;
+    area.host_box.data = area.host + offset * size;
+    area.device_box.data = (char *)area.device + offset * size;
+    return area;
+}
+
+static int64_t wrong_between(stn_context *context, struct area *dst, struct area *src, int64_t size)
+{
+    CHECK_STATUS(stni_box_copy(context->queue, &dst->device_box, &src->device_box, (size_t)size), STN_OK);
+    stni_box_copy_now(STNI_ISA_BASE, &dst->host_box, &src->host_box, (size_t)size);
+    int64_t wrong = differing_bytes(context, dst);
+    area_free(context, dst);
+    area_free(context, src);
+    return wrong;
+}
+
+/* Rows and columns that are whole packs of 16 bytes, fewer and more than a tile has, with and without gaps; where one
+ * address, one stride or one length is no multiple of 16 bytes, packs do not serve. */
+static void transposes_of_packs_are_the_cpus(void)
+{
+    enum { NOTHING, ADDRESS, STRIDE, LENGTH, BREAKS };
+    static const int down[] = {0, 1, 2}, turned[] = {0, 2, 1};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    for (int round = 0; round < 100; round++) {
+        const int64_t size = (int64_t)1 << round % 5, pack = 16 / size, least = (16 + pack - 1) / pack;
+        const int what = round / 5 % BREAKS, side = (int)draw(2);
+        int64_t shape[] = {1 + draw(3), pack * (least + draw(280 / pack)), pack * (least + draw(280 / pack))};
+        int64_t space[2][3], offset[2];
+        for (int i = 0; i < 2; i++) {
+            offset[i] = pack * draw(3) + (what == ADDRESS && side == i);
+            for (int d = 0; d < 3; d++)
+                space[i][d] = pack * draw(2) + (what == STRIDE && side == i && d == 1 + round % 2);
+        }
+        shape[1 + side] += what == LENGTH;
+        struct area dst = area_of(context, 3, shape, down, space[0], offset[0], size);
+        struct area src = area_of(context, 3, shape, turned, space[1], offset[1], size);
+        CHECK_I64(wrong_between(context, &dst, &src, size), 0);
+    }
+    stn_context_destroy(&context);
+}
+
+/* Rows that are dense on both sides, shorter and longer than what is copied in packs, at addresses that allow packs on
+ * both sides, on one or on none. */
+static void rows_of_any_length_are_the_cpus(void)
+{
+    static const int order[] = {0, 1, 2};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    for (int round = 0; round < 200; round++) {
+        const int64_t size = (int64_t)1 << round % 5, pack = 16 / size, near = (round / 5 % 2 ? 64 : 16) / size;
+        const int64_t more = draw(round % 3 ? 3 * pack : 40 * pack);
+        const int64_t length = round % 11 == 0 ? 4096 * pack + draw(9) : near - 1 + more;
+        const int64_t shape[] = {1 + draw(3), 1 + draw(9), length > 0 ? length : 1};
+        int64_t space[2][3], offset[2];
+        for (int i = 0; i < 2; i++) {
+            offset[i] = draw(3) ? draw(2 * pack) : 0;
+            space[i][0] = draw(5);
+            space[i][1] = draw(3);
+            space[i][2] = draw(2) ? 2 * pack - shape[2] % pack : draw(2 * pack);
+        }
+        struct area dst = area_of(context, 3, shape, order, space[0], offset[0], size);
+        struct area src = area_of(context, 3, shape, order, space[1], offset[1], size);
+        CHECK_I64(wrong_between(context, &dst, &src, size), 0);
+    }
+    stn_context_destroy(&context);
+}
+
 /* Lists of every length from none to more than one launch takes, of boxes large and small, empty and transposed. */
 static void lists_of_copies_are_the_cpus(void)
 {
@@ -239,6 +326,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"copies_of_every_size_are_the_cpus", copies_of_every_size_are_the_cpus},
         {"transposes_are_the_cpus", transposes_are_the_cpus},
+        {"transposes_of_packs_are_the_cpus", transposes_of_packs_are_the_cpus},
+        {"rows_of_any_length_are_the_cpus", rows_of_any_length_are_the_cpus},
         {"lists_of_copies_are_the_cpus", lists_of_copies_are_the_cpus},
         {"fills_write_their_element_and_nothing_else", fills_write_their_element_and_nothing_else},
         {"reductions_of_every_dtype_and_op_are_the_cpus", reductions_of_every_dtype_and_op_are_the_cpus},

@@ -1,21 +1,22 @@
 /* Strided copies of boxes, one or many at a time, and filling, on a CUDA device.
  *
  * As on the CPU (box.c), the dims are sorted by the destination's strides and merged, so that neighbouring threads write neighbouring elements.
- * Where the innermost run is dense in both boxes it is copied in the widest units that sizes, strides and addresses allow. Where another
- * dim is dense in the source the two are transposed through tiles of shared memory, so that both sides are touched in whole lines.
+ * Where the innermost run is dense in both boxes it is copied in the widest units that sizes, strides and addresses allow;
+ * where these are less than packs, long rows are copied as box_rows.cuh says. Where another dim is dense in the source the two
+ * are transposed (box_transpose.cuh).
  *
- * A list of copies is one grid, whose blocks are dealt to the copies in their order; those that are transposed, or larger than 32-bit indices
- * reach, have grids of their own. */
+ * A list of copies is one grid, whose blocks are dealt to the copies in their order. Grids of their own have those that are
+ * transposed, those that are larger than 32-bit indices reach, and large ones that box_rows.cuh serves. */
+#include "core/box/box_rows.cuh"
+#include "core/box/box_sides.cuh"
+#include "core/box/box_transpose.cuh"
 #include "core/device/cuda/dispatch.cuh"
-#include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 
 namespace {
 
-enum { THREADS = 256, PER_THREAD = 4, UNITS = THREADS * PER_THREAD, MOST_BLOCKS = 1 << 30, TILE = 32, TILE_ROWS = 8, SHORT_DIM = 16 };
-
-enum { DST, SRC, SIDES };
-typedef operands<SIDES> sides;
+enum { THREADS = 256, PER_THREAD = 4, UNITS = THREADS * PER_THREAD, MOST_BLOCKS = 1 << 30 };
+enum { LARGE_PIECE = 1 << 20 /* bytes */ };
 
 /* A thread copies PER_THREAD units: all are read before one is written. Strides in units. */
 template <class W, class I> __global__ void __launch_bounds__(THREADS)
@@ -36,31 +37,6 @@ copy_units(const __grid_constant__ sides s, W *__restrict__ dst, const W *__rest
     for (int k = 0; k < PER_THREAD; k++)
         if (first + k * THREADS < s.count)
             dst[to[k]] = value[k];
-}
-
-/* dst[r, c] = src[r, c] for planes whose columns are dense in dst and whose rows are dense in src. */
-struct planes {
-    sides outer; /* the planes */
-    int64_t rows, cols, dst_row, src_col;
-    int64_t tiles_down, tiles_across;
-};
-
-template <class W> __global__ void __launch_bounds__(TILE *TILE_ROWS)
-transpose_tiles(const __grid_constant__ planes p, W *__restrict__ dst, const W *__restrict__ src)
-{
-    STNI_SHARED(W, tile, TILE * (TILE + 1));
-    const int64_t b = blockIdx.x, down = b / p.tiles_across % p.tiles_down;
-    const int64_t row = down * TILE, col = b % p.tiles_across * TILE;
-    int64_t at[SIDES];
-    offsets_of(p.outer, b / p.tiles_across / p.tiles_down, at);
-    const int across = (int)threadIdx.x;
-    for (int k = (int)threadIdx.y; k < TILE; k += TILE_ROWS)
-        if (col + k < p.cols && row + across < p.rows)
-            tile[k * (TILE + 1) + across] = src[at[SRC] + (col + k) * p.src_col + row + across];
-    __syncthreads();
-    for (int k = (int)threadIdx.y; k < TILE; k += TILE_ROWS)
-        if (row + k < p.rows && col + across < p.cols)
-            dst[at[DST] + (row + k) * p.dst_row + col + across] = tile[across * (TILE + 1) + k];
 }
 
 /* The dims of a copy by falling strides of the destination, merged; strides in bytes. */
@@ -112,37 +88,6 @@ sides in_units(const sides &bytes, int64_t element, int64_t unit)
     return s;
 }
 
-/* Which dim of the source is dense, where that is not the innermost one of the destination, which is dense there, and both are long; else -1. */
-int transposed_dim(const sides &s)
-{
-    const int last = s.ndim - 1;
-    if (last < 1 || s.stride[DST][last] != 1 || s.shape[last] < SHORT_DIM)
-        return -1;
-    for (int d = 0; d < last; d++)
-        if (s.stride[SRC][d] == 1 && s.shape[d] >= SHORT_DIM)
-            return d;
-    return -1;
-}
-
-template <class W> void launch_transpose(const sides &s, int row_dim, W *dst, const W *src, cudaStream_t stream)
-{
-    const int col_dim = s.ndim - 1;
-    planes p;
-    p.outer = no_dims<SIDES>();
-    for (int d = 0; d < col_dim; d++)
-        if (d != row_dim)
-            add_dim(p.outer, s.shape[d], {s.stride[DST][d], s.stride[SRC][d]});
-    end_dims(p.outer);
-    p.rows = s.shape[row_dim];
-    p.cols = s.shape[col_dim];
-    p.dst_row = s.stride[DST][row_dim];
-    p.src_col = s.stride[SRC][col_dim];
-    p.tiles_down = (p.rows + TILE - 1) / TILE;
-    p.tiles_across = (p.cols + TILE - 1) / TILE;
-    const unsigned blocks = blocks_for(p.outer.count * p.tiles_down * p.tiles_across, 1);
-    STNI_LAUNCH(transpose_tiles<W>, blocks, dim3(TILE, TILE_ROWS), stream, p, dst, src);
-}
-
 template <class W> void launch_in(const copy &c, const sides &s, cudaStream_t stream)
 {
     W *dst = static_cast<W *>(c.dst);
@@ -150,8 +95,12 @@ template <class W> void launch_in(const copy &c, const sides &s, cudaStream_t st
     const int row_dim = transposed_dim(s);
     const unsigned blocks = blocks_for(s.count, UNITS);
     if (row_dim >= 0)
-        launch_transpose(s, row_dim, dst, src, stream);
-    else if (is_small(s))
+        return launch_transpose(s, row_dim, dst, src, stream);
+    if constexpr (sizeof(W) < sizeof(unit16)) {
+        if (is_of_rows(s, sizeof(W), dst))
+            return launch_rows(s, dst, src, stream);
+    }
+    if (is_small(s))
         STNI_LAUNCH((copy_units<W, uint32_t>), blocks, THREADS, stream, s, dst, src);
     else
         STNI_LAUNCH((copy_units<W, int64_t>), blocks, THREADS, stream, s, dst, src);
@@ -250,13 +199,19 @@ copy copy_at(const stn_box_copies_args &a, int i, int dim)
     return c;
 }
 
-/* Whether it was added: not what is transposed, nor what is too large. */
+/* Whether a copy of a list is worth a grid of its own, in which its rows are copied in packs. */
+bool are_large_rows(const copy &c, const sides &s, int64_t unit)
+{
+    return s.count * unit >= LARGE_PIECE && is_of_rows(s, unit, c.dst);
+}
+
+/* Whether it was added: not what is transposed, nor what is too large, nor large rows. */
 bool add_piece(list &l, int &n_dims, const copy &c)
 {
     const int64_t unit = unit_of(c);
     const sides s = in_units(c.bytes, c.element, unit);
     const unsigned begin = l.begin[l.n], blocks = blocks_for(s.count, UNITS);
-    if (!is_small(s) || transposed_dim(s) >= 0 || begin + blocks > MOST_BLOCKS)
+    if (!is_small(s) || transposed_dim(s) >= 0 || are_large_rows(c, s, unit) || begin + blocks > MOST_BLOCKS)
         return false;
     l.copies[l.n++] = {c.dst, c.src, (uint32_t)s.count, (uint16_t)n_dims, (uint8_t)s.ndim, (uint8_t)unit};
     l.begin[l.n] = begin + blocks;
