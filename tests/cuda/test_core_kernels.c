@@ -130,8 +130,8 @@ static void transposes_are_the_cpus(void)
     stn_context_destroy(&context);
 }
 
-/* A box of `shape` whose dims lie in memory in `order`, slowest first, each with so many elements of `space` behind it,
- * from element `offset` of its memory on. */
+/* A box of `shape` whose dims lie in memory in `order`, slowest first, each with so many elements of `space` behind
+ * it, from element `offset` of its memory on. */
 static struct area area_of(stn_context *context, int ndim, const int64_t *shape, const int *order, const int64_t *space,
                            int64_t offset, int64_t size)
 {

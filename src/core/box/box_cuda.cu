@@ -1,12 +1,12 @@
 /* Strided copies of boxes, one or many at a time, and filling, on a CUDA device.
  *
- * As on the CPU (box.c), the dims are sorted by the destination's strides and merged, so that neighbouring threads write neighbouring elements.
- * Where the innermost run is dense in both boxes it is copied in the widest units that sizes, strides and addresses allow;
- * where these are less than packs, long rows are copied as box_rows.cuh says. Where another dim is dense in the source the two
- * are transposed (box_transpose.cuh).
+ * As on the CPU (box.c), the dims are sorted by the destination's strides and merged, so that neighbouring threads
+ * write neighbouring elements. Where the innermost run is dense in both boxes it is copied in the widest units that
+ * sizes, strides and addresses allow; where these are less than packs, long rows are copied as box_rows.cuh says.
+ * Where another dim is dense in the source the two are transposed (box_transpose.cuh).
  *
- * A list of copies is one grid, whose blocks are dealt to the copies in their order. Grids of their own have those that are
- * transposed, those that are larger than 32-bit indices reach, and large ones that box_rows.cuh serves. */
+ * A list of copies is one grid, whose blocks are dealt to the copies in their order. Grids of their own have those
+ * that are transposed, those that are larger than 32-bit indices reach, and large ones that box_rows.cuh serves. */
 #include "core/box/box_rows.cuh"
 #include "core/box/box_sides.cuh"
 #include "core/box/box_transpose.cuh"

@@ -1,9 +1,9 @@
-/* Copies of rows that are dense on both sides, but not whole packs of 16 bytes, or not at addresses that allow packs on both
- * sides.
+/* Copies of rows that are dense on both sides, but not whole packs of 16 bytes, or not at addresses that allow
+ * packs on both sides.
  *
- * The destination's rows are cut at multiples of 16 bytes. A thread writes whole packs at once, and what is cut off at a
- * row's ends unit by unit. It reads a pack at once where the source's address allows that too, else unit by unit:
- * neighbouring threads read the same lines, which come from the cache then. */
+ * The destination's rows are cut at multiples of 16 bytes. A thread writes whole packs at once, and what is cut off
+ * at a row's ends unit by unit. It reads a pack at once where the source's address allows that too, else unit by
+ * unit: neighbouring threads read the same lines, which come from the cache then. */
 #ifndef STNI_CORE_BOX_BOX_ROWS_CUH
 #define STNI_CORE_BOX_BOX_ROWS_CUH
 
@@ -27,8 +27,8 @@ struct rows {
     divider packs;   /* of a row: as many as one has that is cut badly */
 };
 
-/* Units `low` to `high` of a pack of the destination, none where they are equal; `at`: where unit 0 would be, which in a row's
- * first pack may be before the row. */
+/* Units `low` to `high` of a pack of the destination, none where they are equal; `at`: where unit 0 would be, which
+ * in a row's first pack may be before the row. */
 struct row_pack {
     int64_t at[SIDES];
     int low, high;

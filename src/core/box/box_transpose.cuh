@@ -2,9 +2,9 @@
  *
  *     dst[r, c] = src[r, c], the columns of a row dense in dst, the rows of a column dense in src.
  *
- * Where all rows and columns begin at multiples of 16 bytes and are whole packs of them, threads read packs of elements of a
- * column and write packs of elements of a row. Elements of fewer than 4 bytes are joined to words of 4 on the way: neighbours
- * of a row, as the destination wants them. Else an element is moved at a time. */
+ * Where all rows and columns begin at multiples of 16 bytes and are whole packs of them, threads read packs of
+ * elements of a column and write packs of elements of a row. Elements of fewer than 4 bytes are joined to words of
+ * 4 on the way: neighbours of a row, as the destination wants them. Else an element is moved at a time. */
 #ifndef STNI_CORE_BOX_BOX_TRANSPOSE_CUH
 #define STNI_CORE_BOX_BOX_TRANSPOSE_CUH
 
@@ -48,8 +48,9 @@ template <> struct tile_word<uint16_t> {
     typedef uint32_t type;
 };
 
-/* The tile of packs. A group is PACK rows of JOINED columns, which becomes PACK words, one for each row; a line is a row's
- * words. Behind the lines of a group 16 bytes are left free, so that neighbouring groups of rows begin in other banks. */
+/* The tile of packs. A group is PACK rows of JOINED columns, which becomes PACK words, one for each row; a line is
+ * a row's words. Behind the lines of a group 16 bytes are left free, so that neighbouring groups of rows begin in
+ * other banks. */
 template <class W> struct pack_tile {
     typedef typename tile_word<W>::type word;
     enum {
