@@ -7,6 +7,7 @@
  * strides and dtypes, is one kernel for each compute type, in which the row is a branch that all threads take alike. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/index.cuh"
+#include "core/device/cuda/packs.cuh"
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
 #include "ops/elementwise/kernels/pointwise_cuda.h"
@@ -53,11 +54,16 @@ template <class S> STNI_DEVICE typename computed<S>::type same_of(const dense_op
     return operand.data && !operand.step ? load(operand.data[0]) : operand.number;
 }
 
-/* An element of pack i, of an operand that may be no run. */
-template <class S> STNI_DEVICE typename computed<S>::type element_of(const dense_operand<S> &operand, const pack<S> &read, int k,
-                                                                     typename computed<S>::type same)
+/* The elements of a pack that was read of an operand, which may be no run. All threads take the same branch. */
+template <class S> STNI_DEVICE void elements_of(const dense_operand<S> &operand, const pack<S> &read,
+                                                typename computed<S>::type same,
+                                                typename computed<S>::type (&values)[pack<S>::SIZE])
 {
-    return operand.step ? load(read.v[k]) : same;
+    if (operand.step)
+        return load_pack(read, values);
+    STNI_UNROLL
+    for (int k = 0; k < pack<S>::SIZE; k++)
+        values[k] = same;
 }
 
 /* A thread reads its packs before it writes one; what is left over is an element each for the first threads. */
@@ -79,12 +85,16 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) dense(cons
     STNI_UNROLL
     for (int u = 0; u < PACKS; u++) {
         const uint32_t i = first + u * THREADS;
-        pack<S> out;
         if (i < packs) {
+            T x[SIZE], y[SIZE], z[SIZE], value[SIZE];
+            elements_of(g.in[0], in[u][0], same[0], x);
+            elements_of(g.in[1], in[u][1], same[1], y);
+            elements_of(g.in[2], in[u][2], same[2], z);
             STNI_UNROLL
             for (int k = 0; k < SIZE; k++)
-                store(out.v[k], row_value<OP, T>({element_of(g.in[0], in[u][0], k, same[0]), element_of(g.in[1], in[u][1], k, same[1]),
-                                                  element_of(g.in[2], in[u][2], k, same[2]), g.a, g.b, g.c}));
+                value[k] = row_value<OP, T>({x[k], y[k], z[k], g.a, g.b, g.c});
+            pack<S> out;
+            store_pack(out, value);
             reinterpret_cast<pack<S> *>(g.out)[i] = out;
         }
     }
