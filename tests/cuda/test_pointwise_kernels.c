@@ -8,6 +8,7 @@
 #include <shardtensor/shardtensor.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 5000 };
@@ -129,6 +130,60 @@ static void kernels_of_runs_agree_with_the_cpu(void)
     stn_context_destroy(&cuda);
 }
 
+enum { EVERY_BF16 = 1 << 16 };
+
+/* Gelu of every element of bf16, from a dense run or from every other element of a longer one. */
+static void gelu_of_every_bf16(stn_context *context, int strided, uint16_t *result)
+{
+    static uint16_t x[2 * EVERY_BF16];
+    const int64_t n = strided ? 2 * EVERY_BF16 : EVERY_BF16;
+    const stn_spec *spec;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (uint16_t)(strided ? i / 2 : i);
+    if (!CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_BF16, 1, &n, NULL, &spec), STN_OK))
+        return;
+    stn_scope_begin(context);
+    stn_tensor *in = stn_from_host(context, spec, x);
+    stn_tensor *out = stn_gelu(strided ? stn_slice(in, 0, 0, n, 2) : in, STN_GELU_ERF);
+    CHECK_STATUS(stn_to_host(out, result, EVERY_BF16 * sizeof *result), STN_OK);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_spec_release(&spec);
+}
+
+static int is_nan_bf16(uint16_t bits)
+{
+    return (bits & 0x7fff) > 0x7f80;
+}
+
+/* Of one sign, so that patterns count units in the last place. */
+static int are_neighbours(uint16_t a, uint16_t b)
+{
+    return is_nan_bf16(a) && is_nan_bf16(b) ? 1 : (a ^ b) < 0x8000 && abs((int)a - (int)b) <= 1;
+}
+
+static void gelu_of_every_bf16_is_the_cpus_within_a_unit(void)
+{
+    static uint16_t by_cpu[EVERY_BF16], by_cuda[EVERY_BF16], strided[EVERY_BF16];
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"});
+    stn_context *cuda = both_open((stn_context_options){.device = "cuda"});
+    int64_t far = 0, different = 0, by_layout = 0;
+    if (!cpu || !cuda)
+        return;
+    gelu_of_every_bf16(cpu, 0, by_cpu);
+    gelu_of_every_bf16(cuda, 0, by_cuda);
+    gelu_of_every_bf16(cuda, 1, strided);
+    for (int i = 0; i < EVERY_BF16; i++) {
+        far += !are_neighbours(by_cpu[i], by_cuda[i]);
+        different += by_cpu[i] != by_cuda[i] && !is_nan_bf16(by_cpu[i]);
+        by_layout += by_cuda[i] != strided[i] && !(is_nan_bf16(by_cuda[i]) && is_nan_bf16(strided[i]));
+    }
+    CHECK_I64(far, 0);
+    CHECK(different < EVERY_BF16 / 1000);
+    CHECK_I64(by_layout, 0);
+    stn_context_destroy(&cpu);
+    stn_context_destroy(&cuda);
+}
+
 static void integers_divided_by_zero_are_reported(void)
 {
     const int64_t n = 3, x[] = {7, 5, -9}, y[] = {2, 0, 3};
@@ -151,7 +206,10 @@ static void integers_divided_by_zero_are_reported(void)
 
 int main(int argc, char **argv)
 {
-    static const struct test_case cases[] = {{"kernels_of_runs_agree_with_the_cpu", kernels_of_runs_agree_with_the_cpu},
-                                             {"integers_divided_by_zero_are_reported", integers_divided_by_zero_are_reported}};
+    static const struct test_case cases[] = {
+        {"kernels_of_runs_agree_with_the_cpu", kernels_of_runs_agree_with_the_cpu},
+        {"gelu_of_every_bf16_is_the_cpus_within_a_unit", gelu_of_every_bf16_is_the_cpus_within_a_unit},
+        {"integers_divided_by_zero_are_reported", integers_divided_by_zero_are_reported},
+    };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -1,5 +1,5 @@
-/* All elements of a pack at once, in what they are computed, and back. 16-bit floats are taken from words of two and joined to
- * them, which takes an instruction an element and one for two. */
+/* All elements of a pack at once, in what they are computed, and back. 16-bit floats are taken from words of two
+ * and joined to them, which takes an instruction an element and one for two. */
 #ifndef STNI_CORE_DEVICE_CUDA_PACKS_CUH
 #define STNI_CORE_DEVICE_CUDA_PACKS_CUH
 

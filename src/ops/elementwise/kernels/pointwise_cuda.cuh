@@ -54,6 +54,12 @@ template <class S> STNI_DEVICE typename computed<S>::type same_of(const dense_op
     return operand.data && !operand.step ? load(operand.data[0]) : operand.number;
 }
 
+template <class S> STNI_DEVICE typename computed<S>::type element_at(const dense_operand<S> &operand, uint32_t i,
+                                                                     typename computed<S>::type same)
+{
+    return operand.step ? load(operand.data[i]) : same;
+}
+
 /* The elements of a pack that was read of an operand, which may be no run. All threads take the same branch. */
 template <class S> STNI_DEVICE void elements_of(const dense_operand<S> &operand, const pack<S> &read,
                                                 typename computed<S>::type same,
@@ -92,16 +98,17 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) dense(cons
             elements_of(g.in[2], in[u][2], same[2], z);
             STNI_UNROLL
             for (int k = 0; k < SIZE; k++)
-                value[k] = row_value<OP, T>({x[k], y[k], z[k], g.a, g.b, g.c});
+                value[k] = row_value_in<OP, S, T>({x[k], y[k], z[k], g.a, g.b, g.c});
             pack<S> out;
             store_pack(out, value);
             reinterpret_cast<pack<S> *>(g.out)[i] = out;
         }
     }
     const uint32_t left = packs * SIZE + first;
-    if (left < g.n && first < SIZE)
-        store(g.out[left], row_value<OP, T>({g.in[0].step ? load(g.in[0].data[left]) : same[0], g.in[1].step ? load(g.in[1].data[left]) : same[1],
-                                             g.in[2].step ? load(g.in[2].data[left]) : same[2], g.a, g.b, g.c}));
+    if (left < g.n && first < SIZE) {
+        const T x = element_at(g.in[0], left, same[0]), y = element_at(g.in[1], left, same[1]);
+        store(g.out[left], row_value_in<OP, S, T>({x, y, element_at(g.in[2], left, same[2]), g.a, g.b, g.c}));
+    }
 }
 
 template <int OP, class S> void launch_row(const dense_args<S> &g, cudaStream_t stream)
@@ -167,6 +174,7 @@ template <class T> struct any_args {
     T number[MAX_IN];
     part_of<T> a, b, c;
     int op, n_in, number_of_op;
+    int narrow; /* stni_pointwise_is_narrow */
     stn_value_record *values; /* NULL: no divisor must be looked at */
 };
 
@@ -179,6 +187,16 @@ template <class T> STNI_DEVICE T value_of_row(int op, const row_operands<T> &in)
 #undef CASE
     }
     return in.x;
+}
+
+/* Every layout gives the bits that a dense one gives. */
+template <class T> STNI_DEVICE T value_of_any(const any_args<T> &g, const row_operands<T> &in)
+{
+    if constexpr (is_same<T, float>) {
+        if (g.narrow)
+            return gelu_for_bf16(in.x);
+    }
+    return value_of_row<T>(g.op, in);
 }
 
 template <class T> __global__ void any(const __grid_constant__ any_args<T> g)
@@ -198,7 +216,7 @@ template <class T> __global__ void any(const __grid_constant__ any_args<T> g)
         if (g.values && in[1] == 0)
             report_value(g.values, g.number_of_op, STNI_BAD_DIVISOR);
     }
-    write_element(g.data[OUT], g.dtype[OUT], at[OUT], value_of_row<T>(g.op, {in[0], in[1], in[2], g.a, g.b, g.c}));
+    write_element(g.data[OUT], g.dtype[OUT], at[OUT], value_of_any<T>(g, {in[0], in[1], in[2], g.a, g.b, g.c}));
 }
 
 template <class T> void launch_any(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream)
@@ -220,6 +238,7 @@ template <class T> void launch_any(const struct stni_pointwise_args &args, stn_v
     g.c = number_of<T>(args.c);
     g.op = args.op;
     g.n_in = args.n_in;
+    g.narrow = stni_pointwise_is_narrow(&args);
     g.values = args.divides ? values : nullptr;
     g.number_of_op = args.number_of_op;
     STNI_LAUNCH(any<T>, blocks_for(g.space.count, THREADS), THREADS, stream, g);
