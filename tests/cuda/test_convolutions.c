@@ -41,6 +41,13 @@ static stn_tensor *strided(stn_tensor *const *in)
     return stn_conv2d(in[0], in[1], in[2], &attrs);
 }
 
+/* Of an even kernel pads differ: the library is given a copy that has them. */
+static stn_tensor *same(stn_tensor *const *in)
+{
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .same = 1};
+    return stn_conv2d(in[0], in[1], in[2], &attrs);
+}
+
 static stn_tensor *conv3d(stn_tensor *const *in)
 {
     return stn_conv3d(in[0], in[1], in[2], NULL);
@@ -69,6 +76,7 @@ static const struct call {
     {padded, {{4, {1, 3, 9, 8}}, {4, {2, 3, 3, 4}}, {1, {2}}}},
     {grouped, {{4, {2, 4, 9, 10}}, {4, {6, 2, 3, 3}}, {1, {6}}}},
     {strided, {{4, {2, 4, 10, 9}}, {4, {6, 4, 3, 3}}, {1, {6}}}},
+    {same, {{4, {2, 3, 7, 10}}, {4, {4, 3, 4, 3}}, {1, {4}}}},
     {conv3d, {{5, {1, 2, 5, 6, 7}}, {5, {3, 2, 2, 3, 3}}, {1, {3}}}},
     {transposed, {{4, {2, 3, 6, 5}}, {4, {3, 4, 3, 3}}, {1, {4}}}},
 };

@@ -8,12 +8,13 @@
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
+#include "ops/conv/conv_frame.cuh"
 #include "ops/conv/conv_kernel.h"
 #include "ops/cuda/cudnn.h"
 
 namespace {
 
-enum { THREADS = 128, DIMS = STNI_CONV_MAX_DIMS };
+enum { THREADS = 128 };
 
 /* Dims that a problem lacks have one element, and one tap that stands still. */
 struct convolution {
@@ -48,15 +49,6 @@ convolution convolution_of(const stni_conv_args &args)
     v.y_step = args.data.y_step;
     v.accumulate = args.data.accumulate;
     return v;
-}
-
-/* Place along each dim of an index into dims of these sizes. */
-STNI_DEVICE void places_of(int64_t index, const int64_t (&size)[DIMS], int64_t (&at)[DIMS])
-{
-    for (int d = DIMS - 1; d >= 0; d--) {
-        at[d] = index % size[d];
-        index /= size[d];
-    }
 }
 
 /* The pixel of x that a tap reads for a pixel of y; -1: one outside, which is 0. */
@@ -223,7 +215,7 @@ bool has_bias(const stni_conv_args &args)
 bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *out)
 {
     const stn_dtype dtype = (stn_dtype)args.problem.dtype;
-    const uint64_t size = dtype == STN_DTYPE_F64 ? 8 : dtype == STN_DTYPE_F32 ? 4 : 2;
+    const uint64_t size = (uint64_t)element_bytes(args.problem.dtype);
     uint64_t bits = CUDNN_ALIGNMENT | (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
     memset(out, 0, sizeof *out);
     out->problem = args.problem;
@@ -322,15 +314,25 @@ bool has_span_plans(stn_queue *queue, const spans &s, size_t *bytes)
     return s.most > 0;
 }
 
+/* Whether cuDNN solves a problem in its frame, and bytes of workspace behind that. To elements of x that the frame lacks
+ * a bias would have to be added too. */
+bool is_served(stn_queue *queue, const stni_conv_args &args, const framed &f, size_t *bytes)
+{
+    stni_cudnn_conv conv;
+    const bool lacks_biased = args.problem.kind == STNI_CONV_GRAD_INPUT && has_bias(args) && exceeds_frame(args.problem);
+    return !lacks_biased && !is_empty(convolution_of(f.args)) &&
+           (has_plan(queue, f.args, &conv, bytes) || has_span_plans(queue, spans_of(f.args), bytes));
+}
+
 size_t workspace_of_solve(stn_queue *queue, const void *given)
 {
-    const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);
-    stni_cudnn_conv conv;
+    stni_conv_args args = *static_cast<const stni_conv_args *>(given);
+    args.workspace = nullptr;
+    const framed f = framed_of(args);
     size_t bytes = 0;
-    if (is_empty(convolution_of(args)))
+    if (!is_served(queue, args, f, &bytes))
         return 0;
-    if (!has_plan(queue, args, &conv, &bytes) && !has_span_plans(queue, spans_of(args), &bytes))
-        return 0;
+    bytes += f.bytes;
     return bytes > 0 ? bytes + WORKSPACE_ALIGNMENT : 0;
 }
 
@@ -413,12 +415,32 @@ bool run_library(stn_queue *queue, stni_conv_args &rest, cudaStream_t stream)
 }
 
 /* What is refused is solved by our own kernel. */
-stn_status run_solve(stn_queue *queue, const void *given)
+void solve(stn_queue *queue, stni_conv_args rest, cudaStream_t stream)
 {
-    stni_conv_args rest = *static_cast<const stni_conv_args *>(given);
-    cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
     if (!run_library(queue, rest, stream))
         launch_solve(rest, stream);
+}
+
+void solve_in_frame(stn_queue *queue, const stni_conv_args &args, const framed &f, cudaStream_t stream)
+{
+    const bool gives_x = args.problem.kind == STNI_CONV_GRAD_INPUT;
+    if (!gives_x)
+        launch_into_frame(args, f, stream);
+    solve(queue, f.args, stream);
+    if (gives_x)
+        launch_out_of_frame(args, f, stream);
+}
+
+stn_status run_solve(stn_queue *queue, const void *given)
+{
+    const stni_conv_args &args = *static_cast<const stni_conv_args *>(given);
+    const framed f = framed_of(args);
+    cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
+    size_t bytes = 0;
+    if (f.bytes > 0 && is_served(queue, args, f, &bytes))
+        solve_in_frame(queue, args, f, stream);
+    else
+        solve(queue, args, stream);
     return stni_cuda_launched(queue);
 }
 

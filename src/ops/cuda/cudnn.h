@@ -13,6 +13,27 @@
 
 STN_BEGIN_DECLS
 
+/* Whether dim d can be told to cuDNN with one pad for both sides: upper pads that differ by less than a stride give as
+ * many elements of y. A problem is refused where a dim cannot. For pads that differ cuDNN has one engine for values of f32 and f64, which is
+ * thirty times slower than others, and one for gradients of their weights that is wrong (seen with 9.19 on an H200). */
+static inline int stni_cudnn_pads_agree(const struct stni_conv_problem *p, int d)
+{
+    return p->pad_low[d] >= 0 && p->pad_high[d] <= p->pad_low[d] && p->pad_low[d] < p->pad_high[d] + p->stride[d];
+}
+
+/* The same problem where x has the pads of such dims as elements. 0: all dims can be told as they are. */
+static inline int stni_cudnn_frame(struct stni_conv_problem *p)
+{
+    int differ = 0;
+    for (int d = 0; d < p->dims; d++)
+        if (!stni_cudnn_pads_agree(p, d)) {
+            p->in[d] += p->pad_low[d] + p->pad_high[d];
+            p->pad_low[d] = p->pad_high[d] = 0;
+            differ = 1;
+        }
+    return differ;
+}
+
 /* A problem of `images` convolutions, as stni_conv_data has them. Compared by its bytes: set whole from {0}. */
 struct stni_cudnn_conv {
     struct stni_conv_problem problem;

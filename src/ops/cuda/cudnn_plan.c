@@ -83,14 +83,14 @@ static stn_status make_tensor(struct maker *m, int part, int64_t name, int32_t d
     return status_of(m->call->finalize(m->part[part]));
 }
 
-/* x or y: channels last, of which the last `unread` elements along each dim stand in memory and are no part of the problem. */
-static stn_status make_image(struct maker *m, int part, int64_t name, int64_t channels, const int64_t *size, const int64_t *unread, int64_t step)
+/* x or y: channels last. */
+static stn_status make_image(struct maker *m, int part, int64_t name, int64_t channels, const int64_t *size, int64_t step)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
     const int n = spatial_dims(p);
     int64_t shape[NDIM] = {p->n * m->conv->images, channels}, strides[NDIM] = {0, 1}, stride = channels;
     for (int d = n - 1; d >= 0; d--) {
-        shape[2 + d] = along(p, size, d, 1) - along(p, unread, d, 0);
+        shape[2 + d] = along(p, size, d, 1);
         strides[2 + d] = stride;
         stride *= along(p, size, d, 1);
     }
@@ -119,27 +119,15 @@ static int is_double(const struct maker *m)
     return m->conv->problem.dtype == STN_DTYPE_F64;
 }
 
-/* The upper pad of dim d that cuDNN is told: of those that give as many elements of y, which differ by less than a
- * stride, the lower pad where it is one of them. Of f32 and f64 there is but one engine for pads that differ, and it is
- * thirty times slower than others. Else the least that is not below zero, if there is one. */
-static int64_t upper_pad(const struct stni_conv_problem *p, int d)
-{
-    const int64_t low = p->pad_low[d], least = p->pad_high[d], most = least + p->stride[d] - 1;
-    if (low >= least && low <= most)
-        return low;
-    return least >= 0 ? least : most < 0 ? most : 0;
-}
-
-static stn_status make_convolution(struct maker *m, const int64_t *high_pads)
+static stn_status make_convolution(struct maker *m)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
     const cudnnDataType_t type = is_double(m) ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const int64_t n = spatial_dims(p);
-    int64_t low[SPATIAL], high[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
+    int64_t pad[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
     for (int d = 0; d < n; d++) {
-        low[d] = along(p, p->pad_low, d, 0);
-        high[d] = along(p, high_pads, d, 0);
+        pad[d] = along(p, p->pad_low, d, 0);
         stride[d] = along(p, p->stride, d, 1);
         dilation[d] = along(p, p->dilation, d, 1);
     }
@@ -148,8 +136,8 @@ static stn_status make_convolution(struct maker *m, const int64_t *high_pads)
     STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type));
     STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode));
     STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &n));
-    STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, n, low));
-    STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, n, high));
+    STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, n, pad));
+    STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, n, pad));
     STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, n, stride));
     STNI_TRY(set(m, *part, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, n, dilation));
     return status_of(m->call->finalize(*part));
@@ -288,27 +276,18 @@ static stn_status choose(struct maker *m, cudnnBackendHeurMode_t mode, struct st
     return status;
 }
 
-/* Elements at the end of x that no tap reads, which cuDNN is not told of; a gradient of x is 0 there and theirs has none. */
 static stn_status describe(struct maker *m)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
-    const int64_t none[SPATIAL] = {0};
-    int64_t unread[SPATIAL] = {0}, high[SPATIAL] = {0};
-    for (int d = 0; d < p->dims; d++) {
-        high[d] = upper_pad(p, d);
-        if (high[d] < 0) {
-            unread[d] = -high[d];
-            high[d] = 0;
-        }
-        if (p->pad_low[d] < 0 || (unread[d] > 0 && p->kind == STNI_CONV_GRAD_INPUT) || unread[d] >= p->in[d])
+    for (int d = 0; d < p->dims; d++)
+        if (!stni_cudnn_pads_agree(p, d))
             return STN_ERR_UNSUPPORTED;
-    }
     if (m->conv->images > 1 && p->n > 1)
         return STN_ERR_UNSUPPORTED;
-    STNI_TRY(make_image(m, X, STNI_CUDNN_X, p->c, p->in, unread, m->conv->x_step));
-    STNI_TRY(make_image(m, Y, STNI_CUDNN_Y, p->o, p->out, none, m->conv->y_step));
+    STNI_TRY(make_image(m, X, STNI_CUDNN_X, p->c, p->in, m->conv->x_step));
+    STNI_TRY(make_image(m, Y, STNI_CUDNN_Y, p->o, p->out, m->conv->y_step));
     STNI_TRY(make_weight(m));
-    STNI_TRY(make_convolution(m, high));
+    STNI_TRY(make_convolution(m));
     return make_graph(m);
 }
 

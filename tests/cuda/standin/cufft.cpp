@@ -8,6 +8,7 @@
 #include "cuda/standin/settings.h"
 #include "cuda/standin/stream.h"
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +22,7 @@ namespace
 {
 
 constexpr std::size_t WORKSPACE = 768, WORKSPACE_ALIGNMENT = 16, TABLE = 64; /* bytes */
+constexpr unsigned char ARRIVED = 0xa5;
 typedef std::complex<double> number;
 
 struct side {
@@ -136,6 +138,16 @@ void transform(const plan &p, void *in, void *out, int direction)
         transform_line(p, lines[static_cast<std::size_t>(line)], roots, out, line);
 }
 
+/* As with the real one, a plan's tables may still be on their way on the legacy stream when it is made. */
+void check_table(const plan &p)
+{
+    const unsigned char *table = static_cast<const unsigned char *>(p.table);
+    if (std::all_of(table, table + TABLE, [](unsigned char byte) { return byte == ARRIVED; }))
+        return;
+    fprintf(stderr, "stand-in: a transform runs before its plan's tables are on the device\n");
+    abort();
+}
+
 bool goes_together(cudaDataType in, cudaDataType out, cudaDataType compute)
 {
     const bool are_wide = is_wide(compute);
@@ -223,6 +235,7 @@ cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, long long int *n, 
         return CUFFT_INVALID_SIZE;
     if (cudaMalloc(&p->table, TABLE) != cudaSuccess)
         return CUFFT_ALLOC_FAILED;
+    standin::stream_of(cudaStreamLegacy)->add_on_memory([table = p->table] { std::memset(table, ARRIVED, TABLE); });
     p->n = *n;
     p->count = count;
     p->in = {in_step, in_line, in_type};
@@ -242,6 +255,7 @@ cufftResult cufftXtExec(cufftHandle handle, void *in, void *out, int direction)
     check_promises(*p, in, out);
     const plan now = *p;
     standin::stream_of(p->stream)->add_on_memory([=] {
+        check_table(now);
         std::memset(now.workspace, 0xff, WORKSPACE);
         transform(now, in, out, direction);
     });

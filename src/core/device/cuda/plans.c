@@ -53,6 +53,12 @@ static void destroy(struct stni_cuda_opened *opened)
 
 /* The context may be recording a step: what is opened and made then is no part of it. */
 
+/* Tables that a library copied to the device may still be on their way, on the stream that no queue waits for. */
+static int tables_arrive(void)
+{
+    return cudaStreamSynchronize(cudaStreamLegacy) == cudaSuccess;
+}
+
 static int open_now(struct stni_cuda_opened *opened)
 {
     const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
@@ -65,8 +71,9 @@ static stn_status make_now(struct stni_cuda_opened *opened, struct stni_cuda_pla
 {
     const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const stn_status status = opened->planner->make(plan);
+    const int is_ready = status != STN_OK || !opened->planner->allocates || tables_arrive();
     stni_cuda_permit_in_capture(mode);
-    return status;
+    return is_ready ? status : STN_ERR_UNSUPPORTED;
 }
 
 /* The context's, NULL where it does without. That a library is not there is remembered. */
