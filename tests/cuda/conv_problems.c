@@ -25,11 +25,11 @@ static int is_empty(const struct stni_conv_problem *p)
 }
 
 /* As conv_cuda.cu asks for it, of tensors that begin where an allocation does. */
-static struct stni_cudnn_conv as_asked(const struct stni_conv_args *args)
+static struct stni_cudnn_conv as_asked(const struct stni_conv_args *args, int *is_aligned)
 {
     const uint64_t size = stn_dtype_size((stn_dtype)args->problem.dtype);
     struct stni_cudnn_conv conv;
-    uint64_t bits = 16;
+    uint64_t bits = 0;
     memset(&conv, 0, sizeof conv);
     conv.problem = args->problem;
     conv.problem.has_bias = 0;
@@ -40,7 +40,7 @@ static struct stni_cudnn_conv as_asked(const struct stni_conv_args *args)
     }
     conv.adds = args->problem.kind == STNI_CONV_GRAD_WEIGHT ? args->data.accumulate != 0
                                                             : args->problem.has_bias || args->adds_bias;
-    conv.alignment = (int64_t)(bits & -bits);
+    *is_aligned = bits % STNI_CUDNN_ALIGNMENT == 0;
     return conv;
 }
 
@@ -58,8 +58,9 @@ static void add(const struct stni_cudnn_conv *conv)
 static stn_status note_and_solve(stn_queue *queue, const void *given)
 {
     const struct stni_conv_args *args = given;
-    const struct stni_cudnn_conv conv = as_asked(args);
-    if (!is_empty(&args->problem))
+    int is_aligned = 0;
+    const struct stni_cudnn_conv conv = as_asked(args, &is_aligned);
+    if (!is_empty(&args->problem) && is_aligned)
         add(&conv);
     return stni_conv_cpu(queue, given);
 }

@@ -74,7 +74,7 @@ static struct stni_cudnn_conv conv_of(const struct shape *s, int kind, stn_dtype
         p->out[d] = (s->size + s->low + s->high - reach) / s->stride + 1;
         p->pad_high[d] = (p->out[d] - 1) * s->stride + reach - s->size - s->low;
     }
-    conv.images = 1, conv.adds = adds, conv.alignment = 16;
+    conv.images = 1, conv.adds = adds;
     return conv;
 }
 
@@ -104,7 +104,7 @@ static struct stni_cudnn_conv as_asked_for(struct stni_cudnn_conv conv)
     p->dtype = p->weight_dtype = STN_DTYPE_F32;
     p->n *= conv.images;
     conv.images = 1, conv.x_step = conv.y_step = 0;
-    conv.alignment = 16, conv.allow_tf32 = 1;
+    conv.allow_tf32 = 1;
     return conv;
 }
 
@@ -122,9 +122,9 @@ static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
 static void describe_problem(const struct stni_cudnn_conv *conv)
 {
     const struct stni_conv_problem *p = &conv->problem;
-    fprintf(stderr, "  %s, dtype %d, %lld images of %lld, groups %lld, channels %lld to %lld, aligned to %lld%s\n",
+    fprintf(stderr, "  %s, dtype %d, %lld images of %lld, groups %lld, channels %lld to %lld%s\n",
             kind_names[p->kind], (int)p->dtype, (long long)conv->images, (long long)p->n, (long long)p->groups,
-            (long long)p->c, (long long)p->o, (long long)conv->alignment, conv->adds ? ", added" : "");
+            (long long)p->c, (long long)p->o, conv->adds ? ", added" : "");
     for (int d = 0; d < p->dims; d++)
         fprintf(stderr, "    %lld to %lld, kernel %lld, stride %lld, dilation %lld, padded by %lld and %lld\n",
                 (long long)p->in[d], (long long)p->out[d], (long long)p->kernel[d], (long long)p->stride[d],

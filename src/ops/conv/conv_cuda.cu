@@ -199,7 +199,6 @@ void launch_solve(const stni_conv_args &args, cudaStream_t stream)
 }
 
 /* By cuDNN, which adds its result to what is there where there is a bias: that is written first, so that the sum is rounded once. */
-enum { CUDNN_ALIGNMENT = 16 };
 
 bool is_empty(const convolution &v)
 {
@@ -211,12 +210,12 @@ bool has_bias(const stni_conv_args &args)
     return args.data.bias && (args.problem.kind == STNI_CONV_FORWARD || (args.problem.kind == STNI_CONV_GRAD_INPUT && args.adds_bias));
 }
 
-/* The problem as cuDNN is asked for it; false for dtypes that are none of its. */
+/* The problem as cuDNN is asked for it; false for dtypes that are none of its, and where what it is given is not aligned. */
 bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *out)
 {
     const stn_dtype dtype = (stn_dtype)args.problem.dtype;
     const uint64_t size = (uint64_t)element_bytes(args.problem.dtype);
-    uint64_t bits = CUDNN_ALIGNMENT | (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
+    uint64_t bits = (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
     memset(out, 0, sizeof *out);
     out->problem = args.problem;
     out->problem.has_bias = 0;
@@ -227,9 +226,8 @@ bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv 
         bits |= (uint64_t)out->x_step * size | (uint64_t)out->y_step * size;
     }
     out->adds = args.problem.kind == STNI_CONV_GRAD_WEIGHT ? args.data.accumulate != 0 : has_bias(args);
-    out->alignment = (int64_t)(bits & -bits);
     out->allow_tf32 = dtype == STN_DTYPE_F32 && stni_cuda_host()->queue_allows_tf32(queue);
-    return (FLOATING_DTYPES & dtype_bit(dtype)) != 0;
+    return (FLOATING_DTYPES & dtype_bit(dtype)) != 0 && bits % STNI_CUDNN_ALIGNMENT == 0;
 }
 
 /* Whether cuDNN has a plan for a problem whose tensors all have one dtype. */
@@ -287,7 +285,6 @@ stni_conv_args rest_of(const spans &s, int64_t first)
 stni_cudnn_conv span_conv(const spans &s, int64_t first)
 {
     const int64_t left = s.args.data.images - first;
-    const uint64_t bits = CUDNN_ALIGNMENT | (uint64_t)(uintptr_t)s.args.data.weight;
     stni_cudnn_conv conv;
     memset(&conv, 0, sizeof conv);
     conv.problem = s.args.problem;
@@ -295,7 +292,6 @@ stni_cudnn_conv span_conv(const spans &s, int64_t first)
     conv.problem.n = left < s.most ? left : s.most;
     conv.images = 1;
     conv.adds = s.args.data.accumulate || first > 0;
-    conv.alignment = (int64_t)(bits & -bits);
     conv.allow_tf32 = 1;
     return conv;
 }
@@ -304,6 +300,8 @@ stni_cudnn_conv span_conv(const spans &s, int64_t first)
 bool has_span_plans(stn_queue *queue, const spans &s, size_t *bytes)
 {
     size_t most = 0, scratch = 0;
+    if ((uintptr_t)s.args.data.weight % STNI_CUDNN_ALIGNMENT != 0)
+        return false;
     for (int64_t first = 0; s.most > 0 && first < s.args.data.images; first += s.most) {
         const stni_cudnn_conv conv = span_conv(s, first);
         if (stni_cudnn_workspace(queue, &conv, &scratch) != STN_OK)

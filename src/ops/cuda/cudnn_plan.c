@@ -73,13 +73,13 @@ static int64_t along(const struct stni_conv_problem *p, const int64_t *values, i
 static stn_status make_tensor(struct maker *m, int part, int64_t name, int32_t dtype, const int64_t *shape, const int64_t *strides)
 {
     const cudnnDataType_t type = type_of(dtype);
-    const int64_t ndim = spatial_dims(&m->conv->problem) + 2;
+    const int64_t ndim = spatial_dims(&m->conv->problem) + 2, alignment = STNI_CUDNN_ALIGNMENT;
     STNI_TRY(status_of(m->call->descriptor_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &m->part[part])));
     STNI_TRY(set(m, m->part[part], CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type));
     STNI_TRY(set(m, m->part[part], CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, ndim, shape));
     STNI_TRY(set(m, m->part[part], CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, ndim, strides));
     STNI_TRY(set(m, m->part[part], CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &name));
-    STNI_TRY(set(m, m->part[part], CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &m->conv->alignment));
+    STNI_TRY(set(m, m->part[part], CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment));
     return status_of(m->call->finalize(m->part[part]));
 }
 
