@@ -4,158 +4,34 @@
  * turn; then the upper half of the rows joins the lower until one is left. Of few results each gets several blocks,
  * which share its elements, and one that joins what they found. So the order depends on the shape alone.
  * Where results lie closer in memory than what each is reduced from, lanes are many, so that neighbouring threads
- * always read neighbouring elements. */
-#include "core/device/cuda/convert.cuh"
+ * always read neighbouring elements. Where the elements of a result lie in runs, reduce_runs.cuh reads them. */
 #include "core/device/cuda/dispatch.cuh"
-#include "core/device/cuda/index.cuh"
-#include "core/device/cuda/kernel.cuh"
-#include "core/device/cuda/parts.cuh"
-#include "ops/reduce/reduce_dims.cuh"
+#include "ops/reduce/reduce_runs.cuh"
+#include "ops/reduce/reduction.cuh"
 
 namespace {
 
-enum { THREADS = 256, FEW_ROWS = 8, FEW_ELEMENTS = 4 /* of a thread */ };
-enum { OWN, WIDE };
+enum { FEW_ROWS = 8, FEW_ELEMENTS = 4 /* of a thread */, ELEMENTS_AT_ONCE = 4 };
 
-constexpr int width_of(int op)
+/* p joined with a thread's elements of one dim, of which several are read at once. */
+template <int OP, class S, class A>
+STNI_DEVICE A joined_line(const reduction &g, int64_t at, int64_t i, int64_t end, A p)
 {
-#define CASE(name, accumulator, ...) \
-    case STNI_REDUCTION_##name: return accumulator;
-    switch (op) {
-        STNI_REDUCTION_LIST(CASE)
-    }
-#undef CASE
-    return OWN;
-}
-
-template <bool FIRST, class A, class B> struct choice {
-    typedef A type;
-};
-template <class A, class B> struct choice<false, A, B> {
-    typedef B type;
-};
-
-/* i8 and i16, which one kernel serves: what of the two an element is is a branch that all threads take alike. */
-struct narrow {};
-template <> struct computed<narrow> {
-    typedef int64_t type;
-};
-
-/* What elements of S accumulate in: as on the CPU, but that bytes do in 32 bits. */
-template <int OP, class S> struct accumulator {
     typedef typename computed<S>::type C;
-    typedef typename choice<is_floating<C>, double, int64_t>::type wide;
-    typedef typename choice<is_same<C, uint8_t>, int32_t, C>::type own;
-    typedef typename choice<width_of(OP) == WIDE, wide, own>::type real;
-    typedef typename choice<is_complex<C>, stni_complex<double>, real>::type type;
-};
-
-template <class S> constexpr int64_t lowest = 0;
-template <> constexpr int64_t lowest<narrow> = INT64_MIN;
-template <> constexpr int64_t lowest<int64_t> = INT64_MIN;
-template <> constexpr int64_t lowest<int32_t> = INT32_MIN;
-template <class S> constexpr int64_t highest = UINT8_MAX;
-template <> constexpr int64_t highest<narrow> = INT64_MAX;
-template <> constexpr int64_t highest<int64_t> = INT64_MAX;
-template <> constexpr int64_t highest<int32_t> = INT32_MAX;
-
-/* What nothing gives. */
-template <int OP, class S, class A> STNI_DEVICE A identity_of()
-{
-    constexpr int64_t LOWEST = lowest<S>, HIGHEST = highest<S>;
-    (void)LOWEST, (void)HIGHEST;
-#define ROW(name, accumulator, floating, integer, ...)                 \
-    if constexpr (OP == STNI_REDUCTION_##name) {                       \
-        if constexpr (is_floating<A> || is_complex<A>)                 \
-            return A((part_of<A>)(floating));                          \
-        else                                                           \
-            return (A)(integer);                                       \
+    const int64_t stride = g.reduced.stride[0][0];
+    for (; i < end; i += (int64_t)ELEMENTS_AT_ONCE * g.rows) {
+        C in[ELEMENTS_AT_ONCE];
+        STNI_UNROLL
+        for (int u = 0; u < ELEMENTS_AT_ONCE; u++) {
+            const int64_t element = i + (int64_t)u * g.rows;
+            in[u] = read_in<S>(g, at + (element < end ? element : i) * stride);
+        }
+        STNI_UNROLL
+        for (int u = 0; u < ELEMENTS_AT_ONCE; u++)
+            if (i + (int64_t)u * g.rows < end)
+                p = joined<OP>(p, element_of<OP, A>(in[u]));
     }
-    STNI_REDUCTION_LIST(ROW)
-#undef ROW
-}
-
-/* What a thread begins with: joined with anything it gives that, a zero's sign included. */
-template <int OP, class S, class A> STNI_DEVICE A start_of()
-{
-    if constexpr (OP == STNI_REDUCTION_sum && is_floating<A>)
-        return (A)-0.0;
-    else if constexpr (OP == STNI_REDUCTION_sum && is_complex<A>)
-        return A(-0.0, -0.0);
-    else
-        return identity_of<OP, S, A>();
-}
-
-/* What of an element joins. */
-template <int OP, class A, class C> STNI_DEVICE A element_of(C value)
-{
-    const A v = converted<A>(value);
-    if constexpr (OP == STNI_REDUCTION_nonzero)
-        return A((part_of<A>)(v != 0));
-    else if constexpr (OP == STNI_REDUCTION_squares && !is_complex<A>)
-        return v * v;
-    else
-        return v;
-}
-
-template <int OP, class A> STNI_DEVICE A joined(A p, A v)
-{
-#define ROW(name, accumulator, floating, integer, element, real, complex_) \
-    if constexpr (OP == STNI_REDUCTION_##name) {                           \
-        if constexpr (is_complex<A>)                                       \
-            return A(complex_);                                            \
-        else                                                               \
-            return (A)(real);                                              \
-    }
-    STNI_REDUCTION_LIST(ROW)
-#undef ROW
-}
-
-struct reduction {
-    operands<SIDES> kept;
-    operands<1> reduced;
-    const void *in;
-    void *out;
-    stn_dtype in_dtype, out_dtype;
-    int rows; /* of a block, a power of two */
-    parts part;
-    void *found; /* of parts, where there are several: accumulators of one part after those of another */
-    int empty, divides, roots;
-    double divisor;
-};
-
-template <class S> STNI_DEVICE typename computed<S>::type read_in(const reduction &g, int64_t at)
-{
-    if constexpr (is_same<S, narrow>)
-        return g.in_dtype == STN_DTYPE_I8 ? (int64_t) static_cast<const int8_t *>(g.in)[at]
-                                          : (int64_t) static_cast<const int16_t *>(g.in)[at];
-    else
-        return load(static_cast<const S *>(g.in)[at]);
-}
-
-/* The result where there are no elements: the ends of a narrow dtype are other than those of its accumulator. */
-template <int OP, class S, class A> STNI_DEVICE A result_of_none(const reduction &g)
-{
-    if constexpr (is_same<S, narrow> && (OP == STNI_REDUCTION_amax || OP == STNI_REDUCTION_amin)) {
-        const int64_t above = g.in_dtype == STN_DTYPE_I8 ? 128 : 32768;
-        return OP == STNI_REDUCTION_amax ? -above : above - 1;
-    } else {
-        return identity_of<OP, S, A>();
-    }
-}
-
-/* The last step before a result is rounded. */
-template <class A> STNI_DEVICE A finished(const reduction &g, A value)
-{
-    if constexpr (is_floating<part_of<A>>) {
-        if (g.divides)
-            value = value / (part_of<A>)g.divisor;
-    }
-    if constexpr (is_floating<A>) {
-        if (g.roots)
-            value = sqrt(value);
-    }
-    return value;
+    return p;
 }
 
 /* A part of the elements of so many results as there are lanes. */
@@ -170,7 +46,9 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce(con
     if (result < g.kept.count) {
         any_offsets_of(g.kept, result, at);
         const int64_t end = part_end(g.part, g.reduced.count, blockIdx.y);
-        for (int64_t i = first + row; i < end; i += g.rows) {
+        if (g.reduced.ndim == 1)
+            p = joined_line<OP, S>(g, at[IN], first + row, end, p);
+        for (int64_t i = first + row; i < end && g.reduced.ndim != 1; i += g.rows) {
             any_offsets_of(g.reduced, i, step);
             p = joined<OP>(p, element_of<OP, A>(read_in<S>(g, at[IN] + step[0])));
         }
@@ -181,12 +59,8 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce(con
         if (row < half)
             part[thread] = p = joined<OP>(p, part[thread + half * lanes]);
     }
-    if (row > 0 || result >= g.kept.count)
-        return;
-    if (g.part.count > 1)
-        static_cast<A *>(g.found)[blockIdx.y * g.kept.count + result] = p;
-    else
-        write_element(g.out, g.out_dtype, at[RESULT], finished(g, g.empty ? result_of_none<OP, S, A>(g) : p));
+    if (row == 0 && result < g.kept.count)
+        put<OP, S>(g, blockIdx.y, result, at, p);
 }
 
 /* A block each result. */
@@ -226,7 +100,12 @@ int rows_of(const struct stni_reduce_args &a, int64_t elements, int64_t results)
 template <int OP, class S> void launch_of(const reduction &g, cudaStream_t stream)
 {
     const dim3 grid(blocks_for(g.kept.count, THREADS / g.rows), (unsigned)g.part.count);
-    STNI_LAUNCH((reduce<OP, S>), grid, THREADS, stream, g);
+    if (g.run.packs > 0) {
+        if constexpr (has_runs(OP, dtype_of<S>))
+            STNI_LAUNCH((reduce_runs<OP, S>), grid, THREADS, stream, g);
+    } else {
+        STNI_LAUNCH((reduce<OP, S>), grid, THREADS, stream, g);
+    }
     if (g.part.count > 1)
         STNI_LAUNCH((join_parts<OP, typename accumulator<OP, S>::type>), (unsigned)g.kept.count, THREADS, stream, g);
 }
@@ -235,7 +114,9 @@ template <int OP> void launch_op(const struct stni_reduce_args &a, const reducti
 {
     if (dtype_bit(a.in_dtype) & NARROW_DTYPES)
         return launch_of<OP, narrow>(g, stream);
-    dispatch_floating_and_complex(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
+    dispatch_floating(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
+    if constexpr (OP != STNI_REDUCTION_squares && OP != STNI_REDUCTION_amax && OP != STNI_REDUCTION_amin)
+        dispatch_complex(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
     dispatch_integer(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
 }
 
@@ -251,8 +132,14 @@ reduction reduction_of(const struct stni_reduce_args &a)
     g.divides = a.divides;
     g.roots = a.roots;
     g.divisor = (double)a.divisor;
-    g.rows = rows_of(a, g.reduced.count, g.kept.count);
-    g.part = parts_of(g.reduced.count, g.rows, blocks_for(g.kept.count, THREADS / g.rows));
+    if (has_runs(a.op, a.in_dtype))
+        dispatch_all(a.in_dtype, [&](auto element) { g.run = runs_of(g.reduced, pack<decltype(element)>::SIZE); });
+    if (g.run.packs > 0) {
+        end_runs(g);
+    } else {
+        g.rows = rows_of(a, g.reduced.count, g.kept.count);
+        g.part = parts_of(g.reduced.count, g.rows, blocks_for(g.kept.count, THREADS / g.rows));
+    }
     g.found = a.workspace;
     return g;
 }
