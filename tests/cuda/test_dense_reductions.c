@@ -91,6 +91,20 @@ static int several_runs(stn_context *context, stn_dtype dtype, const int64_t *sh
     return 3;
 }
 
+/* Columns of matrices, with gaps between their rows and without. */
+static int columns(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    static const int dims[] = {0, 1};
+    const int64_t width = 8 * (1 + shape[LENGTH] % 37), box[] = {2, shape[LENGTH], width + 8 * shape[ROWS]};
+    stn_tensor *x = both_input(context, dtype, 3, box, 8), *rows = stn_narrow(x, 2, 8, width);
+    out[0] = stn_sum(x, 1, dims, 0);
+    out[1] = stn_sum(rows, 1, dims + 1, 0);
+    out[2] = stn_amax(rows, 1, dims + 1, 0);
+    out[3] = stn_mean(stn_narrow(x, 2, 1, width), 1, dims + 1, 0);
+    out[4] = stn_sum(x, 2, dims, 1);
+    return 5;
+}
+
 static void compare(const both_work *work, int n, const stn_dtype *dtypes, double tolerance)
 {
     for (int i = 0; i < LENGTHS; i++) {
@@ -122,26 +136,55 @@ static void several_runs_are_the_cpus(void)
     compare(&work, 4, dtypes, 1e-6);
 }
 
-/* f64 numbers, of which another order of additions would round otherwise. */
-static void results_at(stn_context *context, const int64_t *shape, double *sums)
+static void columns_are_the_cpus(void)
 {
-    static const int dim = 1;
-    stn_tensor *x = stn_exp(stn_mul_number(input(context, STN_DTYPE_F64, shape, 7), 3));
-    stn_tensor *rows = rows_of(x, shape);
-    CHECK_STATUS(stn_to_host(stn_sum(rows, 1, &dim, 0), sums, (size_t)shape[ROWS] * sizeof *sums), STN_OK);
+    static const both_work work = {"columns", columns};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_F64};
+    compare(&work, 4, dtypes, 1e-6);
+}
+
+/* Numbers of many sizes and what makes their sum 0: what of it is left tells one order of additions from another. */
+static stn_tensor *cancelling(stn_context *context, stn_dtype dtype, int64_t rows, int64_t columns, int dim)
+{
+    stn_tensor *x = both_input(context, STN_DTYPE_F32, 2, (int64_t[]){rows, columns}, 7);
+    stn_tensor *y = stn_cast(stn_exp(stn_mul_number(x, 12)), dtype);
+    return stn_cat(2, (stn_tensor *[]){y, stn_neg(stn_flip(y, 1, &dim))}, dim);
+}
+
+/* The sum along `dim` where the first element is `before` elements after an address that allows packs. */
+static void sum_at(stn_context *context, stn_tensor *x, int dim, int64_t before, float *sums, int64_t n)
+{
+    const int64_t columns = stn_tensor_shape(x)[1];
+    stn_tensor *wider = stn_pad(x, 2, (int64_t[]){before, 16 - before}, STN_PAD_CONSTANT, 2);
+    stn_tensor *sum = stn_sum(stn_narrow(wider, 1, before, columns), 1, &dim, 0);
+    CHECK_STATUS(stn_to_host(stn_cast(sum, STN_DTYPE_F32), sums, (size_t)n * sizeof *sums), STN_OK);
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+}
+
+enum { SUMS = 64 };
+
+static void check_addresses(stn_context *context, stn_dtype dtype, int64_t rows, int64_t columns, int dim)
+{
+    float sums[2][SUMS];
+    const int64_t n = dim == 0 ? columns : rows;
+    stn_scope_begin(context);
+    stn_tensor *x = cancelling(context, dtype, rows, columns, dim);
+    for (int before = 0; before < 4; before++) {
+        sum_at(context, x, dim, before, sums[before > 0], n);
+        CHECK_I64(before > 0 && memcmp(sums[0], sums[1], (size_t)n * sizeof **sums) != 0, 0);
+    }
+    stn_scope_end(context);
 }
 
 static void address_does_not_show(void)
 {
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16};
     stn_context *context = both_open((stn_context_options){.device = "cuda"});
-    double sums[2][4];
-    for (int i = 0; context && i < LENGTHS; i++) {
-        stn_scope_begin(context);
-        for (int before = 0; before < 2; before++)
-            results_at(context, (int64_t[]){4, lengths[i], before}, sums[before]);
-        CHECK_I64(memcmp(sums[0], sums[1], sizeof sums[0]), 0);
-        stn_scope_end(context);
-    }
+    for (int i = 0; context && i < LENGTHS; i++)
+        for (int d = 0; d < 3; d++) {
+            check_addresses(context, dtypes[d], 3, lengths[i], 1);
+            check_addresses(context, dtypes[d], lengths[i], i % 2 ? SUMS : 16, 0);
+        }
     stn_context_destroy(&context);
 }
 
@@ -150,6 +193,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"rows_are_the_cpus", rows_are_the_cpus},
         {"several_runs_are_the_cpus", several_runs_are_the_cpus},
+        {"columns_are_the_cpus", columns_are_the_cpus},
         {"address_does_not_show", address_does_not_show},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -6,6 +6,7 @@
  * Where results lie closer in memory than what each is reduced from, lanes are many, so that neighbouring threads
  * always read neighbouring elements. Where the elements of a result lie in runs, reduce_runs.cuh reads them. */
 #include "core/device/cuda/dispatch.cuh"
+#include "ops/reduce/reduce_columns.cuh"
 #include "ops/reduce/reduce_runs.cuh"
 #include "ops/reduce/reduction.cuh"
 
@@ -97,15 +98,32 @@ int rows_of(const struct stni_reduce_args &a, int64_t elements, int64_t results)
     return rows;
 }
 
+/* Blocks for so many pieces of work as a thread does alone, each with `rows` threads. */
+dim3 grid_of(const reduction &g, int64_t pieces)
+{
+    return dim3(blocks_for(pieces, THREADS / g.rows), (unsigned)g.part.count);
+}
+
+template <int OP, class S> void launch_parts(const reduction &g, cudaStream_t stream)
+{
+    if constexpr (has_runs(OP, dtype_of<S>)) {
+        if (g.run.packs > 0) {
+            STNI_LAUNCH((reduce_runs<OP, S>), grid_of(g, g.kept.count), THREADS, stream, g);
+            return;
+        }
+    }
+    if constexpr (has_columns(OP, dtype_of<S>)) {
+        if (g.columns > 0 && columns_are_aligned(g)) {
+            STNI_LAUNCH((reduce_columns<OP, S>), grid_of(g, g.kept.count / g.columns), THREADS, stream, g);
+            return;
+        }
+    }
+    STNI_LAUNCH((reduce<OP, S>), grid_of(g, g.kept.count), THREADS, stream, g);
+}
+
 template <int OP, class S> void launch_of(const reduction &g, cudaStream_t stream)
 {
-    const dim3 grid(blocks_for(g.kept.count, THREADS / g.rows), (unsigned)g.part.count);
-    if (g.run.packs > 0) {
-        if constexpr (has_runs(OP, dtype_of<S>))
-            STNI_LAUNCH((reduce_runs<OP, S>), grid, THREADS, stream, g);
-    } else {
-        STNI_LAUNCH((reduce<OP, S>), grid, THREADS, stream, g);
-    }
+    launch_parts<OP, S>(g, stream);
     if (g.part.count > 1)
         STNI_LAUNCH((join_parts<OP, typename accumulator<OP, S>::type>), (unsigned)g.kept.count, THREADS, stream, g);
 }
@@ -120,6 +138,25 @@ template <int OP> void launch_op(const struct stni_reduce_args &a, const reducti
     dispatch_integer(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
 }
 
+/* Whether elements are read in packs, as the shape and the strides allow. */
+void choose_packs(const struct stni_reduce_args &a, reduction &g)
+{
+    dispatch_all(a.in_dtype, [&](auto element) {
+        const int size = pack<decltype(element)>::SIZE;
+        if (has_runs(a.op, a.in_dtype))
+            g.run = runs_of(g.reduced, size);
+        if (g.run.packs == 0 && has_columns(a.op, a.in_dtype) && are_columns(g, size))
+            g.columns = size;
+    });
+}
+
+void end_elements(const struct stni_reduce_args &a, reduction &g)
+{
+    const int64_t pieces = g.columns > 0 ? g.kept.count / g.columns : g.kept.count;
+    g.rows = rows_of(a, g.reduced.count, pieces);
+    g.part = parts_of(g.reduced.count, g.rows, blocks_for(pieces, THREADS / g.rows));
+}
+
 reduction reduction_of(const struct stni_reduce_args &a)
 {
     reduction g = {};
@@ -132,14 +169,11 @@ reduction reduction_of(const struct stni_reduce_args &a)
     g.divides = a.divides;
     g.roots = a.roots;
     g.divisor = (double)a.divisor;
-    if (has_runs(a.op, a.in_dtype))
-        dispatch_all(a.in_dtype, [&](auto element) { g.run = runs_of(g.reduced, pack<decltype(element)>::SIZE); });
-    if (g.run.packs > 0) {
+    choose_packs(a, g);
+    if (g.run.packs > 0)
         end_runs(g);
-    } else {
-        g.rows = rows_of(a, g.reduced.count, g.kept.count);
-        g.part = parts_of(g.reduced.count, g.rows, blocks_for(g.kept.count, THREADS / g.rows));
-    }
+    else
+        end_elements(a, g);
     g.found = a.workspace;
     return g;
 }

@@ -27,12 +27,13 @@ enum {
 constexpr bool has_runs(int op, stn_dtype dtype)
 {
     const uint32_t bit = dtype == STN_DTYPE_COUNT ? 0 : dtype_bit(dtype);
-    const uint32_t small_integers = dtype_bit(STN_DTYPE_I32) | dtype_bit(STN_DTYPE_U8) | dtype_bit(STN_DTYPE_BOOL);
+    const uint32_t wide = dtype_bit(STN_DTYPE_F64) | dtype_bit(STN_DTYPE_I64), floating = FLOATING_DTYPES & ~wide;
+    const uint32_t integers = dtype_bit(STN_DTYPE_I32) | dtype_bit(STN_DTYPE_U8) | dtype_bit(STN_DTYPE_BOOL);
     switch (op) {
-    case STNI_REDUCTION_sum: return bit & (FLOATING_DTYPES | small_integers | dtype_bit(STN_DTYPE_I64));
-    case STNI_REDUCTION_squares: return bit & FLOATING_DTYPES;
+    case STNI_REDUCTION_sum: return bit & (floating | integers | wide);
+    case STNI_REDUCTION_squares: return bit & floating;
     case STNI_REDUCTION_amax:
-    case STNI_REDUCTION_amin: return bit & (FLOATING_DTYPES | small_integers);
+    case STNI_REDUCTION_amin: return bit & (floating | integers);
     case STNI_REDUCTION_nonzero:
     case STNI_REDUCTION_any:
     case STNI_REDUCTION_all: return bit & (dtype_bit(STN_DTYPE_U8) | dtype_bit(STN_DTYPE_BOOL));

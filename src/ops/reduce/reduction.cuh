@@ -123,7 +123,8 @@ struct reduction {
     const void *in;
     void *out;
     stn_dtype in_dtype, out_dtype;
-    int rows; /* threads of a result, a power of two */
+    int rows;    /* threads of a result, a power of two */
+    int columns; /* results of which a thread may read a pack; 0: they are not side by side */
     parts part; /* where there are runs only their count */
     void *found; /* of parts, where there are several: accumulators of one part after those of another */
     int empty, divides, roots;
