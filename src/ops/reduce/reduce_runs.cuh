@@ -161,7 +161,7 @@ template <int OP, class A> STNI_DEVICE A joined_threads(A p, int rows)
     if (thread % WARP == 0)
         of_warp[thread / WARP] = p;
     __syncthreads();
-    if (thread % rows == 0)
+    if ((thread & (rows - 1)) == 0)
         for (int w = 1; w < rows / WARP; w++)
             p = joined<OP>(p, of_warp[thread / WARP + w]);
     return p;
@@ -172,9 +172,10 @@ template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce_run
 {
     typedef typename accumulator<OP, S>::type A;
     STNI_SHARED(unit16, edges, EDGES * THREADS / FEW_PACKS);
-    const int row = (int)threadIdx.x % g.rows, group = (int)threadIdx.x / g.rows;
-    const int64_t result = (int64_t)blockIdx.x * (THREADS / g.rows) + group;
-    const int which = (int)blockIdx.y / g.run.parts, first = ((int)blockIdx.y - which * g.run.parts) * g.run.each;
+    const int row = (int)threadIdx.x & (g.rows - 1), group = (int)threadIdx.x >> g.run.log_rows;
+    const int64_t result = (int64_t)blockIdx.x * (THREADS >> g.run.log_rows) + group;
+    const uint32_t which = divide(blockIdx.y, g.run.parts);
+    const int first = (int)(blockIdx.y - which * g.run.parts.divisor) * g.run.each;
     int64_t at[SIDES] = {0, 0}, before[1];
     run_units units = {};
     if (result < g.kept.count) {
@@ -226,8 +227,10 @@ inline void end_runs(reduction &g)
     const int64_t blocks = runs * blocks_for(g.kept.count, THREADS / rows);
     const parts of_run = parts_of(packs, rows * PACKS_OF_THREAD / PARTS_PER_THREAD, blocks);
     g.rows = rows;
-    g.run.parts = (int)of_run.count;
     g.run.each = (int)of_run.each;
+    g.run.parts = divider_of(of_run.count);
+    while (1 << g.run.log_rows < rows)
+        g.run.log_rows++;
     g.part.count = runs * of_run.count;
 }
 

@@ -113,7 +113,9 @@ struct runs {
     operands<1> outer; /* an index each run */
     int64_t length;    /* elements of a run */
     int packs;         /* of a run, of which the last may be of fewer elements; 0: there are no runs */
-    int parts, each;   /* of a run, and packs of a part */
+    int each;          /* packs of a part of a run */
+    divider parts;     /* of a run */
+    int log_rows;      /* threads of a result are 2^log_rows */
 };
 
 struct reduction {
