@@ -4,6 +4,7 @@
 
 #include "harness.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const int64_t shapes[][3] = {{3, 5, 7}, {1, 1, 1}, {2, 0, 3}, {2, 17, 66}, {1, 3, 9001}, {700, 6, 3}};
@@ -192,6 +193,64 @@ static void softmax_is_the_cpus(void)
     run_all(works, sizeof works / sizeof works[0], 1);
 }
 
+/* Dense rows about the sizes at which more threads take a row or it is no longer kept in registers, of lengths that packs
+ * divide and others; few rows, and more than a block has. */
+static const int64_t row_shapes[][3] = {{1, 300, 1}, {1, 33, 7},   {2, 17, 8},   {1, 5, 33},   {1, 9, 128},
+                                        {3, 3, 255}, {1, 3, 264},  {1, 5, 512},  {1, 3, 520},  {1, 3, 1000},
+                                        {1, 2, 4096}, {1, 3, 4099}, {1, 2, 8191}, {1, 2, 8192}, {1, 2, 8193},
+                                        {1, 2, 8200}, {1, 1, 16392}};
+enum { ROW_SHAPES = sizeof row_shapes / sizeof row_shapes[0] };
+
+static void run_rows(const both_work *works, size_t n)
+{
+    for (size_t w = 0; w < n; w++)
+        for (int p = 0; p < PRECISIONS; p++)
+            for (int s = 0; s < ROW_SHAPES; s++)
+                both_compare(&works[w], precisions[p].dtype, row_shapes[s], precisions[p].tolerance);
+}
+
+static int log_softmax_along(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = leaf(context, dtype, 3, shape, 1);
+    return with_gradients(context, stn_log_softmax(x, 2), 1, &x, out);
+}
+
+/* Rows that are dense, but further apart than they are long, and the first begins at the second element. */
+static stn_tensor *rows_apart(stn_context *context, stn_dtype dtype, const int64_t *shape, int seed)
+{
+    const int64_t wide[] = {shape[0], shape[1], shape[2] + 3};
+    return stn_slice(both_input(context, dtype, 3, wide, seed), 2, 1, shape[2] + 1, 1);
+}
+
+static int softmax_of_rows_apart(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = rows_apart(context, dtype, shape, 1);
+    out[0] = stn_softmax(x, 2);
+    out[1] = stn_log_softmax(x, 2);
+    return 2;
+}
+
+/* Some elements are -inf and the NaN is in the rows that have the largest numbers; of the last result all are -inf. */
+static int softmax_of_other_numbers(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = both_input(context, dtype, 3, shape, 1);
+    stn_tensor *some = stn_masked_fill(x, stn_lt_number(x, -2), -INFINITY);
+    out[0] = stn_softmax(some, 2);
+    out[1] = stn_softmax(stn_masked_fill(some, stn_gt_number(x, 3.99), NAN), 2);
+    out[2] = stn_log_softmax(stn_masked_fill(x, stn_gt_number(x, 3.99), NAN), 2);
+    out[3] = stn_softmax(stn_masked_fill(x, stn_gt_number(x, -5), -INFINITY), 2);
+    return 4;
+}
+
+static void softmax_of_rows_is_the_cpus(void)
+{
+    static const both_work works[] = {{"softmax along", softmax_along},
+                                      {"log_softmax along", log_softmax_along},
+                                      {"softmax of rows apart", softmax_of_rows_apart},
+                                      {"softmax of other numbers", softmax_of_other_numbers}};
+    run_rows(works, sizeof works / sizeof works[0]);
+}
+
 static void logsumexp_is_the_cpus(void)
 {
     static const both_work works[] = {{"logsumexp along", logsumexp_along},
@@ -248,6 +307,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"softmax_is_the_cpus", softmax_is_the_cpus},
+        {"softmax_of_rows_is_the_cpus", softmax_of_rows_is_the_cpus},
         {"logsumexp_is_the_cpus", logsumexp_is_the_cpus},
         {"normalisations_are_the_cpus", normalisations_are_the_cpus},
         {"statistics_are_the_cpus", statistics_are_the_cpus},

@@ -1,12 +1,14 @@
-/* Softmax, log softmax and their gradients on a CUDA device: a team of threads each line, which it reads once for the
- * largest element, once for the sum and once for the result. The arithmetic is that of the CPU's kernels; sums are
- * those of a thread's elements, joined over the team. */
+/* Softmax, log softmax and their gradients on a CUDA device: a team of threads each line. Lines that are dense in
+ * memory are read once and kept in registers (softmax_rows.cuh), others once for the largest element, once for the sum
+ * and once for the result. The arithmetic is that of the CPU's kernels; sums are those of a thread's elements, joined
+ * over the team. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/teams.cuh"
 #include "ops/cpu/math.cuh"
 #include "ops/softmax/softmax_kernel.h"
+#include "ops/softmax/softmax_rows.cuh"
 
 namespace {
 
@@ -120,19 +122,14 @@ __global__ void __launch_bounds__(TEAMS_THREADS) softmax(const __grid_constant__
         (STEP == SUM ? total : stat)[line] = sum;
 }
 
-template <int STEP> void launch(const stni_softmax_args &from, cudaStream_t stream)
+template <int STEP, class S>
+void launch_steps(const stni_softmax_args &from, const operands<SOFTMAX_TENSORS> &at, cudaStream_t stream)
 {
     const stni_lines &lines = from.lines;
     arguments a = {};
-    a.lines = no_dims<SOFTMAX_TENSORS>();
-    for (int d = 0; d < lines.ndim; d++)
-        add_dim(a.lines, lines.shape[d],
-                {lines.strides[SOFTMAX_X][d], lines.strides[SOFTMAX_Y][d], lines.strides[SOFTMAX_OUT][d]});
-    end_dims(a.lines);
-    if (a.lines.count == 0)
-        return;
-    const bool across = a.lines.ndim > 0 && a.lines.stride[SOFTMAX_X][a.lines.ndim - 1] < lines.step[SOFTMAX_X];
-    a.team = teams_of(lines.n, a.lines.count, across);
+    a.lines = at;
+    const bool across = at.ndim > 0 && at.stride[SOFTMAX_X][at.ndim - 1] < lines.step[SOFTMAX_X];
+    a.team = teams_of(lines.n, at.count, across);
     a.n = lines.n;
     for (int t = 0; t < SOFTMAX_TENSORS; t++)
         a.step[t] = lines.step[t];
@@ -142,9 +139,25 @@ template <int STEP> void launch(const stni_softmax_args &from, cudaStream_t stre
     a.stat = from.stat;
     a.total = from.total;
     a.logarithm = from.logarithm;
-    const unsigned blocks = blocks_for(a.lines.count, teams_count(a.team));
+    STNI_LAUNCH((softmax<STEP, S>), blocks_for(at.count, teams_count(a.team)), TEAMS_THREADS, stream, a);
+}
+
+template <int STEP> void launch(const stni_softmax_args &from, cudaStream_t stream)
+{
+    operands<SOFTMAX_TENSORS> at = no_dims<SOFTMAX_TENSORS>();
+    const stni_lines &lines = from.lines;
+    for (int d = 0; d < lines.ndim; d++)
+        add_dim(at, lines.shape[d],
+                {lines.strides[SOFTMAX_X][d], lines.strides[SOFTMAX_Y][d], lines.strides[SOFTMAX_OUT][d]});
+    end_dims(at);
+    if (at.count == 0)
+        return;
     dispatch_floating(from.dtype, [&](auto element) {
-        STNI_LAUNCH((softmax<STEP, decltype(element)>), blocks, TEAMS_THREADS, stream, a);
+        typedef decltype(element) S;
+        if constexpr (STEP == FORWARD || STEP == BACKWARD)
+            if (launch_rows<STEP == BACKWARD, S>(from, at, stream))
+                return;
+        launch_steps<STEP, S>(from, at, stream);
     });
 }
 

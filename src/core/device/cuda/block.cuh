@@ -34,6 +34,12 @@ template <class T> STNI_DEVICE T value_of_lane(T value, int lane)
     return shuffled(value, [lane](uint32_t word) { return __shfl_sync(WHOLE_WARP, word, lane); });
 }
 
+/* Of the lane whose number differs in the bits of `by`. */
+template <class T> STNI_DEVICE T value_across(T value, int by)
+{
+    return shuffled(value, [by](uint32_t word) { return __shfl_xor_sync(WHOLE_WARP, word, by); });
+}
+
 /* Lane 0 gets join of all 32 values; `join` is a function object T(T, T). All lanes call it. */
 template <class T, class J> STNI_DEVICE T reduce_warp(T value, J join)
 {
