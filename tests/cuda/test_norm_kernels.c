@@ -193,8 +193,8 @@ static void softmax_is_the_cpus(void)
     run_all(works, sizeof works / sizeof works[0], 1);
 }
 
-/* Dense rows about the sizes at which more threads take a row or it is no longer kept in registers, of lengths that packs
- * divide and others; few rows, and more than a block has. */
+/* Dense rows about the sizes at which more threads take a row or it is no longer kept in registers, of lengths that
+ * packs divide and others; few rows, and more than a block has. */
 static const int64_t row_shapes[][3] = {{1, 300, 1}, {1, 33, 7},   {2, 17, 8},   {1, 5, 33},   {1, 9, 128},
                                         {3, 3, 255}, {1, 3, 264},  {1, 5, 512},  {1, 3, 520},  {1, 3, 1000},
                                         {1, 2, 4096}, {1, 3, 4099}, {1, 2, 8191}, {1, 2, 8192}, {1, 2, 8193},
@@ -268,6 +268,48 @@ static void normalisations_are_the_cpus(void)
     run_all(works, sizeof works / sizeof works[0], 0);
 }
 
+/* Without a bias, and with neither. */
+static int layer_norm_of_a_line_with_less(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *t[] = {leaf(context, dtype, 3, shape, 1), leaf(context, dtype, 1, shape + 2, 2)};
+    stn_tensor *less = stn_layer_norm(t[0], 1, shape + 2, NULL, NULL, 1e-3);
+    return with_gradients(context, stn_add(less, stn_layer_norm(t[0], 1, shape + 2, t[1], NULL, 1e-3)), 2, t, out);
+}
+
+/* Rows far from 0 and about it, and parameters that begin at the second element of what they are of. */
+static int norms_of_rows_apart(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const int64_t more = shape[2] + 1, *n = shape + 2;
+    stn_tensor *x = rows_apart(context, dtype, shape, 1);
+    stn_tensor *weight = stn_slice(both_input(context, dtype, 1, &more, 2), 0, 1, more, 1);
+    stn_tensor *bias = stn_slice(both_input(context, dtype, 1, &more, 3), 0, 1, more, 1);
+    out[0] = stn_layer_norm(x, 1, n, weight, bias, 1e-3);
+    out[1] = stn_rms_norm(x, 1, n, weight, 1e-3);
+    out[2] = stn_layer_norm(both_input(context, dtype, 3, shape, 4), 1, n, weight, NULL, 1e-3);
+    out[3] = stn_layer_norm(stn_add_number(both_input(context, dtype, 3, shape, 5), 100), 1, n, NULL, bias, 1e-1);
+    return 4;
+}
+
+/* A NaN, and infinite elements about zero. */
+static int norms_of_other_numbers(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = both_input(context, dtype, 3, shape, 1), *large = stn_gt_number(x, 3.99);
+    out[0] = stn_layer_norm(stn_masked_fill(x, large, NAN), 1, shape + 2, NULL, NULL, 1e-3);
+    out[1] = stn_rms_norm(stn_masked_fill(x, large, INFINITY), 1, shape + 2, NULL, 1e-3);
+    out[2] = stn_layer_norm(stn_mul_number(x, 0), 1, shape + 2, NULL, NULL, 1e-3);
+    return 3;
+}
+
+static void normalisations_of_rows_are_the_cpus(void)
+{
+    static const both_work works[] = {{"layer_norm of a line", layer_norm_of_a_line},
+                                      {"layer_norm of a line with less", layer_norm_of_a_line_with_less},
+                                      {"rms_norm", rms_norm_of_a_line},
+                                      {"norms of rows apart", norms_of_rows_apart},
+                                      {"norms of other numbers", norms_of_other_numbers}};
+    run_rows(works, sizeof works / sizeof works[0]);
+}
+
 static void statistics_are_the_cpus(void)
 {
     static const both_work works[] = {{"var and std", statistics}, {"weighted", weighted_statistics}};
@@ -310,6 +352,7 @@ int main(int argc, char **argv)
         {"softmax_of_rows_is_the_cpus", softmax_of_rows_is_the_cpus},
         {"logsumexp_is_the_cpus", logsumexp_is_the_cpus},
         {"normalisations_are_the_cpus", normalisations_are_the_cpus},
+        {"normalisations_of_rows_are_the_cpus", normalisations_of_rows_are_the_cpus},
         {"statistics_are_the_cpus", statistics_are_the_cpus},
         {"exact_sums_are_the_cpus_to_the_bit", exact_sums_are_the_cpus_to_the_bit},
         {"losses_are_the_cpus", losses_are_the_cpus},

@@ -1,9 +1,10 @@
 /* Moments and normalisation on a CUDA device: sums by fine index, which are joined to the moments of groups; then
- * each element by itself. */
+ * each element by itself. Dense rows that are on this rank are read once for both (norm_dense_forward.cuh). */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/common/moments.h"
+#include "ops/norm/norm_dense_forward.cuh"
 #include "ops/norm/norm_sums.cuh"
 
 namespace {
@@ -171,6 +172,10 @@ template <class S> void launch_normalise_of(const stni_norm_args &given, cudaStr
 {
     typedef typename computed<S>::type A;
     stni_norm_args a = given;
+    dense_rows d;
+    const bool is_dense = find_dense_rows(a, d);
+    if (is_dense && !a.parts && launch_dense_kept<S>(a, d, stream))
+        return;
     if (!a.parts) {
         launch_moments(a, stream);
         a.parts = a.coarse;
@@ -178,6 +183,8 @@ template <class S> void launch_normalise_of(const stni_norm_args &given, cudaStr
     }
     STNI_LAUNCH(merge_parts<A>, blocks_for(coarse_count(a), NORM_THREADS), NORM_THREADS, stream, a);
     if (a.empty)
+        return;
+    if (is_dense && launch_dense_read<S>(a, d, stream))
         return;
     const operands<NORM_OPERANDS> all = all_elements(a);
     const A *const mean = spread_statistic<A>(a, a.mean, 0, stream);

@@ -1,5 +1,5 @@
-/* Softmax, log softmax and their gradients along dense lines on a CUDA device. A team reads its line once and keeps it in
- * registers; a line that is too long for that is read in such shares, once for each step. */
+/* Softmax, log softmax and their gradients along dense lines on a CUDA device. A team reads its line once and keeps it
+ * in registers; a line that is too long for that is read in such shares, once for each step. */
 #ifndef STNI_OPS_SOFTMAX_SOFTMAX_ROWS_CUH
 #define STNI_OPS_SOFTMAX_SOFTMAX_ROWS_CUH
 
@@ -11,7 +11,8 @@
 namespace {
 
 struct row_arguments {
-    operands<SOFTMAX_TENSORS> lines;
+    row_offsets<SOFTMAX_TENSORS> at;
+    int64_t lines;
     row_teams team;
     const void *x, *y;
     void *out;
@@ -25,11 +26,9 @@ template <class S> struct row_pointers {
 
 template <class S> STNI_DEVICE row_pointers<S> row_pointers_of(const row_arguments &a, uint32_t line)
 {
-    int64_t at[SOFTMAX_TENSORS];
-    offsets_of(a.lines, line, at);
-    return {static_cast<const S *>(a.x) + at[SOFTMAX_X],
-            static_cast<const S *>(a.y) + at[SOFTMAX_Y],
-            static_cast<S *>(a.out) + at[SOFTMAX_OUT]};
+    return {static_cast<const S *>(a.x) + row_offset(a.at, SOFTMAX_X, line),
+            static_cast<const S *>(a.y) + row_offset(a.at, SOFTMAX_Y, line),
+            static_cast<S *>(a.out) + row_offset(a.at, SOFTMAX_OUT, line)};
 }
 
 template <class A> struct larger {
@@ -108,7 +107,7 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : BACK ?
     typedef typename computed<S>::type A;
     STNI_SHARED(A, shared, ROW_MOST_WARPS);
     const int64_t line = row_of_thread(a.team);
-    const bool is_line = line < a.lines.count;
+    const bool is_line = line < a.lines;
     const row_share share = row_share_of(a.team, 0, is_line ? a.team.pieces : 0);
     const row_pointers<S> row = row_pointers_of<S>(a, is_line ? (uint32_t)line : 0);
     kept_row<S, P> x;
@@ -184,8 +183,8 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, 2) softmax_long_backward(
     }
 }
 
-/* Whether every line of every tensor begins and ends where a pack does. Going forward there is no y, and its strides are
- * 0. */
+/* Whether every line of every tensor begins and ends where a pack does. Going forward there is no y, whose strides are
+ * then 0. */
 template <class S> bool has_packs(const stni_softmax_args &from, const operands<SOFTMAX_TENSORS> &lines)
 {
     bool packs = from.lines.n % pack<S>::SIZE == 0 &&
@@ -200,13 +199,13 @@ template <bool BACK, class S, class P>
 void launch_kept(row_arguments &a, int64_t n, cudaStream_t stream)
 {
     a.team = row_teams_of<P>(n);
-    const unsigned blocks = blocks_for(a.lines.count, rows_of_block(a.team)), threads = (unsigned)a.team.block;
+    const unsigned blocks = blocks_for(a.lines, rows_of_block(a.team)), threads = (unsigned)a.team.block;
     STNI_LAUNCH((softmax_kept<BACK, S, P>), blocks, threads, stream, a);
 }
 
 template <bool BACK, class S> void launch_long(row_arguments &a, int64_t n, cudaStream_t stream)
 {
-    const unsigned blocks = blocks_for(a.lines.count, 1);
+    const unsigned blocks = blocks_for(a.lines, 1);
     a.team = row_teams_of<pack<S>>(n);
     if constexpr (BACK)
         STNI_LAUNCH((softmax_long_backward<S, pack<S>>), blocks, (unsigned)a.team.block, stream, a);
@@ -214,15 +213,15 @@ template <bool BACK, class S> void launch_long(row_arguments &a, int64_t n, cuda
         STNI_LAUNCH((softmax_long<S, pack<S>>), blocks, (unsigned)a.team.block, stream, a);
 }
 
-/* False where it does nothing: lines are not dense, or too long to be kept and not in packs, or there are too many. */
+/* False where it does nothing: lines are not dense, or too long to be kept and not in packs, or of many dims. */
 template <bool BACK, class S>
 bool launch_rows(const stni_softmax_args &from, const operands<SOFTMAX_TENSORS> &lines, cudaStream_t stream)
 {
     const int64_t n = from.lines.n, *const step = from.lines.step, most = 0x7fffffff - ROW_MOST;
+    row_arguments a = {{}, lines.count, {}, from.x, from.y, from.out, from.logarithm};
     if (step[SOFTMAX_X] != 1 || step[SOFTMAX_OUT] != 1 || (BACK && step[SOFTMAX_Y] != 1) || n > most ||
-        !is_small(lines))
+        !find_row_offsets(lines, a.at))
         return false;
-    row_arguments a = {lines, {}, from.x, from.y, from.out, from.logarithm};
     /* Of f64, single elements are wide enough. */
     if constexpr (sizeof(S) < 8) {
         if (has_packs<S>(from, lines)) {

@@ -9,6 +9,7 @@
  *   STNI_LAUNCH(kernel, grid, block, stream, args...)  puts a kernel on a stream; a template with commas goes in parentheses. Errors are those of
  *                                                      cudaGetLastError
  *   STNI_UNROLL                                        before a loop over an array that is to stay in registers
+ *   STNI_KEEP_LOOP                                     before a loop that is to stay one, for a smaller module
  *   STNI_DEVICE                                        begins a small function of kernels
  *   STNI_HOST_DEVICE                                   begins a small function of kernels and of the host */
 #ifndef STNI_CORE_DEVICE_CUDA_GRID_H
@@ -27,6 +28,7 @@
 #define STNI_SHARED(type, name, count) __shared__ type name[count]
 #define STNI_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
 #define STNI_UNROLL _Pragma("unroll")
+#define STNI_KEEP_LOOP _Pragma("unroll 1")
 #define STNI_DEVICE static __device__ __forceinline__
 #define STNI_HOST_DEVICE static __host__ __device__ __forceinline__
 
@@ -38,6 +40,7 @@
     type *const name = static_cast<type *>(standin::shared(__COUNTER__, sizeof(type) * (count), #name, __FILE__, __LINE__))
 #define STNI_LAUNCH(kernel, grid, block, stream, ...) standin::launch(kernel, grid, block, stream, __VA_ARGS__)
 #define STNI_UNROLL
+#define STNI_KEEP_LOOP
 #define STNI_DEVICE static inline
 #define STNI_HOST_DEVICE static inline
 

@@ -8,8 +8,36 @@
 
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/elements.cuh"
+#include "core/device/cuda/index.cuh"
 
 namespace {
+
+/* Where rows begin, for N operands: rows of at most two dims, so that no thread loops over dims. */
+template <int N> struct row_offsets {
+    divider inner; /* by the size of the inner dim */
+    int64_t stride[N][2];
+};
+
+/* False where `rows` has more dims or too many elements for 32-bit indices. */
+template <int N, int M> bool find_row_offsets(const operands<M> &rows, row_offsets<N> &to)
+{
+    static_assert(N <= M, "the first operands");
+    if (rows.ndim > 2 || !is_small(rows))
+        return false;
+    const int inner = rows.ndim - 1;
+    to.inner = divider_of(rows.ndim > 0 ? rows.shape[inner] : 1);
+    for (int k = 0; k < N; k++) {
+        to.stride[k][0] = rows.ndim > 1 ? rows.stride[k][0] : 0;
+        to.stride[k][1] = rows.ndim > 0 ? rows.stride[k][inner] : 0;
+    }
+    return true;
+}
+
+template <int N> STNI_DEVICE int64_t row_offset(const row_offsets<N> &rows, int operand, uint32_t row)
+{
+    const uint32_t outer = divide(row, rows.inner);
+    return outer * rows.stride[operand][0] + (row - outer * rows.inner.divisor) * rows.stride[operand][1];
+}
 
 template <class S> struct single {
     enum { SIZE = 1 }; /* elements */
@@ -110,6 +138,7 @@ template <class S, class P> STNI_DEVICE void write_row(const kept_row<S, P> &kep
 template <class T, class J> STNI_DEVICE T reduce_row(T *shared, const row_teams &t, T value, J join)
 {
     const int warp = (int)threadIdx.x / WARP, warps = t.threads / WARP;
+    STNI_KEEP_LOOP
     for (int by = 1; by < WARP && by < t.threads; by *= 2)
         value = join(value, value_across(value, by));
     if (warps <= 1)
@@ -120,6 +149,7 @@ template <class T, class J> STNI_DEVICE T reduce_row(T *shared, const row_teams 
     __syncthreads();
     const T *const of_team = shared + warp / warps * warps;
     value = of_team[0];
+    STNI_KEEP_LOOP
     for (int w = 1; w < warps; w++)
         value = join(value, of_team[w]);
     return value;

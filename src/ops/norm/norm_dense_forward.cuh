@@ -1,0 +1,185 @@
+/* The forward half of normalisations of dense rows: statistics and result at once where the row is on this rank and can be
+ * kept in registers, else the result from statistics that are there. */
+#ifndef STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
+#define STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
+
+#include "ops/common/moments.h"
+#include "ops/norm/norm_dense.cuh"
+
+namespace {
+
+template <class S> struct dense_forward {
+    typedef typename computed<S>::type A;
+    dense_rows d;
+    const S *x, *weight, *bias;
+    S *y;
+    A *mean, *rstd, *var;
+    double eps;
+    int about_zero;
+};
+
+template <class A> struct row_statistic {
+    A mean, rstd;
+};
+
+struct row_sums {
+    double first, second;
+};
+
+struct plus_sums {
+    STNI_ANY_DEVICE row_sums operator()(row_sums p, row_sums v) const { return {p.first + v.first, p.second + v.second}; }
+};
+
+/* Sums of z and z^2, z = x - shift. */
+template <class S, class P>
+STNI_DEVICE row_sums row_moments(const kept_row<S, P> &x, const row_share &share, double shift)
+{
+    row_sums sum = {0, 0};
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        if (has_piece(share, j))
+            STNI_UNROLL
+            for (int k = 0; k < P::SIZE; k++) {
+                const double z = (double)x.v[j][k] - shift;
+                sum.first += z;
+                sum.second += z * z;
+            }
+    return sum;
+}
+
+/* The statistics of the row at `i`, which the first thread of the team puts where they belong. */
+template <class S>
+STNI_DEVICE row_statistic<typename computed<S>::type> take_statistics(const dense_forward<S> &g, int64_t i, row_sums sum,
+                                                                      double shift, bool writes)
+{
+    typedef typename computed<S>::type A;
+    const stni_moments own =
+        stni_moments_of_sums((double)g.d.n, shift, g.about_zero ? 0 : sum.first, sum.second);
+    const stni_moments all = stni_moments_join(stni_moments_of(0, 0, 0), own);
+    const row_statistic<A> found = {(A)all.mean, (A)stni_norm_rstd(all.n, all.m2, g.eps)};
+    if (writes) {
+        g.mean[i] = found.mean;
+        g.rstd[i] = found.rstd;
+        if (g.var)
+            g.var[i] = (A)(all.m2 / (all.n - 1));
+    }
+    return found;
+}
+
+/* In a team of several warps one thread takes them for all, since it divides in f64. `shared` has ROW_MOST_WARPS. */
+template <class S>
+STNI_DEVICE row_statistic<typename computed<S>::type>
+share_statistics(row_statistic<typename computed<S>::type> *shared, const dense_forward<S> &g, const row_place &place,
+                 row_sums sum, double shift)
+{
+    const int first = ((int)threadIdx.x & -g.d.team.threads) / WARP;
+    const bool is_first = place.share.first == 0, is_small = g.d.team.threads <= WARP;
+    row_statistic<typename computed<S>::type> found = {0, 0};
+    if (is_first || is_small)
+        found = take_statistics(g, row_at(g.d, place, NORM_STAT), sum, shift, is_first && place.is_row);
+    if (is_small)
+        return found;
+    if (is_first)
+        shared[first] = found;
+    __syncthreads();
+    return shared[first];
+}
+
+template <class S, class P>
+STNI_DEVICE void row_normalise(const dense_forward<S> &g, kept_row<S, P> &x, const row_share &share,
+                               const row_statistic<typename computed<S>::type> &of)
+{
+    typedef typename computed<S>::type A;
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        if (has_piece(share, j)) {
+            const P weight = parameter_piece<P>(g.weight, share.first + j * share.step, A(1));
+            const P bias = parameter_piece<P>(g.bias, share.first + j * share.step, A(0));
+            STNI_UNROLL
+            for (int k = 0; k < P::SIZE; k++)
+                x.v[j][k] = STNI_NORM_NORMAL(x.v[j][k], of.mean, of.rstd) * load(weight.v[k]) + load(bias.v[k]);
+        }
+}
+
+template <class S, class P>
+__global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
+    normalise_kept(const __grid_constant__ dense_forward<S> g)
+{
+    STNI_SHARED(row_sums, shared, ROW_MOST_WARPS);
+    STNI_SHARED(row_statistic<typename computed<S>::type>, of_team, ROW_MOST_WARPS);
+    const row_place place = row_place_of<P>(g.d);
+    const S *const row = g.x + row_at(g.d, place, NORM_X);
+    const double shift = g.about_zero ? 0 : (double)load(row[0]);
+    kept_row<S, P> x;
+    read_row(x, row, place.share);
+    const row_sums sum = reduce_row(shared, g.d.team, row_moments(x, place.share, shift), plus_sums());
+    row_normalise(g, x, place.share, share_statistics(of_team, g, place, sum, shift));
+    write_row(x, g.y + row_at(g.d, place, NORM_Y), place.share);
+}
+
+/* The statistics are there. */
+template <class S, class P>
+__global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
+    normalise_read(const __grid_constant__ dense_forward<S> g)
+{
+    const row_place place = row_place_of<P>(g.d);
+    kept_row<S, P> x;
+    read_row(x, g.x + row_at(g.d, place, NORM_X), place.share);
+    row_normalise(g, x, place.share, {g.mean[row_at(g.d, place, NORM_STAT)], g.rstd[row_at(g.d, place, NORM_STAT)]});
+    write_row(x, g.y + row_at(g.d, place, NORM_Y), place.share);
+}
+
+template <class S> dense_forward<S> dense_forward_of(const stni_norm_args &a, const dense_rows &d)
+{
+    typedef typename computed<S>::type A;
+    return {d,
+            static_cast<const S *>(a.x),
+            static_cast<const S *>(a.weight),
+            static_cast<const S *>(a.bias),
+            static_cast<S *>(a.y),
+            static_cast<A *>(a.mean),
+            static_cast<A *>(a.rstd),
+            static_cast<A *>(a.var),
+            a.eps,
+            a.about_zero};
+}
+
+template <bool KEPT, class P, class S> void launch_dense_in(dense_forward<S> &g, cudaStream_t stream)
+{
+    divide_rows<P>(g.d);
+    if constexpr (KEPT)
+        STNI_LAUNCH((normalise_kept<S, P>), blocks_of_rows(g.d), (unsigned)g.d.team.block, stream, g);
+    else
+        STNI_LAUNCH((normalise_read<S, P>), blocks_of_rows(g.d), (unsigned)g.d.team.block, stream, g);
+}
+
+/* Statistics too. False where it does nothing: rows are too long, or of f64, which would take too many registers. */
+template <class S> bool launch_dense_kept(const stni_norm_args &a, const dense_rows &d, cudaStream_t stream)
+{
+    if constexpr (sizeof(S) < 8) {
+        if (d.n > ROW_MOST)
+            return false;
+        dense_forward<S> g = dense_forward_of<S>(a, d);
+        if (has_packs<S>(a, d))
+            launch_dense_in<true, pack<S>>(g, stream);
+        else
+            launch_dense_in<true, single<S>>(g, stream);
+        return true;
+    }
+    return false;
+}
+
+/* False where it does nothing: rows of narrow elements are in no packs. */
+template <class S> bool launch_dense_read(const stni_norm_args &a, const dense_rows &d, cudaStream_t stream)
+{
+    typedef widest_piece<S> P;
+    if (P::SIZE > 1 && !has_packs<S>(a, d))
+        return false;
+    dense_forward<S> g = dense_forward_of<S>(a, d);
+    launch_dense_in<false, P>(g, stream);
+    return true;
+}
+
+}
+
+#endif
