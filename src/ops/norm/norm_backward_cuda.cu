@@ -1,8 +1,9 @@
 /* Gradients of normalisations on a CUDA device: sums by fine index, and by parameter where these run along the
- * elements of one; then each element by itself. */
+ * elements of one; then each element by itself. Dense rows are read in packs (norm_dense_backward.cuh). */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/kernel.cuh"
+#include "ops/norm/norm_dense_backward.cuh"
 #include "ops/norm/norm_sums.cuh"
 
 namespace {
@@ -76,11 +77,23 @@ template <class S> __global__ void __launch_bounds__(NORM_THREADS)
     store(static_cast<S *>(a.grad_weight)[i], (typename computed<S>::type)sum[a.params + i]);
 }
 
+template <class S>
+dense_backward<S> dense_backward_of(const dense_rows &d, const gradient_terms<S> &terms, double *sum)
+{
+    return {d, terms.x, terms.y, terms.weight, nullptr, terms.mean, terms.rstd, nullptr, nullptr, sum};
+}
+
 /* Parameters that lie along the lines of which there are statistics have sums of their own. */
 template <class S> void launch_sums_along(const stni_norm_args &a, gradient_terms<S> terms, cudaStream_t stream)
 {
     double *const sum = param_sums(a);
-    launch_sums<2>(summation_by(a, NORM_STAT), terms, a.coarse, parts_of_sums(a), stream);
+    dense_rows d;
+    const bool is_dense = find_backward_rows<S>(a, d);
+    if (is_dense && d.n <= ROW_MOST)
+        STNI_LAUNCH((sum_rows<S, widest_piece<S>>), blocks_of_rows(d), (unsigned)d.team.block, stream,
+                    dense_backward_of(d, terms, a.coarse));
+    else
+        launch_sums<2>(summation_by(a, NORM_STAT), terms, a.coarse, parts_of_sums(a), stream);
     terms.weight = nullptr;
     launch_sums<2>(summation_by(a, NORM_PARAM), terms, sum, parts_of_sums(a), stream);
     STNI_LAUNCH(store_params<S>, blocks_for(a.params, NORM_THREADS), NORM_THREADS, stream, a, sum);
@@ -178,6 +191,13 @@ template <class S> void launch_apply_of(const stni_norm_args &a, cudaStream_t st
                            spread_statistic<A>(a, a.rstd, 1, stream),
                            mean_gradient,
                            variance_gradient};
+    dense_rows d;
+    if (find_backward_rows<S>(a, d)) {
+        const dense_backward<S> b = {d,      g.x,    g.y,             g.weight,            g.out,
+                                     g.mean, g.rstd, g.mean_gradient, g.variance_gradient, nullptr};
+        STNI_LAUNCH((apply_rows<S, widest_piece<S>>), blocks_of_rows(d), (unsigned)d.team.block, stream, b);
+        return;
+    }
     STNI_LAUNCH(apply<S>, blocks_for(all.count, NORM_THREADS), NORM_THREADS, stream, all, g);
 }
 

@@ -1,5 +1,5 @@
-/* Normalisations of dense rows on a CUDA device: each statistic is of one row, whose elements lie beside each other, and
- * parameters run along it. A team of threads reads its row, or a part of a long one, in pieces (rows.cuh). */
+/* Normalisations of dense rows on a CUDA device: each statistic is of one row, whose elements lie beside each other,
+ * and parameters run along it. A team of threads reads its row, or a part of a long one, in pieces (rows.cuh). */
 #ifndef STNI_OPS_NORM_NORM_DENSE_CUH
 #define STNI_OPS_NORM_NORM_DENSE_CUH
 
@@ -34,8 +34,8 @@ inline bool find_dense_rows(const stni_norm_args &a, dense_rows &to)
     to.n = s.summed.count;
     return s.summed.ndim == 1 && find_row_offsets(s.kept, to.at) && to.n < INT32_MAX - ROW_MOST &&
            to.rows * (to.n / ROW_MOST + 1) < INT32_MAX && is_along_rows(s, NORM_X, a.x) &&
-           is_along_rows(s, NORM_Y, a.y) && is_along_rows(s, NORM_OUT, a.out) && is_along_rows(s, NORM_WEIGHT, a.weight) &&
-           is_along_rows(s, NORM_PARAM, a.bias);
+           is_along_rows(s, NORM_Y, a.y) && is_along_rows(s, NORM_OUT, a.out) &&
+           is_along_rows(s, NORM_WEIGHT, a.weight) && is_along_rows(s, NORM_PARAM, a.bias);
 }
 
 /* Elements of f64 are wide enough by themselves. */
@@ -88,6 +88,17 @@ template <class P> STNI_DEVICE row_place row_place_of(const dense_rows &d)
     place.share = row_share_of(d.team, begin, !place.is_row ? 0 : end < d.team.pieces ? end : d.team.pieces);
     return place;
 }
+
+struct row_sums {
+    double first, second;
+};
+
+struct plus_sums {
+    STNI_ANY_DEVICE row_sums operator()(row_sums p, row_sums v) const
+    {
+        return {p.first + v.first, p.second + v.second};
+    }
+};
 
 /* Of the row's first element, or of its statistic. */
 STNI_DEVICE int64_t row_at(const dense_rows &d, const row_place &place, int operand)

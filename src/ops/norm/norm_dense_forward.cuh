@@ -1,5 +1,5 @@
-/* The forward half of normalisations of dense rows: statistics and result at once where the row is on this rank and can be
- * kept in registers, else the result from statistics that are there. */
+/* The forward half of normalisations of dense rows: statistics and result at once where the row is on this rank and can
+ * be kept in registers, else the result from statistics that are there. */
 #ifndef STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
 #define STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
 
@@ -22,14 +22,6 @@ template <class A> struct row_statistic {
     A mean, rstd;
 };
 
-struct row_sums {
-    double first, second;
-};
-
-struct plus_sums {
-    STNI_ANY_DEVICE row_sums operator()(row_sums p, row_sums v) const { return {p.first + v.first, p.second + v.second}; }
-};
-
 /* Sums of z and z^2, z = x - shift. */
 template <class S, class P>
 STNI_DEVICE row_sums row_moments(const kept_row<S, P> &x, const row_share &share, double shift)
@@ -49,8 +41,8 @@ STNI_DEVICE row_sums row_moments(const kept_row<S, P> &x, const row_share &share
 
 /* The statistics of the row at `i`, which the first thread of the team puts where they belong. */
 template <class S>
-STNI_DEVICE row_statistic<typename computed<S>::type> take_statistics(const dense_forward<S> &g, int64_t i, row_sums sum,
-                                                                      double shift, bool writes)
+STNI_DEVICE row_statistic<typename computed<S>::type>
+take_statistics(const dense_forward<S> &g, int64_t i, row_sums sum, double shift, bool writes)
 {
     typedef typename computed<S>::type A;
     const stni_moments own =
