@@ -95,7 +95,10 @@ template <class S> void launch_sums_along(const stni_norm_args &a, gradient_term
     else
         launch_sums<2>(summation_by(a, NORM_STAT), terms, a.coarse, parts_of_sums(a), stream);
     terms.weight = nullptr;
-    launch_sums<2>(summation_by(a, NORM_PARAM), terms, sum, parts_of_sums(a), stream);
+    if (is_dense)
+        launch_columns(dense_backward_of(d, terms, nullptr), sum, parts_of_sums(a), stream);
+    else
+        launch_sums<2>(summation_by(a, NORM_PARAM), terms, sum, parts_of_sums(a), stream);
     STNI_LAUNCH(store_params<S>, blocks_for(a.params, NORM_THREADS), NORM_THREADS, stream, a, sum);
 }
 
@@ -208,7 +211,8 @@ void launch_apply(const stni_norm_args &a, cudaStream_t stream)
 
 }
 
-#define KERNEL(slot, launch) STNI_CUDA_KERNEL_WITH(slot, FLOATING_DTYPES, stni_norm_args, launch, norm_workspace)
+#define KERNEL(slot, launch) \
+    STNI_CUDA_KERNEL_WITH(slot, FLOATING_DTYPES, stni_norm_args, launch, norm_backward_workspace)
 #define ROWS(op) KERNEL(op "_backward.sums", launch_gradient_sums), KERNEL(op "_backward.apply", launch_apply)
 
 STNI_CUDA_KERNELS(norm_backward) = {

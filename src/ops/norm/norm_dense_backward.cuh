@@ -73,6 +73,60 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
     write_row(x, b.out + row_at(b.d, place, NORM_OUT), share);
 }
 
+/* A block sums COLUMNS_TEAM pieces of a row over the rows of its part, which COLUMNS_ROWS warps share in turn. */
+enum { COLUMNS_TEAM = WARP, COLUMNS_ROWS = 8, COLUMNS_THREADS = COLUMNS_TEAM * COLUMNS_ROWS };
+
+inline parts parts_of_columns(const dense_rows &d)
+{
+    return parts_of(d.rows, COLUMNS_ROWS, blocks_for(d.team.pieces, COLUMNS_TEAM));
+}
+
+/* Of a parameter's element: the sums of the cotangent and of it times the normal form of x, of a part of the rows. */
+template <class P> struct column_sums {
+    double v[P::SIZE][2];
+};
+
+template <class S, class P>
+STNI_DEVICE void add_row(const dense_backward<S> &b, uint32_t row, int piece, column_sums<P> &sum)
+{
+    typedef typename computed<S>::type A;
+    const int64_t f = row_offset(b.d.at, NORM_STAT, row);
+    const P x = reinterpret_cast<const P *>(b.x + row_offset(b.d.at, NORM_X, row))[piece];
+    const P y = reinterpret_cast<const P *>(b.y + row_offset(b.d.at, NORM_Y, row))[piece];
+    const A mean = b.mean[f], rstd = b.rstd[f];
+    STNI_UNROLL
+    for (int k = 0; k < P::SIZE; k++) {
+        const A g = load(y.v[k]);
+        sum.v[k][0] += (double)g;
+        sum.v[k][1] += (double)(g * STNI_NORM_NORMAL(load(x.v[k]), mean, rstd));
+    }
+}
+
+/* to[(2 part + plane) n + column] */
+template <class S, class P>
+__global__ void __launch_bounds__(COLUMNS_THREADS)
+    sum_columns(const __grid_constant__ dense_backward<S> b, const __grid_constant__ parts p)
+{
+    STNI_SHARED(column_sums<P>, shared, COLUMNS_THREADS);
+    const int lane = (int)threadIdx.x % COLUMNS_TEAM, warp = (int)threadIdx.x / COLUMNS_TEAM;
+    const int first = (int)blockIdx.x * COLUMNS_TEAM, piece = first + lane;
+    const uint32_t end = (uint32_t)part_end(p, b.d.rows, blockIdx.y);
+    column_sums<P> sum = {};
+    if (piece < b.d.team.pieces)
+        for (uint32_t row = (uint32_t)(blockIdx.y * p.each) + (uint32_t)warp; row < end; row += COLUMNS_ROWS)
+            add_row(b, row, piece, sum);
+    shared[threadIdx.x] = sum;
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < 2 * COLUMNS_TEAM * P::SIZE; i += COLUMNS_THREADS) {
+        const int plane = i / (COLUMNS_TEAM * P::SIZE), column = i % (COLUMNS_TEAM * P::SIZE);
+        double all = 0;
+        for (int w = 0; w < COLUMNS_ROWS; w++)
+            all += shared[w * COLUMNS_TEAM + column / P::SIZE].v[column % P::SIZE][plane];
+        if (first * P::SIZE + column < b.d.n)
+            b.sum[(2 * (int64_t)blockIdx.y + plane) * b.d.n + first * P::SIZE + column] = all;
+    }
+}
+
 /* Whether rows are dense, and in packs where elements are narrow. */
 template <class S> bool find_backward_rows(const stni_norm_args &a, dense_rows &d)
 {
@@ -81,6 +135,38 @@ template <class S> bool find_backward_rows(const stni_norm_args &a, dense_rows &
         return false;
     divide_rows<P>(d);
     return true;
+}
+
+/* Two planes of the sums of columns. `workspace` has as many bytes as columns_bytes says. */
+template <class S> void launch_columns(dense_backward<S> b, double *sum, void *workspace, cudaStream_t stream)
+{
+    typedef widest_piece<S> P;
+    const parts p = parts_of_columns(b.d);
+    b.sum = p.count > 1 ? static_cast<double *>(workspace) : sum;
+    const dim3 grid(blocks_for(b.d.team.pieces, COLUMNS_TEAM), (unsigned)p.count);
+    STNI_LAUNCH((sum_columns<S, P>), grid, COLUMNS_THREADS, stream, b, p);
+    if (p.count > 1)
+        join_parts(static_cast<const double *>(workspace), p.count, 2 * b.d.n, sum, stream);
+}
+
+/* Of the parts, where there are some, of a chunk that is not empty. */
+inline size_t columns_bytes(const stni_norm_args &a)
+{
+    dense_rows d;
+    size_t bytes = 0;
+    dispatch_floating(a.dtype, [&](auto element) {
+        if (find_backward_rows<decltype(element)>(a, d) && parts_of_columns(d).count > 1)
+            bytes = (size_t)(parts_of_columns(d).count * 2 * d.n) * sizeof(double);
+    });
+    return bytes;
+}
+
+/* Of any of the backward kernels. */
+inline size_t norm_backward_workspace(stn_queue *queue, const void *args)
+{
+    const stni_norm_args &a = *static_cast<const stni_norm_args *>(args);
+    const size_t most = norm_workspace(queue, args), columns = a.empty ? 0 : arrays_bytes(a) + columns_bytes(a);
+    return most > columns ? most : columns;
 }
 
 }

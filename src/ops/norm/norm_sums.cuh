@@ -86,11 +86,16 @@ inline double *parts_of_sums(const stni_norm_args &a)
     return param_sums(a) + 2 * a.params;
 }
 
+inline size_t arrays_bytes(const stni_norm_args &a)
+{
+    return (size_t)(FINE_ARRAYS * fine_count(a) + 2 * a.params) * sizeof(double);
+}
+
 /* Of any of the kernels. */
 inline size_t norm_workspace(stn_queue *, const void *args)
 {
     const stni_norm_args &a = *static_cast<const stni_norm_args *>(args);
-    const size_t arrays = (size_t)(FINE_ARRAYS * fine_count(a) + 2 * a.params) * sizeof(double);
+    const size_t arrays = arrays_bytes(a);
     if (a.empty)
         return arrays;
     const size_t stat = sums_bytes(summation_by(a, NORM_STAT), 3),

@@ -86,6 +86,17 @@ inline void launch_parts(const summation<SIDES> &s, const TERMS &terms, double *
     STNI_LAUNCH((add_elements<PLANES, SIDES, TERMS>), grid, TEAMS_THREADS, stream, s, terms, to);
 }
 
+/* to[i] = the sum of from[part n + i] over the parts. */
+inline void join_parts(const double *from, int64_t count, int64_t n, double *to, cudaStream_t stream)
+{
+    summation<1> again = {no_dims<1>(), no_dims<1>(), {}, {}};
+    add_dim(again.kept, n, {1});
+    add_dim(again.summed, count, {n});
+    end_sums(again, true);
+    again.part = {1, count};
+    launch_parts<1>(again, partial_sums{from}, to, stream);
+}
+
 /* to[plane targets + target] = the sums. `workspace` has as many bytes as sums_bytes says. */
 template <int PLANES, int SIDES, class TERMS>
 inline void launch_sums(const summation<SIDES> &s, const TERMS &terms, double *to, void *workspace, cudaStream_t stream)
@@ -96,12 +107,7 @@ inline void launch_sums(const summation<SIDES> &s, const TERMS &terms, double *t
     if (s.part.count == 1)
         return launch_parts<PLANES>(s, terms, to, stream);
     launch_parts<PLANES>(s, terms, parts, stream);
-    summation<1> again = {no_dims<1>(), no_dims<1>(), {}, {}};
-    add_dim(again.kept, PLANES * s.kept.count, {1});
-    add_dim(again.summed, s.part.count, {PLANES * s.kept.count});
-    end_sums(again, true);
-    again.part = {1, s.part.count};
-    launch_parts<1>(again, partial_sums{parts}, to, stream);
+    join_parts(parts, s.part.count, PLANES * s.kept.count, to, stream);
 }
 
 }
