@@ -50,6 +50,24 @@ template <class S, class P, class A> STNI_DEVICE A row_largest(const kept_row<S,
     return max;
 }
 
+template <class S, class P, class A> STNI_DEVICE void add_to_row(kept_row<S, P> &x, A term)
+{
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        STNI_UNROLL
+        for (int k = 0; k < P::SIZE; k++)
+            x.v[j][k] += term;
+}
+
+template <class S, class P, class A> STNI_DEVICE void multiply_row(kept_row<S, P> &x, A factor)
+{
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        STNI_UNROLL
+        for (int k = 0; k < P::SIZE; k++)
+            x.v[j][k] *= factor;
+}
+
 /* Leaves in x what is to be scaled: exp(x - max), of the logarithm x - max. */
 template <class S, class P, class A>
 STNI_DEVICE A row_terms(kept_row<S, P> &x, const row_share &share, int logarithm, A max, A sum)
@@ -68,12 +86,10 @@ STNI_DEVICE A row_terms(kept_row<S, P> &x, const row_share &share, int logarithm
 
 template <class S, class P, class A> STNI_DEVICE void row_scale(kept_row<S, P> &x, int logarithm, A total)
 {
-    const A factor = logarithm ? log_of(total) : 1 / total;
-    STNI_UNROLL
-    for (int j = 0; j < x.PIECES; j++)
-        STNI_UNROLL
-        for (int k = 0; k < P::SIZE; k++)
-            x.v[j][k] = logarithm ? x.v[j][k] - factor : x.v[j][k] * factor;
+    if (logarithm)
+        add_to_row(x, -log_of(total));
+    else
+        multiply_row(x, 1 / total);
 }
 
 /* Going back: x is the cotangent. */
