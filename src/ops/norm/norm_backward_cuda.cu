@@ -95,7 +95,7 @@ template <class S> void launch_sums_along(const stni_norm_args &a, gradient_term
     else
         launch_sums<2>(summation_by(a, NORM_STAT), terms, a.coarse, parts_of_sums(a), stream);
     terms.weight = nullptr;
-    if (is_dense)
+    if (is_dense && has_wide_columns(d))
         launch_columns(dense_backward_of(d, terms, nullptr), sum, parts_of_sums(a), stream);
     else
         launch_sums<2>(summation_by(a, NORM_PARAM), terms, sum, parts_of_sums(a), stream);

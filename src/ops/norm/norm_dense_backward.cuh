@@ -76,6 +76,12 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
 /* A block sums COLUMNS_TEAM pieces of a row over the rows of its part, which COLUMNS_ROWS warps share in turn. */
 enum { COLUMNS_TEAM = WARP, COLUMNS_ROWS = 8, COLUMNS_THREADS = COLUMNS_TEAM * COLUMNS_ROWS };
 
+/* Of short rows, too many lanes would have nothing. */
+inline bool has_wide_columns(const dense_rows &d)
+{
+    return d.team.pieces >= COLUMNS_TEAM / 2;
+}
+
 inline parts parts_of_columns(const dense_rows &d)
 {
     return parts_of(d.rows, COLUMNS_ROWS, blocks_for(d.team.pieces, COLUMNS_TEAM));
@@ -155,7 +161,7 @@ inline size_t columns_bytes(const stni_norm_args &a)
     dense_rows d;
     size_t bytes = 0;
     dispatch_floating(a.dtype, [&](auto element) {
-        if (find_backward_rows<decltype(element)>(a, d) && parts_of_columns(d).count > 1)
+        if (find_backward_rows<decltype(element)>(a, d) && has_wide_columns(d) && parts_of_columns(d).count > 1)
             bytes = (size_t)(parts_of_columns(d).count * 2 * d.n) * sizeof(double);
     });
     return bytes;
