@@ -65,7 +65,8 @@ static stn_stats begin_measure(struct rank_run *run)
 static void end_measure(struct rank_run *run, const char *step, const stn_stats *before, int64_t chunks)
 {
     const stn_stats after = stats_of(run->context);
-    const int64_t held = after.peak_bytes - before->live_bytes, bound = peak_bound(chunks) + run->configuration->scratch;
+    const int64_t held = after.peak_bytes - before->live_bytes;
+    const int64_t bound = peak_bound(chunks) + run->configuration->scratch;
     run->outcome->bytes += after.bytes_sent;
     run->outcome->fallbacks += after.fallbacks;
     run->outcome->peak = fmax(run->outcome->peak, (double)held / (double)bound);

@@ -70,7 +70,8 @@ static void print_failure(const struct report *report, const struct conform_case
         snprintf(device, sizeof device, " --device %s%s%s", options->device, options->module_path ? " --module-path " : "",
                  options->module_path ? options->module_path : "");
     if (options->scratch > 0)
-        snprintf(device + strlen(device), sizeof device - strlen(device), " --scratch %lld", (long long)(options->scratch >> 20));
+        snprintf(device + strlen(device), sizeof device - strlen(device), " --scratch %lld",
+                 (long long)(options->scratch >> 20));
     describe_grid(grid, mesh, sizeof mesh);
     if (options->placements != INT64_MAX)
         snprintf(placements, sizeof placements, "%lld", (long long)options->placements);
