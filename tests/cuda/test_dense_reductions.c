@@ -110,7 +110,8 @@ static void compare(const both_work *work, int n, const stn_dtype *dtypes, doubl
     for (int i = 0; i < LENGTHS; i++) {
         const int64_t shape[3] = {1 + i % 5, lengths[i], i % 6};
         for (int d = 0; d < n; d++)
-            both_compare(work, dtypes[d], shape, tolerance);
+            if (both_takes(i + d))
+                both_compare(work, dtypes[d], shape, tolerance);
     }
 }
 
@@ -182,6 +183,8 @@ static void address_does_not_show(void)
     stn_context *context = both_open((stn_context_options){.device = "cuda"});
     for (int i = 0; context && i < LENGTHS; i++)
         for (int d = 0; d < 3; d++) {
+            if (!both_takes(i + d))
+                continue;
             check_addresses(context, dtypes[d], 3, lengths[i], 1);
             check_addresses(context, dtypes[d], lengths[i], i % 2 ? SUMS : 16, 0);
         }

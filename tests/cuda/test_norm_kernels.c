@@ -206,7 +206,8 @@ static void run_rows(const both_work *works, size_t n)
     for (size_t w = 0; w < n; w++)
         for (int p = 0; p < PRECISIONS; p++)
             for (int s = 0; s < ROW_SHAPES; s++)
-                both_compare(&works[w], precisions[p].dtype, row_shapes[s], precisions[p].tolerance);
+                if (both_takes((int)w + p + s))
+                    both_compare(&works[w], precisions[p].dtype, row_shapes[s], precisions[p].tolerance);
 }
 
 static int log_softmax_along(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
