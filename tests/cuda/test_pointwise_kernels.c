@@ -130,6 +130,134 @@ static void kernels_of_runs_agree_with_the_cpu(void)
     stn_context_destroy(&cuda);
 }
 
+/* Operands that repeat or lie apart, of x, which is (2, rows, columns). */
+static stn_tensor *part_of_row(stn_tensor *x, int64_t first, int64_t n)
+{
+    return stn_narrow(stn_select(stn_select(x, 0, 1), 0, 0), 0, first, n);
+}
+
+static stn_tensor *column_of(stn_tensor *x)
+{
+    return stn_add_number(stn_narrow(x, 2, 0, 1), 3);
+}
+
+static stn_tensor *a_row(stn_tensor *x, int64_t columns)
+{
+    return stn_add_scaled(x, part_of_row(x, 0, columns), 0.75);
+}
+
+static stn_tensor *a_column(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return stn_sub(column_of(x), x);
+}
+
+static stn_tensor *a_row_and_a_column(stn_tensor *x, int64_t columns)
+{
+    return stn_mul(part_of_row(x, 0, columns), column_of(x));
+}
+
+static stn_tensor *a_row_each_of_two(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return stn_maximum(x, stn_narrow(x, 1, 0, 1));
+}
+
+static stn_tensor *a_matrix_of_two(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return stn_minimum(x, stn_narrow(x, 0, 1, 1));
+}
+
+static stn_tensor *lines_apart(stn_tensor *x, int64_t columns)
+{
+    return stn_add(stn_narrow(x, 2, 1, columns - 1), stn_narrow(x, 2, 0, columns - 1));
+}
+
+static stn_tensor *a_row_at_any_address(stn_tensor *x, int64_t columns)
+{
+    return stn_sub(stn_add_number(stn_narrow(x, 2, 0, columns - 1), 0), part_of_row(x, 1, columns - 1));
+}
+
+static stn_tensor *a_number_and_lines_apart(stn_tensor *x, int64_t columns)
+{
+    return stn_mul_number(stn_narrow(x, 2, columns / 2, columns - columns / 2), 1.375);
+}
+
+static stn_tensor *quotients_by_a_column(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return stn_div(x, stn_add_number(stn_abs(column_of(x)), 1));
+}
+
+static stn_tensor *a_row_in_place(stn_tensor *x, int64_t columns)
+{
+    return stn_add_(stn_mul_number(x, 2), part_of_row(x, 0, columns), 1);
+}
+
+static stn_tensor *a_copied_row(stn_tensor *x, int64_t columns)
+{
+    return stn_copy_(stn_mul_number(x, 2), part_of_row(x, 0, columns));
+}
+
+static stn_tensor *into_lines_apart(stn_tensor *x, int64_t columns)
+{
+    stn_tensor *y = stn_mul_number(x, 2);
+    stn_add_(stn_narrow(y, 2, 1, columns - 1), part_of_row(x, 0, columns - 1), 1);
+    return y;
+}
+
+typedef stn_tensor *(*broadcast)(stn_tensor *x, int64_t columns);
+
+/* Runs `f` on the device of f32, converted to `dtype`; bytes of the result, which is f32 again. */
+static size_t run_broadcast(stn_context *context, broadcast f, stn_dtype dtype, const int64_t *shape, char *result)
+{
+    static char data[MOST * 4];
+    const stn_spec *spec;
+    size_t bytes = 0;
+    if (!CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 3, shape, NULL, &spec), STN_OK))
+        return 0;
+    fill(data, STN_DTYPE_F32, shape[0] * shape[1] * shape[2], 0);
+    stn_scope_begin(context);
+    stn_tensor *out = stn_cast(f(stn_cast(stn_from_host(context, spec, data), dtype), shape[2]), STN_DTYPE_F32);
+    if (stn_context_status(context) == STN_OK) {
+        bytes = (size_t)stn_spec_local_numel(stn_tensor_spec(out)) * sizeof(float);
+        CHECK_STATUS(stn_to_host(out, result, bytes), STN_OK);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_spec_release(&spec);
+    return bytes;
+}
+
+static void operands_that_repeat_agree_with_the_cpu(void)
+{
+    static const int64_t shapes[][3] = {{2, 1, 2},   {2, 5, 3},    {2, 3, 8},   {2, 130, 9},
+                                        {2, 31, 64}, {2, 2, 1025}, {2, 2, 1240}};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_F64, STN_DTYPE_I32};
+    static const broadcast functions[] = {
+        a_row,         a_column,         a_row_and_a_column,   a_row_each_of_two,
+        a_copied_row,  a_matrix_of_two,  lines_apart,          a_number_and_lines_apart,
+        a_row_in_place, into_lines_apart, a_row_at_any_address, quotients_by_a_column,
+    };
+    static char by_cpu[MOST * 4], by_cuda[MOST * 4];
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"});
+    stn_context *cuda = both_open((stn_context_options){.device = "cuda"});
+    for (size_t f = 0; cpu && cuda && f < sizeof functions / sizeof functions[0]; f++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+            for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+                if (dtypes[d] == STN_DTYPE_I32 && (functions[f] == a_row || functions[f] == a_number_and_lines_apart ||
+                                                   functions[f] == quotients_by_a_column))
+                    continue;
+                const size_t bytes = run_broadcast(cpu, functions[f], dtypes[d], shapes[s], by_cpu);
+                CHECK(bytes > 0);
+                CHECK_I64((int64_t)run_broadcast(cuda, functions[f], dtypes[d], shapes[s], by_cuda), (int64_t)bytes);
+                if (!CHECK_BYTES(by_cuda, by_cpu, bytes))
+                    fprintf(stderr, "function %d, %s, shape %d\n", (int)f, stn_dtype_name(dtypes[d]), (int)s);
+            }
+    stn_context_destroy(&cpu);
+    stn_context_destroy(&cuda);
+}
+
 enum { EVERY_BF16 = 1 << 16 };
 
 /* Gelu of every element of bf16, from a dense run or from every other element of a longer one. */
@@ -208,6 +336,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"kernels_of_runs_agree_with_the_cpu", kernels_of_runs_agree_with_the_cpu},
+        {"operands_that_repeat_agree_with_the_cpu", operands_that_repeat_agree_with_the_cpu},
         {"gelu_of_every_bf16_is_the_cpus_within_a_unit", gelu_of_every_bf16_is_the_cpus_within_a_unit},
         {"integers_divided_by_zero_are_reported", integers_divided_by_zero_are_reported},
     };
