@@ -1,6 +1,6 @@
-/* Pointwise ops and reductions on a CUDA device against the CPU's: runs around the sizes of packs and blocks, in every
- * dtype that has kernels of its own, with numbers and repeated elements as operands, at addresses that allow no packs,
- * and in place. */
+/* Pointwise ops, triangles and reductions on a CUDA device against the CPU's: runs around the sizes of packs and blocks,
+ * in every dtype that has kernels of its own, with numbers and operands that repeat along dims, at addresses that allow
+ * no packs, and in place. */
 #include "both.h"
 
 #include "harness.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 5000 };
+enum { MOST = 40001 }; /* sums of it have parts */
 
 /* What is computed of x and y, runs of n elements, and s, which has one. */
 static stn_tensor *two_runs(stn_tensor *x, stn_tensor *y, stn_tensor *s)
@@ -69,6 +69,19 @@ static stn_tensor *a_sum(stn_tensor *x, stn_tensor *y, stn_tensor *s)
     return stn_sum(x, 0, NULL, 0);
 }
 
+static stn_tensor *a_squared_difference(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_mse_loss(x, y, NULL, STN_REDUCE_MEAN);
+}
+
+static stn_tensor *losses_of_differences(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_add(stn_add(stn_l1_loss(x, y, NULL, STN_REDUCE_SUM), stn_huber_loss(x, y, NULL, STN_REDUCE_SUM, 1)),
+                   stn_smooth_l1_loss(x, y, STN_REDUCE_MEAN, 2));
+}
+
 typedef stn_tensor *(*function)(stn_tensor *x, stn_tensor *y, stn_tensor *s);
 
 /* Multiples of 1/4 below 16: exact in every dtype, so that sums agree whatever their order. */
@@ -83,7 +96,7 @@ static void fill(char *data, stn_dtype dtype, int64_t n, int seed)
         else if (dtype == STN_DTYPE_BF16)
             memcpy(data + 2 * i, (char *)&bits + 2, 2);
         else
-            memcpy(data + 2 * i, &(uint16_t){(uint16_t)(i * 7 % 1024 + 0x3c00)}, 2); /* 1 to 2 in f16 */
+            memcpy(data + 2 * i, &(uint16_t){(uint16_t)(i * (7 + 4 * seed) % 1024 + 0x3c00)}, 2); /* 1 to 2 in f16 */
     }
 }
 
@@ -115,7 +128,10 @@ static void kernels_of_runs_agree_with_the_cpu(void)
 {
     static const int64_t sizes[] = {1, 3, 7, 8, 9, 31, 2047, 2048, 2049, MOST};
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
-    static const function functions[] = {two_runs, three_runs, a_number, a_repeated_element, no_packs, every_other, in_place, another_dtype, a_sum};
+    static const function functions[] = {
+        two_runs, three_runs,    a_number, a_repeated_element,   no_packs,              every_other,
+        in_place, another_dtype, a_sum,    a_squared_difference, losses_of_differences,
+    };
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];
     stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});
     for (size_t f = 0; cpu && cuda && f < sizeof functions / sizeof functions[0]; f++)
@@ -207,6 +223,23 @@ static stn_tensor *into_lines_apart(stn_tensor *x, int64_t columns)
     return y;
 }
 
+static stn_tensor *triangles(stn_tensor *x, int64_t columns)
+{
+    return stn_sub(stn_triu(x, -1), stn_tril(x, (int)columns / 2));
+}
+
+static stn_tensor *triangles_far_off(stn_tensor *x, int64_t columns)
+{
+    stn_tensor *all = stn_add(stn_tril(x, (int)columns), stn_triu(x, -300));
+    return stn_sub(all, stn_add(stn_tril(x, -300), stn_triu(x, (int)columns)));
+}
+
+static stn_tensor *triangles_of_lines_apart(stn_tensor *x, int64_t columns)
+{
+    stn_tensor *lower = stn_tril(stn_narrow(x, 2, columns / 2, columns - columns / 2), 0);
+    return stn_add(lower, stn_transpose(stn_triu(stn_transpose(lower, 1, 2), 1), 1, 2));
+}
+
 typedef stn_tensor *(*broadcast)(stn_tensor *x, int64_t columns);
 
 /* Runs `f` on the device of f32, converted to `dtype`; bytes of the result, which is f32 again. */
@@ -238,6 +271,7 @@ static void operands_that_repeat_agree_with_the_cpu(void)
         a_row,         a_column,         a_row_and_a_column,   a_row_each_of_two,
         a_copied_row,  a_matrix_of_two,  lines_apart,          a_number_and_lines_apart,
         a_row_in_place, into_lines_apart, a_row_at_any_address, quotients_by_a_column,
+        triangles,      triangles_far_off, triangles_of_lines_apart,
     };
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];
     stn_context *cpu = both_open((stn_context_options){.device = "cpu"});

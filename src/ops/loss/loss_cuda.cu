@@ -1,15 +1,18 @@
 /* Losses on a CUDA device, by the rows of loss_kernel.h: their terms element by element, or the sums of their values
- * and weights. */
+ * and weights. Those that are functions of the difference read packs of input and target where both are dense runs of
+ * f32, bf16 or f16 and there are no weights. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/kernel.cuh"
+#include "core/device/cuda/packs.cuh"
+#include "core/device/cuda/parts.cuh"
 #include "core/device/cuda/sums.cuh"
 #include "ops/cpu/math.cuh"
 #include "ops/loss/loss_functions.h"
 
 namespace {
 
-enum { THREADS = 256 };
+enum { THREADS = TEAMS_THREADS };
 
 STNI_DEVICE float log1p_of(float x) { return stni_log1p_f32(x); }
 STNI_DEVICE double log1p_of(double x) { return log1p(x); }
@@ -113,6 +116,87 @@ template <class T> struct loss_sums {
     }
 };
 
+/* Dense runs of n elements. */
+template <class S> struct dense_loss {
+    stni_loss loss;
+    float p;
+    int64_t n;
+    const S *input, *target;
+    parts part; /* in packs, of which the last may not be whole */
+};
+
+/* The sum of the values of a loss that is a function of the difference. */
+template <int N> STNI_DEVICE double sum_of_values(stni_loss loss, float p, const float (&xs)[N], const float (&ys)[N])
+{
+    double sum = 0;
+    (void)p;
+    switch ((int)loss) {
+#define CASE(name, value, ...)                       \
+    case STNI_LOSS_##name:                           \
+        STNI_UNROLL                                  \
+        for (int k = 0; k < N; k++) {                \
+            const float x = xs[k], y = ys[k], z = 1; \
+            typedef float T;                         \
+            STNI_LOSS_LOCALS;                        \
+            sum += (double)(T)(value);               \
+        }                                            \
+        break;
+        STNI_LOSS_OF_DIFFERENCE(CASE)
+#undef CASE
+    }
+    return sum;
+}
+
+template <class S>
+STNI_DEVICE double sum_of_pack(const dense_loss<S> &l, const pack<S> &input, const pack<S> &target)
+{
+    float x[pack<S>::SIZE], y[pack<S>::SIZE];
+    load_pack(input, x);
+    load_pack(target, y);
+    return sum_of_values(l.loss, l.p, x, y);
+}
+
+/* The elements after the last whole pack, each of its own thread. */
+template <class S> STNI_DEVICE double sum_of_rest(const dense_loss<S> &l)
+{
+    const int64_t i = l.n / pack<S>::SIZE * pack<S>::SIZE + threadIdx.x;
+    if (blockIdx.x > 0 || i >= l.n)
+        return 0;
+    const float x[] = {load(l.input[i])}, y[] = {load(l.target[i])};
+    return sum_of_values(l.loss, l.p, x, y);
+}
+
+/* A block adds up a part: to[2 part], and to[2 part + 1] is the number of all elements in block 0, else 0. A thread
+ * reads two packs of each operand before it needs one. */
+template <class S>
+__global__ void __launch_bounds__(THREADS) add_packs(const __grid_constant__ dense_loss<S> l, double *to)
+{
+    STNI_SHARED(double, shared, THREADS);
+    const teams whole = {THREADS, false};
+    const seat me = seat_of(whole);
+    const int64_t end = part_end(l.part, l.n / pack<S>::SIZE, blockIdx.x);
+    const pack<S> *const input = reinterpret_cast<const pack<S> *>(l.input);
+    const pack<S> *const target = reinterpret_cast<const pack<S> *>(l.target);
+    double sum = sum_of_rest(l);
+    for (int64_t i = blockIdx.x * l.part.each + threadIdx.x; i < end; i += 2 * THREADS) {
+        const bool two = i + THREADS < end;
+        const pack<S> x = input[i], y = target[i];
+        pack<S> x2 = {}, y2 = {};
+        if (two) {
+            x2 = input[i + THREADS];
+            y2 = target[i + THREADS];
+        }
+        sum += sum_of_pack(l, x, y);
+        if (two)
+            sum += sum_of_pack(l, x2, y2);
+    }
+    sum = reduce_team(shared, whole, me, sum, [](double a, double b) { return a + b; });
+    if (threadIdx.x == 0) {
+        to[2 * blockIdx.x] = sum;
+        to[2 * blockIdx.x + 1] = blockIdx.x == 0 ? (double)l.n : 0;
+    }
+}
+
 operands<LOSS_OPERANDS> elements_of(const stni_loss_args &a)
 {
     operands<LOSS_OPERANDS> all = no_dims<LOSS_OPERANDS>();
@@ -139,6 +223,33 @@ size_t workspace(stn_queue *, const void *raw)
     return a.empty || a.operand[LOSS_OUT].data ? 0 : sums_bytes(summation_of(a), 2);
 }
 
+/* Whether sums can be had from packs. */
+bool is_dense_loss(const stni_loss_args &a)
+{
+    const stni_loss_operand &input = a.operand[LOSS_INPUT], &target = a.operand[LOSS_TARGET];
+    const operands<LOSS_OPERANDS> all = elements_of(a);
+    const bool one_run = all.ndim == 1 && all.stride[LOSS_INPUT][0] == 1 && all.stride[LOSS_TARGET][0] == 1;
+    return one_run && (int)a.loss <= (int)STNI_LOSS_LAST_OF_DIFFERENCE && a.compute == STN_DTYPE_F32 && input.data &&
+           target.data && input.dtype == target.dtype && !a.operand[LOSS_WEIGHT].data &&
+           is_pack_aligned((uintptr_t)input.data | (uintptr_t)target.data);
+}
+
+/* There are no more parts than of elements (summation_of), so the workspace is large enough. */
+template <class S> void launch_dense(const stni_loss_args &a, cudaStream_t stream)
+{
+    const int64_t n = elements_of(a).count;
+    const dense_loss<S> l = {a.loss,
+                             (float)a.p,
+                             n,
+                             static_cast<const S *>(a.operand[LOSS_INPUT].data),
+                             static_cast<const S *>(a.operand[LOSS_TARGET].data),
+                             parts_of(n / pack<S>::SIZE, THREADS, 1)};
+    double *const to = l.part.count > 1 ? static_cast<double *>(a.workspace) : a.sum;
+    STNI_LAUNCH(add_packs<S>, (unsigned)l.part.count, THREADS, stream, l, to);
+    if (l.part.count > 1)
+        join_parts(to, l.part.count, 2, a.sum, stream);
+}
+
 template <class T> void launch_of(const stni_loss_args &a, cudaStream_t stream)
 {
     const stni_loss_operand &out = a.operand[LOSS_OUT];
@@ -155,6 +266,9 @@ void launch_terms(const stni_loss_args &a, cudaStream_t stream)
 {
     if (a.empty && !a.operand[LOSS_OUT].data)
         cudaMemsetAsync(a.sum, 0, 2 * sizeof *a.sum, stream);
+    else if (!a.empty && !a.operand[LOSS_OUT].data && is_dense_loss(a))
+        dispatch<float, bf16, f16>(a.operand[LOSS_INPUT].dtype,
+                                   [&](auto element) { launch_dense<decltype(element)>(a, stream); });
     else if (!a.empty && a.compute == STN_DTYPE_F64)
         launch_of<double>(a, stream);
     else if (!a.empty)
