@@ -1,6 +1,6 @@
-/* Pointwise ops, triangles and reductions on a CUDA device against the CPU's: runs around the sizes of packs and blocks,
- * in every dtype that has kernels of its own, with numbers and operands that repeat along dims, at addresses that allow
- * no packs, and in place. */
+/* Pointwise ops, triangles and reductions on a CUDA device against the CPU's: runs around the sizes of packs and
+ * blocks, in every dtype that has kernels of its own, with numbers and operands that repeat along dims, at addresses
+ * that allow no packs, and in place. */
 #include "both.h"
 
 #include "harness.h"
