@@ -82,6 +82,23 @@ static stn_tensor *losses_of_differences(stn_tensor *x, stn_tensor *y, stn_tenso
                    stn_smooth_l1_loss(x, y, STN_REDUCE_MEAN, 2));
 }
 
+/* Of a number, whose cotangent is one element. */
+static stn_tensor *gradient_of(stn_tensor *loss, stn_tensor *x)
+{
+    stn_tensor *grad = NULL;
+    CHECK_STATUS(stn_grad(stn_tensor_context(x), 1, &loss, NULL, 1, &x, 0, 0, &grad), STN_OK);
+    return grad;
+}
+
+static stn_tensor *slopes_of_losses(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    stn_tensor *mean = gradient_of(stn_mse_loss(x, y, NULL, STN_REDUCE_MEAN), x);
+    stn_tensor *sum = gradient_of(stn_huber_loss(x, y, NULL, STN_REDUCE_SUM, 1), x);
+    return stn_add(mean, stn_add(sum, gradient_of(stn_l1_loss(x, y, NULL, STN_REDUCE_SUM), x)));
+}
+
 typedef stn_tensor *(*function)(stn_tensor *x, stn_tensor *y, stn_tensor *s);
 
 /* Multiples of 1/4 below 16: exact in every dtype, so that sums agree whatever their order. */
@@ -131,6 +148,7 @@ static void kernels_of_runs_agree_with_the_cpu(void)
     static const function functions[] = {
         two_runs, three_runs,    a_number, a_repeated_element,   no_packs,              every_other,
         in_place, another_dtype, a_sum,    a_squared_difference, losses_of_differences,
+        slopes_of_losses,
     };
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];
     stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});

@@ -1,6 +1,6 @@
 /* Losses on a CUDA device, by the rows of loss_kernel.h: their terms element by element, or the sums of their values
  * and weights. Those that are functions of the difference read packs of input and target where both are dense runs of
- * f32, bf16 or f16 and there are no weights. */
+ * f32, bf16 or f16 and there are no weights, for their sums and for their first derivatives by one cotangent. */
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/kernel.cuh"
@@ -197,6 +197,81 @@ __global__ void __launch_bounds__(THREADS) add_packs(const __grid_constant__ den
     }
 }
 
+/* The first derivatives by x of such a loss, times `factor`. */
+template <int N>
+STNI_DEVICE void slopes_of(stni_loss loss, float p, float factor, const float (&xs)[N], const float (&ys)[N],
+                           float (&to)[N])
+{
+    (void)p;
+    switch ((int)loss) {
+#define CASE(name, value, first, ...)                \
+    case STNI_LOSS_##name:                           \
+        STNI_UNROLL                                  \
+        for (int k = 0; k < N; k++) {                \
+            const float x = xs[k], y = ys[k], z = 1; \
+            typedef float T;                         \
+            STNI_LOSS_LOCALS;                        \
+            to[k] = factor * (T)(first);             \
+        }                                            \
+        break;
+        STNI_LOSS_OF_DIFFERENCE(CASE)
+#undef CASE
+    }
+}
+
+/* What all derivatives are multiplied with. */
+struct slope_factor {
+    operand_of_loss<float> grad; /* one element */
+    const double *total;
+
+    __device__ float read() const { return grad.read(0) * (total ? (float)(1 / *total) : 1.0f); }
+};
+
+template <class S>
+STNI_DEVICE pack<S> slopes_of_pack(const dense_loss<S> &l, float factor, const pack<S> &input, const pack<S> &target)
+{
+    float x[pack<S>::SIZE], y[pack<S>::SIZE], slopes[pack<S>::SIZE];
+    pack<S> to;
+    load_pack(input, x);
+    load_pack(target, y);
+    slopes_of(l.loss, l.p, factor, x, y, slopes);
+    store_pack(to, slopes);
+    return to;
+}
+
+/* A thread has two packs; the elements after the last whole one are of the first threads. */
+template <class S>
+__global__ void __launch_bounds__(THREADS)
+    map_packs(const __grid_constant__ dense_loss<S> l, const __grid_constant__ slope_factor by, S *out)
+{
+    const int64_t packs = l.n / pack<S>::SIZE, i = (int64_t)blockIdx.x * (2 * THREADS) + threadIdx.x;
+    const pack<S> *const input = reinterpret_cast<const pack<S> *>(l.input);
+    const pack<S> *const target = reinterpret_cast<const pack<S> *>(l.target);
+    pack<S> *const to = reinterpret_cast<pack<S> *>(out);
+    const bool one = i < packs, two = i + THREADS < packs;
+    pack<S> x = {}, y = {}, x2 = {}, y2 = {};
+    if (one) {
+        x = input[i];
+        y = target[i];
+    }
+    if (two) {
+        x2 = input[i + THREADS];
+        y2 = target[i + THREADS];
+    }
+    const float factor = by.read();
+    if (one)
+        to[i] = slopes_of_pack(l, factor, x, y);
+    if (two)
+        to[i + THREADS] = slopes_of_pack(l, factor, x2, y2);
+    const int64_t left = packs * pack<S>::SIZE + i;
+    if (i < pack<S>::SIZE && left < l.n) {
+        const float last[] = {load(l.input[left])}, wanted[] = {load(l.target[left])};
+        float slope[1] = {};
+        slopes_of(l.loss, l.p, factor, last, wanted, slope);
+        store(out[left], slope[0]);
+    }
+}
+
 operands<LOSS_OPERANDS> elements_of(const stni_loss_args &a)
 {
     operands<LOSS_OPERANDS> all = no_dims<LOSS_OPERANDS>();
@@ -223,31 +298,46 @@ size_t workspace(stn_queue *, const void *raw)
     return a.empty || a.operand[LOSS_OUT].data ? 0 : sums_bytes(summation_of(a), 2);
 }
 
-/* Whether sums can be had from packs. */
+bool is_dense_run(const operands<LOSS_OPERANDS> &all, const stni_loss_args &a, int which)
+{
+    const stni_loss_operand &operand = a.operand[which];
+    return operand.data && operand.dtype == a.operand[LOSS_INPUT].dtype && all.stride[which][0] == 1 &&
+           is_pack_aligned((uintptr_t)operand.data);
+}
+
+/* Whether there are kernels of packs: for sums, or for first derivatives by one cotangent. */
 bool is_dense_loss(const stni_loss_args &a)
 {
-    const stni_loss_operand &input = a.operand[LOSS_INPUT], &target = a.operand[LOSS_TARGET];
     const operands<LOSS_OPERANDS> all = elements_of(a);
-    const bool one_run = all.ndim == 1 && all.stride[LOSS_INPUT][0] == 1 && all.stride[LOSS_TARGET][0] == 1;
-    return one_run && (int)a.loss <= (int)STNI_LOSS_LAST_OF_DIFFERENCE && a.compute == STN_DTYPE_F32 && input.data &&
-           target.data && input.dtype == target.dtype && !a.operand[LOSS_WEIGHT].data &&
-           is_pack_aligned((uintptr_t)input.data | (uintptr_t)target.data);
+    const bool slopes = a.operand[LOSS_OUT].data && a.term == STNI_LOSS_X && all.stride[LOSS_GRAD][0] == 0;
+    return all.ndim == 1 && (int)a.loss <= (int)STNI_LOSS_LAST_OF_DIFFERENCE && a.compute == STN_DTYPE_F32 &&
+           !a.operand[LOSS_WEIGHT].data && is_dense_run(all, a, LOSS_INPUT) && is_dense_run(all, a, LOSS_TARGET) &&
+           (!a.operand[LOSS_OUT].data || (slopes && is_dense_run(all, a, LOSS_OUT)));
 }
 
 /* There are no more parts than of elements (summation_of), so the workspace is large enough. */
+template <class S> void launch_dense_sums(const stni_loss_args &a, const dense_loss<S> &l, cudaStream_t stream)
+{
+    double *const to = l.part.count > 1 ? static_cast<double *>(a.workspace) : a.sum;
+    STNI_LAUNCH(add_packs<S>, (unsigned)l.part.count, THREADS, stream, l, to);
+    if (l.part.count > 1)
+        join_parts(to, l.part.count, 2, a.sum, stream);
+}
+
 template <class S> void launch_dense(const stni_loss_args &a, cudaStream_t stream)
 {
-    const int64_t n = elements_of(a).count;
+    const int64_t n = elements_of(a).count, packs = n / pack<S>::SIZE;
+    const stni_loss_operand &grad = a.operand[LOSS_GRAD], &out = a.operand[LOSS_OUT];
     const dense_loss<S> l = {a.loss,
                              (float)a.p,
                              n,
                              static_cast<const S *>(a.operand[LOSS_INPUT].data),
                              static_cast<const S *>(a.operand[LOSS_TARGET].data),
-                             parts_of(n / pack<S>::SIZE, THREADS, 1)};
-    double *const to = l.part.count > 1 ? static_cast<double *>(a.workspace) : a.sum;
-    STNI_LAUNCH(add_packs<S>, (unsigned)l.part.count, THREADS, stream, l, to);
-    if (l.part.count > 1)
-        join_parts(to, l.part.count, 2, a.sum, stream);
+                             parts_of(packs, THREADS, 1)};
+    if (!out.data)
+        return launch_dense_sums(a, l, stream);
+    const slope_factor by = {{grad.data, grad.dtype}, a.total};
+    STNI_LAUNCH(map_packs<S>, blocks_for(packs, 2 * THREADS), THREADS, stream, l, by, static_cast<S *>(out.data));
 }
 
 template <class T> void launch_of(const stni_loss_args &a, cudaStream_t stream)
@@ -266,7 +356,7 @@ void launch_terms(const stni_loss_args &a, cudaStream_t stream)
 {
     if (a.empty && !a.operand[LOSS_OUT].data)
         cudaMemsetAsync(a.sum, 0, 2 * sizeof *a.sum, stream);
-    else if (!a.empty && !a.operand[LOSS_OUT].data && is_dense_loss(a))
+    else if (!a.empty && is_dense_loss(a))
         dispatch<float, bf16, f16>(a.operand[LOSS_INPUT].dtype,
                                    [&](auto element) { launch_dense<decltype(element)>(a, stream); });
     else if (!a.empty && a.compute == STN_DTYPE_F64)
