@@ -10,9 +10,8 @@
 #include "core/device/cuda/packs.cuh"
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
-#include "ops/elementwise/kernels/activation_bf16_functions.h"
 #include "ops/elementwise/kernels/pointwise_cuda.h"
-#include "ops/elementwise/kernels/pointwise_rows.cuh"
+#include "ops/elementwise/kernels/pointwise_rows_of.cuh"
 
 #define UNARY_CASES(op, ...) CASE(op) CASE(op##_backward) CASE(op##_double_backward)
 
@@ -33,15 +32,6 @@ template <class T> part_of<T> number_of(const struct stni_pointwise_number &numb
         return number.f != 0;
     else
         return (part_of<T>)number.f;
-}
-
-/* Where operands and result are elements of S: of bf16 the rows that are narrow have their own formulas. */
-template <int OP, class S, class T> STNI_KERNEL_INLINE T row_value_in(const row_operands<T> &in)
-{
-    if constexpr (is_same<S, bf16> && OP == STNI_POINTWISE_gelu)
-        return gelu_for_bf16(in.x);
-    else
-        return row_value<OP, T>(in);
 }
 
 /* A dense operand; `step` 0: one element that repeats; data NULL: `number` does. */

@@ -6,7 +6,7 @@
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/packs.cuh"
 #include "ops/elementwise/kernels/pointwise_cuda.h"
-#include "ops/elementwise/kernels/pointwise_rows.cuh"
+#include "ops/elementwise/kernels/pointwise_rows_of.cuh"
 
 /* Operands that repeat are those of arithmetic, of the gradients of logsumexp and of the largest elements. */
 #define BROADCAST_CASES \
