@@ -3,7 +3,7 @@
 #ifndef STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
 #define STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
 
-#include "ops/common/moments.h"
+#include "ops/cpu/fused.h"
 #include "ops/norm/norm_dense.cuh"
 
 namespace {
@@ -14,7 +14,7 @@ template <class S> struct dense_forward {
     const S *x, *weight, *bias;
     S *y;
     A *mean, *rstd, *var;
-    double eps;
+    double share, eps; /* share: 1 / n, since a thread that divides keeps its row waiting */
     int about_zero;
 };
 
@@ -34,7 +34,7 @@ STNI_DEVICE row_sums row_moments(const kept_row<S, P> &x, const row_share &share
             for (int k = 0; k < P::SIZE; k++) {
                 const double z = (double)x.v[j][k] - shift;
                 sum.first += z;
-                sum.second += z * z;
+                sum.second = STNI_FMA_F64(z, z, sum.second);
             }
     return sum;
 }
@@ -45,15 +45,14 @@ STNI_DEVICE row_statistic<typename computed<S>::type>
 take_statistics(const dense_forward<S> &g, int64_t i, row_sums sum, double shift, bool writes)
 {
     typedef typename computed<S>::type A;
-    const stni_moments own =
-        stni_moments_of_sums((double)g.d.n, shift, g.about_zero ? 0 : sum.first, sum.second);
-    const stni_moments all = stni_moments_join(stni_moments_of(0, 0, 0), own);
-    const row_statistic<A> found = {(A)all.mean, (A)stni_norm_rstd(all.n, all.m2, g.eps)};
+    const double first = g.about_zero ? 0 : sum.first, mean = first * g.share, rest = sum.second - first * mean;
+    const double m2 = rest < 0 ? 0 : rest; /* as in stni_moments_of_sums: NaN stays */
+    const row_statistic<A> found = {(A)(shift + mean), (A)(1 / sqrt(m2 * g.share + g.eps))};
     if (writes) {
         g.mean[i] = found.mean;
         g.rstd[i] = found.rstd;
         if (g.var)
-            g.var[i] = (A)(all.m2 / (all.n - 1));
+            g.var[i] = (A)(m2 / (double)(g.d.n - 1));
     }
     return found;
 }
@@ -77,6 +76,17 @@ share_statistics(row_statistic<typename computed<S>::type> *shared, const dense_
     return shared[first];
 }
 
+/* a b + c */
+STNI_DEVICE float fused(float a, float b, float c)
+{
+    return STNI_FMA_F32(a, b, c);
+}
+
+STNI_DEVICE double fused(double a, double b, double c)
+{
+    return STNI_FMA_F64(a, b, c);
+}
+
 template <class S, class P>
 STNI_DEVICE void row_normalise(const dense_forward<S> &g, kept_row<S, P> &x, const row_share &share,
                                const row_statistic<typename computed<S>::type> &of)
@@ -85,16 +95,21 @@ STNI_DEVICE void row_normalise(const dense_forward<S> &g, kept_row<S, P> &x, con
     STNI_UNROLL
     for (int j = 0; j < x.PIECES; j++)
         if (has_piece(share, j)) {
-            const P weight = parameter_piece<P>(g.weight, share.first + j * share.step, A(1));
-            const P bias = parameter_piece<P>(g.bias, share.first + j * share.step, A(0));
+            A weight[P::SIZE], bias[P::SIZE];
+            load_pack(parameter_piece<P>(g.weight, share.first + j * share.step, A(1)), weight);
+            load_pack(parameter_piece<P>(g.bias, share.first + j * share.step, A(0)), bias);
             STNI_UNROLL
             for (int k = 0; k < P::SIZE; k++)
-                x.v[j][k] = STNI_NORM_NORMAL(x.v[j][k], of.mean, of.rstd) * load(weight.v[k]) + load(bias.v[k]);
+                x.v[j][k] = fused(STNI_NORM_NORMAL(x.v[j][k], of.mean, of.rstd), weight[k], bias[k]);
         }
 }
 
+/* Threads of a multiprocessor for which there are registers where rows are in packs; f16 would spill with more. */
+template <class S> constexpr int KEPT_THREADS = 1024;
+template <> constexpr int KEPT_THREADS<f16> = 768;
+
 template <class S, class P>
-__global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
+__global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : KEPT_THREADS<S> / ROW_MOST_THREADS<P>)
     normalise_kept(const __grid_constant__ dense_forward<S> g)
 {
     STNI_SHARED(row_sums, shared, ROW_MOST_WARPS);
@@ -132,6 +147,7 @@ template <class S> dense_forward<S> dense_forward_of(const stni_norm_args &a, co
             static_cast<A *>(a.mean),
             static_cast<A *>(a.rstd),
             static_cast<A *>(a.var),
+            1 / (double)d.n,
             a.eps,
             a.about_zero};
 }

@@ -8,13 +8,15 @@
 
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
+#include "core/device/cuda/packs.cuh"
 #include "ops/reduce/reduction.cuh"
 
 namespace {
 
 enum {
     PACKS_AT_ONCE = 2,
-    PACKS_OF_THREAD = 4,
+    WHOLE_AT_ONCE = 4, /* where each is a unit of memory */
+    PACKS_OF_THREAD = 8, /* where a run has many: what a thread does once is as much as it does for several packs */
     FEW_PACKS = 4, /* that a run has at least */
     FEW_PACKS_OF_SEVERAL = 32,
     MOST_PACKS = 1 << 30,
@@ -120,10 +122,12 @@ STNI_DEVICE void read_packs(const run_units &units, const unit16 *edges, int i, 
 template <int OP, class S, class A> STNI_DEVICE A joined_pack(A p, const unit16 &in)
 {
     pack<S> elements;
+    typename computed<S>::type v[pack<S>::SIZE];
     memcpy(&elements, &in, sizeof elements);
+    load_pack(elements, v);
     STNI_UNROLL
     for (int k = 0; k < pack<S>::SIZE; k++)
-        p = joined<OP>(p, element_of<OP, A>(load(elements.v[k])));
+        p = joined<OP>(p, element_of<OP, A>(v[k]));
     return p;
 }
 
@@ -131,16 +135,19 @@ template <int OP, class S, class A> STNI_DEVICE A joined_pack(A p, const unit16 
 template <int OP, class S, class A>
 STNI_DEVICE A joined_packs(const run_units &units, const unit16 *edges, int i, int step, int end, A p)
 {
-    const int plain = units.past > 0 ? 0 : units.end < end ? units.end : end;
+    const int whole = units.past > 0 ? 0 : units.end < end ? units.end : end;
+    for (; i + (WHOLE_AT_ONCE - 1) * step < whole; i += WHOLE_AT_ONCE * step) {
+        unit16 in[WHOLE_AT_ONCE];
+        STNI_UNROLL
+        for (int u = 0; u < WHOLE_AT_ONCE; u++)
+            in[u] = units.data[i + u * step];
+        STNI_UNROLL
+        for (int u = 0; u < WHOLE_AT_ONCE; u++)
+            p = joined_pack<OP, S>(p, in[u]);
+    }
     for (; i < end; i += PACKS_AT_ONCE * step) {
         unit16 in[PACKS_AT_ONCE];
-        if (i + (PACKS_AT_ONCE - 1) * step < plain) {
-            STNI_UNROLL
-            for (int u = 0; u < PACKS_AT_ONCE; u++)
-                in[u] = units.data[i + u * step];
-        } else {
-            read_packs(units, edges, i, step, end, in);
-        }
+        read_packs(units, edges, i, step, end, in);
         STNI_UNROLL
         for (int u = 0; u < PACKS_AT_ONCE; u++)
             if (i + u * step < end)

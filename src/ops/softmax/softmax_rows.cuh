@@ -7,6 +7,7 @@
 #include "core/device/cuda/rows.cuh"
 #include "ops/cpu/math.cuh"
 #include "ops/softmax/softmax_kernel.h"
+#include "ops/softmax/softmax_terms.cuh"
 
 namespace {
 
@@ -31,8 +32,19 @@ template <class S> STNI_DEVICE row_pointers<S> row_pointers_of(const row_argumen
             static_cast<S *>(a.out) + row_offset(a.at, SOFTMAX_OUT, line)};
 }
 
+/* NaN never wins: what it is subtracted from becomes NaN without that. */
+STNI_DEVICE float larger_of(float p, float v)
+{
+    return fmaxf(p, v);
+}
+
+STNI_DEVICE double larger_of(double p, double v)
+{
+    return v > p ? v : p;
+}
+
 template <class A> struct larger {
-    STNI_ANY_DEVICE A operator()(A p, A v) const { return v > p ? v : p; }
+    STNI_ANY_DEVICE A operator()(A p, A v) const { return larger_of(p, v); }
 };
 
 template <class A> struct plus {
@@ -46,7 +58,7 @@ template <class S, class P, class A> STNI_DEVICE A row_largest(const kept_row<S,
         if (has_piece(share, j))
             STNI_UNROLL
             for (int k = 0; k < P::SIZE; k++)
-                max = x.v[j][k] > max ? x.v[j][k] : max;
+                max = larger_of(max, x.v[j][k]);
     return max;
 }
 
@@ -68,7 +80,7 @@ template <class S, class P, class A> STNI_DEVICE void multiply_row(kept_row<S, P
             x.v[j][k] *= factor;
 }
 
-/* Leaves in x what is to be scaled: exp(x - max), of the logarithm x - max. */
+/* Leaves in x what is to be scaled: the term of x - max, of the logarithm x - max. */
 template <class S, class P, class A>
 STNI_DEVICE A row_terms(kept_row<S, P> &x, const row_share &share, int logarithm, A max, A sum)
 {
@@ -77,7 +89,7 @@ STNI_DEVICE A row_terms(kept_row<S, P> &x, const row_share &share, int logarithm
         if (has_piece(share, j))
             STNI_UNROLL
             for (int k = 0; k < P::SIZE; k++) {
-                const A z = x.v[j][k] - max, e = exp_negative_of(z);
+                const A z = x.v[j][k] - max, e = term_of(S{}, z);
                 sum += e;
                 x.v[j][k] = logarithm ? z : e;
             }
@@ -87,7 +99,7 @@ STNI_DEVICE A row_terms(kept_row<S, P> &x, const row_share &share, int logarithm
 template <class S, class P, class A> STNI_DEVICE void row_scale(kept_row<S, P> &x, int logarithm, A total)
 {
     if (logarithm)
-        add_to_row(x, -log_of(total));
+        add_to_row(x, -log_of(total * (1 / TERM_UNIT<S>)));
     else
         multiply_row(x, 1 / total);
 }

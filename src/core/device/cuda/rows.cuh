@@ -7,8 +7,8 @@
 #define STNI_CORE_DEVICE_CUDA_ROWS_CUH
 
 #include "core/device/cuda/block.cuh"
-#include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/index.cuh"
+#include "core/device/cuda/packs.cuh"
 
 namespace {
 
@@ -44,15 +44,27 @@ template <class S> struct single {
     S v[SIZE];
 };
 
+template <class S> STNI_DEVICE void load_pack(const single<S> &from, typename computed<S>::type (&to)[1])
+{
+    to[0] = load(from.v[0]);
+}
+
+template <class S> STNI_DEVICE void store_pack(single<S> &to, const typename computed<S>::type (&from)[1])
+{
+    store(to.v[0], from[0]);
+}
+
 enum {
     ROW_MOST = 8192,      /* elements of the longest row that is kept */
     ROW_THREADS = 256,    /* of a block of several teams or of a small one */
+    ROW_ALONE = 128,      /* of the smallest team that is a block, so that it waits for no other team at barriers */
     ROW_MOST_WARPS = 1024 / WARP
 };
 
-/* Elements that a thread keeps, at most, and threads of the largest team, which is then a block. Single elements take
- * more registers for themselves. */
-template <class P> constexpr int ROW_KEPT = P::SIZE > 1 ? 16 : 8;
+/* Elements that a thread keeps, at most, and threads of the largest team, which is then a block. Packs are four, since
+ * what a thread does once for a row is as much as it does for some ten elements; but a pack of f32 has four elements
+ * and one of 16-bit floats eight. Single elements take more registers for themselves. */
+template <class P> constexpr int ROW_KEPT = P::SIZE > 1 ? 4 * P::SIZE : 8;
 template <class P> constexpr int ROW_MOST_THREADS = ROW_MOST / ROW_KEPT<P>;
 
 struct row_teams {
@@ -67,7 +79,7 @@ template <class P> inline row_teams row_teams_of(int64_t n)
     int shift = 0;
     while (1 << shift < ROW_MOST_THREADS<P> && (1 << shift) * (1 << shift < WARP ? (int)P::SIZE : ROW_KEPT<P>) < n)
         shift++;
-    return {1 << shift, shift, 1 << shift > ROW_THREADS ? 1 << shift : ROW_THREADS, (int)(n / P::SIZE)};
+    return {1 << shift, shift, 1 << shift >= ROW_ALONE ? 1 << shift : ROW_THREADS, (int)(n / P::SIZE)};
 }
 
 /* Rows of a block. */
@@ -114,9 +126,7 @@ template <class S, class P> STNI_DEVICE void read_row(kept_row<S, P> &kept, cons
             read[j] = from[j * share.step];
     STNI_UNROLL
     for (int j = 0; j < kept_row<S, P>::PIECES; j++)
-        STNI_UNROLL
-        for (int k = 0; k < P::SIZE; k++)
-            kept.v[j][k] = load(read[j].v[k]);
+        load_pack(read[j], kept.v[j]);
 }
 
 template <class S, class P> STNI_DEVICE void write_row(const kept_row<S, P> &kept, S *row, const row_share &share)
@@ -125,9 +135,7 @@ template <class S, class P> STNI_DEVICE void write_row(const kept_row<S, P> &kep
     STNI_UNROLL
     for (int j = 0; j < kept_row<S, P>::PIECES; j++) {
         P written;
-        STNI_UNROLL
-        for (int k = 0; k < P::SIZE; k++)
-            store(written.v[k], kept.v[j][k]);
+        store_pack(written, kept.v[j]);
         if (has_piece(share, j))
             to[j * share.step] = written;
     }
