@@ -197,6 +197,7 @@ static void softmax_is_the_cpus(void)
  * packs divide and others; few rows, and more than a block has. */
 static const int64_t row_shapes[][3] = {{1, 300, 1}, {1, 33, 7},   {2, 17, 8},   {1, 5, 33},   {1, 9, 128},
                                         {3, 3, 255}, {1, 3, 264},  {1, 5, 512},  {1, 3, 520},  {1, 3, 1000},
+                                        {1, 5, 1024}, {1, 3, 1032}, {2, 3, 2048}, {1, 3, 2056}, {1, 2, 4104},
                                         {1, 2, 4096}, {1, 3, 4099}, {1, 2, 8191}, {1, 2, 8192}, {1, 2, 8193},
                                         {1, 2, 8200}, {1, 1, 16392}, {2, 301, 264}};
 enum { ROW_SHAPES = sizeof row_shapes / sizeof row_shapes[0] };
@@ -243,12 +244,24 @@ static int softmax_of_other_numbers(stn_context *context, stn_dtype dtype, const
     return 4;
 }
 
+/* Results down to e^-92, in units of the least normal number, since the tolerance would not see those that are less. */
+static int softmax_of_distant_numbers(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = both_input(context, dtype, 3, shape, 1);
+    stn_tensor *y = stn_softmax(stn_mul_number(x, 11.5), 2);
+    out[0] = stn_mul_number(stn_cast(y, STN_DTYPE_F64), dtype == STN_DTYPE_F16 ? 0x1p14 : 0x1p126);
+    out[1] = stn_log_softmax(stn_mul_number(x, 1000), 2);
+    out[2] = stn_softmax(stn_add_number(x, 1000), 2);
+    return 3;
+}
+
 static void softmax_of_rows_is_the_cpus(void)
 {
     static const both_work works[] = {{"softmax along", softmax_along},
                                       {"log_softmax along", log_softmax_along},
                                       {"softmax of rows apart", softmax_of_rows_apart},
-                                      {"softmax of other numbers", softmax_of_other_numbers}};
+                                      {"softmax of other numbers", softmax_of_other_numbers},
+                                      {"softmax of distant numbers", softmax_of_distant_numbers}};
     run_rows(works, sizeof works / sizeof works[0]);
 }
 

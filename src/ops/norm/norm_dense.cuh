@@ -106,16 +106,18 @@ STNI_DEVICE int64_t row_at(const dense_rows &d, const row_place &place, int oper
     return row_offset(d.at, operand, place.row);
 }
 
-/* Piece i of a parameter, or what stands for it where there is none. */
-template <class P, class S> STNI_DEVICE P parameter_piece(const S *parameter, int i, typename computed<S>::type none)
+/* The elements of piece i of a parameter, or what stands for each where there is none. */
+template <class P, class S, class A>
+STNI_DEVICE void read_parameter(const S *parameter, int i, A none, A (&to)[P::SIZE])
 {
-    P piece;
-    STNI_UNROLL
-    for (int k = 0; k < P::SIZE; k++)
-        store(piece.v[k], none);
-    if (parameter)
-        piece = reinterpret_cast<const P *>(parameter)[i];
-    return piece;
+    if (parameter) {
+        const P piece = reinterpret_cast<const P *>(parameter)[i]; /* by one instruction */
+        load_pack(piece, to);
+    } else {
+        STNI_UNROLL
+        for (int k = 0; k < P::SIZE; k++)
+            to[k] = none;
+    }
 }
 
 }

@@ -33,10 +33,11 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
     STNI_UNROLL
     for (int j = 0; j < x.PIECES; j++)
         if (has_piece(share, j)) {
-            const P weight = parameter_piece<P>(b.weight, share.first + j * share.step, A(1));
+            A weight[P::SIZE];
+            read_parameter<P>(b.weight, share.first + j * share.step, A(1), weight);
             STNI_UNROLL
             for (int k = 0; k < P::SIZE; k++) {
-                const A g = load(weight.v[k]) * y.v[j][k];
+                const A g = weight[k] * y.v[j][k];
                 sum.first += (double)g;
                 sum.second += (double)(g * STNI_NORM_NORMAL(x.v[j][k], mean, rstd));
             }
@@ -63,10 +64,11 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
     STNI_UNROLL
     for (int j = 0; j < x.PIECES; j++)
         if (has_piece(share, j)) {
-            const P weight = parameter_piece<P>(b.weight, share.first + j * share.step, A(1));
+            A weight[P::SIZE];
+            read_parameter<P>(b.weight, share.first + j * share.step, A(1), weight);
             STNI_UNROLL
             for (int k = 0; k < P::SIZE; k++) {
-                const A g = load(weight.v[k]) * y.v[j][k];
+                const A g = weight[k] * y.v[j][k];
                 x.v[j][k] = STNI_NORM_GRADIENT(g, x.v[j][k], mean, rstd, of_mean, of_variance);
             }
         }

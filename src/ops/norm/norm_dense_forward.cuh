@@ -96,8 +96,8 @@ STNI_DEVICE void row_normalise(const dense_forward<S> &g, kept_row<S, P> &x, con
     for (int j = 0; j < x.PIECES; j++)
         if (has_piece(share, j)) {
             A weight[P::SIZE], bias[P::SIZE];
-            load_pack(parameter_piece<P>(g.weight, share.first + j * share.step, A(1)), weight);
-            load_pack(parameter_piece<P>(g.bias, share.first + j * share.step, A(0)), bias);
+            read_parameter<P>(g.weight, share.first + j * share.step, A(1), weight);
+            read_parameter<P>(g.bias, share.first + j * share.step, A(0), bias);
             STNI_UNROLL
             for (int k = 0; k < P::SIZE; k++)
                 x.v[j][k] = fused(STNI_NORM_NORMAL(x.v[j][k], of.mean, of.rstd), weight[k], bias[k]);

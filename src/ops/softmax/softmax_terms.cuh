@@ -28,9 +28,11 @@ STNI_DEVICE float narrow_power_of_2(float y)
     return value;
 }
 #else
+/* As there, nothing is subnormal. */
 STNI_DEVICE float narrow_power_of_2(float y)
 {
-    return exp2f(y);
+    const float value = exp2f(y);
+    return value < 0x1p-126f ? 0 : value;
 }
 #endif
 
