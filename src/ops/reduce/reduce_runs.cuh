@@ -63,7 +63,7 @@ template <class S> STNI_DEVICE run_units units_of(const S *from, int64_t length)
 {
     const unsigned past = (unsigned)((uintptr_t)from % 16);
     const int64_t bytes = past + length * (int64_t)sizeof(S);
-    return {reinterpret_cast<const unit16 *>((uintptr_t)from - past), past, past > 0, (int)(bytes / 16)};
+    return {reinterpret_cast<const unit16 *>(reinterpret_cast<const char *>(from) - past), past, past > 0, (int)(bytes / 16)};
 }
 
 /* What stands for the units that are not whole: unit 0, unit `end` and the one behind it, with neutral elements outside

@@ -36,8 +36,9 @@ STNI_DEVICE float narrow_power_of_2(float y)
 }
 #endif
 
-/* y is wrong by less than 2^-16 where the term is at least 2^-133, the least bf16, and by 2^-18 where the term is at
- * least 2^-64; the power by 2^-22 of itself. So what 16 bits show of a term is wrong by 0.51 units in the last place. */
+/* y is wrong by less than 2^-16 where the term is at least 2^-133, the least bf16, and by less than 2^-18 where it is
+ * at least 2^-24, the least f16; the power is wrong by 2^-22 of itself. So what a term is in 16 bits is within 0.51
+ * units in the last place. */
 STNI_DEVICE float narrow_term(float z)
 {
     return narrow_power_of_2(STNI_FMA_F32(z, 1.44269504f, 64.0f));
