@@ -63,7 +63,8 @@ template <class S> STNI_DEVICE run_units units_of(const S *from, int64_t length)
 {
     const unsigned past = (unsigned)((uintptr_t)from % 16);
     const int64_t bytes = past + length * (int64_t)sizeof(S);
-    return {reinterpret_cast<const unit16 *>(reinterpret_cast<const char *>(from) - past), past, past > 0, (int)(bytes / 16)};
+    const char *const unit = reinterpret_cast<const char *>(from) - past; /* no integer, so that it is global memory */
+    return {reinterpret_cast<const unit16 *>(unit), past, past > 0, (int)(bytes / 16)};
 }
 
 /* What stands for the units that are not whole: unit 0, unit `end` and the one behind it, with neutral elements outside
@@ -174,8 +175,10 @@ template <int OP, class A> STNI_DEVICE A joined_threads(A p, int rows)
     return p;
 }
 
-/* A part of a run of so many results as a block has groups of `rows` threads. */
-template <int OP, class S> __global__ void __launch_bounds__(THREADS) reduce_runs(const __grid_constant__ reduction g)
+/* A part of a run of so many results as a block has groups of `rows` threads. Left to itself, the compiler
+ * spills a register for a fifth block. */
+template <int OP, class S>
+__global__ void __launch_bounds__(THREADS, 4) reduce_runs(const __grid_constant__ reduction g)
 {
     typedef typename accumulator<OP, S>::type A;
     STNI_SHARED(unit16, edges, EDGES * THREADS / FEW_PACKS);
