@@ -5,7 +5,7 @@
 #include "core/base/status.h"
 #include "core/device/cuda/library.h"
 
-enum { SPATIAL = 3, NDIM = SPATIAL + 2, MOST_PROPOSALS = 24, MOST_NOTES = 16 };
+enum { SPATIAL = 3, NDIM = SPATIAL + 2, MOST_PROPOSALS = 128, MOST_NOTES = 16 };
 
 #define TEXT_OF(number) #number
 #define FILE_OF(major) "libcudnn.so." TEXT_OF(major)
