@@ -176,6 +176,17 @@ static int cross_entropy(stn_context *context, stn_dtype dtype, const int64_t *s
     return with_gradients(context, stn_add(loss, stn_nll_loss(x, target, NULL, -1, STN_REDUCE_NONE)), 1, &x, out);
 }
 
+/* Classes lie beside each other. */
+static int cross_entropy_of_rows(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = leaf(context, dtype, 2, shape + 1, 1);
+    stn_tensor *target = stn_select(targets(context, (int64_t[]){1, shape[2], shape[1]}), 0, 0);
+    stn_tensor *weight = stn_add_number(both_input(context, dtype, 1, shape + 2, 3), 5);
+    stn_tensor *loss = stn_cross_entropy(x, target, weight, -1, STN_REDUCE_MEAN, 0.125);
+    loss = stn_add(loss, stn_nll_loss(x, target, weight, -1, STN_REDUCE_MEAN));
+    return with_gradients(context, stn_add(loss, stn_nll_loss(x, target, NULL, -1, STN_REDUCE_NONE)), 1, &x, out);
+}
+
 static void run_all(const both_work *works, size_t n, int with_empty)
 {
     for (size_t w = 0; w < n; w++)
@@ -265,6 +276,26 @@ static void softmax_of_rows_is_the_cpus(void)
     run_rows(works, sizeof works / sizeof works[0]);
 }
 
+/* Infinite elements and a NaN among them. */
+static int logsumexp_of_other_numbers(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = both_input(context, dtype, 3, shape, 1), *large = stn_gt_number(x, 3.99);
+    stn_tensor *some = stn_masked_fill(x, stn_lt_number(x, -2), -INFINITY);
+    out[0] = stn_logsumexp(some, 1, (int[]){2}, 0);
+    out[1] = stn_logsumexp(stn_masked_fill(some, large, NAN), 1, (int[]){2}, 0);
+    out[2] = stn_logsumexp(stn_masked_fill(some, large, INFINITY), 2, (int[]){1, 2}, 0);
+    out[3] = stn_logsumexp(stn_masked_fill(x, stn_gt_number(x, -5), -INFINITY), 1, (int[]){2}, 0);
+    out[4] = stn_logsumexp(rows_apart(context, dtype, shape, 2), 1, (int[]){2}, 1);
+    return 5;
+}
+
+static void logsumexp_of_rows_is_the_cpus(void)
+{
+    static const both_work works[] = {{"logsumexp along", logsumexp_along},
+                                      {"logsumexp of other numbers", logsumexp_of_other_numbers}};
+    run_rows(works, sizeof works / sizeof works[0]);
+}
+
 static void logsumexp_is_the_cpus(void)
 {
     static const both_work works[] = {{"logsumexp along", logsumexp_along},
@@ -324,6 +355,30 @@ static void normalisations_of_rows_are_the_cpus(void)
     run_rows(works, sizeof works / sizeof works[0]);
 }
 
+/* Statistics of rows and of channels, whose runs begin where packs do, or not; a channel has two images at least. */
+static int norms_of_runs_apart(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const int64_t whole[] = {shape[0] + 1, shape[1], shape[2]};
+    stn_tensor *x = rows_apart(context, dtype, whole, 1), *weight = both_input(context, dtype, 1, shape + 1, 2);
+    stn_tensor *far = stn_narrow(stn_pad(both_input(context, dtype, 3, whole, 3), 2, (int64_t[]){0, 8}, STN_PAD_CONSTANT, 1),
+                                 2, 0, shape[2]);
+    out[0] = stn_group_norm(x, 1, weight, NULL, 1e-3);
+    out[1] = stn_batch_norm(x, NULL, NULL, NULL, weight, 1, 0.1, 1e-3, NULL, NULL);
+    out[2] = stn_batch_norm(far, NULL, NULL, weight, weight, 1, 0.1, 1e-3, NULL, NULL);
+    out[3] = stn_var(x, 1, (int[]){2}, 0, 0);
+    out[4] = stn_var(far, 2, (int[]){0, 2}, 1, 1);
+    return 5;
+}
+
+static void statistics_of_runs_are_the_cpus(void)
+{
+    static const both_work works[] = {{"group_norm", group_norm},
+                                      {"batch_norm", batch_norm},
+                                      {"norms of runs apart", norms_of_runs_apart},
+                                      {"var and std", statistics}};
+    run_rows(works, sizeof works / sizeof works[0]);
+}
+
 static void statistics_are_the_cpus(void)
 {
     static const both_work works[] = {{"var and std", statistics}, {"weighted", weighted_statistics}};
@@ -340,6 +395,15 @@ static int exact_sums(stn_context *context, stn_dtype dtype, const int64_t *shap
     out[1] = stn_exact_sum(wide, 1, (int[]){0}, 1);
     out[2] = stn_exact_sum(stn_slice(stn_transpose(wide, 0, 2), 0, 0, shape[2], 2), 2, (int[]){0, 1}, 0);
     return 3;
+}
+
+static void losses_of_rows_are_the_cpus(void)
+{
+    static const both_work works[] = {{"of differences", losses_of_differences},
+                                      {"of probabilities", losses_of_probabilities},
+                                      {"of signs", losses_of_signs},
+                                      {"cross_entropy of rows", cross_entropy_of_rows}};
+    run_rows(works, sizeof works / sizeof works[0]);
 }
 
 static void exact_sums_are_the_cpus_to_the_bit(void)
@@ -365,11 +429,14 @@ int main(int argc, char **argv)
         {"softmax_is_the_cpus", softmax_is_the_cpus},
         {"softmax_of_rows_is_the_cpus", softmax_of_rows_is_the_cpus},
         {"logsumexp_is_the_cpus", logsumexp_is_the_cpus},
+        {"logsumexp_of_rows_is_the_cpus", logsumexp_of_rows_is_the_cpus},
         {"normalisations_are_the_cpus", normalisations_are_the_cpus},
         {"normalisations_of_rows_are_the_cpus", normalisations_of_rows_are_the_cpus},
+        {"statistics_of_runs_are_the_cpus", statistics_of_runs_are_the_cpus},
         {"statistics_are_the_cpus", statistics_are_the_cpus},
         {"exact_sums_are_the_cpus_to_the_bit", exact_sums_are_the_cpus_to_the_bit},
         {"losses_are_the_cpus", losses_are_the_cpus},
+        {"losses_of_rows_are_the_cpus", losses_of_rows_are_the_cpus},
     };
     return TEST_MAIN(argc, argv, cases);
 }

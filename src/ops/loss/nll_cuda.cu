@@ -1,9 +1,10 @@
-/* nll_loss on a CUDA device: a thread each target forward, a thread each number of a class backward. The arithmetic
- * is that of nll_lanes_tmpl.h. */
+/* nll_loss on a CUDA device: a thread each target forward, a thread each number of a class, or each pack of them,
+ * backward. The arithmetic is that of nll_lanes_tmpl.h. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/kernel.cuh"
-#include "core/device/cuda/sums.cuh"
+#include "core/device/cuda/packs.cuh"
+#include "core/device/cuda/piece_sums.cuh"
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
 #include "ops/loss/nll_kernel.h"
@@ -137,27 +138,65 @@ stn_status launch_pick(stn_queue *queue, const void *raw)
 
 /* Backward */
 
+/* Of a target: what its own class gets of the cotangent, and what every class gets, before weights. */
+template <class S> struct shares {
+    typename computed<S>::type picked, spread;
+};
+
+template <class S> STNI_DEVICE shares<S> shares_of(const stni_nll_args &a, int64_t each)
+{
+    typedef typename computed<S>::type A;
+    const double total = a.total ? *a.total : 1;
+    const A grad = (A)((double)load(static_cast<const S *>(a.each)[each]) / total);
+    return {(A)(1 - a.smoothing) * grad,
+            a.smoothing > 0 ? (A)(a.smoothing / (double)a.all_classes) * grad : A(0)};
+}
+
+/* The number of class c, where the target is t. */
+template <class S>
+STNI_DEVICE typename computed<S>::type dealt(const stni_nll_args &a, const shares<S> &of, int64_t t, int64_t c)
+{
+    if (t == c)
+        return -(of.picked + of.spread) * weight_of<S>(a, c);
+    if (a.smoothing > 0 && (t >= 0 || t == STNI_NLL_ELSEWHERE))
+        return -of.spread * weight_of<S>(a, c);
+    return 0;
+}
+
 template <class S> __global__ void __launch_bounds__(THREADS)
     deal(const __grid_constant__ operands<SIDES> all, const __grid_constant__ stni_nll_args a)
 {
-    typedef typename computed<S>::type A;
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     int64_t at[SIDES];
     if (i >= all.count)
         return;
     any_offsets_of(all, i, at);
-    const double total = a.total ? *a.total : 1;
-    const A grad = (A)((double)load(static_cast<const S *>(a.each)[at[NLL_EACH]]) / total);
-    const A picked = (A)(1 - a.smoothing) * grad,
-            spread = a.smoothing > 0 ? (A)(a.smoothing / (double)a.all_classes) * grad : A(0);
+    const int64_t t = stni_nll_class(&a, stni_nll_target(&a, at[NLL_TARGET]));
+    store(static_cast<S *>(a.x)[at[NLL_X]], dealt(a, shares_of<S>(a, at[NLL_EACH]), t, at[NUMBER]));
+}
+
+/* Numbers of one target's classes, which follow each other. Where there is no smoothing, few packs have another number
+ * than 0, and others need no shares. */
+template <class S> __global__ void __launch_bounds__(THREADS)
+    deal_packs(const __grid_constant__ operands<SIDES> all, const __grid_constant__ stni_nll_args a)
+{
+    typedef typename computed<S>::type A;
+    enum { SIZE = pack<S>::SIZE };
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    int64_t at[SIDES];
+    if (i >= all.count)
+        return;
+    offsets_of(all, (uint32_t)i, at);
     const int64_t c = at[NUMBER], t = stni_nll_class(&a, stni_nll_target(&a, at[NLL_TARGET]));
-    const A weight = weight_of<S>(a, c);
-    A value = 0;
-    if (t == c)
-        value = -(picked + spread) * weight;
-    else if (a.smoothing > 0 && (t >= 0 || t == STNI_NLL_ELSEWHERE))
-        value = -spread * weight;
-    store(static_cast<S *>(a.x)[at[NLL_X]], value);
+    const bool is_spread = a.smoothing > 0 && (t >= 0 || t == STNI_NLL_ELSEWHERE);
+    A value[SIZE] = {};
+    if (is_spread || (t >= c && t < c + SIZE)) {
+        const shares<S> of = shares_of<S>(a, at[NLL_EACH]);
+        STNI_UNROLL
+        for (int k = 0; k < SIZE; k++)
+            value[k] = dealt(a, of, t, c + k);
+    }
+    store_pack(*reinterpret_cast<pack<S> *>(static_cast<S *>(a.x) + at[NLL_X]), value);
 }
 
 /* Every class of every target, by the strides of x. */
@@ -185,14 +224,34 @@ operands<SIDES> classes_of(const stni_nll_args &a)
     return all;
 }
 
+/* In packs of classes, where x has them beside each other. */
+template <class S> bool find_packs(const stni_nll_args &a, operands<SIDES> &all)
+{
+    const int last = all.ndim - 1;
+    if (last < 0 || all.stride[NUMBER][last] != 1 || !is_pack_aligned((uintptr_t)a.x) ||
+        !divide_in_packs(all, 1 << NLL_X | 1 << NUMBER, pack<S>::SIZE))
+        return false;
+    end_dims(all);
+    return is_small(all);
+}
+
+template <class S> void launch_deal_of(const stni_nll_args &a, const operands<SIDES> &all, cudaStream_t stream)
+{
+    operands<SIDES> packs = all;
+    if constexpr (sizeof(S) < 8) {
+        if (find_packs<S>(a, packs)) {
+            STNI_LAUNCH(deal_packs<S>, blocks_for(packs.count, THREADS), THREADS, stream, packs, a);
+            return;
+        }
+    }
+    STNI_LAUNCH(deal<S>, blocks_for(all.count, THREADS), THREADS, stream, all, a);
+}
+
 void launch_deal(const stni_nll_args &a, cudaStream_t stream)
 {
     const operands<SIDES> all = classes_of(a);
-    if (all.count == 0)
-        return;
-    dispatch_floating(a.dtype, [&](auto element) {
-        STNI_LAUNCH(deal<decltype(element)>, blocks_for(all.count, THREADS), THREADS, stream, all, a);
-    });
+    if (all.count > 0)
+        dispatch_floating(a.dtype, [&](auto element) { launch_deal_of<decltype(element)>(a, all, stream); });
 }
 
 }

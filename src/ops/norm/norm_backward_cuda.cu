@@ -1,9 +1,11 @@
 /* Gradients of normalisations on a CUDA device: sums by fine index, and by parameter where these run along the
- * elements of one; then each element by itself. Dense rows are read in packs (norm_dense_backward.cuh). */
+ * elements of one; then each element by itself. Dense rows are read in packs (norm_dense_backward.cuh), and so are
+ * other dense runs (norm_pieces.cuh). */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/norm/norm_dense_backward.cuh"
+#include "ops/norm/norm_pieces.cuh"
 #include "ops/norm/norm_sums.cuh"
 
 namespace {
@@ -32,6 +34,33 @@ template <class S> struct gradient_terms {
         sum[1] += (double)(g * STNI_NORM_NORMAL(load(of.x[at[NORM_X]]), of.mean[stat], of.rstd[stat]));
     }
 };
+
+/* The same of packs, all weights being ones. */
+template <class S> struct gradient_pieces {
+    typedef gradient_piece<S> piece;
+    typedef typename gradient_terms<S>::target target;
+    enum { AT_ONCE = 2 };
+    gradient_terms<S> terms;
+
+    __device__ target begin(const int64_t *at) const { return terms.begin(at); }
+    __device__ piece read(const target &of, const int64_t *at) const
+    {
+        return {pack_at(of.x, at[NORM_X]), pack_at(of.y, at[NORM_Y])};
+    }
+    __device__ void add(const target &of, const piece &in, double *sum) const
+    {
+        typename computed<S>::type x[pack<S>::SIZE], y[pack<S>::SIZE];
+        load_pack(in.x, x);
+        load_pack(in.y, y);
+        STNI_UNROLL
+        for (int k = 0; k < pack<S>::SIZE; k++) {
+            sum[0] += (double)y[k];
+            sum[1] += (double)(y[k] * STNI_NORM_NORMAL(x[k], *of.mean, *of.rstd));
+        }
+    }
+};
+
+enum { SUMMED_PIECES = 1 << NORM_X | 1 << NORM_Y }; /* what is read in packs */
 
 /* Channels have parameters: what was summed of each, weighted, is added up over the channels of a group, … */
 template <class S> __global__ void __launch_bounds__(NORM_THREADS)
@@ -102,11 +131,26 @@ template <class S> void launch_sums_along(const stni_norm_args &a, gradient_term
     STNI_LAUNCH(store_params<S>, blocks_for(a.params, NORM_THREADS), NORM_THREADS, stream, a, sum);
 }
 
+/* False where it does nothing: elements lie in no runs. */
+template <class S>
+bool launch_gradient_pieces(const stni_norm_args &a, const gradient_terms<S> &terms, double *sum, cudaStream_t stream)
+{
+    if constexpr (has_norm_pieces<S>) {
+        piece_summation<NORM_OPERANDS> p;
+        if (!is_pack_aligned((uintptr_t)a.x | (uintptr_t)a.y) || !find_norm_sums(a, SUMMED_PIECES, p))
+            return false;
+        launch_piece_sums<2>(p, gradient_pieces<S>{terms}, sum, parts_of_sums(a), stream);
+        return true;
+    }
+    return false;
+}
+
 template <class S> void launch_sums_of_channels(const stni_norm_args &a, gradient_terms<S> terms, cudaStream_t stream)
 {
     double *const sum = fine_array(a, 2);
     terms.weight = nullptr;
-    launch_sums<2>(summation_by(a, NORM_STAT), terms, sum, parts_of_sums(a), stream);
+    if (!launch_gradient_pieces(a, terms, sum, stream))
+        launch_sums<2>(summation_by(a, NORM_STAT), terms, sum, parts_of_sums(a), stream);
     STNI_LAUNCH(fold_groups<S>, blocks_for(coarse_count(a), NORM_THREADS), NORM_THREADS, stream, a, sum);
     STNI_LAUNCH(fold_rows<S>, blocks_for(a.channels, NORM_THREADS), NORM_THREADS, stream, a, sum);
 }
@@ -155,13 +199,6 @@ template <class A> __global__ void __launch_bounds__(NORM_THREADS)
     variance_gradient[f] = (A)stni_norm_variance_gradient(&a, rstd, i);
 }
 
-template <class S> struct gradient {
-    typedef typename computed<S>::type A;
-    const S *x, *y, *weight;
-    S *out;
-    const A *mean, *rstd, *mean_gradient, *variance_gradient;
-};
-
 template <class S> __global__ void __launch_bounds__(NORM_THREADS)
     apply(const __grid_constant__ operands<NORM_OPERANDS> all, const __grid_constant__ gradient<S> g)
 {
@@ -176,6 +213,20 @@ template <class S> __global__ void __launch_bounds__(NORM_THREADS)
     store(g.out[at[NORM_OUT]],
           STNI_NORM_GRADIENT(weighted, load(g.x[at[NORM_X]]), g.mean[f], g.rstd[f], g.mean_gradient[f],
                              g.variance_gradient[f]));
+}
+
+/* False where it does nothing: elements lie in no runs. */
+template <class S> bool launch_apply_pieces(const stni_norm_args &a, const gradient<S> &g, cudaStream_t stream)
+{
+    if constexpr (has_norm_pieces<S>) {
+        const uintptr_t addresses = (uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.out;
+        operands<NORM_OPERANDS> all;
+        if (a.bias || !find_norm_pieces(a, SUMMED_PIECES | norm_bit(NORM_OUT), addresses, all))
+            return false;
+        STNI_LAUNCH(apply_pieces<S>, blocks_of_pieces(all), NORM_THREADS, stream, all, g);
+        return true;
+    }
+    return false;
 }
 
 template <class S> void launch_apply_of(const stni_norm_args &a, cudaStream_t stream)
@@ -201,7 +252,16 @@ template <class S> void launch_apply_of(const stni_norm_args &a, cudaStream_t st
         STNI_LAUNCH((apply_rows<S, widest_piece<S>>), blocks_of_rows(d), (unsigned)d.team.block, stream, b);
         return;
     }
+    if (launch_apply_pieces(a, g, stream))
+        return;
     STNI_LAUNCH(apply<S>, blocks_for(all.count, NORM_THREADS), NORM_THREADS, stream, all, g);
+}
+
+/* Of any of these kernels. */
+size_t workspace(stn_queue *queue, const void *args)
+{
+    const stni_norm_args &a = *static_cast<const stni_norm_args *>(args);
+    return larger_size(norm_backward_workspace(queue, args), arrays_bytes(a) + norm_sums_bytes(a, SUMMED_PIECES, 2));
 }
 
 void launch_apply(const stni_norm_args &a, cudaStream_t stream)
@@ -212,7 +272,7 @@ void launch_apply(const stni_norm_args &a, cudaStream_t stream)
 }
 
 #define KERNEL(slot, launch) \
-    STNI_CUDA_KERNEL_WITH(slot, FLOATING_DTYPES, stni_norm_args, launch, norm_backward_workspace)
+    STNI_CUDA_KERNEL_WITH(slot, FLOATING_DTYPES, stni_norm_args, launch, workspace)
 #define ROWS(op) KERNEL(op "_backward.sums", launch_gradient_sums), KERNEL(op "_backward.apply", launch_apply)
 
 STNI_CUDA_KERNELS(norm_backward) = {

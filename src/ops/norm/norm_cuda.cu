@@ -1,10 +1,12 @@
 /* Moments and normalisation on a CUDA device: sums by fine index, which are joined to the moments of groups; then
- * each element by itself. Dense rows that are on this rank are read once for both (norm_dense_forward.cuh). */
+ * each element by itself. Dense rows that are on this rank are read once for both (norm_dense_forward.cuh); other dense
+ * runs are read in packs by each (norm_pieces.cuh). */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/common/moments.h"
 #include "ops/norm/norm_dense_forward.cuh"
+#include "ops/norm/norm_pieces.cuh"
 #include "ops/norm/norm_sums.cuh"
 
 namespace {
@@ -31,6 +33,28 @@ template <class S> struct moment_terms {
     }
 };
 
+/* The same of packs. */
+template <class S> struct moment_pieces {
+    typedef pack<S> piece;
+    typedef typename moment_terms<S>::target target;
+    enum { AT_ONCE = 4 };
+    moment_terms<S> terms;
+
+    __device__ target begin(const int64_t *at) const { return terms.begin(at); }
+    __device__ piece read(const target &of, const int64_t *at) const { return pack_at(of.x, at[NORM_X]); }
+    __device__ void add(const target &of, const piece &x, double *sum) const
+    {
+        typename computed<S>::type v[pack<S>::SIZE];
+        load_pack(x, v);
+        STNI_UNROLL
+        for (int k = 0; k < pack<S>::SIZE; k++) {
+            const double z = (double)v[k] - of.shift;
+            sum[0] += z;
+            sum[1] += z * z;
+        }
+    }
+};
+
 /* The moments of each group: those of its channels, joined in their order. */
 template <class S>
 __global__ void __launch_bounds__(NORM_THREADS)
@@ -53,12 +77,27 @@ __global__ void __launch_bounds__(NORM_THREADS)
     stni_moments_write(a.coarse, count, i, all);
 }
 
+/* False where it does nothing: elements lie in no runs. */
+template <class S>
+bool launch_moment_pieces(const stni_norm_args &a, const moment_terms<S> &terms, double *sum, cudaStream_t stream)
+{
+    if constexpr (has_norm_pieces<S>) {
+        piece_summation<NORM_OPERANDS> p;
+        if (!is_pack_aligned((uintptr_t)a.x) || !find_norm_sums(a, norm_bit(NORM_X), p))
+            return false;
+        launch_piece_sums<2>(p, moment_pieces<S>{terms}, sum, parts_of_sums(a), stream);
+        return true;
+    }
+    return false;
+}
+
 template <class S> void launch_moments_of(const stni_norm_args &a, cudaStream_t stream)
 {
     const summation<NORM_OPERANDS> s = summation_by(a, NORM_STAT);
     const moment_terms<S> terms = {static_cast<const S *>(a.x), a.about_zero};
     double *const sum = fine_array(a, 0);
-    launch_sums<2>(s, terms, sum, parts_of_sums(a), stream);
+    if (!launch_moment_pieces(a, terms, sum, stream))
+        launch_sums<2>(s, terms, sum, parts_of_sums(a), stream);
     STNI_LAUNCH(join_channels<S>, blocks_for(coarse_count(a), NORM_THREADS), NORM_THREADS, stream, a, s.kept,
                 (double)s.summed.count, sum);
 }
@@ -154,8 +193,7 @@ template <class A> __global__ void __launch_bounds__(NORM_THREADS) merge_parts(c
 }
 
 template <class S> __global__ void __launch_bounds__(NORM_THREADS)
-    normalise(const __grid_constant__ operands<NORM_OPERANDS> all, const S *x, const S *weight, const S *bias, S *y,
-              const typename computed<S>::type *mean, const typename computed<S>::type *rstd)
+    normalise(const __grid_constant__ operands<NORM_OPERANDS> all, const __grid_constant__ normal_form<S> g)
 {
     typedef typename computed<S>::type A;
     const int64_t i = (int64_t)blockIdx.x * NORM_THREADS + threadIdx.x;
@@ -163,9 +201,23 @@ template <class S> __global__ void __launch_bounds__(NORM_THREADS)
     if (i >= all.count)
         return;
     any_offsets_of(all, i, at);
-    const A z = STNI_NORM_NORMAL(load(x[at[NORM_X]]), mean[at[NORM_STAT]], rstd[at[NORM_STAT]]);
-    store(y[at[NORM_Y]],
-          z * (weight ? load(weight[at[NORM_WEIGHT]]) : A(1)) + (bias ? load(bias[at[NORM_PARAM]]) : A(0)));
+    const A z = STNI_NORM_NORMAL(load(g.x[at[NORM_X]]), g.mean[at[NORM_STAT]], g.rstd[at[NORM_STAT]]);
+    store(g.y[at[NORM_Y]],
+          z * (g.weight ? load(g.weight[at[NORM_WEIGHT]]) : A(1)) + (g.bias ? load(g.bias[at[NORM_PARAM]]) : A(0)));
+}
+
+/* False where it does nothing: elements lie in no runs. */
+template <class S>
+bool launch_normalise_pieces(const stni_norm_args &a, const normal_form<S> &g, cudaStream_t stream)
+{
+    if constexpr (has_norm_pieces<S>) {
+        operands<NORM_OPERANDS> all;
+        if (!find_norm_pieces(a, norm_bit(NORM_X) | norm_bit(NORM_Y), (uintptr_t)a.x | (uintptr_t)a.y, all))
+            return false;
+        STNI_LAUNCH(normalise_pieces<S>, blocks_of_pieces(all), NORM_THREADS, stream, all, g);
+        return true;
+    }
+    return false;
 }
 
 template <class S> void launch_normalise_of(const stni_norm_args &given, cudaStream_t stream)
@@ -186,12 +238,16 @@ template <class S> void launch_normalise_of(const stni_norm_args &given, cudaStr
         return;
     if (is_dense && launch_dense_read<S>(a, d, stream))
         return;
+    const normal_form<S> g = {static_cast<const S *>(a.x),
+                              static_cast<const S *>(a.weight),
+                              static_cast<const S *>(a.bias),
+                              static_cast<S *>(a.y),
+                              spread_statistic<A>(a, a.mean, 0, stream),
+                              spread_statistic<A>(a, a.rstd, 1, stream)};
+    if (launch_normalise_pieces(a, g, stream))
+        return;
     const operands<NORM_OPERANDS> all = all_elements(a);
-    const A *const mean = spread_statistic<A>(a, a.mean, 0, stream);
-    const A *const rstd = spread_statistic<A>(a, a.rstd, 1, stream);
-    STNI_LAUNCH(normalise<S>, blocks_for(all.count, NORM_THREADS), NORM_THREADS, stream, all,
-                static_cast<const S *>(a.x), static_cast<const S *>(a.weight), static_cast<const S *>(a.bias),
-                static_cast<S *>(a.y), mean, rstd);
+    STNI_LAUNCH(normalise<S>, blocks_for(all.count, NORM_THREADS), NORM_THREADS, stream, all, g);
 }
 
 void launch_normalise(const stni_norm_args &a, cudaStream_t stream)
@@ -201,7 +257,7 @@ void launch_normalise(const stni_norm_args &a, cudaStream_t stream)
 
 }
 
-#define KERNEL(slot, launch) STNI_CUDA_KERNEL_WITH(slot, FLOATING_DTYPES, stni_norm_args, launch, norm_workspace)
+#define KERNEL(slot, launch) STNI_CUDA_KERNEL_WITH(slot, FLOATING_DTYPES, stni_norm_args, launch, norm_pieces_workspace)
 #define ROWS(op) KERNEL(op ".moments", launch_moments), KERNEL(op ".normalise", launch_normalise)
 
 STNI_CUDA_KERNELS(norm) = {
