@@ -360,8 +360,8 @@ static int norms_of_runs_apart(stn_context *context, stn_dtype dtype, const int6
 {
     const int64_t whole[] = {shape[0] + 1, shape[1], shape[2]};
     stn_tensor *x = rows_apart(context, dtype, whole, 1), *weight = both_input(context, dtype, 1, shape + 1, 2);
-    stn_tensor *far = stn_narrow(stn_pad(both_input(context, dtype, 3, whole, 3), 2, (int64_t[]){0, 8}, STN_PAD_CONSTANT, 1),
-                                 2, 0, shape[2]);
+    stn_tensor *wide = stn_pad(both_input(context, dtype, 3, whole, 3), 2, (int64_t[]){0, 8}, STN_PAD_CONSTANT, 1);
+    stn_tensor *far = stn_narrow(wide, 2, 0, shape[2]);
     out[0] = stn_group_norm(x, 1, weight, NULL, 1e-3);
     out[1] = stn_batch_norm(x, NULL, NULL, NULL, weight, 1, 0.1, 1e-3, NULL, NULL);
     out[2] = stn_batch_norm(far, NULL, NULL, weight, weight, 1, 0.1, 1e-3, NULL, NULL);

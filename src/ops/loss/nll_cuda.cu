@@ -3,8 +3,9 @@
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/kernel.cuh"
+#include "core/device/cuda/pack_dims.cuh"
 #include "core/device/cuda/packs.cuh"
-#include "core/device/cuda/piece_sums.cuh"
+#include "core/device/cuda/sums.cuh"
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
 #include "ops/loss/nll_kernel.h"
@@ -176,7 +177,7 @@ template <class S> __global__ void __launch_bounds__(THREADS)
 }
 
 /* Numbers of one target's classes, which follow each other. Where there is no smoothing, few packs have another number
- * than 0, and others need no shares. */
+ * than 0, and others need no shares. Each number is put behind those before it, so that the loop stays one. */
 template <class S> __global__ void __launch_bounds__(THREADS)
     deal_packs(const __grid_constant__ operands<SIDES> all, const __grid_constant__ stni_nll_args a)
 {
@@ -192,9 +193,13 @@ template <class S> __global__ void __launch_bounds__(THREADS)
     A value[SIZE] = {};
     if (is_spread || (t >= c && t < c + SIZE)) {
         const shares<S> of = shares_of<S>(a, at[NLL_EACH]);
-        STNI_UNROLL
-        for (int k = 0; k < SIZE; k++)
-            value[k] = dealt(a, of, t, c + k);
+        STNI_KEEP_LOOP
+        for (int k = 0; k < SIZE; k++) {
+            STNI_UNROLL
+            for (int before = 1; before < SIZE; before++)
+                value[before - 1] = value[before];
+            value[SIZE - 1] = dealt(a, of, t, c + k);
+        }
     }
     store_pack(*reinterpret_cast<pack<S> *>(static_cast<S *>(a.x) + at[NLL_X]), value);
 }

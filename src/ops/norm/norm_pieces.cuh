@@ -10,8 +10,6 @@
 
 namespace {
 
-enum { NORM_AT_ONCE = 2 }; /* packs of a thread, element by element */
-
 /* Elements of f64 are wide enough by themselves. */
 template <class S> constexpr bool has_norm_pieces = sizeof(S) < 8;
 
@@ -75,13 +73,7 @@ inline bool find_norm_pieces(const stni_norm_args &a, uint32_t dense, uintptr_t 
 
 inline unsigned blocks_of_pieces(const operands<NORM_OPERANDS> &all)
 {
-    return blocks_for(all.count, NORM_THREADS * NORM_AT_ONCE);
-}
-
-/* A thread's pack u of a block's. */
-STNI_DEVICE int64_t norm_piece(int u)
-{
-    return ((int64_t)blockIdx.x * NORM_AT_ONCE + u) * NORM_THREADS + threadIdx.x;
+    return blocks_for(all.count, NORM_THREADS);
 }
 
 template <class S> STNI_DEVICE const pack<S> &pack_at(const S *from, int64_t at)
@@ -115,18 +107,13 @@ template <class S> STNI_DEVICE pack<S> normalised(const normal_form<S> &g, const
 template <class S> __global__ void __launch_bounds__(NORM_THREADS)
     normalise_pieces(const __grid_constant__ operands<NORM_OPERANDS> all, const __grid_constant__ normal_form<S> g)
 {
-    int64_t at[NORM_AT_ONCE][NORM_OPERANDS];
-    pack<S> x[NORM_AT_ONCE];
-    STNI_UNROLL
-    for (int u = 0; u < NORM_AT_ONCE; u++)
-        if (norm_piece(u) < all.count) {
-            offsets_of(all, (uint32_t)norm_piece(u), at[u]);
-            x[u] = pack_at(g.x, at[u][NORM_X]);
-        }
-    STNI_UNROLL
-    for (int u = 0; u < NORM_AT_ONCE; u++)
-        if (norm_piece(u) < all.count)
-            *reinterpret_cast<pack<S> *>(g.y + at[u][NORM_Y]) = normalised(g, x[u], at[u]);
+    const int64_t i = (int64_t)blockIdx.x * NORM_THREADS + threadIdx.x;
+    int64_t at[NORM_OPERANDS];
+    if (i >= all.count)
+        return;
+    offsets_of(all, (uint32_t)i, at);
+    const pack<S> y = normalised(g, pack_at(g.x, at[NORM_X]), at);
+    *reinterpret_cast<pack<S> *>(g.y + at[NORM_Y]) = y;
 }
 
 /* The gradient. */
@@ -163,18 +150,13 @@ STNI_DEVICE pack<S> gradient_of(const gradient<S> &g, const gradient_piece<S> &i
 template <class S> __global__ void __launch_bounds__(NORM_THREADS)
     apply_pieces(const __grid_constant__ operands<NORM_OPERANDS> all, const __grid_constant__ gradient<S> g)
 {
-    int64_t at[NORM_AT_ONCE][NORM_OPERANDS];
-    gradient_piece<S> in[NORM_AT_ONCE];
-    STNI_UNROLL
-    for (int u = 0; u < NORM_AT_ONCE; u++)
-        if (norm_piece(u) < all.count) {
-            offsets_of(all, (uint32_t)norm_piece(u), at[u]);
-            in[u] = {pack_at(g.x, at[u][NORM_X]), pack_at(g.y, at[u][NORM_Y])};
-        }
-    STNI_UNROLL
-    for (int u = 0; u < NORM_AT_ONCE; u++)
-        if (norm_piece(u) < all.count)
-            *reinterpret_cast<pack<S> *>(g.out + at[u][NORM_OUT]) = gradient_of(g, in[u], at[u]);
+    const int64_t i = (int64_t)blockIdx.x * NORM_THREADS + threadIdx.x;
+    int64_t at[NORM_OPERANDS];
+    if (i >= all.count)
+        return;
+    offsets_of(all, (uint32_t)i, at);
+    const gradient_piece<S> in = {pack_at(g.x, at[NORM_X]), pack_at(g.y, at[NORM_Y])};
+    *reinterpret_cast<pack<S> *>(g.out + at[NORM_OUT]) = gradient_of(g, in, at);
 }
 
 }
