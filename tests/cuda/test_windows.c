@@ -1,0 +1,229 @@
+/* Resampling, pools and their gradients on a CUDA device are the CPU's: of few and many images, of dense ones, with
+ * channels last and views, of windows that overlap, of many elements, and of none. */
+#include "both.h"
+
+#include "harness.h"
+
+/* Images, channels, rows and columns: one image, as many as a thread has, one more, and enough for it to go round
+ * twice. */
+static const int64_t shapes[][4] = {{1, 1, 5, 7}, {2, 2, 9, 4}, {1, 5, 6, 70}, {3, 7, 8, 6}, {40, 130, 8, 8}};
+enum { SHAPES = sizeof shapes / sizeof *shapes, MANY = SHAPES - 1 };
+
+/* How the images of `shape` lie. */
+enum lie { DENSE, CHANNELS_LAST, ROWS_CUT, COLUMNS_AS_ROWS, LIES };
+
+static enum lie lies;
+
+static stn_tensor *images(stn_context *context, stn_dtype dtype, const int64_t *shape)
+{
+    static const int last[] = {0, 3, 1, 2};
+    const int64_t n = shape[0], c = shape[1], h = shape[2], w = shape[3];
+    switch (lies) {
+    case CHANNELS_LAST: return stn_permute(both_input(context, dtype, 4, (const int64_t[]){n, h, w, c}, 1), 4, last);
+    case ROWS_CUT: return stn_narrow(both_input(context, dtype, 4, (const int64_t[]){n, c, h, w + 3}, 1), 3, 1, w);
+    case COLUMNS_AS_ROWS: return stn_transpose(both_input(context, dtype, 4, (const int64_t[]){n, c, w, h}, 1), 2, 3);
+    case DENSE:
+    case LIES: break;
+    }
+    return both_input(context, dtype, 4, shape, 1);
+}
+
+/* Adds y and the gradient of its elements' squares to the results. */
+static void put(stn_context *context, stn_tensor *x, stn_tensor *y, stn_tensor **out, int *n)
+{
+    stn_tensor *loss = stn_mul_number(stn_sum(stn_square(y), 0, NULL, 0), 0.5), *gradient = NULL;
+    CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 0, 0, &gradient), STN_OK);
+    out[(*n)++] = y;
+    out[(*n)++] = gradient;
+}
+
+static stn_tensor *leaf(stn_context *context, stn_dtype dtype, const int64_t *shape)
+{
+    stn_tensor *x = images(context, dtype, shape);
+    stn_set_requires_grad(x, 1);
+    return x;
+}
+
+static stn_tensor *resized(stn_tensor *x, stn_interpolate_mode mode, int align_corners, int64_t rows, int64_t columns)
+{
+    const stn_interpolate_attrs attrs = {
+        .size = sizeof attrs, .mode = mode, .align_corners = align_corners, .output_size = {rows, columns}};
+    return stn_interpolate(x, &attrs);
+}
+
+static int enlarged(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = leaf(context, dtype, shape);
+    const int64_t h = shape[2], w = shape[3];
+    int n = 0;
+    put(context, x, resized(x, STN_INTERPOLATE_NEAREST, 0, 2 * h, 2 * w), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_LINEAR, 0, 2 * h, 2 * w), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_LINEAR, 1, 3 * h + 1, w), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_CUBIC, 0, h + 1, 2 * w), out, &n);
+    return n;
+}
+
+static int reduced(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_interpolate_attrs by_factors = {
+        .size = sizeof by_factors, .mode = STN_INTERPOLATE_LINEAR, .scale_factor = {0.7, 1.3}};
+    stn_tensor *x = leaf(context, dtype, shape);
+    int n = 0;
+    put(context, x, resized(x, STN_INTERPOLATE_NEAREST_EXACT, 0, 3, 2), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_LINEAR, 0, 3, 2), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_AREA, 0, 4, 3), out, &n);
+    put(context, x, stn_interpolate(x, &by_factors), out, &n);
+    return n;
+}
+
+static int averages(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_pool_attrs pairs = {.size = sizeof pairs, .kernel_size = {2, 2}},
+                         overlap = {.size = sizeof pairs, .kernel_size = {3, 3}, .stride = {1, 2}, .padding = {1, 1}},
+                         apart = {.size = sizeof pairs, .kernel_size = {1, 2}, .stride = {2, 3}, .ceil_mode = 1,
+                                  .exclude_pads = 1};
+    stn_tensor *x = leaf(context, dtype, shape);
+    int n = 0;
+    put(context, x, stn_avg_pool2d(x, &pairs), out, &n);
+    put(context, x, stn_avg_pool2d(x, &overlap), out, &n);
+    put(context, x, stn_avg_pool2d(x, &apart), out, &n);
+    put(context, x, stn_adaptive_avg_pool2d(x, (const int64_t[]){1, 1}), out, &n);
+    return n;
+}
+
+static int maxima(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_pool_attrs pairs = {.size = sizeof pairs, .kernel_size = {2, 2}},
+                         overlap = {.size = sizeof pairs, .kernel_size = {3, 2}, .stride = {2, 1}, .padding = {1, 1},
+                                    .dilation = {1, 2}};
+    stn_tensor *x = leaf(context, dtype, shape);
+    int n = 0;
+    put(context, x, stn_max_pool2d(x, &pairs, &out[2]), out, &n);
+    n++;
+    put(context, x, stn_max_pool2d(x, &overlap, &out[5]), out, &n);
+    n++;
+    put(context, x, stn_adaptive_max_pool2d(x, (const int64_t[]){2, 3}, NULL), out, &n);
+    return n;
+}
+
+/* Of equal elements and NaN, without places; of integers too. */
+static int plain_maxima(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_pool_attrs pairs = {.size = sizeof pairs, .kernel_size = {2, 2}},
+                         overlap = {.size = sizeof pairs, .kernel_size = {3, 3}, .stride = {1, 1}, .padding = {1, 1}};
+    stn_tensor *x = stn_cast(stn_floor(images(context, STN_DTYPE_F32, shape)), dtype);
+    if (dtype == STN_DTYPE_F32)
+        x = stn_sqrt(x);
+    out[0] = stn_max_pool2d(x, &pairs, NULL);
+    out[1] = stn_max_pool2d(x, &overlap, &out[2]);
+    if (dtype == STN_DTYPE_F32)
+        out[0] = stn_isnan(out[0]), out[1] = stn_isnan(out[1]);
+    return 3;
+}
+
+/* Planes are averaged too. */
+static int volumes(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_pool_attrs window = {.size = sizeof window, .kernel_size = {2, 3, 2}, .stride = {2, 1, 1}};
+    const stn_interpolate_attrs attrs = {
+        .size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {3, 5, 9}};
+    stn_tensor *x = both_input(context, dtype, 5, (const int64_t[]){2, shape[0], 5, shape[2], shape[3]}, 2);
+    int n = 0;
+    stn_set_requires_grad(x, 1);
+    put(context, x, stn_avg_pool3d(x, &window), out, &n);
+    put(context, x, stn_interpolate(x, &attrs), out, &n);
+    put(context, x, stn_max_pool3d(x, &window, NULL), out, &n);
+    return n;
+}
+
+/* Rows and columns of more elements than are added in one run. */
+static int long_windows(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = leaf(context, dtype, (const int64_t[]){shape[0], shape[1], 3, 150});
+    int n = 0;
+    put(context, x, stn_adaptive_avg_pool2d(x, (const int64_t[]){1, 2}), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_LINEAR, 0, 150, 7), out, &n);
+    return n;
+}
+
+static double tolerance_of(stn_dtype dtype)
+{
+    return dtype == STN_DTYPE_F64 ? 1e-12 : dtype == STN_DTYPE_F32 ? 3e-6 : dtype == STN_DTYPE_F16 ? 4e-3 : 3e-2;
+}
+
+static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+
+/* Every dtype of dense images, one of others; the large shape once. */
+static void compare(const both_work *work)
+{
+    for (int l = 0; l < LIES; l++) {
+        lies = (enum lie)l;
+        for (int s = 0; s < SHAPES - (l != DENSE); s++)
+            for (int d = 0; d < (l == DENSE && s < MANY ? DTYPES : 1); d++)
+                both_compare(work, dtypes[d], shapes[s], tolerance_of(dtypes[d]));
+    }
+    lies = DENSE;
+}
+
+static void enlarged_images_are_the_cpus(void)
+{
+    compare(&(const both_work){"enlarged", enlarged});
+}
+
+static void reduced_images_are_the_cpus(void)
+{
+    compare(&(const both_work){"reduced", reduced});
+}
+
+static void averages_are_the_cpus(void)
+{
+    compare(&(const both_work){"averages", averages});
+}
+
+static void maxima_are_the_cpus(void)
+{
+    compare(&(const both_work){"maxima", maxima});
+}
+
+static void maxima_among_equals_and_nan_are_the_cpus(void)
+{
+    static const stn_dtype all[] = {STN_DTYPE_F32, STN_DTYPE_I64, STN_DTYPE_I32};
+    for (int s = 0; s < MANY; s++)
+        for (int d = 0; d < 3; d++)
+            both_compare(&(const both_work){"maxima among equals", plain_maxima}, all[d], shapes[s], 0);
+}
+
+static void volumes_and_long_windows_are_the_cpus(void)
+{
+    for (int s = 0; s < MANY; s++)
+        for (int d = 0; d < 2; d++) {
+            const double tolerance = tolerance_of(dtypes[d]);
+            both_compare(&(const both_work){"volumes", volumes}, dtypes[d], shapes[s], tolerance);
+            both_compare(&(const both_work){"long windows", long_windows}, dtypes[d], shapes[s], tolerance);
+        }
+}
+
+static void no_images_have_no_windows(void)
+{
+    static const int64_t none[][4] = {{0, 3, 4, 6}, {2, 0, 4, 6}};
+    for (int s = 0; s < 2; s++) {
+        both_compare(&(const both_work){"enlarged", enlarged}, STN_DTYPE_F32, none[s], 1e-6);
+        both_compare(&(const both_work){"averages", averages}, STN_DTYPE_F32, none[s], 1e-6);
+        both_compare(&(const both_work){"maxima", maxima}, STN_DTYPE_F32, none[s], 1e-6);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"enlarged_images_are_the_cpus", enlarged_images_are_the_cpus},
+        {"reduced_images_are_the_cpus", reduced_images_are_the_cpus},
+        {"averages_are_the_cpus", averages_are_the_cpus},
+        {"maxima_are_the_cpus", maxima_are_the_cpus},
+        {"maxima_among_equals_and_nan_are_the_cpus", maxima_among_equals_and_nan_are_the_cpus},
+        {"volumes_and_long_windows_are_the_cpus", volumes_and_long_windows_are_the_cpus},
+        {"no_images_have_no_windows", no_images_have_no_windows},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
