@@ -95,14 +95,15 @@ static int maxima(stn_context *context, stn_dtype dtype, const int64_t *shape, s
 {
     const stn_pool_attrs pairs = {.size = sizeof pairs, .kernel_size = {2, 2}},
                          overlap = {.size = sizeof pairs, .kernel_size = {3, 2}, .stride = {2, 1}, .padding = {1, 1},
-                                    .dilation = {1, 2}};
+                                    .dilation = {1, 2}},
+                         crowded = {.size = sizeof pairs, .kernel_size = {5, 4}, .stride = {1, 1}, .padding = {2, 2}};
     stn_tensor *x = leaf(context, dtype, shape);
     int n = 0;
     put(context, x, stn_max_pool2d(x, &pairs, &out[2]), out, &n);
     n++;
     put(context, x, stn_max_pool2d(x, &overlap, &out[5]), out, &n);
     n++;
-    put(context, x, stn_adaptive_max_pool2d(x, (const int64_t[]){2, 3}, NULL), out, &n);
+    put(context, x, stn_max_pool2d(x, &crowded, NULL), out, &n);
     return n;
 }
 
@@ -116,9 +117,10 @@ static int plain_maxima(stn_context *context, stn_dtype dtype, const int64_t *sh
         x = stn_sqrt(x);
     out[0] = stn_max_pool2d(x, &pairs, NULL);
     out[1] = stn_max_pool2d(x, &overlap, &out[2]);
+    out[3] = stn_adaptive_max_pool2d(x, (const int64_t[]){2, 3}, NULL);
     if (dtype == STN_DTYPE_F32)
-        out[0] = stn_isnan(out[0]), out[1] = stn_isnan(out[1]);
-    return 3;
+        out[0] = stn_isnan(out[0]), out[1] = stn_isnan(out[1]), out[3] = stn_isnan(out[3]);
+    return 4;
 }
 
 /* Planes are averaged too. */
@@ -143,6 +145,27 @@ static int long_windows(stn_context *context, stn_dtype dtype, const int64_t *sh
     int n = 0;
     put(context, x, stn_adaptive_avg_pool2d(x, (const int64_t[]){1, 2}), out, &n);
     put(context, x, resized(x, STN_INTERPOLATE_LINEAR, 0, 150, 7), out, &n);
+    return n;
+}
+
+/* Points that lie everywhere, many of them outside, and points that all lie close together. */
+static int sampled(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    static const stn_sample_mode modes[] = {STN_SAMPLE_BILINEAR, STN_SAMPLE_NEAREST, STN_SAMPLE_BICUBIC};
+    stn_tensor *x = leaf(context, dtype, shape), *y[2], *gradient = NULL, *loss;
+    stn_tensor *wide = both_input(context, dtype, 4, (const int64_t[]){shape[0], 17, 19, 2}, 3);
+    int n = 0;
+    wide = stn_detach(stn_mul_number(wide, 0.3));
+    stn_set_requires_grad(wide, 1);
+    for (int m = 0; m < 3; m++) {
+        y[0] = stn_grid_sample(x, wide, modes[m], STN_SAMPLE_ZEROS, 0);
+        y[1] = stn_grid_sample(x, stn_mul_number(wide, 0.05), modes[m], STN_SAMPLE_BORDER, 1);
+        loss = stn_sum(stn_square(stn_add(y[0], y[1])), 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 1, 0, &gradient), STN_OK);
+        out[n++] = gradient;
+        CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &wide, 0, 0, &gradient), STN_OK);
+        out[n++] = gradient;
+    }
     return n;
 }
 
@@ -204,6 +227,17 @@ static void volumes_and_long_windows_are_the_cpus(void)
         }
 }
 
+static void sampled_images_are_the_cpus(void)
+{
+    static const int64_t many[] = {32, 11, 4, 5};
+    for (int s = 0; s < MANY; s++) {
+        both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F64, shapes[s], 1e-9);
+        if (s % 2 == 0)
+            both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F32, shapes[s], 1e-4);
+    }
+    both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F32, many, 1e-4);
+}
+
 static void no_images_have_no_windows(void)
 {
     static const int64_t none[][4] = {{0, 3, 4, 6}, {2, 0, 4, 6}};
@@ -223,6 +257,7 @@ int main(int argc, char **argv)
         {"maxima_are_the_cpus", maxima_are_the_cpus},
         {"maxima_among_equals_and_nan_are_the_cpus", maxima_among_equals_and_nan_are_the_cpus},
         {"volumes_and_long_windows_are_the_cpus", volumes_and_long_windows_are_the_cpus},
+        {"sampled_images_are_the_cpus", sampled_images_are_the_cpus},
         {"no_images_have_no_windows", no_images_have_no_windows},
     };
     return TEST_MAIN(argc, argv, cases);

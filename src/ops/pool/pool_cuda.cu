@@ -2,10 +2,11 @@
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
+#include "core/device/cuda/turns.cuh"
 #include "ops/pool/max_kernel.h"
 #include "ops/pool/pick_kernel.h"
 #include "ops/pool/unfold.h"
-#include "ops/resample/resample_target.cuh"
+#include "ops/resample/resample_plan.cuh"
 
 #include <math.h>
 
@@ -13,7 +14,8 @@ namespace {
 
 enum { THREADS = 128 };
 
-/* Max pools: a thread each target. Of equal elements the first in row-major order is the maximum, of NaNs the last. */
+/* Max pools: a thread each target, with a plan of resample_plan.cuh of several images. Of equal elements the first in
+ * row-major order is the maximum, of NaNs the last. */
 
 /* The least value of the argument's type. */
 STNI_DEVICE float least_like(float)
@@ -78,11 +80,145 @@ template <class S> __global__ void __launch_bounds__(THREADS) pool_maxima(const 
         index[target.to] = place;
 }
 
+/* From a place in the whole input to the next one along each dim, and to that of the next tap; the place of the first
+ * source that is here. */
+struct place_steps {
+    int32_t next[STNI_RESAMPLE_DIMS], tap[STNI_RESAMPLE_DIMS], first;
+};
+
+/* Whether places have 32 bits. */
+inline bool place_steps_of(const stni_resample_args &a, place_steps &s)
+{
+    int64_t next = 1;
+    s.first = 0;
+    for (int d = STNI_RESAMPLE_DIMS - 1; d >= 0; d--) {
+        if (a.dim[d].n_in > INT32_MAX / next)
+            return false;
+        s.next[d] = (int32_t)next;
+        s.tap[d] = (int32_t)(next * least_of(a.dim[d].dilation, a.dim[d].n_in));
+        s.first += (int32_t)(next * a.source[d].begin);
+        next *= a.dim[d].n_in;
+    }
+    return true;
+}
+
+/* With tables at work; 0 bytes: there is no plan. */
+inline size_t plan_maxima(const stni_resample_args &a, resample_plan &p, place_steps &s)
+{
+    if (!plan_of(a, p) || !place_steps_of(a, s))
+        return 0;
+    for (int d = 0; d < STNI_RESAMPLE_DIMS; d++)
+        p.dim[d].tap_stride = a.source_stride[d] * a.dim[d].dilation;
+    return plan_tables(a, p, 0, a.work);
+}
+
+size_t max_workspace(stn_queue *, const void *args)
+{
+    resample_plan p;
+    place_steps s;
+    return plan_maxima(static_cast<const stni_max_args *>(args)->at, p, s);
+}
+
+__global__ void __launch_bounds__(PLAN_THREADS)
+    write_taps(const __grid_constant__ stni_resample_args a, const __grid_constant__ resample_plan p)
+{
+    int64_t i = (int64_t)blockIdx.x * PLAN_THREADS + threadIdx.x;
+    const int d = dim_of_table(p, i);
+    if (d == STNI_RESAMPLE_DIMS)
+        return;
+    const struct stni_resample_taps taps = stni_resample_taps(&a.dim[d], a.target[d].begin + i);
+    p.dim[d].taps[i] = {(int32_t)(taps.n > 0 ? taps.first - a.source[d].begin : 0), (int32_t)taps.n};
+}
+
+/* The maxima so far of several images, and where they were met; -1: nowhere. */
+template <class C> struct image_maxima {
+    C best[PLAN_IMAGES];
+    int32_t place[PLAN_IMAGES];
+};
+
+template <class C> STNI_DEVICE void begin_maxima(image_maxima<C> &m)
+{
+    STNI_UNROLL
+    for (int i = 0; i < PLAN_IMAGES; i++) {
+        m.best[i] = least_like(C(0));
+        m.place[i] = -1;
+    }
+}
+
+/* A row of what a target reads: `count` sources of each image, the first one of which is at `place`. */
+template <class S, class C>
+STNI_DEVICE void meet_row(image_maxima<C> &m, const S *from, int64_t apart, const int64_t (&image)[PLAN_IMAGES],
+                          int count, int32_t place, int32_t step)
+{
+    STNI_KEEP_LOOP
+    for (int k = 0; k < count; k++) {
+        C value[PLAN_IMAGES];
+        STNI_UNROLL
+        for (int i = 0; i < PLAN_IMAGES; i++)
+            value[i] = load(from[image[i]]);
+        STNI_UNROLL
+        for (int i = 0; i < PLAN_IMAGES; i++) {
+            const bool is_larger = value[i] > m.best[i] || value[i] != value[i] || m.place[i] < 0;
+            m.best[i] = is_larger ? value[i] : m.best[i];
+            m.place[i] = is_larger ? place : m.place[i];
+        }
+        from += apart;
+        place += step;
+    }
+}
+
+template <class S>
+__global__ void __launch_bounds__(PLAN_THREADS)
+    pool_images(const __grid_constant__ resample_plan p, const __grid_constant__ place_steps s, const S *from, S *to,
+                int64_t *index)
+{
+    const uint32_t i = blockIdx.x * PLAN_THREADS + threadIdx.x;
+    if (i >= p.count)
+        return;
+    const planned_target t = planned_target_of(p, i);
+    tap_range taps[STNI_RESAMPLE_DIMS];
+    from += find_taps(p, t, taps);
+    const int32_t place = s.first + taps[0].first * s.next[0] + taps[1].first * s.next[1] + taps[2].first * s.next[2];
+    int64_t at = t.to;
+    STNI_KEEP_LOOP
+    for (int64_t first = t.first; first < t.end; first += PLAN_IMAGES) {
+        int64_t image[PLAN_IMAGES];
+        image_maxima<typename computed<S>::type> m;
+        begin_maxima(m);
+        STNI_UNROLL
+        for (int k = 0; k < PLAN_IMAGES; k++)
+            image[k] = first + k < t.end ? k * p.image_source : 0;
+        STNI_KEEP_LOOP
+        for (int z = 0; z < taps[0].count; z++)
+            STNI_KEEP_LOOP
+            for (int y = 0; y < taps[1].count; y++)
+                meet_row(m, from + z * p.dim[0].tap_stride + y * p.dim[1].tap_stride, p.dim[2].tap_stride, image,
+                         taps[2].count, place + z * s.tap[0] + y * s.tap[1], s.tap[2]);
+        STNI_UNROLL
+        for (int k = 0; k < PLAN_IMAGES; k++) {
+            if (first + k >= t.end)
+                continue;
+            store(to[at + k * p.image_target], m.best[k]);
+            if (index)
+                index[at + k * p.image_target] = m.place[k];
+        }
+        from += PLAN_IMAGES * p.image_source;
+        at += PLAN_IMAGES * p.image_target;
+    }
+}
+
 template <class S> void launch_max_of(const stni_max_args &args, cudaStream_t stream)
 {
-    const int64_t count = count_of_targets(args.at);
-    if (count > 0)
-        STNI_LAUNCH(pool_maxima<S>, blocks_for(count, THREADS), THREADS, stream, args.at, count, args.index);
+    const stni_resample_args &a = args.at;
+    const int64_t count = count_of_targets(a);
+    resample_plan p;
+    place_steps s;
+    if (plan_maxima(a, p, s) > 0) {
+        STNI_LAUNCH(write_taps, blocks_for_tables(p), PLAN_THREADS, stream, a, p);
+        STNI_LAUNCH(pool_images<S>, blocks_for(p.count, PLAN_THREADS), PLAN_THREADS, stream, p, s, (const S *)a.from,
+                    (S *)a.to, args.index);
+    } else if (count > 0)
+        STNI_LAUNCH(pool_maxima<S>, blocks_for(count, THREADS), THREADS, stream, a, count, args.index);
 }
 
 void launch_max(const stni_max_args &args, cudaStream_t stream)
@@ -94,13 +230,59 @@ void launch_max(const stni_max_args &args, cudaStream_t stream)
 
 /* Adding and picking by indices: a block each plane of a field, whose places no other block touches. */
 
-/* Offset in the field of a place in the whole input; -1: it is not there. */
-STNI_DEVICE int64_t offset_of_place(const stni_pick_args &a, int64_t place)
+enum { PICK_THREADS = 256, PICK_FEW = 128 };
+
+/* From the index of an element of a box to its place along each dim. */
+struct pick_box {
+    int64_t size[STNI_RESAMPLE_DIMS], count;
+    divider by[STNI_RESAMPLE_DIMS]; /* where the count has 31 bits */
+};
+
+inline pick_box pick_box_of(const int64_t (&size)[STNI_RESAMPLE_DIMS])
 {
+    pick_box box = {{size[0], size[1], size[2]}, size[0] * size[1] * size[2], {}};
+    for (int d = 0; d < STNI_RESAMPLE_DIMS && box.count > 0; d++)
+        if (box.count >> SMALL_COUNT_BITS == 0)
+            box.by[d] = divider_of(size[d]);
+    return box;
+}
+
+struct pick_boxes {
+    pick_box input, values, field;
+    bool is_dense; /* the field: its elements follow each other */
+};
+
+inline pick_boxes pick_boxes_of(const stni_pick_args &a)
+{
+    const int64_t field[] = {stni_range_length(a.field_range[0]), stni_range_length(a.field_range[1]),
+                             stni_range_length(a.field_range[2])};
+    pick_boxes b = {pick_box_of(a.n_in), pick_box_of(a.n_values), pick_box_of(field), false};
+    b.is_dense = a.field_stride[2] == 1 && (a.field_stride[1] == field[2] || field[1] == 1) &&
+                 (a.field_stride[0] == field[1] * field[2] || field[0] == 1);
+    return b;
+}
+
+STNI_DEVICE void split_index(const pick_box &box, int64_t i, int64_t (&at)[STNI_RESAMPLE_DIMS])
+{
+    if (box.count >> SMALL_COUNT_BITS == 0) {
+        const uint32_t row = divide((uint32_t)i, box.by[2]), plane = divide(row, box.by[1]);
+        at[2] = (uint32_t)i - row * box.by[2].divisor;
+        at[1] = row - plane * box.by[1].divisor;
+        at[0] = plane;
+        return;
+    }
+    at[2] = i % box.size[2];
+    at[1] = i / box.size[2] % box.size[1];
+    at[0] = i / box.size[2] / box.size[1];
+}
+
+/* Offset in the field of a place in the whole input; -1: it is not there. */
+STNI_DEVICE int64_t offset_of_place(const stni_pick_args &a, const pick_box &input, int64_t place)
+{
+    int64_t at[STNI_RESAMPLE_DIMS], offset = 0;
     if (place < 0)
         return -1;
-    const int64_t at[] = {place / a.n_in[2] / a.n_in[1], place / a.n_in[2] % a.n_in[1], place % a.n_in[2]};
-    int64_t offset = 0;
+    split_index(input, place, at);
     for (int d = 0; d < STNI_RESAMPLE_DIMS; d++) {
         if (at[d] < a.field_range[d].begin || at[d] >= a.field_range[d].end)
             return -1;
@@ -109,63 +291,93 @@ STNI_DEVICE int64_t offset_of_place(const stni_pick_args &a, int64_t place)
     return offset;
 }
 
-STNI_DEVICE int64_t offset_in(const int64_t (&size)[STNI_RESAMPLE_DIMS], const int64_t (&stride)[STNI_RESAMPLE_DIMS], int64_t i)
+STNI_DEVICE int64_t offset_in(const pick_box &box, const int64_t (&stride)[STNI_RESAMPLE_DIMS], int64_t i)
 {
-    return i / size[2] / size[1] * stride[0] + i / size[2] % size[1] * stride[1] + i % size[2] * stride[2];
+    int64_t at[STNI_RESAMPLE_DIMS];
+    split_index(box, i, at);
+    return at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2];
 }
 
-/* THREADS values at a time: of those with one place the first adds all up, in their order, so that sums have the same bits in every run. */
-template <class S> STNI_DEVICE void add_values(const stni_pick_args &a, S *field, const S *values, const int64_t *index, int64_t n)
+/* What many threads that wait have for one place. */
+template <class S>
+STNI_DEVICE void add_crowd(S *field, int64_t my_place, bool waits, typename computed<S>::type my_value)
 {
-    STNI_SHARED(int64_t, place, THREADS);
-    STNI_SHARED(typename computed<S>::type, value, THREADS);
-    const int me = (int)threadIdx.x;
-    for (int64_t first = 0; first < n; first += THREADS) {
-        const int64_t i = first + me;
-        place[me] = i < n ? offset_of_place(a, index[offset_in(a.n_values, a.index_stride, i)]) : -1;
-        value[me] = i < n ? load(values[offset_in(a.n_values, a.value_stride, i)]) : 0;
-        __syncthreads();
-        bool is_first = place[me] >= 0;
-        for (int k = 0; k < me && is_first; k++)
-            is_first = place[k] != place[me];
-        if (is_first) {
-            S sum = field[place[me]];
-            for (int k = me; k < THREADS; k++)
-                if (place[k] == place[me])
-                    store(sum, load(sum) + value[k]);
-            field[place[me]] = sum;
+    STNI_SHARED(int64_t, place, PICK_THREADS);
+    STNI_SHARED(typename computed<S>::type, value, PICK_THREADS);
+    const int me = (int)threadIdx.x, threads = (int)blockDim.x;
+    place[me] = waits ? my_place : -1;
+    value[me] = my_value;
+    __syncthreads();
+    if (is_first_of_place(place)) {
+        S sum = field[my_place];
+        for (int k = me; k < threads; k++)
+            if (place[k] == my_place)
+                store(sum, load(sum) + value[k]);
+        field[my_place] = sum;
+    }
+    __syncthreads();
+}
+
+/* As many values at a time as there are threads: those with one place are added in their order, so that sums have the
+ * same bits in every run. */
+template <class S>
+STNI_DEVICE void add_values(const stni_pick_args &a, const pick_boxes &b, const turns &t, S *field, const S *values,
+                            const int64_t *index)
+{
+    const int threads = (int)blockDim.x;
+    for (int64_t first = 0; first < b.values.count; first += threads) {
+        const int64_t i = first + threadIdx.x;
+        const bool is_there = i < b.values.count;
+        const int64_t place =
+            is_there ? offset_of_place(a, b.input, index[offset_in(b.values, a.index_stride, i)]) : -1;
+        const typename computed<S>::type value = is_there ? load(values[offset_in(b.values, a.value_stride, i)]) : 0;
+        const unsigned slot = slot_of_place(place);
+        bool waits = place >= 0, more = true;
+        STNI_KEEP_LOOP
+        for (int turn = 0; more && turn < MOST_TURNS; turn++) {
+            const bool mine = begin_turn(t, slot, waits);
+            if (mine)
+                store(field[place], load(field[place]) + value);
+            waits = waits && !mine;
+            more = end_turn(t, slot, mine, waits);
         }
-        __syncthreads();
+        if (more)
+            add_crowd(field, place, waits, value);
     }
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS) pick_plane(const __grid_constant__ stni_pick_args a)
+template <class S>
+__global__ void __launch_bounds__(PICK_THREADS)
+    pick_plane(const __grid_constant__ stni_pick_args a, const __grid_constant__ pick_boxes b)
 {
+    STNI_SHARED(unsigned, slots, TURN_SLOTS);
+    STNI_SHARED(unsigned, waiting, 1);
+    const turns t = {slots, waiting};
     const int64_t lanes = a.n_outer[2], lane = blockIdx.x % lanes, rest = blockIdx.x / lanes;
     const int64_t i = rest / a.n_outer[1], j = rest % a.n_outer[1];
-    const int64_t size[] = {stni_range_length(a.field_range[0]), stni_range_length(a.field_range[1]), stni_range_length(a.field_range[2])};
-    const int64_t n_field = size[0] * size[1] * size[2], n = a.n_values[0] * a.n_values[1] * a.n_values[2];
     S *field = (S *)a.field + i * a.outer_field[0] + j * a.outer_field[1] + lane;
     S *values = (S *)a.values + i * a.outer_value[0] + j * a.outer_value[1] + lane;
     const int64_t *index = a.index + i * a.outer_index[0] + j * a.outer_index[1] + lane;
     if (a.adds) {
-        for (int64_t k = threadIdx.x; k < n_field; k += THREADS)
-            store(field[offset_in({size[0], size[1], size[2]}, a.field_stride, k)], 0);
-        __syncthreads();
-        add_values(a, field, values, index, n);
+        for (int64_t k = threadIdx.x; k < b.field.count; k += blockDim.x)
+            store(field[b.is_dense ? k : offset_in(b.field, a.field_stride, k)], 0);
+        init_turns(t, (int)blockDim.x);
+        add_values(a, b, t, field, values, index);
         return;
     }
-    for (int64_t k = threadIdx.x; k < n; k += THREADS) {
-        const int64_t from = offset_of_place(a, index[offset_in(a.n_values, a.index_stride, k)]);
-        store(values[offset_in(a.n_values, a.value_stride, k)], from >= 0 ? load(field[from]) : 0);
+    for (int64_t k = threadIdx.x; k < b.values.count; k += blockDim.x) {
+        const int64_t from = offset_of_place(a, b.input, index[offset_in(b.values, a.index_stride, k)]);
+        store(values[offset_in(b.values, a.value_stride, k)], from >= 0 ? load(field[from]) : 0);
     }
 }
 
 template <class S> void launch_pick_of(const stni_pick_args &a, cudaStream_t stream)
 {
     const int64_t planes = a.n_outer[0] * a.n_outer[1] * a.n_outer[2];
+    const pick_boxes b = pick_boxes_of(a);
+    const int threads = b.values.count > PICK_FEW ? (int)PICK_THREADS : (int)PICK_FEW;
     if (planes > 0)
-        STNI_LAUNCH(pick_plane<S>, blocks_for(planes, 1), THREADS, stream, a);
+        STNI_LAUNCH(pick_plane<S>, blocks_for(planes, 1), threads, stream, a, b);
 }
 
 void launch_pick(const stni_pick_args &a, cudaStream_t stream)
@@ -215,7 +427,7 @@ void launch_windows(const stni_unfold_args &a, cudaStream_t stream)
 }
 
 STNI_CUDA_KERNELS(pool) = {
-    STNI_CUDA_KERNEL("max_pool.forward", STNI_MAX_DTYPES, stni_max_args, launch_max),
+    STNI_CUDA_KERNEL_WITH("max_pool.forward", STNI_MAX_DTYPES, stni_max_args, launch_max, max_workspace),
     STNI_CUDA_KERNEL("max_pool_backward.forward", STNI_RESAMPLE_DTYPES, stni_pick_args, launch_pick),
     STNI_CUDA_KERNEL("max_pool_pick.forward", STNI_RESAMPLE_DTYPES, stni_pick_args, launch_pick),
     STNI_CUDA_KERNEL("unfold_backward.forward", FLOATING_DTYPES | COMPLEX_DTYPES, stni_unfold_args, launch_windows),

@@ -59,8 +59,8 @@ inline int64_t most_reads(const stni_resample_dim &d)
     }
 }
 
-/* Outputs that read one input at most: `apart` of them stand between two neighbours. Those that are clamped to an end of
- * the input stand half an element from it at most. */
+/* Outputs that read one input at most: `apart` of them stand between two neighbours. Those that are clamped to an end
+ * of the input stand half an element from it at most. */
 inline int64_t most_readers(const stni_resample_dim &d)
 {
     const double n_in = (double)d.n_in, n_out = (double)d.n_out;
