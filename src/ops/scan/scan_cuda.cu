@@ -1,12 +1,15 @@
 /* Scans on a CUDA device: a block each line, THREADS elements at a time. The states of these are joined in
  * log2(THREADS) steps (Hillis and Steele 1986), and what stands before them is joined in front. The arithmetic is that
- * of the CPU's kernels. */
+ * of the CPU's kernels.
+ *
+ * Sums of numbers that are not complex have kernels of their own (sums_cuda.cuh). */
 #include "core/device/cuda/complex_functions.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
 #include "ops/scan/scan_kernel.h"
+#include "ops/scan/sums_cuda.cuh"
 
 #include <math.h>
 
@@ -145,9 +148,20 @@ void launch_lines(const stni_scan_args &args, int stores, cudaStream_t stream)
     });
 }
 
+void launch_sums(const stni_scan_args &args, const line_sums &s, cudaStream_t stream)
+{
+    dispatch_floating(args.dtype, [&](auto e) { launch_line_sums<decltype(e), decltype(e), double>(s, stream); });
+    dispatch_integer(args.dtype, [&](auto e) { launch_line_sums<decltype(e), int64_t, int64_t>(s, stream); });
+    dispatch_narrow(args.dtype, [&](auto e) { launch_line_sums<decltype(e), int64_t, int64_t>(s, stream); });
+}
+
 void launch_scan(const stni_scan_args &args, cudaStream_t stream)
 {
-    launch_lines(args, 1, stream);
+    line_sums s;
+    if (args.op == STNI_SCAN_SUM && !(dtype_bit(args.dtype) & COMPLEX_DTYPES) && find_line_sums(args, s))
+        launch_sums(args, s, stream);
+    else
+        launch_lines(args, 1, stream);
 }
 
 void launch_total(const stni_scan_args &args, cudaStream_t stream)

@@ -1,8 +1,9 @@
 /* Lines in order on a CUDA device: all of a line, its first elements, and runs that are in order merged.
  *
- * Of short lines, and where many elements are wanted, all entries are sorted. Else, unless but one is wanted, the last of those that are is found,
+ * Lines that fit a block are sorted by one kernel (rows_cuda.cuh). Of other short lines, and where many elements are wanted, all entries are sorted. Else, unless but one is wanted, the last of those that are is found,
  * and what comes before it is collected and sorted. */
 #include "core/device/cuda/radix.cuh"
+#include "ops/sort/rows_cuda.cuh"
 #include "ops/sort/targets_cuda.cuh"
 
 namespace {
@@ -118,9 +119,45 @@ template <class K, class P> __global__ void __launch_bounds__(THREADS) store_sor
     j.indices[order_line_at(&j.lines, ORDER_INDICES, l) + k * j.lines.step[ORDER_INDICES]] = e.index;
 }
 
-bool takes_all(const stni_sort_lines &lines, int64_t k)
+/* Where the lines begin, all of them; false where there are none, or too many, or they have too many dims. */
+bool find_line_offsets(const stni_sort_lines &l, row_offsets<ORDER_TENSORS> &to)
 {
-    return lines.n <= SORT_SHORT || k > SORT_SHORT;
+    operands<ORDER_TENSORS> lines = no_dims<ORDER_TENSORS>();
+    for (int d = 0; d < l.ndim; d++)
+        add_dim(lines, l.shape[d], {l.strides[ORDER_IN][d], l.strides[ORDER_VALUES][d], l.strides[ORDER_INDICES][d]});
+    return lines.count > 0 && find_row_offsets(lines, to);
+}
+
+/* Whether rows_cuda.cuh serves such lines, of which k elements are wanted. */
+bool fits_rows(const stni_order &order, const stni_sort_lines &lines, int64_t k)
+{
+    row_offsets<ORDER_TENSORS> offsets;
+    if (lines.n_along > 1 || (lines.n_along == 1 && lines.along_index[0] > INT32_MAX))
+        return false;
+    return lines.n <= most_of_row(size_of(order.dtype)) && k <= lines.n && find_line_offsets(lines, offsets);
+}
+
+/* One alone is found by less than sorting. */
+bool takes_all(const stni_order &order, const stni_sort_lines &lines, int64_t k)
+{
+    return lines.n <= SORT_SHORT || k > SORT_SHORT || (k > 1 && fits_rows(order, lines, k));
+}
+
+bool is_of_rows(const job &j)
+{
+    return j.n_entries == j.lines.n && fits_rows(j.order, j.lines, j.k);
+}
+
+sort_rows rows_of(const job &j)
+{
+    const stni_sort_lines &l = j.lines;
+    sort_rows s = {{}, j.first_line, j.n_lines, (int)l.n, (int)j.k, size_of(j.order.dtype), {},
+                   l.first, l.n_along > 0 ? (int32_t)l.along_index[0] : 0, j.in, j.values, j.indices, j.pairs};
+    find_line_offsets(l, s.lines);
+    s.step[ORDER_IN] = l.n_along > 0 ? l.along_in[0] : 0;
+    s.step[ORDER_VALUES] = l.step[ORDER_VALUES];
+    s.step[ORDER_INDICES] = l.step[ORDER_INDICES];
+    return s;
 }
 
 /* The first entry of each line; `work` is for those of parts. */
@@ -183,7 +220,7 @@ bool is_small(const stni_order &order, int64_t n)
 
 size_t bytes_of(const job &j)
 {
-    if (j.n_entries == 0 || j.n_lines == 0)
+    if (j.n_entries == 0 || j.n_lines == 0 || is_of_rows(j))
         return 1;
     if (is_small(j.order, j.lines.n))
         return first_bytes(j) + sort_bytes<uint32_t, uint32_t>(j.n_entries, sort_lines_at_once<uint32_t, uint32_t>(j.n_entries, j.n_lines));
@@ -207,7 +244,11 @@ void launch_job(const job &j, void *work, cudaStream_t stream)
             STNI_LAUNCH(store_none, blocks_for(j.n_lines * j.k, THREADS), THREADS, stream, j.pairs, j.n_lines * j.k);
         return;
     }
-    if (is_small(j.order, j.lines.n))
+    if (is_of_rows(j) && size_of(j.order.dtype) <= 4)
+        launch_rows<uint32_t>(rows_of(j), j.order, stream);
+    else if (is_of_rows(j))
+        launch_rows<uint64_t>(rows_of(j), j.order, stream);
+    else if (is_small(j.order, j.lines.n))
         run_job<uint32_t, uint32_t>(j, work, stream);
     else
         run_job<uint64_t, uint64_t>(j, work, stream);
@@ -220,7 +261,7 @@ job sort_job(const stni_sort_sort_args &a)
 
 job top_job(const stni_sort_top_args &a)
 {
-    const int64_t n = takes_all(a.lines, a.k) ? a.lines.n : a.k;
+    const int64_t n = takes_all(a.order, a.lines, a.k) ? a.lines.n : a.k;
     return {a.order, a.lines, a.first_line, a.n_lines, n, a.k, a.in, a.values, a.indices, a.pairs};
 }
 

@@ -97,6 +97,12 @@ template <class T> T shuffle(unsigned mask, T value, unsigned from, line at)
     return value;
 }
 
+/* What a barrier of a warp is called with. */
+inline unsigned lanes_of(unsigned mask = 0xffffffffu)
+{
+    return mask;
+}
+
 inline unsigned lane_below(unsigned by)
 {
     return here->lane + by < 32 ? here->lane + by : here->lane;
@@ -133,7 +139,7 @@ enum { warpSize = 32 };
 
 #define STANDIN_LINE (standin::line{__FILE__, __LINE__})
 #define __syncthreads() standin::barrier(STANDIN_LINE)
-#define __syncwarp(...) static_cast<void>(standin::ballot((0xffffffffu, ##__VA_ARGS__), 0, STANDIN_LINE))
+#define __syncwarp(...) static_cast<void>(standin::ballot(standin::lanes_of(__VA_ARGS__), 0, STANDIN_LINE))
 #define __ballot_sync(mask, value) standin::ballot(mask, (value) != 0, STANDIN_LINE)
 #define __any_sync(mask, value) (standin::ballot(mask, (value) != 0, STANDIN_LINE) != 0)
 #define __all_sync(mask, value) (standin::ballot(mask, (value) == 0, STANDIN_LINE) == 0)

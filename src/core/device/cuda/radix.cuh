@@ -82,9 +82,9 @@ template <class K, class P> __global__ void __launch_bounds__(SORT_THREADS) sort
 }
 
 /* The sum of the values of the threads before this one; *total: of all. All threads call it; it ends with a barrier. */
-template <class T> STNI_DEVICE T sum_before(T value, T *total)
+template <int THREADS = SORT_THREADS, class T> STNI_DEVICE T sum_before(T value, T *total)
 {
-    STNI_SHARED(T, of_warp, SORT_THREADS / WARP);
+    STNI_SHARED(T, of_warp, THREADS / WARP);
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     T sum = value, before = 0, all = 0;
     for (int by = 1; by < WARP; by *= 2) {
@@ -94,7 +94,7 @@ template <class T> STNI_DEVICE T sum_before(T value, T *total)
     if (lane == WARP - 1)
         of_warp[warp] = sum;
     __syncthreads();
-    for (int w = 0; w < SORT_THREADS / WARP; w++) {
+    for (int w = 0; w < THREADS / WARP; w++) {
         before += w < warp ? of_warp[w] : 0;
         all += of_warp[w];
     }
