@@ -103,6 +103,15 @@ static void lines_of_boxes_are_in_the_cpus_order(void)
         both_compare(&work, dtypes[d], (const int64_t[]){1, 7 + 130 * d, 0}, 0);
 }
 
+/* No lines, and lines of nothing. */
+static void empty_tensors_have_no_order(void)
+{
+    static const both_work rows = {"sorted rows", sorted_rows}, columns = {"sorted columns", sorted_columns};
+    both_compare(&rows, STN_DTYPE_F32, (const int64_t[]){0, 300, 1}, 0);
+    both_compare(&columns, STN_DTYPE_BF16, (const int64_t[]){0, 5, 0}, 0);
+    both_compare(&rows, STN_DTYPE_I64, (const int64_t[]){3, 0, 1}, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -110,6 +119,7 @@ int main(int argc, char **argv)
         {"columns_are_in_the_cpus_order", columns_are_in_the_cpus_order},
         {"first_ones_are_the_cpus", first_ones_are_the_cpus},
         {"lines_of_boxes_are_in_the_cpus_order", lines_of_boxes_are_in_the_cpus_order},
+        {"empty_tensors_have_no_order", empty_tensors_have_no_order},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -69,7 +69,7 @@ enum {
     ROWS_THREADS = 256,
     ROWS_SHORT = 256,   /* elements of the longest line that is sorted by comparisons */
     ROWS_SHARED = 1024, /* entries of a block that does so */
-    ROWS_KEPT = 8       /* elements of a thread; twice as many of the longest lines */
+    ROWS_KEPT = 8       /* elements of a thread */
 };
 
 /* Elements of the longest line that fits a block: 8-byte keys leave room for fewer. */
@@ -235,15 +235,15 @@ STNI_DEVICE void write_row(const sort_rows &s, const row_place &row, const warp_
 }
 
 /* Blocks of a multiprocessor: threads enough that some move elements while others count. */
-template <class K, int THREADS, int KEPT>
-constexpr int SORT_ROW_BLOCKS = (sizeof(K) == 8 || KEPT > ROWS_KEPT ? 512 : 1024) / THREADS;
+template <class K, int THREADS> constexpr int SORT_ROW_BLOCKS = (sizeof(K) == 8 ? 512 : 1024) / THREADS;
 
 /* A block each line. Its elements are read once more when they are in order, from a cache and beside each other: the
  * key does not tell which zero or which NaN it is of. */
-template <class K, int THREADS, int KEPT>
-__global__ void __launch_bounds__(THREADS, SORT_ROW_BLOCKS<K, THREADS, KEPT>)
+template <class K, int THREADS>
+__global__ void __launch_bounds__(THREADS, SORT_ROW_BLOCKS<K, THREADS>)
     sort_row(const __grid_constant__ sort_rows s, const __grid_constant__ bits_rule<K> rule)
 {
+    enum { KEPT = ROWS_KEPT };
     STNI_SHARED(K, shared, THREADS * KEPT);
     const row_place row = row_place_of(s, blockIdx.x);
     const warp_share<KEPT> share = warp_share_of<KEPT>(s.n);
@@ -271,10 +271,9 @@ template <class K> void launch_short_rows(const sort_rows &s, const bits_rule<K>
     STNI_LAUNCH(sort_short_rows<K>, blocks_for(s.n_lines, ROWS_SHARED >> shift), ROWS_THREADS, stream, s, rule, shift);
 }
 
-template <class K, int THREADS, int KEPT = ROWS_KEPT>
-void launch_row_sort(const sort_rows &s, const bits_rule<K> &rule, cudaStream_t stream)
+template <class K, int THREADS> void launch_row_sort(const sort_rows &s, const bits_rule<K> &rule, cudaStream_t stream)
 {
-    STNI_LAUNCH((sort_row<K, THREADS, KEPT>), (unsigned)s.n_lines, THREADS, stream, s, rule);
+    STNI_LAUNCH((sort_row<K, THREADS>), (unsigned)s.n_lines, THREADS, stream, s, rule);
 }
 
 template <class K> void launch_rows(const sort_rows &s, const stni_order &order, cudaStream_t stream)
@@ -289,7 +288,7 @@ template <class K> void launch_rows(const sort_rows &s, const stni_order &order,
     else if (s.n <= 512 * ROWS_KEPT || sizeof(K) == 8)
         launch_row_sort<K, 512>(s, rule, stream);
     else if constexpr (sizeof(K) == 4)
-        launch_row_sort<K, 512, 2 * ROWS_KEPT>(s, rule, stream);
+        launch_row_sort<K, 1024>(s, rule, stream);
 }
 
 }

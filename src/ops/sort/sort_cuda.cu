@@ -1,7 +1,8 @@
 /* Lines in order on a CUDA device: all of a line, its first elements, and runs that are in order merged.
  *
- * Lines that fit a block are sorted by one kernel (rows_cuda.cuh). Of other short lines, and where many elements are wanted, all entries are sorted. Else, unless but one is wanted, the last of those that are is found,
- * and what comes before it is collected and sorted. */
+ * Lines that fit a block are sorted by one kernel (rows_cuda.cuh). Of other short lines, and where many elements are
+ * wanted, all entries are sorted. Else, unless but one is wanted, the last of those that are is found, and what comes
+ * before it is collected and sorted. */
 #include "core/device/cuda/radix.cuh"
 #include "ops/sort/rows_cuda.cuh"
 #include "ops/sort/targets_cuda.cuh"

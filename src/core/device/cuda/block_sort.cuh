@@ -36,11 +36,11 @@ template <int KEPT> STNI_DEVICE bool warp_has_entry(const warp_share<KEPT> &shar
 
 /* Numbers of entries by warp and digit; rank_by_digit makes of them where the first of each goes. */
 template <int THREADS> struct digit_counts {
-    enum { WARPS = THREADS / WARP, EACH = THREADS < SORT_DIGITS ? SORT_DIGITS / THREADS : 1 };
+    enum { WARPS = THREADS / WARP, ADDERS = THREADS < SORT_DIGITS ? THREADS : SORT_DIGITS, EACH = SORT_DIGITS / ADDERS };
     uint16_t of[WARPS][SORT_DIGITS];
 };
 
-/* A thread adds up EACH digits that follow each other, of all warps. All threads call it. */
+/* Each of the first ADDERS threads adds up EACH digits that follow each other, of all warps. All threads call it. */
 template <int THREADS> STNI_DEVICE void begin_digits(digit_counts<THREADS> &counts)
 {
     typedef digit_counts<THREADS> digits;
@@ -52,7 +52,7 @@ template <int THREADS> STNI_DEVICE void begin_digits(digit_counts<THREADS> &coun
             STNI_UNROLL
             for (int w = 0; w < digits::WARPS; w++)
                 sum += counts.of[w][first + d];
-    sum = sum_before<THREADS>(sum, &all);
+    sum = sum_before<digits::ADDERS>(sum, &all);
     if (first < SORT_DIGITS)
         STNI_UNROLL
         for (int d = 0; d < digits::EACH; d++)
@@ -64,7 +64,7 @@ template <int THREADS> STNI_DEVICE void begin_digits(digit_counts<THREADS> &coun
             }
 }
 
-/* rank[j]: where entry j goes by its digit behind `shift`. */
+/* rank[j]: where entry j goes by its digit behind `shift`. It ends with a barrier. */
 template <int THREADS, class K, int KEPT>
 STNI_DEVICE void rank_by_digit(digit_counts<THREADS> &counts, const warp_share<KEPT> &share, int shift,
                                const K (&key)[KEPT], unsigned (&rank)[KEPT])
@@ -93,6 +93,7 @@ STNI_DEVICE void rank_by_digit(digit_counts<THREADS> &counts, const warp_share<K
     for (int j = 0; j < KEPT; j++)
         if (warp_has_entry(share, j))
             rank[j] += own[(int)(key[j] >> shift) & (SORT_DIGITS - 1)];
+    __syncthreads();
 }
 
 /* Each value goes to the thread that has the place of its rank. It ends with a barrier. */
@@ -119,14 +120,15 @@ template <int THREADS, class K, int KEPT>
 STNI_DEVICE void sort_block(K *shared, const warp_share<KEPT> &share, int bits, K (&key)[KEPT],
                             uint32_t (&place)[KEPT])
 {
-    STNI_SHARED(digit_counts<THREADS>, counts, 1);
+    digit_counts<THREADS> &counts = *reinterpret_cast<digit_counts<THREADS> *>(shared);
+    static_assert(sizeof counts <= THREADS * KEPT * sizeof(K), "digits are counted where entries are exchanged");
     STNI_UNROLL
     for (int j = 0; j < KEPT; j++)
         place[j] = (uint32_t)(share.first + j * WARP);
     STNI_KEEP_LOOP
     for (int shift = 0; shift < bits; shift += 8) {
         unsigned rank[KEPT];
-        rank_by_digit<THREADS>(counts[0], share, shift, key, rank);
+        rank_by_digit<THREADS>(counts, share, shift, key, rank);
         if (shift + 8 < bits)
             exchange_ranked(shared, share, rank, key);
         exchange_ranked(reinterpret_cast<uint32_t *>(shared), share, rank, place);

@@ -81,7 +81,8 @@ template <class K, class P> __global__ void __launch_bounds__(SORT_THREADS) sort
         line[i] = e[i];
 }
 
-/* The sum of the values of the threads before this one; *total: of all. All threads call it; it ends with a barrier. */
+/* The sum of the values of the threads before this one, of the first THREADS threads of a block; *total: of all. All
+ * threads call it, and the others get no sum before; it ends with a barrier. */
 template <int THREADS = SORT_THREADS, class T> STNI_DEVICE T sum_before(T value, T *total)
 {
     STNI_SHARED(T, of_warp, THREADS / WARP);
@@ -91,7 +92,7 @@ template <int THREADS = SORT_THREADS, class T> STNI_DEVICE T sum_before(T value,
         const T left = __shfl_up_sync(WHOLE_WARP, sum, by);
         sum += lane >= by ? left : 0;
     }
-    if (lane == WARP - 1)
+    if (lane == WARP - 1 && warp < THREADS / WARP)
         of_warp[warp] = sum;
     __syncthreads();
     for (int w = 0; w < THREADS / WARP; w++) {
