@@ -13,7 +13,11 @@
 
 namespace {
 
-enum { SUMS_THREADS = 256, SUMS_ELEMENTS = 16 /* of a thread, at most */ };
+enum {
+    SUMS_THREADS = 256,
+    SUMS_BLOCKS = 3,   /* of a multiprocessor, for enough reads under way */
+    SUMS_ELEMENTS = 16 /* of a thread, at most */
+};
 
 /* Elements that follow each other, as they are read and written at once. Narrow integers are stored as i64, in more
  * bytes than they are read in. */
@@ -36,39 +40,66 @@ struct line_sums {
     const void *states; /* of lines, or NULL: two numbers, the first what stands before the line */
 };
 
-/* The elements of piece `piece` as numbers to add, in the order in which they are added; 0 where there is none. */
-template <class A, class E, int N>
-STNI_DEVICE void read_piece(const line_sums &s, const E *line, int64_t piece, A (&to)[N])
+/* Where a piece of N elements lies in its line, of which it may lack some on the side where the line ends. */
+template <int N> struct piece_place {
+    int64_t first;
+    bool whole;
+};
+
+template <int N> STNI_DEVICE piece_place<N> piece_place_of(const line_sums &s, int64_t piece)
 {
     const int64_t first = piece * N;
+    return {s.reverse ? s.n - first - N : first, s.packed && first + N <= s.n};
+}
+
+/* Whether element k of a piece is one of the line. */
+template <int N> STNI_DEVICE bool is_in_line(const line_sums &s, const piece_place<N> &place, int k)
+{
+    return place.first + k >= 0 && place.first + k < s.n;
+}
+
+/* The elements of a piece as they lie in memory; 0 where there is none. */
+template <class E, int N>
+STNI_DEVICE elements<E, N> read_piece(const line_sums &s, const E *line, const piece_place<N> &place)
+{
     elements<E, N> read = {};
-    if (s.packed && !s.reverse && first + N <= s.n)
-        read = reinterpret_cast<const elements<E, N> *>(line)[piece];
+    if (place.whole)
+        read = *reinterpret_cast<const elements<E, N> *>(line + place.first);
     else
         STNI_UNROLL
         for (int k = 0; k < N; k++)
-            if (first + k < s.n)
-                read.v[k] = line[(s.reverse ? s.n - 1 - first - k : first + k) * s.x_step];
+            if (is_in_line(s, place, k))
+                read.v[k] = line[(place.first + k) * s.x_step];
+    return read;
+}
+
+/* The same as numbers in the order in which they are added; returns their sum. */
+template <class A, class E, int N> STNI_DEVICE A sum_piece(const line_sums &s, const elements<E, N> &read, A (&to)[N])
+{
     STNI_UNROLL
     for (int k = 0; k < N; k++)
-        to[k] = widen(load(read.v[k]), &to[k]);
+        to[k] = widen(load(s.reverse ? read.v[N - 1 - k] : read.v[k]), &to[k]);
+    A sum = to[0];
+    STNI_UNROLL
+    for (int k = 1; k < N; k++)
+        sum = sum + to[k];
+    return sum;
 }
 
 template <class A, class W, int N>
-STNI_DEVICE void write_piece(const line_sums &s, W *line, int64_t piece, const A (&from)[N])
+STNI_DEVICE void write_piece(const line_sums &s, W *line, const piece_place<N> &place, const A (&from)[N])
 {
-    const int64_t first = piece * N;
     elements<W, N> written;
     STNI_UNROLL
     for (int k = 0; k < N; k++)
-        store(written.v[k], narrow(from[k], &written.v[k]));
-    if (s.packed && !s.reverse && first + N <= s.n)
-        reinterpret_cast<elements<W, N> *>(line)[piece] = written;
+        store(written.v[k], narrow(s.reverse ? from[N - 1 - k] : from[k], &written.v[k]));
+    if (place.whole)
+        *reinterpret_cast<elements<W, N> *>(line + place.first) = written;
     else
         STNI_UNROLL
         for (int k = 0; k < N; k++)
-            if (first + k < s.n)
-                line[(s.reverse ? s.n - 1 - first - k : first + k) * s.out_step] = written.v[k];
+            if (is_in_line(s, place, k))
+                line[(place.first + k) * s.out_step] = written.v[k];
 }
 
 /* The sum of the values of this lane and those before it. */
@@ -127,7 +158,7 @@ STNI_DEVICE A sum_tile(A *of_warps, const A (&own)[PIECES], A (&before)[PIECES])
 
 /* E are summed in A and stored as W; WARPS warps work on a line. */
 template <class E, class W, class A, int WARPS>
-__global__ void __launch_bounds__(SUMS_THREADS) sum_lines(const __grid_constant__ line_sums s)
+__global__ void __launch_bounds__(SUMS_THREADS, SUMS_BLOCKS) sum_lines(const __grid_constant__ line_sums s)
 {
     enum { PIECE = SUMS_PIECE<E, W>, PIECES = SUMS_PIECES<PIECE>, TEAM = WARPS * WARP };
     STNI_SHARED(A, of_warps, 2 * PIECES * WARPS);
@@ -141,15 +172,14 @@ __global__ void __launch_bounds__(SUMS_THREADS) sum_lines(const __grid_constant_
     A joined = s.states ? static_cast<const A *>(s.states)[2 * line] : A(0);
     int turn = 0;
     for (int64_t first = 0; first < pieces; first += TEAM * PIECES, turn ^= 1) {
+        elements<E, PIECE> read[PIECES]; /* all under way before the first is waited for */
         A v[PIECES][PIECE], own[PIECES], before[PIECES];
         STNI_UNROLL
-        for (int j = 0; j < PIECES; j++) {
-            read_piece(s, x, first + j * TEAM + me, v[j]);
-            own[j] = v[j][0];
-            STNI_UNROLL
-            for (int k = 1; k < PIECE; k++)
-                own[j] = own[j] + v[j][k];
-        }
+        for (int j = 0; j < PIECES; j++)
+            read[j] = read_piece(s, x, piece_place_of<PIECE>(s, first + j * TEAM + me));
+        STNI_UNROLL
+        for (int j = 0; j < PIECES; j++)
+            own[j] = sum_piece(s, read[j], v[j]);
         const A all = sum_tile<WARPS>(of_warps + turn * PIECES * WARPS, own, before);
         STNI_UNROLL
         for (int j = 0; j < PIECES; j++) {
@@ -160,7 +190,7 @@ __global__ void __launch_bounds__(SUMS_THREADS) sum_lines(const __grid_constant_
                 v[j][k] = s.exclusive ? sum : next;
                 sum = next;
             }
-            write_piece(s, out, first + j * TEAM + me, v[j]);
+            write_piece(s, out, piece_place_of<PIECE>(s, first + j * TEAM + me), v[j]);
         }
         joined = joined + all;
     }
@@ -190,7 +220,7 @@ inline bool are_pieces(const line_sums &s, int operand, const void *data, int64_
 template <class E, class W, class A> void launch_line_sums(line_sums s, cudaStream_t stream)
 {
     enum { PIECE = SUMS_PIECE<E, W>, WARPS = SUMS_THREADS / WARP };
-    s.packed = are_pieces(s, 0, s.x, s.x_step, PIECE * sizeof(E), PIECE) &&
+    s.packed = (!s.reverse || s.n % PIECE == 0) && are_pieces(s, 0, s.x, s.x_step, PIECE * sizeof(E), PIECE) &&
                are_pieces(s, 1, s.out, s.out_step, PIECE * sizeof(W), PIECE);
     if (s.n == 0)
         return;

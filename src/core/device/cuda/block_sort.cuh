@@ -3,7 +3,8 @@
  *
  * Where an entry goes is the number of those with a smaller digit, of those with its digit in warps before its own and
  * of those before it in its warp. Lanes with one digit find each other by votes, a bit at a time, and each warp counts
- * its digits in shared memory: so no order of threads shows, and entries with one key keep the order of their places. */
+ * its digits in shared memory: so no order of threads shows, and entries with one key keep the order of their
+ * places. */
 #ifndef STNI_CORE_DEVICE_CUDA_BLOCK_SORT_CUH
 #define STNI_CORE_DEVICE_CUDA_BLOCK_SORT_CUH
 
@@ -36,7 +37,11 @@ template <int KEPT> STNI_DEVICE bool warp_has_entry(const warp_share<KEPT> &shar
 
 /* Numbers of entries by warp and digit; rank_by_digit makes of them where the first of each goes. */
 template <int THREADS> struct digit_counts {
-    enum { WARPS = THREADS / WARP, ADDERS = THREADS < SORT_DIGITS ? THREADS : SORT_DIGITS, EACH = SORT_DIGITS / ADDERS };
+    enum {
+        WARPS = THREADS / WARP,
+        ADDERS = THREADS < SORT_DIGITS ? THREADS : SORT_DIGITS,
+        EACH = SORT_DIGITS / ADDERS
+    };
     uint16_t of[WARPS][SORT_DIGITS];
 };
 
