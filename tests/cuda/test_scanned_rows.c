@@ -42,7 +42,8 @@ static void sums_are_the_cpus(void)
                                        STN_DTYPE_F16, STN_DTYPE_I32, STN_DTYPE_BOOL, STN_DTYPE_I16, STN_DTYPE_I8};
     for (int i = 0; i < LENGTHS; i++)
         for (int d = 0; d < 10; d++)
-            both_compare(&work, dtypes[d], (const int64_t[]){1 + 5 * i % 23, lengths[i], i % 7}, 1e-6);
+            if (both_takes(i + d))
+                both_compare(&work, dtypes[d], (const int64_t[]){1 + 5 * i % 23, lengths[i], i % 7}, 1e-6);
     both_compare(&work, STN_DTYPE_F32, (const int64_t[]){0, 9, 1}, 0);
     both_compare(&work, STN_DTYPE_F32, (const int64_t[]){3, 0, 1}, 0);
 }

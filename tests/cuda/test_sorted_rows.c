@@ -61,7 +61,8 @@ static void compare(const both_work *work, int step)
     for (int i = 0; i < LENGTHS; i++)
         for (int d = i % step; d < DTYPES; d += lengths[i] > 600 ? step + 3 : step) {
             const int64_t shape[] = {lengths[i] > 300 ? 2 : 1 + 5 * i, lengths[i], i % 7};
-            both_compare(work, dtypes[d], shape, 0);
+            if (both_takes(i + d))
+                both_compare(work, dtypes[d], shape, 0);
         }
 }
 
