@@ -101,7 +101,8 @@ static void lines_of_boxes_are_in_the_cpus_order(void)
 {
     static const both_work work = {"lines of boxes", boxes};
     for (int d = 0; d < DTYPES; d++)
-        both_compare(&work, dtypes[d], (const int64_t[]){1, 7 + 130 * d, 0}, 0);
+        if (both_takes(d))
+            both_compare(&work, dtypes[d], (const int64_t[]){1, 7 + 130 * d, 0}, 0);
 }
 
 /* No lines, and lines of nothing. */

@@ -234,8 +234,9 @@ static void sampled_images_are_the_cpus(void)
 {
     static const int64_t many[] = {32, 11, 4, 5};
     for (int s = 0; s < MANY; s++) {
-        both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F64, shapes[s], 1e-9);
-        if (s % 2 == 0)
+        if (both_takes(s + 1))
+            both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F64, shapes[s], 1e-9);
+        if (s % 2 == 0 && both_takes(s))
             both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F32, shapes[s], 1e-4);
     }
     both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F32, many, 1e-4);
