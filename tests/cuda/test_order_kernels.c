@@ -63,6 +63,32 @@ static stn_tensor *sums_of_slices(stn_context *context, stn_dtype dtype, int64_t
     return stn_index_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, TABLE), numbers(context, dtype, n, WIDTH), 2);
 }
 
+/* Rows of a table, each of `width` elements; the first begins `skipped` elements behind where memory does. */
+static stn_tensor *rows_of(stn_context *context, stn_dtype dtype, int64_t n, int64_t width, int64_t skipped)
+{
+    stn_tensor *flat = stn_reshape(numbers(context, dtype, MOST, WIDTH), 1, (const int64_t[]){MOST * WIDTH});
+    const int64_t rows = MOST * WIDTH / width - 1, picked = n < rows ? n : rows;
+    stn_tensor *behind = stn_slice(flat, 0, skipped, skipped + rows * width, 1);
+    stn_tensor *table = stn_reshape(behind, 2, (const int64_t[]){rows, width});
+    return stn_index_select(table, 0, indices(context, 1, &picked, rows));
+}
+
+/* Rows of which each is a few units of 16 bytes, or of fewer bytes, or none of these; long ones have several teams. */
+static stn_tensor *reads_of_rows(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    static const struct {
+        int64_t width, skipped;
+    } rows[] = {{1, 0}, {2, 0}, {7, 0}, {16, 0}, {16, 2}, {16, 1}, {48, 4}, {1025, 0}, {2064, 8}, {4112, 0}, {4112, 3}};
+    stn_tensor *sum = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        stn_tensor *read = rows_of(context, dtype, 2, rows[i].width, rows[i].skipped);
+        stn_tensor *wide = stn_cast(stn_nan_to_num(read, 5, NULL, NULL), STN_DTYPE_F64);
+        stn_tensor *total = stn_sum(wide, 2, (const int[]){0, 1}, 0);
+        sum = sum ? stn_add(stn_add(sum, sum), total) : total;
+    }
+    return stn_add(rows_of(context, dtype, n, n % 16 == 1 ? 7 : 8, 0), stn_cast(sum, dtype));
+}
+
 static stn_tensor *sums_across(stn_context *context, stn_dtype dtype, int64_t n)
 {
     stn_tensor *table = stn_transpose(numbers(context, dtype, TABLE, WIDTH), 0, 1);
@@ -199,6 +225,7 @@ static void compare(const function *functions, size_t n_functions)
 static void accesses_by_index_agree_with_the_cpu(void)
 {
     static const function functions[] = {reads,            sums_of_slices,       sums_across,      copies_of_slices,
+                                         reads_of_rows,
                                          sums_of_elements, products_of_elements, largest_elements, sums_by_two_indices,
                                          repeated};
     compare(functions, sizeof functions / sizeof functions[0]);

@@ -1,6 +1,7 @@
 /* Indexed access on a CUDA device.
  *
- * Reading: a thread each value. Writing values: the indices are sorted by the element of the table that they name,
+ * Reading: a thread each value; of lines of values that one index names together, a thread a few units of up to 16
+ * bytes. Writing values: the indices are sorted by the element of the table that they name,
  * where they keep the order of their positions; a thread then joins all values of one element, in that order, so that
  * results are the same in every run, and the CPU's. */
 #include "core/device/cuda/convert.cuh"
@@ -10,6 +11,7 @@
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
 #include "ops/index/access_kernel.h"
+#include "ops/index/lines.cuh"
 
 #include <math.h>
 
@@ -90,8 +92,60 @@ template <class W> void launch_read_of(const access &a, cudaStream_t stream)
         STNI_LAUNCH(read_by_index<W>, blocks_for(a.positions.count, THREADS), THREADS, stream, a);
 }
 
+enum { READS = 4 /* of a thread, units of a line */ };
+
+/* `a` has the positions of whole lines, and counts in units of W. */
+template <class W> __global__ void __launch_bounds__(LINE_THREADS)
+read_lines(const __grid_constant__ access a, const __grid_constant__ lines l)
+{
+    int64_t line, first, at[SIDES];
+    find_line(l, line, first);
+    if (line >= l.count)
+        return;
+    find(a.positions, line, at);
+    const int64_t from = locate(a, line * l.length, at);
+    const W *source = static_cast<const W *>(a.at.table) + (from < 0 ? 0 : from);
+    W *values = static_cast<W *>(a.at.values) + at[VALUE], held[READS];
+    STNI_UNROLL
+    for (int e = 0; e < READS; e++) {
+        const int64_t k = first + e * l.team;
+        held[e] = from >= 0 && k < l.length ? source[k] : W();
+    }
+    STNI_UNROLL
+    for (int e = 0; e < READS; e++)
+        if (first + e * l.team < l.length)
+            values[first + e * l.team] = held[e];
+}
+
+/* Whether a grid is long enough for the lines; it is but for sizes that no device holds. */
+bool launch_read_lines(stni_access at, size_t size, stn_value_record *record, cudaStream_t stream)
+{
+    const int n = elements_of_unit(at, size);
+    count_in_units(at, n);
+    const int64_t length = at.shape[at.ndim - 1];
+    access a = access_of(at, ALL, record);
+    a.positions = no_dims<SIDES>();
+    for (int d = 0; d + 1 < at.ndim; d++)
+        add_dim(a.positions, at.shape[d], {at.index_strides[d], at.value_strides[d], at.table_strides[d]});
+    end_dims(a.positions);
+    const lines l = lines_of(a.positions.count, length, READS);
+    const int64_t blocks = line_blocks(l);
+    if (blocks > INT32_MAX)
+        return false;
+    dispatch_unit(size * (size_t)n, [&](auto unit) {
+        if (blocks > 0)
+            STNI_LAUNCH(read_lines<decltype(unit)>, (unsigned)blocks, LINE_THREADS, stream, a, l);
+    });
+    return true;
+}
+
 void launch_read(const stni_access_read_args &args, stn_value_record *record, cudaStream_t stream)
 {
+    stni_access at = args.at;
+    while (join_last_dims(at))
+        continue;
+    if (has_lines(at) && launch_read_lines(at, args.element_size, record, stream))
+        return;
     const access a = access_of(args.at, ALL, record);
     dispatch_unit(args.element_size, [&](auto unit) { launch_read_of<decltype(unit)>(a, stream); });
 }
@@ -234,7 +288,9 @@ __global__ void __launch_bounds__(THREADS) list_rows(const __grid_constant__ acc
 }
 
 struct writing {
-    operands<SIDES> rows, slices;
+    operands<SIDES> rows, parts; /* parts: of a slice, without its last dim */
+    lines shares;                /* a line each row and part, of the elements of the slices' last dim */
+    int64_t value_step, table_step;
     const entry *entries;
     uint64_t nowhere;
     void *table;
@@ -242,28 +298,58 @@ struct writing {
     stni_access_mode mode;
 };
 
-/* A thread each row and element of its slice; the first of those that name one element joins the values of all. Of
- * those that set it the last does. */
-template <class S> __global__ void __launch_bounds__(THREADS)
+/* The first of the rows that name one element joins the values of all, of those that set it the last one: a thread
+ * a few elements of its slice. */
+template <class S> __global__ void __launch_bounds__(LINE_THREADS)
 write_rows(const __grid_constant__ writing w, typename computed<S>::type scale)
 {
     typedef typename computed<S>::type A;
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, row = i / w.slices.count;
-    int64_t in_row[SIDES], in_slice[SIDES];
-    if (row >= w.rows.count)
+    enum { EACH = line_each<A> };
+    int64_t line, first, in_row[SIDES], in_slice[SIDES];
+    find_line(w.shares, line, first);
+    if (line >= w.shares.count)
         return;
+    const int64_t row = w.parts.count == 1 ? line : line / w.parts.count;
     const uint64_t key = w.entries[row].key;
     const bool sets = w.mode == STNI_ACCESS_SET, is_last = row + 1 == w.rows.count || w.entries[row + 1].key != key;
     if (key == w.nowhere || (sets ? !is_last : row > 0 && w.entries[row - 1].key == key))
         return;
-    find(w.slices, i % w.slices.count, in_slice);
-    A &element = static_cast<A *>(w.table)[(int64_t)key + in_slice[TABLE]];
-    A sum = element;
+    find(w.parts, line - row * w.parts.count, in_slice);
+    A *elements = static_cast<A *>(w.table) + (int64_t)key + in_slice[TABLE] + first * w.table_step;
+    const S *values = static_cast<const S *>(w.values) + in_slice[VALUE] + first * w.value_step;
+    const int64_t left = w.shares.length - first, table_step = w.table_step * w.shares.team;
+    const int64_t value_step = w.value_step * w.shares.team;
+    A sum[EACH];
+    STNI_UNROLL
+    for (int e = 0; e < EACH; e++)
+        sum[e] = e * w.shares.team < left ? elements[e * table_step] : A();
     for (int64_t r = row; r < w.rows.count && w.entries[r].key == key; r++) {
         find(w.rows, (int64_t)w.entries[r].place, in_row);
-        sum = arithmetic<A>::join(w.mode, sum, load(static_cast<const S *>(w.values)[in_row[VALUE] + in_slice[VALUE]]), scale);
+        STNI_UNROLL
+        for (int e = 0; e < EACH; e++)
+            if (e * w.shares.team < left)
+                sum[e] = arithmetic<A>::join(w.mode, sum[e], load(values[in_row[VALUE] + e * value_step]), scale);
     }
-    element = sum;
+    STNI_UNROLL
+    for (int e = 0; e < EACH; e++)
+        if (e * w.shares.team < left)
+            elements[e * table_step] = sum[e];
+}
+
+/* For `each` elements a thread. */
+writing writing_of(const stni_access_write_args &args, const operands<SIDES> &rows, const entry *sorted,
+                   uint64_t nowhere, int each)
+{
+    const operands<SIDES> slices = positions_of(args.at, SLICES);
+    writing w = {rows, no_dims<SIDES>(), {}, 0, 0, sorted, nowhere, args.at.table, args.at.values, args.mode};
+    const int last = slices.ndim - 1;
+    for (int d = 0; d < last; d++)
+        add_dim(w.parts, slices.shape[d], {0, slices.stride[VALUE][d], slices.stride[TABLE][d]});
+    end_dims(w.parts);
+    w.value_step = last < 0 ? 0 : slices.stride[VALUE][last];
+    w.table_step = last < 0 ? 0 : slices.stride[TABLE][last];
+    w.shares = lines_of(rows.count * w.parts.count, last < 0 ? 1 : slices.shape[last], each);
+    return w;
 }
 
 /* One above every offset in the table. */
@@ -288,9 +374,10 @@ template <class S> void launch_write_of(const stni_access_write_args &args, stn_
         return STNI_LAUNCH(write_constant<A>, blocks_for(all.positions.count, THREADS), THREADS, stream, all, arithmetic<A>::constant(args));
     const auto space = sort_space_of<uint64_t, uint64_t>(args.work, rows.positions.count, 1);
     STNI_LAUNCH(list_rows, blocks_for(rows.positions.count, THREADS), THREADS, stream, rows, space.entries, nowhere);
-    const writing w = {rows.positions, positions_of(args.at, SLICES), sort_entries(space, rows.positions.count, 1, bits_of(nowhere), stream),
-                       nowhere, args.at.table, args.at.values, args.mode};
-    STNI_LAUNCH(write_rows<S>, blocks_for(all.positions.count, THREADS), THREADS, stream, w, arithmetic<A>::scale(args.scale));
+    const entry *sorted = sort_entries(space, rows.positions.count, 1, bits_of(nowhere), stream);
+    const writing w = writing_of(args, rows.positions, sorted, nowhere, line_each<A>);
+    STNI_LAUNCH(write_rows<S>, blocks_for(line_blocks(w.shares), 1), LINE_THREADS, stream, w,
+                arithmetic<A>::scale(args.scale));
 }
 
 size_t write_workspace(stn_queue *, const void *args)
