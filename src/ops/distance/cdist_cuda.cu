@@ -1,16 +1,17 @@
-/* Distances between rows on a CUDA device: tiles of SIDE x SIDE pairs, SIDE elements of their rows at a time. Differences are taken in the type of
- * arithmetic, sums in f64. */
-#include "core/device/cuda/dispatch.cuh"
-#include "core/device/cuda/index.cuh"
+/* Distances between rows on a CUDA device: tiles of SIDE x SIDE pairs, SIDE elements of their rows at a time.
+ * Differences are taken in the type of arithmetic, sums in f64.
+ *
+ * Of many rows there are larger tiles, whose elements are in f64 before they are subtracted; a thread has several pairs
+ * (cdist_pairs.cuh), or of a gradient several elements (cdist_sums.cuh). */
 #include "core/device/cuda/kernel.cuh"
-#include "ops/distance/cdist_kernel.h"
+#include "ops/distance/cdist_pairs.cuh"
+#include "ops/distance/cdist_sums.cuh"
 
 #include <math.h>
 
 namespace {
 
 enum { SIDE = 16, THREADS = 128 };
-using metric = enum stni_cdist_metric;
 
 /* What a difference adds to the sum. NaN stays. */
 STNI_DEVICE double add_difference(metric m, double p, double sum, double difference)
@@ -52,16 +53,6 @@ template <class S> STNI_DEVICE double derivative(metric m, double p, typename co
     default: return difference == 0 ? 0 : pow(fabs((double)difference), p - 1) * toward;
     }
 }
-
-/* One batch of both directions: where its operands begin. */
-enum { X1, X2, DISTANCE, GRAD, GRAD1, OPERANDS };
-
-struct distances {
-    operands<OPERANDS> own, summed; /* batch dims that grad1 has, and those that it is summed over */
-    metric m;
-    double p;
-    int64_t rows1, rows2, n, row[OPERANDS], col[OPERANDS];
-};
 
 template <class S> __global__ void __launch_bounds__(SIDE *SIDE)
 distance_tiles(const __grid_constant__ distances v, S *out, const S *x1, const S *x2, int64_t tiles1, int64_t tiles2)
@@ -145,7 +136,10 @@ template <class S> void launch_forward_of(const stni_cdist_args &a, cudaStream_t
     const int64_t tiles1 = (v.rows1 + SIDE - 1) / SIDE, tiles2 = (v.rows2 + SIDE - 1) / SIDE, blocks = v.own.count * tiles1 * tiles2;
     const S *x1 = static_cast<const S *>(a.x1.data), *x2 = static_cast<const S *>(a.x2.data);
     S *out = static_cast<S *>(a.distance.data);
-    if (blocks > 0)
+    const int64_t squares = squares_of(v);
+    if (squares > 0)
+        STNI_LAUNCH(distance_squares<S>, (unsigned)squares, SQUARE_THREADS, stream, v, out, x1, x2);
+    else if (blocks > 0)
         STNI_LAUNCH(distance_tiles<S>, blocks_for(blocks, 1), SIDE * SIDE, stream, v, out, x1, x2, tiles1, tiles2);
 }
 
@@ -156,7 +150,10 @@ template <class S> void launch_side(const stni_cdist_args &a, bool exchanged, cu
     const S *x1 = static_cast<const S *>(exchanged ? a.x2.data : a.x1.data), *x2 = static_cast<const S *>(exchanged ? a.x1.data : a.x2.data);
     const S *distance = static_cast<const S *>(a.distance.data), *grad = static_cast<const S *>(a.grad.data);
     S *out = static_cast<S *>(exchanged ? a.grad2.data : a.grad1.data);
-    if (out && count > 0)
+    const int64_t tiles = sums_of(v);
+    if (out && count > 0 && tiles > 0)
+        STNI_LAUNCH(sum_gradient_tiles<S>, (unsigned)tiles, SUMS_THREADS, stream, v, out, x1, x2, distance, grad);
+    else if (out && count > 0)
         STNI_LAUNCH(sum_gradient<S>, blocks_for(count, THREADS), THREADS, stream, v, out, x1, x2, distance, grad);
 }
 

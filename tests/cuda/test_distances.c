@@ -1,0 +1,79 @@
+/* Distances between many rows, and their gradients, on a CUDA device: rows and elements around the sizes of tiles,
+ * batches that a side has or has not, rows with gaps and columns, equal rows, and NaN. */
+#include "both.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+enum { ROWS1, ROWS2, ELEMENTS }; /* of a shape */
+enum { BATCHES = 5 };
+
+static const double powers[] = {0, 1, 2, INFINITY};
+
+/* The first row of one is the first row of the other. */
+static void sides(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **x)
+{
+    const int64_t n = shape[ELEMENTS], wide[] = {BATCHES, shape[ROWS1], n + 3}, tall[] = {n, shape[ROWS2] - 1};
+    x[0] = stn_narrow(both_input(context, dtype, 3, wide, 1), 2, 2, n);
+    stn_tensor *others = stn_transpose(both_input(context, dtype, 2, tall, 2), 0, 1);
+    x[1] = stn_cat(2, (stn_tensor *[]){stn_select(stn_narrow(x[0], 1, 0, 1), 0, 0), others}, 0);
+}
+
+static int distances(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x[2];
+    sides(context, dtype, shape, x);
+    for (int i = 0; i < 4; i++)
+        out[i] = stn_cdist(x[0], x[1], powers[i]);
+    out[4] = stn_cdist(stn_sqrt(stn_add_number(x[0], 3.9)), x[1], 2); /* NaN */
+    out[5] = stn_cdist(x[1], x[0], 2);
+    return 6;
+}
+
+static int gradients(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    int n = 0;
+    for (int i = 1; i < 4; i++) {
+        stn_tensor *x[2];
+        sides(context, dtype, shape, x);
+        for (int k = 0; k < 2; k++)
+            stn_set_requires_grad(x[k], 1);
+        stn_tensor *y = stn_cdist(x[0], x[1], powers[i]);
+        stn_tensor *cotangent = both_input(context, dtype, 3, stn_tensor_shape(y), 3);
+        stn_grad(context, 1, &y, &cotangent, 2, x, 0, 0, out + n);
+        n += 2;
+    }
+    return n;
+}
+
+static void compare(const both_work *work, const double *tolerances)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    static const int64_t shapes[][3] = {{200, 257, 70}, {193, 256, 16}, {257, 193, 17}, {5, 7, 65}, {257, 260, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int d = 0; d < 4; d++)
+            if (i < 1 || d % 2 == (int)i % 2)
+                both_compare(work, dtypes[d], shapes[i], tolerances[d]);
+}
+
+static void distances_are_the_cpus(void)
+{
+    static const both_work work = {"distances", distances};
+    compare(&work, (const double[]){1e-5, 1e-12, 1e-2, 2e-3});
+}
+
+static void gradients_are_the_cpus(void)
+{
+    static const both_work work = {"gradients", gradients};
+    compare(&work, (const double[]){1e-4, 1e-11, 3e-2, 1e-2});
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"distances_are_the_cpus", distances_are_the_cpus},
+        {"gradients_are_the_cpus", gradients_are_the_cpus},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
