@@ -231,6 +231,34 @@ static void accesses_by_index_agree_with_the_cpu(void)
     compare(functions, sizeof functions / sizeof functions[0]);
 }
 
+/* Writes of elements along lines that a block has in shared memory: longer than a round of it, several lines at once,
+ * and lines beside each other or one behind the other. Of a shape: positions of a line, lines, elements to write to. */
+static int lines_of_writes(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    for (int dim = 0; dim < 2; dim++) {
+        const int64_t places[] = {shape[dim], shape[1 - dim]};
+        const int64_t table[] = {dim ? shape[1] : shape[2], dim ? shape[2] : shape[1]};
+        stn_tensor *from_0 = stn_add_number(both_input(context, STN_DTYPE_F32, 2, places, 1), 4);
+        stn_tensor *drawn = stn_mul_number(from_0, 1 / 8.01);
+        stn_tensor *index = stn_cast(stn_mul_number(drawn, (double)shape[2]), STN_DTYPE_I64);
+        stn_tensor *into = both_input(context, dtype, 2, table, 2), *values = both_input(context, dtype, 2, places, 3);
+        out[3 * dim] = stn_scatter_add(into, dim, index, values);
+        out[3 * dim + 1] = stn_scatter_from(into, dim, index, values);
+        out[3 * dim + 2] = stn_scatter_reduce(into, dim, stn_cast(index, STN_DTYPE_I32), values, STN_SCATTER_AMAX, 0);
+    }
+    return 6;
+}
+
+static void writes_along_lines_agree_with_the_cpu(void)
+{
+    static const both_work work = {"writes along lines", lines_of_writes};
+    static const int64_t shapes[][3] = {{2047, 70, 300}, {2048, 64, 5}, {4096, 65, 4000}, {4097, 64, 8192},
+                                        {5000, 64, 30}, {700, 769, 40}};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        both_compare(&work, dtypes[i % 3], shapes[i], 0);
+}
+
 /* Both of the results: values behind indices. */
 static stn_tensor *both(stn_tensor *values, stn_tensor *indices)
 {
@@ -337,16 +365,28 @@ static stn_tensor *one_of_two_out_of_range(stn_context *context, stn_dtype dtype
     return stn_index_put(numbers(context, dtype, 3, 5), 2, both, stn_select(numbers(context, dtype, 3, 1), 1, 0), 0);
 }
 
+static stn_tensor *one_of_a_line_out_of_range(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    static int64_t index[4096 * 64];
+    const int64_t shape[] = {4096, 64 * n};
+    index[64 * 5 + 7] = 9;
+    stn_tensor *zeros = stn_cast(tensor_of(context, STN_DTYPE_I64, 2, shape, index), dtype);
+    return stn_scatter_add(stn_narrow(zeros, 0, 0, 3), 0, tensor_of(context, STN_DTYPE_I64, 2, shape, index), zeros);
+}
+
 static void values_that_cannot_be_used_are_reported(void)
 {
     check_report(a_slice_out_of_range, "index_select: index 7 at (2) is outside 0 … 2");
     check_report(an_element_out_of_range, "scatter_add: index -4 at (1, 0) is outside 0 … 2");
+    check_report(one_of_a_line_out_of_range, "scatter_add: index 9 at (5, 7) is outside 0 … 2");
     check_report(one_of_two_out_of_range, "index_put: index 5 of 'indices1' at (1) is outside -5 … 4");
 }
 
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {{"accesses_by_index_agree_with_the_cpu", accesses_by_index_agree_with_the_cpu},
+                                             {"writes_along_lines_agree_with_the_cpu",
+                                              writes_along_lines_agree_with_the_cpu},
                                              {"orders_agree_with_the_cpu", orders_agree_with_the_cpu},
                                              {"values_that_cannot_be_used_are_reported", values_that_cannot_be_used_are_reported}};
     return TEST_MAIN(argc, argv, cases);

@@ -39,7 +39,8 @@ inline int64_t squares_of(const distances &v)
 }
 
 /* Elements from k on of the rows of one side, element by element; of rows that are not there zeros. */
-template <class S> STNI_DEVICE void load_square(double *tile, const distances &v, const square<S> &s, int side, int64_t k)
+template <class S>
+STNI_DEVICE void load_square(double *tile, const distances &v, const square<S> &s, int side, int64_t k)
 {
     const int l = (int)threadIdx.x % SQUARE_DEPTH, first = (int)threadIdx.x / SQUARE_DEPTH;
     const bool has = k + l < v.n;
