@@ -1,7 +1,7 @@
 /* Gradients of sums of differences, or of their squares, where there are many rows: a block has SUMS_ROWS rows of
  * SUMS_WIDTH elements, a thread several of them in registers. What a pair's differences are multiplied with is found
- * once for all elements that the block has of a row. Two groups of threads take every other SUMS_DEPTH rows of the other
- * side, and their sums are joined at the end: the shape alone decides the order. */
+ * once for all elements that the block has of a row. Two groups of threads take every other SUMS_DEPTH rows of the
+ * other side, and their sums are joined at the end: the shape alone decides the order. */
 #ifndef STNI_OPS_DISTANCE_CDIST_SUMS_CUH
 #define STNI_OPS_DISTANCE_CDIST_SUMS_CUH
 

@@ -1,6 +1,6 @@
 /* Writes of elements along lines: an index of a line names elements of one line of the table alone. So a block puts
- * some of a line's positions, or of a few short lines', in order by what they name, in the memory that it shares, and then
- * joins the values of each element in the order of their positions. A longer line takes several rounds.
+ * some of a line's positions, or of a few short lines', in order by what they name, in the memory that it shares, and
+ * then joins the values of each element in the order of their positions. A longer line takes several rounds.
  *
  * An entry is a number of 32 bits: above, line and element; below, the position. Entries come in order by digits, the
  * last one first (Knuth, TAOCP 3, section 5.2.5). */
