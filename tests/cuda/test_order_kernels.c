@@ -256,7 +256,8 @@ static void writes_along_lines_agree_with_the_cpu(void)
                                         {5000, 64, 30}, {700, 769, 40}};
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        both_compare(&work, dtypes[i % 3], shapes[i], 0);
+        if (both_takes((int)i))
+            both_compare(&work, dtypes[i % 3], shapes[i], 0);
 }
 
 /* Both of the results: values behind indices. */
