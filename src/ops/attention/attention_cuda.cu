@@ -4,68 +4,18 @@
  * bits in every run.
  *
  * Scores are computed in the type of arithmetic, sums over keys and rows in f64. */
-#include "core/box/rng.h"
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
-#include "ops/attention/attention_kernel.h"
+#include "ops/attention/attention_forward.cuh"
+#include "ops/attention/attention_place.cuh"
 
 #include <math.h>
 
 namespace {
 
 enum { THREADS = 128 };
-
-typedef stni_attention_args arguments;
-
-/* Where an element of the batch begins in each operand, and its numbers of dropout. */
-struct place {
-    int64_t query, key, value, mask, out, lse, grad, grad_query, grad_key, grad_value, grad_mask;
-    uint64_t number;
-};
-
-STNI_DEVICE int64_t offset_of(const stni_attention_operand &o, int n, const int64_t (&index)[STN_MAX_NDIM])
-{
-    int64_t at = 0;
-    for (int d = 0; d < n; d++)
-        at += index[d] * o.batch[d];
-    return at;
-}
-
-/* Index along each dim of an element of the batch. */
-STNI_DEVICE void index_of(const arguments &p, int64_t element, int64_t (&index)[STN_MAX_NDIM])
-{
-    for (int d = p.n_batch - 1; d >= 0; d--) {
-        index[d] = element % p.batch[d];
-        element /= p.batch[d];
-    }
-}
-
-STNI_DEVICE place place_of(const arguments &p, const int64_t (&index)[STN_MAX_NDIM])
-{
-    int64_t shared[STN_MAX_NDIM]; /* where query heads share keys and values, the index of these */
-    for (int d = 0; d < p.n_batch; d++)
-        shared[d] = index[d];
-    if (p.group > 1)
-        shared[p.n_batch - 1] = (p.head + index[p.n_batch - 1]) / p.group - p.key_head;
-    place at;
-    at.query = offset_of(p.query, p.n_batch, index);
-    at.key = offset_of(p.key, p.n_batch, shared);
-    at.value = offset_of(p.value, p.n_batch, shared);
-    at.mask = offset_of(p.mask, p.n_batch, index);
-    at.out = offset_of(p.out, p.n_batch, index);
-    at.lse = offset_of(p.lse, p.n_batch, index);
-    at.grad = offset_of(p.grad, p.n_batch, index);
-    at.grad_query = offset_of(p.grad_query.at, p.n_batch, index);
-    at.grad_key = offset_of(p.grad_key.at, p.n_batch, shared);
-    at.grad_value = offset_of(p.grad_value.at, p.n_batch, shared);
-    at.grad_mask = offset_of(p.grad_mask.at, p.n_batch, index);
-    at.number = p.base;
-    for (int d = 0; d < p.n_batch; d++)
-        at.number += (uint64_t)index[d] * p.count[d];
-    return at;
-}
 
 template <class S> STNI_DEVICE const S *row_of(const stni_attention_operand &o, int64_t at, int64_t row)
 {
@@ -89,15 +39,6 @@ template <class S> STNI_DEVICE typename computed<S>::type score(const arguments 
         return -(A)INFINITY;
     const A product = (A)p.scale * dot(row_of<S>(p.query, at.query, i), p.query.col, row_of<S>(p.key, at.key, j), p.key.col, p.e);
     return p.mask_kind == STNI_ATTENTION_ADDS ? product + load(((const S *)p.mask.data)[mask]) : product;
-}
-
-/* Dropout's factor of a probability: 0, or the scale of what is kept. */
-STNI_DEVICE double kept(const arguments &p, const place &at, int64_t i, int64_t j)
-{
-    if (p.threshold == 0)
-        return 1;
-    const uint64_t number = at.number + (uint64_t)i * (uint64_t)p.s + (uint64_t)j;
-    return stni_rng_block(p.seed, (uint64_t)*p.stream, number / 4).v[number % 4] < p.threshold ? 0 : p.kept_scale;
 }
 
 /* Forward: a block each query row. */
@@ -203,28 +144,6 @@ template <class S> __global__ void __launch_bounds__(THREADS) gather_grad_query(
     }
 }
 
-/* Elements of the batch by those dims along which a gradient has places of its own, and by those along which it is summed. Query heads that share one
- * key head count as summed. */
-struct batches {
-    int64_t own, summed, own_size[STN_MAX_NDIM], summed_size[STN_MAX_NDIM];
-};
-
-/* The index of element (own, summed); false: there is no such query head. */
-STNI_DEVICE bool find_index(const arguments &p, const batches &b, bool by_key, int64_t own, int64_t summed, int64_t (&index)[STN_MAX_NDIM])
-{
-    for (int d = p.n_batch - 1; d >= 0; d--) {
-        index[d] = own % b.own_size[d] + summed % b.summed_size[d];
-        if (by_key && p.group > 1 && d == p.n_batch - 1) {
-            index[d] = (p.head / p.group + own % b.own_size[d]) * p.group + summed % b.summed_size[d] - p.head;
-            if (index[d] < 0 || index[d] >= p.batch[d])
-                return false;
-        }
-        own /= b.own_size[d];
-        summed /= b.summed_size[d];
-    }
-    return true;
-}
-
 /* Gradients of keys, or of values: a block each row. */
 template <class S, bool OF_VALUES> __global__ void __launch_bounds__(THREADS)
 gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ batches b)
@@ -280,33 +199,6 @@ gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ ba
     store(element, (typename computed<S>::type)sum);
 }
 
-batches batches_of(const arguments &p, const stni_attention_operand &o, bool by_key)
-{
-    batches b;
-    memset(&b, 0, sizeof b);
-    b.own = b.summed = 1;
-    for (int d = 0; d < p.n_batch; d++) {
-        const bool is_own = o.batch[d] != 0 || p.batch[d] == 1;
-        b.own_size[d] = is_own ? p.batch[d] : 1;
-        b.summed_size[d] = is_own ? 1 : p.batch[d];
-        if (by_key && p.group > 1 && d == p.n_batch - 1) {
-            b.own_size[d] = p.batch[d] == 0 ? 0 : (p.head + p.batch[d] - 1) / p.group - p.head / p.group + 1;
-            b.summed_size[d] = p.group;
-        }
-        b.own *= b.own_size[d];
-        b.summed *= b.summed_size[d];
-    }
-    return b;
-}
-
-int64_t rows_of_batch(const arguments &p)
-{
-    int64_t rows = p.l;
-    for (int d = 0; d < p.n_batch; d++)
-        rows *= p.batch[d];
-    return rows;
-}
-
 /* Key heads and batches that this rank's queries do not meet keep zeros. */
 template <class S> void clear(const stni_attention_sum &sum, cudaStream_t stream)
 {
@@ -314,11 +206,32 @@ template <class S> void clear(const stni_attention_sum &sum, cudaStream_t stream
         cudaMemsetAsync(sum.at.data, 0, (size_t)sum.n * sizeof(S), stream);
 }
 
+/* Whether tiles in f32 serve: f64 has none, and longer rows would not stay in registers. */
+template <class S> constexpr bool has_tiles = sizeof(typename computed<S>::type) == sizeof(float);
+
+template <class S> bool takes_tiles(const arguments &p)
+{
+    return has_tiles<S> && p.e <= 2 * SIDE && p.v <= 2 * SIDE;
+}
+
+template <class S> void launch_forward_tiles(const arguments &p, cudaStream_t stream)
+{
+    const int64_t tiles = (p.l + SIDE - 1) / SIDE, blocks = rows_of_batch(p) / p.l * tiles;
+    if (p.v <= SIDE)
+        STNI_LAUNCH((attend_tiles<S, 1>), blocks_for(blocks, 1), TILE_THREADS, stream, p, tiles);
+    else
+        STNI_LAUNCH((attend_tiles<S, 2>), blocks_for(blocks, 1), TILE_THREADS, stream, p, tiles);
+}
+
 template <class S> void launch_forward_of(const arguments &p, cudaStream_t stream)
 {
     const int64_t rows = rows_of_batch(p);
-    if (rows > 0)
-        STNI_LAUNCH(attend<S>, blocks_for(rows, 1), THREADS, stream, p);
+    if (rows == 0)
+        return;
+    if constexpr (has_tiles<S>)
+        if (takes_tiles<S>(p))
+            return launch_forward_tiles<S>(p, stream);
+    STNI_LAUNCH(attend<S>, blocks_for(rows, 1), THREADS, stream, p);
 }
 
 template <class S> void launch_backward_of(const arguments &p, cudaStream_t stream)
