@@ -1,4 +1,5 @@
-/* Attention on a CUDA device, row by row: a block of threads computes the probabilities of THREADS keys (of a query
+/* Attention on a CUDA device. Rows of at most 128 elements, in f32 and 16-bit floats, go by tiles (attention_forward.cuh,
+ * attention_backward.cuh), all others and the gradient of a mask row by row: a block of threads computes the probabilities of THREADS keys (of a query
  * row) or of THREADS query rows (of a key) at a time, keeps them in shared memory, and multiplies them into rows, a
  * thread each column. No scores lie in memory, and no number is added to by two blocks, so that results have the same
  * bits in every run.
@@ -8,6 +9,7 @@
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
+#include "ops/attention/attention_backward.cuh"
 #include "ops/attention/attention_forward.cuh"
 #include "ops/attention/attention_place.cuh"
 
@@ -119,28 +121,32 @@ template <class S> STNI_DEVICE entry entry_of(const arguments &p, const place &a
 }
 
 /* Gradients of queries: a block each row. */
-template <class S> __global__ void __launch_bounds__(THREADS) gather_grad_query(const __grid_constant__ arguments p)
+template <class S> __global__ void __launch_bounds__(THREADS)
+gather_grad_query(const __grid_constant__ arguments p, const __grid_constant__ batches b)
 {
     STNI_SHARED(double, grad_score, THREADS);
-    const int64_t i = blockIdx.x % p.l;
-    int64_t index[STN_MAX_NDIM];
-    index_of(p, blockIdx.x / p.l, index);
-    const place at = place_of(p, index);
-    const double mean = mean_of<S>(p, at, i);
-    S *out = (S *)p.grad_query.at.data + at.grad_query + i * p.grad_query.at.row;
+    const int64_t i = blockIdx.x % p.l, own = blockIdx.x / p.l;
     for (int64_t first = 0; first < p.e; first += THREADS) {
         const int64_t c = first + threadIdx.x;
+        int64_t index[STN_MAX_NDIM], to = 0;
         double sum = 0;
-        for (int64_t keys = 0; keys < p.s; keys += THREADS) {
-            const int64_t j = keys + threadIdx.x;
-            grad_score[threadIdx.x] = j < p.s ? entry_of<S>(p, at, i, j, mean).grad_score : 0;
-            __syncthreads();
-            for (int k = 0; k < THREADS && keys + k < p.s && c < p.e; k++)
-                sum += grad_score[k] * (double)load(row_of<S>(p.key, at.key, keys + k)[c * p.key.col]);
-            __syncthreads();
+        for (int64_t n = 0; n < b.summed; n++) {
+            find_index(p, b, false, own, n, index);
+            const place at = place_of(p, index);
+            const double mean = mean_of<S>(p, at, i);
+            to = at.grad_query + i * p.grad_query.at.row;
+            for (int64_t keys = 0; keys < p.s; keys += THREADS) {
+                const int64_t j = keys + threadIdx.x;
+                grad_score[threadIdx.x] = j < p.s ? entry_of<S>(p, at, i, j, mean).grad_score : 0;
+                __syncthreads();
+                for (int k = 0; k < THREADS && keys + k < p.s && c < p.e; k++)
+                    sum += grad_score[k] * (double)load(row_of<S>(p.key, at.key, keys + k)[c * p.key.col]);
+                __syncthreads();
+            }
         }
         if (c < p.e)
-            store(out[c * p.grad_query.at.col], (typename computed<S>::type)(p.scale * sum));
+            store(((S *)p.grad_query.at.data)[to + c * p.grad_query.at.col],
+                  (typename computed<S>::type)(p.scale * sum));
     }
 }
 
@@ -234,10 +240,53 @@ template <class S> void launch_forward_of(const arguments &p, cudaStream_t strea
     STNI_LAUNCH(attend<S>, blocks_for(rows, 1), THREADS, stream, p);
 }
 
+/* Of the gradients of queries, keys and values. */
+struct batches_of_gradients {
+    batches queries, keys, values;
+};
+
+template <class S> void launch_gradient_rows(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
+{
+    STNI_LAUNCH(gather_grad_query<S>, blocks_for(b.queries.own * p.l, 1), THREADS, stream, p, b.queries);
+    STNI_LAUNCH((gather_grad_rows<S, false>), blocks_for(b.keys.own * p.s, 1), THREADS, stream, p, b.keys);
+    STNI_LAUNCH((gather_grad_rows<S, true>), blocks_for(b.values.own * p.s, 1), THREADS, stream, p, b.values);
+}
+
+template <class S, int PARTS> void launch_query_tiles(const arguments &p, const batches &b, cudaStream_t stream)
+{
+    const int64_t tiles = (p.l + SIDE - 1) / SIDE;
+    STNI_LAUNCH((gather_query_tiles<S, PARTS>), blocks_for(b.own * tiles, 1), TILE_THREADS, stream, p, b, tiles);
+}
+
+template <class S, int PARTS, bool OF_VALUES>
+void launch_key_tiles(const arguments &p, const batches &b, cudaStream_t stream)
+{
+    const int64_t tiles = (p.s + SIDE - 1) / SIDE;
+    const unsigned blocks = blocks_for(b.own * tiles, 1);
+    STNI_LAUNCH((gather_key_tiles<S, PARTS, OF_VALUES>), blocks, TILE_THREADS, stream, p, b, tiles);
+}
+
+/* Queries first: the others read the means that these leave in the workspace. */
+template <class S> void launch_gradient_tiles(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
+{
+    p.e <= SIDE ? launch_query_tiles<S, 1>(p, b.queries, stream) : launch_query_tiles<S, 2>(p, b.queries, stream);
+    p.e <= SIDE ? launch_key_tiles<S, 1, false>(p, b.keys, stream) : launch_key_tiles<S, 2, false>(p, b.keys, stream);
+    p.v <= SIDE ? launch_key_tiles<S, 1, true>(p, b.values, stream) : launch_key_tiles<S, 2, true>(p, b.values, stream);
+}
+
+template <class S> void launch_gradients(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
+{
+    if constexpr (has_tiles<S>)
+        if (takes_tiles<S>(p))
+            return launch_gradient_tiles<S>(p, b, stream);
+    launch_gradient_rows<S>(p, b, stream);
+}
+
 template <class S> void launch_backward_of(const arguments &p, cudaStream_t stream)
 {
     const int64_t rows = rows_of_batch(p);
-    const batches keys = batches_of(p, p.grad_key.at, true), values = batches_of(p, p.grad_value.at, true);
+    const batches queries = batches_of(p, p.grad_query.at, false), keys = batches_of(p, p.grad_key.at, true);
+    const batches values = batches_of(p, p.grad_value.at, true);
     const batches masks = batches_of(p, p.grad_mask.at, false);
     const int64_t own_rows = p.grad_mask.at.row != 0 ? p.l : 1, own_keys = p.grad_mask.at.col != 0 ? p.s : 1;
     clear<S>(p.grad_query, stream);
@@ -246,9 +295,7 @@ template <class S> void launch_backward_of(const arguments &p, cudaStream_t stre
     clear<S>(p.grad_mask, stream);
     if (rows == 0 || p.s == 0)
         return;
-    STNI_LAUNCH(gather_grad_query<S>, blocks_for(rows, 1), THREADS, stream, p);
-    STNI_LAUNCH((gather_grad_rows<S, false>), blocks_for(keys.own * p.s, 1), THREADS, stream, p, keys);
-    STNI_LAUNCH((gather_grad_rows<S, true>), blocks_for(values.own * p.s, 1), THREADS, stream, p, values);
+    launch_gradients<S>(p, {queries, keys, values}, stream);
     if (p.grad_mask.at.data)
         STNI_LAUNCH(gather_grad_mask<S>, blocks_for(masks.own * own_rows * own_keys, THREADS), THREADS, stream, p, masks, own_rows, own_keys);
 }
@@ -263,10 +310,17 @@ void launch_backward(const arguments &p, cudaStream_t stream)
     dispatch_floating(p.dtype, [&](auto element) { launch_backward_of<decltype(element)>(p, stream); });
 }
 
+/* Of gradients: means of the query rows, in f32. */
+size_t workspace_of_backward(stn_queue *, const void *args)
+{
+    return (size_t)rows_of_batch(*static_cast<const arguments *>(args)) * sizeof(float);
+}
+
 }
 
 STNI_CUDA_KERNELS(attention) = {
     STNI_CUDA_KERNEL("scaled_dot_product_attention.forward", STNI_ATTENTION_DTYPES, stni_attention_args, launch_forward),
-    STNI_CUDA_KERNEL("scaled_dot_product_attention_backward.backward", STNI_ATTENTION_DTYPES, stni_attention_args, launch_backward),
+    STNI_CUDA_KERNEL_WITH("scaled_dot_product_attention_backward.backward", STNI_ATTENTION_DTYPES, stni_attention_args,
+                          launch_backward, workspace_of_backward),
     STNI_CUDA_KERNELS_END
 };

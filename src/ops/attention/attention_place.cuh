@@ -68,14 +68,15 @@ STNI_DEVICE double kept(const arguments &p, const place &at, int64_t i, int64_t 
     return stni_rng_block(p.seed, (uint64_t)*p.stream, number / 4).v[number % 4] < p.threshold ? 0 : p.kept_scale;
 }
 
-/* Elements of the batch by those dims along which a gradient has places of its own, and by those along which it is summed. Query heads that share one
- * key head count as summed. */
+/* Elements of the batch by those dims along which a gradient has places of its own, and by those along which it is summed.
+ * Query heads that share one key head count as summed. */
 struct batches {
     int64_t own, summed, own_size[STN_MAX_NDIM], summed_size[STN_MAX_NDIM];
 };
 
 /* The index of element (own, summed); false: there is no such query head. */
-STNI_DEVICE bool find_index(const arguments &p, const batches &b, bool by_key, int64_t own, int64_t summed, int64_t (&index)[STN_MAX_NDIM])
+STNI_DEVICE bool find_index(const arguments &p, const batches &b, bool by_key, int64_t own, int64_t summed,
+                            int64_t (&index)[STN_MAX_NDIM])
 {
     for (int d = p.n_batch - 1; d >= 0; d--) {
         index[d] = own % b.own_size[d] + summed % b.summed_size[d];

@@ -14,8 +14,8 @@ struct corner {
 /* Products of rows of two operands over all columns, of which two tiles take 64 at a time. Tiles are free when it
  * begins; that of `a` is kept where it holds these rows already. */
 template <class S>
-STNI_DEVICE void multiply_operands(four *a_tile, const stni_attention_operand &a, section of_a, bool is_loaded, four *b_tile,
-                                   const stni_attention_operand &b, section of_b, numbers &to)
+STNI_DEVICE void multiply_operands(four *a_tile, const stni_attention_operand &a, section of_a, bool is_loaded,
+                                   four *b_tile, const stni_attention_operand &b, section of_b, numbers &to)
 {
     clear_numbers(to);
     STNI_KEEP_LOOP
@@ -71,6 +71,7 @@ STNI_DEVICE void make_scores(const arguments &p, const place &at, const corner &
     put_numbers(tile, score);
     add_mask<S, BY_KEYS>(p, at, first, tile);
     get_numbers(tile, score);
+    __syncthreads();
 }
 
 /* Multiplies a thread's own numbers of a tile by dropout's factors: in memory, since a cipher for each of 32 registers

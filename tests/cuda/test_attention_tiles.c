@@ -1,0 +1,117 @@
+/* Attention on a CUDA device by tiles: wherever tiles end and however operands lie in memory, results and gradients are
+ * the CPU's. */
+#include "both.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+enum { QUERIES, KEYS, WIDTH }; /* of a shape */
+
+/* Queries and keys around the side of a tile, and heads around packs, a tile and two; the last has none. */
+static const int64_t counts[][2] = {{1, 1}, {1, 65}, {63, 64}, {65, 1}, {65, 66}, {64, 128}, {130, 130}, {7, 200}};
+static const int64_t widths[] = {1, 5, 8, 64, 65, 96, 128, 130};
+enum { COUNTS = sizeof counts / sizeof *counts, WIDTHS = sizeof widths / sizeof *widths };
+
+static stn_tensor *leaf(stn_context *context, stn_dtype dtype, int64_t heads, int64_t rows, int64_t cols, int seed)
+{
+    stn_tensor *x = both_input(context, dtype, 4, (int64_t[]){1, heads, rows, cols}, seed);
+    stn_set_requires_grad(x, 1);
+    return x;
+}
+
+/* The result and the gradients of n leaves. */
+static int with_gradients(stn_context *context, stn_tensor *result, int n, stn_tensor *const *leaves, stn_tensor **out)
+{
+    const stn_spec *spec = stn_tensor_spec(result);
+    stn_tensor *weight = both_input(context, stn_spec_dtype(spec), 4, stn_tensor_shape(result), 9);
+    out[0] = result;
+    stn_backward(stn_sum(stn_mul(result, weight), 0, NULL, 0));
+    for (int i = 0; i < n; i++)
+        if (stn_grad_of(leaves[i], &out[1 + i]) != STN_OK || !out[1 + i])
+            return 0;
+    return 1 + n;
+}
+
+static int attend(stn_context *context, stn_dtype dtype, const int64_t *shape, int64_t key_heads, stn_attention_attrs attrs,
+                  stn_tensor *mask, stn_tensor **out)
+{
+    stn_tensor *leaves[] = {leaf(context, dtype, 2, shape[QUERIES], shape[WIDTH], 1),
+                            leaf(context, dtype, key_heads, shape[KEYS], shape[WIDTH], 2),
+                            leaf(context, dtype, key_heads, shape[KEYS], shape[WIDTH], 3)};
+    attrs.size = sizeof attrs;
+    return with_gradients(context, stn_scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], mask, &attrs), 3, leaves, out);
+}
+
+static int plain(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return attend(context, dtype, shape, 2, (stn_attention_attrs){.has_scale = 1, .scale = 0.05}, NULL, out);
+}
+
+/* Two query heads share one of keys. */
+static int causal(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return attend(context, dtype, shape, 1, (stn_attention_attrs){.is_causal = 1, .enable_gqa = 1, .has_scale = 1, .scale = 0.05}, NULL, out);
+}
+
+static int dropped(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return attend(context, dtype, shape, 2, (stn_attention_attrs){.dropout_p = 0.3, .has_scale = 1, .scale = 0.05}, NULL, out);
+}
+
+/* Keys and values have one head, which is broadcast; rows below -3.5 attend to nothing. */
+static int allowed(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *rows = both_input(context, STN_DTYPE_F32, 4, (int64_t[]){1, 2, shape[QUERIES], 1}, 4);
+    stn_tensor *keys = both_input(context, STN_DTYPE_F32, 4, (int64_t[]){1, 1, shape[QUERIES], shape[KEYS]}, 5);
+    stn_tensor *mask = stn_logical_and(stn_gt_number(rows, -3.5), stn_gt_number(keys, -1));
+    return attend(context, dtype, shape, 1, (stn_attention_attrs){.has_scale = 1, .scale = 0.05}, mask, out);
+}
+
+/* A mask that is added, -infinity in places, and its gradient; operands whose rows are columns of memory. */
+static int added(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = both_input(context, dtype, 4, (int64_t[]){1, 2, shape[QUERIES], shape[KEYS]}, 6);
+    stn_tensor *mask = stn_masked_fill(x, stn_gt_number(x, 3), -(double)INFINITY);
+    stn_tensor *leaves[] = {leaf(context, dtype, 1, shape[WIDTH], shape[QUERIES], 1),
+                            leaf(context, dtype, 2, shape[KEYS], shape[WIDTH] + 1, 2),
+                            leaf(context, dtype, 2, shape[KEYS], 2 * shape[WIDTH], 3), stn_detach(mask)};
+    stn_set_requires_grad(leaves[3], 1);
+    stn_tensor *query = stn_transpose(leaves[0], 2, 3), *key = stn_narrow(leaves[1], 3, 1, shape[WIDTH]);
+    stn_tensor *value = stn_narrow(leaves[2], 3, 0, shape[WIDTH]);
+    return with_gradients(context, stn_scaled_dot_product_attention(query, key, value, leaves[3], NULL), 4, leaves, out);
+}
+
+static void compare(const both_work *work)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
+    static const double tolerances[] = {1e-4, 2e-2, 4e-3};
+    for (int i = 0; i < COUNTS; i++)
+        for (int w = 0; w < 2; w++) {
+            const int k = (3 * i + w) % WIDTHS, d = (i + w) % 3;
+            both_compare(work, STN_DTYPE_F32, (int64_t[]){counts[i][0], counts[i][1], widths[k]}, tolerances[0]);
+            both_compare(work, dtypes[d], (int64_t[]){counts[i][0], counts[i][1], widths[k]}, tolerances[d]);
+        }
+}
+
+static void tiles_are_the_cpus(void)
+{
+    compare(&(both_work){"plain", plain});
+    compare(&(both_work){"causal", causal});
+}
+
+static void masks_are_the_cpus(void)
+{
+    compare(&(both_work){"allowed", allowed});
+    compare(&(both_work){"added", added});
+    compare(&(both_work){"dropped", dropped});
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"tiles_are_the_cpus", tiles_are_the_cpus},
+        {"masks_are_the_cpus", masks_are_the_cpus},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
