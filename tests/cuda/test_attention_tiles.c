@@ -33,14 +33,15 @@ static int with_gradients(stn_context *context, stn_tensor *result, int n, stn_t
     return 1 + n;
 }
 
-static int attend(stn_context *context, stn_dtype dtype, const int64_t *shape, int64_t key_heads, stn_attention_attrs attrs,
-                  stn_tensor *mask, stn_tensor **out)
+static int attend(stn_context *context, stn_dtype dtype, const int64_t *shape, int64_t key_heads,
+                  stn_attention_attrs attrs, stn_tensor *mask, stn_tensor **out)
 {
     stn_tensor *leaves[] = {leaf(context, dtype, 2, shape[QUERIES], shape[WIDTH], 1),
                             leaf(context, dtype, key_heads, shape[KEYS], shape[WIDTH], 2),
                             leaf(context, dtype, key_heads, shape[KEYS], shape[WIDTH], 3)};
     attrs.size = sizeof attrs;
-    return with_gradients(context, stn_scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], mask, &attrs), 3, leaves, out);
+    stn_tensor *result = stn_scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], mask, &attrs);
+    return with_gradients(context, result, 3, leaves, out);
 }
 
 static int plain(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
@@ -51,12 +52,14 @@ static int plain(stn_context *context, stn_dtype dtype, const int64_t *shape, st
 /* Two query heads share one of keys. */
 static int causal(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
-    return attend(context, dtype, shape, 1, (stn_attention_attrs){.is_causal = 1, .enable_gqa = 1, .has_scale = 1, .scale = 0.05}, NULL, out);
+    const stn_attention_attrs attrs = {.is_causal = 1, .enable_gqa = 1, .has_scale = 1, .scale = 0.05};
+    return attend(context, dtype, shape, 1, attrs, NULL, out);
 }
 
 static int dropped(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
-    return attend(context, dtype, shape, 2, (stn_attention_attrs){.dropout_p = 0.3, .has_scale = 1, .scale = 0.05}, NULL, out);
+    const stn_attention_attrs attrs = {.dropout_p = 0.3, .has_scale = 1, .scale = 0.05};
+    return attend(context, dtype, shape, 2, attrs, NULL, out);
 }
 
 /* Keys and values have one head, which is broadcast; rows below -3.5 attend to nothing. */
@@ -79,7 +82,8 @@ static int added(stn_context *context, stn_dtype dtype, const int64_t *shape, st
     stn_set_requires_grad(leaves[3], 1);
     stn_tensor *query = stn_transpose(leaves[0], 2, 3), *key = stn_narrow(leaves[1], 3, 1, shape[WIDTH]);
     stn_tensor *value = stn_narrow(leaves[2], 3, 0, shape[WIDTH]);
-    return with_gradients(context, stn_scaled_dot_product_attention(query, key, value, leaves[3], NULL), 4, leaves, out);
+    stn_tensor *result = stn_scaled_dot_product_attention(query, key, value, leaves[3], NULL);
+    return with_gradients(context, result, 4, leaves, out);
 }
 
 static void compare(const both_work *work)

@@ -1,5 +1,5 @@
-/* Gradients of attention on a CUDA device by tiles. A block has 64 query rows and walks over the keys for the gradient of
- * queries, or 64 keys and walks over the query rows for those of keys and of values: nothing is added to by two blocks.
+/* Gradients of attention on a CUDA device by tiles. A block has 64 query rows and walks over the keys for the gradient
+ * of queries, or 64 keys and walks over the query rows for those of keys and of values: nothing is added to by two blocks.
  * The products of each row of the cotangent with the result's, which all of them want, are computed with the first. */
 #ifndef STNI_OPS_ATTENTION_ATTENTION_BACKWARD_CUH
 #define STNI_OPS_ATTENTION_ATTENTION_BACKWARD_CUH
@@ -11,7 +11,8 @@ namespace {
 /* The product of a row of the cotangent with the result's. */
 template <class S> STNI_DEVICE float row_mean(const arguments &p, const place &at, int64_t i)
 {
-    const S *grad = (const S *)p.grad.data + at.grad + i * p.grad.row, *out = (const S *)p.out.data + at.out + i * p.out.row;
+    const S *grad = (const S *)p.grad.data + at.grad + i * p.grad.row;
+    const S *out = (const S *)p.out.data + at.out + i * p.out.row;
     double sum = 0;
     STNI_KEEP_LOOP
     for (int64_t c = 0; c < p.v; c++)
@@ -29,7 +30,8 @@ STNI_DEVICE float *means_of(const arguments &p, const int64_t (&index)[STN_MAX_N
 }
 
 /* Scores become probabilities. */
-template <bool BY_KEYS> STNI_DEVICE void make_weights(const arguments &p, const place &at, const corner &first, numbers &score)
+template <bool BY_KEYS>
+STNI_DEVICE void make_weights(const arguments &p, const place &at, const corner &first, numbers &score)
 {
     STNI_UNROLL
     for (int r = 0; r < TILE_ROWS; r++)
@@ -43,13 +45,15 @@ template <bool BY_KEYS> STNI_DEVICE void make_weights(const arguments &p, const 
 
 /* Gradients of probabilities become those of scores. */
 template <bool BY_KEYS>
-STNI_DEVICE void make_grad_scores(const arguments &p, const float *means, const corner &first, const numbers &weight, numbers &grad)
+STNI_DEVICE void make_grad_scores(const arguments &p, const float *means, const corner &first, const numbers &weight,
+                                  numbers &grad)
 {
     STNI_UNROLL
     for (int r = 0; r < TILE_ROWS; r++)
         STNI_UNROLL
         for (int c = 0; c < TILE_COLS; c++) {
-            const int64_t i = first.i + (BY_KEYS ? own_col(c) : own_row(r)), j = first.j + (BY_KEYS ? own_row(r) : own_col(c));
+            const int64_t i = first.i + (BY_KEYS ? own_col(c) : own_row(r));
+            const int64_t j = first.j + (BY_KEYS ? own_row(r) : own_col(c));
             grad[r][c] = i < p.l && j < p.s ? weight[r][c] * (grad[r][c] - means[i]) : 0;
         }
 }
@@ -61,7 +65,8 @@ struct tiles_of_block {
 
 /* The probabilities of a tile; `right` keeps the last columns of what the block walks over, and `left` is free. */
 template <class S, bool BY_KEYS>
-STNI_DEVICE void weights_of(const arguments &p, const place &at, const corner &here, const tiles_of_block &t, numbers &weight)
+STNI_DEVICE void weights_of(const arguments &p, const place &at, const corner &here, const tiles_of_block &t,
+                            numbers &weight)
 {
     const section queries = {at.query, here.i, p.l, 0, p.e}, keys = {at.key, here.j, p.s, 0, p.e};
     __syncthreads();
@@ -75,8 +80,8 @@ STNI_DEVICE void weights_of(const arguments &p, const place &at, const corner &h
 
 /* The gradients of a tile's scores. */
 template <class S, bool BY_KEYS>
-STNI_DEVICE void grad_scores_of(const arguments &p, const place &at, const float *means, const corner &here, const tiles_of_block &t,
-                                numbers &grad)
+STNI_DEVICE void grad_scores_of(const arguments &p, const place &at, const float *means, const corner &here,
+                                const tiles_of_block &t, numbers &grad)
 {
     const section rows = {at.grad, here.i, p.l, 0, p.v}, values = {at.value, here.j, p.s, 0, p.v};
     numbers weight;
@@ -97,7 +102,8 @@ STNI_DEVICE void grad_scores_of(const arguments &p, const place &at, const float
 /* Adds the tile of factors in `left` times rows of an operand, whose first columns are in `right` already where
  * `is_loaded`. */
 template <class S, int PARTS>
-STNI_DEVICE void add_rows(four *left, four *right, const stni_attention_operand &o, section of, bool is_loaded, numbers (&sum)[PARTS])
+STNI_DEVICE void add_rows(four *left, four *right, const stni_attention_operand &o, section of, bool is_loaded,
+                          numbers (&sum)[PARTS])
 {
     const int fours = (least_of_side(of.rows - of.row) + 3) / 4;
     STNI_UNROLL

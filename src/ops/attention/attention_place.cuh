@@ -68,8 +68,8 @@ STNI_DEVICE double kept(const arguments &p, const place &at, int64_t i, int64_t 
     return stni_rng_block(p.seed, (uint64_t)*p.stream, number / 4).v[number % 4] < p.threshold ? 0 : p.kept_scale;
 }
 
-/* Elements of the batch by those dims along which a gradient has places of its own, and by those along which it is summed.
- * Query heads that share one key head count as summed. */
+/* Elements of the batch by those dims along which a gradient has places of its own, and by those along which it is
+ * summed. Query heads that share one key head count as summed. */
 struct batches {
     int64_t own, summed, own_size[STN_MAX_NDIM], summed_size[STN_MAX_NDIM];
 };
