@@ -1,9 +1,9 @@
 /* Attention on a CUDA device. Rows of at most 128 elements, in f32 and 16-bit floats, go by tiles
  * (attention_forward.cuh, attention_backward.cuh), all others and the gradient of a mask row by row.
  *
- * There, a block of threads computes the probabilities of THREADS keys (of a query row) or of THREADS query rows (of a key) at a time, keeps them in shared memory, and multiplies them into rows, a
- * thread each column. No scores lie in memory, and no number is added to by two blocks, so that results have the same
- * bits in every run.
+ * There, a block of threads computes the probabilities of THREADS keys (of a query row) or of THREADS query rows (of a
+ * key) at a time, keeps them in shared memory, and multiplies them into rows, a thread each column. No scores lie in
+ * memory, and no number is added to by two blocks, so that results have the same bits in every run.
  *
  * Scores are computed in the type of arithmetic, sums over keys and rows in f64. */
 #include "core/device/cuda/block.cuh"
