@@ -1,0 +1,202 @@
+/* Gradients of attention on a CUDA device: by tiles where those serve (attention_backward.cuh), row by row where they
+ * do not, and for the mask (attention_rows.cuh). */
+#include "core/device/cuda/block.cuh"
+#include "core/device/cuda/dispatch.cuh"
+#include "core/device/cuda/index.cuh"
+#include "core/device/cuda/kernel.cuh"
+#include "ops/attention/attention_backward.cuh"
+#include "ops/attention/attention_rows.cuh"
+
+namespace {
+
+/* Probabilities again, and from the gradients of these the gradients of scores. */
+
+struct entry {
+    double dropped, grad_score; /* the probability times dropout's factor; the gradient of the score */
+};
+
+/* The mean of the probabilities' gradients, weighted by the probabilities: the product of the cotangent's row and the result's. */
+template <class S> STNI_DEVICE double mean_of(const arguments &p, const place &at, int64_t i)
+{
+    return (double)dot(row_of<S>(p.grad, at.grad, i), p.grad.col, row_of<S>(p.out, at.out, i), p.out.col, p.v);
+}
+
+template <class S> STNI_DEVICE entry entry_of(const arguments &p, const place &at, int64_t i, int64_t j, double mean)
+{
+    typedef typename computed<S>::type A;
+    const double lse = (double)((const A *)p.lse.data)[at.lse + i * p.lse.row], weight = exp((double)score<S>(p, at, i, j) - lse);
+    const double factor = kept(p, at, i, j);
+    const A by_weight = dot(row_of<S>(p.grad, at.grad, i), p.grad.col, row_of<S>(p.value, at.value, j), p.value.col, p.v);
+    return {weight * factor, weight * ((double)by_weight * factor - mean)};
+}
+
+/* Gradients of queries: a block each row. */
+template <class S> __global__ void __launch_bounds__(THREADS)
+gather_grad_query(const __grid_constant__ arguments p, const __grid_constant__ batches b)
+{
+    STNI_SHARED(double, grad_score, THREADS);
+    const int64_t i = blockIdx.x % p.l, own = blockIdx.x / p.l;
+    for (int64_t first = 0; first < p.e; first += THREADS) {
+        const int64_t c = first + threadIdx.x;
+        int64_t index[STN_MAX_NDIM], to = 0;
+        double sum = 0;
+        for (int64_t n = 0; n < b.summed; n++) {
+            find_index(p, b, false, own, n, index);
+            const place at = place_of(p, index);
+            const double mean = mean_of<S>(p, at, i);
+            to = at.grad_query + i * p.grad_query.at.row;
+            for (int64_t keys = 0; keys < p.s; keys += THREADS) {
+                const int64_t j = keys + threadIdx.x;
+                grad_score[threadIdx.x] = j < p.s ? entry_of<S>(p, at, i, j, mean).grad_score : 0;
+                __syncthreads();
+                for (int k = 0; k < THREADS && keys + k < p.s && c < p.e; k++)
+                    sum += grad_score[k] * (double)load(row_of<S>(p.key, at.key, keys + k)[c * p.key.col]);
+                __syncthreads();
+            }
+        }
+        if (c < p.e)
+            store(((S *)p.grad_query.at.data)[to + c * p.grad_query.at.col],
+                  (typename computed<S>::type)(p.scale * sum));
+    }
+}
+
+/* Gradients of keys, or of values: a block each row. */
+template <class S, bool OF_VALUES> __global__ void __launch_bounds__(THREADS)
+gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ batches b)
+{
+    STNI_SHARED(double, factor, THREADS);
+    const int64_t j = blockIdx.x % p.s, own = blockIdx.x / p.s, cols = OF_VALUES ? p.v : p.e;
+    const stni_attention_operand &from = OF_VALUES ? p.grad : p.query, &to = OF_VALUES ? p.grad_value.at : p.grad_key.at;
+    for (int64_t first = 0; first < cols; first += THREADS) {
+        const int64_t c = first + threadIdx.x;
+        int64_t index[STN_MAX_NDIM], to_at = -1;
+        double sum = 0;
+        for (int64_t k = 0; k < b.summed; k++) {
+            if (!find_index(p, b, true, own, k, index))
+                continue;
+            const place at = place_of(p, index);
+            const int64_t from_at = OF_VALUES ? at.grad : at.query;
+            to_at = OF_VALUES ? at.grad_value : at.grad_key;
+            for (int64_t rows = 0; rows < p.l; rows += THREADS) {
+                const int64_t i = rows + threadIdx.x;
+                const entry e = i < p.l ? entry_of<S>(p, at, i, j, mean_of<S>(p, at, i)) : entry{0, 0};
+                factor[threadIdx.x] = OF_VALUES ? e.dropped : p.scale * e.grad_score;
+                __syncthreads();
+                for (int r = 0; r < THREADS && rows + r < p.l && c < cols; r++)
+                    sum += factor[r] * (double)load(row_of<S>(from, from_at, rows + r)[c * from.col]);
+                __syncthreads();
+            }
+        }
+        if (to_at >= 0 && c < cols)
+            store(((S *)to.data)[to_at + j * to.row + c * to.col], (typename computed<S>::type)sum);
+    }
+}
+
+/* The gradient of a mask that is added: a thread each element, summed where it was broadcast, along rows and keys too. */
+template <class S> __global__ void __launch_bounds__(THREADS)
+gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t own_rows, int64_t own_keys)
+{
+    const int64_t t = (int64_t)blockIdx.x * THREADS + threadIdx.x, key = t % own_keys, row = t / own_keys % own_rows, own = t / own_keys / own_rows;
+    int64_t index[STN_MAX_NDIM], to = 0;
+    double sum = 0;
+    if (own >= b.own)
+        return;
+    for (int64_t k = 0; k < b.summed; k++) {
+        find_index(p, b, false, own, k, index);
+        const place at = place_of(p, index);
+        to = at.grad_mask;
+        for (int64_t i = row; i < p.l; i += own_rows) {
+            const double mean = mean_of<S>(p, at, i);
+            for (int64_t j = key; j < p.s; j += own_keys)
+                sum += entry_of<S>(p, at, i, j, mean).grad_score;
+        }
+    }
+    S &element = ((S *)p.grad_mask.at.data)[to + row * p.grad_mask.at.row + key * p.grad_mask.at.col];
+    store(element, (typename computed<S>::type)sum);
+}
+
+/* Key heads and batches that this rank's queries do not meet keep zeros. */
+template <class S> void clear(const stni_attention_sum &sum, cudaStream_t stream)
+{
+    if (sum.at.data && sum.n > 0)
+        cudaMemsetAsync(sum.at.data, 0, (size_t)sum.n * sizeof(S), stream);
+}
+
+/* Of the gradients of queries, keys and values. */
+struct batches_of_gradients {
+    batches queries, keys, values;
+};
+
+template <class S> void launch_gradient_rows(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
+{
+    STNI_LAUNCH(gather_grad_query<S>, blocks_for(b.queries.own * p.l, 1), THREADS, stream, p, b.queries);
+    STNI_LAUNCH((gather_grad_rows<S, false>), blocks_for(b.keys.own * p.s, 1), THREADS, stream, p, b.keys);
+    STNI_LAUNCH((gather_grad_rows<S, true>), blocks_for(b.values.own * p.s, 1), THREADS, stream, p, b.values);
+}
+
+template <class S, int PARTS> void launch_query_tiles(const arguments &p, const batches &b, cudaStream_t stream)
+{
+    const int64_t tiles = (p.l + SIDE - 1) / SIDE;
+    STNI_LAUNCH((gather_query_tiles<S, PARTS>), blocks_for(b.own * tiles, 1), TILE_THREADS, stream, p, b, tiles);
+}
+
+template <class S, int PARTS, bool OF_VALUES>
+void launch_key_tiles(const arguments &p, const batches &b, cudaStream_t stream)
+{
+    const int64_t tiles = (p.s + SIDE - 1) / SIDE;
+    const unsigned blocks = blocks_for(b.own * tiles, 1);
+    STNI_LAUNCH((gather_key_tiles<S, PARTS, OF_VALUES>), blocks, TILE_THREADS, stream, p, b, tiles);
+}
+
+/* Queries first: the others read the means that these leave in the workspace. */
+template <class S> void launch_gradient_tiles(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
+{
+    p.e <= SIDE ? launch_query_tiles<S, 1>(p, b.queries, stream) : launch_query_tiles<S, 2>(p, b.queries, stream);
+    p.e <= SIDE ? launch_key_tiles<S, 1, false>(p, b.keys, stream) : launch_key_tiles<S, 2, false>(p, b.keys, stream);
+    p.v <= SIDE ? launch_key_tiles<S, 1, true>(p, b.values, stream) : launch_key_tiles<S, 2, true>(p, b.values, stream);
+}
+
+template <class S> void launch_gradients(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
+{
+    if constexpr (has_tiles<S>)
+        if (takes_tiles<S>(p))
+            return launch_gradient_tiles<S>(p, b, stream);
+    launch_gradient_rows<S>(p, b, stream);
+}
+
+template <class S> void launch_backward_of(const arguments &p, cudaStream_t stream)
+{
+    const int64_t rows = rows_of_batch(p);
+    const batches queries = batches_of(p, p.grad_query.at, false), keys = batches_of(p, p.grad_key.at, true);
+    const batches values = batches_of(p, p.grad_value.at, true);
+    const batches masks = batches_of(p, p.grad_mask.at, false);
+    const int64_t own_rows = p.grad_mask.at.row != 0 ? p.l : 1, own_keys = p.grad_mask.at.col != 0 ? p.s : 1;
+    clear<S>(p.grad_query, stream);
+    clear<S>(p.grad_key, stream);
+    clear<S>(p.grad_value, stream);
+    clear<S>(p.grad_mask, stream);
+    if (rows == 0 || p.s == 0)
+        return;
+    launch_gradients<S>(p, {queries, keys, values}, stream);
+    if (p.grad_mask.at.data)
+        STNI_LAUNCH(gather_grad_mask<S>, blocks_for(masks.own * own_rows * own_keys, THREADS), THREADS, stream, p, masks, own_rows, own_keys);
+}
+
+void launch_backward(const arguments &p, cudaStream_t stream)
+{
+    dispatch_floating(p.dtype, [&](auto element) { launch_backward_of<decltype(element)>(p, stream); });
+}
+
+/* Of gradients: means of the query rows, in f32. */
+size_t workspace_of_backward(stn_queue *, const void *args)
+{
+    return (size_t)rows_of_batch(*static_cast<const arguments *>(args)) * sizeof(float);
+}
+
+}
+
+STNI_CUDA_KERNELS(attention_backward) = {
+    STNI_CUDA_KERNEL_WITH("scaled_dot_product_attention_backward.backward", STNI_ATTENTION_DTYPES, stni_attention_args,
+                          launch_backward, workspace_of_backward),
+    STNI_CUDA_KERNELS_END
+};
