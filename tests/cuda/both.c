@@ -26,7 +26,7 @@ enum { EVERY = 4 };
 
 int both_takes(int i)
 {
-    return !both_on_standin() || i % EVERY == 0;
+    return (!both_on_standin() && !getenv("STN_TEST_FEW")) || i % EVERY == 0;
 }
 
 stn_context *both_open(stn_context_options options)
@@ -67,7 +67,8 @@ static stn_tensor *without_nans(stn_tensor *t)
 {
     enum { STAND_IN = 30000 };
     const stn_dtype dtype = stn_tensor_dtype(t);
-    const int is_floating = dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_F64 || dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16;
+    const int is_narrow = dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16;
+    const int is_floating = is_narrow || dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_F64;
     return is_floating ? stn_masked_fill(t, stn_isnan(t), STAND_IN) : t;
 }
 
