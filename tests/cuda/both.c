@@ -21,7 +21,7 @@ int both_on_standin(void)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { EVERY = 12 };
 #else
-enum { EVERY = 4 };
+enum { EVERY = 8 };
 #endif
 
 int both_takes(int i)

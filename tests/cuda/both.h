@@ -20,7 +20,7 @@ stn_context *both_open(stn_context_options options);
 /* 1 where that is the stand-in's. */
 int both_on_standin(void);
 
-/* Whether to take the i-th of many combinations: all on a GPU; every fourth on the stand-in, whose grids are slow, or
+/* Whether to take the i-th of many combinations: all on a GPU; every eighth on the stand-in, whose grids are slow, or
  * where STN_TEST_FEW is set, as for compute-sanitizer, and every twelfth where the stand-in is sanitized. */
 int both_takes(int i);
 
