@@ -94,6 +94,13 @@ void fiber_switch(fiber &from, fiber &to)
     asan_switch_ended(fake_stack, nullptr, nullptr);
 }
 
+void fiber_leave(fiber &from, fiber &to)
+{
+    asan_switch_begins(nullptr, to.bottom, to.size);
+    tsan_switch_to(to.sanitizer);
+    standin_switch_stack(&from.stack_pointer, to.stack_pointer);
+}
+
 void fiber_begun(fiber &from)
 {
     asan_switch_ended(nullptr, &from.bottom, &from.size);

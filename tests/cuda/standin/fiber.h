@@ -24,6 +24,9 @@ void fiber_of_thread(fiber &out);
 /* Goes on with `to`; returns when somebody switches to `from`. `from` is where the call stands. */
 void fiber_switch(fiber &from, fiber &to);
 
+/* The last switch of a fiber, which is not entered again: what the address sanitizer keeps for its stack goes back. */
+void fiber_leave(fiber &from, fiber &to);
+
 /* The first call on a new fiber: `from` is the thread's own, which entered it. */
 void fiber_begun(fiber &from);
 

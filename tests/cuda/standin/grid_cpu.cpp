@@ -74,6 +74,7 @@ private:
     line barrier_of_block = {nullptr, 0}; /* where at_barrier threads wait */
     simulated *current = nullptr;
     fiber own, *running = nullptr;
+    bool closes = false; /* fibers leave when they are entered */
     uint64_t random = 0;
 };
 
@@ -86,6 +87,11 @@ void fiber_body()
 
 machine::~machine()
 {
+    closes = true;
+    for (fiber *f : idle) {
+        running = f;
+        fiber_switch(own, *f);
+    }
     for (auto &f : fibers)
         fiber_destroy(*f);
     for (shared_array &a : arrays)
@@ -139,6 +145,8 @@ void machine::serve()
         }
         idle.push_back(running);
         fiber_switch(*running, own);
+        if (closes)
+            fiber_leave(*running, own);
     }
 }
 
