@@ -38,6 +38,19 @@ static void upload(stn_context *context, struct area *area)
     CHECK_STATUS(stn_queue_sync(context->queue), STN_OK);
 }
 
+/* Memory of so many elements for the boxes, which begin `offset` elements into it, with random bytes. */
+static void fill_area(stn_context *context, struct area *area, int64_t elements, int64_t offset, int64_t size)
+{
+    area->bytes = (size_t)(elements * size);
+    area->host = malloc(area->bytes);
+    for (size_t i = 0; i < area->bytes; i++)
+        area->host[i] = (unsigned char)draw(256);
+    upload(context, area);
+    area->device_box = area->host_box;
+    area->host_box.data = area->host + offset * size;
+    area->device_box.data = (char *)area->device + offset * size;
+}
+
 /* Dims in random order in memory, with gaps after some of them, at a random offset; or dense. */
 static struct area area_create(stn_context *context, int ndim, const int64_t *shape, int64_t size, int gaps)
 {
@@ -54,14 +67,7 @@ static struct area area_create(stn_context *context, int ndim, const int64_t *sh
         area.host_box.strides[order[i]] = stride;
         stride = stride * (shape[order[i]] > 0 ? shape[order[i]] : 1) + (gaps && draw(3) == 0 ? draw(9) : 0);
     }
-    area.bytes = (size_t)((stride + offset) * size);
-    area.host = malloc(area.bytes);
-    for (size_t i = 0; i < area.bytes; i++)
-        area.host[i] = (unsigned char)draw(256);
-    upload(context, &area);
-    area.device_box = area.host_box;
-    area.host_box.data = area.host + offset * size;
-    area.device_box.data = (char *)area.device + offset * size;
+    fill_area(context, &area, stride + offset, offset, size);
     return area;
 }
 
@@ -142,14 +148,7 @@ static struct area area_of(stn_context *context, int ndim, const int64_t *shape,
         area.host_box.strides[order[i]] = stride;
         stride = stride * shape[order[i]] + space[i];
     }
-    area.bytes = (size_t)((stride + offset) * size);
-    area.host = malloc(area.bytes);
-    for (size_t i = 0; i < area.bytes; i++)
-        area.host[i] = (unsigned char)draw(256);
-    upload(context, &area);
-    area.device_box = area.host_box;
-    area.host_box.data = area.host + offset * size;
-    area.device_box.data = (char *)area.device + offset * size;
+    fill_area(context, &area, stride + offset, offset, size);
     return area;
 }
 
