@@ -63,6 +63,17 @@ static stn_tensor *sums_of_slices(stn_context *context, stn_dtype dtype, int64_t
     return stn_index_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, TABLE), numbers(context, dtype, n, WIDTH), 2);
 }
 
+/* Slices of which a thread has several elements, added and copied. */
+static stn_tensor *long_slices(stn_context *context, stn_dtype dtype, int64_t n)
+{
+    enum { ROWS = 5, LONG = 1100, PICKED = 9 };
+    const int64_t picked = n < PICKED ? n : PICKED;
+    stn_tensor *table = numbers(context, dtype, ROWS, LONG), *values = numbers(context, dtype, picked, LONG);
+    stn_tensor *index = indices(context, 1, &picked, ROWS);
+    return stn_index_copy(stn_index_add(table, 0, index, values, 2), 0, stn_slice(index, 0, 0, 1, 1),
+                          stn_slice(values, 0, 0, 1, 1));
+}
+
 /* Rows of a table, each of `width` elements; the first begins `skipped` elements behind where memory does. */
 static stn_tensor *rows_of(stn_context *context, stn_dtype dtype, int64_t n, int64_t width, int64_t skipped)
 {
@@ -225,7 +236,7 @@ static void compare(const function *functions, size_t n_functions)
 static void accesses_by_index_agree_with_the_cpu(void)
 {
     static const function functions[] = {reads,            sums_of_slices,       sums_across,      copies_of_slices,
-                                         reads_of_rows,
+                                         reads_of_rows,    long_slices,
                                          sums_of_elements, products_of_elements, largest_elements, sums_by_two_indices,
                                          repeated};
     compare(functions, sizeof functions / sizeof functions[0]);
