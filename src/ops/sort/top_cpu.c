@@ -1,32 +1,52 @@
 /* The first k of each line, and of candidates from several ranks, on the CPU. */
+#include "core/device/device.h"
+#include "ops/sort/sort_least.h"
 #include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 
-static uint64_t least(const uint64_t *keys, int64_t n)
-{
-    uint64_t key = keys[0];
-    for (int64_t i = 1; i < n; i++)
-        key = keys[i] < key ? keys[i] : key;
-    return key;
-}
-
-/* Most blocks of a long line hold nothing that comes before the kept elements, which the smallest key of a block tells. Elements are visited in the
- * order of their indices, so that among equal ones those that are kept already stay. */
-static void collect(const struct stni_sort_top_args *a, int64_t base, struct order_heap *heap)
+/* Most blocks of a long line hold nothing that comes before the kept elements, which the smallest key of a block
+ * tells. Elements are visited in the order of their indices, so that among equal ones those that are kept already
+ * stay. */
+static void collect(const struct stni_sort_top_args *a, stni_sort_least_fn *least, int64_t base,
+                    struct order_heap *heap)
 {
     struct order_walk walk = {&a->lines, base, 0};
     struct order_block b;
     uint64_t keys[ORDER_BLOCK];
     const size_t size = stn_dtype_size(a->order.dtype);
     while (order_walk_next(&walk, &b)) {
-        stni_sort_keys(&a->order, (const char *)a->in + b.at * (int64_t)size, b.step, b.n, keys);
-        if (heap->n == heap->k && least(keys, b.n) >= heap->entries[0].key)
+        const char *x = (const char *)a->in + b.at * (int64_t)size;
+        if (heap->n == heap->k && least(&a->order, x, b.step, b.n) >= heap->entries[0].key)
             continue;
+        stni_sort_keys(&a->order, x, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++)
             if (heap->n < heap->k || keys[i] < heap->entries[0].key)
                 stni_sort_heap_put(heap, (struct stni_sort_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step});
     }
+}
+
+/* The very first one: the smallest key of each block tells the block in which it lies, and that one alone is
+ * searched. */
+static void collect_first(const struct stni_sort_top_args *a, stni_sort_least_fn *least, int64_t base,
+                          struct order_heap *heap)
+{
+    const int64_t size = (int64_t)stn_dtype_size(a->order.dtype);
+    struct order_walk walk = {&a->lines, base, 0};
+    struct order_block b, found = {.n = 0};
+    uint64_t keys[ORDER_BLOCK], first = UINT64_MAX;
+    while (order_walk_next(&walk, &b)) {
+        const uint64_t key = least(&a->order, (const char *)a->in + b.at * size, b.step, b.n);
+        if (key < first || found.n == 0)
+            first = key, found = b;
+    }
+    if (found.n == 0)
+        return;
+    int64_t i = 0;
+    for (stni_sort_keys(&a->order, (const char *)a->in + found.at * size, found.step, found.n, keys); keys[i] != first;)
+        i++;
+    const struct stni_sort_entry entry = {first, found.index + i * found.index_step, found.at + i * found.step};
+    stni_sort_heap_put(heap, entry);
 }
 
 static void write_pairs(const struct stni_sort_top_args *a, const struct order_heap *heap, struct stni_sort_pair *out)
@@ -49,11 +69,11 @@ stn_status stni_sort_top_cpu(stn_queue *queue, const void *args)
     const struct stni_sort_top_args *a = args;
     const struct stni_sort_lines *lines = &a->lines;
     const size_t size = stn_dtype_size(a->order.dtype);
-    (void)queue;
+    stni_sort_least_fn *const least = STNI_ISA_PICK(stni_sort_least, queue->isa);
     for (int64_t i = 0; i < a->n_lines; i++) {
         const int64_t l = a->first_line + i;
         struct order_heap heap = {a->work, 0, a->k};
-        collect(a, order_line_at(lines, ORDER_IN, l), &heap);
+        (a->k == 1 ? collect_first : collect)(a, least, order_line_at(lines, ORDER_IN, l), &heap);
         stni_sort_heap_sort(&heap);
         if (a->pairs) {
             write_pairs(a, &heap, a->pairs + i * a->k);

@@ -150,11 +150,13 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16,
                                        STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8,   STN_DTYPE_BOOL, STN_DTYPE_I8, STN_DTYPE_I16};
-    static const struct { int ndim; int64_t shape[3]; } shapes[] = {{1, {7}}, {1, {41}}, {2, {2, 9}}, {2, {30, 2}}, {3, {3, 4, 5}}, {3, {1, 11, 1}}};
+    static const struct { int ndim; int64_t shape[3]; } shapes[] = {
+        {1, {7}}, {1, {41}}, {2, {2, 9}}, {2, {30, 2}}, {3, {3, 4, 5}}, {3, {1, 11, 1}}, {2, {2, 600}}, /* several blocks of the kernels */
+    };
     uint64_t seed = 5;
     const stn_mesh *mesh = arg ? test_mesh(context, 2, 3) : test_mesh(context, stn_context_size(context), 0);
-    for (int round = 0; round < 60; round++) {
-        const int s = round % 6, dim = (int)draw_below(&seed, shapes[s].ndim);
+    for (int round = 0; round < 70; round++) {
+        const int s = round % 7, dim = (int)draw_below(&seed, shapes[s].ndim);
         struct elements e;
         stn_scope_begin(context);
         elements_draw(&e, dtypes[(round + round / 10) % 10], shapes[s].ndim, shapes[s].shape, &seed);
