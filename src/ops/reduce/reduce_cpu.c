@@ -1,4 +1,5 @@
-/* The CPU's kernel of reductions. Everything is one scheme: a row of lanes, evenly spaced in the input, joins as many accumulators.
+/* The CPU's kernel of reductions. Everything is one scheme: a row of lanes, evenly spaced in the input, joins as many
+ * accumulators.
  *
  * A row has `groups` x `width` lanes. The `width` lanes of a group belong to as many outputs; the groups are elements
  * along one reduced dim, and are combined pairwise, half with half, when all rows have been read, which also keeps long
@@ -8,9 +9,9 @@
  * A long line of elements that belong to one output is read in another way: each slice of it joins a few accumulators
  * that stay in registers, one set of accumulators after the other.
  *
- * Where there are several groups, an accumulator combines LONG_LANE of n elements, or n / MAX_GROUPED if that is more.
- * So many roundings, and ten more for combining the groups, bound the error of a sum, which is f64 for every floating
- * dtype; of a line of bf16 four elements at a time are added in f32 before. */
+ * Where there are several groups, an accumulator combines LONG_LANE of n elements, or n / MAX_GROUPED if that is
+ * more. So many roundings, and ten more for combining the groups, bound the error of a sum, which is f64 for every
+ * floating dtype; of a line of bf16 four elements at a time are added in f32 before. */
 #include "ops/reduce/reduce_bands.h"
 
 #include "core/device/device.h"
@@ -29,7 +30,8 @@ enum {
     SHORT_STREAM = 4096, /* and of fewer the streams take turns, so that memory is read in order, as its prefetchers want it, */
     TURN = 32,           /* bytes of a turn, at least */
     LONG_ROW = 256,      /* lanes: shorter ones are left to the processor's prefetchers */
-    SHORT_LINE = 8       /* runs: a line below that is read in rows */
+    SHORT_LINE = 8,      /* runs: a line below that is read in rows */
+    MAX_LINES = 512      /* accumulators of lines that are read together */
 };
 
 struct reduction {
@@ -47,7 +49,9 @@ struct reduction {
     int64_t run;                /* of a line: accumulators in registers; 0: there are no lines */
     int64_t set;                /* those of the next slice */
     int bands;                  /* rows come from memory, and are worth asking for */
+    char *at;                   /* the accumulators that are joined now */
     alignas(64) char acc[MAX_LANES * sizeof(double _Complex)];
+    alignas(64) char side_by_side[MAX_LINES * sizeof(double)]; /* those of several lines, one line after the other */
 };
 
 enum { OWN, WIDE };
@@ -96,7 +100,7 @@ static void choose_lanes(struct reduction *r)
         }
 }
 
-/* Whether each output is that of long lines, or of a few together. */
+/* Whether outputs are those of long lines. */
 static void choose_run(struct reduction *r)
 {
     const struct stni_reduce_args *a = r->args;
@@ -119,6 +123,20 @@ static void choose_groups(struct reduction *r)
     groups = groups > few ? groups : few > 0 ? few : 1;
     groups = groups < most ? groups : most;
     r->groups = r->run > 0 ? groups / r->run * r->run : groups;
+}
+
+/* Lines of one output each take the place of lanes, now that it is known how a line is read: what comes before and
+ * after it is done for several. */
+static void choose_lines(struct reduction *r)
+{
+    const struct stni_reduce_args *a = r->args;
+    const int kept = a->n_kept - 1;
+    if (r->run == 0 || kept < 0)
+        return;
+    r->lane_dim = kept;
+    r->lanes = a->kept[kept];
+    r->lane_in = a->kept_in[kept];
+    r->lane_out = a->kept_out[kept];
 }
 
 static void choose_bands(struct reduction *r)
@@ -152,28 +170,35 @@ static void clear(struct reduction *r, int64_t lanes)
 {
     const struct stni_reduce_args *a = r->args;
     const int64_t above = (int64_t)1 << (8 * r->in_size - 1) % 64;
-    int64_t *acc = (int64_t *)r->acc;
-    r->kernels->clear[r->acc_dtype](a->op, r->acc, lanes);
+    int64_t *acc = (int64_t *)r->at;
+    r->kernels->clear[r->acc_dtype](a->op, r->at, lanes);
     if (is_narrow(a->in_dtype) && (a->op == STNI_REDUCTION_amax || a->op == STNI_REDUCTION_amin))
         for (int64_t i = 0; i < lanes; i++)
             acc[i] = a->op == STNI_REDUCTION_amax ? -above : above - 1;
 }
 
-/* Sums and products of rows are the first row, which the others join: so the sign of a zero stays. Those of lines, whose accumulators are few, begin
- * with what changes nothing, of floating sums -0, so that what is read divides as the line does. */
-static int begin(struct reduction *r, const char *in, int64_t lanes)
+/* Sums and products of rows are the first row, which the others join: so the sign of a zero stays. Of others nothing
+ * has begun. */
+static int begin_rows(struct reduction *r, const char *in, int64_t lanes)
 {
     const struct stni_tile tile = {1, lanes, lanes, 1, 0, r->lane_in, 0, 0};
     const enum stni_reduction op = r->args->op;
-    double *acc = (double *)r->acc;
-    if (r->run == 0 && (op == STNI_REDUCTION_sum || op == STNI_REDUCTION_prod)) {
-        r->convert->pair[r->acc_dtype][r->args->in_dtype](r->acc, in, &tile);
+    if (op == STNI_REDUCTION_sum || op == STNI_REDUCTION_prod) {
+        r->convert->pair[r->acc_dtype][r->args->in_dtype](r->at, in, &tile);
         return 1;
     }
     clear(r, lanes);
-    for (int64_t i = 0; i < lanes && op == STNI_REDUCTION_sum && r->acc_dtype == STN_DTYPE_F64; i++)
-        acc[i] = -0.0;
     return 0;
+}
+
+/* Those of lines, whose accumulators are few, begin with what changes nothing, of floating sums -0, so that what is
+ * read divides as the line does. */
+static void begin_lines(struct reduction *r, int64_t lanes)
+{
+    double *acc = (double *)r->at;
+    clear(r, lanes);
+    for (int64_t i = 0; i < lanes && r->args->op == STNI_REDUCTION_sum && r->acc_dtype == STN_DTYPE_F64; i++)
+        acc[i] = -0.0;
 }
 
 /* Rows of `lanes` elements, `stride` apart from each other, join what is accumulated. */
@@ -183,11 +208,12 @@ static void join_rows(struct reduction *r, const char *in, int64_t rows, int64_t
     const struct stni_reduce_args *a = r->args;
     alignas(64) int64_t wide[SOME];
     if (r->bands && lanes >= LONG_ROW) {
-        stni_reduce_bands(&(struct stni_reduce_rows){r->kernels, a->op, a->in_dtype, r->in_size, r->acc_size, r->acc, in, rows, stride, lanes});
+        stni_reduce_bands(&(struct stni_reduce_rows){r->kernels, a->op, a->in_dtype, r->in_size, r->acc_size, r->at, in, rows,
+                                                     stride, lanes});
         return;
     }
     if (!is_narrow(a->in_dtype)) {
-        r->kernels->accumulate[a->in_dtype](a->op, r->acc, in, rows, stride, lanes, r->lane_in);
+        r->kernels->accumulate[a->in_dtype](a->op, r->at, in, rows, stride, lanes, r->run > 0 ? 1 : r->lane_in);
         return;
     }
     for (int64_t row = 0; row < rows; row++)
@@ -195,11 +221,12 @@ static void join_rows(struct reduction *r, const char *in, int64_t rows, int64_t
             const int64_t n = lanes - l < SOME ? lanes - l : SOME;
             r->convert->pair[STN_DTYPE_I64][a->in_dtype](wide, in + (row * stride + l * r->lane_in) * r->in_size,
                                                          &(struct stni_tile){1, n, 0, 1, 0, r->lane_in, 0, 0});
-            r->kernels->accumulate[STN_DTYPE_I64](a->op, r->acc + l * r->acc_size, wide, 1, 0, n, 1);
+            r->kernels->accumulate[STN_DTYPE_I64](a->op, r->at + l * r->acc_size, wide, 1, 0, n, 1);
         }
 }
 
-/* Rows join what is accumulated, but for the first `begun`; the last may have fewer groups. `extent` elements of the row dim. */
+/* Rows join what is accumulated, but for the first `begun`; the last may have fewer groups. `extent` elements of the
+ * row dim. */
 static void read_rows(struct reduction *r, const char *in, int64_t width, int64_t groups, int64_t extent, int begun)
 {
     const struct stni_reduce_args *a = r->args;
@@ -217,15 +244,14 @@ static void read_streams(struct reduction *r, const char *in, int64_t groups, in
     const struct stni_reduce_args *a = r->args;
     const int64_t slice = LONG_LANE * r->run / STREAMS, turns = stream < SHORT_STREAM && r->run * r->in_size >= TURN ? STREAMS : 1;
     for (int64_t i = 0; i < stream; i += slice, r->set = (r->set + r->run) % groups)
-        r->kernels->along[a->in_dtype](a->op, r->acc + r->set * r->acc_size, in + turns * i * r->in_size, turns > 1 ? r->run : stream,
-                                       turns * r->run, stream - i < slice ? stream - i : slice);
+        r->kernels->along[a->in_dtype](a->op, r->at + r->set * r->acc_size, in + turns * i * r->in_size,
+                                       turns > 1 ? r->run : stream, turns * r->run, stream - i < slice ? stream - i : slice);
 }
 
 /* The same of a line. */
-static void read_line(struct reduction *r, const char *in, int64_t groups, int64_t extent, int begun)
+static void read_line(struct reduction *r, const char *in, int64_t groups, int64_t extent)
 {
-    int64_t left = extent - begun * groups, stream;
-    in += begun * groups * r->in_size;
+    int64_t left = extent, stream;
     for (; left >= STREAMS * r->run; in += STREAMS * stream * r->in_size, left -= STREAMS * stream) {
         stream = (left / STREAMS < LONG_STREAM ? left / STREAMS : LONG_STREAM) / r->run * r->run;
         read_streams(r, in, groups, stream);
@@ -239,16 +265,50 @@ static void reduce_lanes(struct reduction *r, const char *in, int64_t width)
     const struct stni_reduce_args *a = r->args;
     const int64_t extent = r->row_dim < 0 ? 1 : a->reduced[r->row_dim], groups = r->groups;
     int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
-    int begun = begin(r, in, groups * width);
-    r->set = 0;
+    r->at = r->acc;
+    int begun = begin_rows(r, in, groups * width);
     do {
-        if (r->run > 0)
-            read_line(r, in + offset * r->in_size, groups, extent, begun);
-        else
-            read_rows(r, in + offset * r->in_size, width, groups, extent, begun);
+        read_rows(r, in + offset * r->in_size, width, groups, extent, begun);
         begun = 0;
     } while (next_index(a->n_reduced, a->reduced, a->reduced_in, r->row_dim, index, &offset));
     r->kernels->fold[r->acc_dtype](a->op, r->acc, groups, width);
+}
+
+/* The accumulators of `lines` lines, one line after the other, as those of as many lanes. */
+static void interleave(struct reduction *r, int64_t lines)
+{
+#define INTERLEAVE(type)                                      \
+    for (int64_t g = 0; g < r->groups; g++)                   \
+        for (int64_t l = 0; l < lines; l++)                   \
+            ((type *)r->acc)[g * lines + l] = ((const type *)r->side_by_side)[l * r->groups + g];
+    if (r->acc_size == 8)
+        INTERLEAVE(uint64_t)
+    else if (r->acc_size == 4)
+        INTERLEAVE(uint32_t)
+    else
+        INTERLEAVE(uint8_t)
+#undef INTERLEAVE
+}
+
+/* The same of `lines` outputs whose elements are lines. */
+static void reduce_lines(struct reduction *r, const char *in, int64_t lines)
+{
+    const struct stni_reduce_args *a = r->args;
+    const int64_t extent = a->reduced[r->row_dim], groups = r->groups;
+    char *const first = lines > 1 ? r->side_by_side : r->acc;
+    r->at = first;
+    begin_lines(r, lines * groups);
+    for (int64_t l = 0; l < lines; l++) {
+        int64_t index[STN_MAX_NDIM] = {0}, offset = 0;
+        r->at = first + l * groups * r->acc_size;
+        r->set = 0;
+        do
+            read_line(r, in + (l * r->lane_in + offset) * r->in_size, groups, extent);
+        while (next_index(a->n_reduced, a->reduced, a->reduced_in, r->row_dim, index, &offset));
+    }
+    if (lines > 1)
+        interleave(r, lines);
+    r->kernels->fold[r->acc_dtype](a->op, r->acc, groups, lines);
 }
 
 /* The last step before results are rounded. */
@@ -281,10 +341,14 @@ static void store(struct reduction *r, char *out, int64_t width)
 
 static void reduce_outputs(struct reduction *r, const char *in, char *out)
 {
-    for (int64_t lane = 0; lane < r->lanes; lane += MAX_LANES) {
-        int64_t width = r->lanes - lane < MAX_LANES ? r->lanes - lane : MAX_LANES;
+    const int64_t most = r->run == 0 ? MAX_LANES : 2 * r->groups <= MAX_LINES ? MAX_LINES / r->groups : 1;
+    for (int64_t lane = 0; lane < r->lanes; lane += most) {
+        int64_t width = r->lanes - lane < most ? r->lanes - lane : most;
+        r->at = r->acc;
         if (r->args->empty)
             clear(r, width);
+        else if (r->run > 0)
+            reduce_lines(r, in + lane * r->lane_in * r->in_size, width);
         else
             reduce_lanes(r, in + lane * r->lane_in * r->in_size, width);
         finish(r, width);
@@ -317,6 +381,7 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *raw)
     choose_lanes(&r);
     choose_run(&r);
     choose_groups(&r);
+    choose_lines(&r);
     choose_bands(&r);
     reduce_all(&r);
     return STN_OK;

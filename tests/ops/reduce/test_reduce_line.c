@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LONGEST = 150001 };
 
@@ -91,6 +92,44 @@ static void every_reduction_of_every_dtype_matches_a_plain_loop(void)
     free(x);
 }
 
+/* `n` lines of `length` elements, with a gap between them, into every second element of `out`. */
+static void reduce_lines(enum stni_reduction op, stn_dtype dtype, const void *x, int64_t n, int64_t length, int64_t gap,
+                         double *out)
+{
+    struct stni_reduce_args args = {.op = op, .in_dtype = dtype, .out_dtype = dtype, .in = x, .out = out,
+                                    .n_kept = 1, .kept = {n}, .kept_in = {length + gap}, .kept_out = {2},
+                                    .n_reduced = 1, .reduced = {length}, .reduced_in = {1}};
+    run_kernel(&args);
+}
+
+/* Lines are taken several at a time, which must not be seen. */
+static void many_lines_give_the_bits_of_each_alone(void)
+{
+    enum { LINES = 70, LENGTH = 3000, GAP = 3 };
+    static const int64_t lengths[] = {128, 300, 2048, 2100, LENGTH};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8};
+    double *x = malloc(LINES * (LENGTH + GAP) * sizeof *x), out[2 * LINES], alone[2];
+    uint64_t seed = 3;
+    for (int d = 0; d < 5; d++) {
+        for (int64_t i = 0; i < LINES * (LENGTH + GAP); i++)
+            element_set(dtypes[d], x, i, creal(element_draw(dtypes[d], &seed)) / (dtypes[d] <= STN_DTYPE_F64 ? 3 : 1));
+        for (int k = 0; k < 5; k++)
+            for (int op = STNI_REDUCTION_sum; op <= STNI_REDUCTION_amin; op++) {
+                const int64_t size = (int64_t)stn_dtype_size(dtypes[d]);
+                if (op == STNI_REDUCTION_nonzero || (dtypes[d] == STN_DTYPE_U8 && op < STNI_REDUCTION_amax))
+                    continue;
+                reduce_lines((enum stni_reduction)op, dtypes[d], x, LINES, lengths[k], GAP, out);
+                for (int l = 0; l < LINES; l++) {
+                    const char *line = (const char *)x + l * (lengths[k] + GAP) * size;
+                    reduce_lines((enum stni_reduction)op, dtypes[d], line, 1, lengths[k], GAP, alone);
+                    if (!CHECK_I64(memcmp((const char *)out + 2 * l * size, alone, (size_t)size), 0))
+                        return;
+                }
+            }
+    }
+    free(x);
+}
+
 static void a_single_element_anywhere_decides(void)
 {
     enum { N = 1100 };
@@ -151,6 +190,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_reduction_of_every_dtype_matches_a_plain_loop", every_reduction_of_every_dtype_matches_a_plain_loop},
+        {"many_lines_give_the_bits_of_each_alone", many_lines_give_the_bits_of_each_alone},
         {"a_single_element_anywhere_decides", a_single_element_anywhere_decides},
         {"a_nan_in_any_slice_wins", a_nan_in_any_slice_wins},
         {"a_long_sum_keeps_what_cancels_and_the_sign_of_zero", a_long_sum_keeps_what_cancels_and_the_sign_of_zero},
