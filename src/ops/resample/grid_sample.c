@@ -1,5 +1,5 @@
-/* grid_sample: an input read at the points of a grid, between its elements. And its backward, which gives both gradients at once and is not
- * differentiated again. sample.h tells how their tensors lie. */
+/* grid_sample: an input read at the points of a grid, between its elements. And its backward, which gives both
+ * gradients at once and is not differentiated again. sample.h tells how their tensors lie. */
 #include "core/context/context.h"
 #include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
@@ -117,7 +117,9 @@ static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_sample_ar
 static const stn_kernel kernels[] = {
     STNI_ISA_ROWS("forward", STNI_SAMPLE_DTYPES, struct stni_sample_args, stni_sample, NULL)};
 static const stn_kernel_slot backward_slots[] = {{"forward", sizeof(struct stni_sample_args)}};
-static const stn_kernel backward_kernels[] = {STNI_CPU_ROW("forward", STNI_SAMPLE_GRAD_DTYPES, struct stni_sample_args, stni_sample_grad_cpu, NULL)};
+static const stn_kernel backward_kernels[] = {
+    STNI_ISA_ROWS("forward", STNI_SAMPLE_GRAD_DTYPES, struct stni_sample_args, stni_sample_grad, NULL),
+};
 
 static const stn_op_impl grid_sample_impl = {
     .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),

@@ -98,7 +98,7 @@ static void NAME(put_gradients)(const struct stni_sample_args *a, int64_t batch,
     }
 }
 
-static void NAME(batch)(const struct stni_sample_args *a, int64_t batch)
+static void NAME(batch_points)(const struct stni_sample_args *a, int64_t batch)
 {
     struct NAME(block) b = {.n_reads = stni_sample_n_reads(a)};
     const int64_t points = a->n_points[0] * a->n_points[1] * a->n_points[2];

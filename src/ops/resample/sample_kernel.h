@@ -9,8 +9,8 @@
 
 enum { STNI_SAMPLE_DIMS = 3 };
 
-/* A tensor: strides of batch, of channels (of a grid: of coordinates) and of three more dims, the first of one element where there are but
- * two. In elements. */
+/* A tensor: strides of batch, of channels (of a grid: of coordinates) and of three more dims, the first of one
+ * element where there are but two. In elements. */
 struct stni_sample_field {
     void *data;
     int64_t batch, channel, dim[STNI_SAMPLE_DIMS];
@@ -33,7 +33,7 @@ enum { STNI_SAMPLE_GRAD_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 };
 
 /* The CPU's. */
 STNI_ISA_KERNEL(stni_sample);
-stn_status stni_sample_grad_cpu(stn_queue *queue, const void *args);
+STNI_ISA_KERNEL(stni_sample_grad);
 
 /* Points that are sampled at a time, and elements that one of them reads: 4 x 4, or 2 x 2 x 2. */
 enum { STNI_SAMPLE_BLOCK = 64, STNI_SAMPLE_READS = 16 };
@@ -51,7 +51,8 @@ STNI_INLINE int64_t stni_sample_offset(const struct stni_sample_field *f, const 
     return at[0] * f->dim[0] + at[1] * f->dim[1] + at[2] * f->dim[2];
 }
 
-/* The taps of a point's dims, in the tensors' order; coordinates stand the other way round: x, y, z. Returns how many a dim has. */
+/* The taps of a point's dims, in the tensors' order; coordinates stand the other way round: x, y, z. Returns how
+ * many a dim has. */
 STNI_INLINE int stni_sample_taps_of(const struct stni_sample_args *a, const double *coordinate, struct stni_sample_taps taps[STNI_SAMPLE_DIMS])
 {
     int n = stni_sample_n_taps((enum stni_sample_mode)a->rule.mode);

@@ -4,7 +4,8 @@
 #include "core/box/as_f32.h"
 #endif
 
-/* What n points read: reads[k] of point i is the element at offset[k][i] of a channel, -1 for none, times weight[k][i]. */
+/* What n points read: reads[k] of point i is the element at offset[k][i] of a channel, -1 for none, times
+ * weight[k][i]. */
 struct NAME(block) {
     int n, n_reads, all_here; /* all_here: no offset is -1 */
     int64_t to[STNI_SAMPLE_BLOCK]; /* where the points' results go */
@@ -84,7 +85,7 @@ static void NAME(sample_wide)(const struct NAME(block) *block, const T *from, T 
         }
 }
 
-static void NAME(batch)(const struct stni_sample_args *a, int64_t b)
+static void NAME(batch_points)(const struct stni_sample_args *a, int64_t b)
 {
     struct NAME(block) block = {.n_reads = stni_sample_n_reads(a)};
     const int64_t points = a->n_points[0] * a->n_points[1] * a->n_points[2];

@@ -31,8 +31,10 @@ static void draw_sampling(uint64_t *state, int i, struct sampling *s)
         s->input.shape[2 + d] = 1 + below(state, 7);
         s->grid.shape[1 + d] = 1 + below(state, 4);
     }
-    if (i % 12 == 0) /* more points than the kernels take at a time */
-        s->grid.shape[1] = 65 + below(state, 3);
+    if (i % 12 == 0) { /* more points than the kernels take at a time, in longer rows */
+        s->grid.shape[1] = 9;
+        s->grid.shape[2] = 65 + below(state, 3);
+    }
     s->grid.shape[dims + 1] = dims;
 }
 
@@ -140,6 +142,31 @@ static void samples_are_those_of_a_plain_loop(void)
 }
 
 /* Both gradients. */
+/* One row of four pixels, 1 to 4. */
+static stn_status far_body(stn_context *context, void *arg)
+{
+    static const double far[] = {NAN, INFINITY, -INFINITY, 1e30, -1e30, 0.5}, pixels[] = {1, 2, 3, 4};
+    static const double zeros[] = {0, 0, 0, 0, 0, 3.5}, border[] = {0, 4, 1, 4, 1, 3.5};
+    double at[12];
+    (void)arg;
+    for (int i = 0; i < 6; i++) {
+        at[2 * i] = far[i];
+        at[2 * i + 1] = 0;
+    }
+    stn_scope_begin(context);
+    const struct random_shape of_input = {4, {1, 1, 1, 4}}, of_grid = {4, {1, 1, 6, 2}};
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &of_input, pixels);
+    stn_tensor *places = against_one_local(context, STN_DTYPE_F64, &of_grid, at);
+    against_one_compare(stn_grid_sample(x, places, STN_SAMPLE_BILINEAR, STN_SAMPLE_ZEROS, 0), zeros, 0);
+    against_one_compare(stn_grid_sample(x, places, STN_SAMPLE_BILINEAR, STN_SAMPLE_BORDER, 0), border, 0);
+    return stn_scope_end(context);
+}
+
+static void what_is_no_position_reads_zero_and_what_is_far_the_border(void)
+{
+    test_ranks(1, far_body, NULL);
+}
+
 static void gradients(stn_context *context, const struct sampling *s, stn_tensor *input, stn_tensor *grid, stn_tensor **grads)
 {
     stn_tensor *in[] = {input, grid}, *out;
@@ -303,6 +330,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"samples_are_those_of_a_plain_loop", samples_are_those_of_a_plain_loop},
+        {"what_is_no_position_reads_zero_and_what_is_far_the_border",
+         what_is_no_position_reads_zero_and_what_is_far_the_border},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"samples_in_every_layout_are_those_of_one_process", samples_in_every_layout_are_those_of_one_process},
         {"a_cut_of_pixels_becomes_one_of_channels_or_a_pending_sum", a_cut_of_pixels_becomes_one_of_channels_or_a_pending_sum},
