@@ -130,6 +130,46 @@ static void large_results_give_the_bits_of_small_ones(void)
     free(whole);
 }
 
+static float plain(enum stni_pointwise_op op, float x, float y, float a)
+{
+    return op == STNI_POINTWISE_add ? x + a * y
+           : op == STNI_POINTWISE_sub ? x - a * y
+           : op == STNI_POINTWISE_mul ? x * y
+                                      : x / y;
+}
+
+/* Of x and every step-th element of y. */
+static struct stni_pointwise_args two_of(enum stni_pointwise_op op, const uint16_t *x, const uint16_t *y, int64_t step,
+                                         uint16_t *out, int64_t n)
+{
+    return (struct stni_pointwise_args){.op = op, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2, .shape = {n},
+                                        .out = {out, STN_DTYPE_BF16, {1}}, .a = {.f = 0.75, .i = 0},
+                                        .in = {{(void *)x, STN_DTYPE_BF16, {1}}, {(void *)y, STN_DTYPE_BF16, {step}}}};
+}
+
+/* Every element beside another one of all magnitudes; the same where an operand has a step, or is one element. */
+static void arithmetic_is_that_of_f32_rounded_once(void)
+{
+    static const enum stni_pointwise_op ops[] = {STNI_POINTWISE_add, STNI_POINTWISE_sub, STNI_POINTWISE_mul,
+                                                 STNI_POINTWISE_div};
+    static uint16_t other[2 * ALL];
+    for (int i = 0; i < 2 * ALL; i++)
+        other[i] = (uint16_t)(i * 40503 + i / 7);
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (int k = 0; k < 4; k++)
+            for (int64_t step = 0; step < 3; step++) {
+                const struct stni_pointwise_args args = two_of(ops[k], every, other, step, result, ALL);
+                int64_t wrong = 0;
+                run(&args, (enum stni_isa)isa);
+                for (int i = 0; i < ALL; i++) {
+                    const float x = stni_bf16_to_f32(every[i]), y = stni_bf16_to_f32(other[step * i]);
+                    const float want = plain(ops[k], x, y, 0.75f);
+                    wrong += isnan(want) ? !isnan(stni_bf16_to_f32(result[i])) : result[i] != stni_f32_to_bf16(want);
+                }
+                CHECK_I64(wrong, 0);
+            }
+}
+
 static void sets_with_fused_multiply_adds_agree(void)
 {
     struct stni_pointwise_args args = gelu_of(every, wanted, ALL);
@@ -151,6 +191,7 @@ int main(int argc, char **argv)
         {"gelu_is_nearly_the_rounded_exact_result", gelu_is_nearly_the_rounded_exact_result},
         {"strided_operands_give_the_bits_of_dense_ones", strided_operands_give_the_bits_of_dense_ones},
         {"large_results_give_the_bits_of_small_ones", large_results_give_the_bits_of_small_ones},
+        {"arithmetic_is_that_of_f32_rounded_once", arithmetic_is_that_of_f32_rounded_once},
         {"sets_with_fused_multiply_adds_agree", sets_with_fused_multiply_adds_agree},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -2,17 +2,9 @@
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_BF16_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_BF16_H
 
-#include "core/base/dtype.h"
 #include "ops/elementwise/kernels/activation_bf16_functions.h"
+#include "ops/elementwise/kernels/bf16.h"
 #include "ops/elementwise/kernels/each_block.h"
-
-/* To nearest even. The lower half of a NaN that was bf16, or that arithmetic made of no NaN, is 0, so that it stays one. */
-STNI_INLINE uint16_t round_to_bf16(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
 
 #define T uint16_t
 #define R float
@@ -21,7 +13,7 @@ STNI_INLINE uint16_t round_to_bf16(float v)
 
 ROW_FUNCTION(gelu, v, in0, round_to_bf16(gelu_for_bf16(stni_bf16_to_f32(x))))
 
-/* The ops that stni_pointwise_is_narrow knows. */
+/* Those of stni_pointwise_is_narrow. */
 static void BLOCK(const struct stni_pointwise_block *block)
 {
     switch ((int)block->op) {

@@ -1,4 +1,5 @@
-/* The CPU's kernel of pointwise ops: one dense run of the compute type goes to the op's block at once, everything else by tiles. */
+/* The CPU's kernel of pointwise ops: one dense run of the compute type goes to the op's block at once, everything
+ * else by tiles. */
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 #include "ops/elementwise/kernels/pointwise_tiles.h"
 
@@ -72,18 +73,18 @@ static stn_status run_form(stn_queue *queue, const struct stni_pointwise_args *a
     return STN_OK;
 }
 
-static stn_status run_narrow(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n)
+static stn_status run_bf16(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n)
 {
-    struct stni_pointwise_args narrow = *args;
-    narrow.compute = STN_DTYPE_BF16;
-    return run_form(queue, &narrow, n, stni_pointwise_block_of(args->op, STN_DTYPE_BF16, queue->isa));
+    struct stni_pointwise_args own = *args;
+    own.compute = STN_DTYPE_BF16;
+    return run_form(queue, &own, n, stni_pointwise_block_of(args->op, STN_DTYPE_BF16, queue->isa));
 }
 
 /* What is long, or was not looked at yet. */
 static __attribute__((noinline)) stn_status run_any(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n,
                                                     stni_pointwise_block_fn block)
 {
-    return stni_pointwise_is_narrow(args) ? run_narrow(queue, args, n) : run_form(queue, args, n, block);
+    return stni_pointwise_has_bf16_block(args) ? run_bf16(queue, args, n) : run_form(queue, args, n, block);
 }
 
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *raw)

@@ -56,17 +56,28 @@ static inline int stni_pointwise_is_one_run(const struct stni_pointwise_args *ar
     return one_run;
 }
 
-/* Whether the CPU has a block that reads and writes bf16 itself, for operands and results of that dtype whatever their strides: then every layout
- * gives the same bits. */
+/* Whether the op's function is another one in bf16, for operands and results of that dtype whatever their strides:
+ * then every layout gives the same bits. */
 static inline int stni_pointwise_is_narrow(const struct stni_pointwise_args *args)
 {
     return args->op == STNI_POINTWISE_gelu && args->in[0].dtype == STN_DTYPE_BF16 && args->out.dtype == STN_DTYPE_BF16;
 }
 
+/* Whether the CPU has a block that reads and writes bf16 itself: those functions, and arithmetic of tensors, which
+ * gives the same bits either way. */
+static inline int stni_pointwise_has_bf16_block(const struct stni_pointwise_args *args)
+{
+    const int op = args->op, x = args->in[0].dtype, y = args->in[1].dtype, out = args->out.dtype;
+    const int of_two = op == STNI_POINTWISE_add || op == STNI_POINTWISE_sub || op == STNI_POINTWISE_mul || op == STNI_POINTWISE_div;
+    const int tensors = of_two && args->in[0].data && args->in[1].data;
+    return stni_pointwise_is_narrow(args) ||
+           (tensors && x == STN_DTYPE_BF16 && y == STN_DTYPE_BF16 && out == STN_DTYPE_BF16);
+}
+
 stn_status stni_pointwise_cpu(stn_queue *queue, const void *args);
 
-/* Dense runs of n elements: operands of one compute type, and `out` of stni_pointwise_result, which may be one of `in` where that is the same.
- * For the CPU's kernel; compiled once per instruction set. */
+/* Dense runs of n elements: operands of one compute type, and `out` of stni_pointwise_result, which may be one of
+ * `in` where that is the same. For the CPU's kernel; compiled once per instruction set. */
 struct stni_pointwise_block {
     enum stni_pointwise_op op;
     int64_t n;
@@ -80,7 +91,8 @@ struct stni_pointwise_block {
 
 typedef void (*stni_pointwise_block_fn)(const struct stni_pointwise_block *block);
 
-/* The blocks of one list, by compute type; NULL where its rows admit no operand of the type. Of bf16: the rows of stni_pointwise_is_narrow. */
+/* The blocks of one list, by compute type; NULL where its rows admit no operand of the type. Of bf16: the rows of
+ * stni_pointwise_has_bf16_block. */
 struct stni_pointwise_kernels {
     stni_pointwise_block_fn block[STN_DTYPE_COUNT];
 };

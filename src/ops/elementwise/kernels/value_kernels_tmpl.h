@@ -1,4 +1,5 @@
-/* The blocks of one list of rows for every compute type. Included with ROWS, the list, and KERNELS, the name of the table. */
+/* The blocks of one list of rows for every compute type. Included with ROWS, the list, KERNELS, the name of the
+ * table, and, where a list has one, BLOCK_BF16, that of bf16. */
 #ifndef ROWS /* read alone */
 #include "ops/elementwise/kernels/arithmetic.h"
 #define ROWS STNI_ARITHMETIC_LIST
@@ -61,4 +62,7 @@ const struct stni_pointwise_kernels STNI_ISA_NAME(KERNELS) = {{
     [STN_DTYPE_BOOL] = block_bool,
     [STN_DTYPE_C64] = block_c64,
     [STN_DTYPE_C128] = block_c128,
+#ifdef BLOCK_BF16
+    [STN_DTYPE_BF16] = BLOCK_BF16,
+#endif
 }};
