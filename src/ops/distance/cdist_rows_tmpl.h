@@ -1,7 +1,8 @@
-/* One dtype's distances (core/box/each_float.h). Sizes: R and J rows of the two sides in a tile, K elements of a row at a time; x[i][k] and, where
- * vectors run over j, its transpose. A metric is what n elements of TOGETHER rows of one side add to their
- * sums with J rows of the other (`add`), what the sums become (`finish`), and for the gradient a factor of each pair
- * (`weight`) and the derivative of its distance with respect to the elements of a row (`derivative`). */
+/* One dtype's distances (core/box/each_float.h). Sizes: R and J rows of the two sides in a tile, K elements of a row
+ * at a time; x[i][k] and, where vectors run over j, its transpose. A metric is what n elements of TOGETHER rows of
+ * one side add to their sums with J rows of the other (`add`), what the sums become (`finish`), and for the gradient
+ * a factor of each pair (`weight`) and the derivative of its distance with respect to the elements of a row
+ * (`derivative`). */
 #ifndef NAME /* read alone */
 #include "ops/distance/cdist_walk.h"
 #include "core/box/as_f32.h"
@@ -167,38 +168,55 @@ static void NAME(load_transposed)(const struct stni_cdist_operand *x, int64_t at
             out[k * J + r] = LOAD(from[r * x->row + k * x->col]);
 }
 
-/* Distances of R rows of one side and J of the other. */
-static void NAME(tile)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t j)
+/* Rows of the two sides as a tile works on them: y is the transpose. What a side has not stays zero. */
+struct NAME(tile) {
+    _Alignas(VECTOR_BYTES) ACC x[R * K], y[K * J], sum[R][J];
+};
+
+static void NAME(store)(T *restrict out, int64_t step, const ACC *restrict sum, int n)
+{
+    if (step == 1)
+        for (int c = 0; c < n; c++)
+            out[c] = STORE(sum[c]);
+    else
+        for (int c = 0; c < n; c++)
+            out[c * step] = STORE(sum[c]);
+}
+
+/* Distances of R rows of one side and J of the other, whose elements are there already where `has_y`. */
+static void NAME(tile)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t j, struct NAME(tile) *t,
+                       int has_y)
 {
     const struct NAME(metric) *metric = &NAME(metrics)[stni_cdist_metric(p->p)];
-    _Alignas(VECTOR_BYTES) ACC x[R * K], y[K * J], sum[R][J];
-    int rows = least(R, p->rows1 - i), cols = least(J, p->rows2 - j);
-    memset(sum, 0, sizeof sum);
-    memset(x, 0, sizeof x);
-    memset(y, 0, sizeof y);
+    const int rows = least(R, p->rows1 - i), cols = least(J, p->rows2 - j);
+    memset(t->sum, 0, sizeof t->sum);
     for (int64_t k = 0; k < p->m; k += K) {
-        int n = least(K, p->m - k);
-        NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, x);
-        NAME(load_transposed)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, cols, n, y);
+        const int n = least(K, p->m - k);
+        NAME(load)(&p->x1, at->x1 + i * p->x1.row + k * p->x1.col, rows, n, t->x);
+        if (!has_y)
+            NAME(load_transposed)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, cols, n, t->y);
         for (int r = 0; r < rows; r += TOGETHER)
-            metric->add(sum[r], x + r * K, y, (ACC)p->p, n);
+            metric->add(t->sum[r], t->x + r * K, t->y, (ACC)p->p, n);
     }
     T *out = (T *)p->distance.data + at->distance + i * p->distance.row + j * p->distance.col;
     for (int r = 0; r < rows; r++) {
-        metric->finish(sum[r], (ACC)p->p);
-        for (int c = 0; c < cols; c++)
-            out[r * p->distance.row + c * p->distance.col] = STORE(sum[r][c]);
+        metric->finish(t->sum[r], (ACC)p->p);
+        NAME(store)(out + r * p->distance.row, p->distance.col, t->sum[r], cols);
     }
 }
 
+/* The other side's rows are transposed once for all rows of the first where they are short enough to stay. */
 static void NAME(forward)(const struct stni_cdist_args *p, const struct at *at)
 {
-    for (int64_t i = 0; i < p->rows1; i += R)
-        for (int64_t j = 0; j < p->rows2; j += J)
-            NAME(tile)(p, at, i, j);
+    struct NAME(tile) t;
+    memset(&t, 0, sizeof t);
+    for (int64_t j = 0; j < p->rows2; j += J)
+        for (int64_t i = 0; i < p->rows1; i += R)
+            NAME(tile)(p, at, i, j, &t, i > 0 && p->m <= K);
 }
 
-/* Adds what the rows of the other side contribute to R rows x K elements of x1's gradient, for one element of the batch. */
+/* Adds what the rows of the other side contribute to R rows x K elements of x1's gradient, for one element of the
+ * batch. */
 static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, int64_t i, int64_t k, ACC *sum)
 {
     const struct NAME(metric) *metric = &NAME(metrics)[stni_cdist_metric(p->p)];
