@@ -19,7 +19,7 @@ static inline int64_t stni_gather_none(const void *out, const void *from, const 
 #ifdef __AVX512F__
 #include <immintrin.h>
 
-enum { STNI_GATHER_LANES = 8 };
+enum { STNI_GATHERS = 1, STNI_GATHER_LANES = 8 };
 
 /* Offsets of the lanes from i on, and which of them are here. */
 struct stni_gather {
@@ -74,6 +74,7 @@ static inline int64_t stni_gather_8(uint64_t *out, const uint64_t *from, const s
     return i;
 }
 #else
+enum { STNI_GATHERS = 0 };
 #define stni_gather_4 stni_gather_none
 #define stni_gather_8 stni_gather_none
 #endif

@@ -54,13 +54,38 @@ static inline __attribute__((always_inline)) int NAME(read_by)(const struct read
     return !bad;
 }
 
+/* A dense line whose indices are all here, of elements that lie `stride` apart. */
+static inline __attribute__((always_inline)) void NAME(read_known)(const struct reader *r,
+                                                                   const struct stni_access_line *l, stn_dtype dtype,
+                                                                   int64_t stride, int64_t step)
+{
+    const T *from = (const T *)r->table + l->table - l->access->first * stride;
+    T *out = (T *)r->values + l->value;
+    for (int64_t i = 0; i < l->n; i++)
+        out[i] = from[stni_access_index(l->access->index, dtype, l->index + i) * stride + i * step];
+}
+
+/* A dense line; compiled for each dtype of the index. */
+static inline __attribute__((always_inline)) int NAME(read_dense)(const struct reader *r,
+                                                                  const struct stni_access_line *l, stn_dtype dtype)
+{
+    const int64_t stride = l->access->key_strides[0], step = l->table_step;
+    if ((STNI_GATHERS && (sizeof(T) == 4 || sizeof(T) == 8)) || !stni_access_all_here(l, dtype))
+        return NAME(read_by)(r, l, dtype, 1, 1);
+    if (stride == 1 && step == 0)
+        NAME(read_known)(r, l, dtype, 1, 0);
+    else
+        NAME(read_known)(r, l, dtype, stride, step);
+    return 1;
+}
+
 static int NAME(read_direct)(void *arg, const struct stni_access_line *l)
 {
     const int dense = l->index_step == 1 && l->value_step == 1, is_i64 = l->access->index_dtype == STN_DTYPE_I64;
     if (dense && is_i64)
-        return NAME(read_by)(arg, l, STN_DTYPE_I64, 1, 1);
+        return NAME(read_dense)(arg, l, STN_DTYPE_I64);
     if (dense)
-        return NAME(read_by)(arg, l, STN_DTYPE_I32, 1, 1);
+        return NAME(read_dense)(arg, l, STN_DTYPE_I32);
     return NAME(read_by)(arg, l, l->access->index_dtype, l->index_step, l->value_step);
 }
 
