@@ -39,6 +39,13 @@ static int can_transpose(const struct stni_lines *lines)
     return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED && lines->shape[lines->ndim - 1] >= LANES;
 }
 
+/* Whether the elements of a line are neighbours in all tensors of a gradient, and more than the lanes of a vector. */
+static int are_neighbours(const struct stni_lines *lines)
+{
+    const int64_t *step = lines->step;
+    return goes_along(lines) && step[SOFTMAX_X] == 1 && step[SOFTMAX_Y] == 1 && step[SOFTMAX_OUT] == 1;
+}
+
 /* Whether more lines than LANES lie side by side, each an element from the next. */
 static int has_columns(const struct stni_lines *lines)
 {
@@ -165,7 +172,16 @@ stn_status STNI_ISA_NAME(stni_softmax_backward)(stn_queue *queue, const void *ra
     const struct stni_softmax_args *args = raw;
     (void)queue;
     static const strip_fn of[] = {backward_f32, backward_f64, backward_bf16, backward_f16};
-    run_lines(args, of[args->dtype], 1, 0);
+    static const strip_fn of_short[] = {backward_short_f32, backward_short_f64, backward_short_bf16,
+                                        backward_short_f16};
+    const int64_t together = are_neighbours(&args->lines) ? lines_together(&args->lines) : 0;
+    const int streamed = together && is_streamed(args);
+    if (together)
+        run_lines(args, of_short[args->dtype], together, streamed);
+    else
+        run_lines(args, of[args->dtype], 1, 0);
+    if (streamed)
+        stni_stream_fence();
     return STN_OK;
 }
 

@@ -99,3 +99,50 @@ static void NAME(forward_short)(const struct stni_softmax_args *a, const struct 
             NAME(write_line)(to + l * next[last], line + l * padded, n, step, 0, 1 / total[l]);
     NAME(send)(s, out, to, n);
 }
+
+/* What the elements of a line have in common: the sum of the cotangent x, times the result y where that is no
+ * logarithm. */
+static inline ACC NAME(dot_line)(const T *x, const T *y, int64_t n, int logarithm)
+{
+    ACC dot = 0;
+    if (logarithm) {
+#pragma omp simd reduction(+ : dot)
+        for (int64_t i = 0; i < n; i++)
+            dot += LOAD(x[i]);
+    } else {
+#pragma omp simd reduction(+ : dot)
+        for (int64_t i = 0; i < n; i++)
+            dot += LOAD(x[i]) * LOAD(y[i]);
+    }
+    return dot;
+}
+
+static inline void NAME(apply_line)(T *out, const T *x, const T *y, int64_t n, int logarithm, ACC dot)
+{
+    if (logarithm) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            out[i] = STORE(LOAD(x[i]) - MATH(exp)(LOAD(y[i])) * dot);
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            out[i] = STORE(LOAD(y[i]) * (LOAD(x[i]) - dot));
+    }
+}
+
+/* Gradients of lines whose elements are neighbours in all tensors. */
+static void NAME(backward_short)(const struct stni_softmax_args *a, const struct strip *s)
+{
+    _Alignas(STNI_LINE) char buffer[STNI_STREAMING_PAGE + sizeof(T) * SHORT];
+    const int64_t n = a->lines.n, last = a->lines.ndim - 1, x_next = a->lines.strides[SOFTMAX_X][last];
+    const int64_t y_next = a->lines.strides[SOFTMAX_Y][last], next = a->lines.strides[SOFTMAX_OUT][last];
+    const T *x = (const T *)a->x + s->at[SOFTMAX_X], *y = (const T *)a->y + s->at[SOFTMAX_Y];
+    T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_block_place(buffer, out) : out;
+    NAME(prefetch)(s, x, n);
+    NAME(prefetch)(s, y, n);
+    for (int64_t l = 0; l < s->lines; l++) {
+        const ACC dot = NAME(dot_line)(x + l * x_next, y + l * y_next, n, a->logarithm);
+        NAME(apply_line)(to + l * next, x + l * x_next, y + l * y_next, n, a->logarithm, dot);
+    }
+    NAME(send)(s, out, to, n);
+}

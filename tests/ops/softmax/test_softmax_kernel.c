@@ -298,12 +298,13 @@ static void lines_without_a_finite_element_are_nan_and_others_are_not(void)
     }
 }
 
+/* Of a gradient, x is the cotangent and the result. */
 static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64_t lines, int64_t n, const void *x, void *out)
 {
     uint8_t order[] = {0, 1};
     int64_t shape[] = {lines, n}, step[] = {n, 1};
-    const int64_t *strides[] = {step, NULL, step};
-    struct stni_softmax_args args = {.dtype = dtype, .logarithm = logarithm, .x = x, .out = out};
+    const int64_t *strides[] = {step, step, step};
+    struct stni_softmax_args args = {.dtype = dtype, .logarithm = logarithm, .x = x, .y = x, .out = out};
     stni_lines_make(&args.lines, 1, 2, shape, order, strides);
     return args;
 }
@@ -372,7 +373,7 @@ static void logarithms_of_equal_elements_do_not_depend_on_them(void)
 }
 
 /* A large result at once, and in two parts that are not large, from the middle of a cache line. */
-static void check_large(const struct kernels *kernels, stn_dtype dtype, int logarithm, int64_t n)
+static void check_large_by(stn_kernel_fn kernel, stn_dtype dtype, int logarithm, int64_t n)
 {
     enum { TOGETHER = 16 };
     const size_t size = stn_dtype_size(dtype), line = (size_t)n * size, pad = 3 * size;
@@ -386,13 +387,19 @@ static void check_large(const struct kernels *kernels, stn_dtype dtype, int loga
     const struct stni_softmax_args first = dense_args(dtype, logarithm, half, n, x, parts + pad);
     const struct stni_softmax_args second =
         dense_args(dtype, logarithm, lines - half, n, x + (size_t)half * line, parts + pad + (size_t)half * line);
-    kernels->forward(NULL, &all);
-    kernels->forward(NULL, &first);
-    kernels->forward(NULL, &second);
+    kernel(NULL, &all);
+    kernel(NULL, &first);
+    kernel(NULL, &second);
     CHECK(memcmp(whole, parts, (size_t)lines * line + 2 * pad) == 0);
     free(x);
     free(whole);
     free(parts);
+}
+
+static void check_large(const struct kernels *kernels, stn_dtype dtype, int logarithm, int64_t n)
+{
+    check_large_by(kernels->forward, dtype, logarithm, n);
+    check_large_by(kernels->backward, dtype, logarithm, n);
 }
 
 static void results_past_the_caches_are_those_that_stay(void)
