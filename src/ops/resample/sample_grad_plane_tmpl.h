@@ -88,7 +88,7 @@ static void NAME(put_points)(const struct stni_sample_args *a, T *to, const stru
     }
 }
 
-static void NAME(take_points)(const struct stni_sample_args *a, int64_t batch, struct NAME(points) *p)
+static STNI_NO_DEDUCTION void NAME(take_points)(const struct stni_sample_args *a, int64_t batch, struct NAME(points) *p)
 {
     const T *grad = (const T *)a->output.data + batch * a->output.batch;
     const T *from = (const T *)a->input.data + batch * a->input.batch;

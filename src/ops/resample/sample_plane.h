@@ -4,6 +4,7 @@
 #ifndef STNI_OPS_RESAMPLE_SAMPLE_PLANE_H
 #define STNI_OPS_RESAMPLE_SAMPLE_PLANE_H
 
+#include "core/base/inline.h"
 #include "ops/resample/sample_kernel.h"
 
 enum {

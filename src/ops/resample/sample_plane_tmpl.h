@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) void NAME(sample_plane)(const struc
 }
 
 /* Samples all channels at the points that were placed. */
-static void NAME(sample_planes)(const struct stni_sample_args *a, const T *from, T *to, const struct NAME(plane) *p)
+static STNI_NO_DEDUCTION void NAME(sample_planes)(const struct stni_sample_args *a, const T *from, T *to, const struct NAME(plane) *p)
 {
     const int64_t down = a->input.dim[1], across = a->input.dim[2];
     for (int64_t c = 0; c < a->n_channels; c++)
