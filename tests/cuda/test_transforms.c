@@ -111,36 +111,57 @@ static int transform_and_gradient(stn_context *context, stn_dtype dtype, const i
     return stn_grad_of(x, &out[1]) == STN_OK ? 2 : 0;
 }
 
-static void compare_all(int64_t first_refused, int64_t question, int serves)
+/* Refusals are those that are set. */
+static void compare(const struct transform *transform, const int64_t *shape)
+{
+    const both_work work = {transform->name, transform_and_gradient};
+    current = transform;
+    for (int is_f64 = 0; is_f64 < 2; is_f64++) {
+        both_compare(&work, is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32, shape, is_f64 ? 1e-12 : 1e-4);
+        if (refusals.run == 0 && !CHECK_I64(runs, refusals.question ? 0 : transform->runs))
+            fprintf(stderr, "%s: runs of the library\n", transform->name);
+    }
+}
+
+static void compare_all(int64_t first_refused, int64_t question)
 {
     static const int64_t shapes[][3] = {{3, 4, 10}, {3, 5, 37}};
+    refusals = (struct stni_refusals){.question = question, .run = first_refused};
     for (int t = 0; t < TRANSFORMS; t++)
         for (int s = 0; s < 2; s++)
-            for (int is_f64 = 0; is_f64 < 2; is_f64++) {
-                const both_work work = {transforms[t].name, transform_and_gradient};
-                refusals = (struct stni_refusals){.question = question, .run = first_refused};
-                current = &transforms[t];
-                both_compare(&work, is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32, shapes[s], is_f64 ? 1e-12 : 1e-4);
-                if (first_refused == 0 && !CHECK_I64(runs, serves ? transforms[t].runs : 0))
-                    fprintf(stderr, "%s: runs of the library\n", transforms[t].name);
-            }
+            compare(&transforms[t], shapes[s]);
+}
+
+/* Along the middle dim of more planes than are transformed where they are: lines go to buffers and back by tiles, of
+ * which those at the ends are not full. */
+static void lines_side_by_side_go_through_tiles(void)
+{
+    static const struct transform tiled[] = {
+        {"middle dims", middle_dim, 2},
+        {"planes there and back", there_and_back, 12},
+    };
+    static const int64_t shapes[][3] = {{6, 35, 37}, {5, 3, 33}, {7, 32, 32}};
+    refusals = (struct stni_refusals){0};
+    for (int t = 0; t < 2; t++)
+        for (int s = 0; s < 3; s++)
+            compare(&tiled[t], shapes[s]);
 }
 
 static void values_and_gradients_are_the_cpus(void)
 {
-    compare_all(0, 0, 1);
+    compare_all(0, 0);
 }
 
 static void every_question_may_be_refused(void)
 {
-    compare_all(0, -1, 0);
+    compare_all(0, -1);
 }
 
 static void every_run_may_be_refused(void)
 {
-    compare_all(-1, 0, 0);
+    compare_all(-1, 0);
     for (int64_t n = 1; n <= 8; n++)
-        compare_all(n, 0, 0);
+        compare_all(n, 0);
 }
 
 /* A plan that is there is recorded; none is made meanwhile, and our kernels are. Both run each time. */
@@ -184,6 +205,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"values_and_gradients_are_the_cpus", values_and_gradients_are_the_cpus},
+        {"lines_side_by_side_go_through_tiles", lines_side_by_side_go_through_tiles},
         {"every_question_may_be_refused", every_question_may_be_refused},
         {"every_run_may_be_refused", every_run_may_be_refused},
         {"transforms_are_recorded", transforms_are_recorded},

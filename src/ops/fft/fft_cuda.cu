@@ -13,7 +13,15 @@
 namespace
 {
 
-enum { THREADS = 256, MOST_CALLS = 64, MOST_BYTES = 256 << 20 /* of buffers */ };
+enum {
+    THREADS = 256,
+    MOST_CALLS = 64,
+    FEW_CALLS = 4,         /* more of them cost more than going through buffers, where that is by tiles on both sides */
+    MOST_BYTES = 256 << 20 /* of buffers */
+};
+
+/* Tiles of lines: a thread moves SIDE / ROWS elements of them. */
+enum { SIDE = 32, ROWS = THREADS / SIDE, PITCH = SIDE + 1 };
 
 /* What cuFFT is asked for: `calls` times the same number of lines, of which the last call may have fewer. */
 struct request {
@@ -60,6 +68,19 @@ bool is_same_memory(const stni_fft_args &a)
     return a.in == a.out;
 }
 
+/* Whether lines lie side by side: enough of them to fill half of a tile. */
+bool are_side_by_side(const stni_fft_args &a, const int64_t *strides, int64_t step)
+{
+    return strides[a.ndim - 1] == 1 && step > 1 && a.shape[a.ndim - 1] >= SIDE / 2;
+}
+
+/* How many calls for lines where they are are worth it. */
+int64_t most_calls(const stni_fft_args &a)
+{
+    const bool tiles = are_side_by_side(a, a.strides_in, a.step_in) && are_side_by_side(a, a.strides_out, a.step_out);
+    return tiles ? FEW_CALLS : MOST_CALLS;
+}
+
 /* Whether cuFFT can take the lines where they are. */
 bool ask_directly(const stni_fft_args &a, request &r)
 {
@@ -78,7 +99,7 @@ bool ask_directly(const stni_fft_args &a, request &r)
     r.lines.out = {a.step_out, last < 0 ? a.n_out * a.step_out : o.stride[1][last]};
     const bool alike =
         r.lines.in.step == r.lines.out.step && r.lines.in.line == r.lines.out.line && r.call_in == r.call_out;
-    return r.calls <= MOST_CALLS && is_above_zero(r.lines.in) && is_above_zero(r.lines.out) && is_aligned(a, r) &&
+    return r.calls <= most_calls(a) && is_above_zero(r.lines.in) && is_above_zero(r.lines.out) && is_aligned(a, r) &&
            (alike || !is_same_memory(a));
 }
 
@@ -139,13 +160,8 @@ __global__ void __launch_bounds__(THREADS)
     gather_lines(const __grid_constant__ stni_fft_args a, int64_t first, int64_t count, int64_t length, void *buffer)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / length;
-    if (line >= count)
-        return;
-    const number x = read_number<R>(a, line_begin(a, a.strides_in, first + line), i % length);
-    if (a.kind == STNI_TRANSFORM_HALVE)
-        static_cast<R *>(buffer)[i] = (R)x.re;
-    else
-        static_cast<stni_complex<R> *>(buffer)[i] = stni_complex<R>((R)x.re, (R)x.im);
+    if (line < count)
+        put_number<R>(a, buffer, i, read_number<R>(a, line_begin(a, a.strides_in, first + line), i % length));
 }
 
 /* A thread each element of the result; of lines in place without a buffer. */
@@ -156,22 +172,84 @@ __global__ void __launch_bounds__(THREADS)
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / a.n_out, k = i % a.n_out;
     if (line >= count)
         return;
-    const int64_t begin = line_begin(a, a.strides_out, first + line), at = buffer ? i : begin + k * a.step_out;
-    const void *from = buffer ? buffer : a.out;
-    number x = number(0.0);
-    if (a.kind == STNI_TRANSFORM_RESTORE) {
-        x = number((double)static_cast<const R *>(from)[at]);
-    } else {
-        const stni_complex<R> z = static_cast<const stni_complex<R> *>(from)[at];
-        x = number((double)z.re, (double)z.im);
-    }
+    const int64_t begin = line_begin(a, a.strides_out, first + line);
+    const number x = buffer ? take_number<R>(a, buffer, i) : take_number<R>(a, a.out, begin + k * a.step_out);
     write_number<R>(a, begin, k, x);
+}
+
+/* Lines that lie side by side in memory, each an element from the next, are dense in the buffer: a tile of both goes
+ * through shared memory, so that neighbouring threads touch neighbours on either side. */
+struct tile_of_lines {
+    int64_t line, element; /* the first ones */
+    int across, down;      /* of the thread */
+};
+
+STNI_DEVICE tile_of_lines tile_of(int64_t length)
+{
+    const int64_t tiles = (length + SIDE - 1) / SIDE, tile = blockIdx.x;
+    return {tile / tiles * SIDE, tile % tiles * SIDE, (int)threadIdx.x % SIDE, (int)threadIdx.x / SIDE};
+}
+
+template <class R>
+__global__ void __launch_bounds__(THREADS)
+    gather_tiles(const __grid_constant__ stni_fft_args a, int64_t first, int64_t count, int64_t length, void *buffer)
+{
+    STNI_SHARED(number, tile, SIDE * PITCH);
+    const tile_of_lines t = tile_of(length);
+    if (t.line + t.across < count) {
+        const int64_t begin = line_begin(a, a.strides_in, first + t.line + t.across);
+        for (int e = t.down; e < SIDE && t.element + e < length; e += ROWS)
+            tile[e * PITCH + t.across] = read_number<R>(a, begin, t.element + e);
+    }
+    __syncthreads();
+    for (int l = t.down; l < SIDE && t.line + l < count; l += ROWS)
+        if (t.element + t.across < length)
+            put_number<R>(a, buffer, (t.line + l) * length + t.element + t.across, tile[t.across * PITCH + l]);
+}
+
+template <class R>
+__global__ void __launch_bounds__(THREADS)
+    store_tiles(const __grid_constant__ stni_fft_args a, int64_t first, int64_t count, const void *buffer)
+{
+    STNI_SHARED(number, tile, SIDE * PITCH);
+    const tile_of_lines t = tile_of(a.n_out);
+    for (int l = t.down; l < SIDE && t.line + l < count; l += ROWS)
+        if (t.element + t.across < a.n_out)
+            tile[t.across * PITCH + l] = take_number<R>(a, buffer, (t.line + l) * a.n_out + t.element + t.across);
+    __syncthreads();
+    if (t.line + t.across >= count)
+        return;
+    const int64_t begin = line_begin(a, a.strides_out, first + t.line + t.across);
+    for (int e = t.down; e < SIDE && t.element + e < a.n_out; e += ROWS)
+        write_number<R>(a, begin, t.element + e, tile[e * PITCH + t.across]);
+}
+
+int64_t tiles_of(int64_t count, int64_t length)
+{
+    return ((count + SIDE - 1) / SIDE) * ((length + SIDE - 1) / SIDE);
+}
+
+template <class R>
+void launch_gather(const stni_fft_args &a, int64_t first, const stni_cufft_lines &lines, void *buffer,
+                   cudaStream_t stream)
+{
+    const int64_t count = lines.count, length = lines.in.line;
+    if (are_side_by_side(a, a.strides_in, a.step_in))
+        STNI_LAUNCH(gather_tiles<R>, blocks_for(tiles_of(count, length), 1), THREADS, stream, a, first, count, length,
+                    buffer);
+    else
+        STNI_LAUNCH(gather_lines<R>, blocks_for(count * length, THREADS), THREADS, stream, a, first, count, length,
+                    buffer);
 }
 
 template <class R>
 void launch_store(const stni_fft_args &a, int64_t first, int64_t count, const void *buffer, cudaStream_t stream)
 {
-    if (count > 0)
+    if (count == 0)
+        return;
+    if (buffer && are_side_by_side(a, a.strides_out, a.step_out))
+        STNI_LAUNCH(store_tiles<R>, blocks_for(tiles_of(count, a.n_out), 1), THREADS, stream, a, first, count, buffer);
+    else
         STNI_LAUNCH(store_lines<R>, blocks_for(count * a.n_out, THREADS), THREADS, stream, a, first, count, buffer);
 }
 
@@ -201,8 +279,7 @@ int64_t run_by_buffers(stn_queue *queue, const stni_fft_args &a, const request &
     int64_t first = 0;
     for (int64_t call = 0; call < r.calls; call++) {
         const stni_cufft_lines lines = lines_of_call(r, call);
-        STNI_LAUNCH(gather_lines<R>, blocks_for(lines.count * lines.in.line, THREADS), THREADS, stream, a, first,
-                    lines.count, lines.in.line, from);
+        launch_gather<R>(a, first, lines, from, stream);
         if (stni_cufft_run(queue, &lines, sign_of(a) > 0, from, to, scratch) != STN_OK)
             break;
         launch_store<R>(a, first, lines.count, to, stream);
