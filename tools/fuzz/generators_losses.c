@@ -1,0 +1,50 @@
+/* Losses. */
+#include "generators.h"
+
+int draw_loss(struct draft *d, const struct generator *g)
+{
+    static const char *const reductions[] = {"none", "sum", "mean"};
+    const int t = draw_first(d, g, 0, 5);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    const struct term *term = term_of(d, t);
+    put_text(d, "reduction", reductions[draw_below(d, 3)]);
+    return put_input(d, draw_leaf(d, FILL_REAL, term->ndim, term->shape, fmax(g->lo, -2), fmin(g->hi, 2)));
+}
+
+/* Losses with a kink, or a pole, at the target: it lies well above the input. */
+int draw_loss_apart(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, 5);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    const struct term *term = term_of(d, t);
+    return put_input(d, draw_leaf(d, FILL_REAL, term->ndim, term->shape, d->facts[t].hi + 1.5, d->facts[t].hi + 3));
+}
+
+/* The target is a probability, and no gradient reaches it. */
+int draw_loss_of_probability(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, 5);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int target = draw_leaf(d, FILL_REAL, term->ndim, term->shape, 0.05, 0.95);
+    if (target >= 0)
+        d->p->terms[target].requires_grad = 0;
+    return put_input(d, target);
+}
+
+/* Classes stand in dim 1. */
+int draw_classes(struct draft *d, const struct generator *g)
+{
+    const struct want want = {2, 4, g->lo == g->hi ? -HUGE_VAL : g->lo, g->lo == g->hi ? HUGE_VAL : g->hi, 0, 0, 0, 1, 0, 0};
+    const int t = draw_term(d, &want);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    int64_t shape[STN_MAX_NDIM] = {term->shape[0]};
+    for (int i = 2; i < term->ndim; i++)
+        shape[i - 1] = term->shape[i];
+    return put_input(d, draw_leaf(d, FILL_INDEX, term->ndim - 1, shape, 0, (double)term->shape[1]));
+}
