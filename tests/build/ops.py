@@ -11,16 +11,6 @@ import sys
 WITHOUT_GENERATOR = {
     "works on each rank's own tensors, and a program's are shared": """dist_all_gather dist_all_reduce dist_all_to_all dist_broadcast
         dist_exchange dist_gather dist_halo dist_reduce dist_reduce_scatter dist_scatter""",
-    "jumps, where the next place of its input decides": """bucketize ceil count_nonzero eq floor floor_divide fmod ge histc isfinite isnan
-        logical_and logical_not logical_or logical_xor lt ne remainder round searchsorted trunc""",
-    "makes complex numbers of a form that no row asks for, or takes them apart at a pole": "angle complex polar view_as_complex",
-    "is another form of an op that has a row": """adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool3d all fft2 fftn
-        ifft2 ifftn ihfft irfft2 irfftn max_pool3d min pixel_unshuffle rfft2 rfftn unflatten""",
-    "is a score, compared with one process in tests/ops/scores": """anomaly_correlation crps_ensemble energy_score power_spectrum rmse
-        weighted_mean""",
-    "has none yet": """addcdiv cast clone cross dropout dropout_channels einsum exact_sum fold gaussian_nll_loss hardtanh hinge_embedding_loss
-        im2col index_put lp_loss one_hot poisson_nll_loss prelu relu6 scatter_reduce soft_margin_loss triplet_margin_loss unbind
-        weighted_var""",
     "changes its input and has no other form": "copy_ fill_",
 }
 

@@ -54,7 +54,7 @@ static void a_seed_draws_the_same_program(void)
 static void programs_change_tensors_in_place(void)
 {
     int changes = 0;
-    for (uint64_t seed = 40; seed < 60; seed++) {
+    for (uint64_t seed = 40; seed < 80; seed++) {
         struct program *p = drawn(seed, NULL);
         for (int s = 0; s < p->n_steps; s++)
             if (p->steps[s].in_place) {

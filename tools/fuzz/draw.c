@@ -47,14 +47,22 @@ static int learn(struct draft *d, int t)
     return good;
 }
 
-static int is_away(struct draft *d, int t, double kink)
+/* How far a number is from where it may not be. */
+static double distance(const struct want *want, double x)
+{
+    return want->has_kink == KINK_HALVES ? fabs(x - nearbyint(2 * x) / 2) : fabs(x - want->kink);
+}
+
+/* Of complex numbers the imaginary parts count. They are to be larger, since their angle's slope is their inverse. */
+static int is_away(struct draft *d, int t, const struct want *want)
 {
     const struct term *term = term_of(d, t);
-    const int64_t numel = term_numel(term);
-    double data[LARGEST_NUMEL];
+    const int64_t parts = number_parts(term->dtype), numel = term_numel(term);
+    const double least = parts > 1 ? 0.1 : LEAST_GAP;
+    double data[2 * LARGEST_NUMEL];
     int good = stn_to_host(d->e.tensor[t], data, (size_t)numel * stn_dtype_size(term->dtype)) == STN_OK;
     for (int64_t i = 0; good && i < numel; i++)
-        good = fabs(number_at(term->dtype, data, i) - kink) >= LEAST_GAP;
+        good = distance(want, number_at(term->dtype, data, i * parts + parts - 1)) >= least;
     return good;
 }
 
@@ -70,7 +78,7 @@ static int suits(struct draft *d, int t, const struct want *want)
     for (int i = 0; i < term->ndim; i++)
         if (term->shape[i] < want->min_size || (i == term->ndim - 1 && term->shape[i] < want->min_last))
             return 0;
-    return !want->has_kink || is_away(d, t, want->kink);
+    return want->has_kink == KINK_NONE || is_away(d, t, want);
 }
 
 /* Leaves */
@@ -83,14 +91,18 @@ static void draw_layout(struct draft *d, const struct term *term, struct layout 
         layouts_cut(&d->grid, 1, &subject, rng_mix(d->rng.seed, d->rng.next++), layout);
 }
 
+static stn_dtype dtype_of(const struct draft *d, enum fill fill)
+{
+    return fill == FILL_INDEX ? STN_DTYPE_I64 : fill == FILL_BOOL ? STN_DTYPE_BOOL : d->dtype;
+}
+
 int draw_leaf(struct draft *d, enum fill fill, int ndim, const int64_t *shape, double lo, double hi)
 {
-    static const stn_dtype dtypes[] = {[FILL_INDEX] = STN_DTYPE_I64, [FILL_BOOL] = STN_DTYPE_BOOL};
     if (d->p->n_terms == MAX_TERMS)
         return -1;
     const int t = d->p->n_terms++;
     struct term *term = &d->p->terms[t];
-    *term = (struct term){.step = GIVEN, .dtype = fill == FILL_REAL ? d->dtype : dtypes[fill], .ndim = ndim, .fill = fill, .lo = lo, .hi = hi};
+    *term = (struct term){.step = GIVEN, .dtype = dtype_of(d, fill), .ndim = ndim, .fill = fill, .lo = lo, .hi = hi};
     for (int i = 0; i < ndim; i++)
         term->shape[i] = shape[i];
     term->requires_grad = fill == FILL_REAL && draw_below(d, 8) > 0;
@@ -309,7 +321,7 @@ static void draw_step(struct draft *d, const char *only, struct draw_counts *cou
     } else {
         const struct generator *g = only ? generator_of(only) : generator_at(draw_below(d, generator_count()));
         if (only && g->is_complex && draw_chance(d, 2))
-            g = generator_of("rfft"); /* something has to make what it reads */
+            g = generator_of(draw_chance(d, 2) ? "rfft" : "complex"); /* something has to make what it reads */
         d->step->op = g->op;
         drawn = g->draw(d, g);
         if (drawn)

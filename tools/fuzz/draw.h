@@ -21,11 +21,16 @@ struct draft {
     struct grid grid;
 };
 
-/** Which terms will do: floating ones, with numbers within lo … hi, none nearer to `kink` than a step that rounding could take. */
+/** What numbers are kept away from, because rounding would choose the side there: of real ones `kink`, or every
+ *  multiple of a half; of complex ones the real axis, on which angles jump. */
+enum kink { KINK_NONE, KINK_THERE, KINK_HALVES };
+
+/** Which terms will do: floating ones, with numbers within lo … hi, none nearer to a kink than a step that rounding
+ *  could take. */
 struct want {
     int min_ndim, max_ndim;
     double lo, hi;
-    int has_kink;
+    enum kink has_kink;
     double kink;
     int distinct; /* no two elements alike */
     int64_t min_size; /* of every dim */
@@ -52,7 +57,8 @@ static inline int draw_chance(struct draft *d, int n)
 /** A term that is wanted: one that is there, or a new leaf; -1 where neither can be. */
 int draw_term(struct draft *d, const struct want *want);
 
-/** A new leaf. Numbers of FILL_REAL are within lo … hi; of FILL_INDEX below hi. */
+/** A new leaf. Numbers of FILL_REAL are within lo … hi; of FILL_INDEX below hi; of FILL_RISING from lo on. Those that
+ *  are FILL_REAL require grad, but for some. */
 int draw_leaf(struct draft *d, enum fill fill, int ndim, const int64_t *shape, double lo, double hi);
 
 /** Another operand for pointwise use with `term`: a term or leaf that broadcasts to its shape, or to which it does. */

@@ -12,11 +12,11 @@ struct generator {
     const char *op;
     int (*draw)(struct draft *d, const struct generator *g); /* 0 where nothing suits */
     double lo, hi;      /* of the numbers that the first input may have; both 0: any */
-    int has_kink;       /* none of them near `kink` */
+    enum kink has_kink; /* none of them near it */
     double kink;
     int distinct;       /* no two of them alike: else a maximum is a matter of rounding */
     int is_complex;     /* it is one: made by an op of the program */
-    int keeps_result;   /* its backward reads what it gave: that may not be changed in place */
+    int keeps_result;   /* its backward reads what it gave, or it may give its input: not changed in place */
 };
 
 int generator_count(void);
@@ -43,6 +43,9 @@ static inline int64_t size_at(const struct draft *d, int t, int64_t dim)
 
 /** A first input as the row asks for it. */
 int draw_first(struct draft *d, const struct generator *g, int min_ndim, int max_ndim);
+
+/** Some of a term's dims, as `dim`, or `dims` of a flip. 0 where one is wanted and the term has none. */
+int put_dims(struct draft *d, int t, int at_least_one);
 
 /* Kinds. */
 int draw_curve(struct draft *d, const struct generator *g);
@@ -105,5 +108,35 @@ int draw_movedim(struct draft *d, const struct generator *g);
 int draw_similarity(struct draft *d, const struct generator *g);
 int draw_distances(struct draft *d, const struct generator *g);
 int draw_attention(struct draft *d, const struct generator *g);
+int draw_bucketized(struct draft *d, const struct generator *g);
+int draw_cast(struct draft *d, const struct generator *g);
+int draw_columns(struct draft *d, const struct generator *g);
+int draw_complex(struct draft *d, const struct generator *g);
+int draw_correlation(struct draft *d, const struct generator *g);
+int draw_counted(struct draft *d, const struct generator *g);
+int draw_cross(struct draft *d, const struct generator *g);
+int draw_dropped(struct draft *d, const struct generator *g);
+int draw_einsum(struct draft *d, const struct generator *g);
+int draw_ensemble(struct draft *d, const struct generator *g);
+int draw_error(struct draft *d, const struct generator *g);
+int draw_folded(struct draft *d, const struct generator *g);
+int draw_gaussian(struct draft *d, const struct generator *g);
+int draw_histogram(struct draft *d, const struct generator *g);
+int draw_logical(struct draft *d, const struct generator *g);
+int draw_one_hot(struct draft *d, const struct generator *g);
+int draw_pairs(struct draft *d, const struct generator *g);
+int draw_poisson(struct draft *d, const struct generator *g);
+int draw_prelu(struct draft *d, const struct generator *g);
+int draw_put(struct draft *d, const struct generator *g);
+int draw_quotient(struct draft *d, const struct generator *g);
+int draw_scatter_reduced(struct draft *d, const struct generator *g);
+int draw_searched(struct draft *d, const struct generator *g);
+int draw_signed(struct draft *d, const struct generator *g);
+int draw_spectrum(struct draft *d, const struct generator *g);
+int draw_transforms(struct draft *d, const struct generator *g);
+int draw_triplet(struct draft *d, const struct generator *g);
+int draw_unbound(struct draft *d, const struct generator *g);
+int draw_unflatten(struct draft *d, const struct generator *g);
+int draw_weighted(struct draft *d, const struct generator *g);
 
 #endif

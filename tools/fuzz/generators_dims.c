@@ -1,7 +1,7 @@
 /* What works along dims: reductions, scans, orders, normalisations. */
 #include "generators.h"
 
-static int put_dims(struct draft *d, int t, int at_least_one)
+int put_dims(struct draft *d, int t, int at_least_one)
 {
     const int ndim = term_of(d, t)->ndim;
     int64_t dims[STN_MAX_NDIM];
@@ -33,6 +33,21 @@ int draw_reduced(struct draft *d, const struct generator *g)
     if (draw_chance(d, 2))
         put_bool(d, "keepdim", 1);
     return put_dims(d, t, d->step->n_attrs > 0 || is(g, "logsumexp"));
+}
+
+int draw_counted(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, STN_MAX_NDIM);
+    return put_input(d, t) && put_dims(d, t, 0);
+}
+
+/* Bins whose edges are multiples of a half, and numbers beyond the last ones. */
+int draw_histogram(struct draft *d, const struct generator *g)
+{
+    put_int(d, "bins", draw_chance(d, 2) ? 4 : 2);
+    put_float(d, "min", -1);
+    put_float(d, "max", 1);
+    return put_input(d, draw_first(d, g, 0, 5));
 }
 
 int draw_reduced_one(struct draft *d, const struct generator *g)

@@ -48,3 +48,66 @@ int draw_classes(struct draft *d, const struct generator *g)
         shape[i - 1] = term->shape[i];
     return put_input(d, draw_leaf(d, FILL_INDEX, term->ndim - 1, shape, 0, (double)term->shape[1]));
 }
+
+static void put_reduction(struct draft *d)
+{
+    static const char *const reductions[] = {"none", "sum", "mean"};
+    put_text(d, "reduction", reductions[draw_below(d, 3)]);
+}
+
+/* The variance is that of each element, or one for each line. */
+int draw_gaussian(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 5);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    const struct term *term = term_of(d, t);
+    int64_t shape[STN_MAX_NDIM];
+    const int lines = draw_chance(d, 3), ndim = term->ndim - (lines && draw_chance(d, 2));
+    for (int i = 0; i < ndim; i++)
+        shape[i] = lines && i == term->ndim - 1 ? 1 : term->shape[i];
+    put_reduction(d);
+    put_bool(d, "full", draw_below(d, 2));
+    return put_input(d, draw_leaf(d, FILL_REAL, term->ndim, term->shape, -2, 2)) &&
+           put_input(d, draw_leaf(d, FILL_REAL, ndim, shape, 0.4, 2));
+}
+
+/* The target is -1 or 1. */
+int draw_signed(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, 5);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    put_reduction(d);
+    return put_input(d, draw_leaf(d, FILL_SIGN, term_of(d, t)->ndim, term_of(d, t)->shape, -1, 1));
+}
+
+/* Counts are all above 1, or all below: Stirling's approximation begins there. */
+int draw_poisson(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, 5), many = draw_below(d, 2);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    put_reduction(d);
+    put_bool(d, "full", draw_below(d, 2));
+    put_bool(d, "log_input", d->facts[t].lo < 0.2 || draw_chance(d, 2));
+    const struct term *term = term_of(d, t);
+    return put_input(d, draw_leaf(d, FILL_REAL, term->ndim, term->shape, many ? 1.2 : 0.1, many ? 3 : 0.8));
+}
+
+/* Leaves stand on two sides of the anchor, at distances that no margin joins. */
+int draw_triplet(struct draft *d, const struct generator *g)
+{
+    static const double orders[] = {1, 2, 3};
+    const int t = draw_first(d, g, 1, 5);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    const struct term *term = term_of(d, t);
+    const double above = d->facts[t].hi, below = d->facts[t].lo;
+    put_reduction(d);
+    put_float(d, "p", orders[draw_below(d, 3)]);
+    put_float(d, "margin", 0.37);
+    put_bool(d, "swap", draw_below(d, 2));
+    return put_input(d, draw_leaf(d, FILL_REAL, term->ndim, term->shape, above + 0.5, above + 2)) &&
+           put_input(d, draw_leaf(d, FILL_REAL, term->ndim, term->shape, below - 2, below - 0.5));
+}

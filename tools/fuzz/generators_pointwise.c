@@ -43,7 +43,10 @@ int draw_apart(struct draft *d, const struct generator *g)
 int draw_three(struct draft *d, const struct generator *g)
 {
     const int t = draw_first(d, g, 0, 5);
-    return put_input(d, t) && put_input(d, draw_partner(d, t, -9, 9)) && put_input(d, draw_partner(d, t, -9, 9));
+    if (is(g, "addcdiv") && draw_chance(d, 2))
+        put_float(d, "value", 0.75);
+    return put_input(d, t) && put_input(d, draw_partner(d, t, -9, 9)) &&
+           put_input(d, draw_partner(d, t, is(g, "addcdiv") ? 0.4 : -9, 9));
 }
 
 static int draw_mask(struct draft *d, int t)
@@ -79,8 +82,8 @@ int draw_clamp(struct draft *d, const struct generator *g)
     const int t = draw_first(d, g, 0, 5);
     if (!put_input(d, t))
         return 0;
-    put_float(d, "min", d->facts[t].lo - 1);
-    put_float(d, "max", d->facts[t].hi - d->facts[t].gap / 2);
+    put_float(d, is(g, "clamp") ? "min" : "min_val", d->facts[t].lo - 1);
+    put_float(d, is(g, "clamp") ? "max" : "max_val", d->facts[t].hi - d->facts[t].gap / 2);
     return d->facts[t].gap < 1e9;
 }
 
@@ -95,4 +98,71 @@ int draw_power(struct draft *d, const struct generator *g)
     static const double exponents[] = {2, -1, 0.5, 1.75};
     put_float(d, "exponent", exponents[draw_below(d, 4)]);
     return put_input(d, draw_first(d, g, 0, 5));
+}
+
+/* What jumps at whole numbers, of quotients by one half or three: the inputs are apart from multiples of a half. */
+int draw_quotient(struct draft *d, const struct generator *g)
+{
+    put_float(d, "other", draw_chance(d, 2) ? 0.5 : -1.5);
+    return put_input(d, draw_first(d, g, 0, 5));
+}
+
+int draw_logical(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, 5);
+    return put_input(d, t) && put_input(d, draw_mask(d, t));
+}
+
+/* One weight, or one for each channel. */
+int draw_prelu(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 5);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int64_t n = term->ndim > 1 && draw_chance(d, 2) ? term->shape[1] : 1;
+    return put_input(d, draw_leaf(d, FILL_REAL, 1, &n, -1, 1));
+}
+
+/* To what computes no less exactly than it is compared: 16-bit floats would show how the last bit was rounded. */
+int draw_cast(struct draft *d, const struct generator *g)
+{
+    static const char *const dtypes[] = {"f32", "c64", "bool", "i64", "f64", "c128"};
+    const char *dtype = dtypes[draw_below(d, d->dtype == STN_DTYPE_F64 ? 6 : 4)];
+    const int jumps = strcmp(dtype, "bool") == 0 || strcmp(dtype, "i64") == 0;
+    const struct want want = {.max_ndim = STN_MAX_NDIM,
+                              .lo = -9,
+                              .hi = 9,
+                              .has_kink = jumps ? KINK_HALVES : KINK_NONE,
+                              .is_complex = !jumps && draw_chance(d, 4)};
+    (void)g;
+    put_text(d, "dtype", dtype);
+    return put_input(d, draw_term(d, &want));
+}
+
+/* Complex numbers of two real tensors. */
+int draw_complex(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, 5);
+    return put_input(d, t) && put_input(d, draw_partner(d, t, draw_chance(d, 2) ? 0.3 : -9, 9));
+}
+
+int draw_pairs(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 5);
+    int64_t shape[STN_MAX_NDIM];
+    if (t < 0)
+        return 0;
+    const struct term *term = term_of(d, t);
+    for (int i = 0; i < term->ndim; i++)
+        shape[i] = i == term->ndim - 1 ? 2 : term->shape[i];
+    return put_input(d, size_at(d, t, -1) == 2 ? t : draw_leaf(d, FILL_REAL, term->ndim, shape, -2, 2));
+}
+
+/* The numbers belong to elements, not to ranks: what is dropped is the same in every layout. */
+int draw_dropped(struct draft *d, const struct generator *g)
+{
+    put_float(d, "p", draw_chance(d, 2) ? 0.3 : 0.8);
+    put_bool(d, "training", !draw_chance(d, 5));
+    return put_input(d, draw_first(d, g, is(g, "dropout_channels") ? 2 : 0, 5));
 }

@@ -112,3 +112,120 @@ int draw_attention(struct draft *d, const struct generator *g)
         put_bool(d, "is_causal", 1);
     return put_input(d, draw_leaf(d, FILL_REAL, n, key, -1, 1)) && put_input(d, draw_leaf(d, FILL_REAL, n, value, -1, 1));
 }
+
+/* Along several dims, the last two where none are named, of the lengths that are there or others. */
+int draw_transforms(struct draft *d, const struct generator *g)
+{
+    const int half = strncmp(g->op, "irfft", 5) == 0, t = draw_first(d, g, 2, 4);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    const int ndim = term_of(d, t)->ndim, first = draw_below(d, ndim);
+    const int second = (first + draw_between(d, 1, ndim - 1)) % ndim;
+    const int64_t dims[] = {first, second - ndim}, sizes[] = {draw_between(d, 1, 6), draw_between(d, 2, 6)};
+    static const char *const norms[] = {"backward", "ortho", "forward"};
+    const int named = draw_chance(d, 2);
+    if (named)
+        put_ints(d, "dim", 2, dims);
+    put_text(d, "norm", norms[draw_below(d, 3)]);
+    if (draw_chance(d, 3))
+        put_ints(d, "s", 2, sizes);
+    else
+        return !half || size_at(d, t, named ? dims[1] : -1) > 1;
+    return 1;
+}
+
+int draw_spectrum(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 1, 4);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0)
+        return 0;
+    put_int(d, "dim", draw_dim(d, t));
+    return 1;
+}
+
+static int dim_of_three(const struct term *term)
+{
+    int dim = 0;
+    while (dim < term->ndim && term->shape[dim] != 3)
+        dim++;
+    return dim;
+}
+
+/* A tensor that has a dim of size 3, the first of which is taken where none is named. */
+int draw_cross(struct draft *d, const struct generator *g)
+{
+    int t = draw_first(d, g, 1, 4);
+    int64_t shape[STN_MAX_NDIM];
+    if (t < 0)
+        return 0;
+    int dim = dim_of_three(term_of(d, t));
+    if (dim == term_of(d, t)->ndim) {
+        memcpy(shape, term_of(d, t)->shape, sizeof shape);
+        shape[dim = draw_below(d, term_of(d, t)->ndim)] = 3;
+        t = draw_leaf(d, FILL_REAL, term_of(d, t)->ndim, shape, -2, 2);
+    }
+    if (!put_input(d, t))
+        return 0;
+    for (int i = 0; i < term_of(d, t)->ndim; i++)
+        shape[i] = i != dim && draw_chance(d, 4) ? 1 : term_of(d, t)->shape[i];
+    if (dim_of_three(term_of(d, t)) != dim || draw_chance(d, 2))
+        put_int(d, "dim", draw_chance(d, 2) ? dim : dim - term_of(d, t)->ndim);
+    return put_input(d, draw_leaf(d, FILL_REAL, term_of(d, t)->ndim, shape, -2, 2));
+}
+
+/* The sizes of an equation's letters, as far as they are chosen. */
+struct letters {
+    int64_t size[26];
+};
+
+/* The dims of an operand, whose letters begin at `text`, those new to the equation with sizes of their own. */
+static int shape_of_operand(struct draft *d, struct letters *letters, const char *text, int64_t *shape)
+{
+    int ndim = 0;
+    for (; *text >= 'a' && *text <= 'z'; text++) {
+        int64_t *size = &letters->size[*text - 'a'];
+        if (*size == 0)
+            *size = draw_between(d, 1, 4);
+        shape[ndim++] = *size;
+    }
+    return ndim;
+}
+
+/* Whether a term serves as the first operand: a letter that stands twice has one size. */
+static int choose_letters(const struct term *term, struct letters *letters, const char *text)
+{
+    for (int i = 0; i < term->ndim; i++) {
+        int64_t *size = &letters->size[text[i] - 'a'];
+        if (*size != 0 && *size != term->shape[i])
+            return 0;
+        *size = term->shape[i];
+    }
+    return 1;
+}
+
+int draw_einsum(struct draft *d, const struct generator *g)
+{
+    static const char *const equations[] = {"ij,jk->ik",  "bij,bjk->bik",    "bij,jk->bki", "bi,bj->bij",
+                                            "bij,bij->b", "bhqd,bhkd->bhqk", "i,j->ij",     "i,i->",
+                                            "ij,ij->ij",  "ij,jk,kl->il",    "ab,b,a->ab",  "abc,cd,de->eab",
+                                            "ii->i",      "ij->ji",          "aba->b",      "abc->",
+                                            "iij,j"};
+    const char *equation = equations[draw_below(d, sizeof equations / sizeof *equations)], *text = equation;
+    const int n = (int)strspn(equation, "abcdefghijklmnopqrstuvwxyz");
+    const struct want want = {.min_ndim = n, .max_ndim = n, .lo = g->lo, .hi = g->hi, .min_size = 1};
+    struct letters letters = {{0}};
+    int64_t shape[STN_MAX_NDIM];
+    int t = draw_term(d, &want);
+    if (t < 0 || !choose_letters(term_of(d, t), &letters, equation)) {
+        letters = (struct letters){{0}};
+        const int ndim = shape_of_operand(d, &letters, equation, shape);
+        t = draw_leaf(d, FILL_REAL, ndim, shape, -2, 2);
+    }
+    put_text(d, "equation", equation);
+    int good = put_input(d, t);
+    while (good && *(text += strspn(text, "abcdefghijklmnopqrstuvwxyz")) == ',') {
+        const int ndim = shape_of_operand(d, &letters, ++text, shape);
+        good = put_input(d, draw_leaf(d, FILL_REAL, ndim, shape, -1, 1));
+    }
+    return good;
+}

@@ -234,9 +234,10 @@ int draw_pad(struct draft *d, const struct generator *g)
 
 int draw_shuffle(struct draft *d, const struct generator *g)
 {
-    (void)g;
-    const int64_t shape[] = {draw_between(d, 1, 2), 4 * draw_between(d, 1, 2), draw_between(d, 1, 4), draw_between(d, 1, 4)};
-    put_int(d, "upscale_factor", 2);
+    const int into = is(g, "pixel_shuffle") ? 1 : 2;
+    const int64_t shape[] = {draw_between(d, 1, 2), (into == 1 ? 4 : 1) * draw_between(d, 1, 2),
+                             into * draw_between(d, 1, 4), into * draw_between(d, 1, 4)};
+    put_int(d, into == 1 ? "upscale_factor" : "downscale_factor", 2);
     return put_input(d, draw_leaf(d, FILL_REAL, 4, shape, -2, 2));
 }
 
@@ -271,4 +272,30 @@ int draw_movedim(struct draft *d, const struct generator *g)
     put_int(d, "source", draw_dim(d, t));
     put_int(d, "destination", draw_dim(d, t));
     return 1;
+}
+
+/* A dim as two, of which one may be left to infer. */
+int draw_unflatten(struct draft *d, const struct generator *g)
+{
+    const int t = any_term(d, g, 1, 5);
+    if (!put_input(d, t))
+        return 0;
+    const int64_t dim = draw_dim(d, t), size = size_at(d, t, dim);
+    int64_t first = size > 0 ? 1 + rng_below(&d->rng, size) : 1;
+    while (size % first != 0)
+        first--;
+    const int64_t sizes[] = {first, size > 0 && draw_chance(d, 3) ? -1 : size / first};
+    put_int(d, "dim", dim);
+    put_ints(d, "sizes", 2, sizes);
+    return 1;
+}
+
+int draw_unbound(struct draft *d, const struct generator *g)
+{
+    const int t = any_term(d, g, 1, STN_MAX_NDIM);
+    if (!put_input(d, t))
+        return 0;
+    const int64_t dim = draw_dim(d, t), size = size_at(d, t, dim);
+    put_int(d, "dim", dim);
+    return size >= 1 && size <= MAX_STEP_OUTPUTS;
 }

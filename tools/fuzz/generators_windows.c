@@ -91,3 +91,49 @@ int draw_sampled(struct draft *d, const struct generator *g)
         put_bool(d, "align_corners", 1);
     return put_input(d, draw_leaf(d, FILL_REAL, 4, shape, -1.2, 1.2));
 }
+
+/* Windows of two dims, and how many there are along each. */
+struct windows {
+    int64_t kernel[2], stride[2], padding[2], dilation[2], size[2], n[2];
+};
+
+/* 0 where they do not fit into what they have of the image. */
+static int draw_windows(struct draft *d, struct windows *w)
+{
+    for (int i = 0; i < 2; i++) {
+        w->kernel[i] = draw_between(d, 1, 3);
+        w->stride[i] = draw_between(d, 1, 2);
+        w->padding[i] = draw_below(d, 2);
+        w->dilation[i] = draw_between(d, 1, 2);
+        const int64_t left = w->size[i] + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1;
+        if (left < 0 || w->size[i] == 0)
+            return 0;
+        w->n[i] = left / w->stride[i] + 1;
+    }
+    put_ints(d, "kernel_size", 2, w->kernel);
+    put_ints(d, "stride", 2, w->stride);
+    put_ints(d, "padding", 2, w->padding);
+    put_ints(d, "dilation", 2, w->dilation);
+    return 1;
+}
+
+int draw_columns(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 3, 4);
+    if (!put_input(d, t))
+        return 0;
+    struct windows w = {.size = {size_at(d, t, -2), size_at(d, t, -1)}};
+    return draw_windows(d, &w);
+}
+
+int draw_folded(struct draft *d, const struct generator *g)
+{
+    struct windows w = {.size = {draw_between(d, 1, 6), draw_between(d, 1, 6)}};
+    (void)g;
+    if (!draw_windows(d, &w))
+        return 0;
+    const int64_t shape[] = {draw_between(d, 1, 3), draw_between(d, 1, 2) * w.kernel[0] * w.kernel[1], w.n[0] * w.n[1]};
+    const int ndim = draw_between(d, 2, 3);
+    put_ints(d, "output_size", 2, w.size);
+    return put_input(d, draw_leaf(d, FILL_REAL, ndim, shape + 3 - ndim, -2, 2));
+}

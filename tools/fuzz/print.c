@@ -9,7 +9,7 @@ static const char preamble[] =
     "#include <stdio.h>\n"
     "#include <stdlib.h>\n"
     "\n"
-    "enum { REAL, INDEX, BOOLEAN };\n"
+    "enum { REAL, INDEX, BOOLEAN, SIGN, RISING };\n"
     "struct given { stn_dtype dtype; int ndim; int64_t shape[8]; int fill; double lo, hi; uint64_t seed; int requires_grad; };\n"
     "\n"
     "static uint64_t mix(uint64_t seed, uint64_t x)\n"
@@ -24,6 +24,8 @@ static const char preamble[] =
     "{\n"
     "    uint64_t bits = mix(g->seed, (uint64_t)i);\n"
     "    return g->fill == BOOLEAN ? (double)(bits & 1) : g->fill == INDEX ? (double)(bits % (uint64_t)g->hi)\n"
+    "                              : g->fill == SIGN ? (bits & 1 ? 1 : -1)\n"
+    "                              : g->fill == RISING ? g->lo + 0.5 * (double)(i % g->shape[g->ndim - 1])\n"
     "                              : g->lo + (g->hi - g->lo) * (double)(bits >> 44) / 1048576;\n"
     "}\n"
     "\n"
@@ -155,7 +157,7 @@ static void print_given(FILE *out, const struct term *term, int requires_grad)
     static const char *const dtypes[STN_DTYPE_COUNT] = {
         [STN_DTYPE_F32] = "STN_DTYPE_F32", [STN_DTYPE_F64] = "STN_DTYPE_F64", [STN_DTYPE_I64] = "STN_DTYPE_I64", [STN_DTYPE_BOOL] = "STN_DTYPE_BOOL",
         [STN_DTYPE_C64] = "STN_DTYPE_C64", [STN_DTYPE_C128] = "STN_DTYPE_C128"};
-    static const char *const fills[] = {"REAL", "INDEX", "BOOLEAN"};
+    static const char *const fills[] = {"REAL", "INDEX", "BOOLEAN", "SIGN", "RISING"};
     fprintf(out, "&(struct given){%s, %d, {", dtypes[term->dtype], term->ndim);
     for (int d = 0; d < (term->ndim ? term->ndim : 1); d++)
         fprintf(out, "%s%lld", d ? ", " : "", term->ndim ? (long long)term->shape[d] : 0LL);

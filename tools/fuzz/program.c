@@ -7,6 +7,10 @@ double program_number(const struct term *term, int64_t i)
         return (double)(bits & 1);
     if (term->fill == FILL_INDEX)
         return (double)(bits % (uint64_t)term->hi);
+    if (term->fill == FILL_SIGN)
+        return bits & 1 ? 1 : -1;
+    if (term->fill == FILL_RISING)
+        return term->lo + 0.5 * (double)(i % term->shape[term->ndim - 1]);
     return term->lo + (term->hi - term->lo) * (double)(bits >> 44) / 1048576;
 }
 
